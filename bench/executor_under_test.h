@@ -93,8 +93,8 @@ class ExecutorUnderTest {
     auto message =
         must(protocol::decode_executor_message({buffer_.data(), packet ? packet->size : 0}),
              "a message");
-    if (const auto* failed = std::get_if<protocol::SeatFailed>(&message)) {
-      must(failed->error, "a seat");
+    if (const auto* failed = std::get_if<protocol::InstanceFailed>(&message)) {
+      must(failed->error, "an instance");
     }
     if (!std::holds_alternative<Message>(message)) {
       must(Error{ErrorCode::kInternal, "not the answer"}, "lambent-executor");
@@ -102,19 +102,19 @@ class ExecutorUnderTest {
     return std::get<Message>(std::move(message));
   }
 
-  struct SeatOptions {
+  struct InstanceOptions {
     Bytes memory = Bytes::mib(1);
     bool modelled = false;                                // kernels are timed, not computed
     std::vector<std::pair<std::string, int>> files = {};  // more of the package, by name
   };
-  // Until the seat is ready; the bundle lies in `folder`.
-  double add_seat_us(uint64_t seat, const std::string& folder, const std::string& graph) {
-    return add_seat_us(seat, folder, graph, SeatOptions());
+  // Until the instance is ready; the bundle lies in `folder`.
+  double add_instance_us(uint64_t instance, const std::string& folder, const std::string& graph) {
+    return add_instance_us(instance, folder, graph, InstanceOptions());
   }
-  double add_seat_us(uint64_t seat, const std::string& folder, const std::string& graph,
-                     const SeatOptions& options) {
-    protocol::AddSeat message;
-    message.seat = SandboxId(seat);
+  double add_instance_us(uint64_t instance, const std::string& folder, const std::string& graph,
+                         const InstanceOptions& options) {
+    protocol::AddInstance message;
+    message.instance = SandboxId(instance);
     message.graph = "graph.json";
     message.memory = options.memory;
     message.modelled = options.modelled;
@@ -135,13 +135,13 @@ class ExecutorUnderTest {
     }
     const Instant begin = SystemClock().now();
     must(send_packet(socket_.get(), protocol::encode(std::move(message)), fds), "a message");
-    receive<protocol::SeatReady>();
+    receive<protocol::InstanceReady>();
     return microseconds_since(begin);
   }
-  void ask(uint64_t seat, const std::string& payload) {
+  void ask(uint64_t instance, const std::string& payload) {
     protocol::Run message;
-    message.invocation = {1, seat};
-    message.seat = SandboxId(seat);
+    message.invocation = {1, instance};
+    message.instance = SandboxId(instance);
     message.content_type = "application/octet-stream";
     if (payload.size() <= protocol::kInlinePayload.count) {
       message.payload = payload;
@@ -153,9 +153,10 @@ class ExecutorUnderTest {
     const int fds[] = {file.get()};
     must(send_packet(socket_.get(), protocol::encode(std::move(message)), fds), "a message");
   }
-  double run_us(uint64_t seat, const std::string& payload, std::string* answer, double* inside_us) {
+  double run_us(uint64_t instance, const std::string& payload, std::string* answer,
+                double* inside_us) {
     const Instant begin = SystemClock().now();
-    ask(seat, payload);
+    ask(instance, payload);
     auto finished = receive<protocol::Finished>();
     const double took_us = microseconds_since(begin);
     if (finished.error) must(*finished.error, "a request");

@@ -200,8 +200,8 @@ class Echo {
 };
 
 // Warm requests, bare calls and echoes in turns; medians of the differences within a turn.
-Json compare(ExecutorUnderTest& executor, Bare& bare, Echo& echo, uint64_t seat, const Work& work,
-             int turns) {
+Json compare(ExecutorUnderTest& executor, Bare& bare, Echo& echo, uint64_t instance,
+             const Work& work, int turns) {
   std::string payload(work.in_bytes, '\0');
   for (size_t i = 0; i < work.in_bytes / sizeof(float); ++i) {
     const auto value = static_cast<float>(i % 7);
@@ -212,7 +212,7 @@ Json compare(ExecutorUnderTest& executor, Bare& bare, Echo& echo, uint64_t seat,
   const std::string message = payload + std::string(64, ' ');
   for (int i = 0; i < turns + 20; ++i) {
     double inside_us = 0;
-    const double ours_us = executor.run_us(seat, payload, &answer, &inside_us);
+    const double ours_us = executor.run_us(instance, payload, &answer, &inside_us);
     const double bare_us = bare.run_us(payload, &bare_answer);
     const double echo_us = echo.round_trip_us(message);
     if (answer != bare_answer) {
@@ -246,7 +246,7 @@ std::string new_bundle(const std::string& folder, int number) {
 // A round of one small kernel in a loop of many: with a flag that nobody sets, looked at by the
 // host or by the device, and with nothing but a count. Medians of requests in turns, over their
 // rounds.
-Json loop_rounds(ExecutorUnderTest& executor, uint64_t first_seat, bool quick) {
+Json loop_rounds(ExecutorUnderTest& executor, uint64_t first_instance, bool quick) {
   constexpr int kRounds = 1000;
   std::vector<OwnedFd> fds;
   std::vector<std::pair<std::string, int>> loops;
@@ -271,15 +271,15 @@ Json loop_rounds(ExecutorUnderTest& executor, uint64_t first_seat, bool quick) {
   const char* const names[] = {"host_round_us", "device_round_us", "counted_round_us"};
   const std::string bundle = kKernels + "/vector_add";
   // Without the kernels for it the device cannot do the loop.
-  executor.add_seat_us(first_seat, bundle, graph(flag));
-  executor.add_seat_us(first_seat + 1, bundle, graph(flag), {.files = loops});
-  executor.add_seat_us(first_seat + 2, bundle, graph(""));
+  executor.add_instance_us(first_instance, bundle, graph(flag));
+  executor.add_instance_us(first_instance + 1, bundle, graph(flag), {.files = loops});
+  executor.add_instance_us(first_instance + 2, bundle, graph(""));
   std::vector<double> rounds_us[std::size(names)];
   for (int turn = 0; turn < (quick ? 5 : 30); ++turn) {
     for (size_t i = 0; i < std::size(names); ++i) {
       std::string answer;
       double inside_us = 0;
-      const double took_us = executor.run_us(first_seat + i, "", &answer, &inside_us);
+      const double took_us = executor.run_us(first_instance + i, "", &answer, &inside_us);
       if (turn > 0) rounds_us[i].push_back(took_us / kRounds);
     }
   }
@@ -326,21 +326,21 @@ int main(int count, char** words) {
     const Work works[] = {noop(), matmul()};
     const int turns = quick ? 300 : 3000;
     Json details;
-    uint64_t seats = 0;
+    uint64_t instances = 0;
     for (const Work& work : works) {
       Bare bare(*driver, capability, work);
-      executor.add_seat_us(++seats, kKernels + "/" + work.bundle, work.graph);
-      const char* name = seats == 1 ? "noop" : "matmul";
-      details[name] = compare(executor, bare, echo, seats, work, turns);
+      executor.add_instance_us(++instances, kKernels + "/" + work.bundle, work.graph);
+      const char* name = instances == 1 ? "noop" : "matmul";
+      details[name] = compare(executor, bare, echo, instances, work, turns);
       result[std::string(name) + "_added_us"] = details[name]["added_us"];
     }
     result["end_to_end_us"] = nullptr;  // through the worker: not measured here
 
-    // Many seats, each with a request under way.
-    const uint64_t first = seats + 1;
+    // Many instances, each with a request under way.
+    const uint64_t first = instances + 1;
     const int concurrent = 8;
     for (int i = 0; i < concurrent; ++i) {
-      executor.add_seat_us(++seats, kKernels + "/occupy", works[0].graph);
+      executor.add_instance_us(++instances, kKernels + "/occupy", works[0].graph);
     }
     const int requests = quick ? 2'000 : 20'000;
     const Instant begin = SystemClock().now();
@@ -354,7 +354,7 @@ int main(int count, char** words) {
     }
     result["rps"] = requests / (microseconds_since(begin) * 1e-6);
 
-    // New functions: the package's files to SeatReady, and the driver's part of that.
+    // New functions: the package's files to InstanceReady, and the driver's part of that.
     std::vector<double> cold, loads, warm;
     Work added = noop();
     added.bundle = added.kernel = "vector_add";
@@ -371,11 +371,11 @@ int main(int count, char** words) {
     for (int i = 0; i < (quick ? 15 : 60); ++i) {
       const std::string bundle = new_bundle(folder, i);
       loads.push_back(bare.load_us(*driver) / 1e3);
-      cold.push_back(executor.add_seat_us(++seats, bundle, graph) / 1e3);
+      cold.push_back(executor.add_instance_us(++instances, bundle, graph) / 1e3);
       // The same bundle once more: everything but its load.
-      warm.push_back(executor.add_seat_us(++seats, bundle, graph) / 1e3);
+      warm.push_back(executor.add_instance_us(++instances, bundle, graph) / 1e3);
     }
-    result["loop"] = loop_rounds(executor, seats + 1, quick);
+    result["loop"] = loop_rounds(executor, instances + 1, quick);
     result["cold_ms"] = quantile(cold, 0.5);
     result["cold_load_ms"] = quantile(loads, 0.5);
     result["cold_known_bundle_ms"] = quantile(warm, 0.5);
@@ -394,9 +394,10 @@ int main(int count, char** words) {
                 row["inside_us"].get<double>(), row["bare_us"].get<double>(),
                 row["added_us"].get<double>(), row["echo_us"].get<double>());
   }
-  std::printf("new function %.2f ms (the driver's load %.2f ms); %.0f requests a second, 8 seats\n",
-              result["cold_ms"].get<double>(), result["cold_load_ms"].get<double>(),
-              result["rps"].get<double>());
+  std::printf(
+      "new function %.2f ms (the driver's load %.2f ms); %.0f requests a second, 8 instances\n",
+      result["cold_ms"].get<double>(), result["cold_load_ms"].get<double>(),
+      result["rps"].get<double>());
   std::printf(
       "a round of a loop: %.1f us by the host, %.1f by the device, %.1f where it is counted\n",
       result["loop"]["host_round_us"].get<double>(),

@@ -92,7 +92,7 @@ def difference(after, before):
 
 def measure(system, node_file, code):
     with Worker("--gpu", f"emulated:{node_file}", "--context-memory", "16", "--host-memory", "0", "--object-memory", "2G",
-                "--executor-objects", system) as worker:
+                "--executor-objects", "shared" if system == "lent" else system) as worker:
         node = Node(worker, code)
         node.create("left", 64)
         node.create("right", 950)  # not beside the other

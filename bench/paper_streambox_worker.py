@@ -33,8 +33,8 @@ PROCESSES = ("infless", "astraea")
 # Ours with one thing changed, for who names them with --systems.
 ABLATIONS = ("layered", "layered-fine-grained")
 # What a system is started with beside what all are; ours with nothing.
-FLAGS = {"infless": ("--executor-objects", "host"), "astraea": ("--executor-objects", "lent"),
-         "stream-only": ("--executor-objects", "lent", "--executor-pool", "static", "--executor-transfers", "first-come"),
+FLAGS = {"infless": ("--executor-objects", "host"), "astraea": ("--executor-objects", "shared"),
+         "stream-only": ("--executor-objects", "shared", "--executor-pool", "static", "--executor-transfers", "first-come"),
          "streambox": (), **{name: ("--executor-pool", name) for name in ABLATIONS}}
 # Calls at once on the device, and of one function: for ours, and for all where nothing is tuned, what the model gives ours. A baseline has
 # the one of these that is best on a load of its own.

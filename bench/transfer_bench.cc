@@ -85,23 +85,23 @@ class Device {
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
 
-  // The device's milliseconds until the seat is ready.
-  double add_ms(uint64_t seat, const Model& model) {
+  // The device's milliseconds until the instance is ready.
+  double add_ms(uint64_t instance, const Model& model) {
     const auto files = model.files();
-    ExecutorUnderTest::SeatOptions options;
+    ExecutorUnderTest::InstanceOptions options;
     options.memory = model.size() + model.input * 2 + Bytes::mib(8 + 4 * model.layers);
     options.modelled = true;
     for (const auto& [name, file] : files) options.files.emplace_back(name, file.get());
-    return device_ms(executor_.add_seat_us(seat, kBundle, model.graph(), options));
+    return device_ms(executor_.add_instance_us(instance, kBundle, model.graph(), options));
   }
-  double run_ms(uint64_t seat, const Model& model) {
+  double run_ms(uint64_t instance, const Model& model) {
     const Instant begin = SystemClock().now();
-    ask(seat, model);
+    ask(instance, model);
     answer();
     return device_ms(microseconds_since(begin));
   }
-  void ask(uint64_t seat, const Model& model) {
-    executor_.ask(seat, std::string(model.input.count, '\0'));
+  void ask(uint64_t instance, const Model& model) {
+    executor_.ask(instance, std::string(model.input.count, '\0'));
   }
   // Whose request has ended.
   uint64_t answer() {

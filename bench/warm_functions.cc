@@ -44,7 +44,7 @@ class World {
   int warm() const {
     const scheduling::Fleet& fleet = dispatcher_.fleet();
     return static_cast<int>(std::ranges::count_if(fleet.all(), [&](scheduling::SandboxSlot slot) {
-      return fleet.sandbox(slot).residency == scheduling::Residency::kIn;
+      return fleet.sandbox(slot).memory_state == scheduling::MemoryState::kIn;
     }));
   }
 
@@ -78,7 +78,7 @@ class World {
       events_.push_back(dispatch::MemoryMoved{.sandbox = out->sandbox,
                                               .direction = dispatch::MoveDirection::kOut,
                                               .left = what_.context,
-                                              .aside = what_.aside});
+                                              .offloaded = what_.offloaded});
     } else if (const auto* stop = std::get_if<dispatch::StopSandbox>(&action)) {
       events_.push_back(dispatch::SandboxExited{.sandbox = stop->sandbox});
     }

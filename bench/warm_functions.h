@@ -8,9 +8,9 @@ namespace lambent::bench {
 
 struct WarmFunctions {
   Bytes device;
-  Bytes function;  // its limit and context: what a new one takes
-  Bytes context;   // of that, what stays on the device in any case
-  Bytes aside;     // of that, what lies aside once its memory has moved
+  Bytes function;   // its limit and context: what a new one takes
+  Bytes context;    // of that, what stays on the device in any case
+  Bytes offloaded;  // of that, what is offloaded once its memory has moved
 };
 
 // Of functions whose memory is on the device together at the end, and no more would fit.

@@ -1,9 +1,9 @@
-// working_set_bench: what it is worth to bring in only what a program has used of late: the time
+// working_set_bench: what it is worth to bring in only what a program has used recently: the time
 // from the command to the first kernel's end and to the answer, and the bytes that came in, beside
 // all of the memory in the same run. For programs that use a tenth, half and all of their memory,
 // and for two that reach a tenth of it through tables of addresses on the device, which no call
 // names. And how many functions of each kind dispatch keeps warm on the device, with what was
-// measured to lie aside. Over the emulated driver; plays the worker and lambent-device.
+// measured to are offloaded. Over the emulated driver; plays the worker and lambent-device.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -169,7 +169,7 @@ constexpr Bytes kContextMemory = Bytes::mib(512);
 
 struct Moves {
   double bytes_in = 0;
-  double aside = 0;
+  double offloaded = 0;
   double spared = 0;  // of that, what dispatch need not count
   double first_s = 0;
   double answer_s = 0;
@@ -221,7 +221,7 @@ class Measured {
     moves.answer_s = seconds_since(start);
     const worker::MemoryMove in = node_.finish();
     moves.bytes_in = static_cast<double>(in.moved.count);
-    moves.aside = static_cast<double>(in.aside.count);
+    moves.offloaded = static_cast<double>(in.offloaded.count);
     return moves;
   }
   bool is_right() {
@@ -255,7 +255,7 @@ Moves median_of(const std::vector<Moves>& all) {
     for (const Moves& one : all) values.push_back(one.*member);
     return median(values);
   };
-  return {of(&Moves::bytes_in), of(&Moves::aside), of(&Moves::spared), of(&Moves::first_s),
+  return {of(&Moves::bytes_in), of(&Moves::offloaded), of(&Moves::spared), of(&Moves::first_s),
           of(&Moves::answer_s)};
 }
 
@@ -264,7 +264,7 @@ int warm(size_t piece, const Moves& moves) {
   return warm_functions({.device = kDeviceMemory,
                          .function = Bytes(kPieces * piece + kMiB) + kContextMemory,
                          .context = kContextMemory,
-                         .aside = Bytes(static_cast<uint64_t>(moves.spared))});
+                         .offloaded = Bytes(static_cast<uint64_t>(moves.spared))});
 }
 
 // Both ways in turns.
@@ -351,7 +351,7 @@ int main(int count, char** words) {
       shares[key] += text;
     };
     add("bytes_in_share", touched.bytes_in, whole.bytes_in);
-    add("aside_share", touched.aside, whole.bytes_in);
+    add("aside_share", touched.offloaded, whole.bytes_in);
     add("first_kernel_share", touched.first_s, whole.first_s);
     add("answer_share", touched.answer_s, whole.answer_s);
     const int warm_whole = warm(piece, whole);

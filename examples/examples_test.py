@@ -144,7 +144,7 @@ class ExamplesTest(unittest.TestCase):
         self.assertEqual([answer["height"] for answer in answers], [24, 18, 2])
         self.assertTrue(0 < answers[0]["bright"] < 24 * 24)
         for cut in ("blur;enlarge,brightness,threshold", "blur;enlarge;brightness;threshold", "blur,brightness;enlarge,threshold"):
-            self.assertEqual(self.pipeline("run", "app.App", "--lanes", cut, "--batch"), whole, cut)
+            self.assertEqual(self.pipeline("run", "app.App", "--processes", cut, "--batch"), whole, cut)
 
     def test_the_pipeline_is_described_as_it_is_built(self):
         with open(os.path.join(ROOT, "examples/17_pipeline_image/code/pipeline.json"), encoding="utf-8") as file:

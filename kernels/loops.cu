@@ -2,8 +2,9 @@
 // conditional node, set before its first round and after each. Launch with one thread.
 #include <lambent/kernel.h>
 
-// No round is done yet, and the flag is not set. `rounds` lies in the host's memory, beside the word
-// that stops the loop: these two kernels alone use it, and no function's plan has a place for it.
+// No round is done yet, and the flag is not set. `rounds` lies in the host's memory, beside the
+// word that stops the loop: these two kernels alone use it, and no function's plan has a place for
+// it.
 extern "C" __global__ void loop_begin(cudaGraphConditionalHandle loop, unsigned* flag,
                                       volatile unsigned long long* rounds) {
   *flag = 0;

@@ -145,10 +145,10 @@ slice_simulator::MachineModel machine_of(Size size, const Constants& constants) 
   return machine;
 }
 
-pipeline::Lane whole(const pipeline::PipelineFunction& function) {
-  pipeline::Lane lane;
-  for (size_t i = 0; i < function.dag.components.size(); ++i) lane.components.push_back(i);
-  return lane;
+pipeline::StageProcess whole(const pipeline::PipelineFunction& function) {
+  pipeline::StageProcess stage_process;
+  for (size_t i = 0; i < function.dag.components.size(); ++i) stage_process.components.push_back(i);
+  return stage_process;
 }
 
 Result<std::shared_ptr<pipeline::PipelineFunction>> application(size_t application, Size size,
@@ -173,7 +173,7 @@ Result<std::shared_ptr<pipeline::PipelineFunction>> application(size_t applicati
   function->profile.context = gib(constants.context_gib);
   function->profile.start = from_seconds(constants.start_s);
 
-  const pipeline::Lane all = whole(*function);
+  const pipeline::StageProcess all = whole(*function);
   const Bytes needed = pipeline::memory_of(*function, all);
   const auto least = std::ranges::find_if(shapes(), [&](const SliceShape& shape) {
     return needed <= shape.memory && shape.name[0] < '7';

@@ -41,6 +41,6 @@ std::vector<std::shared_ptr<const pipeline::PipelineFunction>> applications(
     Size size, const Constants& constants, pipeline::RankRule rule);
 
 // All components on one slice.
-pipeline::Lane whole(const pipeline::PipelineFunction& function);
+pipeline::StageProcess whole(const pipeline::PipelineFunction& function);
 
 }  // namespace lambent::paper_fluidfaas

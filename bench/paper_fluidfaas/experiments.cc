@@ -30,7 +30,8 @@ Functions functions_for(const System& system, const Setting& setting) {
   if (system.pipelines) return functions;
   for (auto& function : functions) {
     auto changed = std::make_shared<pipeline::PipelineFunction>(*function);
-    std::erase_if(changed->ranked, [](const auto& partition) { return partition.lanes() > 1; });
+    std::erase_if(changed->ranked,
+                  [](const auto& partition) { return partition.stage_processes() > 1; });
     function = std::move(changed);
   }
   return functions;
@@ -119,19 +120,21 @@ double placed_bound_of(const Setting& setting, const std::vector<double>& mix, s
   for (size_t i = 0; i < functions.size(); ++i) {
     std::map<std::vector<double>, double> best;
     for (const pipeline::Partition& partition : functions[i]->ranked) {
-      // The slowest lane's seconds, by how many slices of each shape are used; at last how many.
+      // The slowest stage process's seconds, by how many slices of each shape are used; at last how
+      // many.
       std::map<std::pair<std::vector<double>, size_t>, double> open = {
           {{std::vector<double>(names.size(), 0), 0}, 0}};
-      size_t left = partition.lanes();  // lanes that have no slice yet
+      size_t left = partition.stage_processes();  // stage processes that have no slice yet
       for (const pipeline::Stage& stage : partition.stages) {
-        for (const pipeline::Lane& lane : stage.lanes) {
+        for (const pipeline::StageProcess& stage_process : stage.stage_processes) {
           --left;
           std::map<std::pair<std::vector<double>, size_t>, double> next;
-          const Bytes memory = pipeline::least_memory_of(*functions[i], lane);
+          const Bytes memory = pipeline::least_memory_of(*functions[i], stage_process);
           for (const auto& [used, slowest] : open) {
             for (size_t shape = 0; shape < names.size(); ++shape) {
               if (shape_of(names[shape]).memory < memory) continue;
-              const auto time = pipeline::time_of(*functions[i], lane, shape_of(names[shape]));
+              const auto time =
+                  pipeline::time_of(*functions[i], stage_process, shape_of(names[shape]));
               auto more = used;
               for (double replicas = 1;; ++replicas) {
                 ++more.first[shape];

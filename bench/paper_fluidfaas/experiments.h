@@ -83,9 +83,10 @@ double half_width(const std::vector<double>& values);
 // Requests a second of the load's mix that whole functions on one slice can give at most, and
 // components on any.
 double bound_of(const Setting& setting, const std::vector<double>& mix, bool whole);
-// The same by real placements: an instance has a slice for each of its lanes, or, with replicas, up
-// to `most_slices`, and gives what its slowest lane does; of how many there are of each, a linear
-// program decides, fractions allowed. Left out are hand-overs, and that an instance is on one node.
+// The same by real placements: an instance has a slice for each of its stage processes, or, with
+// replicas, up to `most_slices`, and gives what its slowest stage process does; of how many there
+// are of each, a linear program decides, fractions allowed. Left out are hand-overs, and that an
+// instance is on one node.
 double placed_bound_of(const Setting& setting, const std::vector<double>& mix,
                        size_t most_slices = 0);
 // How many of each application of that size come a second.

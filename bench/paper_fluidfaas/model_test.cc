@@ -4,7 +4,7 @@
 #include "bench/paper_fluidfaas/experiments.h"
 #include "bench/paper_fluidfaas/inputs.h"
 #include "bench/paper_fluidfaas/plan.h"
-#include "decide/pipeline/lane_cost.h"
+#include "decide/pipeline/stage_process_cost.h"
 
 namespace lambent::paper_fluidfaas {
 namespace {
@@ -121,7 +121,7 @@ TEST(PaperFluidFaas, RealPlacementsGiveNoLessThanWholesAndNoMoreThanPieces) {
   }
 }
 
-TEST(PaperFluidFaas, ARealPlacementIsAsSlowAsItsSlowestLane) {
+TEST(PaperFluidFaas, ARealPlacementIsAsSlowAsItsSlowestStageProcess) {
   // On three slices of one kind, by hand: the partition that gives most for the slices it takes.
   Setting setting;
   const Layout three{"three", {{"2g.20gb", "2g.20gb", "2g.20gb"}}};
@@ -134,11 +134,12 @@ TEST(PaperFluidFaas, ARealPlacementIsAsSlowAsItsSlowestLane) {
   for (const pipeline::Partition& partition : functions[0]->ranked) {
     double slowest = 0;
     for (const auto& stage : partition.stages) {
-      const pipeline::Lane& lane = stage.lanes[0];
-      if (pipeline::memory_of(*functions[0], lane) > shape.memory) slowest = 1e9;
-      slowest = std::max(slowest, to_seconds(*pipeline::time_of(*functions[0], lane, shape)));
+      const pipeline::StageProcess& stage_process = stage.stage_processes[0];
+      if (pipeline::memory_of(*functions[0], stage_process) > shape.memory) slowest = 1e9;
+      slowest =
+          std::max(slowest, to_seconds(*pipeline::time_of(*functions[0], stage_process, shape)));
     }
-    best = std::max(best, 3 / (static_cast<double>(partition.lanes()) * slowest));
+    best = std::max(best, 3 / (static_cast<double>(partition.stage_processes()) * slowest));
   }
   ASSERT_GT(best, 0.1);
   EXPECT_NEAR(placed_bound_of(setting, {1, 0, 0}), best, 1e-6);

@@ -29,7 +29,7 @@ struct Constants {
   Duration etask_start = milliseconds(400);
   // Until the process before it is gone.
   Duration etask_stop = milliseconds(10);
-  // A seat in an executor that runs already: linking kernels, instantiating the graph.
+  // An instance in an executor that runs already: linking kernels, instantiating the graph.
   Duration ktask_start = milliseconds(1);
   // Per request, beside the work on the device; for both.
   Duration overhead = microseconds(100);

@@ -27,7 +27,7 @@ struct RunResult {
   double throughput = 0;  // answers a second
   // Of a request, its steps on the host included.
   double mean_s = 0, p50_s = 0, p90_s = 0, p99_s = 0;
-  double cold_share = 0;      // a process or a seat was started for it
+  double cold_share = 0;      // a process or an instance was started for it
   double gpu_cold_share = 0;  // its constants had to come back
 };
 

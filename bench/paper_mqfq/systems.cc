@@ -50,14 +50,14 @@ std::vector<System> make_systems() {
   all.back().starts_outside_tokens = scheduling::kStartsOutsideTokens;
   all.push_back({.name = "ours", .policy = "density", .eviction = EvictionRule::kCostAware});
   all.back().second_containers = true;
-  all.back().second_patience = 1;
+  all.back().second_grace_period = 1;
   all.back().starts_outside_tokens = scheduling::kStartsOutsideTokens;
   all.push_back(all.back());
   all.back().name = "ours-tokens";
   all.back().starts_outside_tokens = 0;
   all.push_back(all[all.size() - 2]);
   all.back().name = "ours-second";
-  all.back().second_patience = 0;
+  all.back().second_grace_period = 0;
   all.push_back(all.back());
   all.back().name = "ours-one";
   all.back().second_containers = false;
@@ -104,7 +104,8 @@ std::string settings_of(const System& system) {
       add("at most " + bench::number(to_seconds(mqfq.longest_anticipation)) + " s");
     }
     if (system.policy == "density") {
-      add("density, patience " + bench::number(to_seconds(system.options.density.patience)) + " s");
+      add("density, grace period " +
+          bench::number(to_seconds(system.options.density.grace_period)) + " s");
     } else {
       add(mqfq.order == CandidateOrder::kInFlightFirst ? "in-flight first" : "length first");
     }
@@ -117,9 +118,9 @@ std::string settings_of(const System& system) {
                                                  : "memory off in the background");
   }
   add(!system.second_containers ? "no second containers"
-      : system.second_patience == 0
+      : system.second_grace_period == 0
           ? "second containers"
-          : "second containers after " + bench::number(system.second_patience) +
+          : "second containers after " + bench::number(system.second_grace_period) +
                 " cold starts of waiting");
   if (system.starts_outside_tokens > 0) {
     add(std::to_string(system.starts_outside_tokens) + " cold starts that hold no token");
@@ -153,10 +154,10 @@ std::vector<System> candidates_of(const std::string& name) {
     all = mqfq_candidates(base);
   } else if (base.policy == "density") {
     all.push_back(base);
-    for (const double patience : {0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0}) {
+    for (const double grace_period : {0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0}) {
       all.push_back(base);
       all.back().second_containers = true;
-      all.back().second_patience = patience;
+      all.back().second_grace_period = grace_period;
     }
     for (const unsigned starts : {0U, 1U, 3U, 4U}) {
       all.push_back(base);

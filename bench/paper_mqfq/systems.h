@@ -18,8 +18,8 @@ struct System {
   scheduling::EvictionRule eviction = scheduling::EvictionRule::kLeastRecentlyUsed;
   // Whether a function that runs may get a second container beside it, up to D at once.
   bool second_containers = false;
-  // When: FleetOptions::second_patience.
-  double second_patience = 0;
+  // When: FleetOptions::second_grace_period.
+  double second_grace_period = 0;
   // FleetOptions::starts_outside_tokens.
   unsigned starts_outside_tokens = 0;
   // FCFS: the memory's way off the device after a run holds the token.

@@ -21,7 +21,7 @@ struct Constants {
   // Runtimes.
   double runtime_bytes = 1.4e9;
   double runtime_start_s = 5.5;
-  double seat_start_s = 1e-3;  // a function that is new to a running runtime
+  double instance_start_s = 1e-3;  // a function that is new to a running runtime
   double keep_alive_s = 600;
 
   // Memory.

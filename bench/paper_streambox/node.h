@@ -71,7 +71,7 @@ class Node {
     bool looks = false, checked = false;  // whether a look, a check is due
     double idle_since_s = 0;
     double pool_bytes = 0;
-    std::map<uint32_t, double> seats;  // by component, when last used
+    std::map<uint32_t, double> instances;  // by component, when last used
     std::list<Work*> works;
   };
   struct Device {

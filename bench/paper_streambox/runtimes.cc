@@ -46,10 +46,10 @@ bool Node::place(Function& function) {
     if (!fits) continue;
     std::vector<Call> calls = take_calls(function);
     if (calls.empty()) return true;
-    double& seat = runtime(function.tenant, device).seats[function.component];
-    const bool is_new = seat == 0;
-    seat = events_.now();
-    begin(function, device, nullptr, std::move(calls), is_new ? constants_.seat_start_s : 0);
+    double& instance = runtime(function.tenant, device).instances[function.component];
+    const bool is_new = instance == 0;
+    instance = events_.now();
+    begin(function, device, nullptr, std::move(calls), is_new ? constants_.instance_start_s : 0);
     return true;
   }
   start_runtime(function.tenant);

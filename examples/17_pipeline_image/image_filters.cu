@@ -1,4 +1,5 @@
-// Filters of grey images: rows of floats, the last dimension's elements side by side. A thread makes one element.
+// Filters of grey images: rows of floats, the last dimension's elements side by side. A thread
+// makes one element.
 #include <lambent/kernel.h>
 
 namespace {

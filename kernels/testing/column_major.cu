@@ -48,8 +48,8 @@ __device__ void gemm_sums(T* sums, const T* a, const T* b, int m, int n, int k, 
   if (at >= m * n) return;
   T sum = {};
   for (int i = part * k / parts; i < (part + 1) * k / parts; ++i) {
-    sum = plus(sum, times(element(a, stride_a, how_a, at % m, i),
-                          element(b, stride_b, how_b, i, at / m)));
+    sum = plus(
+        sum, times(element(a, stride_a, how_a, at % m, i), element(b, stride_b, how_b, i, at / m)));
   }
   sums[static_cast<size_t>(part) * m * n + at] = sum;
 }
@@ -86,30 +86,30 @@ __device__ void axpy(int n, T alpha, const T* x, T* y) {
 
 }  // namespace
 
-#define COLUMN_MAJOR(letter, T)                                                                    \
-  extern "C" __global__ void letter##gemm_sums(T* sums, const T* a, const T* b, int m, int n,      \
-                                               int k, int stride_a, int stride_b, int how_a,       \
-                                               int how_b) {                                        \
-    gemm_sums<T>(sums, a, b, m, n, k, stride_a, stride_b, how_a, how_b);                           \
-  }                                                                                                \
-  extern "C" __global__ void letter##gemm_end(T* c, const T* sums, int parts, int m, int n,        \
-                                              int stride_c, T alpha, T beta) {                     \
-    gemm_end<T>(c, sums, parts, m, n, stride_c, alpha, beta);                                      \
-  }                                                                                                \
-  extern "C" __global__ void letter##gemv(const T* a, const T* x, T* y, int m, int n,              \
-                                          int stride_a, int how, T alpha, T beta) {                \
-    gemv<T>(a, x, y, m, n, stride_a, how, alpha, beta);                                            \
-  }                                                                                                \
-  extern "C" __global__ void letter##axpy(int n, T alpha, const T* x, T* y) {                      \
-    axpy<T>(n, alpha, x, y);                                                                       \
-  }                                                                                                \
-  /* So long that products which may run at the same time do. */                                 \
-  LAMBENT_KERNEL_DURATION(                                                                         \
-      letter##gemm_sums, [](dim3, dim3, T*, const T*, const T*, int, int, int, int, int, int,      \
-                            int) { return uint64_t{200'000}; });                                   \
-  LAMBENT_KERNEL(letter##gemm_sums);                                                               \
-  LAMBENT_KERNEL(letter##gemm_end);                                                                \
-  LAMBENT_KERNEL(letter##gemv);                                                                    \
+#define COLUMN_MAJOR(letter, T)                                                                \
+  extern "C" __global__ void letter##gemm_sums(T* sums, const T* a, const T* b, int m, int n,  \
+                                               int k, int stride_a, int stride_b, int how_a,   \
+                                               int how_b) {                                    \
+    gemm_sums<T>(sums, a, b, m, n, k, stride_a, stride_b, how_a, how_b);                       \
+  }                                                                                            \
+  extern "C" __global__ void letter##gemm_end(T* c, const T* sums, int parts, int m, int n,    \
+                                              int stride_c, T alpha, T beta) {                 \
+    gemm_end<T>(c, sums, parts, m, n, stride_c, alpha, beta);                                  \
+  }                                                                                            \
+  extern "C" __global__ void letter##gemv(const T* a, const T* x, T* y, int m, int n,          \
+                                          int stride_a, int how, T alpha, T beta) {            \
+    gemv<T>(a, x, y, m, n, stride_a, how, alpha, beta);                                        \
+  }                                                                                            \
+  extern "C" __global__ void letter##axpy(int n, T alpha, const T* x, T* y) {                  \
+    axpy<T>(n, alpha, x, y);                                                                   \
+  }                                                                                            \
+  /* So long that products which may run at the same time do. */                               \
+  LAMBENT_KERNEL_DURATION(letter##gemm_sums,                                                   \
+                          [](dim3, dim3, T*, const T*, const T*, int, int, int, int, int, int, \
+                             int) { return uint64_t{200'000}; });                              \
+  LAMBENT_KERNEL(letter##gemm_sums);                                                           \
+  LAMBENT_KERNEL(letter##gemm_end);                                                            \
+  LAMBENT_KERNEL(letter##gemv);                                                                \
   LAMBENT_KERNEL(letter##axpy)
 
 COLUMN_MAJOR(s, float);

@@ -21,7 +21,7 @@ def serve(address, handler_name):
             _report(error.error_type, str(error), error.trace)
             api.fail(None, error.error_type, _error_body(error.error_type, str(error), error.trace))
             return 1
-        if getattr(handler, "in_hand", 1) > 1:
+        if getattr(handler, "in_flight", 1) > 1:
             return _serve_overlapped(address, api, handler)
         while True:
             _serve_one(api, handler)
@@ -31,7 +31,7 @@ def serve(address, handler_name):
 
 
 def _handler(name, folder):
-    """The function that `name` names; of a pipeline's class, one that serves this process's lane of it."""
+    """The function that `name` names; of a pipeline's class, one that serves this process's stage process of it."""
     if os.environ.get("LAMBENT_STAGE"):
         from lambent.pipeline import stage
 
@@ -53,7 +53,7 @@ def _handler(name, folder):
 
 
 def _serve_overlapped(address, api, handler):
-    """For a lane of a pipeline that may have several jobs in hand: each is begun while others are at work."""
+    """For a stage process of a pipeline that may have several jobs in flight: each is begun while others are at work."""
     from lambent.pipeline.overlap import Overlap
 
     answers = RuntimeApi(address)  # on a connection of their own: the other one waits for the next job
@@ -67,7 +67,7 @@ def _serve_overlapped(address, api, handler):
             return _fail(answers, request_id, type(outcome).__name__, str(outcome), trace_of(outcome))
         _respond(answers, request_id, outcome)
 
-    Overlap(handler.stage, take, answer, handler.in_hand).serve()
+    Overlap(handler.stage, take, answer, handler.in_flight).serve()
 
 
 def _begin(handler, headers, body):

@@ -1,4 +1,4 @@
-"""A lane with two jobs in hand: what overlaps, in which order, and how it ends; without a process, in lanes, and under lambent_runtime."""
+"""A stage process with two jobs in flight: what overlaps, in which order, and how it ends; without a process, in stage processes, and under lambent_runtime."""
 import http.server
 import json
 import os
@@ -10,7 +10,7 @@ import unittest
 
 from pipeline_apps import PYTHON, Folder
 
-from lambent.pipeline import channel, lanes
+from lambent.pipeline import channel, stage_processes
 from lambent.pipeline.overlap import Overlap
 from lambent.pipeline.stage import Stage, StageError
 
@@ -87,13 +87,13 @@ class Parts:
 
 
 class OverlapTest(unittest.TestCase):
-    def serve(self, parts, jobs, in_hand=2):
+    def serve(self, parts, jobs, in_flight=2):
         jobs, self.answers = iter(jobs), []
 
         def take():
             job = next(jobs, None)
             return None if job is None else (job, lambda: parts.begin(job))
-        Overlap(parts, take, lambda ticket, outcome: self.answers.append((ticket, outcome)), in_hand).serve()
+        Overlap(parts, take, lambda ticket, outcome: self.answers.append((ticket, outcome)), in_flight).serve()
 
     def test_the_next_begins_while_one_is_at_work_and_works_while_it_goes_out(self):
         parts = Parts()
@@ -112,14 +112,14 @@ class OverlapTest(unittest.TestCase):
         self.serve(parts, range(10))
         self.assertEqual(self.answers, [(job, job) for job in range(10)])
 
-    def test_no_more_are_begun_than_may_be_in_hand(self):
-        for in_hand in (1, 2, 3):
+    def test_no_more_are_begun_than_may_be_in_flight(self):
+        for in_flight in (1, 2, 3):
             parts = Parts()
-            self.serve(parts, range(50), in_hand)
+            self.serve(parts, range(50), in_flight)
             begun = finished = 0
             for part, _ in parts.story:
                 begun, finished = begun + (part == "begin"), finished + (part == "finish")
-                self.assertLessEqual(begun - finished, in_hand)
+                self.assertLessEqual(begun - finished, in_flight)
             self.assertEqual(finished, 50)
             for part in ("begin", "work", "finish"):
                 self.assertEqual([job for each, job in parts.story if each == part], list(range(50)))
@@ -149,14 +149,14 @@ class OverlapTest(unittest.TestCase):
                 Overlap(Parts(), take, answer, 2).serve()
 
 
-class InLanes(Folder):
+class InStageProcesses(Folder):
     def setUp(self):
         super().setUp()
         self.write(WAITING_APP)
         self.import_anew()
 
-    def test_a_lane_decodes_and_encodes_while_a_component_is_at_work(self):
-        with lanes.LocalLanes("app.App", [["wait"]], self.folder) as local:
+    def test_a_stage_process_decodes_and_encodes_while_a_component_is_at_work(self):
+        with stage_processes.LocalStageProcesses("app.App", [["wait"]], self.folder) as local:
             events = [{"n": n, "last": 5} for n in range(6)]
             for event in events:
                 local.submit([event])
@@ -165,18 +165,18 @@ class InLanes(Folder):
                 self.assertEqual(answer["results"], [{"value": n}])
                 self.assertGreaterEqual(answer["queue_ms"], 0)
 
-    def test_an_app_that_says_no_has_one_job_in_hand(self):
+    def test_an_app_that_says_no_has_one_job_in_flight(self):
         self.write(WAITING_APP.replace("def define_dag", "overlap = False\n        def define_dag"))
         self.import_anew()
-        app = lanes.load_app("app.App", self.folder)()
-        description = {"handler": "app.App", "lane": 0, "components": ["wait"], "outputs": ["wait"], "in_hand": 2}
-        self.assertEqual(Stage(description, app).in_hand, 1)
+        app = stage_processes.load_app("app.App", self.folder)()
+        description = {"handler": "app.App", "stage_process": 0, "components": ["wait"], "outputs": ["wait"], "in_flight": 2}
+        self.assertEqual(Stage(description, app).in_flight, 1)
         for number in (0, "2", True, 1.5):
-            with self.assertRaisesRegex(StageError, "'in_hand' is"):
-                Stage(dict(description, in_hand=number), app)
+            with self.assertRaisesRegex(StageError, "'in_flight' is"):
+                Stage(dict(description, in_flight=number), app)
 
     def test_the_runtime_asks_for_the_next_while_one_is_at_work(self):
-        description = {"handler": "app.App", "lane": 0, "components": ["wait"], "outputs": ["wait"], "in_hand": 2}
+        description = {"handler": "app.App", "stage_process": 0, "components": ["wait"], "outputs": ["wait"], "in_flight": 2}
         with open(os.path.join(self.folder, "stage.json"), "w", encoding="utf-8") as file:
             json.dump(description, file)
         api = RuntimeApi()
@@ -201,8 +201,8 @@ class InLanes(Folder):
         self.assertEqual(process.wait(LONG), 24, process.stderr.read())
 
 
-class BetweenLanes(Folder):
-    """The middle one of three lanes, whose channels have their other ends here."""
+class BetweenStageProcesses(Folder):
+    """The middle one of three stage processes, whose channels have their other ends here."""
 
     def test_the_next_value_is_received_and_the_last_is_sent_while_one_is_at_work(self):
         self.write("""
@@ -221,10 +221,10 @@ class BetweenLanes(Folder):
         for path in paths:
             channel.create(path, 1, 1 << 20)
         before, after = channel.SendingEnd(paths[0]), channel.ReceivingEnd(paths[1])
-        stage = Stage({"handler": "app.App", "lane": 1, "components": ["second"], "outputs": [], "in_hand": 2,
+        stage = Stage({"handler": "app.App", "stage_process": 1, "components": ["second"], "outputs": [], "in_flight": 2,
                        "receives": [{"channel": paths[0], "value": "first"}],
                        "sends": [{"channel": paths[1], "value": "second", "to": 2}]},
-                      lanes.load_app("app.App", self.folder)()).open()
+                      stage_processes.load_app("app.App", self.folder)()).open()
         self.addCleanup(stage.close)
         jobs = []
         for number, value in enumerate("ab"):

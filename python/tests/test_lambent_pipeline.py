@@ -9,7 +9,7 @@ from unittest import mock
 
 from pipeline_apps import APP, PYTHON, Folder, answer_to
 
-from lambent.pipeline import Component, Pipeline, PipelineError, channel, dag, lanes, values
+from lambent.pipeline import Component, Pipeline, PipelineError, channel, dag, stage_processes, values
 from lambent.pipeline.meter import DeviceMeter
 from lambent.pipeline.runner import Runner
 
@@ -112,7 +112,7 @@ class RunTest(Folder):
         super().setUp()
         self.write(APP)
         self.import_anew()
-        self.app = lanes.load_app("app.App", self.folder)
+        self.app = stage_processes.load_app("app.App", self.folder)
 
     def test_an_app_runs_in_one_process(self):
         app = self.app()

@@ -1,4 +1,4 @@
-"""One lane of a pipeline against channels whose other ends are in the test, and served by lambent_runtime."""
+"""One stage process of a pipeline against channels whose other ends are in the test, and served by lambent_runtime."""
 import json
 import os
 import subprocess
@@ -9,12 +9,12 @@ from unittest import mock
 from pipeline_apps import APP, PYTHON, Folder, answer_to
 from test_lambent_runtime import FakeRuntimeApi
 
-from lambent.pipeline import channel, lanes
+from lambent.pipeline import channel, stage_processes
 from lambent.pipeline.stage import Stage, StageError, job_of_unparsed
 
 
 class StageTest(Folder):
-    """A lane against channels whose other ends are here."""
+    """A stage process against channels whose other ends are here."""
 
     def setUp(self):
         super().setUp()
@@ -22,11 +22,11 @@ class StageTest(Folder):
         self.import_anew()
         self.path = os.path.join(self.folder, "channel")
         channel.create(self.path, 4, 1 << 20)
-        self.description = {"handler": "app.App", "lane": 1, "components": ["pair", "minus", "plus"], "sends": [],
+        self.description = {"handler": "app.App", "stage_process": 1, "components": ["pair", "minus", "plus"], "sends": [],
                             "receives": [{"channel": self.path, "value": "double"}], "outputs": ["pair"]}
 
     def stage(self):
-        stage = Stage(self.description, lanes.load_app("app.App", self.folder)()).open()
+        stage = Stage(self.description, stage_processes.load_app("app.App", self.folder)()).open()
         self.addCleanup(stage.close)
         return stage
 
@@ -39,7 +39,7 @@ class StageTest(Folder):
             before.send(number, [2 * number])
         self.assertEqual(stage.serve(self.job(2, 2))["results"], [{"value": answer_to(2)}])
 
-    def test_a_job_that_the_lane_before_never_had_fails_and_the_next_does_not(self):
+    def test_a_job_that_the_stage_process_before_never_had_fails_and_the_next_does_not(self):
         stage, before = self.stage(), channel.SendingEnd(self.path)
         before.send(5, [2 * 5])
         result, = stage.serve(self.job(4, 4))["results"]
@@ -52,7 +52,7 @@ class StageTest(Folder):
         result, = stage.serve(self.job(0, 1))["results"]
         self.assertEqual(result["error"]["errorType"], "Channel.Malformed")
 
-    def test_a_lane_waits_no_longer_than_its_job_may_take(self):
+    def test_a_stage_process_waits_no_longer_than_its_job_may_take(self):
         stage, before = self.stage(), channel.SendingEnd(self.path)
         answer = stage.serve(self.job(0, 1), remaining_ms=1)
         self.assertEqual(answer["results"][0]["error"]["errorType"], "Channel.TimedOut")
@@ -72,7 +72,7 @@ class StageTest(Folder):
         stage.serve(self.job(5, 5))
         self.assertEqual(after.wait(), (5, 1))
 
-    def test_what_was_sent_before_the_lane_before_went_is_still_served(self):
+    def test_what_was_sent_before_the_stage_process_before_went_is_still_served(self):
         stage, before = self.stage(), channel.SendingEnd(self.path)
         before.send(0, [2])
         before.close()
@@ -81,7 +81,7 @@ class StageTest(Folder):
         self.assertEqual(answer["results"][0]["error"]["errorType"], "Channel.PeerGone")
         self.assertIn("gone", answer["broken"])
 
-    def test_replicas_of_the_lane_before_send_in_turn(self):
+    def test_replicas_of_the_stage_process_before_send_in_turn(self):
         other = os.path.join(self.folder, "other")
         channel.create(other, 4, 1 << 20)
         self.description["receives"].append({"channel": other, "value": "double"})
@@ -91,7 +91,7 @@ class StageTest(Folder):
         for number, turn in ((3, 0), (5, 1), (6, 2)):
             self.assertEqual(stage.serve(dict(self.job(number, number), turn=turn))["results"], [{"value": answer_to(number)}])
 
-    def test_each_job_goes_to_one_replica_of_each_lane_that_needs_it(self):
+    def test_each_job_goes_to_one_replica_of_each_stage_process_that_needs_it(self):
         paths = [os.path.join(self.folder, name) for name in ("left", "right", "alone")]
         for path in paths:
             channel.create(path, 4, 1 << 20)
@@ -107,14 +107,14 @@ class StageTest(Folder):
                 self.assertEqual(end.wait(1000), (number, 1))
                 end.drop()
 
-    def first_lane(self):
+    def first_stage_process(self):
         self.description.update(components=["double"], receives=[], outputs=[], sends=[{"channel": self.path, "value": "double", "to": 1}])
         return self.stage(), channel.ReceivingEnd(self.path)
 
     def test_a_job_keeps_no_value_that_it_does_not_need_any_more(self):
         """What there is when each component runs, and when the job goes out."""
-        def kept(**lane):
-            self.description.update(lane)
+        def kept(**stage_process):
+            self.description.update(stage_process)
             stage, found = self.stage(), []
             job, run = stage.begin(self.job(0, 1)), stage._runner.run
 
@@ -132,7 +132,7 @@ class StageTest(Folder):
         self.assertEqual(kept(components=["double", "plus", "minus"], outputs=[], sends=sends)[-1], {"minus"}, "the other is sent")
 
     def test_who_waits_for_a_job_that_cannot_be_read_gets_its_failure(self):
-        stage, after = self.first_lane()
+        stage, after = self.first_stage_process()
         body = b'{"job":4,"requests":2,"events":[{"n":%s},{"n":1}]}' % (b"1" * 5000)
         with self.assertRaises(ValueError) as raised:
             json.loads(body)
@@ -145,7 +145,7 @@ class StageTest(Folder):
             job_of_unparsed(b"nothing", raised.exception)
 
     def test_who_waits_for_what_the_device_failed_to_decode_gets_its_failure(self):
-        stage, after = self.first_lane()
+        stage, after = self.first_stage_process()
         with mock.patch("lambent.pipeline.stage.complete_own_work", side_effect=RuntimeError("CUDA error 700")):
             stage.serve({"job": 3, "requests": 2, "events": [{"n": 1}, {}]})
         self.assertEqual(after.wait(1000), (3, 2))
@@ -195,7 +195,7 @@ class StageTest(Folder):
         for job in (None, {}, {"job": 1}, {"job": "1", "requests": 1}, {"job": 1, "requests": -1}):
             with self.assertRaises(StageError):
                 stage.serve(job)
-        app = lanes.load_app("app.App", self.folder)()
+        app = stage_processes.load_app("app.App", self.folder)()
         for change, words in (({"components": ["x"]}, "no component 'x': pipeline.json does not match the code"), ({"components": 5}, "no list of names"),
                               ({"receives": []}, "needs 'double'"), ({"receives": [{"value": 1}]}, "no list of channels"),
                               ({"outputs": ["double2"]}, "no component 'double2'"),
@@ -203,7 +203,7 @@ class StageTest(Folder):
             with self.assertRaisesRegex(StageError, words):
                 Stage(dict(self.description, **change), app)
 
-    def test_the_runtime_serves_the_lane_that_its_environment_names(self):
+    def test_the_runtime_serves_the_stage_process_that_its_environment_names(self):
         before = channel.SendingEnd(self.path)
         before.send(3, [2 * 7, 2 * 8])
         with open(os.path.join(self.folder, "stage.json"), "w", encoding="utf-8") as file:

@@ -35,7 +35,7 @@ void add_programs(Shell& shell) {
            {"simulate", "a workload on modelled GPUs, faster than time"},
            {"sweep", "simulations over a grid of parameters"},
            {"bundle", "compile kernels"},
-           {"slices", "how GPUs are cut into slices, and cutting them anew"},
+           {"slices", "how GPUs are cut into slices, and cutting them again"},
            {"shim", "a program whose GPU memory is moved while it runs"}}) {
     const std::string verb = name;
     shell.app.add_subcommand(verb, what)->allow_extras()->callback([verb] {

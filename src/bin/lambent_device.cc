@@ -23,7 +23,7 @@ using namespace lambent;
 constexpr size_t kMostFaultsARound = 64;
 // CUDA's driver may take seconds to start on a node with many devices; what it says matters on one
 // with an integrated device, where it is quick.
-constexpr Duration kDriverPatience = seconds(5);
+constexpr Duration kDriverGracePeriod = seconds(5);
 
 enum class Sent { kYes, kSocketFull, kWorkerGone };
 
@@ -158,7 +158,7 @@ int main(int count, char** words) {
   }
   std::vector<monitor::DriverFacts> facts;
   if (!driver_folder.empty()) {
-    facts = monitor::ask_driver("/proc/self/exe", driver_folder, kDriverPatience);
+    facts = monitor::ask_driver("/proc/self/exe", driver_folder, kDriverGracePeriod);
   }
   auto nvml = monitor::Nvml::open(nvml_path, sysfs, std::move(facts));
   if (!nvml.ok()) {

@@ -218,8 +218,9 @@ int main(int count, char** words) {
   app.add_option("--mode", options.mode, "how its memory moves: vmm, uvm or off")
       ->check(CLI::IsMember({"vmm", "uvm", "off"}))
       ->capture_default_str();
-  app.add_option("--working-set", options.working_set,
-                 "what of it comes in again, in mode vmm: whole, or touched: what was used of late")
+  app.add_option(
+         "--working-set", options.working_set,
+         "what of it comes in again, in mode vmm: whole, or touched: what was used recently")
       ->check(CLI::IsMember({"whole", "touched"}))
       ->capture_default_str();
   app.add_option("--managed-memory", options.managed_memory,

@@ -1,4 +1,4 @@
-// lambent-slices: shows how the devices of this machine are cut into slices, and cuts them anew
+// lambent-slices: shows how the devices of this machine are cut into slices, and cuts them again
 // when an operator says so. `lambent slices` starts it; no worker is asked.
 #include <CLI/CLI.hpp>
 #include <cstdlib>
@@ -196,7 +196,7 @@ int main(int argc, char** argv) {
   sub->add_option("--family", options.family,
                   "no device, but a100-40gb, a100-80gb, h100-80gb or h200")
       ->excludes(gpu);
-  sub = add("apply", "cut a device anew; refused while anything runs on it", apply);
+  sub = add("apply", "cut a device again; refused while anything runs on it", apply);
   sub->add_option("SLICES", options.wanted, "such as 4g.40gb,3*1g.10gb; 'none' for none");
   sub->add_option("--gpu", options.gpu, "the device")->required();
   sub->add_flag("--off", options.off, "destroy all slices and turn MIG mode off");

@@ -64,15 +64,15 @@ nlohmann::json json_of(const journal::Why& why) {
     json["went_first"].push_back(
         {{"function", journal::name_in(why.names(), other.function)},
          {"count", other.count},
-         {"virtual_time_ms", to_milliseconds(other.its.standing.virtual_time)},
-         {"own_virtual_time_ms", to_milliseconds(other.own.standing.virtual_time)},
+         {"virtual_time_ms", to_milliseconds(other.its.status.virtual_time)},
+         {"own_virtual_time_ms", to_milliseconds(other.own.status.virtual_time)},
          {"waiting", other.its.pending},
          {"own_waiting", other.own.pending},
          {"at_work", other.its.in_flight},
          {"own_at_work", other.own.in_flight}});
-    if (other.its.standing.due == kNever || other.own.standing.due == kNever) continue;
+    if (other.its.status.due == kNever || other.own.status.due == kNever) continue;
     json["went_first"].back()["due_before_ms"] =
-        to_milliseconds(other.own.standing.due - other.its.standing.due);
+        to_milliseconds(other.own.status.due - other.its.status.due);
   }
   if (const auto& outcome = why.outcome()) {
     json["outcome"] = name_of(outcome->outcome);

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <functional>
+#include <iostream>
 #include <map>
 
 namespace lambent {
@@ -86,10 +87,10 @@ const std::map<std::string, Apply>& table() {
                                          s.dispatch.fleet.starts_outside_tokens =
                                              static_cast<unsigned>(n);
                                        })},
-      {"move_patience",
-       number(0, [](auto& s, double n) { s.dispatch.fleet.move_patience = n; })},
-      {"second_patience",
-       number(0, [](auto& s, double n) { s.dispatch.fleet.second_patience = n; })},
+      {"move_grace_period",
+       number(0, [](auto& s, double n) { s.dispatch.fleet.move_grace_period = n; })},
+      {"second_grace_period",
+       number(0, [](auto& s, double n) { s.dispatch.fleet.second_grace_period = n; })},
       {"memory_rule", choice("every-sandbox", "move-idle",
                              [](auto& s, bool first) {
                                s.dispatch.fleet.memory_rule =
@@ -106,7 +107,7 @@ const std::map<std::string, Apply>& table() {
       {"move_timeout_s", duration([](auto& s, Duration d) { s.dispatch.move_timeout = d; })},
       {"fcfs_moves_off",
        choice("true", "false", [](auto& s, bool yes) { s.policy.fcfs_moves_off_after_run = yes; })},
-      {"patience_s", duration([](auto& s, Duration d) { s.policy.density.patience = d; })},
+      {"grace_period_s", duration([](auto& s, Duration d) { s.policy.density.grace_period = d; })},
       {"first_start_s", duration([](auto& s, Duration d) { s.policy.density.first_start = d; })},
       {"cfs_penalty", number(0, [](auto& s, double n) { s.policy.cfs.penalty = n; })},
       {"host_concurrency",
@@ -133,6 +134,23 @@ const std::map<std::string, Apply>& table() {
   return kTable;
 }
 
+// What settings were called in the version before, by which they can be set in this one too.
+const std::map<std::string, std::string>& former_names() {
+  static const std::map<std::string, std::string> kFormer = {
+      {"move_patience", "move_grace_period"},
+      {"second_patience", "second_grace_period"},
+      {"patience_s", "grace_period_s"}};
+  return kFormer;
+}
+
+std::string present_name(const std::string& name) {
+  const auto found = former_names().find(name);
+  if (found == former_names().end()) return name;
+  std::cerr << "warning: the setting " << name << " is called " << found->second
+            << " now; the next version does not know the old name\n";
+  return found->second;
+}
+
 }  // namespace
 
 SchedulerSettings default_settings() {
@@ -145,7 +163,7 @@ SchedulerSettings default_settings() {
 Result<void> apply_settings(const std::vector<std::string>& texts, SchedulerSettings& settings) {
   for (const std::string& text : texts) {
     const size_t equals = text.find('=');
-    const auto found = table().find(text.substr(0, equals));
+    const auto found = table().find(present_name(text.substr(0, equals)));
     if (equals == std::string::npos || found == table().end()) {
       std::string known;
       for (const auto& [key, apply] : table()) known += (known.empty() ? "" : ", ") + key;
@@ -163,7 +181,7 @@ std::string parameter_name(const std::string& name) {
   static const std::map<std::string, std::string> kShort = {
       {"D", "concurrency"}, {"T", "over_run_s"}, {"alpha", "anticipation"}};
   const auto found = kShort.find(name);
-  return found == kShort.end() ? name : found->second;
+  return found == kShort.end() ? present_name(name) : found->second;
 }
 
 void scale_time(double time_scale, SchedulerSettings& settings) {
@@ -176,7 +194,7 @@ void scale_time(double time_scale, SchedulerSettings& settings) {
   if (settings.policy.mqfq.uniform_cost) scale(*settings.policy.mqfq.uniform_cost);
   scale(settings.dispatch.fleet.guesses.gap);
   scale(settings.dispatch.fleet.guesses.cold_start);
-  scale(settings.policy.density.patience);
+  scale(settings.policy.density.grace_period);
   scale(settings.policy.density.first_start);
   settings.policy.density.link_bytes_per_second *= time_scale;
 }

@@ -86,7 +86,7 @@ void add_simulate_flags(CLI::App& app, SimulateOptions& options) {
       ->check(within(0.0, 1.0));
   app.add_option("--touched", options.run.device.touched,
                  "of the memory that moved off a device, the share that comes back: what functions "
-                 "use; the rest lies aside")
+                 "use; the rest is offloaded")
       ->check(within(0.0, 1.0));
   app.add_flag("--cpu-variants", options.run.cpu_variants,
                "each function may run on the host's processors too, and takes the catalogue's "
@@ -116,7 +116,7 @@ void add_simulate_flags(CLI::App& app, SimulateOptions& options) {
   app.add_option("--seed", options.workload.read.seed, "of everything that is drawn")
       ->check(whole_number());
   app.add_flag("--resample", options.workload.resamples,
-               "draw each function's arrivals anew, by --seed, from the gaps that it has in the "
+               "draw each function's arrivals again, by --seed, from the gaps that it has in the "
                "trace");
   app.add_option("--load", options.workload.load, "offered load of a generated workload")
       ->check(within(1e-6, 1e6));

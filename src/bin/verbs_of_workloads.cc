@@ -49,7 +49,7 @@ void add_replay(Shell& shell) {
   verb->add_option("--seed", options.read.seed, "of spreading, drawing and generating")
       ->check(whole_number());
   verb->add_flag("--resample", options.resamples,
-                 "draw each function's arrivals anew, by --seed, from the gaps that it has in the "
+                 "draw each function's arrivals again, by --seed, from the gaps that it has in the "
                  "trace");
   verb->add_option("--load", options.load, "offered load of a generated workload")
       ->check(within(1e-6, 1e6));

@@ -118,7 +118,7 @@ std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& conf
                  "such as 64G; 0: it stays (default: half of what is available)");
   app.add_option("--working-set", config.working_set,
                  "what of a function's device memory comes in again before it runs, unless its "
-                 "manifest says: whole, or touched: what it has used of late (default: whole)")
+                 "manifest says: whole, or touched: what it has used recently (default: whole)")
       ->transform(bin::one_of(kWorkingSets));
   app.add_option(
          "--managed-memory", config.managed_memory,
@@ -159,15 +159,17 @@ std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& conf
       ->type_name("TEXT")
       ->transform(bin::one_of<bool>({{"turns", true}, {"first-come", false}}))
       ->default_str("turns");
-  app.add_option("--executor-objects", config.executor_objects,
-                 "where executors have objects from: host (host memory), lent (one that has it on "
-                 "a device which can be reached lends it), elastic (also, objects stay on devices "
-                 "as far as functions leave memory idle, and make way for them)")
+  app.add_option(
+         "--executor-objects", config.executor_objects,
+         "where executors have objects from: host (host memory), shared (one that has it on "
+         "a device which can be reached exports it), elastic (also, objects stay on devices "
+         "as far as functions leave memory idle, and are evicted for them)")
       ->type_name("TEXT")
       ->transform(bin::one_of<ExecutorObjects>({{"elastic", ExecutorObjects::kElastic},
-                                                {"lent", ExecutorObjects::kLent},
+                                                {"shared", ExecutorObjects::kShared},
                                                 {"host", ExecutorObjects::kHost}}))
-      ->default_str("lent");
+      ->transform(bin::former_word("--executor-objects", "lent", "shared"))
+      ->default_str("shared");
   app.add_option(
          "--cublas", config.cublas,
          "linear algebra that is built in is computed by: auto (a libcublas.so.13 or .12 of "

@@ -20,7 +20,7 @@ namespace lambent {
 
 enum class GpuKind { kNone, kEmulated, kNvidia };
 // How much executors do for objects to stay off the link: see --executor-objects.
-enum class ExecutorObjects { kHost, kLent, kElastic };
+enum class ExecutorObjects { kHost, kShared, kElastic };
 
 struct WorkerConfig {
   ListenOptions listen;
@@ -52,7 +52,7 @@ struct WorkerConfig {
   ExecutorPool executor_pool = ExecutorPool::kResilient;
   Duration executor_pool_hold = seconds(1);
   bool executor_transfers_take_turns = true;
-  ExecutorObjects executor_objects = ExecutorObjects::kLent;
+  ExecutorObjects executor_objects = ExecutorObjects::kShared;
   std::string cublas = "auto";  // or "off", or the path of a library
   bool require_strong_limits = false;
   std::string journal_folder;  // of every event of dispatch; empty: none

@@ -194,7 +194,7 @@ worker::WorkerOptions worker_options(const WorkerConfig& config, const Installat
   options.executors.pool = config.executor_pool;
   options.executors.pool_hold = config.executor_pool_hold;
   options.executors.transfers_take_turns = config.executor_transfers_take_turns;
-  options.executors.lend_objects = config.executor_objects != ExecutorObjects::kHost;
+  options.executors.share_objects = config.executor_objects != ExecutorObjects::kHost;
   options.executors.elastic_objects = config.executor_objects == ExecutorObjects::kElastic;
   options.devices = all_devices;
   options.longest_gpu_run = config.longest_gpu_run;

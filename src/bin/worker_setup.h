@@ -25,7 +25,7 @@ void allow_many_files(LogSink& log);
 // Readable requests to stop, once SIGTERM and SIGINT are blocked everywhere.
 Result<OwnedFd> open_signals();
 
-// Where libcuda.so.1 lies and which files it needs; an emulated GPU is made anew. NOT_FOUND if
+// Where libcuda.so.1 lies and which files it needs; an emulated GPU is made again. NOT_FOUND if
 // there is no driver.
 Result<worker::GpuDriver> find_driver(const WorkerConfig& config, const Installation& installation);
 

@@ -28,9 +28,9 @@ class Interprocess : public WithContext {
     EXPECT_EQ(word, 0x600DF00Du);
     if (driver().emulated) {
       size_t before = free_bytes();
-      CUdeviceptr aside = allocate(1 << 20);
+      CUdeviceptr offloaded = allocate(1 << 20);
       EXPECT_LT(free_bytes(), before);
-      OK(cu.mem_free(aside));
+      OK(cu.mem_free(offloaded));
     }
     peer.kill_and_wait();
   }

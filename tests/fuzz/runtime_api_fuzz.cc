@@ -24,17 +24,17 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   address.sin_port = htons(http::port_of(*listener));
 
   std::unique_ptr<runtime_api::Session> session;
-  // One that may have two in hand, or as Lambda's runtimes are.
-  const size_t in_hand = 1 + size / 2 % 2;
+  // One that may have two in flight, or as Lambda's runtimes are.
+  const size_t in_flight = 1 + size / 2 % 2;
   bool running[2] = {};
   const auto outcome = [&](InvocationId id, std::string, std::string) {
-    if (id.low < 2 || id.low - 2 >= in_hand || !running[id.low - 2]) abort();
+    if (id.low < 2 || id.low - 2 >= in_flight || !running[id.low - 2]) abort();
     running[id.low - 2] = false;
   };
   runtime_api::Callbacks callbacks;
   callbacks.on_ready = [&] {
     if (running[0] || running[1]) abort();
-    for (uint64_t i = 0; i < in_hand; ++i) {
+    for (uint64_t i = 0; i < in_flight; ++i) {
       running[i] = true;
       session->give({.id = {1, 2 + i}, .deadline = milliseconds(1), .payload = "{}"});
     }
@@ -45,7 +45,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   callbacks.on_disconnect = [] {};
   session = std::make_unique<runtime_api::Session>(
       loop, std::move(*listener),
-      runtime_api::SessionOptions{.max_response = Bytes(1000), .most_running = in_hand},
+      runtime_api::SessionOptions{.max_response = Bytes(1000), .most_running = in_flight},
       std::move(callbacks));
 
   const OwnedFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));

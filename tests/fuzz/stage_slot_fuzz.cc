@@ -1,5 +1,5 @@
-// A lane reads what another process wrote into a channel's header and slots: whatever lies there,
-// what is taken for a job keeps the promises of check.h, and stays within its slot.
+// A stage process reads what another process wrote into a channel's header and slots: whatever lies
+// there, what is taken for a job keeps the promises of check.h, and stays within its slot.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

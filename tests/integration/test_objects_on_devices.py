@@ -123,7 +123,7 @@ class Apart(TwoDevices):
 
 
 class Lent(TwoDevices):
-    more = ("--executor-objects", "lent")
+    more = ("--executor-objects", "shared")
 
     def test_an_object_is_had_from_the_other_device_and_nothing_is_moved(self):
         self.over_two_devices()

@@ -335,9 +335,9 @@ class Sharing(Pipelines):
         for round_number in range(4):
             for name in names:
                 self.assertEqual(self.ask(name, {"n": round_number})["n"], 30 * round_number)
-        held = [(each["function"], each["tenure"], each["state"]) for each in self.slices()[0]["holders"]]
+        held = [(each["function"], each["allocation_mode"], each["state"]) for each in self.slices()[0]["holders"]]
         self.assertEqual(sorted(name for name, _, _ in held), names)
-        self.assertEqual({tenure for _, tenure, _ in held}, {"time_sharing"})
+        self.assertEqual({mode for _, mode, _ in held}, {"time_sharing"})
         self.assertEqual(sorted(state for _, _, state in held), ["loaded", "unloaded", "unloaded"])
         starts = self.worker.metrics()
         self.assertIn('start="gpu_cold"', starts)

@@ -114,8 +114,7 @@ static void boxes(cudaStream_t stream) {
     for (int y = 0; y < 5; y++) {
       for (int x = 0; x < 6; x++) {
         const bool inside = x < 3 && y < 2 && z < 2;
-        EXPECT(out[(z * 5 + y) * 6 + x] ==
-               (inside ? in[((z + 1) * 5 + y + 1) * 6 + x + 2] : -1));
+        EXPECT(out[(z * 5 + y) * 6 + x] == (inside ? in[((z + 1) * 5 + y + 1) * 6 + x + 2] : -1));
       }
     }
   }

@@ -57,7 +57,7 @@ int main() {
   EXPECT(attributes.type == cudaMemoryTypeUnregistered);
   cudaGetLastError();
 
-  // After a reset everything begins anew.
+  // After a reset everything begins again.
   OK(cudaMalloc(&pointer, 16));
   OK(cudaDeviceReset());
   int* flag = nullptr;

@@ -1,5 +1,5 @@
 // Work captured from streams into a graph, launched many times, and changed in place by capturing
-// it anew.
+// it again.
 __global__ void axpy(float a, const float* x, float* y, int count) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < count) y[i] += a * x[i];

@@ -1,5 +1,5 @@
-// A graph made node by node: fills, copies, kernels, the host, a graph within the graph, a loop that
-// a kernel ends; and nodes changed in the executable graph.
+// A graph made node by node: fills, copies, kernels, the host, a graph within the graph, a loop
+// that a kernel ends; and nodes changed in the executable graph.
 __global__ void add(int* values, int count, int what) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < count) values[i] += what;

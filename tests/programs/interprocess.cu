@@ -106,8 +106,7 @@ int main(int arguments, char**) {
   properties.location = {cudaMemLocationTypeDevice, 0};
   cudaMemPool_t pool;
   OK(cudaMemPoolCreate(&pool, &properties));
-  OK(cudaMemPoolExportToShareableHandle(&gift.pool, pool, cudaMemHandleTypePosixFileDescriptor,
-                                        0));
+  OK(cudaMemPoolExportToShareableHandle(&gift.pool, pool, cudaMemHandleTypePosixFileDescriptor, 0));
   fcntl(gift.pool, F_SETFD, 0);  // the child inherits it
   int* of_pool = nullptr;
   cudaStream_t stream;

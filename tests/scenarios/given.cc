@@ -112,9 +112,9 @@ bool Given::read_option(Words& words) {
     options_.fleet.eviction = rule == "lru" ? scheduling::EvictionRule::kLeastRecentlyUsed
                                             : scheduling::EvictionRule::kCostAware;
   } else if (words.take("move-patience")) {
-    options_.fleet.move_patience = words.number();
+    options_.fleet.move_grace_period = words.number();
   } else if (words.take("second-patience")) {
-    options_.fleet.second_patience = words.number();
+    options_.fleet.second_grace_period = words.number();
   } else if (words.take("memory-moves")) {
     options_.fleet.memory_rule = scheduling::MemoryRule::kMoveIdle;
   } else if (words.take("no-prefetch")) {

@@ -82,7 +82,7 @@ void Stage::play_moved(Words& words) {
   moved.direction = way == "out" || way == "nowhere-out" ? dispatch::MoveDirection::kOut
                                                          : dispatch::MoveDirection::kIn;
   if (words.take("left")) moved.left = words.bytes();
-  if (words.take("aside")) moved.aside = words.bytes();
+  if (words.take("aside")) moved.offloaded = words.bytes();
   give(moved);
 }
 
@@ -160,10 +160,10 @@ bool Stage::expect_state(Words& words) {
     expect_nothing_more();
   } else if (words.take("flow")) {
     const FunctionId id = function(words.take_any()).id;
-    same(std::string(name_of(dispatcher_->standing(id, now_).state)), words.take_any());
+    same(std::string(name_of(dispatcher_->status(id, now_).state)), words.take_any());
   } else if (words.take("virtual-time")) {
     const FunctionId id = function(words.take_any()).id;
-    same(in_words(dispatcher_->standing(id, now_).virtual_time), in_words(words.duration()));
+    same(in_words(dispatcher_->status(id, now_).virtual_time), in_words(words.duration()));
   } else if (words.take("global-virtual-time")) {
     same(in_words(dispatcher_->policy().global_virtual_time()), in_words(words.duration()));
   } else if (words.take("conserving-dispatches")) {

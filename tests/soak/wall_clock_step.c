@@ -1,5 +1,6 @@
-/* Preloaded into the processes of a node: their wall clock is off by what the file LAMBENT_WALL_CLOCK_STEP holds, eight bytes of
- * nanoseconds that whoever tests may change at any time. The monotonic clock is left alone, as by those who set a machine's clock. */
+/* Preloaded into the processes of a node: their wall clock is off by what the file
+ * LAMBENT_WALL_CLOCK_STEP holds, eight bytes of nanoseconds that whoever tests may change at any
+ * time. The monotonic clock is left alone, as by those who set a machine's clock. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -26,8 +27,10 @@ __attribute__((constructor)) static void find_step(void) {
 }
 
 int clock_gettime(clockid_t clock, struct timespec* now) {
-  const int failed = next_clock == NULL ? (int)syscall(SYS_clock_gettime, clock, now) : next_clock(clock, now);
-  if (failed != 0 || step == NULL || (clock != CLOCK_REALTIME && clock != CLOCK_REALTIME_COARSE)) return failed;
+  const int failed =
+      next_clock == NULL ? (int)syscall(SYS_clock_gettime, clock, now) : next_clock(clock, now);
+  if (failed != 0 || step == NULL || (clock != CLOCK_REALTIME && clock != CLOCK_REALTIME_COARSE))
+    return failed;
   const int64_t billion = 1000000000;
   const int64_t stepped = (int64_t)now->tv_sec * billion + now->tv_nsec + *step;
   now->tv_sec = stepped / billion;

@@ -24,7 +24,7 @@
 
     python3 -m lambent.pipeline build app.App -o pipeline.json      # what the worker reads
     python3 -m lambent.pipeline profile app.App --event event.json  # times and memory on this slice
-    python3 -m lambent.pipeline run app.App --event event.json --lanes "deblur;classify"
+    python3 -m lambent.pipeline run app.App --event event.json --processes "deblur;classify"
 
 docs/pipelines.md says more. `Module` is made when it is first asked for: only then is torch imported.
 """

@@ -7,9 +7,18 @@ import time
 
 from .channel import ChannelError
 from .dag import PipelineError
-from .lanes import LocalLanes, load_app, parse_lanes
+from .stage_processes import LocalStageProcesses, load_app, parse_stage_processes
 from .profile import measure, merge
 from .runner import own_frames
+
+
+class Processes(argparse.Action):
+    """--processes; by --lanes, its name in the version before, with a warning."""
+
+    def __call__(self, parser, namespace, value, option=None):
+        if option == "--lanes":
+            sys.stderr.write("lambent.pipeline: --lanes is called --processes now; the next version does not know the old name\n")
+        setattr(namespace, self.dest, value)
 
 
 def build(options):
@@ -50,10 +59,10 @@ def profile(options):
 
 
 def run(options):
-    """Runs events, in this process or in lanes, and prints the answers."""
+    """Runs events, in this process or in stage processes, and prints the answers."""
     events = events_of(options)
     failed = False
-    if options.lanes is None:
+    if options.processes is None:
         os.environ.setdefault("LAMBDA_TASK_ROOT", os.path.abspath(options.code))
         app = load_app(options.app, options.code)()
         for event in events:
@@ -65,10 +74,10 @@ def run(options):
             print(text)
         return 0
     devices = options.devices.split(";") if options.devices else None
-    lanes = parse_lanes(options.lanes)
-    if devices is not None and len(devices) != len(lanes):
-        raise PipelineError("--devices names %d devices for %d lanes" % (len(devices), len(lanes)))
-    with LocalLanes(options.app, lanes, options.code, devices) as local:
+    stage_processes = parse_stage_processes(options.processes)
+    if devices is not None and len(devices) != len(stage_processes):
+        raise PipelineError("--devices names %d devices for %d stage processes" % (len(devices), len(stage_processes)))
+    with LocalStageProcesses(options.app, stage_processes, options.code, devices) as local:
         jobs = [events] if options.batch else [[event] for event in events]
         for job in jobs:
             begin = time.perf_counter()
@@ -111,8 +120,9 @@ def main():
             added.add_argument("-o", "--output", metavar="FILE", default="profile.json",
                                help="made, or merged into (default: profile.json)")
         else:
-            added.add_argument("--lanes", metavar="NAMES", help="components of each process: \"a;b,c\"; default: all in this one")
-            added.add_argument("--devices", metavar="DEVICES", help="CUDA_VISIBLE_DEVICES of each lane, separated by ';'")
+            added.add_argument("--processes", "--lanes", dest="processes", action=Processes, metavar="NAMES",
+                               help="components of each process: \"a;b,c\"; default: all in this one")
+            added.add_argument("--devices", metavar="DEVICES", help="CUDA_VISIBLE_DEVICES of each stage process, separated by ';'")
             added.add_argument("--batch", action="store_true", help="all events as requests of one job")
     options = parser.parse_args()
     if getattr(options, "repeat", 1) < 1:

@@ -1,5 +1,5 @@
-"""Overlap: a lane that has several jobs in hand: the input of the next comes in while one is computed, and the result of the one before
-goes out (docs/decisions/0041-edges-that-overlap.md). Used by lambent_runtime and by lane.py."""
+"""Overlap: a stage process that has several jobs in flight: the input of the next comes in while one is computed, and the result of the one before
+goes out (docs/decisions/0041-edges-that-overlap.md). Used by lambent_runtime and by stage process.py."""
 import queue
 import threading
 
@@ -10,15 +10,15 @@ _END = object()
 
 class Overlap:
     """Three threads, each of which does its part of one job after the other, in the order in which they come: a reader (`take`, begin()),
-    the one that calls serve() and has loaded the components (work()), and a writer (finish(), `answer`). At most `in_hand` jobs are
+    the one that calls serve() and has loaded the components (work()), and a writer (finish(), `answer`). At most `in_flight` jobs are
     taken and not answered.
 
     `take()`: (ticket, function that begins the job) of the next, or None if there are no more.
-    `answer(ticket, outcome)`: what the lane answers, or the exception that there is instead."""
+    `answer(ticket, outcome)`: what the stage process answers, or the exception that there is instead."""
 
-    def __init__(self, stage, take, answer, in_hand):
+    def __init__(self, stage, take, answer, in_flight):
         self._stage, self._take, self._answer = stage, take, answer
-        self._room = threading.Semaphore(max(1, in_hand))
+        self._room = threading.Semaphore(max(1, in_flight))
         self._begun, self._worked = queue.SimpleQueue(), queue.SimpleQueue()
         self._error = None
 

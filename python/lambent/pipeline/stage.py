@@ -1,8 +1,8 @@
-"""Stage: one lane of a pipeline instance, in a process of its own: its components, and the channels to and from other lanes
-(docs/decisions/0016-slices-and-pipelines.md). lambent_runtime serves it where LAMBENT_STAGE is set; lanes.py does without a worker.
+"""Stage: one stage process of a pipeline instance, in a process of its own: its components, and the channels to and from other stage processes
+(docs/decisions/0016-slices-and-pipelines.md). lambent_runtime serves it where LAMBENT_STAGE is set; stage processes.py does without a worker.
 
-A lane never leaves another one waiting: whatever fails, every job takes each value that the lane receives from one channel, and puts each
-that it sends into one channel for each lane. Where a lane has replicas, there is a channel for each of them: a job's turn says which."""
+A stage process never leaves another one waiting: whatever fails, every job takes each value that the stage process receives from one channel, and puts each
+that it sends into one channel for each stage process. Where a stage process has replicas, there is a channel for each of them: a job's turn says which."""
 import json
 import os
 import re
@@ -21,7 +21,7 @@ BREAKING = (PEER_GONE, ENDED, MALFORMED, DEVICE, SYSTEM)
 
 
 class StageError(PipelineError):
-    """The description of a lane, or a job for it, that makes no sense."""
+    """The description of a stage process, or a job for it, that makes no sense."""
 
 
 class Stage:
@@ -32,22 +32,22 @@ class Stage:
         self.components = [self._known(name) for name in _texts(description, "components")]
         self.outputs = [self._known(name) for name in _texts(description, "outputs", [])]
         self._runner = Runner([node for name, node in self.dag.nodes.items() if name in self.components])
-        # In the order of the DAG, so that two lanes never wait for each other.
+        # In the order of the DAG, so that two stage processes never wait for each other.
         self.components = list(self._runner.nodes)
-        # Of a value, the channels from each replica of the lane that makes it; to each of every lane that needs it.
+        # Of a value, the channels from each replica of the stage process that makes it; to each of every stage process that needs it.
         self._receives, self._sends = {}, {}
         for entry in _entries(description, "receives"):
             self._receives.setdefault(self._value_name(entry), []).append(entry["channel"])
         for entry in _entries(description, "sends"):
-            lanes = self._sends.setdefault(self._value_name(entry), {})
-            lanes.setdefault(entry.get("to", entry["channel"]), []).append(entry["channel"])
+            stage_processes = self._sends.setdefault(self._value_name(entry), {})
+            stage_processes.setdefault(entry.get("to", entry["channel"]), []).append(entry["channel"])
         self._receivers, self._senders, self._noted = {}, {}, set()
         # Of what comes first the input may be fetched while a job before is still at work; of others, what is needed for it may
         # have to be made of this very job's values.
         self._first = list(self._runner.nodes[self.components[0]].inputs) if self.components else []
         self._check_sources()
         self._needed_after = self._needs()
-        self.in_hand = min(_in_hand(description), 2 if getattr(app, "overlap", True) else 1)
+        self.in_flight = min(_in_flight(description), 2 if getattr(app, "overlap", True) else 1)
 
     def _needs(self):
         """After each component the values that a job still needs. Others are dropped: no memory is planned for them."""
@@ -59,11 +59,11 @@ class Stage:
         return dict(zip(reversed(self.components), after))
 
     def open(self):
-        """Opens the channels, then loads the components: if that ends the process, other lanes find out."""
+        """Opens the channels, then loads the components: if that ends the process, other stage processes find out."""
         for value, paths in self._receives.items():
             self._receivers[value] = [ReceivingEnd(path) for path in paths]
-        for value, lanes in self._sends.items():
-            self._senders[value] = [[SendingEnd(path) for path in paths] for paths in lanes.values()]
+        for value, stage_processes in self._sends.items():
+            self._senders[value] = [[SendingEnd(path) for path in paths] for paths in stage_processes.values()]
         self._runner.setup()
         return self
 
@@ -73,10 +73,10 @@ class Stage:
 
     def _ends(self):
         return [end for ends in self._receivers.values() for end in ends] + [
-            end for lanes in self._senders.values() for ends in lanes for end in ends]
+            end for stage_processes in self._senders.values() for ends in stage_processes for end in ends]
 
     def serve(self, job, remaining_ms=None):
-        """The answer to a job, as 0016 has it. `remaining_ms`: how long the lane may wait for others; None: as long as they live."""
+        """The answer to a job, as 0016 has it. `remaining_ms`: how long the stage process may wait for others; None: as long as they live."""
         begun = self.begin(job, remaining_ms)
         return self.finish(self.work(begun))
 
@@ -114,16 +114,16 @@ class Stage:
         return self._known(name)
 
     def _check_sources(self):
-        """Every value that the lane needs or sends is made, decoded or received here."""
+        """Every value that the stage process needs or sends is made, decoded or received here."""
         made = set(self.components) | set(self._receives) | {"$" + name for name in self.dag.inputs}
         needed = [source for name in self.components for source in self.dag.nodes[name].inputs]
         for name in needed + list(self._sends) + self.outputs:
             if name not in made:
-                raise StageError("LAMBENT_STAGE: the lane needs '%s', which it neither makes nor receives" % name)
+                raise StageError("LAMBENT_STAGE: the stage process needs '%s', which it neither makes nor receives" % name)
 
 
 class _Job:
-    """One job on its way through the lane."""
+    """One job on its way through the stage process."""
 
     def __init__(self, stage, job, remaining_ms):
         self.stage = stage
@@ -190,7 +190,7 @@ class _Job:
                    for name in self.stage.components for source in self.stage.dag.nodes[name].inputs)
 
     def _value(self, name):
-        """The values of all requests; waits for another lane's."""
+        """The values of all requests; waits for another stage process's."""
         if name not in self.values:
             if name in self.stage._receivers:
                 self.received.add(name)
@@ -207,7 +207,7 @@ class _Job:
                 if self.fault is not None:
                     raise StageError(self.fault)
                 if self.events is None:
-                    raise StageError("job %d has no events, and this lane needs them" % self.number)
+                    raise StageError("job %d has no events, and this stage process needs them" % self.number)
                 inputs = self.stage.app.decode(self.events[request])
                 missing = [name for name in names if name not in inputs]
                 if missing:
@@ -230,17 +230,17 @@ class _Job:
         try:
             begin = time.perf_counter()
             job, requests = end.wait(self._remaining_ms())
-            # Of jobs that this lane gave up on.
+            # Of jobs that this stage process gave up on.
             while job < self.number:
                 end.drop()
                 job, requests = end.wait(self._remaining_ms())
             arrived = time.perf_counter()
             self.wait_ms += (arrived - begin) * 1e3
             if job > self.number:
-                return self._all_failed("Channel.Skipped", "the lane before sent nothing for job %d" % self.number)
+                return self._all_failed("Channel.Skipped", "the stage process before sent nothing for job %d" % self.number)
             if requests != self.requests:
                 end.drop()
-                return self._all_failed("Channel.Malformed", "job %d has %d requests here and %d in the lane before" %
+                return self._all_failed("Channel.Malformed", "job %d has %d requests here and %d in the stage process before" %
                                         (self.number, self.requests, requests))
             values = end.take(requests, self._remaining_ms())
             self.receive_ms += (time.perf_counter() - arrived) * 1e3
@@ -281,7 +281,7 @@ class _Job:
         return {"error": failed.to_json()}
 
     def _note(self, error):
-        """Other errors are of this job alone: the lanes find each other again at the next one."""
+        """Other errors are of this job alone: the stage processes find each other again at the next one."""
         if error.status in BREAKING:
             self.broken = str(error)
 
@@ -294,7 +294,7 @@ class _Job:
 
 def job_of_unparsed(body, error):
     """The job whose text is no JSON for this process, such as for a number of too many digits: all its requests fail, and what
-    other lanes wait for is sent to them. Raises `error` if not even its number is to be seen."""
+    other stage processes wait for is sent to them. Raises `error` if not even its number is to be seen."""
     found = re.match(rb'\s*\{\s*"job"\s*:\s*(\d{1,19})\s*,\s*"requests"\s*:\s*(\d{1,9})\s*(?:,\s*"turn"\s*:\s*(\d{1,19})\s*)?[,}]', body)
     if found is None:
         raise error
@@ -314,20 +314,20 @@ def load(path):
 
 
 def handler_of(app_class):
-    """A handler(event, context) for lambent_runtime: a lane's where LAMBENT_STAGE is set, else the whole pipeline's."""
+    """A handler(event, context) for lambent_runtime: a stage process's where LAMBENT_STAGE is set, else the whole pipeline's."""
     app = app_class()
     path = os.environ.get("LAMBENT_STAGE")
     if not path:
         app.prepare()
         return lambda event, context: app.run(event)
-    return LaneHandler(Stage(load(path)[0], app).open())
+    return StageProcessHandler(Stage(load(path)[0], app).open())
 
 
-class LaneHandler:
-    """What lambent_runtime calls for each job; where `in_hand` is more than 1, in its parts, by Overlap."""
+class StageProcessHandler:
+    """What lambent_runtime calls for each job; where `in_flight` is more than 1, in its parts, by Overlap."""
 
     def __init__(self, stage):
-        self.stage, self.in_hand = stage, stage.in_hand
+        self.stage, self.in_flight = stage, stage.in_flight
 
     def __call__(self, event, context):
         return self.stage.finish(self.stage.work(self.begin(event, context)))
@@ -352,15 +352,15 @@ def _checked_job(job):
             raise StageError("the job's '%s' is %r: a number is expected" % (name, value))
     fault = job.get("fault")
     if events is not None and (not isinstance(events, list) or len(events) != requests):
-        # Others have the job as well, and wait for what this lane makes of it.
+        # Others have the job as well, and wait for what this stage process makes of it.
         events, fault = None, "job %d has %d requests and other than as many events" % (number, requests)
     return number, requests, turn, events, fault
 
 
-def _in_hand(description):
-    number = description.get("in_hand", 1)
+def _in_flight(description):
+    number = description.get("in_flight", 1)
     if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-        raise StageError("LAMBENT_STAGE: 'in_hand' is %r: a number of jobs is expected" % (number,))
+        raise StageError("LAMBENT_STAGE: 'in_flight' is %r: a number of jobs is expected" % (number,))
     return number
 
 

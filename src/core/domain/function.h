@@ -48,7 +48,7 @@ std::string_view name_of(MemoryMode mode);  // "off", "vmm", "uvm"
 std::optional<MemoryMode> memory_mode_from(std::string_view name);
 
 // What of its device memory comes in before it runs (docs/shim.md): what the worker's --working-set
-// says, all of it, or what its calls have named of late.
+// says, all of it, or what its calls have named recently.
 enum class WorkingSet { kWorker, kWhole, kTouched };
 std::string_view name_of(WorkingSet set);  // "worker", "whole", "touched"
 std::optional<WorkingSet> working_set_from(std::string_view name);

@@ -46,7 +46,7 @@ constexpr double kMostGpuSpeedup = 1e6;  // of a CPU variant
 constexpr Duration kInitTimeout = seconds(10);
 
 // Executors of kernel functions.
-constexpr size_t kExecutorSeats = 1'000;
+constexpr size_t kExecutorInstances = 1'000;
 // Objects that an executor keeps open to bring them to the device once more.
 constexpr size_t kExecutorHostObjects = 128;
 constexpr Bytes kExecutorHostBytes = Bytes::gib(1);

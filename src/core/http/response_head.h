@@ -33,7 +33,7 @@ std::string_view reason_phrase(int status);
 // Whether responses with this status have no body by definition (1xx, 204, 304).
 bool is_bodiless(int status);
 
-// "Date: Sat, 21 Nov 2026 01:02:03 GMT\r\n", made anew once a second.
+// "Date: Sat, 21 Nov 2026 01:02:03 GMT\r\n", made again once a second.
 class DateLine {
  public:
   explicit DateLine(const Clock& clock) : clock_(clock) {}

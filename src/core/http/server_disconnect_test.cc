@@ -11,7 +11,7 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-TEST_F(ServerTest, AReaderThatDoesNotReadIsLetGoAboveOneMegabyte) {
+TEST_F(ServerTest, AReaderThatDoesNotReadIsReleasedAboveOneMegabyte) {
   start_holding();
   RawClient client = connect();
   client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");

@@ -90,10 +90,10 @@ struct WorkerMetrics::State {
   Family<Counter>& moved_bytes =
       family(prometheus::BuildCounter(), "lambent_gpu_memory_moved_bytes_total",
              "Device memory moved, by direction: out to the host, in to the device.");
-  Family<Counter>& fetches =
-      family(prometheus::BuildCounter(), "lambent_gpu_memory_fetches_total",
-             "Programs that asked for device memory which lay aside: granted, or refused for want "
-             "of room.");
+  Family<Counter>& fetches = family(
+      prometheus::BuildCounter(), "lambent_gpu_memory_fetches_total",
+      "Programs that asked for device memory which was offloaded: granted, or refused for want "
+      "of room.");
   std::array<Counter*, 2> fetches_by_answer = {&fetches.Add({{"answer", "refused"}}),
                                                &fetches.Add({{"answer", "granted"}})};
   Family<Histogram>& move_seconds =

@@ -26,7 +26,7 @@ class WorkerMetrics {
   void sandbox_started(Duration sandbox_time, Duration init_time);
   // Device memory of a sandbox was moved, off its device or back.
   void memory_moved(bool out, Bytes moved, Duration duration);
-  // A running sandbox asked for memory that lay aside, and may fetch it or not.
+  // A running sandbox asked for memory that was offloaded, and may fetch it or not.
   void memory_wanted(bool granted);
   // A request of a function with an SLO ended, in time or not.
   void slo(const FunctionName& function, bool in_time);

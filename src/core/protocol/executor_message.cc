@@ -40,8 +40,8 @@ bool read_kind(size_t index, StateArchive& archive, std::optional<ExecutorMessag
 
 }  // namespace
 
-void AddSeat::archive(StateArchive& archive) {
-  archive.field(seat);
+void AddInstance::archive(StateArchive& archive) {
+  archive.field(instance);
   archive.field(graph);
   archive.list(files);
   archive.field(memory);
@@ -49,15 +49,15 @@ void AddSeat::archive(StateArchive& archive) {
   archive.field(share);
 }
 
-void RemoveSeat::archive(StateArchive& archive) { archive.field(seat); }
+void RemoveInstance::archive(StateArchive& archive) { archive.field(instance); }
 
-void MoveSeat::archive(StateArchive& archive) {
-  archive.field(seat);
+void MoveInstance::archive(StateArchive& archive) {
+  archive.field(instance);
   archive.field(out);
 }
 
 void SetShare::archive(StateArchive& archive) {
-  archive.field(seat);
+  archive.field(instance);
   archive.field(share);
 }
 
@@ -71,7 +71,7 @@ void RemoveClient::archive(StateArchive& archive) { archive.field(client); }
 
 void Run::archive(StateArchive& archive) {
   archive.field(invocation);
-  archive.field(seat);
+  archive.field(instance);
   archive.field(content_type);
   archive.field(payload);
   archive.field(payload_attached);
@@ -81,18 +81,18 @@ void ObjectOpened::archive(StateArchive& archive) {
   archive.field(object);
   archive_error(archive, error);
   type.archive(archive);
-  archive.field(lent);
+  archive.field(shared);
   archive.field(failed);
 }
 
-void LendObject::archive(StateArchive& archive) { archive.field(object); }
+void ShareObject::archive(StateArchive& archive) { archive.field(object); }
 
-void LoanEnded::archive(StateArchive& archive) { archive.field(object); }
+void ExportEnded::archive(StateArchive& archive) { archive.field(object); }
 
 void TakeObject::archive(StateArchive& archive) {
   archive.field(object);
   type.archive(archive);
-  archive.field(lent);
+  archive.field(shared);
 }
 
 void DropObject::archive(StateArchive& archive) {
@@ -112,10 +112,10 @@ void ObjectHeld::archive(StateArchive& archive) {
   archive.field(held);
 }
 
-void ObjectLent::archive(StateArchive& archive) {
+void ObjectShared::archive(StateArchive& archive) {
   archive.field(object);
   archive_error(archive, error);
-  archive.field(lent);
+  archive.field(shared);
 }
 
 void ExecutorHello::archive(StateArchive& archive) {
@@ -124,19 +124,19 @@ void ExecutorHello::archive(StateArchive& archive) {
   archive.list(peers);
 }
 
-void SeatReady::archive(StateArchive& archive) {
-  archive.field(seat);
+void InstanceReady::archive(StateArchive& archive) {
+  archive.field(instance);
   archive.field(elapsed);
   archive.field(constants);
 }
 
-void SeatFailed::archive(StateArchive& archive) {
-  archive.field(seat);
+void InstanceFailed::archive(StateArchive& archive) {
+  archive.field(instance);
   archive_error(archive, error);
 }
 
-void SeatMoved::archive(StateArchive& archive) {
-  archive.field(seat);
+void InstanceMoved::archive(StateArchive& archive) {
+  archive.field(instance);
   archive.field(out);
   archive.field(done);
   archive.field(moved);

@@ -23,17 +23,17 @@ constexpr Bytes kInlinePayload = Bytes::kib(48);
 // No message is longer.
 constexpr Bytes kExecutorMessage = Bytes::kib(128);
 
-// A seat is a function's place in an executor; to dispatch it is one of its sandboxes.
+// An instance is a function's place in an executor; to dispatch it is one of its sandboxes.
 // --- From the worker ---
 
-// Make this function ready: answered by SeatReady or SeatFailed. Its files come as descriptors, in
-// the order of their names, open for reading.
-struct AddSeat {
-  SandboxId seat;
+// Make this function ready: answered by InstanceReady or InstanceFailed. Its files come as
+// descriptors, in the order of their names, open for reading.
+struct AddInstance {
+  SandboxId instance;
   std::string graph;               // which of the files is the graph
   std::vector<std::string> files;  // paths in the package
   // What the function may take of the device while its memory is in. The executor's pool never
-  // holds more than all such seats together.
+  // holds more than all such instances together.
   Bytes memory;
   // How the emulated driver runs its kernels: true: they are not computed, only timed.
   bool modelled = false;
@@ -41,29 +41,30 @@ struct AddSeat {
   uint32_t share = 100;
 
   void archive(StateArchive& archive);
-  bool operator==(const AddSeat&) const = default;
+  bool operator==(const AddInstance&) const = default;
 };
 // The function leaves; what is cached for it alone may go. An invocation that it runs ends when the
 // device has done what is queued for it, loops when their round is over; then it is answered, with
 // an error.
-struct RemoveSeat {
-  SandboxId seat;
+struct RemoveInstance {
+  SandboxId instance;
 
   void archive(StateArchive& archive);
-  bool operator==(const RemoveSeat&) const = default;
+  bool operator==(const RemoveInstance&) const = default;
 };
-// Take what is cached for this seat out of the device's memory, down to what the others are
-// allowed, or bring its constants back: answered by SeatMoved.
-struct MoveSeat {
-  SandboxId seat;
+// Take what is cached for this instance out of the device's memory, down to what the others are
+// allowed, or bring its constants back: answered by InstanceMoved.
+struct MoveInstance {
+  SandboxId instance;
   bool out = false;
 
   void archive(StateArchive& archive);
-  bool operator==(const MoveSeat&) const = default;
+  bool operator==(const MoveInstance&) const = default;
 };
-// From the next request on, or a client's next calls. Answered by SeatFailed where a seat cannot.
+// From the next request on, or a client's next calls. Answered by InstanceFailed where an instance
+// cannot.
 struct SetShare {
-  SandboxId seat;
+  SandboxId instance;
   uint32_t share = 100;
 
   void archive(StateArchive& archive);
@@ -87,10 +88,10 @@ struct RemoveClient {
   void archive(StateArchive& archive);
   bool operator==(const RemoveClient&) const = default;
 };
-// Answered by Finished. Seats run at the same time, one invocation each.
+// Answered by Finished. Instances run at the same time, one invocation each.
 struct Run {
   InvocationId invocation;
-  SandboxId seat;
+  SandboxId instance;
   std::string content_type;  // empty: application/json
   std::string payload;
   bool payload_attached = false;  // it comes as a memfd instead
@@ -103,9 +104,9 @@ struct ObjectOpened {
   ObjectId object;
   std::optional<Error> error;
   TensorType type;
-  // If not zero, another executor lends it: it lies at the beginning of so much device memory,
-  // which comes as the second descriptor. Answered by LoanEnded.
-  Bytes lent;
+  // If not zero, another executor shares it: it lies at the beginning of so much device memory,
+  // which comes as the second descriptor. Answered by ExportEnded.
+  Bytes shared;
   // The error is what became of the object: its producer failed, or it was damaged.
   bool failed = false;
 
@@ -113,28 +114,28 @@ struct ObjectOpened {
   bool operator==(const ObjectOpened&) const = default;
 };
 
-// Lend what lies here under this name to another executor of the tenant: answered by ObjectLent,
-// and kept where it is until as many LoanEnded.
-struct LendObject {
+// Share what lies here under this name to another executor of the tenant: answered by ObjectShared,
+// and kept where it is until as many ExportEnded.
+struct ShareObject {
   ObjectId object;
 
   void archive(StateArchive& archive);
-  bool operator==(const LendObject&) const = default;
+  bool operator==(const ShareObject&) const = default;
 };
-// Also from the executor that borrowed it.
-struct LoanEnded {
+// Also from the executor that imported it.
+struct ExportEnded {
   ObjectId object;
 
   void archive(StateArchive& archive);
-  bool operator==(const LoanEnded&) const = default;
+  bool operator==(const ExportEnded&) const = default;
 };
-// Keep this object, too, if there is room without letting others go: another executor lends it, as
+// Keep this object, too, if there is room without letting others go: another executor shares it, as
 // in ObjectOpened, in device memory that is the only descriptor. Answered by ObjectHeld if it has
-// arrived, and in any case by LoanEnded after that.
+// arrived, and in any case by ExportEnded after that.
 struct TakeObject {
   ObjectId object;
   TensorType type;
-  Bytes lent;
+  Bytes shared;
 
   void archive(StateArchive& archive);
   bool operator==(const TakeObject&) const = default;
@@ -157,7 +158,8 @@ struct NeedObject {
   void archive(StateArchive& archive);
   bool operator==(const NeedObject&) const = default;
 };
-// Objects may take so much of the device beside what the seats may take. At first that is nothing.
+// Objects may take so much of the device beside what the instances may take. At first that is
+// nothing.
 struct SetObjectRoom {
   Bytes room;
 
@@ -172,39 +174,39 @@ struct ExecutorHello {
   uint32_t version = kExecutorProtocolVersion;
   Duration context_time{};
   // Other devices that it sees and whose memory its own can reach, by ordinal: what lies there can
-  // be lent to it.
+  // be shared to it.
   std::vector<uint32_t> peers = {};
 
   void archive(StateArchive& archive);
   bool operator==(const ExecutorHello&) const = default;
 };
-struct SeatReady {
-  SandboxId seat;
+struct InstanceReady {
+  SandboxId instance;
   Duration elapsed{};
   Bytes constants;  // what its constants take of the device, whether it has requests or not
 
   void archive(StateArchive& archive);
-  bool operator==(const SeatReady&) const = default;
+  bool operator==(const InstanceReady&) const = default;
 };
 // It could not be made ready, or not be given its new share: then it answers requests as before
 // until it is removed.
-struct SeatFailed {
-  SandboxId seat;
+struct InstanceFailed {
+  SandboxId instance;
   Error error;  // INVALID_ARGUMENT with the exact place in the graph, RESOURCE_EXHAUSTED, ...
 
   void archive(StateArchive& archive);
-  bool operator==(const SeatFailed&) const = default;
+  bool operator==(const InstanceFailed&) const = default;
 };
-struct SeatMoved {
-  SandboxId seat;
+struct InstanceMoved {
+  SandboxId instance;
   bool out = false;
   bool done = true;
   Bytes moved;
-  Bytes left;  // of this seat's memory on the device after a move out
+  Bytes left;  // of this instance's memory on the device after a move out
   Duration duration{};
 
   void archive(StateArchive& archive);
-  bool operator==(const SeatMoved&) const = default;
+  bool operator==(const InstanceMoved&) const = default;
 };
 // An output that became an object; its sealed memfd comes with the message.
 struct OutputObject {
@@ -236,7 +238,7 @@ struct Finished {
   Duration copy_in_time{};   // to the device
   Duration run_time{};       // of kernels
   Duration copy_out_time{};  // from the device
-  Bytes device_memory;       // of this seat, now
+  Bytes device_memory;       // of this instance, now
   Bytes device_memory_peak;
 
   void archive(StateArchive& archive);
@@ -250,13 +252,13 @@ struct OpenObject {
   bool operator==(const OpenObject&) const = default;
 };
 // Without an error, the device memory that it lies at the beginning of comes with the message.
-struct ObjectLent {
+struct ObjectShared {
   ObjectId object;
   std::optional<Error> error;  // NOT_FOUND: it does not lie here any more, or not by itself
-  Bytes lent;                  // size of that memory
+  Bytes shared;                // size of that memory
 
   void archive(StateArchive& archive);
-  bool operator==(const ObjectLent&) const = default;
+  bool operator==(const ObjectShared&) const = default;
 };
 // This object has come to lie on the device, in memory of its own, or still does, and takes so much
 // of it; zero: it lies there no more. Of those in a Finished only that they have gone is said.
@@ -276,10 +278,10 @@ struct Broken {
 };
 
 using ExecutorMessage =
-    std::variant<AddSeat, RemoveSeat, MoveSeat, SetShare, AddClient, RemoveClient, Run,
-                 ObjectOpened, LendObject, LoanEnded, TakeObject, DropObject, NeedObject,
-                 SetObjectRoom, ObjectLent, ObjectHeld, ExecutorHello, SeatReady, SeatFailed,
-                 SeatMoved, Finished, OpenObject, Broken>;
+    std::variant<AddInstance, RemoveInstance, MoveInstance, SetShare, AddClient, RemoveClient, Run,
+                 ObjectOpened, ShareObject, ExportEnded, TakeObject, DropObject, NeedObject,
+                 SetObjectRoom, ObjectShared, ObjectHeld, ExecutorHello, InstanceReady,
+                 InstanceFailed, InstanceMoved, Finished, OpenObject, Broken>;
 
 std::string encode(ExecutorMessage message);
 

@@ -18,28 +18,28 @@ std::vector<ExecutorMessage> one_of_each() {
   finished.run_time = milliseconds(3);
   finished.device_memory_peak = Bytes::gib(3);
   return {
-      AddSeat{
+      AddInstance{
           SandboxId{5}, "graph.json", {"graph.json", "b/manifest.json"}, Bytes::mib(3), true, 50},
-      RemoveSeat{SandboxId{5}},
-      MoveSeat{SandboxId{5}, true},
+      RemoveInstance{SandboxId{5}},
+      MoveInstance{SandboxId{5}, true},
       SetShare{SandboxId{5}, 25},
       AddClient{SandboxId{6}, Bytes::mib(3), 50},
       RemoveClient{SandboxId{6}},
       Run{invocation, SandboxId{5}, "application/json", "{}", false},
       ObjectOpened{object, Error{ErrorCode::kNotFound, "gone"}, {}, {}, true},
       ObjectOpened{object, std::nullopt, type, Bytes::mib(4)},
-      LendObject{object},
-      LoanEnded{object},
+      ShareObject{object},
+      ExportEnded{object},
       TakeObject{object, type, Bytes::mib(4)},
       DropObject{object, true},
       NeedObject{object, true},
       SetObjectRoom{Bytes::gib(2)},
       ObjectHeld{object, Bytes::mib(4)},
-      ObjectLent{object, Error{ErrorCode::kNotFound, "gone"}, Bytes::mib(4)},
+      ObjectShared{object, Error{ErrorCode::kNotFound, "gone"}, Bytes::mib(4)},
       ExecutorHello{kExecutorProtocolVersion, milliseconds(200), {1, 3}},
-      SeatReady{SandboxId{5}, milliseconds(1), Bytes::mib(7)},
-      SeatFailed{SandboxId{5}, {ErrorCode::kInvalidArgument, "steps[2]"}},
-      SeatMoved{SandboxId{5}, true, false, Bytes(1), Bytes(2), milliseconds(4)},
+      InstanceReady{SandboxId{5}, milliseconds(1), Bytes::mib(7)},
+      InstanceFailed{SandboxId{5}, {ErrorCode::kInvalidArgument, "steps[2]"}},
+      InstanceMoved{SandboxId{5}, true, false, Bytes(1), Bytes(2), milliseconds(4)},
       finished,
       OpenObject{object},
       Broken{{ErrorCode::kInternal, "fault"}}};

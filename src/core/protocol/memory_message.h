@@ -14,15 +14,17 @@ constexpr uint16_t kMemoryProtocolVersion = 3;
 enum class MemoryMessageKind : uint16_t {
   // Between the shim and the worker. A process says hello when it first uses the driver and is
   // answered with where its memory belongs now: kMoveIn or kMoveOut, which it answers as any other.
-  // To lambent-device it also says what it has of earlier connections: bytes leased, aside_bytes.
+  // To lambent-device it also says what it has of earlier connections: bytes leased,
+  // offloaded_bytes.
   kHello = 1,  // to the worker and to lambent-device; process, mode
   kMoveOut,    // from the worker; sequence, depth
   kMoveIn,     // from the worker; sequence
   // Ahead of a kMoveOut that is to be expected: lease and register the host memory for it.
   kPrepare,  // from the worker; sequence; has no answer
-  kMoved,  // the answer to kMoveOut and kMoveIn: sequence, status, bytes, left_bytes, aside_bytes,
-           // duration_ns
-  // A process has come to need memory that lies aside, and asks for room on the device. It asks
+  kMoved,    // the answer to kMoveOut and kMoveIn: sequence, status, bytes, left_bytes,
+             // offloaded_bytes,
+             // duration_ns
+  // A process has come to need memory that is offloaded, and asks for room on the device. It asks
   // again only after the answer.
   kWantMemory,   // to the worker; bytes
   kGrantMemory,  // from the worker; bytes: so much may come in; 0: none
@@ -34,11 +36,11 @@ enum class MemoryMessageKind : uint16_t {
   kWantLease,      // bytes of host memory
   kLease,          // bytes, and a descriptor of a memfd of that size comes with the message
   kNoLease,        // the node's budget, or the sandbox's share of it, is used up
-  kReturnLeases,   // all that it was given: it has let go of them
-  // Host memory of the driver's own making, for what lies aside; counted like leases.
-  kWantAside,     // bytes, more than before; answered by kAsideGranted or kNoLease
-  kAsideGranted,  // bytes
-  kReturnAside,   // bytes of it are free again
+  kReturnLeases,   // all that it was given: it has released them
+  // Host memory of the driver's own making, for what is offloaded; counted like leases.
+  kWantOffloaded,     // bytes, more than before; answered by kOffloadedGranted or kNoLease
+  kOffloadedGranted,  // bytes
+  kReturnOffloaded,   // bytes of it are free again
 
   // From the worker to lambent-device; sequence is the sandbox's id.
   kServeSandbox =
@@ -80,7 +82,7 @@ struct MemoryMessage {
   uint64_t left_bytes = 0;  // counted memory that stayed on the device after a kMoveOut
   // Counted memory that is on the host, and reached from there while the rest is on the device;
   // after a kMoveOut what will stay there at the next kMoveIn.
-  uint64_t aside_bytes = 0;
+  uint64_t offloaded_bytes = 0;
   uint64_t duration_ns = 0;
   uint32_t status = 0;     // MemoryMoveStatus
   uint32_t direction = 0;  // LinkDirection
@@ -101,7 +103,7 @@ inline bool is_memory_message(const void* data, size_t size) {
   const bool known = (kind >= static_cast<uint16_t>(MemoryMessageKind::kHello) &&
                       kind <= static_cast<uint16_t>(MemoryMessageKind::kGrantMemory)) ||
                      (kind >= static_cast<uint16_t>(MemoryMessageKind::kWantLink) &&
-                      kind <= static_cast<uint16_t>(MemoryMessageKind::kReturnAside)) ||
+                      kind <= static_cast<uint16_t>(MemoryMessageKind::kReturnOffloaded)) ||
                      (kind >= static_cast<uint16_t>(MemoryMessageKind::kServeSandbox) &&
                       kind <= static_cast<uint16_t>(MemoryMessageKind::kForgetSandbox));
   return known && message.magic == kMemoryProtocolMagic &&

@@ -68,7 +68,7 @@ struct MoveMemoryOut {
   MoveDepth depth = MoveDepth::kMemory;
 };
 
-// The answer to MemoryWanted: so much of what lies aside may be brought onto the device; none: it
+// The answer to MemoryWanted: so much of what is offloaded may be brought onto the device; none: it
 // stays, and is reached where it is.
 struct GrantMemory {
   SandboxId sandbox;

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/base/check.h"
-#include "decide/dispatch/lane.h"
+#include "decide/dispatch/device_pool.h"
 #include "decide/scheduling/fcfs.h"
 
 namespace lambent::dispatch {
@@ -22,7 +22,7 @@ scheduling::FleetOptions host_fleet_options(const DispatchOptions& options) {
   host.most_sandboxes = options.host_sandboxes;
   host.eviction = options.fleet.eviction;
   // Its processors are many and its starts short: calls of one function run beside each other.
-  host.second_patience = 0;
+  host.second_grace_period = 0;
   return host;
 }
 
@@ -35,8 +35,8 @@ Dispatcher::Dispatcher(DispatchOptions options, std::unique_ptr<scheduling::Poli
     host_policy = std::make_unique<scheduling::FcfsPolicy>(scheduling::FcfsOptions{});
   }
   policy->adapt(options_.fleet);
-  gpu_ = std::make_unique<Lane>(options_.fleet, std::move(policy));
-  host_ = std::make_unique<Lane>(host_fleet_options(options_), std::move(host_policy));
+  gpu_ = std::make_unique<DevicePool>(options_.fleet, std::move(policy));
+  host_ = std::make_unique<DevicePool>(host_fleet_options(options_), std::move(host_policy));
   away_since_.resize(gpu_->fleet.devices().size());
 }
 
@@ -51,12 +51,12 @@ void Dispatcher::handle(const Event& event, Instant now, std::vector<Action>& ou
   host_->fleet.tell_time(now);
   std::visit([this](const auto& e) { on(e); }, event);
   if (ranks_stale_ && !waiting_variants_.empty()) rank_functions();
-  for (Lane* lane : {gpu_.get(), host_.get()}) {
-    if (!lane->wanting.empty()) move_in_wanting(*lane);
-    if (!lane->fetching.empty()) grant_fetches(*lane);
-    if (!lane->planned.empty()) start_planned(*lane);
-    if (!lane->ready.empty()) run_ready(*lane);
-    if (lane->pending > 0) decide(*lane);
+  for (DevicePool* device_pool : {gpu_.get(), host_.get()}) {
+    if (!device_pool->wanting.empty()) move_in_wanting(*device_pool);
+    if (!device_pool->fetching.empty()) grant_fetches(*device_pool);
+    if (!device_pool->planned.empty()) start_planned(*device_pool);
+    if (!device_pool->ready.empty()) run_ready(*device_pool);
+    if (device_pool->pending > 0) decide(*device_pool);
   }
   send_to_host();
   if (gpu_->fleet.moves_idle()) {
@@ -146,10 +146,10 @@ void Dispatcher::on(const InvocationSubmitted& event) {
     new_heads_.push_back(event.function);
   }
   note_queued(invocation);
-  Lane& lane = lane_of(event.function);
-  ++lane.pending;
+  DevicePool& device_pool = device_pool_of(event.function);
+  ++device_pool.pending;
   note_waiting(event.function);
-  lane.policy->enqueued(view_of(lane), event.function, now_);
+  device_pool.policy->enqueued(view_of(device_pool), event.function, now_);
 }
 
 void Dispatcher::on(const InvocationCancelled& event) {
@@ -181,97 +181,97 @@ void Dispatcher::on(const InvocationFinished& event) {
     // Where no GPU could have done better it is the handler's own affair.
     note_host_failure(invocation);
   }
-  Lane& lane = invocation.on_host ? *host_ : *gpu_;
+  DevicePool& device_pool = invocation.on_host ? *host_ : *gpu_;
   complete(*slot, event.succeeded ? Outcome::kSucceeded : Outcome::kFunctionError, std::nullopt,
            "");
-  after_run(lane, sandbox);
+  after_run(device_pool, sandbox);
 }
 
 // ---- Dispatching
 
-void Dispatcher::decide(Lane& lane) {
+void Dispatcher::decide(DevicePool& device_pool) {
   if (draining_) return;
-  while (lane.pending > 0 && lane.fleet.has_room()) {
-    const scheduling::Decision decision = lane.policy->decide(view_of(lane), now_);
+  while (device_pool.pending > 0 && device_pool.fleet.has_room()) {
+    const scheduling::Decision decision = device_pool.policy->decide(view_of(device_pool), now_);
     if (!decision.dispatch) return;
-    dispatch(lane, decision);
+    dispatch(device_pool, decision);
   }
 }
 
-void Dispatcher::dispatch(Lane& lane, const scheduling::Decision& decision) {
+void Dispatcher::dispatch(DevicePool& device_pool, const scheduling::Decision& decision) {
   const InvocationSlot slot = invocations_.front(decision.function);
   CHECK(slot != kNoInvocation, "a policy dispatches only flows that have work");
   if (watcher_) {
-    const scheduling::Device& device = lane.fleet.devices()[decision.place.device];
+    const scheduling::Device& device = device_pool.fleet.devices()[decision.place.device];
     watcher_(invocations_[slot].id, decision.function, device.options.id);
   }
   flows_[decision.function.value].took_turn(now_);
   leave_queue(slot);
   PendingInvocation& invocation = invocations_[slot];
   invocation.dispatched = now_;
-  invocation.device = lane.fleet.devices()[decision.place.device].options.id;
+  invocation.device = device_pool.fleet.devices()[decision.place.device].options.id;
   Flow& flow = flows_[decision.function.value];
   ++flow.in_flight;
   flow.last_activity = now_;
-  if (&lane == gpu_.get()) {
+  if (&device_pool == gpu_.get()) {
     gpu_runs_.add(slot);
     expect_end(invocation, decision.place.warm != scheduling::kNoSandbox);
   }
   if (decision.place.warm == scheduling::kNoSandbox) {
-    start_in_new_sandbox(lane, slot, decision.place);
+    start_in_new_sandbox(device_pool, slot, decision.place);
   } else {
-    run(lane, decision.place.warm, slot);
+    run(device_pool, decision.place.warm, slot);
   }
-  lane.policy->dispatched(view_of(lane), decision.function, now_);
+  device_pool.policy->dispatched(view_of(device_pool), decision.function, now_);
 }
 
-void Dispatcher::start_in_new_sandbox(Lane& lane, InvocationSlot slot,
+void Dispatcher::start_in_new_sandbox(DevicePool& device_pool, InvocationSlot slot,
                                       const scheduling::Place& place) {
   PendingInvocation& invocation = invocations_[slot];
   const Flow& flow = flows_[invocation.function.value];
-  const Bytes memory = lane.fleet.memory_of(flow, place.device);
-  for (const SandboxSlot victim : lane.fleet.victims_for(place, memory, flows_, now_)) {
+  const Bytes memory = device_pool.fleet.memory_of(flow, place.device);
+  for (const SandboxSlot victim : device_pool.fleet.victims_for(place, memory, flows_, now_)) {
     ++counters_.evictions;
-    stop_sandbox(lane, victim, StopReason::kEvicted);
+    stop_sandbox(device_pool, victim, StopReason::kEvicted);
   }
-  const SandboxSlot sandbox =
-      lane.fleet.plan(SandboxId{++sandbox_ids_}, invocation.function, flow, place.device, now_);
-  lane.fleet.assign(sandbox, slot);
+  const SandboxSlot sandbox = device_pool.fleet.plan(SandboxId{++sandbox_ids_}, invocation.function,
+                                                     flow, place.device, now_);
+  device_pool.fleet.assign(sandbox, slot);
   invocation.sandbox = sandbox;
-  invocation.on_host = &lane == host_.get();
+  invocation.on_host = &device_pool == host_.get();
   invocation.state = InvocationState::kStarting;
   invocation.start = StartClass::kCold;
-  if (lane.fleet.may_start(sandbox)) {
-    start_sandbox(lane, sandbox);
+  if (device_pool.fleet.may_start(sandbox)) {
+    start_sandbox(device_pool, sandbox);
   } else {
-    lane.planned.push_back(sandbox);
+    device_pool.planned.push_back(sandbox);
   }
 }
 
-void Dispatcher::start_planned(Lane& lane) {
-  std::erase_if(lane.planned, [&](SandboxSlot sandbox) {
-    if (!lane.fleet.may_start(sandbox)) return false;
-    start_sandbox(lane, sandbox);
+void Dispatcher::start_planned(DevicePool& device_pool) {
+  std::erase_if(device_pool.planned, [&](SandboxSlot sandbox) {
+    if (!device_pool.fleet.may_start(sandbox)) return false;
+    start_sandbox(device_pool, sandbox);
     return true;
   });
 }
 
-void Dispatcher::run_ready(Lane& lane) {
-  std::erase_if(lane.ready, [&](SandboxSlot sandbox) {
-    if (!lane.fleet.may_run(sandbox)) return false;
-    run(lane, sandbox, lane.fleet.sandbox(sandbox).invocation);
+void Dispatcher::run_ready(DevicePool& device_pool) {
+  std::erase_if(device_pool.ready, [&](SandboxSlot sandbox) {
+    if (!device_pool.fleet.may_run(sandbox)) return false;
+    run(device_pool, sandbox, device_pool.fleet.sandbox(sandbox).invocation);
     return true;
   });
   // The others wait for a token, but not where only sandboxes that may never go hold any.
-  for (size_t i = 0; i < lane.ready.size();) {
-    const SandboxSlot sandbox = lane.ready[i];
-    if (lane.fleet.devices()[lane.fleet.sandbox(sandbox).device].gives_tokens()) {
+  for (size_t i = 0; i < device_pool.ready.size();) {
+    const SandboxSlot sandbox = device_pool.ready[i];
+    if (device_pool.fleet.devices()[device_pool.fleet.sandbox(sandbox).device].gives_tokens()) {
       ++i;
       continue;
     }
-    lane.ready.erase(lane.ready.begin() + static_cast<ptrdiff_t>(i));
-    return_to_queue(lane, sandbox);
-    stop_sandbox(lane, sandbox, StopReason::kEvicted);
+    device_pool.ready.erase(device_pool.ready.begin() + static_cast<ptrdiff_t>(i));
+    return_to_queue(device_pool, sandbox);
+    stop_sandbox(device_pool, sandbox, StopReason::kEvicted);
   }
 }
 
@@ -287,12 +287,12 @@ uint64_t& Dispatcher::start_counter(StartClass start) {
   return counters_.warm_starts;
 }
 
-void Dispatcher::run(Lane& lane, SandboxSlot sandbox, InvocationSlot slot) {
+void Dispatcher::run(DevicePool& device_pool, SandboxSlot sandbox, InvocationSlot slot) {
   PendingInvocation& invocation = invocations_[slot];
-  lane.deadlines.erase(sandbox);
-  if (lane.fleet.sandbox(sandbox).prefetched) ++counters_.prefetch_hits;
-  const bool memory_is_in = lane.fleet.run(sandbox, now_);
-  lane.fleet.assign(sandbox, slot);
+  device_pool.deadlines.erase(sandbox);
+  if (device_pool.fleet.sandbox(sandbox).prefetched) ++counters_.prefetch_hits;
+  const bool memory_is_in = device_pool.fleet.run(sandbox, now_);
+  device_pool.fleet.assign(sandbox, slot);
   if (invocation.state != InvocationState::kStarting) {
     invocation.start = memory_is_in ? StartClass::kWarm : StartClass::kGpuCold;
   }
@@ -301,15 +301,15 @@ void Dispatcher::run(Lane& lane, SandboxSlot sandbox, InvocationSlot slot) {
   invocation.state = InvocationState::kRunning;
   invocation.started = now_;
   invocation.sandbox = sandbox;
-  invocation.on_host = &lane == host_.get();
+  invocation.on_host = &device_pool == host_.get();
   invocation.awaits_memory = !memory_is_in;
   invocation.memory_time = {};
   time_run(slot);
   emit(StartInvocation{.invocation = invocation.id,
-                       .sandbox = lane.fleet.sandbox(sandbox).id,
+                       .sandbox = device_pool.fleet.sandbox(sandbox).id,
                        .device = invocation.device,
                        .start = invocation.start});
-  if (!memory_is_in) await_memory(lane, sandbox);
+  if (!memory_is_in) await_memory(device_pool, sandbox);
 }
 
 // The timeout of a run counts from now if its memory is there.
@@ -370,18 +370,18 @@ void Dispatcher::on(const TimerFired&) {
   while (invocation_deadlines_.any_until(now_)) {
     expire_invocation(invocation_deadlines_.pop());
   }
-  for (Lane* lane : {gpu_.get(), host_.get()}) {
-    while (lane->deadlines.any_until(now_)) {
-      expire_sandbox(*lane, lane->deadlines.pop());
+  for (DevicePool* device_pool : {gpu_.get(), host_.get()}) {
+    while (device_pool->deadlines.any_until(now_)) {
+      expire_sandbox(*device_pool, device_pool->deadlines.pop());
     }
-    while (lane->moves.any_until(now_)) {
-      const SandboxSlot slot = lane->moves.pop();
-      if (lane->fleet.sandbox(slot).fetching > Bytes(0)) {
-        end_fetch(*lane, slot, false);
+    while (device_pool->moves.any_until(now_)) {
+      const SandboxSlot slot = device_pool->moves.pop();
+      if (device_pool->fleet.sandbox(slot).fetching > Bytes(0)) {
+        end_fetch(*device_pool, slot, false);
         continue;
       }
       ++counters_.failed_moves;
-      fail_move(*lane, slot);
+      fail_move(*device_pool, slot);
     }
   }
 }
@@ -408,7 +408,7 @@ void Dispatcher::arm_timer() {
        {&invocation_deadlines_, &gpu_->deadlines, &gpu_->moves, &host_->deadlines}) {
     earliest = deadlines->earliest(earliest);
   }
-  // A wish that has become too early is left alone: it fires, finds nothing, and is made anew.
+  // A wish that has become too early is left alone: it fires, finds nothing, and is made again.
   if (earliest >= armed_) return;
   armed_ = earliest;
   emit(WakeAt{earliest});

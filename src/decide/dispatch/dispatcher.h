@@ -51,7 +51,7 @@ struct Counters {
   uint64_t moved_bytes = 0;    // both ways
   uint64_t prefetches = 0;     // moves in that were begun before the turn of the flow had come
   uint64_t prefetch_hits = 0;  // invocations that found a prefetch done or under way
-  uint64_t fetches = 0;        // of memory that lay aside, granted to programs that asked
+  uint64_t fetches = 0;        // of memory that was offloaded, granted to programs that asked
   uint64_t refused_fetches = 0;
   uint64_t ignored_events = 0;  // about something that is over, such as a late answer
 };
@@ -111,7 +111,7 @@ class Dispatcher {
   size_t in_flight() const { return invocations_.size() - queued_; }
   // Indexed by FunctionId; some are not registered.
   const scheduling::Flows& flows() const { return flows_; }
-  scheduling::FlowStanding standing(FunctionId function, Instant now) const;
+  scheduling::FlowStatus status(FunctionId function, Instant now) const;
   const scheduling::Policy& policy() const;
   const scheduling::Fleet& fleet() const;       // the GPUs and the sandboxes on them
   const scheduling::Fleet& host_fleet() const;  // the sandboxes without GPU, of CPU variants too
@@ -134,10 +134,11 @@ class Dispatcher {
   [[nodiscard]] bool restore(std::string_view snapshot);
 
  private:
-  // Devices, sandboxes and a policy that belong together: one lane for GPUs, one for the host.
-  struct Lane;
-  struct LaneSlot {
-    Lane& lane;
+  // Devices, sandboxes and a policy that belong together: one device pool for GPUs, one for the
+  // host.
+  struct DevicePool;
+  struct DevicePoolSlot {
+    DevicePool& device_pool;
     scheduling::SandboxSlot slot;
   };
 
@@ -156,12 +157,13 @@ class Dispatcher {
   void on(const MemoryWanted& event);
 
   // Dispatching.
-  void decide(Lane& lane);
-  void dispatch(Lane& lane, const scheduling::Decision& decision);
-  void start_in_new_sandbox(Lane& lane, InvocationSlot invocation, const scheduling::Place& place);
-  void start_planned(Lane& lane);
-  void run_ready(Lane& lane);
-  void run(Lane& lane, scheduling::SandboxSlot sandbox, InvocationSlot invocation);
+  void decide(DevicePool& device_pool);
+  void dispatch(DevicePool& device_pool, const scheduling::Decision& decision);
+  void start_in_new_sandbox(DevicePool& device_pool, InvocationSlot invocation,
+                            const scheduling::Place& place);
+  void start_planned(DevicePool& device_pool);
+  void run_ready(DevicePool& device_pool);
+  void run(DevicePool& device_pool, scheduling::SandboxSlot sandbox, InvocationSlot invocation);
   void time_run(InvocationSlot invocation);
   uint64_t& start_counter(StartClass start);
   void note_wait_reasons();
@@ -196,54 +198,57 @@ class Dispatcher {
                 std::string error_type);
   Duration memory_time_of(const PendingInvocation& invocation) const;
   void expire_invocation(InvocationSlot invocation);
-  void expire_sandbox(Lane& lane, scheduling::SandboxSlot sandbox);
-  bool restart(Lane& lane, scheduling::SandboxSlot sandbox);
-  void start_failed(Lane& lane, scheduling::SandboxSlot sandbox, const SandboxExited& event);
+  void expire_sandbox(DevicePool& device_pool, scheduling::SandboxSlot sandbox);
+  bool restart(DevicePool& device_pool, scheduling::SandboxSlot sandbox);
+  void start_failed(DevicePool& device_pool, scheduling::SandboxSlot sandbox,
+                    const SandboxExited& event);
 
   // Sandboxes.
-  void start_sandbox(Lane& lane, scheduling::SandboxSlot sandbox);
-  void stop_sandbox(Lane& lane, scheduling::SandboxSlot sandbox, StopReason reason);
-  void remove_sandbox(Lane& lane, scheduling::SandboxSlot sandbox);
-  void after_run(Lane& lane, scheduling::SandboxSlot sandbox);
-  std::optional<StopReason> must_go(const Lane& lane, const scheduling::Sandbox& sandbox) const;
+  void start_sandbox(DevicePool& device_pool, scheduling::SandboxSlot sandbox);
+  void stop_sandbox(DevicePool& device_pool, scheduling::SandboxSlot sandbox, StopReason reason);
+  void remove_sandbox(DevicePool& device_pool, scheduling::SandboxSlot sandbox);
+  void after_run(DevicePool& device_pool, scheduling::SandboxSlot sandbox);
+  std::optional<StopReason> must_go(const DevicePool& device_pool,
+                                    const scheduling::Sandbox& sandbox) const;
   void stop_idle(FunctionId function, StopReason reason);
 
   // Memory that moves.
-  void await_memory(Lane& lane, scheduling::SandboxSlot sandbox);
-  void memory_came(Lane& lane, scheduling::SandboxSlot sandbox);
-  void move_in(Lane& lane, scheduling::SandboxSlot sandbox);
-  void move_out(Lane& lane, scheduling::SandboxSlot sandbox, MoveDepth depth);
-  void move_in_wanting(Lane& lane);
-  void move_in_failed(Lane& lane, scheduling::SandboxSlot sandbox);
-  void move_out_failed(Lane& lane, scheduling::SandboxSlot sandbox);
-  void fail_move(Lane& lane, scheduling::SandboxSlot sandbox);
-  void forget_moves(Lane& lane, scheduling::SandboxSlot sandbox);
-  bool relieve(Lane& lane, const std::optional<scheduling::MemoryVictim>& victim);
-  void make_room(Lane& lane);
-  bool make_room_beside_taken(Lane& lane);
-  void prefetch(Lane& lane);
-  void prefetch_for(Lane& lane, FunctionId function);
-  void grant_fetches(Lane& lane);
-  void end_fetch(Lane& lane, scheduling::SandboxSlot sandbox, bool granted);
+  void await_memory(DevicePool& device_pool, scheduling::SandboxSlot sandbox);
+  void memory_came(DevicePool& device_pool, scheduling::SandboxSlot sandbox);
+  void move_in(DevicePool& device_pool, scheduling::SandboxSlot sandbox);
+  void move_out(DevicePool& device_pool, scheduling::SandboxSlot sandbox, MoveDepth depth);
+  void move_in_wanting(DevicePool& device_pool);
+  void move_in_failed(DevicePool& device_pool, scheduling::SandboxSlot sandbox);
+  void move_out_failed(DevicePool& device_pool, scheduling::SandboxSlot sandbox);
+  void fail_move(DevicePool& device_pool, scheduling::SandboxSlot sandbox);
+  void forget_moves(DevicePool& device_pool, scheduling::SandboxSlot sandbox);
+  bool relieve(DevicePool& device_pool, const std::optional<scheduling::MemoryVictim>& victim);
+  void make_room(DevicePool& device_pool);
+  bool make_room_beside_taken(DevicePool& device_pool);
+  void prefetch(DevicePool& device_pool);
+  void prefetch_for(DevicePool& device_pool, FunctionId function);
+  void grant_fetches(DevicePool& device_pool);
+  void end_fetch(DevicePool& device_pool, scheduling::SandboxSlot sandbox, bool granted);
 
   // Places that are no more.
-  void return_to_queue(Lane& lane, scheduling::SandboxSlot sandbox);
-  void drop_planned(Lane& lane, const std::function<bool(const scheduling::Sandbox&)>& drops);
+  void return_to_queue(DevicePool& device_pool, scheduling::SandboxSlot sandbox);
+  void drop_planned(DevicePool& device_pool,
+                    const std::function<bool(const scheduling::Sandbox&)>& drops);
   void drop_planned_beyond(uint32_t device);
-  bool place_stands(const Lane& lane, const scheduling::Sandbox& sandbox) const;
-  void stop_hangs(Lane& lane, scheduling::SandboxSlot sandbox);
+  bool place_stands(const DevicePool& device_pool, const scheduling::Sandbox& sandbox) const;
+  void stop_hangs(DevicePool& device_pool, scheduling::SandboxSlot sandbox);
   void lose_device(uint32_t device);
 
   std::optional<Duration> most_left(scheduling::SandboxSlot sandbox, Instant now) const;
   bool waits_for_token(const PendingInvocation& invocation) const;
   bool waits_for_moves(const PendingInvocation& invocation) const;
   bool knows(FunctionId function) const;
-  Lane& lane_of(FunctionId function);
-  const Lane& lane_of(FunctionId function) const;
-  std::optional<LaneSlot> find_sandbox(SandboxId id);
-  scheduling::View view_of(const Lane& lane) const;
+  DevicePool& device_pool_of(FunctionId function);
+  const DevicePool& device_pool_of(FunctionId function) const;
+  std::optional<DevicePoolSlot> find_sandbox(SandboxId id);
+  scheduling::View view_of(const DevicePool& device_pool) const;
   void archive(StateArchive& archive);
-  void archive(StateArchive& archive, Lane& lane);
+  void archive(StateArchive& archive, DevicePool& device_pool);
   void find_again();
   template <typename Kind>
   void emit(Kind action) {
@@ -259,11 +264,11 @@ class Dispatcher {
   size_t queued_synchronous_ = 0;  // of these
   uint64_t arrivals_ = 0;
   uint64_t sandbox_ids_ = 0;
-  std::unique_ptr<Lane> gpu_;
-  std::unique_ptr<Lane> host_;
+  std::unique_ptr<DevicePool> gpu_;
+  std::unique_ptr<DevicePool> host_;
   // When a queued invocation has waited, or a running one has run, too long; by slot.
   scheduling::Deadlines invocation_deadlines_;
-  // Flows with something waiting in the GPUs' lane, and those of them with a CPU variant.
+  // Flows with something waiting in the GPUs' device pool, and those of them with a CPU variant.
   scheduling::FlowSet waiting_;
   scheduling::FlowSet waiting_variants_;
   bool ranks_stale_ = false;            // HybridRule::kTopShare: a speed-up may have changed
@@ -272,7 +277,7 @@ class Dispatcher {
   std::vector<Instant> away_since_;     // by GPU: when it was last found not to be healthy
   Instant ask_again_ = kNever;          // when time alone may send something to the host
   std::vector<FunctionId> new_heads_;
-  std::vector<FunctionId> foreseen_;  // while memory is fetched ahead
+  std::vector<FunctionId> look_ahead_;  // while memory is fetched ahead
   Instant armed_ = kNever;
   bool draining_ = false;
   Counters counters_;

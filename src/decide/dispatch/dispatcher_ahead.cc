@@ -2,8 +2,8 @@
 // simulator, which knows what comes next. With thousands of functions few of these records were
 // used lately, and each would be waited for alone. Changes nothing.
 #include "core/base/fetch_lines.h"
+#include "decide/dispatch/device_pool.h"
 #include "decide/dispatch/dispatcher.h"
-#include "decide/dispatch/lane.h"
 
 namespace lambent::dispatch {
 

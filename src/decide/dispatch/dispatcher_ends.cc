@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "decide/dispatch/device_pool.h"
 #include "decide/dispatch/dispatcher.h"
-#include "decide/dispatch/lane.h"
 
 namespace lambent::dispatch {
 
@@ -21,9 +21,9 @@ void Dispatcher::reject_now(InvocationId id, Error error, Duration retry_after) 
 
 void Dispatcher::reject_queued(InvocationSlot slot, Error error) {
   const FunctionId function = invocations_[slot].function;
-  Lane& lane = lane_of(function);
+  DevicePool& device_pool = device_pool_of(function);
   leave_queue(slot);
-  lane.policy->flow_changed(view_of(lane), function, now_);
+  device_pool.policy->flow_changed(view_of(device_pool), function, now_);
   invocation_deadlines_.erase(slot);
   ++counters_.rejected;
   emit(CompleteInvocation{.invocation = invocations_[slot].id,
@@ -63,7 +63,7 @@ void Dispatcher::leave_queue(InvocationSlot slot) {
     --flow.pending_synchronous;
     --queued_synchronous_;
   }
-  --lane_of(function).pending;
+  --device_pool_of(function).pending;
   note_waiting(function);
   const InvocationSlot head = invocations_.front(function);
   if (head == kNoInvocation || invocations_[head].arrival == flow.oldest) return;
@@ -77,8 +77,8 @@ void Dispatcher::note_shedding(FunctionId function) {
   Flow& flow = flows_[function.value];
   if (flow.sheds || flow.pending < scheduling::kCalm) return;
   flow.sheds = true;
-  Lane& lane = lane_of(function);
-  lane.policy->flow_changed(view_of(lane), function, now_);
+  DevicePool& device_pool = device_pool_of(function);
+  device_pool.policy->flow_changed(view_of(device_pool), function, now_);
 }
 
 void Dispatcher::complete(InvocationSlot slot, Outcome outcome, std::optional<Error> error,
@@ -119,9 +119,10 @@ void Dispatcher::complete(InvocationSlot slot, Outcome outcome, std::optional<Er
   flow.last_activity = now_;
   // The policy let it go when it left the queue.
   if (was_cpu_variant) return;
-  Lane& lane = lane_of(function);
-  if (!flow.has_work()) flow.active_until = now_ + lane.policy->grace(view_of(lane), function);
-  lane.policy->finished(view_of(lane), function, now_);
+  DevicePool& device_pool = device_pool_of(function);
+  if (!flow.has_work())
+    flow.active_until = now_ + device_pool.policy->grace(view_of(device_pool), function);
+  device_pool.policy->finished(view_of(device_pool), function, now_);
 }
 
 // How long the run of this one was, or is so far, without its memory.
@@ -140,7 +141,7 @@ void Dispatcher::expire_invocation(InvocationSlot slot) {
                                            : scheduling::WaitReason::kNoSandbox;
     }
     const InvocationId id = invocation.id;
-    Lane& planned_in = invocation.on_host ? *host_ : *gpu_;
+    DevicePool& planned_in = invocation.on_host ? *host_ : *gpu_;
     drop_planned(planned_in,
                  [&](const scheduling::Sandbox& one) { return one.invocation == slot; });
     // A worker that stops has rejected it meanwhile.
@@ -157,14 +158,14 @@ void Dispatcher::expire_invocation(InvocationSlot slot) {
   const Duration timeout = now_ - invocation.started - invocation.memory_time;
   std::snprintf(text, sizeof(text), "Task timed out after %.2f seconds", to_seconds(timeout));
   const SandboxSlot sandbox = invocation.sandbox;
-  Lane& lane = invocation.on_host ? *host_ : *gpu_;
+  DevicePool& device_pool = invocation.on_host ? *host_ : *gpu_;
   // A function that hangs must pay for the time that it took.
   learn_run(invocation, timeout);
   note_host_failure(invocation);
   complete(slot, Outcome::kFunctionError, Error{ErrorCode::kDeadlineExceeded, text},
            "Sandbox.Timeout");
-  lane.fleet.unassign(sandbox);
-  stop_sandbox(lane, sandbox, StopReason::kTimedOut);
+  device_pool.fleet.unassign(sandbox);
+  stop_sandbox(device_pool, sandbox, StopReason::kTimedOut);
 }
 
 }  // namespace lambent::dispatch

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "decide/dispatch/device_pool.h"
 #include "decide/dispatch/dispatcher.h"
-#include "decide/dispatch/lane.h"
 
 namespace lambent::dispatch {
 
@@ -42,28 +42,29 @@ void Dispatcher::on(const FunctionRegistered& event) {
     return;
   }
   // What was planned for the function as it was needs another place.
-  for (Lane* lane : {gpu_.get(), host_.get()}) {
-    drop_planned(*lane, [&](const Sandbox& sandbox) {
+  for (DevicePool* device_pool : {gpu_.get(), host_.get()}) {
+    drop_planned(*device_pool, [&](const Sandbox& sandbox) {
       return sandbox.function == profile.id &&
              (sandbox.revision != profile.revision ||
-              sandbox.memory != (lane == host_.get() ? Bytes(0) : profile.device_memory) ||
+              sandbox.memory != (device_pool == host_.get() ? Bytes(0) : profile.device_memory) ||
               invocations_[sandbox.invocation].is_cpu_variant() !=
-                  (lane == host_.get() && profile.device_memory.count > 0));
+                  (device_pool == host_.get() && profile.device_memory.count > 0));
     });
   }
-  // If it now runs elsewhere (with or without GPU) it leaves its old lane with all that it has.
+  // If it now runs elsewhere (with or without GPU) it leaves its old device pool with all that it
+  // has.
   const bool moves = (flow.device_memory.count > 0) != (profile.device_memory.count > 0);
   const uint32_t pending = flow.pending;
   const uint32_t pending_synchronous = flow.pending_synchronous;
   if (flow.registered && flow.device_memory.count == 0) --functions_without_gpu_;
   if (moves && flow.has_work()) {
-    Lane& old_lane = lane_of(profile.id);
+    DevicePool& old_device_pool = device_pool_of(profile.id);
     const uint32_t in_flight = std::exchange(flow.in_flight, 0);
     flow.pending = 0;
-    old_lane.policy->flow_changed(view_of(old_lane), profile.id, now_);
+    old_device_pool.policy->flow_changed(view_of(old_device_pool), profile.id, now_);
     flow.in_flight = in_flight;
   }
-  lane_of(profile.id).pending -= pending;
+  device_pool_of(profile.id).pending -= pending;
 
   if (!flow.registered) {
     flow = Flow{};
@@ -79,9 +80,9 @@ void Dispatcher::on(const FunctionRegistered& event) {
     }
     flow.last_host_run = now_;
     // Invocations of a function of the same id that was removed may still run: they count.
-    for (const Lane* lane : {gpu_.get(), host_.get()}) {
-      for (const SandboxSlot slot : lane->fleet.all()) {
-        const Sandbox& sandbox = lane->fleet.sandbox(slot);
+    for (const DevicePool* device_pool : {gpu_.get(), host_.get()}) {
+      for (const SandboxSlot slot : device_pool->fleet.all()) {
+        const Sandbox& sandbox = device_pool->fleet.sandbox(slot);
         if (sandbox.function != profile.id || !sandbox.has_invocation) continue;
         ++(invocations_[sandbox.invocation].is_cpu_variant() ? flow.on_host : flow.in_flight);
       }
@@ -113,16 +114,16 @@ void Dispatcher::on(const FunctionRegistered& event) {
   ranks_stale_ = options_.hybrid.rule == scheduling::HybridRule::kTopShare;
   if (flow.device_memory.count == 0) ++functions_without_gpu_;
 
-  Lane& lane = lane_of(profile.id);
+  DevicePool& device_pool = device_pool_of(profile.id);
   flow.pending = pending;
   flow.pending_synchronous = pending_synchronous;
-  lane.pending += pending;
+  device_pool.pending += pending;
   note_waiting(profile.id);
-  lane.policy->flow_changed(view_of(lane), profile.id, now_);
+  device_pool.policy->flow_changed(view_of(device_pool), profile.id, now_);
   if (!may_wait(flow)) {
     reject_queue(profile.id, too_large(flow.device_memory));
   }
-  for (Lane* each : {gpu_.get(), host_.get()}) {
+  for (DevicePool* each : {gpu_.get(), host_.get()}) {
     const std::vector<SandboxSlot> idle = each->fleet.idle_of(profile.id);
     for (const SandboxSlot slot : idle) {
       if (each->fleet.sandbox(slot).revision != flow.revision) {
@@ -137,8 +138,8 @@ void Dispatcher::on(const FunctionRemoved& event) {
     ++counters_.ignored_events;
     return;
   }
-  for (Lane* lane : {gpu_.get(), host_.get()}) {
-    drop_planned(*lane, [&](const Sandbox& one) { return one.function == event.function; });
+  for (DevicePool* device_pool : {gpu_.get(), host_.get()}) {
+    drop_planned(*device_pool, [&](const Sandbox& one) { return one.function == event.function; });
   }
   reject_queue(event.function,
                {ErrorCode::kNotFound, "the function was removed while this waited"});

@@ -2,8 +2,8 @@
 // queue for the host, and what is learnt there.
 #include <algorithm>
 
+#include "decide/dispatch/device_pool.h"
 #include "decide/dispatch/dispatcher.h"
-#include "decide/dispatch/lane.h"
 
 namespace lambent::dispatch {
 
@@ -12,8 +12,8 @@ using scheduling::HostChoice;
 using scheduling::HostReason;
 using scheduling::HybridRule;
 
-// After both lanes have decided, so that functions without GPU go first and a GPU that is free is
-// used. One by one: each that leaves makes the queue shorter for those behind it.
+// After both device pools have decided, so that functions without GPU go first and a GPU that is
+// free is used. One by one: each that leaves makes the queue shorter for those behind it.
 void Dispatcher::send_to_host() {
   ask_again_ = kNever;
   while (!draining_ && !waiting_variants_.empty()) {
@@ -165,8 +165,8 @@ bool Dispatcher::may_wait(const Flow& flow) const {
 // Of the first in the flow's queue.
 scheduling::WaitReason Dispatcher::why_waiting(FunctionId function) const {
   if (flows_[function.value].max_concurrency == 0) return scheduling::WaitReason::kHostBusy;
-  const Lane& lane = lane_of(function);
-  return lane.policy->why_waiting(view_of(lane), function);
+  const DevicePool& device_pool = device_pool_of(function);
+  return device_pool.policy->why_waiting(view_of(device_pool), function);
 }
 
 }  // namespace lambent::dispatch

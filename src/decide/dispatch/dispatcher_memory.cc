@@ -3,15 +3,15 @@
 #include <algorithm>
 
 #include "core/base/check.h"
+#include "decide/dispatch/device_pool.h"
 #include "decide/dispatch/dispatcher.h"
-#include "decide/dispatch/lane.h"
 
 namespace lambent::dispatch {
 
 using scheduling::Device;
+using scheduling::MemoryState;
 using scheduling::MemoryVictim;
 using scheduling::Relief;
-using scheduling::Residency;
 using scheduling::Sandbox;
 using scheduling::SandboxSlot;
 using scheduling::SandboxState;
@@ -24,8 +24,8 @@ constexpr unsigned kPrefetchesAtOnce = 2;  // on each device
 constexpr size_t kForesight = 4;
 
 bool is_moving(const Sandbox& sandbox, MoveDirection direction) {
-  return sandbox.residency ==
-         (direction == MoveDirection::kIn ? Residency::kMovingIn : Residency::kMovingOut);
+  return sandbox.memory_state ==
+         (direction == MoveDirection::kIn ? MemoryState::kMovingIn : MemoryState::kMovingOut);
 }
 
 }  // namespace
@@ -37,10 +37,10 @@ void Dispatcher::on(const MemoryMoved& event) {
     ++counters_.ignored_events;
     return;
   }
-  Lane& lane = *gpu_;
-  const bool failed_before = lane.fleet.sandbox(*slot).move_failed;
-  lane.fleet.end_move(*slot, event.done, event.left, event.aside);
-  const Sandbox& sandbox = lane.fleet.sandbox(*slot);
+  DevicePool& device_pool = *gpu_;
+  const bool failed_before = device_pool.fleet.sandbox(*slot).move_failed;
+  device_pool.fleet.end_move(*slot, event.done, event.left, event.offloaded);
+  const Sandbox& sandbox = device_pool.fleet.sandbox(*slot);
   if (event.done) {
     ++(event.direction == MoveDirection::kIn ? counters_.moves_in : counters_.moves_out);
     counters_.moved_bytes += event.moved.count;
@@ -48,57 +48,59 @@ void Dispatcher::on(const MemoryMoved& event) {
     ++counters_.failed_moves;
   }
   if (sandbox.state == SandboxState::kBusy) {
-    if (sandbox.residency == Residency::kIn) {
-      memory_came(lane, *slot);
+    if (sandbox.memory_state == MemoryState::kIn) {
+      memory_came(device_pool, *slot);
     } else if (event.direction == MoveDirection::kIn) {
-      failed_before ? fail_move(lane, *slot) : move_in_failed(lane, *slot);
+      failed_before ? fail_move(device_pool, *slot) : move_in_failed(device_pool, *slot);
     }
     return;
   }
-  lane.moves.erase(*slot);
-  lane.policy->places_changed(view_of(lane), sandbox.function, now_);
-  if (!event.done && event.direction == MoveDirection::kOut) move_out_failed(lane, *slot);
+  device_pool.moves.erase(*slot);
+  device_pool.policy->places_changed(view_of(device_pool), sandbox.function, now_);
+  if (!event.done && event.direction == MoveDirection::kOut) move_out_failed(device_pool, *slot);
 }
 
 // ---- Those that run
 
 // It was given an invocation and its memory is not there: the run goes on up to where it needs it.
-void Dispatcher::await_memory(Lane& lane, SandboxSlot slot) {
+void Dispatcher::await_memory(DevicePool& device_pool, SandboxSlot slot) {
   // One that is fetched ahead already keeps the time that it has for that.
-  if (lane.fleet.sandbox(slot).residency == Residency::kMovingIn) return;
-  lane.moves.put(slot, now_ + options_.move_timeout);
-  lane.wanting.push_back(slot);
-  if (lane.fleet.may_move_in(slot)) move_in(lane, slot);
+  if (device_pool.fleet.sandbox(slot).memory_state == MemoryState::kMovingIn) return;
+  device_pool.moves.put(slot, now_ + options_.move_timeout);
+  device_pool.wanting.push_back(slot);
+  if (device_pool.fleet.may_move_in(slot)) move_in(device_pool, slot);
 }
 
-void Dispatcher::memory_came(Lane& lane, SandboxSlot slot) {
-  std::erase(lane.wanting, slot);
-  lane.moves.erase(slot);
-  const InvocationSlot running = lane.fleet.sandbox(slot).invocation;
+void Dispatcher::memory_came(DevicePool& device_pool, SandboxSlot slot) {
+  std::erase(device_pool.wanting, slot);
+  device_pool.moves.erase(slot);
+  const InvocationSlot running = device_pool.fleet.sandbox(slot).invocation;
   PendingInvocation& invocation = invocations_[running];
   invocation.awaits_memory = false;
   invocation.memory_time = now_ - invocation.started;
   time_run(running);
 }
 
-void Dispatcher::move_in(Lane& lane, SandboxSlot slot) {
-  lane.fleet.begin_move_in(slot);
-  std::erase(lane.wanting, slot);
-  emit(MoveMemoryIn{lane.fleet.sandbox(slot).id});
-  lane.policy->places_changed(view_of(lane), lane.fleet.sandbox(slot).function, now_);
+void Dispatcher::move_in(DevicePool& device_pool, SandboxSlot slot) {
+  device_pool.fleet.begin_move_in(slot);
+  std::erase(device_pool.wanting, slot);
+  emit(MoveMemoryIn{device_pool.fleet.sandbox(slot).id});
+  device_pool.policy->places_changed(view_of(device_pool), device_pool.fleet.sandbox(slot).function,
+                                     now_);
 }
 
-void Dispatcher::move_out(Lane& lane, SandboxSlot slot, MoveDepth depth) {
-  lane.fleet.begin_move_out(slot, depth == MoveDepth::kContext);
-  lane.moves.put(slot, now_ + options_.move_timeout);
-  emit(MoveMemoryOut{lane.fleet.sandbox(slot).id, depth});
-  lane.policy->places_changed(view_of(lane), lane.fleet.sandbox(slot).function, now_);
+void Dispatcher::move_out(DevicePool& device_pool, SandboxSlot slot, MoveDepth depth) {
+  device_pool.fleet.begin_move_out(slot, depth == MoveDepth::kContext);
+  device_pool.moves.put(slot, now_ + options_.move_timeout);
+  emit(MoveMemoryOut{device_pool.fleet.sandbox(slot).id, depth});
+  device_pool.policy->places_changed(view_of(device_pool), device_pool.fleet.sandbox(slot).function,
+                                     now_);
 }
 
-void Dispatcher::move_in_wanting(Lane& lane) {
-  const std::vector<SandboxSlot> wanting = lane.wanting;
+void Dispatcher::move_in_wanting(DevicePool& device_pool) {
+  const std::vector<SandboxSlot> wanting = device_pool.wanting;
   for (const SandboxSlot slot : wanting) {
-    if (lane.fleet.may_move_in(slot)) move_in(lane, slot);
+    if (device_pool.fleet.may_move_in(slot)) move_in(device_pool, slot);
   }
 }
 
@@ -106,98 +108,98 @@ void Dispatcher::move_in_wanting(Lane& lane) {
 
 // By the books there was room, so something else takes it: one more sandbox leaves the device, and
 // when it is gone (Fleet::may_move_in) it is tried once again.
-void Dispatcher::move_in_failed(Lane& lane, SandboxSlot slot) {
-  lane.wanting.push_back(slot);
-  const uint32_t device = lane.fleet.sandbox(slot).device;
-  const auto victim = memory_victim(view_of(lane), *lane.policy, device, now_);
-  if (victim) relieve(lane, MemoryVictim{victim->slot, Relief::kEvict});
+void Dispatcher::move_in_failed(DevicePool& device_pool, SandboxSlot slot) {
+  device_pool.wanting.push_back(slot);
+  const uint32_t device = device_pool.fleet.sandbox(slot).device;
+  const auto victim = memory_victim(view_of(device_pool), *device_pool.policy, device, now_);
+  if (victim) relieve(device_pool, MemoryVictim{victim->slot, Relief::kEvict});
 }
 
 // It keeps its place on the device, unless somebody needs that.
-void Dispatcher::move_out_failed(Lane& lane, SandboxSlot slot) {
-  const Device& device = lane.fleet.devices()[lane.fleet.sandbox(slot).device];
+void Dispatcher::move_out_failed(DevicePool& device_pool, SandboxSlot slot) {
+  const Device& device = device_pool.fleet.devices()[device_pool.fleet.sandbox(slot).device];
   if (device.memory_short() > Bytes(0) || device.contexts_short()) {
-    relieve(lane, MemoryVictim{slot, Relief::kEvict});
+    relieve(device_pool, MemoryVictim{slot, Relief::kEvict});
   }
 }
 
 // Its memory did not come, or does not go, in time: a process that cannot be moved is of no use.
-void Dispatcher::fail_move(Lane& lane, SandboxSlot slot) {
-  const Sandbox& sandbox = lane.fleet.sandbox(slot);
+void Dispatcher::fail_move(DevicePool& device_pool, SandboxSlot slot) {
+  const Sandbox& sandbox = device_pool.fleet.sandbox(slot);
   if (sandbox.state == SandboxState::kBusy) {
     complete(sandbox.invocation, Outcome::kFunctionError,
              Error{ErrorCode::kUnavailable,
                    "the function's memory could not be brought back onto the GPU; try again"},
              "Sandbox.MoveFailed");
-    lane.fleet.unassign(slot);
+    device_pool.fleet.unassign(slot);
   }
-  stop_sandbox(lane, slot, StopReason::kMoveFailed);
+  stop_sandbox(device_pool, slot, StopReason::kMoveFailed);
 }
 
-void Dispatcher::forget_moves(Lane& lane, SandboxSlot slot) {
-  if (!lane.fleet.moves_idle()) return;
-  std::erase(lane.wanting, slot);
-  std::erase(lane.fetching, slot);
-  lane.moves.erase(slot);
+void Dispatcher::forget_moves(DevicePool& device_pool, SandboxSlot slot) {
+  if (!device_pool.fleet.moves_idle()) return;
+  std::erase(device_pool.wanting, slot);
+  std::erase(device_pool.fetching, slot);
+  device_pool.moves.erase(slot);
 }
 
-// ---- What lies aside
+// ---- What is offloaded
 
 // It is admitted like an invocation: beside those at work, so that idle ones alone have to make
 // room. What does not fit so is refused at once, for nobody can say when those at work end, and the
 // program can go on without.
 void Dispatcher::on(const MemoryWanted& event) {
   const auto found = find_sandbox(event.sandbox);
-  const Sandbox* sandbox = found ? &found->lane.fleet.sandbox(found->slot) : nullptr;
+  const Sandbox* sandbox = found ? &found->device_pool.fleet.sandbox(found->slot) : nullptr;
   if (sandbox == nullptr || sandbox->state == SandboxState::kStopping ||
       sandbox->state == SandboxState::kPlanned || sandbox->fetching > Bytes(0)) {
     ++counters_.ignored_events;
     return;
   }
-  Lane& lane = found->lane;
-  const Bytes uncounted = std::min(event.bytes, sandbox->aside);
+  DevicePool& device_pool = found->device_pool;
+  const Bytes uncounted = std::min(event.bytes, sandbox->offloaded);
   const bool is_counted = uncounted == Bytes(0);
-  if (is_counted || !lane.fleet.admits_fetch(found->slot, uncounted)) {
+  if (is_counted || !device_pool.fleet.admits_fetch(found->slot, uncounted)) {
     ++(is_counted ? counters_.fetches : counters_.refused_fetches);
     emit(GrantMemory{event.sandbox, is_counted ? event.bytes : Bytes(0)});
     return;
   }
-  lane.fleet.begin_fetch(found->slot, uncounted);
-  lane.fetching.push_back(found->slot);
-  lane.moves.put(found->slot, now_ + options_.move_timeout);
+  device_pool.fleet.begin_fetch(found->slot, uncounted);
+  device_pool.fetching.push_back(found->slot);
+  device_pool.moves.put(found->slot, now_ + options_.move_timeout);
 }
 
-void Dispatcher::grant_fetches(Lane& lane) {
-  const std::vector<SandboxSlot> fetching = lane.fetching;
+void Dispatcher::grant_fetches(DevicePool& device_pool) {
+  const std::vector<SandboxSlot> fetching = device_pool.fetching;
   for (const SandboxSlot slot : fetching) {
-    if (lane.fleet.may_fetch(slot)) end_fetch(lane, slot, true);
+    if (device_pool.fleet.may_fetch(slot)) end_fetch(device_pool, slot, true);
   }
 }
 
-void Dispatcher::end_fetch(Lane& lane, SandboxSlot slot, bool granted) {
-  const Sandbox& sandbox = lane.fleet.sandbox(slot);
+void Dispatcher::end_fetch(DevicePool& device_pool, SandboxSlot slot, bool granted) {
+  const Sandbox& sandbox = device_pool.fleet.sandbox(slot);
   const Bytes bytes = granted ? sandbox.fetching : Bytes(0);
-  lane.fleet.end_fetch(slot, granted);
-  std::erase(lane.fetching, slot);
-  lane.moves.erase(slot);
+  device_pool.fleet.end_fetch(slot, granted);
+  std::erase(device_pool.fetching, slot);
+  device_pool.moves.erase(slot);
   ++(granted ? counters_.fetches : counters_.refused_fetches);
   emit(GrantMemory{sandbox.id, bytes});
 }
 
 // ---- Room
 
-bool Dispatcher::relieve(Lane& lane, const std::optional<MemoryVictim>& victim) {
+bool Dispatcher::relieve(DevicePool& device_pool, const std::optional<MemoryVictim>& victim) {
   if (!victim) return false;
   switch (victim->relief) {
     case Relief::kMoveOut:
-      move_out(lane, victim->slot, MoveDepth::kMemory);
+      move_out(device_pool, victim->slot, MoveDepth::kMemory);
       break;
     case Relief::kMoveContextOut:
-      move_out(lane, victim->slot, MoveDepth::kContext);
+      move_out(device_pool, victim->slot, MoveDepth::kContext);
       break;
     case Relief::kEvict:
       ++counters_.evictions;
-      stop_sandbox(lane, victim->slot, StopReason::kEvicted);
+      stop_sandbox(device_pool, victim->slot, StopReason::kEvicted);
   }
   return true;
 }
@@ -205,27 +207,27 @@ bool Dispatcher::relieve(Lane& lane, const std::optional<MemoryVictim>& victim) 
 // For what those that were admitted will yet bring: planned sandboxes, and running ones whose
 // memory is out; and for what is taken of the device. Who has left says so in an event, at which
 // they start and move in.
-void Dispatcher::make_room(Lane& lane) {
-  const scheduling::View view = view_of(lane);
-  for (size_t next = 0; next < lane.fleet.unsettled().size(); ++next) {
-    const uint32_t i = lane.fleet.unsettled()[next];
-    const Device& device = lane.fleet.devices()[i];
+void Dispatcher::make_room(DevicePool& device_pool) {
+  const scheduling::View view = view_of(device_pool);
+  for (size_t next = 0; next < device_pool.fleet.unsettled().size(); ++next) {
+    const uint32_t i = device_pool.fleet.unsettled()[next];
+    const Device& device = device_pool.fleet.devices()[i];
     if (!device.healthy) continue;
-    while (device.contexts_short() && relieve(lane, context_victim(view, i, now_))) {
+    while (device.contexts_short() && relieve(device_pool, context_victim(view, i, now_))) {
     }
     while (device.memory_short() > Bytes(0) &&
-           relieve(lane, memory_victim(view, *lane.policy, i, now_))) {
+           relieve(device_pool, memory_victim(view, *device_pool.policy, i, now_))) {
     }
   }
 }
 
 // Where no memory moves, what is taken of a device crowds idle sandboxes out. Whether any was.
-bool Dispatcher::make_room_beside_taken(Lane& lane) {
+bool Dispatcher::make_room_beside_taken(DevicePool& device_pool) {
   bool evicted = false;
-  const std::vector<uint32_t> crowded = lane.fleet.crowded();  // changes as sandboxes leave
+  const std::vector<uint32_t> crowded = device_pool.fleet.crowded();  // changes as sandboxes leave
   for (const uint32_t i : crowded) {
-    while (const auto victim = lane.fleet.crowded_out(i, flows_, now_)) {
-      evicted = relieve(lane, MemoryVictim{*victim, Relief::kEvict});
+    while (const auto victim = device_pool.fleet.crowded_out(i, flows_, now_)) {
+      evicted = relieve(device_pool, MemoryVictim{*victim, Relief::kEvict});
     }
   }
   return evicted;
@@ -233,48 +235,51 @@ bool Dispatcher::make_room_beside_taken(Lane& lane) {
 
 // ---- Ahead of dispatch
 
-void Dispatcher::prefetch(Lane& lane) {
-  if (!options_.fleet.prefetch || lane.pending == 0 || lane.fleet.resting_outside() == 0) return;
+void Dispatcher::prefetch(DevicePool& device_pool) {
+  if (!options_.fleet.prefetch || device_pool.pending == 0 ||
+      device_pool.fleet.resting_outside() == 0)
+    return;
   if (draining_) return;
-  foreseen_.clear();
-  lane.policy->foresee(view_of(lane), kForesight, foreseen_);
-  for (const FunctionId function : foreseen_) prefetch_for(lane, function);
+  look_ahead_.clear();
+  device_pool.policy->look_ahead(view_of(device_pool), kForesight, look_ahead_);
+  for (const FunctionId function : look_ahead_) prefetch_for(device_pool, function);
 }
 
 // The sandbox of this flow that is used next, if its memory is out: moved in if there is room, else
 // room is made by those that nobody waits for.
-void Dispatcher::prefetch_for(Lane& lane, FunctionId function) {
+void Dispatcher::prefetch_for(DevicePool& device_pool, FunctionId function) {
   SandboxSlot next = scheduling::kNoSandbox;
-  for (const SandboxSlot slot : lane.fleet.idle_of(function)) {
-    const Sandbox& sandbox = lane.fleet.sandbox(slot);
-    if (!lane.fleet.devices()[sandbox.device].healthy) continue;
-    if (sandbox.residency != Residency::kOut) return;  // in, or on its way
+  for (const SandboxSlot slot : device_pool.fleet.idle_of(function)) {
+    const Sandbox& sandbox = device_pool.fleet.sandbox(slot);
+    if (!device_pool.fleet.devices()[sandbox.device].healthy) continue;
+    if (sandbox.memory_state != MemoryState::kOut) return;  // in, or on its way
     if (next == scheduling::kNoSandbox) next = slot;
   }
   if (next == scheduling::kNoSandbox) return;
-  const Sandbox& sandbox = lane.fleet.sandbox(next);
-  const Device& device = lane.fleet.devices()[sandbox.device];
+  const Sandbox& sandbox = device_pool.fleet.sandbox(next);
+  const Device& device = device_pool.fleet.devices()[sandbox.device];
   if (sandbox.move_failed || device.memory_short() > Bytes(0)) return;
-  const auto& idle = lane.fleet.idle_on(sandbox.device);
+  const auto& idle = device_pool.fleet.idle_on(sandbox.device);
   const auto under_way =
       std::count_if(idle.begin(), idle.end(), [&](const scheduling::IdleSandbox& one) {
-        return lane.fleet.sandbox(one.slot).residency == Residency::kMovingIn;
+        return device_pool.fleet.sandbox(one.slot).memory_state == MemoryState::kMovingIn;
       });
   if (under_way >= kPrefetchesAtOnce) return;
-  if (lane.fleet.may_move_in(next)) {
+  if (device_pool.fleet.may_move_in(next)) {
     ++counters_.prefetches;
-    lane.moves.put(next, now_ + options_.move_timeout);
-    move_in(lane, next);
+    device_pool.moves.put(next, now_ + options_.move_timeout);
+    move_in(device_pool, next);
     return;
   }
   const Bytes missing = sandbox.needed() - sandbox.counts.on_device;
   const Bytes short_by =
       device.resident + device.promised + missing - device.leaving - device.capacity();
   if (short_by == Bytes(0)) return;  // it is being made
-  for (const SandboxSlot slot :
-       unwanted_memory(view_of(lane), *lane.policy, sandbox.device, function, short_by, now_)) {
+  for (const SandboxSlot slot : unwanted_memory(view_of(device_pool), *device_pool.policy,
+                                                sandbox.device, function, short_by, now_)) {
     // The budget of the host may end before the last of them.
-    if (lane.fleet.may_move_out(slot, false)) move_out(lane, slot, MoveDepth::kMemory);
+    if (device_pool.fleet.may_move_out(slot, false))
+      move_out(device_pool, slot, MoveDepth::kMemory);
   }
 }
 

@@ -2,8 +2,8 @@
 // with, so that a replay can begin at each of them.
 #include <algorithm>
 
+#include "decide/dispatch/device_pool.h"
 #include "decide/dispatch/dispatcher.h"
-#include "decide/dispatch/lane.h"
 
 namespace lambent::dispatch {
 namespace {
@@ -78,9 +78,9 @@ void Dispatcher::archive(StateArchive& archive) {
   if (!archive.reading() || !archive.ok()) return;
   // Each sandbox with work has an invocation of its own.
   std::vector<bool> taken = invocations_.free_slots();
-  for (const Lane* lane : {gpu_.get(), host_.get()}) {
-    for (const scheduling::SandboxSlot slot : lane->fleet.all()) {
-      const scheduling::Sandbox& sandbox = lane->fleet.sandbox(slot);
+  for (const DevicePool* device_pool : {gpu_.get(), host_.get()}) {
+    for (const scheduling::SandboxSlot slot : device_pool->fleet.all()) {
+      const scheduling::Sandbox& sandbox = device_pool->fleet.sandbox(slot);
       if (!sandbox.has_invocation) continue;
       const bool is_its_own = sandbox.invocation < taken.size() && !taken[sandbox.invocation];
       archive.expect(is_its_own);
@@ -102,18 +102,19 @@ void Dispatcher::find_again() {
   for (uint32_t id = 0; id < flows_.size(); ++id) note_waiting(FunctionId{id});
 }
 
-void Dispatcher::archive(StateArchive& archive, Lane& lane) {
-  lane.fleet.archive(archive);
-  lane.policy->archive(archive);
-  archive.field(lane.pending);
-  archive.list(lane.planned);
-  archive.list(lane.ready);
-  archive.list(lane.wanting);
-  archive.list(lane.fetching);
-  lane.deadlines.archive(archive);
-  lane.moves.archive(archive);
-  const auto& all = lane.fleet.all();
-  for (const auto* list : {&lane.planned, &lane.ready, &lane.wanting, &lane.fetching}) {
+void Dispatcher::archive(StateArchive& archive, DevicePool& device_pool) {
+  device_pool.fleet.archive(archive);
+  device_pool.policy->archive(archive);
+  archive.field(device_pool.pending);
+  archive.list(device_pool.planned);
+  archive.list(device_pool.ready);
+  archive.list(device_pool.wanting);
+  archive.list(device_pool.fetching);
+  device_pool.deadlines.archive(archive);
+  device_pool.moves.archive(archive);
+  const auto& all = device_pool.fleet.all();
+  for (const auto* list :
+       {&device_pool.planned, &device_pool.ready, &device_pool.wanting, &device_pool.fetching}) {
     for (const scheduling::SandboxSlot slot : *list) {
       archive.expect(std::find(all.begin(), all.end(), slot) != all.end());
     }

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "decide/dispatch/device_pool.h"
 #include "decide/dispatch/dispatcher.h"
-#include "decide/dispatch/lane.h"
 
 namespace lambent::dispatch {
 
@@ -23,10 +23,10 @@ const scheduling::Policy& Dispatcher::policy() const { return *gpu_->policy; }
 const scheduling::Fleet& Dispatcher::fleet() const { return gpu_->fleet; }
 const scheduling::Fleet& Dispatcher::host_fleet() const { return host_->fleet; }
 
-scheduling::FlowStanding Dispatcher::standing(FunctionId function, Instant now) const {
+scheduling::FlowStatus Dispatcher::status(FunctionId function, Instant now) const {
   if (!knows(function)) return {};
-  const Lane& lane = lane_of(function);
-  return lane.policy->standing(view_of(lane), function, now);
+  const DevicePool& device_pool = device_pool_of(function);
+  return device_pool.policy->status(view_of(device_pool), function, now);
 }
 
 bool Dispatcher::drained() const {
@@ -126,13 +126,15 @@ bool Dispatcher::knows(FunctionId function) const {
   return function.value < flows_.size() && flows_[function.value].registered;
 }
 
-Dispatcher::Lane& Dispatcher::lane_of(FunctionId function) {
+Dispatcher::DevicePool& Dispatcher::device_pool_of(FunctionId function) {
   return flows_[function.value].device_memory.count > 0 ? *gpu_ : *host_;
 }
-const Dispatcher::Lane& Dispatcher::lane_of(FunctionId function) const {
+const Dispatcher::DevicePool& Dispatcher::device_pool_of(FunctionId function) const {
   return flows_[function.value].device_memory.count > 0 ? *gpu_ : *host_;
 }
 
-scheduling::View Dispatcher::view_of(const Lane& lane) const { return {flows_, lane.fleet}; }
+scheduling::View Dispatcher::view_of(const DevicePool& device_pool) const {
+  return {flows_, device_pool.fleet};
+}
 
 }  // namespace lambent::dispatch

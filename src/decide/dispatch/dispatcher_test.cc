@@ -210,7 +210,7 @@ TEST(Dispatcher, WhatWaitedForATokenWhenItsDeviceWasLostIsToldSo) {
   DispatchOptions options = one_gpu();
   options.fleet.devices[0].tokens = 1;
   options.fleet.starts_outside_tokens = 2;
-  options.fleet.second_patience = 0;
+  options.fleet.second_grace_period = 0;
   options.start_retries = 0;
   FunctionProfile wide;
   wide.max_concurrency = 2;

@@ -113,11 +113,11 @@ struct MemoryMoved {
   Bytes moved;
   Bytes left;  // what stayed on the device after a move out, the context included
   // After a move out: what will stay on the host when the rest is moved in again.
-  Bytes aside;
+  Bytes offloaded;
   Duration duration{};
 };
 
-// A program that runs has come to need so much of its memory that lies aside: it asks for room on
+// A program that runs has come to need so much of its memory that is offloaded: it asks for room on
 // the device. Answered by one GrantMemory, unless SandboxExited comes first; a sandbox asks again
 // only after the answer.
 struct MemoryWanted {

@@ -35,7 +35,7 @@ struct PendingInvocation {
   unsigned restarts = 0;
   scheduling::WaitReason wait_reason = scheduling::WaitReason::kNone;
   scheduling::SandboxSlot sandbox = scheduling::kNoSandbox;
-  bool on_host = false;  // its sandbox is in the lane of functions without GPU
+  bool on_host = false;  // its sandbox is in the device pool of functions without GPU
   // It was taken out of the GPUs' queue to run there as a CPU variant: why, and how long it was
   // expected to take with a GPU and there.
   scheduling::HostReason host_reason = scheduling::HostReason::kNone;

@@ -66,7 +66,7 @@ void LogHash::add(const Event& event, Instant now) {
           [&](const DrainStarted&) { mix(kind, at); },
           [&](const MemoryMoved& e) {
             mix(kind, at, e.sandbox.value, e.direction, e.done, e.moved.count, e.left.count,
-                e.aside.count, e.duration.count());
+                e.offloaded.count, e.duration.count());
           },
           [&](const MemoryWanted& e) { mix(kind, at, e.sandbox.value, e.bytes.count); },
           [&](const DeviceTaken& e) { mix(kind, at, e.device.value, e.bytes.count); },

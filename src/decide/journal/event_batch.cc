@@ -11,7 +11,7 @@ namespace lambent::journal {
 namespace {
 
 using namespace dispatch;
-using Words = EventWords;
+using Words = PackedEvent;
 using journal::unpack;
 
 constexpr uint64_t kFlag = 0x100;
@@ -74,13 +74,13 @@ void pack(const DrainStarted&, Words&) {}
 void unpack(const Words&, DrainStarted&) {}
 
 void pack(const MemoryMoved& e, Words& words) {
-  const auto& [sandbox, direction, done, moved, left, aside, duration] = e;
+  const auto& [sandbox, direction, done, moved, left, offloaded, duration] = e;
   words[0] |= flags(done, direction == MoveDirection::kOut);
   words[2] = sandbox.value;
   words[3] = moved.count;
   words[4] = left.count;
   words[5] = word(duration);
-  words[6] = aside.count;
+  words[6] = offloaded.count;
 }
 void unpack(const Words& words, MemoryMoved& e) {
   e.done = (words[0] & kFlag) != 0;
@@ -89,7 +89,7 @@ void unpack(const Words& words, MemoryMoved& e) {
   e.moved = Bytes(words[3]);
   e.left = Bytes(words[4]);
   e.duration = duration(words[5]);
-  e.aside = Bytes(words[6]);
+  e.offloaded = Bytes(words[6]);
 }
 
 void pack(const MemoryWanted& e, Words& words) {

@@ -25,20 +25,20 @@ struct RecordedEvent {
 
 // The kind in the lowest byte, flags above it, the digest in the upper half; the instant; what the
 // event carries.
-using EventWords = std::array<uint64_t, 8>;
+using PackedEvent = std::array<uint64_t, 8>;
 
-inline bool flag_of(const EventWords& words, unsigned which) {
+inline bool flag_of(const PackedEvent& words, unsigned which) {
   return (words[0] >> (8 + which) & 1) != 0;
 }
 // What EventBatch::add does to the frequent two, the other way round.
-inline void unpack(const EventWords& words, dispatch::InvocationSubmitted& e) {
+inline void unpack(const PackedEvent& words, dispatch::InvocationSubmitted& e) {
   e.asynchronous = flag_of(words, 0);
   e.acknowledged = flag_of(words, 1);
   e.within_run = flag_of(words, 2);
   e.invocation = {words[2], words[3]};
   e.function = FunctionId(static_cast<uint32_t>(words[4]));
 }
-inline void unpack(const EventWords& words, dispatch::InvocationFinished& e) {
+inline void unpack(const PackedEvent& words, dispatch::InvocationFinished& e) {
   e.succeeded = flag_of(words, 0);
   e.invocation = {words[2], words[3]};
   e.execution = Duration(static_cast<int64_t>(words[4]));
@@ -99,7 +99,7 @@ class EventBatch {
 
  private:
   struct alignas(64) Line {
-    EventWords words;
+    PackedEvent words;
   };
 
   void begin(uint64_t number);
@@ -117,13 +117,13 @@ class EventBatch {
 
 template <typename Visit>
 void EventBatch::for_each(Visit visit) const {
-  const auto visit_as = [&]<typename Kind>(const EventWords& words, Kind event) {
+  const auto visit_as = [&]<typename Kind>(const PackedEvent& words, Kind event) {
     unpack(words, event);
     visit(Instant(Duration(static_cast<int64_t>(words[1]))), static_cast<uint32_t>(words[0] >> 32),
           event);
   };
   for (size_t i = 0; i < count_; ++i) {
-    const EventWords& words = lines_[i].words;
+    const PackedEvent& words = lines_[i].words;
     const size_t kind = words[0] & 0xff;
     if (kind == kind_of<dispatch::InvocationFinished>()) {
       visit_as(words, dispatch::InvocationFinished{});

@@ -27,7 +27,7 @@ constexpr uint8_t kLost = 0x20;          // of a device
 constexpr uint8_t kOut = 0x20;           // of a move
 
 // Writes at a place that has room.
-struct Pen {
+struct Encoder {
   uint8_t* at;
 
   void fixed(uint64_t word) {
@@ -103,7 +103,7 @@ struct Pen {
     number(e.sandbox.value);
     number(e.moved.count);
     number(e.left.count);
-    number(e.aside.count);
+    number(e.offloaded.count);
     duration(e.duration);
   }
   void put(const MemoryWanted& e) {
@@ -134,7 +134,7 @@ uint8_t flags_of(const MemoryMoved& e) {
 }
 
 // Reads from the front of bytes; false stays.
-struct Glass {
+struct Decoder {
   std::string_view& bytes;
   bool ok = true;
 
@@ -213,7 +213,7 @@ struct Glass {
     id(e.sandbox);
     number(e.moved.count);
     number(e.left.count);
-    number(e.aside.count);
+    number(e.offloaded.count);
     duration(e.duration);
   }
   void take(MemoryWanted& e) {
@@ -226,7 +226,7 @@ struct Glass {
   }
 };
 
-void Glass::take(FunctionRegistered& e) {
+void Decoder::take(FunctionRegistered& e) {
   function(e.profile.id);
   id(e.profile.tenant);
   number(e.profile.revision);
@@ -291,12 +291,12 @@ void BatchWriter::put(uint64_t number, const Kind& event, Instant now, uint32_t 
     base_ = now;
     last_ = now;
   }
-  Pen pen{reinterpret_cast<uint8_t*>(bytes_.data()) + size_};
-  *pen.at++ = static_cast<uint8_t>(kind_of<Kind>() | flags_of(event));
-  pen.number(static_cast<uint64_t>((now - last_).count()));
-  pen.put(event);
-  pen.fixed32(digest);
-  size_ = static_cast<size_t>(pen.at - reinterpret_cast<uint8_t*>(bytes_.data()));
+  Encoder encoder{reinterpret_cast<uint8_t*>(bytes_.data()) + size_};
+  *encoder.at++ = static_cast<uint8_t>(kind_of<Kind>() | flags_of(event));
+  encoder.number(static_cast<uint64_t>((now - last_).count()));
+  encoder.put(event);
+  encoder.fixed32(digest);
+  size_ = static_cast<size_t>(encoder.at - reinterpret_cast<uint8_t*>(bytes_.data()));
   last_ = now;
   ++count_;
 }
@@ -313,10 +313,10 @@ void BatchWriter::add(const EventBatch& batch) {
 }
 
 std::string_view BatchWriter::finish() {
-  Pen pen{reinterpret_cast<uint8_t*>(bytes_.data())};
-  pen.fixed(first_);
-  pen.fixed(static_cast<uint64_t>(base_.time_since_epoch().count()));
-  pen.fixed32(count_);
+  Encoder encoder{reinterpret_cast<uint8_t*>(bytes_.data())};
+  encoder.fixed(first_);
+  encoder.fixed(static_cast<uint64_t>(base_.time_since_epoch().count()));
+  encoder.fixed32(count_);
   const std::string_view batch = std::string_view(bytes_).substr(0, size_);
   size_ = kBatchHeadSize;
   count_ = 0;
@@ -330,26 +330,26 @@ std::string encoded(const EventBatch& batch) {
 }
 
 Result<void> BatchReader::open() {
-  Glass glass{bytes_};
+  Decoder decoder{bytes_};
   uint64_t base = 0;
-  glass.fixed(number_);
-  glass.fixed(base);
-  glass.fixed(left_);
-  if (!glass.ok) return Error{ErrorCode::kInvalidArgument, "a batch of events ends in its head"};
+  decoder.fixed(number_);
+  decoder.fixed(base);
+  decoder.fixed(left_);
+  if (!decoder.ok) return Error{ErrorCode::kInvalidArgument, "a batch of events ends in its head"};
   now_ = Instant(Duration(static_cast<int64_t>(base)));
   return {};
 }
 
 Result<void> BatchReader::next(RecordedEvent& event) {
   CHECK(!done(), "no event is left in the batch");
-  Glass glass{bytes_};
+  Decoder decoder{bytes_};
   uint8_t head = 0;
   uint64_t passed = 0;
-  glass.fixed(head);
-  glass.number(passed);
+  decoder.fixed(head);
+  decoder.number(passed);
   const size_t kind = head & 0x0f;
   const int64_t before = now_.time_since_epoch().count();
-  if (!glass.ok || kind >= std::variant_size_v<Event> ||
+  if (!decoder.ok || kind >= std::variant_size_v<Event> ||
       head > (kFlag | kLost | kWithinRun | 0x0f) || passed > static_cast<uint64_t>(INT64_MAX) ||
       before > INT64_MAX - static_cast<int64_t>(passed)) {
     return Error{ErrorCode::kInvalidArgument,
@@ -358,9 +358,9 @@ Result<void> BatchReader::next(RecordedEvent& event) {
   now_ += Duration(static_cast<int64_t>(passed));
   emplace_kind(event.event, kind);
   set_flags(event.event, head);
-  std::visit([&](auto& e) { glass.take(e); }, event.event);
-  glass.fixed(event.digest);
-  if (!glass.ok) {
+  std::visit([&](auto& e) { decoder.take(e); }, event.event);
+  decoder.fixed(event.digest);
+  if (!decoder.ok) {
     return Error{ErrorCode::kInvalidArgument,
                  "event " + std::to_string(number_) + " has fields that make no sense"};
   }

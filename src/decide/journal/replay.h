@@ -56,7 +56,7 @@ struct Difference {
 
 struct ReplayTotals {
   uint64_t segments = 0;
-  uint64_t runs = 0;  // of workers: each starts anew
+  uint64_t runs = 0;  // of workers: each starts again
   uint64_t events = 0;
   uint64_t decisions = 0;  // actions but WakeAt
   uint64_t lost_events = 0;

@@ -107,12 +107,12 @@ void Timeline::add(const Event& event, Instant now, const std::vector<Action>& a
                                       (moved->done ? "" : ": failed"));
   }
   if (const auto* wanted = std::get_if<MemoryWanted>(&event)) {
-    memory_moment(wanted->sandbox, "memory aside is wanted");
+    memory_moment(wanted->sandbox, "offloaded memory is wanted");
   }
   for (const Action& action : actions) {
     if (const auto* one = std::get_if<GrantMemory>(&action)) {
       memory_moment(one->sandbox,
-                    one->bytes.count > 0 ? "memory is fetched" : "memory stays aside");
+                    one->bytes.count > 0 ? "memory is fetched" : "memory stays offloaded");
     }
     if (const auto* one = std::get_if<MoveMemoryIn>(&action)) {
       memory_moment(one->sandbox, "memory moves in");

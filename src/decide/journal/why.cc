@@ -143,17 +143,17 @@ void Why::restored(const SegmentHeader& header, const Dispatcher& dispatcher, co
   say(header.now, "was there already when the journal's oldest segment begins");
 }
 
-std::string Why::standing_in_words(const Dispatcher& dispatcher, Instant now) const {
+std::string Why::status_in_words(const Dispatcher& dispatcher, Instant now) const {
   if (!has_virtual_times_ || dispatcher.flows()[function_.value].device_memory.count == 0) {
     return "";
   }
-  const scheduling::FlowStanding standing = dispatcher.standing(function_, now);
-  const Duration ahead = standing.virtual_time - dispatcher.policy().global_virtual_time();
-  return "its function's virtual time is " + duration_in_words(standing.virtual_time) + ", " +
+  const scheduling::FlowStatus status = dispatcher.status(function_, now);
+  const Duration ahead = status.virtual_time - dispatcher.policy().global_virtual_time();
+  return "its function's virtual time is " + duration_in_words(status.virtual_time) + ", " +
          duration_in_words(ahead < Duration(0) ? -ahead : ahead) +
          (ahead < Duration(0) ? " behind" : " ahead of") +
          " the global one (T = " + duration_in_words(over_run_) + "): " +
-         (standing.state == scheduling::FlowState::kThrottled ? "throttled" : "not throttled");
+         (status.state == scheduling::FlowState::kThrottled ? "throttled" : "not throttled");
 }
 
 void Why::step(const ReplayStep& step) {
@@ -189,8 +189,8 @@ void Why::arrive(const ReplayStep& step, const InvocationSubmitted& event) {
   }
   say(arrived_, std::move(sentence));
   if (!known) return;
-  if (std::string standing = standing_in_words(dispatcher, arrived_); !standing.empty()) {
-    say(arrived_, std::move(standing));
+  if (std::string status = status_in_words(dispatcher, arrived_); !status.empty()) {
+    say(arrived_, std::move(status));
   }
   const bool wants_gpu = dispatcher.flows()[function_.value].device_memory.count > 0;
   if (queued_ && wants_gpu) {
@@ -254,7 +254,7 @@ void Why::decided(const ReplayedDecision& decision) {
   }
   const auto side = [&](FunctionId function) {
     const scheduling::Flow& flow = flows[function.value];
-    return WentFirst::Side{decision.dispatcher.standing(function, decision.now), flow.pending,
+    return WentFirst::Side{decision.dispatcher.status(function, decision.now), flow.pending,
                            flow.in_flight, flow.sheds};
   };
   went_first_.push_back({decision.function, 1, side(decision.function), side(function_)});
@@ -265,20 +265,19 @@ std::string Why::order_in_words(const WentFirst& other) const {
   const auto& its = other.its;
   const auto& own = other.own;
   if (!has_virtual_times_ || other.function == function_) return "";
-  const std::string virtual_times = "virtual times " +
-                                    duration_in_words(its.standing.virtual_time) + " and " +
-                                    duration_in_words(own.standing.virtual_time);
-  if (own.standing.state == scheduling::FlowState::kThrottled) {
+  const std::string virtual_times = "virtual times " + duration_in_words(its.status.virtual_time) +
+                                    " and " + duration_in_words(own.status.virtual_time);
+  if (own.status.state == scheduling::FlowState::kThrottled) {
     return "; this one's function was throttled (" + virtual_times + ")";
   }
   const auto at_work = [&](const std::string& first, const std::string& then) {
     return first + std::to_string(its.in_flight) + " and " + std::to_string(own.in_flight) + then;
   };
-  if (its.standing.due == kNever || own.standing.due == kNever) {
+  if (its.status.due == kNever || own.status.due == kNever) {
     return "; it had " + std::to_string(its.pending) + " waiting, this one's function " +
            std::to_string(own.pending) + at_work(", at work ", ", ") + virtual_times;
   }
-  const Duration ahead = own.standing.due - its.standing.due;
+  const Duration ahead = own.status.due - its.status.due;
   std::string words = "; by wait and cost its turn was due " +
                       duration_in_words(std::max(ahead, -ahead)) +
                       (ahead < Duration(0) ? " after" : " before") + " this one's";
@@ -326,9 +325,9 @@ void Why::leave_queue(const ReplayStep& step) {
   if (!here || had_place) return;
   if (here->host_reason != scheduling::HostReason::kNone) {
     say(now, "goes to the host's processors " + host_reason_in_words(*here));
-  } else if (std::string standing = standing_in_words(step.dispatcher, now);
-             !standing.empty() && now != arrived_) {
-    say(now, "was dispatched; with the charge for it " + standing);
+  } else if (std::string status = status_in_words(step.dispatcher, now);
+             !status.empty() && now != arrived_) {
+    say(now, "was dispatched; with the charge for it " + status);
   } else if (now != arrived_) {
     say(now, "was dispatched");
   }

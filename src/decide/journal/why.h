@@ -14,7 +14,7 @@ namespace lambent::journal {
 struct WentFirst {
   // What a policy may order by.
   struct Side {
-    scheduling::FlowStanding standing;
+    scheduling::FlowStatus status;
     unsigned pending = 0, in_flight = 0;
     bool sheds = false;
   };
@@ -68,7 +68,7 @@ class Why {
   void note_moves_out(const ReplayStep& step);
   void note_actions(const ReplayStep& step);
   void complete(const ReplayStep& step, const dispatch::CompleteInvocation& action);
-  std::string standing_in_words(const dispatch::Dispatcher& dispatcher, Instant now) const;
+  std::string status_in_words(const dispatch::Dispatcher& dispatcher, Instant now) const;
 
   InvocationId invocation_;
   bool found_ = false;

@@ -195,7 +195,7 @@ TEST(Why, TellsByWhatDensityPutOthersFirst) {
   const Why why = scene.story_of(kSecond);
   ASSERT_EQ(why.went_first().size(), 1u) << why.text();
   const WentFirst& first = why.went_first()[0];
-  EXPECT_LT(first.its.standing.due, first.own.standing.due);
+  EXPECT_LT(first.its.status.due, first.own.status.due);
   EXPECT_NE(why.text().find("1 of resnet went first; by wait and cost its turn was due "),
             std::string::npos)
       << why.text();

@@ -12,7 +12,7 @@ using namespace dispatch;
 
 std::string sandbox_in_words(SandboxId id) { return "sandbox " + std::to_string(id.value); }
 
-struct EventWords {
+struct EventText {
   const Names& names;
 
   std::string operator()(const FunctionRegistered& e) const {
@@ -56,11 +56,11 @@ struct EventWords {
     return whose + " moved " + way + ", " + to_string(e.moved) + " in " +
            duration_in_words(e.duration) +
            (e.left.count > 0 ? ", " + to_string(e.left) + " stay" : "") +
-           (e.aside.count > 0 ? ", " + to_string(e.aside) + " are put aside" : "");
+           (e.offloaded.count > 0 ? ", " + to_string(e.offloaded) + " are offloaded" : "");
   }
   std::string operator()(const MemoryWanted& e) const {
     return sandbox_in_words(e.sandbox) + " asks for " + to_string(e.bytes) +
-           " of its memory that lies aside";
+           " of its memory that is offloaded";
   }
   std::string operator()(const DeviceTaken& e) const {
     return "executors take " + to_string(e.bytes) + " of " + device_in_words(e.device);
@@ -94,7 +94,7 @@ struct ActionWords {
            (a.depth == MoveDepth::kContext ? ", context and all" : "");
   }
   std::string operator()(const GrantMemory& a) const {
-    if (a.bytes.count == 0) return "leave what lies aside of " + sandbox_in_words(a.sandbox);
+    if (a.bytes.count == 0) return "leave what is offloaded of " + sandbox_in_words(a.sandbox);
     return "let " + sandbox_in_words(a.sandbox) + " fetch " + to_string(a.bytes);
   }
   std::string operator()(const WakeAt& a) const {
@@ -132,7 +132,7 @@ std::string duration_in_words(Duration duration) {
 }
 
 std::string in_words(const Event& event, const Names& names) {
-  return std::visit(EventWords{names}, event);
+  return std::visit(EventText{names}, event);
 }
 std::string in_words(const Action& action, const Names& names) {
   return std::visit(ActionWords{names}, action);

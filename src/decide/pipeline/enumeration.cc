@@ -25,12 +25,12 @@ struct Block {
 
 class Blocks {
  public:
-  Blocks(const LinearOrder& order, const EnumerationLimits& limits, const LaneTime& time_of)
+  Blocks(const LinearOrder& order, const EnumerationLimits& limits, const StageProcessTime& time_of)
       : order_(order), limits_(limits), time_of_(time_of) {
     const size_t count = order.components.size();
     for (size_t begin = 0; begin < count; ++begin) {
       for (size_t end = begin + 1; end <= count; ++end) {
-        // What a longer lane needs is never less.
+        // What a longer stage process needs is never less.
         if (!add(begin, end, {{{run(begin, end)}}})) break;
       }
     }
@@ -43,10 +43,11 @@ class Blocks {
   std::vector<Block> take() { return std::move(blocks_); }
 
  private:
-  Lane run(size_t begin, size_t end) const {
-    Lane lane{{order_.components.begin() + begin, order_.components.begin() + end}};
-    std::sort(lane.components.begin(), lane.components.end());
-    return lane;
+  StageProcess run(size_t begin, size_t end) const {
+    StageProcess stage_process{
+        {order_.components.begin() + begin, order_.components.begin() + end}};
+    std::sort(stage_process.components.begin(), stage_process.components.end());
+    return stage_process;
   }
 
   bool add(size_t begin, size_t end, std::vector<Stage> stages) {
@@ -54,8 +55,8 @@ class Blocks {
     if (block.stages.size() > limits_.most_stages) return false;
     for (const Stage& stage : block.stages) {
       Duration longest{};
-      for (const Lane& lane : stage.lanes) {
-        const auto time = time_of_(lane);
+      for (const StageProcess& stage_process : stage.stage_processes) {
+        const auto time = time_of_(stage_process);
         if (!time) return false;
         longest = std::max(longest, *time);
       }
@@ -67,8 +68,8 @@ class Blocks {
     return true;
   }
 
-  // One stage in which branches run at the same time: each in a lane of its own, or, longest first,
-  // each in the lane that has least to do until then.
+  // One stage in which branches run at the same time: each in a stage process of its own, or,
+  // longest first, each in the stage process that has least to do until then.
   void add_side_by_side(const Fork& fork) {
     const size_t branches = fork.bounds.size() - 1;
     std::vector<std::pair<Duration, size_t>> longest_first;
@@ -77,27 +78,28 @@ class Blocks {
       longest_first.emplace_back(-time.value_or(Duration{}), i);
     }
     std::sort(longest_first.begin(), longest_first.end());
-    for (size_t count = 2; count <= std::min(branches, limits::kLanesOfStage); ++count) {
-      std::vector<std::pair<Duration, Lane>> lanes(count);
+    for (size_t count = 2; count <= std::min(branches, limits::kStageProcessesOfStage); ++count) {
+      std::vector<std::pair<Duration, StageProcess>> stage_processes(count);
       for (const auto& [time, branch] : longest_first) {
-        auto least = std::min_element(lanes.begin(), lanes.end(), [](const auto& a, const auto& b) {
-          return a.first < b.first;
-        });
+        auto least =
+            std::min_element(stage_processes.begin(), stage_processes.end(),
+                             [](const auto& a, const auto& b) { return a.first < b.first; });
         // None stays empty, even if branches take no time at all.
-        for (auto lane = lanes.begin(); lane != lanes.end(); ++lane) {
-          if (lane->second.components.empty()) least = lane;
+        for (auto stage_process = stage_processes.begin(); stage_process != stage_processes.end();
+             ++stage_process) {
+          if (stage_process->second.components.empty()) least = stage_process;
         }
         least->first -= time;
-        const Lane more = run(fork.bounds[branch], fork.bounds[branch + 1]);
+        const StageProcess more = run(fork.bounds[branch], fork.bounds[branch + 1]);
         auto& components = least->second.components;
         components.insert(components.end(), more.components.begin(), more.components.end());
       }
       Stage stage;
-      for (auto& [time, lane] : lanes) {
-        std::sort(lane.components.begin(), lane.components.end());
-        stage.lanes.push_back(std::move(lane));
+      for (auto& [time, stage_process] : stage_processes) {
+        std::sort(stage_process.components.begin(), stage_process.components.end());
+        stage.stage_processes.push_back(std::move(stage_process));
       }
-      sort_lanes(stage);
+      sort_stage_processes(stage);
       add(fork.bounds.front(), fork.bounds.back(), {std::move(stage)});
     }
   }
@@ -107,7 +109,7 @@ class Blocks {
   void add_step_by_step(const Fork& fork) {
     size_t longest = 0;
     const size_t branches = fork.bounds.size() - 1;
-    if (branches > limits::kLanesOfStage) return;
+    if (branches > limits::kStageProcessesOfStage) return;
     for (size_t i = 0; i < branches; ++i) {
       longest = std::max(longest, fork.bounds[i + 1] - fork.bounds[i]);
     }
@@ -116,10 +118,10 @@ class Blocks {
       for (size_t i = 0; i < branches; ++i) {
         const std::vector<size_t> cuts = balanced_cuts(fork.bounds[i], fork.bounds[i + 1], steps);
         for (size_t step = 0; step + 1 < cuts.size(); ++step) {
-          stages[step].lanes.push_back(run(cuts[step], cuts[step + 1]));
+          stages[step].stage_processes.push_back(run(cuts[step], cuts[step + 1]));
         }
       }
-      for (Stage& stage : stages) sort_lanes(stage);
+      for (Stage& stage : stages) sort_stage_processes(stage);
       add(fork.bounds.front(), fork.bounds.back(), std::move(stages));
     }
   }
@@ -151,14 +153,15 @@ class Blocks {
     return cuts;
   }
 
-  static void sort_lanes(Stage& stage) {
-    std::sort(stage.lanes.begin(), stage.lanes.end(),
-              [](const Lane& a, const Lane& b) { return a.components < b.components; });
+  static void sort_stage_processes(Stage& stage) {
+    std::sort(
+        stage.stage_processes.begin(), stage.stage_processes.end(),
+        [](const StageProcess& a, const StageProcess& b) { return a.components < b.components; });
   }
 
   const LinearOrder& order_;
   const EnumerationLimits& limits_;
-  const LaneTime& time_of_;
+  const StageProcessTime& time_of_;
   std::vector<Block> blocks_;
 };
 
@@ -251,7 +254,7 @@ size_t count_ways(const std::vector<Block>& blocks, size_t positions, size_t mos
 }  // namespace
 
 std::vector<Partition> all_partitions(const Dag& dag, const EnumerationLimits& limits,
-                                      const LaneTime& time_of) {
+                                      const StageProcessTime& time_of) {
   const LinearOrder order = order_of(structure_of(dag));
   const size_t positions = order.components.size();
   if (positions == 0 || limits.most_stages == 0 || limits.most_partitions == 0) return {};

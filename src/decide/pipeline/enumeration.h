@@ -17,14 +17,14 @@ struct EnumerationLimits {
   size_t most_partitions = 4'096;
 };
 
-// How long a lane is taken to work; none: there is no slice that it fits.
-using LaneTime = std::function<std::optional<Duration>(const Lane&)>;
+// How long a stage process is taken to work; none: there is no slice that it fits.
+using StageProcessTime = std::function<std::optional<Duration>(const StageProcess&)>;
 
 // In no particular order, each once. Of more than `most_partitions` those stay, for each number of
 // stages the same number of them, whose stages have the least sum of squared times: for a chain
-// whose lanes all take the same shape these are exactly those with the least coefficient of
-// variation.
+// whose stage processes all take the same shape these are exactly those with the least coefficient
+// of variation.
 std::vector<Partition> all_partitions(const Dag& dag, const EnumerationLimits& limits,
-                                      const LaneTime& time_of);
+                                      const StageProcessTime& time_of);
 
 }  // namespace lambent::pipeline

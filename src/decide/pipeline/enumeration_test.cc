@@ -13,11 +13,11 @@ using testing::Contains;
 using testing::Not;
 using testing::UnorderedElementsAre;
 
-std::optional<Duration> one_each(const Lane& lane) {
-  return milliseconds(static_cast<int64_t>(lane.components.size()));
+std::optional<Duration> one_each(const StageProcess& stage_process) {
+  return milliseconds(static_cast<int64_t>(stage_process.components.size()));
 }
 std::vector<std::string> texts(const Dag& dag, EnumerationLimits limits = {},
-                               const LaneTime& time_of = one_each) {
+                               const StageProcessTime& time_of = one_each) {
   std::vector<std::string> found;
   for (const Partition& each : all_partitions(dag, limits, time_of)) found.push_back(text_of(each));
   return found;
@@ -25,27 +25,28 @@ std::vector<std::string> texts(const Dag& dag, EnumerationLimits limits = {},
 
 // Each component once, and nothing before what it needs or beside it.
 void expect_sound(const Dag& dag, const Partition& partition) {
-  std::vector<int> lane_of(dag.components.size(), -1), stage_of(dag.components.size(), -1);
-  int lane_number = 0, stage_number = 0;
+  std::vector<int> stage_process_of(dag.components.size(), -1), stage_of(dag.components.size(), -1);
+  int stage_process_number = 0, stage_number = 0;
   for (const Stage& stage : partition.stages) {
-    ASSERT_FALSE(stage.lanes.empty());
-    for (const Lane& lane : stage.lanes) {
-      ASSERT_FALSE(lane.components.empty());
-      ASSERT_TRUE(std::is_sorted(lane.components.begin(), lane.components.end()));
-      for (const size_t component : lane.components) {
-        ASSERT_EQ(lane_of[component], -1) << text_of(partition);
-        lane_of[component] = lane_number;
+    ASSERT_FALSE(stage.stage_processes.empty());
+    for (const StageProcess& stage_process : stage.stage_processes) {
+      ASSERT_FALSE(stage_process.components.empty());
+      ASSERT_TRUE(std::is_sorted(stage_process.components.begin(), stage_process.components.end()));
+      for (const size_t component : stage_process.components) {
+        ASSERT_EQ(stage_process_of[component], -1) << text_of(partition);
+        stage_process_of[component] = stage_process_number;
         stage_of[component] = stage_number;
       }
-      ++lane_number;
+      ++stage_process_number;
     }
     ++stage_number;
   }
   for (size_t i = 0; i < dag.components.size(); ++i) {
-    ASSERT_NE(lane_of[i], -1) << text_of(partition);
+    ASSERT_NE(stage_process_of[i], -1) << text_of(partition);
     for (const Source& source : dag.components[i].inputs) {
       if (source.kind != Source::Kind::kComponent) continue;
-      ASSERT_TRUE(lane_of[source.index] == lane_of[i] || stage_of[source.index] < stage_of[i])
+      ASSERT_TRUE(stage_process_of[source.index] == stage_process_of[i] ||
+                  stage_of[source.index] < stage_of[i])
           << source.index << " is not before " << i << " in " << text_of(partition);
     }
   }
@@ -60,7 +61,7 @@ TEST(Enumeration, AChainIsCutInAllWays) {
   }
 }
 
-TEST(Enumeration, BranchesShareALaneOrRunBesideEachOther) {
+TEST(Enumeration, BranchesShareAStageProcessOrRunBesideEachOther) {
   // 0 -> {1, 2} -> 3
   const auto found = texts(dag_of(4, {{0, 1}, {0, 2}, {1, 3}, {2, 3}}));
   EXPECT_THAT(found,
@@ -89,23 +90,24 @@ TEST(Enumeration, WhatIsNeitherInSeriesNorParallelGoesLevelByLevel) {
   EXPECT_THAT(texts(dag_of(4, {{0, 2}, {0, 3}, {1, 2}, {1, 3}})), Contains("0, 1 | 2, 3"));
 }
 
-TEST(Enumeration, MoreBranchesThanLanesShareThemByLength) {
+TEST(Enumeration, MoreBranchesThanStageProcessesShareThemByLength) {
   // Nine beside each other; the first takes as long as four others.
-  const auto time_of = [](const Lane& lane) -> std::optional<Duration> {
+  const auto time_of = [](const StageProcess& stage_process) -> std::optional<Duration> {
     Duration sum{};
-    for (const size_t each : lane.components) sum += milliseconds(each == 0 ? 4 : 1);
+    for (const size_t each : stage_process.components) sum += milliseconds(each == 0 ? 4 : 1);
     return sum;
   };
   const auto found = texts(dag_of(9, {}), {}, time_of);
   EXPECT_THAT(found, Contains("0 6 8, 1 2 3 4 5 7"));
   for (const Partition& each : all_partitions(dag_of(9, {}), {}, time_of)) {
-    for (const Stage& stage : each.stages) EXPECT_LE(stage.lanes.size(), limits::kLanesOfStage);
+    for (const Stage& stage : each.stages)
+      EXPECT_LE(stage.stage_processes.size(), limits::kStageProcessesOfStage);
   }
 }
 
-TEST(Enumeration, LanesThatFitNoSliceAreInNoPartition) {
-  const auto at_most_two = [](const Lane& lane) -> std::optional<Duration> {
-    if (lane.components.size() > 2) return std::nullopt;
+TEST(Enumeration, StageProcessesThatFitNoSliceAreInNoPartition) {
+  const auto at_most_two = [](const StageProcess& stage_process) -> std::optional<Duration> {
+    if (stage_process.components.size() > 2) return std::nullopt;
     return milliseconds(1);
   };
   EXPECT_THAT(texts(chain_of(3), {}, at_most_two),
@@ -167,12 +169,13 @@ TEST(Enumeration, WideAndDenseDagsAreBounded) {
   }
 }
 
-TEST(HandOvers, EachValueGoesOnceToEachLaneThatNeedsIt) {
+TEST(HandOvers, EachValueGoesOnceToEachStageProcessThatNeedsIt) {
   // 0 -> 1, 0 -> 2, {1, 2} -> 3; 0 is an output, too.
   Dag dag = dag_of(4, {{0, 1}, {0, 2}, {1, 3}, {2, 3}});
   dag.outputs.push_back(0);
   Partition partition;
-  partition.stages = {{{Lane{{0}}}}, {{Lane{{1}}, Lane{{2}}}}, {{Lane{{3}}}}};
+  partition.stages = {
+      {{StageProcess{{0}}}}, {{StageProcess{{1}}, StageProcess{{2}}}}, {{StageProcess{{3}}}}};
   EXPECT_EQ(hand_overs(dag, partition),
             (std::vector<HandOver>{{0, 0, 1}, {0, 0, 2}, {0, 0, 3}, {1, 1, 3}, {2, 2, 3}}));
   EXPECT_EQ(hand_overs(dag, chain_cut({{0, 1}, {2, 3}})),

@@ -5,22 +5,24 @@
 
 namespace lambent::pipeline {
 
-std::vector<const Lane*> lanes_of(const Partition& partition) {
-  std::vector<const Lane*> lanes;
+std::vector<const StageProcess*> stage_processes_of(const Partition& partition) {
+  std::vector<const StageProcess*> stage_processes;
   for (const Stage& stage : partition.stages) {
-    for (const Lane& lane : stage.lanes) lanes.push_back(&lane);
+    for (const StageProcess& stage_process : stage.stage_processes)
+      stage_processes.push_back(&stage_process);
   }
-  return lanes;
+  return stage_processes;
 }
 
 std::vector<Process> processes_of(const Placement& placement) {
   std::vector<Process> processes;
-  size_t lane = 0;
+  size_t stage_process = 0;
   for (size_t stage = 0; stage < placement.partition.stages.size(); ++stage) {
-    for (size_t i = 0; i < placement.partition.stages[stage].lanes.size(); ++i, ++lane) {
-      const size_t replicas = placement.replicas_of(lane);
+    for (size_t i = 0; i < placement.partition.stages[stage].stage_processes.size();
+         ++i, ++stage_process) {
+      const size_t replicas = placement.replicas_of(stage_process);
       for (size_t replica = 0; replica < replicas; ++replica) {
-        processes.push_back({lane, stage, replica, replicas});
+        processes.push_back({stage_process, stage, replica, replicas});
       }
     }
   }
@@ -28,21 +30,23 @@ std::vector<Process> processes_of(const Placement& placement) {
 }
 
 std::vector<HandOver> hand_overs(const Dag& dag, const Partition& partition) {
-  const std::vector<const Lane*> lanes = lanes_of(partition);
-  std::vector<size_t> lane_of(dag.components.size());
-  for (size_t lane = 0; lane < lanes.size(); ++lane) {
-    for (const size_t component : lanes[lane]->components) lane_of[component] = lane;
+  const std::vector<const StageProcess*> stage_processes = stage_processes_of(partition);
+  std::vector<size_t> stage_process_of(dag.components.size());
+  for (size_t stage_process = 0; stage_process < stage_processes.size(); ++stage_process) {
+    for (const size_t component : stage_processes[stage_process]->components)
+      stage_process_of[component] = stage_process;
   }
   std::vector<HandOver> found;
   const auto need = [&](size_t component, size_t to) {
-    if (lane_of[component] != to) found.push_back({component, lane_of[component], to});
+    if (stage_process_of[component] != to)
+      found.push_back({component, stage_process_of[component], to});
   };
   for (size_t i = 0; i < dag.components.size(); ++i) {
     for (const Source& source : dag.components[i].inputs) {
-      if (source.kind == Source::Kind::kComponent) need(source.index, lane_of[i]);
+      if (source.kind == Source::Kind::kComponent) need(source.index, stage_process_of[i]);
     }
   }
-  for (const size_t output : dag.outputs) need(output, gathering_lane(partition));
+  for (const size_t output : dag.outputs) need(output, gathering_stage_process(partition));
   std::sort(found.begin(), found.end(), [](const HandOver& a, const HandOver& b) {
     return std::tie(a.to, a.component) < std::tie(b.to, b.component);
   });

@@ -22,10 +22,10 @@ std::string ms(Duration duration) {
 }
 std::string per_cent(double share) { return std::to_string(std::lround(share * 100)) + " %"; }
 
-Lane whole_of(const Dag& dag) {
-  Lane lane;
-  for (size_t i = 0; i < dag.components.size(); ++i) lane.components.push_back(i);
-  return lane;
+StageProcess whole_of(const Dag& dag) {
+  StageProcess stage_process;
+  for (size_t i = 0; i < dag.components.size(); ++i) stage_process.components.push_back(i);
+  return stage_process;
 }
 
 class Chooser {
@@ -60,7 +60,7 @@ class Chooser {
     if (wish_.needs_memory_isolation && !device->memory_isolated) {
       return no("the shared device does not keep its processes' memory apart");
     }
-    const Lane whole = whole_of(function_.dag);
+    const StageProcess whole = whole_of(function_.dag);
     const Bytes needed = memory_of(function_, whole);
     if (needed > device->free) {
       return no("the shared device has " + to_string(device->free) +

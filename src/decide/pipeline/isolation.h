@@ -11,7 +11,7 @@
 #include "core/base/result.h"
 #include "core/domain/slice.h"
 #include "decide/pipeline/function.h"
-#include "decide/pipeline/lane_cost.h"
+#include "decide/pipeline/stage_process_cost.h"
 
 namespace lambent::pipeline {
 

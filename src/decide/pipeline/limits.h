@@ -20,10 +20,11 @@ constexpr size_t kSources = 64;     // inputs of one component
 constexpr size_t kShapes = 64;      // of one profile
 
 // Cuts (enumeration.h).
-constexpr size_t kLanesOfStage = 8;  // more branches share lanes
-constexpr size_t kStepsOfFork = 4;   // stages that all branches of a fork go through together
+constexpr size_t kStageProcessesOfStage = 8;  // more branches share stage processes
+constexpr size_t kStepsOfFork = 4;  // stages that all branches of a fork go through together
 
-// Channels of one process of an instance whose lanes have replicas; each is shown to its sandbox.
+// Channels of one process of an instance whose stage processes have replicas; each is shown to its
+// sandbox.
 constexpr size_t kChannelsOfProcess = 48;
 
 // Values.

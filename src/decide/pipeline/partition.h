@@ -12,43 +12,45 @@
 namespace lambent::pipeline {
 
 // One process: components that run one after the other on one slice.
-struct Lane {
+struct StageProcess {
   std::vector<size_t> components;  // into Dag::components, ascending
 
-  bool operator==(const Lane&) const = default;
+  bool operator==(const StageProcess&) const = default;
 };
 
-// Lanes of one stage run at the same time, on slices of their own.
+// Stage processes of one stage run at the same time, on slices of their own.
 struct Stage {
-  std::vector<Lane> lanes;  // at least one
+  std::vector<StageProcess> stage_processes;  // at least one
 
   bool operator==(const Stage&) const = default;
 };
 
 struct Partition {
-  std::vector<Stage> stages;  // at least one; one stage of one lane is no pipeline at all
+  std::vector<Stage> stages;  // at least one; one stage of one stage process is no pipeline at all
 
-  size_t lanes() const {
+  size_t stage_processes() const {
     size_t count = 0;
-    for (const Stage& stage : stages) count += stage.lanes.size();
+    for (const Stage& stage : stages) count += stage.stage_processes.size();
     return count;
   }
   bool operator==(const Partition&) const = default;
 };
 
-// A partition with a slice for each lane, in the order of stages and lanes; or, for a lane that
-// would hold the others up, with several: its replicas take jobs in turn.
+// A partition with a slice for each stage process, in the order of stages and stage processes; or,
+// for a stage process that would hold the others up, with several: its replicas take jobs in turn.
 struct Placement {
   Partition partition;
-  std::vector<DeviceId> slices;  // of a lane's replicas one after the other
+  std::vector<DeviceId> slices;  // of a stage process's replicas one after the other
   Duration latency{};            // of one request alone, hand-overs included
   Duration bottleneck{};         // of the slowest stage: the time between two results at full load
   Duration load{};               // until its weights are on their slices, from host memory
-  // By lane, as many processes as have it, all on slices of one shape; empty: one each. Of an
-  // instance's jobs, each lane's replica number `job % replicas` takes a job.
+  // By stage process, as many processes as have it, all on slices of one shape; empty: one each. Of
+  // an instance's jobs, each stage process's replica number `job % replicas` takes a job.
   std::vector<size_t> replicas = {};
 
-  size_t replicas_of(size_t lane) const { return replicas.empty() ? 1 : replicas[lane]; }
+  size_t replicas_of(size_t stage_process) const {
+    return replicas.empty() ? 1 : replicas[stage_process];
+  }
   bool operator==(const Placement&) const = default;
 };
 

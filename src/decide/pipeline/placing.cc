@@ -16,20 +16,20 @@ using Slices = std::vector<const Slice*>;
 
 enum class Prefer { kSmall, kLarge };
 
-// Whether each lane can have one of these to itself: both ascending, by memory.
+// Whether each stage process can have one of these to itself: both ascending, by memory.
 bool holds(const std::vector<Bytes>& slices, const std::vector<Bytes>& needs) {
-  // The slices are as many as the lanes that are served: the least demanding.
+  // The slices are as many as the stage processes that are served: the least demanding.
   for (size_t i = 0; i < slices.size(); ++i) {
     if (slices[i] < needs[i]) return false;
   }
   return true;
 }
 
-// The slices with the fewest (or most) multiprocessors together on which all lanes have a place;
-// none if there are none. What can be held together is a matroid, in which taking the best that
-// still fits leads to the best whole: for slices that differ only in memory, a set of them can be
-// held if its smallest is enough for the least demanding lane, its second for the second, and so
-// on.
+// The slices with the fewest (or most) multiprocessors together on which all stage processes have a
+// place; none if there are none. What can be held together is a matroid, in which taking the best
+// that still fits leads to the best whole: for slices that differ only in memory, a set of them can
+// be held if its smallest is enough for the least demanding stage process, its second for the
+// second, and so on.
 std::optional<Slices> choose(const Slices& slices, std::vector<Bytes> needs, Prefer prefer) {
   std::sort(needs.begin(), needs.end());
   Slices order = slices;
@@ -58,27 +58,32 @@ class Assignment {
  public:
   Assignment(const PipelineFunction& function, const Partition& partition,
              const TransferCosts& costs)
-      : function_(function), partition_(partition), costs_(costs), lanes_(lanes_of(partition)) {
-    for (const Lane* lane : lanes_) needs_.push_back(memory_of(function, *lane));
+      : function_(function),
+        partition_(partition),
+        costs_(costs),
+        stage_processes_(stage_processes_of(partition)) {
+    for (const StageProcess* stage_process : stage_processes_)
+      needs_.push_back(memory_of(function, *stage_process));
   }
 
   const std::vector<Bytes>& needs() const { return needs_; }
 
-  // The longest lane first, each on the fastest slice that leaves the others a place: best where
-  // all lanes gain alike from a larger slice. Where they do not, two change places while it helps.
+  // The longest stage process first, each on the fastest slice that leaves the others a place: best
+  // where all stage processes gain alike from a larger slice. Where they do not, two change places
+  // while it helps.
   Slices assign(Slices chosen) const {
     std::stable_sort(chosen.begin(), chosen.end(), [](const Slice* a, const Slice* b) {
       return a->shape.multiprocessors > b->shape.multiprocessors;
     });
     std::vector<Duration> work;
-    for (const Lane* lane : lanes_) {
-      work.push_back(expected_time(function_, *lane, chosen.back()->shape));
+    for (const StageProcess* stage_process : stage_processes_) {
+      work.push_back(expected_time(function_, *stage_process, chosen.back()->shape));
     }
-    std::vector<size_t> order(lanes_.size());
+    std::vector<size_t> order(stage_processes_.size());
     std::iota(order.begin(), order.end(), size_t{0});
     std::stable_sort(order.begin(), order.end(),
                      [&](size_t a, size_t b) { return work[a] > work[b]; });
-    Slices assigned(lanes_.size());
+    Slices assigned(stage_processes_.size());
     for (size_t i = 0; i < order.size(); ++i) {
       const std::vector<size_t> rest(order.begin() + i + 1, order.end());
       for (auto slice = chosen.begin(); slice != chosen.end(); ++slice) {
@@ -111,10 +116,10 @@ class Assignment {
   }
 
  private:
-  bool have_place(const Slices& slices, const std::vector<size_t>& lanes) const {
+  bool have_place(const Slices& slices, const std::vector<size_t>& stage_processes) const {
     std::vector<Bytes> memory, needs;
     for (const Slice* slice : slices) memory.push_back(slice->shape.memory);
-    for (const size_t lane : lanes) needs.push_back(needs_[lane]);
+    for (const size_t stage_process : stage_processes) needs.push_back(needs_[stage_process]);
     std::sort(memory.begin(), memory.end());
     std::sort(needs.begin(), needs.end());
     return holds(memory, needs);
@@ -145,7 +150,7 @@ class Assignment {
   const PipelineFunction& function_;
   const Partition& partition_;
   const TransferCosts& costs_;
-  const std::vector<const Lane*> lanes_;
+  const std::vector<const StageProcess*> stage_processes_;
   std::vector<Bytes> needs_;
 };
 
@@ -220,7 +225,7 @@ std::optional<Placement> first_that_fits(const PipelineFunction& function,
 
 double efficiency_of(const PipelineFunction& function, const Placement& placement,
                      std::span<const SliceShape* const> shapes) {
-  Lane whole;
+  StageProcess whole;
   for (size_t i = 0; i < function.dag.components.size(); ++i) whole.components.push_back(i);
   double ideal_per_s = 0;
   for (const SliceShape* shape : shapes) {
@@ -295,7 +300,8 @@ std::optional<Placement> best_that_fits(const PipelineFunction& function,
 std::string why_not(const PipelineFunction& function, const Partition& partition,
                     std::span<const Slice> free) {
   std::vector<Bytes> needs;
-  for (const Lane* lane : lanes_of(partition)) needs.push_back(memory_of(function, *lane));
+  for (const StageProcess* stage_process : stage_processes_of(partition))
+    needs.push_back(memory_of(function, *stage_process));
   std::sort(needs.begin(), needs.end(), std::greater());
   std::map<uint32_t, std::vector<Bytes>> by_node;
   for (const Slice& slice : free) by_node[slice.node].push_back(slice.shape.memory);
@@ -322,18 +328,19 @@ std::string why_not(const PipelineFunction& function, const Partition& partition
 }
 
 std::string what_would_fit(const PipelineFunction& function) {
-  // For each number of lanes the partition whose largest need is least.
-  std::map<size_t, std::vector<Bytes>> by_lanes;
+  // For each number of stage processes the partition whose largest need is least.
+  std::map<size_t, std::vector<Bytes>> by_stage_processes;
   for (const Partition& partition : function.ranked) {
     std::vector<Bytes> needs;
-    for (const Lane* lane : lanes_of(partition)) needs.push_back(memory_of(function, *lane));
+    for (const StageProcess* stage_process : stage_processes_of(partition))
+      needs.push_back(memory_of(function, *stage_process));
     std::sort(needs.begin(), needs.end(), std::greater());
-    const auto [place, first] = by_lanes.try_emplace(needs.size(), needs);
+    const auto [place, first] = by_stage_processes.try_emplace(needs.size(), needs);
     if (!first && needs < place->second) place->second = std::move(needs);
   }
   std::string text;
   size_t told = 0;
-  for (const auto& [count, needs] : by_lanes) {
+  for (const auto& [count, needs] : by_stage_processes) {
     if (++told > 3) break;
     std::string amounts, names;
     for (const Bytes need : needs) {

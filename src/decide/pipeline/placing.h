@@ -8,14 +8,14 @@
 
 #include "core/domain/slice.h"
 #include "decide/pipeline/function.h"
-#include "decide/pipeline/lane_cost.h"
 #include "decide/pipeline/slice_prices.h"
+#include "decide/pipeline/stage_process_cost.h"
 
 namespace lambent::pipeline {
 
 // This partition on the slices that are free: those of one node with the fewest multiprocessors
-// together on which all lanes have their memory (exactly; README.md says why), and on these the
-// longest lane on the fastest. None: it does not fit.
+// together on which all stage processes have their memory (exactly; README.md says why), and on
+// these the longest stage process on the fastest. None: it does not fit.
 std::optional<Placement> place(const PipelineFunction& function, const Partition& partition,
                                std::span<const Slice> free, const TransferCosts& costs);
 // The same with those that have the most multiprocessors.

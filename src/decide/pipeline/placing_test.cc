@@ -24,7 +24,7 @@ TEST(Place, TakesTheSmallestSlicesThatFit) {
   EXPECT_EQ(ids(place_on_largest(function, cut, slices_of({k1g, k2g, k3g, k4g}), {})), (Ids{3, 4}));
 }
 
-TEST(Place, TheLongestLaneHasTheFastestOfThem) {
+TEST(Place, TheLongestStageProcessHasTheFastestOfThem) {
   const auto function = function_of(chain_of(3), {10, 40, 20});
   const auto placement =
       place(function, chain_cut({{0}, {1}, {2}}), slices_of({k1g, k2g, k4g}), {});
@@ -33,7 +33,7 @@ TEST(Place, TheLongestLaneHasTheFastestOfThem) {
   EXPECT_EQ(placement->latency, milliseconds(30));
 }
 
-TEST(Place, EachLaneHasASliceToItself) {
+TEST(Place, EachStageProcessHasASliceToItself) {
   const auto function = function_of(chain_of(2), {10, 10});
   EXPECT_EQ(place(function, chain_cut({{0}, {1}}), slices_of({k4g}), {}), std::nullopt);
   EXPECT_EQ(place(function, chain_cut({{0, 1}}), {}, {}), std::nullopt);
@@ -61,11 +61,11 @@ TEST(Place, LoadsOverTheLinksOfTheGpus) {
             milliseconds(100));
 }
 
-// All ways to give each lane a slice of its own, by hand.
-void for_all_assignments(size_t lanes, size_t slices, const auto& visit) {
+// All ways to give each stage process a slice of its own, by hand.
+void for_all_assignments(size_t stage_processes, size_t slices, const auto& visit) {
   std::vector<size_t> taken;
   const auto next = [&](const auto& again) -> void {
-    if (taken.size() == lanes) return visit(taken);
+    if (taken.size() == stage_processes) return visit(taken);
     for (size_t i = 0; i < slices; ++i) {
       if (std::find(taken.begin(), taken.end(), i) != taken.end()) continue;
       taken.push_back(i);
@@ -82,16 +82,16 @@ TEST(Place, TakesAsFewMultiprocessorsAsAnyPlacement) {
   for (unsigned seed = 0; seed < 500; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);
-    const size_t lanes = 1 + random() % 4;
+    const size_t stage_processes = 1 + random() % 4;
     std::vector<double> ms;
     std::vector<uint64_t> memory;
     std::vector<std::vector<size_t>> stages;
-    for (size_t i = 0; i < lanes; ++i) {
+    for (size_t i = 0; i < stage_processes; ++i) {
       ms.push_back(static_cast<double>(1 + random() % 50));
       memory.push_back(1 + random() % 35);
       stages.push_back({i});
     }
-    auto function = function_of(chain_of(lanes), ms, memory);
+    auto function = function_of(chain_of(stage_processes), ms, memory);
     function.shapes = shapes;
     std::vector<SliceShape> of;
     for (size_t i = 0; i < 1 + random() % 6; ++i) of.push_back(shapes[random() % shapes.size()]);
@@ -100,10 +100,10 @@ TEST(Place, TakesAsFewMultiprocessorsAsAnyPlacement) {
 
     uint64_t fewest = UINT64_MAX;
     Duration shortest = Duration::max();  // of those on so few
-    for_all_assignments(lanes, free.size(), [&](const std::vector<size_t>& taken) {
+    for_all_assignments(stage_processes, free.size(), [&](const std::vector<size_t>& taken) {
       uint64_t multiprocessors = 0;
       std::vector<const SliceShape*> on;
-      for (size_t i = 0; i < lanes; ++i) {
+      for (size_t i = 0; i < stage_processes; ++i) {
         if (free[taken[i]].shape.memory < Bytes::gib(memory[i])) return;
         on.push_back(&free[taken[i]].shape);
         multiprocessors += on.back()->multiprocessors;
@@ -119,7 +119,7 @@ TEST(Place, TakesAsFewMultiprocessorsAsAnyPlacement) {
     if (!placement) continue;
     ++fits;
     uint64_t multiprocessors = 0;
-    for (size_t i = 0; i < lanes; ++i) {
+    for (size_t i = 0; i < stage_processes; ++i) {
       const Slice& slice = free[placement->slices[i].value - 1];
       ASSERT_GE(slice.shape.memory, Bytes::gib(memory[i]));
       multiprocessors += slice.shape.multiprocessors;

@@ -11,10 +11,10 @@
 namespace lambent::pipeline {
 namespace {
 
-Lane whole_of(const Dag& dag) {
-  Lane lane;
-  for (size_t i = 0; i < dag.components.size(); ++i) lane.components.push_back(i);
-  return lane;
+StageProcess whole_of(const Dag& dag) {
+  StageProcess stage_process;
+  for (size_t i = 0; i < dag.components.size(); ++i) stage_process.components.push_back(i);
+  return stage_process;
 }
 
 // Standard deviation by mean.
@@ -34,17 +34,17 @@ class Judge {
         options_(options),
         shapes_(options.shapes.empty() ? function.shapes : options.shapes) {}
 
-  // Without any shape nothing is left out: there is nothing to hold lanes against.
-  const SliceShape* shape_for(const Lane& lane) const {
+  // Without any shape nothing is left out: there is nothing to hold stage processes against.
+  const SliceShape* shape_for(const StageProcess& stage_process) const {
     static const SliceShape kUnknown;
     if (shapes_.empty()) return &kUnknown;
-    return smallest_holding(shapes_, memory_of(function_, lane));
+    return smallest_holding(shapes_, memory_of(function_, stage_process));
   }
 
-  std::optional<Duration> time_of(const Lane& lane) const {
-    const SliceShape* shape = shape_for(lane);
+  std::optional<Duration> time_of(const StageProcess& stage_process) const {
+    const SliceShape* shape = shape_for(stage_process);
     if (!shape) return std::nullopt;
-    return expected_time(function_, lane, *shape);
+    return expected_time(function_, stage_process, *shape);
   }
 
   RankedPartition judge(Partition partition) const {
@@ -53,11 +53,11 @@ class Judge {
     uint64_t multiprocessors = 0;
     for (const Stage& stage : ranked.partition.stages) {
       Duration longest{};
-      for (const Lane& lane : stage.lanes) {
-        shapes.push_back(shape_for(lane));
+      for (const StageProcess& stage_process : stage.stage_processes) {
+        shapes.push_back(shape_for(stage_process));
         if (!shapes_.empty()) ranked.shapes.push_back(*shapes.back());
         multiprocessors += shapes.back()->multiprocessors;
-        longest = std::max(longest, expected_time(function_, lane, *shapes.back()));
+        longest = std::max(longest, expected_time(function_, stage_process, *shapes.back()));
       }
       ranked.stage_times.push_back(longest);
     }
@@ -81,7 +81,7 @@ class Judge {
         std::max_element(shapes_.begin(), shapes_.end(),
                          [](const auto& a, const auto& b) { return a.memory < b.memory; });
     for (size_t i = 0; i < function_.dag.components.size(); ++i) {
-      const Bytes needed = memory_of(function_, Lane{{i}});
+      const Bytes needed = memory_of(function_, StageProcess{{i}});
       if (needed <= largest->memory) continue;
       return {ErrorCode::kResourceExhausted,
               "component '" + function_.dag.components[i].name + "' needs " + to_string(needed) +
@@ -97,7 +97,7 @@ class Judge {
  private:
   bool before(const RankedPartition& a, const RankedPartition& b) const {
     const auto rest = [](const RankedPartition& each) {
-      return std::tuple(each.partition.stages.size(), each.partition.lanes(),
+      return std::tuple(each.partition.stages.size(), each.partition.stage_processes(),
                         each.timing.bottleneck);
     };
     if (options_.rule == RankRule::kThroughput) {
@@ -120,10 +120,11 @@ class Judge {
   static int64_t rounded(double value) { return std::llround(std::min(value, 1e6) * 1e9); }
 
   static bool components_before(const Partition& a, const Partition& b) {
-    const std::vector<const Lane*> left = lanes_of(a), right = lanes_of(b);
+    const std::vector<const StageProcess*> left = stage_processes_of(a),
+                                           right = stage_processes_of(b);
     return std::lexicographical_compare(
         left.begin(), left.end(), right.begin(), right.end(),
-        [](const Lane* x, const Lane* y) { return x->components < y->components; });
+        [](const StageProcess* x, const StageProcess* y) { return x->components < y->components; });
   }
 
   const PipelineFunction& function_;
@@ -158,9 +159,9 @@ Result<std::vector<RankedPartition>> judge_partitions(const PipelineFunction& fu
   }
   const Judge judge(function, options);
   std::vector<RankedPartition> ranked;
-  for (Partition& partition :
-       all_partitions(function.dag, {options.most_stages, options.most_partitions},
-                      [&](const Lane& lane) { return judge.time_of(lane); })) {
+  for (Partition& partition : all_partitions(
+           function.dag, {options.most_stages, options.most_partitions},
+           [&](const StageProcess& stage_process) { return judge.time_of(stage_process); })) {
     ranked.push_back(judge.judge(std::move(partition)));
   }
   if (ranked.empty()) return judge.nothing_fits();
@@ -178,7 +179,7 @@ Result<std::vector<Partition>> rank_partitions(const PipelineFunction& function,
 
 std::optional<Duration> time_alone(const PipelineFunction& function, const TransferCosts& costs) {
   if (function.dag.components.empty()) return std::nullopt;
-  const Lane whole = whole_of(function.dag);
+  const StageProcess whole = whole_of(function.dag);
   if (const SliceShape* shape = smallest_holding(function.shapes, memory_of(function, whole))) {
     return time_of(function, whole, *shape);
   }
@@ -187,12 +188,12 @@ std::optional<Duration> time_alone(const PipelineFunction& function, const Trans
   std::optional<Duration> quickest;
   for (const RankedPartition& each : *partitions) {
     std::vector<const SliceShape*> shapes;
-    for (const Lane* lane : lanes_of(each.partition)) {
-      const Bytes memory = memory_of(function, *lane);
+    for (const StageProcess* stage_process : stage_processes_of(each.partition)) {
+      const Bytes memory = memory_of(function, *stage_process);
       const SliceShape* best = nullptr;
       std::optional<Duration> least;
       for (const SliceShape& shape : function.shapes) {
-        const auto time = time_of(function, *lane, shape);
+        const auto time = time_of(function, *stage_process, shape);
         if (shape.memory < memory || !time || (least && *least <= *time)) continue;
         least = time;
         best = &shape;

@@ -13,9 +13,9 @@
 #include "core/domain/slice.h"
 #include "decide/pipeline/definition.h"
 #include "decide/pipeline/function.h"
-#include "decide/pipeline/lane_cost.h"
 #include "decide/pipeline/profile_json.h"
 #include "decide/pipeline/rank_rule.h"
+#include "decide/pipeline/stage_process_cost.h"
 
 namespace lambent::pipeline {
 
@@ -30,22 +30,22 @@ struct PlannerOptions {
   bool operator==(const PlannerOptions&) const = default;
 };
 
-// A partition as it is judged before it is known which slices will be free: each lane on the
-// smallest shape that it fits.
+// A partition as it is judged before it is known which slices will be free: each stage process on
+// the smallest shape that it fits.
 struct RankedPartition {
   Partition partition;
-  std::vector<SliceShape> shapes;     // by lane; empty if no shape is known at all
-  std::vector<Duration> stage_times;  // of the longest lane of each
+  std::vector<SliceShape> shapes;     // by stage process; empty if no shape is known at all
+  std::vector<Duration> stage_times;  // of the longest stage process of each
   double variation = 0;               // their standard deviation by their mean; of one stage 0
   Timing timing;                      // with hand-overs
   double results_per_s_per_multiprocessor = 0;
 };
 
 // Best first. kBalance: least variation; the function in one piece has none and comes first. Then
-// fewer stages, fewer lanes, shorter bottleneck. kThroughput: those that keep function.slo when
-// they are alone come first, then most results a second per multiprocessor. Those that no shape has
-// the memory for are left out; RESOURCE_EXHAUSTED, saying what would be needed, if none is left.
-// INVALID_ARGUMENT for a DAG beyond limits.h.
+// fewer stages, fewer stage processes, shorter bottleneck. kThroughput: those that keep
+// function.slo when they are alone come first, then most results a second per multiprocessor. Those
+// that no shape has the memory for are left out; RESOURCE_EXHAUSTED, saying what would be needed,
+// if none is left. INVALID_ARGUMENT for a DAG beyond limits.h.
 Result<std::vector<RankedPartition>> judge_partitions(const PipelineFunction& function,
                                                       const PlannerOptions& options);
 // The same without the judgement, as PipelineFunction::ranked has it.

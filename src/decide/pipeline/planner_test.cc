@@ -34,7 +34,7 @@ TEST(Balance, OrdersByTheCoefficientOfVariation) {
             (std::vector<std::string>{"0 1 2", "0 1 | 2", "0 | 1 | 2", "0 | 1 2"}));
 }
 
-TEST(Balance, TheTimeOfAStageIsThatOfItsLongestLane) {
+TEST(Balance, TheTimeOfAStageIsThatOfItsLongestStageProcess) {
   const auto function = function_of(dag_of(4, {{0, 1}, {0, 2}, {1, 3}, {2, 3}}), {20, 5, 20, 20});
   const auto all = judge_partitions(function, {});
   const RankedPartition& forked = find(*all, "0 | 1, 2 | 3");
@@ -42,7 +42,7 @@ TEST(Balance, TheTimeOfAStageIsThatOfItsLongestLane) {
   EXPECT_DOUBLE_EQ(forked.variation, 0);
 }
 
-TEST(Balance, EachLaneIsJudgedOnTheSmallestShapeThatItFits) {
+TEST(Balance, EachStageProcessIsJudgedOnTheSmallestShapeThatItFits) {
   // The second needs a 2g.20gb, on which it is twice as fast.
   const auto all = judge_partitions(function_of(chain_of(2), {20, 40}, {5, 15}), {});
   const RankedPartition& cut = find(*all, "0 | 1");
@@ -56,7 +56,7 @@ TEST(Balance, OptionalComponentsWeighAsOftenAsTheyRun) {
   function.profile.components[1].probability = 0.5;
   const auto all = judge_partitions(function, {});
   EXPECT_DOUBLE_EQ(find(*all, "0 | 1").variation, 0);
-  EXPECT_EQ(time_of(function, Lane{{0, 1}}, k1g), milliseconds(40));
+  EXPECT_EQ(time_of(function, StageProcess{{0, 1}}, k1g), milliseconds(40));
 }
 
 TEST(Balance, AComponentThatNeverRanTakesNoTime) {
@@ -64,8 +64,8 @@ TEST(Balance, AComponentThatNeverRanTakesNoTime) {
   function.dag.components[1].optional = true;
   function.profile.components[1].probability = 0;
   function.profile.components[1].time_by_shape.clear();
-  EXPECT_EQ(time_of(function, Lane{{0, 1}}, k1g), milliseconds(20));
-  EXPECT_EQ(expected_time(function, Lane{{1}}, k1g), Duration{});
+  EXPECT_EQ(time_of(function, StageProcess{{0, 1}}, k1g), milliseconds(20));
+  EXPECT_EQ(expected_time(function, StageProcess{{1}}, k1g), Duration{});
 }
 
 TEST(Balance, OfEqualOnesThoseWithFewerStagesComeFirst) {
@@ -82,7 +82,8 @@ TEST(Throughput, CountsWhatHandOversCost) {
                          .costs = {.copies_gb_per_s = 1, .handover = milliseconds(1)}};
   const auto all = judge_partitions(function, options);
   // In one piece nothing is handed over. Cut, copies go beside the work on another request, but
-  // with two in hand no lane is done with one before half the time has passed that it takes.
+  // with two in flight no stage process is done with one before half the time has passed that it
+  // takes.
   EXPECT_EQ(text_of(all->front().partition), "0 1 2");
   EXPECT_EQ(find(*all, "0 | 1 2").timing.bottleneck, microseconds((10 + 10 + 40 + 1) * 1000 / 2));
   EXPECT_EQ(find(*all, "0 | 1 2").timing.latency, milliseconds(30 + 40 + 40 + 1));
@@ -128,8 +129,8 @@ TEST(Ranking, WithoutAnyMeasurementAllComponentsAreEquallyLong) {
   PipelineFunction function{.dag = chain_of(4)};
   EXPECT_EQ(ranked(function)[0], "0 1 2 3");
   EXPECT_EQ(ranked(function)[1], "0 1 | 2 3");
-  EXPECT_EQ(expected_time(function, Lane{{0, 1}}, k1g), 2 * kAssumedTime);
-  EXPECT_EQ(time_of(function, Lane{{0}}, k1g), std::nullopt);
+  EXPECT_EQ(expected_time(function, StageProcess{{0, 1}}, k1g), 2 * kAssumedTime);
+  EXPECT_EQ(time_of(function, StageProcess{{0}}, k1g), std::nullopt);
 }
 
 TEST(Ranking, AsManyComponentsAsTheLimitAndNoMore) {
@@ -169,21 +170,21 @@ TEST(Ranking, ThereIsAtLeastOneStage) {
             ErrorCode::kInvalidArgument);
 }
 
-TEST(Memory, ALaneHasItsContextAllWeightsAndTheWorstMoment) {
+TEST(Memory, AStageProcessHasItsContextAllWeightsAndTheWorstMoment) {
   auto function = function_of(chain_of(3), {1, 1, 1}, {1, 1, 1});
   function.profile.context = Bytes::mib(400);
   function.profile.components[1].memory = Bytes::gib(3);
-  EXPECT_EQ(memory_of(function, Lane{{0, 1, 2}}), Bytes::mib(400) + Bytes::gib(3 + 2));
+  EXPECT_EQ(memory_of(function, StageProcess{{0, 1, 2}}), Bytes::mib(400) + Bytes::gib(3 + 2));
   function.most_batch = 4;
-  EXPECT_EQ(memory_of(function, Lane{{0, 1, 2}}), Bytes::mib(400) + Bytes::gib(3 + 4 * 2));
+  EXPECT_EQ(memory_of(function, StageProcess{{0, 1, 2}}), Bytes::mib(400) + Bytes::gib(3 + 4 * 2));
 }
 
 TEST(Memory, ValuesThatWaitForLaterComponentsAreThereAsWell) {
   // 2 needs 0 and 1: while 1 runs, what 0 made is its input; while 2 runs, both are; 3 needs 0.
   auto function = function_of(dag_of(4, {{0, 1}, {1, 2}, {0, 2}, {0, 3}, {2, 3}}), {1, 1, 1, 1});
   function.profile.components[0].output = Bytes::gib(2);
-  EXPECT_EQ(least_memory_of(function, Lane{{1, 2}}), Bytes::gib(2 + 2));
-  EXPECT_EQ(memory_of(function, Lane{{0, 1}}), Bytes::gib(2));
+  EXPECT_EQ(least_memory_of(function, StageProcess{{1, 2}}), Bytes::gib(2 + 2));
+  EXPECT_EQ(memory_of(function, StageProcess{{0, 1}}), Bytes::gib(2));
 }
 
 TEST(Memory, OutputsOfTheFunctionStayUntilItIsAnswered) {
@@ -191,13 +192,15 @@ TEST(Memory, OutputsOfTheFunctionStayUntilItIsAnswered) {
   function.dag.outputs = {0, 2};
   function.profile.components[0].output = function.profile.components[0].memory = Bytes::gib(4);
   function.profile.components[2].memory = Bytes::gib(5);
-  EXPECT_EQ(least_memory_of(function, Lane{{0, 1, 2}}), Bytes::gib(4 + 5));
-  EXPECT_EQ(memory_of(function, Lane{{0, 1, 2}}), Bytes::gib(4 + 5 + 4)) << "beside the next job";
-  // The lane that gathers has what others made beside what it makes itself.
+  EXPECT_EQ(least_memory_of(function, StageProcess{{0, 1, 2}}), Bytes::gib(4 + 5));
+  EXPECT_EQ(memory_of(function, StageProcess{{0, 1, 2}}), Bytes::gib(4 + 5 + 4))
+      << "beside the next job";
+  // The stage process that gathers has what others made beside what it makes itself.
   function.profile.components[2].output = Bytes::gib(3);
-  EXPECT_EQ(least_memory_of(function, Lane{{2}}), Bytes::gib(4 + 3));
-  EXPECT_EQ(memory_of(function, Lane{{2}}), Bytes::gib(5 + (4 + 3))) << "beside the next job";
-  EXPECT_EQ(memory_of(function, Lane{{1}}), Bytes::gib(0));
+  EXPECT_EQ(least_memory_of(function, StageProcess{{2}}), Bytes::gib(4 + 3));
+  EXPECT_EQ(memory_of(function, StageProcess{{2}}), Bytes::gib(5 + (4 + 3)))
+      << "beside the next job";
+  EXPECT_EQ(memory_of(function, StageProcess{{1}}), Bytes::gib(0));
 }
 
 TEST(Memory, AnotherJobsInputOrOutputIsThereAsWell) {
@@ -206,23 +209,23 @@ TEST(Memory, AnotherJobsInputOrOutputIsThereAsWell) {
   for (auto& component : function.profile.components) component.memory = Bytes::gib(5);
   function.profile.components[0].output = Bytes::gib(2);
   function.profile.components[1].output = Bytes::gib(3);
-  EXPECT_EQ(memory_of(function, Lane{{0}}), Bytes::gib(2 * (5 + 2)));
-  EXPECT_EQ(memory_of(function, Lane{{1}}), Bytes::gib(2 * (5 + 3))) << "never both";
-  EXPECT_EQ(memory_of(function, Lane{{2}}), Bytes::gib(2 * (5 + 3)));
-  EXPECT_EQ(memory_of(function, Lane{{0, 1, 2}}), Bytes::gib(2 * 5))
+  EXPECT_EQ(memory_of(function, StageProcess{{0}}), Bytes::gib(2 * (5 + 2)));
+  EXPECT_EQ(memory_of(function, StageProcess{{1}}), Bytes::gib(2 * (5 + 3))) << "never both";
+  EXPECT_EQ(memory_of(function, StageProcess{{2}}), Bytes::gib(2 * (5 + 3)));
+  EXPECT_EQ(memory_of(function, StageProcess{{0, 1, 2}}), Bytes::gib(2 * 5))
       << "what it made last is small";
   // What is said to be handed over is in what was measured beside the weights.
   function.profile.components[1].output = Bytes::gib(9);
-  EXPECT_EQ(memory_of(function, Lane{{1}}), Bytes::gib(2 * (5 + 5)));
+  EXPECT_EQ(memory_of(function, StageProcess{{1}}), Bytes::gib(2 * (5 + 5)));
 }
 
 TEST(Memory, WhatWasNotMeasuredNeedsWhatIsDeclared) {
   auto function = function_of(chain_of(2), {1, 1}, {1, 1});
   function.declared_memory = Bytes::gib(8);
-  EXPECT_EQ(memory_of(function, Lane{{0, 1}}), Bytes::gib(2));
+  EXPECT_EQ(memory_of(function, StageProcess{{0, 1}}), Bytes::gib(2));
   function.profile.components[1] = {};
-  EXPECT_EQ(memory_of(function, Lane{{0, 1}}), Bytes::gib(8));
-  EXPECT_EQ(memory_of(function, Lane{{0}}), Bytes::gib(1));
+  EXPECT_EQ(memory_of(function, StageProcess{{0, 1}}), Bytes::gib(8));
+  EXPECT_EQ(memory_of(function, StageProcess{{0}}), Bytes::gib(1));
 }
 
 TEST(TimeAlone, IsThatOnTheSmallestSliceThatHoldsTheWholeFunction) {

@@ -9,14 +9,14 @@
 namespace lambent::pipeline {
 namespace {
 
-constexpr size_t kMostWays = 256;  // to give the lanes of one partition shapes
+constexpr size_t kMostWays = 256;  // to give the stage processes of one partition shapes
 // So many times its bottleneck a job waits inside an instance that has as many as keep it busy: one
 // for those before it (Instance::most_jobs), and one more as they do not all take equally long.
 constexpr double kBehindOthers = 2;
 
 double seconds_of(Duration duration) { return std::max(to_seconds(duration), 1e-9); }
 
-// One way: a group for each lane, and how many of its slices.
+// One way: a group for each stage process, and how many of its slices.
 struct Way {
   std::vector<size_t> groups;
   std::vector<size_t> replicas;
@@ -33,20 +33,20 @@ class Search {
         groups_(groups),
         costs_(costs),
         limits_(limits),
-        lanes_(lanes_of(partition)),
+        stage_processes_(stage_processes_of(partition)),
         crossing_(hand_overs(function.dag, partition)) {}
 
   std::optional<Replicated> best() {
     size_t ways = 1;
-    for (const Lane* lane : lanes_) {
-      const Bytes memory = memory_of(function_, *lane);
+    for (const StageProcess* stage_process : stage_processes_) {
+      const Bytes memory = memory_of(function_, *stage_process);
       std::vector<size_t> fits;
       std::vector<Duration> work;
       for (size_t i = 0; i < groups_.size(); ++i) {
         const SliceGroup& group = groups_[i];
         if (group.shape.memory < memory || group.slices.empty()) continue;
         fits.push_back(i);
-        work.push_back(expected_time(function_, *lane, group.shape));
+        work.push_back(expected_time(function_, *stage_process, group.shape));
       }
       if (fits.empty()) return std::nullopt;
       ways = std::min(kMostWays + 1, ways * fits.size());
@@ -54,12 +54,13 @@ class Search {
       work_.push_back(std::move(work));
     }
     if (ways > kMostWays) return std::nullopt;
-    std::vector<size_t> way(lanes_.size());
+    std::vector<size_t> way(stage_processes_.size());
     for (;;) {
       consider(way);
-      size_t lane = 0;
-      while (lane < way.size() && ++way[lane] == choices_[lane].size()) way[lane++] = 0;
-      if (lane == way.size()) break;
+      size_t stage_process = 0;
+      while (stage_process < way.size() && ++way[stage_process] == choices_[stage_process].size())
+        way[stage_process++] = 0;
+      if (stage_process == way.size()) break;
     }
     if (!best_) return std::nullopt;
     return carried_out();
@@ -72,23 +73,25 @@ class Search {
     std::vector<Duration> work;
     double worth = 0;
     for (const SliceGroup& group : groups_) left.push_back(group.slices.size());
-    for (size_t lane = 0; lane < way.size(); ++lane) {
-      const size_t group = choices_[lane][way[lane]];
+    for (size_t stage_process = 0; stage_process < way.size(); ++stage_process) {
+      const size_t group = choices_[stage_process][way[stage_process]];
       if (left[group]-- == 0) return;
       tried.groups.push_back(group);
-      work.push_back(work_[lane][way[lane]]);
+      work.push_back(work_[stage_process][way[stage_process]]);
       worth += groups_[group].worth;
     }
     tried.replicas.assign(way.size(), 1);
-    const LaneTimes times = lane_times(function_, partition_, crossing_, work, costs_);
+    const StageProcessTimes times =
+        stage_process_times(function_, partition_, crossing_, work, costs_);
     const double least_s = 1 / std::max(limits_.wanted_per_s, 1e-9);
     for (size_t used = way.size();; ++used) {
       size_t slowest = 0;
-      const auto pace = [&](size_t lane) {
-        return seconds_of(times.busy[lane]) / static_cast<double>(tried.replicas[lane]);
+      const auto pace = [&](size_t stage_process) {
+        return seconds_of(times.busy[stage_process]) /
+               static_cast<double>(tried.replicas[stage_process]);
       };
-      for (size_t lane = 1; lane < way.size(); ++lane) {
-        if (pace(lane) > pace(slowest)) slowest = lane;
+      for (size_t stage_process = 1; stage_process < way.size(); ++stage_process) {
+        if (pace(stage_process) > pace(slowest)) slowest = stage_process;
       }
       // Full of jobs, it takes so much longer.
       const Duration full = times.latency + from_seconds(pace(slowest) * kBehindOthers);
@@ -110,7 +113,8 @@ class Search {
     }
   }
 
-  // Of one process: for each value one to or from every replica of the lane at the other end.
+  // Of one process: for each value one to or from every replica of the stage process at the other
+  // end.
   size_t most_channels(const std::vector<size_t>& replicas) const {
     std::vector<size_t> channels(replicas.size());
     for (const HandOver& each : crossing_) {
@@ -129,19 +133,20 @@ class Search {
     std::vector<size_t> taken(groups_.size());
     std::vector<const SliceShape*> shapes;
     std::vector<const Slice*> slices;
-    for (size_t lane = 0; lane < lanes_.size(); ++lane) {
-      const SliceGroup& group = groups_[best_->groups[lane]];
+    for (size_t stage_process = 0; stage_process < stage_processes_.size(); ++stage_process) {
+      const SliceGroup& group = groups_[best_->groups[stage_process]];
       shapes.push_back(&group.shape);
-      for (size_t replica = 0; replica < best_->replicas[lane]; ++replica) {
-        const Slice* slice = group.slices[taken[best_->groups[lane]]++];
+      for (size_t replica = 0; replica < best_->replicas[stage_process]; ++replica) {
+        const Slice* slice = group.slices[taken[best_->groups[stage_process]]++];
         slices.push_back(slice);
         placement.slices.push_back(slice->id);
       }
     }
     const std::vector<Duration> busy = busy_of(function_, partition_, shapes, costs_);
-    for (size_t lane = 0; lane < busy.size(); ++lane) {
+    for (size_t stage_process = 0; stage_process < busy.size(); ++stage_process) {
       placement.bottleneck =
-          std::max(placement.bottleneck, busy[lane] / static_cast<int64_t>(best_->replicas[lane]));
+          std::max(placement.bottleneck,
+                   busy[stage_process] / static_cast<int64_t>(best_->replicas[stage_process]));
     }
     placement.load = load_time(function_, placement, slices, costs_);
     return found;
@@ -152,9 +157,9 @@ class Search {
   const std::span<const SliceGroup> groups_;
   const TransferCosts& costs_;
   const ReplicationLimits& limits_;
-  const std::vector<const Lane*> lanes_;
+  const std::vector<const StageProcess*> stage_processes_;
   const std::vector<HandOver> crossing_;
-  std::vector<std::vector<size_t>> choices_;  // by lane: groups that hold it
+  std::vector<std::vector<size_t>> choices_;  // by stage process: groups that hold it
   std::vector<std::vector<Duration>> work_;   // and how long it works there
   std::optional<Way> best_;
   bool best_late_ = false;
@@ -168,7 +173,7 @@ std::optional<Replicated> place_replicated(const PipelineFunction& function,
                                            std::span<const SliceGroup> groups,
                                            const TransferCosts& costs,
                                            const ReplicationLimits& limits) {
-  if (partition.lanes() < 2) return std::nullopt;
+  if (partition.stage_processes() < 2) return std::nullopt;
   return Search(function, partition, groups, costs, limits).best();
 }
 

@@ -1,6 +1,6 @@
-// Replication: where one lane of a pipeline takes much longer than the others, several processes
-// take turns with it, so that the others' slices do not stand still. Pure functions, any thread;
-// used by policies when they start an instance.
+// Replication: where one stage process of a pipeline takes much longer than the others, several
+// processes take turns with it, so that the others' slices do not stand still. Pure functions, any
+// thread; used by policies when they start an instance.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@
 
 #include "core/domain/slice.h"
 #include "decide/pipeline/function.h"
-#include "decide/pipeline/lane_cost.h"
+#include "decide/pipeline/stage_process_cost.h"
 
 namespace lambent::pipeline {
 
@@ -33,10 +33,10 @@ struct Replicated {
 };
 
 // This partition on slices of these groups, all of one node, with replicas where they make results
-// cheaper: of what keeps the SLO alone, if anything does, the cheapest. Each way to give lanes
-// shapes is tried (as long as they are few), and then the lane that is busiest gets a replica until
-// there are no more slices for it, or a process would have too many channels. None: it does not
-// fit, or it is one lane, of which instances are the replicas.
+// cheaper: of what keeps the SLO alone, if anything does, the cheapest. Each way to give stage
+// processes shapes is tried (as long as they are few), and then the stage process that is busiest
+// gets a replica until there are no more slices for it, or a process would have too many channels.
+// None: it does not fit, or it is one stage process, of which instances are the replicas.
 std::optional<Replicated> place_replicated(const PipelineFunction& function,
                                            const Partition& partition,
                                            std::span<const SliceGroup> groups,

@@ -30,7 +30,7 @@ std::vector<SliceShape> times(size_t count, const SliceShape& shape) {
   return std::vector<SliceShape>(count, shape);
 }
 
-// The long lane takes three times as long as the short one.
+// The long stage process takes three times as long as the short one.
 class Replication : public ::testing::Test {
  protected:
   std::optional<Replicated> replicated(const std::vector<Slice>& slices, double wanted_per_s,
@@ -43,7 +43,7 @@ class Replication : public ::testing::Test {
   Partition cut_ = chain_cut({{0}, {1}});
 };
 
-TEST_F(Replication, TheLongLaneHasAsManyAsKeepTheShortOneBusy) {
+TEST_F(Replication, TheLongStageProcessHasAsManyAsKeepTheShortOneBusy) {
   const std::vector<Slice> slices = slices_of(times(7, k1g));
   const auto found = replicated(slices, 1'000);
   ASSERT_TRUE(found);
@@ -57,7 +57,7 @@ TEST_F(Replication, TheLongLaneHasAsManyAsKeepTheShortOneBusy) {
   for (uint64_t job = 0; job < 6; ++job) {
     size_t takers = 0;
     for (const Process& process : processes) takers += process.takes(job);
-    EXPECT_EQ(takers, 2u) << "one of each lane";
+    EXPECT_EQ(takers, 2u) << "one of each stage process";
   }
 }
 
@@ -75,7 +75,8 @@ TEST_F(Replication, EndsWithTheSlicesThereAre) {
   function_ = function_of(chain_of(2), {10, 60}, {8, 15});
   const std::vector<Slice> mixed = slices_of({k1g, k1g, k1g, k2g, k2g});
   const auto found = replicated(mixed, 1'000);
-  EXPECT_THAT(found->placement.replicas, ElementsAre(1, 2)) << "only these hold the long lane";
+  EXPECT_THAT(found->placement.replicas, ElementsAre(1, 2))
+      << "only these hold the long stage process";
   EXPECT_EQ(found->placement.bottleneck, milliseconds(15));
 }
 
@@ -114,7 +115,7 @@ TEST(ReplicationOfMany, AProcessHasNoMoreChannelsThanASandboxCanBeShown) {
   EXPECT_THAT(found->placement.replicas, ElementsAre(1, limits::kChannelsOfProcess / 12));
 }
 
-TEST_F(Replication, OfOneLaneItIsAnotherInstance) {
+TEST_F(Replication, OfOneStageProcessItIsAnotherInstance) {
   EXPECT_FALSE(place_replicated(function_, chain_cut({{0, 1}}), groups_of(slices_of({k4g, k4g})),
                                 {}, {.wanted_per_s = 1'000}));
 }
@@ -147,17 +148,18 @@ TEST(ReplicationOfAny, FitsAndIsNeverDearerThanWithoutReplicas) {
       ++found;
       const Placement& placement = placed->placement;
       const auto processes = processes_of(placement);
-      const auto lanes = lanes_of(partition);
+      const auto stage_processes = stage_processes_of(partition);
       ASSERT_EQ(placement.slices.size(), processes.size());
-      ASSERT_EQ(placement.replicas.size(), lanes.size());
-      EXPECT_LE(processes.size(), std::max(limits.most_slices, lanes.size()));
-      wide += processes.size() > lanes.size();
+      ASSERT_EQ(placement.replicas.size(), stage_processes.size());
+      EXPECT_LE(processes.size(), std::max(limits.most_slices, stage_processes.size()));
+      wide += processes.size() > stage_processes.size();
       std::set<DeviceId> used;
       double worth = 0;
       for (size_t at = 0; at < processes.size(); ++at) {
         EXPECT_TRUE(used.insert(placement.slices[at]).second);
         const Slice& slice = slices[placement.slices[at].value - 1];
-        EXPECT_GE(slice.shape.memory, memory_of(function, *lanes[processes[at].lane]));
+        EXPECT_GE(slice.shape.memory,
+                  memory_of(function, *stage_processes[processes[at].stage_process]));
         worth += slice.shape.multiprocessors;
       }
       const double wanted_s = 1 / limits.wanted_per_s;

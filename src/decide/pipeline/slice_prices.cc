@@ -10,7 +10,7 @@
 namespace lambent::pipeline {
 namespace {
 
-constexpr size_t kMostWays = 256;  // to give the lanes of one partition shapes
+constexpr size_t kMostWays = 256;  // to give the stage processes of one partition shapes
 
 struct Shape {
   SliceShape shape;
@@ -54,13 +54,13 @@ class Columns {
   std::vector<Column> all;
 
  private:
-  // Every way to give its lanes shapes, as long as these are few.
+  // Every way to give its stage processes shapes, as long as these are few.
   void add(const PipelineFunction& function, const Partition& partition) {
-    const std::vector<const Lane*> lanes = lanes_of(partition);
+    const std::vector<const StageProcess*> stage_processes = stage_processes_of(partition);
     std::vector<std::vector<size_t>> choices;
     size_t ways = 1;
-    for (const Lane* lane : lanes) {
-      const Bytes memory = memory_of(function, *lane);
+    for (const StageProcess* stage_process : stage_processes) {
+      const Bytes memory = memory_of(function, *stage_process);
       std::vector<size_t> fits;
       for (size_t i = 0; i < shapes_.size(); ++i) {
         if (shapes_[i].shape.memory >= memory) fits.push_back(i);
@@ -70,12 +70,13 @@ class Columns {
       choices.push_back(std::move(fits));
     }
     if (ways > kMostWays) return;
-    std::vector<size_t> way(lanes.size());
+    std::vector<size_t> way(stage_processes.size());
     for (;;) {
       add_way(function, partition, choices, way);
-      size_t lane = 0;
-      while (lane < way.size() && ++way[lane] == choices[lane].size()) way[lane++] = 0;
-      if (lane == way.size()) return;
+      size_t stage_process = 0;
+      while (stage_process < way.size() && ++way[stage_process] == choices[stage_process].size())
+        way[stage_process++] = 0;
+      if (stage_process == way.size()) return;
     }
   }
 
@@ -83,8 +84,8 @@ class Columns {
                const std::vector<std::vector<size_t>>& choices, const std::vector<size_t>& way) {
     std::vector<int> taken(shapes_.size());
     std::vector<const SliceShape*> on;
-    for (size_t lane = 0; lane < way.size(); ++lane) {
-      const size_t shape = choices[lane][way[lane]];
+    for (size_t stage_process = 0; stage_process < way.size(); ++stage_process) {
+      const size_t shape = choices[stage_process][way[stage_process]];
       ++taken[shape];
       on.push_back(&shapes_[shape].shape);
     }

@@ -9,7 +9,7 @@
 
 #include "core/base/result.h"
 #include "core/domain/slice.h"
-#include "decide/pipeline/lane_cost.h"
+#include "decide/pipeline/stage_process_cost.h"
 #include "decide/pipeline/throughput_bound.h"
 
 namespace lambent::pipeline {

@@ -87,13 +87,13 @@ TEST(BestThatFits, LeavesToOthersTheSlicesThatTheyCanDoMoreWith) {
   const std::vector<SliceShape> shapes{k1g, k1g, k2g};
   const SlicePrices prices = prices_of({{&even}, {&uneven}}, shapes);
   const auto free = slices_of(shapes);
-  const auto lanes = [&](const PipelineFunction& function, const SlicePrices* known) {
-    return best_that_fits(function, free, {}, known)->partition.lanes();
+  const auto stage_processes = [&](const PipelineFunction& function, const SlicePrices* known) {
+    return best_that_fits(function, free, {}, known)->partition.stage_processes();
   };
-  EXPECT_EQ(lanes(even, &prices), 2u);
-  EXPECT_EQ(lanes(uneven, &prices), 1u);
+  EXPECT_EQ(stage_processes(even, &prices), 2u);
+  EXPECT_EQ(stage_processes(uneven, &prices), 1u);
   // Who does not know takes the large one.
-  EXPECT_EQ(lanes(even, nullptr), 1u);
+  EXPECT_EQ(stage_processes(even, nullptr), 1u);
 }
 
 }  // namespace

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "decide/pipeline/lane_cost.h"
 #include "decide/pipeline/linear_program.h"
+#include "decide/pipeline/stage_process_cost.h"
 
 namespace lambent::pipeline {
 namespace {
@@ -14,7 +14,7 @@ namespace {
 struct Work {
   const PipelineFunction* function = nullptr;
   double share = 0;
-  Lane lane;
+  StageProcess stage_process;
 };
 
 std::vector<Work> work_of(std::span<const MixedFunction> mix, BoundKind kind) {
@@ -23,8 +23,8 @@ std::vector<Work> work_of(std::span<const MixedFunction> mix, BoundKind kind) {
     if (each.share == 0) continue;
     Work whole{each.function, each.share, {}};
     for (size_t i = 0; i < each.function->dag.components.size(); ++i) {
-      if (kind == BoundKind::kCut) all.push_back({each.function, each.share, Lane{{i}}});
-      whole.lane.components.push_back(i);
+      if (kind == BoundKind::kCut) all.push_back({each.function, each.share, StageProcess{{i}}});
+      whole.stage_process.components.push_back(i);
     }
     if (kind == BoundKind::kWhole) all.push_back(std::move(whole));
   }
@@ -54,7 +54,7 @@ std::string unmeasured(std::span<const MixedFunction> mix) {
     for (size_t i = 0; i < function.dag.components.size() && each.share > 0; ++i) {
       bool is_measured = true;
       for (const SliceShape& shape : function.shapes) {
-        is_measured = is_measured && time_of(function, Lane{{i}}, shape);
+        is_measured = is_measured && time_of(function, StageProcess{{i}}, shape);
       }
       if (is_measured && !function.shapes.empty()) continue;
       names += (names.empty() ? "'" : ", '") + function.dag.components[i].name + "'";
@@ -89,11 +89,11 @@ Result<double> throughput_bound(std::span<const MixedFunction> mix, std::span<co
   std::vector<Pair> pairs;
   for (size_t work = 0; work < all.size(); ++work) {
     const PipelineFunction& function = *all[work].function;
-    const Bytes memory = least_memory_of(function, all[work].lane);
+    const Bytes memory = least_memory_of(function, all[work].stage_process);
     bool fits = false;
     for (size_t shape = 0; shape < shapes.size(); ++shape) {
       if (shapes[shape].shape.memory < memory) continue;
-      const auto time = time_of(function, all[work].lane, shapes[shape].shape);
+      const auto time = time_of(function, all[work].stage_process, shapes[shape].shape);
       if (!time) {
         return Error{ErrorCode::kFailedPrecondition, unmeasured(mix)};
       }

@@ -43,7 +43,7 @@ Decision BatchPolicy::decide(const View& view, Instant) {
   return first ? *first : Decision::nothing(reason);
 }
 
-void BatchPolicy::foresee(const View&, size_t most, std::vector<FunctionId>& out) {
+void BatchPolicy::look_ahead(const View&, size_t most, std::vector<FunctionId>& out) {
   take_first(continuing_, most, out);
   take_first(by_arrival_, most - std::min(most, out.size()), out);
 }
@@ -55,7 +55,7 @@ WaitReason BatchPolicy::why_waiting(const View& view, FunctionId function) const
   return found.place ? WaitReason::kBehindOthers : found.reason;
 }
 
-FlowStanding BatchPolicy::standing(const View& view, FunctionId function, Instant) const {
+FlowStatus BatchPolicy::status(const View& view, FunctionId function, Instant) const {
   return {view.flow(function).has_work() ? FlowState::kActive : FlowState::kInactive, {}};
 }
 

@@ -21,9 +21,9 @@ class BatchPolicy final : public Policy {
   void dispatched(const View& view, FunctionId function, Instant now) override;
   void finished(const View& view, FunctionId function, Instant now) override;
   Decision decide(const View& view, Instant now) override;
-  void foresee(const View& view, size_t most, std::vector<FunctionId>& out) override;
+  void look_ahead(const View& view, size_t most, std::vector<FunctionId>& out) override;
   WaitReason why_waiting(const View& view, FunctionId function) const override;
-  FlowStanding standing(const View& view, FunctionId function, Instant now) const override;
+  FlowStatus status(const View& view, FunctionId function, Instant now) const override;
   void archive(StateArchive& archive) override;
 
  private:

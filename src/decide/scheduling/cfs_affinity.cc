@@ -9,7 +9,7 @@ namespace lambent::scheduling {
 void CfsAffinityPolicy::flow_changed(const View& view, FunctionId function, Instant) {
   Client& changed = client(function);
   settle(view.flow(function), changed);
-  // One that was registered anew may be behind.
+  // One that was registered again may be behind.
   if (view.flow(function).has_work()) changed.runtime = std::max(changed.runtime, least_);
   index(view, function);
 }
@@ -106,7 +106,7 @@ std::optional<Decision> CfsAffinityPolicy::decide_on(const View& view, uint32_t 
   return decision;
 }
 
-void CfsAffinityPolicy::foresee(const View&, size_t most, std::vector<FunctionId>& out) {
+void CfsAffinityPolicy::look_ahead(const View&, size_t most, std::vector<FunctionId>& out) {
   take_first(anywhere_, most, out);
 }
 
@@ -117,7 +117,7 @@ WaitReason CfsAffinityPolicy::why_waiting(const View& view, FunctionId function)
   return found.place ? WaitReason::kBehindOthers : found.reason;
 }
 
-FlowStanding CfsAffinityPolicy::standing(const View& view, FunctionId function, Instant) const {
+FlowStatus CfsAffinityPolicy::status(const View& view, FunctionId function, Instant) const {
   const Duration runtime =
       function.value < clients_.size() ? clients_[function.value].runtime : Duration(0);
   return {view.flow(function).has_work() ? FlowState::kActive : FlowState::kInactive, runtime};
@@ -155,7 +155,7 @@ void CfsAffinityPolicy::settle(const Flow& flow, Client& client) {
     --client.running;
   }
   const Duration total = flow.execution.total();
-  // A function that was registered anew has a new account.
+  // A function that was registered again has a new account.
   const Duration executed = total < client.executed ? total : total - client.executed;
   client.executed = flow.execution.total();
   client.runtime += flow.weight == 1 ? executed : from_seconds(to_seconds(executed) / flow.weight);
@@ -193,7 +193,7 @@ void CfsAffinityPolicy::find_near(const View& view, FunctionId function) {
        slot = view.fleet.sandbox(slot).older) {
     const Sandbox& sandbox = view.fleet.sandbox(slot);
     const bool has_memory =
-        sandbox.residency == Residency::kIn || sandbox.residency == Residency::kMovingIn;
+        sandbox.memory_state == MemoryState::kIn || sandbox.memory_state == MemoryState::kMovingIn;
     if (has_memory) now_near_.push_back(sandbox.device);
   }
   Client& moved = client(function);

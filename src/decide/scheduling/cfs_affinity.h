@@ -37,7 +37,7 @@ class CfsAffinityPolicy final : public Policy {
   explicit CfsAffinityPolicy(CfsOptions options) : options_(options) {}
 
   // It knows no second sandbox that is not worth a start: a client that has nothing is served.
-  void adapt(FleetOptions& options) const override { options.second_patience = 0; }
+  void adapt(FleetOptions& options) const override { options.second_grace_period = 0; }
   std::string_view name() const override { return "cfs-affinity"; }
   void flow_changed(const View& view, FunctionId function, Instant now) override;
   void enqueued(const View& view, FunctionId function, Instant now) override;
@@ -45,10 +45,10 @@ class CfsAffinityPolicy final : public Policy {
   void finished(const View& view, FunctionId function, Instant now) override;
   void places_changed(const View& view, FunctionId function, Instant now) override;
   Decision decide(const View& view, Instant now) override;
-  void foresee(const View& view, size_t most, std::vector<FunctionId>& out) override;
+  void look_ahead(const View& view, size_t most, std::vector<FunctionId>& out) override;
   WaitReason why_waiting(const View& view, FunctionId function) const override;
   // The virtual time of a flow is its runtime, the global one the least of those with work.
-  FlowStanding standing(const View& view, FunctionId function, Instant now) const override;
+  FlowStatus status(const View& view, FunctionId function, Instant now) const override;
   Duration global_virtual_time() const override { return least_; }
   void archive(StateArchive& archive) override;
 

@@ -83,8 +83,8 @@ TEST_F(CfsAffinity, ANewClientStartsWithTheLeastOfThoseAtWork) {
   submit(1);
   charge(1, seconds(40));
   submit(2);
-  EXPECT_EQ(policy_.standing(view(), FunctionId{2}, now_).virtual_time,
-            policy_.standing(view(), FunctionId{1}, now_).virtual_time);
+  EXPECT_EQ(policy_.status(view(), FunctionId{2}, now_).virtual_time,
+            policy_.status(view(), FunctionId{1}, now_).virtual_time);
 }
 
 }  // namespace

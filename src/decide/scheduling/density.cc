@@ -6,7 +6,7 @@
 namespace lambent::scheduling {
 namespace {
 
-constexpr Duration kMostPatience = std::chrono::hours(24);
+constexpr Duration kMostGracePeriod = std::chrono::hours(24);
 constexpr unsigned kFractionBits = 16;
 
 // The binary logarithm in units of 2^-16, straight between the powers of two: whole numbers, so
@@ -23,7 +23,7 @@ uint64_t logarithm(uint64_t number) {
 
 DensityPolicy::DensityPolicy(FairQueuingOptions fair_queuing, DensityOptions options)
     : FairQueuing(fair_queuing), options_(options) {
-  options_.patience = std::min(options_.patience, kMostPatience);
+  options_.grace_period = std::min(options_.grace_period, kMostGracePeriod);
 }
 
 void DensityPolicy::places_changed(const View& view, FunctionId function, Instant now) {
@@ -31,10 +31,10 @@ void DensityPolicy::places_changed(const View& view, FunctionId function, Instan
   rank_again(view, function);
 }
 
-FlowStanding DensityPolicy::standing(const View& view, FunctionId function, Instant now) const {
-  FlowStanding standing = FairQueuing::standing(view, function, now);
-  if (view.flow(function).pending > 0) standing.due = due_of(view, function);
-  return standing;
+FlowStatus DensityPolicy::status(const View& view, FunctionId function, Instant now) const {
+  FlowStatus status = FairQueuing::status(view, function, now);
+  if (view.flow(function).pending > 0) status.due = due_of(view, function);
+  return status;
 }
 
 Duration DensityPolicy::set_up_of(const View& view, FunctionId function) const {
@@ -43,7 +43,8 @@ Duration DensityPolicy::set_up_of(const View& view, FunctionId function) const {
        slot = view.fleet.sandbox(slot).older) {
     const Sandbox& sandbox = view.fleet.sandbox(slot);
     if (!view.fleet.devices()[sandbox.device].healthy) continue;
-    if (sandbox.residency == Residency::kIn || sandbox.residency == Residency::kMovingIn) {
+    if (sandbox.memory_state == MemoryState::kIn ||
+        sandbox.memory_state == MemoryState::kMovingIn) {
       return Duration(0);
     }
     if (outside == kNoSandbox) outside = slot;
@@ -62,8 +63,8 @@ Duration DensityPolicy::cost_of(const View& view, FunctionId function) const {
 
 Instant DensityPolicy::due_of(const View& view, FunctionId function) const {
   const auto cost = static_cast<uint64_t>(std::max<int64_t>(cost_of(view, function).count(), 1));
-  const auto patience = static_cast<unsigned __int128>(options_.patience.count());
-  const auto later = static_cast<int64_t>((patience * logarithm(cost)) >> kFractionBits);
+  const auto grace_period = static_cast<unsigned __int128>(options_.grace_period.count());
+  const auto later = static_cast<int64_t>((grace_period * logarithm(cost)) >> kFractionBits);
   return view.flow(function).oldest_since + Duration(later);
 }
 

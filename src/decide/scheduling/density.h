@@ -10,7 +10,7 @@ namespace lambent::scheduling {
 struct DensityOptions {
   // So much longer must the first of a queue have waited to make up for twice the cost. Less is
   // nearer to first come, first served; more leaves the costly ones waiting for longer.
-  Duration patience = seconds(20);
+  Duration grace_period = seconds(20);
   // What starting a sandbox is taken to last for a function that never had one.
   Duration first_start = seconds(1);
   // At what rate memory is taken to come onto a device. Half or four times as much changes little.
@@ -29,10 +29,10 @@ struct DensityOptions {
 // or cold ones, and a cold start is made when there is enough for it to do. So that nobody waits
 // for ever, each flow has a due time,
 //
-//   due = when the first of its queue came + patience x log2(cost),
+//   due = when the first of its queue came + grace period x log2(cost),
 //
 // and of the flows within T the one that is due first goes first. Due times do not change while
-// time passes, so a heap holds them; its order is that of density x 2^(wait / patience).
+// time passes, so a heap holds them; its order is that of density x 2^(wait / grace period).
 //
 // A flow that has something in flight comes after all that have nothing: a second sandbox of a
 // function that is running is a hidden cold start. Of those that have nothing in flight, and of
@@ -42,9 +42,9 @@ struct DensityOptions {
 // What is promised, beside the fairness that FairQueuing states:
 // - Of two flows within T with nothing in flight, neither of which sheds, that both find a place,
 //   the one of cost c is not
-//   overtaken by an invocation of cost c' < c that came more than patience x (log2(c / c') + 0.09)
-//   after the first of its queue (0.09: the logarithm is taken by straight lines, which are exact
-//   at the powers of two). Waiting is bounded by the ratio of costs, whatever the load.
+//   overtaken by an invocation of cost c' < c that came more than grace period x (log2(c / c') +
+//   0.09) after the first of its queue (0.09: the logarithm is taken by straight lines, which are
+//   exact at the powers of two). Waiting is bounded by the ratio of costs, whatever the load.
 // - With equal costs it is first come, first served, as long as none of them sheds.
 class DensityPolicy final : public FairQueuing {
  public:
@@ -52,7 +52,7 @@ class DensityPolicy final : public FairQueuing {
 
   std::string_view name() const override { return "density"; }
   void places_changed(const View& view, FunctionId function, Instant now) override;
-  FlowStanding standing(const View& view, FunctionId function, Instant now) const override;
+  FlowStatus status(const View& view, FunctionId function, Instant now) const override;
 
   // The instant by which flows are ordered, and what goes into it; for tests and `why`.
   Duration cost_of(const View& view, FunctionId function) const;

@@ -210,20 +210,20 @@ TEST_F(Density, WhoIsFurtherAheadThanTWaitsForTheOthersHoweverCheapItIs) {
   charge(1, seconds(1001));
   EXPECT_EQ(first(), 2u);
   EXPECT_EQ(policy_.why_waiting(view(), FunctionId{1}), WaitReason::kThrottled);
-  EXPECT_EQ(policy_.standing(view(), FunctionId{1}, now_).state, FlowState::kThrottled);
+  EXPECT_EQ(policy_.status(view(), FunctionId{1}, now_).state, FlowState::kThrottled);
   EXPECT_EQ(policy_.why_waiting(view(), FunctionId{2}), WaitReason::kBehindOthers);
 }
 
-TEST_F(Density, ForeseesInTheOrderInWhichItServes) {
+TEST_F(Density, LooksAheadInTheOrderInWhichItServes) {
   takes(2, milliseconds(100), seconds(1));
   takes(3, milliseconds(10), seconds(1));
   for (const uint32_t function : {1, 2, 3}) {
     warm(function);
     submit(function);
   }
-  std::vector<FunctionId> foreseen;
-  policy_.foresee(view(), 2, foreseen);
-  EXPECT_EQ(foreseen, (std::vector<FunctionId>{FunctionId{3}, FunctionId{2}}));
+  std::vector<FunctionId> look_ahead;
+  policy_.look_ahead(view(), 2, look_ahead);
+  EXPECT_EQ(look_ahead, (std::vector<FunctionId>{FunctionId{3}, FunctionId{2}}));
 }
 
 // Cheap work without end, of which T would let a thousand seconds by: the costly one waits for no

@@ -13,7 +13,7 @@ void ExclusivePolicy::adapt(FleetOptions& options) const {
   }
   options.memory_rule = MemoryRule::kEverySandbox;
   options.starts_outside_tokens = 0;
-  options.second_patience = 0;  // a pool grows by its own rules
+  options.second_grace_period = 0;  // a pool grows by its own rules
 }
 
 void ExclusivePolicy::flow_changed(const View& view, FunctionId function, Instant) {
@@ -95,7 +95,7 @@ WaitReason ExclusivePolicy::why_waiting(const View& view, FunctionId function) c
   return any ? WaitReason::kBehindOthers : WaitReason::kNoDevice;
 }
 
-FlowStanding ExclusivePolicy::standing(const View& view, FunctionId function, Instant) const {
+FlowStatus ExclusivePolicy::status(const View& view, FunctionId function, Instant) const {
   return {view.flow(function).has_work() ? FlowState::kActive : FlowState::kInactive, {}};
 }
 

@@ -41,9 +41,9 @@ class ExclusivePolicy final : public Policy {
   void places_changed(const View& view, FunctionId function, Instant now) override;
   Decision decide(const View& view, Instant now) override;
   // Memory does not move: there is none to fetch.
-  void foresee(const View&, size_t, std::vector<FunctionId>&) override {}
+  void look_ahead(const View&, size_t, std::vector<FunctionId>&) override {}
   WaitReason why_waiting(const View& view, FunctionId function) const override;
-  FlowStanding standing(const View& view, FunctionId function, Instant now) const override;
+  FlowStatus status(const View& view, FunctionId function, Instant now) const override;
   void archive(StateArchive& archive) override;
 
  private:

@@ -11,7 +11,7 @@ void FairQueuing::flow_changed(const View& view, FunctionId function, Instant) {
     where_.resize(function.value + 1);
     if (cold_is_known_) is_cold_.resize(function.value + 1);
   }
-  // A flow with work is never behind; one that was registered anew may have been.
+  // A flow with work is never behind; one that was registered again may have been.
   Duration& virtual_time = virtual_times_[function.value];
   if (view.flow(function).has_work()) virtual_time = std::max(virtual_time, global_);
   index(view, function);
@@ -202,7 +202,7 @@ Decision FairQueuing::decide(const View& view, Instant) {
   return Decision::nothing(reason);
 }
 
-void FairQueuing::foresee(const View&, size_t most, std::vector<FunctionId>& out) {
+void FairQueuing::look_ahead(const View&, size_t most, std::vector<FunctionId>& out) {
   for (candidates_.begin(); !candidates_.done(); candidates_.next()) {
     if (most-- == 0) return;
     out.push_back(FunctionId{candidates_.item()});
@@ -278,7 +278,7 @@ WaitReason FairQueuing::why_waiting(const View& view, FunctionId function) const
                                                  : WaitReason::kBehindOthers;
 }
 
-FlowStanding FairQueuing::standing(const View& view, FunctionId function, Instant now) const {
+FlowStatus FairQueuing::status(const View& view, FunctionId function, Instant now) const {
   const Flow& flow = view.flow(function);
   const Duration virtual_time = virtual_time_of(function);
   if (!flow.has_work()) {

@@ -57,9 +57,9 @@ class FairQueuing : public Policy {
   void places_changed(const View& view, FunctionId function, Instant now) override;
   void health_changed(const View& view, Instant now) override;
   Decision decide(const View& view, Instant now) override;
-  void foresee(const View& view, size_t most, std::vector<FunctionId>& out) override;
+  void look_ahead(const View& view, size_t most, std::vector<FunctionId>& out) override;
   WaitReason why_waiting(const View& view, FunctionId function) const override;
-  FlowStanding standing(const View& view, FunctionId function, Instant now) const override;
+  FlowStatus status(const View& view, FunctionId function, Instant now) const override;
   Duration grace(const View& view, FunctionId function) const override;
   Duration global_virtual_time() const override { return global_; }
   uint64_t conserving_dispatches() const override { return conserving_; }

@@ -74,7 +74,7 @@ class TwoDevices : public testing::TestWithParam<std::string_view> {
     policy_->finished(view(), FunctionId{function}, now_);
   }
   Duration virtual_time(uint32_t function) {
-    return policy_->standing(view(), FunctionId{function}, now_).virtual_time;
+    return policy_->status(view(), FunctionId{function}, now_).virtual_time;
   }
   Decision decide() { return policy_->decide(view(), now_); }
 
@@ -105,9 +105,9 @@ TEST_P(TwoDevices, WhoWaitsForADeviceThatIsAwayThrottlesNobody) {
   }
   EXPECT_EQ(policy_->conserving_dispatches(), 0u);
   EXPECT_GE(policy_->global_virtual_time(), seconds(90));
-  std::vector<FunctionId> foreseen;
-  policy_->foresee(view(), 4, foreseen);
-  EXPECT_EQ(foreseen, std::vector<FunctionId>{});
+  std::vector<FunctionId> look_ahead;
+  policy_->look_ahead(view(), 4, look_ahead);
+  EXPECT_EQ(look_ahead, std::vector<FunctionId>{});
 }
 
 TEST_P(TwoDevices, WhenItIsBackTheyStartWithTheOthersAndEarnedNothing) {

@@ -31,7 +31,7 @@ Decision FcfsPolicy::decide(const View& view, Instant) {
   return decision ? *decision : Decision::nothing(reason);
 }
 
-void FcfsPolicy::foresee(const View&, size_t most, std::vector<FunctionId>& out) {
+void FcfsPolicy::look_ahead(const View&, size_t most, std::vector<FunctionId>& out) {
   take_first(by_arrival_, most, out);
 }
 
@@ -44,7 +44,7 @@ WaitReason FcfsPolicy::why_waiting(const View& view, FunctionId function) const 
 
 void FcfsPolicy::archive(StateArchive& archive) { by_arrival_.archive(archive); }
 
-FlowStanding FcfsPolicy::standing(const View& view, FunctionId function, Instant) const {
+FlowStatus FcfsPolicy::status(const View& view, FunctionId function, Instant) const {
   return {view.flow(function).has_work() ? FlowState::kActive : FlowState::kInactive, {}};
 }
 

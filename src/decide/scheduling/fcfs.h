@@ -29,12 +29,12 @@ class FcfsPolicy final : public Policy {
   void dispatched(const View& view, FunctionId function, Instant now) override;
   void finished(const View& view, FunctionId function, Instant now) override;
   Decision decide(const View& view, Instant now) override;
-  void foresee(const View& view, size_t most, std::vector<FunctionId>& out) override;
+  void look_ahead(const View& view, size_t most, std::vector<FunctionId>& out) override;
   WaitReason why_waiting(const View& view, FunctionId function) const override;
-  FlowStanding standing(const View& view, FunctionId function, Instant now) const override;
+  FlowStatus status(const View& view, FunctionId function, Instant now) const override;
   void adapt(FleetOptions& options) const override {
     // Each invocation has a sandbox of its own, so none is worth waiting for.
-    if (!options_.keeps_sandboxes) options.second_patience = 0;
+    if (!options_.keeps_sandboxes) options.second_grace_period = 0;
   }
   bool keeps_sandboxes() const override { return options_.keeps_sandboxes; }
   bool moves_off_after_run() const override { return options_.moves_off_after_run; }

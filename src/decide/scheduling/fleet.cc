@@ -164,7 +164,7 @@ bool Fleet::run(SandboxSlot slot, Instant now) {
   sandbox.move_failed = false;
   sandbox.prefetched = false;
   recount(slot);
-  return sandbox.residency == Residency::kIn;
+  return sandbox.memory_state == MemoryState::kIn;
 }
 
 void Fleet::rest(SandboxSlot slot, Instant now) {

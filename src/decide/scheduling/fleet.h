@@ -58,7 +58,7 @@ struct alignas(64) Sandbox {
   // MemoryRule::kMoveIdle (fleet_memory.cc).
   bool memory_moves = true;  // as its flow had them when it was planned
   bool checkpoints = false;
-  Residency residency = Residency::kIn;
+  MemoryState memory_state = MemoryState::kIn;
   bool deep = false;         // with its context, where it is out or on its way there
   bool move_failed = false;  // the last move; it is asked for no other before it runs again
   bool prefetched = false;   // moved in, or on its way, before its turn had come
@@ -71,13 +71,13 @@ struct alignas(64) Sandbox {
   } counts;
 
   uint64_t served = 0;
-  Bytes left;      // what stayed on the device the last time that it was moved out
-  Bytes aside;     // of it, what is on the host while the rest is in
-  Bytes fetching;  // of that, what was admitted to the device and waits for room there
+  Bytes left;       // what stayed on the device the last time that it was moved out
+  Bytes offloaded;  // of it, what is on the host while the rest is in
+  Bytes fetching;   // of that, what was admitted to the device and waits for room there
 
   // What it takes on its device once it is in. How much that is, a move out tells when it is over.
   Bytes needed() const {
-    return residency == Residency::kMovingOut && !deep ? memory : memory - aside;
+    return memory_state == MemoryState::kMovingOut && !deep ? memory : memory - offloaded;
   }
 };
 
@@ -183,9 +183,10 @@ class Fleet {
 
   // Late binding: the warm sandbox if its device has a token. A flow whose warm sandboxes are all
   // on busy devices waits for them unless another device has nothing to do, and the first of its
-  // queue has waited for as long as its cold start takes (FleetOptions::move_patience): whenever
-  // the warm one would have come free, that is at most twice the least that this had to take. One
-  // whose sandboxes are all at work or starting waits for these as long (second_patience).
+  // queue has waited for as long as its cold start takes (FleetOptions::move_grace_period):
+  // whenever the warm one would have come free, that is at most twice the least that this had to
+  // take. One whose sandboxes are all at work or starting waits for these as long
+  // (second_grace_period).
   PlaceOrReason find_place(FunctionId function, const Flow& flow, bool idle_devices_only) const;
   // For whoever was just told that there is none, and will ask again.
   NoPlace note_no_place(FunctionId function, const Flow& flow, bool idle_devices_only) const;
@@ -243,7 +244,7 @@ class Fleet {
   void remove(SandboxSlot slot);
   // The same place, token and memory for another try at starting it.
   void replace_id(SandboxSlot slot, SandboxId id, Instant now);
-  // A busy sandbox that is gone is started anew in the same place, with what it holds.
+  // A busy sandbox that is gone is started again in the same place, with what it holds.
   void restart(SandboxSlot slot, SandboxId id, uint64_t revision, Instant now);
   void assign(SandboxSlot slot, uint32_t invocation);
   void unassign(SandboxSlot slot);
@@ -265,9 +266,9 @@ class Fleet {
   void begin_move_out(SandboxSlot slot, bool deep);
   // The move is over: it was done, and after a move out so much stayed on the device and so much
   // will stay on the host when it is moved in again; or nothing has changed.
-  void end_move(SandboxSlot slot, bool done, Bytes left, Bytes aside = Bytes(0));
-  // Memory that lies aside is fetched by the sandbox that runs, once that was admitted here: beside
-  // those at work, as a sandbox is. Idle ones then make room.
+  void end_move(SandboxSlot slot, bool done, Bytes left, Bytes offloaded = Bytes(0));
+  // Memory that is offloaded is fetched by the sandbox that runs, once that was admitted here:
+  // beside those at work, as a sandbox is. Idle ones then make room.
   bool admits_fetch(SandboxSlot slot, Bytes bytes) const;
   void begin_fetch(SandboxSlot slot, Bytes bytes);
   // Whether what was admitted finds room now.
@@ -324,7 +325,7 @@ class Fleet {
   bool has_start_slot(const Device& device, Bytes memory) const;
   bool memory_fits(const Device& device, Bytes memory) const;
   bool is_worth_a_second(FunctionId function, const Flow& flow) const;
-  Instant worth_another_start(const Flow& flow, double patience) const;
+  Instant worth_another_start(const Flow& flow, double grace_period) const;
   WaitReason warm_obstacle(const Sandbox& sandbox) const;
   WaitReason cold_obstacle(const Device& device, Bytes memory) const;
   bool context_fits(const Device& device) const;

@@ -11,7 +11,7 @@ namespace lambent::scheduling {
 bool Fleet::may_move_in(SandboxSlot slot) const {
   const Sandbox& sandbox = sandboxes_[slot];
   const Device& device = devices_[sandbox.device];
-  if (sandbox.residency != Residency::kOut) return false;
+  if (sandbox.memory_state != MemoryState::kOut) return false;
   if (!device.healthy || sandbox.device_losses != device.losses) return false;
   if (sandbox.counts.without_context &&
       device.occupants - device.without_context >= device.options.contexts) {
@@ -34,7 +34,7 @@ bool Fleet::may_move_out(SandboxSlot slot, bool deep) const {
   if (sandbox.state != SandboxState::kIdle || sandbox.move_failed) return false;
   if (!sandbox.memory_moves || !devices_[sandbox.device].options.memory_moves) return false;
   if (deep && (!sandbox.checkpoints || sandbox.deep)) return false;
-  if (sandbox.residency != (deep ? Residency::kOut : Residency::kIn)) return false;
+  if (sandbox.memory_state != (deep ? MemoryState::kOut : MemoryState::kIn)) return false;
   return sandbox.memory - sandbox.counts.on_host <= options_.host_memory - memory_on_host_;
 }
 
@@ -42,7 +42,7 @@ void Fleet::begin_move_in(SandboxSlot slot) {
   Sandbox& sandbox = sandboxes_[slot];
   CHECK(may_move_in(slot), "memory is moved in where there is room for it");
   touch(sandbox.function);
-  sandbox.residency = Residency::kMovingIn;
+  sandbox.memory_state = MemoryState::kMovingIn;
   if (sandbox.state == SandboxState::kIdle) sandbox.prefetched = true;
   recount(slot);
 }
@@ -51,32 +51,32 @@ void Fleet::begin_move_out(SandboxSlot slot, bool deep) {
   Sandbox& sandbox = sandboxes_[slot];
   CHECK(may_move_out(slot, deep), "only idle sandboxes are moved out, one step at a time");
   touch(sandbox.function);
-  sandbox.residency = Residency::kMovingOut;
+  sandbox.memory_state = MemoryState::kMovingOut;
   sandbox.deep = deep;
   sandbox.prefetched = false;
   recount(slot);
 }
 
-void Fleet::end_move(SandboxSlot slot, bool done, Bytes left, Bytes aside) {
+void Fleet::end_move(SandboxSlot slot, bool done, Bytes left, Bytes offloaded) {
   Sandbox& sandbox = sandboxes_[slot];
-  const bool was_in = sandbox.residency == Residency::kMovingIn;
-  CHECK(was_in || sandbox.residency == Residency::kMovingOut, "a move ends once");
+  const bool was_in = sandbox.memory_state == MemoryState::kMovingIn;
+  CHECK(was_in || sandbox.memory_state == MemoryState::kMovingOut, "a move ends once");
   touch(sandbox.function);
   if (!done) sandbox.move_failed = true;
   if (was_in) {
-    sandbox.residency = done ? Residency::kIn : Residency::kOut;
+    sandbox.memory_state = done ? MemoryState::kIn : MemoryState::kOut;
     if (done) sandbox.deep = false;
     if (!done) sandbox.prefetched = false;
   } else if (sandbox.deep) {
     // It was out before, so it is out in either case.
-    sandbox.residency = Residency::kOut;
+    sandbox.memory_state = MemoryState::kOut;
     sandbox.deep = done;
   } else {
-    sandbox.residency = done ? Residency::kOut : Residency::kIn;
+    sandbox.memory_state = done ? MemoryState::kOut : MemoryState::kIn;
     if (done) {
       // No more can have stayed than was there.
-      sandbox.left = std::min(left, sandbox.memory - sandbox.aside);
-      sandbox.aside = std::min(aside, sandbox.memory - sandbox.left);
+      sandbox.left = std::min(left, sandbox.memory - sandbox.offloaded);
+      sandbox.offloaded = std::min(offloaded, sandbox.memory - sandbox.left);
     }
   }
   // One that was given an invocation on its way out was admitted with all of its memory.
@@ -87,8 +87,8 @@ void Fleet::end_move(SandboxSlot slot, bool done, Bytes left, Bytes aside) {
 bool Fleet::admits_fetch(SandboxSlot slot, Bytes bytes) const {
   const Sandbox& sandbox = sandboxes_[slot];
   const Device& device = devices_[sandbox.device];
-  return sandbox.state == SandboxState::kBusy && sandbox.residency == Residency::kIn &&
-         sandbox.fetching == Bytes(0) && bytes <= sandbox.aside && device.healthy &&
+  return sandbox.state == SandboxState::kBusy && sandbox.memory_state == MemoryState::kIn &&
+         sandbox.fetching == Bytes(0) && bytes <= sandbox.offloaded && device.healthy &&
          memory_fits(device, bytes);
 }
 
@@ -109,7 +109,7 @@ bool Fleet::may_fetch(SandboxSlot slot) const {
 void Fleet::end_fetch(SandboxSlot slot, bool granted) {
   Sandbox& sandbox = sandboxes_[slot];
   const Bytes fetched = std::exchange(sandbox.fetching, Bytes(0));
-  if (granted) sandbox.aside -= fetched;
+  if (granted) sandbox.offloaded -= fetched;
   commit(slot, sandbox.needed());
   recount(slot);
 }
@@ -123,25 +123,25 @@ Sandbox::Counts Fleet::counts_of(const Sandbox& sandbox) const {
   }
   const bool stopping = sandbox.state == SandboxState::kStopping;
   const bool busy = sandbox.state == SandboxState::kBusy;
-  const bool going_deep = sandbox.deep && sandbox.residency == Residency::kMovingOut;
+  const bool going_deep = sandbox.deep && sandbox.memory_state == MemoryState::kMovingOut;
   const Bytes outside = sandbox.memory - sandbox.left;
-  const Bytes inside = sandbox.memory - sandbox.aside;
-  switch (sandbox.residency) {
-    case Residency::kIn:
+  const Bytes inside = sandbox.memory - sandbox.offloaded;
+  switch (sandbox.memory_state) {
+    case MemoryState::kIn:
       counts.on_device = inside;
-      counts.on_host = sandbox.aside;
+      counts.on_host = sandbox.offloaded;
       break;
-    case Residency::kMovingIn:
+    case MemoryState::kMovingIn:
       counts.on_device = inside;
       counts.on_host = sandbox.deep ? sandbox.memory : outside;
       break;
-    case Residency::kMovingOut:
+    case MemoryState::kMovingOut:
       counts.on_device = sandbox.deep ? sandbox.left : inside;
       counts.on_host = sandbox.memory;
       // Sandboxes mostly leave behind what they left the last time.
       counts.leaving = sandbox.deep ? sandbox.left : inside - sandbox.left;
       break;
-    case Residency::kOut:
+    case MemoryState::kOut:
       counts.on_device = sandbox.deep ? Bytes(0) : sandbox.left;
       counts.on_host = sandbox.deep ? sandbox.memory : outside;
       counts.without_context = sandbox.deep;
@@ -153,12 +153,12 @@ Sandbox::Counts Fleet::counts_of(const Sandbox& sandbox) const {
     return counts;
   }
   const bool is_out =
-      sandbox.residency == Residency::kOut || sandbox.residency == Residency::kMovingOut;
+      sandbox.memory_state == MemoryState::kOut || sandbox.memory_state == MemoryState::kMovingOut;
   if (busy && is_out) counts.promised = sandbox.needed() - (counts.on_device - counts.leaving);
   counts.promised += sandbox.fetching;
   counts.wants_context = busy || !(going_deep || counts.without_context);
   counts.rests_outside =
-      sandbox.state == SandboxState::kIdle && sandbox.residency == Residency::kOut;
+      sandbox.state == SandboxState::kIdle && sandbox.memory_state == MemoryState::kOut;
   return counts;
 }
 

@@ -1,5 +1,5 @@
-// Memory that lies aside, in the fleet's books: counted on the host, and on the device once a fetch
-// was admitted there.
+// Memory that is offloaded, in the fleet's books: counted on the host, and on the device once a
+// fetch was admitted there.
 #include <gtest/gtest.h>
 
 #include "decide/scheduling/fleet.h"
@@ -8,9 +8,9 @@ namespace lambent::scheduling {
 namespace {
 
 // Function 1 has 6 GiB, function 2 has 4, on a device of 10.
-class Asides : public testing::Test {
+class OffloadedPieces : public testing::Test {
  protected:
-  Asides() : fleet_(options()) {
+  OffloadedPieces() : fleet_(options()) {
     for (uint32_t id : {1u, 2u}) {
       flow_.device_memory = Bytes::gib(id == 1 ? 6 : 4);
       slots_[id] = fleet_.plan(SandboxId{id}, FunctionId{id}, flow_, 0, at(0));
@@ -18,7 +18,7 @@ class Asides : public testing::Test {
       fleet_.run(slots_[id], at(0));
       fleet_.rest(slots_[id], at(1));
     }
-    put_aside(Bytes::gib(5));
+    offload(Bytes::gib(5));
   }
   static FleetOptions options() {
     FleetOptions options;
@@ -28,9 +28,9 @@ class Asides : public testing::Test {
   }
   static Instant at(int64_t s) { return Instant(seconds(s)); }
   // The first goes out and comes in again with the rest.
-  void put_aside(Bytes aside) {
+  void offload(Bytes offloaded) {
     fleet_.begin_move_out(slots_[1], false);
-    fleet_.end_move(slots_[1], true, Bytes(0), aside);
+    fleet_.end_move(slots_[1], true, Bytes(0), offloaded);
     fleet_.begin_move_in(slots_[1]);
     fleet_.end_move(slots_[1], true, Bytes(0));
   }
@@ -41,14 +41,14 @@ class Asides : public testing::Test {
   SandboxSlot slots_[3] = {};
 };
 
-TEST_F(Asides, CountOnTheHostAndNotOnTheDevice) {
+TEST_F(OffloadedPieces, CountOnTheHostAndNotOnTheDevice) {
   EXPECT_EQ(device().resident, Bytes::gib(5));
   EXPECT_EQ(fleet_.memory_on_host(), Bytes::gib(5));
   EXPECT_TRUE(fleet_.run(slots_[1], at(2))) << "its memory is in";
   EXPECT_EQ(device().committed, Bytes::gib(1));
 }
 
-TEST_F(Asides, AreFetchedBesideThoseAtWork) {
+TEST_F(OffloadedPieces, AreFetchedBesideThoseAtWork) {
   fleet_.run(slots_[1], at(2));
   ASSERT_TRUE(fleet_.admits_fetch(slots_[1], Bytes::gib(5)));
   fleet_.begin_fetch(slots_[1], Bytes::gib(5));
@@ -61,7 +61,7 @@ TEST_F(Asides, AreFetchedBesideThoseAtWork) {
   EXPECT_EQ(fleet_.memory_on_host(), Bytes(0));
 }
 
-TEST_F(Asides, AreNotAdmittedWhereThoseAtWorkLeaveNoRoom) {
+TEST_F(OffloadedPieces, AreNotAdmittedWhereThoseAtWorkLeaveNoRoom) {
   fleet_.run(slots_[1], at(2));
   flow_.device_memory = Bytes::gib(4);
   fleet_.plan(SandboxId{3}, FunctionId{3}, flow_, 0, at(2));
@@ -71,7 +71,7 @@ TEST_F(Asides, AreNotAdmittedWhereThoseAtWorkLeaveNoRoom) {
   EXPECT_FALSE(fleet_.admits_fetch(slots_[1], Bytes::gib(2)));
 }
 
-TEST_F(Asides, AreFetchedByRunsAlone) {
+TEST_F(OffloadedPieces, AreFetchedByRunsAlone) {
   EXPECT_FALSE(fleet_.admits_fetch(slots_[1], Bytes::gib(1))) << "it rests";
   fleet_.run(slots_[1], at(2));
   EXPECT_FALSE(fleet_.admits_fetch(slots_[1], Bytes::gib(6))) << "more than lies there";
@@ -79,7 +79,7 @@ TEST_F(Asides, AreFetchedByRunsAlone) {
   EXPECT_FALSE(fleet_.admits_fetch(slots_[1], Bytes::gib(1))) << "one at a time";
 }
 
-TEST_F(Asides, StayWhereAFetchIsGivenUp) {
+TEST_F(OffloadedPieces, StayWhereAFetchIsGivenUp) {
   fleet_.run(slots_[1], at(2));
   fleet_.begin_fetch(slots_[1], Bytes::gib(2));
   fleet_.end_fetch(slots_[1], false);
@@ -94,8 +94,8 @@ TEST_F(Asides, StayWhereAFetchIsGivenUp) {
   EXPECT_EQ(fleet_.memory_on_host(), Bytes(0));
 }
 
-TEST_F(Asides, AreNotMoreThanThereIs) {
-  put_aside(Bytes::gib(100));
+TEST_F(OffloadedPieces, AreNotMoreThanThereIs) {
+  offload(Bytes::gib(100));
   EXPECT_EQ(device().resident, Bytes::gib(4));
   fleet_.begin_move_out(slots_[1], false);
   fleet_.end_move(slots_[1], true, Bytes::gib(2), Bytes(0));

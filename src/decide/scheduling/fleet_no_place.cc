@@ -22,12 +22,12 @@ NoPlace Fleet::note_no_place(FunctionId function, const Flow& flow, bool idle_de
   if (is_warm) {
     note.because = NoPlace::Because::kWarm;
     note.warm_reason = reason;
-    note.then = worth_another_start(flow, options_.move_patience);
-  } else if (flow.in_flight > 0 && options_.second_patience > 0) {
+    note.then = worth_another_start(flow, options_.move_grace_period);
+  } else if (flow.in_flight > 0 && options_.second_grace_period > 0) {
     note.because = NoPlace::Because::kAtWork;
     const bool starts = function.value < functions_.size() && functions_[function.value].starts > 0;
     if (flow.cold_start.known()) {
-      note.then = worth_another_start(flow, options_.second_patience);
+      note.then = worth_another_start(flow, options_.second_grace_period);
     } else {
       note.first_start = starts;
       if (!starts) note.then = Instant::min();

@@ -43,7 +43,7 @@ enum class MemoryRule {
 };
 
 // Where the memory of a sandbox is, under MemoryRule::kMoveIdle.
-enum class Residency : uint8_t { kIn, kMovingOut, kOut, kMovingIn };
+enum class MemoryState : uint8_t { kIn, kMovingOut, kOut, kMovingIn };
 
 // FleetOptions::starts_outside_tokens of `lambent serve` and `lambent simulate`.
 constexpr unsigned kStartsOutsideTokens = 2;
@@ -64,10 +64,10 @@ struct FleetOptions {
   Bytes host_memory = Bytes(~uint64_t{0});
   // A function that is warm on a busy device goes cold to one with nothing to do when the first of
   // its queue has waited for so many times what its cold start takes; 0: at once.
-  double move_patience = 1;
+  double move_grace_period = 1;
   // A function whose sandboxes are all at work gets one more when the first of its queue has waited
   // for so many times what its cold start takes; 0: at once.
-  double second_patience = 1;
+  double second_grace_period = 1;
 };
 
 // So that a journal can say under which options it was recorded.

@@ -8,7 +8,7 @@
 namespace lambent::scheduling {
 namespace {
 
-constexpr double kLongestPatience_s = 1e9;
+constexpr double kLongestGracePeriod_s = 1e9;
 
 // Whether its function uses a GPU, and it does not.
 bool is_cpu_variant(const Fleet& fleet, const Flow& flow, uint32_t device) {
@@ -34,7 +34,7 @@ PlaceOrReason Fleet::find_place(FunctionId function, const Flow& flow,
       continue;
     }
     // One whose memory is there, if there is any.
-    if (sandbox.residency == Residency::kIn) return {Place{sandbox.device, slot}};
+    if (sandbox.memory_state == MemoryState::kIn) return {Place{sandbox.device, slot}};
     if (!outside) outside = Place{sandbox.device, slot};
   }
   if (outside) return {outside};
@@ -43,12 +43,12 @@ PlaceOrReason Fleet::find_place(FunctionId function, const Flow& flow,
     // at once.
     const bool for_token = reason == WaitReason::kNoToken;
     if (!has_cold_place(flow.device_memory, true)) return {std::nullopt, reason, for_token};
-    if (!is_time(worth_another_start(flow, options_.move_patience))) {
+    if (!is_time(worth_another_start(flow, options_.move_grace_period))) {
       return {std::nullopt, WaitReason::kWarmElsewhere, for_token};
     }
     return find_cold_place(flow.device_memory, true);
   }
-  const bool may_wait = flow.in_flight > 0 && options_.second_patience > 0;
+  const bool may_wait = flow.in_flight > 0 && options_.second_grace_period > 0;
   if (may_wait && (!has_cold_place(flow.device_memory, idle_devices_only) ||
                    !is_worth_a_second(function, flow))) {
     return {std::nullopt, WaitReason::kAtWork, true};
@@ -64,15 +64,16 @@ void Fleet::tell_time(Instant now) {
 // While its first start goes on nobody knows what one costs, and that one will tell.
 bool Fleet::is_worth_a_second(FunctionId function, const Flow& flow) const {
   if (flow.cold_start.known()) {
-    return is_time(worth_another_start(flow, options_.second_patience));
+    return is_time(worth_another_start(flow, options_.second_grace_period));
   }
   return function.value >= functions_.size() || functions_[function.value].starts == 0;
 }
 
 // From when on a start is worth it beside a sandbox that it would otherwise wait for.
-Instant Fleet::worth_another_start(const Flow& flow, double patience) const {
-  if (patience == 0) return Instant::min();
-  const double wait_s = std::min(to_seconds(flow.cold_start.mean()) * patience, kLongestPatience_s);
+Instant Fleet::worth_another_start(const Flow& flow, double grace_period) const {
+  if (grace_period == 0) return Instant::min();
+  const double wait_s =
+      std::min(to_seconds(flow.cold_start.mean()) * grace_period, kLongestGracePeriod_s);
   return flow.oldest_since + from_seconds(wait_s);
 }
 
@@ -90,7 +91,7 @@ PlaceOrReason Fleet::find_place_on(uint32_t index, FunctionId function, const Fl
     if (sandbox.device != index) continue;
     reason = warm_obstacle(sandbox);
     if (reason != WaitReason::kNone) continue;
-    if (sandbox.residency == Residency::kIn) return {Place{index, slot}};
+    if (sandbox.memory_state == MemoryState::kIn) return {Place{index, slot}};
     if (!outside) outside = Place{index, slot};
   }
   if (outside) return {outside};

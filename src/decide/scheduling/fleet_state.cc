@@ -56,12 +56,12 @@ void archive_sandbox(StateArchive& archive, Sandbox& sandbox) {
   archive.field(sandbox.committed);
   archive.field(sandbox.memory_moves);
   archive.field(sandbox.checkpoints);
-  archive.choice(sandbox.residency, Residency::kMovingIn);
+  archive.choice(sandbox.memory_state, MemoryState::kMovingIn);
   archive.field(sandbox.deep);
   archive.field(sandbox.move_failed);
   archive.field(sandbox.prefetched);
   archive.field(sandbox.left);
-  archive.field(sandbox.aside);
+  archive.field(sandbox.offloaded);
   archive.field(sandbox.fetching);
   archive.field(sandbox.counts.on_device);
   archive.field(sandbox.counts.promised);
@@ -94,8 +94,8 @@ void archive(StateArchive& archive, FleetOptions& options) {
   archive.field(options.guesses.gap);
   archive.field(options.guesses.cold_start);
   archive.field(options.starts_outside_tokens);
-  archive.field(options.move_patience);
-  archive.field(options.second_patience);
+  archive.field(options.move_grace_period);
+  archive.field(options.second_grace_period);
 }
 
 void Flow::archive(StateArchive& archive) {

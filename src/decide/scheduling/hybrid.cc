@@ -38,7 +38,8 @@ Duration gpu_setup(const View& gpu, FunctionId function, const Flow& flow) {
        slot = gpu.fleet.sandbox(slot).older) {
     const Sandbox& sandbox = gpu.fleet.sandbox(slot);
     if (!gpu.fleet.devices()[sandbox.device].healthy) continue;
-    if (sandbox.residency == Residency::kIn || sandbox.residency == Residency::kMovingIn) return {};
+    if (sandbox.memory_state == MemoryState::kIn || sandbox.memory_state == MemoryState::kMovingIn)
+      return {};
     outside = true;
   }
   if (outside) return bounded(static_cast<double>(flow.device_memory.count) / kLinkBytesPerSecond);

@@ -48,7 +48,7 @@ void archive(StateArchive& archive, PolicyOptions& options) {
   archive.field(mqfq.uniform_cost);
   archive.field(options.fcfs_moves_off_after_run);
   archive.field(options.cfs.penalty);
-  archive.field(options.density.patience);
+  archive.field(options.density.grace_period);
   archive.field(options.density.first_start);
   archive.field(options.density.link_bytes_per_second);
 }

@@ -13,7 +13,7 @@ namespace {
 enum class Wanted { kInactive, kThrottled, kActive, kNext };
 
 Wanted wanted(const View& view, const Policy& policy, FunctionId function, Instant now) {
-  switch (policy.standing(view, function, now).state) {
+  switch (policy.status(view, function, now).state) {
     case FlowState::kInactive:
       return Wanted::kInactive;
     case FlowState::kThrottled:
@@ -46,7 +46,8 @@ const std::vector<IdleSandbox>& fetched_idle_on(const View& view, uint32_t devic
 }
 
 bool is_moving(const Sandbox& sandbox) {
-  return sandbox.residency == Residency::kMovingIn || sandbox.residency == Residency::kMovingOut;
+  return sandbox.memory_state == MemoryState::kMovingIn ||
+         sandbox.memory_state == MemoryState::kMovingOut;
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ class MemoryVictims : public testing::Test {
   SandboxSlot slots_[5] = {};
 };
 
-// What lies aside is not on the device, whoever is asked.
+// What is offloaded is not on the device, whoever is asked.
 TEST_F(MemoryVictims, MakeTheRoomThatTheyTakeAndNoMore) {
   fleet_.begin_move_out(slots_[1], false);
   fleet_.end_move(slots_[1], true, Bytes(0), Bytes::gib(3));
@@ -131,15 +131,15 @@ TEST_F(MemoryVictims, ForAContextGiveUpTheirContextAloneWhereThatCanBe) {
   EXPECT_EQ(fleet_.devices()[0].resident, Bytes::gib(16));
 }
 
-TEST_F(MemoryVictims, AreSparedForFlowsThatThePolicyForesees) {
+TEST_F(MemoryVictims, AreSparedForFlowsThatThePolicyLooksAhead) {
   for (const uint32_t id : {3u, 1u, 4u}) wait_in(id);
   flows_[4].pending = 3;
   policy_.enqueued(view(), FunctionId{4}, at(9));
   std::vector<FunctionId> next;
-  policy_.foresee(view(), 2, next);
+  policy_.look_ahead(view(), 2, next);
   EXPECT_EQ(next, (std::vector{FunctionId{4}, FunctionId{1}})) << "the longest queue first";
   std::vector<FunctionId> again;
-  policy_.foresee(view(), 9, again);
+  policy_.look_ahead(view(), 9, again);
   EXPECT_EQ(again, (std::vector{FunctionId{4}, FunctionId{1}, FunctionId{3}}));
   EXPECT_EQ(policy_.decide(view(), at(9)).function, FunctionId{4}) << "a look changes nothing";
 }

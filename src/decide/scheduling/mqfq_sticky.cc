@@ -19,8 +19,8 @@ FairQueuing::Rank MqfqStickyPolicy::rank_of(const View& view, FunctionId functio
 bool MqfqStickyPolicy::is_good_enough(const View& view, const Place& place) const {
   if (!options_.memory_first) return true;
   if (place.warm == kNoSandbox) return false;
-  const Residency residency = view.fleet.sandbox(place.warm).residency;
-  return residency == Residency::kIn || residency == Residency::kMovingIn;
+  const MemoryState memory_state = view.fleet.sandbox(place.warm).memory_state;
+  return memory_state == MemoryState::kIn || memory_state == MemoryState::kMovingIn;
 }
 
 }  // namespace lambent::scheduling

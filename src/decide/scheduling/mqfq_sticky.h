@@ -38,7 +38,7 @@ struct MqfqOptions {
   }
 
   // As printed, but for the misprints: T = 10 s, and second sandboxes for a running flow count as
-  // any candidate (at once with second_patience 0).
+  // any candidate (at once with second_grace_period 0).
   static MqfqOptions strict_paper() { return {.over_run = seconds(10), .duplicates_last = false}; }
 };
 

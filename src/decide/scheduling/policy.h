@@ -46,7 +46,7 @@ enum class FlowState {
 };
 std::string_view name_of(FlowState state);
 
-struct FlowStanding {
+struct FlowStatus {
   FlowState state = FlowState::kInactive;
   Duration virtual_time{};
   // When its turn is due, under a policy that orders those that wait by that; else kNever.
@@ -79,11 +79,11 @@ class Policy {
   virtual Decision decide(const View& view, Instant now) = 0;
   // Appends flows that wait, those first that are likely to be dispatched first, at most so many.
   // Their memory is fetched ahead. Changes no decision.
-  virtual void foresee(const View& view, size_t most, std::vector<FunctionId>& out) = 0;
+  virtual void look_ahead(const View& view, size_t most, std::vector<FunctionId>& out) = 0;
 
   // Why the first in this flow's queue is not running. Cheap: asked for each that waits.
   virtual WaitReason why_waiting(const View& view, FunctionId function) const = 0;
-  virtual FlowStanding standing(const View& view, FunctionId function, Instant now) const = 0;
+  virtual FlowStatus status(const View& view, FunctionId function, Instant now) const = 0;
 
   // How long a flow that has just become empty stays active: its sandbox and its memory on the
   // device go after those of inactive flows.

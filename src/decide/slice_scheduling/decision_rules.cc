@@ -37,7 +37,7 @@ Result<void> check_turn(const SliceWorld& world, DeviceId slice, InstanceId self
 Result<void> check_only_sharing_one(const SliceWorld& world, FunctionId id) {
   for (const InstanceId each : world.functions.at(id).instances) {
     const Instance& instance = world.instances.at(each);
-    if (!instance.retiring && instance.tenure == Tenure::kTimeSharing) {
+    if (!instance.retiring && instance.allocation_mode == AllocationMode::kTimeSharing) {
       return broken(name(id) + " has a time-sharing instance already");
     }
   }
@@ -73,21 +73,21 @@ Result<void> check(const SliceWorld& world, const Start& start) {
   const auto& slices = start.placement.slices;
   if (slices.empty()) return broken("an instance on no slice");
   const auto& replicas = start.placement.replicas;
-  const size_t lanes = start.placement.partition.lanes();
-  if (!replicas.empty() && replicas.size() != lanes) {
-    return broken("another number of replicas than of lanes");
+  const size_t stage_processes = start.placement.partition.stage_processes();
+  if (!replicas.empty() && replicas.size() != stage_processes) {
+    return broken("another number of replicas than of stage processes");
   }
   if (std::find(replicas.begin(), replicas.end(), 0U) != replicas.end()) {
-    return broken("a lane that nobody has");
+    return broken("a stage process that nobody has");
   }
   const auto processes = pipeline::processes_of(start.placement);
   if (slices.size() != processes.size()) {
-    return broken("another number of slices than of lanes");
+    return broken("another number of slices than of stage processes");
   }
   if (std::set<DeviceId>(slices.begin(), slices.end()).size() != slices.size()) {
-    return broken("two lanes on one slice");
+    return broken("two stage processes on one slice");
   }
-  const bool shares = start.tenure == Tenure::kTimeSharing;
+  const bool shares = start.allocation_mode == AllocationMode::kTimeSharing;
   if (shares && slices.size() > 1) return broken("a pipeline cannot share its slices");
   if (shares) RETURN_IF_ERROR(check_only_sharing_one(world, start.function));
   for (const DeviceId id : slices) {
@@ -104,7 +104,7 @@ Result<void> check(const SliceWorld& world, const Start& start) {
   for (size_t at = 0; at < slices.size(); ++at) {
     const DeviceId first = slices[at - processes[at].replica];
     if (!(world.slices.at(slices[at]).slice.shape == world.slices.at(first).slice.shape)) {
-      return broken("replicas of one lane on slices of different shapes");
+      return broken("replicas of one stage process on slices of different shapes");
     }
   }
   return {};
@@ -115,10 +115,11 @@ Result<void> check(const SliceWorld& world, const Retire& retire) {
   return {};
 }
 
-Result<void> check(const SliceWorld& world, const ChangeTenure& change) {
+Result<void> check(const SliceWorld& world, const ChangeAllocationMode& change) {
   ASSIGN_OR_RETURN(const Instance* instance, staying(world, change.instance));
-  if (instance->tenure == change.tenure) return broken(name(change.instance) + " is that already");
-  if (change.tenure == Tenure::kTimeSharing) {
+  if (instance->allocation_mode == change.allocation_mode)
+    return broken(name(change.instance) + " is that already");
+  if (change.allocation_mode == AllocationMode::kTimeSharing) {
     if (instance->is_pipeline()) return broken("a pipeline cannot share its slices");
     return check_only_sharing_one(world, instance->function);
   }
@@ -132,7 +133,7 @@ Result<void> check(const SliceWorld& world, const ChangeTenure& change) {
 Result<void> check(const SliceWorld& world, const Unload& unload) {
   ASSIGN_OR_RETURN(const Instance* instance, staying(world, unload.instance));
   if (!instance->is_open()) return broken(name(unload.instance) + " is not loaded");
-  if (instance->tenure != Tenure::kTimeSharing) {
+  if (instance->allocation_mode != AllocationMode::kTimeSharing) {
     return broken(name(unload.instance) + " shares its slice with nobody");
   }
   if (instance->jobs > 0) return broken(name(unload.instance) + " is not idle");
@@ -141,7 +142,7 @@ Result<void> check(const SliceWorld& world, const Unload& unload) {
 
 Result<void> check(const SliceWorld& world, const Load& load) {
   ASSIGN_OR_RETURN(const Instance* instance, staying(world, load.instance));
-  if (instance->residence != Residence::kUnloaded) {
+  if (instance->load_state != LoadState::kUnloaded) {
     return broken(name(load.instance) + " is not unloaded");
   }
   return check_turn(world, instance->placement.slices.front(), load.instance);
@@ -170,12 +171,14 @@ std::string to_string(const Decision& decision) {
         } else if constexpr (std::is_same_v<Kind, Start>) {
           std::string text = "start " + name(each.function) + " on slices";
           for (const DeviceId id : each.placement.slices) text += " " + std::to_string(id.value);
-          return text + (each.tenure == Tenure::kExclusive ? ", exclusive" : ", time sharing");
+          return text + (each.allocation_mode == AllocationMode::kExclusive ? ", exclusive"
+                                                                            : ", time sharing");
         } else if constexpr (std::is_same_v<Kind, Retire>) {
           return "retire " + name(each.instance);
-        } else if constexpr (std::is_same_v<Kind, ChangeTenure>) {
+        } else if constexpr (std::is_same_v<Kind, ChangeAllocationMode>) {
           return "make " + name(each.instance) +
-                 (each.tenure == Tenure::kExclusive ? " exclusive" : " time sharing");
+                 (each.allocation_mode == AllocationMode::kExclusive ? " exclusive"
+                                                                     : " time sharing");
         } else if constexpr (std::is_same_v<Kind, Unload>) {
           return "unload " + name(each.instance);
         } else if constexpr (std::is_same_v<Kind, Load>) {

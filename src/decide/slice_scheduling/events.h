@@ -15,7 +15,7 @@
 
 namespace lambent::slice_scheduling {
 
-// One function on one placement: a process for each lane, or for each of its replicas.
+// One function on one placement: a process for each stage process, or for each of its replicas.
 using InstanceId = StrongId<struct InstanceTag, uint64_t>;
 // Requests of one function that an instance works on together.
 using JobId = StrongId<struct JobTag, uint64_t>;
@@ -32,7 +32,7 @@ struct SliceLost {
   DeviceId slice;
   bool returns = false;
 };
-// A function was deployed, changed, or measured anew. If `replaced`, its instances run other code:
+// A function was deployed, changed, or measured again. If `replaced`, its instances run other code:
 // they get no more jobs and are stopped when they are idle.
 struct FunctionPut {
   std::shared_ptr<const pipeline::PipelineFunction> function;

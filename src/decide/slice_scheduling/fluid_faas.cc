@@ -27,7 +27,7 @@ void FluidFaasPolicy::change(const SliceWorld& world, Instant now,
                   [](const Decision& each) { return !std::holds_alternative<AskAgain>(each); })) {
     return;
   }
-  let_go_cold(world, now, decisions);
+  release_cold(world, now, decisions);
 }
 
 Instant FluidFaasPolicy::route(const SliceWorld& world, Instant now,
@@ -39,7 +39,7 @@ Instant FluidFaasPolicy::route(const SliceWorld& world, Instant now,
     open.clear();
     for (const InstanceId each : function.instances) {
       const Instance& instance = world.instances.at(each);
-      if (instance.tenure != Tenure::kExclusive || !instance.is_open()) continue;
+      if (instance.allocation_mode != AllocationMode::kExclusive || !instance.is_open()) continue;
       if (instance.has_place(now)) {
         open.push_back(&instance);
       } else {
@@ -117,12 +117,12 @@ void FluidFaasPolicy::take_turns(const SliceWorld& world, const std::vector<Wait
   }
 }
 
-void FluidFaasPolicy::let_go_cold(const SliceWorld& world, Instant now,
-                                  std::vector<Decision>& decisions) const {
+void FluidFaasPolicy::release_cold(const SliceWorld& world, Instant now,
+                                   std::vector<Decision>& decisions) const {
   Instant next = kNever;
   for (const auto& [id, instance] : world.instances) {
     if (instance.retiring || instance.jobs > 0) continue;
-    if (instance.residence != Residence::kLoaded && instance.residence != Residence::kUnloaded) {
+    if (instance.load_state != LoadState::kLoaded && instance.load_state != LoadState::kUnloaded) {
       continue;
     }
     const FunctionState& function = world.functions.at(instance.function);

@@ -67,7 +67,7 @@ class FluidFaasPolicy final : public SlicePolicy {
   void change_state(const SliceWorld& world, const FunctionState& function,
                     std::vector<Decision>& decisions);
   void shrink(const SliceWorld& world, Instant now, std::vector<Decision>& decisions);
-  void let_go_cold(const SliceWorld& world, Instant now, std::vector<Decision>& decisions) const;
+  void release_cold(const SliceWorld& world, Instant now, std::vector<Decision>& decisions) const;
 
   struct Migration {
     InstanceId from;

@@ -11,13 +11,13 @@ namespace {
 constexpr size_t kLongQueue = 10;
 
 bool is_coming(const Instance& instance) {
-  return instance.residence == Residence::kStarting || instance.residence == Residence::kLoading;
+  return instance.load_state == LoadState::kStarting || instance.load_state == LoadState::kLoading;
 }
 
 bool any_starts(const SliceWorld& world, const FunctionState& function) {
   return std::any_of(function.instances.begin(), function.instances.end(), [&](InstanceId id) {
     const Instance& instance = world.instances.at(id);
-    return !instance.retiring && instance.residence == Residence::kStarting;
+    return !instance.retiring && instance.load_state == LoadState::kStarting;
   });
 }
 
@@ -86,12 +86,12 @@ bool FluidFaasPolicy::start_first(const SliceWorld& world, Instant now,
   if (start_beside(world, function, options_.time_sharing_below, decisions)) return true;
   if (auto placement = placer_.place_alone(world, function)) {
     resized_ = now;
-    decisions.push_back(Start{id, std::move(*placement), Tenure::kTimeSharing});
+    decisions.push_back(Start{id, std::move(*placement), AllocationMode::kTimeSharing});
     return true;
   }
   if (start_beside(world, function, 1e9, decisions)) return true;
   if (auto placement = placer_.place(world, function)) {
-    decisions.push_back(Start{id, std::move(*placement), Tenure::kExclusive});
+    decisions.push_back(Start{id, std::move(*placement), AllocationMode::kExclusive});
     return true;
   }
   if (!placer_.fits_empty(world, function)) {
@@ -134,7 +134,8 @@ bool FluidFaasPolicy::start_beside(const SliceWorld& world, const FunctionState&
   if (const Instance* occupant = world.occupant(*best)) {
     decisions.push_back(Unload{occupant->id});
   } else {
-    decisions.push_back(Start{function.function->id, std::move(*placement), Tenure::kTimeSharing});
+    decisions.push_back(
+        Start{function.function->id, std::move(*placement), AllocationMode::kTimeSharing});
   }
   return true;
 }
@@ -150,13 +151,13 @@ bool FluidFaasPolicy::start_more(const SliceWorld& world, Instant now,
     if (auto placement = placer_.place_alone(world, function)) {
       resized_ = now;
       decisions.push_back(Retire{sharing->id});
-      decisions.push_back(Start{id, std::move(*placement), Tenure::kTimeSharing});
+      decisions.push_back(Start{id, std::move(*placement), AllocationMode::kTimeSharing});
       return true;
     }
   }
   auto placement = placer_.place(world, function);
   if (!placement) return false;
-  decisions.push_back(Start{id, std::move(*placement), Tenure::kExclusive});
+  decisions.push_back(Start{id, std::move(*placement), AllocationMode::kExclusive});
   return true;
 }
 
@@ -169,7 +170,8 @@ void FluidFaasPolicy::migrate(const SliceWorld& world, std::vector<Decision>& de
     auto placement = placer_.place_alone(world, function);
     if (!placement) continue;
     migrations_[instance.function] = {id, placement->slices.front()};
-    decisions.push_back(Start{instance.function, std::move(*placement), Tenure::kExclusive});
+    decisions.push_back(
+        Start{instance.function, std::move(*placement), AllocationMode::kExclusive});
     return;
   }
 }
@@ -214,12 +216,13 @@ void FluidFaasPolicy::change_state(const SliceWorld& world, const FunctionState&
   if (sharing != nullptr && sharing->utilisation > options_.time_sharing_below) {
     const SliceState& slice = world.slices.at(sharing->placement.slices.front());
     if (slice.sharing.size() == 1 && sharing->is_open()) {
-      decisions.push_back(ChangeTenure{sharing->id, Tenure::kExclusive});
+      decisions.push_back(ChangeAllocationMode{sharing->id, AllocationMode::kExclusive});
       return;
     }
     if (any_starts(world, function)) return;
     if (auto placement = placer_.place(world, function)) {
-      decisions.push_back(Start{function.function->id, std::move(*placement), Tenure::kExclusive});
+      decisions.push_back(
+          Start{function.function->id, std::move(*placement), AllocationMode::kExclusive});
     }
     return;
   }
@@ -227,7 +230,7 @@ void FluidFaasPolicy::change_state(const SliceWorld& world, const FunctionState&
   const Instance* least = nullptr;
   for (const InstanceId each : function.instances) {
     const Instance& instance = world.instances.at(each);
-    if (!instance.is_open() || instance.tenure != Tenure::kExclusive) continue;
+    if (!instance.is_open() || instance.allocation_mode != AllocationMode::kExclusive) continue;
     if (instance.utilisation >= options_.time_sharing_below) continue;
     if (instance.last_used == instance.ready && instance.jobs == 0 && instance.busy == Duration{} &&
         !function.queue.empty()) {
@@ -237,7 +240,7 @@ void FluidFaasPolicy::change_state(const SliceWorld& world, const FunctionState&
   }
   if (least == nullptr || !function.queue.empty()) return;
   if (!least->is_pipeline() && sharing == nullptr) {
-    decisions.push_back(ChangeTenure{least->id, Tenure::kTimeSharing});
+    decisions.push_back(ChangeAllocationMode{least->id, AllocationMode::kTimeSharing});
   } else if (staying(world, function) > 1) {
     decisions.push_back(Retire{least->id});
   }

@@ -46,7 +46,7 @@ TEST_F(FluidFaas, TheFirstRequestMakesATimeSharingInstance) {
   put(1, {{20, 2000}});
   host_.submit(kBlur);
   host_.run_for(seconds(1));
-  EXPECT_EQ(only(kBlur).tenure, Tenure::kTimeSharing);
+  EXPECT_EQ(only(kBlur).allocation_mode, AllocationMode::kTimeSharing);
   expect_all_served();
 }
 
@@ -54,9 +54,9 @@ TEST_F(FluidFaas, MoreThanThirtyPercentMakeItExclusiveAndLessMakeItShareAgain) {
   host_.add_slices({1, 1});
   put(1, {{100, 2000}});
   submit_every(kBlur, milliseconds(200), 20);
-  EXPECT_EQ(only(kBlur).tenure, Tenure::kExclusive);
+  EXPECT_EQ(only(kBlur).allocation_mode, AllocationMode::kExclusive);
   submit_every(kBlur, milliseconds(800), 5);
-  EXPECT_EQ(only(kBlur).tenure, Tenure::kTimeSharing);
+  EXPECT_EQ(only(kBlur).allocation_mode, AllocationMode::kTimeSharing);
   expect_all_served();
 }
 
@@ -134,9 +134,9 @@ TEST_F(FluidFaas, WhatFitsNoSliceAloneBecomesAnExclusivePipeline) {
   put(1, {{20, 6000}, {20, 6000}});
   submit_every(kBlur, seconds(1), 3);
   EXPECT_TRUE(only(kBlur).is_pipeline());
-  EXPECT_EQ(only(kBlur).tenure, Tenure::kExclusive);
+  EXPECT_EQ(only(kBlur).allocation_mode, AllocationMode::kExclusive);
   host_.run_for(seconds(60));
-  EXPECT_EQ(only(kBlur).tenure, Tenure::kExclusive);
+  EXPECT_EQ(only(kBlur).allocation_mode, AllocationMode::kExclusive);
   expect_all_served();
 }
 
@@ -225,13 +225,13 @@ TEST_F(FluidFaas, TheOldestGoToTheQuickestInstanceThenToTheNextAndTheRestShares)
   SliceWorld world;
   FunctionState& function = world.functions[kBlur];
   function.function = function_of(1, {{100, 2000}});
-  const auto stands = [&](uint64_t id, Tenure tenure, Duration bottleneck,
+  const auto stands = [&](uint64_t id, AllocationMode allocation_mode, Duration bottleneck,
                           std::vector<DeviceId> slices) {
     Instance& instance = world.instances[InstanceId{id}];
     instance.id = InstanceId{id};
     instance.function = kBlur;
-    instance.tenure = tenure;
-    instance.residence = Residence::kLoaded;
+    instance.allocation_mode = allocation_mode;
+    instance.load_state = LoadState::kLoaded;
     instance.placement.slices = slices;
     instance.placement.bottleneck = bottleneck;
     instance.placement.latency = bottleneck * slices.size();
@@ -239,7 +239,7 @@ TEST_F(FluidFaas, TheOldestGoToTheQuickestInstanceThenToTheNextAndTheRestShares)
     for (const DeviceId slice : slices) {
       SliceState& state = world.slices[slice];
       state.slice = slice_of(slice.value, 1);
-      if (tenure == Tenure::kExclusive) {
+      if (allocation_mode == AllocationMode::kExclusive) {
         state.exclusive = instance.id;
       } else {
         state.sharing.push_back(instance.id);
@@ -247,9 +247,9 @@ TEST_F(FluidFaas, TheOldestGoToTheQuickestInstanceThenToTheNextAndTheRestShares)
     }
   };
   // The quick one is a pipeline of two slices: three jobs keep it busy.
-  stands(1, Tenure::kExclusive, milliseconds(100), {DeviceId{1}});
-  stands(2, Tenure::kExclusive, milliseconds(25), {DeviceId{2}, DeviceId{3}});
-  stands(3, Tenure::kTimeSharing, milliseconds(10), {DeviceId{4}});
+  stands(1, AllocationMode::kExclusive, milliseconds(100), {DeviceId{1}});
+  stands(2, AllocationMode::kExclusive, milliseconds(25), {DeviceId{2}, DeviceId{3}});
+  stands(3, AllocationMode::kTimeSharing, milliseconds(10), {DeviceId{4}});
   for (uint64_t at = 1; at <= 6; ++at) {
     const InvocationId id{0, at};
     function.queue.push_back({.id = id, .sequence = at, .deadline = Instant(seconds(2))});

@@ -38,7 +38,8 @@ const pipeline::PipelineFunction& WorldPlacer::alone(const SliceWorld& world,
   Known& known = known_of(world, function);
   if (known.alone_version != function.version) {
     known.alone = *function.function;
-    std::erase_if(known.alone.ranked, [](const auto& partition) { return partition.lanes() > 1; });
+    std::erase_if(known.alone.ranked,
+                  [](const auto& partition) { return partition.stage_processes() > 1; });
     known.alone_version = function.version;
   }
   return known.alone;

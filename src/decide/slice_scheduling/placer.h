@@ -62,7 +62,7 @@ class WorldPlacer {
       std::optional<pipeline::Placement> placement;
     };
     std::map<DeviceId, Beside> beside;
-    // The function with those of its partitions alone that are one lane.
+    // The function with those of its partitions alone that are one stage process.
     uint64_t alone_version = 0;
     pipeline::PipelineFunction alone;
   };

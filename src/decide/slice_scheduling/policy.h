@@ -22,16 +22,17 @@ struct Assign {
 struct Start {
   FunctionId function;
   pipeline::Placement placement;
-  Tenure tenure = Tenure::kExclusive;
+  AllocationMode allocation_mode = AllocationMode::kExclusive;
 };
 // No more jobs; stopped as soon as it is idle.
 struct Retire {
   InstanceId instance;
 };
-// From one tenure to the other; to exclusive only if it is loaded and nobody else shares its slice.
-struct ChangeTenure {
+// From one allocation mode to the other; to exclusive only if it is loaded and nobody else shares
+// its slice.
+struct ChangeAllocationMode {
   InstanceId instance;
-  Tenure tenure = Tenure::kExclusive;
+  AllocationMode allocation_mode = AllocationMode::kExclusive;
 };
 // A time-sharing instance that is idle gives up its slice; one that is unloaded takes it.
 struct Unload {
@@ -50,7 +51,8 @@ struct AskAgain {
   Instant when;
 };
 
-using Decision = std::variant<Assign, Start, Retire, ChangeTenure, Unload, Load, Refuse, AskAgain>;
+using Decision =
+    std::variant<Assign, Start, Retire, ChangeAllocationMode, Unload, Load, Refuse, AskAgain>;
 
 class SlicePolicy {
  public:

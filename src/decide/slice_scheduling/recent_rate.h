@@ -1,4 +1,4 @@
-// RecentRate: how much came a second, of late. What is older counts less, so that there are no
+// RecentRate: how much came a second, recently. What is older counts less, so that there are no
 // windows, and it does not matter when one would have begun.
 #pragma once
 

@@ -29,7 +29,7 @@ void SliceDispatcher::State::apply(const Start& decision) {
   world.instances.emplace(id, Instance{.id = id,
                                        .function = decision.function,
                                        .placement = decision.placement,
-                                       .tenure = decision.tenure,
+                                       .allocation_mode = decision.allocation_mode,
                                        .started = now,
                                        .last_used = now,
                                        .busy_until = now});
@@ -37,7 +37,7 @@ void SliceDispatcher::State::apply(const Start& decision) {
   world.functions.at(decision.function).instances.push_back(id);
   for (const DeviceId slice : decision.placement.slices) {
     SliceState& state = world.slices.at(slice);
-    if (decision.tenure == Tenure::kExclusive) {
+    if (decision.allocation_mode == AllocationMode::kExclusive) {
       state.exclusive = id;
     } else {
       state.sharing.push_back(id);
@@ -51,30 +51,30 @@ void SliceDispatcher::State::apply(const Retire& decision) {
   retire(world.instances.at(decision.instance));
 }
 
-void SliceDispatcher::State::apply(const ChangeTenure& decision) {
+void SliceDispatcher::State::apply(const ChangeAllocationMode& decision) {
   Instance& instance = world.instances.at(decision.instance);
   SliceState& slice = world.slices.at(instance.placement.slices.front());
-  if (decision.tenure == Tenure::kExclusive) {
+  if (decision.allocation_mode == AllocationMode::kExclusive) {
     slice.exclusive = instance.id;
     slice.sharing.clear();
-    instance.tenure = Tenure::kExclusive;
+    instance.allocation_mode = AllocationMode::kExclusive;
     ++world.slices_version;
     return;
   }
   for (const DeviceId each : instance.placement.slices) world.slices.at(each).exclusive.reset();
   slice.sharing.push_back(instance.id);
-  instance.tenure = Tenure::kTimeSharing;
+  instance.allocation_mode = AllocationMode::kTimeSharing;
   ++world.slices_version;
 }
 
 void SliceDispatcher::State::apply(const Unload& decision) {
-  world.instances.at(decision.instance).residence = Residence::kUnloading;
+  world.instances.at(decision.instance).load_state = LoadState::kUnloading;
   act(UnloadInstance{decision.instance});
 }
 
 void SliceDispatcher::State::apply(const Load& decision) {
   Instance& instance = world.instances.at(decision.instance);
-  instance.residence = Residence::kLoading;
+  instance.load_state = LoadState::kLoading;
   instance.on_slices = true;
   act(LoadInstance{decision.instance});
 }
@@ -141,7 +141,7 @@ void SliceDispatcher::State::learn_pace(Instance& instance, const Job& job, Dura
 void SliceDispatcher::State::on(const InstanceReady& event) {
   Instance* instance = find(event.instance);
   if (instance == nullptr) return;
-  if (instance->residence == Residence::kStarting) {
+  if (instance->load_state == LoadState::kStarting) {
     if (FunctionState* function = find(instance->function); function && !instance->retiring) {
       function->failed_starts = 0;
       function->start_again_at = Instant{};
@@ -152,10 +152,10 @@ void SliceDispatcher::State::on(const InstanceReady& event) {
       slice.start_again_at = Instant{};
     }
     instance->ready = now;
-  } else if (instance->residence != Residence::kLoading) {
+  } else if (instance->load_state != LoadState::kLoading) {
     return;
   }
-  instance->residence = Residence::kLoaded;
+  instance->load_state = LoadState::kLoaded;
   instance->loaded = now;
   instance->last_used = now;
   stop_if_idle(*instance);
@@ -163,8 +163,8 @@ void SliceDispatcher::State::on(const InstanceReady& event) {
 
 void SliceDispatcher::State::on(const InstanceUnloaded& event) {
   Instance* instance = find(event.instance);
-  if (instance == nullptr || instance->residence != Residence::kUnloading) return;
-  instance->residence = Residence::kUnloaded;
+  if (instance == nullptr || instance->load_state != LoadState::kUnloading) return;
+  instance->load_state = LoadState::kUnloaded;
   instance->on_slices = false;
   stop_if_idle(*instance);
 }
@@ -199,7 +199,7 @@ void SliceDispatcher::State::on(const InstanceEnded& event) {
     }
   }
   const bool wanted = (!ended.retiring || record.ends_unasked) && !world.draining;
-  if (function != nullptr && wanted && ended.residence == Residence::kStarting) {
+  if (function != nullptr && wanted && ended.load_state == LoadState::kStarting) {
     rest(ended.placement.slices);
     count_failed_start(*function, event.error);
   }
@@ -239,13 +239,13 @@ void SliceDispatcher::State::retire_all(FunctionState& function) {
 
 void SliceDispatcher::State::stop_if_idle(Instance& instance) {
   if (!instance.retiring || instance.jobs > 0 || records.at(instance.id).ending) return;
-  if (instance.residence != Residence::kLoaded && instance.residence != Residence::kUnloaded) {
+  if (instance.load_state != LoadState::kLoaded && instance.load_state != LoadState::kUnloaded) {
     return;  // what it was asked for is answered first
   }
   for (const DeviceId id : instance.placement.slices) {
     if (world.slices.at(id).lost) return;  // the host ends it unasked
   }
-  instance.residence = Residence::kStopping;
+  instance.load_state = LoadState::kStopping;
   act(StopInstance{instance.id});
 }
 

@@ -51,7 +51,7 @@ struct SliceDispatcher::State {
   void apply(const Assign& decision);
   void apply(const Start& decision);
   void apply(const Retire& decision);
-  void apply(const ChangeTenure& decision);
+  void apply(const ChangeAllocationMode& decision);
   void apply(const Unload& decision);
   void apply(const Load& decision);
   void apply(const Refuse& decision);

@@ -46,8 +46,10 @@ class Story : public ::testing::Test {
     return simple_placer()(*host_.world().find(function)->function, slices).value();
   }
   // Starts an instance and waits until it is loaded.
-  InstanceId started(FunctionId function, uint32_t slice, Tenure tenure = Tenure::kExclusive) {
-    decide(Start{function, on(function, {host_.world().slices.at(DeviceId{slice}).slice}), tenure});
+  InstanceId started(FunctionId function, uint32_t slice,
+                     AllocationMode allocation_mode = AllocationMode::kExclusive) {
+    decide(Start{function, on(function, {host_.world().slices.at(DeviceId{slice}).slice}),
+                 allocation_mode});
     host_.run_for(seconds(2));
     return host_.world().instances.rbegin()->first;
   }
@@ -123,9 +125,9 @@ TEST_F(Story, WhoWasNotAtWorkWhereAnInstanceDiedIsNotBlamed) {
   host_.add_slices({1, 1});
   host_.give(FunctionPut{function_of(1, {{20, 2000}})});
   const InstanceId instance = started(kBlur, 1);
-  const InvocationId guilty = host_.submit(kBlur);
+  const InvocationId blamed = host_.submit(kBlur);
   const InvocationId bystander = host_.submit(kBlur);
-  decide(Assign{{guilty}, instance});
+  decide(Assign{{blamed}, instance});
   decide(Assign{{bystander}, instance});
   host_.give(InstanceEnded{instance, {ErrorCode::kInternal, "it died"}, {{JobId(1)}}});
   const auto& queue = host_.world().find(kBlur)->queue;
@@ -134,7 +136,7 @@ TEST_F(Story, WhoWasNotAtWorkWhereAnInstanceDiedIsNotBlamed) {
   EXPECT_EQ(queue[1].attempts, 0U);
   EXPECT_TRUE(host_.given_alone().empty());
   const InstanceId another = started(kBlur, 2);
-  decide(Assign{{guilty}, another});
+  decide(Assign{{blamed}, another});
   decide(Assign{{bystander}, another});
   EXPECT_EQ(host_.given_alone(), std::set<JobId>{JobId(3)})
       << "the next time it is known who was at work";
@@ -297,23 +299,24 @@ TEST_F(Story, TwoTakeTurnsOnASliceOnlyOneAfterTheOther) {
   host_.add_slices({1});
   host_.give(FunctionPut{function_of(1, {{20, 2000}})});
   host_.give(FunctionPut{function_of(2, {{20, 2000}})});
-  const InstanceId blur = started(kBlur, 1, Tenure::kTimeSharing);
-  const Start second{kSharpen, on(kSharpen, {slice_of(1, 1)}), Tenure::kTimeSharing};
+  const InstanceId blur = started(kBlur, 1, AllocationMode::kTimeSharing);
+  const Start second{kSharpen, on(kSharpen, {slice_of(1, 1)}), AllocationMode::kTimeSharing};
   EXPECT_THAT(why_not(second), HasSubstr("is not unloaded"));
   decide(Unload{blur});
   EXPECT_THAT(why_not(second), HasSubstr("is not unloaded"));
   host_.run_for(seconds(1));
-  const InstanceId sharpen = started(kSharpen, 1, Tenure::kTimeSharing);
+  const InstanceId sharpen = started(kSharpen, 1, AllocationMode::kTimeSharing);
   EXPECT_THAT(why_not(Load{blur}), HasSubstr("is not unloaded"));
-  EXPECT_THAT(why_not(ChangeTenure{sharpen, Tenure::kExclusive}), HasSubstr("others share"));
+  EXPECT_THAT(why_not(ChangeAllocationMode{sharpen, AllocationMode::kExclusive}),
+              HasSubstr("others share"));
   decide(Unload{sharpen});
   host_.run_for(seconds(1));
   decide(Load{blur});
   host_.run_for(seconds(1));
-  EXPECT_EQ(host_.world().find(blur)->residence, Residence::kLoaded);
+  EXPECT_EQ(host_.world().find(blur)->load_state, LoadState::kLoaded);
   decide(Retire{sharpen});
   host_.run_for(seconds(1));
-  decide(ChangeTenure{blur, Tenure::kExclusive});
+  decide(ChangeAllocationMode{blur, AllocationMode::kExclusive});
   EXPECT_EQ(host_.world().slices.at(DeviceId{1}).exclusive, blur);
 }
 
@@ -321,7 +324,7 @@ TEST_F(Story, EveryImpossibleDecisionIsToldApart) {
   host_.add_slices({1, 1, 1, 2});
   host_.give(FunctionPut{function_of(1, {{20, 2000}})});
   host_.give(FunctionPut{function_of(2, {{20, 6000}, {20, 6000}})});
-  const InstanceId blur = started(kBlur, 1, Tenure::kTimeSharing);
+  const InstanceId blur = started(kBlur, 1, AllocationMode::kTimeSharing);
   const InvocationId mine = host_.submit(kBlur);
   const InvocationId other = host_.submit(kSharpen);
   const pipeline::Placement pair = on(kSharpen, {slice_of(2, 1), slice_of(3, 1)});
@@ -336,13 +339,15 @@ TEST_F(Story, EveryImpossibleDecisionIsToldApart) {
   EXPECT_THAT(why_not(Assign{{mine}, InstanceId{77}}), HasSubstr("does not exist"));
   EXPECT_THAT(why_not(Start{FunctionId{9}, pair}), HasSubstr("does not exist"));
   EXPECT_THAT(why_not(Start{kSharpen, {}}), HasSubstr("no slice"));
-  EXPECT_THAT(why_not(Start{kSharpen, twice}), HasSubstr("two lanes on one"));
+  EXPECT_THAT(why_not(Start{kSharpen, twice}), HasSubstr("two stage processes on one"));
   EXPECT_THAT(why_not(Start{kSharpen, mixed}), HasSubstr("different shapes"));
-  EXPECT_THAT(why_not(Start{kSharpen, pair, Tenure::kTimeSharing}), HasSubstr("cannot share"));
+  EXPECT_THAT(why_not(Start{kSharpen, pair, AllocationMode::kTimeSharing}),
+              HasSubstr("cannot share"));
   EXPECT_THAT(why_not(Start{kBlur, on(kBlur, {slice_of(1, 1)})}), HasSubstr("is shared"));
-  EXPECT_THAT(why_not(Start{kBlur, on(kBlur, {slice_of(2, 1)}), Tenure::kTimeSharing}),
+  EXPECT_THAT(why_not(Start{kBlur, on(kBlur, {slice_of(2, 1)}), AllocationMode::kTimeSharing}),
               HasSubstr("already"));
-  EXPECT_THAT(why_not(ChangeTenure{blur, Tenure::kTimeSharing}), HasSubstr("already"));
+  EXPECT_THAT(why_not(ChangeAllocationMode{blur, AllocationMode::kTimeSharing}),
+              HasSubstr("already"));
   EXPECT_THAT(why_not(Load{blur}), HasSubstr("is not unloaded"));
   EXPECT_THAT(why_not(Refuse{InvocationId{5, 5}, {}}), HasSubstr("is not queued"));
   decide(Assign{{mine}, blur});
@@ -375,8 +380,9 @@ class Endless final : public SlicePolicy {
   std::string_view name() const override { return "endless"; }
   void decide(const SliceWorld& world, Instant, std::vector<Decision>& decisions) override {
     for (const auto& [id, instance] : world.instances) {
-      decisions.push_back(ChangeTenure{
-          id, instance.tenure == Tenure::kExclusive ? Tenure::kTimeSharing : Tenure::kExclusive});
+      decisions.push_back(ChangeAllocationMode{
+          id, instance.allocation_mode == AllocationMode::kExclusive ? AllocationMode::kTimeSharing
+                                                                     : AllocationMode::kExclusive});
     }
     if (world.functions.empty() || !world.instances.empty()) return;
     const FunctionState& function = world.functions.begin()->second;

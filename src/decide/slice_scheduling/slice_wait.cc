@@ -26,7 +26,7 @@ WaitCause wait_beside(const SliceWorld& world, const Instance& unloaded) {
   const auto slice = world.slices.find(unloaded.placement.slices.front());
   const Instance* occupant = slice == world.slices.end() ? nullptr : world.occupant(slice->second);
   if (occupant == nullptr) return {SliceWait::kMemoryMoving, {}};
-  if (occupant->residence == Residence::kUnloading) return {SliceWait::kMemoryMoving, {}};
+  if (occupant->load_state == LoadState::kUnloading) return {SliceWait::kMemoryMoving, {}};
   return {SliceWait::kSliceShared, occupant->function};
 }
 
@@ -68,13 +68,14 @@ WaitCause wait_of(const SliceWorld& world, const FunctionState& function) {
   for (const InstanceId id : function.instances) {
     const Instance& instance = world.instances.at(id);
     if (instance.retiring) continue;
-    const bool is_shared = instance.tenure == Tenure::kTimeSharing;
+    const bool is_shared = instance.allocation_mode == AllocationMode::kTimeSharing;
     open |= instance.is_open();
     yields |= instance.is_open() && is_shared && instance.jobs == 0;
-    moving |= instance.residence == Residence::kLoading ||
-              (instance.residence == Residence::kUnloading && !is_shared);
-    starting |= instance.residence == Residence::kStarting;
-    if (instance.residence == Residence::kUnloaded || instance.residence == Residence::kUnloading) {
+    moving |= instance.load_state == LoadState::kLoading ||
+              (instance.load_state == LoadState::kUnloading && !is_shared);
+    starting |= instance.load_state == LoadState::kStarting;
+    if (instance.load_state == LoadState::kUnloaded ||
+        instance.load_state == LoadState::kUnloading) {
       unloaded = &instance;
     }
   }

@@ -40,22 +40,23 @@ void SloPolicy::tidy(const SliceWorld& world, Instant now, std::vector<Decision>
       next = std::min(next, later);
       continue;
     }
-    if (instance.tenure == Tenure::kTimeSharing) {
+    if (instance.allocation_mode == AllocationMode::kTimeSharing) {
       const DeviceId slice = instance.placement.slices.front();
       if (world.slices.at(slice).sharing.size() == 1 && !is_claimed(slice)) {
-        if (instance.is_open()) decisions.push_back(ChangeTenure{id, Tenure::kExclusive});
-        if (instance.residence == Residence::kUnloaded) decisions.push_back(Load{id});
+        if (instance.is_open())
+          decisions.push_back(ChangeAllocationMode{id, AllocationMode::kExclusive});
+        if (instance.load_state == LoadState::kUnloaded) decisions.push_back(Load{id});
         continue;
       }
     }
     const FunctionState& function = world.functions.at(instance.function);
     const bool settled =
-        instance.residence == Residence::kLoaded || instance.residence == Residence::kUnloaded;
+        instance.load_state == LoadState::kLoaded || instance.load_state == LoadState::kUnloaded;
     if (!settled || !function.queue.empty()) {
       next = std::min(next, later);
       continue;
     }
-    if (instance.residence == Residence::kUnloaded) {
+    if (instance.load_state == LoadState::kUnloaded) {
       const bool has_own = std::any_of(
           function.instances.begin(), function.instances.end(),
           [&](InstanceId other) { return other != id && world.instances.at(other).is_open(); });
@@ -110,7 +111,8 @@ void SloPolicy::migrate(const SliceWorld& world, Instant now, std::vector<Decisi
       continue;
     }
     migrations_[instance.function] = {id, placement->slices.front()};
-    decisions.push_back(Start{instance.function, std::move(*placement), Tenure::kExclusive});
+    decisions.push_back(
+        Start{instance.function, std::move(*placement), AllocationMode::kExclusive});
     return;
   }
 }

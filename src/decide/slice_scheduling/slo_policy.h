@@ -34,8 +34,8 @@ struct SloPolicyOptions {
   double stay_starts = 5;
   // Who takes turns on a slice stays for so many times what the change takes, if another waits.
   double turn_moves = 4;
-  // Where a lane of a pipeline holds the others up it has replicas, as long as the instance has no
-  // more slices than this; 0: none have.
+  // Where a stage process of a pipeline holds the others up it has replicas, as long as the
+  // instance has no more slices than this; 0: none have.
   size_t most_slices = 6;
 };
 
@@ -66,7 +66,7 @@ class SloPolicy final : public SlicePolicy {
   struct Claim {
     FunctionId function;
     pipeline::Placement placement;
-    Tenure tenure = Tenure::kExclusive;
+    AllocationMode allocation_mode = AllocationMode::kExclusive;
     Instant made{};
   };
 
@@ -122,7 +122,7 @@ class SloPolicy final : public SlicePolicy {
   std::map<DeviceId, Turns> turns_;
   std::map<FunctionId, unsigned> jobs_given_;  // while late ones waited, since the last of them
   // What was asked for in vain, and need not be again before the slices have changed.
-  struct Vain {
+  struct FailedSearch {
     uint64_t slices_version = 0;
     uint64_t function_version = 0;
     Instant again_at{};  // whatever has not changed until then
@@ -139,8 +139,8 @@ class SloPolicy final : public SlicePolicy {
   uint64_t tidied_version_ = 0;  // of the slices, when tidy() looked last
   Instant tidy_at_{};            // looks again
   uint64_t windows_seen_ = 0;    // by forget_gone()
-  std::map<FunctionId, Vain> no_free_;
-  std::map<FunctionId, Vain> no_donor_;
+  std::map<FunctionId, FailedSearch> no_free_;
+  std::map<FunctionId, FailedSearch> no_donor_;
 };
 
 }  // namespace lambent::slice_scheduling

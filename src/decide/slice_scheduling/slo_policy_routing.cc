@@ -52,7 +52,9 @@ void SloPolicy::route(const SliceWorld& world, const FunctionState& function, In
       if (instance.ahead_at() != kNever) decisions.push_back(AskAgain{instance.ahead_at()});
       continue;
     }
-    if (instance.tenure == Tenure::kTimeSharing && must_yield(world, instance, now)) continue;
+    if (instance.allocation_mode == AllocationMode::kTimeSharing &&
+        must_yield(world, instance, now))
+      continue;
     if (const Instant begin = may_begin(world, instance); begin > now) {
       decisions.push_back(AskAgain{begin});
       continue;
@@ -121,7 +123,7 @@ bool SloPolicy::must_yield(const SliceWorld& world, const Instance& instance, In
   }
   for (const InstanceId each : slice.sharing) {
     const Instance& other = world.instances.at(each);
-    if (each == instance.id || other.retiring || other.residence != Residence::kUnloaded) continue;
+    if (each == instance.id || other.retiring || other.load_state != LoadState::kUnloaded) continue;
     const FunctionState& function = world.functions.at(other.function);
     if (function.queue.empty()) continue;
     const Duration change = change_time(instance, other);
@@ -151,7 +153,7 @@ const Instance* SloPolicy::next_on(const SliceWorld& world, const SliceState& sl
   Instant least = kNever;
   for (const InstanceId each : slice.sharing) {
     const Instance& instance = world.instances.at(each);
-    if (instance.retiring || instance.residence != Residence::kUnloaded) continue;
+    if (instance.retiring || instance.load_state != LoadState::kUnloaded) continue;
     const FunctionState& function = world.functions.at(instance.function);
     if (function.queue.empty()) continue;
     const Instant rank = longest_away ? instance.loaded : start_by(instance, function, now);
@@ -186,7 +188,7 @@ void SloPolicy::take_turns(const SliceWorld& world, Instant now, std::vector<Dec
     const Instance* next = occupant == nullptr ? world.find(turns.promised_to) : nullptr;
     // For whom it was cleared, if that one still waits.
     const bool waits =
-        next != nullptr && !next->retiring && next->residence == Residence::kUnloaded &&
+        next != nullptr && !next->retiring && next->load_state == LoadState::kUnloaded &&
         next->placement.slices.front() == id && !world.functions.at(next->function).queue.empty();
     if (!waits) next = next_on(world, slice, now);
     if (next == nullptr) continue;

@@ -38,7 +38,7 @@ Duration start_time(const SliceWorld& world, const Instance& instance) {
 
 // How much of its slice it can count on.
 double SloPolicy::share_of(const SliceWorld& world, const Instance& instance, Instant now) const {
-  if (instance.tenure == Tenure::kExclusive) return 1;
+  if (instance.allocation_mode == AllocationMode::kExclusive) return 1;
   size_t active = 1;
   for (const InstanceId id : world.slices.at(instance.placement.slices.front()).sharing) {
     const Instance& other = world.instances.at(id);
@@ -180,18 +180,20 @@ double SloPolicy::wanted_per_s(const FunctionState& function, Instant now) const
 bool SloPolicy::start_on_free(const SliceWorld& world, const Demand& demand,
                               std::vector<Decision>& decisions) {
   const FunctionState& function = *demand.function;
-  Vain& vain = no_free_[function.function->id];
+  FailedSearch& failed_search = no_free_[function.function->id];
   // Claims only take slices away.
-  if (vain.slices_version == world.slices_version && vain.function_version == function.version) {
+  if (failed_search.slices_version == world.slices_version &&
+      failed_search.function_version == function.version) {
     return false;
   }
   auto placement =
       worth_.choose(world, function, unclaimed(world), wanted_per_s(function, world.now));
   if (!placement) {
-    vain = {world.slices_version, function.version};
+    failed_search = {world.slices_version, function.version};
     return false;
   }
-  decisions.push_back(Start{function.function->id, std::move(*placement), Tenure::kExclusive});
+  decisions.push_back(
+      Start{function.function->id, std::move(*placement), AllocationMode::kExclusive});
   return true;
 }
 
@@ -225,9 +227,9 @@ bool SloPolicy::claim_beside(const SliceWorld& world, const Demand& demand, Inst
   if (best == nullptr) return false;
   auto placement = placer_.place_beside(world, function, *best);
   if (best->exclusive) {
-    decisions.push_back(ChangeTenure{*best->exclusive, Tenure::kTimeSharing});
+    decisions.push_back(ChangeAllocationMode{*best->exclusive, AllocationMode::kTimeSharing});
   }
-  add_claim({function.function->id, std::move(*placement), Tenure::kTimeSharing, now});
+  add_claim({function.function->id, std::move(*placement), AllocationMode::kTimeSharing, now});
   decisions.push_back(AskAgain{now});  // it may be settled by now
   return true;
 }
@@ -238,11 +240,11 @@ bool SloPolicy::claim_from_others(const SliceWorld& world, const std::vector<Dem
                                   std::vector<Decision>& decisions) {
   const FunctionState& function = *needy.function;
   const FunctionId id = function.function->id;
-  Vain& vain = no_donor_[id];
+  FailedSearch& failed_search = no_donor_[id];
   // Pressures change all the time; after one look in vain the next is a little later.
-  if (now < vain.again_at && vain.function_version == function.version &&
-      (needy.staying > 0 || vain.slices_version == world.slices_version)) {
-    decisions.push_back(AskAgain{vain.again_at});
+  if (now < failed_search.again_at && failed_search.function_version == function.version &&
+      (needy.staying > 0 || failed_search.slices_version == world.slices_version)) {
+    decisions.push_back(AskAgain{failed_search.again_at});
     return false;
   }
   const double start_s = start_seconds(function);
@@ -331,12 +333,12 @@ bool SloPolicy::claim_from_others(const SliceWorld& world, const std::vector<Dem
       });
       if (needed) decisions.push_back(Retire{donors[at].instance->id});
     }
-    add_claim({id, std::move(*placement), Tenure::kExclusive, now});
+    add_claim({id, std::move(*placement), AllocationMode::kExclusive, now});
     decisions.push_back(AskAgain{now});  // it may be settled by now
     return true;
   }
-  vain = {world.slices_version, function.version, now + world.window / 4};
-  decisions.push_back(AskAgain{vain.again_at});
+  failed_search = {world.slices_version, function.version, now + world.window / 4};
+  decisions.push_back(AskAgain{failed_search.again_at});
   return false;
 }
 
@@ -364,7 +366,7 @@ void SloPolicy::settle_claims(const SliceWorld& world, Instant now,
 // Starts it if its slices are clear. Whether that was so, or never will be.
 bool SloPolicy::settle(const SliceWorld& world, const Claim& claim,
                        std::vector<Decision>& decisions) {
-  if (claim.tenure == Tenure::kExclusive) {
+  if (claim.allocation_mode == AllocationMode::kExclusive) {
     for (const DeviceId id : claim.placement.slices) {
       const SliceState& slice = world.slices.at(id);
       if (slice.is_free()) continue;
@@ -381,12 +383,12 @@ bool SloPolicy::settle(const SliceWorld& world, const Claim& claim,
       return true;
     }
     if (const Instance* occupant = world.occupant(slice)) {
-      // Who is not done with its turn keeps it: route() holds back what comes after.
+      // Who is not done with its turn keeps it: route() defers what comes after.
       if (occupant->is_open() && occupant->jobs == 0) decisions.push_back(Unload{occupant->id});
       return false;
     }
   }
-  decisions.push_back(Start{claim.function, claim.placement, claim.tenure});
+  decisions.push_back(Start{claim.function, claim.placement, claim.allocation_mode});
   return true;
 }
 

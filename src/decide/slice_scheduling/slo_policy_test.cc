@@ -110,7 +110,7 @@ TEST_F(Slo, TheNextJobIsThereWhenOneIsDoneAndTheMostUrgentIsChosenLate) {
 }
 
 // Of two models, each of which fills a slice, the second takes four times as long as the first.
-TEST_F(Slo, ALaneThatHoldsTheOthersUpHasReplicasWhereSoMuchIsWanted) {
+TEST_F(Slo, AStageProcessThatHoldsTheOthersUpHasReplicasWhereSoMuchIsWanted) {
   host_.add_slices(std::vector<unsigned>(12, 1));
   put(1, {{50, 7000}, {200, 7000}});
   for (int at = 0; at < 100; ++at) submit(kBlur);
@@ -120,7 +120,7 @@ TEST_F(Slo, ALaneThatHoldsTheOthersUpHasReplicasWhereSoMuchIsWanted) {
     const auto& replicas = each->placement.replicas;
     if (each->placement.slices.size() > 2) {
       ++wide;
-      EXPECT_GT(replicas[1], replicas[0]) << "of the long lane";
+      EXPECT_GT(replicas[1], replicas[0]) << "of the long stage process";
     }
     EXPECT_LE(each->placement.slices.size(), SloPolicyOptions{}.most_slices);
   }
@@ -136,7 +136,7 @@ TEST_F(Slo, ReplicasLeaveSlicesFreeThatALittleLoadDoesNotNeed) {
   host_.run_for(seconds(2));
   expect_all_served();
   ASSERT_EQ(host_.instances_of(kBlur).size(), 1U) << describe(host_.world());
-  EXPECT_GE(free_slices(), 2U) << "two of the long lane, though four would be cheapest";
+  EXPECT_GE(free_slices(), 2U) << "two of the long stage process, though four would be cheapest";
 }
 
 TEST_F(Slo, WhatIsLateAlreadyMakesOthersLateOnlyNowAndThen) {

@@ -126,7 +126,7 @@ bool WholeFunctions::make_room(const SliceWorld& world, const FunctionState& fun
     if (!option_on(world, function, shape_of(world, instance).name)) continue;
     // One slice at a time: it is not known yet whom that one will suffice.
     if (instance.retiring) return true;
-    if (instance.function == function.function->id || instance.residence != Residence::kLoaded) {
+    if (instance.function == function.function->id || instance.load_state != LoadState::kLoaded) {
       continue;
     }
     const FunctionState& other = world.functions.at(instance.function);

@@ -41,7 +41,8 @@ const Instance* SliceWorld::find(InstanceId id) const {
 const Instance* SliceWorld::sharing_instance(const FunctionState& function) const {
   for (const InstanceId id : function.instances) {
     const Instance& instance = instances.at(id);
-    if (instance.tenure == Tenure::kTimeSharing && !instance.retiring) return &instance;
+    if (instance.allocation_mode == AllocationMode::kTimeSharing && !instance.retiring)
+      return &instance;
   }
   return nullptr;
 }

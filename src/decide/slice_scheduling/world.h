@@ -19,12 +19,12 @@
 namespace lambent::slice_scheduling {
 
 // How an instance holds its slices.
-enum class Tenure {
+enum class AllocationMode {
   kExclusive,    // exclusive hot: nobody else may have them
   kTimeSharing,  // others may take turns with it, while it is unloaded; a single slice
 };
 
-enum class Residence {
+enum class LoadState {
   kStarting,
   kLoaded,
   kUnloading,
@@ -37,8 +37,8 @@ struct Instance {
   InstanceId id;
   FunctionId function;
   pipeline::Placement placement;
-  Tenure tenure = Tenure::kExclusive;
-  Residence residence = Residence::kStarting;
+  AllocationMode allocation_mode = AllocationMode::kExclusive;
+  LoadState load_state = LoadState::kStarting;
   // Its weights are on its slices, or on their way there or away: all but one that is unloaded, and
   // one that was when it was stopped.
   bool on_slices = true;
@@ -55,13 +55,13 @@ struct Instance {
   // When its bottleneck stage will have done all that it was given, as far as is known.
   Instant busy_until{};
   Duration busy{};  // of its bottleneck stage: by the jobs given until now
-  // Seconds of its bottleneck's work that it was given for each second of late.
+  // Seconds of its bottleneck's work that it was given for each second recently.
   RecentRate given{seconds(1)};
   double utilisation = 0;  // 0..1: the share of the last window that its bottleneck was busy
 
   bool is_pipeline() const { return placement.slices.size() > 1; }
   // Takes jobs now.
-  bool is_open() const { return residence == Residence::kLoaded && !retiring; }
+  bool is_open() const { return load_state == LoadState::kLoaded && !retiring; }
   Duration latency() const { return scaled(placement.latency); }
   Duration bottleneck() const { return scaled(placement.bottleneck); }
   // When a job of so many requests would be finished if it were given now.

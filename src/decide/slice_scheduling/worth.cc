@@ -188,7 +188,7 @@ std::optional<Worth::Found> Worth::best_of(const SliceWorld& world, const Functi
         for (const Slice* slice : groups[at].slices) some.push_back(*slice);
       }
       for (size_t at = 0; at < std::min(ranked.size(), kPartitions); ++at) {
-        if (ranked[at].lanes() > some.size()) continue;
+        if (ranked[at].stage_processes() > some.size()) continue;
         auto placement = placer_(*function.function, ranked[at], some);
         if (!placement) continue;
         double worth = 0;

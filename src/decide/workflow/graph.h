@@ -33,7 +33,7 @@ struct Template {
   std::variant<Value, Reference, List, Object> content;
 
   bool operator==(const Template&) const = default;
-  // A List or an Object: put together anew each time.
+  // A List or an Object: put together again each time.
   bool is_made() const { return content.index() >= 2; }
   // Whether it is another one for each element of a for_each.
   bool per_element() const;

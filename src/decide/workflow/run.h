@@ -70,7 +70,7 @@ struct RunStep {
 
 class Run {
  public:
-  // `name` is what failures call the workflow. Shared: the function may be deployed anew while it
+  // `name` is what failures call the workflow. Shared: the function may be deployed again while it
   // runs.
   Run(std::shared_ptr<const Workflow> workflow, std::string name, RunLimits limits = {});
 

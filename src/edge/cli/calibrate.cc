@@ -25,7 +25,7 @@ using Json = nlohmann::ordered_json;
 using workload::median_of;
 using workload::NodeProfile;
 
-constexpr Duration kPatience = std::chrono::minutes(2);
+constexpr Duration kGracePeriod = std::chrono::minutes(2);
 constexpr unsigned kMostAtOnce = 64;  // functions at work together
 constexpr size_t kCopyMib = 64;
 // Memory of functions that are measured: little, and what many have.
@@ -72,7 +72,7 @@ class Calibration {
 
   Result<void> ask_worker() {
     const auto response =
-        good(transport_.send({.method = "GET", .target = "/v1/version"}, kPatience));
+        good(transport_.send({.method = "GET", .target = "/v1/version"}, kGracePeriod));
     if (!response.ok()) return response.error();
     const Json json = Json::parse(response->body, nullptr, false);
     const auto number = [&](const char* key) {
@@ -123,7 +123,7 @@ class Calibration {
   }
 
   void remove(const std::string& name) {
-    (void)transport_.send({.method = "DELETE", .target = function_target(name)}, kPatience);
+    (void)transport_.send({.method = "DELETE", .target = function_target(name)}, kGracePeriod);
   }
   void remove_last() {
     remove(deployed_.back());
@@ -136,7 +136,7 @@ class Calibration {
     const Instant begin = clock.now();
     const auto response = good(transport.send(
         {.method = "POST", .target = function_target(name, "/invocations"), .body = event},
-        kPatience));
+        kGracePeriod));
     const double took_s = to_seconds(clock.now() - begin);
     if (!response.ok()) return response.error().with_context("invoking " + name);
     Measured measured{answer_of(*response), took_s};
@@ -312,7 +312,7 @@ class Calibration {
   };
   Result<MovesOut> moves_out() {
     ASSIGN_OR_RETURN(const auto response,
-                     good(transport_.send({.method = "GET", .target = "/metrics"}, kPatience)));
+                     good(transport_.send({.method = "GET", .target = "/metrics"}, kGracePeriod)));
     MovesOut moves;
     std::istringstream lines(response.body);
     for (std::string line; std::getline(lines, line);) {

@@ -121,7 +121,7 @@ Result<std::string> zip_of(const std::string& file, const Manifest& manifest,
   const bool is_zip = code.ends_with(".zip");
   if (is_zip && as_it_is) return read_file(code, limits::kZippedCode.count);
   // The manifest is told in the request. In the package it would make other code of it whenever a
-  // setting is another one, and what runs would start anew.
+  // setting is another one, and what runs would start again.
   const std::string without = own_manifest(code, file);
   if (as_it_is) return archive::make_zip(code, {}, without);
   ASSIGN_OR_RETURN(const StagingFolder staging, StagingFolder::make());

@@ -127,7 +127,7 @@ TEST_F(Deploy, PutsTheManifestsSloIntoWhatThePipelineSaysOfItself) {
   EXPECT_THAT(complaint("slo = 200\n"), HasSubstr("line 4: slo must be a table"));
   EXPECT_THAT(complaint("code2 = \"\"\n[slo]\nms = \"1s\"\n"),
               HasSubstr("slo.ms must be a number"));
-  // A package that is a zip already is packed anew.
+  // A package that is a zip already is packed again.
   write("code.zip", archive::make_zip(folder / "code").value());
   const std::string zipped = "name = \"app\"\nkind = \"pipeline\"\ncode = \"code.zip\"\n";
   write("lambent.toml", zipped + "[slo]\nms = 35\n");

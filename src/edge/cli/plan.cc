@@ -43,15 +43,15 @@ std::string joined(const std::vector<std::string>& words, const char* between) {
 std::string words_of(const Plan& plan, const pipeline::Partition& partition) {
   std::vector<std::string> stages;
   for (const pipeline::Stage& stage : partition.stages) {
-    std::vector<std::string> lanes;
-    for (const pipeline::Lane& lane : stage.lanes) {
+    std::vector<std::string> stage_processes;
+    for (const pipeline::StageProcess& stage_process : stage.stage_processes) {
       std::vector<std::string> names;
-      for (const size_t each : lane.components) {
+      for (const size_t each : stage_process.components) {
         names.push_back(plan.function.dag.components[each].name);
       }
-      lanes.push_back(joined(names, " "));
+      stage_processes.push_back(joined(names, " "));
     }
-    stages.push_back(joined(lanes, ", "));
+    stages.push_back(joined(stage_processes, ", "));
   }
   return joined(stages, " | ");
 }
@@ -92,13 +92,14 @@ std::vector<std::string> shape_names(const RankedPartition& ranked) {
 }
 
 std::string table(const Plan& plan, size_t shown) {
-  TextTable table({">#", "stages", "memory of each lane", "on at least", ">stages, ms", ">CV",
-                   ">latency, ms", ">bottleneck, ms", ">results/s", "here"});
+  TextTable table({">#", "stages", "memory of each stage process", "on at least", ">stages, ms",
+                   ">CV", ">latency, ms", ">bottleneck, ms", ">results/s", "here"});
   for (size_t i = 0; i < shown; ++i) {
     const RankedPartition& each = plan.ranked[i];
     std::vector<std::string> memory, times;
-    for (const pipeline::Lane* lane : pipeline::lanes_of(each.partition)) {
-      memory.push_back(to_string(pipeline::memory_of(plan.function, *lane)));
+    for (const pipeline::StageProcess* stage_process :
+         pipeline::stage_processes_of(each.partition)) {
+      memory.push_back(to_string(pipeline::memory_of(plan.function, *stage_process)));
     }
     for (const Duration time : each.stage_times) times.push_back(ms(time));
     std::string here;
@@ -164,15 +165,15 @@ void tell(const Plan& plan, const PlanOptions& options, std::ostream& out) {
 Json json_of(const Plan& plan, const pipeline::Partition& partition) {
   Json stages = Json::array();
   for (const pipeline::Stage& stage : partition.stages) {
-    Json lanes = Json::array();
-    for (const pipeline::Lane& lane : stage.lanes) {
+    Json stage_processes = Json::array();
+    for (const pipeline::StageProcess& stage_process : stage.stage_processes) {
       Json names = Json::array();
-      for (const size_t each : lane.components) {
+      for (const size_t each : stage_process.components) {
         names.push_back(plan.function.dag.components[each].name);
       }
-      lanes.push_back(names);
+      stage_processes.push_back(names);
     }
-    stages.push_back(lanes);
+    stages.push_back(stage_processes);
   }
   return stages;
 }
@@ -196,8 +197,9 @@ Json json_of(const Plan& plan) {
   for (size_t i = 0; i < plan.ranked.size(); ++i) {
     const RankedPartition& each = plan.ranked[i];
     Json memory = Json::array(), times = Json::array();
-    for (const pipeline::Lane* lane : pipeline::lanes_of(each.partition)) {
-      memory.push_back(pipeline::memory_of(plan.function, *lane).count);
+    for (const pipeline::StageProcess* stage_process :
+         pipeline::stage_processes_of(each.partition)) {
+      memory.push_back(pipeline::memory_of(plan.function, *stage_process).count);
     }
     for (const Duration time : each.stage_times) times.push_back(to_milliseconds(time));
     list.push_back(

@@ -19,7 +19,7 @@ struct ReplayOptions {
   std::string catalogue;  // share/catalogue/mqfq_table1.csv or another like it
   workload::TraceOptions read;
   bool resamples =
-      false;  // the trace's arrivals are drawn anew, by read.seed (sim/workload/resampled.h)
+      false;  // the trace's arrivals are drawn again, by read.seed (sim/workload/resampled.h)
   // Real time goes this many times slower than modelled time: 10 replays ten minutes in one. Must
   // be that of the worker's device.
   double time_scale = 1;

@@ -14,7 +14,7 @@ namespace lambent::cli {
 namespace {
 
 // Modelled seconds that one invocation of a paper function may take before the worker ends it.
-constexpr double kPatienceFactor = 20;
+constexpr double kGracePeriodFactor = 20;
 
 std::string milliseconds_text(double seconds) {
   char text[32];
@@ -38,7 +38,7 @@ Result<workload::Trace> open_workload(const ReplayOptions& options,
   if (options.resamples) {
     return Error{
         ErrorCode::kInvalidArgument,
-        "--resample draws anew what a trace has; a generated workload changes with --seed"};
+        "--resample draws again what a trace has; a generated workload changes with --seed"};
   }
   workload::GeneratorOptions generator{.offered_load = options.load, .seed = options.read.seed};
   if (options.read.busiest > 0) generator.functions = options.read.busiest;
@@ -122,7 +122,7 @@ FunctionSpec paper_function_spec(const ReplayPlan& plan, size_t index,
   spec.gpu.launch_mode = GpuNeeds::LaunchMode::kModel;
   double longest_s = entry.gpu_cold_s + entry.gpu_warm_s;
   if (options.cpu_variants) longest_s = std::max(longest_s, entry.init_s() + entry.cpu_warm_s);
-  longest_s *= kPatienceFactor / options.time_scale;
+  longest_s *= kGracePeriodFactor / options.time_scale;
   const double most_s = to_seconds(limits::kMostTimeout);
   spec.timeout = from_seconds(std::ceil(std::min(std::max(longest_s, 30.0), most_s)));
   spec.environment = {{"LAMBENT_PAPER_MEMORY_MIB", std::to_string(entry.device_memory.count >> 20)},

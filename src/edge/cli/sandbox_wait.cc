@@ -8,7 +8,7 @@
 namespace lambent::cli {
 namespace {
 
-constexpr Duration kPatience = std::chrono::minutes(2);
+constexpr Duration kGracePeriod = std::chrono::minutes(2);
 
 }  // namespace
 
@@ -17,10 +17,10 @@ Result<void> wait_until_gone(Transport& transport, const std::string& function) 
   const Instant begin = clock.now();
   for (;;) {
     const auto listed =
-        good(transport.send({.method = "GET", .target = "/v1/sandboxes"}, kPatience));
+        good(transport.send({.method = "GET", .target = "/v1/sandboxes"}, kGracePeriod));
     if (!listed.ok()) return listed.error();
     if (listed->body.find("\"" + function + "\"") == std::string::npos) return {};
-    if (clock.now() - begin > kPatience) {
+    if (clock.now() - begin > kGracePeriod) {
       return Error{ErrorCode::kDeadlineExceeded, "a sandbox of " + function + " did not stop"};
     }
     // The API tells of a stop only if asked.

@@ -58,8 +58,8 @@ std::string component_words(const Json& stage) {
   return words;
 }
 
-// What it waited for, and then a row for each lane: before which stage it queued, what it received
-// and sent.
+// What it waited for, and then a row for each stage process: before which stage it queued, what it
+// received and sent.
 std::string pipeline_text(const Json& trace) {
   std::string story = "queue " + ms(trace, "queue_ms") + " | sandbox " + ms(trace, "sandbox_ms") +
                       " | memory " + ms(trace, "memory_ms") + " | run " + ms(trace, "run_ms") +

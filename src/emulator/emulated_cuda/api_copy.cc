@@ -25,7 +25,7 @@ CUresult copy(Process& process, const std::shared_ptr<Context>& context,
   }
   if (!synchronous && is_staged(copy, *stream)) {
     CopyBatch staged{{copy}, {}};
-    if (auto kept = set_aside(staged.copies[0])) {
+    if (auto kept = offload(staged.copies[0])) {
       staged.kept.push_back(std::move(kept));
       return enqueue(process, context, stream, std::move(staged));
     }

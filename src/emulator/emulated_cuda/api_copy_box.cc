@@ -64,7 +64,7 @@ CUresult add(CopyBatch& batch, Copy copy, CUmemcpySrcAccessOrder order, bool* wa
   if (!copy.permitted()) return CUDA_ERROR_INVALID_VALUE;
   bool source_first = order == CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL;
   if (source_first) {
-    auto kept = set_aside(copy);
+    auto kept = offload(copy);
     source_first = kept != nullptr;
     *wait = *wait || !kept;
     if (kept) batch.kept.push_back(std::move(kept));

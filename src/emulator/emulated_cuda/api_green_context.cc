@@ -78,11 +78,11 @@ CUresult record_all(Process& process, Context& context, CUevent handle) {
   for (const auto& green : green_ones_of(process, context)) {
     for (auto& end : ends_of(*green)) ends.push_back(std::move(end));
   }
-  event->record(submit_aside(process, context, std::move(ends),
-                             [event, number](int64_t begin_ns) {
-                               finish_record(*event, number, begin_ns);
-                               return begin_ns;
-                             }),
+  event->record(submit_offloaded(process, context, std::move(ends),
+                                 [event, number](int64_t begin_ns) {
+                                   finish_record(*event, number, begin_ns);
+                                   return begin_ns;
+                                 }),
                 number);
   return CUDA_SUCCESS;
 }

@@ -169,7 +169,7 @@ CUresult capture_allocation(Process& process, const std::shared_ptr<Context>& co
 CUresult join_capture(Process& process, const std::shared_ptr<Stream>& stream, Event& event) {
   std::lock_guard lock(process.graphs.mutex);
   auto point = event.captured();
-  if (!point) return CUDA_SUCCESS;  // recorded anew meanwhile
+  if (!point) return CUDA_SUCCESS;  // recorded again meanwhile
   Capture& capture = *point->capture;
   if (capture.ended) return CUDA_ERROR_CAPTURED_EVENT;
   if (capture.invalidated) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;

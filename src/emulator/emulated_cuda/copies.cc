@@ -45,7 +45,7 @@ int64_t modelled_end(Process& process, const Context& context, const Side& to, c
 }
 
 constexpr int64_t kLongestSleep_ns = 100'000'000;
-constexpr size_t kMostSetAside_bytes = size_t{64} << 20;
+constexpr size_t kMostOffload_bytes = size_t{64} << 20;
 constexpr size_t kLargePart_bytes = size_t{8} << 20;
 constexpr size_t kLeastBacking_bytes = 4096;
 
@@ -93,8 +93,8 @@ bool Copy::permitted() const {
          host_side_there(from, to, shape.from_bytes(), false);
 }
 
-std::shared_ptr<const void> set_aside(Copy& copy) {
-  if (copy.from.backing || copy.shape.from_bytes() > kMostSetAside_bytes) return nullptr;
+std::shared_ptr<const void> offload(Copy& copy) {
+  if (copy.from.backing || copy.shape.from_bytes() > kMostOffload_bytes) return nullptr;
   auto bytes = std::make_shared_for_overwrite<char[]>(copy.shape.from_bytes());
   std::memcpy(bytes.get(), reinterpret_cast<const void*>(copy.from.address),
               copy.shape.from_bytes());

@@ -49,7 +49,7 @@ struct Copy {
 
 // Sets the source's bytes aside as they are now: the program may change them once the call returns.
 // Null if they are too many.
-std::shared_ptr<const void> set_aside(Copy& copy);
+std::shared_ptr<const void> offload(Copy& copy);
 
 // Copies without order among them, asked for in one call.
 struct CopyBatch {

@@ -55,7 +55,7 @@ CompletionPtr last_end(Process& process, Context& context, const std::shared_ptr
   if (number == 0) return event->recorded();
   // The wait may outlive the context.
   auto kept = process.contexts.find(&context);
-  return submit_aside(process, context, {}, [&process, kept, event, number](int64_t begin_ns) {
+  return submit_offloaded(process, context, {}, [&process, kept, event, number](int64_t begin_ns) {
     const InterprocessEvent& shared = *event->shared;
     if (!shared.reached(number)) {
       ThreadClock::release();
@@ -88,12 +88,12 @@ void wait_until_reached(Process& process, const Event& event) {
   }
 }
 
-CompletionPtr submit_aside(Process& process, Context& context, std::vector<CompletionPtr> after,
-                           Work work) {
-  auto aside = std::make_shared<Stream>(&context, CU_STREAM_NON_BLOCKING, 0, process.next_id++,
-                                        *process.holds);
-  CompletionPtr end = submit(process, context, *aside, std::move(after), std::move(work));
-  aside->close();
+CompletionPtr submit_offloaded(Process& process, Context& context, std::vector<CompletionPtr> after,
+                               Work work) {
+  auto offloaded = std::make_shared<Stream>(&context, CU_STREAM_NON_BLOCKING, 0, process.next_id++,
+                                            *process.holds);
+  CompletionPtr end = submit(process, context, *offloaded, std::move(after), std::move(work));
+  offloaded->close();
   return end;
 }
 

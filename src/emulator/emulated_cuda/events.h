@@ -22,7 +22,7 @@ bool is_reached(Process& process, const Event& event);
 void wait_until_reached(Process& process, const Event& event);
 
 // A completion that ends when `work` has been done, behind `after`, on a thread of its own.
-CompletionPtr submit_aside(Process& process, Context& context, std::vector<CompletionPtr> after,
-                           Work work);
+CompletionPtr submit_offloaded(Process& process, Context& context, std::vector<CompletionPtr> after,
+                               Work work);
 
 }  // namespace lambent::emulated_cuda

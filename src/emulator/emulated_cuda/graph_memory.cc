@@ -134,10 +134,10 @@ CUresult GraphMemory::reset_high(int device, CUgraphMem_attribute attribute) {
 
 GraphMemory::Hold GraphMemory::hold(CUdeviceptr address, Block& block) {
   block.holds++;
-  return Hold(nullptr, [this, address, id = block.id](const void*) { let_go(address, id); });
+  return Hold(nullptr, [this, address, id = block.id](const void*) { release(address, id); });
 }
 
-void GraphMemory::let_go(CUdeviceptr address, uint64_t id) {
+void GraphMemory::release(CUdeviceptr address, uint64_t id) {
   std::lock_guard lock(mutex_);
   auto it = blocks_.find(address);
   if (it == blocks_.end() || it->second.id != id) return;  // its context is gone

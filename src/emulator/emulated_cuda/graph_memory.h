@@ -62,7 +62,7 @@ class GraphMemory {
     uint64_t used = 0, used_high = 0, reserved = 0, reserved_high = 0;
   };
   Hold hold(CUdeviceptr address, Block& block);
-  void let_go(CUdeviceptr address, uint64_t id);
+  void release(CUdeviceptr address, uint64_t id);
   void uncount(Block& block);
   void erase_if_unused(std::map<CUdeviceptr, Block>::iterator it);
 

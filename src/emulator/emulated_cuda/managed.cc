@@ -10,19 +10,19 @@ namespace lambent::emulated_cuda {
 
 Managed::Managed(Process& process)
     : process_(process),
-      residency_({[this](int device, uint64_t bytes) {
-                    return process_.count_bytes(process_.visible[device], bytes);
-                  },
-                  [this](int device, uint64_t bytes) {
-                    process_.uncount_bytes(process_.visible[device], bytes);
-                  }}) {}
+      managed_residency_({[this](int device, uint64_t bytes) {
+                            return process_.count_bytes(process_.visible[device], bytes);
+                          },
+                          [this](int device, uint64_t bytes) {
+                            process_.uncount_bytes(process_.visible[device], bytes);
+                          }}) {}
 
 CUresult Managed::allocate(Context& context, size_t bytes, unsigned flags, CUdeviceptr* address) {
   auto allocation =
       process_.memory.allocate_host(bytes, flags, context.device, &context, MemoryKind::kManaged);
   if (!allocation) return CUDA_ERROR_OUT_OF_MEMORY;
   std::lock_guard lock(mutex_);
-  residency_.add(allocation->base, bytes);
+  managed_residency_.add(allocation->base, bytes);
   ranges_[allocation->base] = {bytes, &context};
   count_++;
   process_.node->note_managed(process_.row, 1);
@@ -33,7 +33,7 @@ CUresult Managed::allocate(Context& context, size_t bytes, unsigned flags, CUdev
 bool Managed::free(uintptr_t address) {
   std::lock_guard lock(mutex_);
   if (ranges_.erase(address) == 0) return false;
-  residency_.remove(address);
+  managed_residency_.remove(address);
   count_--;
   process_.node->note_managed(process_.row, -1);
   return process_.memory.release(address, MemoryKind::kManaged).has_value();
@@ -46,7 +46,7 @@ void Managed::forget(const void* context) {
       ++it;
       continue;
     }
-    residency_.remove(it->first);
+    managed_residency_.remove(it->first);
     it = ranges_.erase(it);
     count_--;
     process_.node->note_managed(process_.row, -1);
@@ -55,7 +55,7 @@ void Managed::forget(const void* context) {
 
 bool Managed::covers(uintptr_t address, size_t bytes) const {
   std::lock_guard lock(mutex_);
-  return residency_.covers(address, bytes);
+  return managed_residency_.covers(address, bytes);
 }
 
 int64_t Managed::before_kernel(const Context& context, const KernelLaunch& launch,
@@ -80,29 +80,30 @@ int64_t Managed::before_kernel(const Context& context, const KernelLaunch& launc
   for (uintptr_t base : touched) {
     size_t bytes = ranges_[base].bytes;
     // What is mostly read it is taken to read, the rest to write.
-    bool write = !residency_.advice(base, bytes).read_mostly;
-    begin_ns =
-        time_of(residency_.touch(base, bytes, context.ordinal, write), context.ordinal, begin_ns);
+    bool write = !managed_residency_.advice(base, bytes).read_mostly;
+    begin_ns = time_of(managed_residency_.touch(base, bytes, context.ordinal, write),
+                       context.ordinal, begin_ns);
   }
   return begin_ns;
 }
 
 int64_t Managed::touch(uintptr_t address, size_t bytes, int place, bool write, int64_t begin_ns) {
   std::lock_guard lock(mutex_);
-  return time_of(residency_.touch(address, bytes, place, write), place, begin_ns);
+  return time_of(managed_residency_.touch(address, bytes, place, write), place, begin_ns);
 }
 
 int Managed::place_of(uintptr_t address) const {
   std::lock_guard lock(mutex_);
-  int place = residency_.place_of(address);
+  int place = managed_residency_.place_of(address);
   return place == kNoPlace ? kHostPlace : place;
 }
 
 int64_t Managed::move(const MemoryMove& move, int64_t begin_ns) {
   std::lock_guard lock(mutex_);
-  if (move.discard) residency_.discard(move.address, move.bytes);
+  if (move.discard) managed_residency_.discard(move.address, move.bytes);
   if (!move.prefetch) return begin_ns;
-  return time_of(residency_.prefetch(move.address, move.bytes, move.place), move.place, begin_ns);
+  return time_of(managed_residency_.prefetch(move.address, move.bytes, move.place), move.place,
+                 begin_ns);
 }
 
 bool Managed::make_room(int partition, const std::function<bool()>& fits) {
@@ -114,7 +115,7 @@ bool Managed::make_room(int partition, const std::function<bool()>& fits) {
   {
     std::lock_guard lock(mutex_);
     bool more = true;
-    while (more && !(fitted = fits())) more = residency_.let_go(ordinal, traffic);
+    while (more && !(fitted = fits())) more = managed_residency_.release(ordinal, traffic);
     end_ns = time_of(traffic, kHostPlace, process_.node->now_ns());
   }
   sleep_to(process_, end_ns);
@@ -123,12 +124,12 @@ bool Managed::make_room(int partition, const std::function<bool()>& fits) {
 
 void Managed::advise(uintptr_t address, size_t bytes, const std::function<void(Advice&)>& change) {
   std::lock_guard lock(mutex_);
-  residency_.advise(address, bytes, change);
+  managed_residency_.advise(address, bytes, change);
 }
 
 Advice Managed::advice(uintptr_t address, size_t bytes) const {
   std::lock_guard lock(mutex_);
-  return residency_.advice(address, bytes);
+  return managed_residency_.advice(address, bytes);
 }
 
 // Movements queue on the links; faults take their latency and their own, lower rate.

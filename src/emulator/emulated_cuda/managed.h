@@ -8,7 +8,7 @@
 #include <mutex>
 #include <set>
 
-#include "emulator/emulated_cuda/residency.h"
+#include "emulator/emulated_cuda/managed_residency.h"
 #include "gpu/cuda_abi/driver_types.h"
 
 namespace lambent::emulated_cuda {
@@ -57,7 +57,7 @@ class Managed {
 
   Process& process_;
   mutable std::mutex mutex_;
-  Residency residency_;
+  ManagedResidency managed_residency_;
   struct Range {
     size_t bytes;
     const void* context;

@@ -71,7 +71,7 @@ CUresult read_image_file(Process& process, const char* path, Image* out, std::st
 // Loads an image into a context; `context` null: for all of them, counted on `device`.
 CUresult load_module(Process& process, Context* context, int device, Image image, bool of_library,
                      std::shared_ptr<Module>* out);
-// Waits for what may still run, and lets go of the module.
+// Waits for what may still run, and releases the module.
 void unload_module(Process& process, const std::shared_ptr<Module>& module);
 
 CUresult get_function(Process& process, Module& module, const char* name, Function** out);

@@ -94,7 +94,7 @@ std::shared_ptr<PhysicalMemory> VirtualMemory::find(CUmemGenericAllocationHandle
 }
 
 CUresult VirtualMemory::release(CUmemGenericAllocationHandle handle) {
-  std::shared_ptr<PhysicalMemory> last;  // let go of outside the lock
+  std::shared_ptr<PhysicalMemory> last;  // released outside the lock
   std::lock_guard lock(mutex_);
   auto it = handles_.find(handle);
   if (it == handles_.end()) return CUDA_ERROR_INVALID_VALUE;
@@ -166,7 +166,7 @@ CUresult VirtualMemory::map(uintptr_t address, size_t bytes, size_t offset,
 }
 
 CUresult VirtualMemory::unmap(uintptr_t address, size_t bytes) {
-  std::vector<std::shared_ptr<PhysicalMemory>> gone;  // let go of outside the lock
+  std::vector<std::shared_ptr<PhysicalMemory>> gone;  // released outside the lock
   std::lock_guard lock(mutex_);
   if (!covers_whole_mappings(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
   for (auto it = mappings_.find(address); it != mappings_.end() && it->first < address + bytes;) {

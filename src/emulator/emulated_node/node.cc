@@ -185,7 +185,7 @@ Node::Guard::Guard(Node& node) : node_(node), threads_(node.threads_) {
   state.writing = 1;
   now_ns_ = virtual_now(state);
   if (now_ns_ <
-      state.partitions[0].model.now_ns) {  // the clock began anew: the machine was restarted
+      state.partitions[0].model.now_ns) {  // the clock began again: the machine was restarted
     state.epoch_real_ns = real_now_ns();
     state.epoch_virtual_ns = now_ns_ = state.partitions[0].model.now_ns;
   }

@@ -203,7 +203,7 @@ class Node {
   // Lets this thread spend virtual time on the host; small amounts are saved up.
   void spend(int64_t virtual_ns) const;
 
-  // In a forked child: lets go of the file, so that the parent's locks die with the parent.
+  // In a forked child: releases the file, so that the parent's locks die with the parent.
   void abandon_after_fork();
   std::mutex& thread_mutex() { return threads_; }
 

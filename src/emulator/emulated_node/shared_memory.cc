@@ -22,7 +22,7 @@ bool holds(const SharedAllocation& entry, uint32_t process) {
   return process < kMaxHolders && (entry.holders[process / 32] >> (process % 32) & 1);
 }
 
-void let_go(SharedAllocation& entry, uint32_t process) {
+void release(SharedAllocation& entry, uint32_t process) {
   if (process < kMaxHolders) entry.holders[process / 32] &= ~(1u << (process % 32));
   bool held = std::any_of(std::begin(entry.holders), std::end(entry.holders),
                           [](uint32_t bits) { return bits != 0; });
@@ -63,13 +63,13 @@ bool hold(SharedMemory& memory, SharedHandle handle, uint32_t process) {
 void drop(SharedMemory& memory, SharedHandle handle, uint32_t process) {
   SharedAllocation* entry = find(memory, handle);
   if (!entry) return;
-  let_go(*entry, process);
+  release(*entry, process);
   lower_bound(memory);
 }
 
 void drop_holder(SharedMemory& memory, uint32_t process) {
   for (uint32_t i = 0; i < bound_of(memory); i++) {
-    if (memory.entries[i].id != 0) let_go(memory.entries[i], process);
+    if (memory.entries[i].id != 0) release(memory.entries[i], process);
   }
   lower_bound(memory);
 }

@@ -83,7 +83,7 @@ RUNTIME_API __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t* shared_b
 }
 
 // A call site asks once and keeps what it gets, so it gets the host function itself: what goes
-// wrong with its image is then told by each launch anew.
+// wrong with its image is then told by each launch again.
 RUNTIME_API __cudaGetKernel(cudaKernel_t* kernel, const void* host_function) {
   if (!kernel) return record(cudaErrorInvalidValue);
   *kernel = reinterpret_cast<cudaKernel_t>(const_cast<void*>(host_function));

@@ -27,7 +27,7 @@ struct Block {
   void* context = nullptr;     // one in which its owner can be worked with
   PieceMap* pieces = nullptr;  // null: one allocation has it all
   // The physical memory is the host's: the device reaches it there, also while the rest is out.
-  bool is_aside = false;
+  bool is_offloaded = false;
   // As how much of the limit what lies here counted when that was last noted.
   uint64_t counted_bytes = 0;
   // WorkingSet's own.

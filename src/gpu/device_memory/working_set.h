@@ -1,4 +1,4 @@
-// WorkingSet: which blocks the calls of a program have named of late, and in what order. A stay is
+// WorkingSet: which blocks the calls of a program have named recently, and in what order. A stay is
 // the time from one move in to the next move out; a block that no call named in the last stays, nor
 // can have reached through other memory, need not come in with the rest. Decides, calls no driver.
 // Not synchronised; without the C++ library.
@@ -59,16 +59,16 @@ class WorkingSet {
     fetches_ = 0;
   }
 
-  // A call that names a block which lies aside has it fetched, until that was once impossible in
+  // A call that names a block which is offloaded has it fetched, until that was once impossible in
   // this stay: every attempt holds the program up.
   bool may_fetch() const { return last_refusal_ != stay_; }
   void refuse_fetches() { last_refusal_ = stay_; }
   // Where the driver must not see on which side memory lies, a fetch is tried again and again,
   // until that was once given up in this stay.
-  bool may_insist() const { return last_giving_up_ != stay_; }
+  bool may_retry() const { return last_giving_up_ != stay_; }
   void give_up() { last_giving_up_ = stay_; }
   // No move has put anything aside before what was used in the first stay can be forgotten.
-  bool can_have_put_aside() const { return stay_ > kRememberedStays; }
+  bool can_have_offload() const { return stay_ > kRememberedStays; }
   // After so many fetches in one stay all is fetched at once, for the program has begun to do
   // something else. What was wanted in vain was no fetch.
   static constexpr int kMostFetches = 4;

@@ -1,6 +1,6 @@
 // Blas: the cuBLAS of an executor, looked for when the first function comes that could use it. Of
-// the thread that loads seats, with the device's primary context current; handles go to others as
-// said.
+// the thread that loads instances, with the device's primary context current; handles go to others
+// as said.
 #pragma once
 
 #include <memory>

@@ -36,8 +36,8 @@ std::optional<protocol::ExecutorMessage> short_answer(std::string_view bytes, co
         Error{ErrorCode::kResourceExhausted, "the answer cannot be sent: " + why.message}));
     return answer;
   }
-  if (auto* failed = std::get_if<protocol::SeatFailed>(&*message)) {
-    return protocol::SeatFailed{failed->seat, cut(std::move(failed->error))};
+  if (auto* failed = std::get_if<protocol::InstanceFailed>(&*message)) {
+    return protocol::InstanceFailed{failed->instance, cut(std::move(failed->error))};
   }
   return std::nullopt;
 }
@@ -76,8 +76,8 @@ void Connection::read() {
 }
 
 void Connection::refuse(protocol::ExecutorMessage message) {
-  if (const auto* add = std::get_if<protocol::AddSeat>(&message)) {
-    return send(protocol::SeatFailed{add->seat, lost_fds()});
+  if (const auto* add = std::get_if<protocol::AddInstance>(&message)) {
+    return send(protocol::InstanceFailed{add->instance, lost_fds()});
   }
   if (const auto* run = std::get_if<protocol::Run>(&message)) {
     protocol::Finished finished;

@@ -23,8 +23,9 @@ class Connection {
   Connection(loop::EventLoop& loop, OwnedFd socket, OnMessage on_message,
              std::function<void()> on_end);
 
-  // The descriptors are kept until the message is on its way. In place of a Finished or SeatFailed
-  // that the socket does not take goes a short one: its error, cut, or else RESOURCE_EXHAUSTED.
+  // The descriptors are kept until the message is on its way. In place of a Finished or
+  // InstanceFailed that the socket does not take goes a short one: its error, cut, or else
+  // RESOURCE_EXHAUSTED.
   void send(protocol::ExecutorMessage message, std::vector<OwnedFd> fds = {});
   // The same, of a message that is encoded already.
   void send(std::string bytes, std::vector<OwnedFd> fds = {});

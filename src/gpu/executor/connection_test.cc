@@ -75,11 +75,11 @@ TEST_F(ConnectionTest, AnAnswerThatIsTooLongForAMessageIsAnError) {
 }
 
 TEST_F(ConnectionTest, ATooLongErrorIsCutAndKeepsItsCode) {
-  connection_->send(protocol::SeatFailed{
+  connection_->send(protocol::InstanceFailed{
       SandboxId(3), {ErrorCode::kInvalidArgument, "graph.json: " + std::string(300'000, 'x')}});
-  const auto got = next<protocol::SeatFailed>();
+  const auto got = next<protocol::InstanceFailed>();
   ASSERT_TRUE(got.has_value());
-  EXPECT_EQ(got->seat, SandboxId(3));
+  EXPECT_EQ(got->instance, SandboxId(3));
   EXPECT_EQ(got->error.code, ErrorCode::kInvalidArgument);
   EXPECT_TRUE(got->error.message.starts_with("graph.json: xxx"));
 }
@@ -94,12 +94,12 @@ TEST_F(ConnectionTest, WhatWaitsBehindATooLongMessageIsSent) {
 }
 
 TEST_F(ConnectionTest, WhatComesWithoutItsDescriptorsIsAnsweredWithThat) {
-  protocol::AddSeat add;
-  add.seat = SandboxId(3);
+  protocol::AddInstance add;
+  add.instance = SandboxId(3);
   ASSERT_NO_FATAL_FAILURE(send_without_room(add));
-  const auto failed = next<protocol::SeatFailed>();
+  const auto failed = next<protocol::InstanceFailed>();
   ASSERT_TRUE(failed.has_value());
-  EXPECT_EQ(failed->seat, SandboxId(3));
+  EXPECT_EQ(failed->instance, SandboxId(3));
   EXPECT_EQ(failed->error.code, ErrorCode::kResourceExhausted);
 
   protocol::Run run;

@@ -1,6 +1,6 @@
 // ConstantFiles: the files that constants come from, each content once, whichever functions bring
 // it: a model that is there for two batch sizes has one copy of its weights. Of the one thread that
-// loads seats.
+// loads instances.
 #pragma once
 
 #include <cstdint>

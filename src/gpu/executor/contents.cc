@@ -9,7 +9,7 @@
 namespace lambent::executor {
 namespace {
 
-// Shared content is of no seat.
+// Shared content is of no instance.
 constexpr uint64_t kNobody = 0;
 
 Result<void> check_type(ObjectId object, const TensorType& has, const TensorType& wanted) {
@@ -66,7 +66,8 @@ Result<std::optional<CUdeviceptr>> Contents::pin_object(ObjectId object, const T
   const HostObject* host = on_host(object);
   if (host == nullptr) return std::optional<CUdeviceptr>();
   RETURN_IF_ERROR(check_type(object, host->type, type));
-  RETURN_IF_ERROR(bring(name, {host->file, {}, host->size, host->type, host->loan}, owner));
+  RETURN_IF_ERROR(
+      bring(name, {host->file, {}, host->size, host->type, host->object_export}, owner));
   return std::optional<CUdeviceptr>();
 }
 
@@ -104,7 +105,7 @@ Result<void> Contents::bring(const DeviceName& name, const Source& source, uint6
   entry.filled = false;
   entry.type = source.type;
   arrivals_[name] = nullptr;
-  if (borrow(name, source)) return {};
+  if (import(name, source)) return {};
   TransferEngine::Transfer transfer;
   transfer.owner = owner;
   transfer.pieces.push_back({.device = entry.address,
@@ -122,12 +123,14 @@ Result<void> Contents::bring(const DeviceName& name, const Source& source, uint6
   return {};
 }
 
-// Copies what another executor lends; false if it must come from the host.
-bool Contents::borrow(const DeviceName& name, const Source& source) {
-  if (source.loan == nullptr || borrower_ == nullptr) return false;
-  const auto copied = borrower_->copy(
-      source.loan->memory, source.loan->size, store_.find(name)->address, source.size,
-      [this, name, loan = source.loan](Result<void> outcome) { ended(name, std::move(outcome)); });
+// Copies what another executor shares; false if it must come from the host.
+bool Contents::import(const DeviceName& name, const Source& source) {
+  if (source.object_export == nullptr || importer_ == nullptr) return false;
+  const auto copied = importer_->copy(
+      source.object_export->memory, source.object_export->size, store_.find(name)->address,
+      source.size, [this, name, object_export = source.object_export](Result<void> outcome) {
+        ended(name, std::move(outcome));
+      });
   return copied.ok();
 }
 
@@ -141,7 +144,7 @@ void Contents::ended(const DeviceName& name, Result<void> outcome) {
   }
   DeviceStore::Entry& entry = *store_.find(name);
   entry.filled = true;
-  if (name.kind == DeviceName::Kind::kObject && is_lendable(entry.size)) {
+  if (name.kind == DeviceName::Kind::kObject && is_shareable(entry.size)) {
     hooks_.arrived(name.object(), entry.size);
   }
   // Who waits for a constant has pinned it, and may want to let it go; an object stays until those
@@ -158,11 +161,11 @@ void Contents::tell(const DeviceName& name, std::optional<Error> error, bool fai
   errors_.erase(name);
 }
 
-void Contents::opened(const protocol::ObjectOpened& answer, OwnedFd file, OwnedFd lent) {
+void Contents::opened(const protocol::ObjectOpened& answer, OwnedFd file, OwnedFd shared) {
   asked_.erase(answer.object);
-  std::shared_ptr<Loan> loan;
-  if (answer.lent > Bytes(0)) {
-    loan.reset(new Loan{answer.object, std::move(lent), answer.lent, hooks_});
+  std::shared_ptr<Export> object_export;
+  if (answer.shared > Bytes(0)) {
+    object_export.reset(new Export{answer.object, std::move(shared), answer.shared, hooks_});
   }
   const DeviceName name = DeviceName::of(answer.object);
   if (answer.error) return tell(name, answer.error, answer.failed);
@@ -176,19 +179,19 @@ void Contents::opened(const protocol::ObjectOpened& answer, OwnedFd file, OwnedF
                                                        " instead of " + to_string(*size)});
   }
   if (!on_host_.contains(answer.object)) {
-    keep_on_host(
-        {answer.object, std::make_shared<OwnedFd>(std::move(file)), answer.type, *size, loan});
+    keep_on_host({answer.object, std::make_shared<OwnedFd>(std::move(file)), answer.type, *size,
+                  object_export});
   }
   tell(name, std::nullopt);
-  // Who wanted it on the device has taken it by now; it is lent for no longer.
+  // Who wanted it on the device has taken it by now; it is shared for no longer.
   if (const auto known = on_host_.find(answer.object); known != on_host_.end()) {
-    known->second->loan.reset();
+    known->second->object_export.reset();
   }
 }
 
-void Contents::take(const protocol::TakeObject& message, OwnedFd lent) {
-  const auto loan =
-      std::shared_ptr<Loan>(new Loan{message.object, std::move(lent), message.lent, hooks_});
+void Contents::take(const protocol::TakeObject& message, OwnedFd shared) {
+  const auto object_export = std::shared_ptr<Export>(
+      new Export{message.object, std::move(shared), message.shared, hooks_});
   const DeviceName name = DeviceName::of(message.object);
   const auto size = byte_size(message.type);
   if (!size.ok() || store_.find(name) != nullptr || !store_.has_room(*size)) return;
@@ -197,7 +200,7 @@ void Contents::take(const protocol::TakeObject& message, OwnedFd lent) {
   entry.filled = false;
   entry.type = message.type;
   arrivals_[name] = nullptr;
-  if (borrow(name, {nullptr, {}, *size, message.type, loan})) return;
+  if (import(name, {nullptr, {}, *size, message.type, object_export})) return;
   arrivals_.erase(name);
   store_.unpin(name);
   store_.drop(name);

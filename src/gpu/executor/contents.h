@@ -10,9 +10,9 @@
 
 #include "core/base/fd.h"
 #include "core/protocol/executor_message.h"
-#include "gpu/executor/borrower.h"
 #include "gpu/executor/device_store.h"
-#include "gpu/executor/seat_loader.h"
+#include "gpu/executor/importer.h"
+#include "gpu/executor/instance_loader.h"
 #include "gpu/executor/transfer_engine.h"
 
 namespace lambent::executor {
@@ -21,8 +21,8 @@ class Contents {
  public:
   struct Hooks {
     std::function<void(ObjectId)> open;  // asks the worker; answered by opened()
-    // An object was lent, and is not needed there any more.
-    std::function<void(ObjectId)> loan_ended;
+    // An object was shared, and is not needed there any more.
+    std::function<void(ObjectId)> export_ended;
     // It has come to lie on the device, and takes so much of it.
     std::function<void(ObjectId, Bytes)> arrived;
     // Something is on its way, there, or failed: who waits looks again.
@@ -35,9 +35,9 @@ class Contents {
     // If it is not here: it is there for what begins after this event. Null: not yet on its way.
     const cuda::Event* arrival = nullptr;
   };
-  // `borrower`: null if this device cannot borrow from others.
-  Contents(DeviceStore& store, TransferEngine& engine, Borrower* borrower, Hooks hooks)
-      : store_(store), engine_(engine), borrower_(borrower), hooks_(std::move(hooks)) {}
+  // `importer`: null if this device cannot import from others.
+  Contents(DeviceStore& store, TransferEngine& engine, Importer* importer, Hooks hooks)
+      : store_(store), engine_(engine), importer_(importer), hooks_(std::move(hooks)) {}
 
   // Pins the constant where it lies or will lie, and has it brought, when it is `owner`'s turn, if
   // nobody has before. The error of a content that could not be had goes to who asks for it while
@@ -56,12 +56,12 @@ class Contents {
   bool has_failed(ObjectId object) const;
   void unpin(const DeviceName& name) { store_.unpin(name); }
 
-  // The worker's answer. `lent`: device memory of another executor that the object lies in, if the
-  // answer says so.
-  void opened(const protocol::ObjectOpened& answer, OwnedFd file, OwnedFd lent);
+  // The worker's answer. `shared`: device memory of another executor that the object lies in, if
+  // the answer says so.
+  void opened(const protocol::ObjectOpened& answer, OwnedFd file, OwnedFd shared);
   // Has an object brought that nobody has asked for, from device memory of another executor, unless
   // something would have to go for it.
-  void take(const protocol::TakeObject& message, OwnedFd lent);
+  void take(const protocol::TakeObject& message, OwnedFd shared);
   // Lets go of its file, for which the worker can be asked again.
   void close_file(ObjectId object);
   // It is no more: its file is closed, and its place free as soon as nobody uses it.
@@ -69,27 +69,27 @@ class Contents {
 
  private:
   // Over when nobody has it any more.
-  struct Loan {
+  struct Export {
     ObjectId object;
     OwnedFd memory;
     Bytes size;
     const Hooks& hooks;
-    ~Loan() { hooks.loan_ended(object); }
+    ~Export() { hooks.export_ended(object); }
   };
   struct HostObject {
     ObjectId object;
     std::shared_ptr<OwnedFd> file;  // shared with a copy under way
     TensorType type;
     Bytes size;
-    std::shared_ptr<Loan> loan = nullptr;  // while it is lent as well
+    std::shared_ptr<Export> object_export = nullptr;  // while it is shared as well
   };
   // Where the bytes come from, which live as long as this does.
   struct Source {
     std::shared_ptr<OwnedFd> file;  // null: the pattern
     std::string pattern;
     Bytes size;
-    TensorType type;                       // of an object
-    std::shared_ptr<Loan> loan = nullptr;  // from there instead, if that can be
+    TensorType type;                                  // of an object
+    std::shared_ptr<Export> object_export = nullptr;  // from there instead, if that can be
   };
 
   // The most recently used one from now on; null, and the worker is asked, if it is not here.
@@ -99,14 +99,14 @@ class Contents {
   bool is_brought(const DeviceName& name);
   // Makes a place if there is none, and has it filled.
   Result<void> bring(const DeviceName& name, const Source& source, uint64_t owner);
-  bool borrow(const DeviceName& name, const Source& source);
+  bool import(const DeviceName& name, const Source& source);
   void ended(const DeviceName& name, Result<void> outcome);
   void tell(const DeviceName& name, std::optional<Error> error, bool failed = false);
   void keep_on_host(HostObject object);
 
   DeviceStore& store_;
   TransferEngine& engine_;
-  Borrower* const borrower_;
+  Importer* const importer_;
   const Hooks hooks_;
   // On their way; the event that they are there after, once there is one.
   std::unordered_map<DeviceName, const cuda::Event*, DeviceNameHash> arrivals_;

@@ -131,7 +131,7 @@ MemoryPool::Leaving DeviceStore::trim(Bytes most, uint64_t looks,
   for (const uint64_t number : *unpinned) {
     if (gone() >= most) break;
     const DeviceName& name = names_.at(number);
-    if (name.kind != DeviceName::Kind::kSeatBuffer || !is_idle(SandboxId(name.high))) continue;
+    if (name.kind != DeviceName::Kind::kInstanceBuffer || !is_idle(SandboxId(name.high))) continue;
     pool_.give_to_device(forget(number), &leaving);
   }
   return leaving;
@@ -145,7 +145,7 @@ CUdeviceptr DeviceStore::forget(uint64_t number) {
   const auto name = names_.find(number);
   const auto entry = entries_.find(name->second);
   const CUdeviceptr address = entry->second.address;
-  const bool was_held = entry->second.filled && is_lendable(entry->second.size);
+  const bool was_held = entry->second.filled && is_shareable(entry->second.size);
   const DeviceName gone = name->second;
   cache_.remove(number);
   entries_.erase(entry);

@@ -1,5 +1,5 @@
 // DeviceStore: what an executor keeps in the device's memory, by name: objects, constants, and the
-// seats' own buffers; decides with DeviceCache who leaves the MemoryPool. Of the loop thread.
+// instances' own buffers; decides with DeviceCache who leaves the MemoryPool. Of the loop thread.
 #pragma once
 
 #include <compare>
@@ -20,10 +20,10 @@ namespace lambent::executor {
 constexpr uint32_t kCopiedOutput = uint32_t{1} << 31;
 
 // What lies somewhere on the device. Constants are named by the file that they come from, and those
-// that are filled with a value by their function's graph, so that all seats of a function share
+// that are filled with a value by their function's graph, so that all instances of a function share
 // them.
 struct DeviceName {
-  enum class Kind : uint8_t { kObject, kConstant, kSeatBuffer };
+  enum class Kind : uint8_t { kObject, kConstant, kInstanceBuffer };
   static constexpr uint32_t kTemporaries = UINT32_MAX;
 
   Kind kind = Kind::kObject;
@@ -42,16 +42,16 @@ struct DeviceName {
   static DeviceName filled(const DeviceName& graph, uint32_t buffer) {
     return {Kind::kConstant, graph.high, graph.low, buffer + 1};
   }
-  static DeviceName of(SandboxId seat, uint32_t buffer) {
-    return {Kind::kSeatBuffer, seat.value, 0, buffer};
+  static DeviceName of(SandboxId instance, uint32_t buffer) {
+    return {Kind::kInstanceBuffer, instance.value, 0, buffer};
   }
   // Of an object.
   ObjectId object() const { return {{high, low}, number}; }
   constexpr auto operator<=>(const DeviceName&) const = default;
 };
 
-// Whether an object of this size on the device lies in memory of its own, which can be lent.
-constexpr bool is_lendable(Bytes held) { return held >= kLeastLarge; }
+// Whether an object of this size on the device lies in memory of its own, which can be shared.
+constexpr bool is_shareable(Bytes held) { return held >= kLeastLarge; }
 
 struct DeviceNameHash {
   size_t operator()(const DeviceName& name) const noexcept {
@@ -105,7 +105,7 @@ class DeviceStore {
   // The same, but what is pinned goes as soon as it is not.
   void leave(const DeviceName& name);
 
-  // What all may take together, from now on: lets go of what is above, except what is pinned.
+  // What all may take together, from now on: releases what is above, except what is pinned.
   void set_limit(Bytes limit);
   Bytes used() const { return pool_.used(); }
   // Whether a place can be made without letting anything go.
@@ -115,11 +115,12 @@ class DeviceStore {
   // is left.
   void make_room(Bytes size);
   // Takes memory out of the pool, which is to go to the device, until there is `most` or more: what
-  // lies free (MemoryPool::set_out_idle()), then the buffers of seats that `is_idle` names, in the
-  // order in which they would go anyway. Objects and constants stay, and so does what is pinned.
+  // lies free (MemoryPool::set_out_idle()), then the buffers of instances that `is_idle` names, in
+  // the order in which they would go anyway. Objects and constants stay, and so does what is
+  // pinned.
   MemoryPool::Leaving trim(Bytes most, uint64_t looks,
                            const std::function<bool(SandboxId)>& is_idle);
-  // Calls `visit` with each name and its entry, in no order; it must not place or let go of any.
+  // Calls `visit` with each name and its entry, in no order; it must not place or released any.
   template <typename Visit>
   void for_each(Visit visit) const {
     for (const auto& [name, entry] : entries_) visit(name, entry);

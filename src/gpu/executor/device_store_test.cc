@@ -132,31 +132,31 @@ TEST_F(DeviceStoreTest, WhatIsNeededOutlivesWhatIsNot) {
   EXPECT_EQ(store_->find(object(1)), nullptr);
 }
 
-TEST_F(DeviceStoreTest, OnlyBuffersOfIdleSeatsAreTrimmedInTheirOrder) {
-  const auto seat = [](uint64_t number) { return DeviceName::of(SandboxId(number), 0); };
+TEST_F(DeviceStoreTest, OnlyBuffersOfIdleInstancesAreTrimmedInTheirOrder) {
+  const auto instance = [](uint64_t number) { return DeviceName::of(SandboxId(number), 0); };
   const auto is_idle = [](SandboxId id) { return id != SandboxId(2); };
   place(object(1), Bytes::mib(2));
   place(DeviceName::constant(1, 1), Bytes::mib(2));
-  for (const uint64_t number : {1, 2, 3, 4}) place(seat(number), Bytes::mib(2));
-  ASSERT_TRUE(store_->place(seat(5), Bytes::mib(2), 1).ok());
-  const CUdeviceptr busy = store_->find(seat(2))->address;
-  store_->pin(seat(1));  // the last one to go now
-  store_->unpin(seat(1));
+  for (const uint64_t number : {1, 2, 3, 4}) place(instance(number), Bytes::mib(2));
+  ASSERT_TRUE(store_->place(instance(5), Bytes::mib(2), 1).ok());
+  const CUdeviceptr busy = store_->find(instance(2))->address;
+  store_->pin(instance(1));  // the last one to go now
+  store_->unpin(instance(1));
 
   trim(Bytes::mib(3), 0, is_idle);
   EXPECT_EQ(pool_->mapped(), Bytes::mib(10));
-  EXPECT_EQ(store_->find(seat(3)), nullptr);
-  EXPECT_EQ(store_->find(seat(4)), nullptr);
-  EXPECT_NE(store_->find(seat(1)), nullptr);
+  EXPECT_EQ(store_->find(instance(3)), nullptr);
+  EXPECT_EQ(store_->find(instance(4)), nullptr);
+  EXPECT_NE(store_->find(instance(1)), nullptr);
   trim(Bytes::mib(100), 0, is_idle);
   EXPECT_EQ(pool_->mapped(), Bytes::mib(8));
-  EXPECT_EQ(store_->find(seat(1)), nullptr);
-  ASSERT_NE(store_->find(seat(2)), nullptr);
-  EXPECT_EQ(store_->find(seat(2))->address, busy);
-  EXPECT_NE(store_->find(seat(5)), nullptr) << "it is pinned";
+  EXPECT_EQ(store_->find(instance(1)), nullptr);
+  ASSERT_NE(store_->find(instance(2)), nullptr);
+  EXPECT_EQ(store_->find(instance(2))->address, busy);
+  EXPECT_NE(store_->find(instance(5)), nullptr) << "it is pinned";
   EXPECT_NE(store_->find(object(1)), nullptr);
   EXPECT_NE(store_->find(DeviceName::constant(1, 1)), nullptr);
-  store_->unpin(seat(5));
+  store_->unpin(instance(5));
 }
 
 TEST_F(DeviceStoreTest, WhatLiesFreeIsTrimmedBeforeAnyBuffer) {

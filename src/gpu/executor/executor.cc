@@ -48,13 +48,13 @@ Result<void> Executor::start() {
     connection_.send(protocol::ObjectHeld{object, Bytes(0)});
   });
   find_multiprocessors();
-  SeatLoader::Options loading;
+  InstanceLoader::Options loading;
   loading.multiprocessors = multiprocessors_ ? &*multiprocessors_ : nullptr;
   loading.device_loops = options_.device_loops;
   loading.blas_libraries = options_.blas_libraries;
   RETURN_IF_ERROR(use_layers());
   loading.pages = layers_ != nullptr ? &layers_->pages() : nullptr;
-  loader_ = std::make_unique<SeatLoader>(driver_, ordinal_, capability, std::move(loading));
+  loader_ = std::make_unique<InstanceLoader>(driver_, ordinal_, capability, std::move(loading));
   for (auto* thread : {&loads_, &decodes_, &answers_, &gives_}) {
     *thread = std::make_unique<DeviceThread>(loop_, context_);
   }
@@ -65,13 +65,13 @@ Result<void> Executor::start() {
                                                     LinkDirection::kToHost, transfers));
   Contents::Hooks hooks;
   hooks.open = [this](ObjectId object) { connection_.send(protocol::OpenObject{object}); };
-  hooks.loan_ended = [this](ObjectId object) { connection_.send(protocol::LoanEnded{object}); };
+  hooks.export_ended = [this](ObjectId object) { connection_.send(protocol::ExportEnded{object}); };
   hooks.arrived = [this](ObjectId object, Bytes held) {
     connection_.send(protocol::ObjectHeld{object, held});
   };
   hooks.progress = [this] { progress(); };
-  ASSIGN_OR_RETURN(borrower_, Borrower::create(loop_, driver_, ordinal_));
-  contents_ = std::make_unique<Contents>(*store_, *to_device_, borrower_.get(), std::move(hooks));
+  ASSIGN_OR_RETURN(importer_, Importer::create(loop_, driver_, ordinal_));
+  contents_ = std::make_unique<Contents>(*store_, *to_device_, importer_.get(), std::move(hooks));
   look_after_requests();
   return {};
 }
@@ -89,7 +89,7 @@ Executor::~Executor() {
 }
 
 void Executor::say_hello(Duration context_time) {
-  // Of one that does not say, nothing can be borrowed.
+  // Of one that does not say, nothing can be imported.
   auto peers = cuda::peers_of(driver_, ordinal_);
   connection_.send(
       protocol::ExecutorHello{.context_time = context_time,
@@ -102,58 +102,61 @@ void Executor::handle(protocol::ExecutorMessage message, std::vector<OwnedFd> fd
   std::visit([&](auto& each) { handle(std::move(each), std::move(fds)); }, message);
 }
 
-Executor::Seat* Executor::find(SandboxId id) {
-  const auto found = seats_.find(id);
-  return found == seats_.end() ? nullptr : found->second.get();
+Executor::Instance* Executor::find(SandboxId id) {
+  const auto found = instances_.find(id);
+  return found == instances_.end() ? nullptr : found->second.get();
 }
 
-Executor::Seat* Executor::find_request(SandboxId id, uint64_t request) {
-  Seat* seat = find(id);
-  const bool is_there = seat != nullptr && seat->request != nullptr;
-  return is_there && seat->request->number == request ? seat : nullptr;
+Executor::Instance* Executor::find_request(SandboxId id, uint64_t request) {
+  Instance* instance = find(id);
+  const bool is_there = instance != nullptr && instance->request != nullptr;
+  return is_there && instance->request->number == request ? instance : nullptr;
 }
 
 // A content came nearer, or failed: whoever waits for some looks again.
 void Executor::progress() {
-  const auto waits_for_contents = [](const Seat& seat) {
-    return seat.request != nullptr && (seat.request->stage == RequestUnderWay::Stage::kContents ||
-                                       seat.request->awaits_constant);
+  const auto waits_for_contents = [](const Instance& instance) {
+    return instance.request != nullptr &&
+           (instance.request->stage == RequestUnderWay::Stage::kContents ||
+            instance.request->awaits_constant);
   };
   std::vector<SandboxId> waiting;
-  for (const auto& [id, seat] : seats_) {
-    if (seat->is_arriving || waits_for_contents(*seat)) waiting.push_back(id);
+  for (const auto& [id, instance] : instances_) {
+    if (instance->is_arriving || waits_for_contents(*instance)) waiting.push_back(id);
   }
   for (const SandboxId id : waiting) {
-    if (Seat* seat = find(id); seat != nullptr && seat->is_arriving) arrive(*seat);
-    Seat* seat = find(id);
-    if (ended_ || seat == nullptr || !waits_for_contents(*seat)) continue;
-    if (seat->request->awaits_constant) {
-      advance(*seat);
+    if (Instance* instance = find(id); instance != nullptr && instance->is_arriving)
+      arrive(*instance);
+    Instance* instance = find(id);
+    if (ended_ || instance == nullptr || !waits_for_contents(*instance)) continue;
+    if (instance->request->awaits_constant) {
+      advance(*instance);
     } else {
-      gather(*seat);
+      gather(*instance);
     }
   }
 }
 
-bool Executor::end_if_broken(Seat* seat, const Error& error) {
+bool Executor::end_if_broken(Instance* instance, const Error& error) {
   if (ended_) return true;
   // A broken context says so at every call, this one included.
   const CUresult state = driver_->stream_query(nullptr);
   if (state == CUDA_SUCCESS || state == CUDA_ERROR_NOT_READY) return false;
-  // What was answered before is over, and its seat may go.
-  const std::optional<SandboxId> id = seat != nullptr ? std::optional(seat->id) : std::nullopt;
+  // What was answered before is over, and its instance may go.
+  const std::optional<SandboxId> id =
+      instance != nullptr ? std::optional(instance->id) : std::nullopt;
   settle_answered();
-  if (id) seat = find(*id);
+  if (id) instance = find(*id);
   ended_ = true;
   // Every stream tells of it, and every call: only one that is under way alone, with no kernel of
   // a client beside it, is known to have done it.
-  const auto under_way = std::count_if(seats_.begin(), seats_.end(), [](const auto& entry) {
+  const auto under_way = std::count_if(instances_.begin(), instances_.end(), [](const auto& entry) {
     return entry.second->request != nullptr;
   });
-  if (seat != nullptr && seat->request != nullptr && !seat->is_removed && under_way == 1 &&
-      (forward_ == nullptr || !forward_->has_unfinished_kernels())) {
+  if (instance != nullptr && instance->request != nullptr && !instance->is_removed &&
+      under_way == 1 && (forward_ == nullptr || !forward_->has_unfinished_kernels())) {
     protocol::Finished finished;
-    finished.invocation = seat->request->message.invocation;
+    finished.invocation = instance->request->message.invocation;
     finished.error = error;
     connection_.send(std::move(finished));
   }
@@ -169,10 +172,10 @@ void Executor::look_after_requests() {
   loop_.call_after(kLookPeriod, [this] {
     if (ended_) return;
     settle_answered();
-    for (const auto& [id, seat] : seats_) {
-      if (seat->request == nullptr || seat->loaded == nullptr) continue;
-      const auto idle = seat->loaded->stream().is_idle();
-      if (!idle.ok() && end_if_broken(seat.get(), idle.error())) return;
+    for (const auto& [id, instance] : instances_) {
+      if (instance->request == nullptr || instance->loaded == nullptr) continue;
+      const auto idle = instance->loaded->stream().is_idle();
+      if (!idle.ok() && end_if_broken(instance.get(), idle.error())) return;
     }
     look_after_clients();
     if (ended_) return;

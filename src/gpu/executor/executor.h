@@ -1,6 +1,6 @@
 // Executor: runs kernel functions for one tenant on one device, as the worker says over its socket:
-// adds and removes seats, moves their memory, runs their requests, several at a time. All of it on
-// the loop thread, which never waits for the device.
+// adds and removes instances, moves their memory, runs their requests, several at a time. All of it
+// on the loop thread, which never waits for the device.
 #pragma once
 
 #include <functional>
@@ -18,9 +18,9 @@
 #include "gpu/executor/connection.h"
 #include "gpu/executor/contents.h"
 #include "gpu/executor/device_thread.h"
+#include "gpu/executor/instance_loader.h"
 #include "gpu/executor/layered_memory.h"
 #include "gpu/executor/request.h"
-#include "gpu/executor/seat_loader.h"
 #include "gpu/executor/share_book.h"
 #include "gpu/forward_server/forward_server.h"
 
@@ -28,16 +28,16 @@ namespace lambent::executor {
 
 struct ExecutorOptions {
   TransferEngine::Options transfers;
-  // A seat is ready, and its first request begins, before all constants are there: kernels begin
-  // when theirs have arrived.
+  // An instance is ready, and its first request begins, before all constants are there: kernels
+  // begin when theirs have arrived.
   bool pipelined = true;
   // Loops with a flag are done by the device, where its driver can.
   bool device_loops = true;
   // Where cuBLAS may be, the first that works: built-in linear algebra is done by it. None: by our
   // own kernels.
   std::vector<std::string> blas_libraries = {};
-  // When seats' own buffers have memory. Where it goes to the device between requests, it goes when
-  // their seat has had none for `pool_hold`.
+  // When instances' own buffers have memory. Where it goes to the device between requests, it goes
+  // when their instance has had none for `pool_hold`.
   ExecutorPool pool = ExecutorPool::kResilient;
   Duration pool_hold = seconds(1);
   // How far ahead the pool of the layered rules looks; none: as long as the driver takes for 200
@@ -64,13 +64,13 @@ class Executor {
   void say_hello(Duration context_time);
 
  private:
-  struct Seat {
+  struct Instance {
     SandboxId id;
     Bytes memory;  // that it may take; at least what its buffers count with
     bool is_in = true;
-    bool is_usable = false;              // requests may come
-    bool is_removed = false;             // goes when its request has ended
-    std::unique_ptr<LoadedSeat> loaded;  // null while it is loaded
+    bool is_usable = false;                  // requests may come
+    bool is_removed = false;                 // goes when its request has ended
+    std::unique_ptr<LoadedInstance> loaded;  // null while it is loaded
     std::unique_ptr<RequestUnderWay> request;
     Instant last_request;               // when it ended
     std::vector<CUdeviceptr> reserved;  // of the pool, for its first request
@@ -78,7 +78,8 @@ class Executor {
     // runs from its next request on, if that is elsewhere.
     uint32_t share = 100, loaded_share = 100;
     std::unique_ptr<Placement> next_placement;
-    // Its constants are being brought, pinned until all are there, for SeatReady or SeatMoved.
+    // Its constants are being brought, pinned until all are there, for InstanceReady or
+    // InstanceMoved.
     bool is_arriving = false, was_added = false;
     bool goes_out = false;  // as soon as they are there
     Instant arrival_began;
@@ -91,39 +92,39 @@ class Executor {
   Result<void> start();
 
   void handle(protocol::ExecutorMessage message, std::vector<OwnedFd> fds);
-  // executor_seats.cc
-  void handle(protocol::AddSeat message, std::vector<OwnedFd> fds);
-  void handle(protocol::RemoveSeat message, std::vector<OwnedFd> fds);
-  void handle(protocol::MoveSeat message, std::vector<OwnedFd> fds);
-  void seat_loaded(SandboxId id, Result<std::unique_ptr<LoadedSeat>> loaded);
-  void begin_arrival(Seat& seat);
-  void arrive(Seat& seat);
-  void end_arrival(Seat& seat);
-  void say_arrived(Seat& seat);
-  void arrival_failed(Seat& seat, const Error& error);
-  void move_out(Seat& seat);
+  // executor_instances.cc
+  void handle(protocol::AddInstance message, std::vector<OwnedFd> fds);
+  void handle(protocol::RemoveInstance message, std::vector<OwnedFd> fds);
+  void handle(protocol::MoveInstance message, std::vector<OwnedFd> fds);
+  void instance_loaded(SandboxId id, Result<std::unique_ptr<LoadedInstance>> loaded);
+  void begin_arrival(Instance& instance);
+  void arrive(Instance& instance);
+  void end_arrival(Instance& instance);
+  void say_arrived(Instance& instance);
+  void arrival_failed(Instance& instance, const Error& error);
+  void move_out(Instance& instance);
   void say_moved_out(SandboxId id, Bytes moved);
-  Bytes drop_memory_of(Seat& seat);
-  Bytes memory_of(const Seat& seat);
+  Bytes drop_memory_of(Instance& instance);
+  Bytes memory_of(const Instance& instance);
   void remove(SandboxId id);
-  void discard(std::unique_ptr<LoadedSeat> loaded);
-  Bytes counted(const LoadedSeat& loaded) const;
+  void discard(std::unique_ptr<LoadedInstance> loaded);
+  Bytes counted(const LoadedInstance& loaded) const;
   void set_limit();
   void progress();
 
   // executor_memory.cc
   scheduling::PoolRule rule() const;  // of what has no layers
-  void grow_ahead(Seat& seat);
-  void use_reserved(Seat& seat);
+  void grow_ahead(Instance& instance);
+  void use_reserved(Instance& instance);
   void watch_memory();
   void look_at_memory();
 
   // executor_layers.cc
   Result<void> use_layers();
   // Whether its temporaries have their memory layer by layer.
-  bool has_layers(const Seat& seat) const;
-  Bytes window_of(const Seat& seat) const;
-  Result<bool> begin_layer(Seat& seat, uint32_t layer);
+  bool has_layers(const Instance& instance) const;
+  Bytes window_of(const Instance& instance) const;
+  Result<bool> begin_layer(Instance& instance, uint32_t layer);
   void layer_ended(SandboxId id, uint64_t request, CUresult result);
   void layer_came(SandboxId id);
 
@@ -137,64 +138,64 @@ class Executor {
 
   // executor_shares.cc
   void find_multiprocessors();
-  std::vector<uint32_t> groups_for(SandboxId seat, uint32_t share);
+  std::vector<uint32_t> groups_for(SandboxId instance, uint32_t share);
   void handle(protocol::SetShare message, std::vector<OwnedFd> fds);
-  void change_share(Seat& seat);
-  void settle_in(Seat& seat);
+  void change_share(Instance& instance);
+  void settle_in(Instance& instance);
   // executor_requests.cc
   void handle(protocol::Run message, std::vector<OwnedFd> fds);
   void handle(protocol::ObjectOpened message, std::vector<OwnedFd> fds);
-  void decode(Seat& seat);
+  void decode(Instance& instance);
   Result<void> check_outputs(const kernel_graph::Request& request) const;
-  void gather(Seat& seat);
-  Result<bool> gather_contents(Seat& seat);
-  Result<void> place_buffers(Seat& seat);
-  Result<void> place_own(Seat& seat, uint32_t buffer, Bytes size, bool is_overwritten,
+  void gather(Instance& instance);
+  Result<bool> gather_contents(Instance& instance);
+  Result<void> place_buffers(Instance& instance);
+  Result<void> place_own(Instance& instance, uint32_t buffer, Bytes size, bool is_overwritten,
                          CUdeviceptr* address);
-  bool has_share_for(const Seat& seat, const DeviceName& name, Bytes size);
-  Result<std::vector<TransferPiece>> queue_inputs(Seat& seat);
-  void copy_in(Seat& seat, std::vector<TransferPiece> pieces);
-  void copied_in(Seat& seat);
+  bool has_share_for(const Instance& instance, const DeviceName& name, Bytes size);
+  Result<std::vector<TransferPiece>> queue_inputs(Instance& instance);
+  void copy_in(Instance& instance, std::vector<TransferPiece> pieces);
+  void copied_in(Instance& instance);
   // Queues what the device can do without the host, and a call back when it has.
-  void advance(Seat& seat);
-  Result<bool> step(Seat& seat);
-  Result<void> queue_outputs(Seat& seat);
-  Result<void> call_back(Seat& seat);
+  void advance(Instance& instance);
+  Result<bool> step(Instance& instance);
+  Result<void> queue_outputs(Instance& instance);
+  Result<void> call_back(Instance& instance);
   void device_answered(SandboxId id, uint64_t request, CUresult result);
-  // executor_loans.cc
-  void handle(protocol::LendObject message, std::vector<OwnedFd> fds);
-  void handle(protocol::LoanEnded message, std::vector<OwnedFd> fds);
+  // executor_exports.cc
+  void handle(protocol::ShareObject message, std::vector<OwnedFd> fds);
+  void handle(protocol::ExportEnded message, std::vector<OwnedFd> fds);
   void handle(protocol::TakeObject message, std::vector<OwnedFd> fds);
   void handle(protocol::DropObject message, std::vector<OwnedFd> fds);
   void handle(protocol::NeedObject message, std::vector<OwnedFd> fds);
   void handle(protocol::SetObjectRoom message, std::vector<OwnedFd> fds);
-  bool await_room(Seat& seat, const Error& error);
+  bool await_room(Instance& instance, const Error& error);
   // executor_cold.cc
-  void note_coming(Seat& seat);
-  Result<bool> launch(Seat& seat, const Instruction& now);
-  void tell_of_apart(const Seat& seat);
-  Result<bool> launch_apart(Seat& seat, const Instruction& now);
-  Result<bool> launch_loop(Seat& seat, const Instruction& now);
-  Result<bool> launch_kernels(Seat& seat, const Instruction& now);
-  Result<bool> await_constants_of(Seat& seat, uint32_t graph);
-  Result<bool> await_constants(Seat& seat, uint32_t kernel);
+  void note_coming(Instance& instance);
+  Result<bool> launch(Instance& instance, const Instruction& now);
+  void tell_of_apart(const Instance& instance);
+  Result<bool> launch_apart(Instance& instance, const Instruction& now);
+  Result<bool> launch_loop(Instance& instance, const Instruction& now);
+  Result<bool> launch_kernels(Instance& instance, const Instruction& now);
+  Result<bool> await_constants_of(Instance& instance, uint32_t graph);
+  Result<bool> await_constants(Instance& instance, uint32_t kernel);
   // executor_answers.cc
-  void copy_out(Seat& seat);
-  protocol::Finished begin_finished(const Seat& seat) const;
-  void seal_objects(Seat& seat);
-  void answer(Seat& seat);
-  void finish(Seat& seat, protocol::Finished finished, std::vector<OwnedFd> fds);
-  Error explain(const Seat& seat, const Error& error) const;
-  void fail(Seat& seat, Error error);
-  void release(Seat& seat);
+  void copy_out(Instance& instance);
+  protocol::Finished begin_finished(const Instance& instance) const;
+  void seal_objects(Instance& instance);
+  void answer(Instance& instance);
+  void finish(Instance& instance, protocol::Finished finished, std::vector<OwnedFd> fds);
+  Error explain(const Instance& instance, const Error& error) const;
+  void fail(Instance& instance, Error error);
+  void release(Instance& instance);
   // executor_early.cc
-  void prepare_early(Seat& seat);
+  void prepare_early(Instance& instance);
   // What could not be sent of the answer; none: the loop has to answer.
-  std::optional<std::string> answer_early(SandboxId seat, RequestUnderWay& request);
+  std::optional<std::string> answer_early(SandboxId instance, RequestUnderWay& request);
   void answered_early(std::string unsent);
   void settle_answered();
   // Ends the executor if the context is broken; false if it is not.
-  bool end_if_broken(Seat* seat, const Error& error);
+  bool end_if_broken(Instance* instance, const Error& error);
   // Contexts that break where nobody is called back.
   void look_after_requests();
 
@@ -203,9 +204,9 @@ class Executor {
   void handle(Message, std::vector<OwnedFd>) {}
 
   // Whose turn it is on the link, and who had a block of the pool last.
-  static uint64_t user_of(SandboxId seat) { return seat.value + 1; }
-  Seat* find(SandboxId id);
-  Seat* find_request(SandboxId id, uint64_t request);
+  static uint64_t user_of(SandboxId instance) { return instance.value + 1; }
+  Instance* find(SandboxId id);
+  Instance* find_request(SandboxId id, uint64_t request);
 
   loop::EventLoop& loop_;
   const cuda::Driver& driver_;
@@ -215,28 +216,28 @@ class Executor {
   std::function<void(int)> on_end_;
   bool ended_ = false;
   bool watches_memory_ = false;  // a look at it is to come
-  bool gives_memory_ = false;    // some that it let go of is being unmapped
+  bool gives_memory_ = false;    // some that it released is being unmapped
 
-  // Seats whose requests the driver's thread has answered. Before all that such a request uses, for
-  // that thread may be here until the last of them is gone.
+  // Instances whose requests the driver's thread has answered. Before all that such a request uses,
+  // for that thread may be here until the last of them is gone.
   std::mutex answered_mutex_;
   std::vector<SandboxId> answered_;
   Connection connection_;
   std::unique_ptr<MemoryPool> pool_;
   std::unique_ptr<DeviceStore> store_;
   std::unique_ptr<Contents> contents_;
-  std::unique_ptr<Borrower> borrower_;
+  std::unique_ptr<Importer> importer_;
   std::unique_ptr<LayeredMemory> layers_;  // if there is any
   // None: shares cannot be applied here.
   std::optional<cuda::Multiprocessors> multiprocessors_;
   std::optional<ShareBook> shares_;
   bool has_told_of_shares_ = false;
   bool has_told_of_apart_ = false;
-  std::unique_ptr<SeatLoader> loader_;
-  std::unordered_map<SandboxId, std::unique_ptr<Seat>> seats_;
-  std::unordered_map<ObjectId, unsigned> lent_;  // and how often; pinned as often
-  uint32_t pages_asked_ = 0;                     // for the device, and not there yet
-  Bytes object_room_;                            // beside what the seats may take
+  std::unique_ptr<InstanceLoader> loader_;
+  std::unordered_map<SandboxId, std::unique_ptr<Instance>> instances_;
+  std::unordered_map<ObjectId, unsigned> shared_;  // and how often; pinned as often
+  uint32_t pages_asked_ = 0;                       // for the device, and not there yet
+  Bytes object_room_;                              // beside what the instances may take
   uint64_t requests_ = 0;
   std::unique_ptr<forward_server::ForwardServer> forward_;  // once there is a client
   // Last: they end before what their work uses goes.

@@ -19,10 +19,10 @@ constexpr size_t kNamedKernels = 4;
 
 }  // namespace
 
-void Executor::copy_out(Seat& seat) {
-  RequestUnderWay& request = *seat.request;
+void Executor::copy_out(Instance& instance) {
+  RequestUnderWay& request = *instance.request;
   request.stage = Stage::kCopyOut;
-  const char* out = static_cast<const char*>(seat.loaded->out->pointer());
+  const char* out = static_cast<const char*>(instance.loaded->out->pointer());
   for (WantedOutput& output : request.outputs) {
     if (!output.as_object) {
       if (!request.outputs_inline) output.bytes.resize(output.size.count);
@@ -30,13 +30,13 @@ void Executor::copy_out(Seat& seat) {
     }
     auto file = request.outputs_inline ? sealed_memory({out + output.offset, output.size.count})
                                        : new_memory(output.size);
-    if (!file.ok()) return fail(seat, file.error());
+    if (!file.ok()) return fail(instance, file.error());
     output.file = std::move(*file);
   }
-  if (request.outputs_inline) return answer(seat);
+  if (request.outputs_inline) return answer(instance);
 
   TransferEngine::Transfer transfer;
-  transfer.owner = user_of(seat.id);
+  transfer.owner = user_of(instance.id);
   for (WantedOutput& output : request.outputs) {
     transfer.pieces.push_back({.device = output.from, .size = output.size});
     if (output.as_object) {
@@ -45,8 +45,8 @@ void Executor::copy_out(Seat& seat) {
       transfer.pieces.back().pointer = output.bytes.data();
     }
   }
-  transfer.on_end = [this, id = seat.id, number = request.number](Result<void> outcome) {
-    Seat* waiting = find_request(id, number);
+  transfer.on_end = [this, id = instance.id, number = request.number](Result<void> outcome) {
+    Instance* waiting = find_request(id, number);
     if (!outcome.ok()) return fail(*waiting, outcome.error());
     seal_objects(*waiting);
   };
@@ -54,11 +54,11 @@ void Executor::copy_out(Seat& seat) {
 }
 
 // Of a large file that takes its time.
-void Executor::seal_objects(Seat& seat) {
-  RequestUnderWay& request = *seat.request;
+void Executor::seal_objects(Instance& instance) {
+  RequestUnderWay& request = *instance.request;
   const bool has_objects = std::any_of(request.outputs.begin(), request.outputs.end(),
                                        [](const auto& output) { return output.as_object; });
-  if (!has_objects) return answer(seat);
+  if (!has_objects) return answer(instance);
   auto outcome = std::make_shared<Result<void>>();
   answers_->run(
       [&request, outcome] {
@@ -66,17 +66,17 @@ void Executor::seal_objects(Seat& seat) {
           if (outcome->ok() && output.as_object) *outcome = seal(output.file.get());
         }
       },
-      [this, id = seat.id, number = request.number, outcome] {
-        Seat* waiting = find_request(id, number);
+      [this, id = instance.id, number = request.number, outcome] {
+        Instance* waiting = find_request(id, number);
         if (!outcome->ok()) return fail(*waiting, outcome->error());
         answer(*waiting);
       });
 }
 
-void Executor::answer(Seat& seat) {
-  RequestUnderWay& request = *seat.request;
-  if (seat.is_removed) return remove(seat.id);
-  const char* out = static_cast<const char*>(seat.loaded->out->pointer());
+void Executor::answer(Instance& instance) {
+  RequestUnderWay& request = *instance.request;
+  if (instance.is_removed) return remove(instance.id);
+  const char* out = static_cast<const char*>(instance.loaded->out->pointer());
   Bytes by_value;
   std::vector<kernel_graph::AnswerOutput> outputs;
   for (const WantedOutput& output : request.outputs) {
@@ -95,7 +95,7 @@ void Executor::answer(Seat& seat) {
     OwnedFd file;
   };
   auto encoded = std::make_shared<Encoded>();
-  auto write = [&request, &codec = seat.loaded->codec, outputs = std::move(outputs), encoded] {
+  auto write = [&request, &codec = instance.loaded->codec, outputs = std::move(outputs), encoded] {
     encoded->payload = codec.encode(request.request, outputs);
     if (!encoded->payload.ok()) return;
     if (encoded->payload->size() <= protocol::kInlinePayload.count) return;
@@ -106,8 +106,8 @@ void Executor::answer(Seat& seat) {
       encoded->payload = file.error();
     }
   };
-  auto send = [this, id = seat.id, number = request.number, encoded] {
-    Seat* waiting = find_request(id, number);
+  auto send = [this, id = instance.id, number = request.number, encoded] {
+    Instance* waiting = find_request(id, number);
     if (waiting->is_removed) return remove(id);
     if (!encoded->payload.ok()) return fail(*waiting, encoded->payload.error());
     RequestUnderWay& answered = *waiting->request;
@@ -138,8 +138,8 @@ void Executor::answer(Seat& seat) {
 }
 
 // What is known before its end.
-protocol::Finished Executor::begin_finished(const Seat& seat) const {
-  const RequestUnderWay& request = *seat.request;
+protocol::Finished Executor::begin_finished(const Instance& instance) const {
+  const RequestUnderWay& request = *instance.request;
   protocol::Finished finished;
   finished.invocation = request.message.invocation;
   finished.objects_time = request.began - request.received;
@@ -149,17 +149,17 @@ protocol::Finished Executor::begin_finished(const Seat& seat) const {
     if (const auto* entry = store_->find(name)) finished.device_memory_peak += entry->size;
   }
   finished.device_memory = finished.device_memory_peak;
-  if (has_layers(seat)) finished.device_memory_peak += layers_->peak(seat.id);
+  if (has_layers(instance)) finished.device_memory_peak += layers_->peak(instance.id);
   return finished;
 }
 
-void Executor::finish(Seat& seat, protocol::Finished finished, std::vector<OwnedFd> fds) {
-  RequestUnderWay& request = *seat.request;
+void Executor::finish(Instance& instance, protocol::Finished finished, std::vector<OwnedFd> fds) {
+  RequestUnderWay& request = *instance.request;
   finished.run_time = request.ran - request.launched_at;
   finished.copy_out_time = loop_.clock().now() - request.ran;
   for (WantedOutput& output : request.outputs) {
     if (!output.as_object) continue;
-    // It stays where it is, by another name; the seat takes another place next time.
+    // It stays where it is, by another name; the instance takes another place next time.
     const auto pin = std::find(request.pinned.begin(), request.pinned.end(), output.lies);
     const DeviceName name = DeviceName::of(output.object);
     // An invocation that is run again makes the same objects again.
@@ -167,28 +167,28 @@ void Executor::finish(Seat& seat, protocol::Finished finished, std::vector<Owned
     if (store_->find(name) != nullptr) continue;
     store_->rename(output.lies, name);
     DeviceStore::Entry& entry = *store_->find(name);
-    entry.type = seat.loaded->graph.buffers[output.buffer].type;
+    entry.type = instance.loaded->graph.buffers[output.buffer].type;
     finished.device_memory -= entry.size;
     *pin = name;
   }
   // First what was made, for some of it may have to go at once.
   connection_.send(std::move(finished), std::move(fds));
-  release(seat);
+  release(instance);
 }
 
-void Executor::release(Seat& seat) {
-  for (const uint64_t ticket : seat.request->needs) store_->unneed(ticket);
-  for (const DeviceName& name : seat.request->pinned) store_->unpin(name);
-  if (has_layers(seat)) layers_->end(seat.id);
-  seat.request.reset();
-  seat.last_request = loop_.now();
+void Executor::release(Instance& instance) {
+  for (const uint64_t ticket : instance.request->needs) store_->unneed(ticket);
+  for (const DeviceName& name : instance.request->pinned) store_->unpin(name);
+  if (has_layers(instance)) layers_->end(instance.id);
+  instance.request.reset();
+  instance.last_request = loop_.now();
   watch_memory();
-  settle_in(seat);
+  settle_in(instance);
   if (layers_ != nullptr) layers_->room_came();
 }
 
 // A fault says nothing of its kernel: these may have done it.
-Error Executor::explain(const Seat& seat, const Error& error) const {
+Error Executor::explain(const Instance& instance, const Error& error) const {
   std::set<std::string> names;
   const std::function<void(const std::vector<kernel_graph::Step>&)> collect =
       [&](const std::vector<kernel_graph::Step>& steps) {
@@ -200,7 +200,7 @@ Error Executor::explain(const Seat& seat, const Error& error) const {
           }
         }
       };
-  collect(seat.loaded->graph.steps);
+  collect(instance.loaded->graph.steps);
   std::string list;
   size_t named = 0;
   for (const std::string& name : names) {
@@ -215,29 +215,30 @@ Error Executor::explain(const Seat& seat, const Error& error) const {
 }
 
 // The request ends with an error; what is queued for it ends first.
-void Executor::fail(Seat& seat, Error error) {
-  RequestUnderWay& request = *seat.request;
+void Executor::fail(Instance& instance, Error error) {
+  RequestUnderWay& request = *instance.request;
   request.awaits_constant = request.awaits_layer = false;
   // The call that met a fault may have said something else of it.
   const CUresult state = driver_->stream_query(nullptr);
   if (state != CUDA_SUCCESS && state != CUDA_ERROR_NOT_READY) {
     error = driver_.check(state, "kernels").error();
   }
-  if (end_if_broken(&seat, request.stage == Stage::kRunning ? explain(seat, error) : error)) return;
-  const auto idle = seat.loaded->stream().is_idle();
+  if (end_if_broken(&instance, request.stage == Stage::kRunning ? explain(instance, error) : error))
+    return;
+  const auto idle = instance.loaded->stream().is_idle();
   if (idle.ok() && !*idle) {
     request.stage = Stage::kRunning;
     request.failure = std::move(error);
-    const auto queued = call_back(seat);
-    if (!queued.ok()) end_if_broken(&seat, queued.error());
+    const auto queued = call_back(instance);
+    if (!queued.ok()) end_if_broken(&instance, queued.error());
     return;
   }
-  if (seat.is_removed) return remove(seat.id);
+  if (instance.is_removed) return remove(instance.id);
   protocol::Finished finished;
   finished.invocation = request.message.invocation;
   finished.error = std::move(error);
   finished.subject = request.subject;
-  release(seat);
+  release(instance);
   connection_.send(std::move(finished));
 }
 

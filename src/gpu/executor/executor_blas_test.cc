@@ -95,8 +95,8 @@ class BlasTest : public ExecutorTest {
   static Bytes footprint_of(const KernelGraph& graph) {
     return plan_memory(graph, order_of(graph.steps)).footprint;
   }
-  std::string answer_of(uint64_t seat, const std::string& input) {
-    process_->run(++invocations_, seat, input);
+  std::string answer_of(uint64_t instance, const std::string& input) {
+    process_->run(++invocations_, instance, input);
     std::vector<OwnedFd> fds;
     const auto finished = process_->expect<Finished>(&fds);
     if (!finished) return {};
@@ -104,13 +104,14 @@ class BlasTest : public ExecutorTest {
     return ExecutorProcess::payload_of(*finished, fds);
   }
   // c + b as often as it takes.
-  void adds(uint64_t seat, float times = 1) {
+  void adds(uint64_t instance, float times = 1) {
     for (float i = 1; i < 4; ++i) {
-      EXPECT_EQ(answer_of(seat, floats({1, i, 10 * i, 0})), floats({10 * i + times, times * i}));
+      EXPECT_EQ(answer_of(instance, floats({1, i, 10 * i, 0})),
+                floats({10 * i + times, times * i}));
     }
   }
-  void add_sums(uint64_t seat, std::vector<kernel_graph::Step> steps) {
-    add(seat, package_of(graph_of(sum_of(2), std::move(steps))));
+  void add_sums(uint64_t instance, std::vector<kernel_graph::Step> steps) {
+    add(instance, package_of(graph_of(sum_of(2), std::move(steps))));
   }
 
   TemporaryFolder folder_;
@@ -216,15 +217,15 @@ TEST_F(BlasTest, CallsThatShareNothingButTheWorkspaceDoNotRunAtTheSameTime) {
 TEST_F(BlasTest, AFunctionWithAShareHasAHandleOfItsOwn) {
   begin({{"EMULATED_CUDA_CONFIG", "v100-16gb"}});
   const std::string package = package_of(graph_of(sum_of(2), {cublas::launch_of(sum_of(2))}));
-  process_->add_seat(1, package, Bytes::mib(64), false, 50);
-  ASSERT_TRUE(process_->expect<protocol::SeatReady>().has_value());
+  process_->add_instance(1, package, Bytes::mib(64), false, 50);
+  ASSERT_TRUE(process_->expect<protocol::InstanceReady>().has_value());
   adds(1);
   EXPECT_EQ(asked().at_once, 3);
   for (const uint32_t share : {100, 20, 60}) {
     process_->send(protocol::SetShare{SandboxId(1), share});
     adds(1);
   }
-  process_->send(protocol::RemoveSeat{SandboxId(1)});
+  process_->send(protocol::RemoveInstance{SandboxId(1)});
   add(2, package);
   adds(2);
 }
@@ -281,15 +282,15 @@ TEST_F(BlasTest, OfSeveralLibrariesTheFirstThatWorksIsTaken) {
 
 TEST_F(BlasTest, AFunctionWithAShareHasOurKernelsIfItsContextHasNoHandle) {
   begin({{"EMULATED_CUDA_CONFIG", "v100-16gb"}, {"CUBLAS_DOUBLE_FAIL", "cublasCreate_v2 3 3"}});
-  process_->add_seat(1, package_of(graph_of(sum_of(2), {cublas::launch_of(sum_of(2))})),
-                     Bytes::mib(64), false, 50);
-  ASSERT_TRUE(process_->expect<protocol::SeatReady>().has_value());
+  process_->add_instance(1, package_of(graph_of(sum_of(2), {cublas::launch_of(sum_of(2))})),
+                         Bytes::mib(64), false, 50);
+  ASSERT_TRUE(process_->expect<protocol::InstanceReady>().has_value());
   adds(1);
   EXPECT_EQ(asked().at_once, 0);
 }
 
 TEST_F(BlasTest, ACallThatIsRefusedLaterIsDoneByOurKernel) {
-  // Captured when it was loaded; then neither captured anew nor called.
+  // Captured when it was loaded; then neither captured again nor called.
   begin({{"CUBLAS_DOUBLE_FAIL", "cublasSaxpy_v2 2 15"}});
   add_sums(1, {cublas::launch_of(sum_of(2))});
   adds(1);
@@ -311,9 +312,9 @@ TEST_F(BlasTest, GraphsThatCannotBeChangedAreLaunchedCallByCall) {
 
 TEST_F(BlasTest, ACallThatFailsHalfwayFailsItsRequest) {
   begin({{"EMULATED_CUDA_CONFIG", "v100-16gb"}, {"CUBLAS_DOUBLE_FAIL", "cublasSaxpy_v2 3 14"}});
-  process_->add_seat(1, package_of(graph_of(sum_of(2), {cublas::launch_of(sum_of(2))})),
-                     Bytes::mib(64), false, 50);
-  ASSERT_TRUE(process_->expect<protocol::SeatReady>().has_value());
+  process_->add_instance(1, package_of(graph_of(sum_of(2), {cublas::launch_of(sum_of(2))})),
+                         Bytes::mib(64), false, 50);
+  ASSERT_TRUE(process_->expect<protocol::InstanceReady>().has_value());
   EXPECT_EQ(answer_of(1, floats({1, 1, 2, 2})), floats({3, 3}));
   const Error error = failure(9, 1, floats({1, 1, 2, 2}));
   EXPECT_THAT(error.message, testing::HasSubstr("CUBLAS_STATUS_INTERNAL_ERROR"));

@@ -66,12 +66,12 @@ TEST_F(LayersTest, KernelsRunAsSoonAsTheirOwnConstantsAreThere) {
   EXPECT_TRUE(process_->expect<protocol::Broken>().has_value()) << "with the second layer away";
 }
 
-TEST_F(LayersTest, ASeatThatGoesWhileItsRequestWaitsForConstantsLeavesTheOthersAlone) {
+TEST_F(LayersTest, AnInstanceThatGoesWhileItsRequestWaitsForConstantsLeavesTheOthersAlone) {
   const std::string package = process_->package(layers(1, {scale("x", "y", 3, 1, 2)}));
   add(1, package, Bytes::mib(128));
   add(2, process_->package(affine(2)));
   process_->run(1, 1, bytes_of({1, 2}));
-  process_->send(protocol::RemoveSeat{SandboxId(1)});
+  process_->send(protocol::RemoveInstance{SandboxId(1)});
   const auto finished = process_->expect<protocol::Finished>();
   ASSERT_TRUE(finished.has_value());
   EXPECT_EQ(finished->error->code, ErrorCode::kUnavailable);
@@ -80,14 +80,14 @@ TEST_F(LayersTest, ASeatThatGoesWhileItsRequestWaitsForConstantsLeavesTheOthersA
   works(2);
 }
 
-TEST_F(LayersTest, SeatsThatShareConstantsShareTheirLoad) {
+TEST_F(LayersTest, InstancesThatShareConstantsShareTheirLoad) {
   Files files = function({buffer("w", "constant", kLayer, R"(, "file": "w.bin")"),
                           buffer("x", "in_out", 2), buffer("y", "output", 2)},
                          {increment("x", 2), scale("w", "y", 2, 1, 2)});
   files["w.bin"] = std::string(kLayer * sizeof(int), '\0');
   const std::string package = process_->package(files);
-  for (const uint64_t seat : {1, 2}) add(seat, package, Bytes::mib(128));
-  for (const uint64_t seat : {1, 2}) process_->run(seat, seat, bytes_of({5, 6}));
+  for (const uint64_t instance : {1, 2}) add(instance, package, Bytes::mib(128));
+  for (const uint64_t instance : {1, 2}) process_->run(instance, instance, bytes_of({5, 6}));
   give_turn();
   EXPECT_EQ(answer(), (std::vector<int>{6, 7, 1, 1}));
   EXPECT_EQ(answer(), (std::vector<int>{6, 7, 1, 1}));
@@ -114,23 +114,23 @@ TEST_F(LayersTest, FunctionsWithTheSameWeightsHaveOneCopyOfThem) {
   EXPECT_EQ(run(2, 2, {}), (std::vector<int>{7, 7, 7}));
   EXPECT_FALSE(link_->hear(Duration(0)).has_value()) << "no second turn for the same bytes";
   // They stay for the second when the first goes.
-  process_->send(protocol::RemoveSeat{SandboxId(1)});
+  process_->send(protocol::RemoveInstance{SandboxId(1)});
   EXPECT_EQ(run(3, 2, {}), (std::vector<int>{7, 7, 7}));
   EXPECT_FALSE(link_->hear(Duration(0)).has_value());
 }
 
-TEST_F(LayersTest, SeatsOfOneFunctionShareWhatIsFilledWithAValueAndOthersDoNot) {
+TEST_F(LayersTest, InstancesOfOneFunctionShareWhatIsFilledWithAValueAndOthersDoNot) {
   const Files files = layers(1, {scale("x", "y", 3, 1, 2)});
   const std::string package = process_->package(files);
-  for (const uint64_t seat : {1, 2}) add(seat, package, Bytes::mib(128));
-  for (const uint64_t seat : {1, 2}) process_->run(seat, seat, bytes_of({1, 2}));
+  for (const uint64_t instance : {1, 2}) add(instance, package, Bytes::mib(128));
+  for (const uint64_t instance : {1, 2}) process_->run(instance, instance, bytes_of({1, 2}));
   give_turn();
   EXPECT_EQ(answer(), (std::vector<int>{4, 7, 1, 1}));
   EXPECT_EQ(answer(), (std::vector<int>{4, 7, 1, 1}));
   link_->expect_done(Bytes::mib(32));
   EXPECT_FALSE(link_->hear(Duration(0)).has_value()) << "no second turn for the same value";
   // It stays for the second when the first goes, and a function of the same looks has its own.
-  process_->send(protocol::RemoveSeat{SandboxId(1)});
+  process_->send(protocol::RemoveInstance{SandboxId(1)});
   EXPECT_EQ(run(3, 2, {1, 2}), (std::vector<int>{4, 7, 1, 1}));
   add(3, process_->package(files), Bytes::mib(128));
   process_->run(4, 3, bytes_of({1, 2}));

@@ -1,6 +1,6 @@
 // Early answers: what needs nothing but the bytes that the device has written is answered by the
 // driver's own thread when it calls back, before the loop has been woken. The loop hears of it
-// behind the answer, and lets go of what the request held.
+// behind the answer, and releases what the request held.
 #include <utility>
 
 #include "core/base/check.h"
@@ -17,9 +17,9 @@ constexpr Bytes kLongestEarly = Bytes::kib(16);
 
 // All that the driver's thread needs, while the loop still has it. Of a request whose last work is
 // queued, and which waits for the device alone.
-void Executor::prepare_early(Seat& seat) {
-  RequestUnderWay& request = *seat.request;
-  if (!request.outputs_inline || has_layers(seat)) return;
+void Executor::prepare_early(Instance& instance) {
+  RequestUnderWay& request = *instance.request;
+  if (!request.outputs_inline || has_layers(instance)) return;
   Bytes total;
   for (const WantedOutput& output : request.outputs) {
     if (output.as_object) return;
@@ -27,18 +27,18 @@ void Executor::prepare_early(Seat& seat) {
   }
   if (total > kLongestEarly) return;
   auto early = std::make_unique<EarlyAnswer>();
-  early->codec = &seat.loaded->codec;
-  const char* out = static_cast<const char*>(seat.loaded->out->pointer());
+  early->codec = &instance.loaded->codec;
+  const char* out = static_cast<const char*>(instance.loaded->out->pointer());
   for (const WantedOutput& output : request.outputs) {
     early->outputs.push_back({.bytes = {out + output.offset, output.size.count}});
   }
-  early->finished = begin_finished(seat);
+  early->finished = begin_finished(instance);
   request.early = std::move(early);
 }
 
 // On the driver's thread. From the moment that it is in `answered_` the loop may take the request
 // away.
-std::optional<std::string> Executor::answer_early(SandboxId seat, RequestUnderWay& request) {
+std::optional<std::string> Executor::answer_early(SandboxId instance, RequestUnderWay& request) {
   if (request.early == nullptr || request.failure || request.is_withdrawn) return std::nullopt;
   EarlyAnswer& early = *request.early;
   auto payload = early.codec->encode(request.request, early.outputs);
@@ -50,7 +50,7 @@ std::optional<std::string> Executor::answer_early(SandboxId seat, RequestUnderWa
   std::string message = protocol::encode(std::move(finished));
   {
     const std::lock_guard lock(answered_mutex_);
-    answered_.push_back(seat);
+    answered_.push_back(instance);
   }
   if (send_packet(connection_.socket(), message).ok()) message.clear();
   return message;
@@ -70,10 +70,11 @@ void Executor::settle_answered() {
     answered.swap(answered_);
   }
   for (const SandboxId id : answered) {
-    Seat* seat = find(id);
-    CHECK(seat != nullptr && seat->request != nullptr, "a request stays until it is settled");
-    release(*seat);
-    if (seat->is_removed) remove(id);
+    Instance* instance = find(id);
+    CHECK(instance != nullptr && instance->request != nullptr,
+          "a request stays until it is settled");
+    release(*instance);
+    if (instance->is_removed) remove(id);
   }
 }
 

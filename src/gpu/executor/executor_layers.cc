@@ -19,7 +19,7 @@ Result<void> Executor::use_layers() {
     return {.give = [this, leaving] { pool_->unmap(leaving); },
             .then = [this, leaving] { pool_->forget(leaving); }};
   };
-  hooks.waits = [this] { return !lent_.empty() || gives_memory_; };
+  hooks.waits = [this] { return !shared_.empty() || gives_memory_; };
   ASSIGN_OR_RETURN(
       layers_, LayeredMemory::create(
                    loop_, driver_, context_, ordinal_,
@@ -28,24 +28,25 @@ Result<void> Executor::use_layers() {
   return {};
 }
 
-bool Executor::has_layers(const Seat& seat) const {
-  return seat.loaded != nullptr && seat.loaded->layers.has_value();
+bool Executor::has_layers(const Instance& instance) const {
+  return instance.loaded != nullptr && instance.loaded->layers.has_value();
 }
 
 // Counted by the pages' own pool, not by that of all the rest.
-Bytes Executor::window_of(const Seat& seat) const {
-  return has_layers(seat) ? seat.loaded->layers->page * seat.loaded->layers->pages : Bytes(0);
+Bytes Executor::window_of(const Instance& instance) const {
+  return has_layers(instance) ? instance.loaded->layers->page * instance.loaded->layers->pages
+                              : Bytes(0);
 }
 
 // False if its memory has to come first. Where it is there, the layer is launched behind the one
 // before, and the host hears when that has ended.
-Result<bool> Executor::begin_layer(Seat& seat, uint32_t layer) {
-  RequestUnderWay& request = *seat.request;
-  if (seat.is_removed) return Error{ErrorCode::kUnavailable, "it was removed"};
-  ASSIGN_OR_RETURN(const bool there, layers_->is_there(seat.id, layer));
+Result<bool> Executor::begin_layer(Instance& instance, uint32_t layer) {
+  RequestUnderWay& request = *instance.request;
+  if (instance.is_removed) return Error{ErrorCode::kUnavailable, "it was removed"};
+  ASSIGN_OR_RETURN(const bool there, layers_->is_there(instance.id, layer));
   request.awaits_layer = !there;
   if (!there) return false;
-  const cuda::Stream& stream = seat.loaded->stream();
+  const cuda::Stream& stream = instance.loaded->stream();
   if (layer > 0) {
     const auto on_answer = [](CUstream, CUresult result, void* ended) {
       static_cast<RequestUnderWay*>(ended)->on_layer(result);
@@ -53,25 +54,26 @@ Result<bool> Executor::begin_layer(Seat& seat, uint32_t layer) {
     RETURN_IF_ERROR(stream.call_back(on_answer, &request));
   }
   // What others had there is not the function's to see.
-  auto foreign = layers_->begin_layer(seat.id, layer);
+  auto foreign = layers_->begin_layer(instance.id, layer);
   for (const PagePool::Run& run : foreign) RETURN_IF_ERROR(stream.zero(run.address, run.size));
-  layers_->clean(seat.id, std::move(foreign));
+  layers_->clean(instance.id, std::move(foreign));
   return true;
 }
 
 void Executor::layer_ended(SandboxId id, uint64_t number, CUresult result) {
-  Seat* seat = find_request(id, number);
+  Instance* instance = find_request(id, number);
   // Of an error the next call back tells, or the look after requests.
-  if (ended_ || seat == nullptr || result != CUDA_SUCCESS) return;
-  if (seat->request->stage != RequestUnderWay::Stage::kRunning || seat->request->failure) return;
+  if (ended_ || instance == nullptr || result != CUDA_SUCCESS) return;
+  if (instance->request->stage != RequestUnderWay::Stage::kRunning || instance->request->failure)
+    return;
   layers_->layer_ended(id);
   layer_came(id);
 }
 
 void Executor::layer_came(SandboxId id) {
-  Seat* seat = find(id);
-  if (ended_ || seat == nullptr || seat->request == nullptr) return;
-  if (std::exchange(seat->request->awaits_layer, false)) advance(*seat);
+  Instance* instance = find(id);
+  if (ended_ || instance == nullptr || instance->request == nullptr) return;
+  if (std::exchange(instance->request->awaits_layer, false)) advance(*instance);
 }
 
 }  // namespace lambent::executor

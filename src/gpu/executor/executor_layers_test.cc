@@ -45,12 +45,12 @@ class ExecutorLayersTest : public EmulatedDevice {
         : process({{"EMULATED_CUDA_NODE", node}}, words) {
       EXPECT_TRUE(process.expect<protocol::ExecutorHello>().has_value());
     }
-    void add(uint64_t seat, const std::string& package, Bytes memory = Bytes::mib(256)) {
-      process.add_seat(seat, package, memory);
-      EXPECT_TRUE(process.expect<protocol::SeatReady>().has_value());
+    void add(uint64_t instance, const std::string& package, Bytes memory = Bytes::mib(256)) {
+      process.add_instance(instance, package, memory);
+      EXPECT_TRUE(process.expect<protocol::InstanceReady>().has_value());
     }
-    uint64_t start(uint64_t seat, int value) {
-      process.run(++invocations, seat, bytes_of(std::vector<int>(kCount, value)));
+    uint64_t start(uint64_t instance, int value) {
+      process.run(++invocations, instance, bytes_of(std::vector<int>(kCount, value)));
       return invocations;
     }
     // Of whichever ends next.
@@ -62,8 +62,8 @@ class ExecutorLayersTest : public EmulatedDevice {
       }
       return finished;
     }
-    Finished run(uint64_t seat, int value) {
-      start(seat, value);
+    Finished run(uint64_t instance, int value) {
+      start(instance, value);
       std::vector<int> values;
       const auto finished = answer(&values);
       if (!finished) return {};
@@ -125,7 +125,7 @@ TEST_F(ExecutorLayersTest, ARunningRequestHasTheMemoryOfItsLayerAlone) {
       << "the loop's layer has " << to_string(taken() - idle);
   // Others run meanwhile.
   layered->run(1, 3);
-  layered->process.send(protocol::RemoveSeat{SandboxId(2)});
+  layered->process.send(protocol::RemoveInstance{SandboxId(2)});
 }
 
 TEST_F(ExecutorLayersTest, TheSecondRuleKeepsWhatItHasHad) {
@@ -137,7 +137,7 @@ TEST_F(ExecutorLayersTest, TheSecondRuleKeepsWhatItHasHad) {
   EXPECT_GE(full, idle + Bytes::mib(48));
   for (int i = 0; i < 5; ++i) kept->run(1, i);
   EXPECT_EQ(taken(), full);
-  kept->process.send(protocol::RemoveSeat{SandboxId(1)});
+  kept->process.send(protocol::RemoveInstance{SandboxId(1)});
   EXPECT_TRUE(comes_to(Bytes(0), idle + Bytes::mib(2))) << "but for inputs and outputs";
 }
 
@@ -152,11 +152,11 @@ TEST_F(ExecutorLayersTest, NobodySeesWhatOthersLeft) {
        scale("t", "u", 1, 0, kCount), scale("u", "v", 1, 0, kCount)}));
   std::vector<int> expected(2 * kCount, 0);
   std::fill_n(expected.begin(), kCount, 5);
-  const auto run = [&](uint64_t seat) {
+  const auto run = [&](uint64_t instance) {
     std::vector<int> values;
-    layered->start(seat, 5);
+    layered->start(instance, 5);
     ASSERT_TRUE(layered->answer(&values).has_value());
-    EXPECT_EQ(values, expected) << "of seat " << seat;
+    EXPECT_EQ(values, expected) << "of instance " << instance;
   };
   layered->add(1, looks);
   layered->add(2, looks);
@@ -244,7 +244,7 @@ TEST_F(ExecutorLayersTest, ALoopCanBeStoppedWhileALayerWaitsForMemory) {
   auto rest = cuda::DeviceBuffer::allocate(*driver_, free_memory() - Bytes::mib(8));
   ASSERT_TRUE(rest.ok());
   const uint64_t short_of = layered->start(1, 2);
-  layered->process.send(protocol::RemoveSeat{SandboxId(2)});
+  layered->process.send(protocol::RemoveInstance{SandboxId(2)});
   for (int i = 0; i < 2; ++i) {
     std::vector<int> values;
     const auto finished = layered->answer(&values);
@@ -256,18 +256,18 @@ TEST_F(ExecutorLayersTest, ALoopCanBeStoppedWhileALayerWaitsForMemory) {
   }
 }
 
-TEST_F(ExecutorLayersTest, SeatsComeAndGoAndEveryAnswerIsRight) {
+TEST_F(ExecutorLayersTest, InstancesComeAndGoAndEveryAnswerIsRight) {
   const auto layered = executor({"--pool-interval-ms", "1"});
   const std::vector<std::string> packages = {layered->process.package(chain({32, 16, 8, 4, 2, 16})),
                                              layered->process.package(chain({2, 24, 2, 24, 2})),
                                              layered->process.package(chain({12, 2, 2, 12, 2})),
                                              layered->process.package(chain({1}))};
   std::mt19937 random(23);
-  struct Seat {
+  struct Instance {
     bool is_in = true, runs = false;
     int value = 0;
   };
-  std::map<uint64_t, Seat> seats;
+  std::map<uint64_t, Instance> instances;
   std::map<uint64_t, uint64_t> running;
   uint64_t next = 0;
   const auto settle = [&] {
@@ -278,26 +278,26 @@ TEST_F(ExecutorLayersTest, SeatsComeAndGoAndEveryAnswerIsRight) {
       ASSERT_TRUE(finished.has_value());
     } while (!running.contains(finished->invocation.low));
     ASSERT_FALSE(finished->error.has_value()) << to_string(*finished->error);
-    Seat& seat = seats.at(running[finished->invocation.low]);
+    Instance& instance = instances.at(running[finished->invocation.low]);
     running.erase(finished->invocation.low);
-    ASSERT_EQ(values, std::vector<int>(kCount, seat.value));
-    seat.runs = false;
+    ASSERT_EQ(values, std::vector<int>(kCount, instance.value));
+    instance.runs = false;
   };
   for (int step = 0; step < 200 && !HasFatalFailure(); ++step) {
-    auto at = seats.begin();
-    if (!seats.empty()) std::advance(at, random() % seats.size());
+    auto at = instances.begin();
+    if (!instances.empty()) std::advance(at, random() % instances.size());
     const unsigned what = random() % 10;
-    if (seats.size() < 2 || (what == 0 && seats.size() < 5)) {
+    if (instances.size() < 2 || (what == 0 && instances.size() < 5)) {
       layered->add(++next, packages[random() % packages.size()], Bytes::mib(100));
-      seats[next] = {};
+      instances[next] = {};
     } else if (what == 1) {  // also while it runs
-      layered->process.send(protocol::RemoveSeat{SandboxId(at->first)});
+      layered->process.send(protocol::RemoveInstance{SandboxId(at->first)});
       std::erase_if(running, [&](const auto& each) { return each.second == at->first; });
-      seats.erase(at);
+      instances.erase(at);
     } else if (what == 2 && !at->second.runs) {
       const bool out = at->second.is_in;
-      layered->process.send(protocol::MoveSeat{SandboxId(at->first), out});
-      const auto moved = layered->process.expect<protocol::SeatMoved>();
+      layered->process.send(protocol::MoveInstance{SandboxId(at->first), out});
+      const auto moved = layered->process.expect<protocol::InstanceMoved>();
       ASSERT_TRUE(moved && moved->done);
       at->second.is_in = !out;
     } else if (at->second.is_in && !at->second.runs) {

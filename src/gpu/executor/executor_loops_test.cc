@@ -49,11 +49,11 @@ class LoopsTest : public ExecutorTest {
   static Files count_to_ten() {
     return with_loops(function(buffers(), {until("done", 50, {increment("x", 2), set_at(10)})}));
   }
-  void counts_to_ten(uint64_t seat = 1) {
-    EXPECT_EQ(run(1, seat, {3, 0}), (std::vector<int>{10, 7}));
-    EXPECT_EQ(run(2, seat, {9, 0}), (std::vector<int>{10, 1}));
-    EXPECT_EQ(run(3, seat, {-1000, 0}), (std::vector<int>{-950, 50})) << "never set";
-    EXPECT_EQ(run(4, seat, {20, 0}), (std::vector<int>{21, 1}));
+  void counts_to_ten(uint64_t instance = 1) {
+    EXPECT_EQ(run(1, instance, {3, 0}), (std::vector<int>{10, 7}));
+    EXPECT_EQ(run(2, instance, {9, 0}), (std::vector<int>{10, 1}));
+    EXPECT_EQ(run(3, instance, {-1000, 0}), (std::vector<int>{-950, 50})) << "never set";
+    EXPECT_EQ(run(4, instance, {20, 0}), (std::vector<int>{21, 1}));
   }
 };
 
@@ -80,8 +80,8 @@ TEST_F(LoopsTest, TheHostEndsALoopIfItIsToldTo) {
 
 TEST_F(LoopsTest, AFunctionWithAShareHasItsLoopsDoneKernelByKernel) {
   start({{"EMULATED_CUDA_CONFIG", "v100-16gb"}, plan(kNoGraphs)});
-  process_->add_seat(1, process_->package(count_to_ten()), Bytes::mib(64), false, 50);
-  ASSERT_TRUE(process_->expect<protocol::SeatReady>().has_value());
+  process_->add_instance(1, process_->package(count_to_ten()), Bytes::mib(64), false, 50);
+  ASSERT_TRUE(process_->expect<protocol::InstanceReady>().has_value());
   counts_to_ten();
 }
 
@@ -137,7 +137,7 @@ TEST_F(LoopsTest, AFaultInALoopIsAnsweredAndEndsTheExecutor) {
   EXPECT_EQ(WEXITSTATUS(process_->wait_for_exit()), 1);
 }
 
-TEST_F(LoopsTest, ALoopThatWouldNotEndEndsWithItsSeatAndLeavesTheOthersAlone) {
+TEST_F(LoopsTest, ALoopThatWouldNotEndEndsWithItsInstanceAndLeavesTheOthersAlone) {
   // Four answers: that of the loop which is stopped is on its way before it begins.
   for (const auto& settings : {std::vector{no_flags_but(4)}, std::vector{plan(kNoConditionals)}}) {
     start(settings);
@@ -147,7 +147,7 @@ TEST_F(LoopsTest, ALoopThatWouldNotEndEndsWithItsSeatAndLeavesTheOthersAlone) {
     add(2, process_->package(affine(2)));
     process_->run(1, 1, bytes_of({-2'000'000'000, 0}));
     works(2);
-    process_->send(protocol::RemoveSeat{SandboxId(1)});
+    process_->send(protocol::RemoveInstance{SandboxId(1)});
     const auto finished = process_->expect<Finished>();
     ASSERT_TRUE(finished.has_value());
     EXPECT_EQ(finished->invocation.low, 1u);

@@ -1,5 +1,5 @@
-// The size of the executor's pool between requests: seats' own buffers stay where they are as long
-// as their seat is in use, and their memory goes to the device afterwards.
+// The size of the executor's pool between requests: instances' own buffers stay where they are as
+// long as their instance is in use, and their memory goes to the device afterwards.
 #include <algorithm>
 #include <utility>
 
@@ -27,25 +27,25 @@ scheduling::PoolRule Executor::rule() const {
   return scheduling::PoolRule::kResilient;
 }
 
-// A static pool has room for all of a seat's buffers before its first request. Whatever is missing
-// here, a request asks for again, and gets the error.
-void Executor::grow_ahead(Seat& seat) {
+// A static pool has room for all of an instance's buffers before its first request. Whatever is
+// missing here, a request asks for again, and gets the error.
+void Executor::grow_ahead(Instance& instance) {
   if (rule() != scheduling::PoolRule::kStatic) return;
-  const LoadedSeat& loaded = *seat.loaded;
+  const LoadedInstance& loaded = *instance.loaded;
   const auto reserve = [&](uint32_t buffer, Bytes size) {
-    if (store_->find(DeviceName::of(seat.id, buffer)) != nullptr) return;
-    const auto block = pool_->take(size, 0);  // nobody's: the seat has not written there yet
-    if (block.ok()) seat.reserved.push_back(block->address);
+    if (store_->find(DeviceName::of(instance.id, buffer)) != nullptr) return;
+    const auto block = pool_->take(size, 0);  // nobody's: the instance has not written there yet
+    if (block.ok()) instance.reserved.push_back(block->address);
   };
-  if (loaded.plan.temporaries > Bytes(0) && !has_layers(seat)) {
+  if (loaded.plan.temporaries > Bytes(0) && !has_layers(instance)) {
     reserve(DeviceName::kTemporaries, loaded.plan.temporaries);
   }
   for (const uint32_t i : loaded.codec.outputs()) reserve(i, loaded.plan.sizes[i]);
   for (const uint32_t i : loaded.codec.inputs()) reserve(i, loaded.plan.sizes[i]);
 }
 
-void Executor::use_reserved(Seat& seat) {
-  for (const CUdeviceptr address : std::exchange(seat.reserved, {})) pool_->give_back(address);
+void Executor::use_reserved(Instance& instance) {
+  for (const CUdeviceptr address : std::exchange(instance.reserved, {})) pool_->give_back(address);
 }
 
 // Nothing is done while there is nothing to give to the device, or while one look is to come.
@@ -58,35 +58,35 @@ void Executor::watch_memory() {
   });
 }
 
-// A seat needs its buffers until it has had no request for the hold: what runs in it is one CUDA
-// graph, mostly, and so its profile has one step, for which all of them must be there.
+// An instance needs its buffers until it has had no request for the hold: what runs in it is one
+// CUDA graph, mostly, and so its profile has one step, for which all of them must be there.
 void Executor::look_at_memory() {
   if (gives_memory_) return watch_memory();  // what is mapped is yet to change
   const Instant now = loop_.now();
   const auto is_idle = [&](SandboxId id) {
-    const Seat* seat = find(id);
-    if (seat == nullptr) return true;
-    return seat->request == nullptr && now - seat->last_request >= options_.pool_hold;
+    const Instance* instance = find(id);
+    if (instance == nullptr) return true;
+    return instance->request == nullptr && now - instance->last_request >= options_.pool_hold;
   };
   std::unordered_map<SandboxId, MemoryProfile> profiles;
   Bytes others, pinned;
   bool has_buffers = false;
   store_->for_each([&](const DeviceName& name, const DeviceStore::Entry& entry) {
-    if (name.kind != DeviceName::Kind::kSeatBuffer) {
+    if (name.kind != DeviceName::Kind::kInstanceBuffer) {
       others += entry.size;
       return;
     }
     has_buffers = true;
     if (entry.pins > 0) pinned += entry.size;
-    const SandboxId seat(name.high);
-    if (is_idle(seat)) return;
-    MemoryProfile& profile = profiles[seat];
+    const SandboxId instance(name.high);
+    if (is_idle(instance)) return;
+    MemoryProfile& profile = profiles[instance];
     profile.kernels.resize(1, {.duration = options_.pool_hold, .live = Bytes()});
     profile.kernels[0].live += entry.size;
     profile.whole += entry.size;
   });
   std::vector<scheduling::RunningFunction> running;
-  for (const auto& [seat, profile] : profiles) running.push_back({.profile = &profile});
+  for (const auto& [instance, profile] : profiles) running.push_back({.profile = &profile});
 
   scheduling::PoolOptions pool;
   pool.rule = rule();

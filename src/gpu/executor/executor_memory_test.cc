@@ -27,12 +27,12 @@ class ExecutorMemoryTest : public EmulatedDevice {
         : process({{"EMULATED_CUDA_NODE", node}}, words), package(process.package(affine(kCount))) {
       EXPECT_TRUE(process.expect<protocol::ExecutorHello>().has_value());
     }
-    void add(uint64_t seat) {
-      process.add_seat(seat, package, Bytes::mib(64));
-      EXPECT_TRUE(process.expect<protocol::SeatReady>().has_value());
+    void add(uint64_t instance) {
+      process.add_instance(instance, package, Bytes::mib(64));
+      EXPECT_TRUE(process.expect<protocol::InstanceReady>().has_value());
     }
-    void start(uint64_t seat, int value) {
-      process.run(++invocations, seat, bytes_of(std::vector<int>(kCount, value)));
+    void start(uint64_t instance, int value) {
+      process.run(++invocations, instance, bytes_of(std::vector<int>(kCount, value)));
     }
     // The value of the next answer, which is 3x + 1 throughout.
     int answer() {
@@ -44,8 +44,8 @@ class ExecutorMemoryTest : public EmulatedDevice {
       EXPECT_EQ(values, std::vector<int>(kCount, values.at(0)));
       return values.at(0);
     }
-    int run(uint64_t seat, int value) {
-      start(seat, value);
+    int run(uint64_t instance, int value) {
+      start(instance, value);
       return answer();
     }
   };
@@ -101,7 +101,7 @@ TEST_F(ExecutorMemoryTest, IsHeldUnderTheOtherRulesWhichDifferInWhenItIsTaken) {
   EXPECT_EQ(fine->run(1, 5), 16);
   const Bytes both = first + kBuffers + kBuffers;
   EXPECT_EQ(taken(), both);
-  // Until one that holds nothing has let go of its own, the others have had time to.
+  // Until one that holds nothing has released its own, the others have had time to.
   for (int i = 0; i < 5; ++i) {
     EXPECT_EQ(elastic->run(1, i), 3 * i + 1);
     ASSERT_TRUE(comes_down_to(both));
@@ -109,7 +109,7 @@ TEST_F(ExecutorMemoryTest, IsHeldUnderTheOtherRulesWhichDifferInWhenItIsTaken) {
   }
 }
 
-TEST_F(ExecutorMemoryTest, OfABusySeatStaysWhileThatOfAnIdleOneGoes) {
+TEST_F(ExecutorMemoryTest, OfABusyInstanceStaysWhileThatOfAnIdleOneGoes) {
   const auto elastic = executor({"--pool-hold-ms", "2000"});
   elastic->add(1);
   elastic->add(2);
@@ -133,15 +133,15 @@ TEST_F(ExecutorMemoryTest, OfABusySeatStaysWhileThatOfAnIdleOneGoes) {
 
 TEST_F(ExecutorMemoryTest, GoesAndComesBesideRequestsThatRun) {
   const auto elastic = executor({"--pool-hold-ms", "0"});
-  for (uint64_t seat = 1; seat <= 3; ++seat) elastic->add(seat);
+  for (uint64_t instance = 1; instance <= 3; ++instance) elastic->add(instance);
   const Bytes idle = taken();
   for (int round = 0; round < 20; ++round) {
     // The same input for all: they answer in any order.
-    for (uint64_t seat = 1; seat <= 3; ++seat) elastic->start(seat, round);
+    for (uint64_t instance = 1; instance <= 3; ++instance) elastic->start(instance, round);
     for (int i = 0; i < 3; ++i) ASSERT_EQ(elastic->answer(), 3 * round + 1);
   }
   EXPECT_TRUE(comes_down_to(idle));
-  for (uint64_t seat = 1; seat <= 3; ++seat) EXPECT_EQ(elastic->run(seat, 9), 28);
+  for (uint64_t instance = 1; instance <= 3; ++instance) EXPECT_EQ(elastic->run(instance, 9), 28);
 }
 
 TEST_F(ExecutorMemoryTest, OfConstantsStays) {

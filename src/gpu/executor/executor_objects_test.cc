@@ -181,7 +181,7 @@ TEST_F(ExecutorTest, ObjectsOfTheHostGoTheLeastRecentlyUsedFirst) {
   run_with(1, true);
 }
 
-TEST_F(ExecutorTest, SeatsRunAtTheSameTime) {
+TEST_F(ExecutorTest, InstancesRunAtTheSameTime) {
   // One waits for its object; the other is not held up.
   add(1, process_->package(affine(2)));
   add(2, process_->package(affine(2)));

@@ -1,5 +1,5 @@
 // Where the buffers of the executor's requests lie: in objects and constants that others use too,
-// or in places of the seat's own; and what is copied between them on the seat's stream.
+// or in places of the instance's own; and what is copied between them on the instance's stream.
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -20,9 +20,9 @@ constexpr Bytes kBytesForAUse = Bytes::mib(1);
 
 }  // namespace
 
-Result<bool> Executor::gather_contents(Seat& seat) {
-  RequestUnderWay& request = *seat.request;
-  const LoadedSeat& loaded = *seat.loaded;
+Result<bool> Executor::gather_contents(Instance& instance) {
+  RequestUnderWay& request = *instance.request;
+  const LoadedInstance& loaded = *instance.loaded;
   request.subject = protocol::ErrorSubject::kRequest;
   request.contents.resize(loaded.graph.buffers.size(), 0);
   request.files.resize(loaded.graph.buffers.size());
@@ -30,15 +30,15 @@ Result<bool> Executor::gather_contents(Seat& seat) {
   for (const Constant& constant : loaded.constants) {
     Contents::Content content;
     if (request.contents[constant.buffer] == 0) {
-      ASSIGN_OR_RETURN(content, contents_->pin_constant(constant, user_of(seat.id)));
+      ASSIGN_OR_RETURN(content, contents_->pin_constant(constant, user_of(instance.id)));
       request.contents[constant.buffer] = content.address;
       request.pinned.push_back(constant.name);
     } else {
-      ASSIGN_OR_RETURN(content, contents_->look(constant, user_of(seat.id)));
+      ASSIGN_OR_RETURN(content, contents_->look(constant, user_of(instance.id)));
     }
     complete = complete && (content.is_here || options_.pipelined);
   }
-  use_reserved(seat);  // objects lie in what is reserved for inputs
+  use_reserved(instance);  // objects lie in what is reserved for inputs
   for (const auto& input : request.request.inputs) {
     if (!input.object) continue;
     const auto& buffer = loaded.graph.buffers[input.buffer];
@@ -61,7 +61,7 @@ Result<bool> Executor::gather_contents(Seat& seat) {
       continue;
     }
     if (request.contents[input.buffer] != 0) continue;
-    const auto address = contents_->pin_object(*input.object, buffer.type, user_of(seat.id));
+    const auto address = contents_->pin_object(*input.object, buffer.type, user_of(instance.id));
     if (!address.ok()) return explain(address.error());
     complete = complete && address->has_value();
     if (!*address) continue;
@@ -71,22 +71,22 @@ Result<bool> Executor::gather_contents(Seat& seat) {
   return complete;
 }
 
-// A place of the seat's own for a buffer. What it has not written itself before is zeroed, unless
-// all of it will be overwritten before a kernel reads it.
-Result<void> Executor::place_own(Seat& seat, uint32_t buffer, Bytes size, bool is_overwritten,
-                                 CUdeviceptr* address) {
-  const DeviceName name = DeviceName::of(seat.id, buffer);
-  auto& pinned = seat.request->pinned;
+// A place of the instance's own for a buffer. What it has not written itself before is zeroed,
+// unless all of it will be overwritten before a kernel reads it.
+Result<void> Executor::place_own(Instance& instance, uint32_t buffer, Bytes size,
+                                 bool is_overwritten, CUdeviceptr* address) {
+  const DeviceName name = DeviceName::of(instance.id, buffer);
+  auto& pinned = instance.request->pinned;
   if (const auto* entry = store_->find(name)) {
     *address = entry->address;
-    // A request that waited for a loan comes here again with what it could place.
+    // A request that waited for an export comes here again with what it could place.
     if (std::ranges::find(pinned, name) != pinned.end()) return {};
     store_->pin(name);
   } else {
-    ASSIGN_OR_RETURN(const auto placed, store_->place(name, size, user_of(seat.id)));
+    ASSIGN_OR_RETURN(const auto placed, store_->place(name, size, user_of(instance.id)));
     *address = placed.address;
     if (!placed.own && !is_overwritten) {
-      const auto zeroed = seat.loaded->stream().zero(placed.address, size);
+      const auto zeroed = instance.loaded->stream().zero(placed.address, size);
       if (!zeroed.ok()) {
         store_->unpin(name);
         return zeroed;
@@ -97,18 +97,18 @@ Result<void> Executor::place_own(Seat& seat, uint32_t buffer, Bytes size, bool i
   return {};
 }
 
-Result<void> Executor::place_buffers(Seat& seat) {
-  RequestUnderWay& request = *seat.request;
-  const LoadedSeat& loaded = *seat.loaded;
+Result<void> Executor::place_buffers(Instance& instance) {
+  RequestUnderWay& request = *instance.request;
+  const LoadedInstance& loaded = *instance.loaded;
   const auto& buffers = loaded.graph.buffers;
   request.addresses = request.contents;
   if (loaded.plan.temporaries.count > 0) {
     CUdeviceptr block = loaded.window;
-    if (has_layers(seat)) {
-      layers_->begin(seat.id);
+    if (has_layers(instance)) {
+      layers_->begin(instance.id);
     } else {
       RETURN_IF_ERROR(
-          place_own(seat, DeviceName::kTemporaries, loaded.plan.temporaries, false, &block));
+          place_own(instance, DeviceName::kTemporaries, loaded.plan.temporaries, false, &block));
     }
     for (uint32_t i = 0; i < buffers.size(); ++i) {
       if (buffers[i].role != BufferRole::kTemporary) continue;
@@ -117,30 +117,31 @@ Result<void> Executor::place_buffers(Seat& seat) {
   }
   for (const uint32_t i : loaded.codec.outputs()) {
     const bool comes_in = buffers[i].role == BufferRole::kInOut;
-    RETURN_IF_ERROR(place_own(seat, i, loaded.plan.sizes[i], comes_in, &request.addresses[i]));
+    RETURN_IF_ERROR(place_own(instance, i, loaded.plan.sizes[i], comes_in, &request.addresses[i]));
   }
   for (const uint32_t i : loaded.codec.inputs()) {
     if (request.addresses[i] != 0) continue;
-    RETURN_IF_ERROR(place_own(seat, i, loaded.plan.sizes[i], true, &request.addresses[i]));
+    RETURN_IF_ERROR(place_own(instance, i, loaded.plan.sizes[i], true, &request.addresses[i]));
   }
   return {};
 }
 
-// Whether the seat's share has room for what its request has pinned and this too, if it is not
+// Whether the instance's share has room for what its request has pinned and this too, if it is not
 // pinned yet. A request that pins more takes from what others were promised; what it can do without
 // it has to ask for here.
-bool Executor::has_share_for(const Seat& seat, const DeviceName& name, Bytes size) {
-  const std::set<DeviceName> pinned(seat.request->pinned.begin(), seat.request->pinned.end());
+bool Executor::has_share_for(const Instance& instance, const DeviceName& name, Bytes size) {
+  const std::set<DeviceName> pinned(instance.request->pinned.begin(),
+                                    instance.request->pinned.end());
   if (pinned.contains(name)) return true;
-  Bytes sum = pool_->rounded(size) + window_of(seat);
+  Bytes sum = pool_->rounded(size) + window_of(instance);
   for (const DeviceName& each : pinned) sum += store_->find(each)->size;
-  return sum <= seat.memory;
+  return sum <= instance.memory;
 }
 
 // Queues what is short and what lies on the device; returns the rest.
-Result<std::vector<TransferPiece>> Executor::queue_inputs(Seat& seat) {
-  RequestUnderWay& request = *seat.request;
-  LoadedSeat& loaded = *seat.loaded;
+Result<std::vector<TransferPiece>> Executor::queue_inputs(Instance& instance) {
+  RequestUnderWay& request = *instance.request;
+  LoadedInstance& loaded = *instance.loaded;
   std::vector<TransferPiece> pieces;
   Bytes total;
   for (const auto& input : request.request.inputs) {
@@ -151,8 +152,9 @@ Result<std::vector<TransferPiece>> Executor::queue_inputs(Seat& seat) {
       const bool cheap_to_copy =
           loaded.program->uses(i) > kFewUses && size <= kBytesForAUse * loaded.program->uses(i);
       CUdeviceptr own = 0;
-      if (!cheap_to_copy || !has_share_for(seat, DeviceName::of(seat.id, i), size)) continue;
-      if (!place_own(seat, i, size, true, &own).ok()) continue;
+      if (!cheap_to_copy || !has_share_for(instance, DeviceName::of(instance.id, i), size))
+        continue;
+      if (!place_own(instance, i, size, true, &own).ok()) continue;
       RETURN_IF_ERROR(loaded.stream().copy_on_device(own, request.contents[i], size));
       request.addresses[i] = own;
       continue;
@@ -163,7 +165,7 @@ Result<std::vector<TransferPiece>> Executor::queue_inputs(Seat& seat) {
     if (input.object) {
       const DeviceName name = DeviceName::of(*input.object);
       const auto* entry = store_->find(name);
-      if (entry != nullptr && entry->filled && has_share_for(seat, name, size)) {
+      if (entry != nullptr && entry->filled && has_share_for(instance, name, size)) {
         store_->pin(name);
         request.pinned.push_back(name);
         RETURN_IF_ERROR(loaded.stream().copy_on_device(piece.device, entry->address, size));
@@ -186,9 +188,9 @@ Result<std::vector<TransferPiece>> Executor::queue_inputs(Seat& seat) {
   return std::vector<TransferPiece>();
 }
 
-Result<void> Executor::queue_outputs(Seat& seat) {
-  RequestUnderWay& request = *seat.request;
-  LoadedSeat& loaded = *seat.loaded;
+Result<void> Executor::queue_outputs(Instance& instance) {
+  RequestUnderWay& request = *instance.request;
+  LoadedInstance& loaded = *instance.loaded;
   Bytes total = kFlagBytes;
   uint32_t objects = 0;
   for (const auto& wanted : request.request.outputs) {
@@ -199,16 +201,16 @@ Result<void> Executor::queue_outputs(Seat& seat) {
     // Counted in the caller's order, so that it knows their names before they exist.
     if (output.as_object) output.object = {request.message.invocation, objects++};
     output.from = request.addresses[wanted.buffer];
-    output.lies = DeviceName::of(seat.id, wanted.buffer);
+    output.lies = DeviceName::of(instance.id, wanted.buffer);
     output.offset = total.count;
     total += output.size;
     const size_t uses = loaded.program->uses(wanted.buffer);
     if (output.as_object && uses > kFewUses && output.size <= kBytesForAUse * uses) {
       // Else all of these kernels would have to look elsewhere in the next request.
       CUdeviceptr copy = 0;
-      const DeviceName name = DeviceName::of(seat.id, wanted.buffer | kCopiedOutput);
-      if (has_share_for(seat, name, output.size) &&
-          place_own(seat, name.number, output.size, true, &copy).ok()) {
+      const DeviceName name = DeviceName::of(instance.id, wanted.buffer | kCopiedOutput);
+      if (has_share_for(instance, name, output.size) &&
+          place_own(instance, name.number, output.size, true, &copy).ok()) {
         RETURN_IF_ERROR(loaded.stream().copy_on_device(copy, output.from, output.size));
         output.lies = name;
       }

@@ -26,21 +26,21 @@ class SharesTest : public ExecutorTest {
                           R"(, "datatype": "UINT64"}]}]})";
     return process_->package(files);
   }
-  void add_with_share(uint64_t seat, const std::string& package, uint32_t share) {
-    process_->add_seat(seat, package, Bytes::mib(1), true, share);
-    EXPECT_TRUE(process_->expect<protocol::SeatReady>().has_value());
+  void add_with_share(uint64_t instance, const std::string& package, uint32_t share) {
+    process_->add_instance(instance, package, Bytes::mib(1), true, share);
+    EXPECT_TRUE(process_->expect<protocol::InstanceReady>().has_value());
   }
-  Duration run_time(uint64_t seat) {
-    process_->run(++invocations_, seat, "");
+  Duration run_time(uint64_t instance) {
+    process_->run(++invocations_, instance, "");
     const auto finished = process_->expect<Finished>();
     if (!finished) return {};
     EXPECT_FALSE(finished->error.has_value()) << to_string(*finished->error);
     return finished->run_time;
   }
   // Until a request has run in less: a busy machine only makes them longer.
-  bool runs_in_less_than(uint64_t seat, Duration time) {
+  bool runs_in_less_than(uint64_t instance, Duration time) {
     for (int i = 0; i < 50; ++i) {
-      if (run_time(seat) < time) return true;
+      if (run_time(instance) < time) return true;
     }
     return false;
   }
@@ -81,15 +81,15 @@ TEST_F(SharesTest, DataGoesWithTheFunctionWhenItsShareChanges) {
     EXPECT_EQ(answer(), (std::vector<int>{4, 7}));
   }
   process_->send(protocol::SetShare{SandboxId(1), 20});
-  process_->send(protocol::RemoveSeat{SandboxId(1)});
+  process_->send(protocol::RemoveInstance{SandboxId(1)});
   add(2, process_->package(affine(2)));
   works(2);
 }
 
 TEST_F(SharesTest, WhereTheDeviceCannotBeSplitAShareIsNotApplied) {
   start({{"EMULATED_CUDA_CONFIG", "tiny"}});  // one group of eight
-  process_->add_seat(1, process_->package(affine(2)), Bytes::mib(64), false, 10);
-  EXPECT_TRUE(process_->expect<protocol::SeatReady>().has_value());
+  process_->add_instance(1, process_->package(affine(2)), Bytes::mib(64), false, 10);
+  EXPECT_TRUE(process_->expect<protocol::InstanceReady>().has_value());
   works(1);
 }
 

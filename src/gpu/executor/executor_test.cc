@@ -31,10 +31,10 @@ TEST_F(ExecutorTest, ARequestByValueIsAnsweredByValue) {
 // The driver's thread takes no time of its own for the way out; the loop does.
 TEST_F(ExecutorTest, ShortAnswersAreTheDriversThreadsAndLongOnesTheLoops) {
   const size_t most = 4096;  // values in 16 KiB
-  uint64_t seat = 0;
+  uint64_t instance = 0;
   for (const size_t count : {size_t{2}, most, most + 1}) {
-    add(++seat, process_->package(affine(count)));
-    process_->run(1, seat, bytes_of(std::vector<int>(count, 5)));
+    add(++instance, process_->package(affine(count)));
+    process_->run(1, instance, bytes_of(std::vector<int>(count, 5)));
     std::vector<OwnedFd> fds;
     const auto finished = process_->expect<Finished>(&fds);
     ASSERT_TRUE(finished && !finished->error);
@@ -61,7 +61,7 @@ TEST_F(ExecutorTest, LargeInputsAndOutputsTravelInFilesAndInChunks) {
   EXPECT_EQ(run(2, 1, input), expected);
 }
 
-TEST_F(ExecutorTest, ConstantsComeFromFilesAndFillsAndAreSharedBySeats) {
+TEST_F(ExecutorTest, ConstantsComeFromFilesAndFillsAndAreSharedByInstances) {
   Files files = function({buffer("w", "constant", 2, R"(, "file": "w.bin")"),
                           buffer("f", "constant", 2, R"(, "fill": 100)"), buffer("x", "in_out", 2),
                           buffer("y", "output", 2), buffer("z", "output", 2)},
@@ -70,8 +70,8 @@ TEST_F(ExecutorTest, ConstantsComeFromFilesAndFillsAndAreSharedBySeats) {
   const std::string package = process_->package(files);
   add(1, package);
   add(2, package);
-  for (const uint64_t seat : {1, 2}) {
-    EXPECT_EQ(run(1, seat, {0, 0}), (std::vector<int>{1, 1, 42, 44, 101, 101}));
+  for (const uint64_t instance : {1, 2}) {
+    EXPECT_EQ(run(1, instance, {0, 0}), (std::vector<int>{1, 1, 42, 44, 101, 101}));
   }
 }
 
@@ -80,20 +80,20 @@ TEST_F(ExecutorTest, RepeatsRunAsOftenAsTheySay) {
   const auto repeat = [](uint64_t times, const std::string& steps) {
     return R"({"repeat": )" + std::to_string(times) + R"(, "steps": [)" + steps + "]}";
   };
-  uint64_t seat = 0;
+  uint64_t instance = 0;
   for (const uint64_t times : {1, 7, 256, 257, 1000, 17'000}) {
-    add(++seat, process_->package(
-                    function({buffer("x", "in_out", 2)}, {repeat(times, increment("x", 2))})));
+    add(++instance, process_->package(
+                        function({buffer("x", "in_out", 2)}, {repeat(times, increment("x", 2))})));
     const int all = static_cast<int>(times);
-    EXPECT_EQ(run(1, seat, {0, 5}), (std::vector<int>{all, 5 + all}));
+    EXPECT_EQ(run(1, instance, {0, 5}), (std::vector<int>{all, 5 + all}));
   }
-  add(++seat,
+  add(++instance,
       process_->package(function(
           {buffer("x", "in_out", 2)},
           {increment("x", 2), repeat(30, repeat(20, increment("x", 2)) + "," + increment("x", 2)),
            increment("x", 2)})));
-  EXPECT_EQ(run(1, seat, {0, 0}), (std::vector<int>{632, 632}));
-  EXPECT_EQ(run(2, seat, {0, 0}), (std::vector<int>{632, 632}));
+  EXPECT_EQ(run(1, instance, {0, 0}), (std::vector<int>{632, 632}));
+  EXPECT_EQ(run(2, instance, {0, 0}), (std::vector<int>{632, 632}));
 }
 
 TEST_F(ExecutorTest, ALoopEndsWhenItsFlagIsSet) {
@@ -197,29 +197,29 @@ TEST_F(ExecutorTest, BadRequestsAreTheClientsMistake) {
   works(1);
 }
 
-TEST_F(ExecutorTest, ASeatIsFreeForAllThatComesBehindItsAnswer) {
+TEST_F(ExecutorTest, AnInstanceIsFreeForAllThatComesBehindItsAnswer) {
   // The driver's thread answers; the loop may not have heard of it when the next message comes.
   const std::string package = process_->package(affine(2));
   add(1, package);
   for (int i = 0; i < 500; ++i) {
     ASSERT_EQ(run(i, 1, {i, 2}), (std::vector<int>{3 * i + 1, 7})) << i;
   }
-  for (uint64_t seat = 2; seat < 50; ++seat) {
-    add(seat, package);
-    ASSERT_EQ(run(seat, seat, {1, 2}), (std::vector<int>{4, 7}));
-    if (seat % 2 == 0) {
-      process_->send(protocol::MoveSeat{SandboxId(seat), true});
-      std::optional<protocol::SeatMoved> moved;
+  for (uint64_t instance = 2; instance < 50; ++instance) {
+    add(instance, package);
+    ASSERT_EQ(run(instance, instance, {1, 2}), (std::vector<int>{4, 7}));
+    if (instance % 2 == 0) {
+      process_->send(protocol::MoveInstance{SandboxId(instance), true});
+      std::optional<protocol::InstanceMoved> moved;
       do {  // it was told of when it came in, too
-        moved = process_->expect<protocol::SeatMoved>();
+        moved = process_->expect<protocol::InstanceMoved>();
       } while (moved && !moved->out);
       ASSERT_TRUE(moved.has_value());
-      ASSERT_TRUE(moved->done) << seat;
+      ASSERT_TRUE(moved->done) << instance;
       continue;
     }
-    // What was answered is not answered again with its seat's end.
-    process_->send(protocol::RemoveSeat{SandboxId(seat)});
-    EXPECT_EQ(failure(10'000 + seat, seat, bytes_of({1, 2})).code, ErrorCode::kNotFound);
+    // What was answered is not answered again with its instance's end.
+    process_->send(protocol::RemoveInstance{SandboxId(instance)});
+    EXPECT_EQ(failure(10'000 + instance, instance, bytes_of({1, 2})).code, ErrorCode::kNotFound);
   }
 }
 

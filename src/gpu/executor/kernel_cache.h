@@ -1,5 +1,5 @@
 // KernelCache: the kernels of bundles, loaded into the device's context once, whatever the number
-// of seats that use them. Of the one thread that loads seats.
+// of instances that use them. Of the one thread that loads instances.
 #pragma once
 
 #include <map>
@@ -42,8 +42,8 @@ class KernelCache {
   // The bundle in this folder, verified, its files read by `read`. Loads the first of its images
   // that the driver takes, unless a bundle of the same content is there already. NOT_FOUND
   // or DATA_LOSS if it is no sound bundle, FAILED_PRECONDITION if no image is for this device.
-  // Shared: it stays loaded while a seat has it, and some longer. Images of the host whose kernels
-  // are only timed are kept apart from those that are run.
+  // Shared: it stays loaded while an instance has it, and some longer. Images of the host whose
+  // kernels are only timed are kept apart from those that are run.
   Result<std::shared_ptr<const LoadedBundle>> load(const std::string& folder,
                                                    const bundle::ReadFile& read, bool modelled);
 

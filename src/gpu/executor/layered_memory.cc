@@ -14,7 +14,7 @@ constexpr uint32_t kMeasuredPages = 16;
 constexpr uint64_t kMeasuredFor = 200'000'000;
 constexpr Duration kLongestInterval = seconds(1);
 // What the pool keeps while requests follow each other. In the model (docs/workflows-evaluation.md)
-// it takes away what buying pages anew costs, and is a small part of what a static pool has.
+// it takes away what buying pages again costs, and is a small part of what a static pool has.
 constexpr Bytes kKept = Bytes::mib(64);
 
 bool needs(const kernel_graph::Layer& layer, uint32_t page) {
@@ -80,26 +80,26 @@ void LayeredMemory::measure() {
 }
 
 void LayeredMemory::add(SandboxId id, CUdeviceptr window, const kernel_graph::LayerPlan& plan) {
-  Seat& seat = seats_[id];
-  seat.window = window;
-  seat.plan = &plan;
-  seat.profile = kernel_graph::profile_of(plan);
-  seat.taken.resize(plan.pages, false);
+  Instance& instance = instances_[id];
+  instance.window = window;
+  instance.plan = &plan;
+  instance.profile = kernel_graph::profile_of(plan);
+  instance.taken.resize(plan.pages, false);
 }
 
 void LayeredMemory::remove(SandboxId id, std::function<void()> then) {
   end(id);
-  const CUdeviceptr window = seats_.at(id).window;
-  seats_.erase(id);
+  const CUdeviceptr window = instances_.at(id).window;
+  instances_.erase(id);
   drop(window, std::move(then));
   watch();
 }
 
 void LayeredMemory::move_out(SandboxId id, std::function<void()> then) {
-  Seat& seat = seats_.at(id);
-  CHECK(!seat.runs, "what runs stays");
-  seat.is_out = true;
-  drop(seat.window, std::move(then));
+  Instance& instance = instances_.at(id);
+  CHECK(!instance.runs, "what runs stays");
+  instance.is_out = true;
+  drop(instance.window, std::move(then));
 }
 
 // Behind what was given back on the other thread.
@@ -111,147 +111,147 @@ void LayeredMemory::drop(CUdeviceptr window, std::function<void()> then) {
 }
 
 void LayeredMemory::begin(SandboxId id) {
-  Seat& seat = seats_.at(id);
-  if (seat.runs) return;
-  seat.runs = true;
-  seat.is_out = false;
-  seat.request = ++requests_;
-  seat.there = seat.ended = 0;
-  seat.has_loosened = seat.has_made_room = false;
-  seat.failure.reset();
-  seat.peak = 0;
-  seat.foreign.clear();
-  seat.began = loop_.clock().now();
-  prepare(id, seat);
+  Instance& instance = instances_.at(id);
+  if (instance.runs) return;
+  instance.runs = true;
+  instance.is_out = false;
+  instance.request = ++requests_;
+  instance.there = instance.ended = 0;
+  instance.has_loosened = instance.has_made_room = false;
+  instance.failure.reset();
+  instance.peak = 0;
+  instance.foreign.clear();
+  instance.began = loop_.clock().now();
+  prepare(id, instance);
   watch();  // the next look may be far away
 }
 
 Result<bool> LayeredMemory::is_there(SandboxId id, uint32_t layer) const {
-  const Seat& seat = seats_.at(id);
-  CHECK(seat.runs, "a request that has begun");
-  if (layer < seat.there) return true;
-  if (seat.failure) return *seat.failure;
+  const Instance& instance = instances_.at(id);
+  CHECK(instance.runs, "a request that has begun");
+  if (layer < instance.there) return true;
+  if (instance.failure) return *instance.failure;
   return false;
 }
 
 std::vector<PagePool::Run> LayeredMemory::begin_layer(SandboxId id, uint32_t layer) {
-  Seat& seat = seats_.at(id);
-  if (layer == 0) seat.began = loop_.clock().now();
-  return std::exchange(seat.foreign, {});
+  Instance& instance = instances_.at(id);
+  if (layer == 0) instance.began = loop_.clock().now();
+  return std::exchange(instance.foreign, {});
 }
 
 void LayeredMemory::clean(SandboxId id, std::vector<PagePool::Run> runs) {
   if (runs.empty()) return;
   // Before they are given back, which is done there too.
-  takes_.run([pool = pool_.get(), window = seats_.at(id).window,
+  takes_.run([pool = pool_.get(), window = instances_.at(id).window,
               runs = std::move(runs)] { pool->cleaned(window, runs); },
              [] {});
 }
 
-Bytes LayeredMemory::peak(SandboxId id) const { return pool_->page() * seats_.at(id).peak; }
+Bytes LayeredMemory::peak(SandboxId id) const { return pool_->page() * instances_.at(id).peak; }
 
 // The layer that runs has its memory, and the next one's comes meanwhile.
-void LayeredMemory::prepare(SandboxId id, Seat& seat) {
-  const auto& layers = seat.plan->layers;
-  while (seat.taking == nullptr && !seat.failure && !seat.lack && seat.there < layers.size() &&
-         seat.there <= seat.ended + 1) {
+void LayeredMemory::prepare(SandboxId id, Instance& instance) {
+  const auto& layers = instance.plan->layers;
+  while (instance.taking == nullptr && !instance.failure && !instance.lack &&
+         instance.there < layers.size() && instance.there <= instance.ended + 1) {
     auto what = std::make_shared<Take>();
-    for (const uint32_t page : layers[seat.there].pages) {
-      if (!seat.taken[page]) what->pages.push_back(page);
+    for (const uint32_t page : layers[instance.there].pages) {
+      if (!instance.taken[page]) what->pages.push_back(page);
     }
-    if (!what->pages.empty()) return take(id, seat, std::move(what));
-    ++seat.there;
+    if (!what->pages.empty()) return take(id, instance, std::move(what));
+    ++instance.there;
   }
 }
 
-void LayeredMemory::take(SandboxId id, Seat& seat, std::shared_ptr<Take> what) {
-  for (const uint32_t page : what->pages) seat.taken[page] = true;
-  seat.count += what->pages.size();
-  seat.peak = std::max(seat.peak, seat.count);
-  seat.taking = what;
+void LayeredMemory::take(SandboxId id, Instance& instance, std::shared_ptr<Take> what) {
+  for (const uint32_t page : what->pages) instance.taken[page] = true;
+  instance.count += what->pages.size();
+  instance.peak = std::max(instance.peak, instance.count);
+  instance.taking = what;
   what->gains = gains_;
-  takes_.run([pool = pool_.get(), window = seat.window,
+  takes_.run([pool = pool_.get(), window = instance.window,
               what] { what->outcome = pool->take(window, what->pages); },
-             [this, id, request = seat.request, what] { came(id, request, what); });
+             [this, id, request = instance.request, what] { came(id, request, what); });
 }
 
 void LayeredMemory::came(SandboxId id, uint64_t request, const std::shared_ptr<Take>& what) {
-  const auto found = seats_.find(id);
-  if (found == seats_.end() || found->second.request != request || !found->second.runs) return;
-  Seat& seat = found->second;
-  seat.taking.reset();
+  const auto found = instances_.find(id);
+  if (found == instances_.end() || found->second.request != request || !found->second.runs) return;
+  Instance& instance = found->second;
+  instance.taking.reset();
   if (what->outcome.ok()) {
-    seat.foreign.insert(seat.foreign.end(), what->outcome->begin(), what->outcome->end());
-    ++seat.there;
-    seat.has_loosened = seat.has_made_room = false;
-    prepare(id, seat);
+    instance.foreign.insert(instance.foreign.end(), what->outcome->begin(), what->outcome->end());
+    ++instance.there;
+    instance.has_loosened = instance.has_made_room = false;
+    prepare(id, instance);
     return hooks_.progress(id);
   }
-  for (const uint32_t page : what->pages) seat.taken[page] = false;
-  seat.count -= what->pages.size();
+  for (const uint32_t page : what->pages) instance.taken[page] = false;
+  instance.count -= what->pages.size();
   const Error& error = what->outcome.error();
   if (error.code != ErrorCode::kResourceExhausted && error.code != ErrorCode::kUnavailable) {
-    seat.failure = error.with_context("memory for a layer");
+    instance.failure = error.with_context("memory for a layer");
     return hooks_.progress(id);
   }
-  if (what->gains != gains_) return prepare(id, seat);  // it could not see what came meanwhile
-  seat.lack = error;
-  find_room(seat, pool_->page() * what->pages.size());
+  if (what->gains != gains_) return prepare(id, instance);  // it could not see what came meanwhile
+  instance.lack = error;
+  find_room(instance, pool_->page() * what->pages.size());
 }
 
 void LayeredMemory::layer_ended(SandboxId id) {
-  Seat& seat = seats_.at(id);
-  CHECK(seat.runs && seat.ended < seat.there, "a layer that has begun");
+  Instance& instance = instances_.at(id);
+  CHECK(instance.runs && instance.ended < instance.there, "a layer that has begun");
   const Instant now = loop_.clock().now();
-  Duration& known = seat.profile.kernels[seat.ended].duration;
-  const Duration took = now - seat.began;
+  Duration& known = instance.profile.kernels[instance.ended].duration;
+  const Duration took = now - instance.began;
   known = known == Duration(0) ? took : std::min(known, took);
-  seat.began = now;
-  const auto& layers = seat.plan->layers;
-  const size_t end = seat.there + (seat.taking != nullptr ? 1 : 0);
+  instance.began = now;
+  const auto& layers = instance.plan->layers;
+  const size_t end = instance.there + (instance.taking != nullptr ? 1 : 0);
   std::vector<uint32_t> over;
-  for (const uint32_t page : layers[seat.ended].pages) {
+  for (const uint32_t page : layers[instance.ended].pages) {
     const auto is_needed = [&](const kernel_graph::Layer& layer) { return needs(layer, page); };
-    const auto next = layers.begin() + seat.ended + 1;
+    const auto next = layers.begin() + instance.ended + 1;
     if (std::none_of(next, layers.begin() + static_cast<std::ptrdiff_t>(end), is_needed)) {
       over.push_back(page);
     }
   }
-  ++seat.ended;
-  give_back(seat, std::move(over));
+  ++instance.ended;
+  give_back(instance, std::move(over));
   pages_came();
-  prepare(id, seat);
+  prepare(id, instance);
 }
 
 void LayeredMemory::end(SandboxId id) {
-  Seat& seat = seats_.at(id);
-  if (!std::exchange(seat.runs, false)) return;
+  Instance& instance = instances_.at(id);
+  if (!std::exchange(instance.runs, false)) return;
   last_end_ = loop_.clock().now();
-  seat.lack.reset();
-  if (seat.taking != nullptr) {
+  instance.lack.reset();
+  if (instance.taking != nullptr) {
     // Behind its coming, if it comes.
     takes_.run(
-        [pool = pool_.get(), window = seat.window, what = seat.taking] {
+        [pool = pool_.get(), window = instance.window, what = instance.taking] {
           if (what->outcome.ok()) pool->give_back(window, what->pages);
         },
         [] {});
-    for (const uint32_t page : seat.taking->pages) seat.taken[page] = false;
-    seat.count -= seat.taking->pages.size();
-    seat.taking.reset();
+    for (const uint32_t page : instance.taking->pages) instance.taken[page] = false;
+    instance.count -= instance.taking->pages.size();
+    instance.taking.reset();
   }
   std::vector<uint32_t> rest;
-  for (uint32_t page = 0; page < seat.taken.size(); ++page) {
-    if (seat.taken[page]) rest.push_back(page);
+  for (uint32_t page = 0; page < instance.taken.size(); ++page) {
+    if (instance.taken[page]) rest.push_back(page);
   }
-  give_back(seat, std::move(rest));
+  give_back(instance, std::move(rest));
   pages_came();
 }
 
-void LayeredMemory::give_back(Seat& seat, std::vector<uint32_t> pages) {
+void LayeredMemory::give_back(Instance& instance, std::vector<uint32_t> pages) {
   if (pages.empty()) return;
-  for (const uint32_t page : pages) seat.taken[page] = false;
-  seat.count -= pages.size();
-  takes_.run([pool = pool_.get(), window = seat.window,
+  for (const uint32_t page : pages) instance.taken[page] = false;
+  instance.count -= pages.size();
+  takes_.run([pool = pool_.get(), window = instance.window,
               pages = std::move(pages)] { pool->give_back(window, pages); },
              [] {});
 }
@@ -267,7 +267,7 @@ void LayeredMemory::watch() {
   Duration after = scheduling::scaling_period(interval_);
   const Instant now = loop_.clock().now();
   const auto runs = [](const auto& entry) { return entry.second.runs; };
-  if (std::ranges::none_of(seats_, runs) && pool_->size() <= kKept && is_held(now)) {
+  if (std::ranges::none_of(instances_, runs) && pool_->size() <= kKept && is_held(now)) {
     after = std::max<Duration>(after, *last_end_ + options_.hold - now);
   }
   const Instant due = now + after;
@@ -291,12 +291,12 @@ void LayeredMemory::look() {
   pool.granule = pool_->page();
   pool.most = Bytes(0);
   Bytes taken;
-  for (const auto& [id, seat] : seats_) {
-    if (!seat.is_out) pool.most += seat.profile.whole;
-    if (!seat.runs) continue;
-    taken += pool_->page() * seat.count;
+  for (const auto& [id, instance] : instances_) {
+    if (!instance.is_out) pool.most += instance.profile.whole;
+    if (!instance.runs) continue;
+    taken += pool_->page() * instance.count;
     running.push_back(
-        {.profile = &seat.profile, .kernel = seat.ended, .elapsed = now - seat.began});
+        {.profile = &instance.profile, .kernel = instance.ended, .elapsed = now - instance.began});
   }
   const Bytes size = pool_->size();
   const auto step = scheduling::scale_pool(pool, size, taken, running);

@@ -35,7 +35,7 @@ class LayeredMemory {
     std::function<void()> give, then;
   };
   struct Hooks {
-    // The memory of a layer of the seat's request is there, or will not be.
+    // The memory of a layer of the instance's request is there, or will not be.
     std::function<void(SandboxId)> progress;
     // The device has not so much left: what could go elsewhere is to go to it.
     std::function<Room(Bytes)> make_room;
@@ -53,35 +53,35 @@ class LayeredMemory {
   // For windows, which are opened and closed where that may wait.
   PagePool& pages() { return *pool_; }
 
-  // A seat and its window. `plan` outlives it here.
-  void add(SandboxId seat, CUdeviceptr window, const kernel_graph::LayerPlan& plan);
+  // An instance and its window. `plan` outlives it here.
+  void add(SandboxId instance, CUdeviceptr window, const kernel_graph::LayerPlan& plan);
   // Its request, if it has one, is over. `then` is called when nobody uses the window any more.
-  void remove(SandboxId seat, std::function<void()> then);
+  void remove(SandboxId instance, std::function<void()> then);
   // What lies in its window goes to the device; `then` is called when it has.
-  void move_out(SandboxId seat, std::function<void()> then);
+  void move_out(SandboxId instance, std::function<void()> then);
 
   // A request begins: asks for the memory of its first layer.
-  void begin(SandboxId seat);
+  void begin(SandboxId instance);
   // Whether that of the layer is there; else progress is told. RESOURCE_EXHAUSTED if it will not
   // be.
-  Result<bool> is_there(SandboxId seat, uint32_t layer) const;
+  Result<bool> is_there(SandboxId instance, uint32_t layer) const;
   // The layer, which is there, is about to be launched; returns what has come since the one before
   // with something of others in it, which clean() ends.
-  std::vector<PagePool::Run> begin_layer(SandboxId seat, uint32_t layer);
+  std::vector<PagePool::Run> begin_layer(SandboxId instance, uint32_t layer);
   // It is queued that these are overwritten, before what the request does next. What is not cleaned
   // comes as foreign again.
-  void clean(SandboxId seat, std::vector<PagePool::Run> runs);
+  void clean(SandboxId instance, std::vector<PagePool::Run> runs);
   // The device has done the request's next layer: what only that needed goes, and what the one
   // after the next needs comes.
-  void layer_ended(SandboxId seat);
+  void layer_ended(SandboxId instance);
   // The request is over, and nothing of it runs; nothing happens if none has begun.
-  void end(SandboxId seat);
+  void end(SandboxId instance);
   // Memory elsewhere may go that could not before: who lacks some asks again.
   void room_came();
   // Pages that are free go to the device; `then` is called when they have.
   void give_to_device(std::function<void()> then);
   // The most that the last request had at a time.
-  Bytes peak(SandboxId seat) const;
+  Bytes peak(SandboxId instance) const;
 
  private:
   struct Take {
@@ -89,7 +89,7 @@ class LayeredMemory {
     uint64_t gains = 0;  // when it was asked
     Result<std::vector<PagePool::Run>> outcome = std::vector<PagePool::Run>();
   };
-  struct Seat {
+  struct Instance {
     CUdeviceptr window = 0;
     const kernel_graph::LayerPlan* plan = nullptr;
     MemoryProfile profile;  // with the shortest time that each layer has taken
@@ -113,17 +113,17 @@ class LayeredMemory {
                 Options options, Hooks hooks);
   void measure();
   void drop(CUdeviceptr window, std::function<void()> then);
-  void prepare(SandboxId id, Seat& seat);
-  void take(SandboxId id, Seat& seat, std::shared_ptr<Take> what);
+  void prepare(SandboxId id, Instance& instance);
+  void take(SandboxId id, Instance& instance, std::shared_ptr<Take> what);
   void came(SandboxId id, uint64_t request, const std::shared_ptr<Take>& what);
-  // The seat lacks so much: has some made free, or waits for who has some.
-  void find_room(Seat& seat, Bytes size);
+  // The instance lacks so much: has some made free, or waits for who has some.
+  void find_room(Instance& instance, Bytes size);
   void fail_if_stuck();
   void give(std::function<void()> work, std::function<void()> then = {});
   // Pages were given back; more may be loose than before.
   void pages_came();
   void retry();
-  void give_back(Seat& seat, std::vector<uint32_t> pages);
+  void give_back(Instance& instance, std::vector<uint32_t> pages);
   // There will be a look when the state asks for one, or earlier.
   void watch();
   void look();
@@ -144,7 +144,7 @@ class LayeredMemory {
   uint64_t requests_ = 0;
   uint64_t gains_ = 0;   // how often somebody may have got what it lacked
   uint32_t giving_ = 0;  // what gives_ has to do
-  std::unordered_map<SandboxId, Seat> seats_;
+  std::unordered_map<SandboxId, Instance> instances_;
   // The first asks for memory, in order; the second gives some to the device, which may wait for
   // what runs there.
   DeviceThread takes_, gives_;

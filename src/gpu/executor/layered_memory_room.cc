@@ -6,13 +6,13 @@
 
 namespace lambent::executor {
 
-void LayeredMemory::find_room(Seat& seat, Bytes size) {
+void LayeredMemory::find_room(Instance& instance, Bytes size) {
   // What is being unmapped is there, or loose, when that is done.
-  const bool is_short = seat.lack->code == ErrorCode::kResourceExhausted;
-  if (is_short && !std::exchange(seat.has_loosened, true)) {
+  const bool is_short = instance.lack->code == ErrorCode::kResourceExhausted;
+  if (is_short && !std::exchange(instance.has_loosened, true)) {
     return give([pool = pool_.get(), size] { pool->loosen(size); });
   }
-  if (is_short && hooks_.make_room && !std::exchange(seat.has_made_room, true)) {
+  if (is_short && hooks_.make_room && !std::exchange(instance.has_made_room, true)) {
     Room room = hooks_.make_room(size);
     if (room.give) return give(std::move(room.give), std::move(room.then));
   }
@@ -22,14 +22,14 @@ void LayeredMemory::find_room(Seat& seat, Bytes size) {
 // Where nobody can go on, the youngest request fails: the others then have what it had.
 void LayeredMemory::fail_if_stuck() {
   if (giving_ > 0 || (hooks_.waits && hooks_.waits())) return;
-  Seat* youngest = nullptr;
+  Instance* youngest = nullptr;
   SandboxId failed;
-  for (auto& [id, seat] : seats_) {
-    if (!seat.runs) continue;
-    const bool is_stuck = seat.lack.has_value() && seat.ended == seat.there;
-    if (!is_stuck && seat.count > 0) return;  // it will give that back
-    if (is_stuck && (youngest == nullptr || seat.request > youngest->request)) {
-      youngest = &seat;
+  for (auto& [id, instance] : instances_) {
+    if (!instance.runs) continue;
+    const bool is_stuck = instance.lack.has_value() && instance.ended == instance.there;
+    if (!is_stuck && instance.count > 0) return;  // it will give that back
+    if (is_stuck && (youngest == nullptr || instance.request > youngest->request)) {
+      youngest = &instance;
       failed = id;
     }
   }
@@ -57,21 +57,21 @@ void LayeredMemory::give_to_device(std::function<void()> then) {
 }
 
 void LayeredMemory::room_came() {
-  for (auto& [id, seat] : seats_) seat.has_made_room = false;
+  for (auto& [id, instance] : instances_) instance.has_made_room = false;
   pages_came();
 }
 
 void LayeredMemory::pages_came() {
-  for (auto& [id, seat] : seats_) seat.has_loosened = false;
+  for (auto& [id, instance] : instances_) instance.has_loosened = false;
   retry();
 }
 
 void LayeredMemory::retry() {
   ++gains_;
-  for (auto& [id, seat] : seats_) {
-    if (!seat.lack) continue;
-    seat.lack.reset();
-    prepare(id, seat);
+  for (auto& [id, instance] : instances_) {
+    if (!instance.lack) continue;
+    instance.lack.reset();
+    prepare(id, instance);
   }
 }
 

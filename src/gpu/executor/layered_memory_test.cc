@@ -19,32 +19,32 @@ class LayeredMemoryTest : public EmulatedDevice {
     memory_ = std::move(*memory);
   }
   // With a layer for each of these lists of pages.
-  void add(uint64_t seat, uint32_t pages, std::vector<std::vector<uint32_t>> layers) {
+  void add(uint64_t instance, uint32_t pages, std::vector<std::vector<uint32_t>> layers) {
     auto plan = std::make_unique<kernel_graph::LayerPlan>();
     plan->page = memory_->pages().page();
     plan->pages = pages;
     for (auto& each : layers) plan->layers.push_back({.begin = 0, .pages = std::move(each)});
     const auto window = memory_->pages().open(pages);
     ASSERT_TRUE(window.ok());
-    memory_->add(SandboxId(seat), *window, *plan);
+    memory_->add(SandboxId(instance), *window, *plan);
     plans_.push_back(std::move(plan));
   }
-  Result<bool> await(uint64_t seat, uint32_t layer) {
+  Result<bool> await(uint64_t instance, uint32_t layer) {
     for (;;) {
-      auto there = memory_->is_there(SandboxId(seat), layer);
+      auto there = memory_->is_there(SandboxId(instance), layer);
       if (!there.ok() || *there) return there;
       loop_.run_once(seconds(30));
     }
   }
   // Of this layer, which comes, what is foreign.
-  Bytes foreign(uint64_t seat, uint32_t layer, bool cleans) {
-    const auto there = await(seat, layer);
+  Bytes foreign(uint64_t instance, uint32_t layer, bool cleans) {
+    const auto there = await(instance, layer);
     EXPECT_TRUE(there.ok());
     if (!there.ok()) return Bytes(0);
-    auto runs = memory_->begin_layer(SandboxId(seat), layer);
+    auto runs = memory_->begin_layer(SandboxId(instance), layer);
     Bytes sum;
     for (const auto& run : runs) sum += run.size;
-    if (cleans) memory_->clean(SandboxId(seat), std::move(runs));
+    if (cleans) memory_->clean(SandboxId(instance), std::move(runs));
     return sum;
   }
 
@@ -76,13 +76,13 @@ TEST_F(LayeredMemoryTest, WhatARequestDidNotCleanIsForeignToTheNext) {
 class RequestsThatFollow : public LayeredMemoryTest {
  protected:
   using LayeredMemoryTest::LayeredMemoryTest;
-  void run(uint64_t seat, uint32_t layers) {
-    memory_->begin(SandboxId(seat));
+  void run(uint64_t instance, uint32_t layers) {
+    memory_->begin(SandboxId(instance));
     for (uint32_t layer = 0; layer < layers; ++layer) {
-      foreign(seat, layer, true);
-      if (layer + 1 < layers) memory_->layer_ended(SandboxId(seat));
+      foreign(instance, layer, true);
+      if (layer + 1 < layers) memory_->layer_ended(SandboxId(instance));
     }
-    memory_->end(SandboxId(seat));
+    memory_->end(SandboxId(instance));
   }
   // Time for looks, which may come or not.
   void rest() {
@@ -181,7 +181,7 @@ class ShortOfMemory : public LayeredMemoryTest {
     if (!memory.ok()) return nullptr;
     return std::make_unique<cuda::DeviceBuffer>(std::move(*memory));
   }
-  // Until the seat has found that there is no more elsewhere either.
+  // Until the instance has found that there is no more elsewhere either.
   void await_shortage(int asked) {
     while (asked_ < asked) loop_.run_once(seconds(30));
   }

@@ -118,7 +118,7 @@ TEST_F(MemoryPoolTest, TheDevicesOwnEndIsAnErrorAndLeavesThePoolAsItWas) {
   const CUdeviceptr kept = take(Bytes::mib(20));
   const CUdeviceptr given_back = take(Bytes::mib(700));
   pool_->give_back(given_back);
-  // Fits only because what lies free is let go of.
+  // Fits only because what lies free is released.
   const CUdeviceptr other = take(Bytes::mib(600));
   EXPECT_NE(other, 0u);
   const auto refused = pool_->take(Bytes::mib(600), 1);
@@ -157,7 +157,7 @@ TEST_F(MemoryPoolTest, FreeMemoryGoesToTheDeviceAfterAsManyLooks) {
   EXPECT_EQ(pool_->driver_calls(), calls) << "both were in use a moment ago";
   trim(Bytes::gib(1), 2);
   EXPECT_EQ(pool_->mapped(), Bytes::mib(4 + 2 + 6));
-  // One that was in use meanwhile begins anew.
+  // One that was in use meanwhile begins again.
   pool_->give_back(take(Bytes::mib(6)));
   trim(Bytes::gib(1), 2);
   pool_->give_back(small);

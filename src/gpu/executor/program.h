@@ -1,6 +1,6 @@
-// Program: a kernel function's graph as CUDA graphs, made once for a seat and launched for each of
-// its requests, with what the host does between them. A resource of the thread that uses it at a
-// time; the context is current there.
+// Program: a kernel function's graph as CUDA graphs, made once for an instance and launched for
+// each of its requests, with what the host does between them. A resource of the thread that uses it
+// at a time; the context is current there.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ constexpr uint64_t kMostNodes = 256;
 // Of the device's memory, for each program with calls of cuBLAS: as much as NVIDIA suggests for
 // GPUs before Hopper, where more (32 MiB) is for number formats that these calls do not have.
 constexpr Bytes kCallWorkspace = Bytes::mib(4);
-// When a buffer of a call moves, the call is captured anew. Estimated: that takes as long as to
+// When a buffer of a call moves, the call is captured again. Estimated: that takes as long as to
 // change so many kernels.
 constexpr size_t kUsesOfACall = 16;
 

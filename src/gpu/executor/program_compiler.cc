@@ -220,7 +220,7 @@ struct Program::Compiler {
   }
 
   // A loop that the device does: a kernel that sets its condition, then a node whose body are a
-  // round's steps and a kernel that sets it anew. The first is in the graph as well, since the
+  // round's steps and a kernel that sets it again. The first is in the graph as well, since the
   // value with which a launch begins would hold for the first time that an outer loop comes here
   // only.
   Result<Nodes> add_loop(const Repeat& repeat, const StepOrder& order, const Nodes& after) {

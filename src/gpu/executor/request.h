@@ -1,5 +1,5 @@
-// RequestUnderWay: one request to a seat, from its message to its answer: what the loop thread has
-// to remember between the device's answers. A value of the executor; no behaviour of its own.
+// RequestUnderWay: one request to an instance, from its message to its answer: what the loop thread
+// has to remember between the device's answers. A value of the executor; no behaviour of its own.
 #pragma once
 
 #include <atomic>
@@ -24,7 +24,7 @@ struct WantedOutput {
   ObjectId object;
   DeviceName lies;       // until it goes by the object's name
   CUdeviceptr from = 0;  // where it is copied to the host from
-  uint64_t offset = 0;   // in the seat's page-locked memory, if all go through that
+  uint64_t offset = 0;   // in the instance's page-locked memory, if all go through that
   std::string bytes;     // else, by value
   OwnedFd file;          // an object's
 };
@@ -33,7 +33,7 @@ struct WantedOutput {
 struct EarlyAnswer {
   protocol::Finished finished;  // but for its payload
   const kernel_graph::RequestCodec* codec = nullptr;
-  std::vector<kernel_graph::AnswerOutput> outputs;  // in the seat's page-locked memory
+  std::vector<kernel_graph::AnswerOutput> outputs;  // in the instance's page-locked memory
 };
 
 struct RequestUnderWay {
@@ -64,13 +64,13 @@ struct RequestUnderWay {
   uint64_t queued = 0;           // launches since the host last waited
   std::vector<uint64_t> rounds;  // left, of the loops around the instruction
   bool reads_flag = false;       // what the device does now ends with reading a flag
-  // Of a cold request: constants, by index of the seat's, for which its stream does not wait yet;
-  // the next kernel of the instruction's; and whether it waits for one that is not on its way.
+  // Of a cold request: constants, by index of the instance's, for which its stream does not wait
+  // yet; the next kernel of the instruction's; and whether it waits for one that is not on its way.
   std::vector<uint32_t> coming;
   uint32_t kernel = 0;
   bool awaits_constant = false;
   bool awaits_layer = false;  // the memory of the next one
-  // It waits for contents, and may have places already: there is room when a loan has ended, or
+  // It waits for contents, and may have places already: there is room when an export has ended, or
   // free pages of layers have gone.
   bool awaits_room = false;
   bool has_asked_for_pages = false;

@@ -42,7 +42,7 @@ CUresult instantiate(CUgraphExec* out, CUgraph handle, cuuint64_t flags,
   return CUDA_SUCCESS;
 }
 
-// One node of an executable graph, anew.
+// One node of an executable graph, again.
 CUresult change(CUgraphExec exec, CUgraphNode handle, const CUgraphNodeParams& what) {
   uint64_t number = 0, place = 0;
   GraphNode fresh{};
@@ -218,7 +218,7 @@ CUresult cuGraphExecEventWaitNodeSetEvent(CUgraphExec exec, CUgraphNode node, CU
   return change(exec, node, as_node(CU_GRAPH_NODE_TYPE_WAIT_EVENT, event));
 }
 
-// All of the executable graph anew, with another child in this place.
+// All of the executable graph again, with another child in this place.
 CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec exec, CUgraphNode node, CUgraph child) {
   Draft draft;
   {

@@ -54,7 +54,7 @@ CUresult wait_in_capture(CapturePoint& point, uint64_t event);
 // A stream that does not capture waits for an event that was recorded in a capture: it joins.
 CUresult join_capture(uint64_t stream, const Context& context, CapturePoint& recorded);
 CapturePoint* captured_point_of(uint64_t event);
-// It is recorded anew, or destroyed.
+// It is recorded again, or destroyed.
 void forget_captured_event(uint64_t event);
 
 // The stream may not be waited for or asked while it captures.

@@ -66,7 +66,7 @@ CUresult add_node(Graph& graph, const List<GraphNode*>& dependencies, const CUgr
 CUresult connect(Graph& graph, GraphNode* from, GraphNode* to);
 CUresult disconnect(Graph& graph, GraphNode* from, GraphNode* to);
 void remove_node(GraphNode* node);
-// What a node does, anew; it stays of its type.
+// What a node does, again; it stays of its type.
 CUresult change_node(GraphNode& node, const CUgraphNodeParams& what);
 // What a node does, from one that has no handle to another; and its end.
 void move_node_work(GraphNode* from, GraphNode* to);

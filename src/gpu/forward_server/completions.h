@@ -33,7 +33,7 @@ class Completions {
   void when_done(CUstream stream, Then then);
   // The same for all of these streams.
   void when_all_done(const std::vector<CUstream>& streams, Then then);
-  // For an event that may be recorded anew or destroyed meanwhile.
+  // For an event that may be recorded again or destroyed meanwhile.
   void when_done(CUevent event, Then then);
 
   // How many are still to come.

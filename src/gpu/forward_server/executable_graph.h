@@ -59,7 +59,7 @@ class ExecutableGraph {
   // `places`: one for each host node. `wrong` is the node that the driver would not have.
   CUresult make(std::vector<GraphNode> nodes, std::vector<HostPlace> places, uint64_t flags,
                 uint64_t* wrong);
-  // All nodes anew; structure and kinds stay, or nothing changes.
+  // All nodes again; structure and kinds stay, or nothing changes.
   CUresult update(std::vector<GraphNode> nodes, CUgraphExecUpdateResult* how, uint64_t* wrong);
   CUresult set_node(uint32_t index, GraphNode node);
   CUresult enable_node(uint32_t index, bool enabled);

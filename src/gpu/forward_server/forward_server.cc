@@ -76,7 +76,7 @@ ForwardServer::ForwardServer(loop::EventLoop& loop, const Splitting& splitting,
     : loop_(loop),
       options_(options),
       splitting_(splitting),
-      surroundings_{splitting.driver, context, loop.clock(), options.drain, usable_cores()},
+      server_context_{splitting.driver, context, loop.clock(), options.drain, usable_cores()},
       on_broken_(std::move(on_broken)) {}
 
 ForwardServer::~ForwardServer() {
@@ -89,7 +89,7 @@ ForwardServer::~ForwardServer() {
 }
 
 Result<void> ForwardServer::describe_device() {
-  const cuda::Driver& driver = surroundings_.driver;
+  const cuda::Driver& driver = server_context_.driver;
   CUdevice device = 0;
   RETURN_IF_ERROR(driver.check(driver->device_get(&device, splitting_.ordinal), "cuDeviceGet"));
   Welcome& welcome = welcome_;
@@ -241,7 +241,7 @@ bool ForwardServer::serve(Client& client, Connection& connection,
   const auto number = reinterpret_cast<uint64_t>(&connection);
   try {
     connection.process.reset(new ServedProcess(
-        surroundings_, client.memory, client.pool, client.share, std::move(shared),
+        server_context_, client.memory, client.pool, client.share, std::move(shared),
         [this, alive = alive_, id = client.id, number](ProcessEnd how, CUresult result) {
           // If the mailbox is full, the connection stays until the executor ends.
           (void)loop_.post([this, alive, id, number, how, result] {
@@ -303,7 +303,7 @@ void ForwardServer::ended(SandboxId id, uint64_t number, ProcessEnd how, CUresul
   if (connection == connections.end()) return;
   if (how == ProcessEnd::kBroken) {
     // Its process learns it with the others, by tell_broken().
-    const auto error = surroundings_.driver.check(result, "a forwarded call");
+    const auto error = server_context_.driver.check(result, "a forwarded call");
     if (!error.ok()) on_broken_(how, error.error());
   } else if (how == ProcessEnd::kHangs) {
     on_broken_(how, Error{ErrorCode::kDeadlineExceeded,

@@ -98,7 +98,7 @@ class ForwardServer {
   loop::EventLoop& loop_;
   const ForwardOptions options_;
   const Splitting splitting_;
-  Surroundings surroundings_;
+  ServerContext server_context_;
   OnBroken on_broken_;
   forward_ring::Welcome welcome_;  // but for the client's limit
   std::unordered_map<SandboxId, std::unique_ptr<Client>> clients_;

@@ -26,11 +26,11 @@ constexpr int kLongestSleep_ms = 500;
 
 }  // namespace
 
-ServedProcess::ServedProcess(Surroundings& surroundings, std::shared_ptr<ClientMemory> memory,
+ServedProcess::ServedProcess(ServerContext& server_context, std::shared_ptr<ClientMemory> memory,
                              std::shared_ptr<ClientPool> pool, std::shared_ptr<ClientShare> share,
                              std::shared_ptr<forward_ring::SharedMemory> shared, OnEnd on_end)
-    : surroundings_(surroundings),
-      driver_(surroundings.driver),
+    : server_context_(server_context),
+      driver_(server_context.driver),
       memory_(std::move(memory)),
       pool_(std::move(pool)),
       share_(std::move(share)),
@@ -45,7 +45,7 @@ ServedProcess::ServedProcess(Surroundings& surroundings, std::shared_ptr<ClientM
       functions_(&memory_->quotas.functions),
       thread_([this] { serve(); }) {}
 
-void ServedProcess::LetGo::operator()(ServedProcess* process) const {
+void ServedProcess::Release::operator()(ServedProcess* process) const {
   process->thread_.join();
   if (!process->is_abandoned_) delete process;
 }
@@ -64,7 +64,7 @@ void ServedProcess::tell_broken(CUresult why) {
 }
 
 void ServedProcess::serve() {
-  CUresult begun = surroundings_.context.enter().ok() ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN;
+  CUresult begun = server_context_.context.enter().ok() ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN;
   if (begun == CUDA_SUCCESS) {
     begun = driver_->stream_create(&memory_stream_, CU_STREAM_NON_BLOCKING);
   }
@@ -75,7 +75,7 @@ void ServedProcess::serve() {
     seen(begun);
     if (broken_ == CUDA_SUCCESS) stopping_ = true;
   }
-  ++surroundings_.awake;
+  ++server_context_.awake;
   uint32_t steps = 0;
   while (!stopping_ && !malformed_ && broken_ == CUDA_SUCCESS) {
     const bool did_something = read_calls() | completions_->poll();
@@ -84,7 +84,7 @@ void ServedProcess::serve() {
       steps = 0;
       continue;
     }
-    const bool may_spin = 2 * surroundings_.awake.load() <= surroundings_.cores;
+    const bool may_spin = 2 * server_context_.awake.load() <= server_context_.cores;
     if (pages_.control.may_spin.load(std::memory_order_relaxed) != may_spin) {
       pages_.control.may_spin.store(may_spin, std::memory_order_relaxed);
     }
@@ -98,7 +98,7 @@ void ServedProcess::serve() {
     completions_->hand_over();
     sleep();
   }
-  --surroundings_.awake;
+  --server_context_.awake;
   if (malformed_) {
     memory_->lose_process();  // before it can say that it failed
     tell_broken(CUDA_ERROR_UNKNOWN);
@@ -138,9 +138,9 @@ void ServedProcess::sleep() {
     flag.store(0);
     return;
   }
-  --surroundings_.awake;
+  --server_context_.awake;
   forward_ring::sleep_while_set(flag, kLongestSleep_ms);
-  ++surroundings_.awake;
+  ++server_context_.awake;
 }
 
 bool ServedProcess::may_read() const {
@@ -217,7 +217,7 @@ CUresult ServedProcess::seen(CUresult result) {
 }
 
 bool ServedProcess::wait_until_idle() {
-  const Instant until = surroundings_.clock.now() + surroundings_.drain;
+  const Instant until = server_context_.clock.now() + server_context_.drain;
   const auto busy = [&] {
     completions_->poll();
     for (CUstream stream : streams_.all()) {
@@ -229,7 +229,7 @@ bool ServedProcess::wait_until_idle() {
   };
   while (busy()) {
     if (broken_ != CUDA_SUCCESS) return true;
-    if (surroundings_.clock.now() > until) return false;
+    if (server_context_.clock.now() > until) return false;
     const timespec pause = {0, 1'000'000};
     nanosleep(&pause, nullptr);
     open_all_gates();

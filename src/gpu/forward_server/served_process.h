@@ -33,7 +33,7 @@
 namespace lambent::forward_server {
 
 // What the processes of an executor share; outlives them all.
-struct Surroundings {
+struct ServerContext {
   const cuda::Driver& driver;
   const cuda::Context& context;
   const Clock& clock;
@@ -56,15 +56,15 @@ class ServedProcess {
   using OnEnd = std::function<void(ProcessEnd, CUresult)>;
 
   // The thread begins at once. `on_end` is called on it, as its last deed.
-  ServedProcess(Surroundings& surroundings, std::shared_ptr<ClientMemory> memory,
+  ServedProcess(ServerContext& server_context, std::shared_ptr<ClientMemory> memory,
                 std::shared_ptr<ClientPool> pool, std::shared_ptr<ClientShare> share,
                 std::shared_ptr<forward_ring::SharedMemory> shared, OnEnd on_end);
   // How one goes: waits for the thread (stop() first). What is in a broken context, or beside work
   // that does not end, can be neither destroyed nor waited for: it stays until the executor ends.
-  struct LetGo {
+  struct Release {
     void operator()(ServedProcess* process) const;
   };
-  using Pointer = std::unique_ptr<ServedProcess, LetGo>;
+  using Pointer = std::unique_ptr<ServedProcess, Release>;
   ServedProcess(const ServedProcess&) = delete;
   ServedProcess& operator=(const ServedProcess&) = delete;
 
@@ -78,7 +78,7 @@ class ServedProcess {
   bool is_served() const { return is_served_.load(); }
 
  private:
-  ~ServedProcess() = default;  // LetGo
+  ~ServedProcess() = default;  // Release
 
   using Call = forward_ring::Call;
 
@@ -205,7 +205,7 @@ class ServedProcess {
   const char* data() const { return data_.data(); }
   size_t data_bytes(const Call& call) const { return call.bytes - sizeof(Call); }
 
-  Surroundings& surroundings_;
+  ServerContext& server_context_;
   const cuda::Driver& driver_;
   const std::shared_ptr<ClientMemory> memory_;
   const std::shared_ptr<ClientPool> pool_;

@@ -44,7 +44,7 @@ class LedgerReader {
   // What the processes of the sandbox hold now; rows of dead processes are reclaimed first, and
   // what was written behind the page is cut off.
   Result<LedgerReadings> read();
-  // From here on, peak is counted anew. Called before an invocation.
+  // From here on, peak is counted again. Called before an invocation.
   Result<void> reset_peak();
   Bytes limit() const { return limit_; }
 

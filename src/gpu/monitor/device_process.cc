@@ -17,7 +17,7 @@ namespace {
 constexpr int kSocketInChild = 3;
 constexpr int kMemorySocketInChild = 4;
 constexpr int kAboveThem = 10;
-constexpr int kPatienceMs = 1000;
+constexpr int kGracePeriodMs = 1000;
 
 std::vector<char*> pointers_to(std::vector<std::string>& words) {
   std::vector<char*> pointers;
@@ -99,7 +99,7 @@ DeviceProcess::~DeviceProcess() {
   if (collect()) return;
   kill();
   pollfd exited = {exit_fd(), POLLIN, 0};
-  if (exit_fd() >= 0) poll(&exited, 1, kPatienceMs);
+  if (exit_fd() >= 0) poll(&exited, 1, kGracePeriodMs);
   collect();
 }
 

@@ -21,7 +21,7 @@ namespace lambent::monitor {
 namespace {
 
 constexpr size_t kMostText = 64 * 1024;
-constexpr Duration kDyingPatience = seconds(1);
+constexpr Duration kDyingGracePeriod = seconds(1);
 
 // This process's, with the driver's folder first among those of libraries.
 std::vector<std::string> environment_with(const std::string& driver_folder) {
@@ -119,9 +119,9 @@ std::vector<DriverFacts> driver_facts_from(std::string_view text) {
 }
 
 std::vector<DriverFacts> ask_driver(const std::string& program, const std::string& driver_folder,
-                                    Duration patience) {
+                                    Duration grace_period) {
   const SystemClock clock;
-  const Instant deadline = clock.now() + patience;
+  const Instant deadline = clock.now() + grace_period;
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return {};
   const OwnedFd from(ends[0]);
@@ -131,7 +131,7 @@ std::vector<DriverFacts> ask_driver(const std::string& program, const std::strin
   if (id < 0) return {};
   const auto text = read_until_end(from.get(), deadline, clock);
   kill(id, SIGKILL);
-  reap(id, clock.now() + kDyingPatience, clock);
+  reap(id, clock.now() + kDyingGracePeriod, clock);
   return driver_facts_from(text.value_or(""));
 }
 

@@ -26,7 +26,7 @@ std::vector<DriverFacts> driver_facts_from(std::string_view text);
 // Runs `program --describe-driver` with the driver in this folder, and reads what it says. Nothing
 // if it has not ended by then, or says nothing. It is killed either way.
 std::vector<DriverFacts> ask_driver(const std::string& program, const std::string& driver_folder,
-                                    Duration patience);
+                                    Duration grace_period);
 
 // Those of the device with this uuid; where there is one device on both sides, it is that one
 // whatever it is called. Null: nothing is known of it.

@@ -58,7 +58,7 @@ std::vector<LinkArbiter::Grant> LinkArbiter::take_grants(Instant now) {
       std::deque<Wish>& wishes = link.wishes[sandbox];
       const Wish wish = wishes.front();
       wishes.pop_front();
-      link.turns.push_back({wish.client, now + options_.patience});
+      link.turns.push_back({wish.client, now + options_.grace_period});
       grants.push_back({wish.client, key.second, wish.bytes});
       if (wishes.empty()) {
         link.wishes.erase(sandbox);

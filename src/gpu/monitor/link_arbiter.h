@@ -18,7 +18,7 @@ struct LinkOptions {
   // Turns under way at once: with two the link has the next copy queued when one ends.
   unsigned turns = 2;
   // A turn that is not over after this time is not waited for any longer.
-  Duration patience = seconds(2);
+  Duration grace_period = seconds(2);
 };
 
 // Sandboxes take turns, each one quantum; the processes of one sandbox take turns among themselves.

@@ -34,7 +34,7 @@ class Link : public testing::Test {
     return clients;
   }
 
-  LinkArbiter arbiter_{LinkOptions{.quantum = kQuantum, .turns = 1, .patience = seconds(2)}};
+  LinkArbiter arbiter_{LinkOptions{.quantum = kQuantum, .turns = 1, .grace_period = seconds(2)}};
 };
 
 TEST_F(Link, OneTurnAtATimeAndTheNextWhenItIsOver) {

@@ -51,9 +51,9 @@ Result<std::optional<Received>> receive(int socket) {
 // What a process has on the host.
 struct Held {
   std::vector<std::pair<OwnedFd, Bytes>> leases;
-  Bytes aside;  // counted, but not given by us
+  Bytes offloaded;  // counted, but not given by us
 
-  bool is_something() const { return !leases.empty() || aside > Bytes(0); }
+  bool is_something() const { return !leases.empty() || offloaded > Bytes(0); }
 };
 
 struct Client {
@@ -110,7 +110,7 @@ struct MemoryService::State {
   void lease_made(uint64_t client_id, uint64_t sandbox, Bytes bytes, Result<OwnedFd> made);
   void return_leases(uint64_t sandbox, Held& held);
   void return_all(uint64_t sandbox, Held& held);
-  void want_aside(Client& client, Bytes bytes);
+  void want_offloaded(Client& client, Bytes bytes);
   void hang_up(uint64_t id);
   void drop_client(uint64_t id);
   void keep_for_process(Client& client);
@@ -235,14 +235,14 @@ bool MemoryService::State::obey(uint64_t id, Client& client, const MemoryMessage
       client.leases_wanted -= client.held.leases.size();
       return_leases(client.sandbox, client.held);
       return true;
-    case MemoryMessageKind::kWantAside:
+    case MemoryMessageKind::kWantOffloaded:
       if (message.bytes == 0 || message.bytes % kLeaseGranularity != 0) return false;
-      want_aside(client, Bytes(message.bytes));
+      want_offloaded(client, Bytes(message.bytes));
       return true;
-    case MemoryMessageKind::kReturnAside: {
+    case MemoryMessageKind::kReturnOffloaded: {
       // A predecessor of ours may have granted more.
-      const Bytes returned = std::min(Bytes(message.bytes), client.held.aside);
-      client.held.aside -= returned;
+      const Bytes returned = std::min(Bytes(message.bytes), client.held.offloaded);
+      client.held.offloaded -= returned;
       book.give_back(client.sandbox, returned);
       return true;
     }
@@ -297,16 +297,16 @@ void MemoryService::State::return_leases(uint64_t sandbox, Held& held) {
 
 void MemoryService::State::return_all(uint64_t sandbox, Held& held) {
   return_leases(sandbox, held);
-  book.give_back(sandbox, std::exchange(held.aside, Bytes(0)));
+  book.give_back(sandbox, std::exchange(held.offloaded, Bytes(0)));
 }
 
-void MemoryService::State::want_aside(Client& client, Bytes bytes) {
+void MemoryService::State::want_offloaded(Client& client, Bytes bytes) {
   MemoryMessage answer;
   answer.bytes = bytes.count;
   answer.kind = MemoryMessageKind::kNoLease;
   if (book.lease(client.sandbox, bytes)) {
-    client.held.aside += bytes;
-    answer.kind = MemoryMessageKind::kAsideGranted;
+    client.held.offloaded += bytes;
+    answer.kind = MemoryMessageKind::kOffloadedGranted;
   }
   (void)send_packet(client.socket.get(), bytes_of(answer));
 }
@@ -334,7 +334,7 @@ void MemoryService::State::keep_for_process(Client& client) {
   if (orphan.sandbox != client.sandbox) return;
   for (auto& lease : client.held.leases) orphan.held.leases.push_back(std::move(lease));
   client.held.leases.clear();
-  orphan.held.aside += std::exchange(client.held.aside, Bytes(0));
+  orphan.held.offloaded += std::exchange(client.held.offloaded, Bytes(0));
 }
 
 void MemoryService::State::has_ended(pid_t process) {
@@ -361,9 +361,9 @@ void MemoryService::State::adopt(Client& client, const MemoryMessage& hello) {
     for (auto& lease : held.leases) client.held.leases.push_back(std::move(lease));
     held.leases.clear();
   }
-  const Bytes aside = std::min(held.aside, Bytes(hello.aside_bytes));
-  held.aside -= aside;
-  client.held.aside += aside;
+  const Bytes offloaded = std::min(held.offloaded, Bytes(hello.offloaded_bytes));
+  held.offloaded -= offloaded;
+  client.held.offloaded += offloaded;
   has_ended(client.process);
 }
 

@@ -64,10 +64,10 @@ class Service : public testing::Test {
     message.bytes = bytes.count;
     ASSERT_TRUE(send_packet(fd.get(), bytes_of(message)).ok());
   }
-  void say_hello(const OwnedFd& fd, Bytes leased, Bytes aside) {
+  void say_hello(const OwnedFd& fd, Bytes leased, Bytes offloaded) {
     MemoryMessage message;
     message.bytes = leased.count;
-    message.aside_bytes = aside.count;
+    message.offloaded_bytes = offloaded.count;
     ASSERT_TRUE(send_packet(fd.get(), bytes_of(message)).ok());
   }
   // What the client hears next; none if it is hung up on. Fails the test after ten seconds.
@@ -196,18 +196,18 @@ TEST_F(Service, AProcessThatConnectsAgainHasWhatItSays) {
     OwnedFd first = call(1);
     say(first, MemoryMessageKind::kWantLease, Bytes::mib(4));
     const auto lease = hear(first);
-    say(first, MemoryMessageKind::kWantAside, Bytes::mib(4));
-    EXPECT_EQ(hear(first)->message.kind, MemoryMessageKind::kAsideGranted);
+    say(first, MemoryMessageKind::kWantOffloaded, Bytes::mib(4));
+    EXPECT_EQ(hear(first)->message.kind, MemoryMessageKind::kOffloadedGranted);
     first.reset();
     for (int turn = 0; turn < 5 && is_seen; ++turn) loop_.run_once(milliseconds(1));
     OwnedFd again = call(1);
     say_hello(again, Bytes::mib(4), Bytes::mib(2));
-    say(again, MemoryMessageKind::kWantAside, Bytes::mib(4));
+    say(again, MemoryMessageKind::kWantOffloaded, Bytes::mib(4));
     EXPECT_EQ(hear(again)->message.kind, MemoryMessageKind::kNoLease) << "2 MiB are left";
     EXPECT_EQ(size_of(lease->fds.front()), 4 << 20);
     say(again, MemoryMessageKind::kReturnLeases);
-    say(again, MemoryMessageKind::kWantAside, Bytes::mib(6));
-    EXPECT_EQ(hear(again)->message.kind, MemoryMessageKind::kAsideGranted);
+    say(again, MemoryMessageKind::kWantOffloaded, Bytes::mib(6));
+    EXPECT_EQ(hear(again)->message.kind, MemoryMessageKind::kOffloadedGranted);
     EXPECT_EQ(size_of(lease->fds.front()), 0);
     again.reset();
     const OwnedFd as_another_program = call(1);
@@ -235,34 +235,35 @@ TEST_F(Service, NeitherTheBudgetNorASandboxesShareIsExceeded) {
   EXPECT_EQ(hear(second)->message.kind, MemoryMessageKind::kLease);
 }
 
-TEST_F(Service, WhatLiesAsideCountsLikeALease) {
+TEST_F(Service, WhatIsOffloadedCountsLikeALease) {
   serve(1, Bytes::mib(6));
   OwnedFd client = call(1);
   say(client, MemoryMessageKind::kWantLease, Bytes::mib(6));
   const auto lease = hear(client);
   ASSERT_EQ(lease->message.kind, MemoryMessageKind::kLease);
-  say(client, MemoryMessageKind::kWantAside, Bytes::mib(4));
+  say(client, MemoryMessageKind::kWantOffloaded, Bytes::mib(4));
   EXPECT_EQ(hear(client)->message.kind, MemoryMessageKind::kNoLease) << "all is leased";
   say(client, MemoryMessageKind::kReturnLeases);
-  say(client, MemoryMessageKind::kWantAside, Bytes::mib(4));
-  const auto aside = hear(client);
-  EXPECT_EQ(aside->message.kind, MemoryMessageKind::kAsideGranted);
-  EXPECT_TRUE(aside->fds.empty()) << "the driver makes it";
+  say(client, MemoryMessageKind::kWantOffloaded, Bytes::mib(4));
+  const auto offloaded = hear(client);
+  EXPECT_EQ(offloaded->message.kind, MemoryMessageKind::kOffloadedGranted);
+  EXPECT_TRUE(offloaded->fds.empty()) << "the driver makes it";
   struct stat facts {};
   ASSERT_EQ(fstat(lease->fds.front().get(), &facts), 0);
   EXPECT_EQ(facts.st_size, 0);
   say(client, MemoryMessageKind::kWantLease, Bytes::mib(4));
   EXPECT_EQ(hear(client)->message.kind, MemoryMessageKind::kNoLease) << "2 MiB are left";
-  say(client, MemoryMessageKind::kReturnAside, Bytes::mib(2));
-  say(client, MemoryMessageKind::kReturnAside, Bytes::mib(100));  // more than it has
+  say(client, MemoryMessageKind::kReturnOffloaded, Bytes::mib(2));
+  say(client, MemoryMessageKind::kReturnOffloaded, Bytes::mib(100));  // more than it has
   say(client, MemoryMessageKind::kWantLease, Bytes::mib(6));
   EXPECT_EQ(hear(client)->message.kind, MemoryMessageKind::kLease);
   client.reset();
   loop_.run_once(milliseconds(10));
   OwnedFd next = call(1);
   say_hello(next, Bytes(0), Bytes(0));
-  say(next, MemoryMessageKind::kWantAside, Bytes::mib(6));
-  EXPECT_EQ(hear(next)->message.kind, MemoryMessageKind::kAsideGranted) << "nothing is left over";
+  say(next, MemoryMessageKind::kWantOffloaded, Bytes::mib(6));
+  EXPECT_EQ(hear(next)->message.kind, MemoryMessageKind::kOffloadedGranted)
+      << "nothing is left over";
   next.reset();
   loop_.run_once(milliseconds(10));
   OwnedFd last = call(1);

@@ -31,10 +31,10 @@ class Nvml {
   // The Xids that were reported since the last call (since opening), at most so many; the rest
   // comes with the next call. Does not wait. One of a device that is cut into instances is one of
   // each, unless NVML says which it was. None where the driver has no events.
-  // If waiting failed, the set of events is made anew; watch_those_that_answer fills it.
+  // If waiting failed, the set of events is made again; watch_those_that_answer fills it.
   std::vector<protocol::DeviceFault> take_faults(size_t most);
   // Asks for the Xids of devices that answer and were not watched: those that were lost, and all
-  // after the set of events was made anew.
+  // after the set of events was made again.
   void watch_those_that_answer();
   // What went wrong without being anybody's failure, in sentences, once each.
   std::vector<std::string> take_complaints();

@@ -22,7 +22,7 @@ Result<OwnedFd> lock(const std::string& file, int how, const std::string& refusa
 Result<OwnedFd> mark_served(const std::string& file) {
   return lock(
       file, LOCK_SH,
-      "this machine's GPUs are being cut into slices anew (lambent slices apply), or another "
+      "this machine's GPUs are being cut into slices again (lambent slices apply), or another "
       "program holds that lock (lslocks); start the worker when it is gone");
 }
 

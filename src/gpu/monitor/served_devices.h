@@ -1,4 +1,4 @@
-// Who serves this machine's devices, and who cuts them anew, told by locks on a file: the driver's
+// Who serves this machine's devices, and who cuts them again, told by locks on a file: the driver's
 // own, or an emulated node's. Only who has that same file is told: a container has a device node of
 // its own. The marks go with the process. Used by mains.
 #pragma once
@@ -13,7 +13,7 @@ namespace lambent::monitor {
 // Where there is a driver.
 constexpr const char* kDriverFile = "/dev/nvidiactl";
 
-// As long as it is open nobody cuts them anew; several may serve them. FAILED_PRECONDITION:
+// As long as it is open nobody cuts them again; several may serve them. FAILED_PRECONDITION:
 // somebody is doing that. Not valid where the file cannot be locked: then nobody is told, and the
 // caller says so.
 Result<OwnedFd> mark_served(const std::string& file);

@@ -58,7 +58,7 @@ inline Status noted(Status status) {
 // An allocation of `bytes`: reserves, lets `call` ask the driver, and records under *result.
 template <typename Pointer, typename Call>
 Status counted_allocation(Kind kind, uint64_t bytes, Pointer* result, Call call) {
-  Passage passage;
+  GateScope gate_scope;
   InsideHook inside;
   Accounting* accounting = inside.accounting();
   if (accounting == nullptr || result == nullptr || bytes == 0) {
@@ -81,7 +81,7 @@ Status counted_allocation(Kind kind, uint64_t bytes, Pointer* result, Call call)
 // A free of what counted_allocation recorded, or of something that we never saw.
 template <typename Call>
 Status counted_free(Kind kind, Kind other_kind, uint64_t key, Call call) {
-  Passage passage;
+  GateScope gate_scope;
   InsideHook inside;
   Accounting* accounting = inside.accounting();
   if (accounting == nullptr) return call();

@@ -37,7 +37,7 @@ constexpr size_t kMostPathBytes = 256;
 // by a worker that is stopped.
 constexpr long kPauseNs = 100'000'000;
 
-// Processes, so that a child, however it was made, begins anew: in which a thread has set out to
+// Processes, so that a child, however it was made, begins again: in which a thread has set out to
 // greet the worker, and in which that is done, as far as it can be.
 pid_t starting_in = 0;
 pid_t started_in = 0;
@@ -91,7 +91,7 @@ class Borrowed {
 
  private:
   const Undisturbed undisturbed_;
-  const Passepartout passepartout_;
+  const GateBypass gate_bypass_;
   InsideHook inside_;
   int capture_mode_ = 2;  // CU_STREAM_CAPTURE_MODE_RELAXED
 };
@@ -121,7 +121,7 @@ bool obey(const MemoryMessage& command, Mover& mover, MemoryMessage* answer) {
   answer->status = static_cast<uint32_t>(moved.status);
   answer->bytes = moved.bytes;
   answer->left_bytes = moved.left_bytes;
-  answer->aside_bytes = moved.aside_bytes;
+  answer->offloaded_bytes = moved.offloaded_bytes;
   answer->duration_ns = now_ns() - since;
   return true;
 }
@@ -202,7 +202,7 @@ void serve_worker(Mover& mover) {
 void* run_agent(void*) {
   prctl(PR_SET_NAME, "lambent-memory");
   if (!is_greeted()) return nullptr;
-  const Passepartout passepartout;
+  const GateBypass gate_bypass;
   InsideHook inside;
   // What this thread asks of the driver is no business of a capture on another.
   int capture_mode = 2;  // CU_STREAM_CAPTURE_MODE_RELAXED
@@ -214,8 +214,8 @@ void* run_agent(void*) {
   do {
     serve_worker(mover);
   } while (to_worker->was_taken_away() && is_greeted());
-  // Nobody is left to bring the memory home, and the program may be waiting for it. What lies aside
-  // is reached where it is.
+  // Nobody is left to bring the memory home, and the program may be waiting for it. What is
+  // offloaded is reached where it is.
   while (mover.is_out() && mover.move_in().status == MemoryMoveStatus::kNoDeviceMemory) {
     pause_before_another_try();
   }

@@ -9,8 +9,8 @@ namespace lambent::shim {
 // worker to listen to is configured. Any thread.
 void program_uses_the_driver();
 
-// Has what lies aside and was named by a call fetched, as far as that can be done now. On the
-// program's thread, which holds no Passage.
+// Has what is offloaded and was named by a call fetched, as far as that can be done now. On the
+// program's thread, which holds no Gate scope.
 void fetch_what_is_wanted();
 
 }  // namespace lambent::shim

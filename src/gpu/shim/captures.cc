@@ -63,7 +63,7 @@ bool is_captured(const Stream& stream) {
 // A capture that began while memory moves would be spoilt by the move.
 template <typename Call>
 Status begin(const Stream& stream, Call call) {
-  const Passage passage;
+  const GateScope gate_scope;
   InsideHook inside;
   const Status status = call();
   if (status == kSuccess && inside.outermost()) begins(stream);
@@ -74,7 +74,7 @@ Status begin(const Stream& stream, Call call) {
 // that one when it is made ready, and while it is captured nothing can be fetched.
 template <typename Call>
 Status begin_into_graph(const Stream& stream, Call call) {
-  const Passage passage;
+  const GateScope gate_scope;
   if (notes_touches()) place_everything();
   return begin(stream, call);
 }
@@ -82,7 +82,7 @@ Status begin_into_graph(const Stream& stream, Call call) {
 // It may fail and leave the capture as it is, as on the wrong thread.
 template <typename Call>
 Status end(const Stream& stream, Call call) {
-  const Passage passage;
+  const GateScope gate_scope;
   InsideHook inside;
   const Status status = call();
   if (!is_captured(stream)) ends(stream);
@@ -110,7 +110,7 @@ Status wait_for_context(Handle context) {
 }
 
 // An event behind all work of the context, looked at again and again.
-Status wait_for_context(Handle context, uint64_t patience_ns) {
+Status wait_for_context(Handle context, uint64_t grace_period_ns) {
   constexpr unsigned kDisableTiming = 2;
   constexpr uint64_t kLongestPauseNs = 1'000'000;
   if (context == nullptr) return kSuccess;
@@ -128,7 +128,7 @@ Status wait_for_context(Handle context, uint64_t patience_ns) {
   for (uint64_t pause_ns = 10'000;;
        pause_ns = pause_ns * 2 < kLongestPauseNs ? pause_ns * 2 : kLongestPauseNs) {
     status = REAL(cuEventQuery, Handle)(event);
-    if (status != kNotReady || waited_ns >= patience_ns) break;
+    if (status != kNotReady || waited_ns >= grace_period_ns) break;
     const timespec pause = {0, static_cast<long>(pause_ns)};
     nanosleep(&pause, nullptr);
     waited_ns += pause_ns;

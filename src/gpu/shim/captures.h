@@ -13,7 +13,7 @@ bool is_anything_captured();
 Status wait_for_context(Handle context);
 // The same, but not for longer than that: kNotReady if there is still work. A driver that cannot
 // tell without waiting (before CUDA 12.5) is waited for.
-Status wait_for_context(Handle context, uint64_t patience_ns);
+Status wait_for_context(Handle context, uint64_t grace_period_ns);
 
 // Makes a context current for as long as it lives; null changes nothing.
 class InContext {

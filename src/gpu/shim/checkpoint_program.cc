@@ -13,7 +13,7 @@ using namespace lambent::shim;
 namespace {
 
 constexpr int kOutOfMemory = 2;
-constexpr unsigned kPatience_ms = 5000;
+constexpr unsigned kGracePeriod_ms = 5000;
 
 // CUcheckpointLockArgs; the arguments of the other steps are as long, and all zero.
 struct Arguments {
@@ -40,7 +40,7 @@ struct Steps {
 };
 
 int take_out(const Steps& step) {
-  if (step("Lock", kPatience_ms) != 0) return kCheckpointRefused;
+  if (step("Lock", kGracePeriod_ms) != 0) return kCheckpointRefused;
   if (step("Checkpoint") == 0) return kCheckpointDone;
   return step("Unlock") == 0 ? kCheckpointRefused : kCheckpointHalfWay;
 }

@@ -33,7 +33,7 @@ void forget_pooled(Accounting& accounting, Handle context) {
 // A context takes memory that no call names, and with it the program begins to use the driver.
 template <typename Call>
 Status make_context(Call call) {
-  const Passage passage;
+  const GateScope gate_scope;
   InsideHook inside;
   const Status status = call();
   if (status == kSuccess && inside.outermost()) program_uses_the_driver();
@@ -50,7 +50,7 @@ Status create_context(Handle* context, Call call) {
 }
 
 Status destroy_context(Handle context, unsigned slot) {
-  const Passage passage;
+  const GateScope gate_scope;
   InsideHook inside;
   forget_code();
   const bool was_known = context_is_ended(context);
@@ -79,7 +79,7 @@ void primary_context_is_gone(Device device, Handle context, Accounting* accounti
 
 // A reset always ends what the context held; a release only if it was the last.
 Status end_primary_context(Device device, unsigned slot, bool is_reset) {
-  const Passage passage;
+  const GateScope gate_scope;
   InsideHook inside;
   Accounting* accounting = inside.accounting();
   Residency* residency = Residency::current();
@@ -164,7 +164,7 @@ SHIM_EXPORT Status cuDevicePrimaryCtxRelease(Device device) {
 // It takes memory that no call names.
 SHIM_EXPORT Status cuGreenCtxCreate(Handle* green, Handle description, Device device,
                                     unsigned flags) {
-  const Passage passage;
+  const GateScope gate_scope;
   const auto create = REAL(cuGreenCtxCreate, Handle*, Handle, Device, unsigned);
   const Status status = noted(create(green, description, device, flags));
   if (status == kSuccess) context_is_made_that_nobody_waits_for();
@@ -174,7 +174,7 @@ SHIM_EXPORT Status cuGreenCtxCreate(Handle* green, Handle description, Device de
 // The memory that was allocated in a green context is the primary context's, which the green one
 // keeps alive.
 SHIM_EXPORT Status cuGreenCtxDestroy(Handle green) {
-  const Passage passage;
+  const GateScope gate_scope;
   InsideHook inside;
   Accounting* accounting = inside.accounting();
   Residency* residency = Residency::current();

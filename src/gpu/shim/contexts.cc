@@ -75,7 +75,7 @@ bool knows_all_contexts() {
   return !some_are_unknown;
 }
 
-Status wait_for_known_contexts(uint64_t patience_ns) {
+Status wait_for_known_contexts(uint64_t grace_period_ns) {
   Handle known[kMostContexts];
   int count = 0;
   {
@@ -83,13 +83,13 @@ Status wait_for_known_contexts(uint64_t patience_ns) {
     for (; count < context_count; ++count) known[count] = contexts[count];
   }
   for (int i = 0; i < count; ++i) {
-    const Status status = wait_for_context(known[i], patience_ns);
+    const Status status = wait_for_context(known[i], grace_period_ns);
     if (status != kSuccess) return status;
   }
   int devices = 0;
   REAL(cuDeviceGetCount, int*)(&devices);
   for (Device device = 0; device < devices; ++device) {
-    const Status status = wait_for_context(active_primary_context(device), patience_ns);
+    const Status status = wait_for_context(active_primary_context(device), grace_period_ns);
     if (status != kSuccess) return status;
   }
   return kSuccess;

@@ -22,6 +22,6 @@ Handle active_primary_context(Device device);
 bool knows_all_contexts();
 // Waits for the work of the known contexts and the active primary ones, for each at most so long:
 // kNotReady if there is still some.
-Status wait_for_known_contexts(uint64_t patience_ns);
+Status wait_for_known_contexts(uint64_t grace_period_ns);
 
 }  // namespace lambent::shim

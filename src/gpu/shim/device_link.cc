@@ -46,7 +46,7 @@ bool DeviceLink::connect() {
   hello.mode = static_cast<uint32_t>(mode_);
   hello.process = static_cast<uint32_t>(getpid());
   hello.bytes = leased_bytes_;
-  hello.aside_bytes = aside_bytes_;
+  hello.offloaded_bytes = offloaded_bytes_;
   return socket_.send(hello);
 }
 
@@ -120,17 +120,18 @@ int DeviceLink::lease(uint64_t bytes, uint64_t* got) {
   return descriptor;
 }
 
-bool DeviceLink::want_aside(uint64_t bytes) {
+bool DeviceLink::want_offloaded(uint64_t bytes) {
   if (!is_configured()) return true;
   if (!connect()) return false;
-  if (!socket_.send(message_of(MemoryMessageKind::kWantAside, LinkDirection::kToDevice, bytes))) {
+  if (!socket_.send(
+          message_of(MemoryMessageKind::kWantOffloaded, LinkDirection::kToDevice, bytes))) {
     return false;
   }
   int descriptor = -1;
   uint64_t got = 0;
-  const bool granted = await_lease(MemoryMessageKind::kAsideGranted, bytes, &got, &descriptor);
+  const bool granted = await_lease(MemoryMessageKind::kOffloadedGranted, bytes, &got, &descriptor);
   if (descriptor >= 0) close(descriptor);
-  if (granted) aside_bytes_ += bytes;
+  if (granted) offloaded_bytes_ += bytes;
   return granted;
 }
 
@@ -141,10 +142,10 @@ void DeviceLink::return_leases() {
   socket_.send(message_of(MemoryMessageKind::kReturnLeases, LinkDirection::kToDevice, 0));
 }
 
-void DeviceLink::return_aside(uint64_t bytes) {
-  aside_bytes_ -= bytes < aside_bytes_ ? bytes : aside_bytes_;
+void DeviceLink::return_offloaded(uint64_t bytes) {
+  offloaded_bytes_ -= bytes < offloaded_bytes_ ? bytes : offloaded_bytes_;
   if (!socket_.is_open()) return;
-  socket_.send(message_of(MemoryMessageKind::kReturnAside, LinkDirection::kToDevice, bytes));
+  socket_.send(message_of(MemoryMessageKind::kReturnOffloaded, LinkDirection::kToDevice, bytes));
 }
 
 // Until it is given what it asked for, refused, or has waited long enough. A lease comes with its

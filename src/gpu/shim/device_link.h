@@ -35,12 +35,12 @@ class DeviceLink {
 
   // A descriptor of at most `bytes` of host memory, which is the caller's; -1: none is to be had.
   int lease(uint64_t bytes, uint64_t* got);
-  // The caller has let go of all leases.
+  // The caller has released all leases.
   void return_leases();
   // Host memory that is not leased, but counts as if it were; always to be had where there is no
   // lambent-device.
-  bool want_aside(uint64_t bytes);
-  void return_aside(uint64_t bytes);
+  bool want_offloaded(uint64_t bytes);
+  void return_offloaded(uint64_t bytes);
 
  private:
   bool connect();
@@ -58,7 +58,7 @@ class DeviceLink {
   uint64_t unanswered_ = 0;  // turns that were taken without an answer, which may still come
   // What this process has, of whichever connection.
   uint64_t leased_bytes_ = 0;
-  uint64_t aside_bytes_ = 0;
+  uint64_t offloaded_bytes_ = 0;
 };
 
 }  // namespace lambent::shim

@@ -62,7 +62,7 @@ Status stream_ordered_allocation(Address* address, size_t bytes, Handle pool, co
                                  Call plain) {
   {
     InsideHook inside;
-    Passage passage;
+    GateScope gate_scope;
     const bool counts = inside.accounting() != nullptr || Residency::current() != nullptr;
     if (!counts) return plain();
     if (!runs_at_once(stream)) {

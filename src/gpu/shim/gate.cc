@@ -23,8 +23,8 @@ unsigned next_line = 0;
 
 struct Thread {
   Line* line = nullptr;
-  unsigned depth = 0;          // of passages
-  unsigned passes_always = 0;  // of passepartouts
+  unsigned depth = 0;          // of gate scopes
+  unsigned passes_always = 0;  // of gate bypasses
 };
 [[gnu::tls_model("initial-exec")]] thread_local Thread self;
 
@@ -116,24 +116,24 @@ void step_out(Line* line) {
 
 }  // namespace
 
-Passage::Passage() {
+GateScope::GateScope() {
   Thread& thread = self;
   if (thread.depth > 0 || thread.passes_always > 0) {
     ++thread.depth;
     return;
   }
   if (thread.line == nullptr) thread.line = choose_line();
-  return_to_passage();
+  return_to_gate_scope();
 }
 
 // A depth of zero: this is a forked child, in which the count of its parent is gone.
-Passage::~Passage() {
+GateScope::~GateScope() {
   Thread& thread = self;
   if (thread.depth == 0 || --thread.depth > 0 || thread.passes_always > 0) return;
   step_out(thread.line);
 }
 
-bool leave_passage() {
+bool leave_gate_scope() {
   Thread& thread = self;
   if (thread.depth != 1 || thread.passes_always > 0) return false;
   thread.depth = 0;
@@ -141,7 +141,7 @@ bool leave_passage() {
   return true;
 }
 
-void return_to_passage() {
+void return_to_gate_scope() {
   Thread& thread = self;
   thread.depth = 1;
   step_in(thread.line);
@@ -151,8 +151,8 @@ void return_to_passage() {
   thread.depth = 1;  // which the child of a plain clone() has lost
 }
 
-Passepartout::Passepartout() { ++self.passes_always; }
-Passepartout::~Passepartout() { --self.passes_always; }
+GateBypass::GateBypass() { ++self.passes_always; }
+GateBypass::~GateBypass() { --self.passes_always; }
 
 // Who waited for the last opening goes first: a gate that is shut again and again keeps nobody out.
 void shut_gate() {

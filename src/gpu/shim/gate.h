@@ -9,27 +9,27 @@ namespace lambent::shim {
 
 // Held by every call that hands the driver work, or that allocates, frees or maps. Waits until the
 // gate is open; a call made inside another, by the same thread, passes freely.
-class Passage {
+class GateScope {
  public:
-  Passage();
-  ~Passage();
-  Passage(const Passage&) = delete;
-  Passage& operator=(const Passage&) = delete;
+  GateScope();
+  ~GateScope();
+  GateScope(const GateScope&) = delete;
+  GateScope& operator=(const GateScope&) = delete;
 };
 
-// Lets the calling thread out of the one Passage that it holds, so that others may have it wait for
-// them; false, and nothing has happened, if it holds none, several, or a Passepartout.
-bool leave_passage();
+// Lets the calling thread out of the one Gate scope that it holds, so that others may have it wait
+// for them; false, and nothing has happened, if it holds none, several, or a Gate bypass.
+bool leave_gate_scope();
 // Back into it; waits until the gate is open.
-void return_to_passage();
+void return_to_gate_scope();
 
 // While one lives, its thread passes whether the gate is open or not, and nobody waits for it.
-class Passepartout {
+class GateBypass {
  public:
-  Passepartout();
-  ~Passepartout();
-  Passepartout(const Passepartout&) = delete;
-  Passepartout& operator=(const Passepartout&) = delete;
+  GateBypass();
+  ~GateBypass();
+  GateBypass(const GateBypass&) = delete;
+  GateBypass& operator=(const GateBypass&) = delete;
 };
 
 // From now on nobody enters; who is inside stays until the call returns. Who waited when the gate

@@ -26,7 +26,7 @@ void wait_until_somebody_waits(uint64_t gated_before) {
 
 TEST(Gate, LetsEverybodyPassWhileItIsOpen) {
   const uint64_t before = gated_ns();
-  { const Passage passage; }
+  { const GateScope gate_scope; }
   EXPECT_EQ(gated_ns(), before);
   EXPECT_TRUE(wait_until_nobody_inside(0));
 }
@@ -36,7 +36,7 @@ TEST(Gate, HoldsCallsBackUntilItOpensAndCountsTheTime) {
   std::atomic<bool> is_through = false;
   shut_gate();
   std::thread caller([&] {
-    const Passage passage;
+    const GateScope gate_scope;
     is_through = true;
   });
   wait_until_somebody_waits(before);
@@ -59,7 +59,7 @@ TEST(Gate, CountsTheTimeInWhichManyWaitOnce) {
   for (int i = 0; i < 8; ++i) {
     callers.emplace_back([&] {
       ++arrived;
-      const Passage passage;
+      const GateScope gate_scope;
     });
   }
   while (arrived < 8) sched_yield();
@@ -73,7 +73,7 @@ TEST(Gate, WaitsForWhoIsInside) {
   std::atomic<bool> is_inside = false;
   std::atomic<bool> may_leave = false;
   std::thread caller([&] {
-    const Passage passage;
+    const GateScope gate_scope;
     is_inside = true;
     while (!may_leave) sched_yield();
   });
@@ -89,9 +89,9 @@ TEST(Gate, WaitsForWhoIsInside) {
 TEST(Gate, ACallInsideAnotherPassesFreely) {
   const uint64_t before = gated_ns();
   {
-    const Passage outer;
+    const GateScope outer;
     shut_gate();
-    { const Passage inner; }
+    { const GateScope inner; }
     EXPECT_FALSE(wait_until_nobody_inside(0)) << "the outer one is still there";
   }
   EXPECT_TRUE(wait_until_nobody_inside(0));
@@ -99,11 +99,11 @@ TEST(Gate, ACallInsideAnotherPassesFreely) {
   EXPECT_EQ(gated_ns(), before);
 }
 
-TEST(Gate, APassepartoutPassesAndNobodyWaitsForIt) {
+TEST(Gate, AGateBypassPassesAndNobodyWaitsForIt) {
   shut_gate();
   {
-    const Passepartout key;
-    const Passage passage;
+    const GateBypass key;
+    const GateScope gate_scope;
     EXPECT_TRUE(wait_until_nobody_inside(0));
   }
   EXPECT_TRUE(wait_until_nobody_inside(0));
@@ -116,7 +116,7 @@ TEST(Gate, AnOpeningLetsAllInWhoWaitHoweverShortItIs) {
     std::atomic<bool> may_leave = false;
     shut_gate();
     std::thread caller([&] {
-      const Passage passage;
+      const GateScope gate_scope;
       while (!may_leave) sched_yield();
     });
     wait_until_somebody_waits(before);
@@ -134,18 +134,18 @@ TEST(Gate, ShuttingTwiceNeedsOneOpening) {
   shut_gate();
   shut_gate();
   open_gate();
-  { const Passage passage; }
+  { const GateScope gate_scope; }
   open_gate();
-  { const Passage passage; }
+  { const GateScope gate_scope; }
 }
 
 TEST(Gate, IsOpenAndEmptyInAForkedChild) {
-  const Passage forks_inside_a_call;
+  const GateScope forks_inside_a_call;
   shut_gate();
   const pid_t child = fork();
   if (child == 0) {
     const bool was_empty = wait_until_nobody_inside(0);
-    { const Passage passage; }
+    { const GateScope gate_scope; }
     shut_gate();
     const bool is_empty = wait_until_nobody_inside(0);
     _exit(was_empty && is_empty && gated_ns() == 0 ? 0 : 1);
@@ -169,7 +169,7 @@ TEST(Gate, NobodyIsInsideWhileMemoryMoves) {
   for (int i = 0; i < 4; ++i) {
     callers.emplace_back([&] {
       while (!is_over) {
-        const Passage passage;
+        const GateScope gate_scope;
         if (memory % 2 != 0) ++torn;
         ++calls;
       }

@@ -99,11 +99,11 @@ template <typename Description>
 struct NamedByNode {
   template <typename... Others>
   static void touch(Handle, Handle, Pointer description, Others...) {
-    touch_placed(description, sizeof(Description));
+    note_access(description, sizeof(Description));
   }
-  static void touch(Handle, Pointer description) { touch_placed(description, sizeof(Description)); }
+  static void touch(Handle, Pointer description) { note_access(description, sizeof(Description)); }
   static void touch(Pointer, Handle, Pointer, size_t, Pointer description, Handle) {
-    touch_placed(description, sizeof(Description));
+    note_access(description, sizeof(Description));
   }
 };
 
@@ -267,7 +267,7 @@ READIED(cuGraphExecNodeSetParams, ReadiedByNode<node_is_set>)
   struct name##_function;                                              \
   }                                                                    \
   SHIM_EXPORT Status name parameters {                                 \
-    const Passage passage;                                             \
+    const GateScope gate_scope;                                        \
     if (notes_touches()) Named<name##_function>::touch arguments;      \
     const Status status = noted(REAL(name, __VA_ARGS__) arguments);    \
     return Readied<name##_function>::note(status, UNPACKED arguments); \

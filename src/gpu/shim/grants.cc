@@ -13,7 +13,7 @@ namespace {
 
 // How long a program waits for room to be made for it before it goes on without, and how long after
 // a refusal it asks again.
-constexpr uint64_t kPatienceNs = 2'000'000'000;
+constexpr uint64_t kGracePeriodNs = 2'000'000'000;
 constexpr uint64_t kAskAgainNs = 1'000'000'000;
 
 // The mutex guards the rest, and is held for no call of the driver.
@@ -63,7 +63,7 @@ void ask_on(MemorySocket* socket) {
 // An answer is for all that wait, and may not be enough for one that came later.
 bool is_granted(Residency& memory) {
   Locked lock(asking.mutex);
-  const uint64_t end_ns = now_ns() + kPatienceNs;
+  const uint64_t end_ns = now_ns() + kGracePeriodNs;
   if (may_ask()) memory.a_fetch_is_wanted();
   while (may_ask()) {
     const uint64_t wanted = memory.wanted_bytes();

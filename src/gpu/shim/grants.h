@@ -1,4 +1,4 @@
-// What this process asks of the worker for memory that lies aside: the worker counts it as not on
+// What this process asks of the worker for memory that is offloaded: the worker counts it as not on
 // the device, so it comes in when that has granted the room. Asked on the program's threads,
 // answered by the agent's.
 #pragma once
@@ -12,7 +12,7 @@ class Residency;
 
 // From now on the worker is asked there; null: there is nobody to ask, and nothing is granted.
 void ask_on(MemorySocket* socket);
-// Whether what is wanted of what lies aside may come in: asks for what is not granted yet, and
+// Whether what is wanted of what is offloaded may come in: asks for what is not granted yet, and
 // waits for the answer, but not for ever, and not again soon after a refusal.
 bool is_granted(Residency& memory);
 // The answer; zero is a refusal. True: nobody waits for it any more, and the memory may come in.

@@ -18,7 +18,7 @@ bool do_graphs_allocate = false;
 
 template <typename Call>
 Status recounted(Call call) {
-  const Passage passage;
+  const GateScope gate_scope;
   InsideHook inside;
   const Status status = noted(call());
   if (inside.outermost()) recount_graph_memory();
@@ -51,13 +51,13 @@ void lambent::shim::recount_graph_memory() {
 }
 
 SHIM_EXPORT Status cuGraphLaunch(Handle graph, Handle stream) {
-  const Passage passage;
+  const GateScope gate_scope;
   if (notes_touches()) touch_graph(graph);
   return recounted([=] { return REAL(cuGraphLaunch, Handle, Handle)(graph, stream); });
 }
 
 SHIM_EXPORT Status cuGraphLaunch_ptsz(Handle graph, Handle stream) {
-  const Passage passage;
+  const GateScope gate_scope;
   if (notes_touches()) touch_graph(graph);
   return recounted([=] { return REAL(cuGraphLaunch_ptsz, Handle, Handle)(graph, stream); });
 }
@@ -82,7 +82,7 @@ SHIM_EXPORT Status cuDeviceGraphMemTrim(Device device) {
 
 SHIM_EXPORT Status cuGraphAddMemAllocNode(Handle* node, Handle graph, const Handle* dependencies,
                                           size_t count, void* parameters) {
-  const Passage passage;
+  const GateScope gate_scope;
   const Status status = REAL(cuGraphAddMemAllocNode, Handle*, Handle, const Handle*, size_t, void*)(
       node, graph, dependencies, count, parameters);
   if (status == kSuccess) graphs_allocate();
@@ -91,7 +91,7 @@ SHIM_EXPORT Status cuGraphAddMemAllocNode(Handle* node, Handle graph, const Hand
 
 SHIM_EXPORT Status cuGraphAddNode(Handle* node, Handle graph, const Handle* dependencies,
                                   size_t count, void* parameters) {
-  const Passage passage;
+  const GateScope gate_scope;
   if (notes_touches()) place_node(parameters);
   const Status status = REAL(cuGraphAddNode, Handle*, Handle, const Handle*, size_t, void*)(
       node, graph, dependencies, count, parameters);
@@ -101,7 +101,7 @@ SHIM_EXPORT Status cuGraphAddNode(Handle* node, Handle graph, const Handle* depe
 
 SHIM_EXPORT Status cuGraphAddNode_v2(Handle* node, Handle graph, const Handle* dependencies,
                                      const void* edges, size_t count, void* parameters) {
-  const Passage passage;
+  const GateScope gate_scope;
   if (notes_touches()) place_node(parameters);
   const Status status = REAL(cuGraphAddNode_v2, Handle*, Handle, const Handle*, const void*, size_t,
                              void*)(node, graph, dependencies, edges, count, parameters);

@@ -58,7 +58,7 @@ TEST(NodeNames, OfOneNodeAreReplacedAlone) {
   others.add(name(10, 10, 4));
   names.replace(handle(10), others);
   EXPECT_EQ(addresses(names), (std::multiset<Address>{3, 4}));
-  EXPECT_EQ(names.looked_up_at, 0U) << "they have to be looked up anew";
+  EXPECT_EQ(names.looked_up_at, 0U) << "they have to be looked up again";
 }
 
 TEST(NodeNames, OfAChildGoWithIt) {

@@ -96,13 +96,13 @@ class Naming {
     if (is_upload && is_plain && bytes <= kMostWrittenBytes) {
       names_.add({node, top, NamedBy::kUpload, from + copy.srcXInBytes, bytes});
     }
-    // What was captured while it lay aside is the host's to the driver.
-    const bool is_from_aside = copy.srcMemoryType == CU_MEMORYTYPE_HOST && !is_from_host;
-    const bool is_to_aside = copy.dstMemoryType == CU_MEMORYTYPE_HOST && !is_to_host;
+    // What was captured while it was offloaded is the host's to the driver.
+    const bool is_from_offloaded = copy.srcMemoryType == CU_MEMORYTYPE_HOST && !is_from_host;
+    const bool is_to_offloaded = copy.dstMemoryType == CU_MEMORYTYPE_HOST && !is_to_host;
     if (!is_from_host) {
-      add_address(node, top, is_from_aside ? from : copy.srcDevice, NamedBy::kCopy);
+      add_address(node, top, is_from_offloaded ? from : copy.srcDevice, NamedBy::kCopy);
     }
-    if (!is_to_host) add_address(node, top, is_to_aside ? to : copy.dstDevice, NamedBy::kCopy);
+    if (!is_to_host) add_address(node, top, is_to_offloaded ? to : copy.dstDevice, NamedBy::kCopy);
   }
 
   void name_fill(Handle node, Handle top, Address to) {
@@ -175,7 +175,7 @@ class Naming {
   NodeNames& names_;
 };
 
-// The same copy or fill: the driver looks anew on which side its memory lies.
+// The same copy or fill: the driver looks again on which side its memory lies.
 void describe_again(Residency& memory, Handle node) {
   int type = -1;
   if (REAL(cuGraphNodeGetType, Handle, int*)(node, &type) != kSuccess) return;
@@ -251,7 +251,7 @@ void touch_name(Residency& memory, const NodeName& name, ToDo& to_do) {
 }
 
 // All names of a graph, unless they were looked up and nothing has changed since: then what it
-// uploads alone, which the program may have written anew. The mutex is held.
+// uploads alone, which the program may have written again. The mutex is held.
 void touch_names(Residency& memory, NodeNames& names, ToDo& to_do) {
   const uint64_t now = memory.changes_of_working_set();
   const bool is_known = names.looked_up_at == now;
@@ -267,15 +267,15 @@ void touch_names(Residency& memory, NodeNames& names, ToDo& to_do) {
 
 void place_graph(Handle description) {
   Residency* memory = __atomic_load_n(&memory_of_touches, __ATOMIC_ACQUIRE);
-  if (memory == nullptr || !memory->can_have_put_aside()) return;
+  if (memory == nullptr || !memory->can_have_offload()) return;
   NodeNames names;
   Naming(*memory, names).name_all(description, nullptr, 0);
   const bool is_placed = fetch_all(*memory, [&] {
-    bool is_aside = false;
+    bool is_offloaded = false;
     for (const NodeName& name : names) {
-      if (name.by == NamedBy::kCopy) is_aside |= memory->touch_placed(name.address);
+      if (name.by == NamedBy::kCopy) is_offloaded |= memory->note_access(name.address);
     }
-    return is_aside;
+    return is_offloaded;
   });
   if (!is_placed) return;
   for (const NodeName& name : names) {
@@ -288,9 +288,9 @@ void place_node(const void* parameters) {
   const auto given = described<CUgraphNodeParams>(parameters);
   switch (given.type) {
     case CU_GRAPH_NODE_TYPE_MEMCPY:
-      return touch_placed(&given.memcpy, sizeof(given.memcpy));
+      return note_access(&given.memcpy, sizeof(given.memcpy));
     case CU_GRAPH_NODE_TYPE_MEMSET:
-      return touch_placed(&given.memset, sizeof(given.memset));
+      return note_access(&given.memset, sizeof(given.memset));
     case CU_GRAPH_NODE_TYPE_GRAPH:
       return place_graph(given.graph.graph);
     default:

@@ -1,6 +1,6 @@
 // What a launch of an executable graph names of the program's memory: its nodes are looked through
 // when it is made ready and when it is changed, as the parameters of a launch are. For the working
-// set (touches.h); any thread that holds a Passage.
+// set (touches.h); any thread that holds a Gate scope.
 #pragma once
 
 #include "gpu/shim/passed_types.h"
@@ -9,7 +9,7 @@ namespace lambent::shim {
 
 // Before the driver makes an executable graph of this description, or changes one to it: of memory
 // that copies and fills name it keeps the side on which that lies, and refuses to change it to
-// another. So what lies aside is fetched, and nodes that were described, or captured, while their
+// another. So what is offloaded is fetched, and nodes that were described, or captured, while their
 // memory lay elsewhere are described again: every executable graph knows it on the device.
 void place_graph(Handle description);
 // Before a node is added, or one of an executable graph is changed, with these CUgraphNodeParams.

@@ -79,7 +79,7 @@ bool HostMemory::grow_to(uint64_t bytes, DeviceLink& link) {
   return true;
 }
 
-void HostMemory::let_go(DeviceLink& link) {
+void HostMemory::release(DeviceLink& link) {
   if (arena_.bytes() == 0) return;
   for (uint64_t position = 0; position < arena_.bytes();) {
     const HostPiece segment = arena_.piece(position, UINT64_MAX);
@@ -91,10 +91,10 @@ void HostMemory::let_go(DeviceLink& link) {
   link.return_leases();
 }
 
-bool HostMemory::count_aside(uint64_t bytes, DeviceLink& link) {
-  if (bytes > aside_bytes_ && !link.want_aside(bytes - aside_bytes_)) return false;
-  if (bytes < aside_bytes_) link.return_aside(aside_bytes_ - bytes);
-  aside_bytes_ = bytes;
+bool HostMemory::count_offloaded(uint64_t bytes, DeviceLink& link) {
+  if (bytes > offloaded_bytes_ && !link.want_offloaded(bytes - offloaded_bytes_)) return false;
+  if (bytes < offloaded_bytes_) link.return_offloaded(offloaded_bytes_ - bytes);
+  offloaded_bytes_ = bytes;
   return true;
 }
 

@@ -24,16 +24,16 @@ class HostMemory {
   const device_memory::HostArena& arena() const { return arena_; }
 
   // Gives back all of it, leases and all. A context must be current, and nothing lie there.
-  void let_go(DeviceLink& link);
-  // So much of the driver's host memory holds what lies aside: counted by lambent-device where one
-  // is configured. False if it has no more to give: then it is as it was.
-  bool count_aside(uint64_t bytes, DeviceLink& link);
+  void release(DeviceLink& link);
+  // So much of the driver's host memory holds what is offloaded: counted by lambent-device where
+  // one is configured. False if it has no more to give: then it is as it was.
+  bool count_offloaded(uint64_t bytes, DeviceLink& link);
 
  private:
   void* get(uint64_t missing, DeviceLink& link, uint64_t* got);
 
   device_memory::HostArena arena_;
-  uint64_t aside_bytes_ = 0;
+  uint64_t offloaded_bytes_ = 0;
 };
 
 }  // namespace lambent::shim

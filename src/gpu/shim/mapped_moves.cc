@@ -104,9 +104,9 @@ MemoryMoveStatus Mover::map_and_copy_in(Residency& residency, Device device) {
   return Status::kFailed;
 }
 
-void Mover::let_go(Residency& residency) {
+void Mover::release(Residency& residency) {
   for (Block& block : residency.allocations_.blocks()) {
-    if (block.physical == 0 || block.is_aside) continue;
+    if (block.physical == 0 || block.is_offloaded) continue;
     unmap(block.base, block.bytes);
     release_physical(block.physical);
     block.physical = 0;

@@ -62,10 +62,10 @@ void close_in_child() {
 constexpr int kFirstDescriptor = 900;
 
 // Who listens may be stopped, and those who wait for it have taken all the places that there are.
-constexpr timeval kConnectPatience = {1, 0};
+constexpr timeval kConnectGracePeriod = {1, 0};
 
-void set_patience(int fd, timeval patience) {
-  setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+void set_grace_period(int fd, timeval grace_period) {
+  setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &grace_period, sizeof(grace_period));
 }
 
 void watch_forks() {
@@ -105,13 +105,13 @@ int MemorySocket::open(const char* path) {
   if (strlen(path) >= sizeof(address.sun_path)) return ENAMETOOLONG;
   strcpy(address.sun_path, path);
   if (!make()) return errno;
-  set_patience(fd_, kConnectPatience);
+  set_grace_period(fd_, kConnectGracePeriod);
   if (connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
     const int error = errno;
     shut();
     return error;
   }
-  set_patience(fd_, {});
+  set_grace_period(fd_, {});
   return 0;
 }
 

@@ -25,9 +25,9 @@ class ContextOf {
   bool is_pushed_ = false;
 };
 
-// Whether the block moves with the rest: what lies aside is on the host already.
+// Whether the block moves with the rest: what is offloaded is on the host already.
 inline bool moves_with(const device_memory::Block& block, Device device) {
-  return block.owner.device == device && !block.is_aside;
+  return block.owner.device == device && !block.is_offloaded;
 }
 
 // The devices that have blocks, one bit each.
@@ -45,10 +45,10 @@ inline uint64_t sum_of_used(Blocks& blocks, Device device) {
   return sum;
 }
 
-inline uint64_t bytes_aside(Blocks& blocks) {
+inline uint64_t bytes_offloaded(Blocks& blocks) {
   uint64_t sum = 0;
   for (const device_memory::Block& block : blocks) {
-    if (block.is_aside) sum += block.bytes;
+    if (block.is_offloaded) sum += block.bytes;
   }
   return sum;
 }

@@ -18,15 +18,15 @@ using protocol::LinkDirection;
 using protocol::MemoryMoveStatus;
 
 // How long calls that are inside the gate may take to come out.
-constexpr uint64_t kPatienceNs = 1'000'000'000;
+constexpr uint64_t kGracePeriodNs = 1'000'000'000;
 // How long work that was let in may take to end. It may wait for a call that waits at the gate (a
 // stream for a word that another writes), so it must not be waited for without end.
-constexpr uint64_t kRestPatienceNs = 2'000'000'000;
+constexpr uint64_t kRestGracePeriodNs = 2'000'000'000;
 
 uint64_t bytes_that_move(Blocks& blocks) {
   uint64_t sum = 0;
   for (const Block& block : blocks) {
-    if (!block.is_aside) sum += block.bytes;
+    if (!block.is_offloaded) sum += block.bytes;
   }
   return sum;
 }
@@ -50,7 +50,7 @@ Moved Mover::move_out() {
   }
   if (residency != nullptr && keeps_working_set_) {
     // What the program has freed of it counts no longer.
-    host_.count_aside(residency->host_bytes(), link_);
+    host_.count_offloaded(residency->host_bytes(), link_);
   }
   if (!is_out_) {
     // Before anybody is made to wait.
@@ -59,7 +59,7 @@ Moved Mover::move_out() {
       return moved;
     }
     shut_gate();
-    if (!wait_until_nobody_inside(kPatienceNs)) {
+    if (!wait_until_nobody_inside(kGracePeriodNs)) {
       moved.status = MemoryMoveStatus::kBusy;
     } else if (residency != nullptr) {
       moved.status = take_out(*residency, &moved.bytes);
@@ -74,8 +74,8 @@ Moved Mover::move_out() {
   moved.left_bytes = counted > ours ? counted - ours : 0;
   if (residency == nullptr) return moved;
   // What is wanted of it comes in with the rest.
-  moved.aside_bytes = residency->aside_bytes() - residency->wanted_bytes();
-  if (is_out_) residency->spare(moved.aside_bytes);
+  moved.offloaded_bytes = residency->offloaded_bytes() - residency->wanted_bytes();
+  if (is_out_) residency->spare(moved.offloaded_bytes);
   return moved;
 }
 
@@ -98,7 +98,7 @@ Moved Mover::move_in() {
   }
   // After a failure calls fail, which is better than that they wait for ever.
   is_out_ = false;
-  if (residency != nullptr) moved.aside_bytes = residency->aside_bytes();
+  if (residency != nullptr) moved.offloaded_bytes = residency->offloaded_bytes();
   open_gate();
   return moved;
 }
@@ -118,7 +118,7 @@ void Mover::fetch() {
   Status status = Status::kBusy;
   if (knows_all_contexts()) {
     shut_gate();
-    if (wait_until_nobody_inside(kPatienceNs)) status = come_to_rest(*residency);
+    if (wait_until_nobody_inside(kGracePeriodNs)) status = come_to_rest(*residency);
     if (status == Status::kDone) {
       residency->a_fetch_begins();
       uint64_t bytes = 0;
@@ -153,7 +153,7 @@ MemoryMoveStatus Mover::take_out(Residency& residency, uint64_t* bytes) {
   Status status = come_to_rest(residency);
   if (status != Status::kDone) return status;
   if (keeps_working_set_) {
-    status = put_aside(residency, bytes);
+    status = offload(residency, bytes);
     if (status != Status::kDone) return status;
   }
   if (!get_host_memory(residency)) return Status::kNoHostMemory;
@@ -171,8 +171,8 @@ MemoryMoveStatus Mover::take_out(Residency& residency, uint64_t* bytes) {
     status = carry_own(residency, LinkDirection::kToHost);
     if (status != Status::kDone) return status;
     *bytes += residency.own_.moving_bytes();
-    let_go(residency);
-    let_go_of_own(residency);
+    release(residency);
+    release_own(residency);
   }
   *bytes += bytes_that_move(blocks);
   residency.working_set_.end_stay();
@@ -183,7 +183,7 @@ MemoryMoveStatus Mover::take_out(Residency& residency, uint64_t* bytes) {
 // where some are not, at least those that own memory.
 MemoryMoveStatus Mover::come_to_rest(Residency& residency) {
   if (is_anything_captured()) return Status::kBusy;
-  Status status = rest_of(wait_for_known_contexts(kRestPatienceNs));
+  Status status = rest_of(wait_for_known_contexts(kRestGracePeriodNs));
   if (status == Status::kDone && !knows_all_contexts()) status = wait_for_owners(residency);
   if (status != Status::kDone) return status;
   residency.reclaim_pending(true);
@@ -199,14 +199,14 @@ MemoryMoveStatus Mover::wait_for_owners(Residency& residency) {
     bool is_first = true;
     for (size_t j = 0; j < i && is_first; ++j) is_first = blocks.begin()[j].context != context;
     if (!is_first) continue;
-    const Status status = rest_of(wait_for_context(context, kRestPatienceNs));
+    const Status status = rest_of(wait_for_context(context, kRestGracePeriodNs));
     if (status != Status::kDone) return status;
   }
   Handle last = nullptr;
   for (const OwnPhysical& physical : residency.own_.physicals()) {
     if (physical.context == last) continue;
     last = physical.context;
-    const Status status = rest_of(wait_for_context(last, kRestPatienceNs));
+    const Status status = rest_of(wait_for_context(last, kRestGracePeriodNs));
     if (status != Status::kDone) return status;
   }
   return Status::kDone;
@@ -223,13 +223,13 @@ MemoryMoveStatus Mover::bring_in(Residency& residency, uint64_t* bytes) {
     if ((devices >> device & 1) == 0 || residency.is_managed()) continue;
     const Status status = map_and_copy_in(residency, device);
     if (status == Status::kDone) continue;
-    if (status == Status::kNoDeviceMemory) let_go(residency);
+    if (status == Status::kNoDeviceMemory) release(residency);
     return status;
   }
   const Status status = carry_own(residency, LinkDirection::kToDevice);
   if (status == Status::kNoDeviceMemory) {
-    let_go(residency);
-    let_go_of_own(residency);
+    release(residency);
+    release_own(residency);
   }
   if (status != Status::kDone) return status;
   *bytes += residency.own_.moving_bytes();

@@ -17,9 +17,9 @@ struct Moved {
   protocol::MemoryMoveStatus status = protocol::MemoryMoveStatus::kDone;
   uint64_t bytes = 0;       // of the device's memory, that came free or were taken
   uint64_t left_bytes = 0;  // counted, and still on the device
-  // Of the memory, what lies aside: on the host, where the device reaches it while the rest is in.
-  // After a move out: what will, once that is.
-  uint64_t aside_bytes = 0;
+  // Of the memory, what is offloaded: on the host, where the device reaches it while the rest is
+  // in. After a move out: what will, once that is.
+  uint64_t offloaded_bytes = 0;
 };
 
 class Mover {
@@ -36,11 +36,11 @@ class Mover {
   // Out, and then all that is left: kNotSupported if that part could not be done, the memory being
   // out all the same.
   Moved move_out_with_context();
-  // Brings in what lies aside and was named by a call since the last move, as far as it was
+  // Brings in what is offloaded and was named by a call since the last move, as far as it was
   // granted, with the gate shut meanwhile. What cannot be fetched stays where it is, and is reached
   // there. Where memory is lost by it, moves end with kFailed from then on.
   void fetch();
-  // From now on what the working set does not hold is put aside when the memory moves out.
+  // From now on what the working set does not hold is offloaded when the memory moves out.
   void keep_working_set() { keeps_working_set_ = true; }
   // Gets host memory for a move that is to be expected.
   void prepare();
@@ -56,20 +56,20 @@ class Mover {
   Status copy_out(Residency& residency, Device device);
   Status map_and_copy_in(Residency& residency, Device device);
   Status move_managed(Residency& residency, protocol::LinkDirection direction);
-  void let_go(Residency& residency);
+  void release(Residency& residency);
   Status carry_own(Residency& residency, protocol::LinkDirection direction);
-  void let_go_of_own(Residency& residency);
+  void release_own(Residency& residency);
   bool get_host_memory(Residency& residency);
-  // asides.cc
-  Status put_aside(Residency& residency, uint64_t* bytes);
+  // offloaded_pieces.cc
+  Status offload(Residency& residency, uint64_t* bytes);
   Status take_back(Residency& residency, uint64_t* bytes);
   Status change_sides(Residency& residency, bool to_host, uint64_t* bytes);
 
   DeviceLink& link_;
   HostMemory host_;
   bool keeps_working_set_ = false;
-  bool aside_is_refused_ = false;  // by the device or the host: memory goes out whole
-  bool is_broken_ = false;         // a fetch has failed
+  bool offloaded_is_refused_ = false;  // by the device or the host: memory goes out whole
+  bool is_broken_ = false;             // a fetch has failed
   bool is_out_ = false;
   bool is_checkpointed_ = false;
 };

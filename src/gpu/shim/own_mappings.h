@@ -1,6 +1,6 @@
 // OwnMappings: memory that the program makes with cuMemCreate and maps by itself. The program gets
-// handles of ours, so that what they stand for can be released and made anew while it moves. Any
-// thread; the driver is called by the hooks, under a Passage.
+// handles of ours, so that what they stand for can be released and made again while it moves. Any
+// thread; the driver is called by the hooks, under a Gate scope.
 #pragma once
 
 #include <pthread.h>
@@ -43,7 +43,7 @@ class OwnMappings {
   OwnMappings(const OwnMappings&) = delete;
   OwnMappings& operator=(const OwnMappings&) = delete;
 
-  // Whether memory with these properties can be made anew: it gets a handle of ours.
+  // Whether memory with these properties can be made again: it gets a handle of ours.
   static bool can_move(const CUmemAllocationProp& properties);
   // Our handle for what the driver has made; 0 if there is no memory to remember it.
   uint64_t add(uint64_t real, uint64_t size, const CUmemAllocationProp& properties,

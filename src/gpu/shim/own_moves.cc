@@ -29,7 +29,7 @@ void for_each_mapping(OwnMappings& own, const OwnPhysical& physical, Told told) 
   }
 }
 
-// Makes the memory anew and maps it wherever it was, for those who could use it there.
+// Makes the memory again and maps it wherever it was, for those who could use it there.
 int make_again(OwnMappings& own, OwnPhysical& physical) {
   PhysicalHandle real = 0;
   const auto create =
@@ -78,7 +78,7 @@ MemoryMoveStatus Mover::carry_own(Residency& residency, LinkDirection direction)
   return Status::kDone;
 }
 
-void Mover::let_go_of_own(Residency& residency) {
+void Mover::release_own(Residency& residency) {
   OwnMappings& own = residency.own_;
   for (OwnPhysical& physical : own.physicals()) {
     if (physical.real == 0 || own.way_to(physical) == nullptr) continue;

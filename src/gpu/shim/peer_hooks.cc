@@ -33,7 +33,7 @@ bool is_plain(const CUmemPoolProps& properties) {
 
 // The current context opens the memory of `peer` for itself.
 SHIM_EXPORT Status cuCtxEnablePeerAccess(Handle peer, unsigned flags) {
-  Passage passage;
+  GateScope gate_scope;
   InsideHook inside;
   const Status status = REAL(cuCtxEnablePeerAccess, Handle, unsigned)(peer, flags);
   Residency* residency = Residency::current();
@@ -45,7 +45,7 @@ SHIM_EXPORT Status cuCtxEnablePeerAccess(Handle peer, unsigned flags) {
 }
 
 SHIM_EXPORT Status cuMemPoolSetAccess(Handle pool, const CUmemAccessDesc* wanted, size_t count) {
-  Passage passage;
+  GateScope gate_scope;
   InsideHook inside;
   const Status status =
       REAL(cuMemPoolSetAccess, Handle, const CUmemAccessDesc*, size_t)(pool, wanted, count);

@@ -53,7 +53,7 @@ PhysicalHandle real_handle(PhysicalHandle handle, bool stays) {
 
 SHIM_EXPORT Status cuMemCreate(PhysicalHandle* handle, size_t bytes,
                                const CUmemAllocationProp* properties, unsigned long long flags) {
-  const Passage passage;
+  const GateScope gate_scope;
   const auto call = [=] { return create(handle, bytes, properties, flags); };
   InsideHook inside;
   Accounting* accounting = inside.accounting();
@@ -73,7 +73,7 @@ SHIM_EXPORT Status cuMemCreate(PhysicalHandle* handle, size_t bytes,
 }
 
 SHIM_EXPORT Status cuMemRelease(PhysicalHandle handle) {
-  const Passage passage;
+  const GateScope gate_scope;
   InsideHook inside;
   Accounting* accounting = inside.accounting();
   const uint64_t physical = accounting == nullptr ? 0 : accounting->forget_handle(handle);
@@ -83,7 +83,7 @@ SHIM_EXPORT Status cuMemRelease(PhysicalHandle handle) {
 }
 
 SHIM_EXPORT Status cuMemRetainAllocationHandle(PhysicalHandle* handle, void* address) {
-  const Passage passage;
+  const GateScope gate_scope;
   InsideHook inside;
   OwnMappings* own = own_mappings();
   const uint64_t at = reinterpret_cast<uint64_t>(address);
@@ -104,7 +104,7 @@ SHIM_EXPORT Status cuMemRetainAllocationHandle(PhysicalHandle* handle, void* add
 
 SHIM_EXPORT Status cuMemMap(Address address, size_t bytes, size_t offset, PhysicalHandle handle,
                             unsigned long long flags) {
-  const Passage passage;
+  const GateScope gate_scope;
   InsideHook inside;
   const bool stays = offset != 0 || flags != 0;
   const Status status = REAL(cuMemMap, Address, size_t, size_t, PhysicalHandle, unsigned long long)(
@@ -121,7 +121,7 @@ SHIM_EXPORT Status cuMemMap(Address address, size_t bytes, size_t offset, Physic
 }
 
 SHIM_EXPORT Status cuMemUnmap(Address address, size_t bytes) {
-  const Passage passage;
+  const GateScope gate_scope;
   InsideHook inside;
   if (is_the_shims(address)) return kInvalidValue;
   const Status status = REAL(cuMemUnmap, Address, size_t)(address, bytes);
@@ -137,7 +137,7 @@ SHIM_EXPORT Status cuMemUnmap(Address address, size_t bytes) {
 
 SHIM_EXPORT Status cuMemSetAccess(Address address, size_t bytes, const CUmemAccessDesc* wanted,
                                   size_t count) {
-  const Passage passage;
+  const GateScope gate_scope;
   InsideHook inside;
   if (is_the_shims(address)) return kInvalidValue;
   const Status status = REAL(cuMemSetAccess, Address, size_t, const CUmemAccessDesc*, size_t)(
@@ -161,7 +161,7 @@ SHIM_EXPORT Status cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* p
 // What others may hold as well stays what and where it is.
 SHIM_EXPORT Status cuMemExportToShareableHandle(void* exported, PhysicalHandle handle, int type,
                                                 unsigned long long flags) {
-  const Passage passage;
+  const GateScope gate_scope;
   InsideHook inside;
   return REAL(cuMemExportToShareableHandle, void*, PhysicalHandle, int, unsigned long long)(
       exported, real_handle(handle, true), type, flags);
@@ -170,7 +170,7 @@ SHIM_EXPORT Status cuMemExportToShareableHandle(void* exported, PhysicalHandle h
 SHIM_EXPORT Status cuMulticastBindMem(PhysicalHandle multicast, size_t multicast_offset,
                                       PhysicalHandle handle, size_t offset, size_t bytes,
                                       unsigned long long flags) {
-  const Passage passage;
+  const GateScope gate_scope;
   InsideHook inside;
   return REAL(cuMulticastBindMem, PhysicalHandle, size_t, PhysicalHandle, size_t, size_t,
               unsigned long long)(multicast, multicast_offset, real_handle(handle, true), offset,

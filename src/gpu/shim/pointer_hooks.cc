@@ -98,7 +98,7 @@ template <typename Call>
 Status asked_once_it_is_there(Address address, Call call) {
   OwnMappings* own = own_mappings();
   if (own == nullptr || !own->holds(address)) return call();
-  const Passage passage;
+  const GateScope gate_scope;
   return call();
 }
 
@@ -141,7 +141,7 @@ SHIM_EXPORT Status cuPointerGetAttribute(void* data, int attribute, Address addr
   if (data == nullptr) return kInvalidValue;
   const Status status = attribute_of(allocation, address, attribute, data);
   if (status != kAskDriver) return status;
-  Passage passage;
+  GateScope gate_scope;
   return ask_about_one(data, attribute, address);
 }
 
@@ -165,7 +165,7 @@ SHIM_EXPORT Status cuPointerGetAttributes(unsigned count, int* attributes, void*
 }
 
 SHIM_EXPORT Status cuIpcGetMemHandle(void* handle, Address address) {
-  Passage passage;
+  GateScope gate_scope;
   InsideHook inside;
   if (handle != nullptr && is_refused(address, "cuIpcGetMemHandle")) return kNotSupported;
   return REAL(cuIpcGetMemHandle, void*, Address)(handle, address);
@@ -173,7 +173,7 @@ SHIM_EXPORT Status cuIpcGetMemHandle(void* handle, Address address) {
 
 SHIM_EXPORT Status cuMemGetHandleForAddressRange(void* handle, Address address, size_t bytes,
                                                  int type, unsigned long long flags) {
-  Passage passage;
+  GateScope gate_scope;
   InsideHook inside;
   if (handle != nullptr && is_refused(address, "cuMemGetHandleForAddressRange"))
     return kNotSupported;
@@ -184,7 +184,7 @@ SHIM_EXPORT Status cuMemGetHandleForAddressRange(void* handle, Address address, 
 
 SHIM_EXPORT Status cuMulticastBindAddr(PhysicalHandle multicast, size_t multicast_offset,
                                        Address address, size_t bytes, unsigned long long flags) {
-  Passage passage;
+  GateScope gate_scope;
   InsideHook inside;
   keep(address, bytes);
   return REAL(cuMulticastBindAddr, PhysicalHandle, size_t, Address, size_t, unsigned long long)(

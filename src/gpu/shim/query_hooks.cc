@@ -18,7 +18,7 @@ unsigned clamp_to_old(uint64_t bytes) {
 }  // namespace
 
 SHIM_EXPORT Status cuMemGetInfo_v2(size_t* free, size_t* total) {
-  Passage passage;
+  GateScope gate_scope;
   InsideHook inside;
   if (Residency* residency = Residency::current()) residency->tidy();
   const Status status = REAL(cuMemGetInfo_v2, size_t*, size_t*)(free, total);

@@ -135,7 +135,7 @@ Status Residency::make_block(const Allocation& allocation, Handle context, Block
   if (status != kSuccess) return status;
   // What was freed aside has left the limit room that the device may not have.
   const Share share = spared_bytes() > 0 ? share_of_device() : Share{};
-  status = share.on_device > share.most ? make_block_aside(&block) : kAskDriver;
+  status = share.on_device > share.most ? make_block_offloaded(&block) : kAskDriver;
   if (status != kSuccess) {
     status = create_and_map(block.owner.device, block.base, block.bytes, &block.physical);
   }
@@ -150,7 +150,7 @@ Status Residency::make_block(const Allocation& allocation, Handle context, Block
   return kAskDriver;
 }
 
-Status Residency::make_block_aside(Block* block) {
+Status Residency::make_block_offloaded(Block* block) {
   const Device device = block->owner.device;
   if (!device_can_map_host(device)) return kAskDriver;
   Status status = create_physical_on_host(device, block->bytes, &block->physical);
@@ -164,7 +164,7 @@ Status Residency::make_block_aside(Block* block) {
     release_physical(block->physical);
     block->physical = 0;
   }
-  block->is_aside = status == kSuccess;
+  block->is_offloaded = status == kSuccess;
   return status;
 }
 
@@ -292,7 +292,7 @@ uint64_t Residency::block_bytes() {
   Locked lock(mutex_);
   uint64_t sum = 0;
   for (const Block& block : allocations_.blocks()) {
-    if (!block.is_aside) sum += block.used_bytes;
+    if (!block.is_offloaded) sum += block.used_bytes;
   }
   return sum;
 }

@@ -30,7 +30,7 @@ class Residency {
   Residency(const Residency&) = delete;
   Residency& operator=(const Residency&) = delete;
 
-  // In place of cuMemAlloc and cuMemFree. The caller holds a Passage, here and below.
+  // In place of cuMemAlloc and cuMemFree. The caller holds a Gate scope, here and below.
   Status allocate(Address* address, uint64_t bytes);
   Status deallocate(Address address);
   // In place of cuMemAllocFromPoolAsync, or cuMemAllocAsync without a pool; not while the stream is
@@ -54,33 +54,33 @@ class Residency {
   void context_is_inherited(Handle context, Handle heir);
   void pools_are_gone(Device device);
   // For the working set (touches.h). A call names this address, be it one of ours or not: true if
-  // what is there lies aside and has to be fetched first.
+  // what is there is offloaded and has to be fetched first.
   bool touch(Address address);
-  // The same where the driver looks on which side the memory lies: true if it lies aside, whether
+  // The same where the driver looks on which side the memory lies: true if it is offloaded, whether
   // fetches were refused or not.
-  bool touch_placed(Address address);
+  bool note_access(Address address);
   // Whether to go on trying to fetch it; and that this was given up for the rest of the stay.
-  bool may_insist();
-  void give_up_insisting();
+  bool may_retry();
+  void give_up_retrying();
   // False: nothing has lain aside so far.
-  bool can_have_put_aside();
+  bool can_have_offload();
   // Something that is written into device memory may be this address.
   void refer_to(Address address);
   void touch_anything();
   // Another number than before whenever what was touched once has to be touched again to be in the
-  // set, or may lie aside.
+  // set, or may are offloaded.
   uint64_t changes_of_working_set();
-  // What was named and lies aside is to be fetched; and is, for it was granted.
+  // What was named and is offloaded is to be fetched; and is, for it was granted.
   void a_fetch_is_wanted();
   void a_fetch_begins();
   // If it was not done, or left something that was granted, no other is tried in this stay.
   void a_fetch_has_ended(bool is_done);
   // Notes of every block as how much what lies in it counts against the limit.
   void note_counted_bytes();
-  // What lies aside, as it counts; and of that, what is wanted on the device.
-  uint64_t aside_bytes();
+  // What is offloaded, as it counts; and of that, what is wanted on the device.
+  uint64_t offloaded_bytes();
   uint64_t wanted_bytes();
-  // The worker counts so much of what lies aside as not on the device: what the device holds of
+  // The worker counts so much of what is offloaded as not on the device: what the device holds of
   // this process and others of the sandbox stays below the limit by that much. Set by a move out,
   // and less by so much as is granted.
   void spare(uint64_t bytes);
@@ -88,7 +88,7 @@ class Residency {
   uint64_t spared_bytes();
   // How much more may come onto the device before more is granted.
   uint64_t room_on_device();
-  // What lies aside, in whole blocks, as the host has it.
+  // What is offloaded, in whole blocks, as the host has it.
   uint64_t host_bytes();
   // Gives back what nobody uses: frees that streams have reached, blocks that are kept for more.
   void tidy();
@@ -112,7 +112,7 @@ class Residency {
   Status place(device_memory::Allocation* allocation, Handle context);
   Status make_block(const device_memory::Allocation& allocation, Handle context,
                     device_memory::Block* made);
-  Status make_block_aside(device_memory::Block* block);
+  Status make_block_offloaded(device_memory::Block* block);
   // Of the limit: what is on the device, or about to be, and what may be.
   struct Share {
     uint64_t on_device = 0;

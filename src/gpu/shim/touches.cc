@@ -25,7 +25,7 @@ Residency* memory_of_touches = nullptr;
 namespace {
 
 // How long an insistent fetch goes on, and the pause between two attempts.
-constexpr uint64_t kInsistNs = 10'000'000'000;
+constexpr uint64_t kRetryNs = 10'000'000'000;
 constexpr long kPauseNs = 20'000'000;
 
 bool fork_is_watched = false;
@@ -105,14 +105,14 @@ void touch_described(const void* description, size_t bytes) {
   for_each_word(description, bytes, [=](Address word) { memory->touch(word); });
 }
 
-void touch_placed(const void* description, size_t bytes) {
+void note_access(const void* description, size_t bytes) {
   Residency* memory = watched_memory();
   if (memory == nullptr || description == nullptr) return;
   fetch_all(*memory, [=] {
-    bool is_aside = false;
+    bool is_offloaded = false;
     for_each_word(description, bytes,
-                  [&](Address word) { is_aside |= memory->touch_placed(word); });
-    return is_aside;
+                  [&](Address word) { is_offloaded |= memory->note_access(word); });
+    return is_offloaded;
   });
 }
 
@@ -120,9 +120,9 @@ void place_everything() {
   Residency* memory = watched_memory();
   if (memory == nullptr) return;
   fetch_all(*memory, [=] {
-    const bool is_aside = memory->aside_bytes() > 0;
-    if (is_aside) memory->touch_anything();
-    return is_aside;
+    const bool is_offloaded = memory->offloaded_bytes() > 0;
+    if (is_offloaded) memory->touch_anything();
+    return is_offloaded;
   });
 }
 
@@ -163,26 +163,26 @@ void refer_to_written(Residency& memory, const void* from, size_t bytes) {
 
 // What is captured does not run, and while something is captured nothing can be waited for.
 void wait_until_fetched() {
-  if (is_anything_captured() || !leave_passage()) return;
+  if (is_anything_captured() || !leave_gate_scope()) return;
   fetch_what_is_wanted();
-  return_to_passage();
+  return_to_gate_scope();
 }
 
 // Between two attempts the memory may move as well: nobody is inside.
-bool Insistence::try_again() {
+bool FetchRetry::try_again() {
   const bool is_first = since_ns_ == 0;
   if (is_first) since_ns_ = now_ns();
-  if (!memory_.may_insist() || !knows_all_contexts()) return false;
-  if (now_ns() - since_ns_ > kInsistNs) {
+  if (!memory_.may_retry() || !knows_all_contexts()) return false;
+  if (now_ns() - since_ns_ > kRetryNs) {
     log_line("memory that a graph names cannot be fetched: the graph reaches it aside");
-    memory_.give_up_insisting();
+    memory_.give_up_retrying();
     return false;
   }
-  if (is_anything_captured() || !leave_passage()) return false;
+  if (is_anything_captured() || !leave_gate_scope()) return false;
   const timespec pause = {0, kPauseNs};
   if (!is_first) nanosleep(&pause, nullptr);
   fetch_what_is_wanted();
-  return_to_passage();
+  return_to_gate_scope();
   return true;
 }
 

@@ -1,6 +1,6 @@
 // What the program's calls name of its memory, noted while it passes the gate: for the working set
-// that comes in first. A kernel that names memory which lies aside waits here until that was
-// fetched. Any thread that holds a Passage; nothing is noted before the agent says so.
+// that comes in first. A kernel that names memory which is offloaded waits here until that was
+// fetched. Any thread that holds a Gate scope; nothing is noted before the agent says so.
 #pragma once
 
 #include <stddef.h>
@@ -25,8 +25,9 @@ void note_touches_of(Residency* memory);
 // A copy or a fill names this address, or all that stand in a description of `bytes`.
 void touch(Address address);
 void touch_described(const void* description, size_t bytes);
-// The same where the driver looks on which side the memory lies: what lies aside is fetched first.
-void touch_placed(const void* description, size_t bytes);
+// The same where the driver looks on which side the memory lies: what is offloaded is fetched
+// first.
+void note_access(const void* description, size_t bytes);
 // All memory, where it is not known what will be named.
 void place_everything();
 // A call of which it is not known what it reaches.
@@ -45,28 +46,28 @@ constexpr size_t kMostWrittenBytes = size_t{64} << 10;
 // What stands here is written into device memory: whatever is there by then is reached through it.
 // Nothing if it cannot be read, or is too large for a table.
 void refer_to_written(Residency& memory, const void* from, size_t bytes);
-// Some of what was touched lies aside and is wanted. The calling thread's passage is given up
+// Some of what was touched is offloaded and is wanted. The calling thread's gate scope is given up
 // meanwhile: memory is fetched while nobody is inside.
 void wait_until_fetched();
 
 // Has memory fetched, with many attempts: they may be refused for as long as others need the room,
-// and fail for as long as work does not end. The thread's passage is given up meanwhile.
-class Insistence {
+// and fail for as long as work does not end. The thread's gate scope is given up meanwhile.
+class FetchRetry {
  public:
-  explicit Insistence(Residency& memory) : memory_(memory) {}
-  // Of what was touched, some still lies aside. False: it stays there.
+  explicit FetchRetry(Residency& memory) : memory_(memory) {}
+  // Of what was touched, some still is offloaded. False: it stays there.
   bool try_again();
 
  private:
   Residency& memory_;
   uint64_t since_ns_ = 0;
 };
-// True if nothing lies aside in the end of what `any_aside` touches.
-template <typename AnyAside>
-bool fetch_all(Residency& memory, AnyAside any_aside) {
-  Insistence insistence(memory);
-  while (any_aside()) {
-    if (!insistence.try_again()) return false;
+// True if nothing is offloaded in the end of what `any_offloaded` touches.
+template <typename AnyOffloaded>
+bool fetch_all(Residency& memory, AnyOffloaded any_offloaded) {
+  FetchRetry fetch_retry(memory);
+  while (any_offloaded()) {
+    if (!fetch_retry.try_again()) return false;
   }
   return true;
 }

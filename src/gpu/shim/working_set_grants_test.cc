@@ -1,4 +1,4 @@
-// What lies aside comes onto the device as far as the worker grants it, over the emulated driver:
+// What is offloaded comes onto the device as far as the worker grants it, over the emulated driver:
 // the worker counts it as not there.
 #include <chrono>
 
@@ -32,7 +32,7 @@ TEST_F(WorkingSetGrants, AreAskedForWhatIsFetched) {
   expect_right(tenant);
 }
 
-TEST_F(WorkingSetGrants, LeaveItAsideWhereTheyAreRefused) {
+TEST_F(WorkingSetGrants, LeaveItOffloadedWhereTheyAreRefused) {
   Tenant tenant = this->tenant();
   hold(tenant);
   settle_on(tenant, 0);
@@ -42,7 +42,7 @@ TEST_F(WorkingSetGrants, LeaveItAsideWhereTheyAreRefused) {
   EXPECT_EQ(tenant.worker().wants(), 1);
   EXPECT_EQ(free_mib(), before);
   use(tenant, "parameter", 0);
-  EXPECT_EQ(tenant.worker().move_out().aside_bytes, (kPieces - 2) * kPiece)
+  EXPECT_EQ(tenant.worker().move_out().offloaded_bytes, (kPieces - 2) * kPiece)
       << "with the next move it comes in, and the worker is told so beforehand";
   EXPECT_EQ(tenant.worker().move_in().bytes, 2 * kPiece);
   expect_right(tenant);
@@ -60,7 +60,7 @@ TEST_F(WorkingSetGrants, AreNoFetchesWhereTheyAreRefused) {
   }
   ASSERT_EQ(tenant.worker().wants(), 6);
   use(tenant, "parameter", 0);
-  EXPECT_EQ(tenant.worker().move_out().aside_bytes, (kPieces - 2) * kPiece);
+  EXPECT_EQ(tenant.worker().move_out().offloaded_bytes, (kPieces - 2) * kPiece);
   EXPECT_EQ(tenant.worker().move_in().bytes, 2 * kPiece) << "these two alone were used";
   expect_right(tenant);
 }
@@ -79,7 +79,7 @@ TEST_F(WorkingSetGrants, AreAskedForEverythingAfterAFewFetches) {
   expect_right(tenant);
 }
 
-// The program waits for as long as it has patience, which is real time.
+// The program waits for as long as it has grace period, which is real time.
 TEST_F(WorkingSetGrants, AreFetchedByTheAgentWhereTheyComeTooLate) {
   Tenant tenant = this->tenant();
   hold(tenant);
@@ -116,7 +116,7 @@ TEST_F(WorkingSetGrants, BringInWhatWasUsedFirstWhereTheyAreTooSmall) {
   EXPECT_EQ(free_mib(), before);
 }
 
-TEST_F(WorkingSetGrants, HoldForMemoryThatIsMadeInThePlaceOfWhatWasFreedAside) {
+TEST_F(WorkingSetGrants, HoldForMemoryThatIsMadeInThePlaceOfWhatWasFreedOffloaded) {
   const auto device = this->device({});
   Tenant tenant = this->tenant();
   hold(tenant);
@@ -130,9 +130,9 @@ TEST_F(WorkingSetGrants, HoldForMemoryThatIsMadeInThePlaceOfWhatWasFreedAside) {
   EXPECT_EQ(free_mib(), before) << "the device has no more room for it than before";
   use(tenant, "parameter", 4);
   EXPECT_EQ(free_mib(), before);
-  EXPECT_EQ(tenant.worker().move_out().aside_bytes, 0U) << "all of it is used";
+  EXPECT_EQ(tenant.worker().move_out().offloaded_bytes, 0U) << "all of it is used";
   EXPECT_EQ(tenant.worker().move_in().bytes, kPieces * kPiece);
-  EXPECT_EQ(device->aside_bytes_once(0), 0U);
+  EXPECT_EQ(device->offloaded_bytes_once(0), 0U);
   expect_right(tenant);
 }
 
@@ -145,7 +145,8 @@ TEST_F(WorkingSetGrants, AreNotNeededForWhatTheLimitLeaves) {
   const long long before = free_mib();
   use(tenant, "parameter", 1);
   use(tenant, "parameter", 2);
-  EXPECT_EQ(tenant.worker().wants(), 0) << "the worker counts all of the limit but what lies aside";
+  EXPECT_EQ(tenant.worker().wants(), 0)
+      << "the worker counts all of the limit but what is offloaded";
   EXPECT_EQ(free_mib(), before - static_cast<long long>(2 * kPieceMiB));
   use(tenant, "parameter", 3);
   EXPECT_EQ(tenant.worker().wants(), 1);

@@ -32,7 +32,7 @@ TEST_F(WorkingSetGraphs, FetchWhatTheirKernelsName) {
     const long long before = free_mib();
     use(tenant, "graph", 6);
     EXPECT_EQ(free_mib(), before - static_cast<long long>(kPieceMiB));
-    EXPECT_EQ(move(tenant), 2 * kPieceMiB) << "what was used of late";
+    EXPECT_EQ(move(tenant), 2 * kPieceMiB) << "what was used recently";
     use(tenant, "graph", 6);
     EXPECT_EQ(move(tenant), kPieceMiB) << "the other was not used in the last two stays";
     expect_right(tenant);
@@ -40,7 +40,7 @@ TEST_F(WorkingSetGraphs, FetchWhatTheirKernelsName) {
   }
 }
 
-TEST_F(WorkingSetGraphs, CountWhatTheirCopiesReachAside) {
+TEST_F(WorkingSetGraphs, CountWhatTheirCopiesReachOffloaded) {
   Tenant tenant = this->tenant();
   hold(tenant);
   about_graphs(tenant, "make_copy", 6);
@@ -53,7 +53,7 @@ TEST_F(WorkingSetGraphs, CountWhatTheirCopiesReachAside) {
 }
 
 // The driver refuses an executable graph memory that lies on the other side than before.
-TEST_F(WorkingSetGraphs, MayBeChangedToCopyAndFillWhatLiesAside) {
+TEST_F(WorkingSetGraphs, MayBeChangedToCopyAndFillWhatIsOffloaded) {
   for (const char* way : {"copy", "fill"}) {
     SCOPED_TRACE(way);
     Tenant tenant = this->tenant();

@@ -1,5 +1,5 @@
-// Moves that bring in only what the program has used of late, over the emulated driver: what else
-// there is lies aside, on the host, and every way of reaching it finds it.
+// Moves that bring in only what the program has used recently, over the emulated driver: what else
+// there is is offloaded, on the host, and every way of reaching it finds it.
 #include <random>
 
 #include "gpu/shim/testing/working_set_fixture.h"
@@ -24,7 +24,7 @@ TEST_F(WorkingSetMoves, BringInWhatWasUsedAlone) {
   EXPECT_EQ(tenant.worker().move_out().bytes, kPieces * kPieceMiB * kMiB);
   const MemoryMessage in = tenant.worker().move_in();
   EXPECT_EQ(in.bytes, kPieceMiB * kMiB);
-  EXPECT_EQ(in.aside_bytes, (kPieces - 1) * kPieceMiB * kMiB);
+  EXPECT_EQ(in.offloaded_bytes, (kPieces - 1) * kPieceMiB * kMiB);
   EXPECT_EQ(free_mib(), whole + static_cast<long long>((kPieces - 1) * kPieceMiB));
   use(tenant, "parameter", 2);
   EXPECT_EQ(tenant.worker().move_out().bytes, kPieceMiB * kMiB) << "the rest is there already";
@@ -57,7 +57,7 @@ TEST_F(WorkingSetMoves, FetchWhatAKernelNamesHoweverItNamesIt) {
   expect_right(tenant);
 }
 
-TEST_F(WorkingSetMoves, LetCopiesReachWhatLiesAside) {
+TEST_F(WorkingSetMoves, LetCopiesReachWhatIsOffloaded) {
   Tenant tenant = this->tenant();
   hold(tenant);
   settle_on(tenant, 0);
@@ -118,7 +118,7 @@ TEST_F(WorkingSetMoves, MoveNothingUnderTheWorkOfAnotherContext) {
 }
 
 TEST_F(WorkingSetMoves, LoseNothingWhereMemoryCannotBeMappedOnTheOtherSide) {
-  // Calls while memory is put aside: first each piece's new memory is opened, then each address.
+  // Calls while memory is offloaded: first each piece's new memory is opened, then each address.
   for (int call = 18; call <= 22; ++call) {
     SCOPED_TRACE("call " + std::to_string(call));
     environment_["EMULATED_CUDA_FAULTS"] =
@@ -145,7 +145,7 @@ TEST_F(WorkingSetMoves, FetchEverythingAfterAFewFetches) {
   expect_right(tenant);
 }
 
-TEST_F(WorkingSetMoves, LetKernelsReachAsideWhatNoCallEverNamed) {
+TEST_F(WorkingSetMoves, LetKernelsReachOffloadedWhatNoCallEverNamed) {
   Tenant tenant = this->tenant();
   hold(tenant);
   ASSERT_EQ(tenant.ask("store_table", "stored"), "1");
@@ -154,12 +154,12 @@ TEST_F(WorkingSetMoves, LetKernelsReachAsideWhatNoCallEverNamed) {
     const MemoryMessage out = tenant.worker().move_out();
     const MemoryMessage in = tenant.worker().move_in();
     EXPECT_EQ(out.status + in.status, 0U);
-    EXPECT_EQ(in.aside_bytes, turn < 2 ? 0 : kPieces * kPieceMiB * kMiB);
+    EXPECT_EQ(in.offloaded_bytes, turn < 2 ? 0 : kPieces * kPieceMiB * kMiB);
   }
   expect_right(tenant);
 }
 
-TEST_F(WorkingSetMoves, GoOnAsideWhereTheDeviceIsFull) {
+TEST_F(WorkingSetMoves, GoOnOffloadedWhereTheDeviceIsFull) {
   Tenant tenant = this->tenant();
   hold(tenant);
   settle_on(tenant, 0);
@@ -184,20 +184,20 @@ TEST_F(WorkingSetMoves, TakeNoMoreHostMemoryThanTheWhole) {
   hold(tenant);
   settle_on(tenant, 0);
   EXPECT_EQ(device->leased_bytes(), kPieceMiB * kMiB);
-  EXPECT_EQ(device->aside_bytes_once(whole - kPieceMiB * kMiB), whole - kPieceMiB * kMiB);
+  EXPECT_EQ(device->offloaded_bytes_once(whole - kPieceMiB * kMiB), whole - kPieceMiB * kMiB);
   use(tenant, "parameter", 3);
   use(tenant, "parameter", 0);
   const uint64_t left = whole - 2 * kPieceMiB * kMiB;
-  EXPECT_EQ(device->aside_bytes_once(left), left) << "one was fetched";
+  EXPECT_EQ(device->offloaded_bytes_once(left), left) << "one was fetched";
   EXPECT_EQ(move(tenant), 2 * kPieceMiB);
-  EXPECT_EQ(device->aside_bytes_once(left), left);
+  EXPECT_EQ(device->offloaded_bytes_once(left), left);
   EXPECT_EQ(device->leased_bytes(), whole - left);
   expect_right(tenant);
 }
 
 TEST_F(WorkingSetMoves, GoWholeWhereTheHostHasNothingToPutItIn) {
   const uint64_t whole = kPieces * kPieceMiB * kMiB;
-  const auto device = this->device({.grants_asides = false});
+  const auto device = this->device({.grants_offloaded_pieces = false});
   Tenant tenant = this->tenant();
   hold(tenant);
   settle_on(tenant, 0);
@@ -213,23 +213,23 @@ TEST_F(WorkingSetMoves, GoWholeWhereTheHostHasNothingToPutItIn) {
   expect_right(tenant);
 }
 
-TEST_F(WorkingSetMoves, GiveBackTheBudgetOfWhatWasFreedAside) {
+TEST_F(WorkingSetMoves, GiveBackTheBudgetOfWhatWasFreedOffloaded) {
   const uint64_t whole = kPieces * kPieceMiB * kMiB;
   const auto device = this->device({.budget = whole});
   Tenant tenant = this->tenant();
   hold(tenant);
   settle_on(tenant, 0);
-  ASSERT_EQ(device->aside_bytes_once(whole - kPieceMiB * kMiB), whole - kPieceMiB * kMiB);
+  ASSERT_EQ(device->offloaded_bytes_once(whole - kPieceMiB * kMiB), whole - kPieceMiB * kMiB);
   for (size_t left = kPieces; left > 1; --left) {
     ASSERT_EQ(tenant.ask("free 1", "freed"), "1");
   }
   ASSERT_EQ(tenant.ask("hold 7 4", "held"), std::to_string(kPieces));
   EXPECT_EQ(move(tenant), kPieces * kPieceMiB) << "there is room for all of it";
-  EXPECT_EQ(device->aside_bytes_once(0), 0U);
+  EXPECT_EQ(device->offloaded_bytes_once(0), 0U);
   expect_right(tenant);
 }
 
-TEST_F(WorkingSetMoves, FreeWhatLiesAside) {
+TEST_F(WorkingSetMoves, FreeWhatIsOffloaded) {
   Tenant tenant = this->tenant();
   ASSERT_EQ(tenant.hear("ready"), "1") << "from then on its modules take room";
   const long long before = free_mib();
@@ -261,7 +261,7 @@ TEST_F(WorkingSetMoves, TakeTheContextTooAndComeBack) {
     EXPECT_EQ(tenant.worker().move_out_with_context().status, 0U);
     const MemoryMessage in = tenant.worker().move_in();
     EXPECT_EQ(in.status, 0U);
-    EXPECT_GE(in.aside_bytes, (kPieces - 2) * kPieceMiB * kMiB);
+    EXPECT_GE(in.offloaded_bytes, (kPieces - 2) * kPieceMiB * kMiB);
     use(tenant, "parameter", 3);
   }
   expect_right(tenant);
@@ -299,7 +299,7 @@ TEST_F(WorkingSetMoves, KeepEveryByteWhateverIsUsedWhen) {
     } else if (!is_out) {
       const char* way = ways[random() % 6];
       const bool by_table = std::string(way).ends_with("table");
-      // Few are used often, so that others lie aside.
+      // Few are used often, so that others are offloaded.
       const size_t most = by_table ? in_tables : pieces;
       const bool is_written = std::string(way) == "written_table";
       use(tenant, way, random() % (is_written ? 2 : random() % 4 == 0 ? most : 3));
@@ -307,10 +307,10 @@ TEST_F(WorkingSetMoves, KeepEveryByteWhateverIsUsedWhen) {
   }
   EXPECT_EQ(tenant.worker().move_in().status, 0U);
   settle_on(tenant, 2);
-  const uint64_t aside = device->aside_bytes();
-  EXPECT_GT(aside, 0U);
+  const uint64_t offloaded = device->offloaded_bytes();
+  EXPECT_GT(offloaded, 0U);
   use(tenant, "parameter", 7);
-  EXPECT_TRUE(comes_true([&] { return device->aside_bytes() < aside; }));
+  EXPECT_TRUE(comes_true([&] { return device->offloaded_bytes() < offloaded; }));
   expect_right(tenant);
   tenant.worker().hang_up();
   tenant.program().finish();

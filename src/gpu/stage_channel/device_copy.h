@@ -23,7 +23,7 @@ class DeviceCopier {
   explicit DeviceCopier(const ChannelFile& file) : file_(file) {}
   DeviceCopier(const DeviceCopier&) = delete;
   DeviceCopier& operator=(const DeviceCopier&) = delete;
-  // Waits for its copies and lets go of page-locked memory.
+  // Waits for its copies and releases page-locked memory.
   ~DeviceCopier();
 
   // Copies that follow are made in this thread's current context, after what is in `stream` now

@@ -51,7 +51,7 @@ struct PipelineProfileRecord {
   bool operator==(const PipelineProfileRecord&) const = default;
 };
 
-// What is held against a GPU, and what the operator said of it; all else of it is read anew.
+// What is held against a GPU, and what the operator said of it; all else of it is read again.
 struct DeviceRecord {
   std::string uuid;
   bool drained_by_operator = false;

@@ -100,7 +100,7 @@ class ObjectIndex {
   void touch(const ObjectKey& key);
   Result<void> hold(const ObjectKey& key);
   void release(const ObjectKey& key);
-  // Its time to live begins anew, if it is held; what was removed, or is not there, stays so.
+  // Its time to live begins again, if it is held; what was removed, or is not there, stays so.
   void renew(const ObjectKey& key, Instant now);
   // Lets it expire.
   Result<void> remove(const ObjectKey& key, Instant now);

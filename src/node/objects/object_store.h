@@ -103,7 +103,7 @@ class ObjectStore {
   // expires nor is removed. NOT_FOUND as for open(); the cause, if its producer failed.
   Result<void> hold(TenantId tenant, ObjectId object);
   void release(TenantId tenant, ObjectId object);
-  // The time to live of an object that is held begins anew, unless it was removed meanwhile.
+  // The time to live of an object that is held begins again, unless it was removed meanwhile.
   void renew(TenantId tenant, ObjectId object);
 
   // It goes now, or when the last reference does. NOT_FOUND; FAILED_PRECONDITION if it is expected.

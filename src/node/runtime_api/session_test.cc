@@ -398,9 +398,9 @@ TEST_F(SessionTest, CallsOnObjectsArePassedOn) {
                                   "object POST '' " + std::to_string(large.size())));
 }
 
-class TwoInHandTest : public SessionTest {
+class TwoInFlightTest : public SessionTest {
  protected:
-  TwoInHandTest() { most_running = 2; }
+  TwoInFlightTest() { most_running = 2; }
   static RuntimeInvocation other() {
     RuntimeInvocation made = invocation();
     made.id = {3, 4};
@@ -409,7 +409,7 @@ class TwoInHandTest : public SessionTest {
   const std::string other_text = to_string(other().id);
 };
 
-TEST_F(TwoInHandTest, TheNextIsAskedForBeforeTheLastIsAnswered) {
+TEST_F(TwoInFlightTest, TheNextIsAskedForBeforeTheLastIsAnswered) {
   RawClient asking = start_running();
   EXPECT_FALSE(session->is_idle());
   asking.send(next());
@@ -434,7 +434,7 @@ TEST_F(TwoInHandTest, TheNextIsAskedForBeforeTheLastIsAnswered) {
   EXPECT_THAT(events[1], StartsWith("error " + other_text));
 }
 
-TEST_F(TwoInHandTest, WhatWasGivenAheadWaitsUntilItIsAskedFor) {
+TEST_F(TwoInFlightTest, WhatWasGivenAheadWaitsUntilItIsAskedFor) {
   RawClient client = start_running();
   session->give(other());
   EXPECT_TRUE(session->has_undelivered());
@@ -442,7 +442,7 @@ TEST_F(TwoInHandTest, WhatWasGivenAheadWaitsUntilItIsAskedFor) {
   EXPECT_FALSE(session->has_undelivered());
 }
 
-TEST_F(TwoInHandTest, ABodyAboveTheLimitIsTheAnswerToTheOldest) {
+TEST_F(TwoInFlightTest, ABodyAboveTheLimitIsTheAnswerToTheOldest) {
   RawClient client = start_running();
   session->give(other());
   (void)call(client, next());
@@ -457,7 +457,7 @@ TEST_F(TwoInHandTest, ABodyAboveTheLimitIsTheAnswerToTheOldest) {
   EXPECT_TRUE(session->is_running());
 }
 
-TEST_F(TwoInHandTest, WhatIsTruncatedIsTheAnswerToItsOwn) {
+TEST_F(TwoInFlightTest, WhatIsTruncatedIsTheAnswerToItsOwn) {
   RawClient client = start_running();
   session->give(other());
   (void)call(client, next());

@@ -42,21 +42,21 @@ std::string_view name_of(DeviceState state) {
 
 void DeviceCare::read(DeviceId device, const protocol::DeviceReading& reading, Duration now) {
   Record& record = records_[device];
-  const protocol::DeviceReading before = std::exchange(record.standing.reading, reading);
-  keep_what_was_not_told(record.standing.reading, before);
+  const protocol::DeviceReading before = std::exchange(record.status.reading, reading);
+  keep_what_was_not_told(record.status.reading, before);
   if (reading.health == DeviceHealth::kHealthy) {
     const bool fewer_errors = reading.uncorrected_errors && before.uncorrected_errors &&
                               *reading.uncorrected_errors < *before.uncorrected_errors;
-    if (fewer_errors || record.standing.state == DeviceState::kLost) forgive(record, true);
+    if (fewer_errors || record.status.state == DeviceState::kLost) forgive(record, true);
     judge_memory(record, reading);
   }
   settle(record, now);
 }
 
 void DeviceCare::judge_memory(Record& record, const protocol::DeviceReading& reading) {
-  record.standing.notice = record.standing.reading.repair == MemoryRepair::kPending
-                               ? "memory that failed is replaced when the GPU is reset"
-                               : "";
+  record.status.notice = record.status.reading.repair == MemoryRepair::kPending
+                             ? "memory that failed is replaced when the GPU is reset"
+                             : "";
   if (!record.sickness.empty()) return;
   if (reading.uncorrected_errors.value_or(0) > record.errors_accepted) {
     record.sickness = std::to_string(*reading.uncorrected_errors) +
@@ -68,7 +68,7 @@ void DeviceCare::judge_memory(Record& record, const protocol::DeviceReading& rea
 
 void DeviceCare::fault(DeviceId device, const protocol::DeviceFault& fault, Duration now) {
   Record& record = records_[device];
-  auto& xids = record.standing.xids;
+  auto& xids = record.status.xids;
   if (xids.size() < kMostXids || xids.contains(fault.xid)) ++xids[fault.xid];
   if (fault.gravity != FaultGravity::kDevice) return;
   // The first is mostly the cause, and those after it what it led to.
@@ -87,7 +87,7 @@ void DeviceCare::drain(DeviceId device, const std::string& reason, Duration now)
 
 Result<void> DeviceCare::undrain(DeviceId device, Duration now) {
   Record& record = records_[device];
-  if (record.standing.state == DeviceState::kLost) {
+  if (record.status.state == DeviceState::kLost) {
     return Error{ErrorCode::kFailedPrecondition,
                  "the GPU is lost; it serves again once it was reset and answers"};
   }
@@ -105,7 +105,7 @@ catalog::DeviceRecord DeviceCare::record(DeviceId device) const {
   kept.drained_by_operator = record.drained_by_operator;
   kept.operators_reason = record.operators_reason;
   kept.sickness = record.sickness;
-  kept.errors = record.standing.reading.uncorrected_errors.value_or(0);
+  kept.errors = record.status.reading.uncorrected_errors.value_or(0);
   kept.errors_accepted = record.errors_accepted;
   kept.repair_accepted = record.repair_accepted;
   return kept;
@@ -116,7 +116,7 @@ void DeviceCare::restore(DeviceId device, const catalog::DeviceRecord& kept, Dur
   record.drained_by_operator = kept.drained_by_operator;
   record.operators_reason = kept.operators_reason;
   record.sickness = kept.sickness;
-  record.standing.reading.uncorrected_errors = kept.errors;
+  record.status.reading.uncorrected_errors = kept.errors;
   record.errors_accepted = kept.errors_accepted;
   record.repair_accepted = kept.repair_accepted;
   settle(record, now);
@@ -124,7 +124,7 @@ void DeviceCare::restore(DeviceId device, const catalog::DeviceRecord& kept, Dur
 
 // What the operator drained stays so over a reset, which may be why.
 void DeviceCare::forgive(Record& record, bool was_reset) {
-  const protocol::DeviceReading& reading = record.standing.reading;
+  const protocol::DeviceReading& reading = record.status.reading;
   record.sickness.clear();
   if (was_reset) {
     record.errors_accepted = 0;
@@ -137,35 +137,35 @@ void DeviceCare::forgive(Record& record, bool was_reset) {
 }
 
 void DeviceCare::settle(Record& record, Duration now) {
-  DeviceStanding& standing = record.standing;
-  const DeviceState before = standing.state;
-  standing.reason = record.sickness;
-  if (standing.reading.health == DeviceHealth::kLost) {
-    standing.state = DeviceState::kLost;
-    if (standing.reason.empty()) standing.reason = "it fell off the bus or needs a reset";
+  DeviceStatus& status = record.status;
+  const DeviceState before = status.state;
+  status.reason = record.sickness;
+  if (status.reading.health == DeviceHealth::kLost) {
+    status.state = DeviceState::kLost;
+    if (status.reason.empty()) status.reason = "it fell off the bus or needs a reset";
   } else if (!record.sickness.empty()) {
-    standing.state = DeviceState::kDrained;
+    status.state = DeviceState::kDrained;
   } else if (record.drained_by_operator) {
-    standing.state = DeviceState::kDrained;
-    standing.reason = "by the operator";
-    if (!record.operators_reason.empty()) standing.reason += ": " + record.operators_reason;
-  } else if (standing.reading.health == DeviceHealth::kUnreadable) {
-    standing.state = DeviceState::kSilent;
-    standing.reason = "it does not answer";
+    status.state = DeviceState::kDrained;
+    status.reason = "by the operator";
+    if (!record.operators_reason.empty()) status.reason += ": " + record.operators_reason;
+  } else if (status.reading.health == DeviceHealth::kUnreadable) {
+    status.state = DeviceState::kSilent;
+    status.reason = "it does not answer";
   } else {
-    standing.state = DeviceState::kHealthy;
+    status.state = DeviceState::kHealthy;
   }
-  if (standing.state != before || standing.since == Duration(0)) standing.since = now;
+  if (status.state != before || status.since == Duration(0)) status.since = now;
 }
 
-const DeviceStanding& DeviceCare::standing(DeviceId device) const {
-  static const DeviceStanding kUnheard;
+const DeviceStatus& DeviceCare::status(DeviceId device) const {
+  static const DeviceStatus kUnheard;
   const auto found = records_.find(device);
-  return found == records_.end() ? kUnheard : found->second.standing;
+  return found == records_.end() ? kUnheard : found->second.status;
 }
 
 dispatch::DeviceReading DeviceCare::event(DeviceId device) const {
-  const DeviceStanding& now = standing(device);
+  const DeviceStatus& now = status(device);
   dispatch::DeviceReading event;
   event.device = device;
   event.utilisation = now.reading.busy_percent / 100.0;

@@ -24,7 +24,7 @@ enum class DeviceState {
 };
 std::string_view name_of(DeviceState state);
 
-struct DeviceStanding {
+struct DeviceStatus {
   DeviceState state = DeviceState::kHealthy;
   Duration since{};                   // when it came into this state, by the wall clock
   std::string reason;                 // why it gets no work; empty if it does
@@ -53,15 +53,15 @@ class DeviceCare {
   void restore(DeviceId device, const catalog::DeviceRecord& record, Duration now);
 
   // A device that nothing was heard of is healthy.
-  const DeviceStanding& standing(DeviceId device) const;
-  bool serves(DeviceId device) const { return standing(device).state == DeviceState::kHealthy; }
+  const DeviceStatus& status(DeviceId device) const;
+  bool serves(DeviceId device) const { return status(device).state == DeviceState::kHealthy; }
   // What dispatch is to be told of it. Dispatch gives a drained device up as it does a lost one,
   // for what sandboxes have on it is not to be used again.
   dispatch::DeviceReading event(DeviceId device) const;
 
  private:
   struct Record {
-    DeviceStanding standing;
+    DeviceStatus status;
     std::string sickness;  // what is wrong with the device; empty: nothing
     bool drained_by_operator = false;
     std::string operators_reason;

@@ -15,8 +15,8 @@ class Care : public testing::Test {
   void xid(uint32_t number, FaultGravity gravity) {
     care.fault(kGpu, {0, number, gravity, "what it is"}, ++now);
   }
-  DeviceState state() const { return care.standing(kGpu).state; }
-  const std::string& reason() const { return care.standing(kGpu).reason; }
+  DeviceState state() const { return care.status(kGpu).state; }
+  const std::string& reason() const { return care.status(kGpu).reason; }
 
   static constexpr DeviceId kGpu{1};
   DeviceCare care;
@@ -50,14 +50,14 @@ TEST_F(Care, WhatAnApplicationDidDrainsNothingAndIsCounted) {
   xid(31, FaultGravity::kApplication);
   xid(63, FaultGravity::kNotice);
   EXPECT_TRUE(care.serves(kGpu));
-  EXPECT_EQ(care.standing(kGpu).xids, (std::map<uint32_t, uint64_t>{{31, 2}, {63, 1}}));
+  EXPECT_EQ(care.status(kGpu).xids, (std::map<uint32_t, uint64_t>{{31, 2}, {63, 1}}));
 }
 
 TEST_F(Care, OnlySoManyDifferentXidsAreCounted) {
   for (uint32_t number = 1; number <= 300; ++number) xid(number, FaultGravity::kNotice);
   xid(256, FaultGravity::kNotice);
-  EXPECT_EQ(care.standing(kGpu).xids.size(), 256u);
-  EXPECT_EQ(care.standing(kGpu).xids.at(256), 2u);
+  EXPECT_EQ(care.status(kGpu).xids.size(), 256u);
+  EXPECT_EQ(care.status(kGpu).xids.at(256), 2u);
 }
 
 TEST_F(Care, AnXidOfTheDeviceDrainsItUntilTheOperatorSaysThatItIsWell) {
@@ -71,7 +71,7 @@ TEST_F(Care, AnXidOfTheDeviceDrainsItUntilTheOperatorSaysThatItIsWell) {
   read({.health = DeviceHealth::kUnreadable});
   read({});
   EXPECT_EQ(reason(), "Xid 119: what it is") << "it answers, and was not reset";
-  EXPECT_EQ(care.standing(kGpu).since, drained);
+  EXPECT_EQ(care.status(kGpu).since, drained);
   EXPECT_TRUE(care.undrain(kGpu, ++now).ok());
   EXPECT_TRUE(care.serves(kGpu));
   EXPECT_EQ(reason(), "");
@@ -94,7 +94,7 @@ TEST_F(Care, ErrorsThatEccCannotCorrectDrainUntilTheReset) {
   read({.uncorrected_errors = 2, .repair = MemoryRepair::kPending});
   EXPECT_EQ(state(), DeviceState::kDrained);
   EXPECT_EQ(reason(), "2 errors of memory that ECC could not correct");
-  EXPECT_NE(care.standing(kGpu).notice, "");
+  EXPECT_NE(care.status(kGpu).notice, "");
   read({.health = DeviceHealth::kUnreadable});
   EXPECT_EQ(state(), DeviceState::kDrained);
   read({.uncorrected_errors = 2});
@@ -123,7 +123,7 @@ TEST_F(Care, WhatNvmlDidNotTellForgivesNothingAndDrainsNothing) {
   read({});
   read({.uncorrected_errors = 2});
   EXPECT_TRUE(care.serves(kGpu)) << "so many were accepted";
-  EXPECT_EQ(care.standing(kGpu).reading.uncorrected_errors, 2u);
+  EXPECT_EQ(care.status(kGpu).reading.uncorrected_errors, 2u);
 
   read({.repair = MemoryRepair::kFailed});
   ASSERT_TRUE(care.undrain(kGpu, ++now).ok());
@@ -145,7 +145,7 @@ TEST_F(Care, ADeviceWhoseUtilisationWasNotToldIsAsBusyAsItWas) {
 TEST_F(Care, ARepairThatFailedDrainsAndOneThatIsPendingIsANotice) {
   read({.repair = MemoryRepair::kPending});
   EXPECT_TRUE(care.serves(kGpu));
-  EXPECT_NE(care.standing(kGpu).notice, "");
+  EXPECT_NE(care.status(kGpu).notice, "");
   read({.repair = MemoryRepair::kFailed});
   EXPECT_EQ(reason(), "memory that failed could not be replaced");
 }

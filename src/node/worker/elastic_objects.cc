@@ -17,7 +17,7 @@ constexpr Duration kLongestSilence = seconds(5);
 
 void ElasticObjects::look(std::vector<DeviceMemory> devices) {
   devices_ = std::move(devices);
-  // Before rooms shrink, so that what moves is lent, and stays until it has arrived.
+  // Before rooms shrink, so that what moves is shared, and stays until it has arrived.
   std::vector<Bytes> needed;
   for (const DeviceMemory& device : devices_) needed.push_back(device.needed);
   if (places_.changes() != changes_then_ || needed != needed_then_) {
@@ -63,7 +63,7 @@ void ElasticObjects::give_rooms() {
   }
 }
 
-// Behind a smaller one it is asked to let go of no object at all: the answer to that comes when all
+// Behind a smaller one it is asked to released no object at all: the answer to that comes when all
 // that it was told before has been done.
 void ElasticObjects::tell_room(const ExecutorKey& key, Bytes room, bool is_smaller) {
   supervisor_.send(key, protocol::SetObjectRoom{room});
@@ -121,17 +121,18 @@ void ElasticObjects::send_to(const objects::ObjectKey& object, const ExecutorKey
   if (!known.ok() || copy == nullptr) return;
   copy->going = Going::kToNeighbour;
   copy->to = taker.device;
-  const auto done = [this, object, holder, taker, type = known->type](auto loan) {
-    if (!loan) return tell_to_go(object, holder, Going::kToHost);
+  const auto done = [this, object, holder, taker, type = known->type](auto object_export) {
+    if (!object_export) return tell_to_go(object, holder, Going::kToHost);
     // It was deleted meanwhile: nobody takes it.
     if (!objects_->status(object.tenant, object.object).ok()) {
-      return loans_.ended(taker, object.object);
+      return exports_.ended(taker, object.object);
     }
     std::vector<OwnedFd> fds;
-    fds.push_back(std::move(loan->memory));
-    supervisor_.send(taker, protocol::TakeObject{object.object, type, loan->size}, std::move(fds));
+    fds.push_back(std::move(object_export->memory));
+    supervisor_.send(taker, protocol::TakeObject{object.object, type, object_export->size},
+                     std::move(fds));
   };
-  loans_.lend(object.object, holder, taker, done);
+  exports_.share(object.object, holder, taker, done);
 }
 
 // The host has every object that a device has, so that nothing is lost with a copy.
@@ -144,12 +145,12 @@ void ElasticObjects::tell_to_go(const objects::ObjectKey& object, const Executor
   supervisor_.send(holder, protocol::DropObject{object.object, false});
 }
 
-void ElasticObjects::moved(const objects::ObjectKey& object, const ExecutorKey& lender,
-                           const ExecutorKey& borrower) {
-  const Copy* copy = places_.find(object, lender);
+void ElasticObjects::moved(const objects::ObjectKey& object, const ExecutorKey& exporter,
+                           const ExecutorKey& importer) {
+  const Copy* copy = places_.find(object, exporter);
   if (copy == nullptr || copy->told) return;
-  const bool arrived = places_.find(object, borrower) != nullptr;
-  tell_to_go(object, lender, arrived ? Going::kToNeighbour : Going::kToHost);
+  const bool arrived = places_.find(object, importer) != nullptr;
+  tell_to_go(object, exporter, arrived ? Going::kToNeighbour : Going::kToHost);
 }
 
 void ElasticObjects::held(const objects::ObjectKey& object, const ExecutorKey& holder, Bytes size) {
@@ -211,7 +212,7 @@ ElasticObjects::View ElasticObjects::view() {
     const auto device = index_of(copy.holder.device);
     if (!device) return;
     scheduling::StoredObject each{.size = copy.held, .place = *device, .last_use = copy.last_use};
-    each.in_use = copy.lent > 0 || copy.stays || copy.going != Going::kNot;
+    each.in_use = copy.shared > 0 || copy.stays || copy.going != Going::kNot;
     if (copy.told) {
       each.place = scheduling::kHost;  // as good as gone
     } else if (copy.going == Going::kToNeighbour) {

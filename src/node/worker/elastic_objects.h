@@ -15,7 +15,7 @@
 #include "decide/scheduling/elastic_store.h"
 #include "node/objects/object_store.h"
 #include "node/worker/executor_supervisor.h"
-#include "node/worker/object_loans.h"
+#include "node/worker/object_exports.h"
 #include "node/worker/object_places.h"
 
 namespace lambent::worker {
@@ -38,12 +38,12 @@ class ElasticObjects {
 
   // All outlive it. `objects` may be null: then there is nothing to decide.
   ElasticObjects(loop::EventLoop& loop, ExecutorSupervisor& supervisor, ObjectPlaces& places,
-                 ObjectLoans& loans, objects::ObjectStore* objects,
+                 ObjectExports& exports, objects::ObjectStore* objects,
                  scheduling::StoreOptions options)
       : loop_(loop),
         supervisor_(supervisor),
         places_(places),
-        loans_(loans),
+        exports_(exports),
         objects_(objects),
         options_(options) {}
   ElasticObjects(const ElasticObjects&) = delete;
@@ -58,9 +58,9 @@ class ElasticObjects {
   // It says that it has.
   void made_way(const ExecutorKey& key);
 
-  // A loan of an object that made way is over.
-  void moved(const objects::ObjectKey& object, const ExecutorKey& lender,
-             const ExecutorKey& borrower);
+  // An export of an object that made way is over.
+  void moved(const objects::ObjectKey& object, const ExecutorKey& exporter,
+             const ExecutorKey& importer);
   // It says that it has it, taking so much, or has it no more: zero.
   void held(const objects::ObjectKey& object, const ExecutorKey& holder, Bytes size);
   void executor_ended(const ExecutorKey& key);
@@ -95,7 +95,7 @@ class ElasticObjects {
   loop::EventLoop& loop_;
   ExecutorSupervisor& supervisor_;
   ObjectPlaces& places_;
-  ObjectLoans& loans_;
+  ObjectExports& exports_;
   objects::ObjectStore* objects_;
   const scheduling::StoreOptions options_;
   std::vector<DeviceMemory> devices_;

@@ -9,7 +9,7 @@ using protocol::DropObject;
 using protocol::ObjectHeld;
 using protocol::SetObjectRoom;
 
-// With what an executor and a seat that is idle take, this leaves nothing of a device.
+// With what an executor and an instance that is idle take, this leaves nothing of a device.
 constexpr uint64_t kFull = 1024 + 64 - 24 - 16;
 
 // Two devices of 1 GiB that reach each other, with an executor of one function on each. The first
@@ -31,12 +31,12 @@ class ElasticObjectsTest : public ExecutorHostTest {
   }
   void start_on(DeviceId device, FakeExecutor*& executor) {
     const size_t before = launcher.running.size();
-    const SandboxId seat(device.value);
-    host->start(seat, spec, folder.path(), device);
+    const SandboxId instance(device.value);
+    host->start(instance, spec, folder.path(), device);
     ASSERT_TRUE(turn_until(loop, [&] { return launcher.running.size() > before; }));
     executor = &launcher.latest();
-    ASSERT_TRUE(hears<protocol::AddSeat>().has_value());
-    executor->say(protocol::SeatReady{seat, milliseconds(1), Bytes::mib(16)});
+    ASSERT_TRUE(hears<protocol::AddInstance>().has_value());
+    executor->say(protocol::InstanceReady{instance, milliseconds(1), Bytes::mib(16)});
     const size_t readies_before = readies.size();
     ASSERT_TRUE(turn_until(loop, [&] { return readies.size() > readies_before; }));
   }
@@ -147,14 +147,14 @@ TEST_F(ElasticObjectsTest, OneThatSaysNothingForLongIsWaitedForNoMore) {
   EXPECT_FALSE(host->objects_make_way(DeviceId(1)));
 }
 
-TEST_F(ElasticObjectsTest, AnObjectMakesWayToANeighbourAndIsLetGoOfWhenItHasArrived) {
+TEST_F(ElasticObjectsTest, AnObjectMakesWayToANeighbourAndIsReleasedWhenItHasArrived) {
   have_rooms();
   const ObjectId object = make();
   look(kFull, 64);
-  EXPECT_EQ(hears_from<protocol::LendObject>(*one)->object, object);
+  EXPECT_EQ(hears_from<protocol::ShareObject>(*one)->object, object);
   EXPECT_FALSE(hear(*one).has_value()) << "the room is taken back when it has left";
   const OwnedFd memory = memfd_with("device memory", false);
-  one->say(protocol::ObjectLent{object, std::nullopt, Bytes::mib(4)}, {memory.get()});
+  one->say(protocol::ObjectShared{object, std::nullopt, Bytes::mib(4)}, {memory.get()});
   std::vector<OwnedFd> fds;
   const auto taken = hears_from<protocol::TakeObject>(*other, &fds);
   ASSERT_TRUE(taken.has_value());
@@ -163,8 +163,8 @@ TEST_F(ElasticObjectsTest, AnObjectMakesWayToANeighbourAndIsLetGoOfWhenItHasArri
   look(kFull, 64);
   EXPECT_FALSE(hear(*one).has_value()) << "once is enough";
   other->say(ObjectHeld{object, Bytes::mib(4)});
-  other->say(protocol::LoanEnded{object});
-  EXPECT_TRUE(hears_from<protocol::LoanEnded>(*one).has_value());
+  other->say(protocol::ExportEnded{object});
+  EXPECT_TRUE(hears_from<protocol::ExportEnded>(*one).has_value());
   EXPECT_EQ(*hears_from<DropObject>(*one), (DropObject{object, false}));
   EXPECT_EQ(moved(1).objects, 0u);
   say(*one, ObjectHeld{object, Bytes(0)});
@@ -179,7 +179,7 @@ TEST_F(ElasticObjectsTest, TheRoomIsTakenBackAfterTheLookAheadWhetherAllHasLeftO
   have_rooms();
   make();
   look(kFull, 64);
-  EXPECT_TRUE(hears_from<protocol::LendObject>(*one).has_value());
+  EXPECT_TRUE(hears_from<protocol::ShareObject>(*one).has_value());
   clock.advance(milliseconds(19));
   turn();
   EXPECT_FALSE(hear(*one).has_value());
@@ -204,7 +204,7 @@ TEST_F(ElasticObjectsTest, WithoutRoomElsewhereTheHostAloneHasIt) {
   const auto opened = hears_from<protocol::ObjectOpened>(*other);
   ASSERT_TRUE(opened.has_value());
   EXPECT_FALSE(opened->error.has_value());
-  EXPECT_EQ(opened->lent, Bytes(0));
+  EXPECT_EQ(opened->shared, Bytes(0));
 }
 
 TEST_F(ElasticObjectsTest, WhatIsInUseStaysAndIsAskedForAgainAfterTheNextRequest) {
@@ -222,7 +222,7 @@ TEST_F(ElasticObjectsTest, WhatIsInUseStaysAndIsAskedForAgainAfterTheNextRequest
   EXPECT_EQ(hears_from<DropObject>(*one)->object, object);
 }
 
-// Of device 1 everything but 64 MiB is others'; the seat's requests need 40 of these, and its
+// Of device 1 everything but 64 MiB is others'; the instance's requests need 40 of these, and its
 // constants 16.
 TEST_F(ElasticObjectsTest, AFunctionThatHasAQueueHasItsMemoryBeforeItRuns) {
   make(Bytes::mib(8));
@@ -241,14 +241,14 @@ TEST_F(ElasticObjectsTest, WhatLiesWithAReaderTooMakesWayFirstAndGoesNowhere) {
   make(Bytes::mib(8));
   const ObjectId object = make();
   other->say(protocol::OpenObject{object});
-  EXPECT_TRUE(hears_from<protocol::LendObject>(*one).has_value());
+  EXPECT_TRUE(hears_from<protocol::ShareObject>(*one).has_value());
   const OwnedFd memory = memfd_with("device memory", false);
-  one->say(protocol::ObjectLent{object, std::nullopt, Bytes::mib(4)}, {memory.get()});
-  EXPECT_EQ(hears_from<protocol::ObjectOpened>(*other)->lent, Bytes::mib(4));
+  one->say(protocol::ObjectShared{object, std::nullopt, Bytes::mib(4)}, {memory.get()});
+  EXPECT_EQ(hears_from<protocol::ObjectOpened>(*other)->shared, Bytes::mib(4));
   EXPECT_EQ(host->object_reads()[1].bytes, Bytes::mib(4));
   other->say(ObjectHeld{object, Bytes::mib(4)});
-  other->say(protocol::LoanEnded{object});
-  EXPECT_TRUE(hears_from<protocol::LoanEnded>(*one).has_value());
+  other->say(protocol::ExportEnded{object});
+  EXPECT_TRUE(hears_from<protocol::ExportEnded>(*one).has_value());
   EXPECT_FALSE(hear(*one).has_value()) << "nothing presses";
   EXPECT_EQ(host->objects_on_devices(), Bytes::mib(16));
   look(kFull - 11, 64);  // 80 % of 11 MiB
@@ -257,34 +257,34 @@ TEST_F(ElasticObjectsTest, WhatLiesWithAReaderTooMakesWayFirstAndGoesNowhere) {
   EXPECT_FALSE(hear(*other).has_value()) << "of two copies one stays";
   say(*one, ObjectHeld{object, Bytes(0)});
   EXPECT_EQ(moved(0).objects, 1u);
-  // The one that has it now lends it.
+  // The one that has it now shares it.
   one->say(protocol::OpenObject{object});
-  EXPECT_EQ(hears_from<protocol::LendObject>(*other)->object, object);
+  EXPECT_EQ(hears_from<protocol::ShareObject>(*other)->object, object);
 }
 
 TEST_F(ElasticObjectsTest, WhoIsToTakeAnObjectAndEndsKeepsItFromNobody) {
   have_rooms();
   const ObjectId object = make();
   look(kFull, 64);
-  EXPECT_TRUE(hears_from<protocol::LendObject>(*one).has_value());
+  EXPECT_TRUE(hears_from<protocol::ShareObject>(*one).has_value());
   const OwnedFd memory = memfd_with("device memory", false);
-  one->say(protocol::ObjectLent{object, std::nullopt, Bytes::mib(4)}, {memory.get()});
+  one->say(protocol::ObjectShared{object, std::nullopt, Bytes::mib(4)}, {memory.get()});
   EXPECT_TRUE(hears_from<protocol::TakeObject>(*other).has_value());
   launcher.end(other->id, {.signal = 9});
-  EXPECT_TRUE(hears_from<protocol::LoanEnded>(*one).has_value());
+  EXPECT_TRUE(hears_from<protocol::ExportEnded>(*one).has_value());
   EXPECT_TRUE(hears_from<DropObject>(*one).has_value());
 }
 
-TEST_F(ElasticObjectsTest, WhatNobodyIsLeftToTakeBeforeItIsLentGoesToTheHost) {
+TEST_F(ElasticObjectsTest, WhatNobodyIsLeftToTakeBeforeItIsSharedGoesToTheHost) {
   have_rooms();
   const ObjectId object = make();
   look(kFull, 64);
-  EXPECT_TRUE(hears_from<protocol::LendObject>(*one).has_value());
+  EXPECT_TRUE(hears_from<protocol::ShareObject>(*one).has_value());
   launcher.end(other->id, {.signal = 9});
   EXPECT_EQ(*hears_from<DropObject>(*one), (DropObject{object, false}));
   const OwnedFd memory = memfd_with("device memory", false);
-  one->say(protocol::ObjectLent{object, std::nullopt, Bytes::mib(4)}, {memory.get()});
-  EXPECT_TRUE(hears_from<protocol::LoanEnded>(*one).has_value());
+  one->say(protocol::ObjectShared{object, std::nullopt, Bytes::mib(4)}, {memory.get()});
+  EXPECT_TRUE(hears_from<protocol::ExportEnded>(*one).has_value());
   say(*one, ObjectHeld{object, Bytes(0)});
   EXPECT_EQ(moved(2).objects, 1u);
   clock.advance(milliseconds(21));
@@ -295,25 +295,25 @@ TEST_F(ElasticObjectsTest, WhoIsAboutToReadAnObjectDoesNotTakeItAsWell) {
   have_rooms();
   const ObjectId object = make();
   other->say(protocol::OpenObject{object});
-  EXPECT_TRUE(hears_from<protocol::LendObject>(*one).has_value());
+  EXPECT_TRUE(hears_from<protocol::ShareObject>(*one).has_value());
   look(kFull, 64);
   EXPECT_EQ(*hears_from<DropObject>(*one), (DropObject{object, false}));
   const OwnedFd memory = memfd_with("device memory", false);
-  one->say(protocol::ObjectLent{object, std::nullopt, Bytes::mib(4)}, {memory.get()});
-  EXPECT_EQ(hears_from<protocol::ObjectOpened>(*other)->lent, Bytes::mib(4));
+  one->say(protocol::ObjectShared{object, std::nullopt, Bytes::mib(4)}, {memory.get()});
+  EXPECT_EQ(hears_from<protocol::ObjectOpened>(*other)->shared, Bytes::mib(4));
   EXPECT_FALSE(hear(*other).has_value());
 }
 
-TEST_F(ElasticObjectsTest, WhatIsDeletedBeforeItIsLentMovesNowhere) {
+TEST_F(ElasticObjectsTest, WhatIsDeletedBeforeItIsSharedMovesNowhere) {
   have_rooms();
   const ObjectId object = make();
   look(kFull, 64);
-  EXPECT_TRUE(hears_from<protocol::LendObject>(*one).has_value());
+  EXPECT_TRUE(hears_from<protocol::ShareObject>(*one).has_value());
   ASSERT_TRUE(store.remove(kDefaultTenant, object).ok());
   EXPECT_EQ(*hears_from<DropObject>(*one), (DropObject{object, true}));
   const OwnedFd memory = memfd_with("device memory", false);
-  one->say(protocol::ObjectLent{object, std::nullopt, Bytes::mib(4)}, {memory.get()});
-  EXPECT_TRUE(hears_from<protocol::LoanEnded>(*one).has_value());
+  one->say(protocol::ObjectShared{object, std::nullopt, Bytes::mib(4)}, {memory.get()});
+  EXPECT_TRUE(hears_from<protocol::ExportEnded>(*one).has_value());
   EXPECT_FALSE(hear(*other).has_value());
 }
 
@@ -321,9 +321,9 @@ TEST_F(ElasticObjectsTest, WhoHasTakenWhatWasDeletedMeanwhileForgetsIt) {
   have_rooms();
   const ObjectId object = make();
   look(kFull, 64);
-  EXPECT_TRUE(hears_from<protocol::LendObject>(*one).has_value());
+  EXPECT_TRUE(hears_from<protocol::ShareObject>(*one).has_value());
   const OwnedFd memory = memfd_with("device memory", false);
-  one->say(protocol::ObjectLent{object, std::nullopt, Bytes::mib(4)}, {memory.get()});
+  one->say(protocol::ObjectShared{object, std::nullopt, Bytes::mib(4)}, {memory.get()});
   EXPECT_TRUE(hears_from<protocol::TakeObject>(*other).has_value());
   ASSERT_TRUE(store.remove(kDefaultTenant, object).ok());
   other->say(ObjectHeld{object, Bytes::mib(4)});
@@ -331,37 +331,37 @@ TEST_F(ElasticObjectsTest, WhoHasTakenWhatWasDeletedMeanwhileForgetsIt) {
   EXPECT_EQ(host->objects_on_devices(), Bytes(0));
 }
 
-TEST_F(ElasticObjectsTest, WhatWasLentWhenItWasToGoIsAskedForAgainWhenItIsBack) {
+TEST_F(ElasticObjectsTest, WhatWasSharedWhenItWasToGoIsAskedForAgainWhenItIsBack) {
   have_rooms();
   const ObjectId object = make();
   other->say(protocol::OpenObject{object});
-  EXPECT_TRUE(hears_from<protocol::LendObject>(*one).has_value());
+  EXPECT_TRUE(hears_from<protocol::ShareObject>(*one).has_value());
   look(kFull, kFull);
   EXPECT_TRUE(hears_from<DropObject>(*one).has_value());
   EXPECT_TRUE(hears_from<SetObjectRoom>(*one).has_value());
   const OwnedFd memory = memfd_with("device memory", false);
-  one->say(protocol::ObjectLent{object, std::nullopt, Bytes::mib(4)}, {memory.get()});
+  one->say(protocol::ObjectShared{object, std::nullopt, Bytes::mib(4)}, {memory.get()});
   say(*one, ObjectHeld{object, Bytes::mib(4)});
   look(kFull, kFull);
-  EXPECT_FALSE(hear(*one).has_value()) << "it is lent";
-  other->say(protocol::LoanEnded{object});
-  EXPECT_TRUE(hears_from<protocol::LoanEnded>(*one).has_value());
+  EXPECT_FALSE(hear(*one).has_value()) << "it is shared";
+  other->say(protocol::ExportEnded{object});
+  EXPECT_TRUE(hears_from<protocol::ExportEnded>(*one).has_value());
   look(kFull, kFull);
   EXPECT_EQ(*hears_from<DropObject>(*one), (DropObject{object, false}));
 }
 
 // However an executor may come to say so.
-TEST_F(ElasticObjectsTest, ALoanThatEndsWhileTheLenderSaysItHasNothingIsCountedAllTheSame) {
+TEST_F(ElasticObjectsTest, AnExportThatEndsWhileTheExporterSaysItHasNothingIsCountedAllTheSame) {
   have_rooms();
   const ObjectId object = make();
   other->say(protocol::OpenObject{object});
-  EXPECT_TRUE(hears_from<protocol::LendObject>(*one).has_value());
+  EXPECT_TRUE(hears_from<protocol::ShareObject>(*one).has_value());
   const OwnedFd memory = memfd_with("device memory", false);
-  one->say(protocol::ObjectLent{object, std::nullopt, Bytes::mib(4)}, {memory.get()});
+  one->say(protocol::ObjectShared{object, std::nullopt, Bytes::mib(4)}, {memory.get()});
   EXPECT_TRUE(hears_from<protocol::ObjectOpened>(*other).has_value());
   say(*one, ObjectHeld{object, Bytes(0)});
-  other->say(protocol::LoanEnded{object});
-  EXPECT_TRUE(hears_from<protocol::LoanEnded>(*one).has_value());
+  other->say(protocol::ExportEnded{object});
+  EXPECT_TRUE(hears_from<protocol::ExportEnded>(*one).has_value());
   say(*one, ObjectHeld{object, Bytes::mib(4)});
   look(kFull, kFull);
   EXPECT_EQ(*hears_from<DropObject>(*one), (DropObject{object, false})) << "it is in use for ever";
@@ -389,7 +389,7 @@ TEST_F(ElasticObjectsTest, AnExecutorThatEndsTakesItsCopiesWithIt) {
   const auto opened = hears_from<protocol::ObjectOpened>(*other);
   ASSERT_TRUE(opened.has_value());
   EXPECT_FALSE(opened->error.has_value()) << "the host has it";
-  EXPECT_EQ(opened->lent, Bytes(0));
+  EXPECT_EQ(opened->shared, Bytes(0));
 }
 
 TEST_F(ElasticObjectsTest, AllWhoMayHaveADeletedObjectForgetIt) {

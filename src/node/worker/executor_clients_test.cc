@@ -78,7 +78,7 @@ TEST_F(ExecutorClientsTest, ShareAnExecutorWithKernelFunctions) {
   ASSERT_TRUE(turn_until(loop, [&] { return !launcher.running.empty(); }));
   ASSERT_TRUE(hears<protocol::AddClient>().has_value());
   spec.kind = FunctionKind::kKernel;
-  seat(SandboxId(8));
+  instance(SandboxId(8));
   EXPECT_EQ(launcher.launches, 1);
 }
 
@@ -135,7 +135,7 @@ TEST_F(ExecutorClientsTest, AKernelFunctionsRequestIsNotBlamedForAFaultAmongThem
   ASSERT_TRUE(turn_until(loop, [&] { return !launcher.running.empty(); }));
   ASSERT_TRUE(hears<protocol::AddClient>().has_value());
   spec.kind = FunctionKind::kKernel;
-  seat(SandboxId(8));
+  instance(SandboxId(8));
   give(SandboxId(8));
   ASSERT_TRUE(hears<protocol::Run>().has_value());
   launcher.latest().say(protocol::Broken{{ErrorCode::kInternal, "an illegal address"}});
@@ -147,7 +147,7 @@ TEST_F(ExecutorClientsTest, AKernelFunctionsRequestIsNotBlamedForAFaultAmongThem
 
 TEST_F(ExecutorClientsTest, WhatIsGivenToABrokenExecutorComesBack) {
   spec.kind = FunctionKind::kKernel;
-  seat(SandboxId(8));
+  instance(SandboxId(8));
   launcher.latest().say(protocol::Broken{{ErrorCode::kInternal, "an illegal address"}});
   for (int i = 0; i < 5; ++i) loop.run_once(Duration(0));
   give(SandboxId(8));

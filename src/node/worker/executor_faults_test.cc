@@ -1,4 +1,4 @@
-// What becomes of seats when their executor crashes, breaks, hangs or is killed: who did it is
+// What becomes of instances when their executor crashes, breaks, hangs or is killed: who did it is
 // told, all others start again.
 #include "node/worker/testing/executor_testing.h"
 
@@ -11,14 +11,14 @@ using testing::SizeIs;
 
 class ExecutorFaultsTest : public ExecutorHostTest {
  protected:
-  // Seats 1 and 2, each with an invocation.
+  // Instances 1 and 2, each with an invocation.
   void two_run() {
-    for (const uint64_t id : {1, 2}) seat(SandboxId(id));
+    for (const uint64_t id : {1, 2}) instance(SandboxId(id));
     for (const uint64_t id : {1, 2}) give(SandboxId(id));
   }
-  // The same invocations in seats 3 and 4 of another executor.
+  // The same invocations in instances 3 and 4 of another executor.
   void the_two_run_again() {
-    for (const uint64_t id : {3, 4}) seat(SandboxId(id));
+    for (const uint64_t id : {3, 4}) instance(SandboxId(id));
     for (const uint64_t id : {1, 2}) {
       InvocationRequest request;
       request.id = {9, id};
@@ -28,8 +28,8 @@ class ExecutorFaultsTest : public ExecutorHostTest {
 };
 
 TEST_F(ExecutorFaultsTest, ACrashFailsWhatRanAloneAndNothingElse) {
-  seat(SandboxId(1));
-  seat(SandboxId(2));
+  instance(SandboxId(1));
+  instance(SandboxId(2));
   give(SandboxId(1));
   launcher.end(launcher.latest().id, {.signal = 11});
   ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 2; }));
@@ -41,7 +41,7 @@ TEST_F(ExecutorFaultsTest, ACrashFailsWhatRanAloneAndNothingElse) {
 }
 
 TEST_F(ExecutorFaultsTest, WhatRanInAnExecutorThatSomebodyKilledStartsAgain) {
-  seat(SandboxId(1));
+  instance(SandboxId(1));
   give(SandboxId(1));
   launcher.end(launcher.latest().id, {.signal = 9});
   ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 1; }));
@@ -57,12 +57,12 @@ TEST_F(ExecutorFaultsTest, OfSeveralThatRanInACrashAllStartAgain) {
   // Again, each runs alone; and so it shows who it was.
   the_two_run_again();
   auto run = hears<protocol::Run>();
-  ASSERT_TRUE(run && run->seat == SandboxId(3));
+  ASSERT_TRUE(run && run->instance == SandboxId(3));
   loop.run_once(Duration(0));
   EXPECT_FALSE(launcher.latest().hear().has_value()) << "the other waits";
   launcher.latest().say(finished({9, 1}));
   run = hears<protocol::Run>();
-  ASSERT_TRUE(run && run->seat == SandboxId(4));
+  ASSERT_TRUE(run && run->instance == SandboxId(4));
   launcher.end(launcher.latest().id, {.signal = 11});
   ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 4; }));
   EXPECT_THAT(answers, SizeIs(1));
@@ -121,13 +121,13 @@ TEST_F(ExecutorFaultsTest, WhenItCannotSayWhoBrokeItAllStartAgain) {
 }
 
 TEST_F(ExecutorFaultsTest, WhoBrokeTheContextIsToldAndTheOthersStartAgain) {
-  seat(SandboxId(1));
-  seat(SandboxId(2));
-  auto guilty = finished(give(SandboxId(1)));
+  instance(SandboxId(1));
+  instance(SandboxId(2));
+  auto blamed = finished(give(SandboxId(1)));
   give(SandboxId(2));
-  guilty.error = Error{ErrorCode::kInternal, "kernel scatter: an illegal address"};
-  launcher.latest().say(guilty);
-  launcher.latest().say(protocol::Broken{*guilty.error});
+  blamed.error = Error{ErrorCode::kInternal, "kernel scatter: an illegal address"};
+  launcher.latest().say(blamed);
+  launcher.latest().say(protocol::Broken{*blamed.error});
   launcher.end(launcher.latest().id, {.exit_code = 1});
   ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 2; }));
   ASSERT_THAT(answers, SizeIs(1));
@@ -152,7 +152,7 @@ TEST_F(ExecutorFaultsTest, AHungKernelCostsItsExecutorAndTheOthersStartAgain) {
 
 TEST_F(ExecutorFaultsTest, StoppingWhatWasNeverSentLeavesTheExecutorAlone) {
   host->keep(spec, DeviceId(1));
-  seat(SandboxId(1));
+  instance(SandboxId(1));
   host->move_memory(SandboxId(1), true);
   give(SandboxId(1));
   host->stop(SandboxId(1), Error{ErrorCode::kDeadlineExceeded, "its memory did not come"},
@@ -163,12 +163,12 @@ TEST_F(ExecutorFaultsTest, StoppingWhatWasNeverSentLeavesTheExecutorAlone) {
   EXPECT_EQ(launcher.kills, 0);
 }
 
-TEST_F(ExecutorFaultsTest, ACrashWhileASeatIsMadeIsNotBlamedOnWhatRuns) {
-  seat(SandboxId(1));
+TEST_F(ExecutorFaultsTest, ACrashWhileAnInstanceIsMadeIsNotBlamedOnWhatRuns) {
+  instance(SandboxId(1));
   give(SandboxId(1));
   ASSERT_TRUE(hears<protocol::Run>().has_value());
   host->start(SandboxId(2), spec, folder.path(), DeviceId(1));
-  ASSERT_TRUE(hears<protocol::AddSeat>().has_value());
+  ASSERT_TRUE(hears<protocol::AddInstance>().has_value());
   launcher.end(launcher.latest().id, {.signal = 11});
   ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 2; }));
   EXPECT_TRUE(ends[0].undelivered);
@@ -176,14 +176,14 @@ TEST_F(ExecutorFaultsTest, ACrashWhileASeatIsMadeIsNotBlamedOnWhatRuns) {
 }
 
 TEST_F(ExecutorFaultsTest, WhoBreaksTheContextIsNotWhoWasBeingLetIn) {
-  seat(SandboxId(1));
-  auto guilty = finished(give(SandboxId(1)));
+  instance(SandboxId(1));
+  auto blamed = finished(give(SandboxId(1)));
   ASSERT_TRUE(hears<protocol::Run>().has_value());
   host->start(SandboxId(2), spec, folder.path(), DeviceId(1));
-  ASSERT_TRUE(hears<protocol::AddSeat>().has_value());
-  guilty.error = Error{ErrorCode::kInternal, "kernel scatter: an illegal address"};
-  launcher.latest().say(guilty);
-  launcher.latest().say(protocol::Broken{*guilty.error});
+  ASSERT_TRUE(hears<protocol::AddInstance>().has_value());
+  blamed.error = Error{ErrorCode::kInternal, "kernel scatter: an illegal address"};
+  launcher.latest().say(blamed);
+  launcher.latest().say(protocol::Broken{*blamed.error});
   launcher.end(launcher.latest().id, {.exit_code = 1});
   ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 2; }));
   EXPECT_EQ(ends[1].sandbox, SandboxId(2));
@@ -193,11 +193,11 @@ TEST_F(ExecutorFaultsTest, WhoBreaksTheContextIsNotWhoWasBeingLetIn) {
 
 TEST_F(ExecutorFaultsTest, WhatEndsInTimeWhenItIsStoppedLeavesTheExecutorAlone) {
   host->keep(spec, DeviceId(1));
-  seat(SandboxId(1));
+  instance(SandboxId(1));
   const InvocationId id = give(SandboxId(1));
   ASSERT_TRUE(hears<protocol::Run>().has_value());
   host->stop(SandboxId(1), Error{ErrorCode::kDeadlineExceeded, "too long"}, "Sandbox.Timeout");
-  EXPECT_TRUE(hears<protocol::RemoveSeat>().has_value()) << "a loop is told to end";
+  EXPECT_TRUE(hears<protocol::RemoveInstance>().has_value()) << "a loop is told to end";
   launcher.latest().say(finished(id));
   ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 1; }));
   EXPECT_THAT(answers, IsEmpty());

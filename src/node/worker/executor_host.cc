@@ -1,20 +1,20 @@
-// The part of ExecutorHost that keeps seats: they start, get requests, move, stop and end with
+// The part of ExecutorHost that keeps instances: they start, get requests, move, stop and end with
 // their executors.
 #include <algorithm>
 #include <utility>
 
 #include "core/base/sealed_memory.h"
 #include "node/runtime_api/error_type.h"
-#include "node/worker/executor_seat.h"
+#include "node/worker/executor_instance.h"
 
 namespace lambent::worker {
 namespace {
 
-// What a seat is given to end what it runs, before its executor is ended: a round of a loop with a
-// flag, or all that is queued of other steps.
+// What an instance is given to end what it runs, before its executor is ended: a round of a loop
+// with a flag, or all that is queued of other steps.
 constexpr Duration kGrace = milliseconds(250);
 
-// Why a seat could not be made.
+// Why an instance could not be made.
 std::string start_error_type_of(ErrorCode code) {
   const bool is_mistake = code == ErrorCode::kInvalidArgument || code == ErrorCode::kNotFound ||
                           code == ErrorCode::kFailedPrecondition || code == ErrorCode::kDataLoss;
@@ -23,20 +23,20 @@ std::string start_error_type_of(ErrorCode code) {
 
 }  // namespace
 
-ExecutorHost::ExecutorHost(Foundations foundations, ExecutorSetting setting, std::string run_folder,
-                           Events events)
-    : loop_(foundations.loop),
-      log_(foundations.log),
-      objects_(foundations.objects),
-      run_files_(std::move(foundations.run_files)),
+ExecutorHost::ExecutorHost(Dependencies dependencies, ExecutorSetting setting,
+                           std::string run_folder, Events events)
+    : loop_(dependencies.loop),
+      log_(dependencies.log),
+      objects_(dependencies.objects),
+      run_files_(std::move(dependencies.run_files)),
       built_in_(setting.built_in),
-      lends_(setting.lend_objects),
-      elastic_on_(setting.lend_objects && setting.elastic_objects),
+      shares_(setting.share_objects),
+      elastic_on_(setting.share_objects && setting.elastic_objects),
       context_memory_(setting.context_memory),
       calls_cublas_(!setting.cublas.empty()),
       events_(std::move(events)),
       supervisor_(
-          foundations.loop, foundations.log, foundations.launcher, std::move(setting),
+          dependencies.loop, dependencies.log, dependencies.launcher, std::move(setting),
           std::move(run_folder),
           {.on_ready = [this](const Key& key) { executor_ready(key); },
            .on_message =
@@ -52,11 +52,11 @@ ExecutorHost::ExecutorHost(Foundations foundations, ExecutorSetting setting, std
            .serve_link = link_server(),
            .forget_link = events_.forget_link}),
       clients_(supervisor_),
-      loans_(foundations.loop, supervisor_, places_,
-             [this](const auto& object, const Key& lender, const Key& borrower) {
-               elastic_.moved(object, lender, borrower);
-             }),
-      elastic_(foundations.loop, supervisor_, places_, loans_, foundations.objects,
+      exports_(dependencies.loop, supervisor_, places_,
+               [this](const auto& object, const Key& exporter, const Key& importer) {
+                 elastic_.moved(object, exporter, importer);
+               }),
+      elastic_(dependencies.loop, supervisor_, places_, exports_, dependencies.objects,
                store_options_) {
   if (objects_ == nullptr) return;
   objects_->on_gone([this](TenantId tenant, ObjectId object) { object_gone(tenant, object); });
@@ -64,7 +64,7 @@ ExecutorHost::ExecutorHost(Foundations foundations, ExecutorSetting setting, std
 
 ExecutorHost::~ExecutorHost() {
   if (objects_ != nullptr) objects_->on_gone({});
-  for (const auto& [id, seat] : seats_) loop_.cancel(seat->grace);
+  for (const auto& [id, instance] : instances_) loop_.cancel(instance->grace);
 }
 
 // Executors have turns on the link, and lease nothing.
@@ -105,7 +105,7 @@ void ExecutorHost::drop(const FunctionSpec& spec) {
 }
 
 bool ExecutorHost::is_used(const Key& key) const {
-  return clients_.any_of(key) || !seats_of(key).empty();
+  return clients_.any_of(key) || !instances_of(key).empty();
 }
 
 Bytes ExecutorHost::taken(DeviceId device) const {
@@ -120,8 +120,8 @@ Bytes ExecutorHost::taken_by(DeviceId device, size_t contexts,
                              const std::function<bool(const Key&)>& is_there) const {
   Bytes taken = context_memory_ * contexts;
   if (!calls_cublas_) return taken;
-  for (const auto& [id, seat] : seats_) {
-    if (seat->key.device == device && is_there(seat->key)) taken += kCallWorkspace;
+  for (const auto& [id, instance] : instances_) {
+    if (instance->key.device == device && is_there(instance->key)) taken += kCallWorkspace;
   }
   return taken;
 }
@@ -133,45 +133,46 @@ void ExecutorHost::tell_taken(DeviceId device) {
 }
 
 void ExecutorHost::executor_ready(const Key& key) {
-  for (const SandboxId id : seats_of(key)) add_if_possible(*seats_.at(id));
+  for (const SandboxId id : instances_of(key)) add_if_possible(*instances_.at(id));
   clients_.executor_ready(key);
 }
 
 void ExecutorHost::executor_ended(const Key& key, const ExecutorEnd& how) {
   places_.executor_ended(key);
-  loans_.executor_ended(key);
+  exports_.executor_ended(key);
   elastic_.executor_ended(key);
   for (auto& [object, need] : needs_) need.told.erase(key);
   if (how.retired) return;
   // What used it may be started again from within on_end: then in another executor.
-  const std::vector<SandboxId> all = seats_of(key);
+  const std::vector<SandboxId> all = instances_of(key);
   size_t suspects = 0;  // what ran, and what was being loaded
   for (const SandboxId id : all) {
-    const Seat& seat = *seats_.at(id);
-    if (seat.ready ? seat.current && !seat.waiting : seat.added) ++suspects;
+    const Instance& instance = *instances_.at(id);
+    if (instance.ready ? instance.current && !instance.waiting : instance.added) ++suspects;
   }
   suspects += clients_.added_to(key);
   // One that ran alone did it. Otherwise it was one of several: from now on they run alone, so that
   // the next time shows which.
-  if (!how.guilt_is_known && suspects > 1) {
+  if (!how.blame_is_known && suspects > 1) {
     for (const SandboxId id : all) {
-      const Seat& seat = *seats_.at(id);
-      if (seat.current && !seat.waiting && !seat.end_words) suspects_.insert(*seat.current);
+      const Instance& instance = *instances_.at(id);
+      if (instance.current && !instance.waiting && !instance.end_words)
+        suspects_.insert(*instance.current);
     }
   }
   clients_.executor_ended(key, how);
   for (const SandboxId id : all) {
-    const auto found = seats_.find(id);
-    if (found == seats_.end()) continue;
-    const Seat& seat = *found->second;
-    if (seat.end_words) {
-      end(id, *seat.end_words, false);
-    } else if (seat.current) {
-      end(id, {how.cause, "Kernel.Fault"}, how.guilt_is_known || suspects > 1 || seat.waiting);
+    const auto found = instances_.find(id);
+    if (found == instances_.end()) continue;
+    const Instance& instance = *found->second;
+    if (instance.end_words) {
+      end(id, *instance.end_words, false);
+    } else if (instance.current) {
+      end(id, {how.cause, "Kernel.Fault"}, how.blame_is_known || suspects > 1 || instance.waiting);
     } else {
       // Who is known to have broken one that was ready is not who was only being let in.
       end(id, {how.cause, how.no_room ? kNoRoom : kPlatformFailure},
-          !seat.ready && how.guilt_is_known && how.was_ready);
+          !instance.ready && how.blame_is_known && how.was_ready);
     }
   }
 }
@@ -184,18 +185,18 @@ void ExecutorHost::add_client(SandboxId sandbox, const FunctionSpec& spec, Devic
                 std::move(on_lost)});
 }
 
-// --- Seats ---
+// --- Instances ---
 
 void ExecutorHost::start(SandboxId id, const FunctionSpec& spec, const std::string& code_folder,
                          DeviceId device) {
-  auto owned = std::make_unique<Seat>();
-  Seat& seat = *owned;
-  seat.id = id;
-  seat.key = executor_key(spec, device);
-  seat.spec = spec;
-  seat.requested_at = loop_.clock().now();
-  seats_[id] = std::move(owned);
-  supervisor_.need(seat.key, supervisor_.longest_wait(spec));
+  auto owned = std::make_unique<Instance>();
+  Instance& instance = *owned;
+  instance.id = id;
+  instance.key = executor_key(spec, device);
+  instance.spec = spec;
+  instance.requested_at = loop_.clock().now();
+  instances_[id] = std::move(owned);
+  supervisor_.need(instance.key, supervisor_.longest_wait(spec));
   if (calls_cublas_) tell_taken(device);
 
   struct Opening {
@@ -208,8 +209,8 @@ void ExecutorHost::start(SandboxId id, const FunctionSpec& spec, const std::stri
       run_files_([opening] { opening->files = open_kernel_package(opening->options); },
                  [this, opening, id, alive = std::weak_ptr(alive_)] {
                    if (alive.expired()) return;
-                   const auto found = seats_.find(id);
-                   if (found == seats_.end()) return;
+                   const auto found = instances_.find(id);
+                   if (found == instances_.end()) return;
                    if (!opening->files.ok()) {
                      const Error& error = opening->files.error();
                      return end(id, {error, start_error_type_of(error.code)}, false);
@@ -218,81 +219,82 @@ void ExecutorHost::start(SandboxId id, const FunctionSpec& spec, const std::stri
                    add_if_possible(*found->second);
                  });
   if (queued) return;
-  seat.end_words = EndWords{{ErrorCode::kResourceExhausted, "too much work for the disk at once"},
-                            kPlatformFailure};
+  instance.end_words = EndWords{
+      {ErrorCode::kResourceExhausted, "too much work for the disk at once"}, kPlatformFailure};
   end_soon(id);
 }
 
 void ExecutorHost::change_share(const FunctionSpec& spec) {
   clients_.change_share(spec.id, spec.gpu.share);
-  for (const auto& [id, seat] : seats_) {
-    if (seat->spec.id != spec.id || seat->spec.gpu.share == spec.gpu.share) continue;
-    seat->spec.gpu.share = spec.gpu.share;
-    if (seat->added) supervisor_.send(seat->key, protocol::SetShare{id, spec.gpu.share});
+  for (const auto& [id, instance] : instances_) {
+    if (instance->spec.id != spec.id || instance->spec.gpu.share == spec.gpu.share) continue;
+    instance->spec.gpu.share = spec.gpu.share;
+    if (instance->added) supervisor_.send(instance->key, protocol::SetShare{id, spec.gpu.share});
   }
 }
 
-void ExecutorHost::add_if_possible(Seat& seat) {
-  if (!supervisor_.ready(seat.key)) return;
-  if (!seat.files || seat.end_words || std::exchange(seat.added, true)) return;
-  protocol::AddSeat message;
-  message.seat = seat.id;
-  message.graph = seat.spec.handler;
-  message.memory = seat.spec.gpu.memory;
-  message.modelled = seat.key.modelled;
-  message.share = seat.spec.gpu.share;
+void ExecutorHost::add_if_possible(Instance& instance) {
+  if (!supervisor_.ready(instance.key)) return;
+  if (!instance.files || instance.end_words || std::exchange(instance.added, true)) return;
+  protocol::AddInstance message;
+  message.instance = instance.id;
+  message.graph = instance.spec.handler;
+  message.memory = instance.spec.gpu.memory;
+  message.modelled = instance.key.modelled;
+  message.share = instance.spec.gpu.share;
   std::vector<OwnedFd> fds;
-  for (PackageFile& file : *seat.files) {
+  for (PackageFile& file : *instance.files) {
     message.files.push_back(std::move(file.name));
     fds.push_back(std::move(file.fd));
   }
-  seat.files.reset();
-  seat.added_at = loop_.clock().now();
-  supervisor_.send(seat.key, std::move(message), std::move(fds));
+  instance.files.reset();
+  instance.added_at = loop_.clock().now();
+  supervisor_.send(instance.key, std::move(message), std::move(fds));
 }
 
-void ExecutorHost::on(const Key& key, const protocol::SeatReady& message) {
-  Seat* seat = seat_of(key, message.seat);
-  if (seat == nullptr || seat->end_words || !seat->added || std::exchange(seat->ready, true)) {
+void ExecutorHost::on(const Key& key, const protocol::InstanceReady& message) {
+  Instance* instance = instance_of(key, message.instance);
+  if (instance == nullptr || instance->end_words || !instance->added ||
+      std::exchange(instance->ready, true)) {
     return;
   }
-  seat->constants = message.constants;
-  events_.on_ready(seat->id, seat->added_at - seat->requested_at,
-                   loop_.clock().now() - seat->added_at);
+  instance->constants = message.constants;
+  events_.on_ready(instance->id, instance->added_at - instance->requested_at,
+                   loop_.clock().now() - instance->added_at);
 }
 
-void ExecutorHost::on(const Key& key, const protocol::SeatFailed& message) {
-  Seat* seat = seat_of(key, message.seat);
-  if (seat == nullptr || (seat->end_words && seat->ready)) return;
+void ExecutorHost::on(const Key& key, const protocol::InstanceFailed& message) {
+  Instance* instance = instance_of(key, message.instance);
+  if (instance == nullptr || (instance->end_words && instance->ready)) return;
   // The package was checked when it was deployed. What the place lacks, another try may find.
-  EndWords words =
-      seat->end_words.value_or(EndWords{message.error, start_error_type_of(message.error.code)});
-  if (seat->ready && seat->current && !seat->waiting) {
-    seat->share_failed = std::move(words);
+  EndWords words = instance->end_words.value_or(
+      EndWords{message.error, start_error_type_of(message.error.code)});
+  if (instance->ready && instance->current && !instance->waiting) {
+    instance->share_failed = std::move(words);
     return;
   }
-  leave(*seat, std::move(words));
+  leave(*instance, std::move(words));
 }
 
-// A seat that runs nothing; what waits for it comes back undelivered.
-void ExecutorHost::leave(const Seat& seat, EndWords words) {
-  supervisor_.send(seat.key, protocol::RemoveSeat{seat.id});
-  end(seat.id, std::move(words), seat.waiting.has_value());
+// An instance that runs nothing; what waits for it comes back undelivered.
+void ExecutorHost::leave(const Instance& instance, EndWords words) {
+  supervisor_.send(instance.key, protocol::RemoveInstance{instance.id});
+  end(instance.id, std::move(words), instance.waiting.has_value());
 }
 
 void ExecutorHost::give(SandboxId id, const InvocationRequest& request) {
-  const auto found = seats_.find(id);
-  if (found == seats_.end()) return;  // its end is on the way to the worker
-  Seat& seat = *found->second;
-  seat.current = request.id;
+  const auto found = instances_.find(id);
+  if (found == instances_.end()) return;  // its end is on the way to the worker
+  Instance& instance = *found->second;
+  instance.current = request.id;
   running_[request.id] = id;
-  seat.given_at = loop_.clock().now();
-  seat.time_to_live = request.time_to_live;
-  seat.tail.clear();
-  seat.tail.append("START RequestId: " + to_string(request.id) + " Version: $LATEST\n");
+  instance.given_at = loop_.clock().now();
+  instance.time_to_live = request.time_to_live;
+  instance.tail.clear();
+  instance.tail.append("START RequestId: " + to_string(request.id) + " Version: $LATEST\n");
   protocol::Run run;
   run.invocation = request.id;
-  run.seat = id;
+  run.instance = id;
   run.content_type = request.content_type;
   std::vector<OwnedFd> fds;
   if (request.payload.size() <= protocol::kInlinePayload.count) {
@@ -304,16 +306,17 @@ void ExecutorHost::give(SandboxId id, const InvocationRequest& request) {
       protocol::Finished failed;
       failed.invocation = request.id;
       failed.error = memfd.error();
-      loop_.call_after(Duration(0), [this, key = seat.key, failed, alive = std::weak_ptr(alive_)] {
-        if (!alive.expired()) finished(key, failed, {});
-      });
+      loop_.call_after(Duration(0),
+                       [this, key = instance.key, failed, alive = std::weak_ptr(alive_)] {
+                         if (!alive.expired()) finished(key, failed, {});
+                       });
       return;
     }
     fds.push_back(std::move(*memfd));
   }
-  seat.waiting = std::move(run);
-  seat.waiting_fds = std::move(fds);
-  send_waiting(seat.key);
+  instance.waiting = std::move(run);
+  instance.waiting_fds = std::move(fds);
+  send_waiting(instance.key);
 }
 
 void ExecutorHost::send_waiting(const Key& key) {
@@ -321,69 +324,71 @@ void ExecutorHost::send_waiting(const Key& key) {
   if (!supervisor_.ready(key)) return;
   size_t running = 0;
   bool suspect_runs = false;
-  std::vector<Seat*> waiting;
-  const auto is_suspect = [this](const Seat& seat) { return suspects_.contains(*seat.current); };
-  for (const auto& [id, seat] : seats_) {
-    if (seat->key != key || !seat->current) continue;
-    if (!seat->waiting) {
+  std::vector<Instance*> waiting;
+  const auto is_suspect = [this](const Instance& instance) {
+    return suspects_.contains(*instance.current);
+  };
+  for (const auto& [id, instance] : instances_) {
+    if (instance->key != key || !instance->current) continue;
+    if (!instance->waiting) {
       ++running;
-      suspect_runs = suspect_runs || is_suspect(*seat);
-    } else if (!seat->out && !seat->share_failed) {
-      waiting.push_back(seat.get());
+      suspect_runs = suspect_runs || is_suspect(*instance);
+    } else if (!instance->out && !instance->share_failed) {
+      waiting.push_back(instance.get());
     }
   }
   // Suspects first, for they wait until nothing runs; and nothing new is sent while one waits.
-  std::sort(waiting.begin(), waiting.end(), [&](const Seat* a, const Seat* b) {
+  std::sort(waiting.begin(), waiting.end(), [&](const Instance* a, const Instance* b) {
     return std::pair(!is_suspect(*a), a->id) < std::pair(!is_suspect(*b), b->id);
   });
-  for (Seat* seat : waiting) {
-    if (suspect_runs || (is_suspect(*seat) && running > 0)) return;
-    suspect_runs = is_suspect(*seat);
+  for (Instance* instance : waiting) {
+    if (suspect_runs || (is_suspect(*instance) && running > 0)) return;
+    suspect_runs = is_suspect(*instance);
     ++running;
-    supervisor_.send(key, *std::exchange(seat->waiting, std::nullopt),
-                     std::exchange(seat->waiting_fds, {}));
+    supervisor_.send(key, *std::exchange(instance->waiting, std::nullopt),
+                     std::exchange(instance->waiting_fds, {}));
   }
 }
 
 void ExecutorHost::move_memory(SandboxId id, bool out) {
-  const auto found = seats_.find(id);
-  if (found == seats_.end()) return;
+  const auto found = instances_.find(id);
+  if (found == instances_.end()) return;
   if (!found->second->ready) return events_.on_memory_moved(id, {.out = out, .done = !out});
   found->second->out = true;
-  supervisor_.send(found->second->key, protocol::MoveSeat{id, out});
+  supervisor_.send(found->second->key, protocol::MoveInstance{id, out});
 }
 
-void ExecutorHost::on(const Key& key, const protocol::SeatMoved& message) {
-  Seat* seat = seat_of(key, message.seat);
-  if (seat == nullptr || !seat->ready) return;
-  seat->out = message.out == message.done;
+void ExecutorHost::on(const Key& key, const protocol::InstanceMoved& message) {
+  Instance* instance = instance_of(key, message.instance);
+  if (instance == nullptr || !instance->ready) return;
+  instance->out = message.out == message.done;
   send_waiting(key);
   MemoryMove move;
   move.out = message.out;
   move.done = message.done;
   move.moved = message.moved;
-  // What stays lies in the part of the pool that the seats which are in have anyway.
+  // What stays lies in the part of the pool that the instances which are in have anyway.
   move.left = Bytes(0);
   move.duration = message.duration;
-  events_.on_memory_moved(seat->id, move);
+  events_.on_memory_moved(instance->id, move);
 }
 
 void ExecutorHost::stop(SandboxId id, Error error, std::string error_type) {
-  const auto found = seats_.find(id);
-  if (found == seats_.end() || found->second->end_words) return;
-  Seat& seat = *found->second;
-  seat.end_words = EndWords{std::move(error), std::move(error_type)};
-  if (!seat.current || seat.waiting) {
-    seat.waiting.reset();
-    if (seat.added) supervisor_.send(seat.key, protocol::RemoveSeat{id});
+  const auto found = instances_.find(id);
+  if (found == instances_.end() || found->second->end_words) return;
+  Instance& instance = *found->second;
+  instance.end_words = EndWords{std::move(error), std::move(error_type)};
+  if (!instance.current || instance.waiting) {
+    instance.waiting.reset();
+    if (instance.added) supervisor_.send(instance.key, protocol::RemoveInstance{id});
     return end_soon(id);
   }
   // A loop with a flag ends with its round. What takes longer than the grace, be it such a round,
   // steps that are queued or a kernel that hangs, takes its executor with it.
-  supervisor_.send(seat.key, protocol::RemoveSeat{id});
-  seat.grace = loop_.call_after(kGrace, [this, id] {
-    const auto hung = seats_.find(id);
-    if (hung == seats_.end()) return;
+  supervisor_.send(instance.key, protocol::RemoveInstance{id});
+  instance.grace = loop_.call_after(kGrace, [this, id] {
+    const auto hung = instances_.find(id);
+    if (hung == instances_.end()) return;
     supervisor_.end_hung(hung->second->key, hung->second->end_words->error);
   });
 }
@@ -392,21 +397,21 @@ void ExecutorHost::stop(SandboxId id, Error error, std::string error_type) {
 void ExecutorHost::end_soon(SandboxId id) {
   loop_.call_after(Duration(0), [this, id, alive = std::weak_ptr(alive_)] {
     if (alive.expired()) return;
-    const auto found = seats_.find(id);
-    if (found != seats_.end()) end(id, *found->second->end_words, false);
+    const auto found = instances_.find(id);
+    if (found != instances_.end()) end(id, *found->second->end_words, false);
   });
 }
 
 void ExecutorHost::end(SandboxId id, EndWords words, bool undelivered) {
-  const auto found = seats_.find(id);
-  const std::unique_ptr<Seat> seat = std::move(found->second);
-  seats_.erase(found);
-  supervisor_.left(seat->key);
-  if (calls_cublas_) tell_taken(seat->key.device);
-  loop_.cancel(seat->grace);
-  if (seat->current) {
-    running_.erase(*seat->current);
-    if (!undelivered) suspects_.erase(*seat->current);
+  const auto found = instances_.find(id);
+  const std::unique_ptr<Instance> instance = std::move(found->second);
+  instances_.erase(found);
+  supervisor_.left(instance->key);
+  if (calls_cublas_) tell_taken(instance->key.device);
+  loop_.cancel(instance->grace);
+  if (instance->current) {
+    running_.erase(*instance->current);
+    if (!undelivered) suspects_.erase(*instance->current);
   }
   SandboxEnd end;
   end.sandbox = id;
@@ -414,35 +419,35 @@ void ExecutorHost::end(SandboxId id, EndWords words, bool undelivered) {
   end.error = std::move(words.error);
   end.error_type = std::move(words.type);
   std::string message = end.error.message;
-  if (seat->current) {
-    const std::string invocation = to_string(*seat->current);
+  if (instance->current) {
+    const std::string invocation = to_string(*instance->current);
     message = "RequestId: " + invocation + " " + message;
-    seat->tail.append("ERROR " + message + "\nEND RequestId: " + invocation + "\n");
-    events_.on_output(seat->spec.id, seat->tail.text());
+    instance->tail.append("ERROR " + message + "\nEND RequestId: " + invocation + "\n");
+    events_.on_output(instance->spec.id, instance->tail.text());
   }
   end.payload = runtime_api::error_json(end.error_type, message);
-  end.device_memory_peak = seat->device_memory_peak;
-  end.log_tail = seat->tail.text();
+  end.device_memory_peak = instance->device_memory_peak;
+  end.log_tail = instance->tail.text();
   events_.on_end(std::move(end));
 }
 
-ExecutorHost::Seat* ExecutorHost::seat_of(const Key& key, SandboxId id) {
-  const auto found = seats_.find(id);
-  return found != seats_.end() && found->second->key == key ? found->second.get() : nullptr;
+ExecutorHost::Instance* ExecutorHost::instance_of(const Key& key, SandboxId id) {
+  const auto found = instances_.find(id);
+  return found != instances_.end() && found->second->key == key ? found->second.get() : nullptr;
 }
 
-std::vector<SandboxId> ExecutorHost::seats_of(const Key& key) const {
+std::vector<SandboxId> ExecutorHost::instances_of(const Key& key) const {
   std::vector<SandboxId> ids;
-  for (const auto& [id, seat] : seats_) {
-    if (seat->key == key) ids.push_back(id);
+  for (const auto& [id, instance] : instances_) {
+    if (instance->key == key) ids.push_back(id);
   }
   std::sort(ids.begin(), ids.end());
   return ids;
 }
 
-RunReport ExecutorHost::glimpse(SandboxId id) const {
-  const auto found = seats_.find(id);
-  if (found == seats_.end()) return {};
+RunReport ExecutorHost::partial_report(SandboxId id) const {
+  const auto found = instances_.find(id);
+  if (found == instances_.end()) return {};
   RunReport report;
   report.device_memory_peak = found->second->device_memory_peak;
   report.log_tail = found->second->tail.text();
@@ -451,19 +456,19 @@ RunReport ExecutorHost::glimpse(SandboxId id) const {
 
 std::vector<SandboxStatus> ExecutorHost::status() const {
   std::vector<SandboxStatus> all;
-  for (const auto& [id, seat] : seats_) {
+  for (const auto& [id, instance] : instances_) {
     SandboxStatus status;
     status.id = id;
-    status.function = seat->spec.name;
-    status.state = seat->end_words ? "stopping"
-                   : !seat->ready  ? "starting"
-                   : seat->current ? "busy"
-                                   : "idle";
-    status.pid = supervisor_.pid_of(seat->key);
-    status.device = seat->key.device;
-    status.age = loop_.clock().now() - seat->requested_at;
-    status.invocations = seat->invocations;
-    status.device_memory = seat->device_memory;
+    status.function = instance->spec.name;
+    status.state = instance->end_words ? "stopping"
+                   : !instance->ready  ? "starting"
+                   : instance->current ? "busy"
+                                       : "idle";
+    status.pid = supervisor_.pid_of(instance->key);
+    status.device = instance->key.device;
+    status.age = loop_.clock().now() - instance->requested_at;
+    status.invocations = instance->invocations;
+    status.device_memory = instance->device_memory;
     all.push_back(std::move(status));
   }
   return all;

@@ -1,6 +1,6 @@
-// ExecutorHost: what runs in this worker's executors: kernel functions as seats, which it hands
+// ExecutorHost: what runs in this worker's executors: kernel functions as instances, which it hands
 // invocations and tells the worker what came of them, and handlers whose CUDA calls are forwarded,
-// as clients. To dispatch a seat is one of its sandboxes. Used on the loop thread.
+// as clients. To dispatch an instance is one of its sandboxes. Used on the loop thread.
 #pragma once
 
 #include <functional>
@@ -23,7 +23,7 @@
 #include "node/worker/executor_clients.h"
 #include "node/worker/executor_supervisor.h"
 #include "node/worker/kernel_package.h"
-#include "node/worker/object_loans.h"
+#include "node/worker/object_exports.h"
 #include "node/worker/object_places.h"
 #include "node/worker/sandbox_host.h"
 
@@ -31,7 +31,8 @@ namespace lambent::worker {
 
 class ExecutorHost {
  public:
-  // What happens to seats is told in the words for sandboxes; what those alone have is not used.
+  // What happens to instances is told in the words for sandboxes; what those alone have is not
+  // used.
   using Events = SandboxHost::Events;
   // Does work for the disk off the loop thread, and then its completion on it; false if it cannot
   // take more.
@@ -39,7 +40,7 @@ class ExecutorHost {
       std::function<bool(std::function<void()> work, std::function<void()> completion)>;
 
   // What it stands on; all outlive it. Sockets lie in `run_folder`, which is there.
-  struct Foundations {
+  struct Dependencies {
     loop::EventLoop& loop;
     LogSink& log;
     sandbox::Launcher& launcher;
@@ -47,7 +48,7 @@ class ExecutorHost {
     RunFiles run_files;
   };
 
-  ExecutorHost(Foundations foundations, ExecutorSetting setting, std::string run_folder,
+  ExecutorHost(Dependencies dependencies, ExecutorSetting setting, std::string run_folder,
                Events events);
   ~ExecutorHost();
   ExecutorHost(const ExecutorHost&) = delete;
@@ -56,28 +57,28 @@ class ExecutorHost {
   // Keeps an executor for functions like this one ready on that device, from now on.
   void keep(const FunctionSpec& spec, DeviceId device);
 
-  // No more, on any device: they end with their last seats.
+  // No more, on any device: they end with their last instances.
   void drop(const FunctionSpec& spec);
 
   // Keeps none on that device from now on; those there end, once nothing uses them, and those that
   // start elsewhere do not see it.
   void leave(DeviceId device);
 
-  bool has(SandboxId seat) const { return seats_.contains(seat); }
+  bool has(SandboxId instance) const { return instances_.contains(instance); }
   // Answered by on_ready or on_end.
-  void start(SandboxId seat, const FunctionSpec& spec, const std::string& code_folder,
+  void start(SandboxId instance, const FunctionSpec& spec, const std::string& code_folder,
              DeviceId device);
-  // To an idle seat; answered by on_answer or on_end. It may have to be given again.
-  void give(SandboxId seat, const InvocationRequest& request);
-  // The function's seats have its share of the multiprocessors from their next request on, its
+  // To an idle instance; answered by on_answer or on_end. It may have to be given again.
+  void give(SandboxId instance, const InvocationRequest& request);
+  // The function's instances have its share of the multiprocessors from their next request on, its
   // sandboxes that are clients from their next calls on.
   void change_share(const FunctionSpec& spec);
   // Answered by on_memory_moved, or by on_end.
-  void move_memory(SandboxId seat, bool out);
-  // The seat goes. If what it runs does not end very soon, its executor does, with all others that
-  // run there: they start again.
-  void stop(SandboxId seat, Error error, std::string error_type);
-  RunReport glimpse(SandboxId seat) const;
+  void move_memory(SandboxId instance, bool out);
+  // The instance goes. If what it runs does not end very soon, its executor does, with all others
+  // that run there: they start again.
+  void stop(SandboxId instance, Error error, std::string error_type);
+  RunReport partial_report(SandboxId instance) const;
   std::vector<SandboxStatus> status() const;
 
   // What executors take of a device beside what functions were promised: their contexts, and what
@@ -132,7 +133,7 @@ class ExecutorHost {
 
  private:
   using Key = ExecutorKey;
-  struct Seat;
+  struct Instance;
   struct EndWords {
     Error error;
     std::string type;
@@ -148,52 +149,52 @@ class ExecutorHost {
   void executor_ready(const Key& key);
   void executor_ended(const Key& key, const ExecutorEnd& how);
   void heard(const Key& key, protocol::ExecutorMessage message, std::vector<OwnedFd> fds);
-  void on(const Key& key, const protocol::SeatReady& message);
-  void on(const Key& key, const protocol::SeatFailed& message);
-  void on(const Key& key, const protocol::SeatMoved& message);
+  void on(const Key& key, const protocol::InstanceReady& message);
+  void on(const Key& key, const protocol::InstanceFailed& message);
+  void on(const Key& key, const protocol::InstanceMoved& message);
   void on(const Key& key, const protocol::OpenObject& message);
-  void on(const Key& key, const protocol::ObjectLent& message, std::vector<OwnedFd> fds);
+  void on(const Key& key, const protocol::ObjectShared& message, std::vector<OwnedFd> fds);
   void on(const Key& key, const protocol::ObjectHeld& message);
   void object_made(const Key& key, const protocol::OutputObject& output);
   void tell_need(const objects::ObjectKey& object, const Key& key);
   void discard(const Key& key, const std::vector<protocol::OutputObject>& made, size_t first);
   void object_gone(TenantId tenant, ObjectId object);
-  Bytes needed_by(const Seat& seat, const std::function<bool(FunctionId)>& has_queue) const;
+  Bytes needed_by(const Instance& instance, const std::function<bool(FunctionId)>& has_queue) const;
   void finished(const Key& key, protocol::Finished message, std::vector<OwnedFd> fds);
-  Result<std::string> take_results(const Seat& seat, protocol::Finished& message,
+  Result<std::string> take_results(const Instance& instance, protocol::Finished& message,
                                    std::vector<OwnedFd>& fds);
-  void answer(Seat& seat, const protocol::Finished& message, Result<std::string> payload);
+  void answer(Instance& instance, const protocol::Finished& message, Result<std::string> payload);
   void printed(const Key& key, std::string_view text);
 
-  void add_if_possible(Seat& seat);
+  void add_if_possible(Instance& instance);
   // Sends what waits for this executor and may run there now.
   void send_waiting(const Key& key);
-  void end_soon(SandboxId seat);
-  void end(SandboxId seat, EndWords words, bool undelivered);
-  void leave(const Seat& seat, EndWords words);
-  Seat* seat_of(const Key& key, SandboxId id);
-  std::vector<SandboxId> seats_of(const Key& key) const;
+  void end_soon(SandboxId instance);
+  void end(SandboxId instance, EndWords words, bool undelivered);
+  void leave(const Instance& instance, EndWords words);
+  Instance* instance_of(const Key& key, SandboxId id);
+  std::vector<SandboxId> instances_of(const Key& key) const;
 
   loop::EventLoop& loop_;
   LogSink& log_;
   objects::ObjectStore* objects_;
   RunFiles run_files_;
   const std::string built_in_;
-  const bool lends_;
+  const bool shares_;
   const bool elastic_on_;
   const scheduling::StoreOptions store_options_;
   const Bytes context_memory_;
   const bool calls_cublas_;
   Events events_;
   std::map<DeviceId, Bytes> told_;  // that is taken
-  std::unordered_map<SandboxId, std::unique_ptr<Seat>> seats_;
+  std::unordered_map<SandboxId, std::unique_ptr<Instance>> instances_;
   std::unordered_map<InvocationId, SandboxId> running_;  // where it was given
   // Ran when an executor broke, and one of them broke it: each runs alone from now on.
   std::set<InvocationId> suspects_;
   ExecutorSupervisor supervisor_;
   ExecutorClients clients_;
   ObjectPlaces places_;
-  ObjectLoans loans_;
+  ObjectExports exports_;
   ElasticObjects elastic_;
   // What queued requests read, and which executors were told.
   struct Need {

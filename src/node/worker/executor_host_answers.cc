@@ -6,7 +6,7 @@
 #include "core/base/sealed_memory.h"
 #include "core/domain/limits.h"
 #include "node/runtime_api/error_type.h"
-#include "node/worker/executor_seat.h"
+#include "node/worker/executor_instance.h"
 
 namespace lambent::worker {
 namespace {
@@ -60,20 +60,20 @@ void ExecutorHost::heard(const Key& key, protocol::ExecutorMessage message,
                          std::vector<OwnedFd> fds) {
   if (auto* finish = std::get_if<protocol::Finished>(&message)) {
     finished(key, std::move(*finish), std::move(fds));
-  } else if (const auto* ready = std::get_if<protocol::SeatReady>(&message)) {
+  } else if (const auto* ready = std::get_if<protocol::InstanceReady>(&message)) {
     on(key, *ready);
-  } else if (const auto* failed = std::get_if<protocol::SeatFailed>(&message)) {
+  } else if (const auto* failed = std::get_if<protocol::InstanceFailed>(&message)) {
     on(key, *failed);
-  } else if (const auto* moved = std::get_if<protocol::SeatMoved>(&message)) {
+  } else if (const auto* moved = std::get_if<protocol::InstanceMoved>(&message)) {
     on(key, *moved);
   } else if (const auto* open = std::get_if<protocol::OpenObject>(&message)) {
     on(key, *open);
-  } else if (const auto* lent = std::get_if<protocol::ObjectLent>(&message)) {
-    on(key, *lent, std::move(fds));
+  } else if (const auto* shared = std::get_if<protocol::ObjectShared>(&message)) {
+    on(key, *shared, std::move(fds));
   } else if (const auto* held = std::get_if<protocol::ObjectHeld>(&message)) {
     on(key, *held);
-  } else if (const auto* loan = std::get_if<protocol::LoanEnded>(&message)) {
-    loans_.ended(key, loan->object);
+  } else if (const auto* object_export = std::get_if<protocol::ExportEnded>(&message)) {
+    exports_.ended(key, object_export->object);
   } else {
     supervisor_.end_broken(
         key, {ErrorCode::kInternal, "lambent-executor sent what only the worker says"});
@@ -82,27 +82,28 @@ void ExecutorHost::heard(const Key& key, protocol::ExecutorMessage message,
 
 void ExecutorHost::finished(const Key& key, protocol::Finished message, std::vector<OwnedFd> fds) {
   const auto given = running_.find(message.invocation);
-  Seat* seat = given != running_.end() ? seat_of(key, given->second) : nullptr;
-  if (seat == nullptr) return discard(key, message.objects, 0);
-  const SandboxId id = seat->id;
-  places_.may_let_go(key);
-  seat->device_memory = message.device_memory;
-  seat->device_memory_peak = std::max(seat->device_memory, message.device_memory_peak);
-  if (!seat->end_words) {
-    answer(*seat, message, take_results(*seat, message, fds));
+  Instance* instance = given != running_.end() ? instance_of(key, given->second) : nullptr;
+  if (instance == nullptr) return discard(key, message.objects, 0);
+  const SandboxId id = instance->id;
+  places_.may_release(key);
+  instance->device_memory = message.device_memory;
+  instance->device_memory_peak = std::max(instance->device_memory, message.device_memory_peak);
+  if (!instance->end_words) {
+    answer(*instance, message, take_results(*instance, message, fds));
     send_waiting(key);
     // It does not have the share that it was given: the next one starts with it, or says why not.
-    seat = seat_of(key, id);
-    if (seat != nullptr && seat->share_failed) leave(*seat, *seat->share_failed);
+    instance = instance_of(key, id);
+    if (instance != nullptr && instance->share_failed) leave(*instance, *instance->share_failed);
     return;
   }
   // It was stopped, and what it ran has ended in time.
   discard(key, message.objects, 0);
-  end(seat->id, *seat->end_words, false);
+  end(instance->id, *instance->end_words, false);
 }
 
 // Stores what became objects; the payload of the answer, or why it failed.
-Result<std::string> ExecutorHost::take_results(const Seat& seat, protocol::Finished& message,
+Result<std::string> ExecutorHost::take_results(const Instance& instance,
+                                               protocol::Finished& message,
                                                std::vector<OwnedFd>& fds) {
   if (message.error) return *message.error;
   const size_t first_object = message.payload_attached ? 1 : 0;
@@ -118,28 +119,28 @@ Result<std::string> ExecutorHost::take_results(const Seat& seat, protocol::Finis
     if (output.object.maker != message.invocation || objects_ == nullptr) {
       return Error{ErrorCode::kInternal, "lambent-executor made an object that is not its own"};
     }
-    auto stored = objects_->store(seat.key.tenant, output.object, output.type,
-                                  std::move(fds[first_object + i]), seat.time_to_live);
+    auto stored = objects_->store(instance.key.tenant, output.object, output.type,
+                                  std::move(fds[first_object + i]), instance.time_to_live);
     // One that ran twice, because its executor went in between, may have made it before.
     if (!stored.ok() && stored.error().code != ErrorCode::kAlreadyExists) {
-      discard(seat.key, message.objects, i);
+      discard(instance.key, message.objects, i);
       return stored.error().with_context("outputs[" + std::to_string(output.output) + "]");
     }
-    object_made(seat.key, output);
+    object_made(instance.key, output);
   }
   return payload;
 }
 
-void ExecutorHost::answer(Seat& seat, const protocol::Finished& message,
+void ExecutorHost::answer(Instance& instance, const protocol::Finished& message,
                           Result<std::string> payload) {
-  seat.current.reset();
+  instance.current.reset();
   running_.erase(message.invocation);
   suspects_.erase(message.invocation);
-  ++seat.invocations;
+  ++instance.invocations;
   HandlerAnswer answer;
   answer.invocation = message.invocation;
   answer.succeeded = payload.ok();
-  answer.execution = loop_.clock().now() - seat.given_at;
+  answer.execution = loop_.clock().now() - instance.given_at;
   const std::string id = to_string(message.invocation);
   if (payload.ok()) {
     answer.payload = std::move(payload).value();
@@ -147,30 +148,30 @@ void ExecutorHost::answer(Seat& seat, const protocol::Finished& message,
     answer.error = payload.error();
     answer.error_type = error_type_of(payload.error().code, message.subject);
     answer.payload = runtime_api::error_json(answer.error_type, to_string(payload.error()));
-    seat.tail.append("ERROR RequestId: " + id + " " + to_string(payload.error()) + "\n");
+    instance.tail.append("ERROR RequestId: " + id + " " + to_string(payload.error()) + "\n");
   }
-  seat.tail.append("END RequestId: " + id + "\nREPORT RequestId: " + id +
-                   "\tDuration: " + milliseconds_text(answer.execution) +
-                   "\tObjects: " + milliseconds_text(message.objects_time) +
-                   "\tCopy In: " + milliseconds_text(message.copy_in_time) +
-                   "\tRun: " + milliseconds_text(message.run_time) +
-                   "\tCopy Out: " + milliseconds_text(message.copy_out_time) + "\n");
-  answer.device_memory_now = seat.device_memory;
-  answer.device_memory_peak = seat.device_memory_peak;
-  answer.log_tail = seat.tail.text();
-  events_.on_output(seat.spec.id, answer.log_tail);
-  events_.on_answer(seat.id, std::move(answer));
+  instance.tail.append("END RequestId: " + id + "\nREPORT RequestId: " + id +
+                       "\tDuration: " + milliseconds_text(answer.execution) +
+                       "\tObjects: " + milliseconds_text(message.objects_time) +
+                       "\tCopy In: " + milliseconds_text(message.copy_in_time) +
+                       "\tRun: " + milliseconds_text(message.run_time) +
+                       "\tCopy Out: " + milliseconds_text(message.copy_out_time) + "\n");
+  answer.device_memory_now = instance.device_memory;
+  answer.device_memory_peak = instance.device_memory_peak;
+  answer.log_tail = instance.tail.text();
+  events_.on_output(instance.spec.id, answer.log_tail);
+  events_.on_answer(instance.id, std::move(answer));
 }
 
 // What a kernel prints. Whose it is can only be said while one runs alone.
 void ExecutorHost::printed(const Key& key, std::string_view text) {
-  Seat* alone = nullptr;
+  Instance* alone = nullptr;
   size_t running = 0;
-  for (const SandboxId id : seats_of(key)) {
-    Seat& seat = *seats_.at(id);
-    if (!seat.current) continue;
+  for (const SandboxId id : instances_of(key)) {
+    Instance& instance = *instances_.at(id);
+    if (!instance.current) continue;
     ++running;
-    alone = &seat;
+    alone = &instance;
   }
   if (running == 1) return alone->tail.append(text);
   log_.info("executor_printed", {{"gpu", static_cast<int64_t>(key.device.value) - 1},

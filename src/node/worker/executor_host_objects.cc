@@ -1,11 +1,11 @@
-// The part of ExecutorHost that knows of objects: those that executors ask for, lend, keep and must
-// forget, and how much of each device they may take.
+// The part of ExecutorHost that knows of objects: those that executors ask for, share, keep and
+// must forget, and how much of each device they may take.
 #include <algorithm>
 #include <utility>
 
 #include "core/base/check.h"
 #include "core/protocol/pool_units.h"
-#include "node/worker/executor_seat.h"
+#include "node/worker/executor_instance.h"
 
 namespace lambent::worker {
 
@@ -14,7 +14,7 @@ void ExecutorHost::on(const Key& key, const protocol::OpenObject& message) {
   const SandboxId executor = supervisor_.process_of(key);
   const auto reply = [this, key, executor, object = message.object, alive = std::weak_ptr(alive_)](
                          Result<objects::OpenedObject> opened,
-                         std::optional<ObjectLoans::Loan> loan) {
+                         std::optional<ObjectExports::Export> object_export) {
     if (alive.expired() || supervisor_.process_of(key) != executor) return;
     protocol::ObjectOpened answer;
     answer.object = object;
@@ -30,13 +30,15 @@ void ExecutorHost::on(const Key& key, const protocol::OpenObject& message) {
       }
     }
     if (opened.ok()) {
-      ElasticObjects::Moved& read = reads_[!loan ? 2 : loan->from != key.device ? 1 : 0];
+      ElasticObjects::Moved& read = reads_[!object_export                      ? 2
+                                           : object_export->from != key.device ? 1
+                                                                               : 0];
       ++read.objects;
       read.bytes += opened->size;
     }
-    if (loan) {
-      answer.lent = loan->size;
-      fds.push_back(std::move(loan->memory));
+    if (object_export) {
+      answer.shared = object_export->size;
+      fds.push_back(std::move(object_export->memory));
     }
     const bool there = !answer.error;
     supervisor_.send(key, std::move(answer), std::move(fds));
@@ -58,18 +60,20 @@ void ExecutorHost::on(const Key& key, const protocol::OpenObject& message) {
                    if (alive.expired()) return;
                    if (!opened.ok()) return reply(std::move(opened), std::nullopt);
                    auto found = std::make_shared<objects::OpenedObject>(std::move(*opened));
-                   const auto with_loan = [reply, found](std::optional<ObjectLoans::Loan> loan) {
-                     reply(std::move(*found), std::move(loan));
-                   };
-                   if (!lends_ || !loans_.borrow(object, key, with_loan)) with_loan(std::nullopt);
+                   const auto with_export =
+                       [reply, found](std::optional<ObjectExports::Export> object_export) {
+                         reply(std::move(*found), std::move(object_export));
+                       };
+                   if (!shares_ || !exports_.import(object, key, with_export))
+                     with_export(std::nullopt);
                  });
 }
 
-void ExecutorHost::on(const Key& key, const protocol::ObjectLent& message,
+void ExecutorHost::on(const Key& key, const protocol::ObjectShared& message,
                       std::vector<OwnedFd> fds) {
-  if (message.error) return loans_.lent(key, message.object, *message.error);
+  if (message.error) return exports_.shared(key, message.object, *message.error);
   OwnedFd memory = fds.size() == 1 ? std::move(fds.front()) : OwnedFd();
-  loans_.lent(key, message.object, ObjectLoans::Loan{message.lent, std::move(memory)});
+  exports_.shared(key, message.object, ObjectExports::Export{message.shared, std::move(memory)});
 }
 
 void ExecutorHost::on(const Key& key, const protocol::ObjectHeld& message) {
@@ -157,15 +161,15 @@ void ExecutorHost::look_at_objects(const std::vector<DeviceClaim>& claims,
                                    const std::function<bool(FunctionId)>& has_queue) {
   std::vector<ElasticObjects::DeviceMemory> devices;
   for (const DeviceClaim& claim : claims) {
-    // Every seat's profile has one step: its request is one CUDA graph, mostly, and what is queued
-    // for it may begin at once.
+    // Every instance's profile has one step: its request is one CUDA graph, mostly, and what is
+    // queued for it may begin at once.
     std::vector<MemoryProfile> profiles;
     Bytes shares;
-    for (const auto& [id, seat] : seats_) {
-      if (seat->key.device != claim.device || seat->out) continue;
-      shares += seat->spec.gpu.memory;
+    for (const auto& [id, instance] : instances_) {
+      if (instance->key.device != claim.device || instance->out) continue;
+      shares += instance->spec.gpu.memory;
       MemoryProfile& profile = profiles.emplace_back();
-      profile.whole = needed_by(*seat, has_queue);
+      profile.whole = needed_by(*instance, has_queue);
       profile.kernels = {{.duration = store_options_.look_ahead, .live = profile.whole}};
     }
     std::vector<scheduling::RunningFunction> running;
@@ -181,12 +185,12 @@ void ExecutorHost::look_at_objects(const std::vector<DeviceClaim>& claims,
 }
 
 // One that has nothing to do needs no more than what it would be cold without.
-Bytes ExecutorHost::needed_by(const Seat& seat,
+Bytes ExecutorHost::needed_by(const Instance& instance,
                               const std::function<bool(FunctionId)>& has_queue) const {
-  if (!seat.ready) return seat.spec.gpu.memory;
-  if (!seat.current && !has_queue(seat.spec.id)) return seat.constants;
-  if (seat.device_memory_peak == Bytes(0)) return seat.spec.gpu.memory;
-  return std::max(seat.device_memory_peak, seat.constants);
+  if (!instance.ready) return instance.spec.gpu.memory;
+  if (!instance.current && !has_queue(instance.spec.id)) return instance.constants;
+  if (instance.device_memory_peak == Bytes(0)) return instance.spec.gpu.memory;
+  return std::max(instance.device_memory_peak, instance.constants);
 }
 
 }  // namespace lambent::worker

@@ -10,12 +10,12 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-TEST_F(ExecutorHostTest, AFunctionGetsASeatWithItsFiles) {
+TEST_F(ExecutorHostTest, AFunctionGetsAnInstanceWithItsFiles) {
   host->start(SandboxId(1), spec, folder.path(), DeviceId(2));
   ASSERT_TRUE(turn_until(loop, [&] { return !launcher.running.empty(); }));
   EXPECT_EQ(launcher.latest().plan.environment.at("CUDA_VISIBLE_DEVICES"), "1");
   std::vector<OwnedFd> fds;
-  const auto add = hears<protocol::AddSeat>(&fds);
+  const auto add = hears<protocol::AddInstance>(&fds);
   ASSERT_TRUE(add.has_value());
   EXPECT_EQ(add->graph, "graph.json");
   EXPECT_THAT(add->files, ElementsAre("graph.json", "w.bin"));
@@ -26,21 +26,21 @@ TEST_F(ExecutorHostTest, AFunctionGetsASeatWithItsFiles) {
   EXPECT_EQ(std::string(content, 8), "12345678");
   EXPECT_THAT(readies, IsEmpty());
   EXPECT_EQ(host->status()[0].state, "starting");
-  launcher.latest().say(protocol::SeatReady{SandboxId(1), milliseconds(1)});
+  launcher.latest().say(protocol::InstanceReady{SandboxId(1), milliseconds(1)});
   ASSERT_TRUE(turn_until(loop, [&] { return !readies.empty(); }));
   EXPECT_EQ(host->status()[0].state, "idle");
 }
 
 TEST_F(ExecutorHostTest, FunctionsOfOneTenantShareAnExecutorOnADevice) {
-  seat(SandboxId(1));
-  seat(SandboxId(2));
+  instance(SandboxId(1));
+  instance(SandboxId(2));
   EXPECT_EQ(launcher.launches, 1);
   host->start(SandboxId(3), spec, folder.path(), DeviceId(2));
   ASSERT_TRUE(turn_until(loop, [&] { return launcher.running.size() == 2; }));
 }
 
 TEST_F(ExecutorHostTest, ARequestGoesInAndItsAnswerComesOut) {
-  seat(SandboxId(1));
+  instance(SandboxId(1));
   const InvocationId id = give(SandboxId(1), R"({"inputs": []})");
   const auto run = hears<protocol::Run>();
   ASSERT_TRUE(run.has_value());
@@ -56,7 +56,7 @@ TEST_F(ExecutorHostTest, ARequestGoesInAndItsAnswerComesOut) {
 }
 
 TEST_F(ExecutorHostTest, WhatIsLongTravelsInMemory) {
-  seat(SandboxId(1));
+  instance(SandboxId(1));
   const std::string payload(3 << 20, 'p');
   const InvocationId id = give(SandboxId(1), payload);
   std::vector<OwnedFd> fds;
@@ -73,7 +73,7 @@ TEST_F(ExecutorHostTest, WhatIsLongTravelsInMemory) {
 }
 
 TEST_F(ExecutorHostTest, AnAnswerThatIsTooLongFailsInWordsThatHelp) {
-  seat(SandboxId(1));
+  instance(SandboxId(1));
   auto message = finished(give(SandboxId(1)));
   message.payload_attached = true;
   const OwnedFd answer = memfd_with(std::string(limits::kResponsePayload.count + 1, 'a'), true);
@@ -84,7 +84,7 @@ TEST_F(ExecutorHostTest, AnAnswerThatIsTooLongFailsInWordsThatHelp) {
 }
 
 TEST_F(ExecutorHostTest, AnAnswerThatCouldStillChangeIsNotRead) {
-  seat(SandboxId(1));
+  instance(SandboxId(1));
   auto message = finished(give(SandboxId(1)));
   message.payload_attached = true;
   const OwnedFd answer = memfd_with("a", false);
@@ -94,7 +94,7 @@ TEST_F(ExecutorHostTest, AnAnswerThatCouldStillChangeIsNotRead) {
 }
 
 TEST_F(ExecutorHostTest, AnAnswerThatTheWorkerHasNoDescriptorsForFailsAloneAndTheExecutorStays) {
-  seat(SandboxId(1));
+  instance(SandboxId(1));
   auto message = finished(give(SandboxId(1)));
   message.payload_attached = true;
   const OwnedFd answer = memfd_with("a", true);
@@ -115,9 +115,9 @@ TEST_F(ExecutorHostTest, AnAnswerThatTheWorkerHasNoDescriptorsForFailsAloneAndTh
   EXPECT_EQ(launcher.kills, 0);
 }
 
-TEST_F(ExecutorHostTest, AChangedShareReachesTheSeatsOfTheFunctionAlone) {
+TEST_F(ExecutorHostTest, AChangedShareReachesTheInstancesOfTheFunctionAlone) {
   spec.id = FunctionId(1);
-  seat(SandboxId(1));
+  instance(SandboxId(1));
   spec.gpu.share = 25;
   host->change_share(spec);
   const auto change = hears<protocol::SetShare>();
@@ -132,9 +132,10 @@ TEST_F(ExecutorHostTest, AChangedShareReachesTheSeatsOfTheFunctionAlone) {
   EXPECT_TRUE(hears<protocol::Run>().has_value());  // and nothing before it
 }
 
-TEST_F(ExecutorHostTest, ASeatWhoseShareCannotBeChangedGoesWhenItHasAnswered) {
-  const protocol::SeatFailed failed{SandboxId(1), {ErrorCode::kResourceExhausted, "share of 25 %"}};
-  seat(SandboxId(1));
+TEST_F(ExecutorHostTest, AnInstanceWhoseShareCannotBeChangedGoesWhenItHasAnswered) {
+  const protocol::InstanceFailed failed{SandboxId(1),
+                                        {ErrorCode::kResourceExhausted, "share of 25 %"}};
+  instance(SandboxId(1));
   const InvocationId first = give(SandboxId(1));
   EXPECT_TRUE(hears<protocol::Run>().has_value());
   launcher.latest().say(failed);
@@ -146,16 +147,16 @@ TEST_F(ExecutorHostTest, ASeatWhoseShareCannotBeChangedGoesWhenItHasAnswered) {
   EXPECT_FALSE(ends[0].undelivered);
 }
 
-TEST_F(ExecutorHostTest, ASeatWhoseShareCannotBeChangedGoesAtOnceWhereItRunsNothing) {
-  seat(SandboxId(1));
+TEST_F(ExecutorHostTest, AnInstanceWhoseShareCannotBeChangedGoesAtOnceWhereItRunsNothing) {
+  instance(SandboxId(1));
   launcher.latest().say(
-      protocol::SeatFailed{SandboxId(1), {ErrorCode::kResourceExhausted, "share of 25 %"}});
+      protocol::InstanceFailed{SandboxId(1), {ErrorCode::kResourceExhausted, "share of 25 %"}});
   ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 1; }));
   EXPECT_EQ(ends[0].error.message, "share of 25 %");
 }
 
 TEST_F(ExecutorHostTest, OutputsBecomeObjectsOfTheTenantAndInputsAreHandedOut) {
-  seat(SandboxId(1));
+  instance(SandboxId(1));
   const InvocationId id = give(SandboxId(1));
   auto message = finished(id);
   message.objects = {{{id, 0}, {DataType::kFp32, {2}}}};
@@ -179,7 +180,7 @@ TEST_F(ExecutorHostTest, OutputsBecomeObjectsOfTheTenantAndInputsAreHandedOut) {
 }
 
 TEST_F(ExecutorHostTest, WhatItMakesLivesAsLongAsItsInvocationSays) {
-  seat(SandboxId(1));
+  instance(SandboxId(1));
   InvocationRequest request;
   request.id = {9, 1};
   request.time_to_live = seconds(7);
@@ -195,7 +196,7 @@ TEST_F(ExecutorHostTest, WhatItMakesLivesAsLongAsItsInvocationSays) {
 }
 
 TEST_F(ExecutorHostTest, AnExecutorCannotMakeObjectsOfOthers) {
-  seat(SandboxId(1));
+  instance(SandboxId(1));
   auto message = finished(give(SandboxId(1)));
   message.objects = {{{{1, 1}, 0}, raw_tensor(Bytes(1))}};
   const OwnedFd object = memfd_with("x", true);
@@ -205,8 +206,8 @@ TEST_F(ExecutorHostTest, AnExecutorCannotMakeObjectsOfOthers) {
   EXPECT_EQ(store.status(kDefaultTenant, {{1, 1}, 0}).error().code, ErrorCode::kNotFound);
 }
 
-TEST_F(ExecutorHostTest, AClientsMistakeIsItsAnswerAndTheSeatGoesOn) {
-  seat(SandboxId(1));
+TEST_F(ExecutorHostTest, AClientsMistakeIsItsAnswerAndTheInstanceGoesOn) {
+  instance(SandboxId(1));
   auto message = finished(give(SandboxId(1)));
   message.error = Error{ErrorCode::kInvalidArgument, "inputs[0].shape is [2], not [3]"};
   launcher.latest().say(message);
@@ -227,7 +228,7 @@ TEST_F(ExecutorHostTest, WhatHappenedToAnInputIsSaidByTheErrorsType) {
       {ErrorCode::kNotFound, Subject::kFailedInput, "Object.Failed"},
       {ErrorCode::kUnavailable, Subject::kInput, "Object.Unavailable"},
       {ErrorCode::kInternal, Subject::kFailedInput, "Object.Failed"}};
-  seat(SandboxId(1));
+  instance(SandboxId(1));
   for (const auto& [code, subject, type] : told) {
     auto message = finished(give(SandboxId(1)));
     message.error = Error{code, "inputs[0]"};
@@ -243,7 +244,7 @@ TEST_F(ExecutorHostTest, AnObjectThatFailedIsToldFromOneThatIsNotThere) {
   const ObjectId failed{{4, 4}, 0}, unknown{{4, 5}, 0};
   ASSERT_TRUE(store.expect(kDefaultTenant, failed).ok());
   store.fail(kDefaultTenant, failed, {ErrorCode::kNotFound, "its producer lacked a file"});
-  seat(SandboxId(1));
+  instance(SandboxId(1));
   for (const ObjectId object : {failed, unknown}) {
     launcher.latest().say(protocol::OpenObject{object});
     const auto answer = hears<protocol::ObjectOpened>();
@@ -254,7 +255,7 @@ TEST_F(ExecutorHostTest, AnObjectThatFailedIsToldFromOneThatIsNotThere) {
 }
 
 TEST_F(ExecutorHostTest, WhatQueuedRequestsReadIsKeptWhereItIsUntilTheLastHasEnded) {
-  seat(SandboxId(1));
+  instance(SandboxId(1));
   const InvocationId id = give(SandboxId(1));
   ASSERT_TRUE(hears<protocol::Run>().has_value());
   auto message = finished(id);
@@ -282,27 +283,27 @@ TEST_F(ExecutorHostTest, WhatQueuedRequestsReadIsKeptWhereItIsUntilTheLastHasEnd
   ASSERT_TRUE(hears<protocol::NeedObject>().has_value());
   launcher.end(launcher.latest().id, {.signal = 9});
   ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 1; }));
-  seat(SandboxId(2));
+  instance(SandboxId(2));
   launcher.latest().say(protocol::ObjectHeld{{id, 0}, Bytes::mib(2)});
   told = hears<protocol::NeedObject>();
   EXPECT_EQ(told, (protocol::NeedObject{{id, 0}, true}));
 }
 
-TEST_F(ExecutorHostTest, AnIdleSeatGoesWithoutATrace) {
-  seat(SandboxId(1));
+TEST_F(ExecutorHostTest, AnIdleInstanceGoesWithoutATrace) {
+  instance(SandboxId(1));
   host->stop(SandboxId(1), Error{ErrorCode::kCancelled, "idle"}, "Sandbox.Stopped");
-  EXPECT_TRUE(hears<protocol::RemoveSeat>().has_value());
+  EXPECT_TRUE(hears<protocol::RemoveInstance>().has_value());
   ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 1; }));
   EXPECT_FALSE(host->has(SandboxId(1)));
 }
 
 TEST_F(ExecutorHostTest, MemoryIsMovedByTheExecutor) {
-  seat(SandboxId(1));
+  instance(SandboxId(1));
   host->move_memory(SandboxId(1), true);
-  const auto move = hears<protocol::MoveSeat>();
+  const auto move = hears<protocol::MoveInstance>();
   ASSERT_TRUE(move && move->out);
-  protocol::SeatMoved moved;
-  moved.seat = SandboxId(1);
+  protocol::InstanceMoved moved;
+  moved.instance = SandboxId(1);
   moved.out = true;
   moved.moved = Bytes::mib(7);
   launcher.latest().say(moved);
@@ -310,18 +311,19 @@ TEST_F(ExecutorHostTest, MemoryIsMovedByTheExecutor) {
   EXPECT_EQ(moves[0].moved, Bytes::mib(7));
 }
 
-TEST_F(ExecutorHostTest, WhatIsGivenToASeatThatIsOutWaitsUntilItIsIn) {
-  seat(SandboxId(1));
+TEST_F(ExecutorHostTest, WhatIsGivenToAnInstanceThatIsOutWaitsUntilItIsIn) {
+  instance(SandboxId(1));
   host->move_memory(SandboxId(1), true);
-  ASSERT_TRUE(hears<protocol::MoveSeat>().has_value());
-  protocol::SeatMoved moved;
-  moved.seat = SandboxId(1);
+  ASSERT_TRUE(hears<protocol::MoveInstance>().has_value());
+  protocol::InstanceMoved moved;
+  moved.instance = SandboxId(1);
   moved.out = true;
   launcher.latest().say(moved);
   ASSERT_TRUE(turn_until(loop, [&] { return moves.size() == 1; }));
   give(SandboxId(1), "waits");
   host->move_memory(SandboxId(1), false);
-  EXPECT_TRUE(hears<protocol::MoveSeat>().has_value()) << "the request is not ahead of the move";
+  EXPECT_TRUE(hears<protocol::MoveInstance>().has_value())
+      << "the request is not ahead of the move";
   moved.out = false;
   launcher.latest().say(moved);
   const auto run = hears<protocol::Run>();
@@ -330,21 +332,21 @@ TEST_F(ExecutorHostTest, WhatIsGivenToASeatThatIsOutWaitsUntilItIsIn) {
 }
 
 TEST_F(ExecutorHostTest, OneThatDoesNotKeepToTheProtocolIsEnded) {
-  seat(SandboxId(1));
-  launcher.latest().say(protocol::MoveSeat{SandboxId(1), true});
+  instance(SandboxId(1));
+  launcher.latest().say(protocol::MoveInstance{SandboxId(1), true});
   ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 1; }));
-  seat(SandboxId(2));
+  instance(SandboxId(2));
   ASSERT_TRUE(send_packet(launcher.latest().socket.get(), "nonsense").ok());
   ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 2; }));
   EXPECT_EQ(launcher.kills, 2);
 }
 
-TEST_F(ExecutorHostTest, ASeatThatCannotBeMadeSaysWhy) {
+TEST_F(ExecutorHostTest, AnInstanceThatCannotBeMadeSaysWhy) {
   host->start(SandboxId(1), spec, folder.path(), DeviceId(1));
   ASSERT_TRUE(turn_until(loop, [&] { return !launcher.running.empty(); }));
-  ASSERT_TRUE(hears<protocol::AddSeat>().has_value());
-  launcher.latest().say(
-      protocol::SeatFailed{SandboxId(1), {ErrorCode::kInvalidArgument, "steps[0]: no kernel f"}});
+  ASSERT_TRUE(hears<protocol::AddInstance>().has_value());
+  launcher.latest().say(protocol::InstanceFailed{
+      SandboxId(1), {ErrorCode::kInvalidArgument, "steps[0]: no kernel f"}});
   ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 1; }));
   EXPECT_EQ(ends[0].error.message, "steps[0]: no kernel f");
   host->start(SandboxId(2), spec, folder / "nowhere", DeviceId(1));

@@ -18,7 +18,7 @@ std::vector<DeviceId> devices_seen(const ExecutorSetting& setting, const Executo
     return visible_as(setting.gpu, each).starts_with("MIG");
   };
   std::vector<DeviceId> seen = {request.device};
-  if (!setting.lend_objects || is_instance(request.device)) return seen;
+  if (!setting.share_objects || is_instance(request.device)) return seen;
   for (const auto& [other, name] : setting.gpu.visible) {
     const bool is_hidden = request.hidden.contains(other);
     if (other != request.device && !is_instance(other) && !is_hidden) seen.push_back(other);

@@ -31,9 +31,9 @@ struct ExecutorSetting {
   std::vector<std::string> cublas;
   // Functions take turns on the link, block by block; else each copy is done before the next.
   bool transfers_take_turns = true;
-  // Executors of a tenant lend each other objects that lie on the device; else these come from the
+  // Executors of a tenant share each other objects that lie on the device; else these come from the
   // host.
-  bool lend_objects = true;
+  bool share_objects = true;
   // Objects stay on devices as far as functions leave memory idle, and make way for them; else they
   // have no more than what functions have there.
   bool elastic_objects = true;
@@ -60,7 +60,7 @@ inline constexpr char kCublasFolder[] = "/opt/lambent/cublas";  // and a number
 inline constexpr char kExecutorSocket[] = "/opt/lambent/executor";
 
 // The devices that an executor sees, in the order of its ordinals: its own, and after it those
-// whose objects it may borrow, if they can reach each other. MIG instances see themselves alone: a
+// whose objects it may import, if they can reach each other. MIG instances see themselves alone: a
 // process has one of them at most.
 std::vector<DeviceId> devices_seen(const ExecutorSetting& setting, const ExecutorRequest& request);
 

@@ -45,7 +45,7 @@ Error end_of(const sandbox::Exit& exit) {
 }
 
 // What came with a message whose descriptors did not: who waits for them is told. The process is
-// not to blame; it is the worker that has no room for them. A loan without its memory goes back.
+// not to blame; it is the worker that has no room for them. An export without its memory goes back.
 void without_descriptors(ExecutorMessage& message) {
   const Error lost{ErrorCode::kResourceExhausted, "the worker cannot have as many files open"};
   if (auto* finished = std::get_if<protocol::Finished>(&message)) {

@@ -21,7 +21,7 @@ namespace lambent::worker {
 class ExecutorProcess {
  public:
   struct Events {
-    // It is connected, and its context is there: seats can be added.
+    // It is connected, and its context is there: instances can be added.
     std::function<void()> on_ready;
     std::function<void(protocol::ExecutorMessage, std::vector<OwnedFd>)> on_message;
     std::function<void(std::string_view)> on_output;

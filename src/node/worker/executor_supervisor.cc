@@ -252,7 +252,7 @@ void ExecutorSupervisor::ended(const ExecutorKey& key, const Error& error) {
      : was_ready   ? ends_.died
                    : ends_.unstarted);
   if (gone.retired) {
-    events_.on_end(key, {.cause = error, .guilt_is_known = true, .retired = true});
+    events_.on_end(key, {.cause = error, .blame_is_known = true, .retired = true});
     // Something may have come meanwhile that was not let in any more.
     if (events_.is_used(key)) need(key, shortest_wait());
     return events_.on_count(key.device);
@@ -260,7 +260,7 @@ void ExecutorSupervisor::ended(const ExecutorKey& key, const Error& error) {
   ExecutorEnd end;
   end.cause = gone.broken ? *gone.broken : error;
   end.was_ready = was_ready;
-  end.guilt_is_known = gone.blamed || gone.hung || error.code == ErrorCode::kUnavailable;
+  end.blame_is_known = gone.blamed || gone.hung || error.code == ErrorCode::kUnavailable;
   end.no_room = gone.process->found_no_room();
   events_.on_end(key, end);
   replace(key, was_ready);

@@ -38,7 +38,7 @@ struct ExecutorEnd {
   Error cause;  // what broke it, if it said so itself; else how its process ended
   // Which of its requests did it is no question: that has its answer, or its end words, already;
   // or it was none of them.
-  bool guilt_is_known = false;
+  bool blame_is_known = false;
   bool retired = false;    // nothing used it
   bool was_ready = false;  // else it came to nothing
   bool no_room = false;    // there never was room for its context

@@ -5,18 +5,18 @@ namespace {
 
 using testing::IsEmpty;
 
-TEST_F(ExecutorHostTest, WithoutAnExecutorASeatFailsAndTheNextOneTriesAgain) {
+TEST_F(ExecutorHostTest, WithoutAnExecutorAnInstanceFailsAndTheNextOneTriesAgain) {
   launcher.refuses = true;
   host->start(SandboxId(1), spec, folder.path(), DeviceId(1));
   ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 1; }));
   EXPECT_EQ(ends[0].error_type, "Sandbox.Failure");
   launcher.refuses = false;
-  seat(SandboxId(2));
+  instance(SandboxId(2));
   EXPECT_EQ(launcher.launches, 2);
 }
 
 TEST_F(ExecutorHostTest, AnExecutorIsShownWhereItGetsItsTurnsOnTheLinkForAsLongAsItLives) {
-  seat(SandboxId(1));
+  instance(SandboxId(1));
   const FakeExecutor& executor = launcher.latest();
   EXPECT_THAT(executor.plan.argv, testing::Contains("--link"));
   ASSERT_TRUE(links.contains(executor.id));
@@ -39,7 +39,7 @@ class WithoutTurnsTest : public ExecutorHostTest {
 };
 
 TEST_F(WithoutTurnsTest, AnExecutorCopiesFirstComeFirstServed) {
-  seat(SandboxId(1));
+  instance(SandboxId(1));
   EXPECT_THAT(launcher.latest().plan.argv,
               testing::IsSupersetOf({"--first-come", "--transfer-batch", "0"}));
 }
@@ -54,9 +54,9 @@ TEST_F(ExecutorHostTest, AKeptExecutorIsThereBeforeItsFirstFunctionAndReplacedWh
   ASSERT_TRUE(turn_until(loop, [&] { return launcher.launches == 2; }));
 }
 
-TEST_F(ExecutorHostTest, OneThatNobodyNeedsAnyMoreEndsWithItsLastSeat) {
+TEST_F(ExecutorHostTest, OneThatNobodyNeedsAnyMoreEndsWithItsLastInstance) {
   host->keep(spec, DeviceId(1));
-  seat(SandboxId(1));
+  instance(SandboxId(1));
   host->drop(spec);
   for (int i = 0; i < 5; ++i) loop.run_once(Duration(0));
   EXPECT_EQ(launcher.kills, 0);
@@ -89,12 +89,12 @@ TEST_F(ExecutorHostTest, OneThatComesToNothingIsTriedAgainWithPauses) {
 }
 
 TEST_F(ExecutorHostTest, EachDomainHasItsOwn) {
-  seat(SandboxId(1));
+  instance(SandboxId(1));
   spec.gpu.domain = "vision";
   host->start(SandboxId(2), spec, folder.path(), DeviceId(1));
   ASSERT_TRUE(turn_until(loop, [&] { return launcher.running.size() == 2; }));
-  EXPECT_EQ(hears<protocol::AddSeat>()->seat, SandboxId(2));
-  launcher.latest().say(protocol::SeatReady{SandboxId(2), milliseconds(1)});
+  EXPECT_EQ(hears<protocol::AddInstance>()->instance, SandboxId(2));
+  launcher.latest().say(protocol::InstanceReady{SandboxId(2), milliseconds(1)});
   ASSERT_TRUE(turn_until(loop, [&] { return readies.size() == 2; }));
   launcher.end(launcher.latest().id, {.signal = 9});
   ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 1; }));
@@ -103,10 +103,10 @@ TEST_F(ExecutorHostTest, EachDomainHasItsOwn) {
 
 TEST_F(ExecutorHostTest, OneThatIsKeptEndsWhenNothingUsedItForLongAndComesBackWhenNeeded) {
   host->keep(spec, DeviceId(1));
-  seat(SandboxId(1));
+  instance(SandboxId(1));
   clock.advance(std::chrono::minutes(11));
   for (int i = 0; i < 5; ++i) loop.run_once(Duration(0));
-  EXPECT_EQ(launcher.kills, 0) << "an idle seat is a use";
+  EXPECT_EQ(launcher.kills, 0) << "an idle instance is a use";
   host->stop(SandboxId(1), Error{ErrorCode::kCancelled, "retired"}, "Sandbox.Stopped");
   ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 1; }));
   clock.advance(std::chrono::minutes(9));
@@ -116,7 +116,7 @@ TEST_F(ExecutorHostTest, OneThatIsKeptEndsWhenNothingUsedItForLongAndComesBackWh
   ASSERT_TRUE(turn_until(loop, [&] { return launcher.running.empty(); }));
   for (int i = 0; i < 5; ++i) loop.run_once(Duration(0));
   EXPECT_EQ(launcher.launches, 1);
-  seat(SandboxId(2));
+  instance(SandboxId(2));
   EXPECT_EQ(launcher.launches, 2);
   EXPECT_EQ(host->executor_ends().unused, 1u);
 }
@@ -155,17 +155,17 @@ TEST_F(TakenTest, OneThatCannotBeStartedTakesNothing) {
 
 TEST_F(TakenTest, WhoMakesWayComesBackWhenItIsNeeded) {
   host->keep(spec, DeviceId(1));
-  seat(SandboxId(1));
+  instance(SandboxId(1));
   host->make_way(DeviceId(1));
   for (int i = 0; i < 5; ++i) loop.run_once(Duration(0));
-  EXPECT_EQ(launcher.kills, 0) << "an idle seat is a use";
+  EXPECT_EQ(launcher.kills, 0) << "an idle instance is a use";
   host->stop(SandboxId(1), Error{ErrorCode::kCancelled, "retired"}, "Sandbox.Stopped");
   ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 1; }));
   host->make_way(DeviceId(1));
   EXPECT_TRUE(taken_becomes(Bytes(0)));
   for (int i = 0; i < 5; ++i) loop.run_once(Duration(0));
-  EXPECT_EQ(launcher.launches, 1) << "it is not started anew by itself";
-  seat(SandboxId(2));
+  EXPECT_EQ(launcher.launches, 1) << "it is not started again by itself";
+  instance(SandboxId(2));
   EXPECT_EQ(taken[DeviceId(1)], Bytes::mib(400));
 }
 
@@ -187,7 +187,7 @@ TEST_F(RoomTest, AnExecutorIsLaunchedWhenItsContextHasRoom) {
   room = Bytes::mib(400);
   pass(seconds(1));
   EXPECT_EQ(launcher.launches, 1);
-  EXPECT_TRUE(hears<protocol::AddSeat>().has_value());
+  EXPECT_TRUE(hears<protocol::AddInstance>().has_value());
 }
 
 TEST_F(RoomTest, OneThatFindsNoRoomSaysSoAndIsGone) {
@@ -255,7 +255,7 @@ TEST_F(RoomTest, OneThatIsOnlyKeptGivesUpForOneThatIsNeeded) {
   pass(milliseconds(20));
   pass(milliseconds(20));
   EXPECT_EQ(launcher.launches, 1);
-  EXPECT_EQ(hears<protocol::AddSeat>()->seat, SandboxId(1));
+  EXPECT_EQ(hears<protocol::AddInstance>()->instance, SandboxId(1));
 }
 
 TEST_F(RoomTest, OneThatNothingUsesMakesWayForOneThatWaits) {
@@ -277,12 +277,12 @@ TEST_F(RoomTest, OneThatNothingUsesMakesWayForOneThatWaits) {
     return launcher.launches == 2 && !launcher.running.empty();
   }));
   EXPECT_FALSE(launcher.running.contains(unused));
-  EXPECT_EQ(hears<protocol::AddSeat>()->seat, SandboxId(1));
+  EXPECT_EQ(hears<protocol::AddInstance>()->instance, SandboxId(1));
   EXPECT_EQ(taken[DeviceId(1)], Bytes::mib(400));
 }
 
 TEST_F(TakenTest, WhatIsAdmittedWhereAnExecutorEndedHasNothingToDoWithItsEnd) {
-  seat(SandboxId(1));
+  instance(SandboxId(1));
   bool is_admitted = false;
   when_taken_changes = [&] {
     if (taken[DeviceId(1)] > Bytes(0) || std::exchange(is_admitted, true)) return;
@@ -293,7 +293,7 @@ TEST_F(TakenTest, WhatIsAdmittedWhereAnExecutorEndedHasNothingToDoWithItsEnd) {
       turn_until(loop, [&] { return launcher.launches == 2 && !launcher.running.empty(); }));
   ASSERT_EQ(ends.size(), 1u);
   EXPECT_EQ(ends[0].sandbox, SandboxId(1));
-  EXPECT_EQ(hears<protocol::AddSeat>()->seat, SandboxId(2));
+  EXPECT_EQ(hears<protocol::AddInstance>()->instance, SandboxId(2));
 }
 
 class TakenByCublasTest : public TakenTest {
@@ -301,8 +301,8 @@ class TakenByCublasTest : public TakenTest {
   TakenByCublasTest() { setting.cublas = {"/usr/lib/libcublas.so.12"}; }
 };
 
-TEST_F(TakenByCublasTest, EverySeatHasMemoryForItsCalls) {
-  seat(SandboxId(1));
+TEST_F(TakenByCublasTest, EveryInstanceHasMemoryForItsCalls) {
+  instance(SandboxId(1));
   EXPECT_EQ(taken[DeviceId(1)], Bytes::mib(404));
   host->start(SandboxId(2), spec, folder.path(), DeviceId(1));
   EXPECT_EQ(taken[DeviceId(1)], Bytes::mib(408));
@@ -318,7 +318,7 @@ TEST_F(ExecutorHostTest, WhatComesWhileItsExecutorLeavesGetsTheNextOne) {
   host->start(SandboxId(1), spec, folder.path(), DeviceId(1));
   ASSERT_TRUE(
       turn_until(loop, [&] { return launcher.launches == 2 && !launcher.running.empty(); }));
-  EXPECT_TRUE(hears<protocol::AddSeat>().has_value());
+  EXPECT_TRUE(hears<protocol::AddInstance>().has_value());
   EXPECT_THAT(ends, IsEmpty());
 }
 

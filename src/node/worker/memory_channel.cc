@@ -31,7 +31,7 @@ constexpr size_t kAcceptsPerTurn = 16;
 constexpr Duration kRefusalHolds = milliseconds(100);
 // How long who hung up in the middle of a move out may take to end. A process that is killed is
 // gone in less; one that only closed its connection goes on.
-constexpr Duration kEndPatience = milliseconds(2000);
+constexpr Duration kEndGracePeriod = milliseconds(2000);
 
 }  // namespace
 
@@ -58,7 +58,7 @@ MemoryChannel::MemoryChannel(loop::EventLoop& loop, LogSink& log, OwnedFd listen
 }
 
 MemoryChannel::~MemoryChannel() {
-  for (const auto& [id, ending] : ending_) loop_.cancel(ending.patience);
+  for (const auto& [id, ending] : ending_) loop_.cancel(ending.grace_period);
   loop_.cancel(report_timer_);
   loop_.cancel(want_timer_);
 }
@@ -118,7 +118,7 @@ bool MemoryChannel::take(uint64_t id, Peer& peer, const MemoryMessage& message) 
   if (!takes_back_) {
     move_.moved += Bytes(message.bytes);
     move_.left += Bytes(message.left_bytes);
-    move_.aside += Bytes(message.aside_bytes);
+    move_.offloaded += Bytes(message.offloaded_bytes);
   }
   finish_if_all_answered();
   return true;
@@ -197,7 +197,7 @@ void MemoryChannel::tell_all(MemoryMessageKind kind, MemoryMoveDepth depth) {
   depth_ = depth;
   moving_ = true;
   awaited_.clear();
-  for (const auto& [id, ending] : ending_) loop_.cancel(ending.patience);
+  for (const auto& [id, ending] : ending_) loop_.cancel(ending.grace_period);
   ending_.clear();
   for (const auto& [id, peer] : peers_) {
     if (peer.greeted) awaited_.insert(id);
@@ -249,7 +249,7 @@ bool MemoryChannel::await_end(uint64_t id, const OwnedFd& socket) {
   ending.process = std::move(process);
   ending.watch = loop_.watch(ending.process.get(), true, false,
                              [this, id](loop::Readiness) { has_ended(id); });
-  ending.patience = loop_.call_after(kEndPatience, [this, id] { has_ended(id); });
+  ending.grace_period = loop_.call_after(kEndGracePeriod, [this, id] { has_ended(id); });
   return true;
 }
 
@@ -263,7 +263,7 @@ void MemoryChannel::await_end_no_more(pid_t process) {
 void MemoryChannel::has_ended(uint64_t id) {
   const auto found = ending_.find(id);
   if (found == ending_.end()) return;
-  loop_.cancel(found->second.patience);
+  loop_.cancel(found->second.grace_period);
   ending_.erase(found);
   if (awaited_.erase(id) > 0) finish_if_all_answered();
 }
@@ -281,7 +281,7 @@ void MemoryChannel::finish_if_all_answered() {
   }
   move_.duration = loop_.clock().now() - began_;
   if (move_.out && move_.done) {
-    spared_ = peers_.size() == 1 ? move_.aside : Bytes(0);
+    spared_ = peers_.size() == 1 ? move_.offloaded : Bytes(0);
     move_.spared = spared_;
   }
   // In the next turn: the caller may be in the middle of handling an event.

@@ -28,9 +28,9 @@ struct MemoryMove {
   bool done = true;   // false: a process could not; what had moved was then taken back
   // Of no use any more: the driver failed in the middle, or what failed could not be taken back.
   bool broken = false;
-  Bytes moved;  // over the link
-  Bytes left;   // counted memory that stayed on the device after a move out
-  Bytes aside;  // on the host, reached from there while the rest is in
+  Bytes moved;      // over the link
+  Bytes left;       // counted memory that stayed on the device after a move out
+  Bytes offloaded;  // on the host, reached from there while the rest is in
   // Of that, what takes no room on the device before on_wanted: none where several processes have
   // memory, for the one may allocate what the other has freed.
   Bytes spared;
@@ -40,7 +40,7 @@ struct MemoryMove {
 class MemoryChannel {
  public:
   // Listens at `path`. `on_moved` is called once for every command unless the next one overtakes
-  // it; `on_wanted` when so much of what lies aside is wanted on the device, again only after
+  // it; `on_wanted` when so much of what is offloaded is wanted on the device, again only after
   // grant. Neither is called from within a call of this class. Without `on_wanted` all is granted.
   static Result<std::unique_ptr<MemoryChannel>> open(loop::EventLoop& loop, LogSink& log,
                                                      const std::string& path,
@@ -114,7 +114,7 @@ class MemoryChannel {
     pid_t id = 0;
     OwnedFd process;
     loop::Watch watch;
-    loop::TimerId patience;
+    loop::TimerId grace_period;
   };
   std::map<uint64_t, Ending> ending_;
   loop::TimerId report_timer_;

@@ -70,12 +70,12 @@ class Channel : public testing::Test {
   }
   void answer(const OwnedFd& fd, const MemoryMessage& command,
               MemoryMoveStatus status = MemoryMoveStatus::kDone, Bytes moved = {}, Bytes left = {},
-              Bytes aside = {}) {
+              Bytes offloaded = {}) {
     say(fd, {.kind = MemoryMessageKind::kMoved,
              .sequence = command.sequence,
              .bytes = moved.count,
              .left_bytes = left.count,
-             .aside_bytes = aside.count,
+             .offloaded_bytes = offloaded.count,
              .status = static_cast<uint32_t>(status)});
   }
   bool is_hung_up_on(const OwnedFd& fd) {
@@ -107,9 +107,9 @@ class Channel : public testing::Test {
     return bytes;
   }
   // Out, and so much will stay aside.
-  MemoryMove move_out(const OwnedFd& fd, Bytes aside) {
+  MemoryMove move_out(const OwnedFd& fd, Bytes offloaded) {
     channel_->move_out(MemoryMoveDepth::kMemory);
-    answer(fd, hear(fd), MemoryMoveStatus::kDone, {}, {}, aside);
+    answer(fd, hear(fd), MemoryMoveStatus::kDone, {}, {}, offloaded);
     return moved();
   }
 
@@ -253,11 +253,11 @@ TEST_F(Channel, WhoWantsTwiceAtOnceIsHungUpOn) {
   EXPECT_TRUE(is_hung_up_on(process));
 }
 
-TEST_F(Channel, WhatLiesAsideIsSparedWhereOneProcessAloneHasMemory) {
+TEST_F(Channel, WhatIsOffloadedIsSparedWhereOneProcessAloneHasMemory) {
   const OwnedFd first = process();
   answer(first, hear(first));
   const MemoryMove alone = move_out(first, Bytes(50));
-  EXPECT_EQ(alone.aside, Bytes(50));
+  EXPECT_EQ(alone.offloaded, Bytes(50));
   EXPECT_EQ(alone.spared, Bytes(50));
   // One that comes may allocate what the first has freed.
   const OwnedFd second = process();
@@ -268,7 +268,7 @@ TEST_F(Channel, WhatLiesAsideIsSparedWhereOneProcessAloneHasMemory) {
   answer(first, hear(first), MemoryMoveStatus::kDone, {}, {}, Bytes(50));
   answer(second, hear(second));
   const MemoryMove both = moved();
-  EXPECT_EQ(both.aside, Bytes(50));
+  EXPECT_EQ(both.offloaded, Bytes(50));
   EXPECT_EQ(both.spared, Bytes(0));
 }
 

@@ -27,13 +27,14 @@ void ObjectPlaces::held(const objects::ObjectKey& object, const ExecutorKey& hol
   copy.told = copy.stays = false;
 }
 
-void ObjectPlaces::lent(const objects::ObjectKey& object, const ExecutorKey& holder, bool begins) {
+void ObjectPlaces::shared(const objects::ObjectKey& object, const ExecutorKey& holder,
+                          bool begins) {
   const auto found = copies_.find(object);
   if (found == copies_.end()) return;
   const auto copy = std::ranges::find(found->second, holder, &Copy::holder);
   if (copy == found->second.end()) return;
-  if (begins) ++copy->lent;
-  if (!begins && copy->lent > 0) --copy->lent;
+  if (begins) ++copy->shared;
+  if (!begins && copy->shared > 0) --copy->shared;
 }
 
 void ObjectPlaces::stays(const objects::ObjectKey& object, const ExecutorKey& holder) {
@@ -46,7 +47,7 @@ void ObjectPlaces::stays(const objects::ObjectKey& object, const ExecutorKey& ho
   ++changes_;
 }
 
-void ObjectPlaces::may_let_go(const ExecutorKey& holder) {
+void ObjectPlaces::may_release(const ExecutorKey& holder) {
   if (staying_.erase(holder) == 0) return;
   for_each([&](const objects::ObjectKey&, Copy& copy) {
     if (copy.holder == holder) copy.stays = false;

@@ -1,5 +1,5 @@
 // ObjectPlaces: which executors have which objects, as far as they have said or must be taken to.
-// Pure bookkeeping; used by ExecutorHost, ObjectLoans and ElasticObjects on the loop thread.
+// Pure bookkeeping; used by ExecutorHost, ObjectExports and ElasticObjects on the loop thread.
 #pragma once
 
 #include <map>
@@ -21,7 +21,7 @@ class ObjectPlaces {
     // it, and may have it, somewhere among others.
     Bytes held;
     uint64_t last_use = 0;  // larger is later
-    unsigned lent = 0;      // how often now
+    unsigned shared = 0;    // how often now
     // Why this copy goes, if it does, and where the object is then.
     enum class Going : uint8_t { kNot, kToReader, kToNeighbour, kToHost } going = Going::kNot;
     DeviceId to = {};    // of kToNeighbour
@@ -34,11 +34,11 @@ class ObjectPlaces {
   void note(const objects::ObjectKey& object, const ExecutorKey& holder);
   // It takes so much of the device there; zero: it lies there no more.
   void held(const objects::ObjectKey& object, const ExecutorKey& holder, Bytes size);
-  // It lends the object, or does so once less; whether that lies on the device or not.
-  void lent(const objects::ObjectKey& object, const ExecutorKey& holder, bool begins);
-  // It was told to let go, and keeps it until may_let_go(): what it uses may have changed then.
+  // It shares the object, or does so once less; whether that lies on the device or not.
+  void shared(const objects::ObjectKey& object, const ExecutorKey& holder, bool begins);
+  // It was told to let go, and keeps it until may_release(): what it uses may have changed then.
   void stays(const objects::ObjectKey& object, const ExecutorKey& holder);
-  void may_let_go(const ExecutorKey& holder);
+  void may_release(const ExecutorKey& holder);
   // It is no more; who may have it.
   std::vector<ExecutorKey> forget(const objects::ObjectKey& object);
   void executor_ended(const ExecutorKey& holder);

@@ -10,7 +10,7 @@ namespace lambent::worker {
 
 using slice_scheduling::InstanceId;
 
-PipelineHost::PipelineHost(loop::EventLoop& loop, LogSink& log, LaneSandboxes sandboxes,
+PipelineHost::PipelineHost(loop::EventLoop& loop, LogSink& log, StageProcessSandboxes sandboxes,
                            PipelineSetting setting,
                            std::unique_ptr<slice_scheduling::SliceDispatcher> dispatcher,
                            Events events)
@@ -114,12 +114,12 @@ std::unique_ptr<PipelineInstance> PipelineHost::make_instance(const Function& fu
   request.slot = setting_.largest_value;
   auto instance =
       std::make_unique<PipelineInstance>(loop_, sandboxes_, std::move(request), std::move(events));
-  for (const SandboxId sandbox : instance->sandboxes()) lanes_[sandbox] = instance.get();
+  for (const SandboxId sandbox : instance->sandboxes()) stage_processes_[sandbox] = instance.get();
   return instance;
 }
 
-void PipelineHost::forget_lanes(const PipelineInstance& instance) {
-  for (const SandboxId sandbox : instance.sandboxes()) lanes_.erase(sandbox);
+void PipelineHost::forget_stage_processes(const PipelineInstance& instance) {
+  for (const SandboxId sandbox : instance.sandboxes()) stage_processes_.erase(sandbox);
 }
 
 void PipelineHost::perform(const slice_scheduling::StopInstance& action) {
@@ -156,7 +156,7 @@ void PipelineHost::instance_ended(InstanceId id, InstanceEnd end) {
   const auto found = instances_.find(id);
   LiveInstance live = std::move(found->second);
   instances_.erase(found);
-  forget_lanes(*live.instance);
+  forget_stage_processes(*live.instance);
   // It is the instance itself that calls: it goes in the next turn.
   loop_.call_after(Duration(0),
                    [gone = std::shared_ptr<PipelineInstance>(std::move(live.instance))] {});
@@ -179,22 +179,23 @@ void PipelineHost::instance_ended(InstanceId id, InstanceEnd end) {
 }
 
 PipelineInstance* PipelineHost::instance_of(SandboxId sandbox) {
-  const auto found = lanes_.find(sandbox);
-  return found != lanes_.end() ? found->second : nullptr;
+  const auto found = stage_processes_.find(sandbox);
+  return found != stage_processes_.end() ? found->second : nullptr;
 }
 
-void PipelineHost::lane_ready(SandboxId sandbox) {
-  if (PipelineInstance* instance = instance_of(sandbox)) instance->lane_ready(sandbox);
+void PipelineHost::stage_process_ready(SandboxId sandbox) {
+  if (PipelineInstance* instance = instance_of(sandbox)) instance->stage_process_ready(sandbox);
 }
 
-void PipelineHost::lane_answered(SandboxId sandbox, HandlerAnswer answer) {
+void PipelineHost::stage_process_answered(SandboxId sandbox, HandlerAnswer answer) {
   if (PipelineInstance* instance = instance_of(sandbox)) {
-    instance->lane_answered(sandbox, std::move(answer));
+    instance->stage_process_answered(sandbox, std::move(answer));
   }
 }
 
-void PipelineHost::lane_ended(SandboxEnd end) {
-  if (PipelineInstance* instance = instance_of(end.sandbox)) instance->lane_ended(std::move(end));
+void PipelineHost::stage_process_ended(SandboxEnd end) {
+  if (PipelineInstance* instance = instance_of(end.sandbox))
+    instance->stage_process_ended(std::move(end));
 }
 
 void PipelineHost::memory_moved(SandboxId sandbox, const MemoryMove& move) {
@@ -204,7 +205,7 @@ void PipelineHost::memory_moved(SandboxId sandbox, const MemoryMove& move) {
 void PipelineHost::device_reading(DeviceId device, bool lost) {
   if (slice_of(device) == nullptr || lost_[device] == lost) return;
   lost_[device] = lost;
-  for (auto& [id, function] : functions_) function.standing.reset();
+  for (auto& [id, function] : functions_) function.status.reset();
   if (!lost) return offer_slice(device);
   log_.warning("slice_lost", {{"gpu", place_name(device)}});
   const Error why{ErrorCode::kUnavailable,

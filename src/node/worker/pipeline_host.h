@@ -1,5 +1,5 @@
 // PipelineHost: pipeline functions on this worker's slices: feeds SliceDispatcher with events and
-// performs its actions on instances, whose lanes are sandboxes. Used on the loop thread.
+// performs its actions on instances, whose stage processes are sandboxes. Used on the loop thread.
 #pragma once
 
 #include <deque>
@@ -52,10 +52,10 @@ struct SliceStatus {
     uint64_t instance = 0;
     size_t stage = 0;
     size_t stages = 1;
-    size_t replica = 0;     // of its lane
-    size_t replicas = 1;    // that its lane has
-    std::string tenure;     // "exclusive", "time_sharing"
-    std::string residence;  // "starting", "loaded", "unloaded", ...
+    size_t replica = 0;           // of its stage process
+    size_t replicas = 1;          // that its stage process has
+    std::string allocation_mode;  // "exclusive", "time_sharing"
+    std::string load_state;       // "starting", "loaded", "unloaded", ...
     double utilisation = 0;
   };
   std::vector<Holder> holders;
@@ -77,7 +77,7 @@ class PipelineHost {
   };
 
   // All outlive it.
-  PipelineHost(loop::EventLoop& loop, LogSink& log, LaneSandboxes sandboxes,
+  PipelineHost(loop::EventLoop& loop, LogSink& log, StageProcessSandboxes sandboxes,
                PipelineSetting setting,
                std::unique_ptr<slice_scheduling::SliceDispatcher> dispatcher, Events events);
   ~PipelineHost();
@@ -122,10 +122,10 @@ class PipelineHost {
   void device_reading(DeviceId device, bool lost);
 
   // Its sandboxes, and what became of them.
-  bool has_sandbox(SandboxId sandbox) const { return lanes_.contains(sandbox); }
-  void lane_ready(SandboxId sandbox);
-  void lane_answered(SandboxId sandbox, HandlerAnswer answer);
-  void lane_ended(SandboxEnd end);
+  bool has_sandbox(SandboxId sandbox) const { return stage_processes_.contains(sandbox); }
+  void stage_process_ready(SandboxId sandbox);
+  void stage_process_answered(SandboxId sandbox, HandlerAnswer answer);
+  void stage_process_ended(SandboxEnd end);
   void memory_moved(SandboxId sandbox, const MemoryMove& move);
 
   // Runs the function with this event on one slice of each shape that nobody has just now, one
@@ -164,13 +164,13 @@ class PipelineHost {
     std::shared_ptr<const PipelinePackage> package;
     pipeline::ProfileBook book;
     Planned planned;
-    bool planning = false;  // anew, in the background
+    bool planning = false;  // again, in the background
     bool is_stale = false;  // and meanwhile more was learnt
     InstanceEnd last_end;   // of an instance; its words are for clients
     Counts counts;
-    scheduling::RunningMean took;               // by jobs, per request
-    ArrivalRate arrivals;                       // where there is a choice
-    std::optional<IsolationStanding> standing;  // none: nothing was chosen yet
+    scheduling::RunningMean took;           // by jobs, per request
+    ArrivalRate arrivals;                   // where there is a choice
+    std::optional<IsolationStatus> status;  // none: nothing was chosen yet
   };
   struct Live {
     FunctionId function;
@@ -207,12 +207,12 @@ class PipelineHost {
   void perform(const slice_scheduling::CompleteRequest& action);
   void perform(const slice_scheduling::WakeAt& action);
 
-  // On these slices; its lanes' sandboxes are known from now on.
+  // On these slices; its stage processes' sandboxes are known from now on.
   std::unique_ptr<PipelineInstance> make_instance(const Function& function,
                                                   const pipeline::Placement& placement,
                                                   const std::string& name,
                                                   PipelineInstance::Events events);
-  void forget_lanes(const PipelineInstance& instance);
+  void forget_stage_processes(const PipelineInstance& instance);
   // From the dispatcher, and from the instances that are on it.
   void take_slice(DeviceId device, const Error& why);
   // To the dispatcher again, unless it is lost or being measured on.
@@ -223,14 +223,14 @@ class PipelineHost {
   void instance_ended(slice_scheduling::InstanceId id, InstanceEnd end);
   void learn(Function& function, const PipelinePackage& package, const JobEnd& end);
   void tell_profile(const Function& function);
-  // Plans it anew, in the background, and then tells the dispatcher.
+  // Plans it again, in the background, and then tells the dispatcher.
   void plan_again(Function& function);
   void planned_again(FunctionId id, const PipelinePackage* package, Result<Planned> made);
   static Result<Planned> plan(const PipelineSetting& setting, const FunctionSpec& spec,
                               const PipelinePackage& package,
                               const pipeline::MeasuredProfile& measured);
   // pipeline_isolation.cc
-  IsolationStanding choose(const Function& function) const;
+  IsolationStatus choose(const Function& function) const;
   static std::optional<bool> count(Function& function, Outcome outcome, Duration took);
   // pipeline_requests.cc
   RequestRecord record_of(InvocationId id, const Live& live) const;
@@ -242,7 +242,7 @@ class PipelineHost {
 
   loop::EventLoop& loop_;
   LogSink& log_;
-  const LaneSandboxes sandboxes_;
+  const StageProcessSandboxes sandboxes_;
   const PipelineSetting setting_;
   std::unique_ptr<slice_scheduling::SliceDispatcher> dispatcher_;
   const Events events_;
@@ -251,7 +251,7 @@ class PipelineHost {
   slice_scheduling::WaitBook waits_;
   RequestTraces traces_;
   std::map<slice_scheduling::InstanceId, LiveInstance> instances_;
-  std::unordered_map<SandboxId, PipelineInstance*> lanes_;
+  std::unordered_map<SandboxId, PipelineInstance*> stage_processes_;
   std::unique_ptr<PipelineMeasurement> measurement_;  // one that is under way
   struct LiveJob {
     slice_scheduling::InstanceId instance;

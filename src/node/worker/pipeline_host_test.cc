@@ -17,20 +17,22 @@ TEST_F(PipelineHostTest, CutsAFunctionOverTwoSmallSlicesAndHandsItsJobsThrough) 
   ASSERT_TRUE(PipelineHost::check(setting, spec, *two_models()).ok());
   host->put(spec, two_models(), nullptr, "");
   const InvocationId id = submit(1);
-  ASSERT_EQ(lanes.order.size(), 2u) << "one sandbox for each stage";
-  EXPECT_EQ(lanes.channels.size(), 1u);
-  const FakeLanes::Lane& first = lanes.lanes.at(newest(0, 2));
+  ASSERT_EQ(stage_processes.order.size(), 2u) << "one sandbox for each stage";
+  EXPECT_EQ(stage_processes.channels.size(), 1u);
+  const FakeStageProcesses::StageProcess& first = stage_processes.stage_processes.at(newest(0, 2));
   EXPECT_EQ(first.spec.gpu.memory, kSmall - Bytes::mib(400));
   EXPECT_EQ(first.extras.environment.at("LAMBENT_STAGE"), "/opt/lambent/stage.json");
-  EXPECT_NE(first.device, lanes.lanes.at(newest(1, 2)).device);
+  EXPECT_NE(first.device, stage_processes.stage_processes.at(newest(1, 2)).device);
   clock.advance(milliseconds(1));
-  host->lane_ready(newest(0, 2));
+  host->stage_process_ready(newest(0, 2));
   EXPECT_TRUE(first.given.empty()) << "not before all are ready";
-  host->lane_ready(newest(1, 2));
+  host->stage_process_ready(newest(1, 2));
   ASSERT_EQ(first.given.size(), 1u);
   EXPECT_EQ(first.given[0]["events"], json::parse(R"([{"n": 1}])"));
-  ASSERT_EQ(lanes.lanes.at(newest(1, 2)).given.size(), 1u) << "ahead of its data";
-  EXPECT_EQ(lanes.lanes.at(newest(1, 2)).given[0]["job"], first.given[0]["job"]);
+  ASSERT_EQ(stage_processes.stage_processes.at(newest(1, 2)).given.size(), 1u)
+      << "ahead of its data";
+  EXPECT_EQ(stage_processes.stage_processes.at(newest(1, 2)).given[0]["job"],
+            first.given[0]["job"]);
 
   answer(newest(0, 2), first_answer);
   EXPECT_TRUE(ends.empty());
@@ -100,10 +102,10 @@ TEST_F(PipelineHostTest, WhatWasLostWithAnInstanceIsToldAsSuch) {
   const InvocationId id = submit(1);
   all_ready(1);
   clock.advance(milliseconds(70));
-  end_lane(newest(0, 1));
+  end_stage_process(newest(0, 1));
   clock.advance(seconds(60));
-  for (int i = 0; i < 100 && lanes.order.size() < 2; ++i) loop.run_once(milliseconds(0));
-  ASSERT_EQ(lanes.order.size(), 2u);
+  for (int i = 0; i < 100 && stage_processes.order.size() < 2; ++i) loop.run_once(milliseconds(0));
+  ASSERT_EQ(stage_processes.order.size(), 2u);
   all_ready(1);
   answer(newest(0, 1), R"({"components": {}, "results": [{"value": 1}]})");
   ASSERT_TRUE(ends.contains(id));
@@ -120,12 +122,12 @@ TEST_F(PipelineHostTest, ManyJobsAreUnderWayAtATimeInTheOrderTheyCame) {
   all_ready(2);
   submit(2);
   submit(3);
-  FakeLanes::Lane& first = lanes.lanes.at(newest(0, 2));
-  EXPECT_EQ(first.extras.in_hand, 2u);
+  FakeStageProcesses::StageProcess& first = stage_processes.stage_processes.at(newest(0, 2));
+  EXPECT_EQ(first.extras.in_flight, 2u);
   EXPECT_EQ(first.given.size(), 2u) << "one at work, and one whose input comes meanwhile";
   answer(newest(0, 2), first_answer);
   ASSERT_EQ(first.given.size(), 3u) << "while the first is in the second stage";
-  EXPECT_EQ(lanes.lanes.at(newest(1, 2)).given.size(), 2u);
+  EXPECT_EQ(stage_processes.stage_processes.at(newest(1, 2)).given.size(), 2u);
   answer(newest(1, 2), last_answer);
   EXPECT_EQ(ends.size(), 1u);
   for (int i = 0; i < 2; ++i) {
@@ -135,7 +137,8 @@ TEST_F(PipelineHostTest, ManyJobsAreUnderWayAtATimeInTheOrderTheyCame) {
   EXPECT_EQ(ends.size(), 3u);
 }
 
-// One instance of two lanes with replicas, that gets all there is, in jobs of these sizes.
+// One instance of two stage processes with replicas, that gets all there is, in jobs of these
+// sizes.
 struct WithReplicas : slice_scheduling::SlicePolicy {
   explicit WithReplicas(std::vector<size_t> each, std::deque<size_t> sizes = {})
       : replicas(std::move(each)), job_sizes(std::move(sizes)) {}
@@ -164,30 +167,33 @@ struct WithReplicas : slice_scheduling::SlicePolicy {
   std::deque<size_t> job_sizes;
 };
 
-TEST_F(PipelineHostTest, ReplicasOfALaneTakeJobsInTurn) {
+TEST_F(PipelineHostTest, ReplicasOfAStageProcessTakeJobsInTurn) {
   policy = std::make_unique<WithReplicas>(std::vector<size_t>{2, 1});
   begin({slice(0, "1g.10gb", 14, kSmall), slice(1, "1g.10gb", 14, kSmall),
          slice(2, "1g.10gb", 14, kSmall)});
   host->put(spec, two_models(), nullptr, "");
   std::vector<InvocationId> ids;
   for (uint64_t number = 1; number <= 3; ++number) ids.push_back(submit(number));
-  ASSERT_EQ(lanes.order.size(), 3u);
-  EXPECT_EQ(lanes.channels.size(), 2u) << "one from each replica";
+  ASSERT_EQ(stage_processes.order.size(), 3u);
+  EXPECT_EQ(stage_processes.channels.size(), 2u) << "one from each replica";
   all_ready(3);
   const SandboxId left = newest(0, 3), right = newest(1, 3), last = newest(2, 3);
-  EXPECT_EQ(lanes.lanes.at(left).extras.binds.size(), 2u) << "its description and its channel";
-  EXPECT_EQ(lanes.lanes.at(last).extras.binds.size(), 3u);
-  ASSERT_EQ(lanes.lanes.at(left).given.size(), 2u);
-  ASSERT_EQ(lanes.lanes.at(right).given.size(), 1u) << "the second, while the first is at work";
-  EXPECT_EQ(lanes.lanes.at(left).given[0]["turn"], 0);
-  EXPECT_EQ(lanes.lanes.at(right).given[0]["turn"], 1);
-  EXPECT_EQ(lanes.lanes.at(last).given[0]["turn"], 0);
+  EXPECT_EQ(stage_processes.stage_processes.at(left).extras.binds.size(), 2u)
+      << "its description and its channel";
+  EXPECT_EQ(stage_processes.stage_processes.at(last).extras.binds.size(), 3u);
+  ASSERT_EQ(stage_processes.stage_processes.at(left).given.size(), 2u);
+  ASSERT_EQ(stage_processes.stage_processes.at(right).given.size(), 1u)
+      << "the second, while the first is at work";
+  EXPECT_EQ(stage_processes.stage_processes.at(left).given[0]["turn"], 0);
+  EXPECT_EQ(stage_processes.stage_processes.at(right).given[0]["turn"], 1);
+  EXPECT_EQ(stage_processes.stage_processes.at(last).given[0]["turn"], 0);
   answer(right, first_answer);
   answer(left, first_answer);
-  EXPECT_EQ(lanes.lanes.at(left).given[1]["turn"], 2);
-  EXPECT_EQ(lanes.lanes.at(right).given.size(), 1u) << "the third is not its turn";
+  EXPECT_EQ(stage_processes.stage_processes.at(left).given[1]["turn"], 2);
+  EXPECT_EQ(stage_processes.stage_processes.at(right).given.size(), 1u)
+      << "the third is not its turn";
   answer(last, last_answer);
-  EXPECT_TRUE(ends.contains(ids[0])) << "two lanes have had it, the third never will";
+  EXPECT_TRUE(ends.contains(ids[0])) << "two stage processes have had it, the third never will";
   const auto told = json::parse(*host->trace(kDefaultTenant, ids[0]));
   ASSERT_EQ(told["stages"].size(), 2u);
   EXPECT_EQ(told["stages"][1]["slice"], "0:2");
@@ -207,7 +213,7 @@ TEST_F(PipelineHostTest, ReplicasOfALaneTakeJobsInTurn) {
   EXPECT_FALSE(slices[2]["holders"][0].contains("replica"));
 }
 
-TEST_F(PipelineHostTest, AReplicaWaitsForAllThatTheLaneBeforeHasToDoFirst) {
+TEST_F(PipelineHostTest, AReplicaWaitsForAllThatTheStageProcessBeforeHasToDoFirst) {
   policy = std::make_unique<WithReplicas>(std::vector<size_t>{1, 3}, std::deque<size_t>{2, 3, 1});
   begin({slice(0, "2g.20gb", 28, kLarge), slice(1, "2g.20gb", 28, kLarge),
          slice(2, "2g.20gb", 28, kLarge), slice(3, "2g.20gb", 28, kLarge)});
@@ -216,19 +222,20 @@ TEST_F(PipelineHostTest, AReplicaWaitsForAllThatTheLaneBeforeHasToDoFirst) {
   host->put(spec, package, nullptr, "");
   for (uint64_t number = 1; number <= 6; ++number) submit(number);
   all_ready(4);
-  EXPECT_EQ(lanes.channel_slots, (std::vector<uint32_t>{1, 1, 1}));
+  EXPECT_EQ(stage_processes.channel_slots, (std::vector<uint32_t>{1, 1, 1}));
   const SandboxId first = newest(0, 4);
   std::vector<SandboxId> others;
-  for (size_t lane = 1; lane < 4; ++lane) {
-    others.push_back(newest(lane, 4));
-    ASSERT_EQ(lanes.lanes.at(others.back()).given.size(), 1u) << "ahead of its data: lane " << lane;
+  for (size_t stage_process = 1; stage_process < 4; ++stage_process) {
+    others.push_back(newest(stage_process, 4));
+    ASSERT_EQ(stage_processes.stage_processes.at(others.back()).given.size(), 1u)
+        << "ahead of its data: stage process " << stage_process;
   }
-  // Of the spec's 5 s: a job's own requests, and in the lane before those of all jobs up to it.
-  // Of the second, which has to wait for the first where it is, too.
-  EXPECT_EQ(lanes.lanes.at(first).timeout, seconds(5) * (2 + 3));
-  EXPECT_EQ(lanes.lanes.at(others[0]).timeout, seconds(5) * (2 + 2));
-  EXPECT_EQ(lanes.lanes.at(others[1]).timeout, seconds(5) * (2 + 3 + 3));
-  EXPECT_EQ(lanes.lanes.at(others[2]).timeout, seconds(5) * (2 + 3 + 1 + 1));
+  // Of the spec's 5 s: a job's own requests, and in the stage process before those of all jobs up
+  // to it. Of the second, which has to wait for the first where it is, too.
+  EXPECT_EQ(stage_processes.stage_processes.at(first).timeout, seconds(5) * (2 + 3));
+  EXPECT_EQ(stage_processes.stage_processes.at(others[0]).timeout, seconds(5) * (2 + 2));
+  EXPECT_EQ(stage_processes.stage_processes.at(others[1]).timeout, seconds(5) * (2 + 3 + 3));
+  EXPECT_EQ(stage_processes.stage_processes.at(others[2]).timeout, seconds(5) * (2 + 3 + 1 + 1));
   // Nobody has taken too long: 9 s for two requests, 14 for three.
   const auto pass = [&](Duration time) {
     clock.advance(time);
@@ -239,7 +246,7 @@ TEST_F(PipelineHostTest, AReplicaWaitsForAllThatTheLaneBeforeHasToDoFirst) {
   const std::string two = R"({"components": {}, "results": [{"value": 1}, {"value": 1}]})";
   answer(others[0], two);
   pass(seconds(14));
-  EXPECT_FALSE(lanes.lanes.at(first).stopped);
+  EXPECT_FALSE(stage_processes.stage_processes.at(first).stopped);
   answer(first, first_answer);
   answer(others[1], R"({"components": {}, "results": [{"value": 1}, {"value": 1}, {"value": 1}]})");
   answer(first, first_answer);
@@ -274,13 +281,13 @@ TEST_F(PipelineHostTest, WhatADeadReplicaHadIsServedAgain) {
   for (uint64_t number = 1; number <= 2; ++number) ids.push_back(submit(number));
   all_ready(3);
   const SandboxId left = newest(0, 3), right = newest(1, 3), last = newest(2, 3);
-  end_lane(right);
-  EXPECT_TRUE(lanes.lanes.at(left).stopped) << "the others go with it";
-  EXPECT_TRUE(lanes.lanes.at(last).stopped);
-  end_lane(left);
-  end_lane(last);
+  end_stage_process(right);
+  EXPECT_TRUE(stage_processes.stage_processes.at(left).stopped) << "the others go with it";
+  EXPECT_TRUE(stage_processes.stage_processes.at(last).stopped);
+  end_stage_process(left);
+  end_stage_process(last);
   EXPECT_TRUE(ends.empty());
-  ASSERT_EQ(lanes.order.size(), 6u) << "and all start again";
+  ASSERT_EQ(stage_processes.order.size(), 6u) << "and all start again";
   all_ready(3);
   answer(newest(0, 3), first_answer);
   answer(newest(2, 3), last_answer);
@@ -297,15 +304,16 @@ TEST_F(PipelineHostTest, NothingIsLostWhenAStageDies) {
   const InvocationId two = submit(2);
   const SandboxId first = newest(0, 2), last = newest(1, 2);
   answer(first, first_answer);
-  end_lane(last);
-  EXPECT_TRUE(lanes.lanes.at(first).stopped) << "the others go with it";
-  EXPECT_EQ(lanes.ended_channels.size(), 1u) << "nobody waits there for ever";
+  end_stage_process(last);
+  EXPECT_TRUE(stage_processes.stage_processes.at(first).stopped) << "the others go with it";
+  EXPECT_EQ(stage_processes.ended_channels.size(), 1u) << "nobody waits there for ever";
   EXPECT_TRUE(ends.empty());
-  end_lane(first, "stopped");
+  end_stage_process(first, "stopped");
   clock.advance(seconds(60));  // whatever it waits before it tries again
   ASSERT_TRUE([&] {
-    for (int i = 0; i < 100 && lanes.order.size() < 4; ++i) loop.run_once(milliseconds(0));
-    return lanes.order.size() == 4;
+    for (int i = 0; i < 100 && stage_processes.order.size() < 4; ++i)
+      loop.run_once(milliseconds(0));
+    return stage_processes.order.size() == 4;
   }());
   all_ready(2);
   for (int i = 0; i < 2; ++i) {
@@ -319,26 +327,27 @@ TEST_F(PipelineHostTest, NothingIsLostWhenAStageDies) {
 TEST_F(PipelineHostTest, WhoWasNotWhereAStageDiedIsNotBlamed) {
   begin({slice(0, "1g.10gb", 14, kSmall), slice(1, "1g.10gb", 14, kSmall)});
   host->put(spec, two_models(), nullptr, "");
-  const InvocationId guilty = submit(1);
+  const InvocationId blamed = submit(1);
   all_ready(2);
   const InvocationId bystander = submit(2);
   for (int death = 0; death < 3; ++death) {
     const SandboxId first = newest(0, 2), last = newest(1, 2);
-    const size_t before = lanes.order.size();
+    const size_t before = stage_processes.order.size();
     // The other stage sees its channel break before the end is heard of.
     answer(last,
            R"({"components": {}, "broken": "gone", "results": [{"error": {"errorType": "x"}}]})");
-    EXPECT_FALSE(lanes.lanes.at(first).stopped);
-    end_lane(first, "Runtime exited with error: exit status 7");
-    end_lane(last, "stopped");
+    EXPECT_FALSE(stage_processes.stage_processes.at(first).stopped);
+    end_stage_process(first, "Runtime exited with error: exit status 7");
+    end_stage_process(last, "stopped");
     clock.advance(seconds(60));
-    for (int i = 0; i < 100 && lanes.order.size() == before; ++i) loop.run_once(milliseconds(0));
-    ASSERT_EQ(lanes.order.size(), before + 2);
+    for (int i = 0; i < 100 && stage_processes.order.size() == before; ++i)
+      loop.run_once(milliseconds(0));
+    ASSERT_EQ(stage_processes.order.size(), before + 2);
     all_ready(2);
   }
-  ASSERT_TRUE(ends.contains(guilty));
-  EXPECT_EQ(ends[guilty].outcome, Outcome::kFunctionError);
-  EXPECT_THAT(ends[guilty].payload, HasSubstr("exit status 7 in stage 0 (blur) on slice 0:"));
+  ASSERT_TRUE(ends.contains(blamed));
+  EXPECT_EQ(ends[blamed].outcome, Outcome::kFunctionError);
+  EXPECT_THAT(ends[blamed].payload, HasSubstr("exit status 7 in stage 0 (blur) on slice 0:"));
   EXPECT_FALSE(ends.contains(bystander));
   answer(newest(0, 2), first_answer);
   answer(newest(1, 2), last_answer);
@@ -354,15 +363,16 @@ TEST_F(PipelineHostTest, WhoWasGivenToAStageThatWasEndingIsNotBlamed) {
   for (int death = 0; death < 3; ++death) {
     EXPECT_TRUE(ends.empty());
     const SandboxId first = newest(0, 2), last = newest(1, 2);
-    const size_t before = lanes.order.size();
+    const size_t before = stage_processes.order.size();
     // With this answer its context is broken: the next job is one that it never sees.
     answer(first, first_answer);
-    EXPECT_EQ(lanes.lanes.at(first).held.front(), innocent);
-    end_lane(first, "its CUDA context is broken (CUDA error 700)", 1);
-    end_lane(last, "stopped");
+    EXPECT_EQ(stage_processes.stage_processes.at(first).held.front(), innocent);
+    end_stage_process(first, "its CUDA context is broken (CUDA error 700)", 1);
+    end_stage_process(last, "stopped");
     clock.advance(seconds(60));
-    for (int i = 0; i < 100 && lanes.order.size() == before; ++i) loop.run_once(milliseconds(0));
-    ASSERT_EQ(lanes.order.size(), before + 2);
+    for (int i = 0; i < 100 && stage_processes.order.size() == before; ++i)
+      loop.run_once(milliseconds(0));
+    ASSERT_EQ(stage_processes.order.size(), before + 2);
     all_ready(2);
   }
   ASSERT_TRUE(ends.contains(one)) << "it broke the stage each time";
@@ -383,11 +393,12 @@ TEST_F(PipelineHostTest, AStageThatEndsAfterItsAnswerIsNotBlamedForWhatIsOver) {
   EXPECT_EQ(ends.at(over).outcome, Outcome::kSucceeded);
   const InvocationId next = submit(2);
   for (int death = 0; death < 4; ++death) {
-    const size_t before = lanes.order.size();
-    end_lane(newest(0, 1), "its CUDA context is broken (CUDA error 700)", 1);
+    const size_t before = stage_processes.order.size();
+    end_stage_process(newest(0, 1), "its CUDA context is broken (CUDA error 700)", 1);
     clock.advance(seconds(60));
-    for (int i = 0; i < 100 && lanes.order.size() == before; ++i) loop.run_once(milliseconds(0));
-    ASSERT_EQ(lanes.order.size(), before + 1);
+    for (int i = 0; i < 100 && stage_processes.order.size() == before; ++i)
+      loop.run_once(milliseconds(0));
+    ASSERT_EQ(stage_processes.order.size(), before + 1);
     all_ready(1);
   }
   answer(newest(0, 1), R"({"components": {}, "results": [{"value": "cat"}]})");
@@ -397,52 +408,54 @@ TEST_F(PipelineHostTest, AStageThatEndsAfterItsAnswerIsNotBlamedForWhatIsOver) {
 TEST_F(PipelineHostTest, WhoWasBesideTheOneThatKillsAStageIsThereNoMore) {
   begin({slice(0, "1g.10gb", 14, kSmall), slice(1, "1g.10gb", 14, kSmall)});
   host->put(spec, two_models(), nullptr, "");
-  const InvocationId guilty = submit(1);
+  const InvocationId blamed = submit(1);
   all_ready(2);
   const InvocationId beside = submit(2);
   for (int death = 0; death < 3; ++death) {
     const SandboxId first = newest(0, 2), last = newest(1, 2);
-    const size_t before = lanes.order.size();
-    EXPECT_EQ(lanes.lanes.at(first).held.size(), death == 0 ? 2u : 1u)
+    const size_t before = stage_processes.order.size();
+    EXPECT_EQ(stage_processes.stage_processes.at(first).held.size(), death == 0 ? 2u : 1u)
         << "which of them did it is not known, the next time it is";
-    end_lane(first, "Runtime exited with error: signal: 11");
-    end_lane(last, "stopped");
+    end_stage_process(first, "Runtime exited with error: signal: 11");
+    end_stage_process(last, "stopped");
     clock.advance(seconds(60));
-    for (int i = 0; i < 100 && lanes.order.size() == before; ++i) loop.run_once(milliseconds(0));
-    ASSERT_EQ(lanes.order.size(), before + 2);
+    for (int i = 0; i < 100 && stage_processes.order.size() == before; ++i)
+      loop.run_once(milliseconds(0));
+    ASSERT_EQ(stage_processes.order.size(), before + 2);
     all_ready(2);
   }
-  EXPECT_EQ(ends.at(guilty).outcome, Outcome::kFunctionError);
+  EXPECT_EQ(ends.at(blamed).outcome, Outcome::kFunctionError);
   EXPECT_FALSE(ends.contains(beside));
   answer(newest(0, 2), first_answer);
   answer(newest(1, 2), last_answer);
   EXPECT_EQ(ends.at(beside).outcome, Outcome::kSucceeded);
 }
 
-TEST_F(PipelineHostTest, TheContextThatAJobBrokeIsItsFaultThoughAnotherWasInHand) {
+TEST_F(PipelineHostTest, TheContextThatAJobBrokeIsItsFaultThoughAnotherWasInFlight) {
   begin({slice(0, "1g.10gb", 14, kSmall), slice(1, "1g.10gb", 14, kSmall)});
   host->put(spec, two_models(), nullptr, "");
-  const InvocationId guilty = submit(1);
+  const InvocationId blamed = submit(1);
   all_ready(2);
   const InvocationId beside = submit(2);
   for (int death = 0; death < 3; ++death) {
     const SandboxId first = newest(0, 2), last = newest(1, 2);
-    const size_t before = lanes.order.size();
+    const size_t before = stage_processes.order.size();
     answer(first, first_answer);
     // From the second time on the other one comes when the stage is on its way out.
-    end_lane(first, "its CUDA context is broken (CUDA error 700)", death == 0 ? 0 : 1);
-    end_lane(last, "stopped");
+    end_stage_process(first, "its CUDA context is broken (CUDA error 700)", death == 0 ? 0 : 1);
+    end_stage_process(last, "stopped");
     clock.advance(seconds(60));
-    for (int i = 0; i < 100 && lanes.order.size() == before; ++i) loop.run_once(milliseconds(0));
-    ASSERT_EQ(lanes.order.size(), before + 2);
+    for (int i = 0; i < 100 && stage_processes.order.size() == before; ++i)
+      loop.run_once(milliseconds(0));
+    ASSERT_EQ(stage_processes.order.size(), before + 2);
     all_ready(2);
   }
-  EXPECT_EQ(ends.at(guilty).outcome, Outcome::kFunctionError);
-  EXPECT_THAT(ends[guilty].payload, HasSubstr("CUDA error 700"));
+  EXPECT_EQ(ends.at(blamed).outcome, Outcome::kFunctionError);
+  EXPECT_THAT(ends[blamed].payload, HasSubstr("CUDA error 700"));
   EXPECT_FALSE(ends.contains(beside)) << "it was beside the guilty one once";
 }
 
-TEST_F(PipelineHostTest, WhatIsInHandHasItsTimeFromWhenTheOneBeforeIsDone) {
+TEST_F(PipelineHostTest, WhatIsInFlightHasItsTimeFromWhenTheOneBeforeIsDone) {
   begin({slice(0, "1g.10gb", 14, kSmall), slice(1, "1g.10gb", 14, kSmall)});
   host->put(spec, two_models(), nullptr, "");
   submit(1);
@@ -457,9 +470,9 @@ TEST_F(PipelineHostTest, WhatIsInHandHasItsTimeFromWhenTheOneBeforeIsDone) {
   answer(first, first_answer);
   answer(last, last_answer);
   pass(milliseconds(4900));
-  EXPECT_FALSE(lanes.lanes.at(first).stopped) << "its 5 s are not over";
+  EXPECT_FALSE(stage_processes.stage_processes.at(first).stopped) << "its 5 s are not over";
   pass(milliseconds(200));
-  EXPECT_TRUE(lanes.lanes.at(first).stopped);
+  EXPECT_TRUE(stage_processes.stage_processes.at(first).stopped);
   EXPECT_EQ(ends.at(late).error_type, "Sandbox.Timeout");
 }
 
@@ -468,10 +481,10 @@ TEST_F(PipelineHostTest, AFunctionThatCannotStartFailsWithItsOwnWords) {
   host->put(spec, two_models(), nullptr, "");
   const InvocationId id = submit(1);
   for (int i = 0; i < 20 && ends.empty(); ++i) {
-    const size_t before = lanes.order.size();
-    end_lane(lanes.order.back(), "Unable to import module 'app'");
+    const size_t before = stage_processes.order.size();
+    end_stage_process(stage_processes.order.back(), "Unable to import module 'app'");
     clock.advance(seconds(60));
-    for (int turn = 0; turn < 100 && lanes.order.size() == before; ++turn) {
+    for (int turn = 0; turn < 100 && stage_processes.order.size() == before; ++turn) {
       loop.run_once(milliseconds(0));
       if (!ends.empty()) break;
     }
@@ -492,7 +505,7 @@ TEST_F(PipelineHostTest, AJobThatTakesTooLongEndsItsInstanceAndAnswers) {
   ASSERT_TRUE(ends.contains(id));
   EXPECT_EQ(ends[id].outcome, Outcome::kFunctionError);
   EXPECT_EQ(ends[id].error_type, "Sandbox.Timeout");
-  EXPECT_TRUE(lanes.lanes.at(lanes.order.back()).stopped);
+  EXPECT_TRUE(stage_processes.stage_processes.at(stage_processes.order.back()).stopped);
 }
 
 TEST_F(PipelineHostTest, ErrorsOfTheFunctionAndOfItsStagesAreAnswers) {
@@ -530,10 +543,10 @@ TEST_F(PipelineHostTest, ASliceThatIsLostTakesItsInstanceAlong) {
   all_ready(2);
   const SandboxId first = newest(0, 2), last = newest(1, 2);
   host->device_reading(mig_instance(0, 1), true);
-  EXPECT_TRUE(lanes.lanes.at(first).stopped);
-  EXPECT_TRUE(lanes.lanes.at(last).stopped);
-  end_lane(first);
-  end_lane(last);
+  EXPECT_TRUE(stage_processes.stage_processes.at(first).stopped);
+  EXPECT_TRUE(stage_processes.stage_processes.at(last).stopped);
+  end_stage_process(first);
+  end_stage_process(last);
   EXPECT_TRUE(host->status()[1].lost);
   EXPECT_TRUE(ends.empty()) << "its requests wait for it to come back";
   host->device_reading(mig_instance(0, 1), false);
@@ -547,29 +560,30 @@ TEST_F(PipelineHostTest, APipelineMovesToTheSliceThatHoldsItAllAndAnswersEveryth
   host->device_reading(mig_instance(0, 0), true);
   host->put(spec, two_models(), nullptr, "");
   submit(1);
-  ASSERT_EQ(lanes.order.size(), 2u);
+  ASSERT_EQ(stage_processes.order.size(), 2u);
   const SandboxId blur = newest(0, 2), classify = newest(1, 2);
   all_ready(2);
   submit(2);
   host->device_reading(mig_instance(0, 0), false);
-  ASSERT_EQ(lanes.order.size(), 3u) << "the new instance comes before the old one goes";
+  ASSERT_EQ(stage_processes.order.size(), 3u) << "the new instance comes before the old one goes";
   const SandboxId whole = newest(0, 1);
-  EXPECT_EQ(lanes.lanes.at(whole).device, mig_instance(0, 0));
+  EXPECT_EQ(stage_processes.stage_processes.at(whole).device, mig_instance(0, 0));
   submit(3);
-  EXPECT_FALSE(lanes.lanes.at(blur).stopped);
+  EXPECT_FALSE(stage_processes.stage_processes.at(blur).stopped);
   all_ready(1);
   submit(4);
-  EXPECT_TRUE(lanes.lanes.at(whole).given.empty()) << "it would be answered before the others";
+  EXPECT_TRUE(stage_processes.stage_processes.at(whole).given.empty())
+      << "it would be answered before the others";
   for (uint64_t number = 1; number <= 3; ++number) {
-    EXPECT_FALSE(lanes.lanes.at(blur).stopped) << "it has what it was given";
+    EXPECT_FALSE(stage_processes.stage_processes.at(blur).stopped) << "it has what it was given";
     answer(blur, first_answer);
     answer(classify, last_answer);
     EXPECT_EQ(ends.size(), number);
     EXPECT_TRUE(ends.contains(InvocationId{1, number}));
   }
-  EXPECT_TRUE(lanes.lanes.at(blur).stopped);
-  EXPECT_TRUE(lanes.lanes.at(classify).stopped);
-  ASSERT_EQ(lanes.lanes.at(whole).given.size(), 1u);
+  EXPECT_TRUE(stage_processes.stage_processes.at(blur).stopped);
+  EXPECT_TRUE(stage_processes.stage_processes.at(classify).stopped);
+  ASSERT_EQ(stage_processes.stage_processes.at(whole).given.size(), 1u);
   answer(whole, R"({"components": {}, "results": [{"value": "dog"}]})");
   for (uint64_t number = 1; number <= 4; ++number) {
     EXPECT_EQ(ends.at({1, number}).outcome, Outcome::kSucceeded);
@@ -579,7 +593,7 @@ TEST_F(PipelineHostTest, APipelineMovesToTheSliceThatHoldsItAllAndAnswersEveryth
 
 TEST_F(PipelineHostTest, ChannelsThatCannotBeMadeFailTheStart) {
   begin({slice(0, "1g.10gb", 14, kSmall), slice(1, "1g.10gb", 14, kSmall)});
-  lanes.refuses_channels = true;
+  stage_processes.refuses_channels = true;
   host->put(spec, two_models(), nullptr, "");
   const InvocationId id = submit(1);
   for (int i = 0; i < 2'000 && ends.empty(); ++i) {
@@ -588,7 +602,7 @@ TEST_F(PipelineHostTest, ChannelsThatCannotBeMadeFailTheStart) {
   }
   ASSERT_TRUE(ends.contains(id));
   EXPECT_EQ(ends[id].error->message, "no memory");
-  EXPECT_TRUE(lanes.order.empty());
+  EXPECT_TRUE(stage_processes.order.empty());
 }
 
 TEST_F(PipelineHostTest, WhatIsRemovedOrDrainedIsAnswered) {

@@ -14,7 +14,7 @@ namespace {
 
 using slice_scheduling::JobId;
 
-// Beside its channels a lane is shown its description, and what any function of a GPU is.
+// Beside its channels a stage process is shown its description, and what any function of a GPU is.
 static_assert(pipeline::limits::kChannelsOfProcess + 16 <= limits::kSandboxBinds);
 
 // Models are large, and a start reads them from the disk.
@@ -30,19 +30,19 @@ RequestAnswer failure_of(const std::string& type, const std::string& message) {
 
 }  // namespace
 
-PipelineInstance::PipelineInstance(loop::EventLoop& loop, const LaneSandboxes& sandboxes,
+PipelineInstance::PipelineInstance(loop::EventLoop& loop, const StageProcessSandboxes& sandboxes,
                                    Request request, Events events)
     : loop_(loop),
       sandboxes_(sandboxes),
       request_(std::move(request)),
       events_(std::move(events)),
-      plans_(plan_lanes(request_.package->definition.dag, request_.placement)),
-      lanes_(plans_.lanes.size()) {
-  for (Lane& lane : lanes_) lane.sandbox = sandboxes_.next_id();
+      plans_(plan_stage_processes(request_.package->definition.dag, request_.placement)),
+      stage_processes_(plans_.stage_processes.size()) {
+  for (StageProcess& stage_process : stage_processes_) stage_process.sandbox = sandboxes_.next_id();
 }
 
 PipelineInstance::~PipelineInstance() {
-  for (Lane& lane : lanes_) loop_.cancel(lane.timer);
+  for (StageProcess& stage_process : stage_processes_) loop_.cancel(stage_process.timer);
   loop_.cancel(start_timer_);
   loop_.cancel(broken_timer_);
   loop_.cancel(move_timer_);
@@ -52,15 +52,16 @@ PipelineInstance::~PipelineInstance() {
 
 std::vector<SandboxId> PipelineInstance::sandboxes() const {
   std::vector<SandboxId> all;
-  for (const Lane& lane : lanes_) all.push_back(lane.sandbox);
+  for (const StageProcess& stage_process : stage_processes_) all.push_back(stage_process.sandbox);
   return all;
 }
 
 size_t PipelineInstance::index_of(SandboxId sandbox) const {
-  const auto found = std::find_if(lanes_.begin(), lanes_.end(),
-                                  [&](const Lane& lane) { return lane.sandbox == sandbox; });
-  CHECK(found != lanes_.end(), "a lane's sandbox belongs to its instance");
-  return static_cast<size_t>(found - lanes_.begin());
+  const auto found = std::find_if(
+      stage_processes_.begin(), stage_processes_.end(),
+      [&](const StageProcess& stage_process) { return stage_process.sandbox == sandbox; });
+  CHECK(found != stage_processes_.end(), "a stage process's sandbox belongs to its instance");
+  return static_cast<size_t>(found - stage_processes_.begin());
 }
 
 Result<void> PipelineInstance::make_channels() {
@@ -72,23 +73,24 @@ Result<void> PipelineInstance::make_channels() {
     RETURN_IF_ERROR(sandboxes_.make_channel(request_.folder + "/" + std::to_string(channel),
                                             slots_of(plans_, channel), request_.slot));
   }
-  for (size_t lane = 0; lane < lanes_.size(); ++lane) {
+  for (size_t stage_process = 0; stage_process < stage_processes_.size(); ++stage_process) {
     const auto& definition = request_.package->definition;
-    RETURN_IF_ERROR(
-        write_file_atomically(request_.folder + "/stage-" + std::to_string(lane) + ".json",
-                              stage_json(plans_, lane, definition.dag, definition.handler), false));
+    RETURN_IF_ERROR(write_file_atomically(
+        request_.folder + "/stage-" + std::to_string(stage_process) + ".json",
+        stage_json(plans_, stage_process, definition.dag, definition.handler), false));
   }
   return {};
 }
 
-LaneExtras PipelineInstance::extras_of(size_t lane) const {
-  LaneExtras extras;
+StageProcessExtras PipelineInstance::extras_of(size_t stage_process) const {
+  StageProcessExtras extras;
   extras.most_response = limits::kResponsePayload * (request_.package->definition.most_batch + 1);
-  extras.in_hand = pipeline::kJobsInHand;
+  extras.in_flight = pipeline::kJobsInFlight;
   extras.environment["LAMBENT_STAGE"] = kStageFile;
   extras.binds.push_back(
-      {request_.folder + "/stage-" + std::to_string(lane) + ".json", kStageFile});
-  for (const auto* channels : {&plans_.lanes[lane].receives, &plans_.lanes[lane].sends}) {
+      {request_.folder + "/stage-" + std::to_string(stage_process) + ".json", kStageFile});
+  for (const auto* channels : {&plans_.stage_processes[stage_process].receives,
+                               &plans_.stage_processes[stage_process].sends}) {
     for (const size_t channel : *channels) {
       extras.binds.push_back(
           {request_.folder + "/" + std::to_string(channel), channel_path(channel), true});
@@ -99,7 +101,7 @@ LaneExtras PipelineInstance::extras_of(size_t lane) const {
 
 void PipelineInstance::start() {
   if (const auto made = make_channels(); !made.ok()) {
-    for (Lane& lane : lanes_) lane.gone = true;
+    for (StageProcess& stage_process : stage_processes_) stage_process.gone = true;
     end_ = {made.error(), "Sandbox.Failure", "", ""};
     // The caller is in the middle of handling an event: the answer comes in the next turn.
     start_timer_ = loop_.call_after(Duration(0), [this] { end_if_gone(); });
@@ -111,17 +113,19 @@ void PipelineInstance::start() {
                                             " s after its start"},
          "Sandbox.Timeout");
   });
-  for (size_t lane = 0; lane < lanes_.size(); ++lane) {
+  for (size_t stage_process = 0; stage_process < stage_processes_.size(); ++stage_process) {
     FunctionSpec spec = request_.spec;
-    spec.gpu.memory = request_.device_memory[lane];
-    sandboxes_.start(lanes_[lane].sandbox, spec, request_.placement.slices[lane], extras_of(lane));
+    spec.gpu.memory = request_.device_memory[stage_process];
+    sandboxes_.start(stage_processes_[stage_process].sandbox, spec,
+                     request_.placement.slices[stage_process], extras_of(stage_process));
   }
 }
 
-void PipelineInstance::lane_ready(SandboxId sandbox) {
-  lanes_[index_of(sandbox)].ready = true;
+void PipelineInstance::stage_process_ready(SandboxId sandbox) {
+  stage_processes_[index_of(sandbox)].ready = true;
   const bool all =
-      std::all_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) { return lane.ready; });
+      std::all_of(stage_processes_.begin(), stage_processes_.end(),
+                  [](const StageProcess& stage_process) { return stage_process.ready; });
   if (!all || end_ || std::exchange(started_, true)) return;
   loop_.cancel(start_timer_);
   events_.on_ready();
@@ -134,57 +138,60 @@ void PipelineInstance::give(JobId id, std::vector<JobRequest> requests, bool alo
   job.given = loop_.clock().now();
   job.turn = turns_++;
   job.end.job = id;
-  for (size_t lane = 0; lane < lanes_.size(); ++lane) {
-    const pipeline::Process& process = plans_.lanes[lane].process;
+  for (size_t stage_process = 0; stage_process < stage_processes_.size(); ++stage_process) {
+    const pipeline::Process& process = plans_.stage_processes[stage_process].process;
     if (!process.takes(job.turn)) continue;
-    job.end.lanes.push_back({request_.placement.slices[lane], process.stage});
-    lanes_[lane].waiting.push_back(id);
-    ++job.lanes_left;
+    job.end.stage_processes.push_back({request_.placement.slices[stage_process], process.stage});
+    stage_processes_[stage_process].waiting.push_back(id);
+    ++job.stage_processes_left;
   }
-  for (size_t lane = 0; lane < lanes_.size(); ++lane) begin_next(lane);
+  for (size_t stage_process = 0; stage_process < stage_processes_.size(); ++stage_process)
+    begin_next(stage_process);
 }
 
 void PipelineInstance::begin_next(size_t index) {
-  Lane& lane = lanes_[index];
-  while (!lane.waiting.empty() && !end_ && !is_broken_) {
-    const JobId id = lane.waiting.front();
+  StageProcess& stage_process = stage_processes_[index];
+  while (!stage_process.waiting.empty() && !end_ && !is_broken_) {
+    const JobId id = stage_process.waiting.front();
     Job& job = jobs_.at(id);
-    if (!has_room(lane, job)) return;
-    lane.waiting.pop_front();
+    if (!has_room(stage_process, job)) return;
+    stage_process.waiting.pop_front();
     time_in(job, index).began = loop_.clock().now() - job.given;
     std::vector<std::string_view> events;
-    if (plans_.lanes[index].needs_events) {
+    if (plans_.stage_processes[index].needs_events) {
       for (const JobRequest& request : job.requests) events.push_back(request.payload);
     }
     InvocationRequest request;
     request.id = job.requests.front().id;
-    request.payload = lane_payload(id, job.requests.size(), job.turn, events);
+    request.payload = stage_process_payload(id, job.requests.size(), job.turn, events);
     // What it may wait for here is said at once, as it waits in its sandbox.
     size_t requests = requests_before_end(job, index);
-    for (const Held& before : lane.held) requests += requests_of(before.job);
-    lane.held.push_back({id, request.id});
-    if (lane.held.size() == 1) watch_oldest(index);
-    sandboxes_.give(lane.sandbox, request, request_.spec.timeout * static_cast<int64_t>(requests));
+    for (const Held& before : stage_process.held) requests += requests_of(before.job);
+    stage_process.held.push_back({id, request.id});
+    if (stage_process.held.size() == 1) watch_oldest(index);
+    sandboxes_.give(stage_process.sandbox, request,
+                    request_.spec.timeout * static_cast<int64_t>(requests));
   }
 }
 
-bool PipelineInstance::has_room(const Lane& lane, const Job& job) const {
-  if (lane.held.empty()) return true;
+bool PipelineInstance::has_room(const StageProcess& stage_process, const Job& job) const {
+  if (stage_process.held.empty()) return true;
   const bool beside =
-      !job.alone && std::none_of(lane.held.begin(), lane.held.end(), [this](const Held& each) {
+      !job.alone &&
+      std::none_of(stage_process.held.begin(), stage_process.held.end(), [this](const Held& each) {
         const auto found = jobs_.find(each.job);
         return found != jobs_.end() && found->second.alone;
       });
-  return beside && lane.held.size() < pipeline::kJobsInHand;
+  return beside && stage_process.held.size() < pipeline::kJobsInFlight;
 }
 
 void PipelineInstance::watch_oldest(size_t index) {
-  Lane& lane = lanes_[index];
-  loop_.cancel(lane.timer);
-  const auto found = jobs_.find(lane.held.front().job);
+  StageProcess& stage_process = stage_processes_[index];
+  loop_.cancel(stage_process.timer);
+  const auto found = jobs_.find(stage_process.held.front().job);
   const size_t requests = found != jobs_.end() ? requests_before_end(found->second, index) : 1;
-  lane.timer = loop_.call_after(request_.spec.timeout * static_cast<int64_t>(requests),
-                                [this, index] { time_out(index); });
+  stage_process.timer = loop_.call_after(request_.spec.timeout * static_cast<int64_t>(requests),
+                                         [this, index] { time_out(index); });
 }
 
 size_t PipelineInstance::requests_of(JobId job) const {
@@ -193,27 +200,27 @@ size_t PipelineInstance::requests_of(JobId job) const {
 }
 
 size_t PipelineInstance::requests_before_end(const Job& job, size_t index) const {
-  const pipeline::Process& own = plans_.lanes[index].process;
-  std::vector<size_t> of_lane(own.lane);
+  const pipeline::Process& own = plans_.stage_processes[index].process;
+  std::vector<size_t> of_stage_process(own.stage_process);
   std::vector<size_t> of_stage(own.stage + 1, job.requests.size());
-  for (size_t i = 0; plans_.lanes[i].process.lane < own.lane; ++i) {
-    const pipeline::Process& earlier = plans_.lanes[i].process;
-    size_t& left = of_lane[earlier.lane];
+  for (size_t i = 0; plans_.stage_processes[i].process.stage_process < own.stage_process; ++i) {
+    const pipeline::Process& earlier = plans_.stage_processes[i].process;
+    size_t& left = of_stage_process[earlier.stage_process];
     const auto count = [&](JobId id) {
       const auto found = jobs_.find(id);
       if (found != jobs_.end() && found->second.turn <= job.turn) {
         left += found->second.requests.size();
       }
     };
-    for (const Held& each : lanes_[i].held) count(each.job);
-    for (const JobId id : lanes_[i].waiting) count(id);
+    for (const Held& each : stage_processes_[i].held) count(each.job);
+    for (const JobId id : stage_processes_[i].waiting) count(id);
     of_stage[earlier.stage] = std::max(of_stage[earlier.stage], left);
   }
   return std::accumulate(of_stage.begin(), of_stage.end(), size_t{0});
 }
 
 void PipelineInstance::time_out(size_t index) {
-  const JobId job = lanes_[index].held.front().job;
+  const JobId job = stage_processes_[index].held.front().job;
   const std::string message = "Task timed out after " +
                               std::to_string(request_.spec.timeout / milliseconds(1)) + " ms in " +
                               name_of(index);
@@ -224,35 +231,35 @@ void PipelineInstance::time_out(size_t index) {
   abandon(error, "Sandbox.Timeout");
 }
 
-void PipelineInstance::lane_answered(SandboxId sandbox, HandlerAnswer answer) {
+void PipelineInstance::stage_process_answered(SandboxId sandbox, HandlerAnswer answer) {
   const size_t index = index_of(sandbox);
-  Lane& lane = lanes_[index];
-  const auto held = std::find_if(lane.held.begin(), lane.held.end(), [&](const Held& each) {
-    return each.invocation == answer.invocation;
-  });
-  if (held == lane.held.end()) return;
+  StageProcess& stage_process = stage_processes_[index];
+  const auto held =
+      std::find_if(stage_process.held.begin(), stage_process.held.end(),
+                   [&](const Held& each) { return each.invocation == answer.invocation; });
+  if (held == stage_process.held.end()) return;
   const JobId id = held->job;
-  lane.held.erase(held);
-  loop_.cancel(lane.timer);
-  if (!lane.held.empty()) watch_oldest(index);
+  stage_process.held.erase(held);
+  loop_.cancel(stage_process.timer);
+  if (!stage_process.held.empty()) watch_oldest(index);
   const auto found = jobs_.find(id);
   if (found == jobs_.end()) return begin_next(index);
   Job& job = found->second;
-  const LanePlan& plan = plans_.lanes[index];
+  const StageProcessPlan& plan = plans_.stage_processes[index];
   auto read = answer.succeeded
-                  ? parse_lane_answer(answer.payload, request_.package->definition.dag,
-                                      plan.components, job.requests.size(), plan.gathers)
-                  : Result<LaneAnswer>(Error{ErrorCode::kInternal, "the stage failed"});
-  // Then the job has no answer: it is still in here when this ends, and begins anew elsewhere.
+                  ? parse_stage_process_answer(answer.payload, request_.package->definition.dag,
+                                               plan.components, job.requests.size(), plan.gathers)
+                  : Result<StageProcessAnswer>(Error{ErrorCode::kInternal, "the stage failed"});
+  // Then the job has no answer: it is still in here when this ends, and begins again elsewhere.
   if (read.ok() && read->is_broken) return channel_broke(name_of(index));
-  lane.answered = id;
+  stage_process.answered = id;
   if (!answer.succeeded) {
     job.failure = {false, std::move(answer.payload), std::move(answer.error_type)};
   } else if (!read.ok()) {
     job.failure = failure_of("Runtime.InvalidResponse", read.error().message);
   } else {
-    JobEnd::LaneTime& time = time_in(job, index);
-    // What a lane says took no longer than the job did.
+    JobEnd::StageProcessTime& time = time_in(job, index);
+    // What a stage process says took no longer than the job did.
     const Duration most = loop_.clock().now() - job.given;
     time.queue = std::min(read->queue, most);
     time.wait = std::min(read->wait, most);
@@ -268,20 +275,20 @@ void PipelineInstance::lane_answered(SandboxId sandbox, HandlerAnswer answer) {
   time_in(job, index).ended = loop_.clock().now() - job.given;
   job.end.log_tail += answer.log_tail;
   job.end.device_memory_peak = std::max(job.end.device_memory_peak, answer.device_memory_peak);
-  if (--job.lanes_left == 0) finish(id);
+  if (--job.stage_processes_left == 0) finish(id);
   begin_next(index);
 }
 
-std::string PipelineInstance::name_of(size_t lane) const {
+std::string PipelineInstance::name_of(size_t stage_process) const {
   std::string names;
-  for (const size_t component : plans_.lanes[lane].components) {
+  for (const size_t component : plans_.stage_processes[stage_process].components) {
     names +=
         (names.empty() ? "" : ", ") + request_.package->definition.dag.components[component].name;
   }
-  const pipeline::Process& process = plans_.lanes[lane].process;
+  const pipeline::Process& process = plans_.stage_processes[stage_process].process;
   std::string name = "stage " + std::to_string(process.stage) + " (" + names + ")";
   if (process.replicas > 1) name += ", replica " + std::to_string(process.replica);
-  return name + " on slice " + place_name(request_.placement.slices[lane]);
+  return name + " on slice " + place_name(request_.placement.slices[stage_process]);
 }
 
 void PipelineInstance::channel_broke(const std::string& what) {
@@ -312,12 +319,12 @@ void PipelineInstance::finish(JobId id) {
 
 void PipelineInstance::unload() {
   limit_move();
-  sandboxes_.move_memory_out(lanes_.front().sandbox);
+  sandboxes_.move_memory_out(stage_processes_.front().sandbox);
 }
 
 void PipelineInstance::load() {
   limit_move();
-  sandboxes_.move_memory_in(lanes_.front().sandbox);
+  sandboxes_.move_memory_in(stage_processes_.front().sandbox);
 }
 
 void PipelineInstance::limit_move() {
@@ -355,9 +362,9 @@ void PipelineInstance::stop(Error error, std::string error_type) {
   for (size_t channel = 0; channel < plans_.channels.size(); ++channel) {
     sandboxes_.end_channel(request_.folder + "/" + std::to_string(channel));
   }
-  for (Lane& lane : lanes_) {
-    loop_.cancel(lane.timer);
-    if (!lane.gone) sandboxes_.stop(lane.sandbox, error, error_type);
+  for (StageProcess& stage_process : stage_processes_) {
+    loop_.cancel(stage_process.timer);
+    if (!stage_process.gone) sandboxes_.stop(stage_process.sandbox, error, error_type);
   }
 }
 
@@ -366,10 +373,10 @@ void PipelineInstance::abandon(Error error, std::string error_type) {
   end_->blamed.emplace();
 }
 
-void PipelineInstance::lane_ended(SandboxEnd end) {
+void PipelineInstance::stage_process_ended(SandboxEnd end) {
   const size_t index = index_of(end.sandbox);
-  Lane& lane = lanes_[index];
-  lane.gone = true;
+  StageProcess& stage_process = stage_processes_[index];
+  stage_process.gone = true;
   if (!end_) {
     // A runtime that could not load the function says why itself.
     const bool is_told = end.error.code == ErrorCode::kFailedPrecondition;
@@ -379,16 +386,16 @@ void PipelineInstance::lane_ended(SandboxEnd end) {
     end_->log_tail = std::move(end.log_tail);
     end_->blamed.emplace();
     // What it was given when its end was on the way already, it never saw.
-    for (const Held& each : lane.held) {
+    for (const Held& each : stage_process.held) {
       const bool seen =
           std::find(end.unseen.begin(), end.unseen.end(), each.invocation) == end.unseen.end();
       if (seen) end_->blamed->push_back(each.job);
     }
     // It is not over, and what this stage did for it may have been the end of the stage: a broken
     // context is found after the answer.
-    const bool answered = lane.answered && jobs_.contains(*lane.answered);
+    const bool answered = stage_process.answered && jobs_.contains(*stage_process.answered);
     if (answered && (end_->blamed->empty() || end.context_is_broken)) {
-      end_->blamed->push_back(*lane.answered);
+      end_->blamed->push_back(*stage_process.answered);
     }
   }
   end_if_gone();
@@ -396,7 +403,8 @@ void PipelineInstance::lane_ended(SandboxEnd end) {
 
 void PipelineInstance::end_if_gone() {
   const bool all =
-      std::all_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) { return lane.gone; });
+      std::all_of(stage_processes_.begin(), stage_processes_.end(),
+                  [](const StageProcess& stage_process) { return stage_process.gone; });
   if (all) events_.on_end(std::move(*end_));
 }
 

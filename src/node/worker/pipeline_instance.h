@@ -1,5 +1,6 @@
-// PipelineInstance: one pipeline function on one placement: a sandbox for each lane, channels
-// between them, and the jobs on their way through. Used by PipelineHost on the loop thread.
+// PipelineInstance: one pipeline function on one placement: a sandbox for each stage process,
+// channels between them, and the jobs on their way through. Used by PipelineHost on the loop
+// thread.
 #pragma once
 
 #include <deque>
@@ -15,17 +16,17 @@
 #include "core/loop/event_loop.h"
 #include "decide/pipeline/partition.h"
 #include "decide/slice_scheduling/events.h"
-#include "node/worker/lane_answer.h"
-#include "node/worker/lane_plan.h"
 #include "node/worker/pipeline_package.h"
 #include "node/worker/sandbox_host.h"
+#include "node/worker/stage_process_answer.h"
+#include "node/worker/stage_process_plan.h"
 
 namespace lambent::worker {
 
-// Sandboxes as lanes need them: SandboxHost's, or a test's.
-struct LaneSandboxes {
+// Sandboxes as stage processes need them: SandboxHost's, or a test's.
+struct StageProcessSandboxes {
   std::function<SandboxId()> next_id;
-  std::function<void(SandboxId, const FunctionSpec&, DeviceId, const LaneExtras&)> start;
+  std::function<void(SandboxId, const FunctionSpec&, DeviceId, const StageProcessExtras&)> start;
   std::function<void(SandboxId, InvocationRequest&, Duration timeout)> give;
   std::function<void(SandboxId, Error, std::string error_type)> stop;
   std::function<void(SandboxId)> move_memory_out;
@@ -44,20 +45,20 @@ struct JobEnd {
   slice_scheduling::JobId job;
   std::vector<RequestAnswer> results;  // one for each request
   Duration execution{};                // since it was given
-  struct LaneTime {
+  struct StageProcessTime {
     DeviceId slice;
     size_t stage = 0;
-    Duration began{};  // when the lane had it, after the instance was given it
+    Duration began{};  // when the stage process had it, after the instance was given it
     Duration ended{};
     Duration busy{};   // of its components
-    Duration queue{};  // in the lane, for the job before
+    Duration queue{};  // in the stage process, for the job before
     Duration wait{};   // for what it received
     Duration receive{};
     Duration send{};
   };
-  std::vector<LaneTime> lanes;
+  std::vector<StageProcessTime> stage_processes;
   std::vector<std::pair<DeviceId, ComponentReading>> readings;
-  std::string log_tail;  // of the lane that gathers
+  std::string log_tail;  // of the stage process that gathers
   Bytes device_memory_peak;
 };
 
@@ -74,9 +75,9 @@ class PipelineInstance {
  public:
   struct Request {
     std::shared_ptr<const PipelinePackage> package;
-    FunctionSpec spec;  // of its lanes, but for their memory
+    FunctionSpec spec;  // of its stage processes, but for their memory
     pipeline::Placement placement;
-    std::vector<Bytes> device_memory;  // limit of each lane
+    std::vector<Bytes> device_memory;  // limit of each stage process
     std::string folder;                // for its channels; made here, removed with it
     Bytes slot;                        // the largest job's value that a channel takes
   };
@@ -90,14 +91,14 @@ class PipelineInstance {
     std::function<void(InstanceEnd)> on_end;  // all its sandboxes are gone
   };
 
-  PipelineInstance(loop::EventLoop& loop, const LaneSandboxes& sandboxes, Request request,
+  PipelineInstance(loop::EventLoop& loop, const StageProcessSandboxes& sandboxes, Request request,
                    Events events);
   ~PipelineInstance();
   PipelineInstance(const PipelineInstance&) = delete;
   PipelineInstance& operator=(const PipelineInstance&) = delete;
 
   void start();
-  // `alone`: no lane works on another job beside it, so that it is to blame if one dies.
+  // `alone`: no stage process works on another job beside it, so that it is to blame if one dies.
   void give(slice_scheduling::JobId job, std::vector<JobRequest> requests, bool alone = false);
   // Only while no job is in it.
   void unload();
@@ -111,9 +112,9 @@ class PipelineInstance {
   std::vector<SandboxId> sandboxes() const;
 
   // What became of its sandboxes; the instance may be gone after these.
-  void lane_ready(SandboxId sandbox);
-  void lane_answered(SandboxId sandbox, HandlerAnswer answer);
-  void lane_ended(SandboxEnd end);
+  void stage_process_ready(SandboxId sandbox);
+  void stage_process_answered(SandboxId sandbox, HandlerAnswer answer);
+  void stage_process_ended(SandboxEnd end);
   void memory_moved(SandboxId sandbox, const MemoryMove& move);
 
  private:
@@ -121,7 +122,7 @@ class PipelineInstance {
     slice_scheduling::JobId job;
     InvocationId invocation;  // as its sandbox knows it
   };
-  struct Lane {
+  struct StageProcess {
     SandboxId sandbox;
     bool ready = false;
     bool gone = false;
@@ -135,34 +136,36 @@ class PipelineInstance {
     uint64_t turn = 0;  // its number among the jobs of this instance
     bool alone = false;
     Instant given{};
-    size_t lanes_left = 0;
-    std::optional<RequestAnswer> failure;  // of a lane, and so of all its requests
+    size_t stage_processes_left = 0;
+    std::optional<RequestAnswer> failure;  // of a stage process, and so of all its requests
     JobEnd end;
   };
 
   Result<void> make_channels();
-  LaneExtras extras_of(size_t lane) const;
+  StageProcessExtras extras_of(size_t stage_process) const;
   size_t index_of(SandboxId sandbox) const;
-  size_t stage_of(size_t lane) const { return plans_.lanes[lane].process.stage; }
-  // One of each lane's replicas has it.
-  JobEnd::LaneTime& time_in(Job& job, size_t lane) const {
-    return job.end.lanes[plans_.lanes[lane].process.lane];
+  size_t stage_of(size_t stage_process) const {
+    return plans_.stage_processes[stage_process].process.stage;
+  }
+  // One of each stage process's replicas has it.
+  JobEnd::StageProcessTime& time_in(Job& job, size_t stage_process) const {
+    return job.end.stage_processes[plans_.stage_processes[stage_process].process.stage_process];
   }
   // "stage 1 (blur, classify), replica 2 on slice 0:3".
-  std::string name_of(size_t lane) const;
-  void begin_next(size_t lane);
-  // Whether the lane may have this job in hand beside those that it has.
-  bool has_room(const Lane& lane, const Job& job) const;
+  std::string name_of(size_t stage_process) const;
+  void begin_next(size_t stage_process);
+  // Whether the stage process may have this job in flight beside those that it has.
+  bool has_room(const StageProcess& stage_process, const Job& job) const;
   // From now on the oldest that it holds may take as long as it may.
-  void watch_oldest(size_t lane);
-  // A job's requests in this lane and, one stage after the other, in those before it: there it may
-  // wait for all jobs given earlier that are still to be done. A lane with replicas begins jobs
-  // while one without has many of them before it.
-  size_t requests_before_end(const Job& job, size_t lane) const;
+  void watch_oldest(size_t stage_process);
+  // A job's requests in this stage process and, one stage after the other, in those before it:
+  // there it may wait for all jobs given earlier that are still to be done. A stage process with
+  // replicas begins jobs while one without has many of them before it.
+  size_t requests_before_end(const Job& job, size_t stage_process) const;
   size_t requests_of(slice_scheduling::JobId job) const;  // none if it is over
   // A channel is of no more use. Most often it is because a stage has died, of which is heard soon.
   void channel_broke(const std::string& what);
-  void time_out(size_t lane);
+  void time_out(size_t stage_process);
   void finish(slice_scheduling::JobId job);
   void fail(slice_scheduling::JobId job, RequestAnswer failure);
   void end_if_gone();
@@ -170,11 +173,11 @@ class PipelineInstance {
   void limit_move();
 
   loop::EventLoop& loop_;
-  const LaneSandboxes& sandboxes_;
+  const StageProcessSandboxes& sandboxes_;
   const Request request_;
   const Events events_;
-  LanePlans plans_;
-  std::vector<Lane> lanes_;
+  StageProcessPlans plans_;
+  std::vector<StageProcess> stage_processes_;
   uint64_t turns_ = 0;  // jobs that were given
   std::map<slice_scheduling::JobId, Job> jobs_;
   std::optional<InstanceEnd> end_;  // it is being ended, with these words
@@ -182,7 +185,7 @@ class PipelineInstance {
   loop::TimerId broken_timer_;
   loop::TimerId move_timer_;  // while its memory is moved
   bool is_broken_ = false;    // it takes no more jobs
-  bool started_ = false;      // all lanes were ready once
+  bool started_ = false;      // all stage processes were ready once
 };
 
 }  // namespace lambent::worker

@@ -57,27 +57,27 @@ double ArrivalRate::per_s(Instant now) const {
 
 // The part of PipelineHost that chooses.
 
-IsolationStanding PipelineHost::choose(const Function& function) const {
+IsolationStatus PipelineHost::choose(const Function& function) const {
   const Instant now = loop_.clock().now();
   const pipeline::IsolationRule rule = function.package->definition.isolation;
-  IsolationStanding standing{.made = now, .arrivals_per_s = function.arrivals.per_s(now)};
+  IsolationStatus status{.made = now, .arrivals_per_s = function.arrivals.per_s(now)};
   if (rule == pipeline::IsolationRule::kSlices) {
-    standing.reasons = {"its pipeline.json says so, or nothing of it"};
-    return standing;
+    status.reasons = {"its pipeline.json says so, or nothing of it"};
+    return status;
   }
-  pipeline::IsolationWish wish{.arrivals_per_s = standing.arrivals_per_s};
+  pipeline::IsolationWish wish{.arrivals_per_s = status.arrivals_per_s};
   if (rule == pipeline::IsolationRule::kShared) {
     wish.why_not_slices = "its pipeline.json says isolation = shared";
   }
   const auto may_share = check_shared(setting_.shared, function.spec);
   if (!may_share.ok()) wish.why_not_shared = may_share.error().message;
-  if (function.standing) wish.current = function.standing->isolation;
+  if (function.status) wish.current = function.status->isolation;
 
   // Those that it has are free for it.
   std::vector<Slice> free = dispatcher_->world().free_slices();
   for (const auto& [id, instance] : dispatcher_->world().instances) {
     if (instance.function != function.spec.id) continue;
-    if (instance.tenure != slice_scheduling::Tenure::kExclusive) continue;
+    if (instance.allocation_mode != slice_scheduling::AllocationMode::kExclusive) continue;
     for (const DeviceId device : instance.placement.slices) {
       const auto state = dispatcher_->world().slices.find(device);
       const bool stays = state != dispatcher_->world().slices.end() && !state->second.lost;
@@ -101,8 +101,8 @@ IsolationStanding PipelineHost::choose(const Function& function) const {
   auto choice =
       pipeline::choose_isolation(*function.planned, wish, free, device, setting_.planner.costs);
   if (choice.ok()) {
-    standing.isolation = choice->isolation;
-    standing.reasons = std::move(choice->reasons);
+    status.isolation = choice->isolation;
+    status.reasons = std::move(choice->reasons);
   } else {
     // On slices they wait for what is not free just now, or are told what they need. Where no slice
     // will ever do, what was measured may be too much and a try is all that is left.
@@ -110,10 +110,10 @@ IsolationStanding PipelineHost::choose(const Function& function) const {
     const bool tries =
         may_share.ok() && !pipeline::first_that_fits(*function.planned, setting_.slices, costs);
     const bool shares = rule == pipeline::IsolationRule::kShared || tries;
-    standing.isolation = shares ? pipeline::Isolation::kShared : pipeline::Isolation::kSlices;
-    standing.reasons = {choice.error().message};
+    status.isolation = shares ? pipeline::Isolation::kShared : pipeline::Isolation::kSlices;
+    status.reasons = {choice.error().message};
   }
-  return standing;
+  return status;
 }
 
 pipeline::Isolation PipelineHost::isolation_of_next(FunctionId id) {
@@ -125,17 +125,17 @@ pipeline::Isolation PipelineHost::isolation_of_next(FunctionId id) {
   }
   const Instant now = loop_.clock().now();
   function.arrivals.add(now);
-  if (!function.standing || now - function.standing->made >= kChoiceStands) {
-    IsolationStanding made = choose(function);
-    if (!function.standing || function.standing->isolation != made.isolation) {
+  if (!function.status || now - function.status->made >= kChoiceStands) {
+    IsolationStatus made = choose(function);
+    if (!function.status || function.status->isolation != made.isolation) {
       log_.info("pipeline_isolation",
                 {{"function", function.spec.name.name},
                  {"isolation", std::string(pipeline::name_of(made.isolation))},
                  {"reason", made.reasons.empty() ? "" : made.reasons.back()}});
     }
-    function.standing = std::move(made);
+    function.status = std::move(made);
   }
-  return function.standing->isolation;
+  return function.status->isolation;
 }
 
 std::optional<FunctionSpec> PipelineHost::whole(FunctionId id) const {

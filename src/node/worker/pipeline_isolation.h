@@ -49,7 +49,7 @@ class ArrivalRate {
 };
 
 // The choice, and when and why it was made.
-struct IsolationStanding {
+struct IsolationStatus {
   pipeline::Isolation isolation = pipeline::Isolation::kSlices;
   std::vector<std::string> reasons;
   Instant made{};

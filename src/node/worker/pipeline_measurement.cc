@@ -5,7 +5,7 @@
 #include <numeric>
 #include <set>
 
-#include "decide/pipeline/lane_cost.h"
+#include "decide/pipeline/stage_process_cost.h"
 
 namespace lambent::worker {
 namespace {
@@ -35,18 +35,18 @@ ComponentReading median_of(std::vector<ComponentReading> readings) {
 }
 
 // Whether nobody has it, or only instances that have nothing to do.
-enum class Standing { kFree, kIdle, kBusy };
-Standing standing_of(const slice_scheduling::SliceWorld& world, const Slice& slice) {
+enum class Status { kFree, kIdle, kBusy };
+Status status_of(const slice_scheduling::SliceWorld& world, const Slice& slice) {
   const auto state = world.slices.find(slice.id);
-  if (state == world.slices.end() || state->second.lost) return Standing::kBusy;
-  if (state->second.is_free()) return Standing::kFree;
+  if (state == world.slices.end() || state->second.lost) return Status::kBusy;
+  if (state->second.is_free()) return Status::kFree;
   const bool busy =
       std::any_of(world.instances.begin(), world.instances.end(), [&](const auto& each) {
         const auto& slices = each.second.placement.slices;
         return each.second.jobs > 0 &&
                std::find(slices.begin(), slices.end(), slice.id) != slices.end();
       });
-  return busy ? Standing::kBusy : Standing::kIdle;
+  return busy ? Status::kBusy : Status::kIdle;
 }
 
 }  // namespace
@@ -70,7 +70,7 @@ PipelineMeasurement::PipelineMeasurement(PipelineHost& host, FunctionId function
 PipelineMeasurement::~PipelineMeasurement() {
   host_.loop_.cancel(next_);
   host_.loop_.cancel(limit_);
-  if (instance_ != nullptr) host_.forget_lanes(*instance_);
+  if (instance_ != nullptr) host_.forget_stage_processes(*instance_);
   if (done_) done_(Error{ErrorCode::kUnavailable, "the worker is stopping; try again elsewhere"});
 }
 
@@ -83,9 +83,9 @@ void PipelineMeasurement::cancel(Error error) {
 
 void PipelineMeasurement::begin() {
   std::set<std::string> seen;
-  for (const Standing wanted : {Standing::kFree, Standing::kIdle}) {
+  for (const Status wanted : {Status::kFree, Status::kIdle}) {
     for (const Slice& slice : host_.setting_.slices) {
-      if (standing_of(host_.dispatcher_->world(), slice) != wanted) continue;
+      if (status_of(host_.dispatcher_->world(), slice) != wanted) continue;
       if (seen.insert(slice.shape.name).second) shapes_.push_back(&slice);
     }
   }
@@ -107,10 +107,10 @@ void PipelineMeasurement::next_shape() {
 bool PipelineMeasurement::measure_here() {
   const auto owner = host_.functions_.find(function_);
   if (owner == host_.functions_.end()) return false;  // and then this was cancelled
-  const Standing standing = standing_of(host_.dispatcher_->world(), *slice_);
-  if (standing == Standing::kBusy) return skip(kInUse), false;
+  const Status status = status_of(host_.dispatcher_->world(), *slice_);
+  if (status == Status::kBusy) return skip(kInUse), false;
   const pipeline::PipelineFunction& planned = *owner->second.planned;
-  pipeline::Lane whole;
+  pipeline::StageProcess whole;
   whole.components.resize(planned.dag.components.size());
   std::iota(whole.components.begin(), whole.components.end(), size_t{0});
   const Bytes needed = pipeline::memory_of(planned, whole);
@@ -182,7 +182,7 @@ void PipelineMeasurement::instance_ended(const InstanceEnd& end) {
   } else {
     skip(to_string(end.error) + (end.payload.empty() ? "" : ": " + end.payload));
   }
-  host_.forget_lanes(*instance_);
+  host_.forget_stage_processes(*instance_);
   // It is the instance itself that calls.
   next_ = host_.loop_.call_after(Duration(0), [this] {
     instance_.reset();

@@ -35,7 +35,7 @@ TEST_F(PipelineHostTest, MeasuresAFunctionOnASliceOfEachShape) {
   host->put(spec, two_models(), nullptr, "");
   std::optional<Result<std::string>> told;
   host->measure(spec.id, R"({"n": 1})", 3, [&](Result<std::string> result) { told = result; });
-  ASSERT_EQ(lanes.order.size(), 1u) << "it does not fit the small slice in one piece";
+  ASSERT_EQ(stage_processes.order.size(), 1u) << "it does not fit the small slice in one piece";
   EXPECT_FALSE(json::parse(*host->describe(spec.id))["slices"][1]["free"].get<bool>());
   std::optional<Error> second;
   host->measure(spec.id, "{}", 3, [&](Result<std::string> result) { second = result.error(); });
@@ -46,8 +46,8 @@ TEST_F(PipelineHostTest, MeasuresAFunctionOnASliceOfEachShape) {
                              R"(, "ran": 1, "memory": 8388608, "weights": 1048576, "output": 64}},
                              "results": [{"value": 1}]})");
   }
-  EXPECT_TRUE(lanes.lanes.at(newest(0, 1)).stopped);
-  end_lane(newest(0, 1), "stopped");
+  EXPECT_TRUE(stage_processes.stage_processes.at(newest(0, 1)).stopped);
+  end_stage_process(newest(0, 1), "stopped");
   for (int i = 0; i < 100 && !told; ++i) loop.run_once(milliseconds(0));
   ASSERT_TRUE(told.has_value());
   ASSERT_TRUE(told->ok()) << told->error().message;
@@ -73,7 +73,7 @@ TEST_F(PipelineHostTest, WhatCouldNotBeMeasuredSaysWhy) {
   host->measure(spec.id, "{}", 3, note);
   all_ready(1);
   answer(newest(0, 1), R"({"components": {}, "results": [{"error": {"errorType": "KeyError"}}]})");
-  end_lane(newest(0, 1), "stopped");
+  end_stage_process(newest(0, 1), "stopped");
   for (int i = 0; i < 100 && !told; ++i) loop.run_once(milliseconds(0));
   ASSERT_TRUE(told.has_value());
   EXPECT_EQ(told->error().code, ErrorCode::kFailedPrecondition);
@@ -82,7 +82,7 @@ TEST_F(PipelineHostTest, WhatCouldNotBeMeasuredSaysWhy) {
   told.reset();
   host->measure(spec.id, "{}", 3, note);
   EXPECT_FALSE(told.has_value()) << "whoever is idle on a slice makes room";
-  EXPECT_TRUE(lanes.lanes.at(lanes.order.back()).stopped);
+  EXPECT_TRUE(stage_processes.stage_processes.at(stage_processes.order.back()).stopped);
   host.reset();
   EXPECT_EQ(told->error().code, ErrorCode::kUnavailable) << "everybody gets an answer";
 }
@@ -98,9 +98,9 @@ TEST_F(PipelineHostTest, AMeasurementEndsWithWhatItMeasures) {
     all_ready(1);
   };
   const auto ended = [&] {
-    const SandboxId lane = lanes.order.back();
-    EXPECT_TRUE(lanes.lanes.at(lane).stopped);
-    end_lane(lane, "stopped");
+    const SandboxId stage_process = stage_processes.order.back();
+    EXPECT_TRUE(stage_processes.stage_processes.at(stage_process).stopped);
+    end_stage_process(stage_process, "stopped");
     for (int i = 0; i < 100 && !told; ++i) loop.run_once(milliseconds(0));
     return told ? told->error().code : ErrorCode::kUnknown;
   };
@@ -111,11 +111,11 @@ TEST_F(PipelineHostTest, AMeasurementEndsWithWhatItMeasures) {
   host->device_reading(mig_instance(0, 0), true);
   EXPECT_EQ(ended(), ErrorCode::kUnavailable);
   submit(1);
-  const size_t before = lanes.order.size();
+  const size_t before = stage_processes.order.size();
   EXPECT_EQ(before, 2u) << "a lost slice does not come back with the end of a measurement";
   EXPECT_TRUE(ends.empty()) << "who needs it waits for it";
   host->device_reading(mig_instance(0, 0), false);
-  EXPECT_EQ(lanes.order.size(), before + 1);
+  EXPECT_EQ(stage_processes.order.size(), before + 1);
   all_ready(1);
   answer(newest(0, 1), R"({"components": {}, "results": [{"value": 1}]})");
   EXPECT_EQ(ends.size(), 1u);
@@ -128,14 +128,14 @@ TEST_F(PipelineHostTest, AMeasurementEndsWhenItsFunctionIsRemovedOrTheWorkerStop
   const auto note = [&](Result<std::string> result) { told = result; };
   host->measure(spec.id, "{}", 3, note);
   host->remove(spec.id);
-  end_lane(lanes.order.back(), "stopped");
+  end_stage_process(stage_processes.order.back(), "stopped");
   for (int i = 0; i < 100 && !told; ++i) loop.run_once(milliseconds(0));
   EXPECT_EQ(told->error().code, ErrorCode::kNotFound);
   told.reset();
   host->put(spec, two_models(), nullptr, "");
   host->measure(spec.id, "{}", 3, note);
   host->drain();
-  EXPECT_TRUE(lanes.lanes.at(lanes.order.back()).stopped);
+  EXPECT_TRUE(stage_processes.stage_processes.at(stage_processes.order.back()).stopped);
   host.reset();
   EXPECT_EQ(told->error().code, ErrorCode::kUnavailable);
 }

@@ -79,7 +79,7 @@ void PipelineHost::put(const FunctionSpec& spec, std::shared_ptr<const PipelineP
   if (const auto old = functions_.find(spec.id); old != functions_.end()) {
     counts = old->second.counts;
   }
-  end_measurement(spec.id, {ErrorCode::kAborted, "the function was deployed anew"});
+  end_measurement(spec.id, {ErrorCode::kAborted, "the function was deployed again"});
   functions_.erase(spec.id);
   functions_.emplace(
       spec.id, Function{.spec = spec,
@@ -136,11 +136,11 @@ void PipelineHost::remove(FunctionId function) {
 
 void PipelineHost::learn(Function& function, const PipelinePackage& package, const JobEnd& end) {
   const Instant given = loop_.clock().now() - end.execution;
-  for (const JobEnd::LaneTime& lane : end.lanes) {
-    busy_[lane.slice] += lane.busy;
-    function.counts.mig_time += lane.busy;
-    const Instant done = given + lane.ended - lane.send;
-    gpu_busy_[gpu_of(lane.slice)].add(done - lane.busy, done);
+  for (const JobEnd::StageProcessTime& stage_process : end.stage_processes) {
+    busy_[stage_process.slice] += stage_process.busy;
+    function.counts.mig_time += stage_process.busy;
+    const Instant done = given + stage_process.ended - stage_process.send;
+    gpu_busy_[gpu_of(stage_process.slice)].add(done - stage_process.busy, done);
   }
   if (&package != function.package.get()) return;  // of an older revision
   const bool all_succeeded = std::all_of(end.results.begin(), end.results.end(),

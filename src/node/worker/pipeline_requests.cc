@@ -57,7 +57,7 @@ void PipelineHost::job_ended(InstanceId id, JobEnd end) {
   jobs_.erase(job);
   LiveInstance& live = instances_.at(id);
   const auto record = std::make_shared<const JobRecord>(
-      JobRecord{live.package, id, requests.size(), end.lanes, end.readings});
+      JobRecord{live.package, id, requests.size(), end.stage_processes, end.readings});
   for (size_t i = 0; i < requests.size(); ++i) {
     RequestAnswer& answer = end.results[i];
     InvocationResult result;

@@ -10,28 +10,28 @@ namespace lambent::worker {
 namespace {
 
 using nlohmann::json;
+using slice_scheduling::AllocationMode;
 using slice_scheduling::Instance;
-using slice_scheduling::Residence;
+using slice_scheduling::LoadState;
 using slice_scheduling::SliceWorld;
-using slice_scheduling::Tenure;
 
-const char* word_for(Tenure tenure) {
-  return tenure == Tenure::kExclusive ? "exclusive" : "time_sharing";
+const char* word_for(AllocationMode allocation_mode) {
+  return allocation_mode == AllocationMode::kExclusive ? "exclusive" : "time_sharing";
 }
 
-const char* word_for(Residence residence) {
-  switch (residence) {
-    case Residence::kStarting:
+const char* word_for(LoadState load_state) {
+  switch (load_state) {
+    case LoadState::kStarting:
       return "starting";
-    case Residence::kLoaded:
+    case LoadState::kLoaded:
       return "loaded";
-    case Residence::kUnloading:
+    case LoadState::kUnloading:
       return "unloading";
-    case Residence::kUnloaded:
+    case LoadState::kUnloaded:
       return "unloaded";
-    case Residence::kLoading:
+    case LoadState::kLoading:
       return "loading";
-    case Residence::kStopping:
+    case LoadState::kStopping:
       break;
   }
   return "stopping";
@@ -39,18 +39,19 @@ const char* word_for(Residence residence) {
 
 json stages_json(const Instance& instance, const pipeline::Dag& dag) {
   json stages = json::array();
-  const auto lanes = pipeline::lanes_of(instance.placement.partition);
+  const auto stage_processes = pipeline::stage_processes_of(instance.placement.partition);
   const auto processes = pipeline::processes_of(instance.placement);
   for (size_t at = 0; at < processes.size(); ++at) {
     const pipeline::Process& process = processes[at];
     json names = json::array();
-    for (const size_t component : lanes[process.lane]->components) {
+    for (const size_t component : stage_processes[process.stage_process]->components) {
       names.push_back(dag.components[component].name);
     }
-    json lane = {{"components", names}, {"slice", place_name(instance.placement.slices[at])}};
-    if (process.replicas > 1) lane["replica"] = process.replica;
+    json stage_process = {{"components", names},
+                          {"slice", place_name(instance.placement.slices[at])}};
+    if (process.replicas > 1) stage_process["replica"] = process.replica;
     if (stages.size() <= process.stage) stages.push_back(json::array());
-    stages.back().push_back(std::move(lane));
+    stages.back().push_back(std::move(stage_process));
   }
   return stages;
 }
@@ -72,8 +73,8 @@ std::vector<SliceStatus> PipelineHost::status() const {
         if (instance.placement.slices[at] != slice.id) continue;
         status.holders.push_back({instance.function, id.value, processes[at].stage,
                                   instance.placement.partition.stages.size(), processes[at].replica,
-                                  processes[at].replicas, word_for(instance.tenure),
-                                  word_for(instance.residence), instance.utilisation});
+                                  processes[at].replicas, word_for(instance.allocation_mode),
+                                  word_for(instance.load_state), instance.utilisation});
       }
     }
     all.push_back(std::move(status));
@@ -99,8 +100,9 @@ std::string PipelineHost::slices_json(TenantId tenant) const {
                    {"instance", holder.instance},
                    {"stage", holder.stage},
                    {"stages", holder.stages},
-                   {"tenure", holder.tenure},
-                   {"state", holder.residence},
+                   {"allocation_mode", holder.allocation_mode},
+                   {"tenure", holder.allocation_mode},  // its name in the version before
+                   {"state", holder.load_state},
                    {"utilisation", holder.utilisation}};
       if (holder.replicas > 1) told["replica"] = holder.replica;
       holders.push_back(std::move(told));
@@ -164,11 +166,11 @@ Result<std::string> PipelineHost::describe(FunctionId id) const {
                {"mig_time_s", to_seconds(counts.mig_time)},
                {"instances", json::array()},
                {"slices", json::array()}};
-  const IsolationStanding standing = function.standing ? *function.standing : choose(function);
+  const IsolationStatus status = function.status ? *function.status : choose(function);
   text["isolation"] = {{"rule", pipeline::name_of(function.package->definition.isolation)},
-                       {"chosen", pipeline::name_of(standing.isolation)},
-                       {"reasons", standing.reasons},
-                       {"arrivals_per_s", standing.arrivals_per_s}};
+                       {"chosen", pipeline::name_of(status.isolation)},
+                       {"reasons", status.reasons},
+                       {"arrivals_per_s", status.arrivals_per_s}};
   if (function.planned->slo > Duration(0)) {
     text["slo"] = {{"ms", to_milliseconds(function.planned->slo)},
                    {"in_time", counts.in_time},
@@ -178,8 +180,9 @@ Result<std::string> PipelineHost::describe(FunctionId id) const {
   for (const auto& [instance_id, instance] : world.instances) {
     if (instance.function != id) continue;
     text["instances"].push_back({{"instance", instance_id.value},
-                                 {"tenure", word_for(instance.tenure)},
-                                 {"state", word_for(instance.residence)},
+                                 {"allocation_mode", word_for(instance.allocation_mode)},
+                                 {"tenure", word_for(instance.allocation_mode)},
+                                 {"state", word_for(instance.load_state)},
                                  {"stages", stages_json(instance, dag)},
                                  {"latency_ms", to_milliseconds(instance.placement.latency)},
                                  {"bottleneck_ms", to_milliseconds(instance.placement.bottleneck)},

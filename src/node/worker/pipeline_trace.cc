@@ -15,36 +15,37 @@ using slice_scheduling::SliceWait;
 // To the microsecond.
 double rounded_ms(Duration duration) { return std::round(to_milliseconds(duration) * 1000) / 1000; }
 
-// When the last lane of the stage before had done its part, after the start of the job.
+// When the last stage process of the stage before had done its part, after the start of the job.
 Duration ready_of(const JobRecord& job, size_t stage) {
   Duration ready{};
-  for (const JobEnd::LaneTime& lane : job.lanes) {
-    if (lane.stage + 1 == stage) ready = std::max(ready, lane.ended);
+  for (const JobEnd::StageProcessTime& stage_process : job.stage_processes) {
+    if (stage_process.stage + 1 == stage) ready = std::max(ready, stage_process.ended);
   }
   return ready;
 }
 
-json json_of(const JobRecord& job, const JobEnd::LaneTime& lane) {
+json json_of(const JobRecord& job, const JobEnd::StageProcessTime& stage_process) {
   const auto& components = job.package->definition.dag.components;
   json worked = json::array();
   for (const auto& [device, reading] : job.readings) {
-    if (device != lane.slice) continue;
+    if (device != stage_process.slice) continue;
     worked.push_back({{"component", components[reading.component].name},
                       {"ms", rounded_ms(reading.time)},
                       {"ran", reading.ran}});
   }
-  // A lane has its job ahead of its input: it was behind others only from when that was there. And
-  // it has two in hand: there it tells itself.
+  // A stage process has its job ahead of its input: it was behind others only from when that was
+  // there. And it has two in flight: there it tells itself.
   const Duration queued =
-      std::max(Duration(0), lane.began - ready_of(job, lane.stage)) + lane.queue;
-  return {{"stage", lane.stage},
-          {"slice", place_name(lane.slice)},
-          {"at_ms", rounded_ms(lane.began)},
+      std::max(Duration(0), stage_process.began - ready_of(job, stage_process.stage)) +
+      stage_process.queue;
+  return {{"stage", stage_process.stage},
+          {"slice", place_name(stage_process.slice)},
+          {"at_ms", rounded_ms(stage_process.began)},
           {"queue_ms", rounded_ms(queued)},
-          {"wait_ms", rounded_ms(lane.wait)},
-          {"receive_ms", rounded_ms(lane.receive)},
-          {"work_ms", rounded_ms(lane.busy)},
-          {"send_ms", rounded_ms(lane.send)},
+          {"wait_ms", rounded_ms(stage_process.wait)},
+          {"receive_ms", rounded_ms(stage_process.receive)},
+          {"work_ms", rounded_ms(stage_process.busy)},
+          {"send_ms", rounded_ms(stage_process.send)},
           {"components", worked}};
 }
 
@@ -90,8 +91,8 @@ std::string json_of(const RequestRecord& record,
     text["start"] = name_of(record.start);
     text["instance"] = record.job->instance.value;
     text["requests_in_job"] = record.job->requests;
-    for (const JobEnd::LaneTime& lane : record.job->lanes) {
-      text["stages"].push_back(json_of(*record.job, lane));
+    for (const JobEnd::StageProcessTime& stage_process : record.job->stage_processes) {
+      text["stages"].push_back(json_of(*record.job, stage_process));
     }
   }
   return text.dump(-1, ' ', false, json::error_handler_t::replace);

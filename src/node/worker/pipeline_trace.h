@@ -20,7 +20,7 @@ struct JobRecord {
   std::shared_ptr<const PipelinePackage> package;
   slice_scheduling::InstanceId instance;
   size_t requests = 1;
-  std::vector<JobEnd::LaneTime> lanes;
+  std::vector<JobEnd::StageProcessTime> stage_processes;
   std::vector<std::pair<DeviceId, ComponentReading>> readings;
 };
 
@@ -32,7 +32,7 @@ struct RequestRecord {
   StartClass start = StartClass::kWarm;
   slice_scheduling::Waits waits;  // the longest first
   slice_scheduling::SliceWait waits_now = slice_scheduling::SliceWait::kNone;
-  // In instances that ended under it: it was begun anew.
+  // In instances that ended under it: it was begun again.
   Duration lost{};
   Duration run{};                        // of the job that it ended with
   std::shared_ptr<const JobRecord> job;  // none: it ended with none

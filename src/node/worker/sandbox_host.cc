@@ -67,7 +67,7 @@ struct SandboxHost::Sandbox {
   bool executed = false;
   bool initialised = false;
   Bytes most_response;
-  size_t most_in_hand = 1;
+  size_t most_in_flight = 1;
   uint64_t invocations = 0;
 
   std::unique_ptr<runtime_api::Session> session;
@@ -85,15 +85,17 @@ struct SandboxHost::Sandbox {
   bool replaced = false;       // it is being stopped for that
 
   // Given and not answered, the oldest first.
-  struct InHand {
+  struct InFlight {
     InvocationId id;
     Instant given_at{};
     LogTail tail;  // what was printed since it was given
   };
-  std::deque<InHand> in_hand;
+  std::deque<InFlight> in_flight;
   LogTail idle_tail;  // while none is: of the last one, and what was printed since
   // Of the one that is answered next, if there is one.
-  const LogTail& next_tail() const { return in_hand.empty() ? idle_tail : in_hand.front().tail; }
+  const LogTail& next_tail() const {
+    return in_flight.empty() ? idle_tail : in_flight.front().tail;
+  }
   // Those that came when this was being stopped already, which nobody saw, with their payloads.
   std::deque<std::pair<InvocationId, std::string>> too_late;
 
@@ -122,7 +124,7 @@ SandboxHost::~SandboxHost() {
 }
 
 void SandboxHost::start(SandboxId id, const FunctionSpec& spec, const std::string& code_folder,
-                        DeviceId device, LaneExtras extras) {
+                        DeviceId device, StageProcessExtras extras) {
   auto owned = std::make_unique<Sandbox>();
   Sandbox& sandbox = *owned;
   sandbox.id = id;
@@ -130,7 +132,7 @@ void SandboxHost::start(SandboxId id, const FunctionSpec& spec, const std::strin
   sandbox.device = device;
   sandbox.requested_at = loop_.clock().now();
   sandbox.most_response = extras.most_response;
-  sandbox.most_in_hand = extras.in_hand;
+  sandbox.most_in_flight = extras.in_flight;
   sandboxes_[id] = std::move(owned);
 
   SandboxRequest request{id, device, code_folder, ""};
@@ -242,7 +244,7 @@ void SandboxHost::started(SandboxId id, Result<sandbox::Started> result) {
       runtime_api::SessionOptions{.function_name = sandbox.spec.name.name,
                                   .handler = sandbox.spec.handler,
                                   .max_response = sandbox.most_response,
-                                  .most_running = sandbox.most_in_hand},
+                                  .most_running = sandbox.most_in_flight},
       std::move(callbacks));
 }
 
@@ -260,11 +262,11 @@ void SandboxHost::give(SandboxId id, InvocationRequest& request, Duration timeou
     sandbox.too_late.emplace_back(request.id, std::move(request.payload));
     return;
   }
-  if (sandbox.in_hand.empty()) {
+  if (sandbox.in_flight.empty()) {
     sandbox.idle_tail.clear();
     if (sandbox.ledger) (void)sandbox.ledger->reset_peak();
   }
-  Sandbox::InHand& given = sandbox.in_hand.emplace_back();
+  Sandbox::InFlight& given = sandbox.in_flight.emplace_back();
   given.id = request.id;
   given.given_at = loop_.clock().now();
   print_of(sandbox, given.tail, "START RequestId: " + to_string(given.id) + " Version: $LATEST\n");
@@ -285,9 +287,9 @@ void SandboxHost::answered(Sandbox& sandbox, InvocationId invocation, bool succe
   // What comes after the time-out is too late.
   if (sandbox.end_words) return;
   const auto found =
-      std::find_if(sandbox.in_hand.begin(), sandbox.in_hand.end(),
-                   [&](const Sandbox::InHand& each) { return each.id == invocation; });
-  if (found == sandbox.in_hand.end()) return;
+      std::find_if(sandbox.in_flight.begin(), sandbox.in_flight.end(),
+                   [&](const Sandbox::InFlight& each) { return each.id == invocation; });
+  if (found == sandbox.in_flight.end()) return;
   HandlerAnswer answer;
   answer.invocation = invocation;
   answer.succeeded = succeeded;
@@ -300,12 +302,12 @@ void SandboxHost::answered(Sandbox& sandbox, InvocationId invocation, bool succe
   const std::string text_id = to_string(answer.invocation);
   print_of(sandbox, found->tail, end_lines(text_id, answer.execution, sandbox.spec.memory));
   LogTail tail = std::move(found->tail);
-  sandbox.in_hand.erase(found);
+  sandbox.in_flight.erase(found);
   answer.device_memory_now = sandbox.device_memory;
   answer.device_memory_peak = sandbox.device_memory_peak;
   if (sandbox.context_error != 0) replace_broken(sandbox, tail);
   answer.log_tail = tail.text();
-  if (sandbox.in_hand.empty()) sandbox.idle_tail = std::move(tail);
+  if (sandbox.in_flight.empty()) sandbox.idle_tail = std::move(tail);
   events_.on_answer(sandbox.id, std::move(answer));
 }
 
@@ -424,14 +426,14 @@ void SandboxHost::finish(SandboxId id, Error error, std::string error_type,
     end.payload = std::move(sandbox->end_payload);
   } else {
     std::string message = end.error.message;
-    if (!sandbox->in_hand.empty()) {
-      message = "RequestId: " + to_string(sandbox->in_hand.front().id) + " " + message;
+    if (!sandbox->in_flight.empty()) {
+      message = "RequestId: " + to_string(sandbox->in_flight.front().id) + " " + message;
     } else if (!sandbox->too_late.empty()) {
       message = "RequestId: " + to_string(sandbox->too_late.front().first) + " " + message;
     }
     end.payload = runtime_api::error_json(end.error_type, message);
   }
-  for (Sandbox::InHand& each : sandbox->in_hand) {
+  for (Sandbox::InFlight& each : sandbox->in_flight) {
     print_of(*sandbox, each.tail, "END RequestId: " + to_string(each.id) + "\n");
   }
   end.host_memory_peak = host_memory_peak;
@@ -463,8 +465,8 @@ void SandboxHost::print_of(const Sandbox& sandbox, LogTail& tail, std::string_vi
 }
 
 void SandboxHost::print(Sandbox& sandbox, std::string_view text) {
-  if (sandbox.in_hand.empty()) sandbox.idle_tail.append(text);
-  for (Sandbox::InHand& each : sandbox.in_hand) each.tail.append(text);
+  if (sandbox.in_flight.empty()) sandbox.idle_tail.append(text);
+  for (Sandbox::InFlight& each : sandbox.in_flight) each.tail.append(text);
   events_.on_output(sandbox.spec.id, text);
 }
 
@@ -477,7 +479,7 @@ void SandboxHost::read_ledger(Sandbox& sandbox) {
   sandbox.context_error = readings->context_error;
 }
 
-RunReport SandboxHost::glimpse(SandboxId id) {
+RunReport SandboxHost::partial_report(SandboxId id) {
   const auto found = sandboxes_.find(id);
   if (found == sandboxes_.end()) return {};
   Sandbox& sandbox = *found->second;
@@ -495,10 +497,10 @@ std::vector<SandboxStatus> SandboxHost::status() const {
     SandboxStatus status;
     status.id = id;
     status.function = sandbox->spec.name;
-    status.state = sandbox->end_words          ? "stopping"
-                   : !sandbox->initialised     ? "starting"
-                   : !sandbox->in_hand.empty() ? "busy"
-                                               : "idle";
+    status.state = sandbox->end_words            ? "stopping"
+                   : !sandbox->initialised       ? "starting"
+                   : !sandbox->in_flight.empty() ? "busy"
+                                                 : "idle";
     status.pid = sandbox->pid;
     status.device = sandbox->device;
     status.age = loop_.clock().now() - sandbox->requested_at;

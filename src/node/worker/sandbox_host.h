@@ -65,7 +65,7 @@ class SandboxHost {
     std::function<void(FunctionId, std::string_view text)> on_output;
     // How a move of its device memory went.
     std::function<void(SandboxId, MemoryMove)> on_memory_moved;
-    // So much of its memory that lies aside is wanted on the device; may be empty: it is granted.
+    // So much of its memory that is offloaded is wanted on the device; may be empty: it is granted.
     std::function<void(SandboxId, Bytes)> on_memory_wanted;
     // The processes of a sandbox will ask for turns on the device's link and for leases of host
     // memory at this listening socket. Either may be empty: then device memory moves without.
@@ -98,9 +98,9 @@ class SandboxHost {
 
   // Answered by on_ready or on_end.
   void start(SandboxId sandbox, const FunctionSpec& spec, const std::string& code_folder,
-             DeviceId device, LaneExtras extras = {});
-  // To an idle sandbox, or one that may have more (LaneExtras::in_hand); answered by on_answer or
-  // on_end. Takes the payload out of `request`.
+             DeviceId device, StageProcessExtras extras = {});
+  // To an idle sandbox, or one that may have more (StageProcessExtras::in_flight); answered by
+  // on_answer or on_end. Takes the payload out of `request`.
   void give(SandboxId sandbox, InvocationRequest& request, Duration timeout);
   // The answer to on_memory_wanted.
   void grant_memory(SandboxId sandbox, Bytes bytes);
@@ -113,7 +113,7 @@ class SandboxHost {
 
   // What its (oldest) invocation printed and allocated until now; for one that is completed before
   // it ended.
-  RunReport glimpse(SandboxId sandbox);
+  RunReport partial_report(SandboxId sandbox);
 
   std::vector<SandboxStatus> status() const;
 

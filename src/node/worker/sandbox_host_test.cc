@@ -175,7 +175,7 @@ TEST_F(SandboxHostTest, AProcessWhoseCudaContextBrokeAnswersAndIsReplaced) {
 
 TEST_F(SandboxHostTest, OneThatMayHaveTwoIsGivenTheNextBeforeItHasAnswered) {
   constexpr InvocationId kNext{3, 4}, kThird{5, 6};
-  host->start(kSandbox, spec, "/code", DeviceId(0), {.in_hand = 2});
+  host->start(kSandbox, spec, "/code", DeviceId(0), {.in_flight = 2});
   ASSERT_TRUE(until([&] { return readies == 1; }));
   const auto give = [&](InvocationId id) {
     InvocationRequest request;
@@ -208,10 +208,10 @@ TEST_F(SandboxHostTest, OneThatMayHaveTwoIsGivenTheNextBeforeItHasAnswered) {
   EXPECT_THAT(ends[0].log_tail, testing::Not(HasSubstr(to_string(kInvocation))));
 }
 
-TEST_F(SandboxHostTest, AllThatIsGivenToOneOfTwoInHandOnItsWayOutIsUnseen) {
+TEST_F(SandboxHostTest, AllThatIsGivenToOneOfTwoInFlightOnItsWayOutIsUnseen) {
   constexpr InvocationId kNext{3, 4}, kThird{5, 6};
   spec.gpu.memory = Bytes::mib(16);
-  host->start(kSandbox, spec, "/code", DeviceId(0), {.in_hand = 2});
+  host->start(kSandbox, spec, "/code", DeviceId(0), {.in_flight = 2});
   ASSERT_TRUE(until([&] { return readies == 1; }));
   const auto give = [&](InvocationId id, const std::string& payload) {
     InvocationRequest request;

@@ -156,7 +156,7 @@ sandbox::LaunchPlan plan_sandbox(const SandboxSetting& setting, const FunctionSp
   } else if (uses_gpu(spec)) {
     add_gpu(setting, spec, request, plan);
   }
-  const LaneExtras& extras = request.extras;
+  const StageProcessExtras& extras = request.extras;
   plan.binds.insert(plan.binds.end(), extras.binds.begin(), extras.binds.end());
   for (const auto& [name, value] : extras.environment) plan.environment[name] = value;
   return plan;

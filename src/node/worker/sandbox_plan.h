@@ -50,11 +50,11 @@ struct SandboxSetting {
 };
 
 // What a stage of a pipeline has beside what all sandboxes have.
-struct LaneExtras {
+struct StageProcessExtras {
   std::vector<sandbox::Bind> binds = {};
   std::map<std::string, std::string> environment = {};
   Bytes most_response = limits::kResponsePayload;  // it answers for all requests of a job
-  size_t in_hand = 1;  // invocations that it may have and not have answered
+  size_t in_flight = 1;  // invocations that it may have and not have answered
 };
 
 struct SandboxRequest {
@@ -67,7 +67,7 @@ struct SandboxRequest {
   std::string link_path = {};
   // Socket of the GPU runtime that it shares; empty: it has a driver of its own.
   std::string runtime_path = {};
-  LaneExtras extras = {};
+  StageProcessExtras extras = {};
 };
 
 // Where things lie inside a sandbox.

@@ -24,30 +24,30 @@ ExecutorSetting for_starts(ExecutorSetting setting, const dispatch::DispatchOpti
 
 }  // namespace
 
-Worker::Worker(Foundations foundations, WorkerOptions options,
+Worker::Worker(Dependencies dependencies, WorkerOptions options,
                std::unique_ptr<dispatch::Dispatcher> dispatcher,
                std::unique_ptr<slice_scheduling::SliceDispatcher> slices)
-    : loop_(foundations.loop),
-      log_(foundations.log),
-      random_(foundations.random),
-      catalog_(foundations.catalog),
-      metrics_(foundations.metrics),
-      journal_(foundations.journal),
+    : loop_(dependencies.loop),
+      log_(dependencies.log),
+      random_(dependencies.random),
+      catalog_(dependencies.catalog),
+      metrics_(dependencies.metrics),
+      journal_(dependencies.journal),
       options_(std::move(options)),
       dispatcher_(std::move(dispatcher)),
-      files_(foundations.loop),
-      host_(foundations.loop, foundations.log, foundations.launcher, options_.sandboxes,
+      files_(dependencies.loop),
+      host_(dependencies.loop, dependencies.log, dependencies.launcher, options_.sandboxes,
             options_.run_folder, host_events()),
       executors_(
-          {foundations.loop, foundations.log, foundations.launcher, foundations.objects,
+          {dependencies.loop, dependencies.log, dependencies.launcher, dependencies.objects,
            [this](auto work, auto then) { return files_.run(std::move(work), std::move(then)); }},
           for_starts(options_.executors, dispatcher_->options()), options_.run_folder,
           host_events()),
-      workflows_(foundations.loop, foundations.random, foundations.objects, workflow_events(),
+      workflows_(dependencies.loop, dependencies.random, dependencies.objects, workflow_events(),
                  options_.workflows),
-      pipelines_(foundations.loop, foundations.log, lane_sandboxes(), pipeline_setting(),
+      pipelines_(dependencies.loop, dependencies.log, stage_process_sandboxes(), pipeline_setting(),
                  std::move(slices), pipeline_events()),
-      objects_(foundations.objects) {
+      objects_(dependencies.objects) {
   if (objects_ != nullptr) {
     ObjectWaits::Events events;
     events.ready = [this](InvocationId id) { queue(live_.at(id)); };
@@ -60,7 +60,7 @@ Worker::Worker(Foundations foundations, WorkerOptions options,
 
 Worker::~Worker() {
   loop_.cancel(wake_timer_);
-  loop_.cancel(held_back_timer_);
+  loop_.cancel(deferred_timer_);
   if (journal_timed_) loop_.cancel(journal_timer_);
   if (journal_ != nullptr) journal_->flush(*dispatcher_, loop_.clock().wall_now());
   loop_.cancel(statistics_timer_);
@@ -373,8 +373,8 @@ RunReport Worker::report_of(Live& live, Outcome outcome) {
   if (live.answer) return std::move(*live.answer);
   if (ending_ != nullptr && outcome == Outcome::kFunctionError) return *ending_;
   if (live.sandbox == SandboxId{}) return {};
-  return executors_.has(live.sandbox) ? executors_.glimpse(live.sandbox)
-                                      : host_.glimpse(live.sandbox);
+  return executors_.has(live.sandbox) ? executors_.partial_report(live.sandbox)
+                                      : host_.partial_report(live.sandbox);
 }
 
 void Worker::store_async_result(TenantId tenant, const InvocationResult& result) {

@@ -66,7 +66,7 @@ struct WorkerOptions {
 class Worker final : public InvocationService {
  public:
   // What the worker stands on; all outlive it.
-  struct Foundations {
+  struct Dependencies {
     loop::EventLoop& loop;
     LogSink& log;
     Random& random;
@@ -77,7 +77,7 @@ class Worker final : public InvocationService {
     objects::ObjectStore* objects = nullptr;  // of kernel functions' inputs and outputs
   };
 
-  Worker(Foundations foundations, WorkerOptions options,
+  Worker(Dependencies dependencies, WorkerOptions options,
          std::unique_ptr<dispatch::Dispatcher> dispatcher,
          std::unique_ptr<slice_scheduling::SliceDispatcher> slices);
   ~Worker() override;
@@ -238,11 +238,11 @@ class Worker final : public InvocationService {
   void look_at_objects();
   // Whether this has to wait for that; then it is performed later.
   bool waits_for_objects(DeviceId device, const dispatch::Action& action);
-  void look_at_held_back_soon();
-  void perform_held_back();
-  void start_held_back(const dispatch::StartSandbox& action);
+  void look_at_deferred_soon();
+  void perform_deferred();
+  void start_deferred(const dispatch::StartSandbox& action);
   // What waits for objects and is not to be any more; none: nothing waits for this sandbox.
-  std::optional<dispatch::Action> take_held_back(SandboxId sandbox);
+  std::optional<dispatch::Action> take_deferred(SandboxId sandbox);
   void let_executors_make_way();
 
   // Workflows (worker_workflows.cc).
@@ -252,7 +252,7 @@ class Worker final : public InvocationService {
 
   // Pipelines (worker_pipelines.cc).
   PipelineSetting pipeline_setting();
-  LaneSandboxes lane_sandboxes();
+  StageProcessSandboxes stage_process_sandboxes();
   PipelineHost::Events pipeline_events();
   // NOT_FOUND, FAILED_PRECONDITION: it is of another kind.
   Result<FunctionId> pipeline_called(const FunctionName& name) const;
@@ -297,7 +297,7 @@ class Worker final : public InvocationService {
   ExecutorHost executors_;
   WorkflowHost workflows_;
   PipelineHost pipelines_;
-  uint64_t lanes_started_ = 0;
+  uint64_t stage_processes_started_ = 0;
   objects::ObjectStore* objects_;       // none: there are no objects
   std::unique_ptr<ObjectWaits> waits_;  // none: neither
 
@@ -318,15 +318,15 @@ class Worker final : public InvocationService {
   bool handling_ = false;
   std::vector<dispatch::Action> actions_;
   // Starts and moves in, until objects have made way on their device, or for long enough.
-  struct HeldBack {
+  struct Deferred {
     SandboxId sandbox;
     DeviceId device;
     dispatch::Action action;
     Instant by{};
   };
-  std::vector<HeldBack> held_back_;
-  loop::TimerId held_back_timer_;
-  bool held_back_timed_ = false;
+  std::vector<Deferred> deferred_;
+  loop::TimerId deferred_timer_;
+  bool deferred_timed_ = false;
   loop::TimerId wake_timer_;
   loop::TimerId journal_timer_;
   bool journal_timed_ = false;

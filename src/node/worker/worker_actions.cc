@@ -120,8 +120,8 @@ void Worker::perform(const dispatch::StopSandbox& action) {
   // alone.
   const Error error{ErrorCode::kCancelled,
                     "the sandbox was stopped: " + std::string(name_of(action.reason))};
-  const auto held_back = take_held_back(action.sandbox);
-  if (held_back && std::holds_alternative<dispatch::StartSandbox>(*held_back)) {
+  const auto deferred = take_deferred(action.sandbox);
+  if (deferred && std::holds_alternative<dispatch::StartSandbox>(*deferred)) {
     handle(dispatch::SandboxExited{action.sandbox, error, "Sandbox.Stopped"});
     return;
   }
@@ -179,17 +179,17 @@ void Worker::memory_moved(SandboxId sandbox, const MemoryMove& move) {
   moved.done = move.done;
   moved.moved = move.moved;
   moved.left = move.left;
-  // Seats share the context of their executor.
+  // Instances share the context of their executor.
   const bool has_context = !executors_.has(sandbox) && (!move.deep || !move.done);
   if (has_context) moved.left += options_.context_memory;
-  moved.aside = move.spared;
+  moved.offloaded = move.spared;
   moved.duration = move.duration;
   if (move.done) metrics_.memory_moved(move.out, move.moved, move.duration);
   log_.debug("memory_moved", {{"sandbox", static_cast<int64_t>(sandbox.value)},
                               {"out", move.out},
                               {"done", move.done},
                               {"bytes", static_cast<int64_t>(move.moved.count)},
-                              {"aside", static_cast<int64_t>(move.aside.count)}});
+                              {"aside", static_cast<int64_t>(move.offloaded.count)}});
   if (pipelines_.has_sandbox(sandbox)) return pipelines_.memory_moved(sandbox, move);
   handle(moved);
 }
@@ -198,23 +198,23 @@ SandboxHost::Events Worker::host_events() {
   SandboxHost::Events events;
   events.on_ready = [this](SandboxId sandbox, Duration sandbox_time, Duration init_time) {
     metrics_.sandbox_started(sandbox_time, init_time);
-    if (pipelines_.has_sandbox(sandbox)) return pipelines_.lane_ready(sandbox);
+    if (pipelines_.has_sandbox(sandbox)) return pipelines_.stage_process_ready(sandbox);
     handle(dispatch::SandboxReady{sandbox, sandbox_time, init_time});
   };
   events.on_answer = [this](SandboxId sandbox, HandlerAnswer answer) {
     if (pipelines_.has_sandbox(sandbox))
-      return pipelines_.lane_answered(sandbox, std::move(answer));
+      return pipelines_.stage_process_answered(sandbox, std::move(answer));
     sandbox_answered(sandbox, std::move(answer));
   };
   events.on_end = [this](SandboxEnd end) {
-    if (pipelines_.has_sandbox(end.sandbox)) return pipelines_.lane_ended(std::move(end));
+    if (pipelines_.has_sandbox(end.sandbox)) return pipelines_.stage_process_ended(std::move(end));
     sandbox_ended(std::move(end));
   };
   events.on_memory_moved = [this](SandboxId sandbox, const MemoryMove& move) {
     memory_moved(sandbox, move);
   };
   events.on_memory_wanted = [this](SandboxId sandbox, Bytes bytes) {
-    // What a lane of a pipeline has aside counts with the rest of its memory.
+    // What a stage process of a pipeline has aside counts with the rest of its memory.
     if (pipelines_.has_sandbox(sandbox)) return host_.grant_memory(sandbox, bytes);
     handle(dispatch::MemoryWanted{sandbox, bytes});
   };
@@ -253,7 +253,7 @@ SandboxHost::Events Worker::host_events() {
 void Worker::keep_executors(const FunctionSpec& spec) {
   if (!uses_executor(spec)) return;
   for (const scheduling::Device& device : dispatcher_->fleet().devices()) {
-    const DeviceState state = care_.standing(device.options.id).state;
+    const DeviceState state = care_.status(device.options.id).state;
     if (state == DeviceState::kDrained || state == DeviceState::kLost) continue;
     executors_.keep(spec, device.options.id);
   }

@@ -12,9 +12,9 @@ namespace {
 using nlohmann::json;
 using protocol::FaultGravity;
 
-json xids_json(const DeviceStanding& standing) {
+json xids_json(const DeviceStatus& status) {
   json xids = json::object();
-  for (const auto& [xid, count] : standing.xids) xids[std::to_string(xid)] = count;
+  for (const auto& [xid, count] : status.xids) xids[std::to_string(xid)] = count;
   return xids;
 }
 
@@ -24,7 +24,7 @@ json text_or_null(const std::string& text) { return text.empty() ? json() : json
 
 void Worker::device_reading(const protocol::DeviceReading& reading) {
   const DeviceId device(reading.index + 1);
-  const DeviceState before = care_.standing(device).state;
+  const DeviceState before = care_.status(device).state;
   care_.read(device, reading, loop_.clock().wall_now());
   tell_of_device(device, before);
 }
@@ -66,7 +66,7 @@ void Worker::let_executors_make_way() {
 void Worker::devices_silent() {
   for (const protocol::DeviceInventory& device : options_.devices) {
     // One that is known to be lost is not found again by silence.
-    if (care_.standing(device_id_of(device)).state == DeviceState::kLost) continue;
+    if (care_.status(device_id_of(device)).state == DeviceState::kLost) continue;
     device_reading({.index = device.index,
                     .health = protocol::DeviceHealth::kUnreadable,
                     .memory_total = device.memory_total});
@@ -76,7 +76,7 @@ void Worker::devices_silent() {
 void Worker::devices_faulted(const std::vector<protocol::DeviceFault>& faults) {
   for (const protocol::DeviceFault& fault : faults) {
     const DeviceId device(fault.index + 1);
-    const DeviceState before = care_.standing(device).state;
+    const DeviceState before = care_.status(device).state;
     care_.fault(device, fault, loop_.clock().wall_now());
     const LogField gpu{"gpu", place_name(device)};
     const LogField xid{"xid", int64_t{fault.xid}};
@@ -85,7 +85,7 @@ void Worker::devices_faulted(const std::vector<protocol::DeviceFault>& faults) {
     } else {
       log_.warning("gpu_error", {gpu, xid, {"what", fault.what}});
     }
-    if (care_.standing(device).state != before) tell_of_device(device, before);
+    if (care_.status(device).state != before) tell_of_device(device, before);
     keep_record(device);
   }
 }
@@ -95,7 +95,7 @@ void Worker::tell_of_device(DeviceId device, DeviceState before) {
   const dispatch::DeviceReading event = care_.event(device);
   pipelines_.device_reading(device, event.lost);
   handle(event);
-  const DeviceStanding& now = care_.standing(device);
+  const DeviceStatus& now = care_.status(device);
   if (now.state == before) return;
   const LogField gpu{"gpu", place_name(device)};
   if (now.state == DeviceState::kHealthy) {
@@ -144,9 +144,9 @@ void Worker::recover_devices(const std::vector<catalog::DeviceRecord>& records) 
     if (device.uuid.empty() || record == records.end()) continue;
     kept_devices_[device.uuid] = *record;
     const DeviceId id = device_id_of(device);
-    const DeviceState before = care_.standing(id).state;
+    const DeviceState before = care_.status(id).state;
     care_.restore(id, *record, loop_.clock().wall_now());
-    if (care_.standing(id).state != before) tell_of_device(id, before);
+    if (care_.status(id).state != before) tell_of_device(id, before);
   }
 }
 
@@ -171,7 +171,7 @@ void Worker::drain_devices(const std::string& name, const std::string& reason,
   const auto devices = devices_called(name);
   if (!devices.ok()) return done(devices.error());
   for (const DeviceId device : *devices) {
-    const DeviceState before = care_.standing(device).state;
+    const DeviceState before = care_.status(device).state;
     care_.drain(device, reason, loop_.clock().wall_now());
     tell_of_device(device, before);
   }
@@ -184,7 +184,7 @@ void Worker::undrain_devices(const std::string& name, Callback<void> done) {
   if (!devices.ok()) return done(devices.error());
   Result<void> result;
   for (const DeviceId device : *devices) {
-    const DeviceState before = care_.standing(device).state;
+    const DeviceState before = care_.status(device).state;
     const auto undrained = care_.undrain(device, loop_.clock().wall_now());
     if (!undrained.ok()) result = undrained.error();
     tell_of_device(device, before);
@@ -199,26 +199,26 @@ std::string Worker::devices_json() const {
   json devices = json::array();
   for (const protocol::DeviceInventory& device : options_.devices) {
     const DeviceId id = device_id_of(device);
-    const DeviceStanding& standing = care_.standing(id);
+    const DeviceStatus& status = care_.status(id);
     const auto index = fleet.device_index(id);
-    const bool is_heard_of = standing.since != Duration(0);
+    const bool is_heard_of = status.since != Duration(0);
     json row = {
         {"gpu", place_name(id)},
         {"uuid", device.uuid},
         {"name", device.name},
-        {"state", name_of(standing.state)},
-        {"reason", text_or_null(standing.reason)},
-        {"since_seconds", is_heard_of ? json(to_seconds(standing.since)) : json()},
-        {"for_seconds", is_heard_of ? json(to_seconds(now - standing.since)) : json()},
-        {"notice", text_or_null(standing.notice)},
-        {"xids", xids_json(standing)},
+        {"state", name_of(status.state)},
+        {"reason", text_or_null(status.reason)},
+        {"since_seconds", is_heard_of ? json(to_seconds(status.since)) : json()},
+        {"for_seconds", is_heard_of ? json(to_seconds(now - status.since)) : json()},
+        {"notice", text_or_null(status.notice)},
+        {"xids", xids_json(status)},
         {"uncorrected_errors",
-         standing.reading.uncorrected_errors ? json(*standing.reading.uncorrected_errors) : json()},
+         status.reading.uncorrected_errors ? json(*status.reading.uncorrected_errors) : json()},
         {"memory_total_bytes", device.memory_total.count},
-        {"memory_used_bytes", standing.reading.memory_used.count},
+        {"memory_used_bytes", status.reading.memory_used.count},
         {"serves", index ? "functions" : "pipelines"}};
-    if (standing.reading.knows_utilisation) {
-      row["utilization"] = standing.reading.busy_percent / 100.0;
+    if (status.reading.knows_utilisation) {
+      row["utilization"] = status.reading.busy_percent / 100.0;
     } else {
       row["utilization"] = nullptr;
     }

@@ -106,23 +106,23 @@ TEST_F(WorkerTest, TheOperatorDrainsDevicesByNameAndAWrongNameSaysWhichThereAre)
 }
 
 TEST_F(WorkerTest, WhatIsHeldAgainstADeviceAndWhatWasAcceptedOutliveTheWorker) {
-  const auto standing = [&] { return worker->devices_json(); };
+  const auto status = [&] { return worker->devices_json(); };
   EXPECT_TRUE(drain("0", "new fan").ok());
   start_worker();
-  EXPECT_THAT(standing(), HasSubstr("by the operator: new fan"));
+  EXPECT_THAT(status(), HasSubstr("by the operator: new fan"));
   worker->device_reading({.uncorrected_errors = 2});
   EXPECT_TRUE(undrain("0").ok());
   start_worker();
-  EXPECT_THAT(standing(), HasSubstr("\"state\":\"healthy\""));
+  EXPECT_THAT(status(), HasSubstr("\"state\":\"healthy\""));
   worker->device_reading({.uncorrected_errors = 2});
-  EXPECT_THAT(standing(), HasSubstr("\"state\":\"healthy\"")) << "so many were accepted";
+  EXPECT_THAT(status(), HasSubstr("\"state\":\"healthy\"")) << "so many were accepted";
   worker->devices_faulted({{0, 119, protocol::FaultGravity::kDevice, "no answer"}});
   start_worker();
-  EXPECT_THAT(standing(), HasSubstr("Xid 119: no answer"));
+  EXPECT_THAT(status(), HasSubstr("Xid 119: no answer"));
   worker->device_reading({.uncorrected_errors = 2});
-  EXPECT_THAT(standing(), HasSubstr("\"state\":\"drained\"")) << "it was not reset";
+  EXPECT_THAT(status(), HasSubstr("\"state\":\"drained\"")) << "it was not reset";
   worker->device_reading({.uncorrected_errors = 0});
-  EXPECT_THAT(standing(), HasSubstr("\"state\":\"healthy\"")) << "now it was";
+  EXPECT_THAT(status(), HasSubstr("\"state\":\"healthy\"")) << "now it was";
 }
 
 TEST_F(WorkerTest, ADeviceTakesMoreWhileItsUtilisationIsLowAndNoMoreWhenItIsHigh) {

@@ -11,8 +11,8 @@ namespace {
 // A chain of failures names the last links and the cause; longer ones are cut.
 constexpr size_t kCauseLength = 800;
 // How long what needs the room of objects waits for them, and how often is looked.
-constexpr Duration kLongestHeldBack = seconds(5);
-constexpr Duration kHeldBackPeriod = milliseconds(2);
+constexpr Duration kLongestDeferred = seconds(5);
+constexpr Duration kDeferredPeriod = milliseconds(2);
 
 std::string cut(const std::string& message) {
   if (message.size() <= kCauseLength) return message;
@@ -119,46 +119,46 @@ bool Worker::waits_for_objects(DeviceId device, const dispatch::Action& action) 
   const SandboxId sandbox = std::holds_alternative<dispatch::StartSandbox>(action)
                                 ? std::get<dispatch::StartSandbox>(action).sandbox
                                 : std::get<dispatch::MoveMemoryIn>(action).sandbox;
-  held_back_.push_back({sandbox, device, action, loop_.clock().now() + kLongestHeldBack});
-  look_at_held_back_soon();
+  deferred_.push_back({sandbox, device, action, loop_.clock().now() + kLongestDeferred});
+  look_at_deferred_soon();
   return true;
 }
 
-void Worker::look_at_held_back_soon() {
-  if (std::exchange(held_back_timed_, true)) return;
-  held_back_timer_ = loop_.call_after(kHeldBackPeriod, [this] { perform_held_back(); });
+void Worker::look_at_deferred_soon() {
+  if (std::exchange(deferred_timed_, true)) return;
+  deferred_timer_ = loop_.call_after(kDeferredPeriod, [this] { perform_deferred(); });
 }
 
 // One by one, for one may lead to another's being stopped.
-void Worker::perform_held_back() {
-  held_back_timed_ = false;
+void Worker::perform_deferred() {
+  deferred_timed_ = false;
   const Instant now = loop_.clock().now();
-  const auto is_due = [&](const HeldBack& each) {
+  const auto is_due = [&](const Deferred& each) {
     return now >= each.by || !executors_.objects_make_way(each.device);
   };
-  for (auto due = std::ranges::find_if(held_back_, is_due); due != held_back_.end();
-       due = std::ranges::find_if(held_back_, is_due)) {
+  for (auto due = std::ranges::find_if(deferred_, is_due); due != deferred_.end();
+       due = std::ranges::find_if(deferred_, is_due)) {
     const dispatch::Action action = std::move(due->action);
-    held_back_.erase(due);
-    if (const auto* start = std::get_if<dispatch::StartSandbox>(&action)) start_held_back(*start);
+    deferred_.erase(due);
+    if (const auto* start = std::get_if<dispatch::StartSandbox>(&action)) start_deferred(*start);
     if (const auto* in = std::get_if<dispatch::MoveMemoryIn>(&action)) move_memory_in(in->sandbox);
   }
-  if (!held_back_.empty()) look_at_held_back_soon();
+  if (!deferred_.empty()) look_at_deferred_soon();
 }
 
 // Dispatch has it wait again for a sandbox of the function as it is, if that is another meanwhile.
-void Worker::start_held_back(const dispatch::StartSandbox& action) {
+void Worker::start_deferred(const dispatch::StartSandbox& action) {
   const FunctionSpec* spec = functions_.find(action.function);
   if (spec == nullptr || spec->revision == action.revision) return start_sandbox(action);
   handle(dispatch::SandboxExited{
       action.sandbox, {ErrorCode::kAborted, "the function was changed"}, kPlatformFailure});
 }
 
-std::optional<dispatch::Action> Worker::take_held_back(SandboxId sandbox) {
-  const auto found = std::ranges::find(held_back_, sandbox, &HeldBack::sandbox);
-  if (found == held_back_.end()) return std::nullopt;
+std::optional<dispatch::Action> Worker::take_deferred(SandboxId sandbox) {
+  const auto found = std::ranges::find(deferred_, sandbox, &Deferred::sandbox);
+  if (found == deferred_.end()) return std::nullopt;
   dispatch::Action action = std::move(found->action);
-  held_back_.erase(found);
+  deferred_.erase(found);
   return action;
 }
 

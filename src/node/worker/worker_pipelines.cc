@@ -8,8 +8,8 @@
 namespace lambent::worker {
 namespace {
 
-// Lanes of pipelines have ids of their own among sandboxes.
-constexpr uint64_t kFirstLane = uint64_t{1} << 41;
+// Stage processes of pipelines have ids of their own among sandboxes.
+constexpr uint64_t kFirstStageProcess = uint64_t{1} << 41;
 
 Result<void> make_channel(const std::string& path, uint32_t slots, Bytes slot) {
   stage_channel::ErrorText error;
@@ -37,30 +37,32 @@ PipelineSetting Worker::pipeline_setting() {
   return setting;
 }
 
-LaneSandboxes Worker::lane_sandboxes() {
-  LaneSandboxes lanes;
-  lanes.next_id = [this] { return SandboxId(kFirstLane + ++lanes_started_); };
-  lanes.start = [this](SandboxId id, const FunctionSpec& spec, DeviceId device,
-                       const LaneExtras& extras) {
+StageProcessSandboxes Worker::stage_process_sandboxes() {
+  StageProcessSandboxes stage_processes;
+  stage_processes.next_id = [this] {
+    return SandboxId(kFirstStageProcess + ++stage_processes_started_);
+  };
+  stage_processes.start = [this](SandboxId id, const FunctionSpec& spec, DeviceId device,
+                                 const StageProcessExtras& extras) {
     host_.start(id, spec, code_folder(spec), device, extras);
   };
-  lanes.give = [this](SandboxId id, InvocationRequest& request, Duration timeout) {
+  stage_processes.give = [this](SandboxId id, InvocationRequest& request, Duration timeout) {
     host_.give(id, request, timeout);
   };
-  lanes.stop = [this](SandboxId id, Error error, std::string error_type) {
+  stage_processes.stop = [this](SandboxId id, Error error, std::string error_type) {
     host_.stop(id, std::move(error), std::move(error_type));
   };
-  lanes.move_memory_out = [this](SandboxId id) {
+  stage_processes.move_memory_out = [this](SandboxId id) {
     host_.move_memory_out(id, protocol::MemoryMoveDepth::kMemory);
   };
-  lanes.move_memory_in = [this](SandboxId id) { host_.move_memory_in(id); };
-  lanes.make_channel = make_channel;
-  lanes.end_channel = [](const std::string& path) {
+  stage_processes.move_memory_in = [this](SandboxId id) { host_.move_memory_in(id); };
+  stage_processes.make_channel = make_channel;
+  stage_processes.end_channel = [](const std::string& path) {
     // Where this fails the channel is gone, and with it who waited there.
     stage_channel::ErrorText ignored;
     (void)stage_channel::end_channel(path.c_str(), ignored);
   };
-  return lanes;
+  return stage_processes;
 }
 
 PipelineHost::Events Worker::pipeline_events() {

@@ -31,14 +31,14 @@ catalog::FunctionStatistics statistics_of(FunctionId id, const scheduling::Flow&
 }
 
 std::string place_of_memory(const scheduling::Sandbox& sandbox) {
-  switch (sandbox.residency) {
-    case scheduling::Residency::kIn:
+  switch (sandbox.memory_state) {
+    case scheduling::MemoryState::kIn:
       return "in";
-    case scheduling::Residency::kMovingOut:
+    case scheduling::MemoryState::kMovingOut:
       return "moving out";
-    case scheduling::Residency::kOut:
+    case scheduling::MemoryState::kOut:
       return sandbox.deep ? "out with context" : "out";
-    case scheduling::Residency::kMovingIn:
+    case scheduling::MemoryState::kMovingIn:
       return "moving in";
   }
   return "in";
@@ -53,7 +53,7 @@ const scheduling::Flow* Worker::flow_of(FunctionId id) const {
 
 std::vector<SandboxStatus> Worker::all_sandboxes() const {
   std::vector<SandboxStatus> all = host_.status();
-  for (SandboxStatus& seat : executors_.status()) all.push_back(std::move(seat));
+  for (SandboxStatus& instance : executors_.status()) all.push_back(std::move(instance));
   return all;
 }
 
@@ -153,10 +153,9 @@ void Worker::update_gauges() {
   for (const FunctionSpec& spec : functions_.all()) {
     const scheduling::Flow* flow = flow_of(spec.id);
     if (flow == nullptr) continue;
-    metrics_.set_flow(spec.name,
-                      {.pending = flow->pending,
-                       .running = flow->in_flight + flow->on_host,
-                       .virtual_time = dispatcher_->standing(spec.id, now).virtual_time});
+    metrics_.set_flow(spec.name, {.pending = flow->pending,
+                                  .running = flow->in_flight + flow->on_host,
+                                  .virtual_time = dispatcher_->status(spec.id, now).virtual_time});
   }
   const std::vector<ExecutorKey> executors = executors_.ready_executors();
   for (const scheduling::Device& device : dispatcher_->fleet().devices()) {
@@ -171,12 +170,12 @@ void Worker::update_gauges() {
     gauges.tokens = device.tokens();
     gauges.tokens_held = device.tokens_held;
     gauges.healthy = device.healthy;
-    gauges.memory_used = care_.standing(device.options.id).reading.memory_used;
+    gauges.memory_used = care_.status(device.options.id).reading.memory_used;
     metrics_.set_device(device.options.id, gauges);
   }
   for (const protocol::DeviceInventory& device : options_.devices) {
     const DeviceId id(device.index + 1);
-    metrics_.set_xids(id, care_.standing(id).xids);
+    metrics_.set_xids(id, care_.status(id).xids);
   }
   const ExecutorEnds& ends = executors_.executor_ends();
   for (const auto& [how, count] : {std::pair("unused", ends.unused), std::pair("fault", ends.fault),

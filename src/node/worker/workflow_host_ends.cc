@@ -157,7 +157,7 @@ Result<RunRecord> WorkflowHost::trace(TenantId tenant, InvocationId id) const {
 void WorkflowHost::keep_objects(LiveRun& run, InvocationId call, const Value& value) {
   if (store_ == nullptr) return;
   for (const ObjectId object : workflow::objects_in(value)) {
-    std::set<ObjectId>& held = object.maker == call ? run.objects : run.borrowed;
+    std::set<ObjectId>& held = object.maker == call ? run.objects : run.imported;
     if (run.objects.contains(object) || held.contains(object)) continue;
     // One that is not there is for the call to complain of that needs it.
     if (store_->hold(run.name.tenant, object).ok()) held.insert(object);
@@ -165,7 +165,7 @@ void WorkflowHost::keep_objects(LiveRun& run, InvocationId call, const Value& va
 }
 
 void WorkflowHost::clear_objects(LiveRun& run, const Value* output) {
-  for (const ObjectId object : run.borrowed) store_->release(run.name.tenant, object);
+  for (const ObjectId object : run.imported) store_->release(run.name.tenant, object);
   if (run.objects.empty()) return;
   std::vector<ObjectId> wanted;
   if (output != nullptr) wanted = workflow::objects_in(*output);

@@ -29,7 +29,7 @@ struct WorkflowHost::LiveRun {
   loop::TimerId timer;
   std::set<InvocationId> calls;  // under way
   std::set<ObjectId> objects;    // that it made, each held
-  std::set<ObjectId> borrowed;   // that its values name beside those, each held
+  std::set<ObjectId> imported;   // that its values name beside those, each held
   Bytes values;                  // its part of values_
   StartClass start = StartClass::kWarm;
   RunRecord record;

@@ -37,7 +37,7 @@ class FaultyRun {
     bool alive = true, running = false;
     // Whether its memory is on the device, and what it does once it is.
     bool memory_in = true;
-    bool wants = false;           // of what lies aside, and was not answered
+    bool wants = false;           // of what is offloaded, and was not answered
     bool given_too_late = false;  // an invocation, when it had ended
     std::function<void()> awaits_memory;
     uint64_t runs = 0;

@@ -95,7 +95,7 @@ void FaultyRun::move(SandboxId id, dispatch::MoveDirection direction) {
   moved.moved = Bytes::mib(between(random_, 1, 8000));
   // Now and then more than it has.
   if (random_.below(2) == 0) moved.left = Bytes::mib(random_.below(random_.below(9) * 1000 + 1));
-  if (random_.below(2) == 0) moved.aside = Bytes::mib(random_.below(9000));
+  if (random_.below(2) == 0) moved.offloaded = Bytes::mib(random_.below(9000));
   after(took, [this, moved] { end_move(moved); });
 }
 

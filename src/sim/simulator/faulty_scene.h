@@ -29,7 +29,7 @@ struct FaultyScene {
 };
 
 FaultyScene make_faulty_scene(uint64_t seed);
-// What a function asks for and may do; drawn anew when it is redeployed.
+// What a function asks for and may do; drawn again when it is redeployed.
 void draw_profile(Random& random, dispatch::FunctionProfile& profile);
 
 // Both ends included.

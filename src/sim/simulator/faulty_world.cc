@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "sim/simulator/event_words.h"
+#include "sim/simulator/event_text.h"
 #include "sim/simulator/faulty_run.h"
 
 namespace lambent::simulator {

@@ -58,7 +58,7 @@ void Invariants::check(const dispatch::Event& event, Instant now,
   check_queues(event);
   check_virtual_times();
   check_conservation();
-  check_patience();
+  check_grace_period();
   if (timer_fired_) check_deadlines(true);
   if (events_ % options_.scan_period == 0) scan();
 }
@@ -114,7 +114,7 @@ void Invariants::see(const dispatch::SandboxExited& event) {
   }
   // Room came free: whoever waited for it has not waited in vain.
   if (process.state == State::kStopping) {
-    for (Function& known : functions_) known.lost_patience = Duration(0);
+    for (Function& known : functions_) known.lost_grace_period = Duration(0);
   }
   count(process, -1);
   processes_.erase(found);

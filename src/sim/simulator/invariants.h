@@ -23,7 +23,7 @@ enum class Invariant {
   kStartSandbox,     // a new sandbox, of a function that exists as it is now, on a healthy device
   kStartInvocation,  // into a living, ready sandbox of its function; once
   kMoves,  // only of what stands still and may move: in where it is out, out of those at rest; and
-           // what a program wants of what lies aside is answered once
+           // what a program wants of what is offloaded is answered once
   kStopSandbox,       // one that exists and was not stopped before
   kOneOutcome,        // exactly one outcome for each submitted invocation, none for others
   kTrueOutcome,       // success only of what the handler finished; phases that add up
@@ -96,7 +96,7 @@ class Invariants {
     enum class Where { kIn, kMovingOut, kOut, kMovingIn } where = Where::kIn;
     bool deep = false;  // with its context
     Bytes left;
-    Bytes aside;                  // on the host while the rest is in
+    Bytes offloaded;              // on the host while the rest is in
     std::optional<Bytes> wanted;  // of that, while it is not answered
     Bytes on_host;
     Instant move_limit = kNever;  // when the move, or the wait for one, must be over
@@ -121,7 +121,7 @@ class Invariants {
     unsigned waiting = 0;             // invocations that do not run
     unsigned starting = 0, busy = 0;  // processes
     unsigned as_cpu_variant = 0;      // of these, on the host although it uses a GPU
-    Duration lost_patience{};         // see check_patience
+    Duration lost_grace_period{};     // see check_grace_period
   };
   struct Device {
     bool known = false, healthy = true, lost = false;
@@ -176,7 +176,7 @@ class Invariants {
   void scan();
   void check_virtual_times();
   void check_conservation();
-  void check_patience();
+  void check_grace_period();
   void check_ready();
   unsigned planned_on(uint32_t device) const;
   void check_deadlines(bool after_timer);

@@ -63,8 +63,8 @@ void Invariants::see(const dispatch::MemoryMoved& event) {
   const bool deep = process.deep;
   const bool is_in = in ? event.done : !event.done && !deep;
   if (!in && event.done && !deep) {
-    process.left = std::min(event.left, process.memory - process.aside);
-    process.aside = std::min(event.aside, process.memory - process.left);
+    process.left = std::min(event.left, process.memory - process.offloaded);
+    process.offloaded = std::min(event.offloaded, process.memory - process.left);
   }
   move(process, is_in ? Where::kIn : Where::kOut, deep && in != event.done);
   if (is_in || process.state == State::kIdle) process.move_limit = kNever;
@@ -97,11 +97,11 @@ void Invariants::see(const dispatch::GrantMemory& action) {
   process.wanted.reset();
   const bool is_in = process.where == Process::Where::kIn;
   if (is_in) process.move_limit = kNever;
-  const Bytes fetched = std::min(action.bytes, process.aside);
+  const Bytes fetched = std::min(action.bytes, process.offloaded);
   if (fetched == Bytes(0)) return;
   if (!is_in || process.state != State::kBusy) return wrong("while it does not work on the device");
   count(process, -1);
-  process.aside -= fetched;
+  process.offloaded -= fetched;
   hold(process);
   count(process, 1);
   check_arrival(process, "memory is granted");
@@ -120,11 +120,11 @@ void Invariants::hold_moving(Process& process) const {
   const Bytes gone = process.memory - process.left;
   switch (process.where) {
     case Where::kIn:
-      process.held = process.memory - process.aside;
-      process.on_host = process.aside;
+      process.held = process.memory - process.offloaded;
+      process.on_host = process.offloaded;
       break;
     case Where::kMovingOut:
-      process.held = process.deep ? process.left : process.memory - process.aside;
+      process.held = process.deep ? process.left : process.memory - process.offloaded;
       process.on_host = process.memory;
       break;
     case Where::kOut:
@@ -132,7 +132,7 @@ void Invariants::hold_moving(Process& process) const {
       process.on_host = process.deep ? process.memory : gone;
       break;
     case Where::kMovingIn:
-      process.held = process.memory - process.aside;
+      process.held = process.memory - process.offloaded;
       process.on_host = process.deep ? process.memory : gone;
       break;
   }

@@ -37,7 +37,7 @@ void Invariants::check_virtual_times() {
   for (uint32_t f = 0; f < virtual_times_.size(); ++f) {
     const scheduling::Flow& flow = dispatcher_.flows()[f];
     if (flow.device_memory.count == 0) continue;
-    const Duration time = dispatcher_.standing(FunctionId{f}, now_).virtual_time;
+    const Duration time = dispatcher_.status(FunctionId{f}, now_).virtual_time;
     // An event dispatches a flow at most a few times; the last one began within T of the global
     // time at most, and global time only grows, or it was counted.
     if (time > virtual_times_[f] && virtual_times_[f] > global + *options_.over_run) ++beyond;
@@ -75,7 +75,7 @@ void Invariants::check_conservation() {
 // fits once idle sandboxes have gone waits for much longer than stops may take, one after the other
 // where several hang. Time counts second by second, so that a clock that jumps does not take the
 // dispatcher's chance to act.
-void Invariants::check_patience() {
+void Invariants::check_grace_period() {
   Bytes most;
   const bool pool_full = gpu_processes_ - gpu_idle_ >= options_.limits.fleet.most_sandboxes;
   for (size_t i = 1; i < devices_.size() && !draining_ && !pool_full; ++i) {
@@ -97,10 +97,10 @@ void Invariants::check_patience() {
                              at_work < limit && known.profile.device_memory.count > 0 &&
                              known.profile.device_memory <= most;
     if (!could_start) {
-      known.lost_patience = Duration(0);
+      known.lost_grace_period = Duration(0);
       continue;
     }
-    known.lost_patience += std::min<Duration>(now_ - before_, seconds(1));
+    known.lost_grace_period += std::min<Duration>(now_ - before_, seconds(1));
     const Duration moves = options_.limits.fleet.memory_rule == scheduling::MemoryRule::kMoveIdle
                                ? options_.limits.move_timeout * (1 + gpu_idle_)
                                : Duration(0);
@@ -108,10 +108,10 @@ void Invariants::check_patience() {
     const Duration start =
         f < dispatcher_.flows().size() ? dispatcher_.flows()[f].cold_start.mean() : Duration(0);
     const scheduling::FleetOptions& fleet = options_.limits.fleet;
-    const double patience = std::max(fleet.move_patience, fleet.second_patience);
-    const Duration stays = from_seconds(to_seconds(start) * patience);
+    const double grace_period = std::max(fleet.move_grace_period, fleet.second_grace_period);
+    const Duration stays = from_seconds(to_seconds(start) * grace_period);
     const Duration stops = options_.limits.stop_timeout * (1 + gpu_stopping_);
-    if (known.lost_patience > moves + stays + stops + seconds(30)) {
+    if (known.lost_grace_period > moves + stays + stops + seconds(30)) {
       violate(Invariant::kEndlessWait,
               "function " + std::to_string(f) + " waits beside a device with nothing to do");
     }

@@ -76,16 +76,17 @@ class Faithless : public scheduling::Policy {
   scheduling::Decision decide(const scheduling::View& view, Instant now) override {
     return policy_->decide(view, now);
   }
-  void foresee(const scheduling::View& view, size_t most, std::vector<FunctionId>& out) override {
-    policy_->foresee(view, most, out);
+  void look_ahead(const scheduling::View& view, size_t most,
+                  std::vector<FunctionId>& out) override {
+    policy_->look_ahead(view, most, out);
   }
   scheduling::WaitReason why_waiting(const scheduling::View& view,
                                      FunctionId function) const override {
     return policy_->why_waiting(view, function);
   }
-  scheduling::FlowStanding standing(const scheduling::View& view, FunctionId function,
-                                    Instant now) const override {
-    return policy_->standing(view, function, now);
+  scheduling::FlowStatus status(const scheduling::View& view, FunctionId function,
+                                Instant now) const override {
+    return policy_->status(view, function, now);
   }
   Duration global_virtual_time() const override { return policy_->global_virtual_time(); }
   uint64_t conserving_dispatches() const override { return policy_->conserving_dispatches(); }

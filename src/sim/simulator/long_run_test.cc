@@ -98,7 +98,7 @@ TEST_P(LongRuns, KeepOthersWaitingForTheLongestRunBeyondTheirShareAtMost) {
           const scheduling::Flow& own = dispatcher.flows()[submitted->function.value];
           if (own.pending != 1 || own.in_flight != 0)
             return;  // behind its own, or dispatched at once
-          const Duration lead = dispatcher.standing(submitted->function, now).virtual_time -
+          const Duration lead = dispatcher.status(submitted->function, now).virtual_time -
                                 dispatcher.policy().global_virtual_time();
           if (lead > kOverRun) return;
           Duration share{};

@@ -33,7 +33,7 @@ scheduling::PolicyOptions some_options(uint64_t seed) {
                                      : scheduling::CandidateOrder::kLengthFirst;
   options.mqfq.duplicates_last = seed % 5 != 0;
   options.mqfq.memory_first = seed % 7 == 0;
-  options.density.patience = seconds(seed % 4 == 0 ? 1 : 20);
+  options.density.grace_period = seconds(seed % 4 == 0 ? 1 : 20);
   return options;
 }
 
@@ -193,7 +193,7 @@ TEST_P(EveryFairQueuing, NeverTakesGlobalVirtualTimeBackAndDispatchesThrottledFl
       uint64_t beyond = 0;
       for (uint32_t f = 0; f < dispatcher.flows().size(); ++f) {
         if (dispatcher.flows()[f].device_memory.count == 0) continue;
-        const Duration time = dispatcher.standing(FunctionId{f}, now).virtual_time;
+        const Duration time = dispatcher.status(FunctionId{f}, now).virtual_time;
         // An event dispatches a flow at most a few times; the last one began within T of the
         // global time at most, and global time only grows, or it was counted.
         if (time > before[f] && before[f] > new_global + options.mqfq.over_run) ++beyond;
@@ -258,7 +258,7 @@ TEST_P(EveryFairQueuing, ChargesTwoBackloggedFlowsTheSameWithinTwiceTheOverRunAn
       Duration times[2] = {};
       for (int i = 0; i < 2; ++i) {
         const scheduling::Flow& flow = dispatcher.flows()[pair[i].value];
-        times[i] = dispatcher.standing(pair[i], now).virtual_time;
+        times[i] = dispatcher.status(pair[i], now).virtual_time;
         const Duration tau = flow.execution.mean_or(options.mqfq.over_run / 10);
         largest_charge[i] =
             std::max(largest_charge[i], from_seconds(to_seconds(tau) / flow.weight));

@@ -68,7 +68,8 @@ class ScanCfs final : public scheduling::Policy {
   }
 
   // As the indexed policy foresees, so that memory is fetched ahead for the same flows.
-  void foresee(const scheduling::View& view, size_t most, std::vector<FunctionId>& out) override {
+  void look_ahead(const scheduling::View& view, size_t most,
+                  std::vector<FunctionId>& out) override {
     std::set<std::tuple<Duration, FunctionId>> order;
     for (const FunctionId f : waiting(view)) order.emplace(runtime_[f] + penalty(view, f), f);
     for (const auto& [time, f] : order) {
@@ -79,8 +80,8 @@ class ScanCfs final : public scheduling::Policy {
   scheduling::WaitReason why_waiting(const scheduling::View&, FunctionId) const override {
     return scheduling::WaitReason::kNone;
   }
-  scheduling::FlowStanding standing(const scheduling::View& view, FunctionId f,
-                                    Instant) const override {
+  scheduling::FlowStatus status(const scheduling::View& view, FunctionId f,
+                                Instant) const override {
     const auto found = runtime_.find(f);
     return {
         view.flow(f).has_work() ? scheduling::FlowState::kActive : scheduling::FlowState::kInactive,
@@ -115,8 +116,9 @@ class ScanCfs final : public scheduling::Policy {
     const auto idle = view.fleet.idle_of(f);
     return std::any_of(idle.begin(), idle.end(), [&](scheduling::SandboxSlot slot) {
       const scheduling::Sandbox& sandbox = view.fleet.sandbox(slot);
-      return sandbox.device == device && (sandbox.residency == scheduling::Residency::kIn ||
-                                          sandbox.residency == scheduling::Residency::kMovingIn);
+      return sandbox.device == device &&
+             (sandbox.memory_state == scheduling::MemoryState::kIn ||
+              sandbox.memory_state == scheduling::MemoryState::kMovingIn);
     });
   }
   std::set<std::tuple<Duration, bool, FunctionId>> order_on(const scheduling::View& view,

@@ -30,8 +30,8 @@ class ScanDensity final : public ScanMqfq {
       if (!view.fleet.devices()[sandbox.device].healthy) continue;
       Duration move = from_seconds(static_cast<double>(sandbox.needed().count) /
                                    options_.link_bytes_per_second);
-      if (sandbox.residency == scheduling::Residency::kIn) move = Duration(0);
-      if (sandbox.residency == scheduling::Residency::kMovingIn) move = Duration(0);
+      if (sandbox.memory_state == scheduling::MemoryState::kIn) move = Duration(0);
+      if (sandbox.memory_state == scheduling::MemoryState::kMovingIn) move = Duration(0);
       least = any ? std::min(least, move) : move;
       any = true;
     }
@@ -48,8 +48,8 @@ class ScanDensity final : public ScanMqfq {
     while ((cost.count() >> (halved + 1)) > 0) ++halved;
     const int64_t power = int64_t{1} << halved;
     const auto beyond = static_cast<__int128>(cost.count() - power) * 65536 / power;
-    const auto patience = static_cast<__int128>(options_.patience.count());
-    const auto later = patience * (static_cast<__int128>(halved) * 65536 + beyond) / 65536;
+    const auto grace_period = static_cast<__int128>(options_.grace_period.count());
+    const auto later = grace_period * (static_cast<__int128>(halved) * 65536 + beyond) / 65536;
     const Instant due = flow.oldest_since + Duration(static_cast<int64_t>(later));
     return {(flow.in_flight > 0 ? 2 : 0) + (flow.sheds ? 1 : 0), due.time_since_epoch().count(), 0,
             Duration(0), f};

@@ -49,7 +49,7 @@ class ScanMqfq : public scheduling::Policy {
     if (const auto found = among_throttled(view, throttled, wait_for_place)) return *found;
     return scheduling::Decision::nothing(scheduling::WaitReason::kNone);
   }
-  void foresee(const View& view, size_t most, std::vector<FunctionId>& out) override {
+  void look_ahead(const View& view, size_t most, std::vector<FunctionId>& out) override {
     for (const uint32_t f : ready_flows(view).first) {
       if (out.size() < most) out.push_back(FunctionId{f});
     }
@@ -78,8 +78,7 @@ class ScanMqfq : public scheduling::Policy {
     // Who asks is woken when time alone changes the answer.
     return view.fleet.find_place(function, flow, false).reason;
   }
-  scheduling::FlowStanding standing(const View& view, FunctionId function,
-                                    Instant now) const override {
+  scheduling::FlowStatus status(const View& view, FunctionId function, Instant now) const override {
     using scheduling::FlowState;
     const scheduling::Flow& flow = view.flow(function);
     const Duration time = times_[function.value];
@@ -163,8 +162,9 @@ class ScanMqfq : public scheduling::Policy {
   }
   static bool has_memory(const View& view, const scheduling::Place& place) {
     if (place.warm == scheduling::kNoSandbox) return false;
-    const auto residency = view.fleet.sandbox(place.warm).residency;
-    return residency == scheduling::Residency::kIn || residency == scheduling::Residency::kMovingIn;
+    const auto memory_state = view.fleet.sandbox(place.warm).memory_state;
+    return memory_state == scheduling::MemoryState::kIn ||
+           memory_state == scheduling::MemoryState::kMovingIn;
   }
   // Of one that has no place now.
   static bool waits_for_token_where_warm(const View& view, uint32_t f) {

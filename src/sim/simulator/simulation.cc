@@ -273,10 +273,10 @@ void Simulation::end_move_on(uint32_t link) {
     return;
   }
   const bool in = link % 2 == 0;
-  run.outside = in ? run.aside : run.outside + run.moving;
+  run.outside = in ? run.offloaded : run.outside + run.moving;
   if (!in && !run.is_kernel) {
     const auto moved = static_cast<double>((run.memory - options_.device.stays).count);
-    run.aside = Bytes(static_cast<uint64_t>(moved * (1 - options_.device.touched)));
+    run.offloaded = Bytes(static_cast<uint64_t>(moved * (1 - options_.device.touched)));
   }
   if (in && run.awaits_memory) begin_work(slot);
   give(dispatch::MemoryMoved{
@@ -284,7 +284,7 @@ void Simulation::end_move_on(uint32_t link) {
       .direction = in ? dispatch::MoveDirection::kIn : dispatch::MoveDirection::kOut,
       .moved = run.carried,
       .left = in ? Bytes(0) : run.memory - run.outside,
-      .aside = in ? Bytes(0) : run.aside,
+      .offloaded = in ? Bytes(0) : run.offloaded,
       .duration = now_ - run.move_began});
 }
 
@@ -301,7 +301,7 @@ void Simulation::perform(const dispatch::StopSandbox& action) {
 
 void Simulation::perform(const dispatch::MoveMemoryIn& action) {
   const RunSlot slot = slot_of(action.sandbox);
-  begin_move(slot, dispatch::MoveDirection::kIn, runs_[slot].outside - runs_[slot].aside);
+  begin_move(slot, dispatch::MoveDirection::kIn, runs_[slot].outside - runs_[slot].offloaded);
 }
 
 void Simulation::perform(const dispatch::MoveMemoryOut& action) {

@@ -99,10 +99,10 @@ class Simulation {
     bool crashes : 1 = false;
     // Moves.
     Bytes constants;
-    Bytes outside;  // what of `memory` is off the device
-    Bytes aside;    // of that, what stays there when the rest moves in
-    Bytes moving;   // what is on its way
-    Bytes carried;  // of that, what goes over the link
+    Bytes outside;    // what of `memory` is off the device
+    Bytes offloaded;  // of that, what stays there when the rest moves in
+    Bytes moving;     // what is on its way
+    Bytes carried;    // of that, what goes over the link
     Instant move_began{};
   };
 

@@ -24,7 +24,7 @@ TEST_P(Snapshots, GoOnAsTheOriginalDoesFromAnyMoment) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const RandomWorld world = make_random_world(seed, seed % 2 == 0);
     Simulation simulation(world.options, policy(), nullptr);
-    // Restored anew from a snapshot after every seventh event, and fed with all the others.
+    // Restored again from a snapshot after every seventh event, and fed with all the others.
     auto twin = std::make_unique<Dispatcher>(world.options.dispatch, policy());
     for (const FunctionModel& function : world.options.functions) {
       std::vector<Action> ignored;

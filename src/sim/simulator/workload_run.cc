@@ -83,7 +83,7 @@ std::optional<double> lag_of(const dispatch::Dispatcher& dispatcher, Instant now
   bool any = global > Duration(0);
   for (uint32_t i = 0; i < flows.size(); ++i) {
     if (!flows[i].registered || !flows[i].has_work()) continue;
-    const Duration virtual_time = dispatcher.standing(FunctionId{i}, now).virtual_time;
+    const Duration virtual_time = dispatcher.status(FunctionId{i}, now).virtual_time;
     any = any || virtual_time > Duration(0);
     most = std::max(most, virtual_time - global);
   }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/base/result.h"
-#include "decide/pipeline/lane_cost.h"
+#include "decide/pipeline/stage_process_cost.h"
 #include "sim/slice_simulator/run.h"
 
 namespace lambent::slice_simulator {

@@ -72,7 +72,7 @@ void Machine::happen(const Timer& timer) {
     case Happening::kStopped:
       return end(timer.instance, "it was stopped", timer.at);
     case Happening::kStepDone: {
-      const Part& part = found->second.wiring.lanes[timer.number].parts[timer.part];
+      const Part& part = found->second.wiring.stage_processes[timer.number].parts[timer.part];
       end_step(timer.instance, timer.number, timer.part, timer.at, timer.at - part.since);
       return step(timer.instance, timer.number, timer.part, timer.at);
     }
@@ -124,8 +124,8 @@ void Machine::start(const slice_scheduling::StartInstance& wanted, Instant now) 
   running.function = wanted.function;
   running.wiring = wire(function, wanted.placement);
   running.coming = {now, kNever};
-  for (const RunningLane& lane : running.wiring.lanes) {
-    Place& place = places_.at(lane.slice);
+  for (const RunningStageProcess& stage_process : running.wiring.stage_processes) {
+    Place& place = places_.at(stage_process.slice);
     if (place.lost) complain("an instance was started on a slice that is lost", now);
     place.contexts[wanted.instance] = function.profile.context;
   }
@@ -144,16 +144,16 @@ void Machine::start(const slice_scheduling::StartInstance& wanted, Instant now) 
 // What those that are starting add to the start of `id`, which adds to theirs.
 Duration Machine::start_beside_others(InstanceId id, Instant now) {
   const Duration each = scene_.machine.start_beside;
-  const auto lanes = [](const Running& one) {
-    return static_cast<double>(one.wiring.lanes.size());
+  const auto stage_processes = [](const Running& one) {
+    return static_cast<double>(one.wiring.stage_processes.size());
   };
-  const double mine = lanes(instances_.at(id));
+  const double mine = stage_processes(instances_.at(id));
   double added_s = to_seconds(each) * (mine - 1);
   for (auto& [other_id, other] : instances_) {
     if (other_id == id || other.presence != Presence::kStarting || other.started_at <= now)
       continue;
     const double share = to_seconds(other.started_at - now) / to_seconds(other.start);
-    added_s += to_seconds(each) * lanes(other) * share;
+    added_s += to_seconds(each) * stage_processes(other) * share;
     const Duration longer = from_seconds(to_seconds(each) * mine * share);
     other.start += longer;
     other.started_at += longer;
@@ -166,12 +166,12 @@ void Machine::move_weights(InstanceId id, Move move, Instant now) {
   const bool in = move != Move::kOut;
   const bool takes_all = move != Move::kFirst && scene_.machine.moves_take_all;
   const Bytes context = functions_.at(running.function)->profile.context;
-  for (size_t i = 0; i < running.wiring.lanes.size(); ++i) {
-    const RunningLane& lane = running.wiring.lanes[i];
-    const Place& place = places_.at(lane.slice);
+  for (size_t i = 0; i < running.wiring.stage_processes.size(); ++i) {
+    const RunningStageProcess& stage_process = running.wiring.stage_processes[i];
+    const Place& place = places_.at(stage_process.slice);
     const bool free = !in && !scene_.machine.unload_copies;
     const double share = free ? 0 : takes_all ? 1 : scene_.machine.moved_share;
-    const Bytes moved = takes_all ? lane.memory - context : lane.weights;
+    const Bytes moved = takes_all ? stage_process.memory - context : stage_process.weights;
     const Bytes bytes(static_cast<uint64_t>(static_cast<double>(moved.count) * share));
     const auto copy = links_.start(
         bytes, scene_.machine.copy_gb_per_s,
@@ -213,11 +213,11 @@ void Machine::copied(Links::CopyId copy, Instant now) {
 }
 
 void Machine::hold(Running& running, InstanceId id, bool held, Instant now) {
-  for (const RunningLane& lane : running.wiring.lanes) {
-    Place& place = places_.at(lane.slice);
+  for (const RunningStageProcess& stage_process : running.wiring.stage_processes) {
+    Place& place = places_.at(stage_process.slice);
     const Bytes context = functions_.at(running.function)->profile.context;
     if (!held && place.memory.erase(id) == 0) continue;
-    if (held) place.memory[id] = lane.memory - context;
+    if (held) place.memory[id] = stage_process.memory - context;
     place.counter.change(&Counter::held, &Use::held, held ? 1 : -1, now);
     gpu_of(place).change(&Counter::held, &Use::held, held ? 1 : -1, now);
     if (place.memory.size() > 1) complain("two instances are loaded on one slice", now);
@@ -230,8 +230,8 @@ void Machine::hold(Running& running, InstanceId id, bool held, Instant now) {
 
 void Machine::come(Running& running, bool coming, Instant now) {
   running.is_coming = coming;
-  for (const RunningLane& lane : running.wiring.lanes) {
-    Place& place = places_.at(lane.slice);
+  for (const RunningStageProcess& stage_process : running.wiring.stage_processes) {
+    Place& place = places_.at(stage_process.slice);
     place.counter.change(&Counter::coming, &Use::coming, coming ? 1 : -1, now);
     gpu_of(place).change(&Counter::coming, &Use::coming, coming ? 1 : -1, now);
   }
@@ -258,9 +258,9 @@ void Machine::end(InstanceId id, const std::string& why, Instant now) {
   Running& running = instances_.at(id);
   hold(running, id, false, now);
   if (running.is_coming) come(running, false, now);
-  for (const RunningLane& lane : running.wiring.lanes) {
-    if (lane.working > 0) work(lane, false, now);
-    places_.at(lane.slice).contexts.erase(id);
+  for (const RunningStageProcess& stage_process : running.wiring.stage_processes) {
+    if (stage_process.working > 0) work(stage_process, false, now);
+    places_.at(stage_process.slice).contexts.erase(id);
   }
   for (const auto& [copy, unused] : running.weights) {
     links_.cancel(copy, now);
@@ -295,11 +295,11 @@ Use Machine::Counter::until(Instant now) const {
   return sum;
 }
 
-void Machine::work(const RunningLane& lane, bool working, Instant now) {
-  Place& place = places_.at(lane.slice);
+void Machine::work(const RunningStageProcess& stage_process, bool working, Instant now) {
+  Place& place = places_.at(stage_process.slice);
   place.counter.change(&Counter::busy, &Use::busy, working ? 1 : -1, now);
   gpu_of(place).change(&Counter::busy, &Use::busy, working ? 1 : -1, now);
-  if (place.counter.busy.count > 1) complain("two lanes work on one slice", now);
+  if (place.counter.busy.count > 1) complain("two stage processes work on one slice", now);
 }
 
 std::map<DeviceId, Use> Machine::slice_use(Instant now) const {

@@ -10,15 +10,15 @@
 #include <vector>
 
 #include "decide/slice_scheduling/events.h"
-#include "sim/slice_simulator/lanes.h"
 #include "sim/slice_simulator/links.h"
 #include "sim/slice_simulator/model.h"
+#include "sim/slice_simulator/stage_processes.h"
 
 namespace lambent::slice_simulator {
 
 // How long a slice or a GPU was in use.
 struct Use {
-  Duration busy{};    // a lane of it computed or copied
+  Duration busy{};    // a stage process of it computed or copied
   Duration held{};    // an instance had its weights there, or was bringing them
   Duration coming{};  // of that: it was started there, or brought them
 };
@@ -26,7 +26,7 @@ struct Use {
 // Where a request's time went once it had been given to an instance.
 struct JobTimes {
   Instant given{};
-  Duration execution{};  // the longest lane of each stage, summed
+  Duration execution{};  // the longest stage process of each stage, summed
   Duration transfer{};   // the same of copies between stages, and of its input and result
 };
 
@@ -67,8 +67,8 @@ class Machine {
     uint64_t order = 0;
     Happening what = Happening::kStarted;
     InstanceId instance;
-    size_t number = 0;  // lane, channel or fault
-    size_t part = 0;    // of a lane
+    size_t number = 0;  // stage process, channel or fault
+    size_t part = 0;    // of a stage process
     bool operator>(const Timer& other) const {
       return at != other.at ? at > other.at : order > other.order;
     }
@@ -77,7 +77,7 @@ class Machine {
     std::vector<InvocationId> requests;
     uint64_t number = 0;  // of its instance's
     bool alone = false;
-    size_t lanes_left = 0;
+    size_t stage_processes_left = 0;
     std::vector<Duration> execution, transfer;  // by stage
     JobTimes times;
   };
@@ -94,7 +94,7 @@ class Machine {
     Duration start{};      // how long it takes, alone and beside those that have come until now
     Instant started_at{};  // when it is over, beside those
   };
-  struct Counter {  // of lanes, on a slice or a GPU
+  struct Counter {  // of stage processes, on a slice or a GPU
     struct Since {
       unsigned count = 0;
       Instant since{};
@@ -123,28 +123,30 @@ class Machine {
   enum class Move { kFirst, kIn, kOut };  // kFirst: of a process that has just started
   void move_weights(InstanceId id, Move move, Instant now);
   void give(const slice_scheduling::GiveJob& wanted, Instant now);
-  void take(InstanceId id, size_t lane, Instant now);
-  void pass_on(InstanceId id, size_t lane, size_t part, JobId job, Instant now);
-  void step(InstanceId id, size_t lane, size_t part, Instant now);
-  void begin_work(RunningLane& lane, Part& part, Instant now);
-  void end_step(InstanceId id, size_t lane, size_t part, Instant now, Duration took);
-  void receive(InstanceId id, size_t lane, size_t part, Instant now);
-  void wake(InstanceId id, size_t lane, size_t channel, Instant now);
-  static size_t part_at(const Running& running, const RunningLane& lane, size_t channel);
+  void take(InstanceId id, size_t stage_process, Instant now);
+  void pass_on(InstanceId id, size_t stage_process, size_t part, JobId job, Instant now);
+  void step(InstanceId id, size_t stage_process, size_t part, Instant now);
+  void begin_work(RunningStageProcess& stage_process, Part& part, Instant now);
+  void end_step(InstanceId id, size_t stage_process, size_t part, Instant now, Duration took);
+  void receive(InstanceId id, size_t stage_process, size_t part, Instant now);
+  void wake(InstanceId id, size_t stage_process, size_t channel, Instant now);
+  static size_t part_at(const Running& running, const RunningStageProcess& stage_process,
+                        size_t channel);
   void received(InstanceId id, size_t channel, Instant now);
-  void hand_on(InstanceId id, size_t lane, size_t part, Instant now);
+  void hand_on(InstanceId id, size_t stage_process, size_t part, Instant now);
   void sent(InstanceId id, size_t channel, Instant now);
-  void part_done(InstanceId id, size_t lane, size_t part, Instant now);
-  void lane_done(InstanceId id, size_t lane, JobId job, Instant now);
+  void part_done(InstanceId id, size_t stage_process, size_t part, Instant now);
+  void stage_process_done(InstanceId id, size_t stage_process, JobId job, Instant now);
   void copied(Links::CopyId copy, Instant now);
   void happen(const Timer& timer);
   void fault(const Fault& fault, Instant now);
   void end(InstanceId id, const std::string& why, Instant now);
   void hold(Running& running, InstanceId id, bool held, Instant now);
   void come(Running& running, bool coming, Instant now);
-  void work(const RunningLane& lane, bool working, Instant now);
+  void work(const RunningStageProcess& stage_process, bool working, Instant now);
   void at(Instant when, Happening what, InstanceId instance, size_t number, size_t part = 0);
-  Duration execution_of(const Running& running, const RunningLane& lane, const Job& job) const;
+  Duration execution_of(const Running& running, const RunningStageProcess& stage_process,
+                        const Job& job) const;
   Counter& gpu_of(const Place& place) { return gpus_[{place.slice.node, place.slice.gpu}]; }
   void complain(std::string what, Instant now);
 

@@ -1,4 +1,4 @@
-// Machine, the jobs: how each passes through its instance's lanes.
+// Machine, the jobs: how each passes through its instance's stage processes.
 #include <algorithm>
 
 #include "core/base/check.h"
@@ -19,44 +19,44 @@ void Machine::give(const slice_scheduling::GiveJob& wanted, Instant now) {
   job.requests = wanted.requests;
   job.alone = wanted.alone;
   job.number = running.jobs_given++;
-  const size_t stages = running.wiring.lanes.back().stage + 1;
+  const size_t stages = running.wiring.stage_processes.back().stage + 1;
   job.execution.resize(stages);
   job.transfer.resize(stages);
   job.times.given = now;
-  for (RunningLane& lane : running.wiring.lanes) {
-    if (!lane.process.takes(job.number)) continue;
-    lane.jobs.push_back(wanted.job);
-    ++job.lanes_left;
+  for (RunningStageProcess& stage_process : running.wiring.stage_processes) {
+    if (!stage_process.process.takes(job.number)) continue;
+    stage_process.jobs.push_back(wanted.job);
+    ++job.stage_processes_left;
   }
-  for (size_t i = 0; i < running.wiring.lanes.size(); ++i) take(wanted.instance, i, now);
+  for (size_t i = 0; i < running.wiring.stage_processes.size(); ++i) take(wanted.instance, i, now);
 }
 
-// The lane begins with jobs as long as it may have more in hand.
+// The stage process begins with jobs as long as it may have more in flight.
 void Machine::take(InstanceId id, size_t number, Instant now) {
   Running& running = instances_.at(id);
-  RunningLane& lane = running.wiring.lanes[number];
-  while (!lane.jobs.empty()) {
-    const JobId job = lane.jobs.front();
-    const bool alone = running.jobs.at(job).alone || lane.at_alone > 0;
-    if (lane.in_hand >= (alone ? 1 : pipeline::kJobsInHand)) return;
-    lane.jobs.pop_front();
-    ++lane.in_hand;
-    lane.at_alone += running.jobs.at(job).alone;
+  RunningStageProcess& stage_process = running.wiring.stage_processes[number];
+  while (!stage_process.jobs.empty()) {
+    const JobId job = stage_process.jobs.front();
+    const bool alone = running.jobs.at(job).alone || stage_process.at_alone > 0;
+    if (stage_process.in_flight >= (alone ? 1 : pipeline::kJobsInFlight)) return;
+    stage_process.jobs.pop_front();
+    ++stage_process.in_flight;
+    stage_process.at_alone += running.jobs.at(job).alone;
     pass_on(id, number, 0, job, now);
   }
 }
 
-// To a part of the lane, which begins with it if it has nothing else.
+// To a part of the stage process, which begins with it if it has nothing else.
 void Machine::pass_on(InstanceId id, size_t number, size_t part_number, JobId job, Instant now) {
-  instances_.at(id).wiring.lanes[number].parts[part_number].jobs.push_back(job);
+  instances_.at(id).wiring.stage_processes[number].parts[part_number].jobs.push_back(job);
   step(id, number, part_number, now);
 }
 
 // A part that is neither in the middle of a step nor waits begins with the one that it is at.
 void Machine::step(InstanceId id, size_t number, size_t part_number, Instant now) {
   Running& running = instances_.at(id);
-  RunningLane& lane = running.wiring.lanes[number];
-  Part& part = lane.parts[part_number];
+  RunningStageProcess& stage_process = running.wiring.stage_processes[number];
+  Part& part = stage_process.parts[part_number];
   if (part.jobs.empty() || part.begun || part.waiting) return;
   if (part.at == part.steps.size()) return part_done(id, number, part_number, now);
   const Step& step = part.steps[part.at];
@@ -70,46 +70,46 @@ void Machine::step(InstanceId id, size_t number, size_t part_number, Instant now
         part.waiting = true;
         return;
       }
-      begin_work(lane, part, now);
+      begin_work(stage_process, part, now);
       return at(now + scene_.machine.handover, Happening::kHandedOver, id, number, part_number);
     }
     case Step::Kind::kEdge:
-      begin_work(lane, part, now);
+      begin_work(stage_process, part, now);
       return at(now + scene_.machine.edge / 2, Happening::kStepDone, id, number, part_number);
     case Step::Kind::kExecute:
-      begin_work(lane, part, now);
-      return at(now + execution_of(running, lane, job), Happening::kStepDone, id, number,
+      begin_work(stage_process, part, now);
+      return at(now + execution_of(running, stage_process, job), Happening::kStepDone, id, number,
                 part_number);
   }
 }
 
-void Machine::begin_work(RunningLane& lane, Part& part, Instant now) {
+void Machine::begin_work(RunningStageProcess& stage_process, Part& part, Instant now) {
   part.begun = true;
   part.since = now;
-  if (lane.working++ == 0) work(lane, true, now);
+  if (stage_process.working++ == 0) work(stage_process, true, now);
 }
 
 // The step that took until now is over, and what it took counts as `kind`.
 void Machine::end_step(InstanceId id, size_t number, size_t part_number, Instant now,
                        Duration took) {
   Running& running = instances_.at(id);
-  RunningLane& lane = running.wiring.lanes[number];
-  Part& part = lane.parts[part_number];
+  RunningStageProcess& stage_process = running.wiring.stage_processes[number];
+  Part& part = stage_process.parts[part_number];
   Job& job = running.jobs.at(part.jobs.front());
   if (part.steps[part.at].kind == Step::Kind::kExecute) {
-    job.execution[lane.stage] = std::max(job.execution[lane.stage], took);
+    job.execution[stage_process.stage] = std::max(job.execution[stage_process.stage], took);
   } else {
-    job.transfer[lane.stage] += took;
+    job.transfer[stage_process.stage] += took;
   }
-  if (--lane.working == 0) work(lane, false, now);
+  if (--stage_process.working == 0) work(stage_process, false, now);
   part.begun = false;
   ++part.at;
 }
 
 void Machine::receive(InstanceId id, size_t number, size_t part_number, Instant now) {
   Running& running = instances_.at(id);
-  RunningLane& lane = running.wiring.lanes[number];
-  Part& part = lane.parts[part_number];
+  RunningStageProcess& stage_process = running.wiring.stage_processes[number];
+  Part& part = stage_process.parts[part_number];
   const Job& job = running.jobs.at(part.jobs.front());
   const size_t from = part.steps[part.at].channel_of(job.number);
   Channel& channel = running.wiring.channels[from];
@@ -117,26 +117,27 @@ void Machine::receive(InstanceId id, size_t number, size_t part_number, Instant 
     part.waiting = true;
     return;
   }
-  begin_work(lane, part, now);
+  begin_work(stage_process, part, now);
   Value& value = channel.values.front();
   value.receiving = true;
   value.overlapped = !value.whole;
-  const Place& place = places_.at(lane.slice);
+  const Place& place = places_.at(stage_process.slice);
   value.receive = links_.start(channel.bytes * job.requests.size(), scene_.machine.copy_gb_per_s,
                                {place.gpu_in, place.node_in}, now);
   copies_[value.receive] = {id, from, Copying::What::kReceive};
 }
 
-// The part of this lane that is at this channel for the job; there is one.
-size_t Machine::part_at(const Running& running, const RunningLane& lane, size_t channel) {
-  for (size_t i = 0; i < lane.parts.size(); ++i) {
-    const Part& part = lane.parts[i];
+// The part of this stage process that is at this channel for the job; there is one.
+size_t Machine::part_at(const Running& running, const RunningStageProcess& stage_process,
+                        size_t channel) {
+  for (size_t i = 0; i < stage_process.parts.size(); ++i) {
+    const Part& part = stage_process.parts[i];
     if (part.jobs.empty() || part.at >= part.steps.size()) continue;
     const Step& step = part.steps[part.at];
     if (step.channels.empty()) continue;
     if (step.channel_of(running.jobs.at(part.jobs.front()).number) == channel) return i;
   }
-  return lane.parts.size();
+  return stage_process.parts.size();
 }
 
 // Called when the receiver has copied, when the sender has, and when the last piece has followed.
@@ -154,9 +155,9 @@ void Machine::received(InstanceId id, size_t number, Instant now) {
     return at(now + from_seconds(piece_s), Happening::kReceived, id, number);
   }
   channel.values.pop_front();
-  RunningLane& lane = running.wiring.lanes[channel.to];
-  const size_t receiver = part_at(running, lane, number);
-  end_step(id, channel.to, receiver, now, now - lane.parts[receiver].since);
+  RunningStageProcess& stage_process = running.wiring.stage_processes[channel.to];
+  const size_t receiver = part_at(running, stage_process, number);
+  end_step(id, channel.to, receiver, now, now - stage_process.parts[receiver].since);
   const size_t from = channel.from, to = channel.to;
   wake(id, from, number, now);
   step(id, to, receiver, now);
@@ -165,12 +166,12 @@ void Machine::received(InstanceId id, size_t number, Instant now) {
 // There is room in the channel, and what a hand-over takes beside its copies is over.
 void Machine::hand_on(InstanceId id, size_t number, size_t part_number, Instant now) {
   Running& running = instances_.at(id);
-  RunningLane& lane = running.wiring.lanes[number];
-  const Part& part = lane.parts[part_number];
+  RunningStageProcess& stage_process = running.wiring.stage_processes[number];
+  const Part& part = stage_process.parts[part_number];
   const Job& job = running.jobs.at(part.jobs.front());
   const size_t to = part.steps[part.at].channel_of(job.number);
   Channel& channel = running.wiring.channels[to];
-  const Place& place = places_.at(lane.slice);
+  const Place& place = places_.at(stage_process.slice);
   Value& value = channel.values.emplace_back();
   value.job = part.jobs.front();
   value.send = links_.start(channel.bytes * job.requests.size(), scene_.machine.copy_gb_per_s,
@@ -179,13 +180,13 @@ void Machine::hand_on(InstanceId id, size_t number, size_t part_number, Instant 
   wake(id, channel.to, to, now);
 }
 
-// The part of this lane that waits for something to happen in this channel, if one does.
+// The part of this stage process that waits for something to happen in this channel, if one does.
 void Machine::wake(InstanceId id, size_t number, size_t channel, Instant now) {
   Running& running = instances_.at(id);
-  RunningLane& lane = running.wiring.lanes[number];
-  const size_t part = part_at(running, lane, channel);
-  if (part == lane.parts.size() || !lane.parts[part].waiting) return;
-  lane.parts[part].waiting = false;
+  RunningStageProcess& stage_process = running.wiring.stage_processes[number];
+  const size_t part = part_at(running, stage_process, channel);
+  if (part == stage_process.parts.size() || !stage_process.parts[part].waiting) return;
+  stage_process.parts[part].waiting = false;
   step(id, number, part, now);
 }
 
@@ -196,41 +197,41 @@ void Machine::sent(InstanceId id, size_t number, Instant now) {
   value.send = 0;
   value.whole = true;
   const size_t from = channel.from;
-  RunningLane& lane = running.wiring.lanes[from];
-  const size_t sender = part_at(running, lane, number);
+  RunningStageProcess& stage_process = running.wiring.stage_processes[from];
+  const size_t sender = part_at(running, stage_process, number);
   // What the receiver copies at the same time is not counted twice.
   Instant alone_until = now;
   if (value.receiving) {
-    const RunningLane& receiver = running.wiring.lanes[channel.to];
+    const RunningStageProcess& receiver = running.wiring.stage_processes[channel.to];
     alone_until = receiver.parts[part_at(running, receiver, number)].since;
   }
-  end_step(id, from, sender, now, alone_until - lane.parts[sender].since);
+  end_step(id, from, sender, now, alone_until - stage_process.parts[sender].since);
   if (channel.values.size() == 1) received(id, number, now);
   step(id, from, sender, now);
 }
 
 void Machine::part_done(InstanceId id, size_t number, size_t part_number, Instant now) {
   Running& running = instances_.at(id);
-  RunningLane& lane = running.wiring.lanes[number];
-  Part& part = lane.parts[part_number];
+  RunningStageProcess& stage_process = running.wiring.stage_processes[number];
+  Part& part = stage_process.parts[part_number];
   const JobId job = part.jobs.front();
   part.jobs.pop_front();
   part.at = 0;
-  if (part_number + 1 < lane.parts.size()) {
+  if (part_number + 1 < stage_process.parts.size()) {
     pass_on(id, number, part_number + 1, job, now);
   } else {
-    lane_done(id, number, job, now);
+    stage_process_done(id, number, job, now);
   }
   step(id, number, part_number, now);
 }
 
-void Machine::lane_done(InstanceId id, size_t number, JobId job_id, Instant now) {
+void Machine::stage_process_done(InstanceId id, size_t number, JobId job_id, Instant now) {
   Running& running = instances_.at(id);
-  RunningLane& lane = running.wiring.lanes[number];
+  RunningStageProcess& stage_process = running.wiring.stage_processes[number];
   Job& job = running.jobs.at(job_id);
-  --lane.in_hand;
-  lane.at_alone -= job.alone;
-  if (--job.lanes_left == 0) {
+  --stage_process.in_flight;
+  stage_process.at_alone -= job.alone;
+  if (--job.stage_processes_left == 0) {
     for (const Duration time : job.execution) job.times.execution += time;
     for (const Duration time : job.transfer) job.times.transfer += time;
     const Duration execution = now - job.times.given;
@@ -241,16 +242,16 @@ void Machine::lane_done(InstanceId id, size_t number, JobId job_id, Instant now)
   take(id, number, now);
 }
 
-Duration Machine::execution_of(const Running& running, const RunningLane& lane,
+Duration Machine::execution_of(const Running& running, const RunningStageProcess& stage_process,
                                const Job& job) const {
   const pipeline::PipelineFunction& function = *functions_.at(running.function);
-  const SliceShape& shape = places_.at(lane.slice).slice.shape;
+  const SliceShape& shape = places_.at(stage_process.slice).slice.shape;
   const auto slower = scene_.machine.slowdown.find(running.function);
   const double factor = slower == scene_.machine.slowdown.end() ? 1 : slower->second;
   double sum_s = 0;
   for (const InvocationId request : job.requests) {
     const uint64_t who = request.high * 0x9e3779b97f4a7c15ULL + request.low;
-    for (const size_t component : lane.components) {
+    for (const size_t component : stage_process.components) {
       const pipeline::ComponentProfile& profile = function.profile.components[component];
       if (chance(scene_.seed, who, 2 * component) >= profile.probability) continue;
       const auto time = pipeline::time_on(profile, shape, function.shapes);

@@ -127,7 +127,7 @@ TEST(Machine, StartsProcessesSlowerBesideOthersThatStart) {
             Instant(milliseconds(150 + 300 + 30 + 24)));
 }
 
-TEST(Machine, StartsTheLanesOfAnInstanceBesideEachOther) {
+TEST(Machine, StartsTheStageProcessesOfAnInstanceBesideEachOther) {
   Scene scene = scene_of_two_slices();
   scene.machine.start_beside = milliseconds(60);
   Recorded recorded(scene);
@@ -142,7 +142,7 @@ TEST(Machine, GivesCopiesToOneGpuEqualSharesOfItsLink) {
   Recorded recorded(scene);
   recorded.machine.perform(StartInstance{kInstance, kFunction, on_slices({{0}, {1}})}, Instant{});
   recorded.machine.run_until(at_ms(1000));
-  // Both lanes' 120 MB come at 5 GB/s.
+  // Both stage processes' 120 MB come at 5 GB/s.
   EXPECT_NEAR(recorded.times_of<slice_scheduling::InstanceReady>().at(0), 324, 1e-3);
 }
 
@@ -180,7 +180,7 @@ TEST(Machine, WorksOnNothingBesideAJobThatIsAlone) {
   }
 }
 
-TEST(Machine, ReplicasOfALaneTakeJobsInTurn) {
+TEST(Machine, ReplicasOfAStageProcessTakeJobsInTurn) {
   Scene scene = scene_of_two_slices();
   scene.slices.push_back(slice_of(3, "1g", 14, 1000));
   Recorded recorded(scene);
@@ -195,11 +195,12 @@ TEST(Machine, ReplicasOfALaneTakeJobsInTurn) {
   recorded.machine.run_until(at_ms(3000));
   const auto done = recorded.times_of<slice_scheduling::JobFinished>();
   ASSERT_EQ(done.size(), 4u);
-  // As of one lane, but for the copies of the two at a time to the GPU's host, which have 10 GB/s
-  // each; then the short lane, which works all the time.
+  // As of one stage process, but for the copies of the two at a time to the GPU's host, which have
+  // 10 GB/s each; then the short stage process, which works all the time.
   EXPECT_NEAR(done[0], 1154.3, 1e-3);
   EXPECT_NEAR(done[1], done[0] + 50, 1e-3);
-  EXPECT_NEAR(done[3], done[0] + 150, 1e-3) << "the long lane alone would take 100 ms for each";
+  EXPECT_NEAR(done[3], done[0] + 150, 1e-3)
+      << "the long stage process alone would take 100 ms for each";
   EXPECT_TRUE(recorded.machine.impossible().empty());
   for (const uint32_t id : {1U, 2U}) {
     const auto busy = recorded.machine.slice_use(at_ms(3000)).at(DeviceId(id)).busy;
@@ -247,7 +248,7 @@ TEST(Machine, LetsAFastSenderWaitUntilItsChannelHasRoom) {
     recorded.machine.perform(GiveJob{JobId(job), kInstance, {request_id(job)}}, at_ms(1000));
   }
   // The second stage computes the second job and has the value of the third, the channel holds
-  // three more; the first stage waits with the two that it has in hand.
+  // three more; the first stage waits with the two that it has in flight.
   for (const double at : {1090.0, 1110.0}) {
     recorded.machine.run_until(at_ms(at));
     const Duration busy = recorded.machine.slice_use(at_ms(at)).at(DeviceId(1)).busy;
@@ -260,7 +261,7 @@ TEST(Machine, LetsAFastSenderWaitUntilItsChannelHasRoom) {
   EXPECT_NEAR(done[19] - done[18], 50, 1e-3);
 }
 
-TEST(Machine, RunsLanesOfOneStageSideBySide) {
+TEST(Machine, RunsStageProcessesOfOneStageSideBySide) {
   Scene scene = scene_of_two_slices();
   scene.slices.push_back(slice_of(3, "1g", 14, 1000));
   auto function = chain();

@@ -17,7 +17,7 @@ namespace lambent::slice_simulator {
 // Something that goes wrong at a moment that was set before.
 struct Fault {
   enum class Kind {
-    kInstanceDeath,  // every instance that has a lane on the slice
+    kInstanceDeath,  // every instance that has a stage process on the slice
     kSliceLost,
     kSliceBack,  // one that was lost
   };
@@ -41,7 +41,7 @@ struct MachineModel {
   // What every other process that starts all the while adds to a process's start: host processors
   // are shared. One that starts for part of that time adds that part.
   Duration start_beside{};
-  // Executions take up to this share more or less than their profile says, evenly; drawn anew for
+  // Executions take up to this share more or less than their profile says, evenly; drawn again for
   // each request and component, the same under every policy.
   double spread = 0;
   double failed_starts = 0;  // the share of starts that end in the middle
@@ -51,8 +51,9 @@ struct MachineModel {
   // Of what a profile calls weights, the share that has to be copied: the rest are buffers that
   // stay allocated while it is on the device.
   double moved_share = 1;
-  // A move out or in takes all device memory of its lanes but their contexts, as those of a process
-  // do that moves what it has allocated (docs/decisions/0010); moved_share is then of starts alone.
+  // A move out or in takes all device memory of its stage processes but their contexts, as those of
+  // a process do that moves what it has allocated (docs/decisions/0010); moved_share is then of
+  // starts alone.
   bool moves_take_all = false;
   // How many times as long as profiled a function really takes; those not named: 1.
   std::map<FunctionId, double> slowdown;

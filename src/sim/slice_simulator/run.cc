@@ -87,7 +87,7 @@ class Run {
     if (const auto* finished = std::get_if<slice_scheduling::JobFinished>(&event)) {
       job_finished(finished->job, now);
     } else if (const auto* ended = std::get_if<slice_scheduling::InstanceEnded>(&event)) {
-      lanes_of_.erase(ended->instance);
+      stage_processes_of_.erase(ended->instance);
       std::erase_if(jobs_, [&](const auto& job) { return job.second.instance == ended->instance; });
     }
     handle(event, now);
@@ -105,7 +105,8 @@ class Run {
       const Instant came = std::max(outcome.submitted, job.coming.began);
       const Instant there = std::min(job.given, job.coming.there);
       outcome.load = std::max(Duration::zero(), there - came);
-      // Lanes that work side by side on different stages may have worked longer than it took.
+      // Stage processes that work side by side on different stages may have worked longer than it
+      // took.
       Duration left = now - outcome.submitted - outcome.load;
       for (Duration* part : {&outcome.execution, &outcome.transfer}) {
         *part = std::min(*part, left);
@@ -128,9 +129,9 @@ class Run {
 
   void note(const slice_scheduling::StartInstance& start, Instant) {
     ++result_.starts;
-    const size_t lanes = start.placement.slices.size();
-    if (lanes > 1) ++result_.pipelines;
-    lanes_of_[start.instance] = lanes;
+    const size_t stage_processes = start.placement.slices.size();
+    if (stage_processes > 1) ++result_.pipelines;
+    stage_processes_of_[start.instance] = stage_processes;
   }
   void note(const slice_scheduling::StopInstance&, Instant) { ++result_.stops; }
   void note(const slice_scheduling::UnloadInstance&, Instant) { ++result_.unloads; }
@@ -138,7 +139,7 @@ class Run {
   void note(const slice_scheduling::WakeAt& wake, Instant now) { wake_ = std::max(wake.when, now); }
   void note(const slice_scheduling::GiveJob& given, Instant now) {
     ++result_.jobs;
-    if (lanes_of_[given.instance] > 1) ++result_.pipeline_jobs;
+    if (stage_processes_of_[given.instance] > 1) ++result_.pipeline_jobs;
     OpenJob& job = jobs_[given.job];
     job.requests = given.requests;
     job.given = now;
@@ -170,7 +171,7 @@ class Run {
   Machine machine_;
   RunResult result_;
   std::map<JobId, OpenJob> jobs_;
-  std::map<InstanceId, size_t> lanes_of_;
+  std::map<InstanceId, size_t> stage_processes_of_;
   std::map<DeviceId, Use> watched_before_;
   Instant wake_ = kNever;
   Instant last_answer_{};

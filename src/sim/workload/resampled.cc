@@ -12,7 +12,7 @@ namespace {
 
 Error too_many() {
   return Error{ErrorCode::kResourceExhausted,
-               "to draw arrivals anew they are held in memory, of which there may be " +
+               "to draw arrivals again they are held in memory, of which there may be " +
                    std::to_string(limits::kTraceArrivals) +
                    "; choose a shorter window, fewer functions or a lower rate"};
 }
@@ -53,7 +53,7 @@ Duration first_arrival(const std::vector<Duration>& gaps, Duration length, Rando
 Result<Trace> resample(Trace trace, uint64_t seed) {
   if (trace.length <= Duration::zero()) {
     return Error{ErrorCode::kInvalidArgument,
-                 "arrivals can be drawn anew only over a window that is longer than nothing"};
+                 "arrivals can be drawn again only over a window that is longer than nothing"};
   }
   ASSIGN_OR_RETURN(const auto times, arrivals_by_function(trace));
   SeededRandom seeds(seed);

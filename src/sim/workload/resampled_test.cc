@@ -1,4 +1,4 @@
-// Arrivals that are drawn anew from the gaps of others.
+// Arrivals that are drawn again from the gaps of others.
 #include "sim/workload/resampled.h"
 
 #include <gtest/gtest.h>

@@ -195,43 +195,46 @@ std::string timeline_chart(const std::vector<ShownRun>& runs) {
   constexpr uint32_t kMostDevices = 8;  // of each run
   const double window_s = window_of(runs);
   if (window_s <= 0) return "";
-  struct Lane {
+  struct StageProcess {
     const RunFile* run = nullptr;
     std::string name;
     std::vector<Span> spans;
     std::vector<size_t> rows;
     double top = 0;
   };
-  std::vector<Lane> lanes;
+  std::vector<StageProcess> stage_processes;
   double bottom = kTop;
   for (const ShownRun& run : runs) {
     for (uint32_t device = 1; device <= std::min(run.file->header.devices, kMostDevices);
          ++device) {
-      Lane lane{run.file,
-                run.label + " GPU " + std::to_string(device),
-                spans_on(*run.file, device, window_s),
-                {},
-                bottom};
-      lane.rows = rows_of(lane.spans);
+      StageProcess stage_process{run.file,
+                                 run.label + " GPU " + std::to_string(device),
+                                 spans_on(*run.file, device, window_s),
+                                 {},
+                                 bottom};
+      stage_process.rows = rows_of(stage_process.spans);
       const size_t rows =
-          lane.rows.empty() ? 1 : 1 + *std::max_element(lane.rows.begin(), lane.rows.end());
+          stage_process.rows.empty()
+              ? 1
+              : 1 + *std::max_element(stage_process.rows.begin(), stage_process.rows.end());
       bottom += kRow * static_cast<double>(rows) + 10;
-      lanes.push_back(std::move(lane));
+      stage_processes.push_back(std::move(stage_process));
     }
   }
   Drawing drawing(kWidth, bottom + 44, "What ran on each device at the beginning");
   const Scale x(0, window_s, kNames, kRight, false);
   axis_below(drawing, x, kTop, bottom, "time since the start, modelled");
-  for (const Lane& lane : lanes) {
-    drawing.text(kNames - 8, lane.top + 10, lane.name.substr(0, 24), "end", "tick");
-    for (size_t i = 0; i < lane.spans.size(); ++i) {
-      const Span& span = lane.spans[i];
+  for (const StageProcess& stage_process : stage_processes) {
+    drawing.text(kNames - 8, stage_process.top + 10, stage_process.name.substr(0, 24), "end",
+                 "tick");
+    for (size_t i = 0; i < stage_process.spans.size(); ++i) {
+      const Span& span = stage_process.spans[i];
       const RunRecord& record = *span.record;
-      const double y = lane.top + kRow * static_cast<double>(lane.rows[i]);
+      const double y = stage_process.top + kRow * static_cast<double>(stage_process.rows[i]);
       const double from = x.pixel(span.from_s);
       const double begun = std::min(kRight, x.pixel(cold_until(span)));
       const double until = std::min(kRight, x.pixel(span.until_s));
-      const std::string& name = lane.run->header.functions[record.sample.function].name;
+      const std::string& name = stage_process.run->header.functions[record.sample.function].name;
       if (begun - from > 0.2) {
         drawing.rectangle(from, y, begun - from, kRow - 2, "rest",
                           name + ": cold start of " + seconds_label(record.sample.cold_s));

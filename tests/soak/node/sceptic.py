@@ -37,7 +37,7 @@ def parse():
     parser.add_argument("--seed", type=int, help="of the schedule of faults and of the load; the time, if none is given")
     parser.add_argument("--only", default="", metavar="KIND,KIND", help=f"no other faults than these of {', '.join(KINDS)}; 'none': no fault at all")
     parser.add_argument("--no-slices", action="store_true", help="without the second node, which runs a pipeline over MIG slices")
-    parser.add_argument("--executor-objects", choices=("host", "lent", "elastic"), help="of both nodes' workers; their default, if none is given")
+    parser.add_argument("--executor-objects", choices=("host", "shared", "elastic"), help="of both nodes' workers; their default, if none is given")
     parser.add_argument("--schedule", action="store_true", help="print what would be done, and do nothing")
     parser.add_argument("--keep", metavar="FOLDER", help="work in this folder, and leave logs and state in it")
     options = parser.parse_args()

@@ -81,19 +81,19 @@ inline std::vector<Slice> slices_of(const std::vector<SliceShape>& shapes, uint3
 
 inline Partition chain_cut(const std::vector<std::vector<size_t>>& stages) {
   Partition partition;
-  for (const auto& components : stages) partition.stages.push_back({{Lane{components}}});
+  for (const auto& components : stages) partition.stages.push_back({{StageProcess{components}}});
   return partition;
 }
 
-// "0 1 | 2, 3 | 4": lanes of a stage have commas between them.
+// "0 1 | 2, 3 | 4": stage processes of a stage have commas between them.
 inline std::string text_of(const Partition& partition) {
   std::string text;
   for (const Stage& stage : partition.stages) {
     text += text.empty() ? "" : " | ";
-    for (size_t i = 0; i < stage.lanes.size(); ++i) {
+    for (size_t i = 0; i < stage.stage_processes.size(); ++i) {
       text += i ? ", " : "";
-      for (size_t j = 0; j < stage.lanes[i].components.size(); ++j) {
-        text += (j ? " " : "") + std::to_string(stage.lanes[i].components[j]);
+      for (size_t j = 0; j < stage.stage_processes[i].components.size(); ++j) {
+        text += (j ? " " : "") + std::to_string(stage.stage_processes[i].components[j]);
       }
     }
   }

@@ -124,7 +124,7 @@ class RandomWorld {
     }
     auto function = function_of(id.value, components, milliseconds(random_.below(3) * 300));
     function->most_batch = static_cast<unsigned>(1 + random_.below(4));
-    // Code of the same shape, measured anew: its instances stay.
+    // Code of the same shape, measured again: its instances stay.
     if (const FunctionState* there = host_.world().find(id); there != nullptr && !replaced) {
       *function = *there->function;
       for (auto& component : function->profile.components) {

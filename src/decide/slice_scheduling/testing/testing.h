@@ -69,16 +69,17 @@ inline std::shared_ptr<pipeline::PipelineFunction> function_of(
     pipeline::Partition partition{{{{{{0}}}}}};
     for (size_t at = 1; at < components.size(); ++at) {
       if ((cuts & (1U << (at - 1))) != 0) partition.stages.push_back({{{}}});
-      partition.stages.back().lanes.back().components.push_back(at);
+      partition.stages.back().stage_processes.back().components.push_back(at);
     }
     if (partition.stages.size() <= most_stages) function->ranked.push_back(partition);
   }
-  std::stable_sort(function->ranked.begin(), function->ranked.end(),
-                   [](const auto& a, const auto& b) { return a.lanes() < b.lanes(); });
+  std::stable_sort(
+      function->ranked.begin(), function->ranked.end(),
+      [](const auto& a, const auto& b) { return a.stage_processes() < b.stage_processes(); });
   return function;
 }
 
-// Each lane of a partition, largest first, on the smallest slice that holds it.
+// Each stage process of a partition, largest first, on the smallest slice that holds it.
 inline std::optional<pipeline::Placement> place_simply(const pipeline::PipelineFunction& function,
                                                        const pipeline::Partition& partition,
                                                        std::span<const Slice> slices) {
@@ -88,9 +89,10 @@ inline std::optional<pipeline::Placement> place_simply(const pipeline::PipelineF
   std::optional<uint32_t> node;
   for (const pipeline::Stage& stage : partition.stages) {
     Duration slowest{};
-    for (const pipeline::Lane& lane : stage.lanes) {
+    for (const pipeline::StageProcess& stage_process : stage.stage_processes) {
       Bytes memory = function.profile.context;
-      for (const size_t at : lane.components) memory += function.profile.components[at].memory;
+      for (const size_t at : stage_process.components)
+        memory += function.profile.components[at].memory;
       const Slice* best = nullptr;
       for (const Slice& slice : slices) {
         if (slice.shape.memory < memory || used.contains(slice.id)) continue;
@@ -104,7 +106,7 @@ inline std::optional<pipeline::Placement> place_simply(const pipeline::PipelineF
       node = best->node;
       placement.slices.push_back(best->id);
       Duration time{};
-      for (const size_t at : lane.components) {
+      for (const size_t at : stage_process.components) {
         time += function.profile.components[at].time_by_shape.at(best->shape.name);
         placement.load += milliseconds(function.profile.components[at].weights.count >> 24);
       }
@@ -129,7 +131,7 @@ inline Placer simple_placer() {
 
 // For who looks for the reason of a failure.
 inline std::string describe(const SliceWorld& world) {
-  constexpr const char* kResidences[] = {"starting", "loaded",  "unloading",
+  constexpr const char* kLoadStates[] = {"starting", "loaded",  "unloading",
                                          "unloaded", "loading", "stopping"};
   std::string text;
   for (const auto& [id, slice] : world.slices) {
@@ -148,8 +150,9 @@ inline std::string describe(const SliceWorld& world) {
             std::to_string(instance.function.value) + " on";
     for (const DeviceId slice : instance.placement.slices)
       text += " " + std::to_string(slice.value);
-    text += std::string(instance.tenure == Tenure::kExclusive ? ", exclusive, " : ", sharing, ") +
-            kResidences[static_cast<int>(instance.residence)] +
+    text += std::string(instance.allocation_mode == AllocationMode::kExclusive ? ", exclusive, "
+                                                                               : ", sharing, ") +
+            kLoadStates[static_cast<int>(instance.load_state)] +
             (instance.retiring ? ", retiring, " : ", ") + std::to_string(instance.jobs) + " jobs\n";
   }
   return text;
@@ -171,20 +174,21 @@ inline void expect_sound(const SliceWorld& world, size_t most_queued) {
     for (const DeviceId slice : instance.placement.slices) {
       ASSERT_TRUE(world.slices.contains(slice));
       const SliceState& state = world.slices.at(slice);
-      if (instance.tenure == Tenure::kExclusive) {
+      if (instance.allocation_mode == AllocationMode::kExclusive) {
         EXPECT_EQ(state.exclusive, id);
       } else {
         EXPECT_EQ(std::count(state.sharing.begin(), state.sharing.end(), id), 1);
       }
     }
-    EXPECT_TRUE(instance.jobs == 0 || instance.residence == Residence::kLoaded);
-    EXPECT_FALSE(instance.is_pipeline() && instance.tenure == Tenure::kTimeSharing);
+    EXPECT_TRUE(instance.jobs == 0 || instance.load_state == LoadState::kLoaded);
+    EXPECT_FALSE(instance.is_pipeline() &&
+                 instance.allocation_mode == AllocationMode::kTimeSharing);
     EXPECT_GE(instance.requests, instance.jobs);
     EXPECT_GE(instance.utilisation, 0);
     EXPECT_LE(instance.utilisation, 1);
     if (!instance.retiring) {
       ASSERT_TRUE(world.functions.contains(instance.function));
-      if (instance.tenure == Tenure::kTimeSharing) ++sharing[instance.function];
+      if (instance.allocation_mode == AllocationMode::kTimeSharing) ++sharing[instance.function];
     }
   }
   for (const auto& [id, count] : sharing) EXPECT_LE(count, 1U) << "function " << id.value;

@@ -193,7 +193,7 @@ class VirtualHost {
     story_.push_back("start " + std::to_string(action.instance.value) + " of " +
                      std::to_string(action.function.value));
     expect_slices_free(action.instance, action.placement.slices);
-    if (action.placement.slices.size() > action.placement.partition.lanes()) {
+    if (action.placement.slices.size() > action.placement.partition.stage_processes()) {
       ++starts_with_replicas_;
     }
     instances_[action.instance] = {.placement = action.placement, .function = action.function};

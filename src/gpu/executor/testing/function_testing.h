@@ -75,20 +75,20 @@ class ExecutorTest : public ::testing::Test {
   }
   void SetUp() override { start(); }
 
-  void add(uint64_t seat, const std::string& package, Bytes memory = Bytes::mib(64)) {
-    process_->add_seat(seat, package, memory);
-    const auto ready = process_->expect<protocol::SeatReady>();
+  void add(uint64_t instance, const std::string& package, Bytes memory = Bytes::mib(64)) {
+    process_->add_instance(instance, package, memory);
+    const auto ready = process_->expect<protocol::InstanceReady>();
     ASSERT_TRUE(ready.has_value());
-    EXPECT_EQ(ready->seat, SandboxId(seat));
+    EXPECT_EQ(ready->instance, SandboxId(instance));
   }
-  Error refused(uint64_t seat, const Files& files, Bytes memory = Bytes::mib(64)) {
-    process_->add_seat(seat, process_->package(files), memory);
-    const auto failed = process_->expect<protocol::SeatFailed>();
+  Error refused(uint64_t instance, const Files& files, Bytes memory = Bytes::mib(64)) {
+    process_->add_instance(instance, process_->package(files), memory);
+    const auto failed = process_->expect<protocol::InstanceFailed>();
     return failed ? failed->error : Error{};
   }
   // A raw request, by value.
-  std::vector<int> run(uint64_t invocation, uint64_t seat, const std::vector<int>& input) {
-    process_->run(invocation, seat, bytes_of(input));
+  std::vector<int> run(uint64_t invocation, uint64_t instance, const std::vector<int>& input) {
+    process_->run(invocation, instance, bytes_of(input));
     return answer();
   }
   std::vector<int> answer() {
@@ -98,13 +98,13 @@ class ExecutorTest : public ::testing::Test {
     EXPECT_FALSE(finished->error.has_value()) << to_string(*finished->error);
     return ints_of(ExecutorProcess::payload_of(*finished, fds));
   }
-  Error failure(uint64_t invocation, uint64_t seat, const std::string& payload,
+  Error failure(uint64_t invocation, uint64_t instance, const std::string& payload,
                 const std::string& type = "application/octet-stream") {
-    process_->run(invocation, seat, payload, type);
+    process_->run(invocation, instance, payload, type);
     const auto finished = process_->expect<protocol::Finished>();
     return finished && finished->error ? *finished->error : Error{};
   }
-  void works(uint64_t seat) { EXPECT_EQ(run(999, seat, {1, 2}), (std::vector<int>{4, 7})); }
+  void works(uint64_t instance) { EXPECT_EQ(run(999, instance, {1, 2}), (std::vector<int>{4, 7})); }
 
   std::optional<ExecutorProcess> process_;
 };

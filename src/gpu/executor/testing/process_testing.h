@@ -139,7 +139,7 @@ class ExecutorProcess {
     }
   }
 
-  // A package as a folder, so that seats of it open the same files.
+  // A package as a folder, so that instances of it open the same files.
   std::string package(const Files& files) {
     const std::string root = folder_ / ("package-" + std::to_string(packages_++));
     for (const auto& [name, content] : files) {
@@ -149,10 +149,10 @@ class ExecutorProcess {
     }
     return root;
   }
-  void add_seat(uint64_t seat, const std::string& package, Bytes memory, bool modelled = false,
-                uint32_t share = 100) {
-    protocol::AddSeat message;
-    message.seat = SandboxId(seat);
+  void add_instance(uint64_t instance, const std::string& package, Bytes memory,
+                    bool modelled = false, uint32_t share = 100) {
+    protocol::AddInstance message;
+    message.instance = SandboxId(instance);
     message.graph = "graph.json";
     message.memory = memory;
     message.modelled = modelled;
@@ -170,11 +170,11 @@ class ExecutorProcess {
     }
     send(std::move(message), fds);
   }
-  void run(uint64_t invocation, uint64_t seat, const std::string& payload,
+  void run(uint64_t invocation, uint64_t instance, const std::string& payload,
            const std::string& content_type = "application/octet-stream") {
     protocol::Run message;
     message.invocation = {7, invocation};
-    message.seat = SandboxId(seat);
+    message.instance = SandboxId(instance);
     message.content_type = content_type;
     if (payload.size() <= protocol::kInlinePayload.count) {
       message.payload = payload;

@@ -208,16 +208,16 @@ void DeviceSide::take(int fd, const MemoryMessage& message) {
     case MemoryMessageKind::kReturnLeases:
       leased_bytes_ = 0;
       return;
-    case MemoryMessageKind::kWantAside: {
+    case MemoryMessageKind::kWantOffloaded: {
       MemoryMessage answer = message;
-      const bool granted =
-          options_.grants_asides && leased_bytes_ + aside_bytes_ + message.bytes <= options_.budget;
-      answer.kind = granted ? MemoryMessageKind::kAsideGranted : MemoryMessageKind::kNoLease;
-      if (granted) aside_bytes_ += message.bytes;
+      const bool granted = options_.grants_offloaded_pieces &&
+                           leased_bytes_ + offloaded_bytes_ + message.bytes <= options_.budget;
+      answer.kind = granted ? MemoryMessageKind::kOffloadedGranted : MemoryMessageKind::kNoLease;
+      if (granted) offloaded_bytes_ += message.bytes;
       return send_message(fd, answer);
     }
-    case MemoryMessageKind::kReturnAside:
-      aside_bytes_ -= message.bytes;
+    case MemoryMessageKind::kReturnOffloaded:
+      offloaded_bytes_ -= message.bytes;
       return;
     case MemoryMessageKind::kWantLink:
       if (options_.grants_turns) wishes_.push_back({fd, message});
@@ -246,7 +246,7 @@ void DeviceSide::give_lease(int fd, uint64_t bytes) {
   answer.kind = MemoryMessageKind::kNoLease;
   answer.bytes = std::min(bytes, options_.largest_lease);
   const OwnedFd memory(memfd_create("lease", MFD_CLOEXEC));
-  const bool exceeds = leased_bytes_ + aside_bytes_ + answer.bytes > options_.budget;
+  const bool exceeds = leased_bytes_ + offloaded_bytes_ + answer.bytes > options_.budget;
   if (!options_.gives_leases || exceeds ||
       ftruncate(memory.get(), static_cast<off_t>(answer.bytes)) != 0) {
     return send_message(fd, answer);

@@ -100,20 +100,20 @@ class DeviceSide {
  public:
   struct Options {
     bool gives_leases = true;
-    bool grants_asides = true;
+    bool grants_offloaded_pieces = true;
     bool grants_turns = true;  // else it never answers
     uint64_t largest_lease = UINT64_MAX;
-    uint64_t budget = UINT64_MAX;  // of leases and what lies aside together
+    uint64_t budget = UINT64_MAX;  // of leases and what is offloaded together
   };
   DeviceSide(const std::string& path, Options options);
   ~DeviceSide();
 
   uint64_t leased_bytes() const { return leased_bytes_; }
-  uint64_t aside_bytes() const { return aside_bytes_; }
+  uint64_t offloaded_bytes() const { return offloaded_bytes_; }
   // The same, once it is what is expected, or never comes to be.
-  uint64_t aside_bytes_once(uint64_t expected) const {
-    (void)comes_true([&] { return aside_bytes_ == expected; });
-    return aside_bytes_;
+  uint64_t offloaded_bytes_once(uint64_t expected) const {
+    (void)comes_true([&] { return offloaded_bytes_ == expected; });
+    return offloaded_bytes_;
   }
   int leases() const { return leases_; }
   int turns() const { return turns_; }
@@ -139,7 +139,7 @@ class DeviceSide {
   };
   std::deque<Wish> wishes_;
   std::atomic<uint64_t> leased_bytes_ = 0;
-  std::atomic<uint64_t> aside_bytes_ = 0;
+  std::atomic<uint64_t> offloaded_bytes_ = 0;
   std::atomic<uint64_t> bytes_[2] = {};
   std::atomic<int> leases_ = 0;
   std::atomic<int> turns_ = 0;

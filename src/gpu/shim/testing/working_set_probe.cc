@@ -170,7 +170,7 @@ void check() {
   say("broken", broken);
 }
 
-void let_go(size_t i) {
+void release(size_t i) {
   must(cuMemFree_v2(pieces[i].address));
   pieces.erase(pieces.begin() + static_cast<long>(i));
   say("freed", static_cast<long long>(i));
@@ -217,7 +217,7 @@ int main() {
     if (strcmp(word, "store_table") == 0) store_table();
     if (obey_about_graphs(word, first)) continue;
     if (strcmp(word, "check") == 0) check();
-    if (strcmp(word, "free") == 0) let_go(first);
+    if (strcmp(word, "free") == 0) release(first);
     for (const auto& way : ways) {
       if (strcmp(word, way.word) == 0) use(way.way, first);
     }

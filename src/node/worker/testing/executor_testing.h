@@ -125,7 +125,9 @@ class ExecutorHostTest : public ::testing::Test {
     std::ofstream(folder / "graph.json") << kGraph;
     std::ofstream(folder / "w.bin") << "12345678";
     ExecutorHost::Events events;
-    events.on_ready = [this](SandboxId seat, Duration, Duration) { readies.push_back(seat); };
+    events.on_ready = [this](SandboxId instance, Duration, Duration) {
+      readies.push_back(instance);
+    };
     events.on_answer = [this](SandboxId, HandlerAnswer answer) {
       answers.push_back(std::move(answer));
     };
@@ -145,12 +147,12 @@ class ExecutorHostTest : public ::testing::Test {
     }
     events.forget_link = [this](SandboxId executor) { links.erase(executor); };
     host = std::make_unique<ExecutorHost>(
-        ExecutorHost::Foundations{loop, log, launcher, &store,
-                                  [this](auto work, auto then) {
-                                    work();
-                                    loop.call_after(Duration(0), std::move(then));
-                                    return true;
-                                  }},
+        ExecutorHost::Dependencies{loop, log, launcher, &store,
+                                   [this](auto work, auto then) {
+                                     work();
+                                     loop.call_after(Duration(0), std::move(then));
+                                     return true;
+                                   }},
         setting, folder.path(), events);
     launcher.on_exit([this](SandboxId id, const sandbox::Exit& exit) { host->exited(id, exit); });
     spec.id = FunctionId(3);
@@ -170,12 +172,12 @@ class ExecutorHostTest : public ::testing::Test {
     if (!std::holds_alternative<Kind>(heard->message)) return std::nullopt;
     return std::get<Kind>(std::move(heard->message));
   }
-  // A seat that is ready for work.
-  void seat(SandboxId id) {
+  // An instance that is ready for work.
+  void instance(SandboxId id) {
     host->start(id, spec, folder.path(), DeviceId(1));
     ASSERT_TRUE(turn_until(loop, [&] { return !launcher.running.empty(); }));
-    ASSERT_TRUE(hears<protocol::AddSeat>().has_value());
-    launcher.latest().say(protocol::SeatReady{id, milliseconds(1)});
+    ASSERT_TRUE(hears<protocol::AddInstance>().has_value());
+    launcher.latest().say(protocol::InstanceReady{id, milliseconds(1)});
     const size_t before = readies.size();
     ASSERT_TRUE(turn_until(loop, [&] { return readies.size() > before; }));
   }

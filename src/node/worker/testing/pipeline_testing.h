@@ -50,11 +50,11 @@ inline std::shared_ptr<const PipelinePackage> two_models(const std::string& slo 
 }
 
 // Sandboxes that are only notes of what was asked of them.
-struct FakeLanes {
-  struct Lane {
+struct FakeStageProcesses {
+  struct StageProcess {
     FunctionSpec spec;
     DeviceId device;
-    LaneExtras extras;
+    StageProcessExtras extras;
     std::vector<nlohmann::json> given;
     std::deque<InvocationId> held;  // given and not answered
     Duration timeout{};             // of what it was given last
@@ -62,30 +62,30 @@ struct FakeLanes {
     int moved_out = 0;
     int moved_in = 0;
   };
-  std::map<SandboxId, Lane> lanes;
+  std::map<SandboxId, StageProcess> stage_processes;
   std::vector<SandboxId> order;
   std::vector<std::string> channels;
   std::vector<uint32_t> channel_slots;
   std::vector<std::string> ended_channels;
   bool refuses_channels = false;
 
-  LaneSandboxes calls() {
-    LaneSandboxes made;
+  StageProcessSandboxes calls() {
+    StageProcessSandboxes made;
     made.next_id = [this] { return SandboxId(100 + order.size() + reserved++); };
     made.start = [this](SandboxId id, const FunctionSpec& spec, DeviceId device,
-                        const LaneExtras& extras) {
+                        const StageProcessExtras& extras) {
       order.push_back(id);
       --reserved;
-      lanes[id] = {spec, device, extras};
+      stage_processes[id] = {spec, device, extras};
     };
     made.give = [this](SandboxId id, InvocationRequest& request, Duration timeout) {
-      lanes.at(id).timeout = timeout;
-      lanes.at(id).given.push_back(nlohmann::json::parse(request.payload));
-      lanes.at(id).held.push_back(request.id);
+      stage_processes.at(id).timeout = timeout;
+      stage_processes.at(id).given.push_back(nlohmann::json::parse(request.payload));
+      stage_processes.at(id).held.push_back(request.id);
     };
-    made.stop = [this](SandboxId id, Error, std::string) { lanes.at(id).stopped = true; };
-    made.move_memory_out = [this](SandboxId id) { ++lanes.at(id).moved_out; };
-    made.move_memory_in = [this](SandboxId id) { ++lanes.at(id).moved_in; };
+    made.stop = [this](SandboxId id, Error, std::string) { stage_processes.at(id).stopped = true; };
+    made.move_memory_out = [this](SandboxId id) { ++stage_processes.at(id).moved_out; };
+    made.move_memory_in = [this](SandboxId id) { ++stage_processes.at(id).moved_in; };
     made.make_channel = [this](const std::string& path, uint32_t slots, Bytes) -> Result<void> {
       if (refuses_channels) return Error{ErrorCode::kResourceExhausted, "no memory"};
       channels.push_back(path);
@@ -114,7 +114,7 @@ class PipelineHostTest : public testing::Test {
     events.on_profile = [this](FunctionId, std::string profile) { profiles.push_back(profile); };
     if (!policy) policy = slice_scheduling::make_slice_policy("fcfs").value();
     host = std::make_unique<PipelineHost>(
-        loop, log, lanes.calls(), setting,
+        loop, log, stage_processes.calls(), setting,
         std::make_unique<slice_scheduling::SliceDispatcher>(
             std::move(policy), slice_scheduling::SliceDispatcherOptions{}),
         std::move(events));
@@ -131,18 +131,19 @@ class PipelineHostTest : public testing::Test {
     EXPECT_TRUE(begun.ok());
     return {1, number};
   }
-  // The sandbox of a lane of the newest instance of so many lanes.
-  SandboxId newest(size_t lane, size_t of) const {
-    return lanes.order[lanes.order.size() - of + lane];
+  // The sandbox of a stage process of the newest instance of so many stage processes.
+  SandboxId newest(size_t stage_process, size_t of) const {
+    return stage_processes.order[stage_processes.order.size() - of + stage_process];
   }
   void all_ready(size_t of) {
     clock.advance(milliseconds(1));
-    for (size_t lane = 0; lane < of; ++lane) host->lane_ready(newest(lane, of));
+    for (size_t stage_process = 0; stage_process < of; ++stage_process)
+      host->stage_process_ready(newest(stage_process, of));
   }
-  void answer(SandboxId lane, const std::string& payload, bool succeeded = true) {
+  void answer(SandboxId stage_process, const std::string& payload, bool succeeded = true) {
     clock.advance(milliseconds(40));
     HandlerAnswer made;
-    auto& held = lanes.lanes.at(lane).held;
+    auto& held = stage_processes.stage_processes.at(stage_process).held;
     if (!held.empty()) {
       made.invocation = held.front();
       held.pop_front();
@@ -150,20 +151,21 @@ class PipelineHostTest : public testing::Test {
     made.succeeded = succeeded;
     made.payload = payload;
     if (!succeeded) made.error_type = "Runtime.Bad";
-    host->lane_answered(lane, std::move(made));
+    host->stage_process_answered(stage_process, std::move(made));
   }
   // `unseen`: of what it holds, so many at the end never came to it.
-  void end_lane(SandboxId lane, const std::string& why = "Runtime exited with error: signal: 9",
-                size_t unseen = 0) {
+  void end_stage_process(SandboxId stage_process,
+                         const std::string& why = "Runtime exited with error: signal: 9",
+                         size_t unseen = 0) {
     SandboxEnd end;
-    const auto& held = lanes.lanes.at(lane).held;
+    const auto& held = stage_processes.stage_processes.at(stage_process).held;
     end.unseen.assign(held.end() - static_cast<ptrdiff_t>(unseen), held.end());
     end.context_is_broken = why.find("CUDA context") != std::string::npos;
-    end.sandbox = lane;
+    end.sandbox = stage_process;
     end.error = {ErrorCode::kInternal, why};
     end.error_type = "Runtime.ExitError";
     end.payload = R"({"errorType": "Runtime.ExitError"})";
-    host->lane_ended(std::move(end));
+    host->stage_process_ended(std::move(end));
   }
 
   std::unique_ptr<slice_scheduling::SlicePolicy> policy;  // none: fcfs
@@ -177,7 +179,7 @@ class PipelineHostTest : public testing::Test {
   NullLogSink log;
   FakeClock clock;
   loop::EventLoop loop{clock};
-  FakeLanes lanes;
+  FakeStageProcesses stage_processes;
   FunctionSpec spec;
   std::map<InvocationId, InvocationResult> ends;
   std::map<InvocationId, std::optional<bool>> in_time;

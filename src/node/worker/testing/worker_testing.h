@@ -82,7 +82,7 @@ class WorkerTest : public ::testing::Test {
     options.pipelines.shared = {.shape = {"Fake", 100, Bytes::mib(1000)},
                                 .longest_run = longest_gpu_run};
     worker = std::make_unique<Worker>(
-        Worker::Foundations{loop, log, random, launcher, *store, counts, nullptr, &objects},
+        Worker::Dependencies{loop, log, random, launcher, *store, counts, nullptr, &objects},
         options, std::make_unique<dispatch::Dispatcher>(most, std::move(*policy)), no_slices());
     ASSERT_TRUE(worker->recover().ok());
   }

@@ -1,0 +1,42 @@
+"""python3 -m lambent.pipeline.stage process: one stage process without a worker. Jobs come as lines of JSON on the standard input, answers go to what
+was the standard output, where the components' own prints do not go."""
+import json
+import os
+import sys
+
+from .stage_processes import load_app
+from .overlap import Overlap
+from .stage import Stage, load
+
+
+def main():
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+
+    def answer(document):
+        answers.write(json.dumps(document) + "\n")
+        answers.flush()
+
+    try:
+        description, handler = load(os.environ["LAMBENT_STAGE"])
+        stage = Stage(description, load_app(handler, os.environ["LAMBDA_TASK_ROOT"])()).open()
+    except Exception as error:
+        component = getattr(error, "lambent_component", None)
+        answer({"error": "%s%s: %s" % ("component '%s': " % component if component else "", type(error).__name__, error)})
+        return 1
+    answer({"ready": description["stage_process"]})
+
+    def take():
+        line = sys.stdin.readline()
+        return (None, lambda: stage.begin(json.loads(line))) if line else None
+
+    def answer_one(_, outcome):
+        answer({"error": "%s: %s" % (type(outcome).__name__, outcome)} if isinstance(outcome, Exception) else outcome)
+
+    Overlap(stage, take, answer_one, stage.in_flight).serve()
+    stage.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
