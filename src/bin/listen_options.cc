@@ -72,8 +72,7 @@ ListenFlags::ListenFlags(CLI::App& app) {
   app.add_option("--socket-group", socket_group_, "its group, by name or number");
 }
 
-Result<ListenOptions> ListenFlags::read(const std::string& default_socket) const {
-  ListenOptions options;
+Result<void> ListenFlags::read(const std::string& default_socket, ListenOptions& options) const {
   ASSIGN_OR_RETURN(options.tcp, read_listen(listen_));
   for (const std::string& text : names_) {
     const auto name = http::parse_authority(text);
@@ -93,7 +92,7 @@ Result<ListenOptions> ListenFlags::read(const std::string& default_socket) const
   if (!socket_group_.empty()) {
     ASSIGN_OR_RETURN(options.socket_group, read_group(socket_group_));
   }
-  return options;
+  return {};
 }
 
 frontend::HostPolicy host_policy(const ListenOptions& options) {

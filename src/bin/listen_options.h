@@ -36,7 +36,7 @@ class ListenFlags {
   // After parsing; `default_socket` is for --listen none without --socket. INVALID_ARGUMENT,
   // with the flag to blame, if they make no sense or would open the API to the network without
   // --insecure-open-to-network.
-  Result<ListenOptions> read(const std::string& default_socket) const;
+  Result<void> read(const std::string& default_socket, ListenOptions& options) const;
 
  private:
   std::string listen_;

@@ -5,8 +5,6 @@
 #include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <filesystem>
-#include <functional>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -60,167 +58,252 @@ Result<void> read_gpu(const std::string& text, WorkerConfig& config) {
   return {};
 }
 
-// `says_how`: there are options for D by utilisation.
-Result<void> read_concurrency(const std::string& text,
-                              const scheduling::UtilisationOptions& utilisation, bool says_how,
-                              WorkerConfig& config) {
-  if (text == "auto") {
-    config.by_utilisation = utilisation;
-    return {};
+// An amount that FLAG gives; nothing if it was not given.
+Result<std::optional<Bytes>> read_amount(const char* flag, const std::string& text) {
+  if (text.empty()) return std::optional<Bytes>();
+  auto amount = parse_bytes(text);
+  if (!amount.ok()) {
+    return Error{ErrorCode::kInvalidArgument, std::string(flag) + ": " + amount.error().message};
   }
-  if (says_how) {
-    return Error{ErrorCode::kInvalidArgument,
-                 "--utilisation-threshold and --most-concurrency are for --concurrency auto"};
-  }
-  char* end = nullptr;
-  const unsigned long number = std::strtoul(text.c_str(), &end, 10);
-  const bool is_number = !text.empty() && text.size() <= 4 && *end == '\0' && text[0] != '-';
-  if (!is_number || number < 1 || number > 1024) {
-    return Error{ErrorCode::kInvalidArgument,
-                 "--concurrency is 1 to 1024, or auto, not '" + text + "'"};
-  }
-  config.concurrency = static_cast<unsigned>(number);
-  return {};
+  return std::optional<Bytes>(*amount);
 }
 
-}  // namespace
+// The flags come in groups. Each adds its flags, which CLI11 reads into the group or the config,
+// and after parsing puts into the config what needs a look first.
 
-std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& config) {
-  default_folders(config);
-  std::string gpu = "emulated:" + config.gpu_preset;
-  double keep_alive_s = to_seconds(config.keep_alive);
-  double drain_s = to_seconds(config.drain_time);
+class GpuFlags {
+ public:
+  GpuFlags(CLI::App& app, WorkerConfig& config) : gpu_("emulated:" + config.gpu_preset) {
+    app.add_option("--gpu", gpu_, "none, nvidia, emulated or emulated:PRESET (or a .toml file)")
+        ->capture_default_str();
+    app.add_option("--time-scale", config.time_scale, "emulated GPU: modelled seconds per second")
+        ->check(bin::within(0.001, 100000.0));
+    app.add_option("--memory-scale", config.memory_scale, "emulated GPU: reported over real bytes")
+        ->check(bin::within(1.0, 100000.0));
+    app.add_option("--nvidia-driver", config.nvidia_driver_folder,
+                   "folder of NVIDIA's libcuda.so.1, if it is not found");
+    context_ = app.add_option("--context-memory", context_mib_,
+                              "MiB that a CUDA context takes of a GPU (default: 512, or a 48th "
+                              "of the memory)")
+                   ->check(CLI::Range(0, 65536));
+    app.add_option(
+        "--host-memory", host_memory_,
+        "host memory for device memory that is moved off a GPU while its function rests, "
+        "such as 64G; 0: it stays (default: half of what is available)");
+    app.add_option("--working-set", config.working_set,
+                   "what of a function's device memory comes in again before it runs, unless its "
+                   "manifest says: whole, or touched: what it has used recently (default: whole)")
+        ->transform(bin::one_of(kWorkingSets));
+    app.add_option(
+           "--managed-memory", config.managed_memory,
+           "how the device memory of functions in memory mode uvm comes back to a GPU: prefetch, "
+           "before they run; advise, told to the driver and carried when kernels touch it; "
+           "faults, without a word")
+        ->check(CLI::IsMember({"prefetch", "advise", "faults"}))
+        ->capture_default_str();
+  }
 
-  CLI::App app(
-      "The Lambent worker: runs functions on this machine.\n\n"
-      "Example: lambent serve --gpu emulated:v100-16gb --policy mqfq-sticky",
-      "lambent serve");
-  const ListenFlags listen(app);
-  app.add_option("--state", config.state_folder, "folder of what must survive a restart")
-      ->capture_default_str();
-  app.add_option("--run", config.run_folder, "folder of what must not")->capture_default_str();
-  app.add_option("--gpu", gpu, "none, nvidia, emulated or emulated:PRESET (or a .toml file)")
-      ->capture_default_str();
-  app.add_option("--time-scale", config.time_scale, "emulated GPU: modelled seconds per second")
-      ->check(bin::within(0.001, 100000.0));
-  app.add_option("--memory-scale", config.memory_scale, "emulated GPU: reported over real bytes")
-      ->check(bin::within(1.0, 100000.0));
-  app.add_option("--nvidia-driver", config.nvidia_driver_folder,
-                 "folder of NVIDIA's libcuda.so.1, if it is not found");
-  uint64_t context_mib = 0;
-  auto* context = app.add_option("--context-memory", context_mib,
-                                 "MiB that a CUDA context takes of a GPU (default: 512, or a 48th "
-                                 "of the memory)")
-                      ->check(CLI::Range(0, 65536));
-  std::string host_memory;
-  app.add_option("--host-memory", host_memory,
-                 "host memory for device memory that is moved off a GPU while its function rests, "
-                 "such as 64G; 0: it stays (default: half of what is available)");
-  app.add_option("--working-set", config.working_set,
-                 "what of a function's device memory comes in again before it runs, unless its "
-                 "manifest says: whole, or touched: what it has used recently (default: whole)")
-      ->transform(bin::one_of(kWorkingSets));
-  app.add_option(
-         "--managed-memory", config.managed_memory,
-         "how the device memory of functions in memory mode uvm comes back to a GPU: prefetch, "
-         "before they run; advise, told to the driver and carried when kernels touch it; "
-         "faults, without a word")
-      ->check(CLI::IsMember({"prefetch", "advise", "faults"}))
-      ->capture_default_str();
-  app.add_option("--policy", config.policy, "who runs next; see docs/scheduling.md")
-      ->check(bin::shown_names(scheduling::policy_names()))
-      ->capture_default_str();
-  std::string concurrency = std::to_string(config.concurrency);
-  scheduling::UtilisationOptions utilisation;
-  app.add_option(
-         "--concurrency", concurrency,
-         "D: invocations at once on a GPU; auto: one more while the GPU's utilisation is low")
-      ->capture_default_str();
-  auto* threshold =
-      app.add_option(
-             "--utilisation-threshold", utilisation.threshold,
-             "--concurrency auto: no more is begun while the utilisation is at or above this")
-          ->check(bin::within(0.01, 1.0))
-          ->capture_default_str();
-  auto* most = app.add_option("--most-concurrency", utilisation.most,
-                              "--concurrency auto: D at most, whatever the utilisation")
-                   ->check(CLI::Range(1, 1024))
-                   ->capture_default_str();
-  bin::add_pool_rule(app, "--executor-pool", config.executor_pool);
-  double executor_pool_hold_s = to_seconds(config.executor_pool_hold);
-  app.add_option("--executor-pool-hold", executor_pool_hold_s,
-                 "--executor-pool resilient: seconds without a request after which a function's "
-                 "buffers give theirs back")
-      ->check(bin::within(0.0, 3600.0))
-      ->capture_default_str();
-  app.add_option("--executor-transfers", config.executor_transfers_take_turns,
-                 "the order of an executor's copies over the link: turns (functions in turn, block "
-                 "by block), first-come (one copy after the other)")
-      ->type_name("TEXT")
-      ->transform(bin::one_of<bool>({{"turns", true}, {"first-come", false}}))
-      ->default_str("turns");
-  app.add_option(
-         "--executor-objects", config.executor_objects,
-         "where executors have objects from: host (host memory), shared (one that has it on "
-         "a device which can be reached exports it), elastic (also, objects stay on devices "
-         "as far as functions leave memory idle, and are evicted for them)")
-      ->type_name("TEXT")
-      ->transform(bin::one_of<ExecutorObjects>({{"elastic", ExecutorObjects::kElastic},
-                                                {"shared", ExecutorObjects::kShared},
-                                                {"host", ExecutorObjects::kHost}}))
-      ->transform(bin::former_word("--executor-objects", "lent", "shared"))
-      ->default_str("shared");
-  app.add_option(
-         "--cublas", config.cublas,
-         "linear algebra that is built in is computed by: auto (a libcublas.so.13 or .12 of "
-         "this machine with --gpu nvidia, if one is found and works), off (kernels of "
-         "Lambent's own), or the path of a libcublas.so")
-      ->capture_default_str();
-  double longest_gpu_run_s = to_seconds(config.longest_gpu_run);
-  app.add_option(
-         "--longest-gpu-run", longest_gpu_run_s,
-         "seconds: the longest timeout of a function that uses a GPU, which is how long it can "
-         "keep the others waiting")
-      ->check(bin::within(to_seconds(limits::kLeastTimeout), to_seconds(limits::kMostTimeout)))
-      ->capture_default_str();
-  bool no_numa = false;
-  app.add_flag("--no-numa", no_numa,
-               "functions may run on all processors, not only on those near their GPU");
-  app.add_option("--pool", config.most_sandboxes,
-                 "sandboxes kept at most, of GPU functions and of others each")
-      ->check(CLI::Range(1, 4096))
-      ->capture_default_str();
-  app.add_option("--set", config.settings, "KEY=VALUE for the scheduler; see docs/scheduling.md");
-  app.add_option("--keep-alive", keep_alive_s, "seconds after which an idle sandbox is stopped")
-      ->check(bin::within(0.0, 86400.0))
-      ->capture_default_str();
-  app.add_option("--drain", drain_s, "seconds that running invocations get when stopping")
-      ->check(bin::within(0.0, 86400.0))
-      ->capture_default_str();
-  app.add_option("--ready-sandboxes", config.sandbox_pool, "empty sandboxes kept ready to start")
-      ->check(CLI::Range(0, 64))
-      ->capture_default_str();
-  app.add_flag("--strict-limits", config.require_strong_limits,
-               "refuse to start where a limit would be weaker than with cgroups");
-  uint64_t journal_mib = config.journal_size.count >> 20;
-  app.add_option("--journal", config.journal_folder,
-                 "record every event in this folder, for 'lambent simulate --replay' and 'lambent "
-                 "why'");
-  app.add_option("--journal-size", journal_mib, "MiB of it at most; the oldest part goes")
-      ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 24))
-      ->capture_default_str();
-  std::string object_memory = "1G";
-  std::string object_disk = "8G";
-  std::string object_quota;
-  app.add_option("--object-memory", object_memory,
-                 "host memory for objects, such as 4G; above three quarters of it the least "
-                 "recently used go to disk")
-      ->capture_default_str();
-  app.add_option("--object-disk", object_disk,
-                 "disk for objects, in the state folder; 0: none goes there")
-      ->capture_default_str();
-  app.add_option("--object-quota", object_quota,
-                 "what the objects of one tenant may take of both (default: all of it)");
+  Result<void> read(WorkerConfig& config) const {
+    RETURN_IF_ERROR(read_gpu(gpu_, config));
+    ASSIGN_OR_RETURN(config.host_memory, read_amount("--host-memory", host_memory_));
+    if (context_->count() > 0) config.context_memory = Bytes::mib(context_mib_);
+    return {};
+  }
+
+ private:
+  std::string gpu_;
+  uint64_t context_mib_ = 0;
+  CLI::Option* context_ = nullptr;
+  std::string host_memory_;
+};
+
+class PolicyFlags {
+ public:
+  PolicyFlags(CLI::App& app, WorkerConfig& config)
+      : concurrency_(std::to_string(config.concurrency)) {
+    app.add_option("--policy", config.policy, "who runs next; see docs/scheduling.md")
+        ->check(bin::shown_names(scheduling::policy_names()))
+        ->capture_default_str();
+    app.add_option(
+           "--concurrency", concurrency_,
+           "D: invocations at once on a GPU; auto: one more while the GPU's utilisation is low")
+        ->capture_default_str();
+    threshold_ =
+        app.add_option(
+               "--utilisation-threshold", utilisation_.threshold,
+               "--concurrency auto: no more is begun while the utilisation is at or above this")
+            ->check(bin::within(0.01, 1.0))
+            ->capture_default_str();
+    most_ = app.add_option("--most-concurrency", utilisation_.most,
+                           "--concurrency auto: D at most, whatever the utilisation")
+                ->check(CLI::Range(1, 1024))
+                ->capture_default_str();
+  }
+
+  Result<void> read(WorkerConfig& config) const {
+    if (concurrency_ == "auto") {
+      config.by_utilisation = utilisation_;
+      return {};
+    }
+    if (threshold_->count() + most_->count() > 0) {
+      return Error{ErrorCode::kInvalidArgument,
+                   "--utilisation-threshold and --most-concurrency are for --concurrency auto"};
+    }
+    char* end = nullptr;
+    const unsigned long number = std::strtoul(concurrency_.c_str(), &end, 10);
+    const bool is_number =
+        !concurrency_.empty() && concurrency_.size() <= 4 && *end == '\0' && concurrency_[0] != '-';
+    if (!is_number || number < 1 || number > 1024) {
+      return Error{ErrorCode::kInvalidArgument,
+                   "--concurrency is 1 to 1024, or auto, not '" + concurrency_ + "'"};
+    }
+    config.concurrency = static_cast<unsigned>(number);
+    return {};
+  }
+
+ private:
+  std::string concurrency_;
+  scheduling::UtilisationOptions utilisation_;
+  CLI::Option* threshold_ = nullptr;
+  CLI::Option* most_ = nullptr;
+};
+
+class ExecutorFlags {
+ public:
+  ExecutorFlags(CLI::App& app, WorkerConfig& config)
+      : pool_hold_s_(to_seconds(config.executor_pool_hold)) {
+    bin::add_pool_rule(app, "--executor-pool", config.executor_pool);
+    app.add_option("--executor-pool-hold", pool_hold_s_,
+                   "--executor-pool resilient: seconds without a request after which a function's "
+                   "buffers give theirs back")
+        ->check(bin::within(0.0, 3600.0))
+        ->capture_default_str();
+    app.add_option(
+           "--executor-transfers", config.executor_transfers_take_turns,
+           "the order of an executor's copies over the link: turns (functions in turn, block "
+           "by block), first-come (one copy after the other)")
+        ->type_name("TEXT")
+        ->transform(bin::one_of<bool>({{"turns", true}, {"first-come", false}}))
+        ->default_str("turns");
+    app.add_option("--executor-objects", config.executor_objects,
+                   "where executors have objects from: host (host memory), shared (one that has it "
+                   "on a device which can be reached exports it), elastic (also, objects stay on "
+                   "devices as far as functions leave memory idle, and are evicted for them)")
+        ->type_name("TEXT")
+        ->transform(bin::one_of<ExecutorObjects>({{"elastic", ExecutorObjects::kElastic},
+                                                  {"shared", ExecutorObjects::kShared},
+                                                  {"host", ExecutorObjects::kHost}}))
+        ->transform(bin::former_word("--executor-objects", "lent", "shared"))
+        ->default_str("shared");
+    app.add_option(
+           "--cublas", config.cublas,
+           "linear algebra that is built in is computed by: auto (a libcublas.so.13 or .12 of "
+           "this machine with --gpu nvidia, if one is found and works), off (kernels of "
+           "Lambent's own), or the path of a libcublas.so")
+        ->capture_default_str();
+  }
+
+  void read(WorkerConfig& config) const { config.executor_pool_hold = from_seconds(pool_hold_s_); }
+
+ private:
+  double pool_hold_s_;
+};
+
+// How long what runs or waits may go on, and how many sandboxes there are.
+class SandboxFlags {
+ public:
+  SandboxFlags(CLI::App& app, WorkerConfig& config)
+      : longest_gpu_run_s_(to_seconds(config.longest_gpu_run)),
+        keep_alive_s_(to_seconds(config.keep_alive)),
+        drain_s_(to_seconds(config.drain_time)) {
+    app.add_option(
+           "--longest-gpu-run", longest_gpu_run_s_,
+           "seconds: the longest timeout of a function that uses a GPU, which is how long it can "
+           "keep the others waiting")
+        ->check(bin::within(to_seconds(limits::kLeastTimeout), to_seconds(limits::kMostTimeout)))
+        ->capture_default_str();
+    app.add_flag("--no-numa", no_numa_,
+                 "functions may run on all processors, not only on those near their GPU");
+    app.add_option("--pool", config.most_sandboxes,
+                   "sandboxes kept at most, of GPU functions and of others each")
+        ->check(CLI::Range(1, 4096))
+        ->capture_default_str();
+    app.add_option("--set", config.settings, "KEY=VALUE for the scheduler; see docs/scheduling.md");
+    app.add_option("--keep-alive", keep_alive_s_, "seconds after which an idle sandbox is stopped")
+        ->check(bin::within(0.0, 86400.0))
+        ->capture_default_str();
+    app.add_option("--drain", drain_s_, "seconds that running invocations get when stopping")
+        ->check(bin::within(0.0, 86400.0))
+        ->capture_default_str();
+    app.add_option("--ready-sandboxes", config.sandbox_pool, "empty sandboxes kept ready to start")
+        ->check(CLI::Range(0, 64))
+        ->capture_default_str();
+    app.add_flag("--strict-limits", config.require_strong_limits,
+                 "refuse to start where a limit would be weaker than with cgroups");
+  }
+
+  void read(WorkerConfig& config) const {
+    config.longest_gpu_run = from_seconds(longest_gpu_run_s_);
+    config.near_gpu = !no_numa_;
+    config.keep_alive = from_seconds(keep_alive_s_);
+    config.drain_time = from_seconds(drain_s_);
+  }
+
+ private:
+  double longest_gpu_run_s_;
+  bool no_numa_ = false;
+  double keep_alive_s_;
+  double drain_s_;
+};
+
+class JournalFlags {
+ public:
+  JournalFlags(CLI::App& app, WorkerConfig& config) : size_mib_(config.journal_size.count >> 20) {
+    app.add_option(
+        "--journal", config.journal_folder,
+        "record every event in this folder, for 'lambent simulate --replay' and 'lambent "
+        "why'");
+    app.add_option("--journal-size", size_mib_, "MiB of it at most; the oldest part goes")
+        ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 24))
+        ->capture_default_str();
+  }
+
+  void read(WorkerConfig& config) const { config.journal_size = Bytes::mib(size_mib_); }
+
+ private:
+  uint64_t size_mib_;
+};
+
+class ObjectFlags {
+ public:
+  explicit ObjectFlags(CLI::App& app) {
+    app.add_option("--object-memory", memory_,
+                   "host memory for objects, such as 4G; above three quarters of it the least "
+                   "recently used go to disk")
+        ->capture_default_str();
+    app.add_option("--object-disk", disk_,
+                   "disk for objects, in the state folder; 0: none goes there")
+        ->capture_default_str();
+    app.add_option("--object-quota", quota_,
+                   "what the objects of one tenant may take of both (default: all of it)");
+  }
+
+  Result<void> read(WorkerConfig& config) const {
+    ASSIGN_OR_RETURN(const auto memory, read_amount("--object-memory", memory_));
+    ASSIGN_OR_RETURN(const auto disk, read_amount("--object-disk", disk_));
+    ASSIGN_OR_RETURN(config.object_quota, read_amount("--object-quota", quota_));
+    config.object_memory = memory.value_or(config.object_memory);
+    config.object_disk = disk.value_or(config.object_disk);
+    return {};
+  }
+
+ private:
+  std::string memory_ = "1G";
+  std::string disk_ = "8G";
+  std::string quota_;
+};
+
+void add_node_flags(CLI::App& app, WorkerConfig& config) {
   app.add_option("--peer", config.peers,
                  "another node, such as http://10.0.0.2:8980, where objects that are unknown here "
                  "are sought; several: give it again");
@@ -239,45 +322,43 @@ std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& conf
   app.add_option("--log-level", config.log_level, "and the least that is logged")
       ->type_name("TEXT")
       ->transform(bin::one_of(kLevels));
+}
+
+}  // namespace
+
+std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& config) {
+  default_folders(config);
+  CLI::App app(
+      "The Lambent worker: runs functions on this machine.\n\n"
+      "Example: lambent serve --gpu emulated:v100-16gb --policy mqfq-sticky",
+      "lambent serve");
+  ListenFlags listen(app);
+  app.add_option("--state", config.state_folder, "folder of what must survive a restart")
+      ->capture_default_str();
+  app.add_option("--run", config.run_folder, "folder of what must not")->capture_default_str();
+  GpuFlags gpu(app, config);
+  PolicyFlags policy(app, config);
+  ExecutorFlags executor(app, config);
+  SandboxFlags sandbox(app, config);
+  JournalFlags journal(app, config);
+  ObjectFlags objects(app);
+  add_node_flags(app, config);
   if (const auto exit_code = bin::parse(app, argc, argv)) return *exit_code;
-  const bool says_how = threshold->count() + most->count() > 0;
-  for (const auto& result :
-       {read_gpu(gpu, config), read_concurrency(concurrency, utilisation, says_how, config)}) {
-    if (result.ok()) continue;
-    std::cerr << "lambent serve: " << result.error().message << "\n";
-    return 2;
-  }
-  for (const auto& [flag, text, assign] : std::initializer_list<
-           std::tuple<const char*, const std::string&, std::function<void(Bytes)>>>{
-           {"--host-memory", host_memory, [&](Bytes amount) { config.host_memory = amount; }},
-           {"--object-memory", object_memory, [&](Bytes amount) { config.object_memory = amount; }},
-           {"--object-disk", object_disk, [&](Bytes amount) { config.object_disk = amount; }},
-           {"--object-quota", object_quota, [&](Bytes amount) { config.object_quota = amount; }}}) {
-    if (text.empty()) continue;
-    const auto amount = parse_bytes(text);
-    if (!amount.ok()) {
-      std::cerr << "lambent serve: " << flag << ": " << amount.error().message << "\n";
-      return 2;
-    }
-    assign(*amount);
-  }
+
   // Sandboxes are shown what lies there, by paths of this machine.
   for (std::string* folder : {&config.state_folder, &config.run_folder}) {
     *folder = std::filesystem::absolute(*folder).lexically_normal();
   }
-  const auto listen_options = listen.read(config.run_folder + "/lambent.sock");
-  if (!listen_options.ok()) {
-    std::cerr << "lambent serve: " << listen_options.error().message << "\n";
+  executor.read(config);
+  sandbox.read(config);
+  journal.read(config);
+  for (const Result<void>& result :
+       {gpu.read(config), listen.read(config.run_folder + "/lambent.sock", config.listen),
+        policy.read(config), objects.read(config)}) {
+    if (result.ok()) continue;
+    std::cerr << "lambent serve: " << result.error().message << "\n";
     return 2;
   }
-  config.listen = *listen_options;
-  if (context->count() > 0) config.context_memory = Bytes::mib(context_mib);
-  config.journal_size = Bytes::mib(journal_mib);
-  config.longest_gpu_run = from_seconds(longest_gpu_run_s);
-  config.near_gpu = !no_numa;
-  config.keep_alive = from_seconds(keep_alive_s);
-  config.drain_time = from_seconds(drain_s);
-  config.executor_pool_hold = from_seconds(executor_pool_hold_s);
   return std::nullopt;
 }
 
