@@ -52,7 +52,7 @@ elif [ -n "$traces" ]; then
   esac
 fi
 
-build release >&2
+build release all benches >&2
 export LAMBENT_PREFIX="$root/build/release"
 output="$scratch/output"
 $command ${flags[@]+"${flags[@]}"} | tee "$output" || die "the benchmark failed"
