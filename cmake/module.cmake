@@ -53,7 +53,7 @@ function(module_test name)
   target_link_libraries(${name} PRIVATE GTest::gtest GTest::gmock GTest::gtest_main)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
-                       PROPERTIES TIMEOUT 120 LABELS ${name})
+                       PROPERTIES TIMEOUT 300 LABELS ${name})
 endfunction()
 
 # program(NAME SOURCES files... USES modules...): a main in build/bin.

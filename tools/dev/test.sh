@@ -1,12 +1,17 @@
 #!/usr/bin/env bash
-# ./dev test [--all]: installs what is missing, builds the optimised build and runs every test of it. --all: also the tests that
-# need large downloads. Further arguments go to ctest.
+# ./dev test [--all]: installs what is missing, builds the optimised build and runs its tests. --all: also those of the label
+# `whole` (long ones, benchmarks, what needs a browser), and the long form of tests that have two. Further arguments go to ctest.
 source "$(dirname "$0")/common.sh"
 install_packages tools/dev/packages.txt
 install_packages tools/dev/test-packages.txt
+targets=(all)
+choice=(--label-exclude '^whole$')
 if [ "${1:-}" = --all ]; then
   shift
   install_packages tools/dev/browser-packages.txt
+  targets+=(benches)
+  choice=()
+  export LAMBENT_WHOLE_TESTS=1
 fi
 clients=tests/clients/requirements.txt
 if has_nvcc; then
@@ -18,5 +23,9 @@ else
   say "NVIDIA's compiler could not be fetched: the tests of tests/programs will be SKIPPED"
   python_packages "$clients"
 fi
-build release
-ctest --test-dir build/release --output-on-failure -j "$(nproc)" "$@"
+build release "${targets[@]}"
+if [ ${#choice[@]} -gt 0 ]; then
+  left_out="$(ctest --test-dir build/release --show-only -L '^whole$' | sed -n 's/^  Test *#[0-9]*: //p' | paste -sd ' ')"
+  say "without $left_out, and with the short form of long tests: ./dev test --all runs them"
+fi
+ctest --test-dir build/release --output-on-failure -j "$(nproc)" ${choice[@]+"${choice[@]}"} "$@"
