@@ -22,6 +22,15 @@ struct StartSandbox {
   FunctionId function;
   uint64_t revision = 1;
   DeviceId device;
+
+  static constexpr std::string_view kName = "start sandbox";
+  template <typename Self, typename Visitor>
+  static void fields(Self& self, Visitor& visit) {
+    visit("sandbox", self.sandbox);
+    visit("function", self.function);
+    visit("revision", self.revision);
+    visit("device", self.device);
+  }
 };
 
 // Give a ready, idle sandbox this invocation; answered by InvocationFinished or SandboxExited.
@@ -30,6 +39,15 @@ struct StartInvocation {
   SandboxId sandbox;
   DeviceId device;
   StartClass start = StartClass::kWarm;
+
+  static constexpr std::string_view kName = "start invocation";
+  template <typename Self, typename Visitor>
+  static void fields(Self& self, Visitor& visit) {
+    visit("invocation", self.invocation);
+    visit("sandbox", self.sandbox);
+    visit("device", self.device);
+    visit("start", self.start);
+  }
 };
 
 enum class StopReason {
@@ -50,6 +68,13 @@ std::string_view name_of(StopReason reason);
 struct StopSandbox {
   SandboxId sandbox;
   StopReason reason = StopReason::kEvicted;
+
+  static constexpr std::string_view kName = "stop sandbox";
+  template <typename Self, typename Visitor>
+  static void fields(Self& self, Visitor& visit) {
+    visit("sandbox", self.sandbox);
+    visit("reason", self.reason);
+  }
 };
 
 // Move the device memory of a sandbox back onto its device, or off it to the host; each answered by
@@ -57,6 +82,12 @@ struct StopSandbox {
 // first use of the device until its memory is there.
 struct MoveMemoryIn {
   SandboxId sandbox;
+
+  static constexpr std::string_view kName = "move memory in";
+  template <typename Self, typename Visitor>
+  static void fields(Self& self, Visitor& visit) {
+    visit("sandbox", self.sandbox);
+  }
 };
 enum class MoveDepth {
   kMemory,   // its allocations; what cannot be moved stays, its context for one
@@ -66,6 +97,13 @@ std::string_view name_of(MoveDepth depth);
 struct MoveMemoryOut {
   SandboxId sandbox;
   MoveDepth depth = MoveDepth::kMemory;
+
+  static constexpr std::string_view kName = "move memory out";
+  template <typename Self, typename Visitor>
+  static void fields(Self& self, Visitor& visit) {
+    visit("sandbox", self.sandbox);
+    visit("depth", self.depth);
+  }
 };
 
 // The answer to MemoryWanted: so much of what is offloaded may be brought onto the device; none: it
@@ -73,6 +111,13 @@ struct MoveMemoryOut {
 struct GrantMemory {
   SandboxId sandbox;
   Bytes bytes;
+
+  static constexpr std::string_view kName = "grant memory";
+  template <typename Self, typename Visitor>
+  static void fields(Self& self, Visitor& visit) {
+    visit("sandbox", self.sandbox);
+    visit("bytes", self.bytes);
+  }
 };
 
 // The one outcome of an invocation. For kSucceeded and a handler's own error the worker adds the
@@ -88,11 +133,36 @@ struct CompleteInvocation {
   DeviceId device;
   // What held it back once it was the first of its function's queue; kNone if nothing did.
   scheduling::WaitReason wait_reason = scheduling::WaitReason::kNone;
+
+  static constexpr std::string_view kName = "complete invocation";
+  template <typename Self, typename Visitor>
+  static void fields(Self& self, Visitor& visit) {
+    visit("invocation", self.invocation);
+    visit("outcome", self.outcome);
+    visit("error", self.error);
+    visit("start", self.start);
+    visit("queue", self.phases.queue);
+    visit("sandbox", self.phases.sandbox);
+    visit("init", self.phases.init);
+    visit("memory", self.phases.memory);
+    visit("run", self.phases.run);
+    visit("device", self.device);
+    visit("wait_reason", self.wait_reason);
+    visit.unhashed("error_type", self.error_type);
+    visit.only_if(self.retry_after.count() != 0,
+                  [&](auto& refused) { refused("retry_after", self.retry_after); });
+  }
 };
 
 // Send TimerFired at this instant; replaces any earlier wish.
 struct WakeAt {
   Instant instant;
+
+  static constexpr std::string_view kName = "wake at";
+  template <typename Self, typename Visitor>
+  static void fields(Self& self, Visitor& visit) {
+    visit("instant", self.instant);
+  }
 };
 
 using Action = std::variant<StartSandbox, StartInvocation, StopSandbox, CompleteInvocation, WakeAt,

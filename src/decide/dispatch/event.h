@@ -13,6 +13,9 @@
 
 namespace lambent::dispatch {
 
+// Every event and action describes its fields once, in fields(): hash, journal and traces follow
+// from this. See field_visitor.h.
+
 // What dispatch knows of a function: its limits, and what was learnt of it before a restart.
 struct FunctionProfile {
   FunctionId id;
@@ -39,15 +42,50 @@ struct FunctionProfile {
   Duration mean_host_execution{};
   Duration mean_host_cold_start{};
   uint64_t completed_on_host = 0;
+
+  template <typename Self, typename Visitor>
+  static void fields(Self& self, Visitor& visit) {
+    visit("function", self.id);
+    visit("tenant", self.tenant);
+    visit("revision", self.revision);
+    visit("weight", self.weight);
+    visit("max_concurrency", self.max_concurrency);
+    visit("device_memory", self.device_memory);
+    visit("timeout", self.timeout);
+    visit.bits("memory_moves,checkpoints,has_cpu_variant", self.memory_moves, self.checkpoints,
+               self.has_cpu_variant);
+    visit("mean_execution", self.mean_execution);
+    visit("mean_interarrival", self.mean_interarrival);
+    visit("mean_cold_start", self.mean_cold_start);
+    visit("completed", self.completed);
+    visit.only_if(self.has_cpu_variant, [&](auto& host) {
+      host.within("gpu_speedup", self.gpu_speedup, 0.0, limits::kMostGpuSpeedup);
+      host("mean_host_execution", self.mean_host_execution);
+      host("mean_host_cold_start", self.mean_host_cold_start);
+      host("completed_on_host", self.completed_on_host);
+    });
+  }
 };
 
 // A function was deployed, changed (same id, higher revision: its sandboxes are retired) or removed
 // (what it had queued is rejected).
 struct FunctionRegistered {
   FunctionProfile profile;
+
+  static constexpr std::string_view kName = "function registered";
+  template <typename Self, typename Visitor>
+  static void fields(Self& self, Visitor& visit) {
+    FunctionProfile::fields(self.profile, visit);
+  }
 };
 struct FunctionRemoved {
   FunctionId function;
+
+  static constexpr std::string_view kName = "function removed";
+  template <typename Self, typename Visitor>
+  static void fields(Self& self, Visitor& visit) {
+    visit("function", self.function);
+  }
 };
 
 struct InvocationSubmitted {
@@ -61,10 +99,25 @@ struct InvocationSubmitted {
   // A call of a workflow: if a client waits, then for the workflow, and holds no connection for
   // this. It has the client's bound of time all the same.
   bool within_run = false;
+
+  static constexpr std::string_view kName = "invocation submitted";
+  template <typename Self, typename Visitor>
+  static void fields(Self& self, Visitor& visit) {
+    visit("invocation", self.invocation);
+    visit("function", self.function);
+    visit.flags("asynchronous,acknowledged,within_run", self.asynchronous, self.acknowledged,
+                self.within_run);
+  }
 };
 // Nobody wants the outcome any more; a queued one is dropped, a running one goes on.
 struct InvocationCancelled {
   InvocationId invocation;
+
+  static constexpr std::string_view kName = "invocation cancelled";
+  template <typename Self, typename Visitor>
+  static void fields(Self& self, Visitor& visit) {
+    visit("invocation", self.invocation);
+  }
 };
 
 // The sandbox asked for its first invocation.
@@ -72,6 +125,14 @@ struct SandboxReady {
   SandboxId sandbox;
   Duration sandbox_time{};
   Duration init_time{};
+
+  static constexpr std::string_view kName = "sandbox ready";
+  template <typename Self, typename Visitor>
+  static void fields(Self& self, Visitor& visit) {
+    visit("sandbox", self.sandbox);
+    visit("sandbox_time", self.sandbox_time);
+    visit("init_time", self.init_time);
+  }
 };
 // The sandbox is gone: it could not be started, crashed, or stopped as it was told.
 struct SandboxExited {
@@ -82,6 +143,15 @@ struct SandboxExited {
   // Such an invocation is not lost, it starts again in a new sandbox. Of one that was starting:
   // what it started in was broken by others.
   bool undelivered = false;
+
+  static constexpr std::string_view kName = "sandbox exited";
+  template <typename Self, typename Visitor>
+  static void fields(Self& self, Visitor& visit) {
+    visit("sandbox", self.sandbox);
+    visit.template flag<0>("undelivered", self.undelivered);
+    visit.unhashed("error", self.error.code);
+    visit.unhashed("error_type", self.error_type);
+  }
 };
 
 // The handler answered; the sandbox is idle again.
@@ -90,6 +160,15 @@ struct InvocationFinished {
   Duration execution{};
   bool succeeded = true;  // false: the handler reported an error
   Bytes device_memory;    // what the sandbox holds on the device now
+
+  static constexpr std::string_view kName = "invocation finished";
+  template <typename Self, typename Visitor>
+  static void fields(Self& self, Visitor& visit) {
+    visit("invocation", self.invocation);
+    visit("execution", self.execution);
+    visit.template flag<0>("succeeded", self.succeeded);
+    visit("device_memory", self.device_memory);
+  }
 };
 
 // A reading of NVML through lambent-device.
@@ -100,6 +179,16 @@ struct DeviceReading {
   bool healthy = true;  // false: it gets no new work until it is again
   // It fell off the bus, or is taken out of service: what its sandboxes had on it is given up.
   bool lost = false;
+
+  static constexpr std::string_view kName = "device reading";
+  template <typename Self, typename Visitor>
+  static void fields(Self& self, Visitor& visit) {
+    visit("device", self.device);
+    visit("utilisation", self.utilisation);
+    visit("memory_used", self.memory_used);
+    visit.template flag<0>("healthy", self.healthy);
+    visit.template flag<1>("lost", self.lost);
+  }
 };
 
 // The answer to MoveMemoryIn and MoveMemoryOut, one to each and none without: how the move ended. A
@@ -115,6 +204,18 @@ struct MemoryMoved {
   // After a move out: what will stay on the host when the rest is moved in again.
   Bytes offloaded;
   Duration duration{};
+
+  static constexpr std::string_view kName = "memory moved";
+  template <typename Self, typename Visitor>
+  static void fields(Self& self, Visitor& visit) {
+    visit("sandbox", self.sandbox);
+    visit.template flag<1>("direction", self.direction);
+    visit.template flag<0>("done", self.done);
+    visit("moved", self.moved);
+    visit("left", self.left);
+    visit("offloaded", self.offloaded);
+    visit("duration", self.duration);
+  }
 };
 
 // A program that runs has come to need so much of its memory that is offloaded: it asks for room on
@@ -123,6 +224,13 @@ struct MemoryMoved {
 struct MemoryWanted {
   SandboxId sandbox;
   Bytes bytes;
+
+  static constexpr std::string_view kName = "memory wanted";
+  template <typename Self, typename Visitor>
+  static void fields(Self& self, Visitor& visit) {
+    visit("sandbox", self.sandbox);
+    visit("bytes", self.bytes);
+  }
 };
 
 // So much of a device's memory is taken by what is no sandbox and does not move for one: contexts
@@ -130,13 +238,28 @@ struct MemoryWanted {
 struct DeviceTaken {
   DeviceId device;
   Bytes bytes;
+
+  static constexpr std::string_view kName = "device taken";
+  template <typename Self, typename Visitor>
+  static void fields(Self& self, Visitor& visit) {
+    visit("device", self.device);
+    visit("bytes", self.bytes);
+  }
 };
 
 // The instant asked for by WakeAt has come.
-struct TimerFired {};
+struct TimerFired {
+  static constexpr std::string_view kName = "timer fired";
+  template <typename Self, typename Visitor>
+  static void fields(Self&, Visitor&) {}
+};
 
 // Stop taking work: queued synchronous invocations are rejected, running ones may finish.
-struct DrainStarted {};
+struct DrainStarted {
+  static constexpr std::string_view kName = "drain started";
+  template <typename Self, typename Visitor>
+  static void fields(Self&, Visitor&) {}
+};
 
 using Event =
     std::variant<FunctionRegistered, FunctionRemoved, InvocationSubmitted, InvocationCancelled,

@@ -96,6 +96,41 @@ TEST(EventCodec, GivesBackEveryKindOfEvent) {
   EXPECT_EQ(reader.rest(), 0u);
 }
 
+// Journals that were recorded before must replay: bytes and hashes are those of the first version.
+TEST(EventCodec, WritesAndHashesEveryKindOfEventAsItAlwaysDid) {
+  const std::vector<uint64_t> hashes = {0x00848e997747a351, 0xebf512726c174267, 0x9afb041e57276501,
+                                        0x75b320aae86457bc, 0xaf8c94d840bc58bb, 0xe8b8668fa962aa53,
+                                        0x733267a9c8cb18cc, 0x25db5c2eba45972b, 0x1253a5b04efcd9c1,
+                                        0x83c50993e6daa5f0, 0x85db66629c3e5c59, 0x1884ee7400b4766d,
+                                        0x22582b63eef1f760, 0x21f7b220ee34f3ec};
+  const std::string bytes =
+      "010000000000000080969800000000000e000000000007030c333333333333d33f04808080800880"
+      "b09dc2df010680b8b87280d0acf30e80a0d9e61d63000000000000294080bcc1960b80d0acf30e07"
+      "51a347770180ade204096742176c3280ade204010000000000000002000000000000000701652757"
+      "4280ade2040100000000000000030000000000000007bc5764e80380ade204ffffffffffffffff05"
+      "00000000000000bb58bc400480ade204808080808020809bee0280a8d6b90753aa62a91580ade204"
+      "04021152756e74696d652e457869744572726f72cc18cbc81680ade2040300000000000000040000"
+      "000000000080999b10808080c2032b9745ba2780ade20402000000000000e83f808080800cc1d9fc"
+      "4e0c80ade204038080808006f0a5dae60880ade204595c3e9c0980ade2046d76b4002a80ade20405"
+      "808080800c808080fa018080800a80f6e04260f7f1ee0b80ade204058080c003ecf334ee";
+  BatchWriter writer;
+  LogHash hash;
+  uint64_t number = 1;
+  for (const Event& event : one_of_each()) {
+    const Instant now{milliseconds(10 * number)};
+    hash.add(event, now);
+    EXPECT_EQ(hash.value(), hashes.at(number - 1)) << in_words(event, {});
+    writer.add(number++, event, now, hash.value());
+  }
+  std::string written;
+  for (const char each : writer.take()) {
+    char two[3];
+    std::snprintf(two, sizeof(two), "%02x", static_cast<unsigned char>(each));
+    written += two;
+  }
+  EXPECT_EQ(written, bytes);
+}
+
 TEST(EventCodec, KeepsTheTypeOfAnErrorAndNotItsMessage) {
   BatchWriter writer;
   writer.add(1, SandboxExited{SandboxId{4}, {ErrorCode::kUnknown, "it said: secret"}, "E"}, {}, 0);

@@ -4,14 +4,18 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "core/base/check.h"
 #include "core/domain/limits.h"
 #include "decide/dispatch/event.h"
+#include "decide/dispatch/field_visitor.h"
 #include "decide/journal/event_kind.h"
 
 namespace lambent::journal {
@@ -23,27 +27,113 @@ struct RecordedEvent {
   dispatch::Event event;
 };
 
-// The kind in the lowest byte, flags above it, the digest in the upper half; the instant; what the
-// event carries.
+// The kind in the lowest byte, flags in the next, the digest in the upper half; the instant; what
+// the event carries.
 using PackedEvent = std::array<uint64_t, 8>;
 
-inline bool flag_of(const PackedEvent& words, unsigned which) {
-  return (words[0] >> (8 + which) & 1) != 0;
-}
-// What EventBatch::add does to the frequent two, the other way round.
-inline void unpack(const PackedEvent& words, dispatch::InvocationSubmitted& e) {
-  e.asynchronous = flag_of(words, 0);
-  e.acknowledged = flag_of(words, 1);
-  e.within_run = flag_of(words, 2);
-  e.invocation = {words[2], words[3]};
-  e.function = FunctionId(static_cast<uint32_t>(words[4]));
-}
-inline void unpack(const PackedEvent& words, dispatch::InvocationFinished& e) {
-  e.succeeded = flag_of(words, 0);
-  e.invocation = {words[2], words[3]};
-  e.execution = Duration(static_cast<int64_t>(words[4]));
-  e.device_memory = Bytes(words[5]);
-}
+// The event is kept as it is, at this place among the others.
+constexpr uint64_t kKeptWhole = uint64_t{1} << 16;
+
+// Puts fields into the words from the third on. A visitor of fields.
+class Packer {
+ public:
+  explicit Packer(PackedEvent& words) : words_(words) {}
+  // False if there are more than a line has room for, or texts.
+  bool fits() const { return fits_; }
+
+  template <typename Field>
+  void operator()(std::string_view, const Field& field) {
+    word(dispatch::word_of(field));
+  }
+  void operator()(std::string_view, const InvocationId& id) {
+    word(id.high);
+    word(id.low);
+  }
+  template <unsigned kBit, typename Field>
+  void flag(std::string_view, const Field& field) {
+    words_[0] |= dispatch::word_of(field) << (kFirstFlag + kBit);
+  }
+  template <typename... Bools>
+  void flags(std::string_view, const Bools&... bools) {
+    words_[0] |= dispatch::bits_of(bools...) << kFirstFlag;
+  }
+  template <typename... Bools>
+  void bits(std::string_view, const Bools&... bools) {
+    word(dispatch::bits_of(bools...));
+  }
+  void within(std::string_view, double field, double, double) { word(dispatch::word_of(field)); }
+  template <typename Field>
+  void unhashed(std::string_view, const Field&) {
+    fits_ = false;
+  }
+  template <typename Fields>
+  void only_if(bool set, Fields fields) {
+    if (set) fields(*this);
+  }
+
+  static constexpr unsigned kFirstFlag = 8;
+
+ private:
+  void word(uint64_t word) {
+    if (next_ < words_.size()) {
+      words_[next_++] = word;
+    } else {
+      fits_ = false;
+    }
+  }
+
+  PackedEvent& words_;
+  size_t next_ = 2;
+  bool fits_ = true;
+};
+
+// The other way round, of an event that did fit.
+class Unpacker {
+ public:
+  explicit Unpacker(const PackedEvent& words) : words_(words) {}
+
+  template <typename Tag, typename Number>
+  void operator()(std::string_view, StrongId<Tag, Number>& field) {
+    field = StrongId<Tag, Number>(static_cast<Number>(word()));
+  }
+  void operator()(std::string_view, InvocationId& field) {
+    field.high = word();
+    field.low = word();
+  }
+  void operator()(std::string_view, Bytes& field) { field.count = word(); }
+  void operator()(std::string_view, Duration& field) {
+    field = Duration(static_cast<int64_t>(word()));
+  }
+  void operator()(std::string_view, double& field) { field = std::bit_cast<double>(word()); }
+  template <typename Number>
+  requires std::is_integral_v<Number>
+  void operator()(std::string_view, Number& field) { field = static_cast<Number>(word()); }
+  template <unsigned kBit, typename Field>
+  void flag(std::string_view, Field& field) {
+    field = static_cast<Field>(words_[0] >> (Packer::kFirstFlag + kBit) & 1);
+  }
+  template <typename... Bools>
+  void flags(std::string_view, Bools&... bools) {
+    dispatch::set_bits(words_[0] >> Packer::kFirstFlag, bools...);
+  }
+  template <typename... Bools>
+  void bits(std::string_view, Bools&... bools) {
+    dispatch::set_bits(word(), bools...);
+  }
+  void within(std::string_view name, double& field, double, double) { (*this)(name, field); }
+  template <typename Field>
+  void unhashed(std::string_view, Field&) {}
+  template <typename Fields>
+  void only_if(bool set, Fields fields) {
+    if (set) fields(*this);
+  }
+
+ private:
+  uint64_t word() { return next_ < words_.size() ? words_[next_++] : 0; }
+
+  const PackedEvent& words_;
+  size_t next_ = 2;
+};
 
 // What an event says, as the words that it is made of: whoever decides writes a line of them as a
 // whole, and nothing of it depends on what they are.
@@ -68,20 +158,11 @@ class EventBatch {
     const uint64_t head = event.index() | log_hash << 32;
     const auto at = static_cast<uint64_t>(now.time_since_epoch().count());
     if (const auto* e = std::get_if<dispatch::InvocationFinished>(&event)) {
-      const auto& [invocation, execution, succeeded, device_memory] = *e;
-      line.words = {head | uint64_t{succeeded} << 8,
-                    at,
-                    invocation.high,
-                    invocation.low,
-                    static_cast<uint64_t>(execution.count()),
-                    device_memory.count};
+      line.words = packed(head, at, *e);
     } else if (const auto* e = std::get_if<dispatch::InvocationSubmitted>(&event)) {
-      const auto& [invocation, function, asynchronous, acknowledged, within_run] = *e;
-      line.words = {head | uint64_t{asynchronous} << 8 | uint64_t{acknowledged} << 9 |
-                        uint64_t{within_run} << 10,
-                    at, invocation.high, invocation.low, function.value};
+      line.words = packed(head, at, *e);
     } else {
-      add_seldom(line, event, head, now);
+      add_seldom(line, event, head, at);
     }
   }
   void clear();
@@ -102,8 +183,16 @@ class EventBatch {
     PackedEvent words;
   };
 
+  // Of an event of a kind that fits.
+  template <typename Kind>
+  static PackedEvent packed(uint64_t head, uint64_t at, const Kind& event) {
+    PackedEvent words{head, at};
+    Packer packer(words);
+    Kind::fields(event, packer);
+    return words;
+  }
   void begin(uint64_t number);
-  void add_seldom(Line& line, const dispatch::Event& event, uint64_t head, Instant now);
+  void add_seldom(Line& line, const dispatch::Event& event, uint64_t head, uint64_t at);
 
   static constexpr size_t kCapacity = limits::kJournalBlock.count / sizeof(Line);
 
@@ -118,7 +207,8 @@ class EventBatch {
 template <typename Visit>
 void EventBatch::for_each(Visit visit) const {
   const auto visit_as = [&]<typename Kind>(const PackedEvent& words, Kind event) {
-    unpack(words, event);
+    Unpacker unpacker(words);
+    Kind::fields(event, unpacker);
     visit(Instant(Duration(static_cast<int64_t>(words[1]))), static_cast<uint32_t>(words[0] >> 32),
           event);
   };

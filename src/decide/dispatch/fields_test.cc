@@ -1,0 +1,121 @@
+// Every event and action describes all of its members, and hashes as it always did: journals keep
+// these numbers.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <type_traits>
+
+#include "decide/dispatch/log_hash.h"
+
+namespace lambent::dispatch {
+namespace {
+
+// Counts names, whatever the fields are.
+struct Counter {
+  size_t names = 0;
+
+  void count(std::string_view text) {
+    names += 1 + static_cast<size_t>(std::count(text.begin(), text.end(), ','));
+  }
+  template <typename Field>
+  void operator()(std::string_view name, const Field&) {
+    count(name);
+  }
+  template <unsigned, typename Field>
+  void flag(std::string_view name, const Field&) {
+    count(name);
+  }
+  template <typename... Bools>
+  void flags(std::string_view text, const Bools&...) {
+    count(text);
+  }
+  template <typename... Bools>
+  void bits(std::string_view text, const Bools&...) {
+    count(text);
+  }
+  void within(std::string_view name, double, double, double) { count(name); }
+  template <typename Field>
+  void unhashed(std::string_view name, const Field&) {
+    count(name);
+  }
+  template <typename Fields>
+  void only_if(bool, Fields fields) {
+    fields(*this);
+  }
+};
+
+template <typename Kind>
+size_t described() {
+  const Kind value{};
+  Counter counter;
+  Kind::fields(value, counter);
+  return counter.names;
+}
+
+// How many members an aggregate has: with how many values of any type it can be made.
+struct Any {
+  template <typename Type>
+  operator Type() const;  // NOLINT: conversions are what it is for
+};
+template <typename Aggregate, typename... Anys>
+constexpr size_t members() {
+  if constexpr (requires { Aggregate{Anys{}..., Any{}}; }) {
+    return members<Aggregate, Anys..., Any>();
+  } else {
+    return sizeof...(Anys);
+  }
+}
+
+static_assert(members<MemoryWanted>() == 2);
+
+template <typename Variant>
+struct Each;
+template <typename... Kinds>
+struct Each<std::variant<Kinds...>> {
+  static void expect_all_members_described() { (expect<Kinds>(), ...); }
+  template <typename Kind>
+  static void expect() {
+    // Members that consist of others are described by these.
+    constexpr size_t kPhases = std::is_same_v<Kind, CompleteInvocation> ? members<Phases>() - 1 : 0;
+    if constexpr (std::is_same_v<Kind, FunctionRegistered>) {
+      EXPECT_EQ(described<Kind>(), members<FunctionProfile>());
+    } else {
+      EXPECT_EQ(described<Kind>(), members<Kind>() + kPhases) << Kind::kName;
+    }
+  }
+};
+
+TEST(Fields, DescribeEveryMember) {
+  Each<Event>::expect_all_members_described();
+  Each<Action>::expect_all_members_described();
+}
+
+TEST(LogHash, OfActionsIsAsItAlwaysWas) {
+  LogHash hash;
+  const auto added = [&](const auto& action) {
+    hash.add(action);
+    return hash.value();
+  };
+  EXPECT_EQ(added(StartSandbox{SandboxId{1}, FunctionId{2}, 3, DeviceId{4}}), 0xf6980d4eb70bfe40);
+  EXPECT_EQ(added(StartInvocation{{1, 2}, SandboxId{3}, DeviceId{4}, StartClass::kGpuCold}),
+            0x939fbcf68b9f7963);
+  EXPECT_EQ(added(StopSandbox{SandboxId{3}, StopReason::kRetired}), 0x3f6202308e2fdf3b);
+  EXPECT_EQ(added(CompleteInvocation{{1, 2},
+                                     Outcome::kRejected,
+                                     Error{ErrorCode::kUnavailable, "x"},
+                                     seconds(2),
+                                     "E",
+                                     StartClass::kCold,
+                                     {seconds(1), seconds(2), seconds(3), seconds(4), seconds(5)},
+                                     DeviceId{6},
+                                     scheduling::WaitReason::kNone}),
+            0xe44d612d0e6cdfcd);
+  EXPECT_EQ(added(CompleteInvocation{{1, 2}}), 0x8d3c632eef483bab);
+  EXPECT_EQ(added(WakeAt{Instant{seconds(9)}}), 0x5410c42ac6606ed2);
+  EXPECT_EQ(added(MoveMemoryIn{SandboxId{5}}), 0xe902ddfe41b19f3a);
+  EXPECT_EQ(added(MoveMemoryOut{SandboxId{5}, MoveDepth::kContext}), 0x5045a843cd544b74);
+  EXPECT_EQ(added(GrantMemory{SandboxId{5}, Bytes(77)}), 0x31c77c17a150268a);
+}
+
+}  // namespace
+}  // namespace lambent::dispatch
