@@ -7,11 +7,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "core/base/check.h"
+#include "core/base/mutex.h"
 #include "core/domain/limits.h"
 #include "core/loop/timer_heap.h"
 
@@ -98,13 +98,13 @@ struct EventLoop::State {
   std::vector<uint64_t> due;
   std::vector<Task> batch;
 
-  // Guards what other threads touch: the mailbox, and whether the loop may be asleep and so needs
-  // a write to the eventfd to notice. Held for no call out.
-  std::mutex mutex;
-  std::vector<Task> mailbox;
-  bool sleeping = false;
-  bool stopping = false;
-  bool closed = false;
+  // For what other threads touch: the mailbox, and whether the loop may be asleep and so needs a
+  // write to the eventfd to notice. Held for no call out.
+  Mutex mutex;
+  std::vector<Task> mailbox GUARDED_BY(mutex);
+  bool sleeping GUARDED_BY(mutex) = false;
+  bool stopping GUARDED_BY(mutex) = false;
+  bool closed GUARDED_BY(mutex) = false;
 };
 
 void EventLoop::State::dispatch(const epoll_event& event) {
@@ -124,7 +124,7 @@ void EventLoop::State::dispatch(const epoll_event& event) {
 
 void EventLoop::State::run_mailbox() {
   {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     sleeping = false;
     batch.swap(mailbox);
   }
@@ -148,7 +148,7 @@ void EventLoop::State::run_due_timers() {
 // watches, cancel timers and post.
 void EventLoop::State::tear_down() {
   {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     closed = true;
     batch.swap(mailbox);
   }
@@ -203,7 +203,7 @@ EventLoop::~EventLoop() { state_->tear_down(); }
 void EventLoop::run() {
   for (;;) {
     {
-      const std::lock_guard lock(state_->mutex);
+      const MutexLock lock(state_->mutex);
       if (std::exchange(state_->stopping, false)) return;
     }
     run_once(Duration::max());
@@ -213,7 +213,7 @@ void EventLoop::run() {
 void EventLoop::stop() {
   bool wake;
   {
-    const std::lock_guard lock(state_->mutex);
+    const MutexLock lock(state_->mutex);
     state_->stopping = true;
     wake = std::exchange(state_->sleeping, false);
   }
@@ -228,7 +228,7 @@ void EventLoop::run_once(Duration most) {
     timeout = std::min(timeout, next - state.clock.now());
   }
   if (timeout > Duration::zero()) {
-    const std::lock_guard lock(state.mutex);
+    const MutexLock lock(state.mutex);
     if (state.mailbox.empty() && !state.stopping) {
       state.sleeping = true;
     } else {
@@ -250,7 +250,7 @@ void EventLoop::run_once(Duration most) {
 bool EventLoop::post(Task task) {
   bool wake;
   {
-    const std::lock_guard lock(state_->mutex);
+    const MutexLock lock(state_->mutex);
     if (state_->closed || state_->mailbox.size() >= limits::kMailbox) return false;
     state_->mailbox.push_back(std::move(task));
     wake = std::exchange(state_->sleeping, false);

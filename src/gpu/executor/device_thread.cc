@@ -12,7 +12,7 @@ DeviceThread::DeviceThread(loop::EventLoop& loop, const cuda::Context& context)
 DeviceThread::~DeviceThread() {
   *alive_ = false;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
   wake_.notify_one();
@@ -21,7 +21,7 @@ DeviceThread::~DeviceThread() {
 
 void DeviceThread::run(std::function<void()> work, std::function<void()> then) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     tasks_.push_back({std::move(work), std::move(then)});
   }
   wake_.notify_one();
@@ -29,9 +29,9 @@ void DeviceThread::run(std::function<void()> work, std::function<void()> then) {
 
 void DeviceThread::serve(const cuda::Context& context) {
   CHECK(context.enter().ok(), "a context that is there can be entered");
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   for (;;) {
-    wake_.wait(lock, [this] { return stopping_ || !tasks_.empty(); });
+    while (!stopping_ && tasks_.empty()) wake_.wait(lock);
     if (stopping_) return;
     Task task = std::move(tasks_.front());
     tasks_.pop_front();

@@ -2,13 +2,12 @@
 // handed to it on the loop thread, and what follows from it is done there again.
 #pragma once
 
-#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <thread>
 
+#include "core/base/mutex.h"
 #include "core/loop/event_loop.h"
 #include "gpu/cuda/device.h"
 
@@ -33,10 +32,10 @@ class DeviceThread {
   void serve(const cuda::Context& context);
 
   loop::EventLoop& loop_;
-  std::mutex mutex_;  // guards tasks_ and stopping_
-  std::condition_variable wake_;
-  std::deque<Task> tasks_;
-  bool stopping_ = false;
+  Mutex mutex_;
+  Condition wake_;
+  std::deque<Task> tasks_ GUARDED_BY(mutex_);
+  bool stopping_ GUARDED_BY(mutex_) = false;
   // What was posted to the loop and finds this false does nothing. Read and written on the loop.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   std::thread thread_;

@@ -5,12 +5,12 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "core/base/mutex.h"
 #include "core/domain/executor_pool.h"
 #include "decide/scheduling/pool_scaling.h"
 #include "gpu/cuda/device.h"
@@ -220,8 +220,8 @@ class Executor {
 
   // Instances whose requests the driver's thread has answered. Before all that such a request uses,
   // for that thread may be here until the last of them is gone.
-  std::mutex answered_mutex_;
-  std::vector<SandboxId> answered_;
+  Mutex answered_mutex_;
+  std::vector<SandboxId> answered_ GUARDED_BY(answered_mutex_);
   Connection connection_;
   std::unique_ptr<MemoryPool> pool_;
   std::unique_ptr<DeviceStore> store_;

@@ -49,7 +49,7 @@ std::optional<std::string> Executor::answer_early(SandboxId instance, RequestUnd
   finished.run_time = loop_.clock().now() - request.launched_at;
   std::string message = protocol::encode(std::move(finished));
   {
-    const std::lock_guard lock(answered_mutex_);
+    const MutexLock lock(answered_mutex_);
     answered_.push_back(instance);
   }
   if (send_packet(connection_.socket(), message).ok()) message.clear();
@@ -66,7 +66,7 @@ void Executor::answered_early(std::string unsent) {
 void Executor::settle_answered() {
   std::vector<SandboxId> answered;
   {
-    const std::lock_guard lock(answered_mutex_);
+    const MutexLock lock(answered_mutex_);
     answered.swap(answered_);
   }
   for (const SandboxId id : answered) {

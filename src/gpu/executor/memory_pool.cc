@@ -168,21 +168,21 @@ void MemoryPool::give_to_device(CUdeviceptr address, Leaving* leaving) {
 void MemoryPool::leave(CUdeviceptr address, Bytes size, Leaving* leaving) {
   leaving->emplace_back(address, size);
   leaving_.emplace(address, size);
-  const std::lock_guard lock(leaving_mutex_);
+  const MutexLock lock(leaving_mutex_);
   ++to_unmap_;
 }
 
 void MemoryPool::unmap(const Leaving& leaving) const {
   for (const auto& [address, size] : leaving) (void)addresses_.unmap(address, size);
-  const std::lock_guard lock(leaving_mutex_);
+  const MutexLock lock(leaving_mutex_);
   to_unmap_ -= leaving.size();
   unmapped_.notify_all();
 }
 
 // Whoever is to unmap it does not wait for this thread.
 void MemoryPool::await_leaving() const {
-  std::unique_lock lock(leaving_mutex_);
-  unmapped_.wait(lock, [this] { return to_unmap_ == 0; });
+  MutexLock lock(leaving_mutex_);
+  while (to_unmap_ != 0) unmapped_.wait(lock);
 }
 
 void MemoryPool::forget(const Leaving& leaving) {

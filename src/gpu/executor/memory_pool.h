@@ -3,14 +3,13 @@
 // thread, whose current context is the device's.
 #pragma once
 
-#include <condition_variable>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 #include <vector>
 
+#include "core/base/mutex.h"
 #include "core/base/result.h"
 #include "core/base/units.h"
 #include "core/protocol/pool_units.h"
@@ -124,9 +123,9 @@ class MemoryPool {
   std::unordered_map<CUdeviceptr, Large> large_;  // handed out
   FreeBlocks free_large_;
   std::unordered_map<CUdeviceptr, Bytes> leaving_;
-  mutable std::mutex leaving_mutex_;  // guards to_unmap_
-  mutable std::condition_variable unmapped_;
-  mutable size_t to_unmap_ = 0;  // blocks
+  mutable Mutex leaving_mutex_;
+  mutable Condition unmapped_;
+  mutable size_t to_unmap_ GUARDED_BY(leaving_mutex_) = 0;  // blocks
   std::map<CUdeviceptr, std::unique_ptr<Shared>> shared_;
   std::unordered_map<CUdeviceptr, Bytes> small_;  // handed out, rounded sizes
 };

@@ -45,7 +45,7 @@ PagePool::~PagePool() {
 }
 
 Result<CUdeviceptr> PagePool::open(uint32_t pages) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const CUdeviceptr window = space_.take(page_.count * pages);
   if (window == 0) {
     return Error{ErrorCode::kResourceExhausted,
@@ -56,7 +56,7 @@ Result<CUdeviceptr> PagePool::open(uint32_t pages) {
 }
 
 void PagePool::close(CUdeviceptr window) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   Places& places = windows_.at(window);
   Pages leaving;
   for (Place& place : places) {
@@ -64,17 +64,15 @@ void PagePool::close(CUdeviceptr window) {
     if (place.state == Place::State::kFree) set_out(place.page, leaving);
   }
   unmap_and_free(lock, std::move(leaving));
-  left_.wait(lock, [&] {
-    return std::ranges::none_of(
-        places, [](const Place& place) { return place.state == Place::State::kLeaving; });
-  });
+  const auto leaves = [](const Place& place) { return place.state == Place::State::kLeaving; };
+  while (std::ranges::any_of(places, leaves)) left_.wait(lock);
   space_.give_back(window, page_.count * places.size());
   windows_.erase(window);
 }
 
 Result<std::vector<PagePool::Run>> PagePool::take(CUdeviceptr window,
                                                   std::span<const uint32_t> pages) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Places& places = windows_.at(window);
   if (std::ranges::any_of(
           pages, [&](uint32_t page) { return places[page].state == Place::State::kLeaving; })) {
@@ -112,7 +110,7 @@ Result<std::vector<PagePool::Run>> PagePool::take(CUdeviceptr window,
 }
 
 void PagePool::cleaned(CUdeviceptr window, std::span<const Run> runs) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Places& places = windows_.at(window);
   for (const Run& run : runs) {
     const uint64_t begin = (run.address - window) / page_.count;
@@ -124,7 +122,7 @@ void PagePool::cleaned(CUdeviceptr window, std::span<const Run> runs) {
 }
 
 void PagePool::give_back(CUdeviceptr window, std::span<const uint32_t> pages) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const uint32_t page : pages) give_back(windows_.at(window)[page]);
 }
 
@@ -135,13 +133,13 @@ void PagePool::give_back(Place& place) {
 }
 
 void PagePool::grow_to(Bytes size) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   while (this->size() < size && add_page().ok()) {
   }
 }
 
 void PagePool::loosen(Bytes size) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   Pages leaving;
   auto page = free_.begin();
   Bytes loose;
@@ -153,14 +151,14 @@ void PagePool::loosen(Bytes size) {
 }
 
 void PagePool::shrink(Bytes less) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   Pages leaving;
   for (Bytes gone; gone < less && !free_.empty(); gone += page_) set_out(free_.begin(), leaving);
   unmap_and_free(lock, std::move(leaving));
 }
 
 void PagePool::drop(CUdeviceptr window) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   const auto dropped = windows_.find(window);
   if (dropped == windows_.end()) return;
   Pages leaving;
@@ -197,7 +195,7 @@ Result<void> PagePool::map(CUdeviceptr window, Places& places, std::span<const u
 Result<void> PagePool::map_run(CUdeviceptr window, Places& places, uint32_t begin, uint32_t end) {
   const CUdeviceptr base = window + page_.count * begin;
   uint32_t at = begin;
-  const auto map_all = [&]() -> Result<void> {
+  const auto map_all = [&]() REQUIRES(mutex_) -> Result<void> {
     for (; at < end; ++at) {
       const auto page = free_.begin();
       CHECK(page != free_.end() && page->window == 0, "there are enough");
@@ -232,7 +230,7 @@ void PagePool::set_out(Pages::iterator page, Pages& leaving) {
 }
 
 // Neighbours go with one call, for each may wait for what runs on the device.
-void PagePool::unmap(std::unique_lock<std::mutex>& lock, Pages& leaving) {
+void PagePool::unmap(MutexLock& lock, Pages& leaving) {
   lock.unlock();
   leaving.sort([](const Page& one, const Page& other) {
     return std::pair(one.window, one.place) < std::pair(other.window, other.place);
@@ -257,7 +255,7 @@ void PagePool::unmap(std::unique_lock<std::mutex>& lock, Pages& leaving) {
   }
 }
 
-void PagePool::unmap_and_free(std::unique_lock<std::mutex>& lock, Pages leaving) {
+void PagePool::unmap_and_free(MutexLock& lock, Pages leaving) {
   if (leaving.empty()) return;
   const uint64_t count = leaving.size();
   unmap(lock, leaving);

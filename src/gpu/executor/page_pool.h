@@ -5,15 +5,14 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <list>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
+#include "core/base/mutex.h"
 #include "core/base/result.h"
 #include "core/base/units.h"
 #include "gpu/cuda/virtual_memory.h"
@@ -86,16 +85,18 @@ class PagePool {
 
   PagePool(const cuda::Driver& driver, int ordinal, Bytes page, cuda::ReservedAddresses addresses);
 
-  Result<void> add_page();
+  Result<void> add_page() REQUIRES(mutex_);
   // Has memory at these places, which have none.
-  Result<void> map(CUdeviceptr window, Places& places, std::span<const uint32_t> missing);
-  Result<void> map_run(CUdeviceptr window, Places& places, uint32_t begin, uint32_t end);
-  void give_back(Place& place);
+  Result<void> map(CUdeviceptr window, Places& places, std::span<const uint32_t> missing)
+      REQUIRES(mutex_);
+  Result<void> map_run(CUdeviceptr window, Places& places, uint32_t begin, uint32_t end)
+      REQUIRES(mutex_);
+  void give_back(Place& place) REQUIRES(mutex_);
   // Marks a free page as leaving; the others do the rest, without the lock in between.
-  void set_out(Pages::iterator page, Pages& leaving);
-  void unmap(std::unique_lock<std::mutex>& lock, Pages& leaving);
-  void unmap_and_free(std::unique_lock<std::mutex>& lock, Pages leaving);
-  void forget(const Page& page);
+  void set_out(Pages::iterator page, Pages& leaving) REQUIRES(mutex_);
+  void unmap(MutexLock& lock, Pages& leaving) REQUIRES(mutex_) NO_THREAD_SAFETY_ANALYSIS;
+  void unmap_and_free(MutexLock& lock, Pages leaving) REQUIRES(mutex_) NO_THREAD_SAFETY_ANALYSIS;
+  void forget(const Page& page) REQUIRES(mutex_);
 
   const cuda::Driver& driver_;
   const int ordinal_;
@@ -103,12 +104,13 @@ class PagePool {
   const cuda::ReservedAddresses addresses_;
   std::atomic<uint64_t> size_{0}, driver_calls_{0};  // pages, and calls
 
-  std::mutex mutex_;  // guards all that follows
-  std::condition_variable left_;
-  device_memory::AddressSpace space_;
-  std::unordered_map<CUdeviceptr, Places> windows_;
-  Pages free_;  // those that are mapped nowhere, then the longest free first
-  Pages taken_;
+  Mutex mutex_;
+  Condition left_;
+  device_memory::AddressSpace space_ GUARDED_BY(mutex_);
+  std::unordered_map<CUdeviceptr, Places> windows_ GUARDED_BY(mutex_);
+  // Those that are mapped nowhere, then the longest free first.
+  Pages free_ GUARDED_BY(mutex_);
+  Pages taken_ GUARDED_BY(mutex_);
 };
 
 }  // namespace lambent::executor

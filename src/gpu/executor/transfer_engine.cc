@@ -71,7 +71,7 @@ TransferEngine::TransferEngine(loop::EventLoop& loop, cuda::Stream stream,
 TransferEngine::~TransferEngine() {
   *alive_ = false;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
   wake_.notify_one();
@@ -82,7 +82,7 @@ void TransferEngine::start(Transfer transfer) {
   std::vector<Bytes> sizes;
   for (const TransferPiece& piece : transfer.pieces) sizes.push_back(piece.size);
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const uint64_t id = queue_.add(transfer.owner, sizes, transfer.urgent);
     transfers_.emplace(id, std::make_unique<UnderWay>(UnderWay{std::move(transfer), {}}));
   }
@@ -90,17 +90,17 @@ void TransferEngine::start(Transfer transfer) {
 }
 
 void TransferEngine::set_weight(uint64_t owner, uint32_t weight) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   queue_.set_weight(owner, weight);
 }
 
 void TransferEngine::serve(const cuda::Context& context) {
   CHECK(context.enter().ok(), "a context that is there can be entered");
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (!stopping_) {
     if (queue_.empty() && under_way_.empty()) {
       turns_.rest();
-      wake_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
+      while (!stopping_ && queue_.empty()) wake_.wait(lock);
       continue;
     }
     std::vector<Block> batch = queue_.take_batch();
@@ -211,13 +211,13 @@ void TransferEngine::settle_oldest() {
 }
 
 TransferEngine::UnderWay& TransferEngine::find(uint64_t transfer) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return *transfers_.at(transfer);
 }
 
 void TransferEngine::tell(News news) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     news_.push_back(news);
     if (news_.size() > 1) return;  // the loop knows that there is some
   }
@@ -230,12 +230,12 @@ void TransferEngine::tell(News news) {
 void TransferEngine::deliver() {
   std::vector<News> news;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     news.swap(news_);
   }
   const auto alive = alive_;
   for (const News& each : news) {
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     const auto found = transfers_.find(each.transfer);
     if (each.arrival != nullptr) {
       const auto& on_queued = found->second->transfer.on_queued;

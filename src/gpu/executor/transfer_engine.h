@@ -3,16 +3,15 @@
 // share. Started and told of on the loop thread; copies on a thread of its own.
 #pragma once
 
-#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <unordered_map>
 #include <vector>
 
+#include "core/base/mutex.h"
 #include "core/base/result.h"
 #include "core/loop/event_loop.h"
 #include "decide/scheduling/transfer_queue.h"
@@ -118,13 +117,13 @@ class TransferEngine {
   LinkTurns turns_;
   std::deque<BlockUnderWay> under_way_;
 
-  std::mutex mutex_;  // guards what follows, down to stopping_
-  std::condition_variable wake_;
-  scheduling::TransferQueue queue_;
+  Mutex mutex_;
+  Condition wake_;
+  scheduling::TransferQueue queue_ GUARDED_BY(mutex_);
   // Added and removed on the loop; an outcome is the thread's until the end is told.
-  std::unordered_map<uint64_t, std::unique_ptr<UnderWay>> transfers_;
-  std::vector<News> news_;
-  bool stopping_ = false;
+  std::unordered_map<uint64_t, std::unique_ptr<UnderWay>> transfers_ GUARDED_BY(mutex_);
+  std::vector<News> news_ GUARDED_BY(mutex_);
+  bool stopping_ GUARDED_BY(mutex_) = false;
 
   // What was posted to the loop and finds this false does nothing. Read and written on the loop.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

@@ -2,9 +2,8 @@
 // written into its ledger, and the rest. Any thread.
 #pragma once
 
-#include <mutex>
-
 #include "core/base/fd.h"
+#include "core/base/mutex.h"
 #include "core/base/units.h"
 #include "gpu/cuda_abi/driver_types.h"
 #include "gpu/forward_server/client_quotas.h"
@@ -21,12 +20,12 @@ class ClientMemory {
 
   Bytes limit() const { return limit_; }
   Bytes used() const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return used_;
   }
   // Before the driver is asked: true if it fits. It is then kept or cancelled.
   bool take(Bytes bytes) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     // The ledger counts refusals too, so it is asked in any case; its own limit may be another.
     if (!writer_.try_reserve(bytes.count)) return false;
     if (bytes > limit_ || used_ > limit_ - bytes) {
@@ -37,33 +36,33 @@ class ClientMemory {
     return true;
   }
   void keep(Bytes bytes) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     writer_.keep(bytes.count);
   }
   void cancel(Bytes bytes) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     used_ -= bytes;
     writer_.cancel(bytes.count);
   }
   // A process of it has no executor any more, and no way back: its sandbox is to be replaced.
   void lose_process() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     writer_.context_is_broken(CUDA_ERROR_UNKNOWN);
   }
   // Host memory of the executor: for images that come in parts, and for what is known of functions
   // and graphs. Not in the ledger.
   bool take_upload(Bytes bytes) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (uploads_ + bytes > kMostUploads) return false;
     uploads_ += bytes;
     return true;
   }
   void give_back_upload(Bytes bytes) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     uploads_ -= bytes;
   }
   void give_back(Bytes bytes) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     used_ -= bytes;
     writer_.release(bytes.count);
   }
@@ -74,10 +73,10 @@ class ClientMemory {
   static constexpr Bytes kMostUploads = Bytes::mib(512);
 
   const Bytes limit_;
-  mutable std::mutex mutex_;  // guards used_ and uploads_, and keeps the two countings together
-  Bytes used_;
-  Bytes uploads_;
-  ledger::LedgerWriter writer_;
+  mutable Mutex mutex_;  // also keeps the two countings together
+  Bytes used_ GUARDED_BY(mutex_);
+  Bytes uploads_ GUARDED_BY(mutex_);
+  ledger::LedgerWriter writer_ GUARDED_BY(mutex_);
 };
 
 }  // namespace lambent::forward_server

@@ -19,7 +19,7 @@ ClientPool::~ClientPool() {
 CUresult ClientPool::allocate(CUdeviceptr* address, uint64_t bytes, CUstream stream) {
   CUmemoryPool pool = nullptr;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const bool is_known =
         driver_->mem_pool_create != nullptr && driver_->mem_alloc_from_pool_async != nullptr;
     if (!std::exchange(was_made_, true) && is_known) {

@@ -3,8 +3,7 @@
 // Any thread, with the device's context current.
 #pragma once
 
-#include <mutex>
-
+#include "core/base/mutex.h"
 #include "core/base/units.h"
 #include "gpu/cuda/driver.h"
 
@@ -26,9 +25,10 @@ class ClientPool {
   const cuda::Driver& driver_;
   const int ordinal_;
   const Bytes limit_;
-  std::mutex mutex_;  // guards both
-  bool was_made_ = false;
-  CUmemoryPool pool_ = nullptr;  // null: the driver's default, for it has no others
+  Mutex mutex_;
+  bool was_made_ GUARDED_BY(mutex_) = false;
+  // Null: the driver's default, because it has no others.
+  CUmemoryPool pool_ GUARDED_BY(mutex_) = nullptr;
 };
 
 }  // namespace lambent::forward_server

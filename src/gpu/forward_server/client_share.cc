@@ -6,17 +6,17 @@
 namespace lambent::forward_server {
 
 void ClientShare::set(std::vector<uint32_t> groups) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (groups == groups_) return;
   groups_ = std::move(groups);
   version_.fetch_add(1, std::memory_order_release);
 }
 
 ClientShare::Part ClientShare::part(uint64_t* version) {
-  const std::lock_guard making(making_mutex_);
+  const MutexLock making(making_mutex_);
   std::vector<uint32_t> groups;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     groups = groups_;
     *version = version_.load(std::memory_order_relaxed);
   }

@@ -5,9 +5,9 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "core/base/mutex.h"
 #include "gpu/cuda/partition.h"
 
 namespace lambent::forward_server {
@@ -38,12 +38,12 @@ class ClientShare {
  private:
   const Splitting& splitting_;
   std::atomic<uint64_t> version_{1};
-  std::mutex mutex_;  // guards groups_ with its version; the loop takes it
-  std::vector<uint32_t> groups_;
-  std::mutex making_mutex_;  // guards the rest, while one is made too; taken before mutex_
-  std::weak_ptr<const cuda::GreenContext> part_;
-  uint64_t made_version_ = 0;
-  bool failed_ = false;  // to make that version
+  Mutex making_mutex_;                               // held while a part is made
+  Mutex mutex_ ACQUIRED_AFTER(making_mutex_);        // the loop takes it
+  std::vector<uint32_t> groups_ GUARDED_BY(mutex_);  // with its version
+  std::weak_ptr<const cuda::GreenContext> part_ GUARDED_BY(making_mutex_);
+  uint64_t made_version_ GUARDED_BY(making_mutex_) = 0;
+  bool failed_ GUARDED_BY(making_mutex_) = false;  // to make that version
 };
 
 }  // namespace lambent::forward_server

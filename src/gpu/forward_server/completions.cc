@@ -92,7 +92,7 @@ bool Completions::take_mails() {
   if (told_ == 0) return false;
   std::vector<Mail> mails;
   {
-    const std::lock_guard lock(inbox_->mutex);
+    const MutexLock lock(inbox_->mutex);
     mails.swap(inbox_->mails);
   }
   for (const Mail& mail : mails) {
@@ -127,7 +127,7 @@ bool Completions::poll() {
 void Completions::told(CUstream, CUresult, void* user_data) {
   const std::unique_ptr<Told> told(static_cast<Told*>(user_data));
   {
-    const std::lock_guard lock(told->inbox->mutex);
+    const MutexLock lock(told->inbox->mutex);
     told->inbox->mails.push_back(told->mail);
   }
   told->inbox->wake();
@@ -167,7 +167,7 @@ void Completions::hand_over() {
 
 bool Completions::has_mail() const {
   if (told_ == 0) return false;
-  const std::lock_guard lock(inbox_->mutex);
+  const MutexLock lock(inbox_->mutex);
   return !inbox_->mails.empty();
 }
 

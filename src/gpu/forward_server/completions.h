@@ -7,9 +7,9 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "core/base/mutex.h"
 #include "gpu/cuda/driver.h"
 #include "gpu/cuda/stream.h"
 
@@ -64,8 +64,8 @@ class Completions {
     CUstream notifier = nullptr;  // where the driver called back
   };
   struct Inbox {
-    std::mutex mutex;  // guards mails
-    std::vector<Mail> mails;
+    Mutex mutex;
+    std::vector<Mail> mails GUARDED_BY(mutex);
     std::function<void()> wake;
   };
   struct Told {

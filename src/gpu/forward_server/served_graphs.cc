@@ -286,7 +286,7 @@ CUresult ServedProcess::queue_graph(const Call& call, ExecutableGraph* graph) {
   CUstream stream = nullptr;
   if (const CUresult result = streams_.use(call.arguments[1], &stream)) return result;
   for (const auto& place : graph->host_places()) {
-    const std::lock_guard lock(gates_mutex_);
+    const MutexLock lock(gates_mutex_);
     ++gates_[place.gate].turn;
   }
   if (streams_.has_share(call.arguments[1])) {

@@ -248,7 +248,7 @@ void ServedProcess::release_all() {
   if (memory_stream_ != nullptr) driver_->stream_destroy(memory_stream_);
   if (pages_locked_) driver_->mem_host_unregister(pages_.chunk_bytes);
   {
-    const std::lock_guard lock(gates_mutex_);
+    const MutexLock lock(gates_mutex_);
     gates_.clear();  // for stop()
   }
   for (void* page : gate_pages_) driver_->mem_free_host(page);

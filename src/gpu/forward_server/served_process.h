@@ -8,12 +8,12 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <unordered_map>
 #include <vector>
 
+#include "core/base/mutex.h"
 #include "core/base/time.h"
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/driver.h"
@@ -266,7 +266,7 @@ class ServedProcess {
   };
   // While it adds a gate or shuts one: stop() opens them from outside, for the thread may be in a
   // call to the driver that goes on only when one opens.
-  std::mutex gates_mutex_;
+  Mutex gates_mutex_;
   std::vector<Gate> gates_;
   std::vector<void*> gate_pages_;
   std::vector<size_t> free_gates_;

@@ -201,7 +201,7 @@ CUresult ServedProcess::host_function(const Call& call) {
   if (const CUresult result = take_gate(&index)) return result;
   Gate& gate = gates_[index];
   {
-    const std::lock_guard lock(gates_mutex_);
+    const MutexLock lock(gates_mutex_);
     ++gate.turn;
   }
   held_[token] = {index, gate.turn, token};
@@ -235,7 +235,7 @@ CUresult ServedProcess::add_gates() {
   }
   std::memset(page, 0, kGates * sizeof(uint32_t));
   gate_pages_.push_back(page);
-  const std::lock_guard lock(gates_mutex_);
+  const MutexLock lock(gates_mutex_);
   for (size_t i = 0; i < kGates; ++i) {
     free_gates_.push_back(gates_.size());
     gates_.push_back({static_cast<uint32_t*>(page) + i, address + i * sizeof(uint32_t)});
@@ -279,7 +279,7 @@ CUresult ServedProcess::host_function_done(const Call& call) {
 
 // Nobody will run their functions any more.
 void ServedProcess::open_all_gates() {
-  const std::lock_guard lock(gates_mutex_);
+  const MutexLock lock(gates_mutex_);
   for (const Gate& gate : gates_) *gate.word = gate.turn;
 }
 

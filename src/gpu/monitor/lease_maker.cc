@@ -32,7 +32,7 @@ LeaseMaker::LeaseMaker(loop::EventLoop& loop, bool sparse)
 
 LeaseMaker::~LeaseMaker() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
   *alive_ = false;
@@ -42,16 +42,16 @@ LeaseMaker::~LeaseMaker() {
 
 void LeaseMaker::make(Bytes bytes, Answer answer) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     orders_.push_back({bytes, std::move(answer)});
   }
   wake_.notify_one();
 }
 
 void LeaseMaker::serve() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (true) {
-    wake_.wait(lock, [this] { return stopping_ || !orders_.empty(); });
+    while (!stopping_ && orders_.empty()) wake_.wait(lock);
     if (stopping_) return;
     Order order = std::move(orders_.front());
     orders_.pop_front();
@@ -64,7 +64,8 @@ void LeaseMaker::serve() {
     while (!loop_.post(task)) {
       // The mailbox is full of answers to others; it empties with the next turn of the loop.
       lock.lock();
-      if (wake_.wait_for(lock, milliseconds(1), [this] { return stopping_; })) return;
+      if (!stopping_) wake_.wait_for(lock, milliseconds(1));
+      if (stopping_) return;
       lock.unlock();
     }
     lock.lock();

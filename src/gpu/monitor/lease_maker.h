@@ -2,13 +2,12 @@
 // of a second to zero a GiB. make() is called on the loop thread, its answer comes there too.
 #pragma once
 
-#include <condition_variable>
 #include <deque>
 #include <functional>
-#include <mutex>
 #include <thread>
 
 #include "core/base/fd.h"
+#include "core/base/mutex.h"
 #include "core/base/result.h"
 #include "core/base/units.h"
 #include "core/loop/event_loop.h"
@@ -39,10 +38,10 @@ class LeaseMaker {
 
   loop::EventLoop& loop_;
   const bool sparse_;
-  std::mutex mutex_;  // guards orders_ and stopping_
-  std::condition_variable wake_;
-  std::deque<Order> orders_;
-  bool stopping_ = false;
+  Mutex mutex_;
+  Condition wake_;
+  std::deque<Order> orders_ GUARDED_BY(mutex_);
+  bool stopping_ GUARDED_BY(mutex_) = false;
   // Answers under way when this goes find it empty.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   std::thread thread_;

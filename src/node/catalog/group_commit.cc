@@ -29,7 +29,7 @@ GroupCommit::GroupCommit(std::unique_ptr<Database> database, GroupCommitOptions 
 
 GroupCommit::~GroupCommit() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
   wake_.notify_one();
@@ -38,7 +38,7 @@ GroupCommit::~GroupCommit() {
 
 void GroupCommit::submit(Operation operation) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (queue_.size() < options_.queue_limit &&
         queued_bytes_ + operation.bytes <= options_.queue_bytes) {
       queued_bytes_ += operation.bytes;
@@ -63,7 +63,7 @@ Result<void> GroupCommit::run_and_wait(std::function<Result<void>(Database&)> ap
   operation.complete = [](Result<void>) {};
   {
     // Waiting is its bound.
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     queue_.push_back(std::move(operation));
   }
   wake_.notify_one();
@@ -80,8 +80,8 @@ void GroupCommit::write_until_stopped() {
 
 // Waits for work; empty once we are stopping and nothing is left.
 GroupCommit::Batch GroupCommit::take_batch() {
-  std::unique_lock lock(mutex_);
-  wake_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
+  MutexLock lock(mutex_);
+  while (!stopping_ && queue_.empty()) wake_.wait(lock);
   Batch batch;
   while (!queue_.empty() && batch.size() < options_.batch_limit) {
     queued_bytes_ -= queue_.front().bytes;
@@ -159,7 +159,7 @@ void GroupCommit::deliver(std::vector<Completion> completions) {
   };
   for (int refused = 0; !post_(task);) {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (stopping_ && ++refused > kPostsWhileStopping) return;
     }
     std::this_thread::sleep_for(kPostAgainAfter);

@@ -2,14 +2,13 @@
 // one sync for many. Changes are submitted from one thread; completions go out through a Post.
 #pragma once
 
-#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <vector>
 
+#include "core/base/mutex.h"
 #include "core/base/result.h"
 #include "node/catalog/database.h"
 
@@ -64,12 +63,12 @@ class GroupCommit {
   const GroupCommitOptions options_;
   const Post post_;
 
-  // Guards the next three; held for no call out.
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::deque<Operation> queue_;
-  size_t queued_bytes_ = 0;
-  bool stopping_ = false;
+  // Held for no call out.
+  Mutex mutex_;
+  Condition wake_;
+  std::deque<Operation> queue_ GUARDED_BY(mutex_);
+  size_t queued_bytes_ GUARDED_BY(mutex_) = 0;
+  bool stopping_ GUARDED_BY(mutex_) = false;
 
   std::thread thread_;
 };

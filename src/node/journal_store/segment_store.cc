@@ -52,7 +52,7 @@ SegmentStore::SegmentStore(SegmentStoreOptions options, const Clock& clock, LogS
 
 SegmentStore::~SegmentStore() {
   {
-    const std::lock_guard guard(mutex_);
+    const MutexLock guard(mutex_);
     stopping_ = true;
   }
   changed_.notify_all();
@@ -60,7 +60,7 @@ SegmentStore::~SegmentStore() {
 }
 
 bool SegmentStore::begin_segment() {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_);
   if (failure_) {
     if (options_.waits || clock_.now() - failed_at_ < kRetryAfter) return false;
     failure_.reset();
@@ -73,7 +73,7 @@ bool SegmentStore::begin_segment() {
 }
 
 bool SegmentStore::append(journal::BlockType type, std::string payload) {
-  std::unique_lock guard(mutex_);
+  MutexLock guard(mutex_);
   Work work{.type = type, .payload = std::move(payload)};
   if (!enqueue(work, guard)) return false;
   changed_.notify_all();
@@ -83,7 +83,7 @@ bool SegmentStore::append(journal::BlockType type, std::string payload) {
 // To wake a thread takes as long as many events: it is done once for some thousands of them, or
 // when flush() asks for it.
 bool SegmentStore::append_events(journal::EventBatch& batch) {
-  std::unique_lock guard(mutex_);
+  MutexLock guard(mutex_);
   Work work{.events = batch.take()};
   if (!enqueue(work, guard)) return false;
   if (batch.bytes() == 0 && !spare_.empty()) {
@@ -95,39 +95,39 @@ bool SegmentStore::append_events(journal::EventBatch& batch) {
 }
 
 // Takes the work if there is room for it, or is some in time.
-bool SegmentStore::enqueue(Work& work, std::unique_lock<std::mutex>& guard) {
+bool SegmentStore::enqueue(Work& work, MutexLock& guard) {
   const bool bounded =
       work.type != journal::BlockType::kSnapshot && work.type != journal::BlockType::kEnd;
-  const auto has_room = [&] {
-    return !bounded || queued_bytes_ + work.bytes() <= limits::kJournalBuffer.count;
+  const auto fits = [&](size_t queued) {
+    return !bounded || queued + work.bytes() <= limits::kJournalBuffer.count;
   };
-  if (options_.waits && !has_room()) {
+  if (options_.waits && !fits(queued_bytes_)) {
     changed_.notify_all();
-    changed_.wait(guard, [&] { return failure_ || has_room(); });
+    while (!failure_ && !fits(queued_bytes_)) changed_.wait(guard);
   }
-  if (failure_ || !has_room()) return false;
+  if (failure_ || !fits(queued_bytes_)) return false;
   queued_bytes_ += work.bytes();
   queue_.push_back(std::move(work));
   return true;
 }
 
 void SegmentStore::flush() {
-  const std::lock_guard guard(mutex_);
+  const MutexLock guard(mutex_);
   if (!queue_.empty()) changed_.notify_all();
 }
 
 Result<void> SegmentStore::sync() {
-  std::unique_lock guard(mutex_);
+  MutexLock guard(mutex_);
   changed_.notify_all();
-  changed_.wait(guard, [&] { return queue_.empty() && !busy_; });
+  while (!queue_.empty() || busy_) changed_.wait(guard);
   if (failure_) return *failure_;
   return {};
 }
 
 void SegmentStore::serve() {
-  std::unique_lock guard(mutex_);
+  MutexLock guard(mutex_);
   while (true) {
-    changed_.wait(guard, [&] { return stopping_ || !queue_.empty(); });
+    while (!stopping_ && queue_.empty()) changed_.wait(guard);
     if (queue_.empty()) return;
     Work work = std::move(queue_.front());
     queue_.pop_front();
@@ -146,7 +146,7 @@ void SegmentStore::serve() {
   }
 }
 
-// With the mutex held. What is queued belongs to the segment that failed, up to the next one; but
+// What is queued belongs to the segment that failed, up to the next one; but
 // none begins before append() has told of the failure.
 void SegmentStore::fail(const Error& error) {
   log_.error("journal_not_written", {{"error", to_string(error)}});

@@ -2,16 +2,15 @@
 // and removes the oldest so that they never grow beyond a bound. Its sink is called on one thread.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 
 #include "core/base/fd.h"
 #include "core/base/log.h"
+#include "core/base/mutex.h"
 #include "core/base/result.h"
 #include "core/base/time.h"
 #include "core/domain/limits.h"
@@ -60,27 +59,28 @@ class SegmentStore final : public journal::SegmentSink {
   };
 
   SegmentStore(SegmentStoreOptions options, const Clock& clock, LogSink& log, OwnedFd lock);
-  bool enqueue(Work& work, std::unique_lock<std::mutex>& guard);
+  bool enqueue(Work& work, MutexLock& guard) REQUIRES(mutex_);
   void serve();
   Result<void> perform(const Work& work);
   Result<void> begin_file();
   void make_room();
-  void fail(const Error& error);
+  void fail(const Error& error) REQUIRES(mutex_);
 
   SegmentStoreOptions options_;
   const Clock& clock_;
   LogSink& log_;
   OwnedFd lock_;
 
-  std::mutex mutex_;  // guards from here
-  std::condition_variable changed_;
-  std::deque<Work> queue_;
-  size_t queued_bytes_ = 0;
-  std::vector<journal::EventBatch> spare_;  // to be filled again: memory that is there already
-  bool busy_ = false;
-  bool stopping_ = false;
-  std::optional<Error> failure_;
-  Instant failed_at_{};  // to here
+  Mutex mutex_;
+  Condition changed_;
+  std::deque<Work> queue_ GUARDED_BY(mutex_);
+  size_t queued_bytes_ GUARDED_BY(mutex_) = 0;
+  // To be filled again: memory that is there already.
+  std::vector<journal::EventBatch> spare_ GUARDED_BY(mutex_);
+  bool busy_ GUARDED_BY(mutex_) = false;
+  bool stopping_ GUARDED_BY(mutex_) = false;
+  std::optional<Error> failure_ GUARDED_BY(mutex_);
+  Instant failed_at_ GUARDED_BY(mutex_){};
 
   // Of the thread.
   OwnedFd file_;

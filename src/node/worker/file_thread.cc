@@ -9,7 +9,7 @@ FileThread::FileThread(loop::EventLoop& loop) : loop_(loop), thread_([this] { se
 
 FileThread::~FileThread() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
   wake_.notify_one();
@@ -18,7 +18,7 @@ FileThread::~FileThread() {
 
 bool FileThread::run(std::function<void()> work, std::function<void()> completion) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (tasks_.size() >= kQueueLimit) return false;
     tasks_.push_back(Task{std::move(work), std::move(completion)});
   }
@@ -30,8 +30,8 @@ void FileThread::serve() {
   while (true) {
     Task task;
     {
-      std::unique_lock lock(mutex_);
-      wake_.wait(lock, [this] { return stopping_ || !tasks_.empty(); });
+      MutexLock lock(mutex_);
+      while (!stopping_ && tasks_.empty()) wake_.wait(lock);
       if (tasks_.empty()) return;
       task = std::move(tasks_.front());
       tasks_.pop_front();
@@ -45,8 +45,9 @@ void FileThread::complete(std::function<void()> completion) {
   // A full mailbox empties as the loop turns; when the loop has stopped, nobody waits for the
   // completion.
   while (!loop_.post(completion)) {
-    std::unique_lock lock(mutex_);
-    if (wake_.wait_for(lock, std::chrono::milliseconds(1), [this] { return stopping_; })) return;
+    MutexLock lock(mutex_);
+    if (!stopping_) wake_.wait_for(lock, std::chrono::milliseconds(1));
+    if (stopping_) return;
   }
 }
 

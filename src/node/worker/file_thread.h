@@ -3,12 +3,11 @@
 // loop thread again.
 #pragma once
 
-#include <condition_variable>
 #include <deque>
 #include <functional>
-#include <mutex>
 #include <thread>
 
+#include "core/base/mutex.h"
 #include "core/loop/event_loop.h"
 
 namespace lambent::worker {
@@ -36,10 +35,10 @@ class FileThread {
   void complete(std::function<void()> completion);
 
   loop::EventLoop& loop_;
-  std::mutex mutex_;  // guards tasks_ and stopping_
-  std::condition_variable wake_;
-  std::deque<Task> tasks_;
-  bool stopping_ = false;
+  Mutex mutex_;
+  Condition wake_;
+  std::deque<Task> tasks_ GUARDED_BY(mutex_);
+  bool stopping_ GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 
