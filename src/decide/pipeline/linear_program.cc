@@ -29,7 +29,6 @@ class Tableau {
       line[variables_ + i] = 1;
       line.back() = row.most / scale;
       rows_.push_back(std::move(line));
-      scales_.push_back(scale);
       basis_.push_back(variables_ + i);
     }
     gains_.assign(width_, 0);
@@ -59,12 +58,9 @@ class Tableau {
   }
 
   LinearSolution solution() const {
-    LinearSolution solution{gains_.back(), std::vector<double>(variables_), {}};
+    LinearSolution solution{gains_.back(), std::vector<double>(variables_)};
     for (size_t i = 0; i < rows_.size(); ++i) {
       if (basis_[i] < variables_) solution.amounts[basis_[i]] = std::max(0.0, rows_[i].back());
-    }
-    for (size_t i = 0; i < rows_.size(); ++i) {
-      solution.prices.push_back(gains_[variables_ + i] / scales_[i]);
     }
     return solution;
   }
@@ -90,7 +86,6 @@ class Tableau {
   const size_t variables_;
   const size_t width_;  // variables, slacks, and what the row comes to
   std::vector<std::vector<double>> rows_;
-  std::vector<double> scales_;  // by which rows were divided
   std::vector<size_t> basis_;
   std::vector<double> gains_;
 };

@@ -21,7 +21,6 @@ struct LinearProgram {
 struct LinearSolution {
   double gain = 0;
   std::vector<double> amounts;  // x
-  std::vector<double> prices;   // of each row: what the gain grows by if its `most` does by 1
 };
 
 // None: it can grow without end.

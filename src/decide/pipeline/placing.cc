@@ -236,31 +236,15 @@ double efficiency_of(const PipelineFunction& function, const Placement& placemen
 
 namespace {
 
-// Results a second for each request of the mix a second that the slices would give otherwise; 0 if
-// that is not known. Slices that nobody else needs cost next to nothing.
-double worth_of(const Placed& placed, const SlicePrices* prices) {
-  if (!prices) return 0;
-  double price = 0;
-  for (const Slice* slice : placed.slices) {
-    const auto known = prices->by_shape.find(slice->shape.name);
-    if (known != prices->by_shape.end()) price += known->second;
-  }
-  price = std::max(price, prices->requests_per_s * 1e-6);
-  return 1 / (std::max(to_seconds(placed.timing.bottleneck), 1e-9) * std::max(price, 1e-12));
-}
-
 struct Candidate {
   Placement placement;
   bool late = false;
-  double worth = 0;
   double efficiency = 0;
   uint64_t multiprocessors = 0;
 };
 
 bool better(const Candidate& a, const Candidate& b) {
   if (a.late != b.late) return b.late;
-  if (a.worth > b.worth * (1 + kAsGood)) return true;
-  if (b.worth > a.worth * (1 + kAsGood)) return false;
   return std::tuple(-a.efficiency, a.multiprocessors) <
          std::tuple(-b.efficiency, b.multiprocessors);
 }
@@ -268,8 +252,7 @@ bool better(const Candidate& a, const Candidate& b) {
 }  // namespace
 
 std::optional<Placement> best_that_fits(const PipelineFunction& function,
-                                        std::span<const Slice> free, const TransferCosts& costs,
-                                        const SlicePrices* prices) {
+                                        std::span<const Slice> free, const TransferCosts& costs) {
   std::optional<Candidate> best;
   const auto is_late = [&](const Placed& each) {
     return function.slo > Duration{} && each.timing.latency > function.slo;
@@ -282,7 +265,6 @@ std::optional<Placement> best_that_fits(const PipelineFunction& function,
     const auto consider = [&](const Placed& placed) {
       Candidate candidate{.placement = assignment.placement(placed.slices),
                           .late = is_late(placed),
-                          .worth = worth_of(placed, prices),
                           .multiprocessors = placed.multiprocessors()};
       std::vector<const SliceShape*> shapes;
       for (const Slice* slice : placed.slices) shapes.push_back(&slice->shape);
@@ -290,7 +272,7 @@ std::optional<Placement> best_that_fits(const PipelineFunction& function,
       if (!best || better(candidate, *best)) best = std::move(candidate);
     };
     consider(*smallest);
-    if (!prices && !is_late(*smallest)) continue;
+    if (!is_late(*smallest)) continue;
     if (const auto largest = place_on_any(assignment, free, Prefer::kLarge)) consider(*largest);
   }
   if (!best) return std::nullopt;

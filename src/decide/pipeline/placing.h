@@ -8,7 +8,6 @@
 
 #include "core/domain/slice.h"
 #include "decide/pipeline/function.h"
-#include "decide/pipeline/slice_prices.h"
 #include "decide/pipeline/stage_process_cost.h"
 
 namespace lambent::pipeline {
@@ -34,14 +33,11 @@ double efficiency_of(const PipelineFunction& function, const Placement& placemen
                      std::span<const SliceShape* const> shapes);
 
 // Ours: of the placements of the first kPlaced of function.ranked, those that keep the SLO alone
-// first, then those that give most for what their slices are worth to all (if that is known, and
-// not within kAsGood of each other), then the most efficient, then the one on the fewest
+// first, then the most efficient, then the one on the fewest
 // multiprocessors.
 constexpr size_t kPlaced = 256;
-constexpr double kAsGood = 0.02;
 std::optional<Placement> best_that_fits(const PipelineFunction& function,
-                                        std::span<const Slice> free, const TransferCosts& costs,
-                                        const SlicePrices* prices = nullptr);
+                                        std::span<const Slice> free, const TransferCosts& costs);
 
 // Why it has no place there: "needs 3 slices of one node, 2 are free"; empty if it has one.
 std::string why_not(const PipelineFunction& function, const Partition& partition,
