@@ -16,7 +16,7 @@ namespace lambent::worker {
 // One value from one stage process to one other, by a channel of its own.
 struct StageProcessChannel {
   size_t value = 0;  // the component that makes it
-  size_t from = 0;   // into StageProcessPlans::stage processes
+  size_t from = 0;   // into StageProcessPlans::stage_processes
   size_t to = 0;
 
   bool operator==(const StageProcessChannel&) const = default;

@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+"""The check of prose must be able to fail: it is run on small trees with one fault each."""
+import pathlib
+import tempfile
+import unittest
+
+import check_prose as subject
+
+
+class ProseTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name)
+
+    def write(self, name, text):
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def found(self, allowed=None):
+        return list(subject.offences(*subject.count(self.root), allowed or {}))
+
+    def test_a_coinage_in_a_page_is_named_with_the_word_to_write(self):
+        self.write("docs/a.md", "Memory lies aside.\n")
+        self.assertEqual(self.found(), ["'aside' stands 1 times in docs, at most 0: write offloaded (check_prose.py --list aside)"])
+
+    def test_comments_and_sentences_in_literals_are_prose(self):
+        for text in ("// It has a seat.\n", "/* It has a seat. */\n", 'auto a = "there is no such seat";\n', "// It\n// is made anew.\n",
+                     "// nobody's\n", "// as of\n// late\n"):
+            with self.subTest(text):
+                self.write("src/f/m/a.cc", text)
+                self.assertEqual(len(self.found()), 1)
+
+    def test_code_is_not_prose(self):
+        self.write("src/f/m/a.cc", 'int seat = lane("aside"); // `seat` and seat_of and n::lane\n')
+        self.write("docs/a.md", "`lane` and\n```\nan aside\n```\n    seat\n[x](lane.md)\n")
+        self.assertEqual(self.found(), [])
+
+    def test_words_that_only_look_like_it_pass(self):
+        self.write("docs/a.md", "A plane has room for it; it can stand alone, by itself; the warehouse is outdoors.\n")
+        self.assertEqual(self.found(), [])
+
+    def test_numbers_may_only_fall(self):
+        self.write("docs/a.md", "anew and anew\n")
+        self.assertEqual(self.found({("anew", "docs"): 2}), [])
+        self.assertIn("at most 1", self.found({("anew", "docs"): 1})[0])
+        self.assertIn("lower its number", self.found({("anew", "docs"): 3})[0])
+        self.assertIn("take its line out", self.found({("anew", "docs"): 2, ("seat", "docs"): 1})[0])
+
+    def test_a_module_readme_has_a_length(self):
+        self.write("src/f/m/README.md", "word " * 400)
+        self.assertEqual(self.found(), [])
+        self.write("src/f/m/README.md", "word " * 401)
+        self.assertEqual(self.found(), ["src/f/m/README.md has 401 words; at most 400"])
+        self.assertEqual(self.found({("readme", "src/f/m/README.md"): 401}), [])
+        self.assertIn("lower its number", self.found({("readme", "src/f/m/README.md"): 500})[0])
+
+
+if __name__ == "__main__":
+    unittest.main()
