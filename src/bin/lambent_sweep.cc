@@ -28,9 +28,6 @@
 #include "sim/sweep/sweep_page.h"
 #include "sim/sweep/sweep_text.h"
 
-#ifndef LAMBENT_VERSION
-#define LAMBENT_VERSION "0.0.0"
-#endif
 
 namespace {
 

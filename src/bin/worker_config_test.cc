@@ -1,0 +1,171 @@
+// Every kind of flag of `lambent serve`: what it does to the config, and what is refused before
+// anything starts.
+#include "bin/worker_config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace lambent {
+namespace {
+
+using testing::HasSubstr;
+
+struct Parsed {
+  std::optional<int> exit_code;
+  WorkerConfig config;
+  std::string errors;
+};
+
+Parsed parse(std::vector<std::string> words) {
+  words.insert(words.begin(), "lambent-worker");
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  Parsed parsed;
+  testing::internal::CaptureStderr();
+  parsed.exit_code = parse_worker_config(static_cast<int>(argv.size()), argv.data(), parsed.config);
+  parsed.errors = testing::internal::GetCapturedStderr();
+  return parsed;
+}
+
+WorkerConfig accepted(const std::vector<std::string>& words) {
+  const Parsed parsed = parse(words);
+  EXPECT_FALSE(parsed.exit_code.has_value()) << parsed.errors;
+  EXPECT_EQ(parsed.errors, "");
+  return parsed.config;
+}
+
+TEST(WorkerConfig, WithoutFlagsIsOnLoopbackWithAnEmulatedGpu) {
+  const WorkerConfig config = accepted({});
+  EXPECT_EQ(http::to_string(*config.listen.tcp), "127.0.0.1:8980");
+  EXPECT_EQ(config.listen.socket_path, "");
+  EXPECT_EQ(config.gpu, GpuKind::kEmulated);
+  EXPECT_EQ(config.concurrency, 2u);
+  EXPECT_FALSE(config.by_utilisation);
+  EXPECT_FALSE(config.host_memory);
+  EXPECT_EQ(config.object_memory, Bytes::gib(1));
+  EXPECT_EQ(config.object_disk, Bytes::gib(8));
+  EXPECT_FALSE(config.object_quota);
+  EXPECT_TRUE(config.near_gpu);
+}
+
+TEST(WorkerConfig, TakesEveryGroupOfFlags) {
+  const WorkerConfig config = accepted({"--gpu",
+                                        "emulated:tiny",
+                                        "--context-memory",
+                                        "64",
+                                        "--host-memory",
+                                        "3G",
+                                        "--concurrency",
+                                        "auto",
+                                        "--most-concurrency",
+                                        "3",
+                                        "--utilisation-threshold",
+                                        "0.5",
+                                        "--executor-pool-hold",
+                                        "2.5",
+                                        "--executor-transfers",
+                                        "first-come",
+                                        "--longest-gpu-run",
+                                        "60",
+                                        "--no-numa",
+                                        "--keep-alive",
+                                        "5",
+                                        "--drain",
+                                        "0",
+                                        "--journal",
+                                        "j",
+                                        "--journal-size",
+                                        "7",
+                                        "--object-memory",
+                                        "2M",
+                                        "--object-disk",
+                                        "0",
+                                        "--object-quota",
+                                        "1M",
+                                        "--peer",
+                                        "http://10.0.0.2:1",
+                                        "--log-format",
+                                        "json",
+                                        "--state",
+                                        "somewhere"});
+  EXPECT_EQ(config.gpu_preset, "tiny");
+  EXPECT_EQ(config.context_memory, Bytes::mib(64));
+  EXPECT_EQ(config.host_memory, Bytes::gib(3));
+  ASSERT_TRUE(config.by_utilisation);
+  EXPECT_EQ(config.by_utilisation->most, 3u);
+  EXPECT_EQ(config.by_utilisation->threshold, 0.5);
+  EXPECT_EQ(config.executor_pool_hold, milliseconds(2500));
+  EXPECT_FALSE(config.executor_transfers_take_turns);
+  EXPECT_EQ(config.longest_gpu_run, seconds(60));
+  EXPECT_FALSE(config.near_gpu);
+  EXPECT_EQ(config.keep_alive, seconds(5));
+  EXPECT_EQ(config.drain_time, Duration());
+  EXPECT_EQ(config.journal_size, Bytes::mib(7));
+  EXPECT_EQ(config.object_memory, Bytes::mib(2));
+  EXPECT_EQ(config.object_disk, Bytes(0));
+  EXPECT_EQ(config.object_quota, Bytes::mib(1));
+  EXPECT_EQ(config.peers, std::vector<std::string>{"http://10.0.0.2:1"});
+  EXPECT_EQ(config.log_format, LogFormat::kJson);
+  EXPECT_TRUE(config.state_folder.starts_with('/')) << "sandboxes are shown paths of this machine";
+}
+
+TEST(WorkerConfig, RefusesWithTheFlagToBlame) {
+  struct Case {
+    std::vector<std::string> words;
+    const char* said;
+  };
+  for (const Case& each : std::vector<Case>{
+           {{"--gpu", "quantum"}, "--gpu is none"},
+           {{"--concurrency", "0"}, "--concurrency is 1 to 1024"},
+           {{"--concurrency", "1025"}, "--concurrency is 1 to 1024"},
+           {{"--concurrency", "-1"}, "--concurrency is 1 to 1024"},
+           {{"--concurrency", "2x"}, "--concurrency is 1 to 1024"},
+           {{"--most-concurrency", "3"}, "are for --concurrency auto"},
+           {{"--host-memory", "much"}, "--host-memory: "},
+           {{"--object-memory", "-1G"}, "--object-memory: "},
+           {{"--object-disk", "1Q"}, "--object-disk: "},
+           {{"--object-quota", "x"}, "--object-quota: "},
+           {{"--longest-gpu-run", "nan"}, "--longest-gpu-run"},
+           {{"--executor-objects", "nowhere"}, "elastic,shared,host"},
+           {{"--listen", "0.0.0.0:8980"}, "--insecure-open-to-network"},
+           {{"--no-such-flag"}, "--no-such-flag"},
+       }) {
+    const Parsed parsed = parse(each.words);
+    EXPECT_EQ(parsed.exit_code, 2) << each.said;
+    EXPECT_THAT(parsed.errors, HasSubstr(each.said));
+  }
+}
+
+TEST(WorkerConfig, TakesTheFormerWordForSharedObjectsWithAWarning) {
+  EXPECT_EQ(accepted({"--executor-objects", "shared"}).executor_objects, ExecutorObjects::kShared);
+  const Parsed parsed = parse({"--executor-objects", "lent"});
+  EXPECT_FALSE(parsed.exit_code.has_value());
+  EXPECT_EQ(parsed.config.executor_objects, ExecutorObjects::kShared);
+  EXPECT_THAT(parsed.errors, HasSubstr("lent"));
+  EXPECT_THAT(parsed.errors, HasSubstr("is called shared now"));
+}
+
+TEST(ListenFlags, SayWhereTheApiIs) {
+  EXPECT_EQ(http::to_string(*accepted({"--listen", "[::1]:0"}).listen.tcp), "[::1]:0");
+  EXPECT_EQ(http::to_string(*accepted({"--listen", "::1:7"}).listen.tcp), "[::1]:7");
+  const ListenOptions none = accepted({"--listen", "none", "--run", "/r"}).listen;
+  EXPECT_FALSE(none.tcp);
+  EXPECT_EQ(none.socket_path, "/r/lambent.sock");
+  EXPECT_EQ(none.socket_mode, 0660u);
+  const ListenOptions open =
+      accepted({"--listen", "0.0.0.0:80", "--insecure-open-to-network", "--host", "gpu-1:80",
+                "--socket", "/s", "--socket-mode", "600", "--socket-group", "7"})
+          .listen;
+  EXPECT_EQ(open.names, std::vector<http::Authority>{*http::parse_authority("gpu-1:80")});
+  EXPECT_EQ(open.socket_path, "/s");
+  EXPECT_EQ(open.socket_mode, 0600u);
+  EXPECT_EQ(open.socket_group, gid_t{7});
+  EXPECT_EQ(host_policy(open).listener, open.tcp);
+  for (const char* text : {"", "localhost:1", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536",
+                           "256.0.0.1:1", "[::1]", "nobody"}) {
+    EXPECT_EQ(parse({"--listen", text}).exit_code, 2) << text;
+  }
+}
+
+}  // namespace
+}  // namespace lambent
