@@ -13,8 +13,9 @@
 namespace lambent::pipeline {
 
 // This partition on the slices that are free: those of one node with the fewest multiprocessors
-// together on which all stage processes have their memory (exactly; README.md says why), and on
-// these the longest stage process on the fastest. None: it does not fit.
+// together on which all stage processes have their memory (exactly;
+// docs/internals/pipeline-planner.md explains why), and on these the longest stage process on the
+// fastest. None: it does not fit.
 std::optional<Placement> place(const PipelineFunction& function, const Partition& partition,
                                std::span<const Slice> free, const TransferCosts& costs);
 // The same with those that have the most multiprocessors.

@@ -1,5 +1,6 @@
 // FluidFaasPolicy: hotness-aware, eviction-based time sharing of slices, as published. A baseline
-// that changes nothing about it but where the paper is silent; README.md says how that was read.
+// that changes nothing about it but where the paper is silent; docs/internals/slice-policies.md
+// lists how we read it there.
 //
 // Hui et al., "FluidFaaS" (HPDC 2025), sections 5.2.2 and 5.3.
 #pragma once

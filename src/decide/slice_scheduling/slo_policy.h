@@ -1,6 +1,6 @@
 // SloPolicy: our own way to share slices: instances are made and moved by how long requests are
-// expected to wait, held against what their SLOs allow; the mechanism is FluidFaaS's. README.md has
-// the reasons.
+// expected to wait, held against what their SLOs allow; the mechanism is FluidFaaS's.
+// docs/internals/slice-policies.md has the reasons.
 #pragma once
 
 #include <limits>
