@@ -3,6 +3,8 @@
 
 Each pattern below is a coinage or a turn of phrase with the plain form beside it. Where old text still has some,
 tools/prose_allowance.txt says how many in which area; these numbers may only fall. A module's README has at most 400 words.
+On pages, sentences over 35 words and lines of tables over 200 characters count the same way (`long-sentence`, `long-table-line`).
+The types that docs/glossary.md names must exist.
 
 Usage: check_prose.py [--list PATTERN | --update]   --list shows where a pattern stands, --update lowers the numbers
 """
@@ -12,6 +14,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MOST_README_WORDS = 400
+MOST_SENTENCE_WORDS = 35
+MOST_TABLE_LINE = 200
 # name: (pattern, what to write instead). Matched without case, on text without code.
 PATTERNS = {
     "seat": (r"\bseats?\b", "kernel instance"),
@@ -38,12 +42,62 @@ PATTERNS = {
 }
 
 
+# Counted by length, on pages only.
+LENGTHS = {
+    "long-sentence": f"at most {MOST_SENTENCE_WORDS} words a sentence",
+    "long-table-line": f"at most {MOST_TABLE_LINE} characters a line",
+}
+
+
 def words_of_page(text):
     """A page without fenced blocks, code spans and link targets."""
     text = re.sub(r"^[ >]*(```+|~~~+).*?^[ >]*\1", "", text, flags=re.MULTILINE | re.DOTALL)
     text = re.sub(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)", "", text, flags=re.DOTALL)
     text = re.sub(r"^ {4}.*$", "", text, flags=re.MULTILINE)
     return re.sub(r"\]\([^()\s]*\)", "]", text)
+
+
+def sentences(text):
+    """The sentences of a page; tables and headings have none, and one does not go beyond its paragraph or item of a list."""
+    # Spans become one word each; a block leaves an empty line.
+    text = re.sub(r"^[ >]*(```+|~~~+).*?^[ >]*\1", "", text, flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"(?<!`)(`+)(?!`)(?:(?!\n\s*\n).)*?(?<!`)\1(?!`)", "code", text, flags=re.DOTALL)
+    text = re.sub(r"\]\([^()\s]*\)", "]", text)
+    block = []
+    for line in text.split("\n") + [""]:
+        is_text = line.strip() and not re.match(r"\s*[|#]| {4}(?=\S)", line) or block and re.match(r" {4}\S", line)
+        if not is_text or re.match(r"\s*(?:[-*+>]|\d+\.)\s", line):
+            yield from (each for each in re.split(r"(?<=[.!?])[\"')*_\]]*\s+", " ".join(block)) if each)
+            block = []
+        if is_text:
+            block.append(line.strip())
+
+
+def lengths_in(text):
+    """(pattern, what) of all that is too long on a page."""
+    for each in sentences(text):
+        number = sum(1 for word in each.split() if re.search(r"\w", word))
+        if number > MOST_SENTENCE_WORDS:
+            yield "long-sentence", f"{number} words: {each[:100]}"
+    in_code = False
+    for number, line in enumerate(text.split("\n"), 1):
+        in_code ^= bool(re.match(r"[ >]*(```|~~~)", line))
+        if line.startswith("|") and not in_code and len(line) > MOST_TABLE_LINE:
+            yield "long-table-line", f"line {number}: {len(line)} characters"
+
+
+def check_glossary(root):
+    """Types that the glossary names and no header declares."""
+    page = root / "docs/glossary.md"
+    if not page.exists():
+        return
+    declared = set()
+    for path in (root / "src").rglob("*.h"):
+        declared.update(re.findall(r"\b(?:class|struct|using)\s+(?:alignas\(\w+\)\s+)?(?:\w+::)*([A-Z]\w*)", path.read_text(errors="replace")))
+    for number, line in enumerate(page.read_text().split("\n"), 1):
+        for name in re.findall(r"`(?:\w+::)*([A-Z]\w*[a-z]\w*)`", line):
+            if name not in declared:
+                yield f"docs/glossary.md:{number}: no header declares {name}"
 
 
 def prose_of_source(text):
@@ -97,6 +151,9 @@ def count(root):
             if hits:
                 key = name, area_of(path)
                 found[key] = found.get(key, 0) + hits
+        if path.suffix == ".md":
+            for name, _ in lengths_in((root / path).read_text(errors="replace")):
+                found[name, area_of(path)] = found.get((name, area_of(path)), 0) + 1
         if path.name == "README.md" and path.parts[0] == "src":
             length = len((root / path).read_text().split())
             if length > MOST_README_WORDS:
@@ -116,7 +173,7 @@ def read_allowance(path):
 def offences(found, long_pages, allowed):
     for (name, area), number in sorted(found.items()):
         most = allowed.get((name, area), 0)
-        instead = PATTERNS[name][1] if name in PATTERNS else "another word"
+        instead = PATTERNS[name][1] if name in PATTERNS else LENGTHS[name]
         if number > most:
             yield f"'{name}' stands {number} times in {area}, at most {most}: write {instead} (check_prose.py --list {name})"
         elif number < most:
@@ -137,6 +194,13 @@ def offences(found, long_pages, allowed):
 def main():
     allowance = ROOT / "tools/prose_allowance.txt"
     if "--list" in sys.argv:
+        if sys.argv[sys.argv.index("--list") + 1] in LENGTHS:
+            for path in files(ROOT):
+                if path.suffix == ".md":
+                    for name, what in lengths_in((ROOT / path).read_text(errors="replace")):
+                        if name == sys.argv[sys.argv.index("--list") + 1]:
+                            print(f"{path}: {what}")
+            return 0
         expression = re.compile(PATTERNS[sys.argv[sys.argv.index("--list") + 1]][0], re.IGNORECASE)
         for path in files(ROOT):
             for match in expression.finditer(prose(ROOT, path)):
@@ -151,7 +215,7 @@ def main():
         kept = {key: number if first else min(number, old.get(key, 0)) for key, number in now.items()}
         lines = [f"{name} {area} {number}\n" for (name, area), number in sorted(kept.items()) if number]
         allowance.write_text("# How often old text still has a pattern of tools/check_prose.py. Numbers may only fall.\n" + "".join(lines))
-    problems = list(offences(found, long_pages, read_allowance(allowance)))
+    problems = list(offences(found, long_pages, read_allowance(allowance))) + list(check_glossary(ROOT))
     print("\n".join(problems) or f"prose keeps to its words; {sum(found.values())} old places are left")
     return 1 if problems else 0
 

@@ -48,10 +48,39 @@ class ProseTest(unittest.TestCase):
         self.assertIn("lower its number", self.found({("anew", "docs"): 3})[0])
         self.assertIn("take its line out", self.found({("anew", "docs"): 2, ("seat", "docs"): 1})[0])
 
+    def lengths(self, text):
+        return [name for name, _ in subject.lengths_in(text)]
+
+    def test_long_sentences_are_found(self):
+        self.assertEqual(self.lengths("Short. " + "word " * 35 + "end. Short.\n"), ["long-sentence"])
+        self.assertEqual(self.lengths("word\n" * 36), ["long-sentence"])
+        self.assertEqual(self.lengths("- item\n  " + "word " * 35 + "\n"), ["long-sentence"])
+        self.write("docs/a.md", "word " * 36)
+        self.assertEqual(self.found(), ["'long-sentence' stands 1 times in docs, at most 0: write at most 35 words a sentence "
+                                        "(check_prose.py --list long-sentence)"])
+
+    def test_sentences_end_with_their_paragraph_and_code_is_no_sentence(self):
+        words = "word " * 20
+        for text in (f"{words}\n\n{words}\n", f"- {words}\n- {words}\n", f"{words}\n1. {words}\n", "# " + "word " * 40 + "\n",
+                     "```\n" + "word " * 40 + "\n```\n", "`" + "word " * 40 + "`\n", "    " + "word " * 40 + "\n", "| " + "w " * 40 + "|\n"):
+            with self.subTest(text[:20]):
+                self.assertEqual(self.lengths(text), [])
+
+    def test_long_lines_of_tables_are_found(self):
+        self.assertEqual(self.lengths("| a |\n|---|\n| " + "x" * 200 + " |\n"), ["long-table-line"])
+        self.assertEqual(self.lengths("```\n| " + "x" * 200 + " |\n```\n"), [])
+
+    def test_types_of_the_glossary_exist(self):
+        self.write("src/f/m/x.h", "struct alignas(8) Flow {};\nenum class Kind { kOne };\nstruct Outer::Inner {};\n")
+        self.write("docs/glossary.md", "`m::Flow`, `Kind`, `Outer::Inner`, `flow`, `LD_PRELOAD`\n")
+        self.assertEqual(list(subject.check_glossary(self.root)), [])
+        self.write("docs/glossary.md", "One\n`m::Fleet`\n")
+        self.assertEqual(list(subject.check_glossary(self.root)), ["docs/glossary.md:2: no header declares Fleet"])
+
     def test_a_module_readme_has_a_length(self):
-        self.write("src/f/m/README.md", "word " * 400)
+        self.write("src/f/m/README.md", "word. " * 400)
         self.assertEqual(self.found(), [])
-        self.write("src/f/m/README.md", "word " * 401)
+        self.write("src/f/m/README.md", "word. " * 401)
         self.assertEqual(self.found(), ["src/f/m/README.md has 401 words; at most 400"])
         self.assertEqual(self.found({("readme", "src/f/m/README.md"): 401}), [])
         self.assertIn("lower its number", self.found({("readme", "src/f/m/README.md"): 500})[0])
