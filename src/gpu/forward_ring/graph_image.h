@@ -1,5 +1,5 @@
 // A graph as it crosses from a process to the executor: its nodes one behind the other, each after
-// those that it depends on. Written by forwarded_cuda, read by forward_server, which believes
+// those that it depends on. Written by forward_client, read by forward_server, which believes
 // nothing of it: the reader gives out nodes that are well formed, or says that there is none.
 #pragma once
 

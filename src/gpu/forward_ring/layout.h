@@ -1,6 +1,6 @@
 // The memory that a sandboxed process and the executor share, as it lies in its sealed memfd: a
 // ring of calls one way, slots of answers the other, and chunks for large data both ways. Plain
-// numbers only; used by forwarded_cuda (any thread) and forward_server (the process's thread).
+// numbers only; used by forward_client (any thread) and forward_server (the process's thread).
 #pragma once
 
 #include <atomic>
