@@ -28,7 +28,6 @@
 #include "sim/sweep/sweep_page.h"
 #include "sim/sweep/sweep_text.h"
 
-
 namespace {
 
 using namespace lambent;
