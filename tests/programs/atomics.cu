@@ -83,17 +83,31 @@ int main(void) {
   }
   cudaMemcpy(&h, d, sizeof h, cudaMemcpyDeviceToHost);
   int n = 4096, bad = 0;
-#define T(c)                 \
-  if (!(c)) {                \
-    printf("bad: %s\n", #c); \
-    bad++;                   \
-  }
-  T(h.add == 10 * n)
-  T(h.sub == -10 * n)
-  T(h.mx == n - 1) T(h.mn == 0) T(h.inc == n % 18) T(h.an == 7 || 1) T(h.orr == 0x7fffffff)
-      T(h.cas == 5 + 3ull * n) T(h.add64 == (1ull << 33) * n)
-          T(h.max64 == (unsigned long long)(n - 1) << 32) T(h.f == n * .5f) T(h.d == n * .25)
-              T(h.fmax == (n - 1) * 1.5f) T(__half2float(h.h) == 16.f) T(__low2float(h.h2) == 4.f)
-                  T(__high2float(h.h2) == 8.f) T(h.sadd == -n) puts(bad ? "FAIL" : "ok");
+#define T(c)                   \
+  do {                         \
+    if (!(c)) {                \
+      printf("bad: %s\n", #c); \
+      bad++;                   \
+    }                          \
+  } while (0)
+  T(h.add == 10 * n);
+  T(h.sub == -10 * n);
+  T(h.mx == n - 1);
+  T(h.mn == 0);
+  T(h.inc == n % 18);
+  T(h.an == 1);
+  T(h.orr == 0x7fffffff);
+  T(h.xr == 0);
+  T(h.cas == 5 + 3ull * n);
+  T(h.add64 == (1ull << 33) * n);
+  T(h.max64 == (unsigned long long)(n - 1) << 32);
+  T(h.f == n * .5f);
+  T(h.d == n * .25);
+  T(h.fmax == (n - 1) * 1.5f);
+  T(__half2float(h.h) == 16.f);
+  T(__low2float(h.h2) == 4.f);
+  T(__high2float(h.h2) == 8.f);
+  T(h.sadd == -n);
+  puts(bad ? "FAIL" : "ok");
   return bad;
 }
