@@ -109,7 +109,7 @@ class Packages:
         subprocess.run([str(PROGRAMS / "lambent"), "bundle", "build", str(source), "-o", str(self.bundle), "--host-only"], check=True,
                        capture_output=True, timeout=300)
 
-    def network(self, workflow, name, seats):
+    def network(self, workflow, name, instances):
         """Its folder; made once for a workflow."""
         package = self.folder / workflow / name
         if package.exists():
@@ -125,7 +125,7 @@ class Packages:
         put_together(graph, NETWORK_FILLS[name])
         graph.bundles.clear()
         graph.bundle(str(self.bundle))
-        graph.save(str(package), timeout_s=120, launch_mode="model", max_concurrency=seats)
+        graph.save(str(package), timeout_s=120, launch_mode="model", max_concurrency=instances)
         return package
 
     def flows(self, workflow, tenant):
@@ -160,10 +160,10 @@ class Packages:
         save(flow, f"{tenant}_{workflow}")
         return flow.name, made
 
-    def deploy(self, worker, workflow, tenant, domain_of, seats):
+    def deploy(self, worker, workflow, tenant, domain_of, instances):
         """Everything of one tenant; domain_of(network) is where its calls run. Returns the workflow's name."""
         for name in NETWORKS[workflow]:
-            manifest = self.network(workflow, name, seats) / "lambent.toml"
+            manifest = self.network(workflow, name, instances) / "lambent.toml"
             plain = manifest.read_text()
             manifest.write_text(plain.replace("[gpu]\n", f'[gpu]\ndomain = "{domain_of(name)}"\n', 1))
             try:

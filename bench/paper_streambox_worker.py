@@ -100,7 +100,7 @@ class Node:
 
     def __init__(self, packages, system, workflow, tenants, scale, settings=None):
         self.system, self.workflow, self.tenants, self.scale = system, workflow, tenants, scale
-        self.concurrency, self.seats = settings or SETTING
+        self.concurrency, self.instances = settings or SETTING
         node = packages.folder / "node.toml"
         node.write_text(node_text(scale))
         self.worker = Worker("--gpu", f"emulated:{node}", "--time-scale", str(scale.time_scale), "--memory-scale", "16", "--drain", "1",
@@ -111,7 +111,7 @@ class Node:
         own = system in PROCESSES
         try:
             self.names = [packages.deploy(self.worker, workflow, f"t{number}", lambda name, at=number: f"t{at}-{name}" if own else f"t{at}",
-                                          self.seats) for number in range(tenants)]
+                                          self.instances) for number in range(tenants)]
         except BaseException:
             self.__exit__()
             raise
@@ -242,7 +242,7 @@ def measure(packages, system, workflow, tenants, segments, scale, settings=None)
             now_busy, now_ticks = busy_s()
             windows.append((from_s, from_s + scale.window_s / scale.time_scale))
             rows.append({"workflow": workflow, "load": load, "share": share, "tenants": tenants, "system": system,
-                         "settings": [node.concurrency, node.seats], "startup_ms": node.startup_ms(told), "told": told,
+                         "settings": [node.concurrency, node.instances], "startup_ms": node.startup_ms(told), "told": told,
                          "host_busy": round((now_busy - busy) / (now_ticks - ticks), 3),
                          "late_ms": quantile(sorted((each["arrival"][0] - one[0]) * 1e3 for each, one in zip(told, arrivals)), 0.99)})
             node.rest(HOLD_S + 0.5)
@@ -263,10 +263,10 @@ def model_point(row, scale):
     first, warm, told = row.pop("for_the_model")
     warm_s, told_s = 40, 60
     arrivals = [*first, *([warm_s + one[0], *one[1:]] for one in warm), *([told_s + one[0], *one[1:]] for one in told)]
-    concurrency, seats = row["settings"]
+    concurrency, instances = row["settings"]
     settings = {"devices": 1, "tenants": row["tenants"], "batch": 1, "jobs": concurrency, "keep_weights_s": KEEP_ALIVE_S}
     if row["system"] in PROCESSES:
-        settings |= {"streams": seats, "start_after_s": 1e9}
+        settings |= {"streams": instances, "start_after_s": 1e9}
     system = "streambox" if row["system"] in ABLATIONS else row["system"]
     return {"system": system, "workflow": row["workflow"], "length_s": told_s + scale.window_s, "told_from_s": told_s,
             "settings": settings, "arrivals": arrivals}, len(first), len(first) + len(warm)

@@ -10,6 +10,7 @@
 import json
 import os
 import time
+import warnings
 from urllib.parse import quote
 
 from .errors import FunctionError, LambentError, error_of
@@ -91,7 +92,7 @@ class Function:
             tensors = [each.get() for each in several]
             return tensors if isinstance(made, list) else tensors[0]
         finally:
-            self._client.let_go(several)
+            self._client.release(several)
 
     def _run_kernels(self, inputs, outputs):
         if isinstance(outputs, str):
@@ -115,7 +116,7 @@ class Function:
                                        self.ttl)
         finally:
             # They stay until the invocation that needs them has ended.
-            self._client.let_go(own)
+            self._client.release(own)
         return made[0] if len(made) == 1 else made
 
 
@@ -186,13 +187,18 @@ class Client:
                 if error.code != "DEADLINE_EXCEEDED" or left <= _MOST_WAIT or waited < 0.9 * _MOST_WAIT:
                     raise
 
-    def let_go(self, references):
+    def release(self, references):
         """Removes those that exist or have failed, as a courtesy: the others expire."""
         for each in references:
             try:
                 self.remove(each)
             except LambentError:
                 pass
+
+    def let_go(self, references):
+        """What release() was called in the version before."""
+        warnings.warn("Client.let_go is called release now", DeprecationWarning, stacklevel=2)
+        self.release(references)
 
     def remove(self, reference):
         self._http.remove(reference.id if isinstance(reference, ObjectRef) else reference)

@@ -21,7 +21,7 @@ def serve(address, handler_name):
             _report(error.error_type, str(error), error.trace)
             api.fail(None, error.error_type, _error_body(error.error_type, str(error), error.trace))
             return 1
-        if getattr(handler, "in_flight", 1) > 1:
+        if _in_flight(handler) > 1:
             return _serve_overlapped(address, api, handler)
         while True:
             _serve_one(api, handler)
@@ -52,6 +52,11 @@ def _handler(name, folder):
         raise InitError(type(error).__name__, message, trace_of(error)) from None
 
 
+def _in_flight(handler):
+    """How many jobs it may have at a time; `in_hand` in a lambent.pipeline of the version before, which the package may carry."""
+    return getattr(handler, "in_flight", getattr(handler, "in_hand", 1))
+
+
 def _serve_overlapped(address, api, handler):
     """For a stage process of a pipeline that may have several jobs in flight: each is begun while others are at work."""
     from lambent.pipeline.overlap import Overlap
@@ -67,7 +72,7 @@ def _serve_overlapped(address, api, handler):
             return _fail(answers, request_id, type(outcome).__name__, str(outcome), trace_of(outcome))
         _respond(answers, request_id, outcome)
 
-    Overlap(handler.stage, take, answer, handler.in_flight).serve()
+    Overlap(handler.stage, take, answer, _in_flight(handler)).serve()
 
 
 def _begin(handler, headers, body):

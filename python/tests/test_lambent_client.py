@@ -21,6 +21,14 @@ from lambent.tensor import Tensor, tensor_of  # noqa: E402
 NAME = "00000000-0000-0001-0000-000000000002.7"
 
 
+class NamesOfTheVersionBefore(unittest.TestCase):
+    def test_let_go_is_release_with_a_warning(self):
+        client = unittest.mock.create_autospec(Client, instance=True)
+        with self.assertWarnsRegex(DeprecationWarning, "let_go is called release now"):
+            Client.let_go(client, [NAME])
+        client.release.assert_called_once_with([NAME])
+
+
 class Tensors(unittest.TestCase):
     def test_bytes_are_raw_unless_a_type_is_named(self):
         self.assertEqual((tensor_of(b"abc").datatype, tensor_of(b"abc").shape), ("BYTES", (3,)))

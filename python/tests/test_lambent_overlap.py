@@ -1,4 +1,5 @@
-"""A stage process with two jobs in flight: what overlaps, in which order, and how it ends; without a process, in stage processes, and under lambent_runtime."""
+"""A stage process with two jobs in flight: what overlaps, in which order, and how it ends; in the test's own process, in stage
+processes, and under lambent_runtime."""
 import http.server
 import json
 import os
@@ -171,6 +172,11 @@ class InStageProcesses(Folder):
         app = stage_processes.load_app("app.App", self.folder)()
         description = {"handler": "app.App", "stage_process": 0, "components": ["wait"], "outputs": ["wait"], "in_flight": 2}
         self.assertEqual(Stage(description, app).in_flight, 1)
+        app.overlap = True
+        self.assertEqual(Stage(description, app).in_flight, 2)
+        before = {("in_hand" if key == "in_flight" else key): value for key, value in description.items()}
+        self.assertEqual(Stage(before, app).in_flight, 2, "as a worker of the version before calls it")
+        app.overlap = False
         for number in (0, "2", True, 1.5):
             with self.assertRaisesRegex(StageError, "'in_flight' is"):
                 Stage(dict(description, in_flight=number), app)

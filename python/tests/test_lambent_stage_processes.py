@@ -1,11 +1,12 @@
-"""lambent.pipeline in stage processes: processes of their own with channels between them, on the host and on the emulated driver, and what happens
-when something fails."""
+"""lambent.pipeline in stage processes, with channels between them, on the host and on the emulated driver, and what happens when
+something fails."""
 import importlib.util
 import json
 import os
 import random
 import signal
 import subprocess
+import sys
 import unittest
 import unittest.mock
 
@@ -121,12 +122,23 @@ class StageProcessesTest(Folder):
             with self.assertRaisesRegex(PipelineError, words):
                 self.stage_processes(names)
 
+    def test_the_module_has_its_name_of_the_version_before_with_a_warning(self):
+        sys.modules.pop("lambent.pipeline.lanes", None)
+        with self.assertWarnsRegex(DeprecationWarning, "is called lambent.pipeline.stage_processes now"):
+            from lambent.pipeline import lanes
+        self.assertIs(lanes.LocalLanes, stage_processes.LocalStageProcesses)
+        self.assertEqual(lanes.parse_lanes("a;b,c"), [["a"], ["b", "c"]])
+
     def test_the_program_runs_stage_processes(self):
         for name, n in (("a.json", 4), ("b.json", 13)):
             self.write(json.dumps({"n": n}), name)
         code, out, _ = self.program("run", "app.App", "--event", "a.json", "--processes", "double; plus,minus,pair",
                                     environment={"LAMBENT_PREFIX": PREFIX})
         self.assertEqual((code, json.loads(out)), (0, {"value": answer_to(4)}))
+        code, out, error = self.program("run", "app.App", "--event", "a.json", "--lanes", "double; plus,minus,pair",
+                                        environment={"LAMBENT_PREFIX": PREFIX})
+        self.assertEqual((code, json.loads(out)), (0, {"value": answer_to(4)}))
+        self.assertIn("--lanes is called --processes now", error)
         code, out, _ = self.program("run", "app.App", "--event", "a.json", "--event", "b.json", "--batch", "--processes",
                                     "double;plus,minus,pair", environment={"LAMBENT_PREFIX": PREFIX})
         self.assertEqual(code, 1)

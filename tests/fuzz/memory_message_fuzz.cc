@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "gpu/monitor/lease_book.h"
+#include "gpu/monitor/lease_table.h"
 #include "gpu/monitor/link_arbiter.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -14,7 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using protocol::MemoryMessageKind;
   constexpr Bytes kBudget = Bytes::gib(1);
   monitor::LinkArbiter arbiter({});
-  monitor::LeaseBook book(kBudget);
+  monitor::LeaseTable lease_table(kBudget);
   Instant now{};
   for (; size >= sizeof(MemoryMessage);
        data += sizeof(MemoryMessage), size -= sizeof(MemoryMessage)) {
@@ -35,13 +35,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         break;
       case MemoryMessageKind::kForgetSandbox:
         arbiter.remove(client);
-        book.remove_sandbox(message.sequence % 4);
+        lease_table.remove_sandbox(message.sequence % 4);
         break;
       case MemoryMessageKind::kServeSandbox:
-        book.add_sandbox(message.sequence % 4, Bytes(message.bytes));
+        lease_table.add_sandbox(message.sequence % 4, Bytes(message.bytes));
         break;
       case MemoryMessageKind::kWantLease:
-        (void)book.lease(message.sequence % 4, Bytes(message.bytes));
+        (void)lease_table.lease(message.sequence % 4, Bytes(message.bytes));
         break;
       default:
         now += Duration(static_cast<int64_t>(message.duration_ns % 3'000'000'000));
@@ -49,7 +49,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     }
     // Two devices, two directions, two turns each.
     if (arbiter.take_grants(now).size() > 8) abort();
-    if (book.leased() > kBudget) abort();
+    if (lease_table.leased() > kBudget) abort();
   }
   return 0;
 }

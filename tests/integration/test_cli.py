@@ -279,6 +279,14 @@ class BadInputTest(CommandTest):
         error = json.loads(self.run_cli("invoke", "f", "g", "--json", expect=2).stderr)["error"]
         self.assertEqual((error["code"], error["message"]), ("INVALID_ARGUMENT", "'g' is one word too many"))
 
+    def test_a_value_that_had_another_name_is_taken_with_a_warning(self):
+        wrong = ("serve", "--concurrency", "0", "--executor-objects")
+        self.assertNotIn("warning", self.run_cli(*wrong, "shared", expect=2).stderr)
+        stderr = self.run_cli(*wrong, "lent", expect=2).stderr
+        self.assertIn("warning: --executor-objects lent is called shared now", stderr)
+        self.assertIn("--concurrency is 1 to 1024", stderr)
+        self.assertNotIn("lent", self.run_cli(*wrong, "borrowed", expect=2).stderr)
+
     def test_a_program_is_run_under_the_driver_that_is_named_or_not_at_all(self):
         done = self.run_cli("shim", "--driver", "nowhere/libcuda.so.1", "--", "true", expect=NOT_FOUND)
         self.assertIn(f"--driver: there is no file {self.folder}/nowhere/libcuda.so.1", done.stderr)

@@ -22,7 +22,7 @@ def with_contexts_of(mib):
 
 
 class BesideExecutors(MovingTest, KernelTest):
-    """Two functions of 240 MiB with their contexts fit the device beside a seat of 16 MiB, but not beside its executor's context as well."""
+    """Two functions of 240 MiB with their contexts fit the device beside an instance of 16 MiB, but not beside its executor's context as well."""
 
     flags = ("--concurrency", "2", "--context-memory", str(CONTEXT_MIB))
 
@@ -58,7 +58,7 @@ class BesideExecutors(MovingTest, KernelTest):
         # With its context it fits the device, and not beside the executor's.
         self.names = ["whole"]
         self.create_gpu("whole", HOLDER, gpu_memory="400MiB", memory=512, environment={"HOLD_MIB": "380", "SEED": "1"})
-        self.worker.tag("scale", {"lambent:gpu-memory": "8M"})  # its seat goes, its executor stays
+        self.worker.tag("scale", {"lambent:gpu-memory": "8M"})  # its instance goes, its executor stays
         self.assertEqual(self.call("whole")[0], "cold")
         self.assertEqual(self.taken(), 0)
         self.call_kernel()

@@ -37,10 +37,10 @@ class TwoDevices(KernelTest):
         self.addCleanup(self.worker.delete, name)
 
     def device_of(self, name):
-        """Where its only seat is."""
-        seats = [each for each in self.worker.request("GET", "/v1/sandboxes").json["sandboxes"] if each["function"] == name]
-        self.assertEqual(len(seats), 1, seats)
-        return seats[0]["gpu"]
+        """Where its only instance is."""
+        instances = [each for each in self.worker.request("GET", "/v1/sandboxes").json["sandboxes"] if each["function"] == name]
+        self.assertEqual(len(instances), 1, instances)
+        return instances[0]["gpu"]
 
     def metric(self, line):
         for each in self.worker.metrics().splitlines():
@@ -93,7 +93,7 @@ class OverNvlink(TwoDevices):
         # One device has `maker`, the other `filler`; `large` fits beside the first alone.
         self.create_sized("maker", 100, count)
         made = []
-        for number in range(8):  # one after the other, so that one seat makes them all
+        for number in range(8):  # one after the other, so that one instance makes them all
             x = self.put(float(number), count)
             made.append(self.client.function("maker").remote(x=x, outputs=["y"]))
             self.assertEqual(self.first_of(made[-1]), (2.0 * number, 2.0 * number))

@@ -338,6 +338,7 @@ class Sharing(Pipelines):
         held = [(each["function"], each["allocation_mode"], each["state"]) for each in self.slices()[0]["holders"]]
         self.assertEqual(sorted(name for name, _, _ in held), names)
         self.assertEqual({mode for _, mode, _ in held}, {"time_sharing"})
+        self.assertEqual({each["tenure"] for each in self.slices()[0]["holders"]}, {"time_sharing"}, "its name in the version before")
         self.assertEqual(sorted(state for _, _, state in held), ["loaded", "unloaded", "unloaded"])
         starts = self.worker.metrics()
         self.assertIn('start="gpu_cold"', starts)

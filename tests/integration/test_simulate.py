@@ -121,6 +121,19 @@ class SimulateTest(unittest.TestCase):
         self.assertIn("could not write all of the standard output", done.stderr)
         self.assertIn("/dev/full", self.run_cli("simulate", "t.csv", "--csv", "/dev/full", expect=EXHAUSTED).stderr)
 
+    def test_settings_have_their_names_of_the_version_before_with_a_warning(self):
+        for former, present in (("second_patience", "second_grace_period"), ("move_patience", "move_grace_period"),
+                                ("patience_s", "grace_period_s")):
+            with self.subTest(present):
+                now = self.run_cli("simulate", "t.csv", "--set", f"{present}=3", "--json")
+                before = self.run_cli("simulate", "t.csv", "--set", f"{former}=3", "--json")
+                self.assertEqual(now.stdout, before.stdout)
+                self.assertNotIn("warning", now.stderr)
+                self.assertEqual(before.stderr.count(f"warning: the setting {former} is called {present} now"), 1)
+        varied = self.run_cli("sweep", "--vary", "second_patience=0:1", "t.csv", "--json")
+        self.assertEqual(varied.stderr.count("is called second_grace_period now"), 1)
+        self.assertEqual([each["point"] for each in json.loads(varied.stdout)["points"]], [{"second_grace_period": "0"}, {"second_grace_period": "1"}])
+
     def test_what_is_wrong_is_named(self):
         self.assertIn("nowhere.csv", self.run_cli("simulate", "nowhere.csv", expect=NOT_FOUND).stderr)
         without = self.run_cli("simulate", "t.csv", "--functions", "no_such.csv", expect=NOT_FOUND).stderr

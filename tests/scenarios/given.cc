@@ -111,9 +111,9 @@ bool Given::read_option(Words& words) {
     if (rule != "lru" && rule != "cost-aware") throw Failure("eviction is lru or cost-aware");
     options_.fleet.eviction = rule == "lru" ? scheduling::EvictionRule::kLeastRecentlyUsed
                                             : scheduling::EvictionRule::kCostAware;
-  } else if (words.take("move-patience")) {
+  } else if (words.take("move-grace-period")) {
     options_.fleet.move_grace_period = words.number();
-  } else if (words.take("second-patience")) {
+  } else if (words.take("second-grace-period")) {
     options_.fleet.second_grace_period = words.number();
   } else if (words.take("memory-moves")) {
     options_.fleet.memory_rule = scheduling::MemoryRule::kMoveIdle;

@@ -71,7 +71,7 @@ void Stage::play(Words& words) {
   if (!words.done()) throw Failure("'" + words.take_any() + "' has no meaning here");
 }
 
-// moved S in|out|nowhere-in|nowhere-out [left 500MiB] [aside 4GiB]
+// moved S in|out|nowhere-in|nowhere-out [left 500MiB] [offloaded 4GiB]
 void Stage::play_moved(Words& words) {
   dispatch::MemoryMoved moved{.sandbox = SandboxId{words.count()}, .duration = seconds(1)};
   const std::string way = words.take_any();
@@ -82,7 +82,7 @@ void Stage::play_moved(Words& words) {
   moved.direction = way == "out" || way == "nowhere-out" ? dispatch::MoveDirection::kOut
                                                          : dispatch::MoveDirection::kIn;
   if (words.take("left")) moved.left = words.bytes();
-  if (words.take("aside")) moved.offloaded = words.bytes();
+  if (words.take("offloaded")) moved.offloaded = words.bytes();
   give(moved);
 }
 

@@ -1,5 +1,5 @@
 """Overlap: a stage process that has several jobs in flight: the input of the next comes in while one is computed, and the result of the one before
-goes out (docs/decisions/0041-edges-that-overlap.md). Used by lambent_runtime and by stage process.py."""
+goes out (docs/decisions/0041-edges-that-overlap.md). Used by lambent_runtime and by stage_process.py."""
 import queue
 import threading
 

@@ -1,8 +1,9 @@
-"""Stage: one stage process of a pipeline instance, in a process of its own: its components, and the channels to and from other stage processes
-(docs/decisions/0016-slices-and-pipelines.md). lambent_runtime serves it where LAMBENT_STAGE is set; stage processes.py does without a worker.
+"""Stage: one stage process of a pipeline instance: its components, and the channels to and from other stage processes
+(docs/decisions/0016-slices-and-pipelines.md). lambent_runtime serves it where LAMBENT_STAGE is set; stage_processes.py does without a worker.
 
-A stage process never leaves another one waiting: whatever fails, every job takes each value that the stage process receives from one channel, and puts each
-that it sends into one channel for each stage process. Where a stage process has replicas, there is a channel for each of them: a job's turn says which."""
+A stage process never leaves another one waiting: whatever fails, every job takes each value that the process receives from one
+channel, and puts each that it sends into one channel for each stage process. Where one has replicas, there is a channel for each of
+them: a job's turn says which."""
 import json
 import os
 import re
@@ -328,6 +329,7 @@ class StageProcessHandler:
 
     def __init__(self, stage):
         self.stage, self.in_flight = stage, stage.in_flight
+        self.in_hand = self.in_flight  # its name for a lambent_runtime of the version before
 
     def __call__(self, event, context):
         return self.stage.finish(self.stage.work(self.begin(event, context)))
@@ -358,7 +360,7 @@ def _checked_job(job):
 
 
 def _in_flight(description):
-    number = description.get("in_flight", 1)
+    number = description.get("in_flight", description.get("in_hand", 1))  # in_hand: of a worker of the version before
     if isinstance(number, bool) or not isinstance(number, int) or number < 1:
         raise StageError("LAMBENT_STAGE: 'in_flight' is %r: a number of jobs is expected" % (number,))
     return number

@@ -1,4 +1,4 @@
-"""python3 -m lambent.pipeline.stage process: one stage process without a worker. Jobs come as lines of JSON on the standard input, answers go to what
+"""python3 -m lambent.pipeline.stage_process: one stage process without a worker. Jobs come as lines of JSON on the standard input, answers go to what
 was the standard output, where the components' own prints do not go."""
 import json
 import os

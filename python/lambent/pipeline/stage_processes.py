@@ -1,7 +1,7 @@
 """Stage processes on this machine without a worker: the processes and channels of one instance, for trying a pipeline out and for tests.
 
-    with LocalStageProcesses("app.App", [["deblur"], ["super_resolution", "depth"]]) as stage processes:
-        answers = stage processes.run([event])
+    with LocalStageProcesses("app.App", [["deblur"], ["super_resolution", "depth"]]) as stage_processes:
+        answers = stage_processes.run([event])
 """
 import contextlib
 import json
@@ -40,8 +40,8 @@ def parse_stage_processes(text):
 
 
 def stage_process_descriptions(dag, stage_processes, handler, folder):
-    """(what LAMBENT_STAGE's file holds of each stage process, paths of the channels). Each component is in one stage process; the stage process that makes all
-    outputs answers, or the last that makes some, to which the others send theirs."""
+    """(what LAMBENT_STAGE's file holds of each stage process, paths of the channels). Each component is in one stage process. The one
+    that makes all outputs answers, or the last that makes some, to which the others send theirs."""
     stage_process_of = {}
     for number, names in enumerate(stage_processes):
         if not names:
@@ -84,7 +84,7 @@ class LocalStageProcesses:
     def __init__(self, handler, stage_processes, folder=".", devices=None, slots=SLOTS, slot_bytes=SLOT_BYTES):
         self._dag = load_app(handler, folder)().dag
         # In memory, where the driver can page-lock it.
-        self._files = tempfile.mkdtemp(prefix="lambent-lanes-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
+        self._files = tempfile.mkdtemp(prefix="lambent-processes-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
         self._processes, self._answers, self._job = [], [], 0
         try:
             self._descriptions, self._channels = stage_process_descriptions(self._dag, stage_processes, handler, self._files)
@@ -144,8 +144,8 @@ class LocalStageProcesses:
         return job
 
     def collect(self):
-        """The answers of all stage processes to the oldest job that was not collected; {"error": text} of a stage process that has ended, or could not
-        serve the job."""
+        """The answers of all stage processes to the oldest job that was not collected; {"error": text} of one that has
+        ended, or could not serve the job."""
         return [self._next(number) for number in range(len(self._processes))]
 
     def run(self, events):

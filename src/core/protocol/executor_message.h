@@ -114,8 +114,8 @@ struct ObjectOpened {
   bool operator==(const ObjectOpened&) const = default;
 };
 
-// Share what lies here under this name to another executor of the tenant: answered by ObjectShared,
-// and kept where it is until as many ExportEnded.
+// Export what lies here under this name to another executor of the tenant: answered by
+// ObjectShared, and kept where it is until as many ExportEnded.
 struct ShareObject {
   ObjectId object;
 
@@ -174,7 +174,7 @@ struct ExecutorHello {
   uint32_t version = kExecutorProtocolVersion;
   Duration context_time{};
   // Other devices that it sees and whose memory its own can reach, by ordinal: what lies there can
-  // be shared to it.
+  // be exported to it.
   std::vector<uint32_t> peers = {};
 
   void archive(StateArchive& archive);

@@ -1,4 +1,4 @@
-// Dispatcher::Device pool: devices, their sandboxes and the policy that orders the flows which
+// Dispatcher::DevicePool: devices, their sandboxes and the policy that orders the flows which
 // share them. Private to Dispatcher.
 #pragma once
 

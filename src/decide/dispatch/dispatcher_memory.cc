@@ -106,8 +106,8 @@ void Dispatcher::move_in_wanting(DevicePool& device_pool) {
 
 // ---- Moves that fail
 
-// By the books there was room, so something else takes it: one more sandbox leaves the device, and
-// when it is gone (Fleet::may_move_in) it is tried once again.
+// By the accounting there was room, so something else takes it: one more sandbox leaves the device,
+// and when it is gone (Fleet::may_move_in) it is tried once again.
 void Dispatcher::move_in_failed(DevicePool& device_pool, SandboxSlot slot) {
   device_pool.wanting.push_back(slot);
   const uint32_t device = device_pool.fleet.sandbox(slot).device;

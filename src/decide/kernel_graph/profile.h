@@ -28,7 +28,7 @@ std::vector<BufferUse> uses_of(const KernelGraph& graph);
 
 // Whether constants count: they are shared by all requests and mostly stay.
 enum class CountConstants : uint8_t {
-  kNo,         // they are in somebody else's books
+  kNo,         // they are accounted for elsewhere
   kWhileUsed,  // each comes for its first launch and goes after its last, like a temporary
   kAllTheTime,
 };

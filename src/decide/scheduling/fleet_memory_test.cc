@@ -1,5 +1,5 @@
-// Memory that is offloaded, in the fleet's books: counted on the host, and on the device once a
-// fetch was admitted there.
+// Memory that is offloaded, in the fleet's accounting: counted on the host, and on the device once
+// a fetch was admitted there.
 #include <gtest/gtest.h>
 
 #include "decide/scheduling/fleet.h"

@@ -1,6 +1,6 @@
 // SliceDispatcher: pipeline functions on slices, as a state machine: an event in, actions out. It
-// keeps the books and sees that every request is completed once; a SlicePolicy decides. Used by the
-// worker on its loop thread, by the simulator and by tests.
+// keeps the accounting and sees that every request is completed once; a SlicePolicy decides. Used
+// by the worker on its loop thread, by the simulator and by tests.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// SliceDispatcher::State: the books of the slice dispatcher and how they change. Internal to the
-// slice_dispatcher*.cc files; on the thread that handles events.
+// SliceDispatcher::State: the accounting of the slice dispatcher and how it changes. Internal to
+// the slice_dispatcher*.cc files; on the thread that handles events.
 #pragma once
 
 #include <optional>

@@ -91,13 +91,13 @@ WaitCause wait_of(const SliceWorld& world, const FunctionState& function) {
   return {SliceWait::kNoSlice, holds_most(world, function.function->id)};
 }
 
-void WaitBook::add(Totals& totals, const WaitCause& cause, Duration waited) {
+void WaitAccounting::add(Totals& totals, const WaitCause& cause, Duration waited) {
   if (waited <= Duration::zero()) return;
   const bool is_full = totals.size() >= kMostCauses && !totals.contains(cause);
   totals[is_full ? WaitCause{cause.reason, {}} : cause] += waited;
 }
 
-void WaitBook::look(const SliceWorld& world, Instant now) {
+void WaitAccounting::look(const SliceWorld& world, Instant now) {
   for (const auto& [function, cause] : causes_) add(totals_[function], cause, now - now_);
   now_ = now;
   causes_.clear();
@@ -111,7 +111,7 @@ void WaitBook::look(const SliceWorld& world, Instant now) {
   }
 }
 
-WaitBook::Totals WaitBook::totals(FunctionId function, Instant now) const {
+WaitAccounting::Totals WaitAccounting::totals(FunctionId function, Instant now) const {
   const auto known = totals_.find(function);
   Totals totals = known == totals_.end() ? Totals{} : known->second;
   const auto waiting = causes_.find(function);
@@ -119,7 +119,8 @@ WaitBook::Totals WaitBook::totals(FunctionId function, Instant now) const {
   return totals;
 }
 
-void add_difference(const WaitBook::Totals& before, const WaitBook::Totals& after, Waits& waits) {
+void add_difference(const WaitAccounting::Totals& before, const WaitAccounting::Totals& after,
+                    Waits& waits) {
   for (const auto& [cause, total] : after) {
     const auto earlier = before.find(cause);
     // Lower than before: the function was removed meanwhile, and is another one.

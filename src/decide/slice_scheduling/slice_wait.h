@@ -44,7 +44,7 @@ using Waits = std::vector<std::pair<WaitCause, Duration>>;
 
 // For each function, how long its queue has waited for which cause since the first look: what one
 // request waited for is the difference between two moments.
-class WaitBook {
+class WaitAccounting {
  public:
   using Totals = std::map<WaitCause, Duration>;
 
@@ -65,7 +65,8 @@ class WaitBook {
 };
 
 // What was waited between the two is added to `waits`.
-void add_difference(const WaitBook::Totals& before, const WaitBook::Totals& after, Waits& waits);
+void add_difference(const WaitAccounting::Totals& before, const WaitAccounting::Totals& after,
+                    Waits& waits);
 
 // Of those in the queue, the cause that took longest; kNone if there was none.
 WaitCause longest_queueing(const Waits& waits);

@@ -82,7 +82,7 @@ TEST_F(SliceWaits, WhoHasTheSliceIsTold) {
   EXPECT_TRUE(comes_to_wait_for(kBlur, {SliceWait::kMemoryMoving, {}}));
 }
 
-TEST(WaitBook, WhatOneWaitedForIsTheDifferenceBetweenTwoMoments) {
+TEST(WaitAccounting, WhatOneWaitedForIsTheDifferenceBetweenTwoMoments) {
   SliceWorld world;
   FunctionState state;
   state.function = function_of(1, {{100, 2000}});
@@ -94,37 +94,38 @@ TEST(WaitBook, WhatOneWaitedForIsTheDifferenceBetweenTwoMoments) {
     if (waits) world.queued[{1, 1}] = {};
   };
   const auto at = [](int s) { return Instant(seconds(s)); };
-  WaitBook book;
+  WaitAccounting accounting;
   queue(true);
-  book.look(world, at(1));
-  const WaitBook::Totals before = book.totals(kBlur, at(3));
+  accounting.look(world, at(1));
+  const WaitAccounting::Totals before = accounting.totals(kBlur, at(3));
   EXPECT_THAT(before, ElementsAre(Pair(WaitCause{SliceWait::kNoDevice, {}}, seconds(2))));
   // A slice comes, which another function has.
   world.slices[DeviceId{1}].slice = slice_of(1, 1);
   world.slices[DeviceId{1}].exclusive = InstanceId{1};
   world.instances[InstanceId{1}] = {.id = InstanceId{1}, .function = kSharpen};
   world.instances[InstanceId{1}].placement.slices = {DeviceId{1}};
-  book.look(world, at(4));
+  accounting.look(world, at(4));
   queue(false);
-  book.look(world, at(9));
+  accounting.look(world, at(9));
   Waits waits;
-  add_difference(before, book.totals(kBlur, at(20)), waits);
+  add_difference(before, accounting.totals(kBlur, at(20)), waits);
   EXPECT_THAT(waits, ElementsAre(Pair(WaitCause{SliceWait::kNoSlice, kSharpen}, seconds(5)),
                                  Pair(WaitCause{SliceWait::kNoDevice, {}}, seconds(1))));
   EXPECT_EQ(longest_queueing(waits).reason, SliceWait::kNoSlice);
   world.functions.clear();
-  book.look(world, at(21));
-  EXPECT_THAT(book.totals(kBlur, at(22)), ElementsAre()) << "a function that is gone is forgotten";
+  accounting.look(world, at(21));
+  EXPECT_THAT(accounting.totals(kBlur, at(22)), ElementsAre())
+      << "a function that is gone is forgotten";
 }
 
-TEST(WaitBook, AStartIsNoWaitInTheQueue) {
+TEST(WaitAccounting, AStartIsNoWaitInTheQueue) {
   const Waits waits = {{{SliceWait::kStarting, {}}, seconds(5)},
                        {{SliceWait::kOwnQueue, {}}, seconds(1)}};
   EXPECT_EQ(longest_queueing(waits).reason, SliceWait::kOwnQueue);
   EXPECT_EQ(longest_queueing({waits.front()}).reason, SliceWait::kNone);
 }
 
-TEST(WaitBook, ManyNeighboursAreNotAllRemembered) {
+TEST(WaitAccounting, ManyNeighboursAreNotAllRemembered) {
   SliceWorld world;
   FunctionState state;
   state.function = function_of(1, {{100, 2000}});
@@ -132,13 +133,13 @@ TEST(WaitBook, ManyNeighboursAreNotAllRemembered) {
   world.functions[kBlur] = state;
   world.queued[{1, 1}] = {};
   world.slices[DeviceId{1}].slice = slice_of(1, 1);
-  WaitBook book;
+  WaitAccounting accounting;
   for (uint32_t other = 2; other < 500; ++other) {
     world.instances[InstanceId{1}] = {.id = InstanceId{1}, .function = FunctionId{other}};
     world.instances[InstanceId{1}].placement.slices = {DeviceId{1}};
-    book.look(world, Instant(seconds(other)));
+    accounting.look(world, Instant(seconds(other)));
   }
-  const auto totals = book.totals(kBlur, Instant(seconds(500)));
+  const auto totals = accounting.totals(kBlur, Instant(seconds(500)));
   EXPECT_LT(totals.size(), 70U);
   Duration all{};
   for (const auto& [cause, waited] : totals) all += waited;

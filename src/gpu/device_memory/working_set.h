@@ -36,15 +36,15 @@ class WorkingSet {
   }
   // Memory was written in which this block's address stands: whoever reads that reaches the block,
   // and no call will say so.
-  void refer_to(Block* block) { block->is_referenced = true; }
+  void note_reference(Block* block) { block->is_referenced = true; }
   // A call of which it is not known what it reaches.
   void touch_anything() {
     is_used_ = true;
     last_touch_of_anything_ = stay_;
   }
 
-  // Until this changes, what was touched once need not be touched again, and what does not lie
-  // aside does not come to lie there.
+  // Until this changes, what was touched once need not be touched again, and what is not
+  // offloaded is not offloaded later.
   uint64_t changes() const { return changes_; }
 
   bool holds(const Block& block) const {
@@ -67,7 +67,7 @@ class WorkingSet {
   // until that was once given up in this stay.
   bool may_retry() const { return last_giving_up_ != stay_; }
   void give_up() { last_giving_up_ = stay_; }
-  // No move has put anything aside before what was used in the first stay can be forgotten.
+  // No move has offloaded anything before what was used in the first stay can be forgotten.
   bool can_have_offload() const { return stay_ > kRememberedStays; }
   // After so many fetches in one stay all is fetched at once, for the program has begun to do
   // something else. What was wanted in vain was no fetch.

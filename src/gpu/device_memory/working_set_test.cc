@@ -69,7 +69,7 @@ TEST(WorkingSet, HoldsWhatOtherMemoryRefersToForGood) {
   WorkingSet set;
   Block used;
   Block referenced;
-  set.refer_to(&referenced);
+  set.note_reference(&referenced);
   for (int stay = 0; stay < 10; ++stay) {
     set.touch(&used);
     set.end_stay();

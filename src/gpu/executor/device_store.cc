@@ -120,7 +120,7 @@ void DeviceStore::make_room(Bytes size) {
 
 MemoryPool::Leaving DeviceStore::trim(Bytes most, uint64_t looks,
                                       const std::function<bool(SandboxId)>& is_idle) {
-  MemoryPool::Leaving leaving = pool_.set_out_idle(most, looks);
+  MemoryPool::Leaving leaving = pool_.begin_unmapping_idle(most, looks);
   const auto gone = [&leaving] {
     Bytes sum;
     for (const auto& [address, size] : leaving) sum += size;

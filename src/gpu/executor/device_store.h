@@ -115,12 +115,12 @@ class DeviceStore {
   // is left.
   void make_room(Bytes size);
   // Takes memory out of the pool, which is to go to the device, until there is `most` or more: what
-  // lies free (MemoryPool::set_out_idle()), then the buffers of instances that `is_idle` names, in
-  // the order in which they would go anyway. Objects and constants stay, and so does what is
-  // pinned.
+  // lies free (MemoryPool::begin_unmapping_idle()), then the buffers of instances that `is_idle`
+  // names, in the order in which they would go anyway. Objects and constants stay, and so does what
+  // is pinned.
   MemoryPool::Leaving trim(Bytes most, uint64_t looks,
                            const std::function<bool(SandboxId)>& is_idle);
-  // Calls `visit` with each name and its entry, in no order; it must not place or released any.
+  // Calls `visit` with each name and its entry, in no order; it must not place or release any.
   template <typename Visit>
   void for_each(Visit visit) const {
     for (const auto& [name, entry] : entries_) visit(name, entry);

@@ -21,7 +21,7 @@
 #include "gpu/executor/instance_loader.h"
 #include "gpu/executor/layered_memory.h"
 #include "gpu/executor/request.h"
-#include "gpu/executor/share_book.h"
+#include "gpu/executor/share_table.h"
 #include "gpu/forward_server/forward_server.h"
 
 namespace lambent::executor {
@@ -230,7 +230,7 @@ class Executor {
   std::unique_ptr<LayeredMemory> layers_;  // if there is any
   // None: shares cannot be applied here.
   std::optional<cuda::Multiprocessors> multiprocessors_;
-  std::optional<ShareBook> shares_;
+  std::optional<ShareTable> shares_;
   bool has_told_of_shares_ = false;
   bool has_told_of_apart_ = false;
   std::unique_ptr<InstanceLoader> loader_;

@@ -1,4 +1,5 @@
-// What the executor shares others, and keeps for them: objects that lie in its part of the device.
+// What the executor exports to others, and keeps for them: objects that lie in its part of the
+// device.
 #include <algorithm>
 #include <utility>
 
@@ -38,9 +39,9 @@ void Executor::handle(protocol::ExportEnded message, std::vector<OwnedFd>) {
   progress();
 }
 
-// What is shared to others stays where it is until they have it, which is soon; and pages of layers
-// that lie free go to the device. A request for which there is too little memory meanwhile tries
-// again then.
+// What is exported to others stays where it is until they have it, which is soon; and pages of
+// layers that lie free go to the device. A request for which there is too little memory meanwhile
+// tries again then.
 bool Executor::await_room(Instance& instance, const Error& error) {
   RequestUnderWay& request = *instance.request;
   const bool is_short = error.code == ErrorCode::kResourceExhausted;

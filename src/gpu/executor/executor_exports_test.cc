@@ -1,4 +1,4 @@
-// Objects that one real lambent-executor shares to another, on one emulated device or another.
+// Objects that one real lambent-executor exports to another, on one emulated device or another.
 #include <gmock/gmock.h>
 
 #include "gpu/executor/testing/function_testing.h"

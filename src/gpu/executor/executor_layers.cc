@@ -14,7 +14,7 @@ Result<void> Executor::use_layers() {
   hooks.progress = [this](SandboxId id) { layer_came(id); };
   hooks.make_room = [this](Bytes size) -> LayeredMemory::Room {
     store_->make_room(size);
-    const auto leaving = pool_->set_out(size);
+    const auto leaving = pool_->begin_unmapping(size);
     if (leaving.empty()) return {};
     return {.give = [this, leaving] { pool_->unmap(leaving); },
             .then = [this, leaving] { pool_->forget(leaving); }};

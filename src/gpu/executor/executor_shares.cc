@@ -24,7 +24,7 @@ std::vector<uint32_t> Executor::groups_for(SandboxId instance, uint32_t share) {
     }
     return {};
   }
-  const ShareBook::Part part = shares_->give(user_of(instance), share);
+  const ShareTable::Part part = shares_->give(user_of(instance), share);
   const unsigned all = multiprocessors_->count();
   if (share < 100 && part.multiprocessors * 100 != all * share) {
     std::fprintf(stderr, "lambent-executor: a share of %u %% is %u of %u multiprocessors here\n",

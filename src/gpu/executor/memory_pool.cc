@@ -118,16 +118,17 @@ void MemoryPool::give_back(CUdeviceptr address) {
   if (mapped_ > limit_) make_room(Bytes(0));
 }
 
-MemoryPool::Leaving MemoryPool::set_out(Bytes most) {
-  return set_out_if(most, [](uint64_t) { return true; });
+MemoryPool::Leaving MemoryPool::begin_unmapping(Bytes most) {
+  return begin_unmapping_if(most, [](uint64_t) { return true; });
 }
 
-MemoryPool::Leaving MemoryPool::set_out_idle(Bytes most, uint64_t looks) {
+MemoryPool::Leaving MemoryPool::begin_unmapping_idle(Bytes most, uint64_t looks) {
   ++looks_;
-  return set_out_if(most, [this, looks](uint64_t since) { return looks_ - since > looks; });
+  return begin_unmapping_if(most, [this, looks](uint64_t since) { return looks_ - since > looks; });
 }
 
-MemoryPool::Leaving MemoryPool::set_out_if(Bytes most, const std::function<bool(uint64_t)>& since) {
+MemoryPool::Leaving MemoryPool::begin_unmapping_if(Bytes most,
+                                                   const std::function<bool(uint64_t)>& since) {
   Leaving leaving;
   Bytes gone;
   for (auto each = free_large_.end(); each != free_large_.begin() && gone < most;) {

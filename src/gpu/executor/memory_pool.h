@@ -46,16 +46,16 @@ class MemoryPool {
   // taken out of the pool, unmapped by any thread, once, and forgotten.
   using Leaving = std::vector<std::pair<CUdeviceptr, Bytes>>;
   // Takes out what lies free, the largest blocks first, until there is so much.
-  Leaving set_out(Bytes most);
+  Leaving begin_unmapping(Bytes most);
   // The same with what has lain free for more than `looks` earlier calls of this function.
-  Leaving set_out_idle(Bytes most, uint64_t looks);
+  Leaving begin_unmapping_idle(Bytes most, uint64_t looks);
   // As give_back(); takes out the memory that nothing else lies in then, with what is leaving.
   void give_to_device(CUdeviceptr address, Leaving* leaving);
   void unmap(const Leaving& leaving) const;
   void forget(const Leaving& leaving);
   // What lies free in whole units.
   Bytes free() const;
-  // Whether there is memory that set_out_idle() could take out, now or later.
+  // Whether there is memory that begin_unmapping_idle() could take out, now or later.
   bool has_free() const;
 
   // The memory of a block for another process, which keeps it as long as it likes. NOT_FOUND if the
@@ -102,7 +102,7 @@ class MemoryPool {
   Result<CUdeviceptr> map_new(Bytes size);
   void unmap(CUdeviceptr address, Bytes size);
   // What became free at such a look.
-  Leaving set_out_if(Bytes most, const std::function<bool(uint64_t)>& since);
+  Leaving begin_unmapping_if(Bytes most, const std::function<bool(uint64_t)>& since);
   void leave(CUdeviceptr address, Bytes size, Leaving* leaving);
   void unmap_free(FreeBlocks::iterator block);
   void await_leaving() const;
@@ -118,7 +118,7 @@ class MemoryPool {
   device_memory::AddressSpace space_;
 
   Bytes limit_, used_, mapped_;
-  uint64_t looks_ = 0;  // calls of set_out_idle()
+  uint64_t looks_ = 0;  // calls of begin_unmapping_idle()
   uint64_t driver_calls_ = 0;
   std::unordered_map<CUdeviceptr, Large> large_;  // handed out
   FreeBlocks free_large_;

@@ -38,7 +38,7 @@ class MemoryPoolTest : public EmulatedDevice {
     pool_->unmap(leaving);
     pool_->forget(leaving);
   }
-  void trim(Bytes most, uint64_t looks) { give(pool_->set_out_idle(most, looks)); }
+  void trim(Bytes most, uint64_t looks) { give(pool_->begin_unmapping_idle(most, looks)); }
   void give_to_device(CUdeviceptr address) {
     MemoryPool::Leaving leaving;
     pool_->give_to_device(address, &leaving);
@@ -208,7 +208,7 @@ TEST_F(MemoryPoolTest, WhoeverFindsTooLittleHasWhatIsLeaving) {
   pool_->set_limit(rest);
   const CUdeviceptr all = take(rest);
   pool_->give_back(all);
-  const auto leaving = pool_->set_out(rest);
+  const auto leaving = pool_->begin_unmapping(rest);
   ASSERT_EQ(leaving.size(), 1u);
   std::thread other([&] {
     EXPECT_TRUE(context_->enter().ok());

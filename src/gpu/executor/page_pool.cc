@@ -61,7 +61,7 @@ void PagePool::close(CUdeviceptr window) {
   Pages leaving;
   for (Place& place : places) {
     if (place.state == Place::State::kTaken) give_back(place);
-    if (place.state == Place::State::kFree) set_out(place.page, leaving);
+    if (place.state == Place::State::kFree) begin_unmapping(place.page, leaving);
   }
   unmap_and_free(lock, std::move(leaving));
   const auto leaves = [](const Place& place) { return place.state == Place::State::kLeaving; };
@@ -144,7 +144,7 @@ void PagePool::loosen(Bytes size) {
   auto page = free_.begin();
   Bytes loose;
   for (; page != free_.end() && page->window == 0; ++page) loose += page_;
-  for (; loose < size && page != free_.end(); loose += page_) set_out(page++, leaving);
+  for (; loose < size && page != free_.end(); loose += page_) begin_unmapping(page++, leaving);
   unmap(lock, leaving);
   free_.splice(free_.begin(), leaving);
   left_.notify_all();
@@ -153,7 +153,8 @@ void PagePool::loosen(Bytes size) {
 void PagePool::shrink(Bytes less) {
   MutexLock lock(mutex_);
   Pages leaving;
-  for (Bytes gone; gone < less && !free_.empty(); gone += page_) set_out(free_.begin(), leaving);
+  for (Bytes gone; gone < less && !free_.empty(); gone += page_)
+    begin_unmapping(free_.begin(), leaving);
   unmap_and_free(lock, std::move(leaving));
 }
 
@@ -163,7 +164,7 @@ void PagePool::drop(CUdeviceptr window) {
   if (dropped == windows_.end()) return;
   Pages leaving;
   for (const Place& place : dropped->second) {
-    if (place.state == Place::State::kFree) set_out(place.page, leaving);
+    if (place.state == Place::State::kFree) begin_unmapping(place.page, leaving);
   }
   unmap_and_free(lock, std::move(leaving));
 }
@@ -224,7 +225,7 @@ Result<void> PagePool::map_run(CUdeviceptr window, Places& places, uint32_t begi
 
 void PagePool::forget(const Page& page) { windows_.at(page.window)[page.place] = {}; }
 
-void PagePool::set_out(Pages::iterator page, Pages& leaving) {
+void PagePool::begin_unmapping(Pages::iterator page, Pages& leaving) {
   if (page->window != 0) windows_.at(page->window)[page->place].state = Place::State::kLeaving;
   leaving.splice(leaving.end(), free_, page);
 }

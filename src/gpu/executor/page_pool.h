@@ -93,7 +93,7 @@ class PagePool {
       REQUIRES(mutex_);
   void give_back(Place& place) REQUIRES(mutex_);
   // Marks a free page as leaving; the others do the rest, without the lock in between.
-  void set_out(Pages::iterator page, Pages& leaving) REQUIRES(mutex_);
+  void begin_unmapping(Pages::iterator page, Pages& leaving) REQUIRES(mutex_);
   void unmap(MutexLock& lock, Pages& leaving) REQUIRES(mutex_) NO_THREAD_SAFETY_ANALYSIS;
   void unmap_and_free(MutexLock& lock, Pages leaving) REQUIRES(mutex_) NO_THREAD_SAFETY_ANALYSIS;
   void forget(const Page& page) REQUIRES(mutex_);

@@ -38,7 +38,7 @@ CUresult refuse_in_capture(uint64_t stream) {
   return refuse_if_capturing(stream, *context);
 }
 
-// Takes the range that begins there out of the books.
+// Takes the range that begins there out of the accounting.
 CUresult take_out(CUdeviceptr address) {
   const StateLock lock;
   const Range* range = state().device_ranges.find(address);

@@ -14,8 +14,8 @@
 #include "core/base/process.h"
 #include "core/domain/limits.h"
 #include "core/protocol/memory_codec.h"
-#include "gpu/monitor/lease_book.h"
 #include "gpu/monitor/lease_maker.h"
+#include "gpu/monitor/lease_table.h"
 
 namespace lambent::monitor {
 namespace {
@@ -94,7 +94,7 @@ struct MemoryService::State {
         control(std::move(from)),
         control_gone(std::move(gone)),
         arbiter(with.link),
-        book(with.budget),
+        lease_table(with.budget),
         maker(on, with.sparse) {
     control_watch =
         loop.watch(control.get(), true, false, [this](loop::Readiness) { read_control(); });
@@ -123,7 +123,7 @@ struct MemoryService::State {
   loop::Watch control_watch;
   std::function<void()> control_gone;
   LinkArbiter arbiter;
-  LeaseBook book;
+  LeaseTable lease_table;
   std::map<uint64_t, Sandbox> sandboxes;
   std::map<uint64_t, Client> clients;
   std::map<pid_t, Orphan> orphans;
@@ -159,7 +159,7 @@ void MemoryService::State::serve_sandbox(const Received& from, OwnedFd listener)
   sandbox.listener = std::move(listener);
   sandbox.watch = loop.watch(sandbox.listener.get(), true, false,
                              [this, id](loop::Readiness) { accept_clients(id); });
-  book.add_sandbox(id, Bytes(from.message.bytes));
+  lease_table.add_sandbox(id, Bytes(from.message.bytes));
 }
 
 void MemoryService::State::forget_sandbox(uint64_t id) {
@@ -175,7 +175,7 @@ void MemoryService::State::forget_sandbox(uint64_t id) {
     if (orphan.sandbox == id) its_orphans.push_back(process);
   }
   for (const pid_t process : its_orphans) has_ended(process);
-  book.remove_sandbox(id);
+  lease_table.remove_sandbox(id);
   found->second.watch.reset();
   sandboxes.erase(found);
   give_turns();
@@ -243,7 +243,7 @@ bool MemoryService::State::obey(uint64_t id, Client& client, const MemoryMessage
       // A predecessor of ours may have granted more.
       const Bytes returned = std::min(Bytes(message.bytes), client.held.offloaded);
       client.held.offloaded -= returned;
-      book.give_back(client.sandbox, returned);
+      lease_table.give_back(client.sandbox, returned);
       return true;
     }
     default:
@@ -252,7 +252,7 @@ bool MemoryService::State::obey(uint64_t id, Client& client, const MemoryMessage
 }
 
 void MemoryService::State::want_lease(uint64_t id, Client& client, Bytes bytes) {
-  if (client.leases_wanted >= kMostLeasesPerClient || !book.lease(client.sandbox, bytes)) {
+  if (client.leases_wanted >= kMostLeasesPerClient || !lease_table.lease(client.sandbox, bytes)) {
     MemoryMessage refusal;
     refusal.kind = MemoryMessageKind::kNoLease;
     refusal.bytes = bytes.count;
@@ -268,7 +268,7 @@ void MemoryService::State::want_lease(uint64_t id, Client& client, Bytes bytes) 
 void MemoryService::State::lease_made(uint64_t client_id, uint64_t sandbox, Bytes bytes,
                                       Result<OwnedFd> made) {
   const auto found = clients.find(client_id);
-  if (found == clients.end() || !made.ok()) book.give_back(sandbox, bytes);
+  if (found == clients.end() || !made.ok()) lease_table.give_back(sandbox, bytes);
   if (found == clients.end()) return;
   Client& client = found->second;
   MemoryMessage answer;
@@ -290,21 +290,21 @@ void MemoryService::State::lease_made(uint64_t client_id, uint64_t sandbox, Byte
 void MemoryService::State::return_leases(uint64_t sandbox, Held& held) {
   for (const auto& [fd, bytes] : held.leases) {
     (void)!ftruncate(fd.get(), 0);
-    book.give_back(sandbox, bytes);
+    lease_table.give_back(sandbox, bytes);
   }
   held.leases.clear();
 }
 
 void MemoryService::State::return_all(uint64_t sandbox, Held& held) {
   return_leases(sandbox, held);
-  book.give_back(sandbox, std::exchange(held.offloaded, Bytes(0)));
+  lease_table.give_back(sandbox, std::exchange(held.offloaded, Bytes(0)));
 }
 
 void MemoryService::State::want_offloaded(Client& client, Bytes bytes) {
   MemoryMessage answer;
   answer.bytes = bytes.count;
   answer.kind = MemoryMessageKind::kNoLease;
-  if (book.lease(client.sandbox, bytes)) {
+  if (lease_table.lease(client.sandbox, bytes)) {
     client.held.offloaded += bytes;
     answer.kind = MemoryMessageKind::kOffloadedGranted;
   }

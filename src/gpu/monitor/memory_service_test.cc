@@ -15,7 +15,7 @@
 
 #include "core/base/packet.h"
 #include "core/base/testing/testing.h"
-#include "gpu/monitor/lease_book.h"
+#include "gpu/monitor/lease_table.h"
 
 namespace lambent::monitor {
 namespace {
@@ -323,14 +323,14 @@ TEST_F(Service, SaysWhenTheWorkerHungUp) {
   EXPECT_TRUE(gone_);
 }
 
-TEST(LeaseBook, NumbersThatWouldWrapAreRefused) {
-  LeaseBook book(Bytes(100));
-  book.add_sandbox(1, Bytes(~uint64_t{0}));
-  EXPECT_TRUE(book.lease(1, Bytes(60)));
-  EXPECT_FALSE(book.lease(1, Bytes(~uint64_t{0} - 10)));
-  EXPECT_FALSE(book.lease(2, Bytes(1))) << "nobody knows this sandbox";
-  book.give_back(1, Bytes(60));
-  EXPECT_EQ(book.leased(), Bytes(0));
+TEST(LeaseTable, NumbersThatWouldWrapAreRefused) {
+  LeaseTable lease_table(Bytes(100));
+  lease_table.add_sandbox(1, Bytes(~uint64_t{0}));
+  EXPECT_TRUE(lease_table.lease(1, Bytes(60)));
+  EXPECT_FALSE(lease_table.lease(1, Bytes(~uint64_t{0} - 10)));
+  EXPECT_FALSE(lease_table.lease(2, Bytes(1))) << "nobody knows this sandbox";
+  lease_table.give_back(1, Bytes(60));
+  EXPECT_EQ(lease_table.leased(), Bytes(0));
 }
 
 }  // namespace

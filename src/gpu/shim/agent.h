@@ -10,7 +10,7 @@ namespace lambent::shim {
 void program_uses_the_driver();
 
 // Has what is offloaded and was named by a call fetched, as far as that can be done now. On the
-// program's thread, which holds no Gate scope.
+// program's thread, which holds no GateScope.
 void fetch_what_is_wanted();
 
 }  // namespace lambent::shim

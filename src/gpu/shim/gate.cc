@@ -23,8 +23,8 @@ unsigned next_line = 0;
 
 struct Thread {
   Line* line = nullptr;
-  unsigned depth = 0;          // of gate scopes
-  unsigned passes_always = 0;  // of gate bypasses
+  unsigned depth = 0;          // of GateScopes
+  unsigned passes_always = 0;  // of GateBypasses
 };
 [[gnu::tls_model("initial-exec")]] thread_local Thread self;
 

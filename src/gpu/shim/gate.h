@@ -17,8 +17,8 @@ class GateScope {
   GateScope& operator=(const GateScope&) = delete;
 };
 
-// Lets the calling thread out of the one Gate scope that it holds, so that others may have it wait
-// for them; false, and nothing has happened, if it holds none, several, or a Gate bypass.
+// Lets the calling thread out of the one GateScope that it holds, so that others may have it wait
+// for them; false, and nothing has happened, if it holds none, several, or a GateBypass.
 bool leave_gate_scope();
 // Back into it; waits until the gate is open.
 void return_to_gate_scope();

@@ -386,7 +386,7 @@ void touch_graph(Handle executable) {
     if (names != nullptr) touch_names(*memory, *names, to_do);
   }
   for (int i = 0; i < to_do.uploads; ++i) {
-    refer_to_written(*memory, to_do.upload[i].from, to_do.upload[i].bytes);
+    note_written_references(*memory, to_do.upload[i].from, to_do.upload[i].bytes);
   }
   if (to_do.is_wanted) wait_until_fetched();
 }

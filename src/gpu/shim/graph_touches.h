@@ -1,6 +1,6 @@
 // What a launch of an executable graph names of the program's memory: its nodes are looked through
 // when it is made ready and when it is changed, as the parameters of a launch are. For the working
-// set (touches.h); any thread that holds a Gate scope.
+// set (touches.h); any thread that holds a GateScope.
 #pragma once
 
 #include "gpu/shim/passed_types.h"

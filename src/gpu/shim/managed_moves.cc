@@ -25,7 +25,7 @@ void advise_all(Blocks& blocks, Device device) {
 
 }  // namespace
 
-// A device that is full would released other memory of this process, and say nothing: so look,
+// A device that is full would release other memory of this process, and say nothing: so look,
 // whichever way it comes in.
 MemoryMoveStatus Mover::move_managed(Residency& residency, LinkDirection direction) {
   auto& blocks = residency.allocations_.blocks();

@@ -173,7 +173,7 @@ MemoryMoveStatus Mover::change_sides(Residency& residency, bool to_host, uint64_
     Copier copier(direction, exchange.used_bytes(), link_, host_.arena());
     const int status = exchange.copy(copier);
     if (status != kSuccess) {
-      log_line("copying memory %s failed: %d", to_host ? "aside" : "back", status);
+      log_line("copying memory %s failed: %d", to_host ? "to the host" : "back", status);
       exchange.give_up();
       return Status::kFailed;
     }
@@ -205,7 +205,7 @@ MemoryMoveStatus Mover::offload(Residency& residency, uint64_t* bytes) {
   }
   if (!host_.count_offloaded(offloaded + more, link_)) {
     offloaded_is_refused_ = true;
-    log_line("no host memory to put offloaded memory: it goes out whole");
+    log_line("no host memory for offloaded memory: it goes out whole");
     return Status::kDone;
   }
   const Status status = change_sides(residency, true, bytes);

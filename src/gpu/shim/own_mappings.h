@@ -1,6 +1,6 @@
 // OwnMappings: memory that the program makes with cuMemCreate and maps by itself. The program gets
 // handles of ours, so that what they stand for can be released and made again while it moves. Any
-// thread; the driver is called by the hooks, under a Gate scope.
+// thread; the driver is called by the hooks, under a GateScope.
 #pragma once
 
 #include <pthread.h>

@@ -133,7 +133,7 @@ Status Residency::make_block(const Allocation& allocation, Handle context, Block
       is_small ? block.bytes : rounded_up(allocation.bytes, device_memory::kPieceBytes);
   Status status = take_addresses(block.owner.device, block.bytes, &block.base);
   if (status != kSuccess) return status;
-  // What was freed aside has left the limit room that the device may not have.
+  // What was freed while offloaded has left the limit room that the device may not have.
   const Share share = spared_bytes() > 0 ? share_of_device() : Share{};
   status = share.on_device > share.most ? make_block_offloaded(&block) : kAskDriver;
   if (status != kSuccess) {

@@ -30,7 +30,7 @@ class Residency {
   Residency(const Residency&) = delete;
   Residency& operator=(const Residency&) = delete;
 
-  // In place of cuMemAlloc and cuMemFree. The caller holds a Gate scope, here and below.
+  // In place of cuMemAlloc and cuMemFree. The caller holds a GateScope, here and below.
   Status allocate(Address* address, uint64_t bytes);
   Status deallocate(Address address);
   // In place of cuMemAllocFromPoolAsync, or cuMemAllocAsync without a pool; not while the stream is
@@ -62,13 +62,13 @@ class Residency {
   // Whether to go on trying to fetch it; and that this was given up for the rest of the stay.
   bool may_retry();
   void give_up_retrying();
-  // False: nothing has lain aside so far.
+  // False: nothing has been offloaded so far.
   bool can_have_offload();
   // Something that is written into device memory may be this address.
-  void refer_to(Address address);
+  void note_reference(Address address);
   void touch_anything();
   // Another number than before whenever what was touched once has to be touched again to be in the
-  // set, or may are offloaded.
+  // set, or may be offloaded.
   uint64_t changes_of_working_set();
   // What was named and is offloaded is to be fetched; and is, for it was granted.
   void a_fetch_is_wanted();

@@ -132,10 +132,10 @@ uint64_t Residency::host_bytes() {
   return sum;
 }
 
-void Residency::refer_to(Address address) {
+void Residency::note_reference(Address address) {
   Locked lock(mutex_);
   Block* block = allocations_.blocks().containing(address);
-  if (block != nullptr) working_set_.refer_to(block);
+  if (block != nullptr) working_set_.note_reference(block);
 }
 
 void Residency::touch_anything() {

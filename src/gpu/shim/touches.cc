@@ -24,7 +24,7 @@ Residency* memory_of_touches = nullptr;
 
 namespace {
 
-// How long an insistent fetch goes on, and the pause between two attempts.
+// How long a fetch is retried, and the pause between two attempts.
 constexpr uint64_t kRetryNs = 10'000'000'000;
 constexpr long kPauseNs = 20'000'000;
 
@@ -135,14 +135,14 @@ void touch_written(Address to, const void* from, size_t bytes) {
   if (memory == nullptr) return;
   memory->touch(to);
   memory->touch(reinterpret_cast<Address>(from));
-  refer_to_written(*memory, from, bytes);
+  note_written_references(*memory, from, bytes);
 }
 
 void touch_stored(Address to, Address value) {
   Residency* memory = watched_memory();
   if (memory == nullptr) return;
   memory->touch(to);
-  memory->refer_to(value);
+  memory->note_reference(value);
 }
 
 void touch_launched(Handle function, void** parameters, void** extra) {
@@ -155,10 +155,10 @@ void touch_launched(Handle function, void** parameters, void** extra) {
   if (is_wanted) wait_until_fetched();
 }
 
-void refer_to_written(Residency& memory, const void* from, size_t bytes) {
+void note_written_references(Residency& memory, const void* from, size_t bytes) {
   if (from == nullptr || bytes > kMostWrittenBytes) return;
   if (!can_look_through(memory, from, bytes)) return;
-  for_each_word(from, bytes, [&](Address word) { memory.refer_to(word); });
+  for_each_word(from, bytes, [&](Address word) { memory.note_reference(word); });
 }
 
 // What is captured does not run, and while something is captured nothing can be waited for.
@@ -174,7 +174,7 @@ bool FetchRetry::try_again() {
   if (is_first) since_ns_ = now_ns();
   if (!memory_.may_retry() || !knows_all_contexts()) return false;
   if (now_ns() - since_ns_ > kRetryNs) {
-    log_line("memory that a graph names cannot be fetched: the graph reaches it aside");
+    log_line("memory that a graph names cannot be fetched: the graph reaches it on the host");
     memory_.give_up_retrying();
     return false;
   }

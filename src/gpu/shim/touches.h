@@ -1,6 +1,6 @@
 // What the program's calls name of its memory, noted while it passes the gate: for the working set
 // that comes in first. A kernel that names memory which is offloaded waits here until that was
-// fetched. Any thread that holds a Gate scope; nothing is noted before the agent says so.
+// fetched. Any thread that holds a GateScope; nothing is noted before the agent says so.
 #pragma once
 
 #include <stddef.h>
@@ -45,13 +45,13 @@ constexpr size_t kMostWrittenBytes = size_t{64} << 10;
 
 // What stands here is written into device memory: whatever is there by then is reached through it.
 // Nothing if it cannot be read, or is too large for a table.
-void refer_to_written(Residency& memory, const void* from, size_t bytes);
-// Some of what was touched is offloaded and is wanted. The calling thread's gate scope is given up
+void note_written_references(Residency& memory, const void* from, size_t bytes);
+// Some of what was touched is offloaded and is wanted. The calling thread's GateScope is given up
 // meanwhile: memory is fetched while nobody is inside.
 void wait_until_fetched();
 
 // Has memory fetched, with many attempts: they may be refused for as long as others need the room,
-// and fail for as long as work does not end. The thread's gate scope is given up meanwhile.
+// and fail for as long as work does not end. The thread's GateScope is given up meanwhile.
 class FetchRetry {
  public:
   explicit FetchRetry(Residency& memory) : memory_(memory) {}

@@ -79,7 +79,7 @@ TEST_F(WorkingSetGrants, AreAskedForEverythingAfterAFewFetches) {
   expect_right(tenant);
 }
 
-// The program waits for as long as it has grace period, which is real time.
+// The program waits for its grace period, which is real time.
 TEST_F(WorkingSetGrants, AreFetchedByTheAgentWhereTheyComeTooLate) {
   Tenant tenant = this->tenant();
   hold(tenant);
@@ -111,7 +111,7 @@ TEST_F(WorkingSetGrants, BringInWhatWasUsedFirstWhereTheyAreTooSmall) {
   const long long after = before - static_cast<long long>(kPieceMiB);
   EXPECT_EQ(free_mib(), after);
   EXPECT_EQ(tenant.ask("free 3", "freed"), "3");
-  EXPECT_EQ(free_mib(), after) << "it is still aside";
+  EXPECT_EQ(free_mib(), after) << "it is still offloaded";
   EXPECT_EQ(tenant.ask("free 4", "freed"), "4") << "which was number 5 before";
   EXPECT_EQ(free_mib(), before);
 }

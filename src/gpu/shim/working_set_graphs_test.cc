@@ -178,7 +178,7 @@ TEST_F(WorkingSetGraphs, BringInEverythingWhereItIsNotKnownWhatTheyReach) {
     about_graphs(tenant, "make_kernel", 6);
     about_graphs(tenant, act, 6);
     settle_on(tenant, 0);
-    EXPECT_EQ(tenant.ask("graph 6", "used"), "6") << "it is fetched, or reached aside";
+    EXPECT_EQ(tenant.ask("graph 6", "used"), "6") << "it is fetched, or reached on the host";
     EXPECT_EQ(move(tenant), kPieces * kPieceMiB);
     expect_right(tenant);
     end(tenant);

@@ -63,7 +63,7 @@ void ElasticObjects::give_rooms() {
   }
 }
 
-// Behind a smaller one it is asked to released no object at all: the answer to that comes when all
+// Behind a smaller one it is asked to release no object at all: the answer to that comes when all
 // that it was told before has been done.
 void ElasticObjects::tell_room(const ExecutorKey& key, Bytes room, bool is_smaller) {
   supervisor_.send(key, protocol::SetObjectRoom{room});
@@ -74,7 +74,7 @@ void ElasticObjects::tell_room(const ExecutorKey& key, Bytes room, bool is_small
   supervisor_.send(key, protocol::DropObject{ObjectId{}, false});
 }
 
-bool ElasticObjects::makes_way(DeviceId device) const {
+bool ElasticObjects::evicts(DeviceId device) const {
   const auto is_there = [device](const ExecutorKey& key) { return key.device == device; };
   return std::ranges::any_of(due_, is_there) || std::ranges::any_of(asked_, [&](const auto& each) {
            return is_there(each.first) && loop_.clock().now() < each.second.since + kLongestSilence;

@@ -54,7 +54,7 @@ class ElasticObjects {
 
   // Whether some executor there has less room for objects than it had, and has not given back yet
   // what it has above that. One that says nothing for long hangs, and is not counted until it does.
-  bool makes_way(DeviceId device) const;
+  bool evicts(DeviceId device) const;
   // It says that it has.
   void made_way(const ExecutorKey& key);
 

@@ -114,23 +114,23 @@ TEST_F(ElasticObjectsTest, ObjectsHaveAShareOfWhatIsPromisedToNobody) {
 
 TEST_F(ElasticObjectsTest, ADeviceHasBeenMadeWayOnWhenItsExecutorsHaveSaidSo) {
   have_rooms();
-  EXPECT_FALSE(host->objects_make_way(DeviceId(1))) << "a larger room waits for nobody";
+  EXPECT_FALSE(host->evicts_objects(DeviceId(1))) << "a larger room waits for nobody";
   make();
   look(500, 64);
   look(1000, 64);
-  EXPECT_TRUE(host->objects_make_way(DeviceId(1)));
-  EXPECT_FALSE(host->objects_make_way(DeviceId(2)));
+  EXPECT_TRUE(host->evicts_objects(DeviceId(1)));
+  EXPECT_FALSE(host->evicts_objects(DeviceId(2)));
   say(*one, protocol::ObjectHeld{ObjectId{}, Bytes(0)});
-  EXPECT_TRUE(host->objects_make_way(DeviceId(1))) << "it was asked twice";
+  EXPECT_TRUE(host->evicts_objects(DeviceId(1))) << "it was asked twice";
   say(*one, protocol::ObjectHeld{ObjectId{}, Bytes(0)});
-  EXPECT_FALSE(host->objects_make_way(DeviceId(1)));
+  EXPECT_FALSE(host->evicts_objects(DeviceId(1)));
   say(*one, protocol::ObjectHeld{ObjectId{}, Bytes(0)});  // more often than it was asked
-  EXPECT_FALSE(host->objects_make_way(DeviceId(1)));
+  EXPECT_FALSE(host->evicts_objects(DeviceId(1)));
   look(64, 64);
   look(1000, 64);
-  EXPECT_TRUE(host->objects_make_way(DeviceId(1)));
+  EXPECT_TRUE(host->evicts_objects(DeviceId(1)));
   launcher.end(one->id, {.signal = 9});
-  EXPECT_TRUE(turn_until(loop, [&] { return !host->objects_make_way(DeviceId(1)); }));
+  EXPECT_TRUE(turn_until(loop, [&] { return !host->evicts_objects(DeviceId(1)); }));
 }
 
 TEST_F(ElasticObjectsTest, OneThatSaysNothingForLongIsWaitedForNoMore) {
@@ -138,13 +138,13 @@ TEST_F(ElasticObjectsTest, OneThatSaysNothingForLongIsWaitedForNoMore) {
   make();
   look(500, 64);
   clock.advance(seconds(6));
-  EXPECT_FALSE(host->objects_make_way(DeviceId(1)));
+  EXPECT_FALSE(host->evicts_objects(DeviceId(1)));
   look(1000, 64);
-  EXPECT_FALSE(host->objects_make_way(DeviceId(1))) << "it still hangs";
+  EXPECT_FALSE(host->evicts_objects(DeviceId(1))) << "it still hangs";
   say(*one, protocol::ObjectHeld{ObjectId{}, Bytes(0)});
-  EXPECT_TRUE(host->objects_make_way(DeviceId(1))) << "it does not, and will answer";
+  EXPECT_TRUE(host->evicts_objects(DeviceId(1))) << "it does not, and will answer";
   say(*one, protocol::ObjectHeld{ObjectId{}, Bytes(0)});
-  EXPECT_FALSE(host->objects_make_way(DeviceId(1)));
+  EXPECT_FALSE(host->evicts_objects(DeviceId(1)));
 }
 
 TEST_F(ElasticObjectsTest, AnObjectMakesWayToANeighbourAndIsReleasedWhenItHasArrived) {

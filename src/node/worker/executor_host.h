@@ -87,7 +87,7 @@ class ExecutorHost {
   // The same once those have left that nothing uses.
   Bytes taken_by_used(DeviceId device) const;
   // Somebody waits for memory that they take: those there that nothing uses end.
-  void make_way(DeviceId device) {
+  void evict_unused(DeviceId device) {
     supervisor_.retire_unused(device, "a function waits for the memory that it takes");
   }
 
@@ -106,7 +106,7 @@ class ExecutorHost {
   // what they have of them on a device rather than other objects.
   void need_objects(TenantId tenant, const std::vector<ObjectId>& objects, bool begins);
   // Whether objects still lie there, or memory that they had, where they have to make way.
-  bool objects_make_way(DeviceId device) const { return elastic_.makes_way(device); }
+  bool evicts_objects(DeviceId device) const { return elastic_.evicts(device); }
   // What lies on devices, and what moved: see ElasticObjects.
   // Those that are ready, and how the others ended.
   std::vector<ExecutorKey> ready_executors() const { return supervisor_.ready_ones(); }

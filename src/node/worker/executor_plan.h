@@ -31,8 +31,8 @@ struct ExecutorSetting {
   std::vector<std::string> cublas;
   // Functions take turns on the link, block by block; else each copy is done before the next.
   bool transfers_take_turns = true;
-  // Executors of a tenant share each other objects that lie on the device; else these come from the
-  // host.
+  // Executors of a tenant export objects to each other that lie on the device; else these come from
+  // the host.
   bool share_objects = true;
   // Objects stay on devices as far as functions leave memory idle, and make way for them; else they
   // have no more than what functions have there.

@@ -183,12 +183,12 @@ bool ExecutorSupervisor::may_launch(const ExecutorKey& key) {
     return events_.has_room(key, contexts_on(key.device));
   }
   if (events_.has_room(key, launched_on(key.device) + 1)) return true;
-  let_unused_make_way_for(key);
+  evict_unused_for(key);
   return false;
 }
 
 // The least recently used first, no more than it takes, and none if it were for nothing.
-void ExecutorSupervisor::let_unused_make_way_for(const ExecutorKey& key) {
+void ExecutorSupervisor::evict_unused_for(const ExecutorKey& key) {
   std::vector<ExecutorKey> unused = unused_on(key.device);
   std::erase_if(unused, [this](const auto& each) { return !launched(each); });
   size_t staying = static_cast<size_t>(std::ranges::count_if(executors_, [&](const auto& each) {

@@ -152,7 +152,7 @@ class ExecutorSupervisor {
 
   void launch(const ExecutorKey& key);
   bool may_launch(const ExecutorKey& key);
-  void let_unused_make_way_for(const ExecutorKey& key);
+  void evict_unused_for(const ExecutorKey& key);
   std::vector<ExecutorKey> unused_on(DeviceId device) const;
   size_t launched_on(DeviceId device) const;
   void give_link(ExecutorRequest& request);

@@ -106,7 +106,7 @@ class Channel : public testing::Test {
     wanted_.pop_front();
     return bytes;
   }
-  // Out, and so much will stay aside.
+  // Out, and so much will stay offloaded.
   MemoryMove move_out(const OwnedFd& fd, Bytes offloaded) {
     channel_->move_out(MemoryMoveDepth::kMemory);
     answer(fd, hear(fd), MemoryMoveStatus::kDone, {}, {}, offloaded);

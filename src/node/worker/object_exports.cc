@@ -111,7 +111,7 @@ void ObjectExports::give_back(const Out& object_export) {
   if (supervisor_.process_of(object_export.exporter) != object_export.process) return;
   count(object_export, false);
   supervisor_.send(object_export.exporter, protocol::ExportEnded{object_export.object});
-  // What it was told to released may have stayed for this export.
+  // What it was told to release may have stayed for this export.
   places_.may_release(object_export.exporter);
 }
 

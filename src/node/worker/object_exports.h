@@ -1,5 +1,5 @@
-// ObjectExports: objects that an executor shares to another on a device, so that they need not come
-// from the host: who is asked for one, and when it gets it back. Used by ExecutorHost and
+// ObjectExports: objects that an executor exports to another on a device, so that they need not
+// come from the host: who is asked for one, and when it gets it back. Used by ExecutorHost and
 // ElasticObjects on the loop thread.
 #pragma once
 

@@ -73,7 +73,7 @@ void PipelineHost::perform(const slice_scheduling::StartInstance& action) {
     live.ready = loop_.clock().now();
     if (live.how == StartClass::kCold) {
       if (const auto owner = functions_.find(live.function); owner != functions_.end()) {
-        owner->second.book.add_start(*live.ready - live.asked);
+        owner->second.estimate.add_start(*live.ready - live.asked);
       }
     }
     handle(slice_scheduling::InstanceReady{id});

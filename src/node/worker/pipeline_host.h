@@ -17,7 +17,7 @@
 #include "core/domain/slice.h"
 #include "core/loop/event_loop.h"
 #include "decide/pipeline/planner.h"
-#include "decide/pipeline/profile_book.h"
+#include "decide/pipeline/profile_estimate.h"
 #include "decide/scheduling/flow.h"
 #include "decide/slice_scheduling/slice_dispatcher.h"
 #include "decide/slice_scheduling/slice_wait.h"
@@ -162,7 +162,7 @@ class PipelineHost {
   struct Function {
     FunctionSpec spec;
     std::shared_ptr<const PipelinePackage> package;
-    pipeline::ProfileBook book;
+    pipeline::ProfileEstimate estimate;
     Planned planned;
     bool planning = false;  // again, in the background
     bool is_stale = false;  // and meanwhile more was learnt
@@ -181,7 +181,7 @@ class PipelineHost {
     std::optional<Instant> begun;  // the last time
     bool is_given = false;         // to an instance; otherwise it is queued
     // What its function had waited for when it was queued last, and what it waited for before.
-    slice_scheduling::WaitBook::Totals mark;
+    slice_scheduling::WaitAccounting::Totals mark;
     slice_scheduling::Waits waits;
     StartClass start = StartClass::kWarm;
     DeviceId device;
@@ -248,7 +248,7 @@ class PipelineHost {
   const Events events_;
   std::unordered_map<FunctionId, Function> functions_;
   std::unordered_map<InvocationId, Live> requests_;
-  slice_scheduling::WaitBook waits_;
+  slice_scheduling::WaitAccounting waits_;
   RequestTraces traces_;
   std::map<slice_scheduling::InstanceId, LiveInstance> instances_;
   std::unordered_map<SandboxId, PipelineInstance*> stage_processes_;

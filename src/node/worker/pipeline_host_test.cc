@@ -452,7 +452,7 @@ TEST_F(PipelineHostTest, TheContextThatAJobBrokeIsItsFaultThoughAnotherWasInFlig
   }
   EXPECT_EQ(ends.at(blamed).outcome, Outcome::kFunctionError);
   EXPECT_THAT(ends[blamed].payload, HasSubstr("CUDA error 700"));
-  EXPECT_FALSE(ends.contains(beside)) << "it was beside the guilty one once";
+  EXPECT_FALSE(ends.contains(beside)) << "it was beside the one to blame once";
 }
 
 TEST_F(PipelineHostTest, WhatIsInFlightHasItsTimeFromWhenTheOneBeforeIsDone) {

@@ -202,14 +202,14 @@ void PipelineMeasurement::keep_medians() {
   if (owner == host_.functions_.end() || owner->second.package != package_) return;
   for (const auto& [component, readings] : readings_) {
     const ComponentReading median = median_of(readings);
-    owner->second.book.replace({.component = component,
-                                .requests = 1,
-                                .ran = median.ran,
-                                .time = median.time,
-                                .memory = median.memory,
-                                .weights = median.weights,
-                                .output = median.output},
-                               slice_->shape);
+    owner->second.estimate.replace({.component = component,
+                                    .requests = 1,
+                                    .ran = median.ran,
+                                    .time = median.time,
+                                    .memory = median.memory,
+                                    .weights = median.weights,
+                                    .output = median.output},
+                                   slice_->shape);
   }
 }
 
@@ -226,10 +226,10 @@ void PipelineMeasurement::finish() {
   if (cancelled_) told = *cancelled_;
   if (owner != host_.functions_.end() && !measured_.empty() && !cancelled_) {
     PipelineHost::Function& function = owner->second;
-    (void)function.book.is_news();  // it is told here
+    (void)function.estimate.is_news();  // it is told here
     host_.plan_again(function);
-    answer["profile"] =
-        json::parse(pipeline::to_json(function.book.measured(), function.package->definition.dag));
+    answer["profile"] = json::parse(
+        pipeline::to_json(function.estimate.measured(), function.package->definition.dag));
     told = answer.dump(-1, ' ', false, json::error_handler_t::replace);
   }
   const Done done = std::exchange(done_, nullptr);

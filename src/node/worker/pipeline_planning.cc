@@ -84,7 +84,7 @@ void PipelineHost::put(const FunctionSpec& spec, std::shared_ptr<const PipelineP
   functions_.emplace(
       spec.id, Function{.spec = spec,
                         .package = std::move(package),
-                        .book = {std::move(measured), components},
+                        .estimate = {std::move(measured), components},
                         .planned = std::make_shared<const PipelineFunction>(std::move(function)),
                         .last_end = {},
                         .counts = counts});
@@ -98,7 +98,7 @@ void PipelineHost::plan_again(Function& function) {
   auto made = std::make_shared<Result<Planned>>(Planned());
   // What it needs is its own: this may be gone before it is done.
   const auto work = [made, setting = setting_, spec = function.spec, package = function.package,
-                     measured = function.book.measured()] {
+                     measured = function.estimate.measured()] {
     *made = plan(setting, spec, *package, measured);
   };
   const auto completion = [this, alive = std::weak_ptr<const bool>(alive_), made,
@@ -149,23 +149,23 @@ void PipelineHost::learn(Function& function, const PipelinePackage& package, con
     // What failed before an optional component says nothing of how often that runs.
     const bool tells =
         package.definition.dag.components[reading.component].optional && all_succeeded;
-    function.book.add({.component = reading.component,
-                       .requests = tells ? static_cast<unsigned>(end.results.size()) : 0,
-                       .ran = reading.ran,
-                       .time = reading.time,
-                       .memory = reading.memory,
-                       .weights = reading.weights,
-                       .output = reading.output},
-                      slice_of(device)->shape);
+    function.estimate.add({.component = reading.component,
+                           .requests = tells ? static_cast<unsigned>(end.results.size()) : 0,
+                           .ran = reading.ran,
+                           .time = reading.time,
+                           .memory = reading.memory,
+                           .weights = reading.weights,
+                           .output = reading.output},
+                          slice_of(device)->shape);
   }
-  if (!function.book.is_news()) return;
+  if (!function.estimate.is_news()) return;
   plan_again(function);
 }
 
 void PipelineHost::tell_profile(const Function& function) {
   if (!events_.on_profile) return;
-  events_.on_profile(function.spec.id,
-                     pipeline::to_json(function.book.measured(), function.package->definition.dag));
+  events_.on_profile(function.spec.id, pipeline::to_json(function.estimate.measured(),
+                                                         function.package->definition.dag));
 }
 
 }  // namespace lambent::worker

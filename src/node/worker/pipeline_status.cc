@@ -158,7 +158,7 @@ Result<std::string> PipelineHost::describe(FunctionId id) const {
   const pipeline::Dag& dag = function.package->definition.dag;
   const Counts counts = this->counts(id);
   json text = {{"pipeline", json::parse(pipeline::to_json(function.package->definition))},
-               {"profile", json::parse(pipeline::to_json(function.book.measured(), dag))},
+               {"profile", json::parse(pipeline::to_json(function.estimate.measured(), dag))},
                {"gpu_memory_mb", function.spec.gpu.memory.count >> 20},
                {"queued", counts.queued},
                {"running", counts.running},

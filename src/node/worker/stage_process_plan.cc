@@ -74,11 +74,15 @@ std::string stage_json(const StageProcessPlans& plans, size_t stage_process,
   const auto name_of = [&dag](size_t component) { return dag.components[component].name; };
   json text = {{"handler", handler},
                {"stage_process", plan.process.stage_process},
+               // This and in_hand: what these were called in the version before. The package of a
+               // function may carry a lambent.pipeline of that version.
+               {"lane", plan.process.stage_process},
                {"components", json::array()},
                {"receives", json::array()},
                {"sends", json::array()},
                {"outputs", json::array()},
-               {"in_flight", pipeline::kJobsInFlight}};
+               {"in_flight", pipeline::kJobsInFlight},
+               {"in_hand", pipeline::kJobsInFlight}};
   for (const size_t component : plan.components) text["components"].push_back(name_of(component));
   for (const size_t channel : plan.receives) {
     text["receives"].push_back(

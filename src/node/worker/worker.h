@@ -243,7 +243,7 @@ class Worker final : public InvocationService {
   void start_deferred(const dispatch::StartSandbox& action);
   // What waits for objects and is not to be any more; none: nothing waits for this sandbox.
   std::optional<dispatch::Action> take_deferred(SandboxId sandbox);
-  void let_executors_make_way();
+  void evict_unused_executors();
 
   // Workflows (worker_workflows.cc).
   WorkflowHost::Events workflow_events();

@@ -189,6 +189,8 @@ void Worker::memory_moved(SandboxId sandbox, const MemoryMove& move) {
                               {"out", move.out},
                               {"done", move.done},
                               {"bytes", static_cast<int64_t>(move.moved.count)},
+                              {"offloaded", static_cast<int64_t>(move.offloaded.count)},
+                              // Its name in the version before.
                               {"aside", static_cast<int64_t>(move.offloaded.count)}});
   if (pipelines_.has_sandbox(sandbox)) return pipelines_.memory_moved(sandbox, move);
   handle(moved);
@@ -214,7 +216,7 @@ SandboxHost::Events Worker::host_events() {
     memory_moved(sandbox, move);
   };
   events.on_memory_wanted = [this](SandboxId sandbox, Bytes bytes) {
-    // What a stage process of a pipeline has aside counts with the rest of its memory.
+    // What a stage process of a pipeline has offloaded counts with the rest of its memory.
     if (pipelines_.has_sandbox(sandbox)) return host_.grant_memory(sandbox, bytes);
     handle(dispatch::MemoryWanted{sandbox, bytes});
   };
@@ -227,7 +229,7 @@ SandboxHost::Events Worker::host_events() {
     if (!index) return true;
     const scheduling::Device& there = fleet.devices()[*index];
     const Bytes held = fleet.moves_idle() ? there.resident : there.occupied;
-    return held + taken <= there.options.memory && !executors_.objects_make_way(device);
+    return held + taken <= there.options.memory && !executors_.evicts_objects(device);
   };
   events.on_other_exit = [this](SandboxId id, const sandbox::Exit& exit) {
     executors_.exited(id, exit);

@@ -39,13 +39,13 @@ void Worker::devices_read(const std::vector<protocol::DeviceReading>& readings) 
                     .health = protocol::DeviceHealth::kLost,
                     .memory_total = device.memory_total});
   }
-  let_executors_make_way();
+  evict_unused_executors();
 }
 
 // Who would fit a device, and none beside what executors take, waits for these to end: on one
 // device that would have the room then, those that nothing uses do so. They come back with the next
 // request for them.
-void Worker::let_executors_make_way() {
+void Worker::evict_unused_executors() {
   Bytes largest;
   Bytes largest_then;
   DeviceId device_then;
@@ -60,7 +60,7 @@ void Worker::let_executors_make_way() {
   const auto waits = [&](const scheduling::Flow& flow) {
     return flow.pending > 0 && flow.device_memory > largest && flow.device_memory <= largest_then;
   };
-  if (std::ranges::any_of(dispatcher_->flows(), waits)) executors_.make_way(device_then);
+  if (std::ranges::any_of(dispatcher_->flows(), waits)) executors_.evict_unused(device_then);
 }
 
 void Worker::devices_silent() {

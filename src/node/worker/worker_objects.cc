@@ -115,7 +115,7 @@ void Worker::look_at_objects() {
 // What dispatch has promised lies empty once objects have made way, which takes their executor a
 // moment. One that hangs keeps nobody for longer than this.
 bool Worker::waits_for_objects(DeviceId device, const dispatch::Action& action) {
-  if (!executors_.objects_make_way(device)) return false;
+  if (!executors_.evicts_objects(device)) return false;
   const SandboxId sandbox = std::holds_alternative<dispatch::StartSandbox>(action)
                                 ? std::get<dispatch::StartSandbox>(action).sandbox
                                 : std::get<dispatch::MoveMemoryIn>(action).sandbox;
@@ -134,7 +134,7 @@ void Worker::perform_deferred() {
   deferred_timed_ = false;
   const Instant now = loop_.clock().now();
   const auto is_due = [&](const Deferred& each) {
-    return now >= each.by || !executors_.objects_make_way(each.device);
+    return now >= each.by || !executors_.evicts_objects(each.device);
   };
   for (auto due = std::ranges::find_if(deferred_, is_due); due != deferred_.end();
        due = std::ranges::find_if(deferred_, is_due)) {

@@ -33,7 +33,7 @@ enum class Invariant {
   kWorkConservation,  // no device idles while an invocation that fits and may run waits
   kEndlessWait,       // every wait, start, run and rest has an end
   kTimers,            // no timer in the past, none too late for what it is to end
-  kAccounts,          // the fleet's books agree with what was started and what is gone
+  kAccounts,          // the fleet's accounting agrees with what was started and what is gone
   kNothingLeft,       // at the end nothing is held
   kSnapshot,          // a dispatcher restored from a snapshot decides as the one that was saved
 };
@@ -60,7 +60,7 @@ struct InvariantOptions {
 };
 
 // Keeps accounts of its own, from events and actions alone, so that an error in dispatch's or the
-// fleet's books shows. Costs a few look-ups per event, and the scans.
+// fleet's accounting shows. Costs a few look-ups per event, and the scans.
 class Invariants {
  public:
   // `dispatcher` outlives it and has had no event yet.

@@ -1,4 +1,5 @@
-// The part of Invariants that looks at all there is: virtual times, idle devices, deadlines, books.
+// The part of Invariants that looks at all there is: virtual times, idle devices, deadlines,
+// accounting.
 #include <algorithm>
 
 #include "sim/simulator/invariants.h"

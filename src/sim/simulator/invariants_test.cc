@@ -373,7 +373,7 @@ TEST(Invariants, SeeATimerThatIsMissingOrHasPassed) {
             only(Invariant::kTimers));
 }
 
-TEST(Invariants, SeeBooksThatDoNotAgree) {
+TEST(Invariants, SeeAccountingThatDoesNotAgree) {
   EXPECT_TRUE(
       found_if<dispatch::StartSandbox>([](Actions& shown, size_t place, dispatch::StartSandbox) {
         shown.erase(shown.begin() + static_cast<ptrdiff_t>(place));

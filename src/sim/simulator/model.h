@@ -42,8 +42,8 @@ struct DeviceModel {
   // for it, which it keeps.
   double first_out_seconds_per_gib = 0;
   Bytes stays;  // of a sandbox's memory, what a move out leaves behind: its context
-  // Of the memory that moved out, the share that comes in again: what programs use. The rest lies
-  // aside.
+  // Of the memory that moved out, the share that comes in again: what programs use. The rest is
+  // offloaded.
   double touched = 1;
   // The share of an execution before it first needs the device: of a run whose memory is on its
   // way so much goes on meanwhile.

@@ -67,7 +67,7 @@ class ScanCfs final : public scheduling::Policy {
     return scheduling::Decision::nothing(scheduling::WaitReason::kNoToken);
   }
 
-  // As the indexed policy foresees, so that memory is fetched ahead for the same flows.
+  // As the indexed policy looks ahead, so that memory is fetched ahead for the same flows.
   void look_ahead(const scheduling::View& view, size_t most,
                   std::vector<FunctionId>& out) override {
     std::set<std::tuple<Duration, FunctionId>> order;

@@ -211,10 +211,10 @@ class LeftoversTest(unittest.TestCase):
         node = types.SimpleNamespace(request=lambda method, path: types.SimpleNamespace(json=pages[path]))
         self.assertEqual(leftovers.listed(node, "/v1/functions", "functions"), [1, 2, 3])
 
-    def test_each_book_is_compared(self):
-        books = ("processes", "fds", "rss_bytes", "shm_bytes", "device_bytes", "objects", "run_files", "code_files")
+    def test_each_count_is_compared(self):
+        counts = ("processes", "fds", "rss_bytes", "shm_bytes", "device_bytes", "objects", "run_files", "code_files")
         more = {"rss_bytes": 65_000_000}
-        before, after = {book: 7 for book in books}, {book: 7 + more.get(book, 3) for book in books}
+        before, after = {count: 7 for count in counts}, {count: 7 + more.get(count, 3) for count in counts}
         left = {"cgroups": ["a"], "mounts": ["b"], "ledgers": ["c"], "processes": [(1, "d")], "shm": ["/dev/shm/e"]}
         leaked = sceptic.leaks({"main": before}, {"main": after}, {"main": left})
         self.assertEqual(leaked, {"processes": 4, "fds": 3, "shm": 4, "device_bytes": 3, "rss_mb": 65.0, "objects": 3, "run_files": 3,

@@ -1,5 +1,5 @@
 // For tests of slice policies, and for those of other rooms: slices and functions to be had with
-// few words, and what holds of the dispatcher's books at any time.
+// few words, and what holds of the dispatcher's accounting at any time.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -158,7 +158,7 @@ inline std::string describe(const SliceWorld& world) {
   return text;
 }
 
-// What holds of the dispatcher's books after every event.
+// What holds of the dispatcher's accounting after every event.
 inline void expect_sound(const SliceWorld& world, size_t most_queued) {
   for (const auto& [id, slice] : world.slices) {
     EXPECT_FALSE(slice.exclusive && !slice.sharing.empty()) << "slice " << id.value;

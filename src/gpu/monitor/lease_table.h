@@ -1,4 +1,4 @@
-// LeaseBook: how much of the node's host memory is leased for device memory that moved out, by
+// LeaseTable: how much of the node's host memory is leased for device memory that moved out, by
 // sandbox. Pure; used by MemoryService on its thread.
 #pragma once
 
@@ -9,9 +9,9 @@
 
 namespace lambent::monitor {
 
-class LeaseBook {
+class LeaseTable {
  public:
-  explicit LeaseBook(Bytes budget) : budget_(budget) {}
+  explicit LeaseTable(Bytes budget) : budget_(budget) {}
 
   void add_sandbox(uint64_t sandbox, Bytes most) { sandboxes_[sandbox].most = most; }
   // What it still has leased stays counted until it is given back.

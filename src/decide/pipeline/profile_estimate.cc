@@ -1,4 +1,4 @@
-#include "decide/pipeline/profile_book.h"
+#include "decide/pipeline/profile_estimate.h"
 
 #include <algorithm>
 #include <cmath>
@@ -39,7 +39,7 @@ bool differ(const ComponentProfile& one, const ComponentProfile& other) {
 
 }  // namespace
 
-ProfileBook::ProfileBook(MeasuredProfile measured, size_t components)
+ProfileEstimate::ProfileEstimate(MeasuredProfile measured, size_t components)
     : measured_(std::move(measured)), chances_(components) {
   measured_.profile.components.resize(components);
   for (size_t i = 0; i < components; ++i) {
@@ -51,11 +51,11 @@ ProfileBook::ProfileBook(MeasuredProfile measured, size_t components)
   told_ = measured_;
 }
 
-double ProfileBook::Weight::next() {
+double ProfileEstimate::Weight::next() {
   return std::max(kLeastWeight, 1.0 / static_cast<double>(++runs));
 }
 
-void ProfileBook::add(const ComponentRun& run, const SliceShape& shape) {
+void ProfileEstimate::add(const ComponentRun& run, const SliceShape& shape) {
   if (run.component >= measured_.profile.components.size()) return;
   ComponentProfile& component = measured_.profile.components[run.component];
   if (run.requests > 0) {
@@ -72,7 +72,7 @@ void ProfileBook::add(const ComponentRun& run, const SliceShape& shape) {
   know(shape);
 }
 
-void ProfileBook::replace(const ComponentRun& run, const SliceShape& shape) {
+void ProfileEstimate::replace(const ComponentRun& run, const SliceShape& shape) {
   if (run.component >= measured_.profile.components.size() || run.requests == 0) return;
   ComponentProfile& component = measured_.profile.components[run.component];
   component.probability = static_cast<double>(run.ran) / run.requests;
@@ -89,7 +89,7 @@ void ProfileBook::replace(const ComponentRun& run, const SliceShape& shape) {
   know(shape);
 }
 
-void ProfileBook::know(const SliceShape& shape) {
+void ProfileEstimate::know(const SliceShape& shape) {
   const auto same = [&](const SliceShape& each) { return each.name == shape.name; };
   if (std::any_of(measured_.shapes.begin(), measured_.shapes.end(), same)) return;
   const auto place = std::find_if(measured_.shapes.begin(), measured_.shapes.end(),
@@ -97,11 +97,11 @@ void ProfileBook::know(const SliceShape& shape) {
   measured_.shapes.insert(place, shape);
 }
 
-void ProfileBook::add_start(Duration start) {
+void ProfileEstimate::add_start(Duration start) {
   measured_.profile.start = mixed(measured_.profile.start, start, starts_.next());
 }
 
-bool ProfileBook::is_news() {
+bool ProfileEstimate::is_news() {
   const auto& now = measured_.profile.components;
   const auto& then = told_.profile.components;
   const bool same =

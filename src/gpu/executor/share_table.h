@@ -1,4 +1,4 @@
-// ShareBook: which groups of multiprocessors each function's kernels use, when it may use only a
+// ShareTable: which groups of multiprocessors each function's kernels use, when it may use only a
 // share of the device. Pure; of the executor's loop thread.
 #pragma once
 
@@ -9,10 +9,10 @@
 
 namespace lambent::executor {
 
-class ShareBook {
+class ShareTable {
  public:
   // Of so many multiprocessors, `groups` groups of `group_size`; the rest are in none.
-  ShareBook(unsigned multiprocessors, unsigned group_size, size_t groups)
+  ShareTable(unsigned multiprocessors, unsigned group_size, size_t groups)
       : multiprocessors_(multiprocessors), group_size_(group_size), users_(groups, 0) {}
 
   struct Part {

@@ -1,4 +1,4 @@
-// ProfileBook: what production runs tell of a pipeline function's components, as a profile that
+// ProfileEstimate: what production runs tell of a pipeline function's components, as a profile that
 // follows them. Pure; kept by the worker for each function.
 #pragma once
 
@@ -24,10 +24,10 @@ struct ComponentRun {
   Bytes output;  // of one request: the largest is kept
 };
 
-class ProfileBook {
+class ProfileEstimate {
  public:
   // Begins with what was measured before, if anything was: it counts as much as kTrusted runs.
-  ProfileBook(MeasuredProfile measured, size_t components);
+  ProfileEstimate(MeasuredProfile measured, size_t components);
 
   static constexpr unsigned kTrusted = 20;
 

@@ -1,11 +1,11 @@
-#include "gpu/executor/share_book.h"
+#include "gpu/executor/share_table.h"
 
 #include <algorithm>
 #include <numeric>
 
 namespace lambent::executor {
 
-ShareBook::Part ShareBook::give(uint64_t user, uint32_t share) {
+ShareTable::Part ShareTable::give(uint64_t user, uint32_t share) {
   take_back(user);
   const size_t wanted = uint64_t{multiprocessors_} * share / 100 / group_size_;
   if (share >= 100 || users_.size() < 2) return {{}, multiprocessors_};
@@ -20,7 +20,7 @@ ShareBook::Part ShareBook::give(uint64_t user, uint32_t share) {
   return {groups, static_cast<unsigned>(groups.size()) * group_size_};
 }
 
-void ShareBook::take_back(uint64_t user) {
+void ShareTable::take_back(uint64_t user) {
   const auto given = given_.find(user);
   if (given == given_.end()) return;
   for (const uint32_t group : given->second) --users_[group];
