@@ -8,8 +8,9 @@
 //   visit.flags(names, a, b, ...)     bools that are one word of the hash, kept from bit 0 on
 //   visit.bits(names, a, b, ...)      the same, kept as a number beside the other fields
 //   visit.within(name, field, l, m)   a number that is refused unless it is l to m
-//   visit.unhashed(name, field)       a field that the log hash leaves out: what follows from it
-//                                     shows in the actions, and old journals have its digests so
+//   visit.unhashed(name, field)       a field that the log hash leaves out: old journals have their
+//                                     digests so. A retry or an outcome that follows from it is
+//                                     hashed, the field itself never
 //   visit.only_if(set, fields)        fields that are there only then; last, and on their own in
 //                                     the hash
 //

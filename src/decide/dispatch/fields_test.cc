@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 #include <type_traits>
 
 #include "decide/dispatch/log_hash.h"
@@ -10,33 +11,36 @@
 namespace lambent::dispatch {
 namespace {
 
-// Counts names, whatever the fields are.
+// Counts names, whatever the fields are, and keeps where each field is.
 struct Counter {
   size_t names = 0;
+  std::set<const void*> places = {};
 
-  void count(std::string_view text) {
+  template <typename... Fields>
+  void count(std::string_view text, const Fields&... fields) {
     names += 1 + static_cast<size_t>(std::count(text.begin(), text.end(), ','));
+    (places.insert(&fields), ...);
   }
   template <typename Field>
-  void operator()(std::string_view name, const Field&) {
-    count(name);
+  void operator()(std::string_view name, const Field& field) {
+    count(name, field);
   }
   template <unsigned, typename Field>
-  void flag(std::string_view name, const Field&) {
-    count(name);
+  void flag(std::string_view name, const Field& field) {
+    count(name, field);
   }
   template <typename... Bools>
-  void flags(std::string_view text, const Bools&...) {
-    count(text);
+  void flags(std::string_view text, const Bools&... bools) {
+    count(text, bools...);
   }
   template <typename... Bools>
-  void bits(std::string_view text, const Bools&...) {
-    count(text);
+  void bits(std::string_view text, const Bools&... bools) {
+    count(text, bools...);
   }
-  void within(std::string_view name, double, double, double) { count(name); }
+  void within(std::string_view name, const double& field, double, double) { count(name, field); }
   template <typename Field>
-  void unhashed(std::string_view name, const Field&) {
-    count(name);
+  void unhashed(std::string_view name, const Field& field) {
+    count(name, field);
   }
   template <typename Fields>
   void only_if(bool, Fields fields) {
@@ -49,6 +53,7 @@ size_t described() {
   const Kind value{};
   Counter counter;
   Kind::fields(value, counter);
+  EXPECT_EQ(counter.places.size(), counter.names) << "one field under two names, or two under one";
   return counter.names;
 }
 
@@ -88,6 +93,25 @@ struct Each<std::variant<Kinds...>> {
 TEST(Fields, DescribeEveryMember) {
   Each<Event>::expect_all_members_described();
   Each<Action>::expect_all_members_described();
+}
+
+// The only fields that two logs may differ in and have the same hash.
+TEST(LogHash, LeavesOutTheErrorOfAnExitAndTheTypeThatAnOutcomeCarries) {
+  const auto of_exit = [](Error error, std::string type) {
+    LogHash hash;
+    hash.add(SandboxExited{SandboxId{1}, std::move(error), std::move(type)}, Instant{});
+    return hash.value();
+  };
+  EXPECT_EQ(of_exit({ErrorCode::kUnknown, "a"}, "A"), of_exit({ErrorCode::kUnavailable, "b"}, "B"));
+  const auto of_outcome = [](Error error, std::string type) {
+    LogHash hash;
+    hash.add(CompleteInvocation{.invocation = {1, 2}, .error = error, .error_type = type});
+    return hash.value();
+  };
+  EXPECT_EQ(of_outcome({ErrorCode::kUnknown, "a"}, "A"),
+            of_outcome({ErrorCode::kUnknown, "b"}, "B"));
+  EXPECT_NE(of_outcome({ErrorCode::kUnknown, "a"}, "A"),
+            of_outcome({ErrorCode::kUnavailable, "a"}, "A"));
 }
 
 TEST(LogHash, OfActionsIsAsItAlwaysWas) {

@@ -150,8 +150,10 @@ class EventBatch {
   size_t bytes() const { return room_ * sizeof(Line) + others_.size() * sizeof(dispatch::Event); }
 
   // The event that has this number; of all but the first in a batch it is the one before's and one.
-  // Not when full(). Here, for it follows every decision.
-  void add(uint64_t number, const dispatch::Event& event, Instant now, uint64_t log_hash) {
+  // Not when full(). Inlined, because it follows every decision: as a call, which is the compiler's
+  // choice, it takes 71 instructions and not 50.
+  [[gnu::always_inline]] void add(uint64_t number, const dispatch::Event& event, Instant now,
+                                  uint64_t log_hash) {
     CHECK(!full(), "whoever fills a batch hands it over when it is full");
     if (count_ == 0) begin(number);
     Line& line = lines_[count_++];
