@@ -89,7 +89,7 @@ class LayeringTest(unittest.TestCase):
         self.assertEqual(self.layout("floor(f)\nmodule(a)\n", f__a__x='const char* p = getenv("HOME");\n'), 1)
 
     def test_a_clock_in_a_pure_module_fails(self):
-        self.assertEqual(self.layout("floor(f)\nmodule(dispatch)\n", f__dispatch__x="auto t = std::chrono::steady_clock::now();\n"), 1)
+        self.assertEqual(self.layout("floor(f)\nmodule(protocol)\n", f__protocol__x="auto t = std::chrono::steady_clock::now();\n"), 1)
 
     def test_system_calls_in_a_pure_module_fail(self):
         for line in (
@@ -121,6 +121,23 @@ class LayeringTest(unittest.TestCase):
 
     def test_a_module_that_is_not_pure_may_open_files(self):
         self.assertEqual(self.layout("floor(f)\nmodule(ledger)\n", f__ledger__x="int fd = open(path, O_RDONLY);\n"), 0)
+
+    def test_the_floor_that_decides_has_no_clock_and_no_lock(self):
+        lines = "floor(decide)\nmodule(a)\n"
+        for line in ("auto now = std::chrono::steady_clock::now();", "Mutex mutex_;", "MutexLock lock(mutex_);", "int fd = open(path, 0);"):
+            with self.subTest(line=line):
+                self.assertEqual(self.layout(lines, decide__a__x=line), 1)
+                self.assertIn("a is pure", self.output)
+        self.assertEqual(self.layout(lines, decide__a__x="int now = 0;", decide__a__x_test="Mutex mutex_;"), 0)
+
+    def test_other_floors_have_locks(self):
+        self.assertEqual(self.layout("floor(f)\nmodule(a)\n", f__a__x="Mutex mutex_;"), 0)
+
+    def test_names_of_the_check_itself_exist(self):
+        self.layout("floor(decide)\nmodule(a)\n")
+        with contextlib.redirect_stdout(io.StringIO()) as output:
+            self.assertEqual(subject.main(own_lists=True), 1)
+        self.assertIn("there is no protocol", output.getvalue())
 
 
 if __name__ == "__main__":

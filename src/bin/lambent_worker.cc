@@ -232,7 +232,7 @@ Result<void> run(WorkerConfig config) {
   server_options.max_connections = most_connections();
   http::Server server(loop, server_options, router.handler());
   ASSIGN_OR_RETURN(const std::string endpoint, listen_all(config.listen, server, log));
-  // For whoever started us with port 0.
+  // For the process that started the worker with port 0.
   RETURN_IF_ERROR(write_file_atomically(config.run_folder + "/endpoint", endpoint + "\n", false));
   run_until_told(config, signals, loop, log, worker, server);
   log.info("stopped");

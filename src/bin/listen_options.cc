@@ -79,7 +79,6 @@ Result<void> ListenFlags::read(const std::string& default_socket, ListenOptions&
     if (!name) return invalid("--host is NAME or NAME:PORT, not '" + text + "'");
     options.names.push_back(*name);
   }
-  options.open_to_network = open_to_network_;
   if (options.tcp && !http::is_loopback(*options.tcp) && !open_to_network_) {
     return invalid("--listen " + listen_ +
                    " would let everyone who reaches this address deploy and run code here: there "

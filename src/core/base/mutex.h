@@ -17,7 +17,6 @@
 #define GUARDED_BY(mutex) LAMBENT_THREAD_ANNOTATION(guarded_by(mutex))
 // Of a function: its caller holds the mutex, or must not.
 #define REQUIRES(...) LAMBENT_THREAD_ANNOTATION(requires_capability(__VA_ARGS__))
-#define EXCLUDES(...) LAMBENT_THREAD_ANNOTATION(locks_excluded(__VA_ARGS__))
 // Of a function that releases a lock that it was given, and takes it again: clang does not follow
 // a lock through a reference.
 #define NO_THREAD_SAFETY_ANALYSIS LAMBENT_THREAD_ANNOTATION(no_thread_safety_analysis)

@@ -135,8 +135,8 @@ class Unpacker {
   size_t next_ = 2;
 };
 
-// What an event says, as the words that it is made of: whoever decides writes a line of them as a
-// whole, and nothing of it depends on what they are.
+// The fields of events as machine words: the deciding thread writes a line of words per event, with
+// the same instructions for every kind.
 class EventBatch {
  public:
   EventBatch() = default;
@@ -154,7 +154,7 @@ class EventBatch {
   // choice, it takes 71 instructions and not 50.
   [[gnu::always_inline]] void add(uint64_t number, const dispatch::Event& event, Instant now,
                                   uint64_t log_hash) {
-    CHECK(!full(), "whoever fills a batch hands it over when it is full");
+    CHECK(!full(), "a full batch is handed over before the next event");
     if (count_ == 0) begin(number);
     Line& line = lines_[count_++];
     const uint64_t head = event.index() | log_hash << 32;

@@ -139,7 +139,7 @@ Result<void> check_elements(const std::string& bytes, DataType type, const std::
 
 class GraphReader {
  public:
-  Result<KernelGraph> read(const Json& root) {
+  Result<KernelGraph> read_root(const Json& root) {
     RETURN_IF_ERROR(check_keys(root, "", {"buffers", "steps"}));
     ASSIGN_OR_RETURN(const Json* buffers, read_list(root, "", "buffers", limits::kGraphBuffers));
     for (size_t i = 0; i < buffers->size(); ++i) {
@@ -389,7 +389,7 @@ Result<KernelGraph> parse_graph(std::string_view text) {
   }
   RETURN_IF_ERROR(survey_json(
       text, {.subject = "the graph", .most_depth = limits::kJsonDepth, .most_keys = kMostKeys}));
-  return GraphReader().read(Json::parse(text));
+  return GraphReader().read_root(Json::parse(text));
 }
 
 std::string to_json(const KernelGraph& graph) {

@@ -72,7 +72,7 @@ Result<bool> read_choice(const Json& object, const std::string& place, const cha
 
 class WorkflowReader {
  public:
-  Result<Workflow> read(const Json& root) {
+  Result<Workflow> read_root(const Json& root) {
     RETURN_IF_ERROR(check_keys(root, "the workflow", {"components", "output"}));
     const auto list = root.find("components");
     if (list == root.end()) return invalid("the workflow", "'components' is missing");
@@ -331,7 +331,7 @@ Result<Workflow> parse_workflow(std::string_view text) {
   }
   RETURN_IF_ERROR(
       survey_json(text, {.subject = "the workflow", .most_depth = limits::kGraphDepth}));
-  return WorkflowReader().read(Json::parse(text));
+  return WorkflowReader().read_root(Json::parse(text));
 }
 
 std::string to_json(const Workflow& workflow) {
