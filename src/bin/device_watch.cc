@@ -21,16 +21,16 @@ monitor::DeviceMonitorCallbacks DeviceWatch::callbacks() {
     if (worker_ == nullptr) devices_ = found;
   };
   callbacks.devices_read = [this](const auto& readings) {
-    if (worker_ != nullptr) worker_->devices_read(readings);
+    if (worker_ != nullptr) worker_->devices().devices_read(readings);
   };
   callbacks.devices_faulted = [this](const auto& faults) {
-    if (worker_ != nullptr) return worker_->devices_faulted(faults);
+    if (worker_ != nullptr) return worker_->devices().devices_faulted(faults);
     // Those of the start wait for the worker: they are told once.
     early_faults_.insert(early_faults_.end(), faults.begin(), faults.end());
   };
   callbacks.devices_silent = [this](const Error& error) {
     log_.warning("devices_silent", {{"error", to_string(error)}});
-    if (worker_ != nullptr) worker_->devices_silent();
+    if (worker_ != nullptr) worker_->devices().devices_silent();
   };
   return callbacks;
 }
@@ -44,15 +44,13 @@ Result<std::vector<protocol::DeviceInventory>> DeviceWatch::find() {
 
 void DeviceWatch::tell(worker::Worker& worker) {
   worker_ = &worker;
-  worker.devices_faulted(std::exchange(early_faults_, {}));
+  worker.devices().devices_faulted(std::exchange(early_faults_, {}));
 }
 
-void DeviceWatch::serve_links(worker::WorkerOptions& options) {
-  options.serve_link = [this](SandboxId sandbox, DeviceId device, Bytes most_leased,
-                              OwnedFd listener) {
-    monitor_.serve_sandbox(sandbox, gpu_of(device), most_leased, std::move(listener));
-  };
-  options.forget_link = [this](SandboxId sandbox) { monitor_.forget_sandbox(sandbox); };
+void DeviceWatch::serve(SandboxId sandbox, DeviceId device, Bytes most_leased, OwnedFd listener) {
+  monitor_.serve_sandbox(sandbox, gpu_of(device), most_leased, std::move(listener));
 }
+
+void DeviceWatch::forget(SandboxId sandbox) { monitor_.forget_sandbox(sandbox); }
 
 }  // namespace lambent

@@ -11,7 +11,7 @@
 
 namespace lambent {
 
-class DeviceWatch {
+class DeviceWatch final : public worker::DeviceLinks {
  public:
   // Starts lambent-device. `loop` and `log` outlive it.
   DeviceWatch(loop::EventLoop& loop, LogSink& log, monitor::DeviceMonitorOptions options);
@@ -23,8 +23,9 @@ class DeviceWatch {
   // faults that came before it.
   void tell(worker::Worker& worker);
 
-  // Lets lambent-device serve the sandboxes of a worker with these options.
-  void serve_links(worker::WorkerOptions& options);
+  // Lambent-device serves the links of sandboxes.
+  void serve(SandboxId sandbox, DeviceId device, Bytes most_leased, OwnedFd listener) override;
+  void forget(SandboxId sandbox) override;
 
  private:
   monitor::DeviceMonitorCallbacks callbacks();

@@ -209,7 +209,6 @@ Result<void> run(WorkerConfig config) {
 
   worker::WorkerOptions options = worker_options(config, installation, driver, devices, shares);
   options.executors.cublas = std::move(cublas);
-  if (watch) watch->serve_links(options);
   options.on_object = [&](TenantId tenant, http::Request request, std::string_view path,
                           http::Responder responder) {
     objects_frontend.handle({.tenant = tenant}, std::move(request), path, std::move(responder));
@@ -217,8 +216,9 @@ Result<void> run(WorkerConfig config) {
   ASSIGN_OR_RETURN(auto slices, slice_dispatcher(config, options.pipelines.planner.costs));
   ASSIGN_OR_RETURN(const WorkerJournal journal, open_journal(config, settings, clock, random, log));
   worker::Worker worker(
-      {loop, log, random, *launcher, *catalog, metrics, journal.recorder.get(), &objects}, options,
-      std::make_unique<dispatch::Dispatcher>(settings.dispatch, std::move(policy)),
+      {loop, log, random, *launcher, *catalog, metrics, journal.recorder.get(), &objects,
+       watch ? &*watch : nullptr},
+      options, std::make_unique<dispatch::Dispatcher>(settings.dispatch, std::move(policy)),
       std::move(slices));
   RETURN_IF_ERROR(worker.recover());
   if (watch) watch->tell(worker);

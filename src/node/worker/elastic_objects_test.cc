@@ -32,7 +32,7 @@ class ElasticObjectsTest : public ExecutorHostTest {
   void start_on(DeviceId device, FakeExecutor*& executor) {
     const size_t before = launcher.running.size();
     const SandboxId instance(device.value);
-    host->start(instance, spec, folder.path(), device);
+    start(instance, spec, folder.path(), device);
     ASSERT_TRUE(turn_until(loop, [&] { return launcher.running.size() > before; }));
     executor = &launcher.latest();
     ASSERT_TRUE(hears<protocol::AddInstance>().has_value());
@@ -44,7 +44,7 @@ class ElasticObjectsTest : public ExecutorHostTest {
     InvocationRequest request;
     request.id = {9, ++invocations};
     request.payload = "{}";
-    host->give(SandboxId(1), request);
+    host->deliver(SandboxId(1), request, seconds(3));
     EXPECT_TRUE(hears_from<protocol::Run>(*one).has_value());
     protocol::Finished message = finished(request.id);
     message.device_memory_peak = Bytes::mib(40);

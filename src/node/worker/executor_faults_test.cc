@@ -22,7 +22,7 @@ class ExecutorFaultsTest : public ExecutorHostTest {
     for (const uint64_t id : {1, 2}) {
       InvocationRequest request;
       request.id = {9, id};
-      host->give(SandboxId(id + 2), request);
+      host->deliver(SandboxId(id + 2), request, seconds(3));
     }
   }
 };
@@ -153,7 +153,7 @@ TEST_F(ExecutorFaultsTest, AHungKernelCostsItsExecutorAndTheOthersStartAgain) {
 TEST_F(ExecutorFaultsTest, StoppingWhatWasNeverSentLeavesTheExecutorAlone) {
   host->keep(spec, DeviceId(1));
   instance(SandboxId(1));
-  host->move_memory(SandboxId(1), true);
+  host->move_memory_out(SandboxId(1), protocol::MemoryMoveDepth::kMemory);
   give(SandboxId(1));
   host->stop(SandboxId(1), Error{ErrorCode::kDeadlineExceeded, "its memory did not come"},
              "Sandbox.Failure");
@@ -167,7 +167,7 @@ TEST_F(ExecutorFaultsTest, ACrashWhileAnInstanceIsMadeIsNotBlamedOnWhatRuns) {
   instance(SandboxId(1));
   give(SandboxId(1));
   ASSERT_TRUE(hears<protocol::Run>().has_value());
-  host->start(SandboxId(2), spec, folder.path(), DeviceId(1));
+  start(SandboxId(2), spec, folder.path(), DeviceId(1));
   ASSERT_TRUE(hears<protocol::AddInstance>().has_value());
   launcher.end(launcher.latest().id, {.signal = 11});
   ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 2; }));
@@ -179,7 +179,7 @@ TEST_F(ExecutorFaultsTest, WhoBreaksTheContextIsNotWhoWasBeingLetIn) {
   instance(SandboxId(1));
   auto blamed = finished(give(SandboxId(1)));
   ASSERT_TRUE(hears<protocol::Run>().has_value());
-  host->start(SandboxId(2), spec, folder.path(), DeviceId(1));
+  start(SandboxId(2), spec, folder.path(), DeviceId(1));
   ASSERT_TRUE(hears<protocol::AddInstance>().has_value());
   blamed.error = Error{ErrorCode::kInternal, "kernel scatter: an illegal address"};
   launcher.latest().say(blamed);

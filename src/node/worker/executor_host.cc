@@ -24,7 +24,7 @@ std::string start_error_type_of(ErrorCode code) {
 }  // namespace
 
 ExecutorHost::ExecutorHost(Dependencies dependencies, ExecutorSetting setting,
-                           std::string run_folder, Events events)
+                           std::string run_folder)
     : loop_(dependencies.loop),
       log_(dependencies.log),
       objects_(dependencies.objects),
@@ -34,23 +34,10 @@ ExecutorHost::ExecutorHost(Dependencies dependencies, ExecutorSetting setting,
       elastic_on_(setting.share_objects && setting.elastic_objects),
       context_memory_(setting.context_memory),
       calls_cublas_(!setting.cublas.empty()),
-      events_(std::move(events)),
-      supervisor_(
-          dependencies.loop, dependencies.log, dependencies.launcher, std::move(setting),
-          std::move(run_folder),
-          {.on_ready = [this](const Key& key) { executor_ready(key); },
-           .on_message =
-               [this](const Key& key, protocol::ExecutorMessage message, std::vector<OwnedFd> fds) {
-                 heard(key, std::move(message), std::move(fds));
-               },
-           .on_output = [this](const Key& key, std::string_view text) { printed(key, text); },
-           .on_broken = [this](const Key& key, const Error& error) { clients_.lose(key, error); },
-           .on_end = [this](const Key& key, const ExecutorEnd& how) { executor_ended(key, how); },
-           .on_count = [this](DeviceId device) { tell_taken(device); },
-           .has_room = room_finder(),
-           .is_used = [this](const Key& key) { return is_used(key); },
-           .serve_link = link_server(),
-           .forget_link = events_.forget_link}),
+      links_(dependencies.links),
+      memory_(dependencies.memory),
+      supervisor_(dependencies.loop, dependencies.log, dependencies.launcher, std::move(setting),
+                  std::move(run_folder), supervisor_events()),
       clients_(supervisor_),
       exports_(dependencies.loop, supervisor_, places_,
                [this](const auto& object, const Key& exporter, const Key& importer) {
@@ -67,22 +54,34 @@ ExecutorHost::~ExecutorHost() {
   for (const auto& [id, instance] : instances_) loop_.cancel(instance->grace);
 }
 
-// Executors have turns on the link, and lease nothing.
-std::function<void(SandboxId, DeviceId, OwnedFd)> ExecutorHost::link_server() const {
-  if (!events_.serve_link) return {};
-  return [this](SandboxId executor, DeviceId device, OwnedFd listener) {
-    events_.serve_link(executor, device, Bytes(0), std::move(listener));
+ExecutorSupervisor::Events ExecutorHost::supervisor_events() {
+  ExecutorSupervisor::Events events;
+  events.on_ready = [this](const Key& key) { executor_ready(key); };
+  events.on_message = [this](const Key& key, protocol::ExecutorMessage message,
+                             std::vector<OwnedFd> fds) {
+    heard(key, std::move(message), std::move(fds));
   };
-}
-
-std::function<bool(const ExecutorKey&, size_t)> ExecutorHost::room_finder() const {
-  if (!events_.has_room) return {};
-  return [this](const Key& key, size_t contexts) {
-    const auto is_there = [&](const Key& each) {
-      return each == key || supervisor_.launched(each);
+  events.on_output = [this](const Key& key, std::string_view text) { printed(key, text); };
+  events.on_broken = [this](const Key& key, const Error& error) { clients_.lose(key, error); };
+  events.on_end = [this](const Key& key, const ExecutorEnd& how) { executor_ended(key, how); };
+  events.on_count = [this](DeviceId device) { tell_taken(device); };
+  events.is_used = [this](const Key& key) { return is_used(key); };
+  if (memory_ != nullptr) {
+    events.has_room = [this](const Key& key, size_t contexts) {
+      const auto is_there = [&](const Key& each) {
+        return each == key || supervisor_.launched(each);
+      };
+      return memory_->has_room(key.device, taken_by(key.device, contexts, is_there));
     };
-    return events_.has_room(key.device, taken_by(key.device, contexts, is_there));
-  };
+  }
+  if (links_ != nullptr) {
+    // Executors have turns on the link, and lease nothing.
+    events.serve_link = [this](SandboxId executor, DeviceId device, OwnedFd listener) {
+      links_->serve(executor, device, Bytes(0), std::move(listener));
+    };
+    events.forget_link = [this](SandboxId executor) { links_->forget(executor); };
+  }
+  return events;
 }
 
 // --- Executors ---
@@ -129,7 +128,7 @@ Bytes ExecutorHost::taken_by(DeviceId device, size_t contexts,
 void ExecutorHost::tell_taken(DeviceId device) {
   const Bytes bytes = taken(device);
   if (std::exchange(told_[device], bytes) == bytes) return;
-  if (events_.on_taken) events_.on_taken(device, bytes);
+  if (memory_ != nullptr) memory_->executors_take(device, bytes);
 }
 
 void ExecutorHost::executor_ready(const Key& key) {
@@ -187,24 +186,25 @@ void ExecutorHost::add_client(SandboxId sandbox, const FunctionSpec& spec, Devic
 
 // --- Instances ---
 
-void ExecutorHost::start(SandboxId id, const FunctionSpec& spec, const std::string& code_folder,
-                         DeviceId device) {
-  auto owned = std::make_unique<Instance>();
+void ExecutorHost::start(BackendStart start, BackendObserver& observer) {
+  const SandboxId id = start.sandbox;
+  const FunctionSpec& spec = start.spec;
+  auto owned = std::make_unique<Instance>(observer);
   Instance& instance = *owned;
   instance.id = id;
-  instance.key = executor_key(spec, device);
+  instance.key = executor_key(spec, start.device);
   instance.spec = spec;
   instance.requested_at = loop_.clock().now();
   instances_[id] = std::move(owned);
   supervisor_.need(instance.key, supervisor_.longest_wait(spec));
-  if (calls_cublas_) tell_taken(device);
+  if (calls_cublas_) tell_taken(start.device);
 
   struct Opening {
     KernelPackageOptions options;
     Result<std::vector<PackageFile>> files = std::vector<PackageFile>();
   };
   auto opening = std::make_shared<Opening>();
-  opening->options = {code_folder, spec.handler, built_in_};
+  opening->options = {std::move(start.code_folder), spec.handler, built_in_};
   const bool queued =
       run_files_([opening] { opening->files = open_kernel_package(opening->options); },
                  [this, opening, id, alive = std::weak_ptr(alive_)] {
@@ -259,8 +259,8 @@ void ExecutorHost::on(const Key& key, const protocol::InstanceReady& message) {
     return;
   }
   instance->constants = message.constants;
-  events_.on_ready(instance->id, instance->added_at - instance->requested_at,
-                   loop_.clock().now() - instance->added_at);
+  instance->observer.on_ready(instance->id, instance->added_at - instance->requested_at,
+                              loop_.clock().now() - instance->added_at);
 }
 
 void ExecutorHost::on(const Key& key, const protocol::InstanceFailed& message) {
@@ -282,7 +282,7 @@ void ExecutorHost::leave(const Instance& instance, EndWords words) {
   end(instance.id, std::move(words), instance.waiting.has_value());
 }
 
-void ExecutorHost::give(SandboxId id, const InvocationRequest& request) {
+void ExecutorHost::deliver(SandboxId id, InvocationRequest& request, Duration) {
   const auto found = instances_.find(id);
   if (found == instances_.end()) return;  // its end is on the way to the worker
   Instance& instance = *found->second;
@@ -353,7 +353,9 @@ void ExecutorHost::send_waiting(const Key& key) {
 void ExecutorHost::move_memory(SandboxId id, bool out) {
   const auto found = instances_.find(id);
   if (found == instances_.end()) return;
-  if (!found->second->ready) return events_.on_memory_moved(id, {.out = out, .done = !out});
+  if (!found->second->ready) {
+    return found->second->observer.on_memory_moved(id, {.out = out, .done = !out});
+  }
   found->second->out = true;
   supervisor_.send(found->second->key, protocol::MoveInstance{id, out});
 }
@@ -370,7 +372,7 @@ void ExecutorHost::on(const Key& key, const protocol::InstanceMoved& message) {
   // What stays lies in the part of the pool that the instances which are in have anyway.
   move.left = Bytes(0);
   move.duration = message.duration;
-  events_.on_memory_moved(instance->id, move);
+  instance->observer.on_memory_moved(instance->id, move);
 }
 
 void ExecutorHost::stop(SandboxId id, Error error, std::string error_type) {
@@ -423,12 +425,12 @@ void ExecutorHost::end(SandboxId id, EndWords words, bool undelivered) {
     const std::string invocation = to_string(*instance->current);
     message = "RequestId: " + invocation + " " + message;
     instance->tail.append("ERROR " + message + "\nEND RequestId: " + invocation + "\n");
-    events_.on_output(instance->spec.id, instance->tail.text());
+    instance->observer.on_output(instance->spec.id, instance->tail.text());
   }
   end.payload = runtime_api::error_json(end.error_type, message);
   end.device_memory_peak = instance->device_memory_peak;
   end.log_tail = instance->tail.text();
-  events_.on_end(std::move(end));
+  instance->observer.on_end(std::move(end));
 }
 
 ExecutorHost::Instance* ExecutorHost::instance_of(const Key& key, SandboxId id) {
@@ -445,7 +447,7 @@ std::vector<SandboxId> ExecutorHost::instances_of(const Key& key) const {
   return ids;
 }
 
-RunReport ExecutorHost::partial_report(SandboxId id) const {
+RunReport ExecutorHost::partial_report(SandboxId id) {
   const auto found = instances_.find(id);
   if (found == instances_.end()) return {};
   RunReport report;

@@ -1,6 +1,6 @@
-// ExecutorHost: what runs in this worker's executors: kernel functions as instances, which it hands
-// invocations and tells the worker what came of them, and handlers whose CUDA calls are forwarded,
-// as clients. To dispatch an instance is one of its sandboxes. Used on the loop thread.
+// ExecutorHost: the backend that runs kernel functions as instances in executors, and the shared
+// runtimes of handlers whose CUDA calls are forwarded, as clients. To dispatch an instance is one
+// of its sandboxes. Used on the loop thread.
 #pragma once
 
 #include <functional>
@@ -19,21 +19,18 @@
 #include "core/protocol/executor_message.h"
 #include "node/objects/object_store.h"
 #include "node/sandbox/launcher.h"
+#include "node/worker/backend.h"
 #include "node/worker/elastic_objects.h"
 #include "node/worker/executor_clients.h"
 #include "node/worker/executor_supervisor.h"
 #include "node/worker/kernel_package.h"
 #include "node/worker/object_exports.h"
 #include "node/worker/object_places.h"
-#include "node/worker/sandbox_host.h"
 
 namespace lambent::worker {
 
-class ExecutorHost {
+class ExecutorHost final : public Backend, public SharedRuntimes {
  public:
-  // What happens to instances is told in the words for sandboxes; what those alone have is not
-  // used.
-  using Events = SandboxHost::Events;
   // Does work for the disk off the loop thread, and then its completion on it; false if it cannot
   // take more.
   using RunFiles =
@@ -46,11 +43,12 @@ class ExecutorHost {
     sandbox::Launcher& launcher;
     objects::ObjectStore* objects = nullptr;  // null: there are no objects
     RunFiles run_files;
+    DeviceLinks* links = nullptr;      // null: there are no turns on devices' links
+    ExecutorMemory* memory = nullptr;  // null: functions leave room for all that executors take
   };
 
-  ExecutorHost(Dependencies dependencies, ExecutorSetting setting, std::string run_folder,
-               Events events);
-  ~ExecutorHost();
+  ExecutorHost(Dependencies dependencies, ExecutorSetting setting, std::string run_folder);
+  ~ExecutorHost() override;
   ExecutorHost(const ExecutorHost&) = delete;
   ExecutorHost& operator=(const ExecutorHost&) = delete;
 
@@ -64,22 +62,26 @@ class ExecutorHost {
   // start elsewhere do not see it.
   void leave(DeviceId device);
 
-  bool has(SandboxId instance) const { return instances_.contains(instance); }
-  // Answered by on_ready or on_end.
-  void start(SandboxId instance, const FunctionSpec& spec, const std::string& code_folder,
-             DeviceId device);
-  // To an idle instance; answered by on_answer or on_end. It may have to be given again.
-  void give(SandboxId instance, const InvocationRequest& request);
+  bool has(SandboxId instance) const override { return instances_.contains(instance); }
+  void start(BackendStart start, BackendObserver& observer) override;
+  // To an idle instance. It may have to be delivered again; the executor keeps no time-out.
+  void deliver(SandboxId instance, InvocationRequest& request, Duration timeout) override;
   // The function's instances have its share of the multiprocessors from their next request on, its
   // sandboxes that are clients from their next calls on.
   void change_share(const FunctionSpec& spec);
-  // Answered by on_memory_moved, or by on_end.
-  void move_memory(SandboxId instance, bool out);
+  void move_memory_out(SandboxId instance, protocol::MemoryMoveDepth) override {
+    move_memory(instance, true);
+  }
+  void move_memory_in(SandboxId instance) override { move_memory(instance, false); }
+  // Instances offload nothing while their memory is in.
+  void grant_memory(SandboxId, Bytes) override {}
+  // They share the context of their executor.
+  bool has_own_contexts() const override { return false; }
   // The instance goes. If what it runs does not end very soon, its executor does, with all others
   // that run there: they start again.
-  void stop(SandboxId instance, Error error, std::string error_type);
-  RunReport partial_report(SandboxId instance) const;
-  std::vector<SandboxStatus> status() const;
+  void stop(SandboxId instance, Error error, std::string error_type) override;
+  RunReport partial_report(SandboxId instance) override;
+  std::vector<SandboxStatus> status() const override;
 
   // What executors take of a device beside what functions were promised: their contexts, and what
   // cuBLAS works in. Told by on_taken when it changes.
@@ -119,14 +121,13 @@ class ExecutorHost {
   // host.
   const std::array<ElasticObjects::Moved, 3>& object_reads() const { return reads_; }
 
-  // A sandbox's CUDA calls will come at this listening socket; its memory is counted in the ledger.
-  // `on_lost` is called, from the loop, if the executor ends before the client is removed, with why
-  // and the type of that error.
+  // A sandbox whose CUDA calls run in an executor.
   void add_client(SandboxId sandbox, const FunctionSpec& spec, DeviceId device, OwnedFd listener,
-                  OwnedFd ledger, std::function<void(const Error&, const std::string&)> on_lost);
-  void remove_client(SandboxId sandbox) { clients_.remove(sandbox); }
+                  OwnedFd ledger,
+                  std::function<void(const Error&, const std::string&)> on_lost) override;
+  void remove_client(SandboxId sandbox) override { clients_.remove(sandbox); }
 
-  // The launcher's word that a sandbox is gone; false if it was no executor.
+  // The launcher reports that a sandbox is gone; false if it was no executor.
   bool exited(SandboxId executor, const sandbox::Exit& exit) {
     return supervisor_.exited(executor, exit);
   }
@@ -139,8 +140,7 @@ class ExecutorHost {
     std::string type;
   };
 
-  std::function<void(SandboxId, DeviceId, OwnedFd)> link_server() const;
-  std::function<bool(const ExecutorKey&, size_t)> room_finder() const;
+  ExecutorSupervisor::Events supervisor_events();
   Bytes taken_by(DeviceId device, size_t contexts,
                  const std::function<bool(const Key&)>& is_there) const;
 
@@ -167,6 +167,7 @@ class ExecutorHost {
   void printed(const Key& key, std::string_view text);
 
   void add_if_possible(Instance& instance);
+  void move_memory(SandboxId instance, bool out);
   // Sends what waits for this executor and may run there now.
   void send_waiting(const Key& key);
   void end_soon(SandboxId instance);
@@ -185,7 +186,8 @@ class ExecutorHost {
   const scheduling::StoreOptions store_options_;
   const Bytes context_memory_;
   const bool calls_cublas_;
-  Events events_;
+  DeviceLinks* const links_;
+  ExecutorMemory* const memory_;
   std::map<DeviceId, Bytes> told_;  // that is taken
   std::unordered_map<SandboxId, std::unique_ptr<Instance>> instances_;
   std::unordered_map<InvocationId, SandboxId> running_;  // where it was given

@@ -159,8 +159,8 @@ void ExecutorHost::answer(Instance& instance, const protocol::Finished& message,
   answer.device_memory_now = instance.device_memory;
   answer.device_memory_peak = instance.device_memory_peak;
   answer.log_tail = instance.tail.text();
-  events_.on_output(instance.spec.id, answer.log_tail);
-  events_.on_answer(instance.id, std::move(answer));
+  instance.observer.on_output(instance.spec.id, answer.log_tail);
+  instance.observer.on_answer(instance.id, std::move(answer));
 }
 
 // What a kernel prints. Whose it is can only be said while one runs alone.

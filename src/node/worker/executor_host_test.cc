@@ -11,7 +11,7 @@ using testing::IsEmpty;
 using testing::SizeIs;
 
 TEST_F(ExecutorHostTest, AFunctionGetsAnInstanceWithItsFiles) {
-  host->start(SandboxId(1), spec, folder.path(), DeviceId(2));
+  start(SandboxId(1), spec, folder.path(), DeviceId(2));
   ASSERT_TRUE(turn_until(loop, [&] { return !launcher.running.empty(); }));
   EXPECT_EQ(launcher.latest().plan.environment.at("CUDA_VISIBLE_DEVICES"), "1");
   std::vector<OwnedFd> fds;
@@ -35,7 +35,7 @@ TEST_F(ExecutorHostTest, FunctionsOfOneTenantShareAnExecutorOnADevice) {
   instance(SandboxId(1));
   instance(SandboxId(2));
   EXPECT_EQ(launcher.launches, 1);
-  host->start(SandboxId(3), spec, folder.path(), DeviceId(2));
+  start(SandboxId(3), spec, folder.path(), DeviceId(2));
   ASSERT_TRUE(turn_until(loop, [&] { return launcher.running.size() == 2; }));
 }
 
@@ -184,7 +184,7 @@ TEST_F(ExecutorHostTest, WhatItMakesLivesAsLongAsItsInvocationSays) {
   InvocationRequest request;
   request.id = {9, 1};
   request.time_to_live = seconds(7);
-  host->give(SandboxId(1), request);
+  host->deliver(SandboxId(1), request, seconds(3));
   auto message = finished(request.id);
   message.objects = {{{request.id, 0}, raw_tensor(Bytes(1))}};
   const OwnedFd object = memfd_with("x", true);
@@ -299,7 +299,7 @@ TEST_F(ExecutorHostTest, AnIdleInstanceGoesWithoutATrace) {
 
 TEST_F(ExecutorHostTest, MemoryIsMovedByTheExecutor) {
   instance(SandboxId(1));
-  host->move_memory(SandboxId(1), true);
+  host->move_memory_out(SandboxId(1), protocol::MemoryMoveDepth::kMemory);
   const auto move = hears<protocol::MoveInstance>();
   ASSERT_TRUE(move && move->out);
   protocol::InstanceMoved moved;
@@ -313,7 +313,7 @@ TEST_F(ExecutorHostTest, MemoryIsMovedByTheExecutor) {
 
 TEST_F(ExecutorHostTest, WhatIsGivenToAnInstanceThatIsOutWaitsUntilItIsIn) {
   instance(SandboxId(1));
-  host->move_memory(SandboxId(1), true);
+  host->move_memory_out(SandboxId(1), protocol::MemoryMoveDepth::kMemory);
   ASSERT_TRUE(hears<protocol::MoveInstance>().has_value());
   protocol::InstanceMoved moved;
   moved.instance = SandboxId(1);
@@ -321,7 +321,7 @@ TEST_F(ExecutorHostTest, WhatIsGivenToAnInstanceThatIsOutWaitsUntilItIsIn) {
   launcher.latest().say(moved);
   ASSERT_TRUE(turn_until(loop, [&] { return moves.size() == 1; }));
   give(SandboxId(1), "waits");
-  host->move_memory(SandboxId(1), false);
+  host->move_memory_in(SandboxId(1));
   EXPECT_TRUE(hears<protocol::MoveInstance>().has_value())
       << "the request is not ahead of the move";
   moved.out = false;
@@ -342,14 +342,14 @@ TEST_F(ExecutorHostTest, OneThatDoesNotKeepToTheProtocolIsEnded) {
 }
 
 TEST_F(ExecutorHostTest, AnInstanceThatCannotBeMadeSaysWhy) {
-  host->start(SandboxId(1), spec, folder.path(), DeviceId(1));
+  start(SandboxId(1), spec, folder.path(), DeviceId(1));
   ASSERT_TRUE(turn_until(loop, [&] { return !launcher.running.empty(); }));
   ASSERT_TRUE(hears<protocol::AddInstance>().has_value());
   launcher.latest().say(protocol::InstanceFailed{
       SandboxId(1), {ErrorCode::kInvalidArgument, "steps[0]: no kernel f"}});
   ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 1; }));
   EXPECT_EQ(ends[0].error.message, "steps[0]: no kernel f");
-  host->start(SandboxId(2), spec, folder / "nowhere", DeviceId(1));
+  start(SandboxId(2), spec, folder / "nowhere", DeviceId(1));
   ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 2; }));
   EXPECT_THAT(ends[1].error.message, HasSubstr("graph.json"));
 }

@@ -7,10 +7,14 @@
 #include <vector>
 
 #include "node/worker/executor_host.h"
+#include "node/worker/log_store.h"
 
 namespace lambent::worker {
 
 struct ExecutorHost::Instance {
+  explicit Instance(BackendObserver& started_for) : observer(started_for) {}
+
+  BackendObserver& observer;
   SandboxId id;
   Key key;
   FunctionSpec spec;

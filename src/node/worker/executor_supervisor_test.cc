@@ -7,7 +7,7 @@ using testing::IsEmpty;
 
 TEST_F(ExecutorHostTest, WithoutAnExecutorAnInstanceFailsAndTheNextOneTriesAgain) {
   launcher.refuses = true;
-  host->start(SandboxId(1), spec, folder.path(), DeviceId(1));
+  start(SandboxId(1), spec, folder.path(), DeviceId(1));
   ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 1; }));
   EXPECT_EQ(ends[0].error_type, "Sandbox.Failure");
   launcher.refuses = false;
@@ -91,7 +91,7 @@ TEST_F(ExecutorHostTest, OneThatComesToNothingIsTriedAgainWithPauses) {
 TEST_F(ExecutorHostTest, EachDomainHasItsOwn) {
   instance(SandboxId(1));
   spec.gpu.domain = "vision";
-  host->start(SandboxId(2), spec, folder.path(), DeviceId(1));
+  start(SandboxId(2), spec, folder.path(), DeviceId(1));
   ASSERT_TRUE(turn_until(loop, [&] { return launcher.running.size() == 2; }));
   EXPECT_EQ(hears<protocol::AddInstance>()->instance, SandboxId(2));
   launcher.latest().say(protocol::InstanceReady{SandboxId(2), milliseconds(1)});
@@ -133,11 +133,11 @@ class TakenTest : public ExecutorHostTest {
 TEST_F(TakenTest, AContextCountsFromItsLaunchUntilItsProcessIsGone) {
   launcher.says_hello = false;
   host->keep(spec, DeviceId(1));
-  EXPECT_EQ(taken[DeviceId(1)], Bytes::mib(400)) << "it may be made at any moment";
+  EXPECT_TRUE(taken_becomes(Bytes::mib(400))) << "it may be made at any moment";
   spec.gpu.domain = "vision";
   host->keep(spec, DeviceId(1));
   host->keep(spec, DeviceId(2));
-  EXPECT_EQ(taken[DeviceId(1)], Bytes::mib(800));
+  EXPECT_TRUE(taken_becomes(Bytes::mib(800)));
   EXPECT_EQ(taken[DeviceId(2)], Bytes::mib(400));
   ASSERT_TRUE(turn_until(loop, [&] { return launcher.running.size() == 3; }));
   host->drop(spec);
@@ -148,7 +148,7 @@ TEST_F(TakenTest, AContextCountsFromItsLaunchUntilItsProcessIsGone) {
 
 TEST_F(TakenTest, OneThatCannotBeStartedTakesNothing) {
   launcher.refuses = true;
-  host->start(SandboxId(1), spec, folder.path(), DeviceId(1));
+  start(SandboxId(1), spec, folder.path(), DeviceId(1));
   EXPECT_EQ(taken[DeviceId(1)], Bytes::mib(400));
   EXPECT_TRUE(taken_becomes(Bytes(0)));
 }
@@ -180,7 +180,7 @@ class RoomTest : public TakenTest {
 
 TEST_F(RoomTest, AnExecutorIsLaunchedWhenItsContextHasRoom) {
   room = Bytes::mib(300);
-  host->start(SandboxId(1), spec, folder.path(), DeviceId(1));
+  start(SandboxId(1), spec, folder.path(), DeviceId(1));
   EXPECT_EQ(taken[DeviceId(1)], Bytes::mib(400)) << "so that room is made";
   pass(seconds(1));
   EXPECT_EQ(launcher.launches, 0);
@@ -191,7 +191,7 @@ TEST_F(RoomTest, AnExecutorIsLaunchedWhenItsContextHasRoom) {
 }
 
 TEST_F(RoomTest, OneThatFindsNoRoomSaysSoAndIsGone) {
-  host->start(SandboxId(1), spec, folder.path(), DeviceId(1));
+  start(SandboxId(1), spec, folder.path(), DeviceId(1));
   pass(milliseconds(1));
   pass(seconds(9));
   EXPECT_THAT(ends, IsEmpty()) << "its function may run for 30 seconds, so may it be started";
@@ -219,9 +219,9 @@ TEST_F(RoomTest, OneThatWaitsForRoomCanBeDropped) {
 }
 
 TEST_F(RoomTest, WhoWaitsLaunchesAlsoWhereAnotherHasNoRoomYet) {
-  host->start(SandboxId(1), spec, folder.path(), DeviceId(1));
+  start(SandboxId(1), spec, folder.path(), DeviceId(1));
   spec.gpu.domain = "vision";
-  host->start(SandboxId(2), spec, folder.path(), DeviceId(1));
+  start(SandboxId(2), spec, folder.path(), DeviceId(1));
   pass(seconds(1));
   EXPECT_EQ(taken[DeviceId(1)], Bytes::mib(800)) << "so that room is made for both";
   room = Bytes::mib(500);
@@ -249,7 +249,7 @@ TEST_F(RoomTest, OneThatIsOnlyKeptTakesNothingUntilItHasRoom) {
 TEST_F(RoomTest, OneThatIsOnlyKeptGivesUpForOneThatIsNeeded) {
   host->keep(spec, DeviceId(1));
   spec.gpu.domain = "vision";
-  host->start(SandboxId(1), spec, folder.path(), DeviceId(1));
+  start(SandboxId(1), spec, folder.path(), DeviceId(1));
   pass(milliseconds(20));
   room = Bytes::gib(1);
   pass(milliseconds(20));
@@ -267,7 +267,7 @@ TEST_F(RoomTest, OneThatNothingUsesMakesWayForOneThatWaits) {
   }));
   const SandboxId unused = launcher.latest().id;
   spec.gpu.domain = "vision";
-  host->start(SandboxId(1), spec, folder.path(), DeviceId(1));
+  start(SandboxId(1), spec, folder.path(), DeviceId(1));
   room = Bytes::mib(300);
   pass(milliseconds(20));
   EXPECT_TRUE(launcher.running.contains(unused)) << "it would be for nothing";
@@ -286,7 +286,7 @@ TEST_F(TakenTest, WhatIsAdmittedWhereAnExecutorEndedHasNothingToDoWithItsEnd) {
   bool is_admitted = false;
   when_taken_changes = [&] {
     if (taken[DeviceId(1)] > Bytes(0) || std::exchange(is_admitted, true)) return;
-    host->start(SandboxId(2), spec, folder.path(), DeviceId(1));
+    start(SandboxId(2), spec, folder.path(), DeviceId(1));
   };
   launcher.end(launcher.latest().id, {.signal = 9});
   ASSERT_TRUE(
@@ -304,7 +304,7 @@ class TakenByCublasTest : public TakenTest {
 TEST_F(TakenByCublasTest, EveryInstanceHasMemoryForItsCalls) {
   instance(SandboxId(1));
   EXPECT_EQ(taken[DeviceId(1)], Bytes::mib(404));
-  host->start(SandboxId(2), spec, folder.path(), DeviceId(1));
+  start(SandboxId(2), spec, folder.path(), DeviceId(1));
   EXPECT_EQ(taken[DeviceId(1)], Bytes::mib(408));
   host->stop(SandboxId(1), Error{ErrorCode::kCancelled, "retired"}, "Sandbox.Stopped");
   EXPECT_TRUE(taken_becomes(Bytes::mib(404)));
@@ -315,7 +315,7 @@ TEST_F(ExecutorHostTest, WhatComesWhileItsExecutorLeavesGetsTheNextOne) {
   ASSERT_TRUE(turn_until(loop, [&] { return !launcher.running.empty(); }));
   for (int i = 0; i < 5; ++i) loop.run_once(Duration(0));
   host->drop(spec);
-  host->start(SandboxId(1), spec, folder.path(), DeviceId(1));
+  start(SandboxId(1), spec, folder.path(), DeviceId(1));
   ASSERT_TRUE(
       turn_until(loop, [&] { return launcher.launches == 2 && !launcher.running.empty(); }));
   EXPECT_TRUE(hears<protocol::AddInstance>().has_value());
@@ -330,13 +330,13 @@ TEST_F(ExecutorHostTest, ADeviceHasThreeWhileItCanBeHelped) {
   for (const char* domain : {"a", "b", "c", "d"}) host->keep(in_domain(domain), DeviceId(1));
   for (int i = 0; i < 5; ++i) loop.run_once(Duration(0));
   EXPECT_EQ(launcher.launches, 3) << "no fourth ahead of its first use";
-  host->start(SandboxId(1), in_domain("a"), folder.path(), DeviceId(1));
-  host->start(SandboxId(2), in_domain("d"), folder.path(), DeviceId(1));
+  start(SandboxId(1), in_domain("a"), folder.path(), DeviceId(1));
+  start(SandboxId(2), in_domain("d"), folder.path(), DeviceId(1));
   ASSERT_TRUE(turn_until(loop, [&] { return launcher.launches == 4; }));
   ASSERT_TRUE(turn_until(loop, [&] { return launcher.running.size() == 3; }));
   EXPECT_EQ(launcher.kills, 1) << "one that nothing used";
-  host->start(SandboxId(3), in_domain("b"), folder.path(), DeviceId(1));
-  host->start(SandboxId(4), in_domain("c"), folder.path(), DeviceId(1));
+  start(SandboxId(3), in_domain("b"), folder.path(), DeviceId(1));
+  start(SandboxId(4), in_domain("c"), folder.path(), DeviceId(1));
   for (int i = 0; i < 10; ++i) loop.run_once(Duration(0));
   EXPECT_THAT(ends, IsEmpty()) << "all that are used are let be";
   EXPECT_EQ(launcher.running.size(), 4u);

@@ -14,7 +14,7 @@ class ObjectExportsTest : public ExecutorHostTest {
     instance(SandboxId(1));
     exporter = &launcher.latest();
     spec.gpu.domain = "other";
-    host->start(SandboxId(2), spec, folder.path(), importers);
+    start(SandboxId(2), spec, folder.path(), importers);
     ASSERT_TRUE(turn_until(loop, [&] { return launcher.running.size() == 2; }));
     ASSERT_TRUE(hears<protocol::AddInstance>().has_value());
     importer = &launcher.latest();
@@ -110,7 +110,7 @@ TEST_F(ExportsBetweenDevicesTest, ADeviceThatIsLeftIsSeenByNoneThatStartsUntilIt
   ExecutorHostTest::SetUp();
   const auto visible_on = [&](uint32_t device) {
     const size_t before = launcher.running.size();
-    host->start(SandboxId(10 + device), spec, folder.path(), DeviceId(device));
+    start(SandboxId(10 + device), spec, folder.path(), DeviceId(device));
     EXPECT_TRUE(turn_until(loop, [&] { return launcher.running.size() > before; }));
     return launcher.latest().plan.environment.at("CUDA_VISIBLE_DEVICES");
   };
@@ -123,7 +123,7 @@ TEST_F(ExportsBetweenDevicesTest, ADeviceThatIsLeftIsSeenByNoneThatStartsUntilIt
 TEST_F(ExportsBetweenDevicesTest, AnExecutorThatNamesADeviceItCannotSeeIsEnded) {
   launcher.peers = {3};
   ExecutorHostTest::SetUp();
-  host->start(SandboxId(1), spec, folder.path(), DeviceId(1));
+  start(SandboxId(1), spec, folder.path(), DeviceId(1));
   EXPECT_TRUE(turn_until(loop, [&] { return launcher.kills == 1; }));
 }
 

@@ -10,13 +10,13 @@ namespace lambent::worker {
 
 using slice_scheduling::InstanceId;
 
-PipelineHost::PipelineHost(loop::EventLoop& loop, LogSink& log, StageProcessSandboxes sandboxes,
+PipelineHost::PipelineHost(loop::EventLoop& loop, LogSink& log, StageProcessSandboxes& sandboxes,
                            PipelineSetting setting,
                            std::unique_ptr<slice_scheduling::SliceDispatcher> dispatcher,
                            Events events)
     : loop_(loop),
       log_(log),
-      sandboxes_(std::move(sandboxes)),
+      sandboxes_(sandboxes),
       setting_(std::move(setting)),
       dispatcher_(std::move(dispatcher)),
       events_(std::move(events)) {
@@ -183,23 +183,28 @@ PipelineInstance* PipelineHost::instance_of(SandboxId sandbox) {
   return found != stage_processes_.end() ? found->second : nullptr;
 }
 
-void PipelineHost::stage_process_ready(SandboxId sandbox) {
+void PipelineHost::on_ready(SandboxId sandbox, Duration, Duration) {
   if (PipelineInstance* instance = instance_of(sandbox)) instance->stage_process_ready(sandbox);
 }
 
-void PipelineHost::stage_process_answered(SandboxId sandbox, HandlerAnswer answer) {
+void PipelineHost::on_answer(SandboxId sandbox, HandlerAnswer answer) {
   if (PipelineInstance* instance = instance_of(sandbox)) {
     instance->stage_process_answered(sandbox, std::move(answer));
   }
 }
 
-void PipelineHost::stage_process_ended(SandboxEnd end) {
-  if (PipelineInstance* instance = instance_of(end.sandbox))
+void PipelineHost::on_end(SandboxEnd end) {
+  if (PipelineInstance* instance = instance_of(end.sandbox)) {
     instance->stage_process_ended(std::move(end));
+  }
 }
 
-void PipelineHost::memory_moved(SandboxId sandbox, const MemoryMove& move) {
+void PipelineHost::on_memory_moved(SandboxId sandbox, const MemoryMove& move) {
   if (PipelineInstance* instance = instance_of(sandbox)) instance->memory_moved(sandbox, move);
+}
+
+void PipelineHost::on_memory_wanted(SandboxId sandbox, Bytes bytes) {
+  sandboxes_.grant_memory(sandbox, bytes);
 }
 
 void PipelineHost::device_reading(DeviceId device, bool lost) {

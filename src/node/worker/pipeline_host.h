@@ -64,7 +64,7 @@ struct SliceStatus {
 
 class PipelineMeasurement;
 
-class PipelineHost {
+class PipelineHost final : public BackendObserver {
  public:
   struct Events {
     // How a request ended. Its wait_reason is a word of slice_wait.h, and its device that of its
@@ -77,7 +77,7 @@ class PipelineHost {
   };
 
   // All outlive it.
-  PipelineHost(loop::EventLoop& loop, LogSink& log, StageProcessSandboxes sandboxes,
+  PipelineHost(loop::EventLoop& loop, LogSink& log, StageProcessSandboxes& sandboxes,
                PipelineSetting setting,
                std::unique_ptr<slice_scheduling::SliceDispatcher> dispatcher, Events events);
   ~PipelineHost();
@@ -121,12 +121,13 @@ class PipelineHost {
   // A device is gone, or is well again.
   void device_reading(DeviceId device, bool lost);
 
-  // Its sandboxes, and what became of them.
-  bool has_sandbox(SandboxId sandbox) const { return stage_processes_.contains(sandbox); }
-  void stage_process_ready(SandboxId sandbox);
-  void stage_process_answered(SandboxId sandbox, HandlerAnswer answer);
-  void stage_process_ended(SandboxEnd end);
-  void memory_moved(SandboxId sandbox, const MemoryMove& move);
+  // Of the sandboxes of its stage processes.
+  void on_ready(SandboxId sandbox, Duration sandbox_time, Duration init_time) override;
+  void on_answer(SandboxId sandbox, HandlerAnswer answer) override;
+  void on_end(SandboxEnd end) override;
+  void on_memory_moved(SandboxId sandbox, const MemoryMove& move) override;
+  // It is granted: what a stage process has offloaded counts with the rest of its memory.
+  void on_memory_wanted(SandboxId sandbox, Bytes bytes) override;
 
   // Runs the function with this event on one slice of each shape that nobody has just now, one
   // after the other, `repeat` times each after a first one, and makes the medians its profile.
@@ -242,7 +243,7 @@ class PipelineHost {
 
   loop::EventLoop& loop_;
   LogSink& log_;
-  const StageProcessSandboxes sandboxes_;
+  StageProcessSandboxes& sandboxes_;
   const PipelineSetting setting_;
   std::unique_ptr<slice_scheduling::SliceDispatcher> dispatcher_;
   const Events events_;

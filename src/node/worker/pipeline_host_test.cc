@@ -24,9 +24,9 @@ TEST_F(PipelineHostTest, CutsAFunctionOverTwoSmallSlicesAndHandsItsJobsThrough) 
   EXPECT_EQ(first.extras.environment.at("LAMBENT_STAGE"), "/opt/lambent/stage.json");
   EXPECT_NE(first.device, stage_processes.stage_processes.at(newest(1, 2)).device);
   clock.advance(milliseconds(1));
-  host->stage_process_ready(newest(0, 2));
+  host->on_ready(newest(0, 2), {}, {});
   EXPECT_TRUE(first.given.empty()) << "not before all are ready";
-  host->stage_process_ready(newest(1, 2));
+  host->on_ready(newest(1, 2), {}, {});
   ASSERT_EQ(first.given.size(), 1u);
   EXPECT_EQ(first.given[0]["events"], json::parse(R"([{"n": 1}])"));
   ASSERT_EQ(stage_processes.stage_processes.at(newest(1, 2)).given.size(), 1u)

@@ -30,7 +30,7 @@ RequestAnswer failure_of(const std::string& type, const std::string& message) {
 
 }  // namespace
 
-PipelineInstance::PipelineInstance(loop::EventLoop& loop, const StageProcessSandboxes& sandboxes,
+PipelineInstance::PipelineInstance(loop::EventLoop& loop, StageProcessSandboxes& sandboxes,
                                    Request request, Events events)
     : loop_(loop),
       sandboxes_(sandboxes),
@@ -169,8 +169,8 @@ void PipelineInstance::begin_next(size_t index) {
     for (const Held& before : stage_process.held) requests += requests_of(before.job);
     stage_process.held.push_back({id, request.id});
     if (stage_process.held.size() == 1) watch_oldest(index);
-    sandboxes_.give(stage_process.sandbox, request,
-                    request_.spec.timeout * static_cast<int64_t>(requests));
+    sandboxes_.deliver(stage_process.sandbox, request,
+                       request_.spec.timeout * static_cast<int64_t>(requests));
   }
 }
 

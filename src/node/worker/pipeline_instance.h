@@ -17,23 +17,11 @@
 #include "decide/pipeline/partition.h"
 #include "decide/slice_scheduling/events.h"
 #include "node/worker/pipeline_package.h"
-#include "node/worker/sandbox_host.h"
 #include "node/worker/stage_process_answer.h"
 #include "node/worker/stage_process_plan.h"
+#include "node/worker/stage_process_sandboxes.h"
 
 namespace lambent::worker {
-
-// Sandboxes as stage processes need them: SandboxHost's, or a test's.
-struct StageProcessSandboxes {
-  std::function<SandboxId()> next_id;
-  std::function<void(SandboxId, const FunctionSpec&, DeviceId, const StageProcessExtras&)> start;
-  std::function<void(SandboxId, InvocationRequest&, Duration timeout)> give;
-  std::function<void(SandboxId, Error, std::string error_type)> stop;
-  std::function<void(SandboxId)> move_memory_out;
-  std::function<void(SandboxId)> move_memory_in;
-  std::function<Result<void>(const std::string& path, uint32_t slots, Bytes slot)> make_channel;
-  std::function<void(const std::string& path)> end_channel;
-};
 
 struct JobRequest {
   InvocationId id;
@@ -91,7 +79,7 @@ class PipelineInstance {
     std::function<void(InstanceEnd)> on_end;  // all its sandboxes are gone
   };
 
-  PipelineInstance(loop::EventLoop& loop, const StageProcessSandboxes& sandboxes, Request request,
+  PipelineInstance(loop::EventLoop& loop, StageProcessSandboxes& sandboxes, Request request,
                    Events events);
   ~PipelineInstance();
   PipelineInstance(const PipelineInstance&) = delete;
@@ -173,7 +161,7 @@ class PipelineInstance {
   void limit_move();
 
   loop::EventLoop& loop_;
-  const StageProcessSandboxes& sandboxes_;
+  StageProcessSandboxes& sandboxes_;
   const Request request_;
   const Events events_;
   StageProcessPlans plans_;

@@ -58,6 +58,9 @@ constexpr Bytes kLeaseSlack = Bytes::mib(64);
 }  // namespace
 
 struct SandboxHost::Sandbox {
+  explicit Sandbox(BackendObserver& started_for) : observer(started_for) {}
+
+  BackendObserver& observer;
   SandboxId id;
   FunctionSpec spec;
   DeviceId device;
@@ -104,38 +107,37 @@ struct SandboxHost::Sandbox {
   std::string end_payload;
 };
 
-SandboxHost::SandboxHost(loop::EventLoop& loop, LogSink& log, sandbox::Launcher& launcher,
-                         SandboxSetting setting, std::string run_folder, Events events)
-    : loop_(loop),
-      log_(log),
-      launcher_(launcher),
+SandboxHost::SandboxHost(Dependencies dependencies, SandboxSetting setting, std::string run_folder)
+    : loop_(dependencies.loop),
+      log_(dependencies.log),
+      uses_(std::move(dependencies)),
+      launcher_(uses_.launcher),
       setting_(std::move(setting)),
-      run_folder_(std::move(run_folder)),
-      events_(std::move(events)) {
+      run_folder_(std::move(run_folder)) {
   std::error_code ignored;
   std::filesystem::remove_all(run_folder_, ignored);
   std::filesystem::create_directories(run_folder_, ignored);
-  launcher_.on_exit([this](SandboxId id, sandbox::Exit exit) { exited(id, exit); });
 }
 
 SandboxHost::~SandboxHost() {
-  launcher_.on_exit([](SandboxId, sandbox::Exit) {});
   for (const auto& [id, sandbox] : sandboxes_) launcher_.kill(id);
 }
 
-void SandboxHost::start(SandboxId id, const FunctionSpec& spec, const std::string& code_folder,
-                        DeviceId device, StageProcessExtras extras) {
-  auto owned = std::make_unique<Sandbox>();
+void SandboxHost::start(BackendStart start, BackendObserver& observer) {
+  const SandboxId id = start.sandbox;
+  const FunctionSpec& spec = start.spec;
+  StageProcessExtras& extras = start.extras;
+  auto owned = std::make_unique<Sandbox>(observer);
   Sandbox& sandbox = *owned;
   sandbox.id = id;
   sandbox.spec = spec;
-  sandbox.device = device;
+  sandbox.device = start.device;
   sandbox.requested_at = loop_.clock().now();
   sandbox.most_response = extras.most_response;
   sandbox.most_in_flight = extras.in_flight;
   sandboxes_[id] = std::move(owned);
 
-  SandboxRequest request{id, device, code_folder, ""};
+  SandboxRequest request{id, start.device, std::move(start.code_folder), ""};
   request.extras = std::move(extras);
   if (spec.gpu.memory > Bytes(0)) {
     const auto connected = connect_memory(sandbox, request);
@@ -158,27 +160,24 @@ Result<void> SandboxHost::connect_memory(Sandbox& sandbox, SandboxRequest& reque
   if (sandbox.spec.gpu.memory_mode == MemoryMode::kOff || !moves) return {};
   const std::string number = std::to_string(sandbox.id.value);
   sandbox.memory_path = run_folder_ + "/memory-" + number;
-  std::function<void(Bytes)> wanted;
-  if (events_.on_memory_wanted) {
-    wanted = [this, id = sandbox.id](Bytes bytes) { events_.on_memory_wanted(id, bytes); };
-  }
   ASSIGN_OR_RETURN(
       sandbox.memory,
       MemoryChannel::open(
           loop_, log_, sandbox.memory_path,
-          [this, id = sandbox.id](MemoryMove move) { memory_moved(id, move); }, std::move(wanted)));
+          [this, &sandbox](MemoryMove move) { memory_moved(sandbox, move); },
+          [&sandbox](Bytes bytes) { sandbox.observer.on_memory_wanted(sandbox.id, bytes); }));
   request.memory_path = sandbox.memory_path;
-  if (!events_.serve_link) return {};
+  if (uses_.links == nullptr) return {};
   sandbox.link_path = run_folder_ + "/link-" + number;
   ASSIGN_OR_RETURN(OwnedFd listener, listen_packets(sandbox.link_path, 0666));
-  events_.serve_link(sandbox.id, sandbox.device, sandbox.spec.gpu.memory * 2 + kLeaseSlack,
+  uses_.links->serve(sandbox.id, sandbox.device, sandbox.spec.gpu.memory * 2 + kLeaseSlack,
                      std::move(listener));
   request.link_path = sandbox.link_path;
   return {};
 }
 
 Result<void> SandboxHost::connect_runtime(Sandbox& sandbox, SandboxRequest& request) {
-  if (!events_.share_runtime) {
+  if (uses_.runtimes == nullptr) {
     return Error{ErrorCode::kUnimplemented, "this worker has no shared GPU runtimes"};
   }
   OwnedFd ledger(open(request.ledger_path.c_str(), O_RDWR | O_CLOEXEC));
@@ -186,8 +185,11 @@ Result<void> SandboxHost::connect_runtime(Sandbox& sandbox, SandboxRequest& requ
   request.runtime_path = run_folder_ + "/runtime-" + std::to_string(sandbox.id.value);
   ASSIGN_OR_RETURN(OwnedFd listener, listen_packets(request.runtime_path, 0666));
   sandbox.runtime_path = request.runtime_path;
-  events_.share_runtime(sandbox.id, sandbox.spec, sandbox.device, std::move(listener),
-                        std::move(ledger));
+  uses_.runtimes->add_client(sandbox.id, sandbox.spec, sandbox.device, std::move(listener),
+                             std::move(ledger),
+                             [this, id = sandbox.id](const Error& error, const std::string& type) {
+                               stop(id, error, type);
+                             });
   return {};
 }
 
@@ -232,11 +234,11 @@ void SandboxHost::started(SandboxId id, Result<sandbox::Started> result) {
   callbacks.on_init_error = [this, &sandbox](std::string json, std::string type) {
     init_failed(sandbox, std::move(json), std::move(type));
   };
-  if (events_.on_object) {
+  if (uses_.on_object) {
     callbacks.on_object = [this, tenant = sandbox.spec.name.tenant](http::Request request,
                                                                     std::string_view path,
                                                                     http::Responder responder) {
-      events_.on_object(tenant, std::move(request), path, std::move(responder));
+      uses_.on_object(tenant, std::move(request), path, std::move(responder));
     };
   }
   sandbox.session = std::make_unique<runtime_api::Session>(
@@ -250,11 +252,11 @@ void SandboxHost::started(SandboxId id, Result<sandbox::Started> result) {
 
 void SandboxHost::ready(Sandbox& sandbox) {
   if (sandbox.end_words || std::exchange(sandbox.initialised, true)) return;
-  events_.on_ready(sandbox.id, sandbox.executed_at - sandbox.requested_at,
-                   loop_.clock().now() - sandbox.executed_at);
+  sandbox.observer.on_ready(sandbox.id, sandbox.executed_at - sandbox.requested_at,
+                            loop_.clock().now() - sandbox.executed_at);
 }
 
-void SandboxHost::give(SandboxId id, InvocationRequest& request, Duration timeout) {
+void SandboxHost::deliver(SandboxId id, InvocationRequest& request, Duration timeout) {
   const auto found = sandboxes_.find(id);
   if (found == sandboxes_.end()) return;  // its end is on the way to the worker
   Sandbox& sandbox = *found->second;
@@ -308,7 +310,7 @@ void SandboxHost::answered(Sandbox& sandbox, InvocationId invocation, bool succe
   if (sandbox.context_error != 0) replace_broken(sandbox, tail);
   answer.log_tail = tail.text();
   if (sandbox.in_flight.empty()) sandbox.idle_tail = std::move(tail);
-  events_.on_answer(sandbox.id, std::move(answer));
+  sandbox.observer.on_answer(sandbox.id, std::move(answer));
 }
 
 // Nothing that its process asks of the device would succeed any more. What it is given before its
@@ -338,7 +340,7 @@ void SandboxHost::move_memory_out(SandboxId id, protocol::MemoryMoveDepth depth)
   const auto found = sandboxes_.find(id);
   if (found == sandboxes_.end()) return;  // its end is on the way to the worker
   if (found->second->memory == nullptr) {
-    return events_.on_memory_moved(id, {.out = true, .done = false});
+    return found->second->observer.on_memory_moved(id, {.out = true, .done = false});
   }
   found->second->memory->move_out(depth);
 }
@@ -346,7 +348,9 @@ void SandboxHost::move_memory_out(SandboxId id, protocol::MemoryMoveDepth depth)
 void SandboxHost::move_memory_in(SandboxId id) {
   const auto found = sandboxes_.find(id);
   if (found == sandboxes_.end()) return;
-  if (found->second->memory == nullptr) return events_.on_memory_moved(id, {.out = false});
+  if (found->second->memory == nullptr) {
+    return found->second->observer.on_memory_moved(id, {.out = false});
+  }
   found->second->memory->move_in();
 }
 
@@ -357,9 +361,10 @@ void SandboxHost::grant_memory(SandboxId id, Bytes bytes) {
   }
 }
 
-void SandboxHost::memory_moved(SandboxId id, const MemoryMove& move) {
-  if (!move.broken) return events_.on_memory_moved(id, move);
-  stop(id, {ErrorCode::kInternal, "the driver failed while the function's device memory was moved"},
+void SandboxHost::memory_moved(Sandbox& sandbox, const MemoryMove& move) {
+  if (!move.broken) return sandbox.observer.on_memory_moved(sandbox.id, move);
+  stop(sandbox.id,
+       {ErrorCode::kInternal, "the driver failed while the function's device memory was moved"},
        "Sandbox.Failure");
 }
 
@@ -371,12 +376,9 @@ void SandboxHost::stop(SandboxId id, Error error, std::string error_type) {
   launcher_.kill(id);
 }
 
-void SandboxHost::exited(SandboxId id, const sandbox::Exit& exit) {
+bool SandboxHost::exited(SandboxId id, const sandbox::Exit& exit) {
   const auto found = sandboxes_.find(id);
-  if (found == sandboxes_.end()) {
-    if (events_.on_other_exit) events_.on_other_exit(id, exit);
-    return;
-  }
+  if (found == sandboxes_.end()) return false;
   Sandbox& sandbox = *found->second;
   read_output(sandbox, kOutputAtEnd);
   read_ledger(sandbox);
@@ -386,6 +388,7 @@ void SandboxHost::exited(SandboxId id, const sandbox::Exit& exit) {
                                 {"function", sandbox.spec.name.name},
                                 {"how", sandbox::to_string(exit)}});
   finish(id, std::move(words.error), std::move(words.type), exit.memory_peak);
+  return true;
 }
 
 void SandboxHost::finish(SandboxId id, Error error, std::string error_type,
@@ -398,8 +401,8 @@ void SandboxHost::finish(SandboxId id, Error error, std::string error_type,
                                   &sandbox->runtime_path}) {
     if (!path->empty()) unlink(path->c_str());
   }
-  if (!sandbox->link_path.empty()) events_.forget_link(id);
-  if (!sandbox->runtime_path.empty()) events_.leave_runtime(id);
+  if (!sandbox->link_path.empty()) uses_.links->forget(id);
+  if (!sandbox->runtime_path.empty()) uses_.runtimes->remove_client(id);
 
   SandboxEnd end;
   std::deque<runtime_api::RuntimeInvocation> unseen;
@@ -439,7 +442,7 @@ void SandboxHost::finish(SandboxId id, Error error, std::string error_type,
   end.host_memory_peak = host_memory_peak;
   end.device_memory_peak = sandbox->device_memory_peak;
   end.log_tail = sandbox->next_tail().text();
-  events_.on_end(std::move(end));
+  sandbox->observer.on_end(std::move(end));
 }
 
 void SandboxHost::read_output(Sandbox& sandbox, size_t most) {
@@ -461,13 +464,13 @@ void SandboxHost::read_output(Sandbox& sandbox, size_t most) {
 // A line of ours about one invocation.
 void SandboxHost::print_of(const Sandbox& sandbox, LogTail& tail, std::string_view text) {
   tail.append(text);
-  events_.on_output(sandbox.spec.id, text);
+  sandbox.observer.on_output(sandbox.spec.id, text);
 }
 
 void SandboxHost::print(Sandbox& sandbox, std::string_view text) {
   if (sandbox.in_flight.empty()) sandbox.idle_tail.append(text);
   for (Sandbox::InFlight& each : sandbox.in_flight) each.tail.append(text);
-  events_.on_output(sandbox.spec.id, text);
+  sandbox.observer.on_output(sandbox.spec.id, text);
 }
 
 void SandboxHost::read_ledger(Sandbox& sandbox) {

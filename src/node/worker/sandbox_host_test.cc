@@ -16,22 +16,12 @@ using testing::IsEmpty;
 constexpr SandboxId kSandbox{7};
 constexpr InvocationId kInvocation{1, 2};
 
-class SandboxHostTest : public testing::Test {
+class SandboxHostTest : public testing::Test, public BackendObserver {
  protected:
   void SetUp() override {
-    SandboxHost::Events events;
-    events.on_ready = [this](SandboxId, Duration, Duration) { ++readies; };
-    events.on_answer = [this](SandboxId, HandlerAnswer answer) {
-      answers.push_back(std::move(answer));
-      if (after_answer) after_answer();
-    };
-    events.on_end = [this](SandboxEnd end) { ends.push_back(std::move(end)); };
-    events.on_output = [this](FunctionId function, std::string_view text) {
-      printed += text.size();
-      logs.append(function, text);
-    };
-    host = std::make_unique<SandboxHost>(loop, log, launcher, SandboxSetting{},
-                                         folder.path() + "/run", events);
+    host = std::make_unique<SandboxHost>(SandboxHost::Dependencies{loop, log, launcher},
+                                         SandboxSetting{}, folder.path() + "/run");
+    launcher.on_exit([this](SandboxId id, const sandbox::Exit& exit) { host->exited(id, exit); });
     spec.id = FunctionId(3);
     spec.name = {kDefaultTenant, "f"};
     spec.memory = Bytes::mib(128);
@@ -40,17 +30,31 @@ class SandboxHostTest : public testing::Test {
       event = given;
     };
   }
+  void on_ready(SandboxId, Duration, Duration) override { ++readies; }
+  void on_answer(SandboxId, HandlerAnswer answer) override {
+    answers.push_back(std::move(answer));
+    if (after_answer) after_answer();
+  }
+  void on_end(SandboxEnd end) override { ends.push_back(std::move(end)); }
+  void on_output(FunctionId function, std::string_view text) override {
+    printed += text.size();
+    logs.append(function, text);
+  }
+  void start(StageProcessExtras extras = {}) {
+    host->start({kSandbox, spec, "/code", DeviceId(0), std::move(extras)}, *this);
+  }
+
   template <typename Condition>
   [[nodiscard]] bool until(Condition done) {
     return turn_until(loop, done);
   }
   // A sandbox that was given an invocation and works on it.
   void start_working() {
-    host->start(kSandbox, spec, "/code", DeviceId(0));
+    start();
     ASSERT_TRUE(until([&] { return readies == 1; }));
     InvocationRequest request;
     request.id = kInvocation;
-    host->give(kSandbox, request, seconds(3));
+    host->deliver(kSandbox, request, seconds(3));
     ASSERT_TRUE(until([&] { return runtime != nullptr; }));
   }
 
@@ -136,14 +140,14 @@ TEST_F(SandboxHostTest, AnAnswerAfterTheTimeOutIsIgnored) {
 }
 
 TEST_F(SandboxHostTest, WhatIsGivenToOneThatIsBeingStoppedComesBack) {
-  host->start(kSandbox, spec, "/code", DeviceId(0));
+  start();
   ASSERT_TRUE(until([&] { return readies == 1; }));
   host->stop(kSandbox, Error{ErrorCode::kInternal, "the runtime that it shares ended"},
              "Sandbox.Failure");
   InvocationRequest request;
   request.id = kInvocation;
   request.payload = "unseen";
-  host->give(kSandbox, request, seconds(3));
+  host->deliver(kSandbox, request, seconds(3));
   ASSERT_TRUE(until([&] { return !ends.empty(); }));
   EXPECT_TRUE(ends[0].undelivered);
   EXPECT_EQ(ends[0].invocation, kInvocation);
@@ -161,7 +165,7 @@ TEST_F(SandboxHostTest, AProcessWhoseCudaContextBrokeAnswersAndIsReplaced) {
     InvocationRequest next;
     next.id = InvocationId{3, 4};
     next.payload = "unseen";
-    host->give(kSandbox, next, seconds(3));
+    host->deliver(kSandbox, next, seconds(3));
   };
   runtime->answer(event, "the last answer");
   ASSERT_TRUE(until([&] { return !ends.empty(); }));
@@ -175,12 +179,12 @@ TEST_F(SandboxHostTest, AProcessWhoseCudaContextBrokeAnswersAndIsReplaced) {
 
 TEST_F(SandboxHostTest, OneThatMayHaveTwoIsGivenTheNextBeforeItHasAnswered) {
   constexpr InvocationId kNext{3, 4}, kThird{5, 6};
-  host->start(kSandbox, spec, "/code", DeviceId(0), {.in_flight = 2});
+  start({.in_flight = 2});
   ASSERT_TRUE(until([&] { return readies == 1; }));
   const auto give = [&](InvocationId id) {
     InvocationRequest request;
     request.id = id;
-    host->give(kSandbox, request, seconds(3));
+    host->deliver(kSandbox, request, seconds(3));
   };
   give(kInvocation);
   ASSERT_TRUE(until([&] { return runtime != nullptr; }));
@@ -211,13 +215,13 @@ TEST_F(SandboxHostTest, OneThatMayHaveTwoIsGivenTheNextBeforeItHasAnswered) {
 TEST_F(SandboxHostTest, AllThatIsGivenToOneOfTwoInFlightOnItsWayOutIsUnseen) {
   constexpr InvocationId kNext{3, 4}, kThird{5, 6};
   spec.gpu.memory = Bytes::mib(16);
-  host->start(kSandbox, spec, "/code", DeviceId(0), {.in_flight = 2});
+  start({.in_flight = 2});
   ASSERT_TRUE(until([&] { return readies == 1; }));
   const auto give = [&](InvocationId id, const std::string& payload) {
     InvocationRequest request;
     request.id = id;
     request.payload = payload;
-    host->give(kSandbox, request, seconds(3));
+    host->deliver(kSandbox, request, seconds(3));
   };
   give(kInvocation, "seen");
   ASSERT_TRUE(until([&] { return runtime != nullptr; }));
@@ -246,7 +250,7 @@ TEST_F(SandboxHostTest, AContextThatBreaksBeforeTheNextEndIsNotOfTheAnswerBefore
   ASSERT_TRUE(until([&] { return !answers.empty(); }));
   InvocationRequest next;
   next.id = kNext;
-  host->give(kSandbox, next, seconds(3));
+  host->deliver(kSandbox, next, seconds(3));
   ASSERT_TRUE(until([&] { return event.id == to_string(kNext); }));
   ledger::LedgerWriter shim;
   ASSERT_TRUE(shim.attach((folder.path() + "/run/ledger-7").c_str()));
@@ -266,7 +270,7 @@ TEST_F(SandboxHostTest, OutOfMemoryIsToldWithTheLimitThatWasMet) {
 }
 
 TEST_F(SandboxHostTest, ASandboxThatIsStoppedWhileItIsStartedEndsOnce) {
-  host->start(kSandbox, spec, "/code", DeviceId(0));
+  start();
   host->stop(kSandbox, Error{ErrorCode::kCancelled, "stopped"}, "Sandbox.Failure");
   ASSERT_TRUE(until([&] { return !ends.empty(); }));
   loop.run_once(Duration(0));

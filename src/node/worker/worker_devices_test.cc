@@ -13,7 +13,7 @@ TEST_F(WorkerTest, ALostDeviceLosesItsSandboxesAndServesAgainOnceItIsBack) {
   invoke("g", "{}");
   EXPECT_EQ(launcher.running.size(), 1u);
 
-  worker->device_reading({.index = 0, .health = protocol::DeviceHealth::kLost});
+  worker->devices().device_reading({.index = 0, .health = protocol::DeviceHealth::kLost});
   EXPECT_TRUE(until([&] { return launcher.running.empty(); }));
   const auto waiting = submit("g", "{}");
   settle();
@@ -22,7 +22,7 @@ TEST_F(WorkerTest, ALostDeviceLosesItsSandboxesAndServesAgainOnceItIsBack) {
   EXPECT_NE(counts.text().find("lambent_gpu_healthy{gpu=\"0\"} 0"), std::string::npos)
       << counts.text();
 
-  worker->device_reading({.index = 0});
+  worker->devices().device_reading({.index = 0});
   const InvocationResult result = await(waiting);
   EXPECT_EQ(result.start, StartClass::kCold);
   EXPECT_EQ(result.wait_reason, "no_device");
@@ -35,21 +35,21 @@ TEST_F(WorkerTest, ASilentMonitorMeansNoNewWorkAndAMissingReadingALostDevice) {
   spec.gpu.memory = Bytes::mib(300);
   deploy(spec);
   invoke("g", "{}");
-  worker->devices_silent();
+  worker->devices().devices_silent();
   EXPECT_THAT(worker->devices_json(), HasSubstr("\"state\":\"silent\""));
   const auto waiting = submit("g", "{}");
   settle();
   EXPECT_EQ(waiting->answers, 0);
   EXPECT_EQ(launcher.running.size(), 1u) << "what is there stays";
-  worker->devices_read({{.index = 0}});
+  worker->devices().devices_read({{.index = 0}});
   EXPECT_EQ(await(waiting).outcome, Outcome::kSucceeded);
 
-  worker->devices_read({});
+  worker->devices().devices_read({});
   EXPECT_THAT(worker->devices_json(), HasSubstr("\"state\":\"lost\""));
   EXPECT_TRUE(until([&] { return launcher.running.empty(); }));
-  worker->devices_silent();
+  worker->devices().devices_silent();
   EXPECT_THAT(worker->devices_json(), HasSubstr("\"state\":\"lost\""));
-  worker->devices_read({{.index = 0}});
+  worker->devices().devices_read({{.index = 0}});
   EXPECT_THAT(worker->devices_json(), HasSubstr("\"state\":\"healthy\""));
 }
 
@@ -66,10 +66,11 @@ TEST_F(WorkerTest, ASickDeviceLetsWhatRunsEndAndStopsWhatIsIdle) {
   ASSERT_TRUE(until([&] { return held.size() == 1; }));
   ASSERT_EQ(launcher.running.size(), 2u);
 
-  worker->devices_faulted({{0, 31, protocol::FaultGravity::kApplication, "page fault"}});
+  worker->devices().devices_faulted({{0, 31, protocol::FaultGravity::kApplication, "page fault"}});
   settle();
   EXPECT_EQ(launcher.running.size(), 2u) << "what a function did wrong drains nothing";
-  worker->devices_faulted({{0, 48, protocol::FaultGravity::kDevice, "double-bit ECC error"}});
+  worker->devices().devices_faulted(
+      {{0, 48, protocol::FaultGravity::kDevice, "double-bit ECC error"}});
   EXPECT_TRUE(until([&] { return launcher.running.size() == 1; })) << "the idle one goes";
   const auto waiting = submit("idle", "{}");
   answer_held(0, "done");
@@ -101,7 +102,7 @@ TEST_F(WorkerTest, TheOperatorDrainsDevicesByNameAndAWrongNameSaysWhichThereAre)
   ASSERT_FALSE(unknown.ok());
   EXPECT_EQ(unknown.error().code, ErrorCode::kNotFound);
   EXPECT_THAT(unknown.error().message, HasSubstr("there are 0"));
-  worker->device_reading({.index = 0, .health = protocol::DeviceHealth::kLost});
+  worker->devices().device_reading({.index = 0, .health = protocol::DeviceHealth::kLost});
   EXPECT_EQ(undrain("0").error().code, ErrorCode::kFailedPrecondition);
 }
 
@@ -110,18 +111,18 @@ TEST_F(WorkerTest, WhatIsHeldAgainstADeviceAndWhatWasAcceptedOutliveTheWorker) {
   EXPECT_TRUE(drain("0", "new fan").ok());
   start_worker();
   EXPECT_THAT(status(), HasSubstr("by the operator: new fan"));
-  worker->device_reading({.uncorrected_errors = 2});
+  worker->devices().device_reading({.uncorrected_errors = 2});
   EXPECT_TRUE(undrain("0").ok());
   start_worker();
   EXPECT_THAT(status(), HasSubstr("\"state\":\"healthy\""));
-  worker->device_reading({.uncorrected_errors = 2});
+  worker->devices().device_reading({.uncorrected_errors = 2});
   EXPECT_THAT(status(), HasSubstr("\"state\":\"healthy\"")) << "so many were accepted";
-  worker->devices_faulted({{0, 119, protocol::FaultGravity::kDevice, "no answer"}});
+  worker->devices().devices_faulted({{0, 119, protocol::FaultGravity::kDevice, "no answer"}});
   start_worker();
   EXPECT_THAT(status(), HasSubstr("Xid 119: no answer"));
-  worker->device_reading({.uncorrected_errors = 2});
+  worker->devices().device_reading({.uncorrected_errors = 2});
   EXPECT_THAT(status(), HasSubstr("\"state\":\"drained\"")) << "it was not reset";
-  worker->device_reading({.uncorrected_errors = 0});
+  worker->devices().device_reading({.uncorrected_errors = 0});
   EXPECT_THAT(status(), HasSubstr("\"state\":\"healthy\"")) << "now it was";
 }
 
@@ -134,7 +135,9 @@ TEST_F(WorkerTest, ADeviceTakesMoreWhileItsUtilisationIsLowAndNoMoreWhenItIsHigh
     deploy(spec);
   }
   hold_events();
-  const auto reads = [&](uint8_t busy) { worker->device_reading({.busy_percent = busy}); };
+  const auto reads = [&](uint8_t busy) {
+    worker->devices().device_reading({.busy_percent = busy});
+  };
   reads(95);
   std::vector<std::shared_ptr<Submission>> all;
   for (const char* name : {"a", "b", "c", "d"}) all.push_back(submit(name, "{}"));

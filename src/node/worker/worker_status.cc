@@ -1,34 +1,19 @@
-// The part of Worker that tells what is going on: status for `lambent ls` and `ps`, gauges, learnt
-// statistics.
+#include "node/worker/worker_status.h"
+
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <unordered_map>
 #include <utility>
 
 #include "core/domain/slice.h"
-#include "node/worker/worker.h"
+#include "node/worker/flow_of.h"
+#include "node/worker/slice_choice.h"
 
 namespace lambent::worker {
 namespace {
 
-constexpr Duration kStatisticsPeriod = seconds(5);
-
-catalog::FunctionStatistics statistics_of(FunctionId id, const scheduling::Flow& flow) {
-  catalog::FunctionStatistics statistics;
-  statistics.tenant = flow.tenant;
-  statistics.function = id;
-  statistics.mean_execution = flow.execution.mean();
-  statistics.mean_interarrival = flow.interarrival.mean();
-  statistics.mean_cold_start = flow.cold_start.mean();
-  statistics.executions = flow.execution.samples();
-  statistics.arrivals = flow.interarrival.samples();
-  statistics.cold_starts = flow.cold_start.samples();
-  statistics.mean_host_execution = flow.host_execution.mean();
-  statistics.mean_host_cold_start = flow.host_cold_start.mean();
-  statistics.host_executions = flow.host_execution.samples();
-  statistics.host_cold_starts = flow.host_cold_start.samples();
-  return statistics;
-}
+using nlohmann::json;
 
 std::string place_of_memory(const scheduling::Sandbox& sandbox) {
   switch (sandbox.memory_state) {
@@ -44,61 +29,72 @@ std::string place_of_memory(const scheduling::Sandbox& sandbox) {
   return "in";
 }
 
+json xids_json(const DeviceStatus& status) {
+  json xids = json::object();
+  for (const auto& [xid, count] : status.xids) xids[std::to_string(xid)] = count;
+  return xids;
+}
+
+json text_or_null(const std::string& text) { return text.empty() ? json() : json(text); }
+
+std::string text_of(const json& value) {
+  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+// A device of dispatch has more to show than one of pipelines.
+void add_concurrency(const scheduling::Device& device, json& row) {
+  row["tokens"] = device.tokens();
+  row["tokens_held"] = device.tokens_held;
+  row["tokens_by"] = device.concurrency ? "utilization" : "setting";
+  row["sandboxes"] = device.sandboxes;
+  row["memory_taken_bytes"] = device.taken.count;
+}
+
 }  // namespace
 
-const scheduling::Flow* Worker::flow_of(FunctionId id) const {
-  const auto& flows = dispatcher_->flows();
-  return id.value < flows.size() && flows[id.value].registered ? &flows[id.value] : nullptr;
-}
-
-std::vector<SandboxStatus> Worker::all_sandboxes() const {
-  std::vector<SandboxStatus> all = host_.status();
-  for (SandboxStatus& instance : executors_.status()) all.push_back(std::move(instance));
-  return all;
-}
-
-FunctionTotals Worker::function_totals(TenantId tenant) const { return functions_.totals(tenant); }
-
-std::vector<FunctionStatus> Worker::function_status(TenantId tenant, const std::string& after,
+std::vector<FunctionStatus> WorkerStatus::functions(TenantId tenant, const std::string& after,
                                                     size_t limit) const {
   std::vector<FunctionStatus> all;
   std::unordered_map<std::string, uint64_t> sandboxes;
-  for (const SandboxStatus& sandbox : all_sandboxes()) {
+  for (const SandboxStatus& sandbox : uses_.backends.status()) {
     if (sandbox.function.tenant == tenant) ++sandboxes[sandbox.function.name];
   }
-  for (FunctionSpec& spec : functions_.list(tenant, after, limit)) {
-    FunctionStatus status;
-    if (const scheduling::Flow* flow = flow_of(spec.id)) {
-      status.queued = flow->pending;
-      status.running = flow->in_flight + flow->on_host;
-      status.completed = flow->execution.samples() + flow->host_execution.samples();
-    }
-    if (spec.kind == FunctionKind::kWorkflow) {
-      const WorkflowHost::Counts counts = workflows_.counts(spec.id);
-      status.queued = counts.waiting;
-      status.running = counts.running;
-      status.completed = counts.completed;
-    }
-    if (spec.kind == FunctionKind::kPipeline) {
-      const PipelineHost::Counts counts = pipelines_.counts(spec.id);
-      status.queued += counts.queued;  // beside those that dispatch serves
-      status.running += counts.running;
-      status.completed = counts.completed;
-    }
-    if (const auto found = sandboxes.find(spec.name.name); found != sandboxes.end()) {
-      status.sandboxes = found->second;
-    }
+  for (FunctionSpec& spec : uses_.functions.list(tenant, after, limit)) {
+    FunctionStatus& status = all.emplace_back();
     status.spec = std::move(spec);
-    all.push_back(std::move(status));
+    count(status);
+    const auto found = sandboxes.find(status.spec.name.name);
+    if (found != sandboxes.end()) status.sandboxes = found->second;
   }
   return all;
 }
 
-std::vector<SandboxStatus> Worker::sandbox_status(TenantId tenant) const {
-  std::vector<SandboxStatus> all = all_sandboxes();
+void WorkerStatus::count(FunctionStatus& status) const {
+  const FunctionSpec& spec = status.spec;
+  if (const scheduling::Flow* flow = flow_of(uses_.dispatcher, spec.id)) {
+    status.queued = flow->pending;
+    status.running = flow->in_flight + flow->on_host;
+    status.completed = flow->execution.samples() + flow->host_execution.samples();
+  }
+  if (spec.kind == FunctionKind::kWorkflow) {
+    const WorkflowHost::Counts counts = uses_.workflows.counts(spec.id);
+    status.queued = counts.waiting;
+    status.running = counts.running;
+    status.completed = counts.completed;
+  }
+  if (spec.kind == FunctionKind::kPipeline) {
+    const PipelineHost::Counts counts = uses_.pipelines.counts(spec.id);
+    status.queued += counts.queued;  // beside those that dispatch serves
+    status.running += counts.running;
+    status.completed = counts.completed;
+  }
+}
+
+std::vector<SandboxStatus> WorkerStatus::sandboxes(TenantId tenant) const {
+  std::vector<SandboxStatus> all = uses_.backends.status();
   std::erase_if(all, [&](const SandboxStatus& each) { return each.function.tenant != tenant; });
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
-  const scheduling::Fleet& fleet = dispatcher_->fleet();
+  const scheduling::Fleet& fleet = uses_.dispatcher.fleet();
   for (SandboxStatus& each : all) {
     const auto slot = fleet.find(each.id);
     if (slot) each.device_memory_place = place_of_memory(fleet.sandbox(*slot));
@@ -106,12 +102,11 @@ std::vector<SandboxStatus> Worker::sandbox_status(TenantId tenant) const {
   return all;
 }
 
-// Others' functions are nobody's business; that somebody runs, and for how long at most, is.
-Result<std::string> Worker::explain_json(TenantId tenant, InvocationId id) const {
-  using nlohmann::json;
-  const Instant now = loop_.clock().now();
-  const auto live = live_.find(id);
-  if (const auto record = pipelines_.explain(id); record && record->name.tenant == tenant) {
+// Functions of other tenants are not named; that one of them runs, and for how long at most, is
+// told.
+Result<std::string> WorkerStatus::explain_json(TenantId tenant, InvocationId id) const {
+  const Instant now = uses_.loop.clock().now();
+  if (const auto record = uses_.pipelines.explain(id); record && record->name.tenant == tenant) {
     return json{{"state", "pending"},
                 {"phase", record->state},
                 {"waited_seconds", to_seconds(record->took - record->run)},
@@ -119,17 +114,19 @@ Result<std::string> Worker::explain_json(TenantId tenant, InvocationId id) const
                 {"token_holders", json::array()}}
         .dump();
   }
-  const auto explained = dispatcher_->explain(id, now);
-  if (live == live_.end() || live->second.request.function.tenant != tenant || !explained) {
+  const LiveInvocation* live = uses_.live.find(id);
+  const auto explained = uses_.dispatcher.explain(id, now);
+  if (live == nullptr || live->request.function.tenant != tenant || !explained) {
     return Error{ErrorCode::kNotFound, "no such invocation waits or runs"};
   }
   json holders = json::array();
-  const FunctionSpec* own = functions_.find(explained->function);
+  const FunctionSpec* own = uses_.functions.find(explained->function);
   const bool wants_gpu =
-      own != nullptr && dispatcher_->flows()[own->id.value].device_memory > Bytes(0);
-  for (const dispatch::TokenHolder& holder : dispatcher_->token_holders(now)) {
-    if (!wants_gpu || explained->state != dispatch::InvocationState::kQueued) break;
-    const FunctionSpec* spec = functions_.find(holder.function);
+      own != nullptr && uses_.dispatcher.flows()[own->id.value].device_memory > Bytes(0);
+  const bool waits_for_gpu = wants_gpu && explained->state == dispatch::InvocationState::kQueued;
+  for (const dispatch::TokenHolder& holder : uses_.dispatcher.token_holders(now)) {
+    if (!waits_for_gpu) break;
+    const FunctionSpec* spec = uses_.functions.find(holder.function);
     const bool is_theirs = spec != nullptr && spec->name.tenant == tenant;
     holders.push_back(
         {{"gpu", place_name(holder.device)},
@@ -140,25 +137,74 @@ Result<std::string> Worker::explain_json(TenantId tenant, InvocationId id) const
          {"held_seconds", to_seconds(holder.held)},
          {"most_left_seconds", holder.most_left ? json(to_seconds(*holder.most_left)) : json()}});
   }
-  json text = {{"state", "pending"},
-               {"phase", name_of(explained->state)},
-               {"waited_seconds", to_seconds(explained->waited)},
-               {"wait_reason", scheduling::name_of(explained->reason)},
-               {"token_holders", holders}};
-  return text.dump(-1, ' ', false, json::error_handler_t::replace);
+  return text_of({{"state", "pending"},
+                  {"phase", name_of(explained->state)},
+                  {"waited_seconds", to_seconds(explained->waited)},
+                  {"wait_reason", scheduling::name_of(explained->reason)},
+                  {"token_holders", holders}});
 }
 
-void Worker::update_gauges() {
-  const Instant now = loop_.clock().now();
-  for (const FunctionSpec& spec : functions_.all()) {
-    const scheduling::Flow* flow = flow_of(spec.id);
-    if (flow == nullptr) continue;
-    metrics_.set_flow(spec.name, {.pending = flow->pending,
-                                  .running = flow->in_flight + flow->on_host,
-                                  .virtual_time = dispatcher_->status(spec.id, now).virtual_time});
+std::string WorkerStatus::devices_json() const {
+  const scheduling::Fleet& fleet = uses_.dispatcher.fleet();
+  const Duration now = uses_.loop.clock().wall_now();
+  json devices = json::array();
+  for (const protocol::DeviceInventory& device : uses_.health.devices()) {
+    const DeviceId id = device_id_of(device);
+    const DeviceStatus& status = uses_.care.status(id);
+    const auto index = fleet.device_index(id);
+    const bool has_report = status.since != Duration(0);
+    const auto& errors = status.reading.uncorrected_errors;
+    json row = {{"gpu", place_name(id)},
+                {"uuid", device.uuid},
+                {"name", device.name},
+                {"state", name_of(status.state)},
+                {"reason", text_or_null(status.reason)},
+                {"since_seconds", has_report ? json(to_seconds(status.since)) : json()},
+                {"for_seconds", has_report ? json(to_seconds(now - status.since)) : json()},
+                {"notice", text_or_null(status.notice)},
+                {"xids", xids_json(status)},
+                {"uncorrected_errors", errors ? json(*errors) : json()},
+                {"memory_total_bytes", device.memory_total.count},
+                {"memory_used_bytes", status.reading.memory_used.count},
+                {"serves", index ? "functions" : "pipelines"},
+                {"utilization", nullptr}};
+    if (status.reading.knows_utilisation) {
+      row["utilization"] = status.reading.busy_percent / 100.0;
+    }
+    if (index) add_concurrency(fleet.devices()[*index], row);
+    devices.push_back(std::move(row));
   }
-  const std::vector<ExecutorKey> executors = executors_.ready_executors();
-  for (const scheduling::Device& device : dispatcher_->fleet().devices()) {
+  return text_of({{"devices", devices}});
+}
+
+void WorkerStatus::update_gauges() const {
+  set_flows();
+  set_devices();
+  set_executors();
+  set_slices();
+  set_objects();
+  std::map<std::string, uint64_t> by_state = {
+      {"starting", 0}, {"idle", 0}, {"busy", 0}, {"stopping", 0}};
+  for (const SandboxStatus& sandbox : uses_.backends.status()) ++by_state[sandbox.state];
+  uses_.metrics.set_sandboxes(by_state);
+}
+
+void WorkerStatus::set_flows() const {
+  const Instant now = uses_.loop.clock().now();
+  for (const FunctionSpec& spec : uses_.functions.all()) {
+    const scheduling::Flow* flow = flow_of(uses_.dispatcher, spec.id);
+    if (flow == nullptr) continue;
+    uses_.metrics.set_flow(spec.name,
+                           {.pending = flow->pending,
+                            .running = flow->in_flight + flow->on_host,
+                            .virtual_time = uses_.dispatcher.status(spec.id, now).virtual_time});
+  }
+  uses_.metrics.set_queued(uses_.dispatcher.queued());
+}
+
+void WorkerStatus::set_devices() const {
+  const std::vector<ExecutorKey> executors = uses_.executors.ready_executors();
+  for (const scheduling::Device& device : uses_.dispatcher.fleet().devices()) {
     metrics::WorkerMetrics::DeviceGauges gauges;
     gauges.executors = static_cast<uint64_t>(
         std::ranges::count(executors, device.options.id, &ExecutorKey::device));
@@ -170,30 +216,35 @@ void Worker::update_gauges() {
     gauges.tokens = device.tokens();
     gauges.tokens_held = device.tokens_held;
     gauges.healthy = device.healthy;
-    gauges.memory_used = care_.status(device.options.id).reading.memory_used;
-    metrics_.set_device(device.options.id, gauges);
+    gauges.memory_used = uses_.care.status(device.options.id).reading.memory_used;
+    uses_.metrics.set_device(device.options.id, gauges);
   }
-  for (const protocol::DeviceInventory& device : options_.devices) {
-    const DeviceId id(device.index + 1);
-    metrics_.set_xids(id, care_.status(id).xids);
+  for (const protocol::DeviceInventory& device : uses_.health.devices()) {
+    const DeviceId id = device_id_of(device);
+    uses_.metrics.set_xids(id, uses_.care.status(id).xids);
   }
-  const ExecutorEnds& ends = executors_.executor_ends();
-  for (const auto& [how, count] : {std::pair("unused", ends.unused), std::pair("fault", ends.fault),
-                                   std::pair("hang", ends.hang), std::pair("died", ends.died),
-                                   std::pair("unstarted", ends.unstarted)}) {
-    metrics_.set_executor_ends(how, count);
+  uses_.metrics.set_memory_on_host(uses_.dispatcher.fleet().memory_on_host());
+}
+
+void WorkerStatus::set_executors() const {
+  const ExecutorEnds& ends = uses_.executors.executor_ends();
+  uses_.metrics.set_executor_ends("unused", ends.unused);
+  uses_.metrics.set_executor_ends("fault", ends.fault);
+  uses_.metrics.set_executor_ends("hang", ends.hang);
+  uses_.metrics.set_executor_ends("died", ends.died);
+  uses_.metrics.set_executor_ends("unstarted", ends.unstarted);
+}
+
+void WorkerStatus::set_slices() const {
+  for (const SliceStatus& slice : uses_.pipelines.status()) {
+    uses_.metrics.set_slice(slice.slice.id, slice.slice.shape.name, slice.busy,
+                            !slice.holders.empty());
   }
-  for (const SliceStatus& slice : pipelines_.status()) {
-    metrics_.set_slice(slice.slice.id, slice.slice.shape.name, slice.busy, !slice.holders.empty());
-  }
-  for (const auto& [gpu, busy] : pipelines_.gpu_time()) metrics_.set_gpu_time(gpu, busy);
-  std::map<std::string, uint64_t> by_state = {
-      {"starting", 0}, {"idle", 0}, {"busy", 0}, {"stopping", 0}};
-  for (const SandboxStatus& sandbox : all_sandboxes()) ++by_state[sandbox.state];
-  metrics_.set_sandboxes(by_state);
-  metrics_.set_queued(dispatcher_->queued());
-  metrics_.set_memory_on_host(dispatcher_->fleet().memory_on_host());
-  metrics::WorkerMetrics::ObjectMoves moves{.on_devices = executors_.objects_on_devices(),
+  for (const auto& [gpu, busy] : uses_.pipelines.gpu_time()) uses_.metrics.set_gpu_time(gpu, busy);
+}
+
+void WorkerStatus::set_objects() const {
+  metrics::WorkerMetrics::ObjectMoves moves{.on_devices = uses_.executors.objects_on_devices(),
                                             .ways = {{{"reader"}, {"neighbour"}, {"host"}}},
                                             .reads = {{{"device"}, {"neighbour"}, {"host"}}}};
   const auto count = [](auto& ways, const auto& counted) {
@@ -202,31 +253,9 @@ void Worker::update_gauges() {
       ways[i].bytes = counted[i].bytes;
     }
   };
-  count(moves.ways, executors_.object_moves());
-  count(moves.reads, executors_.object_reads());
-  metrics_.set_object_moves(moves);
-}
-
-void Worker::save_statistics() {
-  std::vector<catalog::FunctionStatistics> changed;
-  for (const FunctionSpec& spec : functions_.all()) {
-    const scheduling::Flow* flow = flow_of(spec.id);
-    if (flow == nullptr) continue;
-    const auto statistics = statistics_of(spec.id, *flow);
-    if (const auto known = learnt_.find(spec.id);
-        known != learnt_.end() && known->second == statistics) {
-      continue;
-    }
-    learnt_[spec.id] = statistics;
-    changed.push_back(statistics);
-  }
-  if (!changed.empty()) {
-    catalog_.save_statistics(std::move(changed), [this](Result<void> saved) {
-      if (!saved.ok()) log_.warning("statistics_not_saved", {{"error", to_string(saved.error())}});
-    });
-  }
-  catalog_.expire_results(loop_.clock().wall_now(), [](Result<uint64_t>) {});
-  statistics_timer_ = loop_.call_after(kStatisticsPeriod, [this] { save_statistics(); });
+  count(moves.ways, uses_.executors.object_moves());
+  count(moves.reads, uses_.executors.object_reads());
+  uses_.metrics.set_object_moves(moves);
 }
 
 }  // namespace lambent::worker

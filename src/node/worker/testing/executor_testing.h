@@ -119,47 +119,49 @@ inline constexpr char kGraph[] = R"({"buffers": [
     {"name": "w", "role": "constant", "datatype": "FP32", "shape": [2], "file": "w.bin"}],
   "steps": []})";
 
-class ExecutorHostTest : public ::testing::Test {
+class ExecutorHostTest : public ::testing::Test,
+                         public BackendObserver,
+                         public DeviceLinks,
+                         public ExecutorMemory {
  protected:
   void SetUp() override {
     std::ofstream(folder / "graph.json") << kGraph;
     std::ofstream(folder / "w.bin") << "12345678";
-    ExecutorHost::Events events;
-    events.on_ready = [this](SandboxId instance, Duration, Duration) {
-      readies.push_back(instance);
-    };
-    events.on_answer = [this](SandboxId, HandlerAnswer answer) {
-      answers.push_back(std::move(answer));
-    };
-    events.on_end = [this](SandboxEnd end) { ends.push_back(std::move(end)); };
-    events.on_output = [this](FunctionId, std::string_view text) { printed += text; };
-    events.on_memory_moved = [this](SandboxId, const MemoryMove& move) { moves.push_back(move); };
-    events.serve_link = [this](SandboxId executor, DeviceId, Bytes most_leased, OwnedFd listener) {
-      EXPECT_EQ(most_leased, Bytes(0));
-      links[executor] = std::move(listener);
-    };
-    events.on_taken = [this](DeviceId device, Bytes bytes) {
-      taken[device] = bytes;
-      if (when_taken_changes) when_taken_changes();
-    };
-    if (asks_for_room) {
-      events.has_room = [this](DeviceId, Bytes bytes) { return bytes <= room; };
-    }
-    events.forget_link = [this](SandboxId executor) { links.erase(executor); };
     host = std::make_unique<ExecutorHost>(
         ExecutorHost::Dependencies{loop, log, launcher, &store,
                                    [this](auto work, auto then) {
                                      work();
                                      loop.call_after(Duration(0), std::move(then));
                                      return true;
-                                   }},
-        setting, folder.path(), events);
+                                   },
+                                   this, this},
+        setting, folder.path());
     launcher.on_exit([this](SandboxId id, const sandbox::Exit& exit) { host->exited(id, exit); });
     spec.id = FunctionId(3);
     spec.name = {kDefaultTenant, "f"};
     spec.kind = FunctionKind::kKernel;
     spec.handler = "graph.json";
     spec.gpu.memory = Bytes::mib(64);
+  }
+
+  void on_ready(SandboxId instance, Duration, Duration) override { readies.push_back(instance); }
+  void on_answer(SandboxId, HandlerAnswer answer) override { answers.push_back(std::move(answer)); }
+  void on_end(SandboxEnd end) override { ends.push_back(std::move(end)); }
+  void on_output(FunctionId, std::string_view text) override { printed += text; }
+  void on_memory_moved(SandboxId, const MemoryMove& move) override { moves.push_back(move); }
+  void serve(SandboxId executor, DeviceId, Bytes most_leased, OwnedFd listener) override {
+    EXPECT_EQ(most_leased, Bytes(0));
+    links[executor] = std::move(listener);
+  }
+  void forget(SandboxId executor) override { links.erase(executor); }
+  void executors_take(DeviceId device, Bytes bytes) override {
+    taken[device] = bytes;
+    if (when_taken_changes) when_taken_changes();
+  }
+  bool has_room(DeviceId, Bytes bytes) const override { return !asks_for_room || bytes <= room; }
+
+  void start(SandboxId id, const FunctionSpec& what, const std::string& code, DeviceId device) {
+    host->start({id, what, code, device}, *this);
   }
 
   template <typename Kind>
@@ -174,7 +176,7 @@ class ExecutorHostTest : public ::testing::Test {
   }
   // An instance that is ready for work.
   void instance(SandboxId id) {
-    host->start(id, spec, folder.path(), DeviceId(1));
+    start(id, spec, folder.path(), DeviceId(1));
     ASSERT_TRUE(turn_until(loop, [&] { return !launcher.running.empty(); }));
     ASSERT_TRUE(hears<protocol::AddInstance>().has_value());
     launcher.latest().say(protocol::InstanceReady{id, milliseconds(1)});
@@ -185,7 +187,7 @@ class ExecutorHostTest : public ::testing::Test {
     InvocationRequest request;
     request.id = {9, id.value};
     request.payload = std::move(payload);
-    host->give(id, request);
+    host->deliver(id, request, seconds(3));
     return request.id;
   }
   protocol::Finished finished(InvocationId invocation) {

@@ -50,7 +50,8 @@ inline std::shared_ptr<const PipelinePackage> two_models(const std::string& slo 
 }
 
 // Sandboxes that are only notes of what was asked of them.
-struct FakeStageProcesses {
+class FakeStageProcesses final : public StageProcessSandboxes {
+ public:
   struct StageProcess {
     FunctionSpec spec;
     DeviceId device;
@@ -68,33 +69,31 @@ struct FakeStageProcesses {
   std::vector<uint32_t> channel_slots;
   std::vector<std::string> ended_channels;
   bool refuses_channels = false;
+  std::map<SandboxId, Bytes> granted;
 
-  StageProcessSandboxes calls() {
-    StageProcessSandboxes made;
-    made.next_id = [this] { return SandboxId(100 + order.size() + reserved++); };
-    made.start = [this](SandboxId id, const FunctionSpec& spec, DeviceId device,
-                        const StageProcessExtras& extras) {
-      order.push_back(id);
-      --reserved;
-      stage_processes[id] = {spec, device, extras};
-    };
-    made.give = [this](SandboxId id, InvocationRequest& request, Duration timeout) {
-      stage_processes.at(id).timeout = timeout;
-      stage_processes.at(id).given.push_back(nlohmann::json::parse(request.payload));
-      stage_processes.at(id).held.push_back(request.id);
-    };
-    made.stop = [this](SandboxId id, Error, std::string) { stage_processes.at(id).stopped = true; };
-    made.move_memory_out = [this](SandboxId id) { ++stage_processes.at(id).moved_out; };
-    made.move_memory_in = [this](SandboxId id) { ++stage_processes.at(id).moved_in; };
-    made.make_channel = [this](const std::string& path, uint32_t slots, Bytes) -> Result<void> {
-      if (refuses_channels) return Error{ErrorCode::kResourceExhausted, "no memory"};
-      channels.push_back(path);
-      channel_slots.push_back(slots);
-      return {};
-    };
-    made.end_channel = [this](const std::string& path) { ended_channels.push_back(path); };
-    return made;
+  SandboxId next_id() override { return SandboxId(100 + order.size() + reserved++); }
+  void start(SandboxId id, const FunctionSpec& spec, DeviceId device,
+             const StageProcessExtras& extras) override {
+    order.push_back(id);
+    --reserved;
+    stage_processes[id] = {spec, device, extras};
   }
+  void deliver(SandboxId id, InvocationRequest& request, Duration timeout) override {
+    stage_processes.at(id).timeout = timeout;
+    stage_processes.at(id).given.push_back(nlohmann::json::parse(request.payload));
+    stage_processes.at(id).held.push_back(request.id);
+  }
+  void stop(SandboxId id, Error, std::string) override { stage_processes.at(id).stopped = true; }
+  void move_memory_out(SandboxId id) override { ++stage_processes.at(id).moved_out; }
+  void move_memory_in(SandboxId id) override { ++stage_processes.at(id).moved_in; }
+  void grant_memory(SandboxId id, Bytes bytes) override { granted[id] = bytes; }
+  Result<void> make_channel(const std::string& path, uint32_t slots, Bytes) override {
+    if (refuses_channels) return Error{ErrorCode::kResourceExhausted, "no memory"};
+    channels.push_back(path);
+    channel_slots.push_back(slots);
+    return {};
+  }
+  void end_channel(const std::string& path) override { ended_channels.push_back(path); }
 
  private:
   size_t reserved = 0;
@@ -114,7 +113,7 @@ class PipelineHostTest : public testing::Test {
     events.on_profile = [this](FunctionId, std::string profile) { profiles.push_back(profile); };
     if (!policy) policy = slice_scheduling::make_slice_policy("fcfs").value();
     host = std::make_unique<PipelineHost>(
-        loop, log, stage_processes.calls(), setting,
+        loop, log, stage_processes, setting,
         std::make_unique<slice_scheduling::SliceDispatcher>(
             std::move(policy), slice_scheduling::SliceDispatcherOptions{}),
         std::move(events));
@@ -138,7 +137,7 @@ class PipelineHostTest : public testing::Test {
   void all_ready(size_t of) {
     clock.advance(milliseconds(1));
     for (size_t stage_process = 0; stage_process < of; ++stage_process)
-      host->stage_process_ready(newest(stage_process, of));
+      host->on_ready(newest(stage_process, of), {}, {});
   }
   void answer(SandboxId stage_process, const std::string& payload, bool succeeded = true) {
     clock.advance(milliseconds(40));
@@ -151,7 +150,7 @@ class PipelineHostTest : public testing::Test {
     made.succeeded = succeeded;
     made.payload = payload;
     if (!succeeded) made.error_type = "Runtime.Bad";
-    host->stage_process_answered(stage_process, std::move(made));
+    host->on_answer(stage_process, std::move(made));
   }
   // `unseen`: of what it holds, so many at the end never came to it.
   void end_stage_process(SandboxId stage_process,
@@ -165,7 +164,7 @@ class PipelineHostTest : public testing::Test {
     end.error = {ErrorCode::kInternal, why};
     end.error_type = "Runtime.ExitError";
     end.payload = R"({"errorType": "Runtime.ExitError"})";
-    host->stage_process_ended(std::move(end));
+    host->on_end(std::move(end));
   }
 
   std::unique_ptr<slice_scheduling::SlicePolicy> policy;  // none: fcfs

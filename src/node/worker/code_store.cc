@@ -1,0 +1,52 @@
+#include "node/worker/code_store.h"
+
+#include <filesystem>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "core/archive/zip.h"
+#include "core/base/base64.h"
+
+namespace lambent::worker {
+
+Result<void> CodeStore::create() {
+  std::error_code error;
+  std::filesystem::create_directories(folder_, error);
+  if (!error) return {};
+  return Error{ErrorCode::kInternal, "create " + folder_ + ": " + error.message()};
+}
+
+std::string CodeStore::folder(const FunctionSpec& spec) const {
+  return folder_ + "/" + archive::code_folder_name(spec.code_sha256);
+}
+
+Result<void> CodeStore::unpack(std::string zip_base64, FunctionSpec& spec) const {
+  const auto zip = base64_decode(std::move(zip_base64));
+  if (!zip) return Error{ErrorCode::kInvalidArgument, "ZipFile is no valid base64"};
+  spec.code_sha256 = archive::code_sha256(*zip);
+  spec.code_size = Bytes(zip->size());
+  const auto unpacked = archive::unpack_zip(*zip, folder(spec));
+  if (!unpacked.ok()) return unpacked.error();
+  return {};
+}
+
+void CodeStore::collect(const FunctionRegistry& functions) {
+  if (functions.changing()) return;
+  auto used = std::make_shared<std::set<std::string>>();
+  for (const FunctionSpec& spec : functions.all()) {
+    used->insert(archive::code_folder_name(spec.code_sha256));
+  }
+  files_.run(
+      [folder = folder_, used] {
+        std::error_code error;
+        for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+          if (used->contains(entry.path().filename())) continue;
+          std::error_code ignored;
+          std::filesystem::remove_all(entry.path(), ignored);
+        }
+      },
+      [] {});
+}
+
+}  // namespace lambent::worker

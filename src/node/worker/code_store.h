@@ -1,0 +1,35 @@
+// CodeStore: the folders in which the code of functions lies, one for each digest of a zip. Used by
+// the parts of Worker on the loop thread; folder() and unpack() on any.
+#pragma once
+
+#include <string>
+
+#include "core/domain/function.h"
+#include "node/worker/file_thread.h"
+#include "node/worker/function_registry.h"
+
+namespace lambent::worker {
+
+class CodeStore {
+ public:
+  // Code lies in state_folder/code. `files` outlives it.
+  CodeStore(const std::string& state_folder, FileThread& files)
+      : folder_(state_folder + "/code"), files_(files) {}
+
+  // Makes the folder of all code; blocks.
+  Result<void> create();
+  std::string folder(const FunctionSpec& spec) const;
+  // Unpacks a zip in base64 into its folder, and writes its digest and size into `spec`. Blocks.
+  // INVALID_ARGUMENT and RESOURCE_EXHAUSTED as archive::unpack_zip().
+  Result<void> unpack(std::string zip_base64, FunctionSpec& spec) const;
+  // Removes, in the background, folders that no function uses, unless one is being changed: its
+  // code may be unpacked already. Sandboxes that still run from one keep their open files and
+  // mounts.
+  void collect(const FunctionRegistry& functions);
+
+ private:
+  const std::string folder_;
+  FileThread& files_;
+};
+
+}  // namespace lambent::worker

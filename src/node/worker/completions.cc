@@ -1,0 +1,98 @@
+#include "node/worker/completions.h"
+
+#include <utility>
+
+#include "core/domain/slice.h"
+#include "node/runtime_api/error_type.h"
+
+namespace lambent::worker {
+namespace {
+
+constexpr Duration kResultRetryPeriod = seconds(1);
+
+}  // namespace
+
+void Completions::note_begun(const InvocationRequest& request) {
+  if (request.kind != InvocationKind::kAsynchronous) return;
+  uses_.catalog.begin_async(request.function.tenant, request.id, [](Result<void>) {});
+}
+
+void Completions::reject(InvocationId id, Error error) {
+  InvocationResult result;
+  result.id = id;
+  result.outcome = Outcome::kRejected;
+  result.error = std::move(error);
+  complete(std::move(result));
+}
+
+void Completions::complete(InvocationResult result) {
+  LiveInvocation live = uses_.live.take(result.id);
+  complete(std::move(live), std::move(result));
+}
+
+void Completions::complete(LiveInvocation live, InvocationResult result) {
+  result.revision = live.revision;
+  if (result.outcome == Outcome::kFunctionError && result.payload.empty()) {
+    const std::string message = result.error ? result.error->message : "the function failed";
+    result.payload =
+        runtime_api::error_json(result.error_type, to_string(result.id) + " " + message);
+  }
+  if (live.is_whole_pipeline) {
+    result.in_time =
+        uses_.pipelines.ended_whole(live.function, result.outcome, result.phases.total());
+  }
+  if (result.in_time) uses_.metrics.slo(live.request.function, *result.in_time);
+  if (uses_.objects != nullptr) uses_.objects->end(live, result);
+  uses_.metrics.completed(live.request.function, result);
+  log_completion(live, result);
+  if (!live.idempotency_key.empty()) {
+    uses_.idempotency.finish(live.idempotency_key, result, uses_.loop.clock().now());
+  }
+  if (live.request.kind == InvocationKind::kAsynchronous) {
+    store_async_result(live.request.function.tenant, result);
+  }
+  // Nearly always there is one, which need not copy the payload.
+  for (size_t i = 0; i + 1 < live.waiters.size(); ++i) live.waiters[i](result);
+  if (!live.waiters.empty()) live.waiters.back()(std::move(result));
+  uses_.workflows.room_made();
+  if (uses_.drain.draining()) uses_.drain.check();
+}
+
+// Once for every invocation, so the fields are made only if the log takes them.
+void Completions::log_completion(const LiveInvocation& live, const InvocationResult& result) {
+  if (!uses_.log.wants(LogLevel::kDebug)) return;
+  uses_.log.debug("invocation_completed",
+                  {{"invocation", to_string(result.id)},
+                   {"tenant", int64_t{live.request.function.tenant.value}},
+                   {"function", live.request.function.name},
+                   {"outcome", std::string(name_of(result.outcome))},
+                   {"error_type", result.error_type},
+                   {"start", std::string(name_of(result.start))},
+                   {"device", result.device ? place_name(*result.device) : ""},
+                   {"queue_ms", to_milliseconds(result.phases.queue)},
+                   {"wait_reason", result.wait_reason},
+                   {"memory_ms", to_milliseconds(result.phases.memory)},
+                   {"run_ms", to_milliseconds(result.phases.run)}});
+}
+
+void Completions::store_async_result(TenantId tenant, const InvocationResult& result) {
+  if (uses_.drain.draining() && result.outcome == Outcome::kRejected) return;
+  uses_.catalog.finish_async(tenant, result, uses_.loop.clock().wall_now() + uses_.result_window,
+                             [this, tenant, result](Result<void> stored) {
+                               if (stored.ok()) return;
+                               uses_.log.error("async_result_not_stored",
+                                               {{"invocation", to_string(result.id)},
+                                                {"error", to_string(stored.error())}});
+                               if (is_retryable(stored.error().code))
+                                 retry_async_result(tenant, result);
+                             });
+}
+
+void Completions::retry_async_result(TenantId tenant, const InvocationResult& result) {
+  // The disk or the catalog's queue is full. Should the worker end before there is room again, the
+  // invocation is still there to be run once more.
+  uses_.loop.call_after(kResultRetryPeriod,
+                        [this, tenant, result] { store_async_result(tenant, result); });
+}
+
+}  // namespace lambent::worker

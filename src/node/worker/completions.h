@@ -1,0 +1,57 @@
+// Completions: the end of every invocation, wherever it was served: its result goes to the clients
+// that wait, to the catalog, to its objects and to the metrics. Used by the parts of Worker on the
+// loop thread.
+#pragma once
+
+#include "core/base/log.h"
+#include "core/loop/event_loop.h"
+#include "core/metrics/worker_metrics.h"
+#include "node/catalog/catalog.h"
+#include "node/worker/drain.h"
+#include "node/worker/idempotency.h"
+#include "node/worker/invocation_objects.h"
+#include "node/worker/live_invocations.h"
+#include "node/worker/pipeline_host.h"
+#include "node/worker/workflow_host.h"
+
+namespace lambent::worker {
+
+class Completions {
+ public:
+  // All outlive it; the constructor uses none.
+  struct Dependencies {
+    loop::EventLoop& loop;
+    LogSink& log;
+    catalog::Catalog& catalog;
+    metrics::WorkerMetrics& metrics;
+    LiveInvocations& live;
+    IdempotencyTable& idempotency;
+    Drain& drain;
+    InvocationObjects* objects;  // null: there are no objects
+    WorkflowHost& workflows;
+    PipelineHost& pipelines;
+    // How long the results of asynchronous invocations can be read.
+    Duration result_window;
+  };
+
+  explicit Completions(Dependencies dependencies) : uses_(dependencies) {}
+
+  // It has its place and runs: of one that was acknowledged the catalog counts that as an attempt.
+  void note_begun(const InvocationRequest& request);
+  // Takes it out of the live ones.
+  void complete(InvocationResult result);
+  void complete(LiveInvocation live, InvocationResult result);
+  // It never ran.
+  void reject(InvocationId id, Error error);
+  // In the catalog, again and again while that is full. A rejected one stays queued there while the
+  // worker stops, for the next worker.
+  void store_async_result(TenantId tenant, const InvocationResult& result);
+
+ private:
+  void log_completion(const LiveInvocation& live, const InvocationResult& result);
+  void retry_async_result(TenantId tenant, const InvocationResult& result);
+
+  const Dependencies uses_;
+};
+
+}  // namespace lambent::worker

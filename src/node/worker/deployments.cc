@@ -1,0 +1,232 @@
+#include "node/worker/deployments.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "node/worker/kernel_package.h"
+#include "node/worker/workflow_package.h"
+
+namespace lambent::worker {
+namespace {
+
+// Checks a kernel function's package; the memory that its requests take is what it asks for, unless
+// it asks for more. Blocks.
+Result<void> fit_to_package(FunctionSpec& spec, const KernelPackageOptions& package, Bytes most) {
+  ASSIGN_OR_RETURN(const Bytes needed, check_kernel_package(package, most));
+  if (spec.gpu.memory == Bytes(0)) spec.gpu.memory = needed;
+  if (spec.gpu.memory < needed) {
+    return Error{ErrorCode::kInvalidArgument, "gpu.memory is " + to_string(spec.gpu.memory) +
+                                                  ", but a request takes " + to_string(needed) +
+                                                  "; leave it out to have what is needed"};
+  }
+  return {};
+}
+
+}  // namespace
+
+void Deployments::create(FunctionChange change, Done done) {
+  if (const auto good = check_function(change.spec, rules_->functions); !good.ok()) {
+    return done(good.error());
+  }
+  if (uses_.functions.find(change.spec.name) != nullptr) {
+    return done(Error{ErrorCode::kAlreadyExists,
+                      "function '" + change.spec.name.name + "' already exists"});
+  }
+  if (uses_.functions.size() >= limits::kFunctions) {
+    return done(Error{ErrorCode::kResourceExhausted,
+                      "this worker has " + std::to_string(limits::kFunctions) + " functions"});
+  }
+  if (change.zip_base64.empty()) {
+    return done(Error{ErrorCode::kInvalidArgument, "a new function needs its code as a zip"});
+  }
+  change.spec.id = FunctionId{};
+  change.spec.revision = 1;
+  store(std::move(change), std::move(done));
+}
+
+void Deployments::update(FunctionChange change, Done done) {
+  const auto current = uses_.functions.get(change.spec.name);
+  if (!current.ok()) return done(current.error());
+  if (const auto good = check_function(change.spec, rules_->functions); !good.ok()) {
+    return done(good.error());
+  }
+  // The spec was made from one that was read: if that is no longer the current one, two clients
+  // overlapped.
+  if (change.spec.revision != (*current)->revision) {
+    return done(Error{ErrorCode::kAborted, "function '" + change.spec.name.name +
+                                               "' was changed by another client meanwhile"});
+  }
+  change.spec.id = (*current)->id;
+  change.spec.revision = (*current)->revision + 1;
+  store(std::move(change), std::move(done));
+}
+
+void Deployments::store(FunctionChange change, Done done) {
+  const FunctionName name = change.spec.name;
+  if (!uses_.functions.begin_change(name)) {
+    return done(
+        Error{ErrorCode::kAborted, "another change of function '" + name.name + "' is under way"});
+  }
+  const auto finish = [this, name, done](Result<FunctionSpec> result) {
+    uses_.functions.end_change(name);
+    uses_.code.collect(uses_.functions);
+    done(std::move(result));
+  };
+  if (change.zip_base64.empty() && change.spec.kind == FunctionKind::kHandler) {
+    return put({.change = std::move(change)}, finish);
+  }
+
+  // Shared with the file thread, which fills it in while this thread goes on.
+  struct Work {
+    Unpacking unpacking;
+    Result<void> result;
+  };
+  auto work = std::make_shared<Work>();
+  work->unpacking.change = std::move(change);
+  const bool queued = uses_.files.run(
+      [work, &code = std::as_const(uses_.code), rules = rules_] {
+        work->result = unpack(code, *rules, work->unpacking);
+      },
+      [this, work, finish] {
+        if (!work->result.ok()) return finish(work->result.error());
+        const auto good = check_function(work->unpacking.change.spec, rules_->functions);
+        if (!good.ok()) return finish(good.error());
+        put(std::move(work->unpacking), finish);
+      });
+  if (!queued) {
+    finish(Error{ErrorCode::kResourceExhausted, "too many deployments at once; try again later"});
+  }
+}
+
+Result<void> Deployments::unpack(const CodeStore& code, const Rules& rules, Unpacking& unpacking) {
+  FunctionSpec& spec = unpacking.change.spec;
+  std::string zip_base64 = std::exchange(unpacking.change.zip_base64, {});
+  if (!zip_base64.empty()) RETURN_IF_ERROR(code.unpack(std::move(zip_base64), spec));
+  const std::string folder = code.folder(spec);
+  if (spec.kind == FunctionKind::kKernel) {
+    return fit_to_package(spec, {folder, spec.handler, rules.built_in_kernels},
+                          most_device_memory(spec.kind, rules.functions));
+  }
+  if (spec.kind == FunctionKind::kWorkflow) {
+    ASSIGN_OR_RETURN(unpacking.graph, read_workflow(folder, spec.handler));
+  } else if (spec.kind == FunctionKind::kPipeline) {
+    ASSIGN_OR_RETURN(unpacking.pipeline, read_pipeline(folder, spec.handler));
+    ASSIGN_OR_RETURN(unpacking.planned,
+                     PipelineHost::check(rules.pipelines, spec, *unpacking.pipeline));
+  }
+  return {};
+}
+
+void Deployments::put(Unpacking unpacked, Done done) {
+  FunctionSpec spec = std::move(unpacked.change.spec);
+  spec.last_modified = uses_.loop.clock().wall_now();
+  uses_.catalog.put_function(
+      std::move(spec), [this, done, unpacked = std::move(unpacked)](Result<FunctionSpec> stored) {
+        if (!stored.ok()) return done(stored.error());
+        const FunctionSpec* before = uses_.functions.find(stored->name);
+        const std::optional<FunctionSpec> old = before ? std::optional(*before) : std::nullopt;
+        uses_.functions.put(*stored);
+        uses_.workflows.put(stored->id, unpacked.graph);
+        if (unpacked.pipeline != nullptr) {
+          uses_.pipelines.put(*stored, unpacked.pipeline, unpacked.planned, "");
+        } else {
+          uses_.pipelines.remove(stored->id);
+        }
+        uses_.log.info("function_deployed", {{"tenant", int64_t{stored->name.tenant.value}},
+                                             {"function", stored->name.name},
+                                             {"revision", static_cast<int64_t>(stored->revision)}});
+        uses_.driver.journal().name(stored->id, stored->name.name);
+        uses_.keeper.keep(*stored);
+        if (old) uses_.keeper.drop(*old);
+        uses_.executors.change_share(*stored);
+        tell_dispatch(*stored);
+        done(std::move(stored));
+      });
+}
+
+void Deployments::remove(const FunctionName& name, Done done) {
+  const auto current = uses_.functions.get(name);
+  if (!current.ok()) return done(current.error());
+  if (!uses_.functions.begin_change(name)) {
+    return done(
+        Error{ErrorCode::kAborted, "a change of function '" + name.name + "' is under way"});
+  }
+  uses_.catalog.remove_function(name, [this, name, done, spec = **current](Result<void> removed) {
+    uses_.functions.end_change(name);
+    if (!removed.ok()) return done(removed.error());
+    uses_.functions.remove(name);
+    uses_.keeper.drop(spec);
+    uses_.statistics.forget(spec.id);
+    uses_.workflows.remove(spec.id);
+    uses_.pipelines.remove(spec.id);
+    uses_.driver.handle(dispatch::FunctionRemoved{spec.id});
+    uses_.driver.journal().forget(spec.id);
+    uses_.logs.remove(spec.id);
+    uses_.metrics.forget(name);
+    uses_.code.collect(uses_.functions);
+    uses_.log.info("function_removed",
+                   {{"tenant", int64_t{name.tenant.value}}, {"function", name.name}});
+    done(spec);
+  });
+}
+
+void Deployments::tell_dispatch(const FunctionSpec& spec) {
+  uses_.driver.handle(dispatch::FunctionRegistered{
+      profile_of(spec, uses_.functions.sandbox_revision(spec.id), rules_->functions.context_memory,
+                 uses_.statistics.find(spec.id))});
+}
+
+void Deployments::cap_timeout(FunctionSpec& spec) const {
+  if (spec.timeout <= rules_->functions.longest_gpu_run) return;
+  uses_.log.warning("function_timeout_capped",
+                    {{"function", spec.name.name},
+                     {"tenant", int64_t{spec.name.tenant.value}},
+                     {"timeout_s", to_seconds(spec.timeout)},
+                     {"longest_gpu_run_s", to_seconds(rules_->functions.longest_gpu_run)}});
+  spec.timeout = rules_->functions.longest_gpu_run;
+}
+
+bool Deployments::uses_slices(const PipelinePackage& package) const {
+  const pipeline::IsolationRule rule = package.definition.isolation;
+  return rule == pipeline::IsolationRule::kSlices ||
+         (rule == pipeline::IsolationRule::kAuto && rules_->functions.has_slices);
+}
+
+void Deployments::recover(catalog::Snapshot snapshot) {
+  for (FunctionSpec& spec : snapshot.functions) {
+    if (takes_turns_on_a_gpu(spec)) cap_timeout(spec);
+    uses_.driver.journal().name(spec.id, spec.name.name);
+    uses_.keeper.keep(spec);
+    if (spec.kind == FunctionKind::kWorkflow) {
+      auto graph = read_workflow(uses_.code.folder(spec), spec.handler);
+      if (graph.ok()) {
+        uses_.workflows.put(spec.id, std::move(graph).value());
+      } else {
+        uses_.log.error("workflow_not_read",
+                        {{"function", spec.name.name}, {"error", to_string(graph.error())}});
+      }
+    } else if (spec.kind == FunctionKind::kPipeline) {
+      recover_pipeline(spec, snapshot.profiles);
+    }
+    uses_.functions.put(spec);
+    tell_dispatch(spec);
+  }
+  uses_.code.collect(uses_.functions);
+}
+
+void Deployments::recover_pipeline(FunctionSpec& spec,
+                                   const std::vector<catalog::PipelineProfileRecord>& profiles) {
+  auto package = read_pipeline(uses_.code.folder(spec), spec.handler);
+  if (!package.ok()) {
+    return uses_.log.error("pipeline_not_read",
+                           {{"function", spec.name.name}, {"error", to_string(package.error())}});
+  }
+  if (!uses_slices(**package)) cap_timeout(spec);
+  const auto learnt = std::ranges::find_if(profiles, [&](const auto& profile) {
+    return profile.function == spec.id && profile.revision == spec.revision;
+  });
+  uses_.pipelines.put(spec, std::move(package).value(), nullptr,
+                      learnt != profiles.end() ? learnt->profile : "");
+}
+
+}  // namespace lambent::worker

@@ -1,0 +1,238 @@
+#include "node/worker/dispatch_driver.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "node/runtime_api/error_type.h"
+#include "node/worker/backend_reports.h"
+
+namespace lambent::worker {
+
+DispatchDriver::DispatchDriver(Dependencies dependencies)
+    : uses_(dependencies),
+      dispatcher_(uses_.dispatcher),
+      journal_(uses_.loop, uses_.log, uses_.recorder, dispatcher_),
+      deferred_(uses_.loop, dispatcher_, uses_.executors,
+                [this](const dispatch::Action& action) { perform_deferred(action); }) {}
+
+DispatchDriver::~DispatchDriver() { uses_.loop.cancel(wake_timer_); }
+
+void DispatchDriver::handle(dispatch::Event event) {
+  events_.push_back(std::move(event));
+  if (handling_) return;
+  handling_ = true;
+  while (!events_.empty()) {
+    const dispatch::Event next = std::move(events_.front());
+    events_.pop_front();
+    actions_.clear();
+    const Instant now = uses_.loop.clock().now();
+    dispatcher_.handle(next, now, actions_);
+    journal_.record(next, now);
+    deferred_.evict_objects();
+    // An action may bring up events, but those wait: actions_ does not change meanwhile.
+    for (const dispatch::Action& action : actions_) perform(action);
+  }
+  handling_ = false;
+  if (uses_.drain.draining()) uses_.drain.check();
+}
+
+void DispatchDriver::perform(const dispatch::Action& action) {
+  std::visit([this](const auto& each) { perform(each); }, action);
+}
+
+void DispatchDriver::perform(const dispatch::StartSandbox& action) {
+  if (!deferred_.defer(action.sandbox, action.device, action)) start_sandbox(action);
+}
+
+void DispatchDriver::start_sandbox(const dispatch::StartSandbox& action) {
+  const FunctionSpec* spec = uses_.functions.find(action.function);
+  if (spec == nullptr) {
+    return fail_start(action, {ErrorCode::kNotFound, "the function was removed"},
+                      "Sandbox.Failure");
+  }
+  const std::optional<FunctionSpec> whole = uses_.pipelines.whole(action.function);
+  const bool has_sandboxes = spec->kind == FunctionKind::kHandler ||
+                             spec->kind == FunctionKind::kKernel || whole.has_value();
+  if (!has_sandboxes) {  // since its invocation was queued
+    return fail_start(
+        action, {ErrorCode::kAborted, "the function became a " + std::string(name_of(spec->kind))},
+        "Sandbox.Failure");
+  }
+  uses_.log.debug("sandbox_start", {{"sandbox", static_cast<int64_t>(action.sandbox.value)},
+                                    {"tenant", int64_t{spec->name.tenant.value}},
+                                    {"function", spec->name.name},
+                                    {"device", int64_t{action.device.value}}});
+  const bool as_variant = action.device == scheduling::kHostDevice && spec->cpu_variant &&
+                          spec->kind == FunctionKind::kHandler;
+  const FunctionSpec started = whole ? *whole : as_variant ? cpu_variant_of(*spec) : *spec;
+  uses_.backends.of_kind(spec->kind)
+      .start({action.sandbox, started, uses_.code.folder(*spec), action.device}, uses_.reports);
+}
+
+void DispatchDriver::fail_start(const dispatch::StartSandbox& action, Error error,
+                                std::string error_type) {
+  handle(dispatch::SandboxExited{action.sandbox, std::move(error), std::move(error_type)});
+}
+
+// Dispatch has the invocation wait again for a sandbox of the function as it is, if that is another
+// meanwhile.
+void DispatchDriver::perform_deferred(const dispatch::Action& action) {
+  if (const auto* in = std::get_if<dispatch::MoveMemoryIn>(&action)) {
+    return uses_.backends.of(in->sandbox).move_memory_in(in->sandbox);
+  }
+  const auto& start = std::get<dispatch::StartSandbox>(action);
+  const FunctionSpec* spec = uses_.functions.find(start.function);
+  if (spec == nullptr || spec->revision == start.revision) return start_sandbox(start);
+  fail_start(start, {ErrorCode::kAborted, "the function was changed"}, kPlatformFailure);
+}
+
+void DispatchDriver::perform(const dispatch::StartInvocation& action) {
+  LiveInvocation& live = uses_.live.at(action.invocation);
+  live.sandbox = action.sandbox;
+  const FunctionSpec* spec = uses_.functions.find(live.function);
+  const Duration timeout = spec != nullptr ? spec->timeout : limits::kDefaultTimeout;
+  live.revision = spec != nullptr ? spec->revision : 0;
+  uses_.completions.note_begun(live.request);
+  uses_.backends.of(action.sandbox).deliver(action.sandbox, live.request, timeout);
+}
+
+void DispatchDriver::perform(const dispatch::StopSandbox& action) {
+  // An invocation that it ran has its outcome, with dispatch's own words: these are for the log
+  // only.
+  const Error error{ErrorCode::kCancelled,
+                    "the sandbox was stopped: " + std::string(name_of(action.reason))};
+  const auto deferred = deferred_.take(action.sandbox);
+  if (deferred && std::holds_alternative<dispatch::StartSandbox>(*deferred)) {
+    return fail_start(std::get<dispatch::StartSandbox>(*deferred), error, "Sandbox.Stopped");
+  }
+  uses_.backends.of(action.sandbox).stop(action.sandbox, error, "Sandbox.Stopped");
+}
+
+void DispatchDriver::perform(const dispatch::CompleteInvocation& action) {
+  LiveInvocation live = uses_.live.take(action.invocation);
+  InvocationResult result = result_of(live, action);
+  uses_.completions.complete(std::move(live), std::move(result));
+}
+
+void DispatchDriver::perform(const dispatch::WakeAt& action) {
+  uses_.loop.cancel(wake_timer_);
+  wake_timer_ = {};
+  if (action.instant == kNever) return;
+  wake_timer_ = uses_.loop.call_at(action.instant, [this] { handle(dispatch::TimerFired{}); });
+}
+
+void DispatchDriver::perform(const dispatch::MoveMemoryIn& action) {
+  const scheduling::Fleet& fleet = dispatcher_.fleet();
+  if (const auto slot = fleet.find(action.sandbox)) {
+    const DeviceId device = fleet.devices()[fleet.sandbox(*slot).device].options.id;
+    if (deferred_.defer(action.sandbox, device, action)) return;
+  }
+  uses_.backends.of(action.sandbox).move_memory_in(action.sandbox);
+}
+
+void DispatchDriver::perform(const dispatch::MoveMemoryOut& action) {
+  uses_.backends.of(action.sandbox)
+      .move_memory_out(action.sandbox, action.depth == dispatch::MoveDepth::kContext
+                                           ? protocol::MemoryMoveDepth::kContext
+                                           : protocol::MemoryMoveDepth::kMemory);
+}
+
+void DispatchDriver::perform(const dispatch::GrantMemory& action) {
+  uses_.backends.of(action.sandbox).grant_memory(action.sandbox, action.bytes);
+  uses_.metrics.memory_wanted(action.bytes > Bytes(0));
+}
+
+InvocationResult DispatchDriver::result_of(LiveInvocation& live,
+                                           const dispatch::CompleteInvocation& completion) {
+  InvocationResult result;
+  result.id = completion.invocation;
+  result.outcome = completion.outcome;
+  result.error = completion.error;
+  result.retry_after = completion.retry_after;
+  result.error_type = completion.error_type;
+  result.start = completion.start;
+  result.phases = completion.phases;
+  // Dispatch knows that its start failed, and the sandbox how far it came.
+  if (ending_ != nullptr) {
+    const Duration init = std::min(ending_->init, result.phases.sandbox);
+    result.phases.sandbox -= init;
+    result.phases.init += init;
+  }
+  if (completion.wait_reason != scheduling::WaitReason::kNone) {
+    result.wait_reason = scheduling::name_of(completion.wait_reason);
+  }
+  if (completion.outcome != Outcome::kRejected) result.device = completion.device;
+  const bool failed_itself = live.answer && !live.answer->succeeded;
+  if (failed_itself && !result.error) result.error = live.answer->error;
+  RunReport report = report_of(live, completion.outcome);
+  result.payload = std::move(report.payload);
+  if (failed_itself) result.error_type = std::move(report.error_type);
+  result.device_memory_peak = report.device_memory_peak;
+  result.host_memory_peak = report.host_memory_peak;
+  result.log_tail = std::move(report.log_tail);
+  return result;
+}
+
+RunReport DispatchDriver::report_of(LiveInvocation& live, Outcome outcome) {
+  if (live.answer) return std::move(*live.answer);
+  if (ending_ != nullptr && outcome == Outcome::kFunctionError) return *ending_;
+  if (live.sandbox == SandboxId{}) return {};
+  return uses_.backends.of(live.sandbox).partial_report(live.sandbox);
+}
+
+void DispatchDriver::on_ready(SandboxId sandbox, Duration sandbox_time, Duration init_time) {
+  handle(dispatch::SandboxReady{sandbox, sandbox_time, init_time});
+}
+
+void DispatchDriver::on_answer(SandboxId, HandlerAnswer answer) {
+  LiveInvocation* live = uses_.live.find(answer.invocation);
+  if (live == nullptr) return;  // it was completed as timed out a moment ago
+  const dispatch::InvocationFinished finished{answer.invocation, answer.execution, answer.succeeded,
+                                              answer.device_memory_now};
+  live->answer = std::move(answer);
+  handle(finished);
+}
+
+void DispatchDriver::on_end(SandboxEnd end) {
+  const dispatch::SandboxExited exited{end.sandbox, end.error, end.error_type, end.undelivered};
+  if (LiveInvocation* live = uses_.live.find(end.invocation)) {
+    live->request.payload = std::move(end.returned_payload);
+  }
+  ending_ = &end;
+  handle(exited);
+  ending_ = nullptr;
+}
+
+void DispatchDriver::on_memory_moved(SandboxId sandbox, const MemoryMove& move) {
+  dispatch::MemoryMoved moved;
+  moved.sandbox = sandbox;
+  moved.direction = move.out ? dispatch::MoveDirection::kOut : dispatch::MoveDirection::kIn;
+  moved.done = move.done;
+  moved.moved = move.moved;
+  moved.left = move.left;
+  const bool keeps_context =
+      uses_.backends.of(sandbox).has_own_contexts() && (!move.deep || !move.done);
+  if (keeps_context) moved.left += uses_.context_memory;
+  moved.offloaded = move.spared;
+  moved.duration = move.duration;
+  handle(moved);
+}
+
+void DispatchDriver::on_memory_wanted(SandboxId sandbox, Bytes bytes) {
+  handle(dispatch::MemoryWanted{sandbox, bytes});
+}
+
+void DispatchDriver::executors_take(DeviceId device, Bytes bytes) {
+  handle(dispatch::DeviceTaken{device, bytes});
+}
+
+bool DispatchDriver::has_room(DeviceId device, Bytes bytes) const {
+  const scheduling::Fleet& fleet = dispatcher_.fleet();
+  const auto index = fleet.device_index(device);
+  if (!index) return true;
+  const scheduling::Device& there = fleet.devices()[*index];
+  const Bytes held = fleet.moves_idle() ? there.resident : there.occupied;
+  return held + bytes <= there.options.memory && !uses_.executors.evicts_objects(device);
+}
+
+}  // namespace lambent::worker

@@ -1,0 +1,115 @@
+#include "node/worker/function_rules.h"
+
+#include <cstdio>
+#include <string>
+
+namespace lambent::worker {
+namespace {
+
+// Whole seconds are what timeouts mostly are.
+std::string seconds_in_words(Duration duration) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%g s", to_seconds(duration));
+  return text;
+}
+
+Error invalid(std::string message) { return {ErrorCode::kInvalidArgument, std::move(message)}; }
+
+Result<void> check_pipeline(const FunctionSpec& spec) {
+  if (spec.gpu.runtime == GpuRuntime::kShared || spec.gpu.share != 100) {
+    return invalid(
+        "the stages of a pipeline have slices of their own: no shared GPU runtime and no share");
+  }
+  const bool limited =
+      spec.max_concurrency != limits::kDefaultConcurrency && spec.max_concurrency != 1;
+  if (limited || spec.weight != 1) {
+    return invalid(
+        "a pipeline has neither max_concurrency nor weight: its SLO says how much of it there is "
+        "to be");
+  }
+  if (spec.runtime != Runtime::kPython) return invalid("a pipeline is a Python function");
+  return {};
+}
+
+}  // namespace
+
+bool takes_turns_on_a_gpu(const FunctionSpec& spec) {
+  if (spec.kind == FunctionKind::kPipeline || spec.kind == FunctionKind::kWorkflow) return false;
+  return spec.gpu.memory > Bytes(0) || spec.kind == FunctionKind::kKernel;
+}
+
+Bytes most_device_memory(FunctionKind kind, const FunctionRules& rules) {
+  const Bytes most = rules.device_memory - rules.context_memory;
+  return kind == FunctionKind::kKernel ? most - rules.call_workspace : most;
+}
+
+Result<void> check_function(const FunctionSpec& spec, const FunctionRules& rules) {
+  RETURN_IF_ERROR(validate(spec));
+  if (spec.kind == FunctionKind::kWorkflow && spec.gpu.memory > Bytes(0)) {
+    return invalid("a workflow uses no GPU itself; gpu.memory is for the functions that it calls");
+  }
+  if (spec.gpu.runtime == GpuRuntime::kShared && !rules.shared_runtimes) {
+    return Error{ErrorCode::kUnimplemented,
+                 "this installation has no driver for shared GPU runtimes (lib/forward)"};
+  }
+  if (spec.kind == FunctionKind::kPipeline) return check_pipeline(spec);
+  const bool wants_gpu = takes_turns_on_a_gpu(spec);
+  // Where no GPU is large enough, the host serves a function that has a CPU variant.
+  const bool host_serves = spec.cpu_variant && rules.host_overflow;
+  if (wants_gpu && !host_serves && rules.device_memory == Bytes(0)) {
+    return Error{ErrorCode::kFailedPrecondition,
+                 !rules.has_slices
+                     ? "the function asks for a GPU, but this worker has none; start it with --gpu"
+                     : "the function asks for a GPU, but this worker keeps all of its own for "
+                       "pipelines; give it fewer with --pipeline-slices"};
+  }
+  if (wants_gpu && spec.timeout > rules.longest_gpu_run) {
+    return invalid("the timeout is " + seconds_in_words(spec.timeout) +
+                   ", but a function that uses a GPU may run for " +
+                   seconds_in_words(rules.longest_gpu_run) +
+                   " at most here (lambent serve --longest-gpu-run)");
+  }
+  const Bytes most = most_device_memory(spec.kind, rules);
+  if (!host_serves && spec.gpu.memory > most) {
+    return invalid("the function asks for " + to_string(spec.gpu.memory) +
+                   " of device memory; the largest GPU here has " + to_string(most) +
+                   " for a function");
+  }
+  return {};
+}
+
+dispatch::FunctionProfile profile_of(const FunctionSpec& spec, uint64_t sandbox_revision,
+                                     Bytes context_memory,
+                                     const catalog::FunctionStatistics* learnt) {
+  dispatch::FunctionProfile profile;
+  profile.id = spec.id;
+  profile.tenant = spec.name.tenant;
+  profile.revision = sandbox_revision;
+  profile.weight = spec.weight;
+  profile.max_concurrency = spec.max_concurrency;
+  profile.device_memory = spec.gpu.memory;
+  // Kernel functions and handlers that share a runtime have the context of their executor.
+  const bool has_process =
+      spec.kind == FunctionKind::kHandler || spec.kind == FunctionKind::kPipeline;
+  const bool has_context = has_process && spec.gpu.runtime == GpuRuntime::kOwn;
+  if (spec.gpu.memory > Bytes(0) && has_context) profile.device_memory += context_memory;
+  profile.timeout = spec.timeout;
+  const bool is_client =
+      spec.kind == FunctionKind::kHandler && spec.gpu.runtime == GpuRuntime::kShared;
+  // The worker does not know which memory of a client could move.
+  profile.memory_moves = spec.gpu.memory_mode != MemoryMode::kOff && !is_client;
+  profile.checkpoints = spec.gpu.checkpoint;
+  profile.has_cpu_variant = spec.cpu_variant.has_value();
+  if (spec.cpu_variant) profile.gpu_speedup = spec.cpu_variant->gpu_speedup;
+  if (learnt == nullptr) return profile;
+  profile.mean_execution = learnt->mean_execution;
+  profile.mean_interarrival = learnt->mean_interarrival;
+  profile.mean_cold_start = learnt->mean_cold_start;
+  profile.completed = learnt->executions;
+  profile.mean_host_execution = learnt->mean_host_execution;
+  profile.mean_host_cold_start = learnt->mean_host_cold_start;
+  profile.completed_on_host = learnt->host_executions;
+  return profile;
+}
+
+}  // namespace lambent::worker

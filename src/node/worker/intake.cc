@@ -1,0 +1,256 @@
+#include "node/worker/intake.h"
+
+#include <utility>
+
+#include "node/worker/flow_of.h"
+
+namespace lambent::worker {
+namespace {
+
+// How many asynchronous invocations are read from the catalog at once.
+constexpr size_t kRecoveryPage = 1000;
+
+Error too_large(Bytes size, Bytes limit, std::string_view what) {
+  return Error{ErrorCode::kOutOfRange, std::string(what) + " has " + std::to_string(size.count) +
+                                           " bytes; at most " + std::to_string(limit.count) +
+                                           " are taken"};
+}
+
+}  // namespace
+
+void Intake::submit(InvocationRequest request, Done done) {
+  const auto spec = uses_.functions.get(request.function);
+  if (!spec.ok()) return done(spec.error());
+  const bool synchronous = request.kind == InvocationKind::kSynchronous;
+  const Bytes limit = synchronous ? limits::kSyncPayload : limits::kAsyncPayload;
+  if (request.payload.size() > limit.count) {
+    return done(too_large(Bytes(request.payload.size()), limit, "the payload"));
+  }
+  // Before anything that may have changed since the first: a repeat asks for what was done.
+  std::string key;
+  if (synchronous && !request.idempotency_key.empty()) key = idempotency_key(request);
+  if (!key.empty() && join_earlier(key, done)) return;
+  if (uses_.drain.draining()) {
+    return done(Error{ErrorCode::kUnavailable, "the worker is stopping; try again elsewhere"});
+  }
+  if (auto refusal = refusal_of(request, **spec)) {
+    InvocationResult refused;
+    refused.id = request.id;
+    refused.outcome = Outcome::kRejected;
+    refused.error = Error{ErrorCode::kResourceExhausted, std::move(refusal->message)};
+    refused.retry_after = refusal->retry_after;
+    return refuse_unless_repeated(request, std::move(refused), std::move(done));
+  }
+  if (const auto objects = check_objects(request); !objects.ok()) {
+    return refuse_unless_repeated(request, objects.error(), std::move(done));
+  }
+  if (request.id == InvocationId{}) request.id = new_invocation_id(uses_.random);
+  if (!synchronous) return submit_asynchronous(std::move(request), **spec, std::move(done));
+  if (!key.empty()) uses_.idempotency.start(key, request.id);
+  accept(std::move(request), (*spec)->id, std::move(key), std::move(done));
+}
+
+scheduling::FunctionQueue Intake::queue_of(const FunctionSpec& spec) const {
+  scheduling::FunctionQueue queue;
+  if (const scheduling::Flow* flow = flow_of(uses_.dispatcher, spec.id)) {
+    queue = scheduling::queue_of(*flow);
+  }
+  if (spec.kind == FunctionKind::kPipeline) {
+    queue.waiting += uses_.pipelines.counts(spec.id).queued;
+    if (queue.turn == Duration(0)) queue.turn = uses_.pipelines.turn(spec.id);
+  }
+  if (spec.kind == FunctionKind::kWorkflow) {
+    queue.waiting += uses_.workflows.counts(spec.id).waiting;
+    queue.turn = uses_.workflows.turn();
+  }
+  queue.waiting += uses_.live.arriving(spec.id);
+  queue.payloads = uses_.live.payloads(spec.id);
+  return queue;
+}
+
+// Asynchronous ones are refused before they are promised: what is durable will be run. A call of a
+// workflow that was promised comes when there is room for it (WorkflowHost).
+std::optional<scheduling::Refusal> Intake::refusal_of(const InvocationRequest& request,
+                                                      const FunctionSpec& spec) const {
+  if (request.acknowledged) return std::nullopt;
+  const bool asynchronous = request.kind == InvocationKind::kAsynchronous;
+  scheduling::QueueLimits limits{.payloads = uses_.most_payloads};
+  if (asynchronous) {
+    limits.per_function = uses_.dispatcher.options().queued_per_function;
+    limits.all = uses_.dispatcher.options().queued_invocations;
+  }
+  return scheduling::refusal_of(
+      {.asynchronous = asynchronous, .payload = Bytes(request.payload.size())}, queue_of(spec),
+      {.all = uses_.dispatcher.queued() + uses_.workflows.waiting() + uses_.pipelines.queued() +
+              uses_.live.arriving(),
+       .payloads = uses_.live.payloads()},
+      limits);
+}
+
+// Judged like an asynchronous one. Workflows that wait for a place do not count, because places
+// come free when such calls are done; and one that is called needs no place.
+bool Intake::has_room_for_call(const FunctionName& name, Bytes payload) {
+  const FunctionSpec* spec = uses_.functions.find(name);
+  if (spec == nullptr) return true;  // its submission fails with that
+  scheduling::FunctionQueue queue;
+  if (spec->kind != FunctionKind::kWorkflow) queue = queue_of(*spec);
+  return !scheduling::refusal_of({.asynchronous = true, .payload = payload}, queue,
+                                 {.all = uses_.dispatcher.queued() + uses_.pipelines.queued(),
+                                  .payloads = uses_.live.payloads()},
+                                 {.per_function = uses_.dispatcher.options().queued_per_function,
+                                  .all = uses_.dispatcher.options().queued_invocations,
+                                  .payloads = uses_.most_payloads});
+}
+
+Result<void> Intake::check_objects(const InvocationRequest& request) const {
+  if (request.needs.empty() && request.outputs == 0) return {};
+  if (uses_.objects != nullptr) return uses_.objects->check(request);
+  return Error{ErrorCode::kUnimplemented, "this worker keeps no objects"};
+}
+
+bool Intake::join_earlier(const std::string& key, Done& done) {
+  const auto found = uses_.idempotency.find(key, uses_.loop.clock().now());
+  if (!found) return false;
+  if (found->success != nullptr) return done(*found->success), true;
+  LiveInvocation* running = uses_.live.find(*found->running);
+  if (running == nullptr) return false;
+  running->waiters.push_back(std::move(done));
+  return true;
+}
+
+void Intake::refuse_unless_repeated(const InvocationRequest& request,
+                                    Result<InvocationResult> refusal, Done done) {
+  auto refuse = [this, function = request.function,
+                 refusal = std::move(refusal)](const Done& answer) {
+    if (refusal.ok()) uses_.metrics.completed(function, *refusal);
+    answer(refusal);
+  };
+  if (request.kind == InvocationKind::kSynchronous || request.idempotency_key.empty()) {
+    return refuse(done);
+  }
+  uses_.catalog.find_async(request.function.tenant, idempotency_key(request),
+                           [done = std::move(done), refuse = std::move(refuse)](
+                               Result<std::optional<InvocationId>> earlier) {
+                             if (!earlier.ok()) return done(earlier.error());
+                             if (!earlier->has_value()) return refuse(done);
+                             InvocationResult acknowledged;
+                             acknowledged.id = **earlier;
+                             done(std::move(acknowledged));
+                           });
+}
+
+void Intake::submit_asynchronous(InvocationRequest request, const FunctionSpec& spec, Done done) {
+  uses_.live.begin_arrival(spec.id, Bytes(request.payload.size()));
+  catalog::AsyncInvocation record;
+  record.request = request;
+  record.function = spec.id;
+  record.submitted_at = uses_.loop.clock().wall_now();
+  if (!request.idempotency_key.empty()) record.request.idempotency_key = idempotency_key(request);
+  uses_.catalog.put_async(std::move(record),
+                          [this, request = std::move(request), function = spec.id,
+                           done = std::move(done)](Result<InvocationId> stored) mutable {
+                            uses_.live.end_arrival(function, Bytes(request.payload.size()));
+                            if (!stored.ok()) return done(stored.error());
+                            InvocationResult acknowledged;
+                            acknowledged.id = *stored;
+                            if (*stored == request.id)
+                              accept(std::move(request), function, "", nullptr);
+                            done(std::move(acknowledged));
+                          });
+}
+
+void Intake::accept(InvocationRequest request, FunctionId function, std::string key, Done waiter) {
+  const InvocationId id = request.id;
+  LiveInvocation& live =
+      uses_.live.add(std::move(request), function, std::move(key), std::move(waiter));
+  const bool has_objects = !live.request.needs.empty() || live.request.outputs > 0;
+  if (!has_objects) return route(live);
+  if (uses_.objects == nullptr) {
+    return uses_.completions.reject(id,
+                                    {ErrorCode::kUnimplemented, "this worker keeps no objects"});
+  }
+  const auto begun = uses_.objects->begin(live);
+  if (!begun.ok()) uses_.completions.reject(id, begun.error());
+}
+
+void Intake::route(LiveInvocation& live) {
+  const FunctionSpec* spec = uses_.functions.find(live.function);
+  if (spec == nullptr) return route_to_dispatch(live);
+  if (spec->kind == FunctionKind::kWorkflow) {
+    live.revision = spec->revision;
+    return uses_.workflows.start(live.request, *spec);
+  }
+  if (spec->kind == FunctionKind::kPipeline) return route_to_pipeline(live, *spec);
+  if (spec->kind == FunctionKind::kKernel && !live.request.needs.empty()) {
+    live.reads_objects = true;
+    uses_.executors.need_objects(live.request.function.tenant, live.request.needs, true);
+  }
+  route_to_dispatch(live);
+}
+
+void Intake::route_to_pipeline(LiveInvocation& live, const FunctionSpec& spec) {
+  live.revision = spec.revision;
+  if (uses_.pipelines.isolation_of_next(spec.id) == pipeline::Isolation::kShared) {
+    live.is_whole_pipeline = true;
+    return route_to_dispatch(live);
+  }
+  const InvocationId id = live.request.id;
+  const auto begun = uses_.pipelines.submit(live.request, spec);
+  if (!begun.ok()) uses_.completions.reject(id, begun.error());
+}
+
+void Intake::route_to_dispatch(const LiveInvocation& live) {
+  // What is asynchronous was acknowledged before, by this worker or by an earlier one.
+  const bool asynchronous = live.request.kind == InvocationKind::kAsynchronous;
+  uses_.driver.handle(
+      dispatch::InvocationSubmitted{.invocation = live.request.id,
+                                    .function = live.function,
+                                    .asynchronous = asynchronous,
+                                    .acknowledged = asynchronous || live.request.acknowledged,
+                                    .within_run = live.request.within_run});
+}
+
+void Intake::forget(InvocationId id) {
+  const LiveInvocation* live = uses_.live.find(id);
+  if (live == nullptr) return;
+  // Repeats may have joined it, and what is durable runs in any case.
+  if (live->waiters.size() > 1) return;
+  if (live->request.kind == InvocationKind::kAsynchronous) return;
+  if (uses_.objects != nullptr && uses_.objects->waiting(id)) {
+    return uses_.completions.reject(
+        id, {ErrorCode::kCancelled, "the client went away while this waited for objects"});
+  }
+  if (uses_.workflows.has(id)) {
+    return uses_.workflows.cancel(id, {ErrorCode::kCancelled, "the client went away"});
+  }
+  if (uses_.pipelines.has(id)) return uses_.pipelines.cancel(id);
+  uses_.driver.handle(dispatch::InvocationCancelled{id});
+}
+
+Result<size_t> Intake::recover() {
+  uint64_t after = 0;
+  size_t resumed = 0;
+  while (true) {
+    ASSIGN_OR_RETURN(auto page, uses_.catalog.pending_async(after, kRecoveryPage));
+    if (page.empty()) return resumed;
+    for (catalog::AsyncInvocation& pending : page) {
+      after = pending.sequence;
+      Error problem{ErrorCode::kNotFound, "the function was removed"};
+      if (pending.attempts >= uses_.most_attempts) {
+        problem = {ErrorCode::kAborted, "the worker ended " + std::to_string(pending.attempts) +
+                                            " times while this ran; it is given up"};
+      } else if (uses_.functions.find(pending.function) != nullptr) {
+        ++resumed;
+        accept(std::move(pending.request), pending.function, "", nullptr);
+        continue;
+      }
+      InvocationResult result;
+      result.id = pending.request.id;
+      result.outcome = Outcome::kRejected;
+      result.error = problem;
+      uses_.completions.store_async_result(pending.request.function.tenant, result);
+    }
+  }
+}
+
+}  // namespace lambent::worker

@@ -1,0 +1,81 @@
+// Intake: the way of an invocation from its request to the module that serves it: submit, admit,
+// accept, route. Used by Worker on the loop thread.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "core/base/random.h"
+#include "decide/scheduling/admission.h"
+#include "node/catalog/catalog.h"
+#include "node/worker/completions.h"
+#include "node/worker/dispatch_driver.h"
+
+namespace lambent::worker {
+
+class Intake {
+ public:
+  using Done = InvocationService::Callback<InvocationResult>;
+
+  // All outlive it; the constructor uses none.
+  struct Dependencies {
+    loop::EventLoop& loop;
+    LogSink& log;
+    Random& random;
+    catalog::Catalog& catalog;
+    metrics::WorkerMetrics& metrics;
+    const dispatch::Dispatcher& dispatcher;
+    const FunctionRegistry& functions;
+    LiveInvocations& live;
+    IdempotencyTable& idempotency;
+    Drain& drain;
+    InvocationObjects* objects;  // null: there are no objects
+    ExecutorHost& executors;
+    WorkflowHost& workflows;
+    PipelineHost& pipelines;
+    DispatchDriver& driver;
+    Completions& completions;
+    // Invocations whose payloads would make all live ones hold more than this are refused.
+    Bytes most_payloads;
+    // An asynchronous invocation that a worker was killed under this often is given up.
+    unsigned most_attempts;
+  };
+
+  explicit Intake(Dependencies dependencies) : uses_(dependencies) {}
+
+  // As InvocationService::submit() and forget().
+  void submit(InvocationRequest request, Done done);
+  void forget(InvocationId id);
+  // The asynchronous invocations that an earlier worker left: those that still can run are
+  // accepted. Blocks; before the loop runs. How many there were.
+  Result<size_t> recover();
+
+  // To the module that serves it, now that nothing is missing that it needs.
+  void route(LiveInvocation& live);
+  // Whether a call of a workflow that was acknowledged would be taken now.
+  bool has_room_for_call(const FunctionName& name, Bytes payload);
+
+ private:
+  // Why there is no room for it; of a synchronous one dispatch knows what waits beside it.
+  std::optional<scheduling::Refusal> refusal_of(const InvocationRequest& request,
+                                                const FunctionSpec& spec) const;
+  // What waits of it in any of the places where that can be, and on its way into the catalog.
+  scheduling::FunctionQueue queue_of(const FunctionSpec& spec) const;
+  Result<void> check_objects(const InvocationRequest& request) const;
+  // A repeat gets what the first got, or waits with it; false if no first is known, and `done` is
+  // as it was.
+  bool join_earlier(const std::string& key, Done& done);
+  // `refusal`, which counts as rejected if it is a result, unless this repeats an invocation that
+  // was acknowledged: then it is acknowledged again.
+  void refuse_unless_repeated(const InvocationRequest& request, Result<InvocationResult> refusal,
+                              Done done);
+  void submit_asynchronous(InvocationRequest request, const FunctionSpec& spec, Done done);
+  // `key`: empty, or what its repeats have as well.
+  void accept(InvocationRequest request, FunctionId function, std::string key, Done waiter);
+  void route_to_pipeline(LiveInvocation& live, const FunctionSpec& spec);
+  void route_to_dispatch(const LiveInvocation& live);
+
+  const Dependencies uses_;
+};
+
+}  // namespace lambent::worker

@@ -1,0 +1,70 @@
+// LiveInvocations: the invocations that were accepted and have no result yet, and the payload bytes
+// that they hold. Pure; used by Intake, DispatchDriver and Completions on the loop thread.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/base/ids.h"
+#include "core/base/units.h"
+#include "core/domain/invocation.h"
+#include "core/domain/invocation_service.h"
+#include "node/worker/backend.h"
+
+namespace lambent::worker {
+
+struct LiveInvocation {
+  using Waiter = InvocationService::Callback<InvocationResult>;
+
+  InvocationRequest request;
+  FunctionId function;
+  Bytes payload;          // the size that counts for it
+  uint64_t revision = 0;  // that serves it, once it was started
+  std::vector<Waiter> waiters;
+  std::string idempotency_key;
+  std::optional<HandlerAnswer> answer;
+  SandboxId sandbox;
+  bool is_whole_pipeline = false;  // a pipeline's, that dispatch serves
+  bool reads_objects = false;      // a kernel function's: executors know what it needs
+};
+
+class LiveInvocations {
+ public:
+  // Its payload counts from now on.
+  LiveInvocation& add(InvocationRequest request, FunctionId function, std::string idempotency_key,
+                      LiveInvocation::Waiter waiter);
+  // Null: it has its result, or there never was one.
+  LiveInvocation* find(InvocationId id);
+  const LiveInvocation* find(InvocationId id) const;
+  // It must be there.
+  LiveInvocation& at(InvocationId id);
+  LiveInvocation take(InvocationId id);
+  // Its payload counts elsewhere from now on.
+  void release_payload(LiveInvocation& live);
+
+  // An asynchronous invocation is on its way into the catalog, from begin to end.
+  void begin_arrival(FunctionId function, Bytes payload);
+  void end_arrival(FunctionId function, Bytes payload);
+  size_t arriving() const { return arriving_; }
+  size_t arriving(FunctionId function) const;
+
+  // Of all of them, those that arrive included.
+  Bytes payloads() const { return payloads_; }
+  Bytes payloads(FunctionId function) const;
+
+ private:
+  struct Counts {
+    Bytes payloads;
+    uint32_t arriving = 0;
+  };
+  Counts& counts(FunctionId function);
+
+  std::unordered_map<InvocationId, LiveInvocation> live_;
+  Bytes payloads_;
+  size_t arriving_ = 0;
+  std::vector<Counts> counts_;  // by FunctionId
+};
+
+}  // namespace lambent::worker

@@ -1,0 +1,52 @@
+// WorkerStatus: what the worker shows of itself: functions and sandboxes for `lambent ls` and `ps`,
+// why an invocation waits, devices, gauges. Changes nothing. Used by Worker on the loop thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "node/worker/device_health.h"
+#include "node/worker/dispatch_driver.h"
+
+namespace lambent::worker {
+
+class WorkerStatus {
+ public:
+  // All outlive it; the constructor uses none.
+  struct Dependencies {
+    loop::EventLoop& loop;
+    metrics::WorkerMetrics& metrics;
+    const dispatch::Dispatcher& dispatcher;
+    const FunctionRegistry& functions;
+    const LiveInvocations& live;
+    const Backends& backends;
+    const ExecutorHost& executors;
+    const WorkflowHost& workflows;
+    const PipelineHost& pipelines;
+    const DeviceCare& care;
+    const DeviceHealth& health;
+  };
+
+  explicit WorkerStatus(Dependencies dependencies) : uses_(dependencies) {}
+
+  std::vector<FunctionStatus> functions(TenantId tenant, const std::string& after,
+                                        size_t limit) const;
+  std::vector<SandboxStatus> sandboxes(TenantId tenant) const;
+  // As Worker::explain_json() and devices_json().
+  Result<std::string> explain_json(TenantId tenant, InvocationId id) const;
+  std::string devices_json() const;
+  // Brings the gauges of the metrics up to date.
+  void update_gauges() const;
+
+ private:
+  void count(FunctionStatus& status) const;
+  void set_flows() const;
+  void set_devices() const;
+  void set_executors() const;
+  void set_slices() const;
+  void set_objects() const;
+
+  const Dependencies uses_;
+};
+
+}  // namespace lambent::worker
