@@ -15,7 +15,7 @@ constexpr Duration kPeriod = milliseconds(2);
 }  // namespace
 
 void DeferredActions::evict_objects() {
-  if (!executors_.minds_objects()) return;
+  if (!executors_.objects().is_look_due()) return;
   std::vector<ExecutorHost::DeviceClaim> claims;
   for (const scheduling::Device& device : dispatcher_.fleet().devices()) {
     if (device.options.id == scheduling::kHostDevice) continue;
@@ -32,7 +32,7 @@ void DeferredActions::evict_objects() {
 }
 
 bool DeferredActions::defer(SandboxId sandbox, DeviceId device, const dispatch::Action& action) {
-  if (!executors_.evicts_objects(device)) return false;
+  if (!executors_.objects().evicts(device)) return false;
   deferred_.push_back({sandbox, device, action, loop_.clock().now() + kLongestDeferred});
   look_soon();
   return true;
@@ -56,7 +56,7 @@ void DeferredActions::perform_due() {
   timed_ = false;
   const Instant now = loop_.clock().now();
   const auto is_due = [&](const Deferred& each) {
-    return now >= each.by || !executors_.evicts_objects(each.device);
+    return now >= each.by || !executors_.objects().evicts(each.device);
   };
   for (auto due = std::ranges::find_if(deferred_, is_due); due != deferred_.end();
        due = std::ranges::find_if(deferred_, is_due)) {

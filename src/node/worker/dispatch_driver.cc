@@ -232,7 +232,7 @@ bool DispatchDriver::has_room(DeviceId device, Bytes bytes) const {
   if (!index) return true;
   const scheduling::Device& there = fleet.devices()[*index];
   const Bytes held = fleet.moves_idle() ? there.resident : there.occupied;
-  return held + bytes <= there.options.memory && !uses_.executors.evicts_objects(device);
+  return held + bytes <= there.options.memory && !uses_.executors.objects().evicts(device);
 }
 
 }  // namespace lambent::worker

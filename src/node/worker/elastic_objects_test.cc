@@ -74,7 +74,7 @@ class ElasticObjectsTest : public ExecutorHostTest {
   }
   // What dispatch has promised of the two devices.
   void look(uint64_t claimed_mib, uint64_t claimed_of_other_mib, bool has_queue = false) {
-    ASSERT_TRUE(host->minds_objects());
+    ASSERT_TRUE(host->objects().is_look_due());
     host->look_at_objects({{DeviceId(1), Bytes::gib(1), Bytes::mib(claimed_mib)},
                            {DeviceId(2), Bytes::gib(1), Bytes::mib(claimed_of_other_mib)}},
                           [has_queue](FunctionId) { return has_queue; });
@@ -95,7 +95,7 @@ class ElasticObjectsTest : public ExecutorHostTest {
   void turn() {
     EXPECT_TRUE(turn_until(loop, [turns = 0]() mutable { return ++turns > 3; }));
   }
-  const ElasticObjects::Moved& moved(size_t way) const { return host->object_moves().at(way); }
+  const ElasticObjects::Moved& moved(size_t way) const { return host->objects().moves().at(way); }
 
   FakeExecutor* one = nullptr;
   FakeExecutor* other = nullptr;
@@ -105,7 +105,7 @@ class ElasticObjectsTest : public ExecutorHostTest {
 TEST_F(ElasticObjectsTest, ObjectsHaveAShareOfWhatIsPromisedToNobody) {
   have_rooms();
   make();
-  EXPECT_EQ(host->objects_on_devices(), Bytes::mib(4));
+  EXPECT_EQ(host->objects().on_devices(), Bytes::mib(4));
   look(64, 64);  // nothing has changed
   EXPECT_FALSE(hear(*one).has_value());
   look(1000, 64);
@@ -114,23 +114,23 @@ TEST_F(ElasticObjectsTest, ObjectsHaveAShareOfWhatIsPromisedToNobody) {
 
 TEST_F(ElasticObjectsTest, ADeviceHasBeenMadeWayOnWhenItsExecutorsHaveSaidSo) {
   have_rooms();
-  EXPECT_FALSE(host->evicts_objects(DeviceId(1))) << "a larger room waits for nobody";
+  EXPECT_FALSE(host->objects().evicts(DeviceId(1))) << "a larger room waits for nobody";
   make();
   look(500, 64);
   look(1000, 64);
-  EXPECT_TRUE(host->evicts_objects(DeviceId(1)));
-  EXPECT_FALSE(host->evicts_objects(DeviceId(2)));
+  EXPECT_TRUE(host->objects().evicts(DeviceId(1)));
+  EXPECT_FALSE(host->objects().evicts(DeviceId(2)));
   say(*one, protocol::ObjectHeld{ObjectId{}, Bytes(0)});
-  EXPECT_TRUE(host->evicts_objects(DeviceId(1))) << "it was asked twice";
+  EXPECT_TRUE(host->objects().evicts(DeviceId(1))) << "it was asked twice";
   say(*one, protocol::ObjectHeld{ObjectId{}, Bytes(0)});
-  EXPECT_FALSE(host->evicts_objects(DeviceId(1)));
+  EXPECT_FALSE(host->objects().evicts(DeviceId(1)));
   say(*one, protocol::ObjectHeld{ObjectId{}, Bytes(0)});  // more often than it was asked
-  EXPECT_FALSE(host->evicts_objects(DeviceId(1)));
+  EXPECT_FALSE(host->objects().evicts(DeviceId(1)));
   look(64, 64);
   look(1000, 64);
-  EXPECT_TRUE(host->evicts_objects(DeviceId(1)));
+  EXPECT_TRUE(host->objects().evicts(DeviceId(1)));
   launcher.end(one->id, {.signal = 9});
-  EXPECT_TRUE(turn_until(loop, [&] { return !host->evicts_objects(DeviceId(1)); }));
+  EXPECT_TRUE(turn_until(loop, [&] { return !host->objects().evicts(DeviceId(1)); }));
 }
 
 TEST_F(ElasticObjectsTest, OneThatSaysNothingForLongIsWaitedForNoMore) {
@@ -138,13 +138,13 @@ TEST_F(ElasticObjectsTest, OneThatSaysNothingForLongIsWaitedForNoMore) {
   make();
   look(500, 64);
   clock.advance(seconds(6));
-  EXPECT_FALSE(host->evicts_objects(DeviceId(1)));
+  EXPECT_FALSE(host->objects().evicts(DeviceId(1)));
   look(1000, 64);
-  EXPECT_FALSE(host->evicts_objects(DeviceId(1))) << "it still hangs";
+  EXPECT_FALSE(host->objects().evicts(DeviceId(1))) << "it still hangs";
   say(*one, protocol::ObjectHeld{ObjectId{}, Bytes(0)});
-  EXPECT_TRUE(host->evicts_objects(DeviceId(1))) << "it does not, and will answer";
+  EXPECT_TRUE(host->objects().evicts(DeviceId(1))) << "it does not, and will answer";
   say(*one, protocol::ObjectHeld{ObjectId{}, Bytes(0)});
-  EXPECT_FALSE(host->evicts_objects(DeviceId(1)));
+  EXPECT_FALSE(host->objects().evicts(DeviceId(1)));
 }
 
 TEST_F(ElasticObjectsTest, AnObjectMakesWayToANeighbourAndIsReleasedWhenItHasArrived) {
@@ -170,7 +170,7 @@ TEST_F(ElasticObjectsTest, AnObjectMakesWayToANeighbourAndIsReleasedWhenItHasArr
   say(*one, ObjectHeld{object, Bytes(0)});
   EXPECT_EQ(moved(1).objects, 1u);
   EXPECT_EQ(moved(1).bytes, Bytes::mib(4));
-  EXPECT_EQ(host->objects_on_devices(), Bytes::mib(4));
+  EXPECT_EQ(host->objects().on_devices(), Bytes::mib(4));
   look(kFull, 64);
   EXPECT_EQ(hears_from<SetObjectRoom>(*one)->room, Bytes(0));
 }
@@ -197,7 +197,7 @@ TEST_F(ElasticObjectsTest, WithoutRoomElsewhereTheHostAloneHasIt) {
   EXPECT_EQ(*hears_from<DropObject>(*one), (DropObject{object, false}));
   say(*one, ObjectHeld{object, Bytes(0)});
   EXPECT_EQ(moved(2).objects, 1u);
-  EXPECT_EQ(host->objects_on_devices(), Bytes(0));
+  EXPECT_EQ(host->objects().on_devices(), Bytes(0));
   // It is read from there.
   other->say(protocol::OpenObject{object});
   EXPECT_EQ(hears_from<SetObjectRoom>(*other)->room, Bytes(0));
@@ -245,12 +245,12 @@ TEST_F(ElasticObjectsTest, WhatLiesWithAReaderTooMakesWayFirstAndGoesNowhere) {
   const OwnedFd memory = memfd_with("device memory", false);
   one->say(protocol::ObjectShared{object, std::nullopt, Bytes::mib(4)}, {memory.get()});
   EXPECT_EQ(hears_from<protocol::ObjectOpened>(*other)->shared, Bytes::mib(4));
-  EXPECT_EQ(host->object_reads()[1].bytes, Bytes::mib(4));
+  EXPECT_EQ(host->objects().reads()[1].bytes, Bytes::mib(4));
   other->say(ObjectHeld{object, Bytes::mib(4)});
   other->say(protocol::ExportEnded{object});
   EXPECT_TRUE(hears_from<protocol::ExportEnded>(*one).has_value());
   EXPECT_FALSE(hear(*one).has_value()) << "nothing presses";
-  EXPECT_EQ(host->objects_on_devices(), Bytes::mib(16));
+  EXPECT_EQ(host->objects().on_devices(), Bytes::mib(16));
   look(kFull - 11, 64);  // 80 % of 11 MiB
   EXPECT_EQ(*hears_from<DropObject>(*one), (DropObject{object, false}));
   EXPECT_EQ(hears_from<SetObjectRoom>(*one)->room, Bytes(0));
@@ -328,7 +328,7 @@ TEST_F(ElasticObjectsTest, WhoHasTakenWhatWasDeletedMeanwhileForgetsIt) {
   ASSERT_TRUE(store.remove(kDefaultTenant, object).ok());
   other->say(ObjectHeld{object, Bytes::mib(4)});
   EXPECT_EQ(*hears_from<DropObject>(*other), (DropObject{object, true}));
-  EXPECT_EQ(host->objects_on_devices(), Bytes(0));
+  EXPECT_EQ(host->objects().on_devices(), Bytes(0));
 }
 
 TEST_F(ElasticObjectsTest, WhatWasSharedWhenItWasToGoIsAskedForAgainWhenItIsBack) {
@@ -369,7 +369,7 @@ TEST_F(ElasticObjectsTest, AnExportThatEndsWhileTheExporterSaysItHasNothingIsCou
 
 TEST_F(ElasticObjectsTest, WhatIsMadeTakesWholeUnitsOfTheDevice) {
   make(Bytes::mib(3));
-  EXPECT_EQ(host->objects_on_devices(), Bytes::mib(4));
+  EXPECT_EQ(host->objects().on_devices(), Bytes::mib(4));
 }
 
 // One that is made again has the size that it had, whatever is said of it then.
@@ -377,14 +377,14 @@ TEST_F(ElasticObjectsTest, WhatIsMadeAgainTakesWhatItTook) {
   const ObjectId object = make(Bytes::mib(4));
   --invocations;
   EXPECT_EQ(make(Bytes::mib(64)), object);
-  EXPECT_EQ(host->objects_on_devices(), Bytes::mib(4));
+  EXPECT_EQ(host->objects().on_devices(), Bytes::mib(4));
 }
 
 TEST_F(ElasticObjectsTest, AnExecutorThatEndsTakesItsCopiesWithIt) {
   have_rooms();
   const ObjectId object = make();
   launcher.end(one->id, {.signal = 9});
-  EXPECT_TRUE(turn_until(loop, [&] { return host->objects_on_devices() == Bytes(0); }));
+  EXPECT_TRUE(turn_until(loop, [&] { return host->objects().on_devices() == Bytes(0); }));
   other->say(protocol::OpenObject{object});
   const auto opened = hears_from<protocol::ObjectOpened>(*other);
   ASSERT_TRUE(opened.has_value());
@@ -398,7 +398,7 @@ TEST_F(ElasticObjectsTest, AllWhoMayHaveADeletedObjectForgetIt) {
   EXPECT_TRUE(hears_from<protocol::ObjectOpened>(*other).has_value());
   ASSERT_TRUE(store.remove(kDefaultTenant, large).ok());
   EXPECT_EQ(*hears_from<DropObject>(*one), (DropObject{large, true}));
-  EXPECT_EQ(host->objects_on_devices(), Bytes(0));
+  EXPECT_EQ(host->objects().on_devices(), Bytes(0));
   ASSERT_TRUE(store.remove(kDefaultTenant, small).ok());
   EXPECT_EQ(*hears_from<DropObject>(*one), (DropObject{small, true}));
   EXPECT_EQ(*hears_from<DropObject>(*other), (DropObject{small, true}));
@@ -430,7 +430,7 @@ class NotElasticTest : public ElasticObjectsTest {
 
 TEST_F(NotElasticTest, NobodyLooksAndDeletedObjectsAreForgottenAllTheSame) {
   const ObjectId object = make();
-  EXPECT_FALSE(host->minds_objects());
+  EXPECT_FALSE(host->objects().is_look_due());
   ASSERT_TRUE(store.remove(kDefaultTenant, object).ok());
   EXPECT_EQ(*hears_from<DropObject>(*one), (DropObject{object, true}));
 }

@@ -27,30 +27,20 @@ ExecutorHost::ExecutorHost(Dependencies dependencies, ExecutorSetting setting,
                            std::string run_folder)
     : loop_(dependencies.loop),
       log_(dependencies.log),
-      objects_(dependencies.objects),
       run_files_(std::move(dependencies.run_files)),
       built_in_(setting.built_in),
-      shares_(setting.share_objects),
-      elastic_on_(setting.share_objects && setting.elastic_objects),
       context_memory_(setting.context_memory),
       calls_cublas_(!setting.cublas.empty()),
       links_(dependencies.links),
       memory_(dependencies.memory),
-      supervisor_(dependencies.loop, dependencies.log, dependencies.launcher, std::move(setting),
+      supervisor_(dependencies.loop, dependencies.log, dependencies.launcher, setting,
                   std::move(run_folder), supervisor_events()),
       clients_(supervisor_),
-      exports_(dependencies.loop, supervisor_, places_,
-               [this](const auto& object, const Key& exporter, const Key& importer) {
-                 elastic_.moved(object, exporter, importer);
-               }),
-      elastic_(dependencies.loop, supervisor_, places_, exports_, dependencies.objects,
-               store_options_) {
-  if (objects_ == nullptr) return;
-  objects_->on_gone([this](TenantId tenant, ObjectId object) { object_gone(tenant, object); });
-}
+      objects_(dependencies.loop, supervisor_, dependencies.objects,
+               {.shares = setting.share_objects,
+                .elastic = setting.share_objects && setting.elastic_objects}) {}
 
 ExecutorHost::~ExecutorHost() {
-  if (objects_ != nullptr) objects_->on_gone({});
   for (const auto& [id, instance] : instances_) loop_.cancel(instance->grace);
 }
 
@@ -137,10 +127,7 @@ void ExecutorHost::executor_ready(const Key& key) {
 }
 
 void ExecutorHost::executor_ended(const Key& key, const ExecutorEnd& how) {
-  places_.executor_ended(key);
-  exports_.executor_ended(key);
-  elastic_.executor_ended(key);
-  for (auto& [object, need] : needs_) need.told.erase(key);
+  objects_.executor_ended(key);
   if (how.retired) return;
   // What used it may be started again from within on_end: then in another executor.
   const std::vector<SandboxId> all = instances_of(key);
@@ -474,6 +461,43 @@ std::vector<SandboxStatus> ExecutorHost::status() const {
     all.push_back(std::move(status));
   }
   return all;
+}
+
+void ExecutorHost::look_at_objects(const std::vector<DeviceClaim>& claims,
+                                   const std::function<bool(FunctionId)>& has_queue) {
+  const scheduling::StoreOptions& options = objects_.store_options();
+  std::vector<ElasticObjects::DeviceMemory> devices;
+  for (const DeviceClaim& claim : claims) {
+    // Every instance's profile has one step: its request is one CUDA graph, mostly, and what is
+    // queued for it may begin at once.
+    std::vector<MemoryProfile> profiles;
+    Bytes shares;
+    for (const auto& [id, instance] : instances_) {
+      if (instance->key.device != claim.device || instance->out) continue;
+      shares += instance->spec.gpu.memory;
+      MemoryProfile& profile = profiles.emplace_back();
+      profile.whole = needed_by(*instance, has_queue);
+      profile.kernels = {{.duration = options.look_ahead, .live = profile.whole}};
+    }
+    std::vector<scheduling::RunningFunction> running;
+    for (const MemoryProfile& profile : profiles) running.push_back({.profile = &profile});
+    const Bytes own = taken(claim.device);
+    const Bytes others = claim.claimed - shares;
+    devices.push_back({.device = claim.device,
+                       .memory = claim.memory,
+                       .needed = own + others + scheduling::functions_need(options, running),
+                       .unclaimed = claim.memory - std::max(claim.claimed, shares) - own});
+  }
+  objects_.look(std::move(devices));
+}
+
+// One that has nothing to do needs no more than what it would be cold without.
+Bytes ExecutorHost::needed_by(const Instance& instance,
+                              const std::function<bool(FunctionId)>& has_queue) const {
+  if (!instance.ready) return instance.spec.gpu.memory;
+  if (!instance.current && !has_queue(instance.spec.id)) return instance.constants;
+  if (instance.device_memory_peak == Bytes(0)) return instance.spec.gpu.memory;
+  return std::max(instance.device_memory_peak, instance.constants);
 }
 
 }  // namespace lambent::worker

@@ -20,12 +20,10 @@
 #include "node/objects/object_store.h"
 #include "node/sandbox/launcher.h"
 #include "node/worker/backend.h"
-#include "node/worker/elastic_objects.h"
 #include "node/worker/executor_clients.h"
+#include "node/worker/executor_objects.h"
 #include "node/worker/executor_supervisor.h"
 #include "node/worker/kernel_package.h"
-#include "node/worker/object_exports.h"
-#include "node/worker/object_places.h"
 
 namespace lambent::worker {
 
@@ -99,27 +97,15 @@ class ExecutorHost final : public Backend, public SharedRuntimes {
     Bytes memory;
     Bytes claimed;
   };
-  // Whether something may have changed that objects on devices have to make way for, or can have
-  // room from: then look_at_objects() is called with how things stand.
-  bool minds_objects();
+  // How functions leave the devices, for the objects there; when objects().is_look_due().
   void look_at_objects(const std::vector<DeviceClaim>& claims,
                        const std::function<bool(FunctionId)>& has_queue);
-  // A request that is queued for a kernel function will read these, or has ended: executors keep
-  // what they have of them on a device rather than other objects.
-  void need_objects(TenantId tenant, const std::vector<ObjectId>& objects, bool begins);
-  // Whether objects still lie there, or memory that they had, where they have to make way.
-  bool evicts_objects(DeviceId device) const { return elastic_.evicts(device); }
-  // What lies on devices, and what moved: see ElasticObjects.
+  ExecutorObjects& objects() { return objects_; }
+  const ExecutorObjects& objects() const { return objects_; }
+
   // Those that are ready, and how the others ended.
   std::vector<ExecutorKey> ready_executors() const { return supervisor_.ready_ones(); }
   const ExecutorEnds& executor_ends() const { return supervisor_.ends(); }
-  Bytes objects_on_devices() const { return places_.on_devices(); }
-  const std::array<ElasticObjects::Moved, ElasticObjects::kWays>& object_moves() const {
-    return elastic_.moves();
-  }
-  // Objects that executors asked for, by where they were had from: their device, another one, the
-  // host.
-  const std::array<ElasticObjects::Moved, 3>& object_reads() const { return reads_; }
 
   // A sandbox whose CUDA calls run in an executor.
   void add_client(SandboxId sandbox, const FunctionSpec& spec, DeviceId device, OwnedFd listener,
@@ -152,13 +138,6 @@ class ExecutorHost final : public Backend, public SharedRuntimes {
   void on(const Key& key, const protocol::InstanceReady& message);
   void on(const Key& key, const protocol::InstanceFailed& message);
   void on(const Key& key, const protocol::InstanceMoved& message);
-  void on(const Key& key, const protocol::OpenObject& message);
-  void on(const Key& key, const protocol::ObjectShared& message, std::vector<OwnedFd> fds);
-  void on(const Key& key, const protocol::ObjectHeld& message);
-  void object_made(const Key& key, const protocol::OutputObject& output);
-  void tell_need(const objects::ObjectKey& object, const Key& key);
-  void discard(const Key& key, const std::vector<protocol::OutputObject>& made, size_t first);
-  void object_gone(TenantId tenant, ObjectId object);
   Bytes needed_by(const Instance& instance, const std::function<bool(FunctionId)>& has_queue) const;
   void finished(const Key& key, protocol::Finished message, std::vector<OwnedFd> fds);
   Result<std::string> take_results(const Instance& instance, protocol::Finished& message,
@@ -178,12 +157,8 @@ class ExecutorHost final : public Backend, public SharedRuntimes {
 
   loop::EventLoop& loop_;
   LogSink& log_;
-  objects::ObjectStore* objects_;
   RunFiles run_files_;
   const std::string built_in_;
-  const bool shares_;
-  const bool elastic_on_;
-  const scheduling::StoreOptions store_options_;
   const Bytes context_memory_;
   const bool calls_cublas_;
   DeviceLinks* const links_;
@@ -195,17 +170,7 @@ class ExecutorHost final : public Backend, public SharedRuntimes {
   std::set<InvocationId> suspects_;
   ExecutorSupervisor supervisor_;
   ExecutorClients clients_;
-  ObjectPlaces places_;
-  ObjectExports exports_;
-  ElasticObjects elastic_;
-  // What queued requests read, and which executors were told.
-  struct Need {
-    unsigned requests = 0;
-    std::set<Key> told;
-  };
-  std::map<objects::ObjectKey, Need> needs_;
-  std::array<ElasticObjects::Moved, 3> reads_;
-  std::optional<Instant> looked_at_objects_;
+  ExecutorObjects objects_;
   // So that what a timer or the disk says later finds nobody.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

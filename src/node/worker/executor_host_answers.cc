@@ -67,13 +67,13 @@ void ExecutorHost::heard(const Key& key, protocol::ExecutorMessage message,
   } else if (const auto* moved = std::get_if<protocol::InstanceMoved>(&message)) {
     on(key, *moved);
   } else if (const auto* open = std::get_if<protocol::OpenObject>(&message)) {
-    on(key, *open);
+    objects_.on(key, *open);
   } else if (const auto* shared = std::get_if<protocol::ObjectShared>(&message)) {
-    on(key, *shared, std::move(fds));
+    objects_.on(key, *shared, std::move(fds));
   } else if (const auto* held = std::get_if<protocol::ObjectHeld>(&message)) {
-    on(key, *held);
+    objects_.on(key, *held);
   } else if (const auto* object_export = std::get_if<protocol::ExportEnded>(&message)) {
-    exports_.ended(key, object_export->object);
+    objects_.on(key, *object_export);
   } else {
     supervisor_.end_broken(
         key, {ErrorCode::kInternal, "lambent-executor sent what only the worker says"});
@@ -83,9 +83,9 @@ void ExecutorHost::heard(const Key& key, protocol::ExecutorMessage message,
 void ExecutorHost::finished(const Key& key, protocol::Finished message, std::vector<OwnedFd> fds) {
   const auto given = running_.find(message.invocation);
   Instance* instance = given != running_.end() ? instance_of(key, given->second) : nullptr;
-  if (instance == nullptr) return discard(key, message.objects, 0);
+  if (instance == nullptr) return objects_.discard(key, message.objects, 0);
   const SandboxId id = instance->id;
-  places_.may_release(key);
+  objects_.may_release(key);
   instance->device_memory = message.device_memory;
   instance->device_memory_peak = std::max(instance->device_memory, message.device_memory_peak);
   if (!instance->end_words) {
@@ -97,7 +97,7 @@ void ExecutorHost::finished(const Key& key, protocol::Finished message, std::vec
     return;
   }
   // It was stopped, and what it ran has ended in time.
-  discard(key, message.objects, 0);
+  objects_.discard(key, message.objects, 0);
   end(instance->id, *instance->end_words, false);
 }
 
@@ -114,20 +114,8 @@ Result<std::string> ExecutorHost::take_results(const Instance& instance,
   if (message.payload_attached) {
     ASSIGN_OR_RETURN(payload, read_answer(fds.front()));
   }
-  for (size_t i = 0; i < message.objects.size(); ++i) {
-    const protocol::OutputObject& output = message.objects[i];
-    if (output.object.maker != message.invocation || objects_ == nullptr) {
-      return Error{ErrorCode::kInternal, "lambent-executor made an object that is not its own"};
-    }
-    auto stored = objects_->store(instance.key.tenant, output.object, output.type,
-                                  std::move(fds[first_object + i]), instance.time_to_live);
-    // One that ran twice, because its executor went in between, may have made it before.
-    if (!stored.ok() && stored.error().code != ErrorCode::kAlreadyExists) {
-      discard(instance.key, message.objects, i);
-      return stored.error().with_context("outputs[" + std::to_string(output.output) + "]");
-    }
-    object_made(instance.key, output);
-  }
+  fds.erase(fds.begin(), fds.begin() + static_cast<std::ptrdiff_t>(first_object));
+  RETURN_IF_ERROR(objects_.store(instance.key, message, std::move(fds), instance.time_to_live));
   return payload;
 }
 

@@ -267,19 +267,19 @@ TEST_F(ExecutorHostTest, WhatQueuedRequestsReadIsKeptWhereItIsUntilTheLastHasEnd
   ASSERT_TRUE(turn_until(loop, [&] { return !answers.empty(); }));
 
   // A small one is not worth a message.
-  host->need_objects(kDefaultTenant, {{id, 0}, {id, 1}}, true);
+  host->objects().need(kDefaultTenant, {{id, 0}, {id, 1}}, true);
   auto told = hears<protocol::NeedObject>();
   EXPECT_EQ(told, (protocol::NeedObject{{id, 0}, true}));
-  host->need_objects(kDefaultTenant, {{id, 0}}, true);
-  host->need_objects(kDefaultTenant, {{id, 0}, {id, 1}}, false);
+  host->objects().need(kDefaultTenant, {{id, 0}}, true);
+  host->objects().need(kDefaultTenant, {{id, 0}, {id, 1}}, false);
   loop.run_once(Duration(0));
   EXPECT_FALSE(launcher.latest().hear().has_value()) << "another still needs it";
-  host->need_objects(kDefaultTenant, {{id, 0}}, false);
+  host->objects().need(kDefaultTenant, {{id, 0}}, false);
   told = hears<protocol::NeedObject>();
   EXPECT_EQ(told, (protocol::NeedObject{{id, 0}, false}));
 
   // One that comes to lie there later is kept, too.
-  host->need_objects(kDefaultTenant, {{id, 0}}, true);
+  host->objects().need(kDefaultTenant, {{id, 0}}, true);
   ASSERT_TRUE(hears<protocol::NeedObject>().has_value());
   launcher.end(launcher.latest().id, {.signal = 9});
   ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 1; }));

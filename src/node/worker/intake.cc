@@ -56,8 +56,8 @@ scheduling::FunctionQueue Intake::queue_of(const FunctionSpec& spec) const {
     queue = scheduling::queue_of(*flow);
   }
   if (spec.kind == FunctionKind::kPipeline) {
-    queue.waiting += uses_.pipelines.counts(spec.id).queued;
-    if (queue.turn == Duration(0)) queue.turn = uses_.pipelines.turn(spec.id);
+    queue.waiting += uses_.pipelines.status().counts(spec.id).queued;
+    if (queue.turn == Duration(0)) queue.turn = uses_.pipelines.status().turn(spec.id);
   }
   if (spec.kind == FunctionKind::kWorkflow) {
     queue.waiting += uses_.workflows.counts(spec.id).waiting;
@@ -81,8 +81,8 @@ std::optional<scheduling::Refusal> Intake::refusal_of(const InvocationRequest& r
   }
   return scheduling::refusal_of(
       {.asynchronous = asynchronous, .payload = Bytes(request.payload.size())}, queue_of(spec),
-      {.all = uses_.dispatcher.queued() + uses_.workflows.waiting() + uses_.pipelines.queued() +
-              uses_.live.arriving(),
+      {.all = uses_.dispatcher.queued() + uses_.workflows.waiting() +
+              uses_.pipelines.status().queued() + uses_.live.arriving(),
        .payloads = uses_.live.payloads()},
       limits);
 }
@@ -94,12 +94,13 @@ bool Intake::has_room_for_call(const FunctionName& name, Bytes payload) {
   if (spec == nullptr) return true;  // its submission fails with that
   scheduling::FunctionQueue queue;
   if (spec->kind != FunctionKind::kWorkflow) queue = queue_of(*spec);
-  return !scheduling::refusal_of({.asynchronous = true, .payload = payload}, queue,
-                                 {.all = uses_.dispatcher.queued() + uses_.pipelines.queued(),
-                                  .payloads = uses_.live.payloads()},
-                                 {.per_function = uses_.dispatcher.options().queued_per_function,
-                                  .all = uses_.dispatcher.options().queued_invocations,
-                                  .payloads = uses_.most_payloads});
+  return !scheduling::refusal_of(
+      {.asynchronous = true, .payload = payload}, queue,
+      {.all = uses_.dispatcher.queued() + uses_.pipelines.status().queued(),
+       .payloads = uses_.live.payloads()},
+      {.per_function = uses_.dispatcher.options().queued_per_function,
+       .all = uses_.dispatcher.options().queued_invocations,
+       .payloads = uses_.most_payloads});
 }
 
 Result<void> Intake::check_objects(const InvocationRequest& request) const {
@@ -183,7 +184,7 @@ void Intake::route(LiveInvocation& live) {
   if (spec->kind == FunctionKind::kPipeline) return route_to_pipeline(live, *spec);
   if (spec->kind == FunctionKind::kKernel && !live.request.needs.empty()) {
     live.reads_objects = true;
-    uses_.executors.need_objects(live.request.function.tenant, live.request.needs, true);
+    uses_.executors.objects().need(live.request.function.tenant, live.request.needs, true);
   }
   route_to_dispatch(live);
 }

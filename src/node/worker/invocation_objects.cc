@@ -58,7 +58,7 @@ Result<void> InvocationObjects::begin(const LiveInvocation& live) {
 
 void InvocationObjects::end(const LiveInvocation& live, const InvocationResult& result) {
   const FunctionName& function = live.request.function;
-  if (live.reads_objects) executors_.need_objects(function.tenant, live.request.needs, false);
+  if (live.reads_objects) executors_.objects().need(function.tenant, live.request.needs, false);
   waits_.end(result.id);
   if (live.request.outputs == 0) return;
   if (result.outcome != Outcome::kSucceeded) {

@@ -166,7 +166,7 @@ TEST_F(ObjectExportsTest, WhatItsMakerHasAndCouldNotShareIsAskedForAgain) {
   exporter->say(
       protocol::ObjectShared{object, Error{ErrorCode::kResourceExhausted, "files"}, Bytes(0)});
   EXPECT_EQ(shared_with(), Bytes(0));
-  EXPECT_EQ(host->objects_on_devices(), Bytes::mib(2));
+  EXPECT_EQ(host->objects().on_devices(), Bytes::mib(2));
   ask_for(object);
 }
 

@@ -24,9 +24,9 @@ TEST_F(PipelineHostTest, CutsAFunctionOverTwoSmallSlicesAndHandsItsJobsThrough) 
   EXPECT_EQ(first.extras.environment.at("LAMBENT_STAGE"), "/opt/lambent/stage.json");
   EXPECT_NE(first.device, stage_processes.stage_processes.at(newest(1, 2)).device);
   clock.advance(milliseconds(1));
-  host->on_ready(newest(0, 2), {}, {});
+  host->stage_processes().on_ready(newest(0, 2), {}, {});
   EXPECT_TRUE(first.given.empty()) << "not before all are ready";
-  host->on_ready(newest(1, 2), {}, {});
+  host->stage_processes().on_ready(newest(1, 2), {}, {});
   ASSERT_EQ(first.given.size(), 1u);
   EXPECT_EQ(first.given[0]["events"], json::parse(R"([{"n": 1}])"));
   ASSERT_EQ(stage_processes.stage_processes.at(newest(1, 2)).given.size(), 1u)
@@ -42,12 +42,12 @@ TEST_F(PipelineHostTest, CutsAFunctionOverTwoSmallSlicesAndHandsItsJobsThrough) 
   EXPECT_EQ(ends[id].payload, "\"cat\"");
   EXPECT_EQ(ends[id].start, StartClass::kCold);
   EXPECT_EQ(in_time[id], true);
-  EXPECT_EQ(host->counts(spec.id).completed, 1u);
-  EXPECT_EQ(host->counts(spec.id).mig_time, milliseconds(40));
+  EXPECT_EQ(host->status().counts(spec.id).completed, 1u);
+  EXPECT_EQ(host->status().counts(spec.id).mig_time, milliseconds(40));
   const std::map<uint32_t, Duration> one_after_the_other{{0, milliseconds(40)}};
-  EXPECT_EQ(host->gpu_time(), one_after_the_other);
-  EXPECT_EQ(host->queued(), 0u);
-  EXPECT_GT(host->turn(spec.id), Duration(0)) << "so it is known how long a queue takes";
+  EXPECT_EQ(host->status().gpu_time(), one_after_the_other);
+  EXPECT_EQ(host->status().queued(), 0u);
+  EXPECT_GT(host->status().turn(spec.id), Duration(0)) << "so it is known how long a queue takes";
 }
 
 TEST_F(PipelineHostTest, TellsWhereTheTimeOfARequestWent) {
@@ -56,7 +56,7 @@ TEST_F(PipelineHostTest, TellsWhereTheTimeOfARequestWent) {
   const InvocationId one = submit(1);
   clock.advance(milliseconds(299));
   EXPECT_EQ(host->explain(one)->state, "queued");
-  EXPECT_EQ(host->queued(), 1u);
+  EXPECT_EQ(host->status().queued(), 1u);
   EXPECT_EQ(host->explain(one)->waits_now, slice_scheduling::SliceWait::kStarting);
   all_ready(2);  // a millisecond later
   for (uint64_t number = 2; number < 5; ++number) submit(number);
@@ -202,11 +202,11 @@ TEST_F(PipelineHostTest, ReplicasOfAStageProcessTakeJobsInTurn) {
   answer(last, last_answer);
   EXPECT_EQ(ends.size(), 3u);
   for (const InvocationId id : ids) EXPECT_EQ(ends[id].outcome, Outcome::kSucceeded);
-  const auto instances = json::parse(host->describe(spec.id).value())["instances"];
+  const auto instances = json::parse(host->status().describe(spec.id).value())["instances"];
   ASSERT_EQ(instances[0]["stages"][0].size(), 2u);
   EXPECT_EQ(instances[0]["stages"][0][1]["replica"], 1);
   EXPECT_FALSE(instances[0]["stages"][1][0].contains("replica"));
-  const auto slices = json::parse(host->slices_json(kDefaultTenant))["slices"];
+  const auto slices = json::parse(host->status().slices_json(kDefaultTenant))["slices"];
   EXPECT_EQ(slices[0]["holders"][0]["replica"], 0);
   EXPECT_EQ(slices[1]["holders"][0]["replica"], 1);
   EXPECT_EQ(slices[1]["holders"][0]["stage"], 0);
@@ -547,10 +547,10 @@ TEST_F(PipelineHostTest, ASliceThatIsLostTakesItsInstanceAlong) {
   EXPECT_TRUE(stage_processes.stage_processes.at(last).stopped);
   end_stage_process(first);
   end_stage_process(last);
-  EXPECT_TRUE(host->status()[1].lost);
+  EXPECT_TRUE(host->status().slices()[1].lost);
   EXPECT_TRUE(ends.empty()) << "its requests wait for it to come back";
   host->device_reading(mig_instance(0, 1), false);
-  EXPECT_FALSE(host->status()[1].lost);
+  EXPECT_FALSE(host->status().slices()[1].lost);
 }
 
 TEST_F(PipelineHostTest, APipelineMovesToTheSliceThatHoldsItAllAndAnswersEverythingOnceInOrder) {
@@ -611,7 +611,7 @@ TEST_F(PipelineHostTest, WhatIsRemovedOrDrainedIsAnswered) {
   const InvocationId one = submit(1);
   host->remove(spec.id);
   EXPECT_EQ(ends.at(one).error->code, ErrorCode::kNotFound);
-  EXPECT_FALSE(host->describe(spec.id).ok());
+  EXPECT_FALSE(host->status().describe(spec.id).ok());
   EXPECT_EQ(host->live(), 0u);
 }
 

@@ -20,7 +20,7 @@ TEST_F(PipelineHostTest, ChoosesBetweenSlicesAndASharedDeviceByHowBusyItIs) {
   EXPECT_EQ(host->isolation_of_next(spec.id), Isolation::kSlices) << "as its author has it";
 
   host->put(spec, two_models(R"({"ms": 100})", "auto"), nullptr, "");
-  const auto told = [&] { return json::parse(*host->describe(spec.id))["isolation"]; };
+  const auto told = [&] { return json::parse(*host->status().describe(spec.id))["isolation"]; };
   EXPECT_EQ(told()["rule"], "auto");
   EXPECT_EQ(host->isolation_of_next(spec.id), Isolation::kSlices) << "nothing is known yet";
   for (int second = 0; second < 40; ++second) {
@@ -44,7 +44,7 @@ TEST_F(PipelineHostTest, ChoosesBetweenSlicesAndASharedDeviceByHowBusyItIs) {
   EXPECT_EQ(host->isolation_of_next(spec.id), Isolation::kShared) << "its slice is gone";
   EXPECT_EQ(host->ended_whole(spec.id, Outcome::kSucceeded, milliseconds(50)), true);
   EXPECT_EQ(host->ended_whole(spec.id, Outcome::kSucceeded, milliseconds(150)), false);
-  EXPECT_EQ(host->counts(spec.id).completed, 2u);
+  EXPECT_EQ(host->status().counts(spec.id).completed, 2u);
 }
 
 TEST_F(PipelineHostTest, SharesADeviceAloneIfItsAuthorSaysSo) {
@@ -101,7 +101,7 @@ TEST_F(PipelineHostTest, MeasuredToNeedMoreThanItAsksForItKeepsToSlices) {
     return host->isolation_of_next(spec.id);
   };
   EXPECT_EQ(after_a_while(Bytes::gib(6)), pipeline::Isolation::kSlices);
-  EXPECT_THAT(*host->describe(spec.id), HasSubstr("the shared device has 6.4 GiB"));
+  EXPECT_THAT(*host->status().describe(spec.id), HasSubstr("the shared device has 6.4 GiB"));
   EXPECT_EQ(after_a_while(Bytes::gib(16)), pipeline::Isolation::kShared);
 }
 

@@ -51,16 +51,16 @@ Status status_of(const slice_scheduling::SliceWorld& world, const Slice& slice) 
 
 }  // namespace
 
-PipelineMeasurement::PipelineMeasurement(PipelineHost& host, FunctionId function,
+PipelineMeasurement::PipelineMeasurement(Dependencies dependencies, FunctionId function,
                                          std::shared_ptr<const PipelinePackage> package,
                                          std::string event, unsigned repeat, Done done)
-    : host_(host),
+    : uses_(std::move(dependencies)),
       function_(function),
       package_(std::move(package)),
       event_(std::move(event)),
       repeat_(repeat),
       done_(std::move(done)) {
-  limit_ = host_.loop_.call_after(kMostTime, [this] {
+  limit_ = uses_.loop.call_after(kMostTime, [this] {
     cancel({ErrorCode::kDeadlineExceeded, "it took more than " +
                                               std::to_string(kMostTime / seconds(60)) +
                                               " minutes; try fewer repeats"});
@@ -68,9 +68,9 @@ PipelineMeasurement::PipelineMeasurement(PipelineHost& host, FunctionId function
 }
 
 PipelineMeasurement::~PipelineMeasurement() {
-  host_.loop_.cancel(next_);
-  host_.loop_.cancel(limit_);
-  if (instance_ != nullptr) host_.forget_stage_processes(*instance_);
+  uses_.loop.cancel(next_);
+  uses_.loop.cancel(limit_);
+  if (instance_ != nullptr) uses_.instances.forget(*instance_);
   if (done_) done_(Error{ErrorCode::kUnavailable, "the worker is stopping; try again elsewhere"});
 }
 
@@ -84,12 +84,12 @@ void PipelineMeasurement::cancel(Error error) {
 void PipelineMeasurement::begin() {
   std::set<std::string> seen;
   for (const Status wanted : {Status::kFree, Status::kIdle}) {
-    for (const Slice& slice : host_.setting_.slices) {
-      if (status_of(host_.dispatcher_->world(), slice) != wanted) continue;
+    for (const Slice& slice : uses_.setting.slices) {
+      if (status_of(uses_.dispatcher.world(), slice) != wanted) continue;
       if (seen.insert(slice.shape.name).second) shapes_.push_back(&slice);
     }
   }
-  for (const Slice& slice : host_.setting_.slices) {
+  for (const Slice& slice : uses_.setting.slices) {
     if (seen.insert(slice.shape.name).second) skipped_.emplace_back(slice.shape.name, kInUse);
   }
   next_shape();
@@ -105,11 +105,11 @@ void PipelineMeasurement::next_shape() {
 }
 
 bool PipelineMeasurement::measure_here() {
-  const auto owner = host_.functions_.find(function_);
-  if (owner == host_.functions_.end()) return false;  // and then this was cancelled
-  const Status status = status_of(host_.dispatcher_->world(), *slice_);
+  const PipelineFunctions::Function* owner = uses_.functions.find(function_);
+  if (owner == nullptr) return false;  // and then this was cancelled
+  const Status status = status_of(uses_.dispatcher.world(), *slice_);
   if (status == Status::kBusy) return skip(kInUse), false;
-  const pipeline::PipelineFunction& planned = *owner->second.planned;
+  const pipeline::PipelineFunction& planned = *owner->planned;
   pipeline::StageProcess whole;
   whole.components.resize(planned.dag.components.size());
   std::iota(whole.components.begin(), whole.components.end(), size_t{0});
@@ -126,17 +126,14 @@ bool PipelineMeasurement::measure_here() {
   failure_.clear();
   readings_.clear();
   // Nobody else may have it meanwhile; who was idle on it starts again when there is work.
-  host_.take_slice(slice_->id, {ErrorCode::kCancelled, "its slice is used for a measurement"});
+  uses_.take_slice(slice_->id, {ErrorCode::kCancelled, "its slice is used for a measurement"});
   start_when_free();
   return true;
 }
 
 void PipelineMeasurement::start_when_free() {
-  const bool is_left = std::none_of(
-      host_.instances_.begin(), host_.instances_.end(),
-      [this](const auto& each) { return PipelineHost::is_on(*each.second.instance, slice_->id); });
-  if (!is_left) {
-    next_ = host_.loop_.call_after(kFreeCheck, [this] { start_when_free(); });
+  if (uses_.instances.any_on(slice_->id)) {
+    next_ = uses_.loop.call_after(kFreeCheck, [this] { start_when_free(); });
     return;
   }
   if (cancelled_) {
@@ -148,8 +145,9 @@ void PipelineMeasurement::start_when_free() {
   events.on_job = [this](const JobEnd& end) { job_ended(end); };
   events.on_end = [this](const InstanceEnd& end) { instance_ended(end); };
   events.on_ending = [] {};
-  instance_ = host_.make_instance(host_.functions_.at(function_), placement_, "measurement",
-                                  std::move(events));
+  const PipelineFunctions::Function& function = *uses_.functions.find(function_);
+  instance_ = uses_.instances.make(function.spec, function.package, placement_, "measurement",
+                                   std::move(events));
   instance_->start();
 }
 
@@ -182,9 +180,9 @@ void PipelineMeasurement::instance_ended(const InstanceEnd& end) {
   } else {
     skip(to_string(end.error) + (end.payload.empty() ? "" : ": " + end.payload));
   }
-  host_.forget_stage_processes(*instance_);
+  uses_.instances.forget(*instance_);
   // It is the instance itself that calls.
-  next_ = host_.loop_.call_after(Duration(0), [this] {
+  next_ = uses_.loop.call_after(Duration(0), [this] {
     instance_.reset();
     leave_slice();
     next_shape();
@@ -194,22 +192,22 @@ void PipelineMeasurement::instance_ended(const InstanceEnd& end) {
 void PipelineMeasurement::leave_slice() {
   const DeviceId slice = slice_->id;
   slice_ = nullptr;
-  host_.offer_slice(slice);
+  uses_.offer_slice(slice);
 }
 
 void PipelineMeasurement::keep_medians() {
-  const auto owner = host_.functions_.find(function_);
-  if (owner == host_.functions_.end() || owner->second.package != package_) return;
+  PipelineFunctions::Function* owner = uses_.functions.find(function_);
+  if (owner == nullptr || owner->package != package_) return;
   for (const auto& [component, readings] : readings_) {
     const ComponentReading median = median_of(readings);
-    owner->second.estimate.replace({.component = component,
-                                    .requests = 1,
-                                    .ran = median.ran,
-                                    .time = median.time,
-                                    .memory = median.memory,
-                                    .weights = median.weights,
-                                    .output = median.output},
-                                   slice_->shape);
+    owner->estimate.replace({.component = component,
+                             .requests = 1,
+                             .ran = median.ran,
+                             .time = median.time,
+                             .memory = median.memory,
+                             .weights = median.weights,
+                             .output = median.output},
+                            slice_->shape);
   }
 }
 
@@ -220,41 +218,21 @@ void PipelineMeasurement::finish() {
     answer["skipped"].push_back({{"shape", shape}, {"why", why}});
     reasons += (reasons.empty() ? "" : "; ") + shape + ": " + why;
   }
-  const auto owner = host_.functions_.find(function_);
+  PipelineFunctions::Function* owner = uses_.functions.find(function_);
   Result<std::string> told =
       Error{ErrorCode::kFailedPrecondition, "nothing was measured: " + reasons};
   if (cancelled_) told = *cancelled_;
-  if (owner != host_.functions_.end() && !measured_.empty() && !cancelled_) {
-    PipelineHost::Function& function = owner->second;
-    (void)function.estimate.is_news();  // it is told here
-    host_.plan_again(function);
-    answer["profile"] = json::parse(
-        pipeline::to_json(function.estimate.measured(), function.package->definition.dag));
+  if (owner != nullptr && !measured_.empty() && !cancelled_) {
+    (void)owner->estimate.is_news();  // it is told here
+    uses_.functions.plan_again(*owner);
+    answer["profile"] =
+        json::parse(pipeline::to_json(owner->estimate.measured(), owner->package->definition.dag));
     told = answer.dump(-1, ' ', false, json::error_handler_t::replace);
   }
   const Done done = std::exchange(done_, nullptr);
-  host_.measurement_.reset();  // and this with it
+  const auto on_finished = uses_.on_finished;  // a copy: the original goes with this
+  on_finished();
   done(std::move(told));
-}
-
-void PipelineHost::measure(FunctionId function, std::string event, unsigned repeat,
-                           std::function<void(Result<std::string>)> done) {
-  if (measurement_ != nullptr) {
-    return done(Error{ErrorCode::kResourceExhausted, "a function is being measured already"});
-  }
-  const auto owner = functions_.find(function);
-  if (owner == functions_.end()) {
-    return done(Error{ErrorCode::kNotFound, "there is no such pipeline function"});
-  }
-  if (event.size() > limits::kSyncPayload.count) {
-    return done(Error{ErrorCode::kOutOfRange,
-                      "the event has " + std::to_string(event.size()) + " bytes; at most " +
-                          std::to_string(limits::kSyncPayload.count) + " are taken"});
-  }
-  if (const auto good = check_event(event); !good.ok()) return done(good.error());
-  measurement_ = std::make_unique<PipelineMeasurement>(*this, function, owner->second.package,
-                                                       std::move(event), repeat, std::move(done));
-  measurement_->begin();
 }
 
 }  // namespace lambent::worker

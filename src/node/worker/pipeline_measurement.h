@@ -1,5 +1,5 @@
 // PipelineMeasurement: a pipeline function measured on purpose, on a slice of each shape that
-// nobody has. Part of PipelineHost, on the loop thread.
+// no instance has. Owned by PipelineHost, on the loop thread.
 #pragma once
 
 #include <deque>
@@ -11,7 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "node/worker/pipeline_host.h"
+#include "core/loop/event_loop.h"
+#include "node/worker/pipeline_functions.h"
+#include "node/worker/pipeline_instances.h"
 
 namespace lambent::worker {
 
@@ -19,7 +21,21 @@ class PipelineMeasurement {
  public:
   using Done = std::function<void(Result<std::string>)>;
 
-  PipelineMeasurement(PipelineHost& host, FunctionId function,
+  // All outlive it.
+  struct Dependencies {
+    loop::EventLoop& loop;
+    const PipelineSetting& setting;
+    const slice_scheduling::SliceDispatcher& dispatcher;
+    PipelineFunctions& functions;
+    PipelineInstances& instances;
+    // Takes a slice from dispatch and ends the instances on it; gives it back.
+    std::function<void(DeviceId, const Error& why)> take_slice;
+    std::function<void(DeviceId)> offer_slice;
+    // It is over: destroys this, before `done` is called.
+    std::function<void()> on_finished;
+  };
+
+  PipelineMeasurement(Dependencies dependencies, FunctionId function,
                       std::shared_ptr<const PipelinePackage> package, std::string event,
                       unsigned repeat, Done done);
   ~PipelineMeasurement();
@@ -49,7 +65,7 @@ class PipelineMeasurement {
   // Gives slice_ back.
   void leave_slice();
 
-  PipelineHost& host_;
+  const Dependencies uses_;
   const FunctionId function_;
   // What is measured: another revision is not.
   const std::shared_ptr<const PipelinePackage> package_;

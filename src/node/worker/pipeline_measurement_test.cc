@@ -13,7 +13,9 @@ using testing::HasSubstr;
 TEST_F(PipelineHostTest, LearnsHowLongComponentsReallyTake) {
   begin({slice(0, "2g.20gb", 28, kLarge)});
   host->put(spec, two_models(R"({"scale": 2})"), nullptr, "");
-  const auto slo = [&] { return json::parse(*host->describe(spec.id))["slo"]["ms"].get<double>(); };
+  const auto slo = [&] {
+    return json::parse(*host->status().describe(spec.id))["slo"]["ms"].get<double>();
+  };
   const double before = slo();
   submit(1);
   all_ready(1);
@@ -24,7 +26,7 @@ TEST_F(PipelineHostTest, LearnsHowLongComponentsReallyTake) {
   }
   EXPECT_FALSE(profiles.empty()) << "they are kept over a restart";
   EXPECT_GT(slo(), before * 1.5);
-  const auto told = json::parse(*host->describe(spec.id));
+  const auto told = json::parse(*host->status().describe(spec.id));
   EXPECT_EQ(told["instances"][0]["stages"][0][0]["components"], json({"blur", "classify"}));
   EXPECT_EQ(told["instances"][0]["state"], "loaded");
 }
@@ -36,7 +38,7 @@ TEST_F(PipelineHostTest, MeasuresAFunctionOnASliceOfEachShape) {
   std::optional<Result<std::string>> told;
   host->measure(spec.id, R"({"n": 1})", 3, [&](Result<std::string> result) { told = result; });
   ASSERT_EQ(stage_processes.order.size(), 1u) << "it does not fit the small slice in one piece";
-  EXPECT_FALSE(json::parse(*host->describe(spec.id))["slices"][1]["free"].get<bool>());
+  EXPECT_FALSE(json::parse(*host->status().describe(spec.id))["slices"][1]["free"].get<bool>());
   std::optional<Error> second;
   host->measure(spec.id, "{}", 3, [&](Result<std::string> result) { second = result.error(); });
   EXPECT_EQ(second->code, ErrorCode::kResourceExhausted);
@@ -56,7 +58,7 @@ TEST_F(PipelineHostTest, MeasuresAFunctionOnASliceOfEachShape) {
   EXPECT_THAT(answer["skipped"][0]["why"], HasSubstr("in one piece"));
   EXPECT_EQ(answer["profile"]["components"]["blur"]["ms"]["2g.20gb"], 40);
   EXPECT_EQ(answer["profile"]["components"]["blur"]["memory_mb"], 8);
-  EXPECT_TRUE(json::parse(*host->describe(spec.id))["slices"][1]["free"].get<bool>());
+  EXPECT_TRUE(json::parse(*host->status().describe(spec.id))["slices"][1]["free"].get<bool>());
   EXPECT_EQ(profiles.size(), 1u);
 }
 
@@ -160,7 +162,7 @@ TEST_F(PipelineHostTest, RequestsThatFailSayNothingOfHowOftenComponentsRun) {
   answer(newest(0, 1),
          R"({"components": {"blur": {"ms": 1, "ran": 1}, "classify": {"ms": 0, "ran": 0}},
       "results": [{"error": {"errorType": "ValueError"}}]})");
-  const auto told = json::parse(*host->describe(spec.id));
+  const auto told = json::parse(*host->status().describe(spec.id));
   EXPECT_EQ(told["profile"]["components"]["classify"]["probability"], 1);
 }
 

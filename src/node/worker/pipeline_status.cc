@@ -1,10 +1,11 @@
-// What PipelineHost tells of itself: slices and who has them, functions and how they do.
+#include "node/worker/pipeline_status.h"
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "decide/pipeline/hand_over.h"
 #include "decide/pipeline/pipeline_json.h"
-#include "node/worker/pipeline_host.h"
+#include "node/worker/isolation_choice.h"
 
 namespace lambent::worker {
 namespace {
@@ -58,15 +59,15 @@ json stages_json(const Instance& instance, const pipeline::Dag& dag) {
 
 }  // namespace
 
-std::vector<SliceStatus> PipelineHost::status() const {
-  const SliceWorld& world = dispatcher_->world();
+std::vector<SliceStatus> PipelineStatus::slices() const {
+  const SliceWorld& world = dispatcher_.world();
   std::vector<SliceStatus> all;
   for (const Slice& slice : setting_.slices) {
     SliceStatus status;
     status.slice = slice;
     const auto known = world.slices.find(slice.id);
     status.lost = known == world.slices.end() || known->second.lost;
-    if (const auto busy = busy_.find(slice.id); busy != busy_.end()) status.busy = busy->second;
+    status.busy = instances_.busy(slice.id);
     for (const auto& [id, instance] : world.instances) {
       const auto processes = pipeline::processes_of(instance.placement);
       for (size_t at = 0; at < processes.size(); ++at) {
@@ -82,21 +83,13 @@ std::vector<SliceStatus> PipelineHost::status() const {
   return all;
 }
 
-std::map<uint32_t, Duration> PipelineHost::gpu_time() const {
-  std::map<uint32_t, Duration> times;
-  for (const Slice& slice : setting_.slices) times[gpu_of(slice.id)];
-  for (const auto& [gpu, covered] : gpu_busy_) times[gpu] = covered.total();
-  return times;
-}
-
-std::string PipelineHost::slices_json(TenantId tenant) const {
+std::string PipelineStatus::slices_json(TenantId tenant) const {
   json slices = json::array();
-  for (const SliceStatus& each : status()) {
+  for (const SliceStatus& each : this->slices()) {
     json holders = json::array();
     for (const SliceStatus::Holder& holder : each.holders) {
-      const auto owner = functions_.find(holder.function);
-      const bool is_theirs = owner != functions_.end() && owner->second.spec.name.tenant == tenant;
-      json told = {{"function", is_theirs ? json(owner->second.spec.name.name) : json()},
+      const std::string name = functions_.name_for(tenant, holder.function);
+      json told = {{"function", name.empty() ? json() : json(name)},
                    {"instance", holder.instance},
                    {"stage", holder.stage},
                    {"stages", holder.stages},
@@ -117,17 +110,17 @@ std::string PipelineHost::slices_json(TenantId tenant) const {
                       {"holders", holders}});
   }
   json gpus = json::array();
-  for (const auto& [gpu, busy] : gpu_time()) {
+  for (const auto& [gpu, busy] : instances_.gpu_time()) {
     gpus.push_back({{"gpu", gpu}, {"busy_s", to_seconds(busy)}});
   }
-  return json{{"policy", dispatcher_->policy_name()}, {"slices", slices}, {"gpus", gpus}}.dump();
+  return json{{"policy", dispatcher_.policy_name()}, {"slices", slices}, {"gpus", gpus}}.dump();
 }
 
-PipelineHost::Counts PipelineHost::counts(FunctionId function) const {
-  const auto found = functions_.find(function);
-  if (found == functions_.end()) return {};
-  Counts counts = found->second.counts;
-  const SliceWorld& world = dispatcher_->world();
+PipelineStatus::Counts PipelineStatus::counts(FunctionId function) const {
+  const PipelineFunctions::Function* found = functions_.find(function);
+  if (found == nullptr) return {};
+  Counts counts{found->counts};
+  const SliceWorld& world = dispatcher_.world();
   if (const auto state = world.functions.find(function); state != world.functions.end()) {
     counts.queued = state->second.queue.size();
     for (const slice_scheduling::InstanceId id : state->second.instances) {
@@ -137,24 +130,21 @@ PipelineHost::Counts PipelineHost::counts(FunctionId function) const {
   return counts;
 }
 
-size_t PipelineHost::queued() const { return dispatcher_->world().queued.size(); }
-
-Duration PipelineHost::turn(FunctionId function) const {
-  const auto found = functions_.find(function);
-  if (found == functions_.end()) return {};
-  const auto& states = dispatcher_->world().functions;
+Duration PipelineStatus::turn(FunctionId function) const {
+  const PipelineFunctions::Function* found = functions_.find(function);
+  if (found == nullptr) return {};
+  const auto& states = dispatcher_.world().functions;
   const auto state = states.find(function);
   const size_t instances = state != states.end() ? state->second.instances.size() : 0;
-  return found->second.took.mean_or(Duration(0)) /
-         static_cast<int64_t>(std::max<size_t>(instances, 1));
+  return found->took.mean_or(Duration(0)) / static_cast<int64_t>(std::max<size_t>(instances, 1));
 }
 
-Result<std::string> PipelineHost::describe(FunctionId id) const {
-  const auto found = functions_.find(id);
-  if (found == functions_.end()) {
+Result<std::string> PipelineStatus::describe(FunctionId id) const {
+  const PipelineFunctions::Function* found = functions_.find(id);
+  if (found == nullptr) {
     return Error{ErrorCode::kNotFound, "there is no such pipeline function"};
   }
-  const Function& function = found->second;
+  const PipelineFunctions::Function& function = *found;
   const pipeline::Dag& dag = function.package->definition.dag;
   const Counts counts = this->counts(id);
   json text = {{"pipeline", json::parse(pipeline::to_json(function.package->definition))},
@@ -166,7 +156,9 @@ Result<std::string> PipelineHost::describe(FunctionId id) const {
                {"mig_time_s", to_seconds(counts.mig_time)},
                {"instances", json::array()},
                {"slices", json::array()}};
-  const IsolationStatus status = function.status ? *function.status : choose(function);
+  const IsolationStatus status =
+      function.status ? *function.status
+                      : choose_isolation(function, dispatcher_.world(), setting_, clock_.now());
   text["isolation"] = {{"rule", pipeline::name_of(function.package->definition.isolation)},
                        {"chosen", pipeline::name_of(status.isolation)},
                        {"reasons", status.reasons},
@@ -176,7 +168,7 @@ Result<std::string> PipelineHost::describe(FunctionId id) const {
                    {"in_time", counts.in_time},
                    {"late", counts.late}};
   }
-  const SliceWorld& world = dispatcher_->world();
+  const SliceWorld& world = dispatcher_.world();
   for (const auto& [instance_id, instance] : world.instances) {
     if (instance.function != id) continue;
     text["instances"].push_back({{"instance", instance_id.value},

@@ -42,7 +42,7 @@ Worker::Worker(Dependencies dependencies, WorkerOptions options,
       stage_processes_(sandboxes_, pipeline_reports_, code_),
       pipelines_(uses_.loop, uses_.log, stage_processes_, pipeline_setting(), std::move(slices),
                  pipeline_events()),
-      pipeline_reports_(uses_.log, uses_.metrics, logs_, pipelines_),
+      pipeline_reports_(uses_.log, uses_.metrics, logs_, pipelines_.stage_processes()),
       objects_(make_objects(uses_.objects)),
       completions_({uses_.loop, uses_.log, uses_.catalog, uses_.metrics, live_, idempotency_,
                     drain_, objects_.get(), workflows_, pipelines_, options_.result_window}),
@@ -241,7 +241,7 @@ Result<FunctionId> Worker::pipeline_called(const FunctionName& name) const {
 
 Result<std::string> Worker::describe_pipeline(const FunctionName& name) const {
   ASSIGN_OR_RETURN(const FunctionId function, pipeline_called(name));
-  return pipelines_.describe(function);
+  return pipelines_.status().describe(function);
 }
 
 void Worker::measure_pipeline(const FunctionName& name, std::string event, unsigned repeat,

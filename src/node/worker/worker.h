@@ -97,7 +97,7 @@ class Worker final : public InvocationService {
   void update_gauges() { status_.update_gauges(); }
 
   // The devices that serve pipelines, and who has them, as JSON.
-  std::string slices_json(TenantId tenant) const { return pipelines_.slices_json(tenant); }
+  std::string slices_json(TenantId tenant) const { return pipelines_.status().slices_json(tenant); }
   // A pipeline function's definition, profile and instances, as JSON. NOT_FOUND,
   // FAILED_PRECONDITION: it is of another kind.
   Result<std::string> describe_pipeline(const FunctionName& name) const;

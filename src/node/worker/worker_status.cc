@@ -83,7 +83,7 @@ void WorkerStatus::count(FunctionStatus& status) const {
     status.completed = counts.completed;
   }
   if (spec.kind == FunctionKind::kPipeline) {
-    const PipelineHost::Counts counts = uses_.pipelines.counts(spec.id);
+    const PipelineStatus::Counts counts = uses_.pipelines.status().counts(spec.id);
     status.queued += counts.queued;  // beside those that dispatch serves
     status.running += counts.running;
     status.completed = counts.completed;
@@ -236,15 +236,16 @@ void WorkerStatus::set_executors() const {
 }
 
 void WorkerStatus::set_slices() const {
-  for (const SliceStatus& slice : uses_.pipelines.status()) {
+  for (const SliceStatus& slice : uses_.pipelines.status().slices()) {
     uses_.metrics.set_slice(slice.slice.id, slice.slice.shape.name, slice.busy,
                             !slice.holders.empty());
   }
-  for (const auto& [gpu, busy] : uses_.pipelines.gpu_time()) uses_.metrics.set_gpu_time(gpu, busy);
+  for (const auto& [gpu, busy] : uses_.pipelines.status().gpu_time())
+    uses_.metrics.set_gpu_time(gpu, busy);
 }
 
 void WorkerStatus::set_objects() const {
-  metrics::WorkerMetrics::ObjectMoves moves{.on_devices = uses_.executors.objects_on_devices(),
+  metrics::WorkerMetrics::ObjectMoves moves{.on_devices = uses_.executors.objects().on_devices(),
                                             .ways = {{{"reader"}, {"neighbour"}, {"host"}}},
                                             .reads = {{{"device"}, {"neighbour"}, {"host"}}}};
   const auto count = [](auto& ways, const auto& counted) {
@@ -253,8 +254,8 @@ void WorkerStatus::set_objects() const {
       ways[i].bytes = counted[i].bytes;
     }
   };
-  count(moves.ways, uses_.executors.object_moves());
-  count(moves.reads, uses_.executors.object_reads());
+  count(moves.ways, uses_.executors.objects().moves());
+  count(moves.reads, uses_.executors.objects().reads());
   uses_.metrics.set_object_moves(moves);
 }
 

@@ -137,7 +137,7 @@ class PipelineHostTest : public testing::Test {
   void all_ready(size_t of) {
     clock.advance(milliseconds(1));
     for (size_t stage_process = 0; stage_process < of; ++stage_process)
-      host->on_ready(newest(stage_process, of), {}, {});
+      host->stage_processes().on_ready(newest(stage_process, of), {}, {});
   }
   void answer(SandboxId stage_process, const std::string& payload, bool succeeded = true) {
     clock.advance(milliseconds(40));
@@ -150,7 +150,7 @@ class PipelineHostTest : public testing::Test {
     made.succeeded = succeeded;
     made.payload = payload;
     if (!succeeded) made.error_type = "Runtime.Bad";
-    host->on_answer(stage_process, std::move(made));
+    host->stage_processes().on_answer(stage_process, std::move(made));
   }
   // `unseen`: of what it holds, so many at the end never came to it.
   void end_stage_process(SandboxId stage_process,
@@ -164,7 +164,7 @@ class PipelineHostTest : public testing::Test {
     end.error = {ErrorCode::kInternal, why};
     end.error_type = "Runtime.ExitError";
     end.payload = R"({"errorType": "Runtime.ExitError"})";
-    host->on_end(std::move(end));
+    host->stage_processes().on_end(std::move(end));
   }
 
   std::unique_ptr<slice_scheduling::SlicePolicy> policy;  // none: fcfs

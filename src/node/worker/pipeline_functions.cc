@@ -1,18 +1,15 @@
-// The part of PipelineHost that knows functions: how each is planned, at deployment and again when
-// production shows that its components take another time or more memory than was thought.
+#include "node/worker/pipeline_functions.h"
+
 #include <algorithm>
 #include <utility>
-
-#include "node/worker/pipeline_host.h"
 
 namespace lambent::worker {
 
 using pipeline::PipelineFunction;
 
-Result<PipelineHost::Planned> PipelineHost::plan(const PipelineSetting& setting,
-                                                 const FunctionSpec& spec,
-                                                 const PipelinePackage& package,
-                                                 const pipeline::MeasuredProfile& measured) {
+Result<PipelineFunctions::Planned> PipelineFunctions::plan(
+    const PipelineSetting& setting, const FunctionSpec& spec, const PipelinePackage& package,
+    const pipeline::MeasuredProfile& measured) {
   pipeline::MeasuredProfile known = measured;
   known.profile.context = std::max(known.profile.context, setting.context_memory);
   pipeline::PlannerOptions options = setting.planner;
@@ -33,9 +30,9 @@ Result<PipelineHost::Planned> PipelineHost::plan(const PipelineSetting& setting,
   return {std::make_shared<const PipelineFunction>(std::move(function))};
 }
 
-Result<PipelineHost::Planned> PipelineHost::check(const PipelineSetting& setting,
-                                                  const FunctionSpec& spec,
-                                                  const PipelinePackage& package) {
+Result<PipelineFunctions::Planned> PipelineFunctions::check(const PipelineSetting& setting,
+                                                            const FunctionSpec& spec,
+                                                            const PipelinePackage& package) {
   const pipeline::IsolationRule rule = package.definition.isolation;
   if (rule == pipeline::IsolationRule::kShared ||
       (rule == pipeline::IsolationRule::kAuto && setting.slices.empty())) {
@@ -47,8 +44,9 @@ Result<PipelineHost::Planned> PipelineHost::check(const PipelineSetting& setting
   return plan(setting, spec, package, package.profile.value_or(pipeline::MeasuredProfile{}));
 }
 
-void PipelineHost::put(const FunctionSpec& spec, std::shared_ptr<const PipelinePackage> package,
-                       Planned planned, const std::string& learnt) {
+void PipelineFunctions::put(const FunctionSpec& spec,
+                            std::shared_ptr<const PipelinePackage> package, Planned planned,
+                            const std::string& learnt) {
   pipeline::MeasuredProfile measured;
   if (package->profile) measured = *package->profile;
   if (!learnt.empty()) {
@@ -76,10 +74,7 @@ void PipelineHost::put(const FunctionSpec& spec, std::shared_ptr<const PipelineP
   function.id = spec.id;
   const size_t components = package->definition.dag.components.size();
   Counts counts;
-  if (const auto old = functions_.find(spec.id); old != functions_.end()) {
-    counts = old->second.counts;
-  }
-  end_measurement(spec.id, {ErrorCode::kAborted, "the function was deployed again"});
+  if (const Function* old = find(spec.id)) counts = old->counts;
   functions_.erase(spec.id);
   functions_.emplace(
       spec.id, Function{.spec = spec,
@@ -88,15 +83,60 @@ void PipelineHost::put(const FunctionSpec& spec, std::shared_ptr<const PipelineP
                         .planned = std::make_shared<const PipelineFunction>(std::move(function)),
                         .last_end = {},
                         .counts = counts});
-  handle(slice_scheduling::FunctionPut{functions_.at(spec.id).planned, true});
+  events_.on_planned(functions_.at(spec.id).planned, true);
 }
 
-void PipelineHost::plan_again(Function& function) {
+PipelineFunctions::Function* PipelineFunctions::find(FunctionId function) {
+  const auto found = functions_.find(function);
+  return found != functions_.end() ? &found->second : nullptr;
+}
+
+const PipelineFunctions::Function* PipelineFunctions::find(FunctionId function) const {
+  const auto found = functions_.find(function);
+  return found != functions_.end() ? &found->second : nullptr;
+}
+
+std::string PipelineFunctions::name_for(TenantId tenant, FunctionId function) const {
+  const Function* found = find(function);
+  return found != nullptr && found->spec.name.tenant == tenant ? found->spec.name.name : "";
+}
+
+std::optional<bool> PipelineFunctions::count(Function& function, Outcome outcome, Duration took) {
+  if (outcome != Outcome::kRejected) ++function.counts.completed;
+  const Duration slo = function.planned->slo;
+  if (slo <= Duration(0)) return std::nullopt;
+  const bool in_time = outcome == Outcome::kSucceeded && took <= slo;
+  ++(in_time ? function.counts.in_time : function.counts.late);
+  return in_time;
+}
+
+void PipelineFunctions::learn(Function& function, const PipelinePackage& package,
+                              const JobEnd& end) {
+  if (&package != function.package.get()) return;  // of an older revision
+  const bool all_succeeded = std::all_of(end.results.begin(), end.results.end(),
+                                         [](const RequestAnswer& each) { return each.succeeded; });
+  for (const auto& [device, reading] : end.readings) {
+    // What failed before an optional component does not show how often that runs.
+    const bool shows =
+        package.definition.dag.components[reading.component].optional && all_succeeded;
+    function.estimate.add({.component = reading.component,
+                           .requests = shows ? static_cast<unsigned>(end.results.size()) : 0,
+                           .ran = reading.ran,
+                           .time = reading.time,
+                           .memory = reading.memory,
+                           .weights = reading.weights,
+                           .output = reading.output},
+                          setting_.slice(device)->shape);
+  }
+  if (function.estimate.is_news()) plan_again(function);
+}
+
+void PipelineFunctions::plan_again(Function& function) {
   function.is_stale = true;
   if (std::exchange(function.planning, true)) return;
   function.is_stale = false;
   auto made = std::make_shared<Result<Planned>>(Planned());
-  // What it needs is its own: this may be gone before it is done.
+  // The work has copies of all that it needs: this may be gone before it is done.
   const auto work = [made, setting = setting_, spec = function.spec, package = function.package,
                      measured = function.estimate.measured()] {
     *made = plan(setting, spec, *package, measured);
@@ -110,62 +150,28 @@ void PipelineHost::plan_again(Function& function) {
   completion();
 }
 
-void PipelineHost::planned_again(FunctionId id, const PipelinePackage* package,
-                                 Result<Planned> made) {
-  const auto found = functions_.find(id);
-  if (found == functions_.end() || found->second.package.get() != package) return;
-  Function& function = found->second;
-  function.planning = false;
+void PipelineFunctions::planned_again(FunctionId id, const PipelinePackage* package,
+                                      Result<Planned> made) {
+  Function* function = find(id);
+  if (function == nullptr || function->package.get() != package) return;
+  function->planning = false;
   if (made.ok()) {
-    function.planned = std::move(made).value();
-    tell_profile(function);
-    handle(slice_scheduling::FunctionPut{function.planned, false});
+    function->planned = std::move(made).value();
+    if (events_.on_profile) {
+      events_.on_profile(
+          id, pipeline::to_json(function->estimate.measured(), function->package->definition.dag));
+    }
+    events_.on_planned(function->planned, false);
   } else {
     // It was measured to need more than there is: it goes on as it was planned before.
     log_.warning("pipeline_not_planned",
-                 {{"function", function.spec.name.name}, {"error", to_string(made.error())}});
+                 {{"function", function->spec.name.name}, {"error", to_string(made.error())}});
   }
-  if (function.is_stale) plan_again(function);
+  if (function->is_stale) plan_again(*function);
 }
 
-void PipelineHost::remove(FunctionId function) {
-  if (functions_.erase(function) == 0) return;
-  end_measurement(function, {ErrorCode::kNotFound, "the function was removed"});
-  handle(slice_scheduling::FunctionRemoved{function});
-}
-
-void PipelineHost::learn(Function& function, const PipelinePackage& package, const JobEnd& end) {
-  const Instant given = loop_.clock().now() - end.execution;
-  for (const JobEnd::StageProcessTime& stage_process : end.stage_processes) {
-    busy_[stage_process.slice] += stage_process.busy;
-    function.counts.mig_time += stage_process.busy;
-    const Instant done = given + stage_process.ended - stage_process.send;
-    gpu_busy_[gpu_of(stage_process.slice)].add(done - stage_process.busy, done);
-  }
-  if (&package != function.package.get()) return;  // of an older revision
-  const bool all_succeeded = std::all_of(end.results.begin(), end.results.end(),
-                                         [](const RequestAnswer& each) { return each.succeeded; });
-  for (const auto& [device, reading] : end.readings) {
-    // What failed before an optional component says nothing of how often that runs.
-    const bool tells =
-        package.definition.dag.components[reading.component].optional && all_succeeded;
-    function.estimate.add({.component = reading.component,
-                           .requests = tells ? static_cast<unsigned>(end.results.size()) : 0,
-                           .ran = reading.ran,
-                           .time = reading.time,
-                           .memory = reading.memory,
-                           .weights = reading.weights,
-                           .output = reading.output},
-                          slice_of(device)->shape);
-  }
-  if (!function.estimate.is_news()) return;
-  plan_again(function);
-}
-
-void PipelineHost::tell_profile(const Function& function) {
-  if (!events_.on_profile) return;
-  events_.on_profile(function.spec.id, pipeline::to_json(function.estimate.measured(),
-                                                         function.package->definition.dag));
+void PipelineFunctions::forget_choices() {
+  for (auto& [id, function] : functions_) function.status.reset();
 }
 
 }  // namespace lambent::worker
