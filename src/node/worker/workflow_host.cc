@@ -29,7 +29,6 @@ WorkflowHost::WorkflowHost(loop::EventLoop& loop, Random& random, objects::Objec
 
 WorkflowHost::~WorkflowHost() {
   if (turn_) loop_.cancel(*turn_);
-  if (retry_) loop_.cancel(*retry_);
   for (const auto& [id, run] : runs_) loop_.cancel(run->timer);
 }
 

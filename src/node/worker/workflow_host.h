@@ -20,6 +20,7 @@
 #include "decide/workflow/run.h"
 #include "node/objects/object_store.h"
 #include "node/worker/log_store.h"
+#include "node/worker/parked_calls.h"
 #include "node/worker/workflow_call.h"
 #include "node/worker/workflow_trace.h"
 
@@ -76,8 +77,8 @@ class WorkflowHost {
   bool has(InvocationId run) const { return runs_.contains(run); }
   // Something ended, or the worker is about to stop: calls that wait for room are tried again,
   // soon.
-  void room_made();
-  size_t parked() const;  // calls that wait for room
+  void room_made() { parked_.try_soon(); }
+  size_t parked() const { return parked_.count(); }  // calls that wait for room
   // Ends a run that has begun or waits, as rejected with this error.
   void cancel(InvocationId run, Error error);
 
@@ -93,9 +94,8 @@ class WorkflowHost {
   };
   Counts counts(FunctionId function) const;
 
-  // What a run did until now, or until it ended; the last kKeptTraces that ended are remembered.
+  // What a run did until now, or until it ended; the last that ended are remembered.
   // NOT_FOUND.
-  static constexpr size_t kKeptTraces = 512;
   Result<RunRecord> trace(TenantId tenant, InvocationId run) const;
 
  private:
@@ -162,13 +162,10 @@ class WorkflowHost {
   void unpark(const LiveRun& run, InvocationId id);
   // Those of a run that ends.
   void drop_parked(LiveRun& run);
-  void try_parked();
-  bool try_first(const FunctionName& function);
-  void try_parked_at(Instant when);
+  bool try_parked(InvocationId id);
 
   void record(LiveRun& run, const CallOf& call, InvocationId id,
               const Result<InvocationResult>& result, const workflow::CallEnd& end);
-  void keep_trace(RunRecord record);
   void admit_waiting();
   LiveRun* find(InvocationId run);
   size_t places_taken() const { return live() - called_; }
@@ -190,21 +187,14 @@ class WorkflowHost {
   std::unordered_map<InvocationId, CallOf> calls_;
   Bytes values_;  // of all runs
   std::unordered_map<FunctionId, Counts> counts_;
-  std::unordered_map<InvocationId, RunRecord> traces_;
-  std::deque<InvocationId> trace_order_;  // the oldest first
+  RunTraces traces_;
   std::deque<Work> work_;
   bool working_ = false;
   std::optional<loop::TimerId> turn_;  // when the work goes on
   size_t called_ = 0;                  // runs that others called, live
   scheduling::RunningMean took_;       // by runs that had places
-  // Calls that wait for room, without their payloads: per function, the oldest first.
-  std::map<FunctionName, std::map<uint64_t, InvocationId>> parked_;
-  uint64_t parkings_ = 0;
+  ParkedCalls parked_{loop_, [this](InvocationId call) { return try_parked(call); }};
   size_t taking_room_ = 0;  // calls under way for which CallOf::takes_room
-  std::optional<loop::TimerId> retry_;
-  Instant retry_at_{};
-  Instant tried_at_{};
-  FunctionName last_tried_;
 };
 
 }  // namespace lambent::worker

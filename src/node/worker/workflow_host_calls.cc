@@ -1,24 +1,11 @@
 // The part of WorkflowHost that makes calls. Those of runs that were acknowledged wait for room
 // where there is none, without a payload: only the run knows of them meanwhile. They are tried
 // again when something ended, and once in a while.
-#include <algorithm>
 #include <utility>
-#include <vector>
 
 #include "node/worker/workflow_live_run.h"
 
 namespace lambent::worker {
-namespace {
-
-// Two rounds of tries are so far apart at least, and at most while anything waits.
-constexpr Duration kPace = milliseconds(10);
-constexpr Duration kLatest = seconds(1);
-// And one is no longer than this.
-constexpr size_t kTriesOfARound = 256;
-constexpr Duration kRound = milliseconds(5);
-
-}  // namespace
-
 void WorkflowHost::make(LiveRun& run, const workflow::Call& call) {
   const InvocationId id = new_invocation_id(random_);
   CallOf made{run.id, run.name.tenant, call.key, call.attempt};
@@ -32,7 +19,7 @@ void WorkflowHost::make(LiveRun& run, const workflow::Call& call) {
                                 " calls, with those of the workflows that it calls"}});
   }
   // First come, first served.
-  const bool waits = run.acknowledged && parked_.contains(function_of(run, call.key));
+  const bool waits = run.acknowledged && parked_.any_of(function_of(run, call.key));
   if (waits || !submit(run, id, call)) park(run, id);
 }
 
@@ -77,17 +64,13 @@ bool WorkflowHost::has_room(const FunctionName& function, Bytes payload) const {
 
 void WorkflowHost::park(const LiveRun& run, InvocationId id) {
   CallOf& call = calls_.at(id);
-  call.parked = ++parkings_;
-  parked_[function_of(run, call.key)][call.parked] = id;
-  try_parked_at(loop_.clock().now() + kLatest);
+  call.parked = parked_.park(function_of(run, call.key), id);
 }
 
 void WorkflowHost::unpark(const LiveRun& run, InvocationId id) {
   CallOf& call = calls_.at(id);
   if (call.parked == 0) return;
-  const auto found = parked_.find(function_of(run, call.key));
-  found->second.erase(std::exchange(call.parked, 0));
-  if (found->second.empty()) parked_.erase(found);
+  parked_.remove(function_of(run, call.key), std::exchange(call.parked, 0));
 }
 
 void WorkflowHost::drop_parked(LiveRun& run) {
@@ -99,53 +82,7 @@ void WorkflowHost::drop_parked(LiveRun& run) {
   });
 }
 
-size_t WorkflowHost::parked() const {
-  size_t sum = 0;
-  for (const auto& [function, calls] : parked_) sum += calls.size();
-  return sum;
-}
-
-void WorkflowHost::room_made() {
-  if (!parked_.empty()) try_parked_at(std::max(loop_.clock().now(), tried_at_ + kPace));
-}
-
-void WorkflowHost::try_parked_at(Instant when) {
-  if (retry_ && retry_at_ <= when) return;
-  if (retry_) loop_.cancel(*retry_);
-  retry_at_ = when;
-  retry_ = loop_.call_after(when - loop_.clock().now(), [this] {
-    retry_.reset();
-    try_parked();
-  });
-}
-
-// Each function in turn, as long as there is room for more of it; the next round begins after the
-// one that was tried last.
-void WorkflowHost::try_parked() {
-  tried_at_ = loop_.clock().now();
-  std::vector<FunctionName> round;
-  for (const auto& [function, calls] : parked_) round.push_back(function);
-  std::ranges::rotate(round, std::ranges::upper_bound(round, last_tried_));
-  size_t tries = 0;
-  const auto is_over = [&] {
-    return tries >= kTriesOfARound || loop_.clock().now() - tried_at_ >= kRound;
-  };
-  while (!round.empty() && !is_over()) {
-    std::erase_if(round, [&](const FunctionName& function) {
-      if (is_over()) return false;
-      ++tries;
-      last_tried_ = function;
-      return !try_first(function);
-    });
-  }
-  const bool was_cut = !round.empty();
-  if (!parked_.empty()) try_parked_at(tried_at_ + (was_cut ? kPace : kLatest));
-}
-
-bool WorkflowHost::try_first(const FunctionName& function) {
-  const auto found = parked_.find(function);
-  if (found == parked_.end()) return false;
-  const InvocationId id = found->second.begin()->second;
+bool WorkflowHost::try_parked(InvocationId id) {
   const CallOf& call = calls_.at(id);
   LiveRun& run = *find(call.run);
   auto input = run.run->input_of(call.key);

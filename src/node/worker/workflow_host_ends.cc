@@ -96,7 +96,7 @@ void WorkflowHost::end(LiveRun& run, InvocationResult how, const Value* output) 
     LogTail tail;
     tail.append(log);
     how.log_tail = tail.text();
-    keep_trace(std::move(run.record));
+    traces_.keep(std::move(run.record));
   }
   // The function was removed while it ran.
   const bool last = counts.waiting + counts.running == 0;
@@ -129,19 +129,10 @@ void WorkflowHost::record(LiveRun& run, const CallOf& call, InvocationId id,
   run.record.calls.push_back(std::move(record));
 }
 
-void WorkflowHost::keep_trace(RunRecord record) {
-  if (trace_order_.size() == kKeptTraces) {
-    traces_.erase(trace_order_.front());
-    trace_order_.pop_front();
-  }
-  const InvocationId id = record.invocation;
-  if (traces_.insert_or_assign(id, std::move(record)).second) trace_order_.push_back(id);
-}
-
 Result<RunRecord> WorkflowHost::trace(TenantId tenant, InvocationId id) const {
   const Error unknown{ErrorCode::kNotFound,
                       "no run of a workflow with this id is remembered; the last " +
-                          std::to_string(kKeptTraces) + " are"};
+                          std::to_string(RunTraces::kMost) + " are"};
   if (const auto live = runs_.find(id); live != runs_.end()) {
     const LiveRun& run = *live->second;
     if (!run.begun || run.name.tenant != tenant) return unknown;
@@ -149,9 +140,9 @@ Result<RunRecord> WorkflowHost::trace(TenantId tenant, InvocationId id) const {
     record.took = loop_.clock().now() - run.began;
     return record;
   }
-  const auto kept = traces_.find(id);
-  if (kept == traces_.end() || kept->second.function.tenant != tenant) return unknown;
-  return kept->second;
+  const RunRecord* kept = traces_.find(id);
+  if (kept == nullptr || kept->function.tenant != tenant) return unknown;
+  return *kept;
 }
 
 void WorkflowHost::keep_objects(LiveRun& run, InvocationId call, const Value& value) {

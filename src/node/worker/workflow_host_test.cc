@@ -73,7 +73,7 @@ TEST_F(WorkflowHostTest, ARunTellsWhereItsTimeWent) {
   EXPECT_EQ(host->trace(TenantId(2), id).error().code, ErrorCode::kNotFound);
   // The last ones are remembered.
   immediate = true;
-  for (size_t i = 0; i < WorkflowHost::kKeptTraces; ++i) start("traffic", R"({"image": []})");
+  for (size_t i = 0; i < RunTraces::kMost; ++i) start("traffic", R"({"image": []})");
   EXPECT_EQ(host->trace(kDefaultTenant, id).error().code, ErrorCode::kNotFound);
   EXPECT_TRUE(host->trace(kDefaultTenant, ends.back().id).ok());
 }

@@ -76,4 +76,18 @@ std::string json_of(const RunRecord& run) {
   return workflow::to_text(json);
 }
 
+void RunTraces::keep(RunRecord record) {
+  if (order_.size() == kMost) {
+    records_.erase(order_.front());
+    order_.pop_front();
+  }
+  const InvocationId run = record.invocation;
+  if (records_.insert_or_assign(run, std::move(record)).second) order_.push_back(run);
+}
+
+const RunRecord* RunTraces::find(InvocationId run) const {
+  const auto found = records_.find(run);
+  return found != records_.end() ? &found->second : nullptr;
+}
+
 }  // namespace lambent::worker

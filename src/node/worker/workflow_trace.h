@@ -2,8 +2,10 @@
 // JSON for those who ask. Values and pure functions; kept by WorkflowHost.
 #pragma once
 
+#include <deque>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "core/domain/invocation.h"
@@ -36,6 +38,19 @@ struct RunRecord {
   Duration took{};                // until now, or until it ended
   std::vector<CallRecord> calls;  // in the order of their ends, the first ones
   size_t calls_ended = 0;         // all of them
+};
+
+// The last kMost runs that ended.
+class RunTraces {
+ public:
+  static constexpr size_t kMost = 512;
+
+  void keep(RunRecord record);
+  const RunRecord* find(InvocationId run) const;
+
+ private:
+  std::unordered_map<InvocationId, RunRecord> records_;
+  std::deque<InvocationId> order_;  // the oldest first
 };
 
 // "faces[3]  at 12.0 ms, took 8.1 ms (queue 0.2, run 7.9)  warm  gpu 0  ID", and why it failed if
