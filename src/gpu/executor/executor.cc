@@ -32,14 +32,17 @@ Executor::Executor(loop::EventLoop& loop, const cuda::Driver& driver, const cuda
       ordinal_(ordinal),
       options_(std::move(options)),
       on_end_(std::move(on_end)),
+      watch_([&driver] { return driver->stream_query(nullptr); },
+             [this](const ContextWatch::Fault& fault) { context_broke(fault); }),
       connection_(
           loop, std::move(socket),
           [this](protocol::ExecutorMessage message, std::vector<OwnedFd> fds) {
             handle(std::move(message), std::move(fds));
           },
           [this] {
-            if (!std::exchange(ended_, true)) on_end_(0);
-          }) {}
+            if (watch_.end()) on_end_(0);
+          }),
+      shares_(driver, ordinal) {}
 
 Result<void> Executor::start() {
   ASSIGN_OR_RETURN(const auto capability, context_.compute_capability());
@@ -47,15 +50,24 @@ Result<void> Executor::start() {
   store_ = std::make_unique<DeviceStore>(*pool_, [this](ObjectId object) {
     connection_.send(protocol::ObjectHeld{object, Bytes(0)});
   });
-  find_multiprocessors();
+  exports_.emplace(*store_, *pool_);
+  trimmer_ = std::make_unique<MemoryTrimmer>(
+      loop_, context_, *pool_, *store_,
+      MemoryTrimmer::Options{.rule = rule(), .hold = options_.pool_hold},
+      MemoryTrimmer::Hooks{.is_idle = [this](SandboxId id) { return is_idle(id); },
+                           .on_returned =
+                               [this] {
+                                 if (layers_ != nullptr) layers_->room_came();
+                               },
+                           .has_ended = [this] { return watch_.has_ended(); }});
   InstanceLoader::Options loading;
-  loading.multiprocessors = multiprocessors_ ? &*multiprocessors_ : nullptr;
+  loading.multiprocessors = shares_.multiprocessors();
   loading.device_loops = options_.device_loops;
   loading.blas_libraries = options_.blas_libraries;
   RETURN_IF_ERROR(use_layers());
   loading.pages = layers_ != nullptr ? &layers_->pages() : nullptr;
   loader_ = std::make_unique<InstanceLoader>(driver_, ordinal_, capability, std::move(loading));
-  for (auto* thread : {&loads_, &decodes_, &answers_, &gives_}) {
+  for (auto* thread : {&loads_, &decodes_, &answers_}) {
     *thread = std::make_unique<DeviceThread>(loop_, context_);
   }
   const auto& transfers = options_.transfers;
@@ -82,7 +94,7 @@ Executor::~Executor() {
   loads_.reset();
   decodes_.reset();
   answers_.reset();
-  gives_.reset();
+  trimmer_.reset();
   to_device_.reset();
   to_host_.reset();
   layers_.reset();
@@ -97,7 +109,7 @@ void Executor::say_hello(Duration context_time) {
 }
 
 void Executor::handle(protocol::ExecutorMessage message, std::vector<OwnedFd> fds) {
-  if (ended_) return;
+  if (watch_.has_ended()) return;
   settle_answered();
   std::visit([&](auto& each) { handle(std::move(each), std::move(fds)); }, message);
 }
@@ -128,7 +140,7 @@ void Executor::progress() {
     if (Instance* instance = find(id); instance != nullptr && instance->is_arriving)
       arrive(*instance);
     Instance* instance = find(id);
-    if (ended_ || instance == nullptr || !waits_for_contents(*instance)) continue;
+    if (watch_.has_ended() || instance == nullptr || !waits_for_contents(*instance)) continue;
     if (instance->request->awaits_constant) {
       advance(*instance);
     } else {
@@ -137,17 +149,11 @@ void Executor::progress() {
   }
 }
 
-bool Executor::end_if_broken(Instance* instance, const Error& error) {
-  if (ended_) return true;
-  // A broken context says so at every call, this one included.
-  const CUresult state = driver_->stream_query(nullptr);
-  if (state == CUDA_SUCCESS || state == CUDA_ERROR_NOT_READY) return false;
+void Executor::context_broke(const ContextWatch::Fault& fault) {
   // What was answered before is over, and its instance may go.
-  const std::optional<SandboxId> id =
-      instance != nullptr ? std::optional(instance->id) : std::nullopt;
   settle_answered();
-  if (id) instance = find(*id);
-  ended_ = true;
+  Instance* instance = fault.suspect ? find(*fault.suspect) : nullptr;
+  watch_.end();
   // Every stream tells of it, and every call: only one that is under way alone, with no kernel of
   // a client beside it, is known to have done it.
   const auto under_way = std::count_if(instances_.begin(), instances_.end(), [](const auto& entry) {
@@ -157,28 +163,27 @@ bool Executor::end_if_broken(Instance* instance, const Error& error) {
       under_way == 1 && (forward_ == nullptr || !forward_->has_unfinished_kernels())) {
     protocol::Finished finished;
     finished.invocation = instance->request->message.invocation;
-    finished.error = error;
+    finished.error = fault.error;
     connection_.send(std::move(finished));
   }
-  connection_.send(protocol::Broken{error});
+  connection_.send(protocol::Broken{fault.error});
   connection_.flush();
   // What a client makes of it reaches the worker after our word.
-  if (forward_ != nullptr) forward_->tell_broken(state);
+  if (forward_ != nullptr) forward_->tell_broken(fault.state);
   on_end_(1);
-  return true;
 }
 
 void Executor::look_after_requests() {
   loop_.call_after(kLookPeriod, [this] {
-    if (ended_) return;
+    if (watch_.has_ended()) return;
     settle_answered();
     for (const auto& [id, instance] : instances_) {
       if (instance->request == nullptr || instance->loaded == nullptr) continue;
       const auto idle = instance->loaded->stream().is_idle();
-      if (!idle.ok() && end_if_broken(instance.get(), idle.error())) return;
+      if (!idle.ok() && watch_.end_if_broken(idle.error(), id)) return;
     }
     look_after_clients();
-    if (ended_) return;
+    if (watch_.has_ended()) return;
     look_after_requests();
   });
 }

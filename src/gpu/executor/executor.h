@@ -17,11 +17,15 @@
 #include "gpu/cuda/driver.h"
 #include "gpu/executor/connection.h"
 #include "gpu/executor/contents.h"
+#include "gpu/executor/context_watch.h"
 #include "gpu/executor/device_thread.h"
+#include "gpu/executor/exports.h"
 #include "gpu/executor/instance_loader.h"
 #include "gpu/executor/layered_memory.h"
+#include "gpu/executor/memory_trimmer.h"
+#include "gpu/executor/multiprocessor_shares.h"
 #include "gpu/executor/request.h"
-#include "gpu/executor/share_table.h"
+#include "gpu/executor/reservation.h"
 #include "gpu/forward_server/forward_server.h"
 
 namespace lambent::executor {
@@ -72,8 +76,8 @@ class Executor {
     bool is_removed = false;                 // goes when its request has ended
     std::unique_ptr<LoadedInstance> loaded;  // null while it is loaded
     std::unique_ptr<RequestUnderWay> request;
-    Instant last_request;               // when it ended
-    std::vector<CUdeviceptr> reserved;  // of the pool, for its first request
+    Instant last_request;  // when it ended
+    std::unique_ptr<Reservation> reserved;
     // Per cent of the multiprocessors: what it may use, and what it was loaded for; and where it
     // runs from its next request on, if that is elsewhere.
     uint32_t share = 100, loaded_share = 100;
@@ -115,9 +119,7 @@ class Executor {
   // executor_memory.cc
   scheduling::PoolRule rule() const;  // of what has no layers
   void grow_ahead(Instance& instance);
-  void use_reserved(Instance& instance);
-  void watch_memory();
-  void look_at_memory();
+  bool is_idle(SandboxId id);
 
   // executor_layers.cc
   Result<void> use_layers();
@@ -137,8 +139,6 @@ class Executor {
   void look_after_clients();
 
   // executor_shares.cc
-  void find_multiprocessors();
-  std::vector<uint32_t> groups_for(SandboxId instance, uint32_t share);
   void handle(protocol::SetShare message, std::vector<OwnedFd> fds);
   void change_share(Instance& instance);
   void settle_in(Instance& instance);
@@ -194,8 +194,7 @@ class Executor {
   std::optional<std::string> answer_early(SandboxId instance, RequestUnderWay& request);
   void answered_early(std::string unsent);
   void settle_answered();
-  // Ends the executor if the context is broken; false if it is not.
-  bool end_if_broken(Instance* instance, const Error& error);
+  void context_broke(const ContextWatch::Fault& fault);
   // Contexts that break where nobody is called back.
   void look_after_requests();
 
@@ -203,8 +202,6 @@ class Executor {
   template <typename Message>
   void handle(Message, std::vector<OwnedFd>) {}
 
-  // Whose turn it is on the link, and who had a block of the pool last.
-  static uint64_t user_of(SandboxId instance) { return instance.value + 1; }
   Instance* find(SandboxId id);
   Instance* find_request(SandboxId id, uint64_t request);
 
@@ -214,9 +211,7 @@ class Executor {
   const int ordinal_;
   const ExecutorOptions options_;
   std::function<void(int)> on_end_;
-  bool ended_ = false;
-  bool watches_memory_ = false;  // a look at it is to come
-  bool gives_memory_ = false;    // some that it released is being unmapped
+  ContextWatch watch_;
 
   // Instances whose requests the driver's thread has answered. Before all that such a request uses,
   // for that thread may be here until the last of them is gone.
@@ -225,23 +220,21 @@ class Executor {
   Connection connection_;
   std::unique_ptr<MemoryPool> pool_;
   std::unique_ptr<DeviceStore> store_;
+  std::optional<Exports> exports_;
   std::unique_ptr<Contents> contents_;
   std::unique_ptr<Importer> importer_;
   std::unique_ptr<LayeredMemory> layers_;  // if there is any
-  // None: shares cannot be applied here.
-  std::optional<cuda::Multiprocessors> multiprocessors_;
-  std::optional<ShareTable> shares_;
-  bool has_told_of_shares_ = false;
+  MultiprocessorShares shares_;
   bool has_told_of_apart_ = false;
   std::unique_ptr<InstanceLoader> loader_;
   std::unordered_map<SandboxId, std::unique_ptr<Instance>> instances_;
-  std::unordered_map<ObjectId, unsigned> shared_;  // and how often; pinned as often
-  uint32_t pages_asked_ = 0;                       // for the device, and not there yet
-  Bytes object_room_;                              // beside what the instances may take
+  uint32_t pages_asked_ = 0;  // for the device, and not there yet
+  Bytes object_room_;         // beside what the instances may take
   uint64_t requests_ = 0;
   std::unique_ptr<forward_server::ForwardServer> forward_;  // once there is a client
   // Last: they end before what their work uses goes.
-  std::unique_ptr<DeviceThread> loads_, decodes_, answers_, gives_;
+  std::unique_ptr<MemoryTrimmer> trimmer_;
+  std::unique_ptr<DeviceThread> loads_, decodes_, answers_;
   std::unique_ptr<TransferEngine> to_device_, to_host_;
 };
 

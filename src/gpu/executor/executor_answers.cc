@@ -182,7 +182,7 @@ void Executor::release(Instance& instance) {
   if (has_layers(instance)) layers_->end(instance.id);
   instance.request.reset();
   instance.last_request = loop_.now();
-  watch_memory();
+  trimmer_->watch();
   settle_in(instance);
   if (layers_ != nullptr) layers_->room_came();
 }
@@ -219,18 +219,17 @@ void Executor::fail(Instance& instance, Error error) {
   RequestUnderWay& request = *instance.request;
   request.awaits_constant = request.awaits_layer = false;
   // The call that met a fault may have said something else of it.
-  const CUresult state = driver_->stream_query(nullptr);
-  if (state != CUDA_SUCCESS && state != CUDA_ERROR_NOT_READY) {
-    error = driver_.check(state, "kernels").error();
-  }
-  if (end_if_broken(&instance, request.stage == Stage::kRunning ? explain(instance, error) : error))
+  if (const auto fault = watch_.fault()) error = driver_.check(*fault, "kernels").error();
+  if (watch_.end_if_broken(request.stage == Stage::kRunning ? explain(instance, error) : error,
+                           instance.id)) {
     return;
+  }
   const auto idle = instance.loaded->stream().is_idle();
   if (idle.ok() && !*idle) {
     request.stage = Stage::kRunning;
     request.failure = std::move(error);
     const auto queued = call_back(instance);
-    if (!queued.ok()) end_if_broken(&instance, queued.error());
+    if (!queued.ok()) watch_.end_if_broken(queued.error(), instance.id);
     return;
   }
   if (instance.is_removed) return remove(instance.id);

@@ -57,7 +57,7 @@ std::optional<std::string> Executor::answer_early(SandboxId instance, RequestUnd
 }
 
 void Executor::answered_early(std::string unsent) {
-  if (ended_) return;
+  if (watch_.has_ended()) return;
   settle_answered();
   if (!unsent.empty()) connection_.send(std::move(unsent));
 }

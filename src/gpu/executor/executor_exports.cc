@@ -8,22 +8,13 @@
 namespace lambent::executor {
 
 void Executor::handle(protocol::ShareObject message, std::vector<OwnedFd>) {
-  const DeviceName name = DeviceName::of(message.object);
-  const auto* entry = store_->find(name);
   protocol::ObjectShared answer;
   answer.object = message.object;
-  if (entry == nullptr || !entry->filled) {
-    answer.error = Error{ErrorCode::kNotFound, "it does not lie on the device"};
-    return connection_.send(std::move(answer));
-  }
-  auto shared = pool_->share(entry->address);
+  auto shared = exports_->begin(message.object);
   if (!shared.ok()) {
     answer.error = shared.error();
     return connection_.send(std::move(answer));
   }
-  // Pinned, for what takes its place would show through.
-  store_->pin(name);
-  ++shared_[message.object];
   answer.shared = shared->size;
   std::vector<OwnedFd> fds;
   fds.push_back(std::move(shared->memory));
@@ -31,10 +22,7 @@ void Executor::handle(protocol::ShareObject message, std::vector<OwnedFd>) {
 }
 
 void Executor::handle(protocol::ExportEnded message, std::vector<OwnedFd>) {
-  const auto shared = shared_.find(message.object);
-  if (shared == shared_.end()) return;
-  store_->unpin(DeviceName::of(message.object));
-  if (--shared->second == 0) shared_.erase(shared);
+  if (!exports_->end(message.object)) return;
   if (layers_ != nullptr) layers_->room_came();
   progress();
 }
@@ -50,10 +38,10 @@ bool Executor::await_room(Instance& instance, const Error& error) {
     ++pages_asked_;
     layers_->give_to_device([this] {
       --pages_asked_;
-      if (!ended_) progress();
+      if (!watch_.has_ended()) progress();
     });
   }
-  request.awaits_room = is_short && (pages_asked_ > 0 || !shared_.empty());
+  request.awaits_room = is_short && (pages_asked_ > 0 || !exports_->empty());
   return request.awaits_room;
 }
 

@@ -31,6 +31,7 @@ void Executor::handle(protocol::AddInstance message, std::vector<OwnedFd> fds) {
   instance->arrival_began = loop_.now();
   instance->was_added = true;
   instance->share = instance->loaded_share = message.share;
+  instance->reserved = std::make_unique<Reservation>(*pool_);
   instances_.emplace(message.instance, std::move(instance));
   set_limit();
 
@@ -41,7 +42,7 @@ void Executor::handle(protocol::AddInstance message, std::vector<OwnedFd> fds) {
   order->files = std::move(fds);
   order->memory = message.memory;
   order->modelled = message.modelled;
-  order->groups = groups_for(message.instance, message.share);
+  order->groups = shares_.give(message.instance, message.share);
   auto loaded = std::make_shared<Result<std::unique_ptr<LoadedInstance>>>(Error{});
   loads_->run([this, order, loaded] { *loaded = loader_->load(std::move(*order)); },
               [this, id = message.instance, loaded] { instance_loaded(id, std::move(*loaded)); });
@@ -55,7 +56,7 @@ void Executor::instance_loaded(SandboxId id, Result<std::unique_ptr<LoadedInstan
   if (!loaded.ok()) {
     connection_.send(protocol::InstanceFailed{id, loaded.error()});
     remove(id);
-    end_if_broken(nullptr, loaded.error());
+    watch_.end_if_broken(loaded.error());
     return;
   }
   instance->loaded = std::move(*loaded);
@@ -120,7 +121,7 @@ void Executor::say_arrived(Instance& instance) {
 
 void Executor::arrival_failed(Instance& instance, const Error& error) {
   end_arrival(instance);
-  if (end_if_broken(nullptr, error)) return;
+  if (watch_.end_if_broken(error)) return;
   if (instance.is_removed) return instance.request == nullptr ? remove(instance.id) : void();
   if (std::exchange(instance.goes_out, false)) return move_out(instance);
   if (instance.is_usable) return;  // requests ask for them again, and get the error
@@ -162,7 +163,7 @@ void Executor::handle(protocol::MoveInstance message, std::vector<OwnedFd>) {
 }
 
 void Executor::move_out(Instance& instance) {
-  use_reserved(instance);
+  instance.reserved->release();
   const Bytes before = memory_of(instance);
   instance.is_in = false;
   instance.is_usable = false;
@@ -173,7 +174,7 @@ void Executor::move_out(Instance& instance) {
   }
   if (store_->used() > allowed) drop_memory_of(instance);
   set_limit();
-  watch_memory();
+  trimmer_->watch();
   const Bytes moved = before - memory_of(instance);
   if (!has_layers(instance)) return say_moved_out(instance.id, moved);
   layers_->move_out(instance.id, [this, id = instance.id, moved] { say_moved_out(id, moved); });
@@ -181,7 +182,7 @@ void Executor::move_out(Instance& instance) {
 
 void Executor::say_moved_out(SandboxId id, Bytes moved) {
   const Instance* instance = find(id);
-  if (instance == nullptr || instance->loaded == nullptr || ended_) return;
+  if (instance == nullptr || instance->loaded == nullptr || watch_.has_ended()) return;
   connection_.send(
       protocol::InstanceMoved{.instance = id,
                               .out = true,
@@ -220,7 +221,7 @@ void Executor::remove(SandboxId id) {
   }
   // What is on its way for it takes memory until it is there, and counts as long.
   if (instance.is_arriving) return;
-  use_reserved(instance);
+  instance.reserved->release();
   if (instance.loaded != nullptr) drop_memory_of(instance);
   if (instance.loaded != nullptr && has_layers(instance)) {
     auto going = std::make_shared<std::unique_ptr<LoadedInstance>>(std::move(instance.loaded));
@@ -228,10 +229,10 @@ void Executor::remove(SandboxId id) {
   } else if (instance.loaded != nullptr) {
     discard(std::move(instance.loaded));
   }
-  if (shares_) shares_->take_back(user_of(id));
+  shares_.take_back(id);
   instances_.erase(id);
   set_limit();
-  watch_memory();
+  trimmer_->watch();
   if (layers_ != nullptr) layers_->room_came();
 }
 

@@ -19,7 +19,7 @@ Result<void> Executor::use_layers() {
     return {.give = [this, leaving] { pool_->unmap(leaving); },
             .then = [this, leaving] { pool_->forget(leaving); }};
   };
-  hooks.waits = [this] { return !shared_.empty() || gives_memory_; };
+  hooks.waits = [this] { return !exports_->empty() || trimmer_->is_returning(); };
   ASSIGN_OR_RETURN(
       layers_, LayeredMemory::create(
                    loop_, driver_, context_, ordinal_,
@@ -63,7 +63,7 @@ Result<bool> Executor::begin_layer(Instance& instance, uint32_t layer) {
 void Executor::layer_ended(SandboxId id, uint64_t number, CUresult result) {
   Instance* instance = find_request(id, number);
   // Of an error the next call back tells, or the look after requests.
-  if (ended_ || instance == nullptr || result != CUDA_SUCCESS) return;
+  if (watch_.has_ended() || instance == nullptr || result != CUDA_SUCCESS) return;
   if (instance->request->stage != RequestUnderWay::Stage::kRunning || instance->request->failure)
     return;
   layers_->layer_ended(id);
@@ -72,7 +72,7 @@ void Executor::layer_ended(SandboxId id, uint64_t number, CUresult result) {
 
 void Executor::layer_came(SandboxId id) {
   Instance* instance = find(id);
-  if (ended_ || instance == nullptr || instance->request == nullptr) return;
+  if (watch_.has_ended() || instance == nullptr || instance->request == nullptr) return;
   if (std::exchange(instance->request->awaits_layer, false)) advance(*instance);
 }
 

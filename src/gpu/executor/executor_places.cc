@@ -38,7 +38,7 @@ Result<bool> Executor::gather_contents(Instance& instance) {
     }
     complete = complete && (content.is_here || options_.pipelined);
   }
-  use_reserved(instance);  // objects lie in what is reserved for inputs
+  instance.reserved->release();  // objects lie in what is reserved for inputs
   for (const auto& input : request.request.inputs) {
     if (!input.object) continue;
     const auto& buffer = loaded.graph.buffers[input.buffer];

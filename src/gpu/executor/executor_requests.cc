@@ -248,7 +248,7 @@ Result<void> Executor::call_back(Instance& instance) {
 }
 
 void Executor::device_answered(SandboxId id, uint64_t number, CUresult result) {
-  if (ended_) return;
+  if (watch_.has_ended()) return;
   Instance* instance = find_request(id, number);
   CHECK(instance != nullptr, "a request stays while the device works on it");
   RequestUnderWay& request = *instance->request;

@@ -7,36 +7,10 @@
 
 namespace lambent::executor {
 
-void Executor::find_multiprocessors() {
-  auto found = cuda::Multiprocessors::of(driver_, ordinal_);
-  if (!found.ok()) return;
-  shares_.emplace(found->count(), found->group_size(), found->groups());
-  multiprocessors_.emplace(std::move(*found));
-}
-
-// Of multiprocessors; none: all.
-std::vector<uint32_t> Executor::groups_for(SandboxId instance, uint32_t share) {
-  if (!shares_ || multiprocessors_->groups() < 2) {
-    if (share < 100 && !std::exchange(has_told_of_shares_, true)) {
-      std::fprintf(stderr, "lambent-executor: shares of the multiprocessors are not applied: %s\n",
-                   shares_ ? "this device has too few to be split"
-                           : "this driver or device has no green contexts");
-    }
-    return {};
-  }
-  const ShareTable::Part part = shares_->give(user_of(instance), share);
-  const unsigned all = multiprocessors_->count();
-  if (share < 100 && part.multiprocessors * 100 != all * share) {
-    std::fprintf(stderr, "lambent-executor: a share of %u %% is %u of %u multiprocessors here\n",
-                 share, part.multiprocessors, all);
-  }
-  return part.groups;
-}
-
 void Executor::handle(protocol::SetShare message, std::vector<OwnedFd>) {
   Instance* instance = find(message.instance);
   if (instance == nullptr && forward_ != nullptr && forward_->has(message.instance)) {
-    return forward_->change_groups(message.instance, groups_for(message.instance, message.share));
+    return forward_->change_groups(message.instance, shares_.give(message.instance, message.share));
   }
   if (instance == nullptr || instance->is_removed || instance->share == message.share) return;
   instance->share = message.share;
@@ -47,7 +21,7 @@ void Executor::handle(protocol::SetShare message, std::vector<OwnedFd>) {
 void Executor::change_share(Instance& instance) {
   auto made = std::make_shared<Result<std::unique_ptr<Placement>>>(Error{});
   loads_->run(
-      [this, made, groups = groups_for(instance.id, instance.share),
+      [this, made, groups = shares_.give(instance.id, instance.share),
        has_calls = instance.loaded->program->calls() > 0] {
         *made = loader_->place(groups, has_calls);
       },
@@ -62,7 +36,7 @@ void Executor::change_share(Instance& instance) {
             connection_.send(protocol::InstanceFailed{
                 id, made->error().with_context("a share of " + std::to_string(share) + " %")});
           }
-          end_if_broken(nullptr, made->error());
+          watch_.end_if_broken(made->error());
           return;
         }
         if (!is_wanted) return;  // another is on its way
