@@ -111,6 +111,8 @@ class DeviceStore {
   // What all may take together, from now on: releases what is above, except what is pinned.
   void set_limit(Bytes limit);
   Bytes used() const { return pool_.used(); }
+  // What a place of this size counts with.
+  Bytes rounded(Bytes size) const { return pool_.rounded(size); }
   // Whether a place can be made without letting anything go.
   bool has_room(Bytes size) const { return pool_.used() + pool_.rounded(size) <= pool_.limit(); }
 
