@@ -1,5 +1,5 @@
 // RequestUnderWay: one request to an instance, from its message to its answer: what the loop thread
-// has to remember between the device's answers. A value of Requests; no behaviour of its own.
+// has to remember between the device's answers. Requests owns it; no behaviour of its own.
 #pragma once
 
 #include <functional>

@@ -89,7 +89,7 @@ TEST_F(SpillFolderTest, FilesThatTheDiskDoesNotRemoveGoWhenItHasLessToDo) {
   EXPECT_FALSE(exists(2));
 }
 
-TEST_F(SpillFolderTest, WhatAnEarlierWorkerLeftIsRemovedAndTheNextOneHearsOfNothing) {
+TEST_F(SpillFolderTest, FilesOfAnEarlierFolderAreRemovedAndItsCallbacksAreNotCalled) {
   bool is_called = false;
   ASSERT_TRUE(folder_->write(1, memfd("a"), Bytes(1), [&](auto) { is_called = true; }));
   folder_.reset();
