@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
+#include <utility>
 
 #include "bin/usage.h"
 #include "core/base/fd.h"
@@ -94,20 +95,19 @@ Result<std::vector<std::string>> build_host(lambent::bundle::Program program) {
   return kernels;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe");
-  CLI::App app("Builds and shows kernel bundles.", "lambent-bundle");
-  app.footer(
-      "Example:\n  lambent-bundle build vector_add.cu -o bundles/vector_add\n"
-      "  lambent-bundle show bundles/vector_add");
-  app.require_subcommand(1);
+// What the command line asks for.
+struct Arguments {
   bool json = false;
+  lambent::bundle::BuildRequest build;
+  lambent::bundle::Program program;
+  std::string folder;  // of a bundle
+  std::string module;
+  lambent::bundle::DeviceCompilation device;
+  std::string cubin, ptx;
+};
 
-  lambent::bundle::BuildRequest request;
-  request.worker_program = self.string();
-  request.include_folder = (self.parent_path().parent_path() / "share/lambent/include").string();
+CLI::App* add_build(CLI::App& app, Arguments& arguments) {
+  auto& request = arguments.build;
   auto* build = app.add_subcommand("build", "Compile a .cu file into a bundle");
   build->add_option("FILE", request.source, "CUDA source that includes <lambent/kernel.h>")
       ->required();
@@ -121,14 +121,14 @@ int main(int argc, char** argv) {
   build->add_flag("--host-only", request.host_only, "No device images, even with a CUDA toolkit");
   build->add_option("--host-compiler", request.host_compiler, "Default: clang++, else g++");
   build->add_option("--include", request.include_folder, "Folder that holds lambent/kernel.h");
-  build->add_flag("--json", json, "Print the manifest as JSON");
+  build->add_flag("--json", arguments.json, "Print the manifest as JSON");
   build->footer(
       "Example:\n  lambent-bundle build vector_add.cu -o bundles/vector_add --arch sm_80");
+  return build;
+}
 
-  lambent::bundle::Program program;
-  program.compilation.include_folder = request.include_folder;
-  const char* path = std::getenv("PATH");
-  program.toolkit_headers = toolkit_headers(path != nullptr ? path : "");
+CLI::App* add_host(CLI::App& app, Arguments& arguments) {
+  auto& program = arguments.program;
   auto* host = app.add_subcommand("host", "Compile the kernels of a CUDA program for the emulator");
   host->add_option("FILE", program.files, "The program's CUDA sources; compiled as one")
       ->required();
@@ -147,47 +147,96 @@ int main(int argc, char** argv) {
   host->footer(
       "Example:\n  nvcc -cudart shared vadd.cu -o vadd\n"
       "  lambent-bundle host vadd.cu -o vadd.kernels.so");
+  return host;
+}
 
-  std::string folder;
+CLI::App* add_show(CLI::App& app, Arguments& arguments) {
   auto* show = app.add_subcommand("show", "Verify a bundle and list its kernels");
-  show->add_option("DIR", folder, "The bundle's folder")->required();
-  show->add_flag("--json", json, "Print the manifest as JSON");
+  show->add_option("DIR", arguments.folder, "The bundle's folder")->required();
+  show->add_flag("--json", arguments.json, "Print the manifest as JSON");
   show->footer("Example:\n  lambent-bundle show bundles/vector_add --json");
+  return show;
+}
 
-  std::string module;
+CLI::App* add_inspect(CLI::App& app, Arguments& arguments) {
   auto* inspect = app.add_subcommand("inspect", "")->group("");
-  inspect->add_option("MODULE", module)->required();
-  lambent::bundle::DeviceCompilation device;
-  std::string cubin, ptx;
+  inspect->add_option("MODULE", arguments.module)->required();
+  return inspect;
+}
+
+CLI::App* add_compile_device(CLI::App& app, Arguments& arguments) {
+  auto& device = arguments.device;
   auto* compile = app.add_subcommand("compile-device", "")->group("");
   compile->add_option("FILE", device.source)->required();
   compile->add_option("--include", device.include_folder)->required();
   compile->add_option("--arch", device.architecture)->required();
-  compile->add_option("--cubin", cubin)->required();
-  compile->add_option("--ptx", ptx)->required();
+  compile->add_option("--cubin", arguments.cubin)->required();
+  compile->add_option("--ptx", arguments.ptx)->required();
   compile->add_option("--kernel", device.expressions);
+  return compile;
+}
+
+// Each does what a verb asks for, and returns the exit code.
+int run_build(const Arguments& arguments) {
+  const auto built = build_bundle(arguments.build);
+  if (!built.ok()) return fail(built.error(), arguments.json);
+  print(built->manifest, arguments.json);
+  if (!built->note.empty()) std::fprintf(stderr, "%s", built->note.c_str());
+  return 0;
+}
+
+int run_host(const Arguments& arguments) {
+  const auto kernels = build_host(arguments.program);
+  if (!kernels.ok()) return fail(kernels.error(), false);
+  for (const auto& kernel : *kernels) std::printf("%s\n", kernel.c_str());
+  return 0;
+}
+
+int run_show(const Arguments& arguments) {
+  const auto bundle = lambent::bundle::Bundle::open(arguments.folder);
+  if (!bundle.ok()) return fail(bundle.error(), arguments.json);
+  print(bundle->manifest(), arguments.json);
+  return 0;
+}
+
+int run_inspect(const Arguments& arguments) {
+  const auto kernels = lambent::bundle::inspect_host_module(arguments.module);
+  if (!kernels.ok()) return fail(kernels.error(), false);
+  std::fputs(to_json(*kernels).c_str(), stdout);
+  return 0;
+}
+
+int run_compile_device(const Arguments& arguments) {
+  const auto compiled = compile_device(arguments.device, arguments.cubin, arguments.ptx);
+  return compiled.ok() ? 0 : fail(compiled.error(), false);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe");
+  CLI::App app("Builds and shows kernel bundles.", "lambent-bundle");
+  app.footer(
+      "Example:\n  lambent-bundle build vector_add.cu -o bundles/vector_add\n"
+      "  lambent-bundle show bundles/vector_add");
+  app.require_subcommand(1);
+  Arguments arguments;
+  arguments.build.worker_program = self.string();
+  arguments.build.include_folder =
+      (self.parent_path().parent_path() / "share/lambent/include").string();
+  arguments.program.compilation.include_folder = arguments.build.include_folder;
+  const char* path = std::getenv("PATH");
+  arguments.program.toolkit_headers = toolkit_headers(path != nullptr ? path : "");
+  const std::pair<CLI::App*, int (*)(const Arguments&)> verbs[] = {
+      {add_build(app, arguments), run_build},
+      {add_host(app, arguments), run_host},
+      {add_show(app, arguments), run_show},
+      {add_inspect(app, arguments), run_inspect},
+      {add_compile_device(app, arguments), run_compile_device}};
 
   if (const auto exit_code = lambent::bin::parse(app, argc, argv)) return *exit_code;
-  if (*build) {
-    const auto built = build_bundle(request);
-    if (!built.ok()) return fail(built.error(), json);
-    print(built->manifest, json);
-    if (!built->note.empty()) std::fprintf(stderr, "%s", built->note.c_str());
-  } else if (*host) {
-    const auto kernels = build_host(program);
-    if (!kernels.ok()) return fail(kernels.error(), false);
-    for (const auto& kernel : *kernels) std::printf("%s\n", kernel.c_str());
-  } else if (*show) {
-    const auto bundle = lambent::bundle::Bundle::open(folder);
-    if (!bundle.ok()) return fail(bundle.error(), json);
-    print(bundle->manifest(), json);
-  } else if (*inspect) {
-    const auto kernels = lambent::bundle::inspect_host_module(module);
-    if (!kernels.ok()) return fail(kernels.error(), false);
-    std::fputs(to_json(*kernels).c_str(), stdout);
-  } else if (*compile) {
-    const auto compiled = compile_device(device, cubin, ptx);
-    if (!compiled.ok()) return fail(compiled.error(), false);
+  for (const auto& [verb, run] : verbs) {
+    if (*verb) return run(arguments);
   }
   return 0;
 }

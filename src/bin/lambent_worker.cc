@@ -103,6 +103,22 @@ Result<std::unique_ptr<sandbox::Launcher>> start_launcher(const WorkerConfig& co
   return launcher;
 }
 
+// A lock that says to `lambent slices` that a worker has the devices; none without GPUs.
+Result<OwnedFd> mark_devices(const WorkerConfig& config, const worker::GpuDriver& driver,
+                             LogSink& log) {
+  if (config.gpu == GpuKind::kNone) return OwnedFd();
+  const std::string file =
+      config.gpu == GpuKind::kEmulated ? driver.emulated_node : monitor::kDriverFile;
+  ASSIGN_OR_RETURN(OwnedFd served, monitor::mark_served(file));
+  if (!served.valid()) {
+    log.warning(
+        "devices_not_marked",
+        {{"file", file},
+         {"error", "it cannot be locked: 'lambent slices apply' does not see this worker"}});
+  }
+  return served;
+}
+
 // What our own API asks of the worker beside the InvocationService.
 frontend::NativeOptions native_options(worker::Worker& worker, metrics::WorkerMetrics& metrics,
                                        objects::ObjectStore& objects, frontend::WorkerFacts facts) {
@@ -165,18 +181,7 @@ Result<void> run(WorkerConfig config) {
   ASSIGN_OR_RETURN(worker::GpuDriver driver, find_driver(config, installation));
   ASSIGN_OR_RETURN(std::vector<std::string> cublas, find_cublas(config, driver));
   ASSIGN_OR_RETURN(auto launcher, start_launcher(config, installation, loop, log));
-  OwnedFd served;
-  if (config.gpu != GpuKind::kNone) {
-    const std::string file =
-        config.gpu == GpuKind::kEmulated ? driver.emulated_node : monitor::kDriverFile;
-    ASSIGN_OR_RETURN(served, monitor::mark_served(file));
-    if (!served.valid()) {
-      log.warning(
-          "devices_not_marked",
-          {{"file", file},
-           {"error", "it cannot be locked: 'lambent slices apply' does not see this worker"}});
-    }
-  }
+  ASSIGN_OR_RETURN(const OwnedFd served, mark_devices(config, driver, log));
   std::optional<DeviceWatch> watch;
   std::vector<protocol::DeviceInventory> devices;
   if (config.gpu != GpuKind::kNone) {

@@ -40,15 +40,8 @@ Result<void> apply_profile(const CLI::App& app, SimulateOptions& options) {
   return {};
 }
 
-}  // namespace
-
-void add_simulate_flags(CLI::App& app, SimulateOptions& options) {
-  options.workload.catalogue = bin::find_shared("catalogue/mqfq_table1.csv");
-  app.add_option(
-      "TRACE", options.workload.trace,
-      "t_ms,function rows, Azure minute counts or Azure 2021; plain or .gz. Without one, "
-      "a workload is generated from --seed");
-  app.add_option("--functions", options.workload.catalogue, "the catalogue: what functions take");
+// How the scheduler decides, and over what.
+void add_scheduler_flags(CLI::App& app, SimulateOptions& options) {
   app.add_option("--policy", options.policies, "one or several, with commas between them")
       ->check(shown_names(scheduling::policy_names()))
       ->delimiter(',')
@@ -71,6 +64,10 @@ void add_simulate_flags(CLI::App& app, SimulateOptions& options) {
   app.add_option("--longest-wait", options.longest_wait_s,
                  "seconds after which a waiting invocation is rejected")
       ->check(within(0.0, 1e9));
+}
+
+// What devices and functions take in the model.
+void add_model_flags(CLI::App& app, SimulateOptions& options) {
   app.add_option("--profile", options.profile,
                  "a node as 'lambent calibrate' measured it, for what other flags leave open");
   app.add_option("--slowdown", options.run.device.slowdown,
@@ -99,6 +96,10 @@ void add_simulate_flags(CLI::App& app, SimulateOptions& options) {
   app.add_option("--execution-spread", options.run.spread,
                  "execution times vary uniformly by this share")
       ->check(within(0.0, 1.0));
+}
+
+// Which arrivals there are.
+void add_workload_flags(CLI::App& app, SimulateOptions& options) {
   app.add_option("--start", options.start_s, "seconds into the trace where the window begins")
       ->check(within(0.0, 1e9));
   app.add_option("--duration", options.duration_s, "seconds of the window (0: to its end)")
@@ -122,6 +123,10 @@ void add_simulate_flags(CLI::App& app, SimulateOptions& options) {
       ->check(within(1e-6, 1e6));
   app.add_flag("--skip-bad-rows", options.workload.read.skip_bad_rows,
                "instead of refusing the trace");
+}
+
+// What is done with the results.
+void add_result_flags(CLI::App& app, SimulateOptions& options) {
   app.add_option("--out", options.out,
                  "a result file for 'lambent report'; with several policies, one for each: "
                  "FILE-POLICY")
@@ -131,6 +136,21 @@ void add_simulate_flags(CLI::App& app, SimulateOptions& options) {
       ->check(within(0.001, 1e9));
   app.add_flag("--json", options.json, "results as JSON");
   app.add_flag("--quiet", options.quiet, "no progress");
+}
+
+}  // namespace
+
+void add_simulate_flags(CLI::App& app, SimulateOptions& options) {
+  options.workload.catalogue = bin::find_shared("catalogue/mqfq_table1.csv");
+  app.add_option(
+      "TRACE", options.workload.trace,
+      "t_ms,function rows, Azure minute counts or Azure 2021; plain or .gz. Without one, "
+      "a workload is generated from --seed");
+  app.add_option("--functions", options.workload.catalogue, "the catalogue: what functions take");
+  add_scheduler_flags(app, options);
+  add_model_flags(app, options);
+  add_workload_flags(app, options);
+  add_result_flags(app, options);
 }
 
 Result<void> finish_simulate_flags(const CLI::App& app, SimulateOptions& options) {

@@ -74,6 +74,50 @@ class Progress {
   double last_s_ = 0;
 };
 
+workload::RunHeader header_of(const SimulateOptions& options, const cli::ReplayPlan& plan,
+                              const std::string& policy_name) {
+  workload::RunHeader header = {.source = "simulation",
+                                .trace = plan.trace.name,
+                                .policy = policy_name,
+                                .rate_scale = options.workload.read.rate_scale,
+                                .duration_s = options.duration_s,
+                                .seed = options.workload.read.seed,
+                                .devices = options.gpus};
+  for (size_t i = 0; i < plan.entries.size(); ++i) {
+    header.functions.push_back(
+        {plan.trace.functions[i].name, plan.entries[i].name, plan.entries[i].gpu_warm_s});
+  }
+  return header;
+}
+
+Error no_arrivals(const SimulateOptions& options) {
+  return {ErrorCode::kInvalidArgument,
+          (options.workload.trace.empty() ? "the workload" : options.workload.trace) +
+              " has no arrival in this window; ask for another one (--start, --duration) or "
+              "for other functions (--only, --busiest)"};
+}
+
+void print_speed(const std::string& policy_name, const simulator::WorkloadRunTotals& totals,
+                 double took_s) {
+  std::fprintf(
+      stderr, "%s: %llu invocations, %.0f s simulated in %.2f s (%.2f million a second, %.0f MB)\n",
+      policy_name.c_str(), static_cast<unsigned long long>(totals.invocations), totals.elapsed_s,
+      took_s, static_cast<double>(totals.invocations) * 1e-6 / std::max(took_s, 1e-9),
+      peak_rss_mb());
+}
+
+void add_totals(const simulator::WorkloadRunTotals& totals, cli::RunFigures& figures) {
+  if (totals.moves_in + totals.moves_out > 0) {
+    figures.moves = {.in = totals.moves_in,
+                     .out = totals.moves_out,
+                     .bytes = totals.moved,
+                     .prefetches = totals.prefetches,
+                     .prefetch_hits = totals.prefetch_hits};
+  }
+  figures.summary = totals.summary;
+  figures.utilisation = totals.utilisation;
+}
+
 }  // namespace
 
 std::string path_of_policy(const SimulateOptions& options, const std::string& path,
@@ -96,17 +140,7 @@ Result<cli::RunFigures> simulate(const SimulateOptions& options, const std::stri
   run.device.move_off_holds_token = false;
   cli::RunFigures figures;
   figures.label = policy_name;
-  figures.header = {.source = "simulation",
-                    .trace = plan.trace.name,
-                    .policy = policy_name,
-                    .rate_scale = options.workload.read.rate_scale,
-                    .duration_s = options.duration_s,
-                    .seed = options.workload.read.seed,
-                    .devices = options.gpus};
-  for (size_t i = 0; i < plan.entries.size(); ++i) {
-    figures.header.functions.push_back(
-        {plan.trace.functions[i].name, plan.entries[i].name, plan.entries[i].gpu_warm_s});
-  }
+  figures.header = header_of(options, plan, policy_name);
   simulator::WorkloadRunSinks sinks;
   std::ofstream out;
   const std::string path = path_of_policy(options, options.out, policy_name);
@@ -138,35 +172,14 @@ Result<cli::RunFigures> simulate(const SimulateOptions& options, const std::stri
   progress.clear();
   if (!finished.ok()) return finished.error();
   const simulator::WorkloadRunTotals& totals = *finished;
-  if (totals.invocations == 0) {
-    return Error{ErrorCode::kInvalidArgument,
-                 (options.workload.trace.empty() ? "the workload" : options.workload.trace) +
-                     " has no arrival in this window; ask for another one (--start, --duration) or "
-                     "for other functions (--only, --busiest)"};
-  }
+  if (totals.invocations == 0) return no_arrivals(options);
   if (out.is_open()) {
     out << line_of(workload::RunEnd{totals.elapsed_s});
     out.close();
     if (!out) return Error{ErrorCode::kDataLoss, "could not write all of " + path};
   }
-  const double took_s = seconds_passed();
-  if (!options.quiet) {
-    std::fprintf(
-        stderr,
-        "%s: %llu invocations, %.0f s simulated in %.2f s (%.2f million a second, %.0f MB)\n",
-        policy_name.c_str(), static_cast<unsigned long long>(totals.invocations), totals.elapsed_s,
-        took_s, static_cast<double>(totals.invocations) * 1e-6 / std::max(took_s, 1e-9),
-        peak_rss_mb());
-  }
-  if (totals.moves_in + totals.moves_out > 0) {
-    figures.moves = {.in = totals.moves_in,
-                     .out = totals.moves_out,
-                     .bytes = totals.moved,
-                     .prefetches = totals.prefetches,
-                     .prefetch_hits = totals.prefetch_hits};
-  }
-  figures.summary = totals.summary;
-  figures.utilisation = totals.utilisation;
+  if (!options.quiet) print_speed(policy_name, totals, seconds_passed());
+  add_totals(totals, figures);
   return figures;
 }
 

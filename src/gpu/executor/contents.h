@@ -52,6 +52,8 @@ class Contents {
   // The object's sealed file, null if it is not here yet, for content that goes to a place of the
   // request's own.
   Result<std::shared_ptr<OwnedFd>> host_object(ObjectId object, const TensorType& type);
+  // Whether the content, which has a place, is in it.
+  bool is_here(const DeviceName& name) const { return store_.find(name)->filled; }
   // While its error is told: whether that is what became of the object.
   bool has_failed(ObjectId object) const;
   void unpin(const DeviceName& name) { store_.unpin(name); }

@@ -53,6 +53,9 @@ struct DeviceName {
 // Whether an object of this size on the device lies in memory of its own, which can be shared.
 constexpr bool is_shareable(Bytes held) { return held >= kLeastLarge; }
 
+// Of an instance: whose turn it is on the link, and who had a block of the pool last.
+constexpr uint64_t user_of(SandboxId instance) { return instance.value + 1; }
+
 struct DeviceNameHash {
   size_t operator()(const DeviceName& name) const noexcept {
     return (name.high * 0x9e3779b97f4a7c15ULL ^ name.low) * 0xff51afd7ed558ccdULL + name.number +
@@ -108,6 +111,8 @@ class DeviceStore {
   // What all may take together, from now on: releases what is above, except what is pinned.
   void set_limit(Bytes limit);
   Bytes used() const { return pool_.used(); }
+  // What a place of this size counts with.
+  Bytes rounded(Bytes size) const { return pool_.rounded(size); }
   // Whether a place can be made without letting anything go.
   bool has_room(Bytes size) const { return pool_.used() + pool_.rounded(size) <= pool_.limit(); }
 

@@ -1,14 +1,26 @@
 #include "gpu/executor/executor.h"
 
-#include <algorithm>
 #include <utility>
-
-#include "core/base/check.h"
 
 namespace lambent::executor {
 namespace {
 
 constexpr Duration kLookPeriod = milliseconds(250);
+
+// Of what has no layers.
+scheduling::PoolRule rule_of(ExecutorPool pool) {
+  switch (pool) {
+    case ExecutorPool::kResilient:
+    case ExecutorPool::kLayered:
+      break;
+    case ExecutorPool::kFineGrained:
+    case ExecutorPool::kLayeredFineGrained:
+      return scheduling::PoolRule::kFineGrained;
+    case ExecutorPool::kStatic:
+      return scheduling::PoolRule::kStatic;
+  }
+  return scheduling::PoolRule::kResilient;
+}
 
 }  // namespace
 
@@ -32,32 +44,42 @@ Executor::Executor(loop::EventLoop& loop, const cuda::Driver& driver, const cuda
       ordinal_(ordinal),
       options_(std::move(options)),
       on_end_(std::move(on_end)),
+      watch_([&driver] { return driver->stream_query(nullptr); },
+             [this](const ContextWatch::Fault& fault) { context_broke(fault); }),
       connection_(
           loop, std::move(socket),
           [this](protocol::ExecutorMessage message, std::vector<OwnedFd> fds) {
             handle(std::move(message), std::move(fds));
           },
           [this] {
-            if (!std::exchange(ended_, true)) on_end_(0);
-          }) {}
+            if (watch_.end()) on_end_(0);
+          }),
+      shares_(driver, ordinal) {}
 
 Result<void> Executor::start() {
-  ASSIGN_OR_RETURN(const auto capability, context_.compute_capability());
+  RETURN_IF_ERROR(start_memory());
+  RETURN_IF_ERROR(start_layers());
+  start_requests();
+  RETURN_IF_ERROR(start_instances());
+  clients_.emplace(Clients::Dependencies{.loop = loop_,
+                                         .driver = driver_,
+                                         .context = context_,
+                                         .watch = watch_,
+                                         .shares = shares_},
+                   ordinal_, options_.forwarding, [this](const Error& error) {
+                     // A kernel runs in the context for ever.
+                     if (watch_.end()) end_broken(CUDA_ERROR_LAUNCH_TIMEOUT, error);
+                   });
+  watch_for_faults();
+  return {};
+}
+
+Result<void> Executor::start_memory() {
   ASSIGN_OR_RETURN(pool_, MemoryPool::create(driver_, ordinal_));
   store_ = std::make_unique<DeviceStore>(*pool_, [this](ObjectId object) {
     connection_.send(protocol::ObjectHeld{object, Bytes(0)});
   });
-  find_multiprocessors();
-  InstanceLoader::Options loading;
-  loading.multiprocessors = multiprocessors_ ? &*multiprocessors_ : nullptr;
-  loading.device_loops = options_.device_loops;
-  loading.blas_libraries = options_.blas_libraries;
-  RETURN_IF_ERROR(use_layers());
-  loading.pages = layers_ != nullptr ? &layers_->pages() : nullptr;
-  loader_ = std::make_unique<InstanceLoader>(driver_, ordinal_, capability, std::move(loading));
-  for (auto* thread : {&loads_, &decodes_, &answers_, &gives_}) {
-    *thread = std::make_unique<DeviceThread>(loop_, context_);
-  }
+  exports_.emplace(*store_, *pool_);
   const auto& transfers = options_.transfers;
   ASSIGN_OR_RETURN(to_device_, TransferEngine::create(loop_, driver_, context_,
                                                       LinkDirection::kToDevice, transfers));
@@ -72,17 +94,88 @@ Result<void> Executor::start() {
   hooks.progress = [this] { progress(); };
   ASSIGN_OR_RETURN(importer_, Importer::create(loop_, driver_, ordinal_));
   contents_ = std::make_unique<Contents>(*store_, *to_device_, importer_.get(), std::move(hooks));
-  look_after_requests();
+  MemoryTrimmer::Hooks trimming;
+  trimming.is_idle = [this](SandboxId id) { return instances_->is_idle(id, options_.pool_hold); };
+  trimming.on_returned = [this] { room_came(); };
+  trimming.has_ended = [this] { return watch_.has_ended(); };
+  trimmer_ = std::make_unique<MemoryTrimmer>(
+      loop_, context_, *pool_, *store_,
+      MemoryTrimmer::Options{.rule = rule_of(options_.pool), .hold = options_.pool_hold},
+      std::move(trimming));
   return {};
 }
 
+Result<void> Executor::start_layers() {
+  const bool wanted =
+      options_.pool == ExecutorPool::kLayered || options_.pool == ExecutorPool::kLayeredFineGrained;
+  if (!wanted) return {};
+  LayeredMemory::Hooks hooks;
+  hooks.progress = [this](SandboxId id) { requests_->layer_came(id); };
+  hooks.make_room = [this](Bytes size) -> LayeredMemory::Room {
+    store_->make_room(size);
+    const auto leaving = pool_->begin_unmapping(size);
+    if (leaving.empty()) return {};
+    return {.give = [this, leaving] { pool_->unmap(leaving); },
+            .then = [this, leaving] { pool_->forget(leaving); }};
+  };
+  hooks.waits = [this] { return !exports_->empty() || trimmer_->is_returning(); };
+  ASSIGN_OR_RETURN(layers_, LayeredMemory::create(loop_, driver_, context_, ordinal_,
+                                                  {.rule = rule_of(options_.pool),
+                                                   .interval = options_.pool_interval,
+                                                   .hold = options_.pool_hold},
+                                                  std::move(hooks)));
+  return {};
+}
+
+void Executor::start_requests() {
+  requests_ = std::make_unique<Requests>(
+      Requests::Dependencies{.loop = loop_,
+                             .driver = driver_,
+                             .context = context_,
+                             .watch = watch_,
+                             .connection = connection_,
+                             .store = *store_,
+                             .contents = *contents_,
+                             .layers = layers_.get(),
+                             .exports = *exports_,
+                             .to_device = *to_device_,
+                             .to_host = *to_host_},
+      options_.pipelined,
+      Requests::Hooks{.ended = [this](SandboxId id) { instances_->request_ended(id); },
+                      .progress = [this] { progress(); }});
+}
+
+Result<void> Executor::start_instances() {
+  ASSIGN_OR_RETURN(const auto capability, context_.compute_capability());
+  InstanceLoader::Options loading;
+  loading.multiprocessors = shares_.multiprocessors();
+  loading.device_loops = options_.device_loops;
+  loading.blas_libraries = options_.blas_libraries;
+  loading.pages = layers_ != nullptr ? &layers_->pages() : nullptr;
+  instances_ = std::make_unique<Instances>(
+      Instances::Dependencies{.loop = loop_,
+                              .context = context_,
+                              .watch = watch_,
+                              .connection = connection_,
+                              .pool = *pool_,
+                              .store = *store_,
+                              .contents = *contents_,
+                              .layers = layers_.get(),
+                              .trimmer = *trimmer_,
+                              .shares = shares_,
+                              .requests = *requests_},
+      std::make_unique<InstanceLoader>(driver_, ordinal_, capability, std::move(loading)),
+      Instances::Options{.pipelined = options_.pipelined,
+                         .reserves = options_.pool == ExecutorPool::kStatic});
+  return {};
+}
+
+// Work on other threads ends before what it uses goes.
 Executor::~Executor() {
-  forward_.reset();
-  // Work on other threads ends before what it uses goes.
-  loads_.reset();
-  decodes_.reset();
-  answers_.reset();
-  gives_.reset();
+  clients_.reset();
+  if (instances_ != nullptr) instances_->stop();
+  if (requests_ != nullptr) requests_->stop();
+  trimmer_.reset();
   to_device_.reset();
   to_host_.reset();
   layers_.reset();
@@ -96,91 +189,44 @@ void Executor::say_hello(Duration context_time) {
                               .peers = peers.ok() ? std::move(*peers) : std::vector<uint32_t>()});
 }
 
-void Executor::handle(protocol::ExecutorMessage message, std::vector<OwnedFd> fds) {
-  if (ended_) return;
-  settle_answered();
-  std::visit([&](auto& each) { handle(std::move(each), std::move(fds)); }, message);
-}
-
-Executor::Instance* Executor::find(SandboxId id) {
-  const auto found = instances_.find(id);
-  return found == instances_.end() ? nullptr : found->second.get();
-}
-
-Executor::Instance* Executor::find_request(SandboxId id, uint64_t request) {
-  Instance* instance = find(id);
-  const bool is_there = instance != nullptr && instance->request != nullptr;
-  return is_there && instance->request->number == request ? instance : nullptr;
-}
-
-// A content came nearer, or failed: whoever waits for some looks again.
 void Executor::progress() {
-  const auto waits_for_contents = [](const Instance& instance) {
-    return instance.request != nullptr &&
-           (instance.request->stage == RequestUnderWay::Stage::kContents ||
-            instance.request->awaits_constant);
-  };
-  std::vector<SandboxId> waiting;
-  for (const auto& [id, instance] : instances_) {
-    if (instance->is_arriving || waits_for_contents(*instance)) waiting.push_back(id);
-  }
-  for (const SandboxId id : waiting) {
-    if (Instance* instance = find(id); instance != nullptr && instance->is_arriving)
-      arrive(*instance);
-    Instance* instance = find(id);
-    if (ended_ || instance == nullptr || !waits_for_contents(*instance)) continue;
-    if (instance->request->awaits_constant) {
-      advance(*instance);
-    } else {
-      gather(*instance);
-    }
-  }
+  instances_->progress();
+  requests_->progress();
 }
 
-bool Executor::end_if_broken(Instance* instance, const Error& error) {
-  if (ended_) return true;
-  // A broken context says so at every call, this one included.
-  const CUresult state = driver_->stream_query(nullptr);
-  if (state == CUDA_SUCCESS || state == CUDA_ERROR_NOT_READY) return false;
-  // What was answered before is over, and its instance may go.
-  const std::optional<SandboxId> id =
-      instance != nullptr ? std::optional(instance->id) : std::nullopt;
-  settle_answered();
-  if (id) instance = find(*id);
-  ended_ = true;
-  // Every stream tells of it, and every call: only one that is under way alone, with no kernel of
-  // a client beside it, is known to have done it.
-  const auto under_way = std::count_if(instances_.begin(), instances_.end(), [](const auto& entry) {
-    return entry.second->request != nullptr;
+void Executor::room_came() {
+  if (layers_ != nullptr) layers_->room_came();
+}
+
+void Executor::watch_for_faults() {
+  loop_.call_after(kLookPeriod, [this] {
+    if (watch_.has_ended()) return;
+    requests_->settle_answered();
+    requests_->look_for_faults();
+    if (watch_.has_ended()) return;
+    clients_->look_for_faults();
+    if (watch_.has_ended()) return;
+    watch_for_faults();
   });
-  if (instance != nullptr && instance->request != nullptr && !instance->is_removed &&
-      under_way == 1 && (forward_ == nullptr || !forward_->has_unfinished_kernels())) {
-    protocol::Finished finished;
-    finished.invocation = instance->request->message.invocation;
-    finished.error = error;
-    connection_.send(std::move(finished));
+}
+
+void Executor::context_broke(const ContextWatch::Fault& fault) {
+  // What was answered before is over, and its instance may go.
+  requests_->settle_answered();
+  watch_.end();
+  // A kernel of a client may have done it as well.
+  if (fault.suspect && !clients_->has_unfinished_kernels()) {
+    requests_->blame(*fault.suspect, fault.error);
   }
+  end_broken(fault.state, fault.error);
+}
+
+void Executor::end_broken(CUresult state, const Error& error) {
   connection_.send(protocol::Broken{error});
   connection_.flush();
   // What a client makes of it reaches the worker after our word.
-  if (forward_ != nullptr) forward_->tell_broken(state);
+  clients_->tell_broken(state);
   on_end_(1);
-  return true;
-}
-
-void Executor::look_after_requests() {
-  loop_.call_after(kLookPeriod, [this] {
-    if (ended_) return;
-    settle_answered();
-    for (const auto& [id, instance] : instances_) {
-      if (instance->request == nullptr || instance->loaded == nullptr) continue;
-      const auto idle = instance->loaded->stream().is_idle();
-      if (!idle.ok() && end_if_broken(instance.get(), idle.error())) return;
-    }
-    look_after_clients();
-    if (ended_) return;
-    look_after_requests();
-  });
 }
 
 }  // namespace lambent::executor

@@ -62,6 +62,9 @@ struct LoadedInstance {
   // window.
   std::optional<kernel_graph::LayerPlan> layers;
   CUdeviceptr window = 0;
+  bool has_layers() const { return layers.has_value(); }
+  // Counted by the pages' own pool, not by that of all the rest.
+  Bytes window_size() const { return layers ? layers->page * layers->pages : Bytes(0); }
   // For inputs, and for the flag of loops (kFlagBytes) with outputs behind it.
   std::optional<cuda::PinnedBuffer> in, out;
   std::unique_ptr<Placement> placement;

@@ -1,13 +1,12 @@
 // The part of ObjectStore that moves objects between memory and disk.
-#include <unistd.h>
+#include <utility>
 
 #include "node/objects/object_store.h"
-#include "node/objects/spill_file.h"
 
 namespace lambent::objects {
 namespace {
 
-// After the disk could not take an object, or remove a file, it is left alone for so long.
+// After the disk could not take an object, it is left to itself for so long.
 constexpr Duration kDiskPause = seconds(1);
 
 }  // namespace
@@ -22,13 +21,9 @@ void ObjectStore::spill(const ObjectKey& key) {
   const Content& content = contents_.at(key);
   const uint64_t version = content.version;
   const Bytes size = (*index_.find(key))->size;
-  // Shared between the work and its completion.
-  auto checksum = std::make_shared<Result<uint32_t>>(0u);
-  const bool taken = disk_([path = path_of(version), memfd = content.memfd, size,
-                            checksum] { *checksum = write_spill_file(path, memfd->get(), size); },
-                           [this, alive = std::weak_ptr(alive_), key, version, checksum] {
-                             if (!alive.expired()) finish_spill(key, version, *checksum);
-                           });
+  const bool taken = folder_.write(
+      version, content.memfd, size,
+      [this, key, version](Result<uint32_t> checksum) { finish_spill(key, version, checksum); });
   if (taken) return;
   index_.spill_failed(key);
   spill_again_ = loop_.now() + kDiskPause;
@@ -38,14 +33,13 @@ void ObjectStore::finish_spill(const ObjectKey& key, uint64_t version,
                                const Result<uint32_t>& checksum) {
   const auto found = contents_.find(key);
   if (found == contents_.end() || found->second.version != version) {
-    if (checksum.ok()) remove_file(version);
+    if (checksum.ok()) folder_.remove(version);
     return start_reads();
   }
   Content& content = found->second;
   if (checksum.ok()) {
     index_.spilled(key);
-    // Given back off the loop, see drop().
-    disk_([memfd = std::move(content.memfd)] {}, [] {});
+    folder_.close(std::move(content.memfd));
     content.checksum = *checksum;
     content.has_file = true;
   } else {
@@ -95,14 +89,10 @@ void ObjectStore::start_reads() {
 void ObjectStore::read(const ObjectKey& key) {
   const Content& content = contents_.at(key);
   const Bytes size = (*index_.find(key))->size;
-  // Shared between the work and its completion.
-  auto memfd = std::make_shared<Result<OwnedFd>>(OwnedFd());
-  const bool taken =
-      disk_([path = path_of(content.version), size, checksum = content.checksum,
-             memfd] { *memfd = read_spill_file(path, size, checksum); },
-            [this, alive = std::weak_ptr(alive_), key, version = content.version, memfd] {
-              if (!alive.expired()) finish_read(key, version, std::move(*memfd));
-            });
+  const bool taken = folder_.read(content.version, size, content.checksum,
+                                  [this, key, version = content.version](Result<OwnedFd> memfd) {
+                                    finish_read(key, version, std::move(memfd));
+                                  });
   if (taken) return;
   index_.reading_failed(key);
   fail_waits(key, {ErrorCode::kResourceExhausted, "the disk has too much to do; try again later"});
@@ -116,8 +106,8 @@ void ObjectStore::finish_read(const ObjectKey& key, uint64_t version, Result<Own
     found->second.memfd = std::make_shared<OwnedFd>(std::move(*memfd));
     found->second.has_file = false;
     // The old file may stay a while: another must not need its name.
-    found->second.version = next_version_++;
-    remove_file(version);
+    found->second.version = folder_.next_version();
+    folder_.remove(version);
     settle(key);
     relieve(Bytes(0));
   } else if (memfd.error().code == ErrorCode::kDataLoss) {
@@ -132,29 +122,6 @@ void ObjectStore::finish_read(const ObjectKey& key, uint64_t version, Result<Own
     fail_waits(key, memfd.error().with_context("read object " + to_string(key.object) + " back"));
   }
   start_reads();
-}
-
-// If the disk has too much to do, the file stays until it has less.
-void ObjectStore::remove_file(uint64_t version) {
-  removals_.push_back(path_of(version));
-  if (!removal_timer_) remove_files();
-}
-
-void ObjectStore::remove_files() {
-  const bool taken = disk_(
-      [paths = removals_] {
-        for (const std::string& path : paths) unlink(path.c_str());
-      },
-      [] {});
-  if (taken) return removals_.clear();
-  removal_timer_ = loop_.call_after(kDiskPause, [this] {
-    removal_timer_.reset();
-    remove_files();
-  });
-}
-
-std::string ObjectStore::path_of(uint64_t version) const {
-  return folder_ + "/" + std::to_string(version);
 }
 
 }  // namespace lambent::objects

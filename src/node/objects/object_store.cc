@@ -2,11 +2,8 @@
 
 #include <fcntl.h>
 
-#include <filesystem>
-
 #include "core/base/check.h"
 #include "core/base/sealed_memory.h"
-#include "node/objects/spill_file.h"
 
 namespace lambent::objects {
 namespace {
@@ -33,23 +30,14 @@ void ObjectStore::Wait::fail(const Error& error) {
 ObjectStore::ObjectStore(loop::EventLoop& loop, LogSink& log, Disk disk, ObjectStoreOptions options)
     : loop_(loop),
       log_(log),
-      disk_(std::move(disk)),
-      folder_(options.folder),
-      index_(without_folder_no_disk(options)),
-      alive_(std::make_shared<bool>(true)) {
-  if (folder_.empty()) return;
-  std::error_code error;
-  std::filesystem::remove_all(folder_, error);
-  std::filesystem::create_directories(folder_, error);
-  if (error) log_.error("object_folder", {{"folder", folder_}, {"error", error.message()}});
-}
+      folder_(loop, log, std::move(disk), options.folder),
+      index_(without_folder_no_disk(options)) {}
 
 ObjectStore::~ObjectStore() {
   for (auto& [id, wait] : waits_) {
     if (wait.timer) loop_.cancel(*wait.timer);
   }
   loop_.cancel(expiry_timer_);
-  if (removal_timer_) loop_.cancel(*removal_timer_);
 }
 
 Result<void> ObjectStore::store(TenantId tenant, ObjectId object, TensorType type, OwnedFd memfd,
@@ -68,7 +56,7 @@ Result<void> ObjectStore::store(TenantId tenant, ObjectId object, TensorType typ
   const ObjectKey key{tenant, object};
   if (index_.may_come(key, size).ok()) relieve(size);
   RETURN_IF_ERROR(index_.add(key, std::move(type), size, time_to_live, loop_.now()));
-  contents_[key] = {std::make_shared<OwnedFd>(std::move(memfd)), next_version_++, 0, false};
+  contents_[key] = {std::make_shared<OwnedFd>(std::move(memfd)), folder_.next_version(), 0, false};
   sought_.erase(key);
   time_expiry();
   settle(key);
@@ -302,12 +290,8 @@ void ObjectStore::time_expiry() {
 void ObjectStore::drop(const ObjectKey& key) {
   const auto found = contents_.find(key);
   if (found == contents_.end()) return;  // it had failed
-  if (found->second.has_file) remove_file(found->second.version);
-  // Whoever lets go last gives the memory back, which takes long if it is much: not the loop,
-  // unless the disk is too busy.
-  if (found->second.memfd != nullptr) {
-    disk_([memfd = std::move(found->second.memfd)] {}, [] {});
-  }
+  if (found->second.has_file) folder_.remove(found->second.version);
+  if (found->second.memfd != nullptr) folder_.close(std::move(found->second.memfd));
   contents_.erase(found);
   if (gone_) gone_(key.tenant, key.object);
 }

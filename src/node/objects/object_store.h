@@ -21,12 +21,9 @@
 #include "core/domain/tensor_type.h"
 #include "core/loop/event_loop.h"
 #include "node/objects/object_index.h"
+#include "node/objects/spill_folder.h"
 
 namespace lambent::objects {
-
-// Does `work` off the loop thread and then `completion` on it, in the order of asking and never
-// before it returns; false if it cannot take more.
-using Disk = std::function<bool(std::function<void()> work, std::function<void()> completion)>;
 
 struct ObjectStoreOptions {
   // Of spilled objects; what an earlier worker left in it is removed. Empty: nothing is spilled.
@@ -158,15 +155,11 @@ class ObjectStore {
   void finish_read(const ObjectKey& key, uint64_t version, Result<OwnedFd> memfd);
   void expire();
   void drop(const ObjectKey& key);
-  void remove_file(uint64_t version);
-  void remove_files();
   void time_expiry();
-  std::string path_of(uint64_t version) const;
 
   loop::EventLoop& loop_;
   LogSink& log_;
-  const Disk disk_;
-  const std::string folder_;
+  SpillFolder folder_;
   ObjectIndex index_;
   std::map<ObjectKey, Content> contents_;
   Gone gone_;
@@ -175,17 +168,12 @@ class ObjectStore {
   std::unordered_map<WaitId, Wait> waits_;
   std::set<std::pair<ObjectKey, WaitId>> waits_of_;
   WaitId next_wait_ = 1;
-  uint64_t next_version_ = 1;
-  std::deque<ObjectKey> reads_;        // of spilled objects, until there is room for them
-  Instant spill_again_{};              // the disk could not take one: not before this
-  std::vector<std::string> removals_;  // files that the disk did not take yet
-  std::optional<loop::TimerId> removal_timer_;
+  std::deque<ObjectKey> reads_;  // of spilled objects, until there is room for them
+  Instant spill_again_{};        // the disk could not take one: not before this
   loop::TimerId expiry_timer_;
   Instant expiry_due_ = kNever;
   uint64_t waits_begun_ = 0;
   uint64_t timed_out_ = 0;
-  // Gone with the store, so that what the disk did last finds nobody.
-  std::shared_ptr<bool> alive_;
 };
 
 }  // namespace lambent::objects

@@ -11,11 +11,12 @@ void FaultyRun::arrive(const FaultyScene::Arrival& arrival) {
   const InvocationId id{arrival.function.value, ++result_.arrivals};
   waiting_.insert(id);
   give(dispatch::InvocationSubmitted{id, arrival.function, arrival.asynchronous});
-  if (occurs(Fault::kCancellation)) {
-    after(up_to(random_, seconds(10)), [this, id] { give(dispatch::InvocationCancelled{id}); });
+  if (chances_.occurs(Fault::kCancellation)) {
+    timeline_.after(up_to(random_, seconds(10)),
+                    [this, id] { give(dispatch::InvocationCancelled{id}); });
   }
-  if (occurs(Fault::kRepeatedSubmission)) {
-    after(up_to(random_, seconds(3)), [this, id, arrival] {
+  if (chances_.occurs(Fault::kRepeatedSubmission)) {
+    timeline_.after(up_to(random_, seconds(3)), [this, id, arrival] {
       if (!waiting_.contains(id)) return;
       give(dispatch::InvocationSubmitted{id, arrival.function, arrival.asynchronous});
     });
@@ -24,12 +25,12 @@ void FaultyRun::arrive(const FaultyScene::Arrival& arrival) {
 
 void FaultyRun::plan_incidents() {
   const auto plan = [this](Fault fault, uint64_t most, void (FaultyRun::*happen)()) {
-    if (chances_[static_cast<size_t>(fault)] == 0) return;
+    if (chances_.of(fault) == 0) return;
     for (uint64_t i = between(random_, 1, most); i > 0; --i) {
       ++incidents_left_;
-      push(Instant(up_to(random_, span_)), [this, fault, happen] {
+      timeline_.at(Instant(up_to(random_, span_)), [this, fault, happen] {
         --incidents_left_;
-        note(fault);
+        chances_.note(fault);
         (this->*happen)();
       });
     }
@@ -45,19 +46,20 @@ void FaultyRun::plan_incidents() {
   plan(Fault::kStrayMessage, 10, &FaultyRun::send_stray);
   plan(Fault::kEarlyTimer, 10, &FaultyRun::fire_early);
   // Not in all worlds that could, for little happens after it.
-  if (chances_[static_cast<size_t>(Fault::kDrain)] > 0.1) plan(Fault::kDrain, 1, &FaultyRun::drain);
+  if (chances_.of(Fault::kDrain) > 0.1) plan(Fault::kDrain, 1, &FaultyRun::drain);
 }
 
 void FaultyRun::lose_device() {
   const uint32_t index = static_cast<uint32_t>(random_.below(devices_.size()));
   devices_[index].lost = true;
-  devices_[index].well_at = now_ + up_to(random_, std::chrono::minutes(2));
+  devices_[index].well_at = timeline_.now() + up_to(random_, std::chrono::minutes(2));
   // Some of its sandboxes die, some hang, some do not notice.
   for (auto& [id, process] : processes_) {
     if (process.device != index + 1 || !process.alive) continue;
     const uint64_t fate = random_.below(3);
     if (fate == 0) {
-      after(up_to(random_, seconds(1)), [this, id = id] { die(id, "Runtime.ExitError", false); });
+      timeline_.after(up_to(random_, seconds(1)),
+                      [this, id = id] { die(id, "Runtime.ExitError", false); });
     }
     if (fate == 1) ++process.runs;
   }
@@ -67,7 +69,7 @@ void FaultyRun::lose_device() {
 void FaultyRun::silence_device() {
   const uint32_t index = static_cast<uint32_t>(random_.below(devices_.size()));
   devices_[index].silent = true;
-  devices_[index].well_at = now_ + up_to(random_, seconds(20));
+  devices_[index].well_at = timeline_.now() + up_to(random_, seconds(20));
   read_device(index);
 }
 
@@ -78,7 +80,7 @@ void FaultyRun::take_of_device() {
   const uint64_t most = random_.below(4) == 0 ? device.memory.count : device.memory.count / 2;
   give(dispatch::DeviceTaken{device.id, Bytes(random_.below(most + 1))});
   ++incidents_left_;
-  after(up_to(random_, std::chrono::minutes(1)), [this, id = device.id] {
+  timeline_.after(up_to(random_, std::chrono::minutes(1)), [this, id = device.id] {
     --incidents_left_;
     give(dispatch::DeviceTaken{id, Bytes(0)});
   });
@@ -112,7 +114,7 @@ void FaultyRun::kill_executor() {
 
 void FaultyRun::read_device(uint32_t index) {
   Device& device = devices_[index];
-  if (device.well_at <= now_) device = {};
+  if (device.well_at <= timeline_.now()) device = {};
   give(dispatch::DeviceReading{.device = scene_.dispatch.fleet.devices[index].id,
                                .utilisation = random_.uniform(),
                                .healthy = !device.lost && !device.silent,
@@ -126,9 +128,9 @@ void FaultyRun::read_devices() {
     all_well = all_well && !devices_[i].lost && !devices_[i].silent;
   }
   // After a step of the clock, incidents may still be to come.
-  const bool over = now_.time_since_epoch() > span_ && incidents_left_ == 0;
+  const bool over = timeline_.now().time_since_epoch() > span_ && incidents_left_ == 0;
   if (all_well && over && (waiting_.empty() || dispatcher_.draining())) return;
-  after(seconds(1), [this] { read_devices(); });
+  timeline_.after(seconds(1), [this] { read_devices(); });
 }
 
 FaultyScene::Function& FaultyRun::some_function() {
@@ -154,7 +156,7 @@ void FaultyRun::remove_function() {
   removed_.insert(id);
   give(dispatch::FunctionRemoved{id});
   if (random_.below(3) == 0) return;
-  after(up_to(random_, seconds(30)), [this, id] {
+  timeline_.after(up_to(random_, seconds(30)), [this, id] {
     dispatch::FunctionProfile& profile = function(id).profile;
     removed_.erase(id);
     ++profile.revision;

@@ -1,18 +1,18 @@
-// One run of a faulty world: its virtual time, the processes and devices in it, and all that
-// happens to them. For run_faulty_world alone.
+// One run of a faulty world: the processes and devices in it, and all that happens to them. Only
+// run_faulty_world uses it, on its thread.
 #pragma once
 
-#include <array>
 #include <functional>
 #include <map>
 #include <memory>
-#include <queue>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "sim/simulator/fault_chances.h"
 #include "sim/simulator/faulty_scene.h"
 #include "sim/simulator/faulty_world.h"
+#include "sim/simulator/timeline.h"
 
 namespace lambent::simulator {
 
@@ -23,14 +23,6 @@ class FaultyRun {
   FaultyWorldResult run();
 
  private:
-  struct Due {
-    Instant at{};
-    uint64_t order = 0;  // of equal instants, the one made first
-    std::function<void()> happen;
-    bool operator>(const Due& other) const {
-      return at != other.at ? at > other.at : order > other.order;
-    }
-  };
   struct Process {
     FunctionId function;
     uint32_t device = 0;
@@ -51,16 +43,7 @@ class FaultyRun {
   std::unique_ptr<scheduling::Policy> make_policy() const;
   InvariantOptions invariant_options() const;
 
-  // ---- Time
-
-  void push(Instant at, std::function<void()> happen);
-  void after(Duration delay, std::function<void()> happen);
   void step();
-
-  // ---- Chance
-
-  bool occurs(Fault fault);
-  void note(Fault fault) { ++result_.faults[static_cast<size_t>(fault)]; }
 
   // ---- Dispatch (faulty_world.cc)
 
@@ -97,7 +80,7 @@ class FaultyRun {
   void kill_executor();
   void read_device(uint32_t index);
   void read_devices();
-  void step_clock() { now_ += seconds(between(random_, 60, 1200)); }
+  void step_clock() { timeline_.pass(seconds(between(random_, 60, 1200))); }
 
   FaultyScene::Function& some_function();
   FaultyScene::Function& function(FunctionId id) { return scene_.functions[id.value - 1]; }
@@ -112,20 +95,18 @@ class FaultyRun {
   const FaultyWorldOptions& options_;
   FaultyScene scene_;
   SeededRandom random_;
-  std::array<double, kFaults> chances_;
+  FaultChances chances_;
   dispatch::Dispatcher dispatcher_;
   std::unique_ptr<dispatch::Dispatcher> twin_;
   Invariants invariants_;
   FaultyWorldResult result_;
-  std::priority_queue<Due, std::vector<Due>, std::greater<>> due_;
+  Timeline timeline_;
   std::map<SandboxId, Process> processes_;
   std::set<InvocationId> waiting_;
   std::set<FunctionId> removed_;
   std::vector<Device> devices_;
   Duration span_{};
   Instant wake_ = kNever;
-  Instant now_{};
-  uint64_t order_ = 0;
   uint64_t incidents_left_ = 0;
 };
 

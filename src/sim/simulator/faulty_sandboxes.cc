@@ -15,15 +15,15 @@ void FaultyRun::perform(const dispatch::StartSandbox& action) {
   const SandboxId id = action.sandbox;
   processes_[id] = {.function = action.function, .device = action.device.value};
   Duration start = function(action.function).start;
-  if (occurs(Fault::kHangingStart)) return;
-  if (occurs(Fault::kSlowStart)) start *= static_cast<int64_t>(between(random_, 2, 20));
-  if (occurs(Fault::kFailedStart)) {
-    after(start / 2, [this, id] { die(id, std::string(kPlatformFailure), false); });
-  } else if (occurs(Fault::kInitCrash)) {
-    after(start, [this, id] { die(id, "Runtime.ExitError", false); });
+  if (chances_.occurs(Fault::kHangingStart)) return;
+  if (chances_.occurs(Fault::kSlowStart)) start *= static_cast<int64_t>(between(random_, 2, 20));
+  if (chances_.occurs(Fault::kFailedStart)) {
+    timeline_.after(start / 2, [this, id] { die(id, std::string(kPlatformFailure), false); });
+  } else if (chances_.occurs(Fault::kInitCrash)) {
+    timeline_.after(start, [this, id] { die(id, "Runtime.ExitError", false); });
   } else {
-    after(start, [this, id, start] {
-      if (!processes_[id].alive || occurs(Fault::kLostMessage)) return;
+    timeline_.after(start, [this, id, start] {
+      if (!processes_[id].alive || chances_.occurs(Fault::kLostMessage)) return;
       report(dispatch::SandboxReady{id, start / 3, start - start / 3});
     });
   }
@@ -37,41 +37,42 @@ void FaultyRun::perform(const dispatch::StartInvocation& action) {
   process.running = true;
   process.invocation = action.invocation;
   const uint64_t run = ++process.runs;
-  if (occurs(Fault::kUndelivered)) return die(id, "Runtime.ExitError", true);
-  if (occurs(Fault::kHang)) return;
+  if (chances_.occurs(Fault::kUndelivered)) return die(id, "Runtime.ExitError", true);
+  if (chances_.occurs(Fault::kHang)) return;
   Duration took = function(process.function).execution;
   took = up_to(random_, took) + took / 2;
   if (process.device == 0) took *= 2;
   // Most handlers need the device to get anywhere.
   if (!process.memory_in && random_.below(4) != 0) {
     process.awaits_memory = [this, id, run, took] {
-      after(took, [this, id, run, took] { end_run(id, run, took); });
+      timeline_.after(took, [this, id, run, took] { end_run(id, run, took); });
     };
     return;
   }
   for (uint64_t wants = random_.below(5); wants > 0; --wants) {
-    after(up_to(random_, 2 * took), [this, id] { want_memory(id); });
+    timeline_.after(up_to(random_, 2 * took), [this, id] { want_memory(id); });
   }
   const bool loads = action.start != StartClass::kWarm;
-  if (loads && occurs(Fault::kFailedLoad)) {
-    after(took / 4, [this, id] { die(id, "Runtime.OutOfMemory", false); });
+  if (loads && chances_.occurs(Fault::kFailedLoad)) {
+    timeline_.after(took / 4, [this, id] { die(id, "Runtime.OutOfMemory", false); });
     return;
   }
-  if (loads && occurs(Fault::kSlowLoad)) took *= static_cast<int64_t>(between(random_, 2, 20));
-  if (occurs(Fault::kCrash)) {
-    after(took / 2, [this, id] { die(id, "Runtime.ExitError", false); });
+  if (loads && chances_.occurs(Fault::kSlowLoad))
+    took *= static_cast<int64_t>(between(random_, 2, 20));
+  if (chances_.occurs(Fault::kCrash)) {
+    timeline_.after(took / 2, [this, id] { die(id, "Runtime.ExitError", false); });
     return;
   }
-  after(took, [this, id, run, took] { end_run(id, run, took); });
+  timeline_.after(took, [this, id, run, took] { end_run(id, run, took); });
 }
 
 void FaultyRun::perform(const dispatch::StopSandbox& action) {
   const SandboxId id = action.sandbox;
   processes_[id].alive = false;
   Duration took = up_to(random_, milliseconds(50));
-  if (occurs(Fault::kHangingStop)) took += up_to(random_, std::chrono::minutes(15));
+  if (chances_.occurs(Fault::kHangingStop)) took += up_to(random_, std::chrono::minutes(15));
   // This one is never lost: a process that exists is found out about in the end.
-  after(took, [this, id] { report(dispatch::SandboxExited{id, {}, "Sandbox.Stopped"}); });
+  timeline_.after(took, [this, id] { report(dispatch::SandboxExited{id, {}, "Sandbox.Stopped"}); });
 }
 
 void FaultyRun::perform(const dispatch::MoveMemoryIn& action) {
@@ -83,20 +84,20 @@ void FaultyRun::perform(const dispatch::MoveMemoryOut& action) {
 }
 
 void FaultyRun::move(SandboxId id, dispatch::MoveDirection direction) {
-  if (!processes_[id].alive || occurs(Fault::kHangingMove)) return;
+  if (!processes_[id].alive || chances_.occurs(Fault::kHangingMove)) return;
   Duration took = up_to(random_, milliseconds(300));
-  if (occurs(Fault::kSlowMove)) took += up_to(random_, seconds(30));
-  if (occurs(Fault::kMoveDeath)) {
-    after(took / 2, [this, id] { die(id, "Runtime.ExitError", random_.below(4) == 0); });
+  if (chances_.occurs(Fault::kSlowMove)) took += up_to(random_, seconds(30));
+  if (chances_.occurs(Fault::kMoveDeath)) {
+    timeline_.after(took / 2, [this, id] { die(id, "Runtime.ExitError", random_.below(4) == 0); });
     return;
   }
   dispatch::MemoryMoved moved{.sandbox = id, .direction = direction, .duration = took};
-  moved.done = !occurs(Fault::kFailedMove);
+  moved.done = !chances_.occurs(Fault::kFailedMove);
   moved.moved = Bytes::mib(between(random_, 1, 8000));
   // Now and then more than it has.
   if (random_.below(2) == 0) moved.left = Bytes::mib(random_.below(random_.below(9) * 1000 + 1));
   if (random_.below(2) == 0) moved.offloaded = Bytes::mib(random_.below(9000));
-  after(took, [this, moved] { end_move(moved); });
+  timeline_.after(took, [this, moved] { end_move(moved); });
 }
 
 // It may be asked for while it rests, too, by a thread that goes on.
@@ -115,16 +116,17 @@ void FaultyRun::end_move(const dispatch::MemoryMoved& moved) {
     const auto goes_on = std::exchange(process.awaits_memory, nullptr);
     goes_on();
   }
-  if (occurs(Fault::kLostMessage)) return;
-  const Duration late = occurs(Fault::kLateMessage) ? up_to(random_, seconds(20)) : Duration(0);
-  after(up_to(random_, milliseconds(2)) + late, [this, moved] { give(moved); });
+  if (chances_.occurs(Fault::kLostMessage)) return;
+  const Duration late =
+      chances_.occurs(Fault::kLateMessage) ? up_to(random_, seconds(20)) : Duration(0);
+  timeline_.after(up_to(random_, milliseconds(2)) + late, [this, moved] { give(moved); });
 }
 
 void FaultyRun::die(SandboxId id, const std::string& error_type, bool undelivered) {
   Process& process = processes_[id];
   if (!process.alive) return;
   process.alive = false;
-  if (occurs(Fault::kLostMessage)) return;
+  if (chances_.occurs(Fault::kLostMessage)) return;
   report(dispatch::SandboxExited{id, {ErrorCode::kUnknown, "it ended"}, error_type, undelivered});
 }
 
@@ -132,14 +134,14 @@ void FaultyRun::end_run(SandboxId id, uint64_t run, Duration took) {
   Process& process = processes_[id];
   if (!process.alive || !process.running || process.runs != run) return;
   process.running = false;
-  const bool succeeded = !occurs(Fault::kHandlerError);
-  if (!occurs(Fault::kLostMessage)) {
+  const bool succeeded = !chances_.occurs(Fault::kHandlerError);
+  if (!chances_.occurs(Fault::kLostMessage)) {
     report(dispatch::InvocationFinished{process.invocation, took, succeeded, Bytes(0)});
   }
-  if (chances_[static_cast<size_t>(Fault::kIdleDeath)] < random_.uniform()) return;
-  after(up_to(random_, seconds(20)), [this, id] {
+  if (chances_.of(Fault::kIdleDeath) < random_.uniform()) return;
+  timeline_.after(up_to(random_, seconds(20)), [this, id] {
     if (!processes_[id].alive || processes_[id].running) return;
-    note(Fault::kIdleDeath);
+    chances_.note(Fault::kIdleDeath);
     die(id, "Runtime.ExitError", false);
   });
 }

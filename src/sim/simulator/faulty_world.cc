@@ -16,25 +16,13 @@ namespace {
 // No world has come near this many; one that does goes in circles.
 constexpr uint64_t kMostEvents = 1'000'000;
 
-// How often each kind happens: of those to which it could happen, or for incidents (devices, the
-// clock, people) how many there are in a world.
-std::array<double, kFaults> draw_chances(Random& random, const FaultyWorldOptions& options) {
-  std::array<double, kFaults> chances{};
-  for (size_t i = 0; i < kFaults; ++i) {
-    constexpr double kIntensities[] = {0, 0.02, 0.05, 0.2};
-    chances[i] = kIntensities[random.below(std::size(kIntensities))];
-    if (options.without[i]) chances[i] = 0;
-  }
-  return chances;
-}
-
 }  // namespace
 
 FaultyRun::FaultyRun(const FaultyWorldOptions& options)
     : options_(options),
       scene_(make_faulty_scene(options.seed)),
       random_(~options.seed),
-      chances_(draw_chances(random_, options)),
+      chances_(random_, options.without),
       dispatcher_(scene_.dispatch, make_policy()),
       invariants_(dispatcher_, invariant_options()) {
   devices_.resize(scene_.dispatch.fleet.devices.size());
@@ -50,11 +38,11 @@ FaultyWorldResult FaultyRun::run() {
     give(dispatch::FunctionRegistered{function.profile});
   }
   for (const FaultyScene::Arrival& arrival : scene_.arrivals) {
-    push(arrival.at, [this, arrival] { arrive(arrival); });
+    timeline_.at(arrival.at, [this, arrival] { arrive(arrival); });
   }
   plan_incidents();
-  push(Instant(seconds(1)), [this] { read_devices(); });
-  while (!invariants_.violation() && !(due_.empty() && wake_ == kNever)) {
+  timeline_.at(Instant(seconds(1)), [this] { read_devices(); });
+  while (!invariants_.violation() && !(timeline_.next() == kNever && wake_ == kNever)) {
     if (invariants_.events() > kMostEvents) {
       result_.violation = {Invariant::kEndlessWait, "the world does not come to rest"};
       break;
@@ -63,7 +51,8 @@ FaultyWorldResult FaultyRun::run() {
   }
   if (!result_.violation) invariants_.check_at_rest();
   if (!result_.violation) result_.violation = invariants_.violation();
-  result_.at = now_;
+  result_.at = timeline_.now();
+  result_.faults = chances_.counts();
   result_.policy = scene_.policy;
   result_.events = invariants_.events();
   result_.counters = dispatcher_.counters();
@@ -88,44 +77,23 @@ InvariantOptions FaultyRun::invariant_options() const {
   return invariants;
 }
 
-void FaultyRun::push(Instant at, std::function<void()> happen) {
-  due_.push({std::max(at, now_), ++order_, std::move(happen)});
-}
-
-void FaultyRun::after(Duration delay, std::function<void()> happen) {
-  push(now_ + delay, std::move(happen));
-}
-
 void FaultyRun::step() {
-  if (due_.empty() || wake_ < due_.top().at) {
-    now_ = std::max(now_, wake_);
-    wake_ = kNever;
-    give(dispatch::TimerFired{});
-    return;
-  }
-  now_ = std::max(now_, due_.top().at);
-  const std::function<void()> happen = due_.top().happen;
-  due_.pop();
-  happen();
-}
-
-bool FaultyRun::occurs(Fault fault) {
-  const double chance = chances_[static_cast<size_t>(fault)];
-  if (chance == 0 || random_.uniform() >= chance) return false;
-  note(fault);
-  return true;
+  if (wake_ >= timeline_.next()) return timeline_.run_next();
+  timeline_.pass_until(wake_);
+  wake_ = kNever;
+  give(dispatch::TimerFired{});
 }
 
 void FaultyRun::give(const Event& event) {
   std::vector<Action> actions;
-  dispatcher_.handle(event, now_, actions);
+  dispatcher_.handle(event, timeline_.now(), actions);
   if (options_.trace_length > 0) trace(event, actions);
   if (options_.distort) {
     std::vector<Action> shown = actions;
     options_.distort(event, shown);
-    invariants_.check(event, now_, shown);
+    invariants_.check(event, timeline_.now(), shown);
   } else {
-    invariants_.check(event, now_, actions);
+    invariants_.check(event, timeline_.now(), actions);
   }
   if (options_.twin_period > 0) give_twin(event);
   for (const Action& action : actions) {
@@ -139,7 +107,7 @@ void FaultyRun::give_twin(const Event& event) {
   };
   if (twin_ == nullptr) twin_ = make();
   std::vector<Action> actions;
-  twin_->handle(event, now_, actions);
+  twin_->handle(event, timeline_.now(), actions);
   if (twin_->log_hash() != dispatcher_.log_hash()) {
     invariants_.violate(Invariant::kSnapshot, "one that was restored decides otherwise");
   }
@@ -153,7 +121,7 @@ void FaultyRun::give_twin(const Event& event) {
 
 void FaultyRun::trace(const Event& event, const std::vector<Action>& actions) {
   char at[32];
-  std::snprintf(at, sizeof(at), "%12.6f  ", to_seconds(now_.time_since_epoch()));
+  std::snprintf(at, sizeof(at), "%12.6f  ", to_seconds(timeline_.now().time_since_epoch()));
   std::string text = at + in_words(event);
   for (const Action& action : actions) text += "\n                -> " + in_words(action);
   result_.trace.push_back(std::move(text));
@@ -162,15 +130,15 @@ void FaultyRun::trace(const Event& event, const std::vector<Action>& actions) {
 
 void FaultyRun::report(const Event& event) {
   Duration delay = up_to(random_, milliseconds(2));
-  if (occurs(Fault::kLateMessage)) delay += up_to(random_, seconds(20));
-  after(delay, [this, event] { give(event); });
-  if (!occurs(Fault::kDuplicateMessage)) return;
-  after(delay + up_to(random_, seconds(30)), [this, event] { give(event); });
+  if (chances_.occurs(Fault::kLateMessage)) delay += up_to(random_, seconds(20));
+  timeline_.after(delay, [this, event] { give(event); });
+  if (!chances_.occurs(Fault::kDuplicateMessage)) return;
+  timeline_.after(delay + up_to(random_, seconds(30)), [this, event] { give(event); });
 }
 
 void FaultyRun::perform(const dispatch::WakeAt& action) {
   wake_ = action.instant;
-  if (wake_ != kNever && occurs(Fault::kLateTimer)) wake_ += up_to(random_, seconds(5));
+  if (wake_ != kNever && chances_.occurs(Fault::kLateTimer)) wake_ += up_to(random_, seconds(5));
 }
 
 FaultyWorldResult run_faulty_world(const FaultyWorldOptions& options) {

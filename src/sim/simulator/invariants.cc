@@ -14,37 +14,22 @@ std::string text_of(InvocationId id) {
 
 }  // namespace
 
-std::string_view name_of(Invariant invariant) {
-  static constexpr std::string_view kNames[] = {
-      "memory",        "host_memory",       "tokens",       "pool",
-      "start_sandbox", "start_invocation",  "moves",        "stop_sandbox",
-      "one_outcome",   "true_outcome",      "queues",       "virtual_time",
-      "over_run",      "work_conservation", "endless_wait", "timers",
-      "accounts",      "nothing_left",      "snapshot"};
-  static_assert(std::size(kNames) == kInvariants);
-  return kNames[static_cast<size_t>(invariant)];
-}
-
 Invariants::Invariants(const dispatch::Dispatcher& dispatcher, InvariantOptions options)
-    : dispatcher_(dispatcher), options_(std::move(options)) {
-  scheduling::DeviceOptions host{.id = scheduling::kHostDevice,
-                                 .tokens = options_.limits.host_concurrency,
-                                 .contexts = options_.limits.host_sandboxes};
-  devices_.push_back({.known = true, .options = host});
-  for (const scheduling::DeviceOptions& device : options_.limits.fleet.devices) {
-    if (device.id.value >= devices_.size()) devices_.resize(device.id.value + 1);
-    devices_[device.id.value] = {.known = true, .options = device};
-  }
-}
+    : dispatcher_(dispatcher),
+      options_(std::move(options)),
+      accounts_(options_.limits),
+      scans_(dispatcher, options_, accounts_, [this](Invariant invariant, std::string what) {
+        violate(invariant, std::move(what));
+      }) {}
 
 void Invariants::check(const dispatch::Event& event, Instant now,
                        const std::vector<dispatch::Action>& actions) {
   if (violation_) return;
   ++events_;
-  if (now < now_) violate(Invariant::kTimers, "time went back");
-  before_ = now_;
-  now_ = now;
-  timer_fired_ = false;
+  if (now < moment_.now) violate(Invariant::kTimers, "time went back");
+  moment_.before = moment_.now;
+  moment_.now = now;
+  moment_.timer_fired = false;
   must_complete_.reset();
   handler_succeeded_.reset();
   answered_.clear();
@@ -53,96 +38,93 @@ void Invariants::check(const dispatch::Event& event, Instant now,
     std::visit([this](const auto& one) { see(one); }, action);
   }
   settle();
-  check_ready();
+  scans_.check_ready(moment_);
   check_limits();
   check_queues(event);
-  check_virtual_times();
-  check_conservation();
-  check_grace_period();
-  if (timer_fired_) check_deadlines(true);
-  if (events_ % options_.scan_period == 0) scan();
+  scans_.check_progress(moment_);
+  if (moment_.timer_fired) scans_.check_deadlines(moment_, true);
+  if (events_ % options_.scan_period != 0) return;
+  scans_.check_deadlines(moment_, false);
+  scans_.check_accounts();
 }
 
 // ---- What the world told
 
 void Invariants::see(const dispatch::FunctionRegistered& event) {
-  Function& known = function(event.profile.id);
+  Function& known = accounts_.function(event.profile.id);
   if (known.registered && event.profile.revision < known.profile.revision) return;
   known.registered = true;
   known.profile = event.profile;
 }
 
 void Invariants::see(const dispatch::FunctionRemoved& event) {
-  function(event.function).registered = false;
+  accounts_.function(event.function).registered = false;
 }
 
 void Invariants::see(const dispatch::InvocationSubmitted& event) {
-  const auto [place, fresh] = live_.try_emplace(event.invocation);
+  const auto [place, fresh] = accounts_.live.try_emplace(event.invocation);
   if (!fresh) return;
   place->second = {.function = event.function,
                    .asynchronous = event.asynchronous,
-                   .submitted = now_,
-                   .waiting_since = now_};
-  ++function(event.function).waiting;
+                   .submitted = moment_.now,
+                   .waiting_since = moment_.now};
+  ++accounts_.function(event.function).waiting;
 }
 
 void Invariants::see(const dispatch::SandboxReady& event) {
-  const auto found = processes_.find(event.sandbox);
-  if (found == processes_.end() || found->second.state != State::kStarting) return;
-  change(found->second, State::kReady);
-  found->second.since = now_;
+  const auto found = accounts_.processes.find(event.sandbox);
+  if (found == accounts_.processes.end() || found->second.state != State::kStarting) return;
+  accounts_.change(found->second, State::kReady);
+  found->second.since = moment_.now;
 }
 
 void Invariants::see(const dispatch::SandboxExited& event) {
-  const auto found = processes_.find(event.sandbox);
-  if (found == processes_.end()) return;
+  const auto found = accounts_.processes.find(event.sandbox);
+  if (found == accounts_.processes.end()) return;
   const Process& process = found->second;
   if (process.state == State::kBusy) {
-    Live& live = live_.at(process.invocation);
+    Live& live = accounts_.live.at(process.invocation);
     if (event.undelivered) {
       live.running = false;
       live.run_limit = kNever;
-      live.waiting_since = now_;
-      ++function(live.function).waiting;
+      live.waiting_since = moment_.now;
+      ++accounts_.function(live.function).waiting;
     } else {
       must_complete_ = process.invocation;
     }
     live.sandbox = {};
   }
   if (process.state == State::kStarting || process.state == State::kReady) {
-    wait_anew(process.function);
+    accounts_.restart_waits(process.function, moment_.now);
   }
   // Room came free: whoever waited for it has not waited in vain.
-  if (process.state == State::kStopping) {
-    for (Function& known : functions_) known.lost_grace_period = Duration(0);
-  }
-  count(process, -1);
-  processes_.erase(found);
+  if (process.state == State::kStopping) scans_.forget_waits();
+  accounts_.remove(event.sandbox);
 }
 
 void Invariants::see(const dispatch::InvocationFinished& event) {
-  const auto found = live_.find(event.invocation);
-  if (found == live_.end() || !found->second.running) return;
+  const auto found = accounts_.live.find(event.invocation);
+  if (found == accounts_.live.end() || !found->second.running) return;
   must_complete_ = event.invocation;
   handler_succeeded_ = event.succeeded;
 }
 
 void Invariants::see(const dispatch::DeviceReading& event) {
-  if (event.device.value == 0 || event.device.value >= devices_.size()) return;
-  Device& device = devices_[event.device.value];
+  if (event.device.value == 0 || event.device.value >= accounts_.devices.size()) return;
+  Device& device = accounts_.devices[event.device.value];
   device.healthy = event.healthy && !event.lost;
   if (event.lost && !std::exchange(device.lost, event.lost)) ++device.losses;
   device.lost = event.lost;
 }
 
 void Invariants::see(const dispatch::DeviceTaken& event) {
-  if (event.device.value == 0 || event.device.value >= devices_.size()) return;
-  devices_[event.device.value].taken = event.bytes;
+  if (event.device.value == 0 || event.device.value >= accounts_.devices.size()) return;
+  accounts_.devices[event.device.value].taken = event.bytes;
 }
 
 void Invariants::see(const dispatch::TimerFired&) {
-  armed_ = kNever;
-  timer_fired_ = true;
+  moment_.armed = kNever;
+  moment_.timer_fired = true;
 }
 
 // ---- What dispatch wants
@@ -156,32 +138,31 @@ void Invariants::see(const dispatch::StartSandbox& action) {
   if (number >= used_.size()) used_.resize(number + 1);
   if (used_[number]) wrong("under a number that was used before");
   used_[number] = true;
-  const Function& known = function(action.function);
+  const Function& known = accounts_.function(action.function);
   if (!known.registered) wrong("for a function that does not exist");
   if (action.revision != known.profile.revision) wrong("of a revision that is not the present one");
-  if (action.device.value >= devices_.size() || !devices_[action.device.value].known) {
+  if (action.device.value >= accounts_.devices.size() ||
+      !accounts_.devices[action.device.value].known) {
     return wrong("on a device that does not exist");
   }
-  if (!devices_[action.device.value].healthy) wrong("on a device that is not healthy");
+  if (!accounts_.devices[action.device.value].healthy) wrong("on a device that is not healthy");
   const bool uses_gpu = known.profile.device_memory.count > 0;
   const bool cpu_variant = uses_gpu && action.device.value == 0 && known.profile.has_cpu_variant &&
                            options_.limits.hybrid.rule != scheduling::HybridRule::kOff;
   if (uses_gpu != (action.device.value > 0) && !cpu_variant) wrong("on the wrong kind of device");
-  Process process{
-      .function = action.function,
-      .revision = action.revision,
-      .device = action.device.value,
-      .memory = cpu_variant ? Bytes(0) : known.profile.device_memory,
-      .cpu_variant = cpu_variant,
-      .movable = known.profile.memory_moves && devices_[action.device.value].options.memory_moves,
-      .checkpoints = known.profile.checkpoints,
-      .start_limit = std::max(options_.limits.init_timeout, known.profile.timeout),
-      .since = now_,
-      .device_losses = devices_[action.device.value].losses};
-  hold(process);
-  count(process, 1);
+  Process process{.function = action.function,
+                  .revision = action.revision,
+                  .device = action.device.value,
+                  .memory = cpu_variant ? Bytes(0) : known.profile.device_memory,
+                  .cpu_variant = cpu_variant,
+                  .movable = known.profile.memory_moves &&
+                             accounts_.devices[action.device.value].options.memory_moves,
+                  .checkpoints = known.profile.checkpoints,
+                  .start_limit = std::max(options_.limits.init_timeout, known.profile.timeout),
+                  .since = moment_.now,
+                  .device_losses = accounts_.devices[action.device.value].losses};
+  accounts_.add(action.sandbox, process);
   check_arrival(process, "a sandbox is started");
-  processes_[action.sandbox] = process;
 }
 
 void Invariants::see(const dispatch::StartInvocation& action) {
@@ -189,26 +170,28 @@ void Invariants::see(const dispatch::StartInvocation& action) {
     violate(Invariant::kStartInvocation,
             text_of(action.invocation) + " is given to " + text_of(action.sandbox) + ", " + why);
   };
-  const auto found = processes_.find(action.sandbox);
-  if (found == processes_.end()) return wrong("which does not exist");
+  const auto found = accounts_.processes.find(action.sandbox);
+  if (found == accounts_.processes.end()) return wrong("which does not exist");
   Process& process = found->second;
   // One that has just answered may get its next invocation in the same breath.
   const bool just_answered =
       std::find(answered_.begin(), answered_.end(), action.sandbox) != answered_.end();
   const bool warm = process.state == State::kIdle || just_answered;
   if (process.state != State::kReady && !warm) return wrong("which is not ready for one");
-  const auto invocation = live_.find(action.invocation);
-  if (invocation == live_.end()) return wrong("but has its outcome or was never submitted");
+  const auto invocation = accounts_.live.find(action.invocation);
+  if (invocation == accounts_.live.end())
+    return wrong("but has its outcome or was never submitted");
   Live& live = invocation->second;
   if (live.running) return wrong("but runs already");
   if (live.function != process.function) return wrong("a sandbox of another function");
   if (action.device.value != process.device) return wrong("which is on another device");
-  const Function& known = function(live.function);
+  const Function& known = accounts_.function(live.function);
   if (warm && (!known.registered || known.profile.revision != process.revision)) {
     return wrong("a sandbox of a revision that is gone");
   }
-  if (warm && !devices_[process.device].healthy) wrong("which is on a device that is not healthy");
-  if (process.device_losses != devices_[process.device].losses) {
+  if (warm && !accounts_.devices[process.device].healthy)
+    wrong("which is on a device that is not healthy");
+  if (process.device_losses != accounts_.devices[process.device].losses) {
     wrong("whose device was lost since it was started");
   }
   const bool in = process.where == Process::Where::kIn;
@@ -217,21 +200,22 @@ void Invariants::see(const dispatch::StartInvocation& action) {
                                  : StartClass::kGpuCold;
   if (action.start != start) wrong("under the wrong start class");
   std::erase(answered_, action.sandbox);
-  change(process, State::kBusy);
+  accounts_.change(process, State::kBusy);
   process.invocation = action.invocation;
-  process.since = now_;
+  process.since = moment_.now;
   live.running = true;
   live.sandbox = action.sandbox;
-  live.run_limit = in && known.profile.timeout.count() > 0 ? now_ + known.profile.timeout : kNever;
+  live.run_limit =
+      in && known.profile.timeout.count() > 0 ? moment_.now + known.profile.timeout : kNever;
   if (process.where == Process::Where::kOut || process.where == Process::Where::kMovingOut) {
-    process.move_limit = now_ + options_.limits.move_timeout;
+    process.move_limit = moment_.now + options_.limits.move_timeout;
   }
-  --function(live.function).waiting;
+  --accounts_.function(live.function).waiting;
 }
 
 void Invariants::see(const dispatch::StopSandbox& action) {
-  const auto found = processes_.find(action.sandbox);
-  if (found == processes_.end()) {
+  const auto found = accounts_.processes.find(action.sandbox);
+  if (found == accounts_.processes.end()) {
     violate(Invariant::kStopSandbox, text_of(action.sandbox) + " is stopped and does not exist");
     return;
   }
@@ -246,18 +230,19 @@ void Invariants::see(const dispatch::StopSandbox& action) {
             text_of(action.sandbox) + " is stopped under an invocation that has no outcome");
   }
   if (process.state == State::kStarting || process.state == State::kReady) {
-    wait_anew(process.function);
+    accounts_.restart_waits(process.function, moment_.now);
   }
   std::erase(answered_, action.sandbox);
   // One that makes room was at rest first, if only for a moment.
-  if (answered && action.reason == dispatch::StopReason::kEvicted) change(process, State::kIdle);
-  change(process, State::kStopping);
-  process.since = now_;
+  if (answered && action.reason == dispatch::StopReason::kEvicted)
+    accounts_.change(process, State::kIdle);
+  accounts_.change(process, State::kStopping);
+  process.since = moment_.now;
 }
 
 void Invariants::see(const dispatch::CompleteInvocation& action) {
-  const auto found = live_.find(action.invocation);
-  if (found == live_.end()) {
+  const auto found = accounts_.live.find(action.invocation);
+  if (found == accounts_.live.end()) {
     violate(Invariant::kOneOutcome,
             text_of(action.invocation) + " gets an outcome that nothing waits for");
     return;
@@ -281,21 +266,21 @@ void Invariants::see(const dispatch::CompleteInvocation& action) {
       Duration(0)) {
     untrue("has a phase of less than nothing");
   }
-  if (phases.total() != now_ - live.submitted) untrue("has phases that do not add up");
+  if (phases.total() != moment_.now - live.submitted) untrue("has phases that do not add up");
   if (live.running) {
     if (live.sandbox != SandboxId{}) answered_.push_back(live.sandbox);
   } else {
-    --function(live.function).waiting;
+    --accounts_.function(live.function).waiting;
   }
   if (must_complete_ == action.invocation) must_complete_.reset();
-  live_.erase(found);
+  accounts_.live.erase(found);
 }
 
 void Invariants::see(const dispatch::WakeAt& action) {
-  if (action.instant < now_ || (timer_fired_ && action.instant == now_)) {
+  if (action.instant < moment_.now || (moment_.timer_fired && action.instant == moment_.now)) {
     violate(Invariant::kTimers, "a timer is set to an instant that has passed");
   }
-  armed_ = action.instant;
+  moment_.armed = action.instant;
 }
 
 // ---- After the actions
@@ -303,10 +288,10 @@ void Invariants::see(const dispatch::WakeAt& action) {
 // A sandbox whose invocation is over and that got neither stopped nor another one is idle.
 void Invariants::settle() {
   for (const SandboxId id : answered_) {
-    const auto found = processes_.find(id);
-    if (found == processes_.end() || found->second.state != State::kBusy) continue;
-    change(found->second, State::kIdle);
-    found->second.since = now_;
+    const auto found = accounts_.processes.find(id);
+    if (found == accounts_.processes.end() || found->second.state != State::kBusy) continue;
+    accounts_.change(found->second, State::kIdle);
+    found->second.since = moment_.now;
     if (found->second.where == Process::Where::kOut) found->second.move_limit = kNever;
   }
   if (must_complete_) {
@@ -316,7 +301,7 @@ void Invariants::settle() {
 
 void Invariants::check_limits() {
   const scheduling::FleetOptions& fleet = options_.limits.fleet;
-  for (const Device& device : devices_) {
+  for (const Device& device : accounts_.devices) {
     if (!device.known) continue;
     const auto over = [&](Invariant invariant, const std::string& what, uint64_t has,
                           uint64_t most) {
@@ -340,8 +325,8 @@ void Invariants::check_limits() {
   }
   check_host_memory();
   check_beside_taken();
-  if (gpu_processes_ > fleet.most_sandboxes) {
-    violate(Invariant::kPool, std::to_string(gpu_processes_) + " sandboxes exist, of " +
+  if (accounts_.gpu_processes > fleet.most_sandboxes) {
+    violate(Invariant::kPool, std::to_string(accounts_.gpu_processes) + " sandboxes exist, of " +
                                   std::to_string(fleet.most_sandboxes));
   }
 }
@@ -352,8 +337,9 @@ void Invariants::check_queues(const dispatch::Event& event) {
   size_t most = options_.limits.queued_invocations + returned;
   size_t most_each = options_.limits.queued_per_function + returned;
   if (const auto* submitted = std::get_if<dispatch::InvocationSubmitted>(&event)) {
-    const auto found = live_.find(submitted->invocation);
-    if (found != live_.end() && !found->second.running && found->second.submitted == now_) {
+    const auto found = accounts_.live.find(submitted->invocation);
+    if (found != accounts_.live.end() && !found->second.running &&
+        found->second.submitted == moment_.now) {
       most -= returned;
       const FunctionId id = submitted->function;
       const size_t pending = dispatcher_.flows()[id.value].pending;
@@ -371,75 +357,41 @@ void Invariants::check_queues(const dispatch::Event& event) {
       violate(Invariant::kQueues, std::to_string(flow.pending) + " wait for one function");
     }
   }
-  if (dispatcher_.queued() + dispatcher_.in_flight() != live_.size()) {
+  if (dispatcher_.queued() + dispatcher_.in_flight() != accounts_.live.size()) {
     violate(Invariant::kOneOutcome,
-            std::to_string(live_.size()) + " invocations have no outcome, dispatch knows of " +
+            std::to_string(accounts_.live.size()) +
+                " invocations have no outcome, dispatch knows of " +
                 std::to_string(dispatcher_.queued() + dispatcher_.in_flight()));
   }
 }
 
-// ---- Accounts
-
-void Invariants::change(Process& process, State state) {
-  count(process, -1);
-  process.state = state;
-  hold(process);
-  count(process, 1);
-}
-
-// What a sandbox in its state holds; one that is stopped keeps what it has until it is gone.
-void Invariants::hold(Process& process) const {
-  if (process.state == State::kStopping) return;
-  const scheduling::FleetOptions& fleet = options_.limits.fleet;
-  const bool starts = process.state == State::kStarting || process.state == State::kReady;
-  process.held = process.memory;
-  if (fleet.memory_rule == scheduling::MemoryRule::kMoveIdle) hold_moving(process);
-  process.at_work = process.state == State::kBusy;
-  process.holds_place = process.at_work || starts;
-}
-
-void Invariants::count(const Process& process, int by) {
-  const auto add = [by](unsigned& number, bool counts) {
-    if (counts) number += static_cast<unsigned>(by);
-  };
-  const auto add_memory = [&](Bytes& total, Bytes amount) {
-    total = by > 0 ? total + amount : total - amount;
-  };
-  Device& device = devices_[process.device];
-  add(device.processes, true);
-  add(gpu_processes_, process.device != 0);
-  const bool idle = process.state == State::kIdle;
-  add(device.idle, idle);
-  add(gpu_idle_, idle && process.device != 0);
-  add(gpu_stopping_, process.state == State::kStopping && process.device != 0);
-  if (idle) add_memory(device.idle_memory, process.held);
-  add(device.at_work, process.at_work);
-  add(device.places, process.holds_place);
-  add(device.ready, process.state == State::kReady);
-  add_memory(device.occupied, process.memory);
-  add_memory(device.memory, process.held);
-  add_memory(on_host_, process.on_host);
-  add(device.without_context, process.deep && process.where == Process::Where::kOut);
-  Function& owner = function(process.function);
-  add(owner.starting, process.state == State::kStarting || process.state == State::kReady);
-  add(owner.busy, process.state == State::kBusy);
-  add(owner.as_cpu_variant,
-      process.cpu_variant && process.state != State::kIdle && process.state != State::kStopping);
-}
-
-// Which of a function's invocations a starting sandbox is for is dispatch's affair: when one is
-// gone, any of them may be the one that waits again.
-void Invariants::wait_anew(FunctionId id) {
-  Function& known = function(id);
-  if (known.waiting == 0) return;
-  for (auto& [invocation, live] : live_) {
-    if (live.function == id && !live.running) live.waiting_since = now_;
+void Invariants::check_at_rest() {
+  if (violation_) return;
+  const auto left = [&](const std::string& what) { violate(Invariant::kNothingLeft, what); };
+  for (const auto& [id, live] : accounts_.live) {
+    // A worker that stops leaves asynchronous invocations to the next one.
+    if (moment_.draining && live.asynchronous && !live.running) continue;
+    left("an invocation of function " + std::to_string(live.function.value) + " has no outcome");
   }
-}
-
-Invariants::Function& Invariants::function(FunctionId id) {
-  if (id.value >= functions_.size()) functions_.resize(id.value + 1);
-  return functions_[id.value];
+  if (!accounts_.processes.empty())
+    left(std::to_string(accounts_.processes.size()) + " sandboxes are left");
+  scans_.check_accounts();
+  for (const scheduling::Fleet* fleet : {&dispatcher_.fleet(), &dispatcher_.host_fleet()}) {
+    if (!fleet->all().empty()) left("the fleet has sandboxes");
+    for (const scheduling::Device& device : fleet->devices()) {
+      const std::string name = "device " + std::to_string(device.options.id.value);
+      if (device.tokens_held + device.start_slots_held > 0) left(name + " has no token back");
+      if (device.committed + device.occupied + device.resident + device.idle_memory +
+              device.promised + device.leaving + fleet->memory_on_host() >
+          Bytes(0)) {
+        left(name + " has memory in use");
+      }
+      if (device.sandboxes + device.occupants + device.idle > 0) left(name + " counts sandboxes");
+    }
+  }
+  for (const scheduling::Flow& flow : dispatcher_.flows()) {
+    if (flow.in_flight + flow.on_host > 0) left("a flow has something in flight");
+  }
 }
 
 void Invariants::violate(Invariant invariant, std::string what) {

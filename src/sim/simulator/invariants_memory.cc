@@ -11,18 +11,19 @@ void Invariants::see(const dispatch::MoveMemoryIn& action) {
     violate(Invariant::kMoves,
             "sandbox " + std::to_string(action.sandbox.value) + " is moved in " + why);
   };
-  const auto found = processes_.find(action.sandbox);
-  if (found == processes_.end()) return wrong("and does not exist");
+  const auto found = accounts_.processes.find(action.sandbox);
+  if (found == accounts_.processes.end()) return wrong("and does not exist");
   Process& process = found->second;
   if (process.state != State::kIdle && process.state != State::kBusy) {
     return wrong("and neither rests nor runs");
   }
   if (process.where != Process::Where::kOut) return wrong("and is not out");
-  const Device& device = devices_[process.device];
+  const Device& device = accounts_.devices[process.device];
   if (!device.healthy) wrong("on a device that is not healthy");
   if (process.device_losses != device.losses) wrong("though its device was lost");
-  if (process.state == State::kIdle) process.move_limit = now_ + options_.limits.move_timeout;
-  move(process, Process::Where::kMovingIn, process.deep);
+  if (process.state == State::kIdle)
+    process.move_limit = moment_.now + options_.limits.move_timeout;
+  accounts_.move(process, Process::Where::kMovingIn, process.deep);
   check_arrival(process, "memory is moved");
 }
 
@@ -31,15 +32,15 @@ void Invariants::see(const dispatch::MoveMemoryOut& action) {
     violate(Invariant::kMoves,
             "sandbox " + std::to_string(action.sandbox.value) + " is moved out " + why);
   };
-  const auto found = processes_.find(action.sandbox);
-  if (found == processes_.end()) return wrong("and does not exist");
+  const auto found = accounts_.processes.find(action.sandbox);
+  if (found == accounts_.processes.end()) return wrong("and does not exist");
   Process& process = found->second;
   const bool answered =
       std::find(answered_.begin(), answered_.end(), action.sandbox) != answered_.end();
   if (answered) {
     std::erase(answered_, action.sandbox);
-    change(process, State::kIdle);
-    process.since = now_;
+    accounts_.change(process, State::kIdle);
+    process.since = moment_.now;
   }
   if (process.state != State::kIdle) return wrong("while it is at work");
   if (!process.movable) wrong("though it cannot be moved");
@@ -48,13 +49,13 @@ void Invariants::see(const dispatch::MoveMemoryOut& action) {
   if (process.where != (deep ? Process::Where::kOut : Process::Where::kIn)) {
     return wrong("from where it is not");
   }
-  process.move_limit = now_ + options_.limits.move_timeout;
-  move(process, Process::Where::kMovingOut, deep);
+  process.move_limit = moment_.now + options_.limits.move_timeout;
+  accounts_.move(process, Process::Where::kMovingOut, deep);
 }
 
 void Invariants::see(const dispatch::MemoryMoved& event) {
-  const auto found = processes_.find(event.sandbox);
-  if (found == processes_.end() || found->second.state == State::kStopping) return;
+  const auto found = accounts_.processes.find(event.sandbox);
+  if (found == accounts_.processes.end() || found->second.state == State::kStopping) return;
   Process& process = found->second;
   using Where = Process::Where;
   const bool in = event.direction == dispatch::MoveDirection::kIn;
@@ -66,22 +67,23 @@ void Invariants::see(const dispatch::MemoryMoved& event) {
     process.left = std::min(event.left, process.memory - process.offloaded);
     process.offloaded = std::min(event.offloaded, process.memory - process.left);
   }
-  move(process, is_in ? Where::kIn : Where::kOut, deep && in != event.done);
+  accounts_.move(process, is_in ? Where::kIn : Where::kOut, deep && in != event.done);
   if (is_in || process.state == State::kIdle) process.move_limit = kNever;
   if (!is_in || process.state != State::kBusy) return;
-  const Function& owner = function(process.function);
+  const Function& owner = accounts_.function(process.function);
   const Duration timeout = owner.profile.timeout;
-  live_.at(process.invocation).run_limit = timeout.count() > 0 ? now_ + timeout : kNever;
+  accounts_.live.at(process.invocation).run_limit =
+      timeout.count() > 0 ? moment_.now + timeout : kNever;
 }
 
 void Invariants::see(const dispatch::MemoryWanted& event) {
-  const auto found = processes_.find(event.sandbox);
-  if (found == processes_.end() || found->second.state == State::kStopping) return;
+  const auto found = accounts_.processes.find(event.sandbox);
+  if (found == accounts_.processes.end() || found->second.state == State::kStopping) return;
   Process& process = found->second;
   if (process.wanted) return;
   process.wanted = event.bytes;
   const bool may_wait = process.state == State::kBusy && process.where == Process::Where::kIn;
-  if (may_wait) process.move_limit = now_ + options_.limits.move_timeout;
+  if (may_wait) process.move_limit = moment_.now + options_.limits.move_timeout;
 }
 
 void Invariants::see(const dispatch::GrantMemory& action) {
@@ -89,8 +91,8 @@ void Invariants::see(const dispatch::GrantMemory& action) {
     violate(Invariant::kMoves,
             "sandbox " + std::to_string(action.sandbox.value) + " is granted memory " + why);
   };
-  const auto found = processes_.find(action.sandbox);
-  if (found == processes_.end()) return wrong("and does not exist");
+  const auto found = accounts_.processes.find(action.sandbox);
+  if (found == accounts_.processes.end()) return wrong("and does not exist");
   Process& process = found->second;
   if (process.state == State::kStopping) return wrong("and was stopped");
   if (!process.wanted || action.bytes > *process.wanted) return wrong("that it did not want");
@@ -100,47 +102,13 @@ void Invariants::see(const dispatch::GrantMemory& action) {
   const Bytes fetched = std::min(action.bytes, process.offloaded);
   if (fetched == Bytes(0)) return;
   if (!is_in || process.state != State::kBusy) return wrong("while it does not work on the device");
-  count(process, -1);
-  process.offloaded -= fetched;
-  hold(process);
-  count(process, 1);
+  accounts_.fetch(process, fetched);
   check_arrival(process, "memory is granted");
-}
-
-void Invariants::move(Process& process, Process::Where where, bool deep) {
-  count(process, -1);
-  process.where = where;
-  process.deep = deep;
-  hold(process);
-  count(process, 1);
-}
-
-void Invariants::hold_moving(Process& process) const {
-  using Where = Process::Where;
-  const Bytes gone = process.memory - process.left;
-  switch (process.where) {
-    case Where::kIn:
-      process.held = process.memory - process.offloaded;
-      process.on_host = process.offloaded;
-      break;
-    case Where::kMovingOut:
-      process.held = process.deep ? process.left : process.memory - process.offloaded;
-      process.on_host = process.memory;
-      break;
-    case Where::kOut:
-      process.held = process.deep ? Bytes(0) : process.left;
-      process.on_host = process.deep ? process.memory : gone;
-      break;
-    case Where::kMovingIn:
-      process.held = process.memory - process.offloaded;
-      process.on_host = process.deep ? process.memory : gone;
-      break;
-  }
 }
 
 // After something was brought onto a device.
 void Invariants::check_arrival(const Process& process, const char* what) {
-  const Device& device = devices_[process.device];
+  const Device& device = accounts_.devices[process.device];
   if (process.device == 0 || device.memory + device.taken <= device.options.memory) return;
   violate(Invariant::kMemory, std::string(what) + " onto device " +
                                   std::to_string(device.options.id.value) + ", which has " +
@@ -154,17 +122,17 @@ void Invariants::check_arrival(const Process& process, const char* what) {
 void Invariants::check_beside_taken() {
   using Where = Process::Where;
   const auto is_taken = [](const Device& device) { return device.taken > Bytes(0); };
-  if (std::none_of(devices_.begin(), devices_.end(), is_taken)) return;
-  std::vector<Bytes> leaving(devices_.size());
-  for (const auto& [id, process] : processes_) {
+  if (std::none_of(accounts_.devices.begin(), accounts_.devices.end(), is_taken)) return;
+  std::vector<Bytes> leaving(accounts_.devices.size());
+  for (const auto& [id, process] : accounts_.processes) {
     if (process.state == State::kStopping) {
       leaving[process.device] += process.held;
     } else if (process.where == Where::kMovingOut) {
       leaving[process.device] += process.deep ? process.held : process.held - process.left;
     }
   }
-  for (const auto& [id, process] : processes_) {
-    const Device& device = devices_[process.device];
+  for (const auto& [id, process] : accounts_.processes) {
+    const Device& device = accounts_.devices[process.device];
     if (!is_taken(device) || !device.healthy) continue;
     if (process.state != State::kIdle || process.held == Bytes(0)) continue;
     if (process.where == Where::kMovingIn || process.where == Where::kMovingOut) continue;
@@ -177,8 +145,8 @@ void Invariants::check_beside_taken() {
 
 void Invariants::check_host_memory() {
   const Bytes most = options_.limits.fleet.host_memory;
-  if (on_host_ <= most) return;
-  violate(Invariant::kHostMemory, std::to_string(on_host_.count) +
+  if (accounts_.on_host <= most) return;
+  violate(Invariant::kHostMemory, std::to_string(accounts_.on_host.count) +
                                       " bytes were moved off the devices, of " +
                                       std::to_string(most.count));
 }

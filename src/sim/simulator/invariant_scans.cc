@@ -1,8 +1,6 @@
-// The part of Invariants that looks at all there is: virtual times, idle devices, deadlines,
-// accounting.
-#include <algorithm>
+#include "sim/simulator/invariant_scans.h"
 
-#include "sim/simulator/invariants.h"
+#include <algorithm>
 
 namespace lambent::simulator {
 
@@ -12,18 +10,27 @@ std::string in_seconds(Duration duration) { return std::to_string(to_seconds(dur
 
 }  // namespace
 
-void Invariants::scan() {
-  check_deadlines(false);
-  check_accounts();
+InvariantScans::InvariantScans(const dispatch::Dispatcher& dispatcher,
+                               const InvariantOptions& options, const WorldAccounts& accounts,
+                               Violate violate)
+    : dispatcher_(dispatcher),
+      options_(options),
+      accounts_(accounts),
+      violate_(std::move(violate)) {}
+
+void InvariantScans::check_progress(const InvariantMoment& moment) {
+  check_virtual_times(moment);
+  check_conservation(moment);
+  check_grace_period(moment);
 }
 
-void Invariants::check_virtual_times() {
+void InvariantScans::check_virtual_times(const InvariantMoment& moment) {
   if (!options_.over_run) return;
   const scheduling::Policy& policy = dispatcher_.policy();
   const Duration global = policy.global_virtual_time();
   if (global < global_) {
-    violate(Invariant::kVirtualTime, "global virtual time went back from " + in_seconds(global_) +
-                                         " to " + in_seconds(global));
+    violate_(Invariant::kVirtualTime, "global virtual time went back from " + in_seconds(global_) +
+                                          " to " + in_seconds(global));
   }
   global_ = global;
   virtual_times_.resize(dispatcher_.flows().size());
@@ -38,7 +45,7 @@ void Invariants::check_virtual_times() {
   for (uint32_t f = 0; f < virtual_times_.size(); ++f) {
     const scheduling::Flow& flow = dispatcher_.flows()[f];
     if (flow.device_memory.count == 0) continue;
-    const Duration time = dispatcher_.status(FunctionId{f}, now_).virtual_time;
+    const Duration time = dispatcher_.status(FunctionId{f}, moment.now).virtual_time;
     // An event dispatches a flow at most a few times; the last one began within T of the global
     // time at most, and global time only grows, or it was counted.
     if (time > virtual_times_[f] && virtual_times_[f] > global + *options_.over_run) ++beyond;
@@ -49,26 +56,26 @@ void Invariants::check_virtual_times() {
   }
   const uint64_t conserving = policy.conserving_dispatches();
   if (beyond > conserving - conserving_) {
-    violate(Invariant::kOverRun, "a flow was served more than T ahead of the others");
+    violate_(Invariant::kOverRun, "a flow was served more than T ahead of the others");
   }
   conserving_ = conserving;
   if (least == Duration::max()) return;
   if (global > least || (global < least && !some_unknown)) {
-    violate(Invariant::kVirtualTime, "global virtual time is " + in_seconds(global) +
-                                         ", the least of those at work " + in_seconds(least));
+    violate_(Invariant::kVirtualTime, "global virtual time is " + in_seconds(global) +
+                                          ", the least of those at work " + in_seconds(least));
   }
 }
 
 // By dispatch's own idea of what fits where.
-void Invariants::check_conservation() {
-  if (draining_ || options_.may_idle || !dispatcher_.fleet().any_device_idle()) return;
+void InvariantScans::check_conservation(const InvariantMoment& moment) {
+  if (moment.draining || options_.may_idle || !dispatcher_.fleet().any_device_idle()) return;
   for (uint32_t f = 0; f < dispatcher_.flows().size(); ++f) {
     const scheduling::Flow& flow = dispatcher_.flows()[f];
     if (flow.pending == 0 || flow.device_memory.count == 0 || flow.max_concurrency == 0) continue;
     if (flow.in_flight >= (options_.one_batch_per_function ? 1 : flow.max_concurrency)) continue;
     if (!dispatcher_.fleet().find_place(FunctionId{f}, flow, true).place) continue;
-    violate(Invariant::kWorkConservation,
-            "function " + std::to_string(f) + " waits and fits on a device with nothing to do");
+    violate_(Invariant::kWorkConservation,
+             "function " + std::to_string(f) + " waits and fits on a device with nothing to do");
   }
 }
 
@@ -76,19 +83,22 @@ void Invariants::check_conservation() {
 // fits once idle sandboxes have gone waits for much longer than stops may take, one after the other
 // where several hang. Time counts second by second, so that a clock that jumps does not take the
 // dispatcher's chance to act.
-void Invariants::check_grace_period() {
+void InvariantScans::check_grace_period(const InvariantMoment& moment) {
   Bytes most;
-  const bool pool_full = gpu_processes_ - gpu_idle_ >= options_.limits.fleet.most_sandboxes;
-  for (size_t i = 1; i < devices_.size() && !draining_ && !pool_full; ++i) {
-    const Device& device = devices_[i];
+  const bool pool_full =
+      accounts_.gpu_processes - accounts_.gpu_idle >= options_.limits.fleet.most_sandboxes;
+  for (size_t i = 1; i < accounts_.devices.size() && !moment.draining && !pool_full; ++i) {
+    const WorldAccounts::Device& device = accounts_.devices[i];
     const bool nothing_to_do = device.places == 0;
     if (!device.known || !device.healthy || !nothing_to_do) continue;
     if (device.processes - device.idle >= device.options.contexts) continue;
     most =
         std::max(most, device.options.memory - device.taken - (device.memory - device.idle_memory));
   }
-  for (uint32_t f = 0; f < functions_.size(); ++f) {
-    Function& known = functions_[f];
+  lost_grace_periods_.resize(accounts_.functions.size());
+  for (uint32_t f = 0; f < accounts_.functions.size(); ++f) {
+    const WorldAccounts::Function& known = accounts_.functions[f];
+    Duration& lost = lost_grace_periods_[f];
     const unsigned at_work = known.starting + known.busy - known.as_cpu_variant;
     const bool has_gpus =
         f >= dispatcher_.flows().size() || dispatcher_.flows()[f].max_concurrency > 0;
@@ -98,12 +108,12 @@ void Invariants::check_grace_period() {
                              at_work < limit && known.profile.device_memory.count > 0 &&
                              known.profile.device_memory <= most;
     if (!could_start) {
-      known.lost_grace_period = Duration(0);
+      lost = Duration(0);
       continue;
     }
-    known.lost_grace_period += std::min<Duration>(now_ - before_, seconds(1));
+    lost += std::min<Duration>(moment.now - moment.before, seconds(1));
     const Duration moves = options_.limits.fleet.memory_rule == scheduling::MemoryRule::kMoveIdle
-                               ? options_.limits.move_timeout * (1 + gpu_idle_)
+                               ? options_.limits.move_timeout * (1 + accounts_.gpu_idle)
                                : Duration(0);
     // It may be warm on a busy device or at work, and not worth a start elsewhere yet.
     const Duration start =
@@ -111,10 +121,10 @@ void Invariants::check_grace_period() {
     const scheduling::FleetOptions& fleet = options_.limits.fleet;
     const double grace_period = std::max(fleet.move_grace_period, fleet.second_grace_period);
     const Duration stays = from_seconds(to_seconds(start) * grace_period);
-    const Duration stops = options_.limits.stop_timeout * (1 + gpu_stopping_);
-    if (known.lost_grace_period > moves + stays + stops + seconds(30)) {
-      violate(Invariant::kEndlessWait,
-              "function " + std::to_string(f) + " waits beside a device with nothing to do");
+    const Duration stops = options_.limits.stop_timeout * (1 + accounts_.gpu_stopping);
+    if (lost > moves + stays + stops + seconds(30)) {
+      violate_(Invariant::kEndlessWait,
+               "function " + std::to_string(f) + " waits beside a device with nothing to do");
     }
   }
 }
@@ -122,35 +132,37 @@ void Invariants::check_grace_period() {
 // A sandbox that is ready runs as soon as its device has a token. Of those that hold a place each
 // may hold a token, but not one that is ready and waits; so where the others are fewer than tokens,
 // one is free. And who is ready does not wait where only sandboxes hold any that do not go.
-void Invariants::check_ready() {
-  for (size_t i = 0; i < devices_.size(); ++i) {
-    const Device& device = devices_[i];
+void InvariantScans::check_ready(const InvariantMoment& moment) {
+  for (size_t i = 0; i < accounts_.devices.size(); ++i) {
+    const WorldAccounts::Device& device = accounts_.devices[i];
     if (device.ready == 0) continue;
     const unsigned tokens = device.options.by_utilisation ? 1 : device.options.tokens;
     const unsigned others = device.places - device.ready;
     if (others < tokens && others + planned_on(static_cast<uint32_t>(i)) < tokens) {
-      violate(Invariant::kEndlessWait, "a ready sandbox waits for a token of device " +
-                                           std::to_string(i) + ", which has one");
+      violate_(Invariant::kEndlessWait, "a ready sandbox waits for a token of device " +
+                                            std::to_string(i) + ", which has one");
     }
-    if (!timer_fired_ || others == 0) continue;
-    const bool all_hang = std::all_of(processes_.begin(), processes_.end(), [&](const auto& entry) {
-      const Process& process = entry.second;
-      if (process.device != i || !process.holds_place || process.state == State::kReady) {
-        return true;
-      }
-      return process.state == State::kStopping &&
-             process.since + options_.limits.stop_timeout <= now_;
-    });
+    if (!moment.timer_fired || others == 0) continue;
+    const bool all_hang =
+        std::all_of(accounts_.processes.begin(), accounts_.processes.end(), [&](const auto& entry) {
+          const WorldAccounts::Process& process = entry.second;
+          if (process.device != i || !process.holds_place ||
+              process.state == WorldAccounts::State::kReady) {
+            return true;
+          }
+          return process.state == WorldAccounts::State::kStopping &&
+                 process.since + options_.limits.stop_timeout <= moment.now;
+        });
     if (all_hang && planned_on(static_cast<uint32_t>(i)) == 0) {
-      violate(Invariant::kEndlessWait, "a ready sandbox waits for a token of device " +
-                                           std::to_string(i) + ", which gets none back");
+      violate_(Invariant::kEndlessWait, "a ready sandbox waits for a token of device " +
+                                            std::to_string(i) + ", which gets none back");
     }
   }
 }
 
 // How many of its places sandboxes hold that are planned and have no process yet: that alone is
 // only to be seen in the fleet.
-unsigned Invariants::planned_on(uint32_t device) const {
+unsigned InvariantScans::planned_on(uint32_t device) const {
   const scheduling::Fleet& fleet = device == 0 ? dispatcher_.host_fleet() : dispatcher_.fleet();
   const auto planned = [&](scheduling::SandboxSlot slot) {
     const scheduling::Sandbox& sandbox = fleet.sandbox(slot);
@@ -162,15 +174,16 @@ unsigned Invariants::planned_on(uint32_t device) const {
 
 // After a timer: what should have ended by now has. At any other time: a timer is set for what is
 // to end first.
-void Invariants::check_deadlines(bool after_timer) {
+void InvariantScans::check_deadlines(const InvariantMoment& moment, bool after_timer) {
   const auto hold = [&](Instant deadline, const auto& what) {
     if (deadline == kNever) return;
-    if (after_timer && deadline <= now_) violate(Invariant::kEndlessWait, what() + " goes on");
-    if (armed_ > deadline)
-      violate(Invariant::kTimers, "no timer is set to when " + what() + " ends");
+    if (after_timer && deadline <= moment.now)
+      violate_(Invariant::kEndlessWait, what() + " goes on");
+    if (moment.armed > deadline)
+      violate_(Invariant::kTimers, "no timer is set to when " + what() + " ends");
   };
-  std::vector<unsigned> overdue(functions_.size());
-  for (const auto& [id, live] : live_) {
+  std::vector<unsigned> overdue(accounts_.functions.size());
+  for (const auto& [id, live] : accounts_.live) {
     const auto name = [&, &invocation = id] {
       return "invocation " + std::to_string(invocation.high) + "/" + std::to_string(invocation.low);
     };
@@ -180,27 +193,27 @@ void Invariants::check_deadlines(bool after_timer) {
     }
     if (live.asynchronous) continue;
     const Instant deadline = live.waiting_since + options_.limits.longest_wait;
-    const unsigned starting = functions_[live.function.value].starting;
+    const unsigned starting = accounts_.functions[live.function.value].starting;
     // It may be one of those whose sandbox starts.
-    if (starting > 0 && (!after_timer || deadline > now_)) continue;
-    if (deadline <= now_ && ++overdue[live.function.value] <= starting) continue;
+    if (starting > 0 && (!after_timer || deadline > moment.now)) continue;
+    if (deadline <= moment.now && ++overdue[live.function.value] <= starting) continue;
     hold(deadline, [&] { return "the wait of " + name(); });
   }
-  for (const auto& [id, process] : processes_) {
+  for (const auto& [id, process] : accounts_.processes) {
     const auto name = [&, &sandbox = id] { return "sandbox " + std::to_string(sandbox.value); };
-    if (process.state != State::kStopping) {
+    if (process.state != WorldAccounts::State::kStopping) {
       hold(process.move_limit, [&] { return "the move of " + name(); });
     }
-    if (process.state == State::kStarting) {
+    if (process.state == WorldAccounts::State::kStarting) {
       hold(process.since + process.start_limit, [&] { return "the start of " + name(); });
-    } else if (process.state == State::kIdle) {
+    } else if (process.state == WorldAccounts::State::kIdle) {
       hold(process.since + options_.limits.keep_alive, [&] { return "the rest of " + name(); });
     }
   }
 }
 
-void Invariants::check_accounts() {
-  std::vector<unsigned> places(devices_.size());  // of planned sandboxes
+void InvariantScans::check_accounts() {
+  std::vector<unsigned> places(accounts_.devices.size());  // of planned sandboxes
   std::vector<unsigned> on_host(dispatcher_.flows().size());
   size_t planned = 0;
   const scheduling::Fleet* fleets[] = {&dispatcher_.fleet(), &dispatcher_.host_fleet()};
@@ -217,19 +230,19 @@ void Invariants::check_accounts() {
     }
   }
   check_places(on_host);
-  if (all != processes_.size() + planned) {
-    violate(Invariant::kAccounts, std::to_string(processes_.size()) + " sandboxes exist and " +
-                                      std::to_string(planned) + " are planned, the fleet has " +
-                                      std::to_string(all));
+  if (all != accounts_.processes.size() + planned) {
+    violate_(Invariant::kAccounts, std::to_string(accounts_.processes.size()) +
+                                       " sandboxes exist and " + std::to_string(planned) +
+                                       " are planned, the fleet has " + std::to_string(all));
   }
   for (const scheduling::Fleet* fleet : fleets) {
     for (const scheduling::Device& theirs : fleet->devices()) {
-      const Device& ours = devices_[theirs.options.id.value];
+      const WorldAccounts::Device& ours = accounts_.devices[theirs.options.id.value];
       const auto compare = [&](const char* what, uint64_t fleets_number, uint64_t number) {
         if (fleets_number == number) return;
-        violate(Invariant::kAccounts, "of device " + std::to_string(theirs.options.id.value) +
-                                          " the fleet has " + std::to_string(fleets_number) + " " +
-                                          what + ", we have " + std::to_string(number));
+        violate_(Invariant::kAccounts, "of device " + std::to_string(theirs.options.id.value) +
+                                           " the fleet has " + std::to_string(fleets_number) + " " +
+                                           what + ", we have " + std::to_string(number));
       };
       compare("sandboxes", theirs.occupants, ours.processes);
       compare("bytes", theirs.occupied.count, ours.occupied.count);
@@ -245,7 +258,7 @@ void Invariants::check_accounts() {
 }
 
 // Start slots are no more than there are, and accounts of them agree with who holds what.
-void Invariants::check_slots(const scheduling::Fleet& fleet, const scheduling::Device& device) {
+void InvariantScans::check_slots(const scheduling::Fleet& fleet, const scheduling::Device& device) {
   unsigned tokens = 0, slots = 0;
   Bytes starting;
   for (const scheduling::SandboxSlot slot : fleet.all()) {
@@ -258,60 +271,33 @@ void Invariants::check_slots(const scheduling::Fleet& fleet, const scheduling::D
   }
   const std::string name = "device " + std::to_string(device.options.id.value);
   if (slots > fleet.options().starts_outside_tokens) {
-    violate(Invariant::kTokens, name + " has " + std::to_string(slots) + " starts in slots");
+    violate_(Invariant::kTokens, name + " has " + std::to_string(slots) + " starts in slots");
   }
   if (slots != device.start_slots_held || tokens != device.tokens_held ||
       starting != device.starting) {
-    violate(Invariant::kAccounts, name + " counts other tokens and start slots than are held");
+    violate_(Invariant::kAccounts, name + " counts other tokens and start slots than are held");
   }
 }
 
 // Everything that was dispatched and is not over is counted once, on a GPU or on the host.
 // `planned` counts the sandboxes of each function that are planned on the host.
-void Invariants::check_places(const std::vector<unsigned>& planned) {
+void InvariantScans::check_places(const std::vector<unsigned>& planned) {
   uint64_t dispatched = 0;
   for (uint32_t f = 0; f < dispatcher_.flows().size(); ++f) {
     const scheduling::Flow& flow = dispatcher_.flows()[f];
     dispatched += flow.in_flight + flow.on_host;
     const unsigned on_host =
-        function(FunctionId{f}).as_cpu_variant + (flow.device_memory.count > 0 ? planned[f] : 0);
+        (f < accounts_.functions.size() ? accounts_.functions[f].as_cpu_variant : 0) +
+        (flow.device_memory.count > 0 ? planned[f] : 0);
     if (!flow.registered || flow.on_host == on_host) continue;
-    violate(Invariant::kAccounts,
-            "function " + std::to_string(f) + " has " + std::to_string(flow.on_host) +
-                " on the host as its CPU variant, we have " + std::to_string(on_host));
+    violate_(Invariant::kAccounts,
+             "function " + std::to_string(f) + " has " + std::to_string(flow.on_host) +
+                 " on the host as its CPU variant, we have " + std::to_string(on_host));
   }
   if (dispatched == dispatcher_.in_flight()) return;
-  violate(Invariant::kAccounts, "flows have " + std::to_string(dispatched) +
-                                    " dispatched in all, dispatch has " +
-                                    std::to_string(dispatcher_.in_flight()));
-}
-
-void Invariants::check_at_rest() {
-  if (violation_) return;
-  const auto left = [&](const std::string& what) { violate(Invariant::kNothingLeft, what); };
-  for (const auto& [id, live] : live_) {
-    // A worker that stops leaves asynchronous invocations to the next one.
-    if (draining_ && live.asynchronous && !live.running) continue;
-    left("an invocation of function " + std::to_string(live.function.value) + " has no outcome");
-  }
-  if (!processes_.empty()) left(std::to_string(processes_.size()) + " sandboxes are left");
-  check_accounts();
-  for (const scheduling::Fleet* fleet : {&dispatcher_.fleet(), &dispatcher_.host_fleet()}) {
-    if (!fleet->all().empty()) left("the fleet has sandboxes");
-    for (const scheduling::Device& device : fleet->devices()) {
-      const std::string name = "device " + std::to_string(device.options.id.value);
-      if (device.tokens_held + device.start_slots_held > 0) left(name + " has no token back");
-      if (device.committed + device.occupied + device.resident + device.idle_memory +
-              device.promised + device.leaving + fleet->memory_on_host() >
-          Bytes(0)) {
-        left(name + " has memory in use");
-      }
-      if (device.sandboxes + device.occupants + device.idle > 0) left(name + " counts sandboxes");
-    }
-  }
-  for (const scheduling::Flow& flow : dispatcher_.flows()) {
-    if (flow.in_flight + flow.on_host > 0) left("a flow has something in flight");
-  }
+  violate_(Invariant::kAccounts, "flows have " + std::to_string(dispatched) +
+                                     " dispatched in all, dispatch has " +
+                                     std::to_string(dispatcher_.in_flight()));
 }
 
 }  // namespace lambent::simulator

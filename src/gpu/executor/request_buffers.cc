@@ -1,0 +1,297 @@
+#include "gpu/executor/request_buffers.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "gpu/executor/file_io.h"
+
+namespace lambent::executor {
+
+using kernel_graph::BufferRole;
+
+namespace {
+
+// An object that more kernels than this use is copied to where they look for it, unless it is so
+// large that changing them takes less time (about a microsecond each).
+constexpr size_t kFewUses = 8;
+constexpr Bytes kBytesForAUse = Bytes::mib(1);
+
+}  // namespace
+
+RequestBuffers::RequestBuffers(RequestedInstance instance, DeviceStore& store, Contents& contents,
+                               LayeredMemory* layers)
+    : instance_(instance),
+      store_(store),
+      contents_(contents),
+      layers_(layers),
+      contents_at_(instance.loaded.graph.buffers.size(), 0),
+      files_(instance.loaded.graph.buffers.size()) {}
+
+void RequestBuffers::pin(const DeviceName& name) {
+  store_.pin(name);
+  pinned_.push_back(name);
+}
+
+void RequestBuffers::release() {
+  for (const uint64_t ticket : std::exchange(needs_, {})) store_.unneed(ticket);
+  for (const DeviceName& name : std::exchange(pinned_, {})) store_.unpin(name);
+}
+
+Result<bool> RequestBuffers::gather(const kernel_graph::Request& request, bool pipelined) {
+  subject_ = protocol::ErrorSubject::kRequest;
+  ASSIGN_OR_RETURN(bool complete, gather_constants(pipelined));
+  instance_.reserved.release();  // objects lie in what is reserved for inputs
+  for (const auto& input : request.inputs) {
+    if (!input.object) continue;
+    const auto& buffer = instance_.loaded.graph.buffers[input.buffer];
+    const auto is_here =
+        buffer.role == BufferRole::kInOut ? gather_file(input) : gather_object(input);
+    if (!is_here.ok()) {
+      subject_ = contents_.has_failed(*input.object) ? protocol::ErrorSubject::kFailedInput
+                                                     : protocol::ErrorSubject::kInput;
+      return is_here.error().with_context("inputs[" + std::to_string(input.number) +
+                                          "].parameters.object ('" + buffer.name + "')");
+    }
+    complete = complete && *is_here;
+  }
+  return complete;
+}
+
+Result<bool> RequestBuffers::gather_constants(bool pipelined) {
+  const uint64_t user = user_of(instance_.id);
+  bool complete = true;
+  for (const Constant& constant : instance_.loaded.constants) {
+    Contents::Content content;
+    if (contents_at_[constant.buffer] == 0) {
+      ASSIGN_OR_RETURN(content, contents_.pin_constant(constant, user));
+      contents_at_[constant.buffer] = content.address;
+      pinned_.push_back(constant.name);
+    } else {
+      ASSIGN_OR_RETURN(content, contents_.look(constant, user));
+    }
+    complete = complete && (content.is_here || pipelined);
+  }
+  return complete;
+}
+
+// An object that kernels read where it lies.
+Result<bool> RequestBuffers::gather_object(const kernel_graph::RequestInput& input) {
+  if (contents_at_[input.buffer] != 0) return true;
+  const auto& type = instance_.loaded.graph.buffers[input.buffer].type;
+  ASSIGN_OR_RETURN(const auto address,
+                   contents_.pin_object(*input.object, type, user_of(instance_.id)));
+  if (!address) return false;
+  contents_at_[input.buffer] = *address;
+  pinned_.push_back(DeviceName::of(*input.object));
+  return true;
+}
+
+// An object that is copied, because kernels write there.
+Result<bool> RequestBuffers::gather_file(const kernel_graph::RequestInput& input) {
+  auto& file = files_[input.buffer];
+  if (file != nullptr) return true;
+  const auto& type = instance_.loaded.graph.buffers[input.buffer].type;
+  ASSIGN_OR_RETURN(file, contents_.host_object(*input.object, type));
+  if (file == nullptr) return false;
+  // It may have to go for the request's own copy: then that comes from the host.
+  needs_.push_back(store_.need(DeviceName::of(*input.object)));
+  return true;
+}
+
+// A place of the instance's own for a buffer. What it has not written itself before is zeroed,
+// unless all of it will be overwritten before a kernel reads it.
+Result<void> RequestBuffers::place_own(uint32_t buffer, Bytes size, bool is_overwritten,
+                                       CUdeviceptr* address) {
+  const DeviceName name = DeviceName::of(instance_.id, buffer);
+  if (const auto* entry = store_.find(name)) {
+    *address = entry->address;
+    // A request that waited for an export comes here again with what it could place.
+    if (std::ranges::find(pinned_, name) == pinned_.end()) pin(name);
+    return {};
+  }
+  ASSIGN_OR_RETURN(const auto placed, store_.place(name, size, user_of(instance_.id)));
+  *address = placed.address;
+  if (!placed.own && !is_overwritten) {
+    const auto zeroed = instance_.loaded.stream().zero(placed.address, size);
+    if (!zeroed.ok()) {
+      store_.unpin(name);
+      return zeroed;
+    }
+  }
+  pinned_.push_back(name);
+  return {};
+}
+
+Result<void> RequestBuffers::place() {
+  const LoadedInstance& loaded = instance_.loaded;
+  const auto& buffers = loaded.graph.buffers;
+  addresses_ = contents_at_;
+  if (loaded.plan.temporaries.count > 0) {
+    CUdeviceptr block = loaded.window;
+    if (loaded.has_layers()) {
+      layers_->begin(instance_.id);
+    } else {
+      RETURN_IF_ERROR(place_own(DeviceName::kTemporaries, loaded.plan.temporaries, false, &block));
+    }
+    for (uint32_t i = 0; i < buffers.size(); ++i) {
+      if (buffers[i].role != BufferRole::kTemporary) continue;
+      addresses_[i] = block + loaded.plan.offsets[i].count;
+    }
+  }
+  for (const uint32_t i : loaded.codec.outputs()) {
+    const bool comes_in = buffers[i].role == BufferRole::kInOut;
+    RETURN_IF_ERROR(place_own(i, loaded.plan.sizes[i], comes_in, &addresses_[i]));
+  }
+  for (const uint32_t i : loaded.codec.inputs()) {
+    if (addresses_[i] != 0) continue;
+    RETURN_IF_ERROR(place_own(i, loaded.plan.sizes[i], true, &addresses_[i]));
+  }
+  return {};
+}
+
+// Whether the instance's share has room for what its request has pinned and this too, if it is not
+// pinned yet. A request that pins more takes from what others were promised; what it can do without
+// it has to ask for here.
+bool RequestBuffers::has_share_for(const DeviceName& name, Bytes size) const {
+  const std::set<DeviceName> pinned(pinned_.begin(), pinned_.end());
+  if (pinned.contains(name)) return true;
+  Bytes sum = store_.rounded(size) + instance_.loaded.window_size();
+  for (const DeviceName& each : pinned) sum += store_.find(each)->size;
+  return sum <= instance_.memory;
+}
+
+Result<std::vector<TransferPiece>> RequestBuffers::queue_inputs(
+    const kernel_graph::Request& request) {
+  LoadedInstance& loaded = instance_.loaded;
+  std::vector<TransferPiece> pieces;
+  Bytes total;
+  for (const auto& input : request.inputs) {
+    ASSIGN_OR_RETURN(auto piece, queue_input(input));
+    if (!piece) continue;
+    total += piece->size;
+    pieces.push_back(std::move(*piece));
+  }
+  if (total > loaded.in->size()) return pieces;
+  char* next = static_cast<char*>(loaded.in->pointer());
+  for (const TransferPiece& piece : pieces) {
+    RETURN_IF_ERROR(read_host_side(piece, 0, next, piece.size.count));
+    RETURN_IF_ERROR(loaded.stream().copy_to_device(piece.device, next, piece.size));
+    next += piece.size.count;
+  }
+  return std::vector<TransferPiece>();
+}
+
+// None: it needs no copy from the host.
+Result<std::optional<TransferPiece>> RequestBuffers::queue_input(
+    const kernel_graph::RequestInput& input) {
+  const uint32_t i = input.buffer;
+  if (contents_at_[i] != 0) {
+    RETURN_IF_ERROR(move_input(i));
+    return std::optional<TransferPiece>();
+  }
+  TransferPiece piece;
+  piece.device = addresses_[i];
+  piece.size = instance_.loaded.plan.sizes[i];
+  if (!input.object) {
+    piece.pointer = const_cast<char*>(input.bytes.data());  // it is only read
+    return std::optional(std::move(piece));
+  }
+  const DeviceName name = DeviceName::of(*input.object);
+  const auto* entry = store_.find(name);
+  if (entry != nullptr && entry->filled && has_share_for(name, piece.size)) {
+    pin(name);
+    RETURN_IF_ERROR(
+        instance_.loaded.stream().copy_on_device(piece.device, entry->address, piece.size));
+    return std::optional<TransferPiece>();
+  }
+  piece.fd = files_[i]->get();
+  return std::optional(std::move(piece));
+}
+
+// Kernels look for an object where it lies, or it comes to where they look.
+Result<void> RequestBuffers::move_input(uint32_t buffer) {
+  const LoadedInstance& loaded = instance_.loaded;
+  const Bytes size = loaded.plan.sizes[buffer];
+  const size_t uses = loaded.program->uses(buffer);
+  const bool cheap_to_copy = uses > kFewUses && size <= kBytesForAUse * uses;
+  CUdeviceptr own = 0;
+  if (!cheap_to_copy || !has_share_for(DeviceName::of(instance_.id, buffer), size)) return {};
+  if (!place_own(buffer, size, true, &own).ok()) return {};
+  RETURN_IF_ERROR(loaded.stream().copy_on_device(own, contents_at_[buffer], size));
+  addresses_[buffer] = own;
+  return {};
+}
+
+Result<WantedOutputs> RequestBuffers::queue_outputs(const kernel_graph::Request& request,
+                                                    const InvocationId& invocation) {
+  LoadedInstance& loaded = instance_.loaded;
+  WantedOutputs outputs;
+  Bytes total = kFlagBytes;
+  uint32_t objects = 0;
+  for (const auto& wanted : request.outputs) {
+    WantedOutput output;
+    output.buffer = wanted.buffer;
+    output.size = loaded.plan.sizes[wanted.buffer];
+    output.as_object = wanted.as_object;
+    // Counted in the caller's order, so that it knows their names before they exist.
+    if (output.as_object) output.object = {invocation, objects++};
+    output.from = addresses_[wanted.buffer];
+    output.lies = DeviceName::of(instance_.id, wanted.buffer);
+    output.offset = total.count;
+    total += output.size;
+    RETURN_IF_ERROR(copy_output(output));
+    outputs.all.push_back(std::move(output));
+  }
+  outputs.are_inline = total <= loaded.out->size();
+  if (!outputs.are_inline) return outputs;
+  char* out = static_cast<char*>(loaded.out->pointer());
+  for (const WantedOutput& output : outputs.all) {
+    RETURN_IF_ERROR(loaded.stream().copy_to_host(out + output.offset, output.from, output.size));
+  }
+  return outputs;
+}
+
+// Copies an object that many kernels write: else all of these would have to look elsewhere in the
+// next request.
+Result<void> RequestBuffers::copy_output(WantedOutput& output) {
+  const LoadedInstance& loaded = instance_.loaded;
+  const size_t uses = loaded.program->uses(output.buffer);
+  if (!output.as_object || uses <= kFewUses || output.size > kBytesForAUse * uses) return {};
+  CUdeviceptr copy = 0;
+  const DeviceName name = DeviceName::of(instance_.id, output.buffer | kCopiedOutput);
+  if (!has_share_for(name, output.size)) return {};
+  if (!place_own(name.number, output.size, true, &copy).ok()) return {};
+  RETURN_IF_ERROR(loaded.stream().copy_on_device(copy, output.from, output.size));
+  output.lies = name;
+  return {};
+}
+
+Bytes RequestBuffers::pinned_size() const {
+  Bytes sum;
+  for (const DeviceName& name : std::set<DeviceName>(pinned_.begin(), pinned_.end())) {
+    if (const auto* entry = store_.find(name)) sum += entry->size;
+  }
+  return sum;
+}
+
+Bytes RequestBuffers::keep_objects(std::span<const WantedOutput> outputs) {
+  Bytes kept;
+  for (const WantedOutput& output : outputs) {
+    if (!output.as_object) continue;
+    // It stays where it is, by another name; the instance takes another place next time.
+    const auto pin = std::find(pinned_.begin(), pinned_.end(), output.lies);
+    const DeviceName name = DeviceName::of(output.object);
+    // An invocation that is run again makes the same objects again.
+    store_.drop(name);
+    if (store_.find(name) != nullptr) continue;
+    store_.rename(output.lies, name);
+    DeviceStore::Entry& entry = *store_.find(name);
+    entry.type = instance_.loaded.graph.buffers[output.buffer].type;
+    kept += entry.size;
+    *pin = name;
+  }
+  return kept;
+}
+
+}  // namespace lambent::executor
