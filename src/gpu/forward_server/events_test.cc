@@ -77,15 +77,20 @@ TEST_F(EventsTest, TheEventsOfAContextGoWithItAndNoOther) {
   EXPECT_NE(events_.find(others), nullptr);
 }
 
-TEST_F(EventsTest, AnEventThatAGraphKeepsCountsUntilTheGraphLetsItGo) {
+TEST_F(EventsTest, AnEventThatAGraphKeepsCountsUntilTheGraphReleasesIt) {
   constexpr uint64_t kMost = 1 << 16;
-  const uint64_t kept = create();
-  ASSERT_TRUE(memory_.quotas.events.take(kMost - 1));
-  SharedEvent of_graph = *events_.find(kept);
-  EXPECT_TRUE(send(events_, kDestroyEvent, {kept}));
-  EXPECT_EQ(events_.find(kept), nullptr);
+  const uint64_t destroyed = create(), of_context = create();
+  ASSERT_TRUE(memory_.quotas.events.take(kMost - 2));
+  SharedEvent first = *events_.find(destroyed), second = *events_.find(of_context);
+  EXPECT_TRUE(send(events_, kDestroyEvent, {destroyed}));
+  events_.destroy_all_of(context_);
+  EXPECT_EQ(events_.find(destroyed), nullptr);
+  EXPECT_EQ(events_.find(of_context), nullptr);
   EXPECT_FALSE(memory_.quotas.events.take());
-  of_graph = nullptr;
+  first = nullptr;
+  EXPECT_TRUE(memory_.quotas.events.take());
+  EXPECT_FALSE(memory_.quotas.events.take());
+  second = nullptr;
   EXPECT_TRUE(memory_.quotas.events.take());
 }
 
