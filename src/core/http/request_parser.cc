@@ -81,6 +81,77 @@ bool is_token(std::string_view name) {
                                       [](char c) { return kTable[static_cast<unsigned char>(c)]; });
 }
 
+// What the headers of a request contain about its connection and its body.
+struct Framing {
+  bool has_wrong_name = false;  // of any header; the rest is not read then
+  size_t hosts = 0;
+  size_t lengths = 0;
+  size_t encodings = 0;
+  bool close = false;
+  bool stay = false;
+  std::string_view encoding;
+  std::string_view expect;
+  std::string_view length;
+};
+
+Framing framing_of(const Headers& headers) {
+  Framing framing;
+  for (const auto& [name, value] : headers.fields()) {
+    framing.has_wrong_name = !is_token(name);
+    if (framing.has_wrong_name) break;
+    switch (name.size()) {
+      case 4:
+        if (same_name(name, "Host")) framing.hosts++;
+        break;
+      case 6:
+        if (same_name(name, "Expect")) framing.expect = value;
+        break;
+      case 10:
+        if (same_name(name, "Connection")) {
+          framing.close = framing.close || list_contains(value, "close");
+          framing.stay = framing.stay || list_contains(value, "keep-alive");
+        }
+        break;
+      case 14:
+        if (same_name(name, "Content-Length")) {
+          framing.lengths++;
+          framing.length = value;
+        }
+        break;
+      case 17:
+        if (same_name(name, "Transfer-Encoding")) {
+          framing.encodings++;
+          framing.encoding = value;
+        }
+        break;
+      default:
+        break;
+    }
+  }
+  return framing;
+}
+
+// Where two readers might disagree about where the request ends, or which host it is for. Empty if
+// nothing is wrong.
+std::string_view what_is_wrong_with(const Framing& framing, bool http_1_0) {
+  if (framing.hosts > 1) return "more than one Host header";
+  if (framing.hosts == 0 && !http_1_0) return "the Host header is missing";
+  if (framing.lengths > 1) return "more than one Content-Length header";
+  if (framing.lengths + framing.encodings > 1) {
+    return "Content-Length and Transfer-Encoding exclude each other";
+  }
+  if (framing.encodings == 1 && (http_1_0 || !same_name(framing.encoding, "chunked"))) {
+    return "the only Transfer-Encoding accepted is chunked, in HTTP/1.1";
+  }
+  // The C parser skips white space inside a number; no honest client sends any.
+  const std::string_view length = framing.length;
+  if (framing.lengths == 1 && (length.empty() || length.size() > 18 ||
+                               length.find_first_not_of("0123456789") != std::string_view::npos)) {
+    return "Content-Length is not a number";
+  }
+  return {};
+}
+
 }  // namespace
 
 struct RequestParser::CParser {
@@ -220,69 +291,25 @@ void RequestParser::check_head() {
   http_1_0_ = parser.http_minor == 0;
   take_off_authority(request_.target);
 
-  size_t hosts = 0;
-  size_t lengths = 0;
-  size_t encodings = 0;
-  bool close = false;
-  bool stay = false;
-  std::string_view encoding;
-  std::string_view expect;
-  std::string_view length;
-  for (const auto& [name, value] : request_.headers.fields()) {
-    if (!is_token(name)) return fail(400, "a header name with characters that may not be in one");
-    switch (name.size()) {
-      case 4:
-        if (same_name(name, "Host")) hosts++;
-        break;
-      case 6:
-        if (same_name(name, "Expect")) expect = value;
-        break;
-      case 10:
-        if (same_name(name, "Connection")) {
-          close = close || list_contains(value, "close");
-          stay = stay || list_contains(value, "keep-alive");
-        }
-        break;
-      case 14:
-        if (same_name(name, "Content-Length")) {
-          lengths++;
-          length = value;
-        }
-        break;
-      case 17:
-        if (same_name(name, "Transfer-Encoding")) {
-          encodings++;
-          encoding = value;
-        }
-        break;
-      default:
-        break;
-    }
+  const Framing framing = framing_of(request_.headers);
+  if (framing.has_wrong_name) {
+    return fail(400, "a header name with characters that may not be in one");
   }
-  keep_alive_ = !close && (!http_1_0_ || stay);
-  if (hosts > 1) return fail(400, "more than one Host header");
-  if (hosts == 0 && !http_1_0_) return fail(400, "the Host header is missing");
-  if (lengths > 1) return fail(400, "more than one Content-Length header");
-  if (lengths + encodings > 1) {
-    return fail(400, "Content-Length and Transfer-Encoding exclude each other");
+  keep_alive_ = !framing.close && (!http_1_0_ || framing.stay);
+  if (const std::string_view wrong = what_is_wrong_with(framing, http_1_0_); !wrong.empty()) {
+    return fail(400, wrong);
   }
-  if (encodings == 1 && (http_1_0_ || !same_name(encoding, "chunked"))) {
-    return fail(400, "the only Transfer-Encoding accepted is chunked, in HTTP/1.1");
-  }
-  // The C parser skips white space inside a number; nobody honest sends any.
-  if (lengths == 1 && (length.empty() || length.size() > 18 ||
-                       length.find_first_not_of("0123456789") != std::string_view::npos)) {
-    return fail(400, "Content-Length is not a number");
-  }
-  chunked_ = encodings == 1;
+  chunked_ = framing.encodings == 1;
   if (chunked_) chunks_ = ChunkedDecoder(limits_.max_body, limits_.max_headers);
   body_left_ = 0;
-  for (const char digit : length) body_left_ = body_left_ * 10 + static_cast<size_t>(digit - '0');
+  for (const char digit : framing.length) {
+    body_left_ = body_left_ * 10 + static_cast<size_t>(digit - '0');
+  }
   if (body_left_ > limits_.max_body) {
     return fail(413, "the request body is larger than is allowed here");
   }
   const bool has_body = chunked_ || body_left_ > 0;
-  expects_continue_ = has_body && !http_1_0_ && same_name(expect, "100-continue");
+  expects_continue_ = has_body && !http_1_0_ && same_name(framing.expect, "100-continue");
   if (!has_body) {
     status_ = Status::kComplete;
     return;

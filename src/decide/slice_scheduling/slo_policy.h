@@ -62,6 +62,18 @@ class SloPolicy final : public SlicePolicy {
     // are, by options.most_busy: more than 1 is too much.
     double pressure = 0;
   };
+  // What a function that asks for slices of others goes without.
+  struct Need {
+    double wait_s = 0;      // until its queue is served
+    double start_s = 0;     // until an instance of it has started
+    bool has_turn = false;  // it has no instance, and misses its SLO already
+  };
+  // An instance whose slices may go to another function.
+  struct Donor {
+    const Instance* instance = nullptr;
+    double pressure = 0;  // of its function without it
+    Instant used{};
+  };
   // Slices that are being cleared for a function.
   struct Claim {
     FunctionId function;
@@ -96,6 +108,13 @@ class SloPolicy final : public SlicePolicy {
                     std::vector<Decision>& decisions);
   bool claim_from_others(const SliceWorld& world, const std::vector<Demand>& demands,
                          const Demand& needy, Instant now, std::vector<Decision>& decisions);
+  std::vector<Donor> donors_for(const SliceWorld& world, const std::vector<Demand>& demands,
+                                const Demand& needy, Instant now) const;
+  void add_donors(const SliceWorld& world, const Demand& demand, const Need& need, Instant now,
+                  std::vector<Donor>& donors) const;
+  std::vector<const Instance*> unclaimed_instances(const SliceWorld& world,
+                                                   const FunctionState& function,
+                                                   Instant now) const;
   void settle_claims(const SliceWorld& world, Instant now, std::vector<Decision>& decisions);
   bool settle(const SliceWorld& world, const Claim& claim, std::vector<Decision>& decisions);
   std::vector<Slice> unclaimed(const SliceWorld& world) const;

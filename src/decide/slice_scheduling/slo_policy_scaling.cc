@@ -34,6 +34,17 @@ Duration start_time(const SliceWorld& world, const Instance& instance) {
   return instance.placement.load + world.functions.at(instance.function).function->profile.start;
 }
 
+// How long its queue takes with so much capacity.
+double seconds_to_serve(const FunctionState& function, double capacity_per_s) {
+  return static_cast<double>(function.queue.size()) / std::max(1e-6, capacity_per_s);
+}
+
+bool share_a_slice(const pipeline::Placement& one, const pipeline::Placement& other) {
+  return std::any_of(one.slices.begin(), one.slices.end(), [&](DeviceId slice) {
+    return std::find(other.slices.begin(), other.slices.end(), slice) != other.slices.end();
+  });
+}
+
 }  // namespace
 
 // How much of its slice it can count on.
@@ -247,73 +258,9 @@ bool SloPolicy::claim_from_others(const SliceWorld& world, const std::vector<Dem
     decisions.push_back(AskAgain{failed_search.again_at});
     return false;
   }
-  const double start_s = start_seconds(function);
   const double wanted_per_s = this->wanted_per_s(function, now);
   if (needy.staying > 0 && needy.capacity_per_s >= wanted_per_s) return false;
-  const double wait_s =
-      static_cast<double>(function.queue.size()) / std::max(1e-6, needy.capacity_per_s);
-  struct Donor {
-    const Instance* instance;
-    double pressure;  // of its function without it
-    Instant used;
-  };
-  std::vector<Donor> donors;
-  const bool late = now - function.queue.front().submitted > needy.allowed;
-  for (const Demand& demand : demands) {
-    if (demand.function == needy.function) continue;
-    double left_per_s = demand.capacity_per_s;
-    std::vector<const Instance*> mine;
-    for (const InstanceId each : demand.function->instances) {
-      const Instance& instance = world.instances.at(each);
-      if (!instance.is_open()) continue;
-      const bool claimed =
-          std::any_of(instance.placement.slices.begin(), instance.placement.slices.end(),
-                      [&](DeviceId slice) { return is_claimed(slice); });
-      if (!claimed) mine.push_back(&instance);
-    }
-    // First those that have hardly anything to do, the oldest, which was the best placement then.
-    const auto busy = [now](const Instance* instance) {
-      const double given = instance->given.per_s(now);
-      return given < kHardlyBusy ? 0 : given;
-    };
-    std::sort(mine.begin(), mine.end(), [&](const Instance* a, const Instance* b) {
-      return busy(a) != busy(b) ? busy(a) < busy(b) : a->id < b->id;
-    });
-    size_t left = demand.staying;
-    for (const Instance* instance : mine) {
-      const double with = per_second(instance->bottleneck()) * share_of(world, *instance, now);
-      double pressure = pressure_with(demand, left_per_s - with, now);
-      if (left_per_s > with) {
-        pressure = std::max(pressure, peak_per_s(demand.function->function->id, now) /
-                                          (left_per_s - with) / options_.most_busy);
-      }
-      const bool last = --left == 0;
-      if (last && is_idle(world, *instance) && now - instance->last_used > kLeastStay) {
-        pressure = kSpared;  // cold, not starving
-      }
-      // Who can do without it gives it soon; who cannot, only to those who wait much longer, and
-      // after a while. Who has nothing at all gets a turn from those who have something.
-      const double starts = pressure <= 1 ? 1 : options_.stay_starts;
-      const Duration stay =
-          std::max(kLeastStay, from_seconds(to_seconds(start_time(world, *instance)) * starts));
-      const bool stayed = is_idle(world, *instance) || now - instance->ready >= stay;
-      const bool turn = needy.staying == 0 && late;
-      const double others_wait_s =
-          static_cast<double>(demand.function->queue.size()) / std::max(1e-6, left_per_s - with);
-      const bool spared =
-          pressure <= 1 || (wait_s > options_.spare_ratio * std::max(start_s, others_wait_s));
-      if (!stayed || (!spared && !turn)) {
-        ++left;
-        continue;
-      }
-      left_per_s -= with;
-      donors.push_back({instance, pressure, instance->last_used});
-    }
-  }
-  std::sort(donors.begin(), donors.end(), [](const Donor& a, const Donor& b) {
-    if (a.pressure != b.pressure) return a.pressure < b.pressure;
-    return a.used != b.used ? a.used < b.used : a.instance->id < b.instance->id;
-  });
+  const std::vector<Donor> donors = donors_for(world, demands, needy, now);
   std::vector<Slice> pool = unclaimed(world);
   for (size_t count = 0; count < donors.size(); ++count) {
     for (const DeviceId slice : donors[count].instance->placement.slices) {
@@ -326,12 +273,8 @@ bool SloPolicy::claim_from_others(const SliceWorld& world, const std::vector<Dem
     auto placement = worth_.choose(world, function, pool, wanted_per_s);
     if (!placement) continue;
     for (size_t at = 0; at <= count; ++at) {
-      const auto& theirs = donors[at].instance->placement.slices;
-      const bool needed = std::any_of(theirs.begin(), theirs.end(), [&](DeviceId slice) {
-        const auto& mine = placement->slices;
-        return std::find(mine.begin(), mine.end(), slice) != mine.end();
-      });
-      if (needed) decisions.push_back(Retire{donors[at].instance->id});
+      const Instance& donor = *donors[at].instance;
+      if (share_a_slice(donor.placement, *placement)) decisions.push_back(Retire{donor.id});
     }
     add_claim({id, std::move(*placement), AllocationMode::kExclusive, now});
     decisions.push_back(AskAgain{now});  // it may be settled by now
@@ -340,6 +283,80 @@ bool SloPolicy::claim_from_others(const SliceWorld& world, const std::vector<Dem
   failed_search = {world.slices_version, function.version, now + world.window / 4};
   decisions.push_back(AskAgain{failed_search.again_at});
   return false;
+}
+
+// Those that are missed least come first.
+std::vector<SloPolicy::Donor> SloPolicy::donors_for(const SliceWorld& world,
+                                                    const std::vector<Demand>& demands,
+                                                    const Demand& needy, Instant now) const {
+  const FunctionState& function = *needy.function;
+  const bool late = now - function.queue.front().submitted > needy.allowed;
+  const Need need = {.wait_s = seconds_to_serve(function, needy.capacity_per_s),
+                     .start_s = start_seconds(function),
+                     .has_turn = needy.staying == 0 && late};
+  std::vector<Donor> donors;
+  for (const Demand& demand : demands) {
+    if (demand.function != needy.function) add_donors(world, demand, need, now, donors);
+  }
+  std::sort(donors.begin(), donors.end(), [](const Donor& a, const Donor& b) {
+    if (a.pressure != b.pressure) return a.pressure < b.pressure;
+    return a.used != b.used ? a.used < b.used : a.instance->id < b.instance->id;
+  });
+  return donors;
+}
+
+// Who can do without an instance gives it soon; who cannot, only to those who wait much longer, and
+// after a while. Who has nothing at all gets a turn from those who have something.
+void SloPolicy::add_donors(const SliceWorld& world, const Demand& demand, const Need& need,
+                           Instant now, std::vector<Donor>& donors) const {
+  double left_per_s = demand.capacity_per_s;
+  size_t left = demand.staying;
+  for (const Instance* instance : unclaimed_instances(world, *demand.function, now)) {
+    const double without_per_s =
+        left_per_s - per_second(instance->bottleneck()) * share_of(world, *instance, now);
+    double pressure = pressure_with(demand, without_per_s, now);
+    if (without_per_s > 0) {
+      pressure = std::max(pressure, peak_per_s(demand.function->function->id, now) / without_per_s /
+                                        options_.most_busy);
+    }
+    if (left == 1 && is_idle(world, *instance) && now - instance->last_used > kLeastStay) {
+      pressure = kSpared;  // cold, not starving
+    }
+    const double starts = pressure <= 1 ? 1 : options_.stay_starts;
+    const Duration stay =
+        std::max(kLeastStay, from_seconds(to_seconds(start_time(world, *instance)) * starts));
+    const bool stayed = is_idle(world, *instance) || now - instance->ready >= stay;
+    const double others_wait_s = seconds_to_serve(*demand.function, without_per_s);
+    const bool spared =
+        pressure <= 1 || need.wait_s > options_.spare_ratio * std::max(need.start_s, others_wait_s);
+    if (!stayed || (!spared && !need.has_turn)) continue;
+    --left;
+    left_per_s = without_per_s;
+    donors.push_back({instance, pressure, instance->last_used});
+  }
+}
+
+// First those that have hardly anything to do, the oldest, which was the best placement then.
+std::vector<const Instance*> SloPolicy::unclaimed_instances(const SliceWorld& world,
+                                                            const FunctionState& function,
+                                                            Instant now) const {
+  std::vector<const Instance*> found;
+  for (const InstanceId each : function.instances) {
+    const Instance& instance = world.instances.at(each);
+    if (!instance.is_open()) continue;
+    const bool claimed =
+        std::any_of(instance.placement.slices.begin(), instance.placement.slices.end(),
+                    [&](DeviceId slice) { return is_claimed(slice); });
+    if (!claimed) found.push_back(&instance);
+  }
+  const auto busy = [now](const Instance* instance) {
+    const double given = instance->given.per_s(now);
+    return given < kHardlyBusy ? 0 : given;
+  };
+  std::sort(found.begin(), found.end(), [&](const Instance* a, const Instance* b) {
+    return busy(a) != busy(b) ? busy(a) < busy(b) : a->id < b->id;
+  });
+  return found;
 }
 
 void SloPolicy::settle_claims(const SliceWorld& world, Instant now,

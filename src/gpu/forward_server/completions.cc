@@ -10,13 +10,17 @@ constexpr size_t kMostFreeEvents = 1024;
 
 }  // namespace
 
-Completions::~Completions() {
+void Completions::release() {
   for (const auto& [stream, queue] : queues_) {
     for (const Pending& pending : queue.pending) driver_->event_destroy(pending.event);
     if (queue.is_notifier) driver_->stream_destroy(stream);
   }
   for (CUevent event : free_events_) driver_->event_destroy(event);
   for (CUstream stream : free_notifiers_) driver_->stream_destroy(stream);
+  queues_.clear();
+  free_events_.clear();
+  free_notifiers_.clear();
+  size_ = told_ = 0;
 }
 
 CUresult Completions::take_event(CUevent* event) {

@@ -25,7 +25,7 @@ class Completions {
       : driver_(driver), inbox_(std::make_shared<Inbox>()) {
     inbox_->wake = std::move(wake);
   }
-  ~Completions();
+  ~Completions() { release(); }
   Completions(const Completions&) = delete;
   Completions& operator=(const Completions&) = delete;
 
@@ -46,6 +46,8 @@ class Completions {
   void hand_over();
   // Whether poll() would find something that the driver told.
   bool has_mail() const;
+  // Forgets all that is to come, and gives back what it has of the driver's.
+  void release();
 
  private:
   struct Pending {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/base/check.h"
 #include "gpu/forward_server/device_work.h"
 
 namespace lambent::forward_server {
@@ -74,33 +73,7 @@ CUcontext current(const cuda::Driver& driver) {
   return context;
 }
 
-struct DestroyEvent {
-  const cuda::Driver* driver;
-  Quota* quota = nullptr;  // of which it takes one, besides what its handle takes
-
-  void operator()(CUevent event) const {
-    (*driver)->event_destroy(event);
-    if (quota != nullptr) quota->give_back();
-  }
-};
-
 }  // namespace
-
-CUresult make_event(const cuda::Driver& driver, unsigned flags, SharedEvent* event) {
-  CUevent made = nullptr;
-  const CUresult result = driver->event_create(&made, flags);
-  if (result != CUDA_SUCCESS) return result;
-  *event = SharedEvent(made, DestroyEvent{&driver});
-  return CUDA_SUCCESS;
-}
-
-void keep_counted(const SharedEvent& event, Quota& quota) {
-  auto* destroy = std::get_deleter<DestroyEvent>(event);
-  CHECK(destroy != nullptr && destroy->quota == nullptr, "an event with its only handle");
-  if (event.use_count() == 1) return;
-  quota.take_anyway();
-  destroy->quota = &quota;
-}
 
 CUresult ExecutableGraph::make(std::vector<GraphNode> nodes, std::vector<HostPlace> places,
                                uint64_t flags, uint64_t* wrong) {

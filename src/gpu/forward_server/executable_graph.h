@@ -10,20 +10,10 @@
 #include "core/base/units.h"
 #include "gpu/cuda/driver.h"
 #include "gpu/forward_ring/graph_image.h"
-#include "gpu/forward_server/client_quotas.h"
+#include "gpu/forward_server/functions.h"
+#include "gpu/forward_server/shared_event.h"
 
 namespace lambent::forward_server {
-
-// Shared between its handle and the graphs that have it in a node: a program may destroy the
-// handle first.
-using SharedEvent = std::shared_ptr<CUevent_st>;
-CUresult make_event(const cuda::Driver& driver, unsigned flags, SharedEvent* event);
-// Its handle goes: if graphs still have it, it counts against the quota until the last of them lets
-// it go.
-void keep_counted(const SharedEvent& event, Quota& quota);
-
-// Shared by a function and all the nodes that run it.
-using ParameterPlaces = std::shared_ptr<const std::vector<forward_ring::ParameterPlace>>;
 
 struct GraphNode {
   forward_ring::GraphNodeHead head;

@@ -15,7 +15,7 @@ namespace lambent::forward_server {
 template <typename Entry>
 class HandleTable {
  public:
-  // Whoever has a table without a quota counts by itself.
+  // Without a quota the owner of the table counts by itself.
   explicit HandleTable(Quota* quota) : quota_(quota) {}
   ~HandleTable() {
     if (quota_ != nullptr) quota_->give_back(live_);

@@ -2,17 +2,14 @@
 
 #include <time.h>
 
-#include <algorithm>
-#include <cstring>
+#include <span>
 #include <utility>
 
 #include "core/base/check.h"
-#include "gpu/cuda_abi/context_errors.h"
 
 namespace lambent::forward_server {
 namespace {
 
-using forward_ring::Answered;
 using forward_ring::CallCode;
 using forward_ring::CallReader;
 
@@ -39,10 +36,21 @@ ServedProcess::ServedProcess(ServerContext& server_context, std::shared_ptr<Clie
       on_end_(std::move(on_end)),
       reader_(&pages_),
       data_(forward_ring::kMostInlineBytes),
-      streams_(driver_, *share_, memory_->quotas.streams),
-      events_(&memory_->quotas.events),
-      modules_(&memory_->quotas.modules),
-      functions_(&memory_->quotas.functions),
+      answers_(driver_, pages_),
+      completions_(
+          driver_,
+          [shared = shared_] { forward_ring::wake(shared->pages()->control.server_sleeps); }),
+      upload_(*memory_, pages_, answers_),
+      streams_(driver_, *share_, memory_->quotas.streams, completions_, answers_),
+      events_(driver_, memory_->quotas.events, streams_, completions_, answers_),
+      process_memory_(driver_, {*memory_, *pool_}, pages_, ranges_, streams_, completions_,
+                      answers_),
+      functions_(driver_, *memory_, pages_, streams_, answers_),
+      modules_(driver_, *memory_, pages_, ranges_, upload_, streams_, functions_, answers_),
+      gates_(driver_),
+      host_functions_(driver_, streams_, completions_, gates_, answers_),
+      graphs_(driver_, *memory_, upload_, streams_, completions_, {gates_, host_functions_},
+              GraphChecker(ranges_, functions_, modules_, events_), answers_),
       thread_([this] { serve(); }) {}
 
 void ServedProcess::Release::operator()(ServedProcess* process) const {
@@ -52,7 +60,7 @@ void ServedProcess::Release::operator()(ServedProcess* process) const {
 
 void ServedProcess::stop() {
   stopping_ = true;
-  open_all_gates();
+  gates_.open_all();
   forward_ring::wake(pages_.control.server_sleeps);
 }
 
@@ -63,22 +71,43 @@ void ServedProcess::tell_broken(CUresult why) {
   forward_ring::wake(pages_.control.client_waits_for_room);
 }
 
+CUresult ServedProcess::begin() {
+  if (!server_context_.context.enter().ok()) return CUDA_ERROR_UNKNOWN;
+  return process_memory_.begin();
+}
+
 void ServedProcess::serve() {
-  CUresult begun = server_context_.context.enter().ok() ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN;
-  if (begun == CUDA_SUCCESS) {
-    begun = driver_->stream_create(&memory_stream_, CU_STREAM_NON_BLOCKING);
+  if (const CUresult begun = begin(); begun != CUDA_SUCCESS) {
+    answers_.check(begun);
+    if (answers_.broken() == CUDA_SUCCESS) stopping_ = true;
   }
-  if (begun == CUDA_SUCCESS) begun = driver_->stream_create(&free_stream_, CU_STREAM_NON_BLOCKING);
-  completions_ = std::make_unique<Completions>(
-      driver_, [shared = shared_] { forward_ring::wake(shared->pages()->control.server_sleeps); });
-  if (begun != CUDA_SUCCESS) {
-    seen(begun);
-    if (broken_ == CUDA_SUCCESS) stopping_ = true;
+  serve_calls();
+  if (malformed_) {
+    memory_->lose_process();  // before it can say that it failed
+    tell_broken(CUDA_ERROR_UNKNOWN);
   }
+  is_served_ = false;
+  bool hangs = false;
+  // In a broken context nothing can be freed: it goes with the executor.
+  if (answers_.broken() == CUDA_SUCCESS) {
+    gates_.open_all();
+    hangs = !wait_until_idle();
+    if (!hangs && answers_.broken() == CUDA_SUCCESS) release_all();
+  }
+  const bool is_broken = answers_.broken() != CUDA_SUCCESS;
+  const ProcessEnd how = is_broken    ? ProcessEnd::kBroken
+                         : hangs      ? ProcessEnd::kHangs
+                         : malformed_ ? ProcessEnd::kMalformed
+                                      : ProcessEnd::kGone;
+  is_abandoned_ = hangs || is_broken;
+  on_end_(how, answers_.broken());
+}
+
+void ServedProcess::serve_calls() {
   ++server_context_.awake;
   uint32_t steps = 0;
-  while (!stopping_ && !malformed_ && broken_ == CUDA_SUCCESS) {
-    const bool did_something = read_calls() | completions_->poll();
+  while (!stopping_ && !malformed_ && answers_.broken() == CUDA_SUCCESS) {
+    const bool did_something = read_calls() | completions_.poll();
     if (did_something) {
       if (steps > 0) budget_.came_after(steps);
       steps = 0;
@@ -95,46 +124,28 @@ void ServedProcess::serve() {
     }
     if (may_spin) budget_.did_not_come();
     steps = 0;
-    completions_->hand_over();
+    completions_.hand_over();
     sleep();
   }
   --server_context_.awake;
-  if (malformed_) {
-    memory_->lose_process();  // before it can say that it failed
-    tell_broken(CUDA_ERROR_UNKNOWN);
-  }
-  is_served_ = false;
-  bool hangs = false;
-  // In a broken context nothing can be freed: it goes with the executor.
-  if (broken_ == CUDA_SUCCESS) {
-    open_all_gates();
-    hangs = !wait_until_idle();
-    if (!hangs && broken_ == CUDA_SUCCESS) release_all();
-  }
-  const ProcessEnd how = broken_ != CUDA_SUCCESS ? ProcessEnd::kBroken
-                         : hangs                 ? ProcessEnd::kHangs
-                         : malformed_            ? ProcessEnd::kMalformed
-                                                 : ProcessEnd::kGone;
-  is_abandoned_ = hangs || broken_ != CUDA_SUCCESS;
-  on_end_(how, broken_);
 }
 
 void ServedProcess::look_for_finished_kernels() {
   if (!has_unfinished_kernels()) return;
   for (CUstream stream : streams_.all()) {
-    if (seen(driver_->stream_query(stream)) != CUDA_SUCCESS) return;
+    if (answers_.check(driver_->stream_query(stream)) != CUDA_SUCCESS) return;
   }
   finished_ = launched_.load();
 }
 
 void ServedProcess::sleep() {
   look_for_finished_kernels();
-  if (broken_ != CUDA_SUCCESS) return;
+  if (answers_.broken() != CUDA_SUCCESS) return;
   streams_.release_idle();
   forward_ring::SleepFlag& flag = pages_.control.server_sleeps;
   flag.store(1, std::memory_order_seq_cst);
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  if ((may_read() && !reader_.is_empty()) || completions_->has_mail() || stopping_) {
+  if ((may_read() && !reader_.is_empty()) || completions_.has_mail() || stopping_) {
     flag.store(0);
     return;
   }
@@ -144,12 +155,12 @@ void ServedProcess::sleep() {
 }
 
 bool ServedProcess::may_read() const {
-  return completions_->size() < kMostPending || !held_.empty();
+  return completions_.size() < kMostPending || !host_functions_.is_empty();
 }
 
 bool ServedProcess::read_calls() {
   bool any = false;
-  for (int i = 0; i < kCallsInARow && !stopping_ && broken_ == CUDA_SUCCESS; ++i) {
+  for (int i = 0; i < kCallsInARow && !stopping_ && answers_.broken() == CUDA_SUCCESS; ++i) {
     if (!may_read()) return any;
     Call call;
     const auto next = reader_.next(call, data_.data());
@@ -159,201 +170,92 @@ bool ServedProcess::read_calls() {
       return true;
     }
     any = true;
-    const auto code = static_cast<CallCode>(call.code);
-    const Answered answered = forward_ring::answered_how(code);
     // A slot or chunk that is still waited for cannot be named again.
-    if (call.slot != forward_ring::kNoSlot) {
-      if (std::exchange(slot_busy_[call.slot], true)) malformed_ = true;
-    }
-    if (answered == Answered::kChunk || answered == Answered::kSlotChunk) {
-      const uint64_t chunk = call.arguments[forward_ring::chunk_argument(code)];
-      if (std::exchange(chunk_busy_[chunk], true)) malformed_ = true;
-    }
+    malformed_ = !answers_.expect(call);
     if (malformed_) return true;
     handle(call);
   }
   return any;
 }
 
-void ServedProcess::answer(const Call& call, CUresult result,
-                           std::initializer_list<uint64_t> values) {
-  // In a broken context the executor says so to all, when the worker knows of it.
-  if (seen(result); broken_ != CUDA_SUCCESS) return;
-  forward_ring::AnswerSlot& slot = pages_.slots[call.slot];
-  slot.result = result;
-  std::copy(values.begin(), values.end(), slot.values);
-  slot_busy_[call.slot] = false;
-  slot.answered.store(++answered_[call.slot], std::memory_order_release);
-  forward_ring::wake(slot.client_sleeps);
-}
-
-void ServedProcess::answer_with_earlier(const Call& call, CUresult result,
-                                        std::initializer_list<uint64_t> values) {
-  if (earlier_ != CUDA_SUCCESS && result == CUDA_SUCCESS) {
-    result = std::exchange(earlier_, CUDA_SUCCESS);
-  }
-  answer(call, result, values);
-}
-
-void ServedProcess::let_chunk_go(uint32_t chunk, CUresult result) {
-  if (seen(result); broken_ != CUDA_SUCCESS) return;
-  forward_ring::ChunkState& state = pages_.chunks[chunk];
-  state.result.store(result, std::memory_order_relaxed);
-  chunk_busy_[chunk] = false;
-  state.done.store(++done_[chunk], std::memory_order_release);
-  forward_ring::wake(state.client_sleeps);
-}
-
-void ServedProcess::note(CUresult result) {
-  if (seen(result) != CUDA_SUCCESS && earlier_ == CUDA_SUCCESS) earlier_ = result;
-}
-
-CUresult ServedProcess::seen(CUresult result) {
-  if (broken_ != CUDA_SUCCESS || !may_tell_of_broken_context(result)) return result;
-  // Some calls answer so to odd requests too; a broken context does to every call.
-  const CUresult state = driver_->stream_query(nullptr);
-  if (state != CUDA_SUCCESS && state != CUDA_ERROR_NOT_READY) broken_ = result;
-  return result;
-}
-
 bool ServedProcess::wait_until_idle() {
   const Instant until = server_context_.clock.now() + server_context_.drain;
   const auto busy = [&] {
-    completions_->poll();
+    completions_.poll();
     for (CUstream stream : streams_.all()) {
       const CUresult result = driver_->stream_query(stream);
       if (result == CUDA_ERROR_NOT_READY) return true;
-      seen(result);
+      answers_.check(result);
     }
-    return !completions_->is_empty();
+    return !completions_.is_empty();
   };
   while (busy()) {
-    if (broken_ != CUDA_SUCCESS) return true;
+    if (answers_.broken() != CUDA_SUCCESS) return true;
     if (server_context_.clock.now() > until) return false;
     const timespec pause = {0, 1'000'000};
     nanosleep(&pause, nullptr);
-    open_all_gates();
+    gates_.open_all();
   }
   return true;
 }
 
 void ServedProcess::release_all() {
-  std::vector<uint64_t> contexts;
-  for (const auto& [context, stream] : contexts_) contexts.push_back(context);
-  for (const uint64_t context : contexts) clear_context(context);
-  // None, if the thread could not begin: the driver would take it for everybody's.
-  if (free_stream_ != nullptr) driver_->stream_synchronize(free_stream_);
-  completions_.reset();
-  if (free_stream_ != nullptr) driver_->stream_destroy(free_stream_);
-  if (memory_stream_ != nullptr) driver_->stream_destroy(memory_stream_);
-  if (pages_locked_) driver_->mem_host_unregister(pages_.chunk_bytes);
-  {
-    const MutexLock lock(gates_mutex_);
-    gates_.clear();  // for stop()
-  }
-  for (void* page : gate_pages_) driver_->mem_free_host(page);
-  memory_->give_back_upload(Bytes(image_.size()));
+  for (const uint64_t context : streams_.contexts()) clear_context(context);
+  process_memory_.release();
+  completions_.release();
+  gates_.release();
+  upload_.release();
 }
 
 void ServedProcess::handle(const Call& call) {
+  const std::span data(data_.data(), call.bytes - sizeof(Call));
   switch (static_cast<CallCode>(call.code)) {
-    case CallCode::kCreateContext:
-      return create_context(call);
     case CallCode::kDestroyContext:
       return destroy_context(call);
-    case CallCode::kSynchronizeContext:
-      return synchronize_context(call);
-    case CallCode::kMemoryInfo:
-      return memory_info(call);
-    case CallCode::kAllocate:
-      return allocate(call, false);
-    case CallCode::kAllocateAsync:
-      return allocate(call, true);
-    case CallCode::kFree:
-      return free(call);
-    case CallCode::kFreeAsync:
-      return note(free_in_order(call));
-    case CallCode::kCopyInline:
-      return note(copy_inline(call));
-    case CallCode::kCopyIn:
-      return copy_chunk(call, true);
-    case CallCode::kCopyOut:
-      return copy_chunk(call, false);
-    case CallCode::kCopyRows:
-      return note(copy_rows(call));
-    case CallCode::kFill:
-      return note(fill(call));
-    case CallCode::kCreateStream:
-      return create_stream(call);
-    case CallCode::kDestroyStream:
-      return note(streams_.destroy(call.arguments[0]));
-    case CallCode::kSynchronizeStream:
-      return synchronize_stream(call);
-    case CallCode::kQueryStream:
-      return query_stream(call);
-    case CallCode::kWaitEvent:
-      return note(wait_event(call));
-    case CallCode::kCreateEvent:
-      return create_event(call);
-    case CallCode::kDestroyEvent:
-      return note(destroy_event(call));
-    case CallCode::kRecordEvent:
-      return note(record_event(call));
-    case CallCode::kQueryEvent:
-      return query_event(call);
-    case CallCode::kSynchronizeEvent:
-      return synchronize_event(call);
-    case CallCode::kElapsedTime:
-      return elapsed_time(call);
-    case CallCode::kUpload:
-      return upload(call);
-    case CallCode::kLoadModule:
-      return load_module(call);
     case CallCode::kUnloadModule:
       return unload_module(call);
-    case CallCode::kFindFunction:
-      return find_function(call);
-    case CallCode::kFindGlobal:
-      return find_global(call);
-    case CallCode::kListFunctions:
-      return list_functions(call);
-    case CallCode::kFunctionName:
-      return function_name(call);
-    case CallCode::kFunctionParameters:
-      return function_parameters(call);
-    case CallCode::kFunctionAttribute:
-      return function_attribute(call);
-    case CallCode::kSetFunctionAttribute:
-      return set_function_attribute(call);
-    case CallCode::kSetCacheConfig:
-      return set_cache_config(call);
-    case CallCode::kOccupancy:
-      return occupancy(call);
-    case CallCode::kOccupancySharedMemory:
-      return occupancy_shared_memory(call);
     case CallCode::kLaunch:
-      return note(launch(call));
-    case CallCode::kHostFunction:
-      return note(host_function(call));
-    case CallCode::kNextHostFunction:
-      return next_host_function(call);
-    case CallCode::kHostFunctionDone:
-      return note(host_function_done(call));
-    case CallCode::kInstantiateGraph:
-      return instantiate_graph(call);
-    case CallCode::kUpdateGraph:
-      return update_graph(call);
-    case CallCode::kSetGraphNode:
-      return set_graph_node(call);
-    case CallCode::kEnableGraphNode:
-      return enable_graph_node(call);
-    case CallCode::kUploadGraph:
-      return note(upload_graph(call));
     case CallCode::kLaunchGraph:
-      return note(launch_graph(call));
-    case CallCode::kDestroyGraph:
-      return note(destroy_graph(call));
+      ++launched_;
+      break;
+    default:
+      break;
   }
+  const bool is_handled = functions_.handle(call, data) || process_memory_.handle(call, data) ||
+                          streams_.handle(call) || events_.handle(call) ||
+                          graphs_.handle(call, data) || modules_.handle(call, data) ||
+                          host_functions_.handle(call) || upload_.handle(call);
+  CHECK(is_handled, "every call is one of the parts'");
+}
+
+void ServedProcess::destroy_context(const Call& call) {
+  const uint64_t context = call.arguments[0];
+  if (!streams_.has_context(context)) return answers_.answer(call, CUDA_ERROR_INVALID_CONTEXT);
+  completions_.when_all_done(streams_.all_of(context), [this, call, context](CUresult result) {
+    clear_context(context);
+    answers_.forget_noted();
+    answers_.answer(call, result);
+  });
+}
+
+// Its work is over. Graphs use modules and events, so they go first.
+void ServedProcess::clear_context(uint64_t context) {
+  graphs_.release_all_of_context(context);
+  modules_.unload_all_of(context);
+  process_memory_.free_all_of(context);
+  events_.destroy_all_of(context);
+  streams_.destroy_context(context);
+}
+
+void ServedProcess::unload_module(const Call& call) {
+  const uint64_t module = call.arguments[0];
+  if (modules_.context_of(module) == 0) return answers_.answer(call, CUDA_ERROR_INVALID_HANDLE);
+  // Kernels of it may still run on any stream.
+  completions_.when_all_done(streams_.all(), [this, call, module](CUresult result) {
+    graphs_.release_all_of_module(module);
+    modules_.unload(module);
+    answers_.answer(call, result);
+  });
 }
 
 }  // namespace lambent::forward_server

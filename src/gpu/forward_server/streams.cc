@@ -1,6 +1,13 @@
 #include "gpu/forward_server/streams.h"
 
 namespace lambent::forward_server {
+namespace {
+
+using forward_ring::CallCode;
+
+constexpr size_t kMostContexts = 64;
+
+}  // namespace
 
 Streams::~Streams() {
   table_.for_each([this](uint64_t, Entry& entry) { release(entry); });
@@ -14,8 +21,114 @@ void Streams::release(Entry& entry) {
   entry.part = nullptr;  // after its stream
 }
 
+bool Streams::handle(const Call& call) {
+  uint64_t context = 0, stream = 0;
+  switch (static_cast<CallCode>(call.code)) {
+    case CallCode::kCreateContext: {
+      const CUresult result = create_context(&context, &stream);
+      answers_.answer(call, result, {context, stream});
+      return true;
+    }
+    case CallCode::kSynchronizeContext:
+      synchronize_context(call);
+      return true;
+    case CallCode::kCreateStream: {
+      const CUresult result = create_stream(call, &stream);
+      answers_.answer(call, result, {stream});
+      return true;
+    }
+    case CallCode::kDestroyStream:
+      answers_.note(destroy(call.arguments[0]));
+      return true;
+    case CallCode::kSynchronizeStream:
+      synchronize(call);
+      return true;
+    case CallCode::kQueryStream:
+      query(call);
+      return true;
+    default:
+      return false;
+  }
+}
+
+CUresult Streams::create_context(uint64_t* context, uint64_t* stream) {
+  if (contexts_.size() == kMostContexts) return CUDA_ERROR_OUT_OF_MEMORY;
+  *context = ++last_context_;
+  const CUresult result = create(*context, 0, CU_STREAM_DEFAULT, 0, stream);
+  if (result == CUDA_SUCCESS) contexts_[*context] = *stream;
+  return result;
+}
+
+std::vector<uint64_t> Streams::contexts() const {
+  std::vector<uint64_t> found;
+  for (const auto& [context, stream] : contexts_) found.push_back(context);
+  return found;
+}
+
+void Streams::destroy_context(uint64_t context) {
+  table_.for_each([&](uint64_t number, Entry& entry) {
+    if (entry.context != context) return;
+    leaving_.push_back(entry);
+    table_.erase(number);
+  });
+  release_idle();
+  contexts_.erase(context);
+}
+
+void Streams::synchronize_context(const Call& call) {
+  if (!has_context(call.arguments[0])) return answers_.answer(call, CUDA_ERROR_INVALID_CONTEXT);
+  std::vector<CUstream> busy;
+  for (CUstream stream : all_of(call.arguments[0])) {
+    const CUresult result = driver_->stream_query(stream);
+    if (result == CUDA_ERROR_NOT_READY) {
+      busy.push_back(stream);
+    } else if (result != CUDA_SUCCESS) {
+      return answers_.answer(call, result);
+    }
+  }
+  if (busy.empty()) return answers_.answer_with_earlier(call, CUDA_SUCCESS);
+  completions_.when_all_done(
+      busy, [this, call](CUresult result) { answers_.answer_with_earlier(call, result); });
+}
+
+CUresult Streams::create_stream(const Call& call, uint64_t* number) {
+  const auto context = contexts_.find(call.arguments[0]);
+  if (context == contexts_.end()) return CUDA_ERROR_INVALID_CONTEXT;
+  const auto flags = static_cast<uint32_t>(call.arguments[1]);
+  const auto priority = static_cast<int>(static_cast<uint32_t>(call.arguments[2]));
+  return create(context->first, context->second, flags, priority, number);
+}
+
+// To ask a default stream is to ask those that it has to wait for.
+CUresult Streams::stream_to_ask(uint64_t number, CUstream* stream) {
+  const Entry* entry = table_.find(number);
+  if (entry == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (entry->default_stream == number) return use(number, stream);
+  *stream = entry->stream;
+  return CUDA_SUCCESS;
+}
+
+void Streams::synchronize(const Call& call) {
+  CUstream stream = nullptr;
+  if (const CUresult found = stream_to_ask(call.arguments[0], &stream)) {
+    return answers_.answer(call, found);
+  }
+  const CUresult result = driver_->stream_query(stream);
+  if (result != CUDA_ERROR_NOT_READY) return answers_.answer_with_earlier(call, result);
+  completions_.when_done(stream,
+                         [this, call](CUresult done) { answers_.answer_with_earlier(call, done); });
+}
+
+void Streams::query(const Call& call) {
+  CUstream stream = nullptr;
+  if (const CUresult found = stream_to_ask(call.arguments[0], &stream)) {
+    return answers_.answer(call, found);
+  }
+  answers_.answer_with_earlier(call, driver_->stream_query(stream));
+}
+
 // Makes a stream where the share has it. To the driver all are non-blocking: its own default stream
-// is everybody's.
+// is that of all clients.
 CUresult Streams::place(Entry* entry) {
   entry->part = share_.part(&entry->version);
   if (entry->part == nullptr) {
@@ -96,15 +209,6 @@ void Streams::release_idle() {
     release(entry);
     return true;
   });
-}
-
-void Streams::destroy_all_of(uint64_t context) {
-  table_.for_each([&](uint64_t number, Entry& entry) {
-    if (entry.context != context) return;
-    leaving_.push_back(entry);
-    table_.erase(number);
-  });
-  release_idle();
 }
 
 CUresult Streams::wait(Entry& waiting, Entry& for_this) {

@@ -1,20 +1,63 @@
-// Streams: those of one process of a client. What the driver promises of the default stream of a
-// context (that it waits for the blocking ones, and they for it) holds among the client's own, so
-// that no client waits for another. They are where the client's share has them: after a change each
-// moves when it is used next, in its order. A resource of the process's thread.
+// Streams: the contexts and streams of one process of a client. To the driver there is one context,
+// the executor's; a client's are what it groups things by. What the driver promises of the default
+// stream of a context (that it waits for the blocking ones, and they for it) holds among the
+// client's own, so that no client waits for another. They are where the client's share has them:
+// after a change each moves when it is used next, in its order. A resource of the process's thread.
 #pragma once
 
 #include <cstdint>
+#include <unordered_map>
 #include <vector>
 
 #include "gpu/cuda/driver.h"
+#include "gpu/forward_ring/calls.h"
+#include "gpu/forward_server/answers.h"
 #include "gpu/forward_server/client_share.h"
+#include "gpu/forward_server/completions.h"
 #include "gpu/forward_server/handles.h"
 
 namespace lambent::forward_server {
 
 class Streams {
  public:
+  using Call = forward_ring::Call;
+
+  // All outlive it.
+  Streams(const cuda::Driver& driver, ClientShare& share, Quota& quota, Completions& completions,
+          Answers& answers)
+      : driver_(driver),
+        share_(share),
+        quota_(quota),
+        completions_(completions),
+        answers_(answers) {}
+  ~Streams();
+  Streams(const Streams&) = delete;
+  Streams& operator=(const Streams&) = delete;
+
+  // False if the call is not one about contexts and streams, or if it ends a context: that is for
+  // those who have something in the context, too.
+  bool handle(const Call& call);
+
+  bool has_context(uint64_t context) const { return contexts_.count(context) != 0; }
+  std::vector<uint64_t> contexts() const;
+  // It goes with all its streams, whose work is over or goes on as after destroy().
+  void destroy_context(uint64_t context);
+
+  // Not the default stream of a context, which ends with the context. The work of the stream goes
+  // on, and until that is over the stream is one of all().
+  CUresult destroy(uint64_t number);
+  // Before anything is queued on it, or waits for it as the default stream: makes it wait for what
+  // it must. Null in `stream` unless it succeeds.
+  CUresult use(uint64_t number, CUstream* stream);
+  // Whether it has a share of the multiprocessors rather than all; as of its last use.
+  bool has_share(uint64_t number);
+  // Those that were destroyed and whose work is over go, and count no more. Before the thread
+  // sleeps too: the client's other processes may need the room.
+  void release_idle();
+  std::vector<CUstream> all();
+  std::vector<CUstream> all_of(uint64_t context);
+
+ private:
   struct Entry {
     CUstream stream = nullptr;
     CUevent mark = nullptr;  // null once it is leaving
@@ -29,33 +72,15 @@ class Streams {
     uint64_t saw_default = 0;        // the default stream's work that it has waited for
   };
 
-  Streams(const cuda::Driver& driver, ClientShare& share, Quota& quota)
-      : driver_(driver), share_(share), quota_(quota) {}
-  ~Streams();
-  Streams(const Streams&) = delete;
-  Streams& operator=(const Streams&) = delete;
-
+  CUresult create_context(uint64_t* context, uint64_t* stream);
+  void synchronize_context(const Call& call);
+  CUresult create_stream(const Call& call, uint64_t* number);
   // `default_stream` 0: it is its context's. The number is 0 unless it succeeds.
   CUresult create(uint64_t context, uint64_t default_stream, unsigned flags, int priority,
                   uint64_t* number);
-  // Its work goes on, and it counts in all() until that is over; only the default stream goes with
-  // its context alone.
-  CUresult destroy(uint64_t number);
-  void destroy_all_of(uint64_t context);
-
-  Entry* find(uint64_t number) { return table_.find(number); }
-  // Before anything is queued on it, or waits for it as the default stream: makes it wait for what
-  // it must. Null in `stream` unless it succeeds.
-  CUresult use(uint64_t number, CUstream* stream);
-  // Whether it has a share of the multiprocessors rather than all; as of its last use.
-  bool has_share(uint64_t number);
-  // Those that were destroyed and whose work is over go, and count no more. Before the thread
-  // sleeps too: the client's other processes may need the room.
-  void release_idle();
-  std::vector<CUstream> all();
-  std::vector<CUstream> all_of(uint64_t context);
-
- private:
+  CUresult stream_to_ask(uint64_t number, CUstream* stream);
+  void synchronize(const Call& call);
+  void query(const Call& call);
   CUresult place(Entry* entry);
   CUresult move(Entry& entry);
   CUresult wait(Entry& waiting, Entry& for_this);
@@ -64,6 +89,10 @@ class Streams {
   const cuda::Driver& driver_;
   ClientShare& share_;
   Quota& quota_;
+  Completions& completions_;
+  Answers& answers_;
+  std::unordered_map<uint64_t, uint64_t> contexts_;  // its default stream
+  uint64_t last_context_ = 0;
   HandleTable<Entry> table_{nullptr};
   std::vector<Entry> leaving_;  // destroyed, but not known to be idle
 };

@@ -25,6 +25,9 @@ void start_afresh_in_child() {
   some_are_unknown = false;
 }
 
+// Handles up to this one name the streams that every context has.
+constexpr uintptr_t kLastDefaultStream = 2;
+
 }  // namespace
 
 void context_is_made(Handle context) {
@@ -93,6 +96,13 @@ Status wait_for_known_contexts(uint64_t grace_period_ns) {
     if (status != kSuccess) return status;
   }
   return kSuccess;
+}
+
+Handle context_of(const Stream& stream) {
+  Handle context = nullptr;
+  if (reinterpret_cast<uintptr_t>(stream.handle) <= kLastDefaultStream) return nullptr;
+  REAL(cuStreamGetCtx, Handle, Handle*)(stream.handle, &context);
+  return context;
 }
 
 }  // namespace lambent::shim

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "gpu/shim/abi.h"
+#include "gpu/shim/pending_frees.h"
 
 namespace lambent::shim {
 
@@ -17,6 +18,9 @@ void context_is_made_that_nobody_waits_for();
 // The primary context of a device if it is active, else null. Programs get at it by ways that are
 // not hooked, so it is asked for when it matters.
 Handle active_primary_context(Device device);
+
+// The context of the stream; null: the current one, or the driver does not say.
+Handle context_of(const Stream& stream);
 
 // Whether the next function waits for all work that this process can have.
 bool knows_all_contexts();

@@ -52,7 +52,7 @@ Status allocate(Address* address, uint64_t bytes, Call plain) {
 template <typename Call>
 Status deallocate(Address address, Call plain) {
   Residency* residency = Residency::current();
-  const Status status = residency == nullptr ? kAskDriver : residency->deallocate(address);
+  const Status status = residency == nullptr ? kAskDriver : residency->freed().deallocate(address);
   return status == kAskDriver ? plain() : status;
 }
 
@@ -83,7 +83,7 @@ Status stream_ordered_free(Address address, const Stream& stream, Call plain) {
   return counted_free(Kind::kPooled, Kind::kDevice, address, [=] {
     Residency* residency = Residency::current();
     if (residency == nullptr || !runs_at_once(stream)) return plain();
-    const Status status = residency->deallocate_in_stream(address, stream);
+    const Status status = residency->freed().deallocate_in_stream(address, stream);
     return status == kAskDriver ? plain() : status;
   });
 }

@@ -64,10 +64,10 @@ void ask_on(MemorySocket* socket) {
 bool is_granted(Residency& memory) {
   Locked lock(asking.mutex);
   const uint64_t end_ns = now_ns() + kGracePeriodNs;
-  if (may_ask()) memory.a_fetch_is_wanted();
+  if (may_ask()) memory.named().want_fetch();
   while (may_ask()) {
-    const uint64_t wanted = memory.wanted_bytes();
-    const uint64_t room = memory.room_on_device();
+    const uint64_t wanted = memory.budget().wanted_bytes();
+    const uint64_t room = memory.budget().room_on_device();
     if (wanted <= room) return true;
     if (!asking.is_asked) {
       protocol::MemoryMessage wish;
@@ -82,7 +82,7 @@ bool is_granted(Residency& memory) {
 }
 
 bool take_grant(Residency& memory, uint64_t bytes) {
-  memory.grant(bytes);
+  memory.budget().grant(bytes);
   Locked lock(asking.mutex);
   asking.is_asked = false;
   asking.is_overdue = false;

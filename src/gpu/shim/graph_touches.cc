@@ -236,13 +236,13 @@ struct ToDo {
 void touch_name(Residency& memory, const NodeName& name, ToDo& to_do) {
   switch (name.by) {
     case NamedBy::kKernel:
-      to_do.is_wanted |= memory.touch(name.address);
+      to_do.is_wanted |= memory.named().touch(name.address);
       return;
     case NamedBy::kCopy:
-      memory.touch(name.address);
+      memory.named().touch(name.address);
       return;
     case NamedBy::kUpload:
-      if (to_do.uploads == kMostUploads) return memory.touch_anything();
+      if (to_do.uploads == kMostUploads) return memory.named().touch_anything();
       to_do.upload[to_do.uploads++] = {reinterpret_cast<const void*>(name.address), name.bytes};
       return;
     case NamedBy::kAnything:
@@ -253,13 +253,13 @@ void touch_name(Residency& memory, const NodeName& name, ToDo& to_do) {
 // All names of a graph, unless they were looked up and nothing has changed since: then what it
 // uploads alone, which the program may have written again. The mutex is held.
 void touch_names(Residency& memory, NodeNames& names, ToDo& to_do) {
-  const uint64_t now = memory.changes_of_working_set();
+  const uint64_t now = memory.named().changes();
   const bool is_known = names.looked_up_at == now;
   if (is_known && !names.has_uploads()) return;
   for (const NodeName& name : names) {
     if (!is_known || name.by == NamedBy::kUpload) touch_name(memory, name, to_do);
   }
-  if (names.has_unknown()) memory.touch_anything();
+  if (names.has_unknown()) memory.named().touch_anything();
   if (!to_do.is_wanted) names.looked_up_at = now;
 }
 
@@ -267,13 +267,13 @@ void touch_names(Residency& memory, NodeNames& names, ToDo& to_do) {
 
 void place_graph(Handle description) {
   Residency* memory = __atomic_load_n(&memory_of_touches, __ATOMIC_ACQUIRE);
-  if (memory == nullptr || !memory->can_have_offload()) return;
+  if (memory == nullptr || !memory->named().can_have_offload()) return;
   NodeNames names;
   Naming(*memory, names).name_all(description, nullptr, 0);
   const bool is_placed = fetch_all(*memory, [&] {
     bool is_offloaded = false;
     for (const NodeName& name : names) {
-      if (name.by == NamedBy::kCopy) is_offloaded |= memory->note_access(name.address);
+      if (name.by == NamedBy::kCopy) is_offloaded |= memory->named().note_access(name.address);
     }
     return is_offloaded;
   });
@@ -378,11 +378,11 @@ void touch_graph(Handle executable) {
   Residency* memory = __atomic_load_n(&memory_of_touches, __ATOMIC_ACQUIRE);
   if (memory == nullptr) return;
   ToDo to_do;
-  if (__atomic_load_n(&do_graphs_launch_graphs, __ATOMIC_RELAXED)) memory->touch_anything();
+  if (__atomic_load_n(&do_graphs_launch_graphs, __ATOMIC_RELAXED)) memory->named().touch_anything();
   {
     Locked lock(mutex);
     NodeNames* names = graphs->find(executable);
-    if (names == nullptr) memory->touch_anything();
+    if (names == nullptr) memory->named().touch_anything();
     if (names != nullptr) touch_names(*memory, *names, to_do);
   }
   for (int i = 0; i < to_do.uploads; ++i) {

@@ -1,11 +1,10 @@
-// The part of Mover that moves managed memory: by prefetches, or by leaving it to the driver to
-// carry what kernels touch.
+#include "gpu/shim/managed_moves.h"
+
+#include "gpu/shim/copier.h"
 #include "gpu/shim/driver_mapping.h"
 #include "gpu/shim/environment.h"
 #include "gpu/shim/log.h"
 #include "gpu/shim/managed_memory.h"
-#include "gpu/shim/moved_blocks.h"
-#include "gpu/shim/mover.h"
 
 namespace lambent::shim {
 
@@ -27,12 +26,9 @@ void advise_all(Blocks& blocks, Device device) {
 
 // A device that is full would release other memory of this process, and say nothing: so look,
 // whichever way it comes in.
-MemoryMoveStatus Mover::move_managed(Residency& residency, LinkDirection direction) {
-  auto& blocks = residency.allocations_.blocks();
+MemoryMoveStatus ManagedMoves::move(Blocks& blocks, LinkDirection direction) {
   const bool comes_in = direction == LinkDirection::kToDevice;
-  const uint64_t devices = devices_of(blocks);
-  for (Device device = 0; device < kMostDevices; ++device) {
-    if ((devices >> device & 1) == 0) continue;
+  return for_each_device(blocks, [&](Device device) {
     const ContextOf context(blocks, device);
     if (!context.is_current()) return Status::kFailed;
     const uint64_t bytes = sum_of_used(blocks, device);
@@ -41,7 +37,7 @@ MemoryMoveStatus Mover::move_managed(Residency& residency, LinkDirection directi
     }
     if (comes_in && managed_way() != ManagedWay::kPrefetch) {
       advise_all(blocks, device);
-      continue;
+      return Status::kDone;
     }
     Copier copier(direction, bytes, link_, host_.arena());
     for (const Block& block : blocks) {
@@ -49,11 +45,10 @@ MemoryMoveStatus Mover::move_managed(Residency& residency, LinkDirection directi
       if (copier.prefetch(block.base, block.used_bytes, comes_in ? device : kHost) != 0) break;
     }
     const int status = copier.finish();
-    if (status == kSuccess) continue;
+    if (status == kSuccess) return Status::kDone;
     log_line("prefetching managed memory failed: %d", status);
     return Status::kFailed;
-  }
-  return Status::kDone;
+  });
 }
 
 }  // namespace lambent::shim

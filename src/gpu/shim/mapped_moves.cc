@@ -1,8 +1,8 @@
-// The part of Mover that moves memory which is mapped by hand: by copies.
+#include "gpu/shim/mapped_moves.h"
+
+#include "gpu/shim/copier.h"
 #include "gpu/shim/driver_mapping.h"
 #include "gpu/shim/log.h"
-#include "gpu/shim/moved_blocks.h"
-#include "gpu/shim/mover.h"
 
 namespace lambent::shim {
 namespace {
@@ -51,10 +51,17 @@ Block* end_of_run(Block* first, Block* end) {
 
 }  // namespace
 
+MemoryMoveStatus MappedMoves::copy_out(Blocks& blocks) {
+  return for_each_device(blocks, [&](Device device) { return copy_out_of(blocks, device); });
+}
+
+MemoryMoveStatus MappedMoves::bring_in(Blocks& blocks) {
+  return for_each_device(blocks, [&](Device device) { return bring_in_to(blocks, device); });
+}
+
 // Blocks lie in the row of the arena one after the other, in order of address, those of the first
 // device first; nothing comes or goes while the gate is shut.
-MemoryMoveStatus Mover::copy_out(Residency& residency, Device device) {
-  auto& blocks = residency.allocations_.blocks();
+MemoryMoveStatus MappedMoves::copy_out_of(Blocks& blocks, Device device) {
   const ContextOf context(blocks, device);
   if (!context.is_current()) return Status::kFailed;
   host_.register_all();
@@ -72,8 +79,7 @@ MemoryMoveStatus Mover::copy_out(Residency& residency, Device device) {
   return Status::kFailed;
 }
 
-MemoryMoveStatus Mover::map_and_copy_in(Residency& residency, Device device) {
-  auto& blocks = residency.allocations_.blocks();
+MemoryMoveStatus MappedMoves::bring_in_to(Blocks& blocks, Device device) {
   const ContextOf context(blocks, device);
   if (!context.is_current()) return Status::kFailed;
   uint64_t position = 0;
@@ -104,8 +110,8 @@ MemoryMoveStatus Mover::map_and_copy_in(Residency& residency, Device device) {
   return Status::kFailed;
 }
 
-void Mover::release(Residency& residency) {
-  for (Block& block : residency.allocations_.blocks()) {
+void MappedMoves::release(Blocks& blocks) {
+  for (Block& block : blocks) {
     if (block.physical == 0 || block.is_offloaded) continue;
     unmap(block.base, block.bytes);
     release_physical(block.physical);

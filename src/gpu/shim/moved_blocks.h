@@ -2,12 +2,12 @@
 // in. For the agent's thread, with the gate shut.
 #pragma once
 
-#include "gpu/device_memory/allocations.h"
+#include "core/protocol/memory_message.h"
 #include "gpu/shim/abi.h"
+#include "gpu/shim/driver_mapping.h"
+#include "gpu/shim/memory_table.h"
 
 namespace lambent::shim {
-
-using Blocks = device_memory::AddressTable<device_memory::Block>;
 
 // A context in which memory of the device can be worked with, current while this lives: one of the
 // program's, or else the primary one.
@@ -35,6 +35,18 @@ inline uint64_t devices_of(Blocks& blocks) {
   uint64_t devices = 0;
   for (const device_memory::Block& block : blocks) devices |= uint64_t{1} << block.owner.device;
   return devices;
+}
+
+// Does `move(device)` for each of them, until it does not end with kDone.
+template <typename Move>
+protocol::MemoryMoveStatus for_each_device(Blocks& blocks, Move move) {
+  const uint64_t devices = devices_of(blocks);
+  for (Device device = 0; device < kMostDevices; ++device) {
+    if ((devices >> device & 1) == 0) continue;
+    const protocol::MemoryMoveStatus status = move(device);
+    if (status != protocol::MemoryMoveStatus::kDone) return status;
+  }
+  return protocol::MemoryMoveStatus::kDone;
 }
 
 inline uint64_t sum_of_used(Blocks& blocks, Device device) {

@@ -50,7 +50,7 @@ Moved Mover::move_out() {
   }
   if (residency != nullptr && keeps_working_set_) {
     // What the program has freed of it counts no longer.
-    host_.count_offloaded(residency->host_bytes(), link_);
+    offloader_.count(residency->budget().host_bytes());
   }
   if (!is_out_) {
     // Before anybody is made to wait.
@@ -74,8 +74,9 @@ Moved Mover::move_out() {
   moved.left_bytes = counted > ours ? counted - ours : 0;
   if (residency == nullptr) return moved;
   // What is wanted of it comes in with the rest.
-  moved.offloaded_bytes = residency->offloaded_bytes() - residency->wanted_bytes();
-  if (is_out_) residency->spare(moved.offloaded_bytes);
+  OffloadBudget& budget = residency->budget();
+  moved.offloaded_bytes = budget.offloaded_bytes() - budget.wanted_bytes();
+  if (is_out_) budget.spare(moved.offloaded_bytes);
   return moved;
 }
 
@@ -98,7 +99,7 @@ Moved Mover::move_in() {
   }
   // After a failure calls fail, which is better than that they wait for ever.
   is_out_ = false;
-  if (residency != nullptr) moved.offloaded_bytes = residency->offloaded_bytes();
+  if (residency != nullptr) moved.offloaded_bytes = residency->budget().offloaded_bytes();
   open_gate();
   return moved;
 }
@@ -120,13 +121,16 @@ void Mover::fetch() {
     shut_gate();
     if (wait_until_nobody_inside(kGracePeriodNs)) status = come_to_rest(*residency);
     if (status == Status::kDone) {
-      residency->a_fetch_begins();
+      residency->named().count_fetch();
       uint64_t bytes = 0;
-      status = take_back(*residency, &bytes);
+      status = offloader_.bring_back(residency->table_at_rest(), residency->budget(), &bytes);
       is_broken_ = status == Status::kFailed;
     }
   }
-  residency->a_fetch_has_ended(status == Status::kDone);
+  // If it was not done, or left something that was granted, no other is tried in this stay.
+  if (status != Status::kDone || residency->budget().can_fetch_wanted()) {
+    residency->named().refuse_fetches();
+  }
   open_gate();
 }
 
@@ -152,30 +156,29 @@ void Mover::prepare() {
 MemoryMoveStatus Mover::take_out(Residency& residency, uint64_t* bytes) {
   Status status = come_to_rest(residency);
   if (status != Status::kDone) return status;
+  MemoryTable& table = residency.table_at_rest();
   if (keeps_working_set_) {
-    status = offload(residency, bytes);
+    status = offloader_.offload(table, residency.budget(), bytes);
     if (status != Status::kDone) return status;
   }
   if (!get_host_memory(residency)) return Status::kNoHostMemory;
-  auto& blocks = residency.allocations_.blocks();
-  const uint64_t devices = devices_of(blocks);
-  for (Device device = 0; device < kMostDevices; ++device) {
-    if ((devices >> device & 1) == 0 || residency.is_managed()) continue;
-    status = copy_out(residency, device);
-    if (status != Status::kDone) return status;
-  }
+  Blocks& blocks = table.blocks();
   if (residency.is_managed()) {
-    status = move_managed(residency, LinkDirection::kToHost);
+    status = managed_.move(blocks, LinkDirection::kToHost);
     if (status != Status::kDone) return status;
   } else {
-    status = carry_own(residency, LinkDirection::kToHost);
+    OwnMappings& own = residency.own_mappings();
+    status = mapped_.copy_out(blocks);
     if (status != Status::kDone) return status;
-    *bytes += residency.own_.moving_bytes();
-    release(residency);
-    release_own(residency);
+    // Behind the blocks in the row of the arena.
+    status = own_.carry(own, blocks, residency.block_bytes(), LinkDirection::kToHost);
+    if (status != Status::kDone) return status;
+    *bytes += own.moving_bytes();
+    mapped_.release(blocks);
+    own_.release(own);
   }
   *bytes += bytes_that_move(blocks);
-  residency.working_set_.end_stay();
+  table.working_set.end_stay();
   return Status::kDone;
 }
 
@@ -186,14 +189,12 @@ MemoryMoveStatus Mover::come_to_rest(Residency& residency) {
   Status status = rest_of(wait_for_known_contexts(kRestGracePeriodNs));
   if (status == Status::kDone && !knows_all_contexts()) status = wait_for_owners(residency);
   if (status != Status::kDone) return status;
-  residency.reclaim_pending(true);
-  residency.reclaim_deferred(nullptr, true);
-  residency.tidy();
+  residency.settle();
   return Status::kDone;
 }
 
 MemoryMoveStatus Mover::wait_for_owners(Residency& residency) {
-  auto& blocks = residency.allocations_.blocks();
+  Blocks& blocks = residency.table_at_rest().blocks();
   for (size_t i = 0; i < blocks.size(); ++i) {
     const Handle context = blocks.begin()[i].context;
     bool is_first = true;
@@ -203,7 +204,7 @@ MemoryMoveStatus Mover::wait_for_owners(Residency& residency) {
     if (status != Status::kDone) return status;
   }
   Handle last = nullptr;
-  for (const OwnPhysical& physical : residency.own_.physicals()) {
+  for (const OwnPhysical& physical : residency.own_mappings().physicals()) {
     if (physical.context == last) continue;
     last = physical.context;
     const Status status = rest_of(wait_for_context(last, kRestGracePeriodNs));
@@ -213,29 +214,33 @@ MemoryMoveStatus Mover::wait_for_owners(Residency& residency) {
 }
 
 MemoryMoveStatus Mover::bring_in(Residency& residency, uint64_t* bytes) {
-  auto& blocks = residency.allocations_.blocks();
-  if (residency.is_managed()) {
-    const Status status = move_managed(residency, LinkDirection::kToDevice);
-    if (status != Status::kDone) return status;
+  MemoryTable& table = residency.table_at_rest();
+  const Status status = residency.is_managed() ? bring_managed_in(table.blocks(), bytes)
+                                               : bring_mapped_in(residency, bytes);
+  if (status != Status::kDone || !keeps_working_set_) return status;
+  return offloader_.bring_back(table, residency.budget(), bytes);
+}
+
+MemoryMoveStatus Mover::bring_managed_in(Blocks& blocks, uint64_t* bytes) {
+  const Status status = managed_.move(blocks, LinkDirection::kToDevice);
+  const bool comes_later = managed_way() != ManagedWay::kPrefetch;
+  if (status == Status::kDone && !comes_later) *bytes += bytes_that_move(blocks);
+  return status;
+}
+
+MemoryMoveStatus Mover::bring_mapped_in(Residency& residency, uint64_t* bytes) {
+  Blocks& blocks = residency.table_at_rest().blocks();
+  OwnMappings& own = residency.own_mappings();
+  Status status = mapped_.bring_in(blocks);
+  if (status == Status::kDone) {
+    status = own_.carry(own, blocks, residency.block_bytes(), LinkDirection::kToDevice);
   }
-  const uint64_t devices = devices_of(blocks);
-  for (Device device = 0; device < kMostDevices; ++device) {
-    if ((devices >> device & 1) == 0 || residency.is_managed()) continue;
-    const Status status = map_and_copy_in(residency, device);
-    if (status == Status::kDone) continue;
-    if (status == Status::kNoDeviceMemory) release(residency);
-    return status;
-  }
-  const Status status = carry_own(residency, LinkDirection::kToDevice);
   if (status == Status::kNoDeviceMemory) {
-    release(residency);
-    release_own(residency);
+    mapped_.release(blocks);
+    own_.release(own);
   }
-  if (status != Status::kDone) return status;
-  *bytes += residency.own_.moving_bytes();
-  const bool comes_later = residency.is_managed() && managed_way() != ManagedWay::kPrefetch;
-  if (!comes_later) *bytes += bytes_that_move(blocks);
-  return keeps_working_set_ ? take_back(residency, bytes) : Status::kDone;
+  if (status == Status::kDone) *bytes += own.moving_bytes() + bytes_that_move(blocks);
+  return status;
 }
 
 // Managed memory brings its own.

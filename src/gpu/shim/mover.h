@@ -1,14 +1,18 @@
 // Mover: takes the device memory of this process out to the host and brings it back, whole or its
-// working set, with the gate shut in between. Used by the agent's thread, and by those that fetch
+// working set, with the gate shut in between: decides what moves when, and leaves each kind of
+// memory to the type that moves it. Used by the agent's thread, and by those that fetch
 // (agent.h), one at a time.
 #pragma once
 
 #include <stdint.h>
 
 #include "core/protocol/memory_message.h"
-#include "gpu/shim/copier.h"
 #include "gpu/shim/device_link.h"
 #include "gpu/shim/host_memory.h"
+#include "gpu/shim/managed_moves.h"
+#include "gpu/shim/mapped_moves.h"
+#include "gpu/shim/offloader.h"
+#include "gpu/shim/own_moves.h"
 #include "gpu/shim/residency.h"
 
 namespace lambent::shim {
@@ -50,26 +54,22 @@ class Mover {
 
   Status take_out(Residency& residency, uint64_t* bytes);
   Status bring_in(Residency& residency, uint64_t* bytes);
+  Status bring_managed_in(Blocks& blocks, uint64_t* bytes);
+  Status bring_mapped_in(Residency& residency, uint64_t* bytes);
   // Waits for all work on memory of ours and settles the frees that waited for it.
   Status come_to_rest(Residency& residency);
   Status wait_for_owners(Residency& residency);
-  Status copy_out(Residency& residency, Device device);
-  Status map_and_copy_in(Residency& residency, Device device);
-  Status move_managed(Residency& residency, protocol::LinkDirection direction);
-  void release(Residency& residency);
-  Status carry_own(Residency& residency, protocol::LinkDirection direction);
-  void release_own(Residency& residency);
   bool get_host_memory(Residency& residency);
-  // offloaded_pieces.cc
-  Status offload(Residency& residency, uint64_t* bytes);
-  Status take_back(Residency& residency, uint64_t* bytes);
-  Status change_sides(Residency& residency, bool to_host, uint64_t* bytes);
 
   DeviceLink& link_;
   HostMemory host_;
+  // The ways to move memory, by its kind.
+  MappedMoves mapped_{link_, host_};
+  ManagedMoves managed_{link_, host_};
+  OwnMoves own_{link_, host_};
+  Offloader offloader_{link_, host_};
   bool keeps_working_set_ = false;
-  bool offloaded_is_refused_ = false;  // by the device or the host: memory goes out whole
-  bool is_broken_ = false;             // a fetch has failed
+  bool is_broken_ = false;  // a fetch has failed
   bool is_out_ = false;
   bool is_checkpointed_ = false;
 };

@@ -1,10 +1,9 @@
-// The part of Mover that moves memory which the program made and mapped by itself: what it can copy
-// by a mapping of the whole, open to its device. The rest stays.
+#include "gpu/shim/own_moves.h"
+
 #include "driver_slots.h"
+#include "gpu/shim/copier.h"
 #include "gpu/shim/driver_mapping.h"
 #include "gpu/shim/log.h"
-#include "gpu/shim/moved_blocks.h"
-#include "gpu/shim/mover.h"
 
 namespace lambent::shim {
 namespace {
@@ -49,13 +48,12 @@ int make_again(OwnMappings& own, OwnPhysical& physical) {
 }  // namespace
 
 // Behind the blocks in the row of the arena, in order of handles, those of the first device first.
-MemoryMoveStatus Mover::carry_own(Residency& residency, LinkDirection direction) {
-  OwnMappings& own = residency.own_;
-  uint64_t position = residency.block_bytes();
+MemoryMoveStatus OwnMoves::carry(OwnMappings& own, Blocks& blocks, uint64_t position,
+                                 LinkDirection direction) {
   for (Device device = 0; device < kMostDevices; ++device) {
     const uint64_t bytes = bytes_on(own, device);
     if (bytes == 0) continue;
-    const ContextOf context(residency.allocations_.blocks(), device, own.some_context(device));
+    const ContextOf context(blocks, device, own.some_context(device));
     if (!context.is_current()) return Status::kFailed;
     host_.register_all();
     Copier copier(direction, bytes, link_, host_.arena());
@@ -78,8 +76,7 @@ MemoryMoveStatus Mover::carry_own(Residency& residency, LinkDirection direction)
   return Status::kDone;
 }
 
-void Mover::release_own(Residency& residency) {
-  OwnMappings& own = residency.own_;
+void OwnMoves::release(OwnMappings& own) {
   for (OwnPhysical& physical : own.physicals()) {
     if (physical.real == 0 || own.way_to(physical) == nullptr) continue;
     for_each_mapping(own, physical,

@@ -96,13 +96,13 @@ void note_touches_of(Residency* memory) {
 }
 
 void touch(Address address) {
-  if (Residency* memory = watched_memory()) memory->touch(address);
+  if (Residency* memory = watched_memory()) memory->named().touch(address);
 }
 
 void touch_described(const void* description, size_t bytes) {
   Residency* memory = watched_memory();
   if (memory == nullptr || description == nullptr) return;
-  for_each_word(description, bytes, [=](Address word) { memory->touch(word); });
+  for_each_word(description, bytes, [=](Address word) { memory->named().touch(word); });
 }
 
 void note_access(const void* description, size_t bytes) {
@@ -111,7 +111,7 @@ void note_access(const void* description, size_t bytes) {
   fetch_all(*memory, [=] {
     bool is_offloaded = false;
     for_each_word(description, bytes,
-                  [&](Address word) { is_offloaded |= memory->note_access(word); });
+                  [&](Address word) { is_offloaded |= memory->named().note_access(word); });
     return is_offloaded;
   });
 }
@@ -120,45 +120,46 @@ void place_everything() {
   Residency* memory = watched_memory();
   if (memory == nullptr) return;
   fetch_all(*memory, [=] {
-    const bool is_offloaded = memory->offloaded_bytes() > 0;
-    if (is_offloaded) memory->touch_anything();
+    const bool is_offloaded = memory->budget().offloaded_bytes() > 0;
+    if (is_offloaded) memory->named().touch_anything();
     return is_offloaded;
   });
 }
 
 void touch_anything() {
-  if (Residency* memory = watched_memory()) memory->touch_anything();
+  if (Residency* memory = watched_memory()) memory->named().touch_anything();
 }
 
 void touch_written(Address to, const void* from, size_t bytes) {
   Residency* memory = watched_memory();
   if (memory == nullptr) return;
-  memory->touch(to);
-  memory->touch(reinterpret_cast<Address>(from));
+  memory->named().touch(to);
+  memory->named().touch(reinterpret_cast<Address>(from));
   note_written_references(*memory, from, bytes);
 }
 
 void touch_stored(Address to, Address value) {
   Residency* memory = watched_memory();
   if (memory == nullptr) return;
-  memory->touch(to);
-  memory->note_reference(value);
+  memory->named().touch(to);
+  memory->named().note_reference(value);
 }
 
 void touch_launched(Handle function, void** parameters, void** extra) {
   Residency* memory = watched_memory();
   if (memory == nullptr) return;
   bool is_wanted = false;
-  const bool is_known = for_each_parameter_word(
-      function, false, parameters, extra, [&](Address word) { is_wanted |= memory->touch(word); });
-  if (!is_known) memory->touch_anything();
+  const bool is_known =
+      for_each_parameter_word(function, false, parameters, extra,
+                              [&](Address word) { is_wanted |= memory->named().touch(word); });
+  if (!is_known) memory->named().touch_anything();
   if (is_wanted) wait_until_fetched();
 }
 
 void note_written_references(Residency& memory, const void* from, size_t bytes) {
   if (from == nullptr || bytes > kMostWrittenBytes) return;
   if (!can_look_through(memory, from, bytes)) return;
-  for_each_word(from, bytes, [&](Address word) { memory.note_reference(word); });
+  for_each_word(from, bytes, [&](Address word) { memory.named().note_reference(word); });
 }
 
 // What is captured does not run, and while something is captured nothing can be waited for.
@@ -172,10 +173,10 @@ void wait_until_fetched() {
 bool FetchRetry::try_again() {
   const bool is_first = since_ns_ == 0;
   if (is_first) since_ns_ = now_ns();
-  if (!memory_.may_retry() || !knows_all_contexts()) return false;
+  if (!memory_.named().may_retry() || !knows_all_contexts()) return false;
   if (now_ns() - since_ns_ > kRetryNs) {
     log_line("memory that a graph names cannot be fetched: the graph reaches it on the host");
-    memory_.give_up_retrying();
+    memory_.named().give_up_retrying();
     return false;
   }
   if (is_anything_captured() || !leave_gate_scope()) return false;

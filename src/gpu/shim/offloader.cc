@@ -1,13 +1,11 @@
-// The part of Mover for memory that is offloaded: what the working set does not hold goes into host
-// memory that the device reaches at the same addresses, so that a call which names it all the same,
-// or a kernel that finds its address in other memory, finds it: slower, never absent. All with the
-// gate shut and the work done.
+#include "gpu/shim/offloader.h"
+
 #include <stdlib.h>
 
+#include "gpu/shim/copier.h"
 #include "gpu/shim/driver_mapping.h"
 #include "gpu/shim/log.h"
 #include "gpu/shim/moved_blocks.h"
-#include "gpu/shim/mover.h"
 
 namespace lambent::shim {
 namespace {
@@ -81,21 +79,21 @@ int by_use(const void* one, const void* other) {
 // first, and no more do than there is room for.
 class Exchange {
  public:
-  Exchange(Residency& residency, Blocks& blocks, const device_memory::WorkingSet& set,
-           Device device, bool to_host)
+  Exchange(MemoryTable& table, OffloadBudget& budget, Device device, bool to_host)
       : device_(device), to_host_(to_host) {
+    Blocks& blocks = table.blocks();
     changing_ = static_cast<Changing*>(calloc(blocks.size() + 1, sizeof(Changing)));
     size_t candidates = 0;
     for (Block& block : blocks) {
       const bool changes = block.owner.device == device && block.is_offloaded != to_host &&
-                           set.holds(block) != to_host;
+                           table.working_set.holds(block) != to_host;
       if (changes && changing_ != nullptr) changing_[candidates++].block = &block;
     }
     if (!to_host && candidates > 0) {
-      residency.note_counted_bytes();
+      budget.note_counted_bytes();
       qsort(changing_, candidates, sizeof(Changing), by_use);
     }
-    uint64_t room = to_host ? UINT64_MAX : residency.room_on_device();
+    uint64_t room = to_host ? UINT64_MAX : budget.room_on_device();
     for (size_t i = 0; i < candidates; ++i) {
       Block& block = *changing_[i].block;
       const uint64_t counted = to_host ? 0 : block.counted_bytes;
@@ -158,17 +156,14 @@ class Exchange {
 
 }  // namespace
 
-// What finds no room on the other side stays where it is. kFailed: the process is of no use any
-// more.
-MemoryMoveStatus Mover::change_sides(Residency& residency, bool to_host, uint64_t* bytes) {
-  Blocks& blocks = residency.allocations_.blocks();
-  const uint64_t devices = devices_of(blocks);
-  for (Device device = 0; device < kMostDevices; ++device) {
-    if ((devices >> device & 1) == 0) continue;
+MemoryMoveStatus Offloader::change_sides(MemoryTable& table, OffloadBudget& budget, bool to_host,
+                                         uint64_t* bytes) {
+  Blocks& blocks = table.blocks();
+  return for_each_device(blocks, [&](Device device) {
     const ContextOf context(blocks, device);
     if (!context.is_current()) return Status::kFailed;
-    Exchange exchange(residency, blocks, residency.working_set_, device, to_host);
-    if (exchange.is_empty()) continue;
+    Exchange exchange(table, budget, device, to_host);
+    if (exchange.is_empty()) return Status::kDone;
     const LinkDirection direction = to_host ? LinkDirection::kToHost : LinkDirection::kToDevice;
     Copier copier(direction, exchange.used_bytes(), link_, host_.arena());
     const int status = exchange.copy(copier);
@@ -177,47 +172,46 @@ MemoryMoveStatus Mover::change_sides(Residency& residency, bool to_host, uint64_
       exchange.give_up();
       return Status::kFailed;
     }
-    if (!exchange.put_in_place(bytes)) return Status::kFailed;
-  }
-  return Status::kDone;
+    return exchange.put_in_place(bytes) ? Status::kDone : Status::kFailed;
+  });
 }
 
 // The host memory that was got for all of it is given back first, for there is to be no more of
 // both kinds together than the memory takes: what the set needs is leased again.
 // Where one of them is refused it is not tried again: leases would come and go with every move.
-MemoryMoveStatus Mover::offload(Residency& residency, uint64_t* bytes) {
-  Blocks& blocks = residency.allocations_.blocks();
+MemoryMoveStatus Offloader::offload(MemoryTable& table, OffloadBudget& budget, uint64_t* bytes) {
+  Blocks& blocks = table.blocks();
   uint64_t offloaded = 0;
   uint64_t more = 0;
   Device device = -1;
   for (const Block& block : blocks) {
     if (block.is_offloaded) offloaded += block.bytes;
-    if (block.is_offloaded || residency.working_set_.holds(block)) continue;
+    if (block.is_offloaded || table.working_set.holds(block)) continue;
     more += block.bytes;
     device = block.owner.device;
-    if (!device_can_map_host(device)) offloaded_is_refused_ = true;
+    if (!device_can_map_host(device)) is_refused_ = true;
   }
-  if (more == 0 || offloaded_is_refused_) return Status::kDone;
+  if (more == 0 || is_refused_) return Status::kDone;
   {
     const ContextOf context(blocks, device);
     if (!context.is_current()) return Status::kFailed;
     host_.release(link_);
   }
   if (!host_.count_offloaded(offloaded + more, link_)) {
-    offloaded_is_refused_ = true;
+    is_refused_ = true;
     log_line("no host memory for offloaded memory: it goes out whole");
     return Status::kDone;
   }
-  const Status status = change_sides(residency, true, bytes);
+  const Status status = change_sides(table, budget, true, bytes);
   const uint64_t now_offloaded = bytes_offloaded(blocks);
-  if (now_offloaded == offloaded) offloaded_is_refused_ = true;
-  host_.count_offloaded(now_offloaded, link_);
+  if (now_offloaded == offloaded) is_refused_ = true;
+  count(now_offloaded);
   return status;
 }
 
-MemoryMoveStatus Mover::take_back(Residency& residency, uint64_t* bytes) {
-  const Status status = change_sides(residency, false, bytes);
-  host_.count_offloaded(bytes_offloaded(residency.allocations_.blocks()), link_);
+MemoryMoveStatus Offloader::bring_back(MemoryTable& table, OffloadBudget& budget, uint64_t* bytes) {
+  const Status status = change_sides(table, budget, false, bytes);
+  count(bytes_offloaded(table.blocks()));
   return status;
 }
 

@@ -1,0 +1,119 @@
+#include "gpu/forward_server/process_memory.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "gpu/forward_server/testing/parts_testing.h"
+
+namespace lambent::forward_server {
+namespace {
+
+constexpr uint64_t kBlock = 1 << 20;
+
+class ProcessMemoryTest : public PartsTest {};
+
+TEST_F(ProcessMemoryTest, AnAllocationCountsInWholeStepsUntilItIsFreed) {
+  const uint64_t address = allocate(1000);
+  EXPECT_EQ(memory_.used(), Bytes(1024));
+  EXPECT_TRUE(ranges_.contains(address, 1000));
+  EXPECT_FALSE(ranges_.contains(address, 1001));
+  EXPECT_TRUE(ask(process_memory_, kFree, {address}));
+  EXPECT_EQ(wait_for_answer(), CUDA_SUCCESS);
+  EXPECT_EQ(memory_.used(), Bytes(0));
+  EXPECT_FALSE(ranges_.contains(address, 1));
+}
+
+TEST_F(ProcessMemoryTest, MemoryThatIsAllocatedAgainIsZeroed) {
+  const uint64_t before = allocate(kLimit.count);
+  EXPECT_TRUE(
+      send(process_memory_, kFill, {stream_, before, 0, 0xAB, 1, kLimit.count, uint64_t{1}}));
+  EXPECT_EQ(wait_for_stream(stream_), CUDA_SUCCESS);
+  EXPECT_EQ(first_byte(before), static_cast<char>(0xAB));
+  EXPECT_TRUE(ask(process_memory_, kFree, {before}));
+  EXPECT_EQ(wait_for_answer(), CUDA_SUCCESS);
+  EXPECT_EQ(first_byte(allocate(kLimit.count)), 0);
+}
+
+TEST_F(ProcessMemoryTest, AnAllocationAboveTheLimitIsRefusedAndCountsNothing) {
+  allocate(kLimit.count - kBlock);
+  EXPECT_TRUE(ask(process_memory_, kAllocate, {context_, 2 * kBlock}));
+  EXPECT_EQ(result(), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(memory_.used(), Bytes(kLimit.count - kBlock));
+}
+
+TEST_F(ProcessMemoryTest, AnAllocationNeedsAContextAndASize) {
+  EXPECT_TRUE(ask(process_memory_, kAllocate, {context_ + 1, kBlock}));
+  EXPECT_EQ(result(), CUDA_ERROR_INVALID_CONTEXT);
+  EXPECT_TRUE(ask(process_memory_, kAllocate, {context_, 0}));
+  EXPECT_EQ(result(), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_F(ProcessMemoryTest, AnAllocationWaitsForFreesThatAStreamHasNotReached) {
+  const uint64_t address = allocate(kLimit.count);
+  const size_t gate = hold(stream_);
+  EXPECT_TRUE(send(process_memory_, kFreeAsync, {address, stream_}));
+  EXPECT_EQ(memory_.used(), kLimit);
+  EXPECT_TRUE(ask(process_memory_, kAllocateAsync, {context_, kLimit.count, stream_}));
+  completions_.poll();
+  EXPECT_FALSE(is_answered());
+  open(gate);
+  EXPECT_EQ(wait_for_answer(), CUDA_SUCCESS);
+  EXPECT_EQ(memory_.used(), kLimit);
+}
+
+TEST_F(ProcessMemoryTest, AFreeWaitsForTheWorkOfAllStreams) {
+  const uint64_t address = allocate(kBlock);
+  const size_t gate = hold(create_stream());
+  EXPECT_TRUE(ask(process_memory_, kFree, {address}));
+  completions_.poll();
+  EXPECT_FALSE(is_answered());
+  EXPECT_EQ(memory_.used(), Bytes(kBlock));
+  open(gate);
+  EXPECT_EQ(wait_for_answer(), CUDA_SUCCESS);
+  EXPECT_EQ(memory_.used(), Bytes(0));
+}
+
+TEST_F(ProcessMemoryTest, CopiesAndFillsBeyondWhatIsTheProcesssAreRefused) {
+  const uint64_t address = allocate(kBlock);
+  EXPECT_TRUE(send(process_memory_, kCopyInline, {stream_, address + kBlock - 1}, "ab"));
+  EXPECT_EQ(wait_for_stream(stream_), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_TRUE(send(process_memory_, kFill, {stream_, address, 0, 1, 4, kBlock, 1}));
+  EXPECT_EQ(wait_for_stream(stream_), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_TRUE(send(process_memory_, kCopyRows,
+                   {stream_, address, kBlock / 2, address, kBlock, kBlock / 2, 2}));
+  EXPECT_EQ(wait_for_stream(stream_), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_TRUE(send(process_memory_, kCopyOut, {stream_, address, 0, kBlock}));  // more than a chunk
+  EXPECT_EQ(pages_.chunks[0].result.load(), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_F(ProcessMemoryTest, WhatIsCopiedInAndWithinTheDeviceComesOut) {
+  const uint64_t from = allocate(kBlock), to = allocate(kBlock);
+  EXPECT_TRUE(send(process_memory_, kCopyInline, {stream_, from}, "inline"));
+  EXPECT_TRUE(send(process_memory_, kCopyRows, {stream_, to, 0, from, 0, 6, 1}));
+  EXPECT_TRUE(send(process_memory_, kCopyOut, {stream_, to, 1, 6}));
+  EXPECT_TRUE(poll_until([&] { return pages_.chunks[1].done.load() == 1; }));
+  EXPECT_EQ(pages_.chunks[1].result.load(), CUDA_SUCCESS);
+  EXPECT_EQ(std::string(pages_.chunk_bytes[1], 6), "inline");
+}
+
+TEST_F(ProcessMemoryTest, TheMemoryOfAContextGoesWithItAndNoOther) {
+  allocate(kBlock);
+  EXPECT_TRUE(ask(streams_, kCreateContext, {}));
+  const uint64_t other = value(0);
+  EXPECT_TRUE(ask(process_memory_, kAllocate, {other, 2 * kBlock}));
+  ASSERT_EQ(result(), CUDA_SUCCESS);
+  process_memory_.free_all_of(context_);
+  EXPECT_EQ(memory_.used(), Bytes(2 * kBlock));
+  EXPECT_EQ(ranges_.all().size(), 1U);
+}
+
+TEST_F(ProcessMemoryTest, WhatIsFreeIsWhatTheLimitLeaves) {
+  allocate(kBlock);
+  EXPECT_TRUE(ask(process_memory_, kMemoryInfo, {}));
+  EXPECT_EQ(value(0), kLimit.count - kBlock);
+  EXPECT_EQ(value(1), kLimit.count);
+}
+
+}  // namespace
+}  // namespace lambent::forward_server
