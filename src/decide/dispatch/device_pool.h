@@ -25,12 +25,13 @@ inline Error too_large(Bytes device_memory) {
 }
 
 struct Dispatcher::DevicePool {
-  DevicePool(scheduling::FleetOptions options, std::unique_ptr<scheduling::Policy> order)
-      : fleet(std::move(options)), policy(std::move(order)) {}
+  DevicePool(Processor processor_in, scheduling::FleetOptions options,
+             std::unique_ptr<scheduling::Policy> order)
+      : processor(processor_in), fleet(std::move(options)), policy(std::move(order)) {}
 
+  const Processor processor;
   scheduling::Fleet fleet;
   std::unique_ptr<scheduling::Policy> policy;
-  size_t pending = 0;
   // Sandboxes that wait for the memory of others, and ready ones that wait for a token; few.
   std::vector<scheduling::SandboxSlot> planned;
   std::vector<scheduling::SandboxSlot> ready;

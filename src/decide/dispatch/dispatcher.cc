@@ -30,33 +30,31 @@ scheduling::FleetOptions host_fleet_options(const DispatchOptions& options) {
 
 Dispatcher::Dispatcher(DispatchOptions options, std::unique_ptr<scheduling::Policy> policy,
                        std::unique_ptr<scheduling::Policy> host_policy)
-    : options_(std::move(options)) {
+    : options_(std::move(options)), queues_(options_, flows_) {
   if (host_policy == nullptr) {
     host_policy = std::make_unique<scheduling::FcfsPolicy>(scheduling::FcfsOptions{});
   }
   policy->adapt(options_.fleet);
-  gpu_ = std::make_unique<DevicePool>(options_.fleet, std::move(policy));
-  host_ = std::make_unique<DevicePool>(host_fleet_options(options_), std::move(host_policy));
+  gpu_ = std::make_unique<DevicePool>(Processor::kGpu, options_.fleet, std::move(policy));
+  host_ = std::make_unique<DevicePool>(Processor::kHost, host_fleet_options(options_),
+                                       std::move(host_policy));
   away_since_.resize(gpu_->fleet.devices().size());
 }
 
 Dispatcher::~Dispatcher() = default;
 
 void Dispatcher::handle(const Event& event, Instant now, std::vector<Action>& out) {
-  CHECK(now >= now_, "time never goes back");
-  now_ = now;
-  out_ = &out;
-  hash_.add(event, now);
+  log_.begin(event, now, out);
   gpu_->fleet.tell_time(now);
   host_->fleet.tell_time(now);
   std::visit([this](const auto& e) { on(e); }, event);
-  if (ranks_stale_ && !waiting_variants_.empty()) rank_functions();
+  if (ranks_stale_ && !queues_.waiting_variants().empty()) rank_functions();
   for (DevicePool* device_pool : {gpu_.get(), host_.get()}) {
     if (!device_pool->wanting.empty()) move_in_wanting(*device_pool);
     if (!device_pool->fetching.empty()) grant_fetches(*device_pool);
     if (!device_pool->planned.empty()) start_planned(*device_pool);
     if (!device_pool->ready.empty()) run_ready(*device_pool);
-    if (device_pool->pending > 0) decide(*device_pool);
+    if (queues_.pending(device_pool->processor) > 0) decide(*device_pool);
   }
   send_to_host();
   if (gpu_->fleet.moves_idle()) {
@@ -64,17 +62,17 @@ void Dispatcher::handle(const Event& event, Instant now, std::vector<Action>& ou
       const size_t idle = gpu_->fleet.idle_sandboxes();
       make_room(*gpu_);
       prefetch(*gpu_);
-      if (gpu_->fleet.idle_sandboxes() == idle || gpu_->pending == 0) break;
+      if (gpu_->fleet.idle_sandboxes() == idle || queues_.pending(Processor::kGpu) == 0) break;
       // Who waited for a sandbox that had to make way may have a place elsewhere now.
       decide(*gpu_);
     }
     gpu_->fleet.settled();
-  } else if (make_room_beside_taken(*gpu_) && gpu_->pending > 0) {
+  } else if (make_room_beside_taken(*gpu_) && queues_.pending(Processor::kGpu) > 0) {
     decide(*gpu_);
   }
-  if (!new_heads_.empty()) note_wait_reasons();
+  if (queues_.has_new_heads()) note_wait_reasons();
   arm_timer();
-  out_ = nullptr;
+  log_.end();
 }
 
 // ---- Invocations
@@ -93,20 +91,8 @@ std::optional<Error> Dispatcher::refusal_of(const InvocationSubmitted& event) co
   return std::nullopt;
 }
 
-std::optional<scheduling::Refusal> Dispatcher::overload_of(const InvocationSubmitted& event) const {
-  if (event.acknowledged) return std::nullopt;
-  return scheduling::refusal_of(
-      {.asynchronous = event.asynchronous, .within_run = event.within_run},
-      scheduling::queue_of(flows_[event.function.value]),
-      {.all = queued_, .synchronous = queued_synchronous_},
-      {.per_function = options_.queued_per_function,
-       .all = options_.queued_invocations,
-       .synchronous = options_.queued_synchronous,
-       .wait = options_.queue_wait});
-}
-
 void Dispatcher::on(const InvocationSubmitted& event) {
-  if (invocations_.find(event.invocation)) {
+  if (queues_.find(event.invocation)) {
     ++counters_.ignored_events;
     return;
   }
@@ -116,45 +102,24 @@ void Dispatcher::on(const InvocationSubmitted& event) {
     return;
   }
   Flow& flow = flows_[event.function.value];
-  if (auto refusal = overload_of(event)) {
+  if (auto refusal = queues_.overload_of(event)) {
     note_shedding(event.function);
     reject_now(event.invocation, {ErrorCode::kResourceExhausted, std::move(refusal->message)},
                refusal->retry_after);
     return;
   }
-  if (flow.last_arrival != kNever) flow.interarrival.learn(now_ - flow.last_arrival);
-  flow.last_arrival = now_;
-  flow.last_activity = now_;
+  if (flow.last_arrival != kNever) flow.interarrival.learn(log_.now() - flow.last_arrival);
+  flow.last_arrival = log_.now();
+  flow.last_activity = log_.now();
 
-  const InvocationSlot slot = invocations_.add(event.invocation);
-  PendingInvocation& invocation = invocations_[slot];
-  invocation.function = event.function;
-  invocation.asynchronous = event.asynchronous;
-  invocation.acknowledged = event.acknowledged;
-  invocation.within_run = event.within_run;
-  invocation.arrival = ++arrivals_;
-  invocation.submitted = now_;
-  invocation.wait_reason =
-      flow.pending > 0 ? scheduling::WaitReason::kOwnQueue : scheduling::WaitReason::kNone;
-  invocations_.push_back(event.function, slot);
-  if (invocation.has_client()) invocation_deadlines_.put(slot, now_ + options_.longest_wait);
-
-  if (flow.pending == 0) {
-    flow.oldest = invocation.arrival;
-    flow.oldest_since = now_;
-    flow.begin_queue(now_);
-    new_heads_.push_back(event.function);
-  }
-  note_queued(invocation);
+  queues_.add(event, log_.now());
   DevicePool& device_pool = device_pool_of(event.function);
-  ++device_pool.pending;
-  note_waiting(event.function);
-  device_pool.policy->enqueued(view_of(device_pool), event.function, now_);
+  device_pool.policy->enqueued(view_of(device_pool), event.function, log_.now());
 }
 
 void Dispatcher::on(const InvocationCancelled& event) {
-  const auto slot = invocations_.find(event.invocation);
-  if (!slot || invocations_[*slot].state != InvocationState::kQueued) {
+  const auto slot = queues_.find(event.invocation);
+  if (!slot || queues_[*slot].state != InvocationState::kQueued) {
     ++counters_.ignored_events;
     return;
   }
@@ -162,12 +127,12 @@ void Dispatcher::on(const InvocationCancelled& event) {
 }
 
 void Dispatcher::on(const InvocationFinished& event) {
-  const auto slot = invocations_.find(event.invocation);
-  if (!slot || invocations_[*slot].state != InvocationState::kRunning) {
+  const auto slot = queues_.find(event.invocation);
+  if (!slot || queues_[*slot].state != InvocationState::kRunning) {
     ++counters_.ignored_events;
     return;
   }
-  const PendingInvocation& invocation = invocations_[*slot];
+  const PendingInvocation& invocation = queues_[*slot];
   const SandboxSlot sandbox = invocation.sandbox;
   const FunctionId function = invocation.function;
   // A run whose memory never came says nothing about what it takes on the device.
@@ -191,28 +156,29 @@ void Dispatcher::on(const InvocationFinished& event) {
 
 void Dispatcher::decide(DevicePool& device_pool) {
   if (draining_) return;
-  while (device_pool.pending > 0 && device_pool.fleet.has_room()) {
-    const scheduling::Decision decision = device_pool.policy->decide(view_of(device_pool), now_);
+  while (queues_.pending(device_pool.processor) > 0 && device_pool.fleet.has_room()) {
+    const scheduling::Decision decision =
+        device_pool.policy->decide(view_of(device_pool), log_.now());
     if (!decision.dispatch) return;
     dispatch(device_pool, decision);
   }
 }
 
 void Dispatcher::dispatch(DevicePool& device_pool, const scheduling::Decision& decision) {
-  const InvocationSlot slot = invocations_.front(decision.function);
+  const InvocationSlot slot = queues_.front(decision.function);
   CHECK(slot != kNoInvocation, "a policy dispatches only flows that have work");
   if (watcher_) {
     const scheduling::Device& device = device_pool.fleet.devices()[decision.place.device];
-    watcher_(invocations_[slot].id, decision.function, device.options.id);
+    watcher_(queues_[slot].id, decision.function, device.options.id);
   }
-  flows_[decision.function.value].took_turn(now_);
-  leave_queue(slot);
-  PendingInvocation& invocation = invocations_[slot];
-  invocation.dispatched = now_;
+  flows_[decision.function.value].took_turn(log_.now());
+  queues_.leave(slot);
+  PendingInvocation& invocation = queues_[slot];
+  invocation.dispatched = log_.now();
   invocation.device = device_pool.fleet.devices()[decision.place.device].options.id;
   Flow& flow = flows_[decision.function.value];
   ++flow.in_flight;
-  flow.last_activity = now_;
+  flow.last_activity = log_.now();
   if (&device_pool == gpu_.get()) {
     gpu_runs_.add(slot);
     expect_end(invocation, decision.place.warm != scheduling::kNoSandbox);
@@ -222,20 +188,21 @@ void Dispatcher::dispatch(DevicePool& device_pool, const scheduling::Decision& d
   } else {
     run(device_pool, decision.place.warm, slot);
   }
-  device_pool.policy->dispatched(view_of(device_pool), decision.function, now_);
+  device_pool.policy->dispatched(view_of(device_pool), decision.function, log_.now());
 }
 
 void Dispatcher::start_in_new_sandbox(DevicePool& device_pool, InvocationSlot slot,
                                       const scheduling::Place& place) {
-  PendingInvocation& invocation = invocations_[slot];
+  PendingInvocation& invocation = queues_[slot];
   const Flow& flow = flows_[invocation.function.value];
   const Bytes memory = device_pool.fleet.memory_of(flow, place.device);
-  for (const SandboxSlot victim : device_pool.fleet.victims_for(place, memory, flows_, now_)) {
+  for (const SandboxSlot victim :
+       device_pool.fleet.victims_for(place, memory, flows_, log_.now())) {
     ++counters_.evictions;
     stop_sandbox(device_pool, victim, StopReason::kEvicted);
   }
   const SandboxSlot sandbox = device_pool.fleet.plan(SandboxId{++sandbox_ids_}, invocation.function,
-                                                     flow, place.device, now_);
+                                                     flow, place.device, log_.now());
   device_pool.fleet.assign(sandbox, slot);
   invocation.sandbox = sandbox;
   invocation.on_host = &device_pool == host_.get();
@@ -288,10 +255,10 @@ uint64_t& Dispatcher::start_counter(StartClass start) {
 }
 
 void Dispatcher::run(DevicePool& device_pool, SandboxSlot sandbox, InvocationSlot slot) {
-  PendingInvocation& invocation = invocations_[slot];
+  PendingInvocation& invocation = queues_[slot];
   device_pool.deadlines.erase(sandbox);
   if (device_pool.fleet.sandbox(sandbox).prefetched) ++counters_.prefetch_hits;
-  const bool memory_is_in = device_pool.fleet.run(sandbox, now_);
+  const bool memory_is_in = device_pool.fleet.run(sandbox, log_.now());
   device_pool.fleet.assign(sandbox, slot);
   if (invocation.state != InvocationState::kStarting) {
     invocation.start = memory_is_in ? StartClass::kWarm : StartClass::kGpuCold;
@@ -299,40 +266,35 @@ void Dispatcher::run(DevicePool& device_pool, SandboxSlot sandbox, InvocationSlo
   ++start_counter(invocation.start);
   if (invocation.is_cpu_variant()) ++counters_.host_runs;
   invocation.state = InvocationState::kRunning;
-  invocation.started = now_;
+  invocation.started = log_.now();
   invocation.sandbox = sandbox;
   invocation.on_host = &device_pool == host_.get();
   invocation.awaits_memory = !memory_is_in;
   invocation.memory_time = {};
   time_run(slot);
-  emit(StartInvocation{.invocation = invocation.id,
-                       .sandbox = device_pool.fleet.sandbox(sandbox).id,
-                       .device = invocation.device,
-                       .start = invocation.start});
+  log_.add(StartInvocation{.invocation = invocation.id,
+                           .sandbox = device_pool.fleet.sandbox(sandbox).id,
+                           .device = invocation.device,
+                           .start = invocation.start});
   if (!memory_is_in) await_memory(device_pool, sandbox);
 }
 
 // The timeout of a run counts from now if its memory is there.
 void Dispatcher::time_run(InvocationSlot slot) {
-  const PendingInvocation& invocation = invocations_[slot];
-  const Duration timeout = flows_[invocation.function.value].timeout;
-  if (timeout.count() > 0 && !invocation.awaits_memory) {
-    invocation_deadlines_.put(slot, now_ + timeout);
+  const PendingInvocation& invocation = queues_[slot];
+  if (invocation.awaits_memory) {
+    queues_.clear_deadline(slot);
   } else {
-    invocation_deadlines_.erase(slot);
+    queues_.start_timeout(slot, log_.now());
   }
 }
 
 // Says of each invocation that has become the first of its queue, and was not dispatched at once,
 // what holds it back.
 void Dispatcher::note_wait_reasons() {
-  for (const FunctionId function : new_heads_) {
-    const InvocationSlot head = invocations_.front(function);
-    if (head == kNoInvocation) continue;
-    invocations_[head].wait_reason =
-        draining_ ? scheduling::WaitReason::kDraining : why_waiting(function);
-  }
-  new_heads_.clear();
+  queues_.note_wait_reasons([&](FunctionId function) {
+    return draining_ ? scheduling::WaitReason::kDraining : why_waiting(function);
+  });
 }
 
 // ---- Devices, time, the end
@@ -346,9 +308,9 @@ void Dispatcher::on(const DeviceReading& event) {
   const bool was_lost = gpu_->fleet.devices()[*device].lost;
   const bool was_healthy = gpu_->fleet.devices()[*device].healthy;
   gpu_->fleet.set_reading(*device, event.utilisation, event.healthy && !event.lost, event.lost);
-  if (was_healthy && !gpu_->fleet.devices()[*device].healthy) away_since_[*device] = now_;
+  if (was_healthy && !gpu_->fleet.devices()[*device].healthy) away_since_[*device] = log_.now();
   if (was_healthy != gpu_->fleet.devices()[*device].healthy || was_lost != event.lost) {
-    gpu_->policy->health_changed(view_of(*gpu_), now_);
+    gpu_->policy->health_changed(view_of(*gpu_), log_.now());
   }
   if (event.lost && !was_lost) lose_device(*device);
   if (gpu_->fleet.devices()[*device].healthy) return;
@@ -367,14 +329,12 @@ void Dispatcher::on(const DeviceTaken& event) {
 
 void Dispatcher::on(const TimerFired&) {
   armed_ = kNever;
-  while (invocation_deadlines_.any_until(now_)) {
-    expire_invocation(invocation_deadlines_.pop());
-  }
+  while (queues_.any_expired(log_.now())) expire_invocation(queues_.pop_expired());
   for (DevicePool* device_pool : {gpu_.get(), host_.get()}) {
-    while (device_pool->deadlines.any_until(now_)) {
+    while (device_pool->deadlines.any_until(log_.now())) {
       expire_sandbox(*device_pool, device_pool->deadlines.pop());
     }
-    while (device_pool->moves.any_until(now_)) {
+    while (device_pool->moves.any_until(log_.now())) {
       const SandboxSlot slot = device_pool->moves.pop();
       if (device_pool->fleet.sandbox(slot).fetching > Bytes(0)) {
         end_fetch(*device_pool, slot, false);
@@ -389,10 +349,10 @@ void Dispatcher::on(const TimerFired&) {
 void Dispatcher::on(const DrainStarted&) {
   draining_ = true;
   for (uint32_t id = 0; id < flows_.size(); ++id) {
-    InvocationSlot slot = invocations_.front(FunctionId{id});
+    InvocationSlot slot = queues_.front(FunctionId{id});
     while (slot != kNoInvocation) {
-      const InvocationSlot next = invocations_[slot].later;
-      if (!invocations_[slot].asynchronous) {
+      const InvocationSlot next = queues_[slot].later;
+      if (!queues_[slot].asynchronous) {
         reject_queued(slot, {ErrorCode::kUnavailable, "the worker is stopping"});
       }
       slot = next;
@@ -404,14 +364,14 @@ void Dispatcher::on(const DrainStarted&) {
 void Dispatcher::arm_timer() {
   // Time alone sends a function elsewhere that waits for a busy device.
   Instant earliest = std::min({armed_, gpu_->fleet.next_move(), ask_again_});
-  for (auto* deadlines :
-       {&invocation_deadlines_, &gpu_->deadlines, &gpu_->moves, &host_->deadlines}) {
+  earliest = queues_.earliest_deadline(earliest);
+  for (auto* deadlines : {&gpu_->deadlines, &gpu_->moves, &host_->deadlines}) {
     earliest = deadlines->earliest(earliest);
   }
   // A wish that has become too early is left alone: it fires, finds nothing, and is made again.
   if (earliest >= armed_) return;
   armed_ = earliest;
-  emit(WakeAt{earliest});
+  log_.add(WakeAt{earliest});
 }
 
 }  // namespace lambent::dispatch

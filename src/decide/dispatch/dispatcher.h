@@ -12,14 +12,14 @@
 #include <vector>
 
 #include "decide/dispatch/action.h"
+#include "decide/dispatch/action_log.h"
 #include "decide/dispatch/event.h"
 #include "decide/dispatch/invocation_table.h"
-#include "decide/dispatch/log_hash.h"
 #include "decide/dispatch/options.h"
+#include "decide/dispatch/queues.h"
 #include "decide/dispatch/run_list.h"
 #include "decide/scheduling/deadlines.h"
 #include "decide/scheduling/fleet.h"
-#include "decide/scheduling/flow_set.h"
 #include "decide/scheduling/hybrid.h"
 #include "decide/scheduling/memory_victims.h"
 #include "decide/scheduling/policy.h"
@@ -105,10 +105,10 @@ class Dispatcher {
   // For status and metrics; all read-only.
   const DispatchOptions& options() const { return options_; }
   const Counters& counters() const { return counters_; }
-  uint64_t log_hash() const { return hash_.value(); }
-  size_t queued() const { return queued_; }
-  size_t queued_synchronous() const { return queued_synchronous_; }
-  size_t in_flight() const { return invocations_.size() - queued_; }
+  uint64_t log_hash() const { return log_.hash(); }
+  size_t queued() const { return queues_.queued(); }
+  size_t queued_synchronous() const { return queues_.queued_synchronous(); }
+  size_t in_flight() const { return queues_.in_flight(); }
   // Indexed by FunctionId; some are not registered.
   const scheduling::Flows& flows() const { return flows_; }
   scheduling::FlowStatus status(FunctionId function, Instant now) const;
@@ -180,19 +180,14 @@ class Dispatcher {
   unsigned gpu_concurrency_of(const scheduling::Flow& flow, bool outside_top_share) const;
   void rank_functions();
   unsigned reserved_on_host() const;
-  void note_waiting(FunctionId function);
   bool may_wait(const scheduling::Flow& flow) const;
   scheduling::WaitReason why_waiting(FunctionId function) const;
 
   // Ends.
   std::optional<Error> refusal_of(const InvocationSubmitted& event) const;
-  // Why it may not wait beside what waits already.
-  std::optional<scheduling::Refusal> overload_of(const InvocationSubmitted& event) const;
   void reject_now(InvocationId id, Error error, Duration retry_after = {});
   void reject_queued(InvocationSlot invocation, Error error);
   void reject_queue(FunctionId function, const Error& error);
-  void note_queued(const PendingInvocation& invocation);
-  void leave_queue(InvocationSlot invocation);
   void note_shedding(FunctionId function);
   void complete(InvocationSlot invocation, Outcome outcome, std::optional<Error> error,
                 std::string error_type);
@@ -250,42 +245,24 @@ class Dispatcher {
   void archive(StateArchive& archive);
   void archive(StateArchive& archive, DevicePool& device_pool);
   void find_again();
-  template <typename Kind>
-  void emit(Kind action) {
-    hash_.add(action);
-    out_->emplace_back(std::in_place_type<Kind>, std::move(action));
-  }
   void arm_timer();
 
   DispatchOptions options_;
   scheduling::Flows flows_;
-  InvocationTable invocations_;
-  size_t queued_ = 0;
-  size_t queued_synchronous_ = 0;  // of these
-  uint64_t arrivals_ = 0;
+  Queues queues_;
+  ActionLog log_;
   uint64_t sandbox_ids_ = 0;
   std::unique_ptr<DevicePool> gpu_;
   std::unique_ptr<DevicePool> host_;
-  // When a queued invocation has waited, or a running one has run, too long; by slot.
-  scheduling::Deadlines invocation_deadlines_;
-  // Flows with something waiting in the GPUs' device pool, and those of them with a CPU variant.
-  scheduling::FlowSet waiting_;
-  scheduling::FlowSet waiting_variants_;
   bool ranks_stale_ = false;            // HybridRule::kTopShare: a speed-up may have changed
   unsigned functions_without_gpu_ = 0;  // that are registered
   RunList gpu_runs_;                    // dispatched to a GPU and not over
   std::vector<Instant> away_since_;     // by GPU: when it was last found not to be healthy
   Instant ask_again_ = kNever;          // when time alone may send something to the host
-  std::vector<FunctionId> new_heads_;
   std::vector<FunctionId> look_ahead_;  // while memory is fetched ahead
   Instant armed_ = kNever;
   bool draining_ = false;
   Counters counters_;
-  LogHash hash_;
-
-  // Valid while an event is handled.
-  Instant now_{};
-  std::vector<Action>* out_ = nullptr;
   Watcher watcher_;
 };
 

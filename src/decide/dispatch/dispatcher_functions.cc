@@ -47,24 +47,22 @@ void Dispatcher::on(const FunctionRegistered& event) {
       return sandbox.function == profile.id &&
              (sandbox.revision != profile.revision ||
               sandbox.memory != (device_pool == host_.get() ? Bytes(0) : profile.device_memory) ||
-              invocations_[sandbox.invocation].is_cpu_variant() !=
+              queues_[sandbox.invocation].is_cpu_variant() !=
                   (device_pool == host_.get() && profile.device_memory.count > 0));
     });
   }
   // If it now runs elsewhere (with or without GPU) it leaves its old device pool with all that it
   // has.
   const bool moves = (flow.device_memory.count > 0) != (profile.device_memory.count > 0);
-  const uint32_t pending = flow.pending;
-  const uint32_t pending_synchronous = flow.pending_synchronous;
+  const bool had_work = flow.has_work();
+  const Queues::Waiting waiting = queues_.uncount(profile.id);
   if (flow.registered && flow.device_memory.count == 0) --functions_without_gpu_;
-  if (moves && flow.has_work()) {
+  if (moves && had_work) {
     DevicePool& old_device_pool = device_pool_of(profile.id);
     const uint32_t in_flight = std::exchange(flow.in_flight, 0);
-    flow.pending = 0;
-    old_device_pool.policy->flow_changed(view_of(old_device_pool), profile.id, now_);
+    old_device_pool.policy->flow_changed(view_of(old_device_pool), profile.id, log_.now());
     flow.in_flight = in_flight;
   }
-  device_pool_of(profile.id).pending -= pending;
 
   if (!flow.registered) {
     flow = Flow{};
@@ -78,17 +76,17 @@ void Dispatcher::on(const FunctionRegistered& event) {
       flow.host_cold_start = RunningMean(profile.mean_host_cold_start,
                                          profile.mean_host_cold_start.count() > 0 ? 1 : 0);
     }
-    flow.last_host_run = now_;
+    flow.last_host_run = log_.now();
     // Invocations of a function of the same id that was removed may still run: they count.
     for (const DevicePool* device_pool : {gpu_.get(), host_.get()}) {
       for (const SandboxSlot slot : device_pool->fleet.all()) {
         const Sandbox& sandbox = device_pool->fleet.sandbox(slot);
         if (sandbox.function != profile.id || !sandbox.has_invocation) continue;
-        ++(invocations_[sandbox.invocation].is_cpu_variant() ? flow.on_host : flow.in_flight);
+        ++(queues_[sandbox.invocation].is_cpu_variant() ? flow.on_host : flow.in_flight);
       }
     }
   } else if (moves) {
-    move_statistics(flow, profile.device_memory.count > 0, now_);
+    move_statistics(flow, profile.device_memory.count > 0, log_.now());
   }
   flow.registered = true;
   flow.tenant = profile.tenant;
@@ -109,17 +107,14 @@ void Dispatcher::on(const FunctionRegistered& event) {
   flow.gpu_speedup = flow.has_cpu_variant ? profile.gpu_speedup : 0;
   // What runs of an older revision fails for that one.
   flow.host_failures = 0;
-  flow.host_failed = now_;
+  flow.host_failed = log_.now();
   flow.max_concurrency = gpu_concurrency_of(flow, false);
   ranks_stale_ = options_.hybrid.rule == scheduling::HybridRule::kTopShare;
   if (flow.device_memory.count == 0) ++functions_without_gpu_;
 
   DevicePool& device_pool = device_pool_of(profile.id);
-  flow.pending = pending;
-  flow.pending_synchronous = pending_synchronous;
-  device_pool.pending += pending;
-  note_waiting(profile.id);
-  device_pool.policy->flow_changed(view_of(device_pool), profile.id, now_);
+  queues_.count(profile.id, waiting);
+  device_pool.policy->flow_changed(view_of(device_pool), profile.id, log_.now());
   if (!may_wait(flow)) {
     reject_queue(profile.id, too_large(flow.device_memory));
   }

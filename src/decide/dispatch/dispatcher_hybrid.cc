@@ -16,39 +16,39 @@ using scheduling::HybridRule;
 // free is used. One by one: each that leaves makes the queue shorter for those behind it.
 void Dispatcher::send_to_host() {
   ask_again_ = kNever;
-  while (!draining_ && !waiting_variants_.empty()) {
+  while (!draining_ && !queues_.waiting_variants().empty()) {
     const scheduling::View gpu = view_of(*gpu_);
     const std::vector<scheduling::GpuRun> runs = runs_on_gpus();
     const scheduling::HybridView view{.gpu = gpu,
                                       .host = host_->fleet,
-                                      .waiting = waiting_,
-                                      .waiting_variants = waiting_variants_,
+                                      .waiting = queues_.waiting(),
+                                      .waiting_variants = queues_.waiting_variants(),
                                       .runs = runs,
                                       .reserved = reserved_on_host(),
                                       .away_since = away_since_};
-    const auto advice = scheduling::choose_for_host(options_.hybrid, view, now_);
+    const auto advice = scheduling::choose_for_host(options_.hybrid, view, log_.now());
     ask_again_ = advice.ask_again;
     if (!advice.choice) return;
     dispatch_on_host(*advice.choice);
     // Without it another flow may be the furthest behind, or fit.
-    if (gpu_->pending > 0) decide(*gpu_);
+    if (queues_.pending(Processor::kGpu) > 0) decide(*gpu_);
   }
 }
 
 void Dispatcher::dispatch_on_host(const HostChoice& choice) {
-  const InvocationSlot slot = invocations_.front(choice.function);
-  flows_[choice.function.value].took_turn(now_);
-  leave_queue(slot);
+  const InvocationSlot slot = queues_.front(choice.function);
+  flows_[choice.function.value].took_turn(log_.now());
+  queues_.leave(slot);
   Flow& flow = flows_[choice.function.value];
   ++flow.on_host;
-  flow.last_activity = now_;
+  flow.last_activity = log_.now();
   // Its last one left the GPUs' queue: as after a run there, more is expected for a while.
   if (flow.max_concurrency > 0 && !flow.has_work()) {
-    flow.active_until = now_ + gpu_->policy->grace(view_of(*gpu_), choice.function);
+    flow.active_until = log_.now() + gpu_->policy->grace(view_of(*gpu_), choice.function);
   }
-  gpu_->policy->flow_changed(view_of(*gpu_), choice.function, now_);
-  PendingInvocation& invocation = invocations_[slot];
-  invocation.dispatched = now_;
+  gpu_->policy->flow_changed(view_of(*gpu_), choice.function, log_.now());
+  PendingInvocation& invocation = queues_[slot];
+  invocation.dispatched = log_.now();
   invocation.device = scheduling::kHostDevice;
   invocation.host_reason = choice.reason;
   invocation.expected_with_gpu = choice.with_gpu;
@@ -71,20 +71,21 @@ unsigned Dispatcher::reserved_on_host() const {
 void Dispatcher::expect_end(PendingInvocation& invocation, bool warm) {
   const Flow& flow = flows_[invocation.function.value];
   const Duration setup = warm ? Duration(0) : flow.cold_start.mean_or(seconds(1));
-  invocation.expected_end = now_ + setup + scheduling::expected_gpu_time(flow).value_or(seconds(1));
+  invocation.expected_end =
+      log_.now() + setup + scheduling::expected_gpu_time(flow).value_or(seconds(1));
 }
 
 std::vector<scheduling::GpuRun> Dispatcher::runs_on_gpus() const {
   std::vector<scheduling::GpuRun> runs;
   gpu_runs_.for_each([&](InvocationSlot slot) {
-    runs.push_back({invocations_[slot].function, invocations_[slot].expected_end});
+    runs.push_back({queues_[slot].function, queues_[slot].expected_end});
   });
   return runs;
 }
 
 // It is over, or waits again.
 void Dispatcher::leave_processor(InvocationSlot slot) {
-  PendingInvocation& invocation = invocations_[slot];
+  PendingInvocation& invocation = queues_[slot];
   Flow& flow = flows_[invocation.function.value];
   --(invocation.is_cpu_variant() ? flow.on_host : flow.in_flight);
   invocation.host_reason = HostReason::kNone;
@@ -100,7 +101,7 @@ void Dispatcher::learn_run(const PendingInvocation& invocation, Duration executi
   scheduling::RunningMean* mean = &flow.execution;
   if (flow.device_memory.count > 0 && invocation.on_host) {
     mean = &flow.host_execution;
-    flow.last_host_run = now_;
+    flow.last_host_run = log_.now();
   } else if (flow.device_memory.count == 0 && !invocation.on_host) {
     return;  // it had a GPU, and its function has none any more
   }
@@ -117,7 +118,7 @@ void Dispatcher::learn_run(const PendingInvocation& invocation, Duration executi
 void Dispatcher::note_host_failure(const PendingInvocation& invocation) {
   Flow& flow = flows_[invocation.function.value];
   if (!invocation.is_cpu_variant() || invocation.dispatched < flow.host_failed) return;
-  flow.host_failed = now_;
+  flow.host_failed = log_.now();
   ++flow.host_failures;
 }
 
@@ -138,22 +139,15 @@ unsigned Dispatcher::gpu_concurrency_of(const Flow& flow, bool outside_top_share
 void Dispatcher::rank_functions() {
   ranks_stale_ = false;
   const std::vector<bool> outside =
-      scheduling::outside_top_share(flows_, options_.hybrid.gpu_share, now_);
+      scheduling::outside_top_share(flows_, options_.hybrid.gpu_share, log_.now());
   for (uint32_t id = 0; id < flows_.size(); ++id) {
     Flow& flow = flows_[id];
     if (!flow.registered || !flow.has_cpu_variant) continue;
     const unsigned concurrency = gpu_concurrency_of(flow, outside[id]);
     if (concurrency == flow.max_concurrency) continue;
     flow.max_concurrency = concurrency;
-    gpu_->policy->flow_changed(view_of(*gpu_), FunctionId{id}, now_);
+    gpu_->policy->flow_changed(view_of(*gpu_), FunctionId{id}, log_.now());
   }
-}
-
-void Dispatcher::note_waiting(FunctionId function) {
-  const Flow& flow = flows_[function.value];
-  const bool waits = flow.pending > 0 && flow.device_memory.count > 0;
-  waiting_.put(function, waits);
-  waiting_variants_.put(function, waits && flow.has_cpu_variant);
 }
 
 // Whether there is anything here that could serve it, one day.

@@ -56,7 +56,7 @@ void Dispatcher::on(const MemoryMoved& event) {
     return;
   }
   device_pool.moves.erase(*slot);
-  device_pool.policy->places_changed(view_of(device_pool), sandbox.function, now_);
+  device_pool.policy->places_changed(view_of(device_pool), sandbox.function, log_.now());
   if (!event.done && event.direction == MoveDirection::kOut) move_out_failed(device_pool, *slot);
 }
 
@@ -66,7 +66,7 @@ void Dispatcher::on(const MemoryMoved& event) {
 void Dispatcher::await_memory(DevicePool& device_pool, SandboxSlot slot) {
   // One that is fetched ahead already keeps the time that it has for that.
   if (device_pool.fleet.sandbox(slot).memory_state == MemoryState::kMovingIn) return;
-  device_pool.moves.put(slot, now_ + options_.move_timeout);
+  device_pool.moves.put(slot, log_.now() + options_.move_timeout);
   device_pool.wanting.push_back(slot);
   if (device_pool.fleet.may_move_in(slot)) move_in(device_pool, slot);
 }
@@ -75,26 +75,26 @@ void Dispatcher::memory_came(DevicePool& device_pool, SandboxSlot slot) {
   std::erase(device_pool.wanting, slot);
   device_pool.moves.erase(slot);
   const InvocationSlot running = device_pool.fleet.sandbox(slot).invocation;
-  PendingInvocation& invocation = invocations_[running];
+  PendingInvocation& invocation = queues_[running];
   invocation.awaits_memory = false;
-  invocation.memory_time = now_ - invocation.started;
+  invocation.memory_time = log_.now() - invocation.started;
   time_run(running);
 }
 
 void Dispatcher::move_in(DevicePool& device_pool, SandboxSlot slot) {
   device_pool.fleet.begin_move_in(slot);
   std::erase(device_pool.wanting, slot);
-  emit(MoveMemoryIn{device_pool.fleet.sandbox(slot).id});
+  log_.add(MoveMemoryIn{device_pool.fleet.sandbox(slot).id});
   device_pool.policy->places_changed(view_of(device_pool), device_pool.fleet.sandbox(slot).function,
-                                     now_);
+                                     log_.now());
 }
 
 void Dispatcher::move_out(DevicePool& device_pool, SandboxSlot slot, MoveDepth depth) {
   device_pool.fleet.begin_move_out(slot, depth == MoveDepth::kContext);
-  device_pool.moves.put(slot, now_ + options_.move_timeout);
-  emit(MoveMemoryOut{device_pool.fleet.sandbox(slot).id, depth});
+  device_pool.moves.put(slot, log_.now() + options_.move_timeout);
+  log_.add(MoveMemoryOut{device_pool.fleet.sandbox(slot).id, depth});
   device_pool.policy->places_changed(view_of(device_pool), device_pool.fleet.sandbox(slot).function,
-                                     now_);
+                                     log_.now());
 }
 
 void Dispatcher::move_in_wanting(DevicePool& device_pool) {
@@ -111,7 +111,7 @@ void Dispatcher::move_in_wanting(DevicePool& device_pool) {
 void Dispatcher::move_in_failed(DevicePool& device_pool, SandboxSlot slot) {
   device_pool.wanting.push_back(slot);
   const uint32_t device = device_pool.fleet.sandbox(slot).device;
-  const auto victim = memory_victim(view_of(device_pool), *device_pool.policy, device, now_);
+  const auto victim = memory_victim(view_of(device_pool), *device_pool.policy, device, log_.now());
   if (victim) relieve(device_pool, MemoryVictim{victim->slot, Relief::kEvict});
 }
 
@@ -161,12 +161,12 @@ void Dispatcher::on(const MemoryWanted& event) {
   const bool is_counted = uncounted == Bytes(0);
   if (is_counted || !device_pool.fleet.admits_fetch(found->slot, uncounted)) {
     ++(is_counted ? counters_.fetches : counters_.refused_fetches);
-    emit(GrantMemory{event.sandbox, is_counted ? event.bytes : Bytes(0)});
+    log_.add(GrantMemory{event.sandbox, is_counted ? event.bytes : Bytes(0)});
     return;
   }
   device_pool.fleet.begin_fetch(found->slot, uncounted);
   device_pool.fetching.push_back(found->slot);
-  device_pool.moves.put(found->slot, now_ + options_.move_timeout);
+  device_pool.moves.put(found->slot, log_.now() + options_.move_timeout);
 }
 
 void Dispatcher::grant_fetches(DevicePool& device_pool) {
@@ -183,7 +183,7 @@ void Dispatcher::end_fetch(DevicePool& device_pool, SandboxSlot slot, bool grant
   std::erase(device_pool.fetching, slot);
   device_pool.moves.erase(slot);
   ++(granted ? counters_.fetches : counters_.refused_fetches);
-  emit(GrantMemory{sandbox.id, bytes});
+  log_.add(GrantMemory{sandbox.id, bytes});
 }
 
 // ---- Room
@@ -213,10 +213,10 @@ void Dispatcher::make_room(DevicePool& device_pool) {
     const uint32_t i = device_pool.fleet.unsettled()[next];
     const Device& device = device_pool.fleet.devices()[i];
     if (!device.healthy) continue;
-    while (device.contexts_short() && relieve(device_pool, context_victim(view, i, now_))) {
+    while (device.contexts_short() && relieve(device_pool, context_victim(view, i, log_.now()))) {
     }
     while (device.memory_short() > Bytes(0) &&
-           relieve(device_pool, memory_victim(view, *device_pool.policy, i, now_))) {
+           relieve(device_pool, memory_victim(view, *device_pool.policy, i, log_.now()))) {
     }
   }
 }
@@ -226,7 +226,7 @@ bool Dispatcher::make_room_beside_taken(DevicePool& device_pool) {
   bool evicted = false;
   const std::vector<uint32_t> crowded = device_pool.fleet.crowded();  // changes as sandboxes leave
   for (const uint32_t i : crowded) {
-    while (const auto victim = device_pool.fleet.crowded_out(i, flows_, now_)) {
+    while (const auto victim = device_pool.fleet.crowded_out(i, flows_, log_.now())) {
       evicted = relieve(device_pool, MemoryVictim{*victim, Relief::kEvict});
     }
   }
@@ -236,7 +236,7 @@ bool Dispatcher::make_room_beside_taken(DevicePool& device_pool) {
 // ---- Ahead of dispatch
 
 void Dispatcher::prefetch(DevicePool& device_pool) {
-  if (!options_.fleet.prefetch || device_pool.pending == 0 ||
+  if (!options_.fleet.prefetch || queues_.pending(device_pool.processor) == 0 ||
       device_pool.fleet.resting_outside() == 0)
     return;
   if (draining_) return;
@@ -267,7 +267,7 @@ void Dispatcher::prefetch_for(DevicePool& device_pool, FunctionId function) {
   if (under_way >= kPrefetchesAtOnce) return;
   if (device_pool.fleet.may_move_in(next)) {
     ++counters_.prefetches;
-    device_pool.moves.put(next, now_ + options_.move_timeout);
+    device_pool.moves.put(next, log_.now() + options_.move_timeout);
     move_in(device_pool, next);
     return;
   }
@@ -276,7 +276,7 @@ void Dispatcher::prefetch_for(DevicePool& device_pool, FunctionId function) {
       device.resident + device.promised + missing - device.leaving - device.capacity();
   if (short_by == Bytes(0)) return;  // it is being made
   for (const SandboxSlot slot : unwanted_memory(view_of(device_pool), *device_pool.policy,
-                                                sandbox.device, function, short_by, now_)) {
+                                                sandbox.device, function, short_by, log_.now())) {
     // The budget of the host may end before the last of them.
     if (device_pool.fleet.may_move_out(slot, false))
       move_out(device_pool, slot, MoveDepth::kMemory);

@@ -18,7 +18,7 @@ void Dispatcher::return_to_queue(DevicePool& device_pool, SandboxSlot sandbox) {
   const InvocationSlot slot = device_pool.fleet.sandbox(sandbox).invocation;
   const bool waited_for_place = device_pool.fleet.sandbox(sandbox).state == SandboxState::kPlanned;
   device_pool.fleet.unassign(sandbox);
-  PendingInvocation& invocation = invocations_[slot];
+  PendingInvocation& invocation = queues_[slot];
   const FunctionId function = invocation.function;
   ++counters_.returned;
   invocation.state = InvocationState::kQueued;
@@ -30,25 +30,11 @@ void Dispatcher::return_to_queue(DevicePool& device_pool, SandboxSlot sandbox) {
   invocation.awaits_memory = false;
   invocation.memory_time = {};
   leave_processor(slot);
-  invocations_.put_back(function, slot);
-  if (!invocation.has_client()) {
-    invocation_deadlines_.erase(slot);
-  } else if (!waited_for_place) {
-    // A whole wait again: the time that went into a start was no waiting.
-    invocation_deadlines_.put(slot, now_ + options_.longest_wait);
-  }
-  scheduling::Flow& flow = flows_[function.value];
-  note_queued(invocation);
-  // It took its turn for nothing: the next one's is not measured from there.
-  flow.last_turn = kNever;
-  const PendingInvocation& head = invocations_[invocations_.front(function)];
-  flow.oldest = head.arrival;
-  flow.oldest_since = head.submitted;
-  new_heads_.push_back(function);
+  // A whole wait again: the time that went into a start was no waiting.
+  queues_.put_back(slot, !waited_for_place, log_.now());
+  const scheduling::Flow& flow = flows_[function.value];
   DevicePool& queue_device_pool = device_pool_of(function);
-  ++queue_device_pool.pending;
-  note_waiting(function);
-  queue_device_pool.policy->flow_changed(view_of(queue_device_pool), function, now_);
+  queue_device_pool.policy->flow_changed(view_of(queue_device_pool), function, log_.now());
   if (!flow.registered) {
     reject_queued(slot, {ErrorCode::kNotFound, "the function was removed while this waited"});
   } else if (!may_wait(flow)) {
@@ -136,7 +122,7 @@ void Dispatcher::lose_device(uint32_t device) {
     const Sandbox& sandbox = device_pool.fleet.sandbox(slot);
     if (sandbox.device != device) continue;
     if (sandbox.state == SandboxState::kStarting) {
-      PendingInvocation& invocation = invocations_[sandbox.invocation];
+      PendingInvocation& invocation = queues_[sandbox.invocation];
       if (invocation.failed_starts < options_.start_retries) {
         ++invocation.failed_starts;
         return_to_queue(device_pool, slot);

@@ -27,18 +27,18 @@ void Dispatcher::on(const SandboxReady& event) {
   }
   CHECK(sandbox.has_invocation, "a sandbox is started for an invocation");
   device_pool.deadlines.erase(found->slot);
-  PendingInvocation& invocation = invocations_[sandbox.invocation];
+  PendingInvocation& invocation = queues_[sandbox.invocation];
   // The sandbox measured its own init; the rest since the dispatch went into making it, a failed
   // first try and waiting for the room of others included.
-  invocation.init_time = std::min(event.init_time, now_ - sandbox.since);
-  invocation.sandbox_time = now_ - invocation.dispatched - invocation.init_time;
+  invocation.init_time = std::min(event.init_time, log_.now() - sandbox.since);
+  invocation.sandbox_time = log_.now() - invocation.dispatched - invocation.init_time;
   scheduling::Flow& flow = flows_[sandbox.function.value];
   const bool uses_gpu = flow.device_memory.count > 0;
   if (uses_gpu || &device_pool == host_.get()) {
     (uses_gpu && &device_pool == host_.get() ? flow.host_cold_start : flow.cold_start)
-        .learn(now_ - sandbox.since);
+        .learn(log_.now() - sandbox.since);
   }
-  device_pool.policy->places_changed(view_of(device_pool), sandbox.function, now_);
+  device_pool.policy->places_changed(view_of(device_pool), sandbox.function, log_.now());
   if (device_pool.fleet.may_run(found->slot)) {
     run(device_pool, found->slot, sandbox.invocation);
   } else {
@@ -69,10 +69,10 @@ void Dispatcher::on(const SandboxExited& event) {
       restart(device_pool, found->slot))
     return;
   const InvocationSlot invocation = sandbox.invocation;
-  const PendingInvocation& run = invocations_[invocation];
+  const PendingInvocation& run = queues_[invocation];
   // A variant that fails at once is not a fast one.
   if (!run.awaits_memory && !run.is_cpu_variant()) {
-    learn_run(run, now_ - run.started - run.memory_time);
+    learn_run(run, log_.now() - run.started - run.memory_time);
   }
   note_host_failure(run);
   complete(invocation, Outcome::kFunctionError, event.error, event.error_type);
@@ -82,7 +82,7 @@ void Dispatcher::on(const SandboxExited& event) {
 // Starts a new sandbox in the place, and with the token, of one that ended before it took up its
 // invocation. Not again and again: false once the invocation has used up its tries.
 bool Dispatcher::restart(DevicePool& device_pool, SandboxSlot slot) {
-  PendingInvocation& invocation = invocations_[device_pool.fleet.sandbox(slot).invocation];
+  PendingInvocation& invocation = queues_[device_pool.fleet.sandbox(slot).invocation];
   const FunctionId function = invocation.function;
   if (invocation.restarts >= options_.restarts || !knows(function) || draining_) return false;
   ++invocation.restarts;
@@ -96,10 +96,11 @@ bool Dispatcher::restart(DevicePool& device_pool, SandboxSlot slot) {
   forget_moves(device_pool, slot);
   invocation.start = StartClass::kCold;
   invocation.state = InvocationState::kStarting;
-  invocation.dispatched = now_;
+  invocation.dispatched = log_.now();
   if (&device_pool == gpu_.get()) expect_end(invocation, false);
-  invocation_deadlines_.erase(device_pool.fleet.sandbox(slot).invocation);
-  device_pool.fleet.restart(slot, SandboxId{++sandbox_ids_}, flows_[function.value].revision, now_);
+  queues_.clear_deadline(device_pool.fleet.sandbox(slot).invocation);
+  device_pool.fleet.restart(slot, SandboxId{++sandbox_ids_}, flows_[function.value].revision,
+                            log_.now());
   start_sandbox(device_pool, slot);
   return true;
 }
@@ -108,7 +109,7 @@ void Dispatcher::start_failed(DevicePool& device_pool, SandboxSlot slot,
                               const SandboxExited& event) {
   const InvocationSlot invocation = device_pool.fleet.sandbox(slot).invocation;
   if (event.error_type != kPlatformFailure) {
-    note_host_failure(invocations_[invocation]);
+    note_host_failure(queues_[invocation]);
     const bool is_mistake = event.error_type != kNoRoom;
     complete(invocation, is_mistake ? Outcome::kFunctionError : Outcome::kRejected, event.error,
              event.error_type);
@@ -117,7 +118,7 @@ void Dispatcher::start_failed(DevicePool& device_pool, SandboxSlot slot,
   }
   const FunctionId function = device_pool.fleet.sandbox(slot).function;
   // What others broke is no sign that it fails again.
-  PendingInvocation& pending = invocations_[invocation];
+  PendingInvocation& pending = queues_[invocation];
   unsigned& tries = event.undelivered ? pending.restarts : pending.failed_starts;
   if (tries < (event.undelivered ? options_.restarts : options_.start_retries) && knows(function)) {
     ++tries;
@@ -128,11 +129,11 @@ void Dispatcher::start_failed(DevicePool& device_pool, SandboxSlot slot,
       return;
     }
     if (&device_pool == gpu_.get()) expect_end(pending, false);
-    device_pool.fleet.replace_id(slot, SandboxId{++sandbox_ids_}, now_);
+    device_pool.fleet.replace_id(slot, SandboxId{++sandbox_ids_}, log_.now());
     start_sandbox(device_pool, slot);
     return;
   }
-  note_host_failure(invocations_[invocation]);
+  note_host_failure(queues_[invocation]);
   complete(invocation, Outcome::kRejected,
            Error{ErrorCode::kUnavailable, "starting a sandbox failed: " + event.error.message},
            event.error_type);
@@ -153,8 +154,8 @@ void Dispatcher::expire_sandbox(DevicePool& device_pool, SandboxSlot slot) {
   ++counters_.timeouts;
   char text[64];
   std::snprintf(text, sizeof(text), "Init timed out after %.2f seconds",
-                to_seconds(now_ - sandbox.since));
-  note_host_failure(invocations_[sandbox.invocation]);
+                to_seconds(log_.now() - sandbox.since));
+  note_host_failure(queues_[sandbox.invocation]);
   complete(sandbox.invocation, Outcome::kFunctionError, Error{ErrorCode::kDeadlineExceeded, text},
            "Sandbox.InitTimeout");
   device_pool.fleet.unassign(slot);
@@ -163,26 +164,26 @@ void Dispatcher::expire_sandbox(DevicePool& device_pool, SandboxSlot slot) {
 
 void Dispatcher::start_sandbox(DevicePool& device_pool, SandboxSlot slot) {
   if (device_pool.fleet.sandbox(slot).state == SandboxState::kPlanned)
-    device_pool.fleet.start(slot, now_);
+    device_pool.fleet.start(slot, log_.now());
   const Sandbox& sandbox = device_pool.fleet.sandbox(slot);
-  invocation_deadlines_.erase(sandbox.invocation);
+  queues_.clear_deadline(sandbox.invocation);
   ++counters_.sandboxes_started;
   // As Lambda does it: a start may take as long as its function may run, if that is longer.
   const Duration longest = std::max(options_.init_timeout, flows_[sandbox.function.value].timeout);
-  device_pool.deadlines.put(slot, now_ + longest);
-  emit(StartSandbox{.sandbox = sandbox.id,
-                    .function = sandbox.function,
-                    .revision = sandbox.revision,
-                    .device = device_pool.fleet.devices()[sandbox.device].options.id});
+  device_pool.deadlines.put(slot, log_.now() + longest);
+  log_.add(StartSandbox{.sandbox = sandbox.id,
+                        .function = sandbox.function,
+                        .revision = sandbox.revision,
+                        .device = device_pool.fleet.devices()[sandbox.device].options.id});
 }
 
 void Dispatcher::stop_sandbox(DevicePool& device_pool, SandboxSlot slot, StopReason reason) {
   forget_moves(device_pool, slot);
-  device_pool.fleet.stop(slot, now_);
-  device_pool.deadlines.put(slot, now_ + options_.stop_timeout);
-  emit(StopSandbox{device_pool.fleet.sandbox(slot).id, reason});
+  device_pool.fleet.stop(slot, log_.now());
+  device_pool.deadlines.put(slot, log_.now() + options_.stop_timeout);
+  log_.add(StopSandbox{device_pool.fleet.sandbox(slot).id, reason});
   device_pool.policy->places_changed(view_of(device_pool), device_pool.fleet.sandbox(slot).function,
-                                     now_);
+                                     log_.now());
 }
 
 void Dispatcher::remove_sandbox(DevicePool& device_pool, SandboxSlot slot) {
@@ -191,7 +192,7 @@ void Dispatcher::remove_sandbox(DevicePool& device_pool, SandboxSlot slot) {
   forget_moves(device_pool, slot);
   const FunctionId function = device_pool.fleet.sandbox(slot).function;
   device_pool.fleet.remove(slot);
-  device_pool.policy->places_changed(view_of(device_pool), function, now_);
+  device_pool.policy->places_changed(view_of(device_pool), function, log_.now());
 }
 
 // An invocation is over and its sandbox lives: it rests, unless it must go.
@@ -203,10 +204,10 @@ void Dispatcher::after_run(DevicePool& device_pool, SandboxSlot slot) {
     return;
   }
   std::erase(device_pool.wanting, slot);
-  device_pool.fleet.rest(slot, now_);
-  device_pool.deadlines.put(slot, now_ + options_.keep_alive);
+  device_pool.fleet.rest(slot, log_.now());
+  device_pool.deadlines.put(slot, log_.now() + options_.keep_alive);
   device_pool.policy->places_changed(view_of(device_pool), device_pool.fleet.sandbox(slot).function,
-                                     now_);
+                                     log_.now());
   if (!device_pool.fleet.moves_idle()) return;
   // One that went without its memory to the end has nothing under way.
   if (device_pool.fleet.sandbox(slot).memory_state == scheduling::MemoryState::kOut)

@@ -57,16 +57,13 @@ bool Dispatcher::restore(std::string_view snapshot) {
 }
 
 void Dispatcher::archive(StateArchive& archive) {
-  archive.field(now_);
+  log_.archive_now(archive);
   archive.list(flows_, [&](scheduling::Flow& flow) { flow.archive(archive); });
-  invocations_.archive(archive);
-  archive.field(queued_);
-  archive.field(queued_synchronous_);
-  archive.field(arrivals_);
+  queues_.archive(archive);
   archive.field(sandbox_ids_);
   this->archive(archive, *gpu_);
   this->archive(archive, *host_);
-  invocation_deadlines_.archive(archive);
+  queues_.archive_deadlines(archive);
   archive.field(armed_);
   archive.field(draining_);
   archive.field(ranks_stale_);
@@ -74,10 +71,10 @@ void Dispatcher::archive(StateArchive& archive) {
   archive.list(away_since_);
   archive.expect(away_since_.size() == gpu_->fleet.devices().size());
   archive_counters(archive, counters_);
-  hash_.archive(archive);
+  log_.archive_hash(archive);
   if (!archive.reading() || !archive.ok()) return;
   // Each sandbox with work has an invocation of its own.
-  std::vector<bool> taken = invocations_.free_slots();
+  std::vector<bool> taken = queues_.free_slots();
   for (const DevicePool* device_pool : {gpu_.get(), host_.get()}) {
     for (const scheduling::SandboxSlot slot : device_pool->fleet.all()) {
       const scheduling::Sandbox& sandbox = device_pool->fleet.sandbox(slot);
@@ -97,15 +94,13 @@ void Dispatcher::find_again() {
     const scheduling::Sandbox& sandbox = gpu_->fleet.sandbox(slot);
     if (sandbox.has_invocation) gpu_runs_.add(sandbox.invocation);
   }
-  waiting_.clear();
-  waiting_variants_.clear();
-  for (uint32_t id = 0; id < flows_.size(); ++id) note_waiting(FunctionId{id});
+  queues_.find_again();
 }
 
 void Dispatcher::archive(StateArchive& archive, DevicePool& device_pool) {
   device_pool.fleet.archive(archive);
   device_pool.policy->archive(archive);
-  archive.field(device_pool.pending);
+  queues_.archive_pending(archive, device_pool.processor);
   archive.list(device_pool.planned);
   archive.list(device_pool.ready);
   archive.list(device_pool.wanting);

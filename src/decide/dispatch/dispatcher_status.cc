@@ -34,9 +34,9 @@ bool Dispatcher::drained() const {
 }
 
 std::optional<Explanation> Dispatcher::explain(InvocationId id, Instant now) const {
-  const auto slot = invocations_.find(id);
+  const auto slot = queues_.find(id);
   if (!slot) return std::nullopt;
-  const PendingInvocation& invocation = invocations_[*slot];
+  const PendingInvocation& invocation = queues_[*slot];
   Explanation explanation{.state = invocation.state,
                           .function = invocation.function,
                           .waited = invocation.dispatched - invocation.submitted,
@@ -58,7 +58,7 @@ std::optional<Explanation> Dispatcher::explain(InvocationId id, Instant now) con
   explanation.waited = now - invocation.submitted;
   if (draining_) {
     explanation.reason = scheduling::WaitReason::kDraining;
-  } else if (invocations_.front(invocation.function) == *slot) {
+  } else if (queues_.front(invocation.function) == *slot) {
     explanation.reason = why_waiting(invocation.function);
   }
   return explanation;
@@ -74,7 +74,7 @@ std::vector<TokenHolder> Dispatcher::token_holders(Instant now) const {
                        .function = sandbox.function,
                        .held = now - sandbox.since};
     if (sandbox.has_invocation) {
-      const PendingInvocation& invocation = invocations_[sandbox.invocation];
+      const PendingInvocation& invocation = queues_[sandbox.invocation];
       holder.invocation = invocation.id;
       holder.state = invocation.state;
       holder.held = now - invocation.dispatched;
@@ -93,11 +93,11 @@ std::vector<TokenHolder> Dispatcher::token_holders(Instant now) const {
 // of its memory, each of which has a limit of its own.
 std::optional<Duration> Dispatcher::most_left(scheduling::SandboxSlot slot, Instant now) const {
   const scheduling::Sandbox& sandbox = gpu_->fleet.sandbox(slot);
-  const PendingInvocation& invocation = invocations_[sandbox.invocation];
+  const PendingInvocation& invocation = queues_[sandbox.invocation];
   const Duration timeout = flows_[invocation.function.value].timeout;
   if (timeout.count() <= 0) return std::nullopt;
   if (invocation.state == InvocationState::kRunning && !invocation.awaits_memory) {
-    const Instant deadline = invocation_deadlines_.of(sandbox.invocation);
+    const Instant deadline = queues_.deadline_of(sandbox.invocation);
     return deadline != kNever ? std::optional(deadline - now) : std::nullopt;
   }
   Duration before = invocation.awaits_memory ? options_.move_timeout : Duration(0);
