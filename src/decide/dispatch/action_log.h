@@ -1,5 +1,6 @@
 // ActionLog: the actions that dispatch wants because of the event that it handles, the instant of
-// that event, and the hash of all so far. Owned by Dispatcher; its parts add to it, on one thread.
+// that event, and of all so far a hash and the counters. Owned by Dispatcher; its parts add to it,
+// on one thread.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +11,7 @@
 #include "core/base/state_archive.h"
 #include "core/base/time.h"
 #include "decide/dispatch/action.h"
+#include "decide/dispatch/counters.h"
 #include "decide/dispatch/event.h"
 #include "decide/dispatch/log_hash.h"
 
@@ -30,6 +32,8 @@ class ActionLog {
   Instant now() const { return now_; }
   // Over all events and actions.
   uint64_t hash() const { return hash_.value(); }
+  Counters& counters() { return counters_; }
+  const Counters& counters() const { return counters_; }
 
   template <typename Kind>
   void add(Kind action) {
@@ -37,13 +41,17 @@ class ActionLog {
     out_->emplace_back(std::in_place_type<Kind>, std::move(action));
   }
 
-  // The instant comes first in a snapshot and the hash last.
+  // The first and the last fields of a snapshot.
   void archive_now(StateArchive& archive) { archive.field(now_); }
-  void archive_hash(StateArchive& archive) { hash_.archive(archive); }
+  void archive_totals(StateArchive& archive) {
+    dispatch::archive(archive, counters_);
+    hash_.archive(archive);
+  }
 
  private:
   Instant now_{};
   LogHash hash_;
+  Counters counters_;
   std::vector<Action>* out_ = nullptr;  // while an event is handled
 };
 

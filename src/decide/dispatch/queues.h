@@ -27,6 +27,10 @@ inline Processor processor_of(const scheduling::Flow& flow) {
   return flow.device_memory.count > 0 ? Processor::kGpu : Processor::kHost;
 }
 
+inline bool is_registered(const scheduling::Flows& flows, FunctionId function) {
+  return function.value < flows.size() && flows[function.value].registered;
+}
+
 // It keeps the counts of waiting invocations in `flows`, and tells no policy of a change: its
 // callers do.
 class Queues {
