@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "decide/scheduling/place_victims.h"
+
 namespace lambent::dispatch {
 
 using scheduling::Sandbox;
@@ -23,7 +25,7 @@ SandboxSlot DevicePool::plan(SandboxId id, FunctionId function, const scheduling
                              InvocationSlot invocation) {
   const scheduling::Flow& flow = flows_[function.value];
   const Bytes memory = fleet().memory_of(flow, place.device);
-  for (const SandboxSlot victim : fleet().victims_for(place, memory, flows_, log_.now())) {
+  for (const SandboxSlot victim : victims_for(fleet(), place, memory, flows_, log_.now())) {
     evict(victim);
   }
   const SandboxSlot slot = fleet().plan(id, function, flow, place.device, log_.now());
@@ -89,11 +91,11 @@ void DevicePool::evict(SandboxSlot slot) {
 }
 
 void DevicePool::stop_idle(FunctionId function, StopReason reason) {
-  for (const SandboxSlot slot : fleet().idle_of(function)) stop(slot, reason);
+  for (const SandboxSlot slot : fleet().idle().of(function)) stop(slot, reason);
 }
 
 void DevicePool::retire_others(FunctionId function, uint64_t revision) {
-  for (const SandboxSlot slot : fleet().idle_of(function)) {
+  for (const SandboxSlot slot : fleet().idle().of(function)) {
     if (fleet().sandbox(slot).revision != revision) stop(slot, StopReason::kRetired);
   }
 }

@@ -28,7 +28,7 @@ void Dispatcher::fetch_flow(FunctionId function) const {
 }
 
 void Dispatcher::fetch_place(FunctionId function) const {
-  const scheduling::SandboxSlot slot = fleet().newest_idle_of(function);
+  const scheduling::SandboxSlot slot = fleet().idle().newest_of(function);
   if (slot != scheduling::kNoSandbox) fetch_lines(fleet().sandbox(slot));
 }
 

@@ -24,7 +24,7 @@ Dispatcher::State::State(DispatchOptions options_in, std::unique_ptr<scheduling:
 
 void Dispatcher::State::handle(const Event& event, Instant now, std::vector<Action>& out) {
   log.begin(event, now, out);
-  for (DevicePool* pool : pools.all()) pool->fleet().tell_time(now);
+  for (DevicePool* pool : pools.all()) pool->fleet().set_time(now);
   std::visit([this](const auto& e) { on(e); }, event);
   overflow.rank_functions(now);
   for (DevicePool* pool : pools.all()) {
@@ -43,7 +43,7 @@ void Dispatcher::State::handle(const Event& event, Instant now, std::vector<Acti
 
 void Dispatcher::State::decide(DevicePool& pool) {
   if (admission.draining()) return;
-  while (queues.pending(pool.processor()) > 0 && pool.fleet().has_room()) {
+  while (queues.pending(pool.processor()) > 0 && pool.fleet().device_table().any_open()) {
     const scheduling::Decision decision = pool.scheduler().decide();
     if (!decision.dispatch) return;
     placements.dispatch(pool, decision);
@@ -62,20 +62,20 @@ void Dispatcher::State::send_to_host() {
 
 void Dispatcher::State::relieve_gpus() {
   scheduling::Fleet& fleet = pools.gpu.fleet();
-  if (!fleet.moves_idle()) {
+  if (!fleet.memory().moves_idle()) {
     if (pressure.make_room_beside_taken()) decide(pools.gpu);
     return;
   }
   for (;;) {
-    const size_t idle = fleet.idle_sandboxes();
+    const size_t idle = fleet.device_table().idle_sandboxes();
     const bool is_wanted = queues.pending(Processor::kGpu) > 0;
     pressure.make_room();
     if (is_wanted && !admission.draining()) pressure.prefetch();
-    if (fleet.idle_sandboxes() == idle || !is_wanted) break;
+    if (fleet.device_table().idle_sandboxes() == idle || !is_wanted) break;
     // An invocation that waited for a sandbox which was evicted may have a place elsewhere now.
     decide(pools.gpu);
   }
-  fleet.settled();
+  fleet.memory().settled();
 }
 
 // Gives each invocation that has become the first of its queue, and was not dispatched at once, the
@@ -96,7 +96,8 @@ scheduling::WaitReason Dispatcher::State::why_waiting(FunctionId function) {
 
 void Dispatcher::State::arm_timer() {
   // Time alone sends a function elsewhere that waits for a busy device.
-  Instant earliest = std::min({armed_, pools.gpu.fleet().next_move(), overflow.ask_again()});
+  Instant earliest =
+      std::min({armed_, pools.gpu.fleet().places().next_move(), overflow.ask_again()});
   earliest = queues.earliest_deadline(earliest);
   for (DevicePool* pool : pools.all()) earliest = pool->earliest_deadline(earliest);
   // A wish that has become too early is left alone: it fires, finds nothing, and is made again.

@@ -16,14 +16,15 @@ HostOverflow::HostOverflow(const DispatchOptions& options, scheduling::Flows& fl
 
 bool HostOverflow::may_wait(const Flow& flow) const {
   if (processor_of(flow) == Processor::kHost) return true;
-  if (gpus_.fleet().could_ever_fit(flow.device_memory)) return true;
+  if (gpus_.fleet().device_table().could_ever_fit(flow.device_memory)) return true;
   return flow.has_cpu_variant && options_.hybrid.rule != HybridRule::kOff;
 }
 
 unsigned HostOverflow::concurrency_of(const Flow& flow, bool outside_top_share) const {
   const bool on_either = flow.has_cpu_variant && options_.hybrid.rule != HybridRule::kOff;
   const bool host_only =
-      on_either && (outside_top_share || !gpus_.fleet().could_ever_fit(flow.device_memory));
+      on_either &&
+      (outside_top_share || !gpus_.fleet().device_table().could_ever_fit(flow.device_memory));
   return host_only ? 0 : flow.declared_concurrency;
 }
 

@@ -15,13 +15,13 @@ void MemoryMoves::await(SandboxSlot slot) {
   if (fleet().sandbox(slot).memory_state == MemoryState::kMovingIn) return;
   start_deadline(slot);
   wanting_.push_back(slot);
-  if (fleet().may_move_in(slot)) move_in(slot);
+  if (fleet().memory().may_move_in(slot)) move_in(slot);
 }
 
 void MemoryMoves::move_in_those_with_room() {
   const std::vector<SandboxSlot> wanting = wanting_;
   for (const SandboxSlot slot : wanting) {
-    if (fleet().may_move_in(slot)) move_in(slot);
+    if (fleet().memory().may_move_in(slot)) move_in(slot);
   }
 }
 
@@ -32,14 +32,14 @@ void MemoryMoves::prefetch(SandboxSlot slot) {
 }
 
 void MemoryMoves::move_in(SandboxSlot slot) {
-  fleet().begin_move_in(slot);
+  fleet().memory().begin_move_in(slot);
   std::erase(wanting_, slot);
   log_.add(MoveMemoryIn{fleet().sandbox(slot).id});
   scheduler_.places_changed(slot);
 }
 
 void MemoryMoves::move_out(SandboxSlot slot, MoveDepth depth) {
-  fleet().begin_move_out(slot, depth == MoveDepth::kContext);
+  fleet().memory().begin_move_out(slot, depth == MoveDepth::kContext);
   start_deadline(slot);
   log_.add(MoveMemoryOut{fleet().sandbox(slot).id, depth});
   scheduler_.places_changed(slot);
@@ -54,7 +54,7 @@ bool MemoryMoves::is_moving(SandboxSlot slot, MoveDirection direction) const {
 
 MoveEnd MemoryMoves::end(SandboxSlot slot, const MemoryMoved& event) {
   const bool failed_before = fleet().sandbox(slot).move_failed;
-  fleet().end_move(slot, event.done, event.left, event.offloaded);
+  fleet().memory().end_move(slot, event.done, event.left, event.offloaded);
   Counters& counters = log_.counters();
   const bool moved_in = event.direction == MoveDirection::kIn;
   if (event.done) {
@@ -84,13 +84,13 @@ void MemoryMoves::want(SandboxSlot slot, Bytes bytes) {
   const Sandbox& sandbox = fleet().sandbox(slot);
   const Bytes uncounted = std::min(bytes, sandbox.offloaded);
   const bool is_counted = uncounted == Bytes(0);
-  if (is_counted || !fleet().admits_fetch(slot, uncounted)) {
+  if (is_counted || !fleet().memory().admits_fetch(slot, uncounted)) {
     Counters& counters = log_.counters();
     ++(is_counted ? counters.fetches : counters.refused_fetches);
     log_.add(GrantMemory{sandbox.id, is_counted ? bytes : Bytes(0)});
     return;
   }
-  fleet().begin_fetch(slot, uncounted);
+  fleet().memory().begin_fetch(slot, uncounted);
   fetching_.push_back(slot);
   start_deadline(slot);
 }
@@ -98,14 +98,14 @@ void MemoryMoves::want(SandboxSlot slot, Bytes bytes) {
 void MemoryMoves::grant_those_with_room() {
   const std::vector<SandboxSlot> fetching = fetching_;
   for (const SandboxSlot slot : fetching) {
-    if (fleet().may_fetch(slot)) end_fetch(slot, true);
+    if (fleet().memory().may_fetch(slot)) end_fetch(slot, true);
   }
 }
 
 void MemoryMoves::end_fetch(SandboxSlot slot, bool granted) {
   const Sandbox& sandbox = fleet().sandbox(slot);
   const Bytes bytes = granted ? sandbox.fetching : Bytes(0);
-  fleet().end_fetch(slot, granted);
+  fleet().memory().end_fetch(slot, granted);
   std::erase(fetching_, slot);
   deadlines_.erase(slot);
   Counters& counters = log_.counters();
@@ -131,15 +131,15 @@ std::optional<SandboxSlot> MemoryMoves::last_wanting_on(uint32_t device) const {
 
 void MemoryMoves::rest(SandboxSlot slot) {
   std::erase(wanting_, slot);
-  if (!fleet().moves_idle()) return;
+  if (!fleet().memory().moves_idle()) return;
   if (fleet().sandbox(slot).memory_state == MemoryState::kOut) deadlines_.erase(slot);
-  if (scheduler_.policy().moves_off_after_run() && fleet().may_move_out(slot, false)) {
+  if (scheduler_.policy().moves_off_after_run() && fleet().memory().may_move_out(slot, false)) {
     move_out(slot, MoveDepth::kMemory);
   }
 }
 
 void MemoryMoves::forget(SandboxSlot slot) {
-  if (!fleet().moves_idle()) return;
+  if (!fleet().memory().moves_idle()) return;
   std::erase(wanting_, slot);
   std::erase(fetching_, slot);
   deadlines_.erase(slot);

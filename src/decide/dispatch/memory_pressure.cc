@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "decide/scheduling/place_victims.h"
+
 namespace lambent::dispatch {
 
 using scheduling::Device;
@@ -40,8 +42,8 @@ bool MemoryPressure::relieve(const std::optional<MemoryVictim>& victim) {
 void MemoryPressure::make_room() {
   const scheduling::View view = pool_.scheduler().view();
   const scheduling::Policy& policy = pool_.scheduler().policy();
-  for (size_t next = 0; next < pool_.fleet().unsettled().size(); ++next) {
-    const uint32_t i = pool_.fleet().unsettled()[next];
+  for (size_t next = 0; next < pool_.fleet().memory().unsettled().size(); ++next) {
+    const uint32_t i = pool_.fleet().memory().unsettled()[next];
     const Device& device = pool_.fleet().devices()[i];
     if (!device.healthy) continue;
     while (device.contexts_short() && relieve(context_victim(view, i, log_.now()))) {
@@ -55,9 +57,9 @@ void MemoryPressure::make_room() {
 bool MemoryPressure::make_room_beside_taken() {
   bool evicted = false;
   // The list changes as sandboxes leave.
-  const std::vector<uint32_t> crowded = pool_.fleet().crowded();
+  const std::vector<uint32_t> crowded = pool_.fleet().device_table().crowded();
   for (const uint32_t i : crowded) {
-    while (const auto victim = pool_.fleet().crowded_out(i, flows_, log_.now())) {
+    while (const auto victim = crowded_out(pool_.fleet(), i, flows_, log_.now())) {
       pool_.evict(*victim);
       evicted = true;
     }
@@ -80,7 +82,7 @@ void MemoryPressure::move_out_failed(SandboxSlot slot) {
 // ---- Ahead of dispatch
 
 void MemoryPressure::prefetch() {
-  if (!options_.fleet.prefetch || pool_.fleet().resting_outside() == 0) return;
+  if (!options_.fleet.prefetch || pool_.fleet().memory().resting_outside() == 0) return;
   look_ahead_.clear();
   pool_.scheduler().look_ahead(kForesight, look_ahead_);
   for (const FunctionId function : look_ahead_) prefetch_for(function);
@@ -95,7 +97,7 @@ void MemoryPressure::prefetch_for(FunctionId function) {
   const Device& device = pool_.fleet().devices()[sandbox.device];
   if (sandbox.move_failed || device.memory_short() > Bytes(0)) return;
   if (!may_prefetch_more(sandbox.device)) return;
-  if (pool_.fleet().may_move_in(next)) {
+  if (pool_.fleet().memory().may_move_in(next)) {
     pool_.moves().prefetch(next);
   } else {
     move_out_unwanted(next);
@@ -105,7 +107,7 @@ void MemoryPressure::prefetch_for(FunctionId function) {
 // None if one has its memory on a device, or on the way there.
 SandboxSlot MemoryPressure::next_outside_of(FunctionId function) const {
   SandboxSlot next = scheduling::kNoSandbox;
-  for (const SandboxSlot slot : pool_.fleet().idle_of(function)) {
+  for (const SandboxSlot slot : pool_.fleet().idle().of(function)) {
     const Sandbox& sandbox = pool_.fleet().sandbox(slot);
     if (!pool_.fleet().devices()[sandbox.device].healthy) continue;
     if (sandbox.memory_state != MemoryState::kOut) return scheduling::kNoSandbox;
@@ -115,7 +117,7 @@ SandboxSlot MemoryPressure::next_outside_of(FunctionId function) const {
 }
 
 bool MemoryPressure::may_prefetch_more(uint32_t device) const {
-  const auto& idle = pool_.fleet().idle_on(device);
+  const auto& idle = pool_.fleet().idle().on(device);
   const auto under_way =
       std::count_if(idle.begin(), idle.end(), [&](const scheduling::IdleSandbox& one) {
         return pool_.fleet().sandbox(one.slot).memory_state == MemoryState::kMovingIn;
@@ -135,7 +137,7 @@ void MemoryPressure::move_out_unwanted(SandboxSlot next) {
        unwanted_memory(scheduler.view(), scheduler.policy(), sandbox.device, sandbox.function,
                        short_by, log_.now())) {
     // The budget of the host may end before the last of them.
-    if (pool_.fleet().may_move_out(slot, false)) {
+    if (pool_.fleet().memory().may_move_out(slot, false)) {
       pool_.moves().move_out(slot, MoveDepth::kMemory);
     }
   }

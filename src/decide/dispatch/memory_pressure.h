@@ -28,7 +28,7 @@ class MemoryPressure {
   void prefetch();
 
   // By the accounting there was room for this one, so something else takes it: one more sandbox
-  // leaves the device, and when it is gone (Fleet::may_move_in) the move is tried once again.
+  // leaves the device, and when it is gone (FleetMemory::may_move_in) the move is tried once again.
   void move_in_failed(scheduling::SandboxSlot slot);
   // It keeps its place on the device, unless others need that.
   void move_out_failed(scheduling::SandboxSlot slot);

@@ -218,7 +218,7 @@ bool Placements::keeps_place(DevicePool& pool, SandboxSlot slot) const {
     return false;
   }
   const scheduling::Device& device = fleet.devices()[sandbox.device];
-  const Bytes held = fleet.moves_idle() ? device.resident : device.occupied;
+  const Bytes held = fleet.memory().moves_idle() ? device.resident : device.occupied;
   // More may be taken of the device than when it was admitted.
   if (held > device.capacity()) return false;
   const Flow& flow = flows_[sandbox.function.value];
@@ -261,7 +261,7 @@ void Placements::drop_planned_beyond(uint32_t index) {
   const scheduling::Fleet& fleet = pools_.gpu.fleet();
   const scheduling::Device& device = fleet.devices()[index];
   const auto at_work = [&] {
-    return fleet.moves_idle() ? device.committed : device.committed - device.idle_memory;
+    return fleet.memory().moves_idle() ? device.committed : device.committed - device.idle_memory;
   };
   while (at_work() > device.capacity()) {
     const auto last = pools_.gpu.last_planned_on(index);
@@ -281,7 +281,7 @@ bool Placements::waits_for_token(const PendingInvocation& invocation) const {
 bool Placements::waits_for_moves(const PendingInvocation& invocation) const {
   if (invocation.state == InvocationState::kRunning) return invocation.awaits_memory;
   const scheduling::Fleet& fleet = pools_.gpu.fleet();
-  if (invocation.on_host || !fleet.moves_idle()) return false;
+  if (invocation.on_host || !fleet.memory().moves_idle()) return false;
   const Sandbox& sandbox = fleet.sandbox(invocation.sandbox);
   const scheduling::Device& device = fleet.devices()[sandbox.device];
   return sandbox.state == SandboxState::kPlanned &&

@@ -165,9 +165,9 @@ TEST_P(TwoDevices, WhereNoTokenIsLeftNobodyIsAskedWhoIsWarm) {
   EXPECT_FALSE(nothing.dispatch);
   EXPECT_EQ(nothing.reason, WaitReason::kNoToken);
   // The fleet tells its changes to a policy that keeps notes of whom it asked.
-  const uint64_t told = fleet_->changes().count();
+  const uint64_t told = fleet_->device_table().changes().count();
   rest(busy_.front());
-  EXPECT_EQ(fleet_->changes().count(), told);
+  EXPECT_EQ(fleet_->device_table().changes().count(), told);
   const Decision decision = decide();
   ASSERT_TRUE(decision.dispatch);
   EXPECT_EQ(decision.place.device, 0u);
@@ -182,7 +182,7 @@ TEST_P(TwoDevices, WhereNoTokenIsLeftOneThatIsColdMayStartBesideThem) {
   for (uint32_t i = 10; i < 50; ++i) submit(i);
   ASSERT_FALSE(decide().dispatch);
   // One of those that wait loses its sandbox, and with it what it waited for.
-  fleet_->stop(fleet_->newest_idle_of(FunctionId{30}), now_);
+  fleet_->stop(fleet_->idle().newest_of(FunctionId{30}), now_);
   policy_->places_changed(view(), FunctionId{30}, now_);
   const Decision decision = decide();
   ASSERT_TRUE(decision.dispatch);

@@ -228,7 +228,7 @@ SandboxHost::Events Worker::host_events() {
     const auto index = fleet.device_index(device);
     if (!index) return true;
     const scheduling::Device& there = fleet.devices()[*index];
-    const Bytes held = fleet.moves_idle() ? there.resident : there.occupied;
+    const Bytes held = fleet.memory().moves_idle() ? there.resident : there.occupied;
     return held + taken <= there.options.memory && !executors_.evicts_objects(device);
   };
   events.on_other_exit = [this](SandboxId id, const sandbox::Exit& exit) {

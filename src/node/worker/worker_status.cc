@@ -192,7 +192,7 @@ void Worker::update_gauges() {
   for (const SandboxStatus& sandbox : all_sandboxes()) ++by_state[sandbox.state];
   metrics_.set_sandboxes(by_state);
   metrics_.set_queued(dispatcher_->queued());
-  metrics_.set_memory_on_host(dispatcher_->fleet().memory_on_host());
+  metrics_.set_memory_on_host(dispatcher_->fleet().memory().on_host());
   metrics::WorkerMetrics::ObjectMoves moves{.on_devices = executors_.objects_on_devices(),
                                             .ways = {{{"reader"}, {"neighbour"}, {"host"}}},
                                             .reads = {{{"device"}, {"neighbour"}, {"host"}}}};

@@ -61,12 +61,12 @@ void Invariants::check_virtual_times() {
 
 // By dispatch's own idea of what fits where.
 void Invariants::check_conservation() {
-  if (draining_ || options_.may_idle || !dispatcher_.fleet().any_device_idle()) return;
+  if (draining_ || options_.may_idle || !dispatcher_.fleet().device_table().any_idle()) return;
   for (uint32_t f = 0; f < dispatcher_.flows().size(); ++f) {
     const scheduling::Flow& flow = dispatcher_.flows()[f];
     if (flow.pending == 0 || flow.device_memory.count == 0 || flow.max_concurrency == 0) continue;
     if (flow.in_flight >= (options_.one_batch_per_function ? 1 : flow.max_concurrency)) continue;
-    if (!dispatcher_.fleet().find_place(FunctionId{f}, flow, true).place) continue;
+    if (!dispatcher_.fleet().places().find(FunctionId{f}, flow, true).place) continue;
     violate(Invariant::kWorkConservation,
             "function " + std::to_string(f) + " waits and fits on a device with nothing to do");
   }
@@ -233,7 +233,7 @@ void Invariants::check_accounts() {
       };
       compare("sandboxes", theirs.occupants, ours.processes);
       compare("bytes", theirs.occupied.count, ours.occupied.count);
-      if (fleet->moves_idle()) {
+      if (fleet->memory().moves_idle()) {
         compare("bytes on it", theirs.resident.count, ours.memory.count);
         compare("without context", theirs.without_context, ours.without_context);
       }
@@ -302,7 +302,7 @@ void Invariants::check_at_rest() {
       const std::string name = "device " + std::to_string(device.options.id.value);
       if (device.tokens_held + device.start_slots_held > 0) left(name + " has no token back");
       if (device.committed + device.occupied + device.resident + device.idle_memory +
-              device.promised + device.leaving + fleet->memory_on_host() >
+              device.promised + device.leaving + fleet->memory().on_host() >
           Bytes(0)) {
         left(name + " has memory in use");
       }

@@ -36,7 +36,7 @@ struct Parts {
   void at(int second) {
     actions.clear();
     log.begin(TimerFired{}, Instant(seconds(second)), actions);
-    for (DevicePool* pool : pools.all()) pool->fleet().tell_time(log.now());
+    for (DevicePool* pool : pools.all()) pool->fleet().set_time(log.now());
   }
   template <typename Kind>
   std::vector<Kind> got() const {
@@ -62,7 +62,7 @@ struct Parts {
   // Gives the oldest of the flow a place; false: there is none.
   bool dispatch(FunctionId function) {
     DevicePool& pool = pools.of(flow(function));
-    const auto found = pool.fleet().find_place(function, flow(function), false);
+    const auto found = pool.fleet().places().find(function, flow(function), false);
     if (found.place) {
       placements.dispatch(pool, scheduling::Decision::to(function, *found.place));
     }
