@@ -19,7 +19,8 @@ DevicePool::DevicePool(Processor processor, scheduling::FleetOptions fleet,
       flows_(flows),
       log_(log),
       scheduler_(std::move(fleet), std::move(policy), flows, log),
-      moves_(scheduler_, options, log) {}
+      moves_(scheduler_, options, log),
+      waits_(scheduler_.fleet()) {}
 
 SandboxSlot DevicePool::plan(SandboxId id, FunctionId function, const scheduling::Place& place,
                              InvocationSlot invocation) {
@@ -31,13 +32,6 @@ SandboxSlot DevicePool::plan(SandboxId id, FunctionId function, const scheduling
   const SandboxSlot slot = fleet().plan(id, function, flow, place.device, log_.now());
   fleet().assign(slot, invocation);
   return slot;
-}
-
-std::optional<SandboxSlot> DevicePool::last_planned_on(uint32_t device) const {
-  const auto last = std::find_if(planned_.rbegin(), planned_.rend(), [&](SandboxSlot slot) {
-    return fleet().sandbox(slot).device == device;
-  });
-  return last == planned_.rend() ? std::nullopt : std::optional(*last);
 }
 
 void DevicePool::start(SandboxSlot slot) {
@@ -56,10 +50,6 @@ void DevicePool::start(SandboxSlot slot) {
 void DevicePool::started(SandboxSlot slot) {
   deadlines_.erase(slot);
   scheduler_.places_changed(slot);
-}
-
-bool DevicePool::waits_to_run(SandboxSlot slot) const {
-  return std::find(ready_.begin(), ready_.end(), slot) != ready_.end();
 }
 
 bool DevicePool::run(SandboxSlot slot, InvocationSlot invocation) {
@@ -102,7 +92,7 @@ void DevicePool::retire_others(FunctionId function, uint64_t revision) {
 
 void DevicePool::remove(SandboxSlot slot) {
   deadlines_.erase(slot);
-  std::erase(ready_, slot);
+  waits_.forget_ready(slot);
   moves_.forget(slot);
   const FunctionId function = fleet().sandbox(slot).function;
   fleet().remove(slot);
@@ -112,13 +102,7 @@ void DevicePool::remove(SandboxSlot slot) {
 void DevicePool::archive(StateArchive& archive, Queues& queues) {
   scheduler_.archive(archive);
   queues.archive_pending(archive, processor_);
-  const auto& all = fleet().all();
-  for (std::vector<SandboxSlot>* list : {&planned_, &ready_}) {
-    archive.list(*list);
-    for (const SandboxSlot slot : *list) {
-      archive.expect(std::find(all.begin(), all.end(), slot) != all.end());
-    }
-  }
+  waits_.archive(archive);
   moves_.archive_lists(archive);
   deadlines_.archive(archive);
   moves_.archive_deadlines(archive);

@@ -4,9 +4,7 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "decide/dispatch/action_log.h"
@@ -14,13 +12,13 @@
 #include "decide/dispatch/options.h"
 #include "decide/dispatch/pool_scheduler.h"
 #include "decide/dispatch/queues.h"
+#include "decide/dispatch/sandbox_waits.h"
 #include "decide/scheduling/deadlines.h"
 #include "decide/scheduling/fleet.h"
 
 namespace lambent::dispatch {
 
-// It follows each sandbox from its plan to its end: how long it may start, rest or stop, and what a
-// planned or a ready one waits for.
+// It follows each sandbox from its plan to its end, and knows how long it may start, rest or stop.
 class DevicePool {
  public:
   DevicePool(Processor processor, scheduling::FleetOptions fleet,
@@ -36,65 +34,16 @@ class DevicePool {
   PoolScheduler& scheduler() { return scheduler_; }
   const PoolScheduler& scheduler() const { return scheduler_; }
   MemoryMoves& moves() { return moves_; }
+  SandboxWaits& waits() { return waits_; }
 
   // A new sandbox of the function at this place, for that invocation; sandboxes that are in its way
-  // are evicted. If it may not start yet it waits in the list of planned ones, until
-  // start_planned() starts it.
+  // are evicted, and it may start when they are gone.
   scheduling::SandboxSlot plan(SandboxId id, FunctionId function, const scheduling::Place& place,
                                InvocationSlot invocation);
-  void wait_to_start(scheduling::SandboxSlot slot) { planned_.push_back(slot); }
-  // Calls `start(slot)` for each planned one that may start; it is in the list no more.
-  template <typename Start>
-  void start_planned(Start start) {
-    std::erase_if(planned_, [&](scheduling::SandboxSlot slot) {
-      if (!fleet().may_start(slot)) return false;
-      start(slot);
-      return true;
-    });
-  }
-  // Calls `drop(slot)` for each planned one of which `drops(sandbox)` is true; it is in the list no
-  // more.
-  template <typename Drop>
-  void drop_planned(const std::function<bool(const scheduling::Sandbox&)>& drops, Drop drop) {
-    for (size_t i = 0; i < planned_.size();) {
-      const scheduling::SandboxSlot slot = planned_[i];
-      if (!drops(fleet().sandbox(slot))) {
-        ++i;
-        continue;
-      }
-      planned_.erase(planned_.begin() + static_cast<ptrdiff_t>(i));
-      drop(slot);
-    }
-  }
-  std::optional<scheduling::SandboxSlot> last_planned_on(uint32_t device) const;
-
   // The process of a planned one, or another process in the place of one that failed or ended.
   void start(scheduling::SandboxSlot slot);
   // It has asked for work, and how long that took has been learnt.
   void started(scheduling::SandboxSlot slot);
-  // A ready one waits for a token, until run_ready() runs it.
-  void wait_to_run(scheduling::SandboxSlot slot) { ready_.push_back(slot); }
-  bool waits_to_run(scheduling::SandboxSlot slot) const;
-  void stop_waiting_to_run(scheduling::SandboxSlot slot) { std::erase(ready_, slot); }
-  // Calls `run(slot)` for each that waits for a token and gets one, and `give_up(slot)` where no
-  // token will come because only sandboxes that may never go hold any.
-  template <typename Run, typename GiveUp>
-  void run_ready(Run run, GiveUp give_up) {
-    std::erase_if(ready_, [&](scheduling::SandboxSlot slot) {
-      if (!fleet().may_run(slot)) return false;
-      run(slot);
-      return true;
-    });
-    for (size_t i = 0; i < ready_.size();) {
-      const scheduling::SandboxSlot slot = ready_[i];
-      if (fleet().devices()[fleet().sandbox(slot).device].gives_tokens()) {
-        ++i;
-        continue;
-      }
-      ready_.erase(ready_.begin() + static_cast<ptrdiff_t>(i));
-      give_up(slot);
-    }
-  }
   // Returns whether its memory is on the device.
   bool run(scheduling::SandboxSlot slot, InvocationSlot invocation);
   // Its run is over.
@@ -127,9 +76,7 @@ class DevicePool {
   ActionLog& log_;
   PoolScheduler scheduler_;
   MemoryMoves moves_;
-  // Sandboxes that wait for the memory of others, and ready ones that wait for a token; few.
-  std::vector<scheduling::SandboxSlot> planned_;
-  std::vector<scheduling::SandboxSlot> ready_;
+  SandboxWaits waits_;
   scheduling::Deadlines deadlines_;
 };
 

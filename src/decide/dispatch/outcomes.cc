@@ -315,7 +315,7 @@ void Outcomes::start_lost(DevicePool& pool, SandboxSlot slot) {
         std::string(kPlatformFailure));
     pool.fleet().unassign(slot);
   }
-  pool.stop_waiting_to_run(slot);
+  pool.waits().forget_ready(slot);
   pool.stop(slot, StopReason::kDeviceLost);
 }
 

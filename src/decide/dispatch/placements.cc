@@ -72,7 +72,7 @@ void Placements::place(DevicePool& pool, InvocationSlot slot, const scheduling::
   if (pool.fleet().may_start(sandbox)) {
     start(pool, sandbox);
   } else {
-    pool.wait_to_start(sandbox);
+    pool.waits().wait_to_start(sandbox);
   }
 }
 
@@ -82,13 +82,13 @@ void Placements::start(DevicePool& pool, SandboxSlot sandbox) {
 }
 
 void Placements::start_planned(DevicePool& pool) {
-  pool.start_planned([&](SandboxSlot sandbox) { start(pool, sandbox); });
+  pool.waits().start_planned([&](SandboxSlot sandbox) { start(pool, sandbox); });
 }
 
 void Placements::sandbox_ready(const SandboxReady& event) {
   const auto found = pools_.find(event.sandbox);
   if (!found || found->pool.fleet().sandbox(found->slot).state != SandboxState::kStarting ||
-      found->pool.waits_to_run(found->slot)) {
+      found->pool.waits().waits_to_run(found->slot)) {
     ++log_.counters().ignored_events;
     return;
   }
@@ -112,11 +112,11 @@ void Placements::sandbox_ready(const SandboxReady& event) {
     return;
   }
   if (invocation.wait_reason == WaitReason::kNone) invocation.wait_reason = WaitReason::kNoToken;
-  pool.wait_to_run(found->slot);
+  pool.waits().wait_to_run(found->slot);
 }
 
 void Placements::run_ready(DevicePool& pool) {
-  pool.run_ready(
+  pool.waits().run_ready(
       [&](SandboxSlot sandbox) { run(pool, sandbox, pool.fleet().sandbox(sandbox).invocation); },
       [&](SandboxSlot sandbox) {
         return_to_queue(pool, sandbox);
@@ -175,7 +175,7 @@ void Placements::memory_arrived(DevicePool& pool, SandboxSlot sandbox) {
 // ---- Once more in the same place
 
 void Placements::start_again(DevicePool& pool, SandboxSlot sandbox) {
-  pool.stop_waiting_to_run(sandbox);
+  pool.waits().forget_ready(sandbox);
   if (!keeps_place(pool, sandbox)) {
     return_to_queue(pool, sandbox);
     pool.remove(sandbox);
@@ -251,7 +251,7 @@ void Placements::return_to_queue(DevicePool& pool, SandboxSlot sandbox) {
 }
 
 void Placements::drop_planned(DevicePool& pool, const std::function<bool(const Sandbox&)>& drops) {
-  pool.drop_planned(drops, [&](SandboxSlot sandbox) {
+  pool.waits().drop_planned(drops, [&](SandboxSlot sandbox) {
     return_to_queue(pool, sandbox);
     pool.remove(sandbox);
   });
@@ -264,7 +264,7 @@ void Placements::drop_planned_beyond(uint32_t index) {
     return fleet.memory().moves_idle() ? device.committed : device.committed - device.idle_memory;
   };
   while (at_work() > device.capacity()) {
-    const auto last = pools_.gpu.last_planned_on(index);
+    const auto last = pools_.gpu.waits().last_planned_on(index);
     if (!last) return;
     const SandboxId id = fleet.sandbox(*last).id;
     drop_planned(pools_.gpu, [&](const Sandbox& sandbox) { return sandbox.id == id; });
@@ -275,7 +275,7 @@ void Placements::drop_planned_beyond(uint32_t index) {
 
 bool Placements::waits_for_token(const PendingInvocation& invocation) const {
   return invocation.state == InvocationState::kStarting &&
-         pools_.of(invocation).waits_to_run(invocation.sandbox);
+         pools_.of(invocation).waits().waits_to_run(invocation.sandbox);
 }
 
 bool Placements::waits_for_moves(const PendingInvocation& invocation) const {
