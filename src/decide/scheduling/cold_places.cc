@@ -43,7 +43,7 @@ PlaceOrReason ColdPlaces::find(Bytes memory, bool idle_devices_only) const {
 
 ColdPlaces::Searches& ColdPlaces::searches(bool idle_devices_only) const {
   if (!searches_stand()) {
-    version_ = devices_.version();
+    version_ = changes_.version();
     searches_[0] = searches_[1] = {};
   }
   return searches_[idle_devices_only ? 1 : 0];
@@ -73,7 +73,7 @@ bool ColdPlaces::look_for_any(Bytes memory, bool idle_devices_only) const {
 }
 
 void ColdPlaces::renew_order() const {
-  devices_.visit_changed([&](uint32_t i) {
+  changes_.visit_loads([&](uint32_t i) {
     const Device& device = devices_[i];
     if (devices_.room().is_open(device)) {
       order_.put(i, {device.load(), ~(device.capacity() - device.committed).count});

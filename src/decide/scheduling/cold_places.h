@@ -6,6 +6,7 @@
 
 #include "core/base/units.h"
 #include "decide/scheduling/device_table.h"
+#include "decide/scheduling/fleet_changes.h"
 #include "decide/scheduling/indexed_heap.h"
 #include "decide/scheduling/place.h"
 #include "decide/scheduling/wait_reason.h"
@@ -16,8 +17,9 @@ namespace lambent::scheduling {
 // at work, then to the first. Questions change only what is remembered.
 class ColdPlaces {
  public:
-  // `devices` outlive it.
-  explicit ColdPlaces(const DeviceTable& devices) : devices_(devices) {}
+  // Both outlive it.
+  ColdPlaces(const DeviceTable& devices, const FleetChanges& changes)
+      : devices_(devices), changes_(changes) {}
 
   PlaceOrReason find(Bytes memory, bool idle_devices_only) const;
   // Whether there is one, wherever it is; mostly known since the search before.
@@ -49,7 +51,7 @@ class ColdPlaces {
   bool takes(const Device& device, Bytes memory) const {
     return obstacle(device, memory) == WaitReason::kNone;
   }
-  bool searches_stand() const { return version_ == devices_.version(); }
+  bool searches_stand() const { return version_ == changes_.version(); }
   Searches& searches(bool idle_devices_only) const;
   void note_place(const Device& device, Bytes memory, bool idle_devices_only) const;
   bool look_for_any(Bytes memory, bool idle_devices_only) const;
@@ -57,6 +59,7 @@ class ColdPlaces {
   void renew_order() const;
 
   const DeviceTable& devices_;
+  const FleetChanges& changes_;
   // Healthy devices with room for a cold start, in their order, but for those that have changed
   // since the last search.
   mutable IndexedHeap<Rank> order_;

@@ -32,8 +32,9 @@ class ColdPlacesTest : public testing::Test {
   }
 
   FleetOptions options_ = options();
-  DeviceTable devices_{options_};
-  ColdPlaces places_{devices_};
+  FleetChanges changes_{3};
+  DeviceTable devices_{options_, changes_};
+  ColdPlaces places_{devices_, changes_};
   Sandbox sandboxes_[8];
   size_t used_ = 0;
 };

@@ -4,7 +4,8 @@
 
 namespace lambent::scheduling {
 
-DeviceTable::DeviceTable(const FleetOptions& options) : options_(options), room_(options) {
+DeviceTable::DeviceTable(const FleetOptions& options, FleetChanges& changes)
+    : options_(options), changes_(changes), room_(options) {
   for (const DeviceOptions& device : options_.devices) {
     devices_.push_back(Device{.options = device});
     if (device.by_utilisation) devices_.back().concurrency.emplace(*device.by_utilisation);
@@ -12,8 +13,7 @@ DeviceTable::DeviceTable(const FleetOptions& options) : options_(options), room_
     if (devices_.back().is_free()) ++idle_;
     if (devices_.back().is_full()) ++full_;
   }
-  has_changed_.resize(devices_.size());
-  for (uint32_t i = 0; i < devices_.size(); ++i) note_changed(i);
+  for (uint32_t i = 0; i < devices_.size(); ++i) changes_.note_load(i);
   find_largest_healthy();
 }
 
@@ -46,7 +46,7 @@ void DeviceTable::change(uint32_t index, Change change_it) {
   open_ += static_cast<unsigned>(room_.is_open(device)) - static_cast<unsigned>(was_open);
   idle_ += static_cast<unsigned>(device.is_free()) - static_cast<unsigned>(was_idle);
   full_ += static_cast<unsigned>(device.is_full()) - static_cast<unsigned>(was_full);
-  note_changed(index);
+  changes_.note_load(index);
 }
 
 void DeviceTable::hold(Sandbox& sandbox, Sandbox::Holds what) {
@@ -90,7 +90,7 @@ void DeviceTable::commit(Sandbox& sandbox, Bytes committed) {
   total = total - sandbox.committed + committed;
   sandbox.committed = committed;
   note_crowded(sandbox.device);
-  note_changed(sandbox.device);
+  changes_.note_load(sandbox.device);
 }
 
 // Nearly always there is none and nothing to do: this is asked at every start and end of a run.
@@ -121,8 +121,8 @@ void DeviceTable::add_idle(const Sandbox& sandbox) {
   device.idle_memory += sandbox.memory;
   ++device.idle;
   ++idle_sandboxes_;
-  touch(sandbox.device);
-  touch(sandbox.function);
+  changes_.note_device(sandbox.device);
+  changes_.note_function(sandbox.function);
 }
 
 void DeviceTable::remove_idle(const Sandbox& sandbox) {
@@ -130,8 +130,8 @@ void DeviceTable::remove_idle(const Sandbox& sandbox) {
   device.idle_memory -= sandbox.memory;
   --device.idle;
   --idle_sandboxes_;
-  touch(sandbox.function);
-  touch(sandbox.device);
+  changes_.note_function(sandbox.function);
+  changes_.note_device(sandbox.device);
 }
 
 void DeviceTable::count(Sandbox& sandbox, const Sandbox::Counts& counts) {
@@ -163,7 +163,7 @@ void DeviceTable::set_reading(uint32_t device, double utilisation, bool healthy,
 void DeviceTable::set_taken(uint32_t device, Bytes taken) {
   devices_[device].taken = taken;
   note_crowded(device);
-  note_changed(device);
+  changes_.note_load(device);
 }
 
 void DeviceTable::find_largest_healthy() {
@@ -171,13 +171,6 @@ void DeviceTable::find_largest_healthy() {
   for (const Device& device : devices_) {
     if (device.healthy) largest_healthy_ = std::max(largest_healthy_, device.options.memory);
   }
-}
-
-void DeviceTable::note_changed(uint32_t device) {
-  touch(device);
-  if (has_changed_[device]) return;
-  has_changed_[device] = 1;
-  changed_.push_back(device);
 }
 
 // ---- As bytes
@@ -198,7 +191,7 @@ void DeviceTable::archive_totals(StateArchive& archive) {
 void DeviceTable::find_again() {
   crowded_.clear();
   for (uint32_t i = 0; i < devices_.size(); ++i) {
-    note_changed(i);
+    changes_.note_load(i);
     note_crowded(i);
   }
   find_largest_healthy();

@@ -20,8 +20,8 @@ namespace lambent::scheduling {
 
 class DeviceTable {
  public:
-  // `options` outlive it.
-  explicit DeviceTable(const FleetOptions& options);
+  // Both outlive it.
+  DeviceTable(const FleetOptions& options, FleetChanges& changes);
 
   const std::vector<Device>& all() const { return devices_; }
   const Device& operator[](uint32_t device) const { return devices_[device]; }
@@ -51,25 +51,6 @@ class DeviceTable {
   unsigned occupants() const { return occupants_; }
   // Whether so many sandboxes are at work that no idle one can be evicted for another.
   bool pool_is_full() const { return sandboxes_ - idle_sandboxes_ >= options_.most_sandboxes; }
-
-  // What may have changed the answers of Places.
-  const FleetChanges& changes() const { return changes_; }
-  // Counts the changes of devices.
-  uint64_t version() const { return version_; }
-  // Tells each device that has changed since the last call.
-  template <typename Visit>
-  void visit_changed(Visit visit) const {
-    for (const uint32_t device : changed_) {
-      has_changed_[device] = 0;
-      visit(device);
-    }
-    changed_.clear();
-  }
-  void touch(uint32_t device) {
-    ++version_;
-    changes_.note_device(device);
-  }
-  void touch(FunctionId function) { changes_.note_function(function); }
 
   // What sandboxes do. `sandbox` is on the device that it names.
   void hold(Sandbox& sandbox, Sandbox::Holds what);
@@ -101,11 +82,11 @@ class DeviceTable {
   // Wraps a change of a device's tokens so that the counts of devices stay right.
   template <typename Change>
   void change(uint32_t device, Change change_it);
-  void note_changed(uint32_t device);
   void note_crowded(uint32_t device);
   void find_largest_healthy();
 
   const FleetOptions& options_;
+  FleetChanges& changes_;
   const DeviceRoom room_;
   std::vector<Device> devices_;
   unsigned open_ = 0;
@@ -116,11 +97,6 @@ class DeviceTable {
   unsigned sandboxes_ = 0;
   unsigned occupants_ = 0;
   unsigned idle_sandboxes_ = 0;
-  // Most changes come and go between two calls of visit_changed.
-  mutable std::vector<uint32_t> changed_;
-  mutable std::vector<uint8_t> has_changed_;  // bytes, because they are asked at every turn
-  uint64_t version_ = 0;
-  FleetChanges changes_;
 };
 
 }  // namespace lambent::scheduling

@@ -16,12 +16,13 @@ class DeviceTableTest : public testing::Test {
  protected:
   std::vector<uint32_t> changed() {
     std::vector<uint32_t> changed;
-    devices_.visit_changed([&](uint32_t device) { changed.push_back(device); });
+    changes_.visit_loads([&](uint32_t device) { changed.push_back(device); });
     return changed;
   }
 
   FleetOptions options_ = two_devices();
-  DeviceTable devices_{options_};
+  FleetChanges changes_{2};
+  DeviceTable devices_{options_, changes_};
   Sandbox first_{.device = 0, .memory = Bytes::gib(10)};
   Sandbox second_{.device = 1, .memory = Bytes::gib(10)};
 };
@@ -72,11 +73,11 @@ TEST_F(DeviceTableTest, NamesTheDevicesWhereWhatIsTakenLeavesTooLittle) {
 
 TEST_F(DeviceTableTest, TellsEachChangeOnce) {
   EXPECT_EQ(changed().size(), 2u) << "all are new";
-  const uint64_t version = devices_.version();
+  const uint64_t version = changes_.version();
   EXPECT_TRUE(changed().empty());
   devices_.commit(second_, Bytes::gib(1));
   devices_.commit(second_, Bytes::gib(2));
-  EXPECT_NE(devices_.version(), version);
+  EXPECT_NE(changes_.version(), version);
   EXPECT_EQ(changed(), std::vector<uint32_t>{1});
 }
 

@@ -71,7 +71,7 @@ PlaceOrReason FairQueuing::ask_for_place(const View& view, WaitingOrder<Key>& or
   PlaceOrReason found = view.fleet.places().find(function, flow, idle_devices_only);
   if (found.place) return found;
   order.take_note(view.fleet.places().note_none(function, flow, idle_devices_only));
-  view.fleet.device_table().changes().tell(true);
+  view.fleet.changes().tell(true);
   may_be_awaited_.resize(view.fleet.devices().size());
   for (SandboxSlot slot = view.fleet.idle().newest_of(function); slot != kNoSandbox;
        slot = view.fleet.sandbox(slot).older) {
@@ -94,10 +94,10 @@ PlaceOrReason FairQueuing::find_place(const View& view, WaitingOrder<Key>& order
 
 // Forgets what was noted of flows for which something has changed since.
 void FairQueuing::notice_changes(const Fleet& fleet) {
-  const uint64_t noticed = std::exchange(changes_noticed_, fleet.device_table().changes().count());
+  const uint64_t noticed = std::exchange(changes_noticed_, fleet.changes().count());
   const bool tokens_alone =
       !candidates_.any_warm_without_room() && !throttled_.any_warm_without_room();
-  const bool remembered = fleet.device_table().changes().for_each_since(
+  const bool remembered = fleet.changes().for_each_since(
       noticed,
       [&](uint32_t device) {
         if (!may_be_awaited_[device]) return;
@@ -192,8 +192,8 @@ Decision FairQueuing::decide(const View& view, Instant) {
   if (candidates_.noted() + throttled_.noted() > 0) {
     notice_changes(view.fleet);
   } else {
-    view.fleet.device_table().changes().tell(false);
-    changes_noticed_ = view.fleet.device_table().changes().count();
+    view.fleet.changes().tell(false);
+    changes_noticed_ = view.fleet.changes().count();
   }
   WaitReason reason = WaitReason::kConcurrencyLimit;
   bool wait_for_place = false;

@@ -145,7 +145,7 @@ class FairQueuing : public Policy {
   // Flows that may start one more invocation: those within T, and those beyond.
   WaitingOrder<Rank> candidates_;
   WaitingOrder<Duration> throttled_;
-  uint64_t changes_noticed_ = 0;  // by DeviceTable::changes
+  uint64_t changes_noticed_ = 0;  // by Fleet::changes
   // By device: false where no flow of which something is noted has an idle sandbox.
   std::vector<uint8_t> may_be_awaited_;
 };

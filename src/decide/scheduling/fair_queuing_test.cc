@@ -165,9 +165,9 @@ TEST_P(TwoDevices, WhereNoTokenIsLeftNobodyIsAskedWhoIsWarm) {
   EXPECT_FALSE(nothing.dispatch);
   EXPECT_EQ(nothing.reason, WaitReason::kNoToken);
   // The fleet tells its changes to a policy that keeps notes of whom it asked.
-  const uint64_t told = fleet_->device_table().changes().count();
+  const uint64_t told = fleet_->changes().count();
   rest(busy_.front());
-  EXPECT_EQ(fleet_->device_table().changes().count(), told);
+  EXPECT_EQ(fleet_->changes().count(), told);
   const Decision decision = decide();
   ASSERT_TRUE(decision.dispatch);
   EXPECT_EQ(decision.place.device, 0u);

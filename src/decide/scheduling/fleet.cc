@@ -8,10 +8,11 @@ namespace lambent::scheduling {
 
 Fleet::Fleet(FleetOptions options)
     : options_(std::move(options)),
-      devices_(options_),
+      changes_(options_.devices.size()),
+      devices_(options_, changes_),
       idle_(sandboxes_, options_.devices.size()),
-      memory_(options_, sandboxes_, devices_),
-      places_(options_, sandboxes_, idle_, devices_) {}
+      memory_(options_, sandboxes_, devices_, changes_),
+      places_(options_, sandboxes_, idle_, devices_, changes_) {}
 
 // ---- Questions
 
@@ -96,7 +97,7 @@ void Fleet::stop(SandboxSlot slot, Instant now) {
   Sandbox& sandbox = sandboxes_[slot];
   CHECK(sandbox.state != SandboxState::kStopping, "a sandbox is stopped once");
   CHECK(sandbox.state != SandboxState::kPlanned, "a planned sandbox has no process to stop");
-  devices_.touch(sandbox.device);
+  changes_.note_device(sandbox.device);
   if (sandbox.state == SandboxState::kIdle) {
     devices_.remove_idle(sandbox);
     idle_.leave(slot);
@@ -112,7 +113,7 @@ void Fleet::keep_counting(SandboxSlot slot) {
   Sandbox& sandbox = sandboxes_[slot];
   CHECK(sandbox.state == SandboxState::kStopping, "only a stopping sandbox can hang");
   if (std::exchange(sandbox.hangs, true)) return;
-  devices_.touch(sandbox.device);
+  changes_.note_device(sandbox.device);
   devices_.commit(sandbox, memory_.moves_idle() ? sandbox.counts.on_device : sandbox.memory);
   devices_.add_sandbox(sandbox.device);
   if (sandbox.holds == Sandbox::Holds::kToken) devices_.note_hung_token(sandbox.device);
@@ -121,7 +122,7 @@ void Fleet::keep_counting(SandboxSlot slot) {
 
 void Fleet::remove(SandboxSlot slot) {
   Sandbox& sandbox = sandboxes_[slot];
-  devices_.touch(sandbox.device);
+  changes_.note_device(sandbox.device);
   if (sandbox.state == SandboxState::kPlanned || sandbox.hangs) {
     devices_.remove_sandbox(sandbox.device);
   }
@@ -156,7 +157,7 @@ void Fleet::assign(SandboxSlot slot, uint32_t invocation) {
 }
 
 void Fleet::become(SandboxSlot slot, SandboxState state, Instant now) {
-  if (sandboxes_.set_state(slot, state, now)) devices_.touch(sandboxes_[slot].function);
+  if (sandboxes_.set_state(slot, state, now)) changes_.note_function(sandboxes_[slot].function);
 }
 
 // ---- What devices report

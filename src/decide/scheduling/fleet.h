@@ -10,6 +10,7 @@
 #include "core/base/time.h"
 #include "core/base/units.h"
 #include "decide/scheduling/device_table.h"
+#include "decide/scheduling/fleet_changes.h"
 #include "decide/scheduling/fleet_memory.h"
 #include "decide/scheduling/fleet_options.h"
 #include "decide/scheduling/flow.h"
@@ -35,6 +36,7 @@ class Fleet {
   // Every sandbox that exists, in no order.
   const std::vector<SandboxSlot>& all() const { return sandboxes_.all(); }
 
+  const FleetChanges& changes() const { return changes_; }
   const DeviceTable& device_table() const { return devices_; }
   const IdleSandboxes& idle() const { return idle_; }
   const Places& places() const { return places_; }
@@ -85,6 +87,7 @@ class Fleet {
 
   // The parts refer to the options and to the parts before them.
   FleetOptions options_;
+  FleetChanges changes_;
   SandboxTable sandboxes_;
   DeviceTable devices_;
   IdleSandboxes idle_;

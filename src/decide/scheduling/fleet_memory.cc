@@ -40,7 +40,7 @@ bool FleetMemory::may_move_out(SandboxSlot slot, bool deep) const {
 void FleetMemory::begin_move_in(SandboxSlot slot) {
   Sandbox& sandbox = sandboxes_[slot];
   CHECK(may_move_in(slot), "memory is moved in where there is room for it");
-  devices_.touch(sandbox.function);
+  changes_.note_function(sandbox.function);
   sandbox.memory_state = MemoryState::kMovingIn;
   if (sandbox.state == SandboxState::kIdle) sandbox.prefetched = true;
   recount(slot);
@@ -49,7 +49,7 @@ void FleetMemory::begin_move_in(SandboxSlot slot) {
 void FleetMemory::begin_move_out(SandboxSlot slot, bool deep) {
   Sandbox& sandbox = sandboxes_[slot];
   CHECK(may_move_out(slot, deep), "only idle sandboxes are moved out, one step at a time");
-  devices_.touch(sandbox.function);
+  changes_.note_function(sandbox.function);
   sandbox.memory_state = MemoryState::kMovingOut;
   sandbox.deep = deep;
   sandbox.prefetched = false;
@@ -60,7 +60,7 @@ void FleetMemory::end_move(SandboxSlot slot, bool done, Bytes left, Bytes offloa
   Sandbox& sandbox = sandboxes_[slot];
   const bool was_in = sandbox.memory_state == MemoryState::kMovingIn;
   CHECK(was_in || sandbox.memory_state == MemoryState::kMovingOut, "a move ends once");
-  devices_.touch(sandbox.function);
+  changes_.note_function(sandbox.function);
   if (!done) sandbox.move_failed = true;
   if (was_in) {
     sandbox.memory_state = done ? MemoryState::kIn : MemoryState::kOut;

@@ -17,10 +17,12 @@ namespace lambent::scheduling {
 class FleetMemory {
  public:
   // All outlive it.
-  FleetMemory(const FleetOptions& options, SandboxTable& sandboxes, DeviceTable& devices)
+  FleetMemory(const FleetOptions& options, SandboxTable& sandboxes, DeviceTable& devices,
+              FleetChanges& changes)
       : options_(options),
         sandboxes_(sandboxes),
         devices_(devices),
+        changes_(changes),
         is_unsettled_(devices.all().size()) {}
 
   bool moves_idle() const { return options_.memory_rule == MemoryRule::kMoveIdle; }
@@ -71,6 +73,7 @@ class FleetMemory {
   const FleetOptions& options_;
   SandboxTable& sandboxes_;
   DeviceTable& devices_;
+  FleetChanges& changes_;
   Bytes on_host_;
   unsigned resting_outside_ = 0;
   std::vector<uint32_t> unsettled_;

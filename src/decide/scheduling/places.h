@@ -22,8 +22,12 @@ class Places {
  public:
   // All outlive it.
   Places(const FleetOptions& options, const SandboxTable& sandboxes, const IdleSandboxes& idle,
-         const DeviceTable& devices)
-      : options_(options), sandboxes_(sandboxes), idle_(idle), devices_(devices), cold_(devices) {}
+         const DeviceTable& devices, const FleetChanges& changes)
+      : options_(options),
+        sandboxes_(sandboxes),
+        idle_(idle),
+        devices_(devices),
+        cold_(devices, changes) {}
 
   // The present, before anything is asked.
   void set_time(Instant now) {
@@ -57,7 +61,7 @@ class Places {
   NoPlace note_none(FunctionId function, const Flow& flow, bool idle_devices_only) const;
   // Whether it follows from the note that there is still none; `answer` is then what find() would
   // say. Only while neither the flow has changed since it was made, nor, by
-  // DeviceTable::changes(), its sandboxes or a device where one of them is idle.
+  // FleetChanges, its sandboxes or a device where one of them is idle.
   bool still_none(const NoPlace& note, FunctionId function, bool idle_devices_only,
                   PlaceOrReason& answer) const;
   // Whether it may be another thing now because of this device, on which the function of the note
