@@ -96,7 +96,7 @@ PlaceOrReason FairQueuing::find_place(const View& view, WaitingOrder<Key>& order
 void FairQueuing::notice_changes(const Fleet& fleet) {
   const uint64_t noticed = std::exchange(changes_noticed_, fleet.changes().count());
   const bool tokens_alone =
-      !candidates_.any_warm_without_room() && !throttled_.any_warm_without_room();
+      !candidates_.noted().any_warm_without_room() && !throttled_.noted().any_warm_without_room();
   const bool remembered = fleet.changes().for_each_since(
       noticed,
       [&](uint32_t device) {
@@ -125,7 +125,7 @@ void FairQueuing::notice_device(const Fleet& fleet, uint32_t device) {
     if (function >= where_.size() || where_[function] == Where::kNowhere) continue;
     if (where_[function] == Where::kCandidate) candidates_.forget(function, may_end);
     if (where_[function] == Where::kThrottled) throttled_.forget(function, may_end);
-    awaited |= candidates_.is_noted(function) || throttled_.is_noted(function);
+    awaited |= candidates_.noted().contains(function) || throttled_.noted().contains(function);
   }
   may_be_awaited_[device] = awaited ? 1 : 0;
 }
@@ -138,9 +138,9 @@ template <typename Key>
 bool FairQueuing::decide_by_notes(const View& view, WaitingOrder<Key>& order,
                                   bool idle_devices_only, bool escalates,
                                   std::optional<Decision>& decision) {
-  while (order.noted() > 0 && !order.any_unknown()) {
-    if (!view.fleet.places().any_on_idle_device(order.most_memory()) &&
-        !view.fleet.places().any_on_idle_device(order.find_most_memory())) {
+  while (!order.noted().empty() && !order.noted().any_unknown()) {
+    if (!view.fleet.places().any_on_idle_device(order.noted().most_memory()) &&
+        !view.fleet.places().any_on_idle_device(order.noted().find_most_memory())) {
       return false;
     }
     order.forget_nowhere();
@@ -149,9 +149,10 @@ bool FairQueuing::decide_by_notes(const View& view, WaitingOrder<Key>& order,
     bool idle_only = idle_devices_only;
     if (escalates && !idle_only) {
       // Who has no place anywhere has none on an idle device; the reverse does not hold.
-      const size_t at_work = order.at_work_before_others();
+      const size_t at_work = order.noted().at_work_before_others();
       if (at_work > kWarmLookAhead) return false;
-      if (at_work < order.noted() && order.noted_at(at_work).idle_devices_only) return false;
+      if (at_work < order.noted().size() && order.noted().note(at_work).idle_devices_only)
+        return false;
       idle_only = at_work < order.noted_before();
     }
     view.fleet.places().is_time(earliest);
@@ -189,7 +190,7 @@ bool FairQueuing::all_wait_for_tokens(const View& view) {
 
 Decision FairQueuing::decide(const View& view, Instant) {
   if (all_wait_for_tokens(view)) return Decision::nothing(WaitReason::kNoToken);
-  if (candidates_.noted() + throttled_.noted() > 0) {
+  if (!candidates_.noted().empty() || !throttled_.noted().empty()) {
     notice_changes(view.fleet);
   } else {
     view.fleet.changes().tell(false);
@@ -216,10 +217,10 @@ void FairQueuing::look_ahead(const View&, size_t most, std::vector<FunctionId>& 
 std::optional<Decision> FairQueuing::decide_among_candidates(const View& view, WaitReason& reason,
                                                              bool& wait_for_place) {
   std::optional<Decision> decision;
-  if (candidates_.noted() > 0 && decide_by_notes(view, candidates_, false, false, decision)) {
-    wait_for_place = candidates_.any_not_at_work();
-    if (candidates_.noted() > 0) {
-      reason = candidates_.noted_at(0).because == NoPlace::Because::kAtWork
+  if (!candidates_.noted().empty() && decide_by_notes(view, candidates_, false, false, decision)) {
+    wait_for_place = candidates_.noted().any_not_at_work();
+    if (!candidates_.noted().empty()) {
+      reason = candidates_.noted().note(0).because == NoPlace::Because::kAtWork
                    ? WaitReason::kAtWork
                    : WaitReason::kWarmElsewhere;
     }
@@ -254,7 +255,7 @@ std::optional<Decision> FairQueuing::decide_among_candidates(const View& view, W
 std::optional<Decision> FairQueuing::decide_among_throttled(const View& view,
                                                             bool idle_devices_only) {
   std::optional<Decision> decision;
-  if (throttled_.noted() > 0 &&
+  if (!throttled_.noted().empty() &&
       decide_by_notes(view, throttled_, idle_devices_only, true, decision)) {
     return decision;
   }
