@@ -182,7 +182,7 @@ bool Stage::expect_state(Words& words) {
     if (!device) throw Failure("there is no such device");
     same(to_string(dispatcher_->fleet().devices()[*device].resident), to_string(words.bytes()));
   } else if (words.take("on-host")) {
-    same(to_string(dispatcher_->fleet().memory_on_host()), to_string(words.bytes()));
+    same(to_string(dispatcher_->fleet().memory().on_host()), to_string(words.bytes()));
   } else if (words.take("waits")) {
     const auto explanation = dispatcher_->explain(invocation(words.take_any()), now_);
     if (!explanation) throw Failure("it has its outcome already");

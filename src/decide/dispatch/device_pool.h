@@ -1,48 +1,83 @@
-// Dispatcher::DevicePool: devices, their sandboxes and the policy that orders the flows which
-// share them. Private to Dispatcher.
+// DevicePool: devices, their sandboxes and the policy that orders the flows which share them. One
+// pool has the GPUs, one the host's processors. Owned by Dispatcher, on the thread that handles
+// events.
 #pragma once
 
+#include <cstdint>
 #include <memory>
-#include <string_view>
-#include <utility>
 #include <vector>
 
-#include "decide/dispatch/dispatcher.h"
+#include "decide/dispatch/action_log.h"
+#include "decide/dispatch/memory_moves.h"
+#include "decide/dispatch/options.h"
+#include "decide/dispatch/pool_scheduler.h"
+#include "decide/dispatch/queues.h"
+#include "decide/dispatch/sandbox_waits.h"
+#include "decide/scheduling/deadlines.h"
+#include "decide/scheduling/fleet.h"
 
 namespace lambent::dispatch {
 
-// The error type that is the platform's fault, and is tried again; all but these two are the
-// function's.
-constexpr std::string_view kPlatformFailure = "Sandbox.Failure";
-// What the sandbox needs beside its own memory had no room on the device: another try would wait
-// as long.
-constexpr std::string_view kNoRoom = "Sandbox.NoRoom";
+// It follows each sandbox from its plan to its end, and knows how long it may start, rest or stop.
+class DevicePool {
+ public:
+  DevicePool(Processor processor, scheduling::FleetOptions fleet,
+             std::unique_ptr<scheduling::Policy> policy, const DispatchOptions& options,
+             const scheduling::Flows& flows, ActionLog& log);
+  DevicePool(const DevicePool&) = delete;
+  DevicePool& operator=(const DevicePool&) = delete;
 
-// What an invocation is told that can never run, for no device is large enough.
-inline Error too_large(Bytes device_memory) {
-  return {ErrorCode::kFailedPrecondition, "the function asks for " + to_string(device_memory) +
-                                              " of device memory and no GPU here has that"};
-}
+  Processor processor() const { return processor_; }
+  bool is_host() const { return processor_ == Processor::kHost; }
+  scheduling::Fleet& fleet() { return scheduler_.fleet(); }
+  const scheduling::Fleet& fleet() const { return scheduler_.fleet(); }
+  PoolScheduler& scheduler() { return scheduler_; }
+  const PoolScheduler& scheduler() const { return scheduler_; }
+  MemoryMoves& moves() { return moves_; }
+  SandboxWaits& waits() { return waits_; }
 
-struct Dispatcher::DevicePool {
-  DevicePool(scheduling::FleetOptions options, std::unique_ptr<scheduling::Policy> order)
-      : fleet(std::move(options)), policy(std::move(order)) {}
+  // A new sandbox of the function at this place, for that invocation; sandboxes that are in its way
+  // are evicted, and it may start when they are gone.
+  scheduling::SandboxSlot plan(SandboxId id, FunctionId function, const scheduling::Place& place,
+                               InvocationSlot invocation);
+  // The process of a planned one, or another process in the place of one that failed or ended.
+  void start(scheduling::SandboxSlot slot);
+  // It has asked for work, and how long that took has been learnt.
+  void started(scheduling::SandboxSlot slot);
+  // Returns whether its memory is on the device.
+  bool run(scheduling::SandboxSlot slot, InvocationSlot invocation);
+  // Its run is over.
+  void rest(scheduling::SandboxSlot slot);
+  // What it holds stays held until it is removed.
+  void stop(scheduling::SandboxSlot slot, StopReason reason);
+  void evict(scheduling::SandboxSlot slot);
+  // All idle ones of the function, and those of another revision.
+  void stop_idle(FunctionId function, StopReason reason);
+  void retire_others(FunctionId function, uint64_t revision);
+  void remove(scheduling::SandboxSlot slot);
 
-  scheduling::Fleet fleet;
-  std::unique_ptr<scheduling::Policy> policy;
-  size_t pending = 0;
-  // Sandboxes that wait for the memory of others, and ready ones that wait for a token; few.
-  std::vector<scheduling::SandboxSlot> planned;
-  std::vector<scheduling::SandboxSlot> ready;
-  // MemoryRule::kMoveIdle: sandboxes that were given an invocation while their memory was out or on
-  // its way out, in that order; and when a move has taken, or one of these has waited, too long.
-  std::vector<scheduling::SandboxSlot> wanting;
-  // Running ones whose memory that is offloaded was admitted and waits for room, in that order.
-  // Their wait has an end in `moves` too.
-  std::vector<scheduling::SandboxSlot> fetching;
-  scheduling::Deadlines moves;
-  // When a starting sandbox has taken, or an idle one has rested, too long; by slot.
-  scheduling::Deadlines deadlines;
+  // A sandbox that has taken too long to start or to stop, or has rested too long.
+  bool any_expired(Instant now) { return deadlines_.any_until(now); }
+  scheduling::SandboxSlot pop_expired() { return deadlines_.pop(); }
+  Instant earliest_deadline(Instant limit) {
+    return moves_.earliest_deadline(deadlines_.earliest(limit));
+  }
+  Instant deadline_of(scheduling::SandboxSlot slot) const { return deadlines_.of(slot); }
+  // Into the caches, what an end of a run changes.
+  void fetch_deadline(scheduling::SandboxSlot slot) const { deadlines_.fetch(slot); }
+
+  // With the count of `queues` for this pool, which has its place in the middle.
+  void archive(StateArchive& archive, Queues& queues);
+
+ private:
+  const Processor processor_;
+  const DispatchOptions& options_;
+  const scheduling::Flows& flows_;
+  ActionLog& log_;
+  PoolScheduler scheduler_;
+  MemoryMoves moves_;
+  SandboxWaits waits_;
+  scheduling::Deadlines deadlines_;
 };
 
 }  // namespace lambent::dispatch

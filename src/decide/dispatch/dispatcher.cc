@@ -1,417 +1,94 @@
 #include "decide/dispatch/dispatcher.h"
 
-#include <algorithm>
+#include <utility>
 
-#include "core/base/check.h"
-#include "decide/dispatch/device_pool.h"
-#include "decide/scheduling/fcfs.h"
+#include "core/base/fetch_lines.h"
+#include "decide/dispatch/dispatcher_state.h"
 
 namespace lambent::dispatch {
 
-using scheduling::Flow;
-using scheduling::Sandbox;
-using scheduling::SandboxSlot;
-
-namespace {
-
-scheduling::FleetOptions host_fleet_options(const DispatchOptions& options) {
-  scheduling::FleetOptions host;
-  host.devices.push_back({.id = scheduling::kHostDevice,
-                          .tokens = options.host_concurrency,
-                          .contexts = options.host_sandboxes});
-  host.most_sandboxes = options.host_sandboxes;
-  host.eviction = options.fleet.eviction;
-  // Its processors are many and its starts short: calls of one function run beside each other.
-  host.second_grace_period = 0;
-  return host;
-}
-
-}  // namespace
-
 Dispatcher::Dispatcher(DispatchOptions options, std::unique_ptr<scheduling::Policy> policy,
                        std::unique_ptr<scheduling::Policy> host_policy)
-    : options_(std::move(options)) {
-  if (host_policy == nullptr) {
-    host_policy = std::make_unique<scheduling::FcfsPolicy>(scheduling::FcfsOptions{});
-  }
-  policy->adapt(options_.fleet);
-  gpu_ = std::make_unique<DevicePool>(options_.fleet, std::move(policy));
-  host_ = std::make_unique<DevicePool>(host_fleet_options(options_), std::move(host_policy));
-  away_since_.resize(gpu_->fleet.devices().size());
-}
+    : state_(
+          std::make_unique<State>(std::move(options), std::move(policy), std::move(host_policy))) {}
 
 Dispatcher::~Dispatcher() = default;
 
 void Dispatcher::handle(const Event& event, Instant now, std::vector<Action>& out) {
-  CHECK(now >= now_, "time never goes back");
-  now_ = now;
-  out_ = &out;
-  hash_.add(event, now);
-  gpu_->fleet.tell_time(now);
-  host_->fleet.tell_time(now);
-  std::visit([this](const auto& e) { on(e); }, event);
-  if (ranks_stale_ && !waiting_variants_.empty()) rank_functions();
-  for (DevicePool* device_pool : {gpu_.get(), host_.get()}) {
-    if (!device_pool->wanting.empty()) move_in_wanting(*device_pool);
-    if (!device_pool->fetching.empty()) grant_fetches(*device_pool);
-    if (!device_pool->planned.empty()) start_planned(*device_pool);
-    if (!device_pool->ready.empty()) run_ready(*device_pool);
-    if (device_pool->pending > 0) decide(*device_pool);
-  }
-  send_to_host();
-  if (gpu_->fleet.moves_idle()) {
-    for (;;) {
-      const size_t idle = gpu_->fleet.idle_sandboxes();
-      make_room(*gpu_);
-      prefetch(*gpu_);
-      if (gpu_->fleet.idle_sandboxes() == idle || gpu_->pending == 0) break;
-      // Who waited for a sandbox that had to make way may have a place elsewhere now.
-      decide(*gpu_);
-    }
-    gpu_->fleet.settled();
-  } else if (make_room_beside_taken(*gpu_) && gpu_->pending > 0) {
-    decide(*gpu_);
-  }
-  if (!new_heads_.empty()) note_wait_reasons();
-  arm_timer();
-  out_ = nullptr;
+  state_->handle(event, now, out);
 }
 
-// ---- Invocations
+void Dispatcher::watch(Watcher watcher) { state_->placements.watch(std::move(watcher)); }
 
-std::optional<Error> Dispatcher::refusal_of(const InvocationSubmitted& event) const {
-  if (!knows(event.function)) {
-    return Error{ErrorCode::kNotFound, "the function does not exist"};
-  }
-  const Flow& flow = flows_[event.function.value];
-  if (draining_ && !event.asynchronous) {
-    return Error{ErrorCode::kUnavailable, "the worker is stopping; send this to another one"};
-  }
-  if (!may_wait(flow)) {
-    return too_large(flow.device_memory);
-  }
-  return std::nullopt;
+// ---- Ahead of an event. With thousands of functions few of these records were used lately, and
+// each would be waited for alone.
+
+void Dispatcher::fetch_flow(FunctionId function) const {
+  if (function.value < flows().size()) fetch_lines(flows()[function.value]);
 }
 
-std::optional<scheduling::Refusal> Dispatcher::overload_of(const InvocationSubmitted& event) const {
-  if (event.acknowledged) return std::nullopt;
-  return scheduling::refusal_of(
-      {.asynchronous = event.asynchronous, .within_run = event.within_run},
-      scheduling::queue_of(flows_[event.function.value]),
-      {.all = queued_, .synchronous = queued_synchronous_},
-      {.per_function = options_.queued_per_function,
-       .all = options_.queued_invocations,
-       .synchronous = options_.queued_synchronous,
-       .wait = options_.queue_wait});
+void Dispatcher::fetch_place(FunctionId function) const {
+  const scheduling::SandboxSlot slot = fleet().idle().newest_of(function);
+  if (slot != scheduling::kNoSandbox) fetch_lines(fleet().sandbox(slot));
 }
 
-void Dispatcher::on(const InvocationSubmitted& event) {
-  if (invocations_.find(event.invocation)) {
-    ++counters_.ignored_events;
-    return;
-  }
-  ++counters_.submitted;
-  if (const auto refusal = refusal_of(event)) {
-    reject_now(event.invocation, *refusal);
-    return;
-  }
-  Flow& flow = flows_[event.function.value];
-  if (auto refusal = overload_of(event)) {
-    note_shedding(event.function);
-    reject_now(event.invocation, {ErrorCode::kResourceExhausted, std::move(refusal->message)},
-               refusal->retry_after);
-    return;
-  }
-  if (flow.last_arrival != kNever) flow.interarrival.learn(now_ - flow.last_arrival);
-  flow.last_arrival = now_;
-  flow.last_activity = now_;
-
-  const InvocationSlot slot = invocations_.add(event.invocation);
-  PendingInvocation& invocation = invocations_[slot];
-  invocation.function = event.function;
-  invocation.asynchronous = event.asynchronous;
-  invocation.acknowledged = event.acknowledged;
-  invocation.within_run = event.within_run;
-  invocation.arrival = ++arrivals_;
-  invocation.submitted = now_;
-  invocation.wait_reason =
-      flow.pending > 0 ? scheduling::WaitReason::kOwnQueue : scheduling::WaitReason::kNone;
-  invocations_.push_back(event.function, slot);
-  if (invocation.has_client()) invocation_deadlines_.put(slot, now_ + options_.longest_wait);
-
-  if (flow.pending == 0) {
-    flow.oldest = invocation.arrival;
-    flow.oldest_since = now_;
-    flow.begin_queue(now_);
-    new_heads_.push_back(event.function);
-  }
-  note_queued(invocation);
-  DevicePool& device_pool = device_pool_of(event.function);
-  ++device_pool.pending;
-  note_waiting(event.function);
-  device_pool.policy->enqueued(view_of(device_pool), event.function, now_);
+void Dispatcher::fetch_end(FunctionId function, scheduling::SandboxSlot slot,
+                           uint32_t device) const {
+  fetch_lines(fleet().sandbox(slot));
+  fetch_lines(fleet().devices()[device]);
+  fetch_flow(function);
+  state_->pools.gpu.fetch_deadline(slot);
+  fetch_place(function);
 }
 
-void Dispatcher::on(const InvocationCancelled& event) {
-  const auto slot = invocations_.find(event.invocation);
-  if (!slot || invocations_[*slot].state != InvocationState::kQueued) {
-    ++counters_.ignored_events;
-    return;
-  }
-  reject_queued(*slot, {ErrorCode::kCancelled, "the client went away before it ran"});
+// ---- Status
+
+const DispatchOptions& Dispatcher::options() const { return state_->options; }
+const Counters& Dispatcher::counters() const { return std::as_const(state_->log).counters(); }
+uint64_t Dispatcher::log_hash() const { return state_->log.hash(); }
+size_t Dispatcher::queued() const { return state_->queues.queued(); }
+size_t Dispatcher::queued_synchronous() const { return state_->queues.queued_synchronous(); }
+size_t Dispatcher::in_flight() const { return state_->queues.in_flight(); }
+const scheduling::Flows& Dispatcher::flows() const { return state_->flows; }
+const scheduling::Policy& Dispatcher::policy() const {
+  return state_->pools.gpu.scheduler().policy();
+}
+const scheduling::Fleet& Dispatcher::fleet() const { return state_->pools.gpu.fleet(); }
+const scheduling::Fleet& Dispatcher::host_fleet() const { return state_->pools.host.fleet(); }
+bool Dispatcher::draining() const { return state_->admission.draining(); }
+
+scheduling::FlowStatus Dispatcher::status(FunctionId function, Instant now) const {
+  if (!is_registered(flows(), function)) return {};
+  const PoolScheduler& scheduler = state_->pools.of(flows()[function.value]).scheduler();
+  return scheduler.policy().status(scheduler.view(), function, now);
 }
 
-void Dispatcher::on(const InvocationFinished& event) {
-  const auto slot = invocations_.find(event.invocation);
-  if (!slot || invocations_[*slot].state != InvocationState::kRunning) {
-    ++counters_.ignored_events;
-    return;
-  }
-  const PendingInvocation& invocation = invocations_[*slot];
-  const SandboxSlot sandbox = invocation.sandbox;
-  const FunctionId function = invocation.function;
-  // A run whose memory never came says nothing about what it takes on the device.
-  const bool failed_on_host = invocation.is_cpu_variant() && !event.succeeded;
-  if (!invocation.awaits_memory && !failed_on_host) {
-    learn_run(invocation, std::max(Duration(0), event.execution - invocation.memory_time));
-  }
-  if (event.succeeded) {
-    note_host_success(invocation);
-  } else if (flows_[function.value].max_concurrency > 0) {
-    // Where no GPU could have done better it is the handler's own affair.
-    note_host_failure(invocation);
-  }
-  DevicePool& device_pool = invocation.on_host ? *host_ : *gpu_;
-  complete(*slot, event.succeeded ? Outcome::kSucceeded : Outcome::kFunctionError, std::nullopt,
-           "");
-  after_run(device_pool, sandbox);
+bool Dispatcher::drained() const {
+  return draining() && in_flight() == 0 && fleet().all().empty() && host_fleet().all().empty();
 }
 
-// ---- Dispatching
-
-void Dispatcher::decide(DevicePool& device_pool) {
-  if (draining_) return;
-  while (device_pool.pending > 0 && device_pool.fleet.has_room()) {
-    const scheduling::Decision decision = device_pool.policy->decide(view_of(device_pool), now_);
-    if (!decision.dispatch) return;
-    dispatch(device_pool, decision);
-  }
+std::optional<Explanation> Dispatcher::explain(InvocationId id, Instant now) const {
+  return state_->explain(id, now);
 }
 
-void Dispatcher::dispatch(DevicePool& device_pool, const scheduling::Decision& decision) {
-  const InvocationSlot slot = invocations_.front(decision.function);
-  CHECK(slot != kNoInvocation, "a policy dispatches only flows that have work");
-  if (watcher_) {
-    const scheduling::Device& device = device_pool.fleet.devices()[decision.place.device];
-    watcher_(invocations_[slot].id, decision.function, device.options.id);
-  }
-  flows_[decision.function.value].took_turn(now_);
-  leave_queue(slot);
-  PendingInvocation& invocation = invocations_[slot];
-  invocation.dispatched = now_;
-  invocation.device = device_pool.fleet.devices()[decision.place.device].options.id;
-  Flow& flow = flows_[decision.function.value];
-  ++flow.in_flight;
-  flow.last_activity = now_;
-  if (&device_pool == gpu_.get()) {
-    gpu_runs_.add(slot);
-    expect_end(invocation, decision.place.warm != scheduling::kNoSandbox);
-  }
-  if (decision.place.warm == scheduling::kNoSandbox) {
-    start_in_new_sandbox(device_pool, slot, decision.place);
-  } else {
-    run(device_pool, decision.place.warm, slot);
-  }
-  device_pool.policy->dispatched(view_of(device_pool), decision.function, now_);
+std::vector<TokenHolder> Dispatcher::token_holders(Instant now) const {
+  return state_->token_holders(now);
 }
 
-void Dispatcher::start_in_new_sandbox(DevicePool& device_pool, InvocationSlot slot,
-                                      const scheduling::Place& place) {
-  PendingInvocation& invocation = invocations_[slot];
-  const Flow& flow = flows_[invocation.function.value];
-  const Bytes memory = device_pool.fleet.memory_of(flow, place.device);
-  for (const SandboxSlot victim : device_pool.fleet.victims_for(place, memory, flows_, now_)) {
-    ++counters_.evictions;
-    stop_sandbox(device_pool, victim, StopReason::kEvicted);
-  }
-  const SandboxSlot sandbox = device_pool.fleet.plan(SandboxId{++sandbox_ids_}, invocation.function,
-                                                     flow, place.device, now_);
-  device_pool.fleet.assign(sandbox, slot);
-  invocation.sandbox = sandbox;
-  invocation.on_host = &device_pool == host_.get();
-  invocation.state = InvocationState::kStarting;
-  invocation.start = StartClass::kCold;
-  if (device_pool.fleet.may_start(sandbox)) {
-    start_sandbox(device_pool, sandbox);
-  } else {
-    device_pool.planned.push_back(sandbox);
-  }
+// ---- As bytes
+
+std::string Dispatcher::snapshot() const {
+  std::string bytes;
+  StateArchive archive(&bytes);
+  // An archive that writes changes nothing.
+  state_->archive(archive);
+  return bytes;
 }
 
-void Dispatcher::start_planned(DevicePool& device_pool) {
-  std::erase_if(device_pool.planned, [&](SandboxSlot sandbox) {
-    if (!device_pool.fleet.may_start(sandbox)) return false;
-    start_sandbox(device_pool, sandbox);
-    return true;
-  });
-}
-
-void Dispatcher::run_ready(DevicePool& device_pool) {
-  std::erase_if(device_pool.ready, [&](SandboxSlot sandbox) {
-    if (!device_pool.fleet.may_run(sandbox)) return false;
-    run(device_pool, sandbox, device_pool.fleet.sandbox(sandbox).invocation);
-    return true;
-  });
-  // The others wait for a token, but not where only sandboxes that may never go hold any.
-  for (size_t i = 0; i < device_pool.ready.size();) {
-    const SandboxSlot sandbox = device_pool.ready[i];
-    if (device_pool.fleet.devices()[device_pool.fleet.sandbox(sandbox).device].gives_tokens()) {
-      ++i;
-      continue;
-    }
-    device_pool.ready.erase(device_pool.ready.begin() + static_cast<ptrdiff_t>(i));
-    return_to_queue(device_pool, sandbox);
-    stop_sandbox(device_pool, sandbox, StopReason::kEvicted);
-  }
-}
-
-uint64_t& Dispatcher::start_counter(StartClass start) {
-  switch (start) {
-    case StartClass::kCold:
-      return counters_.cold_starts;
-    case StartClass::kGpuCold:
-      return counters_.gpu_cold_starts;
-    case StartClass::kWarm:
-      break;
-  }
-  return counters_.warm_starts;
-}
-
-void Dispatcher::run(DevicePool& device_pool, SandboxSlot sandbox, InvocationSlot slot) {
-  PendingInvocation& invocation = invocations_[slot];
-  device_pool.deadlines.erase(sandbox);
-  if (device_pool.fleet.sandbox(sandbox).prefetched) ++counters_.prefetch_hits;
-  const bool memory_is_in = device_pool.fleet.run(sandbox, now_);
-  device_pool.fleet.assign(sandbox, slot);
-  if (invocation.state != InvocationState::kStarting) {
-    invocation.start = memory_is_in ? StartClass::kWarm : StartClass::kGpuCold;
-  }
-  ++start_counter(invocation.start);
-  if (invocation.is_cpu_variant()) ++counters_.host_runs;
-  invocation.state = InvocationState::kRunning;
-  invocation.started = now_;
-  invocation.sandbox = sandbox;
-  invocation.on_host = &device_pool == host_.get();
-  invocation.awaits_memory = !memory_is_in;
-  invocation.memory_time = {};
-  time_run(slot);
-  emit(StartInvocation{.invocation = invocation.id,
-                       .sandbox = device_pool.fleet.sandbox(sandbox).id,
-                       .device = invocation.device,
-                       .start = invocation.start});
-  if (!memory_is_in) await_memory(device_pool, sandbox);
-}
-
-// The timeout of a run counts from now if its memory is there.
-void Dispatcher::time_run(InvocationSlot slot) {
-  const PendingInvocation& invocation = invocations_[slot];
-  const Duration timeout = flows_[invocation.function.value].timeout;
-  if (timeout.count() > 0 && !invocation.awaits_memory) {
-    invocation_deadlines_.put(slot, now_ + timeout);
-  } else {
-    invocation_deadlines_.erase(slot);
-  }
-}
-
-// Says of each invocation that has become the first of its queue, and was not dispatched at once,
-// what holds it back.
-void Dispatcher::note_wait_reasons() {
-  for (const FunctionId function : new_heads_) {
-    const InvocationSlot head = invocations_.front(function);
-    if (head == kNoInvocation) continue;
-    invocations_[head].wait_reason =
-        draining_ ? scheduling::WaitReason::kDraining : why_waiting(function);
-  }
-  new_heads_.clear();
-}
-
-// ---- Devices, time, the end
-
-void Dispatcher::on(const DeviceReading& event) {
-  const auto device = gpu_->fleet.device_index(event.device);
-  if (!device) {
-    ++counters_.ignored_events;
-    return;
-  }
-  const bool was_lost = gpu_->fleet.devices()[*device].lost;
-  const bool was_healthy = gpu_->fleet.devices()[*device].healthy;
-  gpu_->fleet.set_reading(*device, event.utilisation, event.healthy && !event.lost, event.lost);
-  if (was_healthy && !gpu_->fleet.devices()[*device].healthy) away_since_[*device] = now_;
-  if (was_healthy != gpu_->fleet.devices()[*device].healthy || was_lost != event.lost) {
-    gpu_->policy->health_changed(view_of(*gpu_), now_);
-  }
-  if (event.lost && !was_lost) lose_device(*device);
-  if (gpu_->fleet.devices()[*device].healthy) return;
-  drop_planned(*gpu_, [&](const Sandbox& sandbox) { return sandbox.device == *device; });
-}
-
-void Dispatcher::on(const DeviceTaken& event) {
-  const auto device = gpu_->fleet.device_index(event.device);
-  if (!device) {
-    ++counters_.ignored_events;
-    return;
-  }
-  gpu_->fleet.set_taken(*device, event.bytes);
-  drop_planned_beyond(*device);
-}
-
-void Dispatcher::on(const TimerFired&) {
-  armed_ = kNever;
-  while (invocation_deadlines_.any_until(now_)) {
-    expire_invocation(invocation_deadlines_.pop());
-  }
-  for (DevicePool* device_pool : {gpu_.get(), host_.get()}) {
-    while (device_pool->deadlines.any_until(now_)) {
-      expire_sandbox(*device_pool, device_pool->deadlines.pop());
-    }
-    while (device_pool->moves.any_until(now_)) {
-      const SandboxSlot slot = device_pool->moves.pop();
-      if (device_pool->fleet.sandbox(slot).fetching > Bytes(0)) {
-        end_fetch(*device_pool, slot, false);
-        continue;
-      }
-      ++counters_.failed_moves;
-      fail_move(*device_pool, slot);
-    }
-  }
-}
-
-void Dispatcher::on(const DrainStarted&) {
-  draining_ = true;
-  for (uint32_t id = 0; id < flows_.size(); ++id) {
-    InvocationSlot slot = invocations_.front(FunctionId{id});
-    while (slot != kNoInvocation) {
-      const InvocationSlot next = invocations_[slot].later;
-      if (!invocations_[slot].asynchronous) {
-        reject_queued(slot, {ErrorCode::kUnavailable, "the worker is stopping"});
-      }
-      slot = next;
-    }
-    stop_idle(FunctionId{id}, StopReason::kDrained);
-  }
-}
-
-void Dispatcher::arm_timer() {
-  // Time alone sends a function elsewhere that waits for a busy device.
-  Instant earliest = std::min({armed_, gpu_->fleet.next_move(), ask_again_});
-  for (auto* deadlines :
-       {&invocation_deadlines_, &gpu_->deadlines, &gpu_->moves, &host_->deadlines}) {
-    earliest = deadlines->earliest(earliest);
-  }
-  // A wish that has become too early is left alone: it fires, finds nothing, and is made again.
-  if (earliest >= armed_) return;
-  armed_ = earliest;
-  emit(WakeAt{earliest});
+bool Dispatcher::restore(std::string_view snapshot) {
+  StateArchive archive(snapshot);
+  state_->archive(archive);
+  return archive.complete();
 }
 
 }  // namespace lambent::dispatch

@@ -1,124 +1,202 @@
-// The part of Dispatcher that saves and restores its whole state: what the journal's segments begin
-// with, so that a replay can begin at each of them.
-#include <algorithm>
+#include "decide/dispatch/dispatcher_state.h"
 
-#include "decide/dispatch/device_pool.h"
-#include "decide/dispatch/dispatcher.h"
+#include <algorithm>
+#include <utility>
 
 namespace lambent::dispatch {
+
+using scheduling::Sandbox;
+using scheduling::SandboxState;
+
 namespace {
 
-void archive_counters(StateArchive& archive, Counters& counters) {
-  for (uint64_t* each :
-       {&counters.submitted,         &counters.succeeded,   &counters.function_errors,
-        &counters.rejected,          &counters.cold_starts, &counters.gpu_cold_starts,
-        &counters.warm_starts,       &counters.host_runs,   &counters.host_trials,
-        &counters.sandboxes_started, &counters.evictions,   &counters.timeouts,
-        &counters.returned,          &counters.moves_in,    &counters.moves_out,
-        &counters.failed_moves,      &counters.moved_bytes, &counters.prefetches,
-        &counters.prefetch_hits,     &counters.fetches,     &counters.refused_fetches,
-        &counters.ignored_events}) {
-    archive.field(*each);
-  }
+DispatchOptions adapted(DispatchOptions options, const scheduling::Policy& policy) {
+  policy.adapt(options.fleet);
+  return options;
 }
 
 }  // namespace
 
-void archive(StateArchive& archive, DispatchOptions& options) {
-  scheduling::archive(archive, options.fleet);
-  archive.field(options.host_concurrency);
-  archive.field(options.host_sandboxes);
-  archive.field(options.queued_per_function);
-  archive.field(options.queued_invocations);
-  archive.field(options.queued_synchronous);
-  archive.field(options.queue_wait);
-  archive.field(options.longest_wait);
-  archive.field(options.init_timeout);
-  archive.field(options.keep_alive);
-  archive.field(options.stop_timeout);
-  archive.field(options.start_retries);
-  archive.field(options.restarts);
-  archive.field(options.move_timeout);
-  scheduling::archive(archive, options.hybrid);
+Dispatcher::State::State(DispatchOptions options_in, std::unique_ptr<scheduling::Policy> policy,
+                         std::unique_ptr<scheduling::Policy> host_policy)
+    : options(adapted(std::move(options_in), *policy)),
+      pools(options, std::move(policy), std::move(host_policy), flows, log) {}
+
+void Dispatcher::State::handle(const Event& event, Instant now, std::vector<Action>& out) {
+  log.begin(event, now, out);
+  for (DevicePool* pool : pools.all()) pool->fleet().set_time(now);
+  std::visit([this](const auto& e) { on(e); }, event);
+  overflow.rank_functions(now);
+  for (DevicePool* pool : pools.all()) {
+    pool->moves().move_in_wanting();
+    pool->moves().grant_fetches();
+    placements.start_planned(*pool);
+    placements.run_ready(*pool);
+    decide(*pool);
+  }
+  send_to_host();
+  relieve_gpus();
+  if (queues.has_new_heads()) note_wait_reasons();
+  arm_timer();
+  log.end();
 }
 
-std::string Dispatcher::snapshot() const {
-  std::string bytes;
-  StateArchive archive(&bytes);
-  // An archive that writes changes nothing.
-  const_cast<Dispatcher*>(this)->archive(archive);
-  return bytes;
+void Dispatcher::State::decide(DevicePool& pool) {
+  if (admission.draining()) return;
+  while (queues.pending(pool.processor()) > 0 && pool.fleet().device_table().any_open()) {
+    const scheduling::Decision decision = pool.scheduler().decide();
+    if (!decision.dispatch) return;
+    placements.dispatch(pool, decision);
+  }
 }
 
-bool Dispatcher::restore(std::string_view snapshot) {
-  StateArchive archive(snapshot);
-  this->archive(archive);
-  return archive.complete();
+// After both device pools have decided, so that functions without GPU go first and a GPU that is
+// free is used. One by one: each that leaves makes the queue shorter for those behind it.
+void Dispatcher::State::send_to_host() {
+  while (const auto choice = overflow.choose(!admission.draining(), log.now())) {
+    placements.dispatch_on_host(*choice);
+    // Without it another flow may be the furthest behind, or fit.
+    decide(pools.gpu);
+  }
 }
 
-void Dispatcher::archive(StateArchive& archive) {
-  archive.field(now_);
-  archive.list(flows_, [&](scheduling::Flow& flow) { flow.archive(archive); });
-  invocations_.archive(archive);
-  archive.field(queued_);
-  archive.field(queued_synchronous_);
-  archive.field(arrivals_);
-  archive.field(sandbox_ids_);
-  this->archive(archive, *gpu_);
-  this->archive(archive, *host_);
-  invocation_deadlines_.archive(archive);
-  archive.field(armed_);
-  archive.field(draining_);
-  archive.field(ranks_stale_);
-  archive.field(functions_without_gpu_);
-  archive.list(away_since_);
-  archive.expect(away_since_.size() == gpu_->fleet.devices().size());
-  archive_counters(archive, counters_);
-  hash_.archive(archive);
-  if (!archive.reading() || !archive.ok()) return;
-  // Each sandbox with work has an invocation of its own.
-  std::vector<bool> taken = invocations_.free_slots();
-  for (const DevicePool* device_pool : {gpu_.get(), host_.get()}) {
-    for (const scheduling::SandboxSlot slot : device_pool->fleet.all()) {
-      const scheduling::Sandbox& sandbox = device_pool->fleet.sandbox(slot);
-      if (!sandbox.has_invocation) continue;
-      const bool is_its_own = sandbox.invocation < taken.size() && !taken[sandbox.invocation];
-      archive.expect(is_its_own);
-      if (is_its_own) taken[sandbox.invocation] = true;
+void Dispatcher::State::relieve_gpus() {
+  scheduling::Fleet& fleet = pools.gpu.fleet();
+  if (!fleet.memory().moves_idle()) {
+    if (pressure.make_room_beside_taken()) decide(pools.gpu);
+    return;
+  }
+  for (;;) {
+    const size_t idle = fleet.device_table().idle_sandboxes();
+    const bool is_wanted = queues.pending(Processor::kGpu) > 0;
+    pressure.make_room();
+    if (is_wanted && !admission.draining()) pressure.prefetch();
+    if (fleet.device_table().idle_sandboxes() == idle || !is_wanted) break;
+    // An invocation that waited for a sandbox which was evicted may have a place elsewhere now.
+    decide(pools.gpu);
+  }
+  fleet.memory().settled();
+}
+
+// Gives each invocation that has become the first of its queue, and was not dispatched at once, the
+// reason why it waits.
+void Dispatcher::State::note_wait_reasons() {
+  queues.note_wait_reasons([&](FunctionId function) {
+    return admission.draining() ? scheduling::WaitReason::kDraining : why_waiting(function);
+  });
+}
+
+// Of the first in the flow's queue.
+scheduling::WaitReason Dispatcher::State::why_waiting(FunctionId function) {
+  const scheduling::Flow& flow = flows[function.value];
+  if (flow.max_concurrency == 0) return scheduling::WaitReason::kHostBusy;
+  const PoolScheduler& scheduler = pools.of(flow).scheduler();
+  return scheduler.policy().why_waiting(scheduler.view(), function);
+}
+
+void Dispatcher::State::arm_timer() {
+  // Time alone sends a function elsewhere that waits for a busy device.
+  Instant earliest =
+      std::min({armed_, pools.gpu.fleet().places().next_move(), overflow.ask_again()});
+  earliest = queues.earliest_deadline(earliest);
+  for (DevicePool* pool : pools.all()) earliest = pool->earliest_deadline(earliest);
+  // A wish that has become too early is left alone: it fires, finds nothing, and is made again.
+  if (earliest >= armed_) return;
+  armed_ = earliest;
+  log.add(WakeAt{earliest});
+}
+
+// ---- Devices, time, the end
+
+void Dispatcher::State::on(const DeviceReading& event) {
+  scheduling::Fleet& fleet = pools.gpu.fleet();
+  const auto index = fleet.device_index(event.device);
+  if (!index) {
+    ++log.counters().ignored_events;
+    return;
+  }
+  const scheduling::Device& device = fleet.devices()[*index];
+  const bool was_lost = device.lost;
+  const bool was_healthy = device.healthy;
+  fleet.set_reading(*index, event.utilisation, event.healthy && !event.lost, event.lost);
+  if (was_healthy && !device.healthy) overflow.note_unhealthy(*index, log.now());
+  if (was_healthy != device.healthy || was_lost != event.lost) {
+    pools.gpu.scheduler().health_changed();
+  }
+  if (event.lost && !was_lost) outcomes.lose_device(*index);
+  if (device.healthy) return;
+  placements.drop_planned(pools.gpu,
+                          [&](const Sandbox& sandbox) { return sandbox.device == *index; });
+}
+
+void Dispatcher::State::on(const DeviceTaken& event) {
+  const auto device = pools.gpu.fleet().device_index(event.device);
+  if (!device) {
+    ++log.counters().ignored_events;
+    return;
+  }
+  pools.gpu.fleet().set_taken(*device, event.bytes);
+  placements.drop_planned_beyond(*device);
+}
+
+void Dispatcher::State::on(const TimerFired&) {
+  armed_ = kNever;
+  while (queues.any_expired(log.now())) outcomes.expire(queues.pop_expired());
+  for (DevicePool* pool : pools.all()) {
+    while (pool->any_expired(log.now())) outcomes.expire(*pool, pool->pop_expired());
+    MemoryMoves& moves = pool->moves();
+    while (moves.any_expired(log.now())) {
+      const scheduling::SandboxSlot slot = moves.pop_expired();
+      if (pool->fleet().sandbox(slot).fetching > Bytes(0)) {
+        moves.refuse_fetch(slot);
+        continue;
+      }
+      ++log.counters().failed_moves;
+      outcomes.fail_move(*pool, slot);
     }
   }
-  if (archive.ok()) find_again();
 }
 
-// What is not written because it follows from the rest.
-void Dispatcher::find_again() {
-  gpu_runs_.clear();
-  for (const scheduling::SandboxSlot slot : gpu_->fleet.all()) {
-    const scheduling::Sandbox& sandbox = gpu_->fleet.sandbox(slot);
-    if (sandbox.has_invocation) gpu_runs_.add(sandbox.invocation);
+void Dispatcher::State::on(const DrainStarted&) {
+  admission.start_drain();
+  for (uint32_t id = 0; id < flows.size(); ++id) {
+    admission.reject_synchronous(FunctionId{id});
+    for (DevicePool* pool : pools.all()) pool->stop_idle(FunctionId{id}, StopReason::kDrained);
   }
-  waiting_.clear();
-  waiting_variants_.clear();
-  for (uint32_t id = 0; id < flows_.size(); ++id) note_waiting(FunctionId{id});
 }
 
-void Dispatcher::archive(StateArchive& archive, DevicePool& device_pool) {
-  device_pool.fleet.archive(archive);
-  device_pool.policy->archive(archive);
-  archive.field(device_pool.pending);
-  archive.list(device_pool.planned);
-  archive.list(device_pool.ready);
-  archive.list(device_pool.wanting);
-  archive.list(device_pool.fetching);
-  device_pool.deadlines.archive(archive);
-  device_pool.moves.archive(archive);
-  const auto& all = device_pool.fleet.all();
-  for (const auto* list :
-       {&device_pool.planned, &device_pool.ready, &device_pool.wanting, &device_pool.fetching}) {
-    for (const scheduling::SandboxSlot slot : *list) {
-      archive.expect(std::find(all.begin(), all.end(), slot) != all.end());
-    }
+// ---- Memory that moves
+
+void Dispatcher::State::on(const MemoryMoved& event) {
+  DevicePool& pool = pools.gpu;
+  const auto slot = pool.fleet().find(event.sandbox);
+  if (!slot || !pool.moves().is_moving(*slot, event.direction)) {
+    ++log.counters().ignored_events;
+    return;
   }
+  switch (pool.moves().end(*slot, event)) {
+    case MoveEnd::kDone:
+      return;
+    case MoveEnd::kArrived:
+      return placements.memory_arrived(pool, *slot);
+    case MoveEnd::kInFailed:
+      return pressure.move_in_failed(*slot);
+    case MoveEnd::kInGivenUp:
+      return outcomes.fail_move(pool, *slot);
+    case MoveEnd::kOutFailed:
+      return pressure.move_out_failed(*slot);
+  }
+}
+
+void Dispatcher::State::on(const MemoryWanted& event) {
+  const auto found = pools.find(event.sandbox);
+  const Sandbox* sandbox = found ? &found->pool.fleet().sandbox(found->slot) : nullptr;
+  if (sandbox == nullptr || sandbox->state == SandboxState::kStopping ||
+      sandbox->state == SandboxState::kPlanned || sandbox->fetching > Bytes(0)) {
+    ++log.counters().ignored_events;
+    return;
+  }
+  found->pool.moves().want(found->slot, event.bytes);
 }
 
 }  // namespace lambent::dispatch

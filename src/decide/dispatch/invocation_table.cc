@@ -4,6 +4,18 @@
 
 namespace lambent::dispatch {
 
+std::string_view name_of(InvocationState state) {
+  switch (state) {
+    case InvocationState::kQueued:
+      return "queued";
+    case InvocationState::kStarting:
+      return "starting";
+    case InvocationState::kRunning:
+      return "running";
+  }
+  return "";
+}
+
 size_t InvocationTable::home_of(InvocationId id) const {
   // Ids are random in production but not in tests: mix them.
   uint64_t hash = id.low ^ id.high * 0x9e3779b97f4a7c15ULL;

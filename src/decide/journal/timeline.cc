@@ -219,7 +219,7 @@ void Timeline::counters(const Dispatcher& dispatcher) {
     counter(device.options.id.value, "utilisation, %", device.utilisation * 100);
     counter(device.options.id.value, "memory promised, GiB",
             static_cast<double>(device.committed.count) / (1ull << 30));
-    if (!dispatcher.fleet().moves_idle()) continue;
+    if (!dispatcher.fleet().memory().moves_idle()) continue;
     counter(device.options.id.value, "memory on it, GiB",
             static_cast<double>(device.resident.count) / (1ull << 30));
   }

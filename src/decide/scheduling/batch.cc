@@ -51,7 +51,7 @@ void BatchPolicy::look_ahead(const View&, size_t most, std::vector<FunctionId>& 
 WaitReason BatchPolicy::why_waiting(const View& view, FunctionId function) const {
   const Flow& flow = view.flow(function);
   if (flow.in_flight > 0) return WaitReason::kConcurrencyLimit;
-  const PlaceOrReason found = view.fleet.find_place(function, flow, false);
+  const PlaceOrReason found = view.fleet.places().find(function, flow, false);
   return found.place ? WaitReason::kBehindOthers : found.reason;
 }
 

@@ -55,7 +55,7 @@ Decision CfsAffinityPolicy::decide(const View& view, Instant) {
     return devices[device].tokens_held + devices[device].start_slots_held;
   };
   for (uint32_t device = 0; device < devices.size(); ++device) {
-    if (!view.fleet.is_open(devices[device])) continue;
+    if (!view.fleet.device_table().room().is_open(devices[device])) continue;
     const auto first = first_on(device);
     if (!first) break;  // nobody waits
     if (best &&
@@ -69,7 +69,7 @@ Decision CfsAffinityPolicy::decide(const View& view, Instant) {
   if (const auto decision = decide_on(view, *best, reason)) return *decision;
   WaitReason other_reason = reason;
   for (uint32_t device = 0; device < devices.size(); ++device) {
-    if (device == *best || !view.fleet.is_open(devices[device])) continue;
+    if (device == *best || !view.fleet.device_table().room().is_open(devices[device])) continue;
     if (const auto decision = decide_on(view, device, other_reason)) return *decision;
   }
   return Decision::nothing(reason);
@@ -92,7 +92,7 @@ std::optional<Decision> CfsAffinityPolicy::decide_on(const View& view, uint32_t 
   const bool is_idle = view.fleet.devices()[device].is_idle();
   while (const auto first = first_on(device)) {
     const FunctionId function{first->function};
-    const PlaceOrReason found = view.fleet.find_place_on(device, function, view.flow(function));
+    const PlaceOrReason found = view.fleet.places().find_on(device, function, view.flow(function));
     if (found.place) {
       decision = Decision::to(function, *found.place);
       break;
@@ -113,7 +113,7 @@ void CfsAffinityPolicy::look_ahead(const View&, size_t most, std::vector<Functio
 WaitReason CfsAffinityPolicy::why_waiting(const View& view, FunctionId function) const {
   const Flow& flow = view.flow(function);
   if (flow.in_flight >= flow.max_concurrency) return WaitReason::kConcurrencyLimit;
-  const PlaceOrReason found = view.fleet.find_place(function, flow, false);
+  const PlaceOrReason found = view.fleet.places().find(function, flow, false);
   return found.place ? WaitReason::kBehindOthers : found.reason;
 }
 
@@ -189,7 +189,7 @@ void CfsAffinityPolicy::take(FunctionId function) {
 
 void CfsAffinityPolicy::find_near(const View& view, FunctionId function) {
   now_near_.clear();
-  for (SandboxSlot slot = view.fleet.newest_idle_of(function); slot != kNoSandbox;
+  for (SandboxSlot slot = view.fleet.idle().newest_of(function); slot != kNoSandbox;
        slot = view.fleet.sandbox(slot).older) {
     const Sandbox& sandbox = view.fleet.sandbox(slot);
     const bool has_memory =

@@ -73,7 +73,7 @@ TEST_F(CfsAffinity, MemoryThatWasMovedOffIsNoAffinity) {
   submit(2);
   charge(2, milliseconds(500));
   ASSERT_EQ(policy_.decide(view(), now_).function, FunctionId{1});
-  fleet_->begin_move_out(slot, false);
+  fleet_->memory().begin_move_out(slot, false);
   policy_.places_changed(view(), FunctionId{1}, now_);
   fleet_->set_reading(1, 0, false);
   EXPECT_EQ(policy_.decide(view(), now_).function, FunctionId{2});

@@ -39,7 +39,7 @@ FlowStatus DensityPolicy::status(const View& view, FunctionId function, Instant 
 
 Duration DensityPolicy::set_up_of(const View& view, FunctionId function) const {
   SandboxSlot outside = kNoSandbox;
-  for (SandboxSlot slot = view.fleet.newest_idle_of(function); slot != kNoSandbox;
+  for (SandboxSlot slot = view.fleet.idle().newest_of(function); slot != kNoSandbox;
        slot = view.fleet.sandbox(slot).older) {
     const Sandbox& sandbox = view.fleet.sandbox(slot);
     if (!view.fleet.devices()[sandbox.device].healthy) continue;

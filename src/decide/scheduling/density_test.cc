@@ -114,8 +114,8 @@ TEST_F(Density, MemoryOnTheHostCostsItsWayBack) {
   submit(1);
   submit(2);
   ASSERT_EQ(first(), 1u);
-  fleet_->begin_move_out(slot, false);
-  fleet_->end_move(slot, true, Bytes(0));
+  fleet_->memory().begin_move_out(slot, false);
+  fleet_->memory().end_move(slot, true, Bytes(0));
   policy_.places_changed(view(), FunctionId{1}, now_);
   EXPECT_EQ(policy_.set_up_of(view(), FunctionId{1}),
             from_seconds(static_cast<double>(Bytes::gib(1).count) / 10e9));

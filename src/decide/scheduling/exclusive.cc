@@ -68,7 +68,7 @@ Decision ExclusivePolicy::decide(const View& view, Instant) {
     const Flow& flow = view.flow(holding.owner);
     if (flow.pending == 0 || flow.in_flight >= flow.max_concurrency) continue;
     if (flow.device_memory == Bytes(0)) continue;
-    const PlaceOrReason found = view.fleet.find_place_on(device, holding.owner, flow);
+    const PlaceOrReason found = view.fleet.places().find_on(device, holding.owner, flow);
     if (!found.place) {
       reason = found.reason;
       continue;
@@ -170,7 +170,7 @@ bool ExclusivePolicy::serves_at_once(const View& view, FunctionId function) cons
 bool ExclusivePolicy::claim_unowned(const View& view, FunctionId function) {
   for (uint32_t device = 0; device < holdings_.size(); ++device) {
     if (holdings_[device].owned) continue;
-    if (!view.fleet.find_place_on(device, function, view.flow(function)).place) continue;
+    if (!view.fleet.places().find_on(device, function, view.flow(function)).place) continue;
     claim(view, device, function);
     return true;
   }
@@ -196,7 +196,8 @@ bool ExclusivePolicy::claim_from_largest(const View& view, FunctionId function) 
     if (!could_hold(view, device, function)) continue;
     const Pool& of_owner = pools_[holding.owner.value];
     const bool busy = !view.fleet.devices()[device].has_token();
-    if (!busy && !view.fleet.find_place_on(device, function, view.flow(function)).place) continue;
+    if (!busy && !view.fleet.places().find_on(device, function, view.flow(function)).place)
+      continue;
     const auto worker = worker_on(view, device);
     const Rank rank{.smallness = ~of_owner.size,
                     .shrunken = of_owner.shrunken,

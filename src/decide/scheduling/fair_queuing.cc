@@ -68,12 +68,12 @@ PlaceOrReason FairQueuing::ask_for_place(const View& view, WaitingOrder<Key>& or
                                          bool idle_devices_only) {
   const FunctionId function{order.item()};
   const Flow& flow = view.flow(function);
-  PlaceOrReason found = view.fleet.find_place(function, flow, idle_devices_only);
+  PlaceOrReason found = view.fleet.places().find(function, flow, idle_devices_only);
   if (found.place) return found;
-  order.take_note(view.fleet.note_no_place(function, flow, idle_devices_only));
+  order.take_note(view.fleet.places().note_none(function, flow, idle_devices_only));
   view.fleet.changes().tell(true);
   may_be_awaited_.resize(view.fleet.devices().size());
-  for (SandboxSlot slot = view.fleet.newest_idle_of(function); slot != kNoSandbox;
+  for (SandboxSlot slot = view.fleet.idle().newest_of(function); slot != kNoSandbox;
        slot = view.fleet.sandbox(slot).older) {
     may_be_awaited_[view.fleet.sandbox(slot).device] = 1;
   }
@@ -86,7 +86,8 @@ PlaceOrReason FairQueuing::find_place(const View& view, WaitingOrder<Key>& order
   if (order.note().because != NoPlace::Because::kUnknown) {
     PlaceOrReason known;
     const FunctionId function{order.item()};
-    if (view.fleet.still_no_place(order.note(), function, idle_devices_only, known)) return known;
+    if (view.fleet.places().still_none(order.note(), function, idle_devices_only, known))
+      return known;
   }
   return ask_for_place(view, order, idle_devices_only);
 }
@@ -95,7 +96,7 @@ PlaceOrReason FairQueuing::find_place(const View& view, WaitingOrder<Key>& order
 void FairQueuing::notice_changes(const Fleet& fleet) {
   const uint64_t noticed = std::exchange(changes_noticed_, fleet.changes().count());
   const bool tokens_alone =
-      !candidates_.any_warm_without_room() && !throttled_.any_warm_without_room();
+      !candidates_.noted().any_warm_without_room() && !throttled_.noted().any_warm_without_room();
   const bool remembered = fleet.changes().for_each_since(
       noticed,
       [&](uint32_t device) {
@@ -115,14 +116,16 @@ void FairQueuing::notice_changes(const Fleet& fleet) {
 }
 
 void FairQueuing::notice_device(const Fleet& fleet, uint32_t device) {
-  const auto may_end = [&](const NoPlace& note) { return fleet.may_end_wait(device, note); };
+  const auto may_end = [&](const NoPlace& note) {
+    return fleet.places().may_end_wait(device, note);
+  };
   bool awaited = false;
-  for (const IdleSandbox& idle : fleet.idle_on(device)) {
+  for (const IdleSandbox& idle : fleet.idle().on(device)) {
     const uint32_t function = idle.function.value;
     if (function >= where_.size() || where_[function] == Where::kNowhere) continue;
     if (where_[function] == Where::kCandidate) candidates_.forget(function, may_end);
     if (where_[function] == Where::kThrottled) throttled_.forget(function, may_end);
-    awaited |= candidates_.is_noted(function) || throttled_.is_noted(function);
+    awaited |= candidates_.noted().contains(function) || throttled_.noted().contains(function);
   }
   may_be_awaited_[device] = awaited ? 1 : 0;
 }
@@ -135,23 +138,24 @@ template <typename Key>
 bool FairQueuing::decide_by_notes(const View& view, WaitingOrder<Key>& order,
                                   bool idle_devices_only, bool escalates,
                                   std::optional<Decision>& decision) {
-  while (order.noted() > 0 && !order.any_unknown()) {
-    if (!view.fleet.takes_on_idle_device(order.most_memory()) &&
-        !view.fleet.takes_on_idle_device(order.find_most_memory())) {
+  while (!order.noted().empty() && !order.noted().any_unknown()) {
+    if (!view.fleet.places().any_on_idle_device(order.noted().most_memory()) &&
+        !view.fleet.places().any_on_idle_device(order.noted().find_most_memory())) {
       return false;
     }
     order.forget_nowhere();
-    order.forget_until(view.fleet.now());
+    order.forget_until(view.fleet.places().now());
     const Instant earliest = order.skip_noted();
     bool idle_only = idle_devices_only;
     if (escalates && !idle_only) {
       // Who has no place anywhere has none on an idle device; the reverse does not hold.
-      const size_t at_work = order.at_work_before_others();
+      const size_t at_work = order.noted().at_work_before_others();
       if (at_work > kWarmLookAhead) return false;
-      if (at_work < order.noted() && order.noted_at(at_work).idle_devices_only) return false;
+      if (at_work < order.noted().size() && order.noted().note(at_work).idle_devices_only)
+        return false;
       idle_only = at_work < order.noted_before();
     }
-    view.fleet.is_time(earliest);
+    view.fleet.places().is_time(earliest);
     if (order.done()) return true;
     const FunctionId function{order.item()};
     const PlaceOrReason found = ask_for_place(view, order, idle_only);
@@ -166,7 +170,7 @@ bool FairQueuing::decide_by_notes(const View& view, WaitingOrder<Key>& order,
 void FairQueuing::count_cold(const View& view, FunctionId function) {
   if (!cold_is_known_) return;
   const bool is_cold = where_[function.value] == Where::kCandidate &&
-                       view.fleet.newest_idle_of(function) == kNoSandbox;
+                       view.fleet.idle().newest_of(function) == kNoSandbox;
   cold_ += static_cast<size_t>(is_cold) - is_cold_[function.value];
   is_cold_[function.value] = is_cold ? 1 : 0;
 }
@@ -174,7 +178,8 @@ void FairQueuing::count_cold(const View& view, FunctionId function) {
 // Each candidate has an idle sandbox, which may not run without a token. A start elsewhere needs a
 // device with nothing to do, and so does a throttled flow where candidates wait for places.
 bool FairQueuing::all_wait_for_tokens(const View& view) {
-  if (!view.fleet.every_device_is_full() || candidates_.size() < kCountedCandidates) return false;
+  if (!view.fleet.device_table().all_full() || candidates_.size() < kCountedCandidates)
+    return false;
   if (!std::exchange(cold_is_known_, true)) {
     is_cold_.assign(where_.size(), 0);
     cold_ = 0;
@@ -185,7 +190,7 @@ bool FairQueuing::all_wait_for_tokens(const View& view) {
 
 Decision FairQueuing::decide(const View& view, Instant) {
   if (all_wait_for_tokens(view)) return Decision::nothing(WaitReason::kNoToken);
-  if (candidates_.noted() + throttled_.noted() > 0) {
+  if (!candidates_.noted().empty() || !throttled_.noted().empty()) {
     notice_changes(view.fleet);
   } else {
     view.fleet.changes().tell(false);
@@ -212,10 +217,10 @@ void FairQueuing::look_ahead(const View&, size_t most, std::vector<FunctionId>& 
 std::optional<Decision> FairQueuing::decide_among_candidates(const View& view, WaitReason& reason,
                                                              bool& wait_for_place) {
   std::optional<Decision> decision;
-  if (candidates_.noted() > 0 && decide_by_notes(view, candidates_, false, false, decision)) {
-    wait_for_place = candidates_.any_not_at_work();
-    if (candidates_.noted() > 0) {
-      reason = candidates_.noted_at(0).because == NoPlace::Because::kAtWork
+  if (!candidates_.noted().empty() && decide_by_notes(view, candidates_, false, false, decision)) {
+    wait_for_place = candidates_.noted().any_not_at_work();
+    if (!candidates_.noted().empty()) {
+      reason = candidates_.noted().note(0).because == NoPlace::Because::kAtWork
                    ? WaitReason::kAtWork
                    : WaitReason::kWarmElsewhere;
     }
@@ -237,7 +242,7 @@ std::optional<Decision> FairQueuing::decide_among_candidates(const View& view, W
       // Many may be warm on one busy device, and say nothing about who fits on the others.
       ++(found.waits_where_warm ? waiting_where_warm : without_place);
       const bool far = without_place > kLookAhead || waiting_where_warm > kWarmLookAhead;
-      if (far && (decision || !view.fleet.any_device_idle())) {
+      if (far && (decision || !view.fleet.device_table().any_idle())) {
         wait_for_place = true;  // of those behind nothing is known
         break;
       }
@@ -250,13 +255,13 @@ std::optional<Decision> FairQueuing::decide_among_candidates(const View& view, W
 std::optional<Decision> FairQueuing::decide_among_throttled(const View& view,
                                                             bool idle_devices_only) {
   std::optional<Decision> decision;
-  if (throttled_.noted() > 0 &&
+  if (!throttled_.noted().empty() &&
       decide_by_notes(view, throttled_, idle_devices_only, true, decision)) {
     return decision;
   }
   size_t at_work = 0;
   for (throttled_.begin(); !throttled_.done(); throttled_.next()) {
-    if (idle_devices_only && !view.fleet.any_device_idle()) break;
+    if (idle_devices_only && !view.fleet.device_table().any_idle()) break;
     const FunctionId function{throttled_.item()};
     const PlaceOrReason found = find_place(view, throttled_, idle_devices_only);
     if (found.place) return Decision::to(function, *found.place);
@@ -272,7 +277,7 @@ std::optional<Decision> FairQueuing::decide_among_throttled(const View& view,
 WaitReason FairQueuing::why_waiting(const View& view, FunctionId function) const {
   const Flow& flow = view.flow(function);
   if (flow.in_flight >= flow.max_concurrency) return WaitReason::kConcurrencyLimit;
-  const PlaceOrReason found = view.fleet.find_place(function, flow, false);
+  const PlaceOrReason found = view.fleet.places().find(function, flow, false);
   if (!found.place) return found.reason;
   return is_throttled(virtual_time_of(function)) ? WaitReason::kThrottled
                                                  : WaitReason::kBehindOthers;
@@ -329,7 +334,7 @@ Duration FairQueuing::charge_of(const Flow& flow) const {
 void FairQueuing::index(const View& view, FunctionId function) {
   const Flow& flow = view.flow(function);
   const Duration virtual_time = virtual_times_[function.value];
-  const bool could_run = view.fleet.could_hold(flow);
+  const bool could_run = view.fleet.device_table().could_hold(flow.device_memory);
   if (flow.has_work() && could_run) {
     working_.put(function.value, virtual_time);
   } else {

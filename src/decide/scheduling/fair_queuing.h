@@ -33,8 +33,9 @@ struct FairQueuingOptions {
 // throttled flow is dispatched: neither is ever behind the global time, and neither is dispatched
 // when it is more than T ahead of it.
 //
-// A flow for which no healthy device is large enough (Fleet::could_hold) takes no part: what waits
-// for a device to come back holds nobody up. When one does, the flow starts at global virtual time.
+// A flow for which no healthy device is large enough (DeviceTable::could_hold) takes no part: what
+// waits for a device to come back holds nobody up. When one does, the flow starts at global virtual
+// time.
 //
 // If a token is free and every flow that could use it is throttled, the one least ahead runs all
 // the same (counted by conserving_dispatches): no device idles for fairness.
@@ -104,7 +105,7 @@ class FairQueuing : public Policy {
   // Forgets what was noted of flows that may have a place now.
   void notice_changes(const Fleet& fleet);
   void notice_device(const Fleet& fleet, uint32_t device);
-  // What Fleet::find_place says of the flow at which the walk is; noted if there is none. And the
+  // What Places::find says of the flow at which the walk is; noted if there is none. And the
   // same from what was noted, if that stands.
   template <typename Key>
   PlaceOrReason ask_for_place(const View& view, WaitingOrder<Key>& order, bool idle_devices_only);

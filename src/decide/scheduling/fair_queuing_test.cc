@@ -182,7 +182,7 @@ TEST_P(TwoDevices, WhereNoTokenIsLeftOneThatIsColdMayStartBesideThem) {
   for (uint32_t i = 10; i < 50; ++i) submit(i);
   ASSERT_FALSE(decide().dispatch);
   // One of those that wait loses its sandbox, and with it what it waited for.
-  fleet_->stop(fleet_->newest_idle_of(FunctionId{30}), now_);
+  fleet_->stop(fleet_->idle().newest_of(FunctionId{30}), now_);
   policy_->places_changed(view(), FunctionId{30}, now_);
   const Decision decision = decide();
   ASSERT_TRUE(decision.dispatch);

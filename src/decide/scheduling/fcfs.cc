@@ -38,7 +38,7 @@ void FcfsPolicy::look_ahead(const View&, size_t most, std::vector<FunctionId>& o
 WaitReason FcfsPolicy::why_waiting(const View& view, FunctionId function) const {
   const Flow& flow = view.flow(function);
   if (flow.in_flight >= flow.max_concurrency) return WaitReason::kConcurrencyLimit;
-  const PlaceOrReason found = view.fleet.find_place(function, flow, false);
+  const PlaceOrReason found = view.fleet.places().find(function, flow, false);
   return found.place ? WaitReason::kBehindOthers : found.reason;
 }
 

@@ -21,7 +21,7 @@ inline std::optional<Decision> first_that_fits(const View& view, IndexedHeap<uin
   while (!order.empty()) {
     const FunctionId function{order.top()};
     const PlaceOrReason found =
-        view.fleet.find_place(function, view.flow(function), idle_devices_only);
+        view.fleet.places().find(function, view.flow(function), idle_devices_only);
     if (found.place) {
       decision = Decision::to(function, *found.place);
       break;
@@ -30,7 +30,7 @@ inline std::optional<Decision> first_that_fits(const View& view, IndexedHeap<uin
       reason = found.reason;
     }
     if (found.reason != WaitReason::kAtWork) {
-      if (!view.fleet.any_device_idle()) break;
+      if (!view.fleet.device_table().any_idle()) break;
       idle_devices_only = true;
     }
     passed_over.emplace_back(order.top(), order.top_key());

@@ -1,9 +1,12 @@
 // FleetChanges: the last changes that may have changed where a flow has a place, for policies that
-// keep notes of what they were answered. A value; written by Fleet, read by policies.
+// keep notes of what they were answered, and for ColdPlaces. Owned by Fleet, whose parts write it;
+// read by policies.
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "core/base/ids.h"
 
@@ -13,6 +16,8 @@ namespace lambent::scheduling {
 // the same whether it listens: nothing of the fleet depends on it.
 class FleetChanges {
  public:
+  explicit FleetChanges(size_t devices) : has_changed_(devices) {}
+
   // Whether changes are told from now on: not while the policy keeps no notes.
   void tell(bool told) const { told_ = told; }
   // Counts them.
@@ -32,7 +37,29 @@ class FleetChanges {
     return true;
   }
 
-  void note_device(uint32_t index) { note(index); }
+  // Counts the changes of devices, whether told or not.
+  uint64_t version() const { return version_; }
+  // Tells each device whose load has changed since the last call.
+  template <typename Visit>
+  void visit_loads(Visit visit) const {
+    for (const uint32_t device : changed_) {
+      has_changed_[device] = 0;
+      visit(device);
+    }
+    changed_.clear();
+  }
+
+  void note_device(uint32_t index) {
+    ++version_;
+    note(index);
+  }
+  // The same: its tokens, its memory or its health have changed.
+  void note_load(uint32_t index) {
+    note_device(index);
+    if (has_changed_[index]) return;
+    has_changed_[index] = 1;
+    changed_.push_back(index);
+  }
   void note_function(FunctionId function) { note(function.value | kIsFunction); }
 
  private:
@@ -47,6 +74,10 @@ class FleetChanges {
     ring_[count_++ % kRemembered] = change;
   }
 
+  // Most changes come and go between two calls of visit_loads.
+  mutable std::vector<uint32_t> changed_;
+  mutable std::vector<uint8_t> has_changed_;  // bytes, because they are asked at every turn
+  uint64_t version_ = 0;
   uint64_t count_ = 0;
   mutable uint32_t last_ = kNone;  // unless they were counted since
   mutable bool told_ = false;

@@ -1,14 +1,13 @@
-// The part of Fleet that follows memory which moves between the devices and the host
-// (MemoryRule::kMoveIdle): where that of each sandbox is, and what it adds to the totals.
+#include "decide/scheduling/fleet_memory.h"
+
 #include <algorithm>
 #include <utility>
 
 #include "core/base/check.h"
-#include "decide/scheduling/fleet.h"
 
 namespace lambent::scheduling {
 
-bool Fleet::may_move_in(SandboxSlot slot) const {
+bool FleetMemory::may_move_in(SandboxSlot slot) const {
   const Sandbox& sandbox = sandboxes_[slot];
   const Device& device = devices_[sandbox.device];
   if (sandbox.memory_state != MemoryState::kOut) return false;
@@ -29,39 +28,39 @@ bool Fleet::may_move_in(SandboxSlot slot) const {
          device.contexts_wanted + (has_context ? 0 : 1) <= device.options.contexts;
 }
 
-bool Fleet::may_move_out(SandboxSlot slot, bool deep) const {
+bool FleetMemory::may_move_out(SandboxSlot slot, bool deep) const {
   const Sandbox& sandbox = sandboxes_[slot];
   if (sandbox.state != SandboxState::kIdle || sandbox.move_failed) return false;
   if (!sandbox.memory_moves || !devices_[sandbox.device].options.memory_moves) return false;
   if (deep && (!sandbox.checkpoints || sandbox.deep)) return false;
   if (sandbox.memory_state != (deep ? MemoryState::kOut : MemoryState::kIn)) return false;
-  return sandbox.memory - sandbox.counts.on_host <= options_.host_memory - memory_on_host_;
+  return sandbox.memory - sandbox.counts.on_host <= options_.host_memory - on_host_;
 }
 
-void Fleet::begin_move_in(SandboxSlot slot) {
+void FleetMemory::begin_move_in(SandboxSlot slot) {
   Sandbox& sandbox = sandboxes_[slot];
   CHECK(may_move_in(slot), "memory is moved in where there is room for it");
-  touch(sandbox.function);
+  changes_.note_function(sandbox.function);
   sandbox.memory_state = MemoryState::kMovingIn;
   if (sandbox.state == SandboxState::kIdle) sandbox.prefetched = true;
   recount(slot);
 }
 
-void Fleet::begin_move_out(SandboxSlot slot, bool deep) {
+void FleetMemory::begin_move_out(SandboxSlot slot, bool deep) {
   Sandbox& sandbox = sandboxes_[slot];
   CHECK(may_move_out(slot, deep), "only idle sandboxes are moved out, one step at a time");
-  touch(sandbox.function);
+  changes_.note_function(sandbox.function);
   sandbox.memory_state = MemoryState::kMovingOut;
   sandbox.deep = deep;
   sandbox.prefetched = false;
   recount(slot);
 }
 
-void Fleet::end_move(SandboxSlot slot, bool done, Bytes left, Bytes offloaded) {
+void FleetMemory::end_move(SandboxSlot slot, bool done, Bytes left, Bytes offloaded) {
   Sandbox& sandbox = sandboxes_[slot];
   const bool was_in = sandbox.memory_state == MemoryState::kMovingIn;
   CHECK(was_in || sandbox.memory_state == MemoryState::kMovingOut, "a move ends once");
-  touch(sandbox.function);
+  changes_.note_function(sandbox.function);
   if (!done) sandbox.move_failed = true;
   if (was_in) {
     sandbox.memory_state = done ? MemoryState::kIn : MemoryState::kOut;
@@ -80,41 +79,41 @@ void Fleet::end_move(SandboxSlot slot, bool done, Bytes left, Bytes offloaded) {
     }
   }
   // One that was given an invocation on its way out was admitted with all of its memory.
-  if (sandbox.state == SandboxState::kBusy) commit(slot, sandbox.needed());
+  if (sandbox.state == SandboxState::kBusy) devices_.commit(sandbox, sandbox.needed());
   recount(slot);
 }
 
-bool Fleet::admits_fetch(SandboxSlot slot, Bytes bytes) const {
+bool FleetMemory::admits_fetch(SandboxSlot slot, Bytes bytes) const {
   const Sandbox& sandbox = sandboxes_[slot];
   const Device& device = devices_[sandbox.device];
   return sandbox.state == SandboxState::kBusy && sandbox.memory_state == MemoryState::kIn &&
          sandbox.fetching == Bytes(0) && bytes <= sandbox.offloaded && device.healthy &&
-         memory_fits(device, bytes);
+         devices_.room().memory_fits(device, bytes);
 }
 
-void Fleet::begin_fetch(SandboxSlot slot, Bytes bytes) {
+void FleetMemory::begin_fetch(SandboxSlot slot, Bytes bytes) {
   CHECK(admits_fetch(slot, bytes), "what is fetched was admitted");
   Sandbox& sandbox = sandboxes_[slot];
   sandbox.fetching = bytes;
-  commit(slot, sandbox.needed() + bytes);
+  devices_.commit(sandbox, sandbox.needed() + bytes);
   recount(slot);
 }
 
-bool Fleet::may_fetch(SandboxSlot slot) const {
+bool FleetMemory::may_fetch(SandboxSlot slot) const {
   const Sandbox& sandbox = sandboxes_[slot];
   const Device& device = devices_[sandbox.device];
   return device.resident + sandbox.fetching <= device.capacity();
 }
 
-void Fleet::end_fetch(SandboxSlot slot, bool granted) {
+void FleetMemory::end_fetch(SandboxSlot slot, bool granted) {
   Sandbox& sandbox = sandboxes_[slot];
   const Bytes fetched = std::exchange(sandbox.fetching, Bytes(0));
   if (granted) sandbox.offloaded -= fetched;
-  commit(slot, sandbox.needed());
+  devices_.commit(sandbox, sandbox.needed());
   recount(slot);
 }
 
-Sandbox::Counts Fleet::counts_of(const Sandbox& sandbox) const {
+Sandbox::Counts FleetMemory::counts_of(const Sandbox& sandbox) const {
   Sandbox::Counts counts;
   if (sandbox.state == SandboxState::kPlanned) {
     counts.promised = sandbox.memory;
@@ -162,33 +161,29 @@ Sandbox::Counts Fleet::counts_of(const Sandbox& sandbox) const {
   return counts;
 }
 
-void Fleet::add_counts(SandboxSlot slot, const Sandbox::Counts& counts) {
+void FleetMemory::count(SandboxSlot slot, const Sandbox::Counts& counts) {
   Sandbox& sandbox = sandboxes_[slot];
-  Device& device = devices_[sandbox.device];
-  const Sandbox::Counts before = std::exchange(sandbox.counts, counts);
-  const auto add = [](auto& total, auto was, auto is) { total = total - was + is; };
-  add(device.resident, before.on_device, counts.on_device);
-  add(device.promised, before.promised, counts.promised);
-  add(device.leaving, before.leaving, counts.leaving);
-  add(memory_on_host_, before.on_host, counts.on_host);
-  const auto add_one = [](unsigned& total, bool was, bool is) {
-    total += static_cast<unsigned>(is) - static_cast<unsigned>(was);
-  };
-  add_one(device.without_context, before.without_context, counts.without_context);
-  add_one(device.contexts_wanted, before.wants_context, counts.wants_context);
-  add_one(resting_outside_, before.rests_outside, counts.rests_outside);
+  on_host_ = on_host_ - sandbox.counts.on_host + counts.on_host;
+  resting_outside_ += static_cast<unsigned>(counts.rests_outside) -
+                      static_cast<unsigned>(sandbox.counts.rests_outside);
+  devices_.count(sandbox, counts);
   unsettle(sandbox.device);
 }
 
-void Fleet::unsettle(uint32_t device) {
+void FleetMemory::unsettle(uint32_t device) {
   if (is_unsettled_[device]) return;
   is_unsettled_[device] = 1;
   unsettled_.push_back(device);
 }
 
-void Fleet::settled() {
+void FleetMemory::settled() {
   for (const uint32_t device : unsettled_) is_unsettled_[device] = 0;
   unsettled_.clear();
+}
+
+void FleetMemory::archive_totals(StateArchive& archive) {
+  archive.field(on_host_);
+  archive.field(resting_outside_);
 }
 
 }  // namespace lambent::scheduling

@@ -29,10 +29,10 @@ class OffloadedPieces : public testing::Test {
   static Instant at(int64_t s) { return Instant(seconds(s)); }
   // The first goes out and comes in again with the rest.
   void offload(Bytes offloaded) {
-    fleet_.begin_move_out(slots_[1], false);
-    fleet_.end_move(slots_[1], true, Bytes(0), offloaded);
-    fleet_.begin_move_in(slots_[1]);
-    fleet_.end_move(slots_[1], true, Bytes(0));
+    fleet_.memory().begin_move_out(slots_[1], false);
+    fleet_.memory().end_move(slots_[1], true, Bytes(0), offloaded);
+    fleet_.memory().begin_move_in(slots_[1]);
+    fleet_.memory().end_move(slots_[1], true, Bytes(0));
   }
   const Device& device() const { return fleet_.devices()[0]; }
 
@@ -43,22 +43,22 @@ class OffloadedPieces : public testing::Test {
 
 TEST_F(OffloadedPieces, CountOnTheHostAndNotOnTheDevice) {
   EXPECT_EQ(device().resident, Bytes::gib(5));
-  EXPECT_EQ(fleet_.memory_on_host(), Bytes::gib(5));
+  EXPECT_EQ(fleet_.memory().on_host(), Bytes::gib(5));
   EXPECT_TRUE(fleet_.run(slots_[1], at(2))) << "its memory is in";
   EXPECT_EQ(device().committed, Bytes::gib(1));
 }
 
 TEST_F(OffloadedPieces, AreFetchedBesideThoseAtWork) {
   fleet_.run(slots_[1], at(2));
-  ASSERT_TRUE(fleet_.admits_fetch(slots_[1], Bytes::gib(5)));
-  fleet_.begin_fetch(slots_[1], Bytes::gib(5));
+  ASSERT_TRUE(fleet_.memory().admits_fetch(slots_[1], Bytes::gib(5)));
+  fleet_.memory().begin_fetch(slots_[1], Bytes::gib(5));
   EXPECT_EQ(device().committed, Bytes::gib(6));
   EXPECT_EQ(device().promised, Bytes::gib(5));
-  ASSERT_TRUE(fleet_.may_fetch(slots_[1])) << "five beside five";
-  fleet_.end_fetch(slots_[1], true);
+  ASSERT_TRUE(fleet_.memory().may_fetch(slots_[1])) << "five beside five";
+  fleet_.memory().end_fetch(slots_[1], true);
   EXPECT_EQ(device().resident, Bytes::gib(10));
   EXPECT_EQ(device().promised, Bytes(0));
-  EXPECT_EQ(fleet_.memory_on_host(), Bytes(0));
+  EXPECT_EQ(fleet_.memory().on_host(), Bytes(0));
 }
 
 TEST_F(OffloadedPieces, AreNotAdmittedWhereThoseAtWorkLeaveNoRoom) {
@@ -67,38 +67,38 @@ TEST_F(OffloadedPieces, AreNotAdmittedWhereThoseAtWorkLeaveNoRoom) {
   fleet_.plan(SandboxId{3}, FunctionId{3}, flow_, 0, at(2));
   fleet_.run(slots_[2], at(2));
   EXPECT_EQ(device().committed, Bytes::gib(9));
-  EXPECT_TRUE(fleet_.admits_fetch(slots_[1], Bytes::gib(1)));
-  EXPECT_FALSE(fleet_.admits_fetch(slots_[1], Bytes::gib(2)));
+  EXPECT_TRUE(fleet_.memory().admits_fetch(slots_[1], Bytes::gib(1)));
+  EXPECT_FALSE(fleet_.memory().admits_fetch(slots_[1], Bytes::gib(2)));
 }
 
 TEST_F(OffloadedPieces, AreFetchedByRunsAlone) {
-  EXPECT_FALSE(fleet_.admits_fetch(slots_[1], Bytes::gib(1))) << "it rests";
+  EXPECT_FALSE(fleet_.memory().admits_fetch(slots_[1], Bytes::gib(1))) << "it rests";
   fleet_.run(slots_[1], at(2));
-  EXPECT_FALSE(fleet_.admits_fetch(slots_[1], Bytes::gib(6))) << "more than lies there";
-  fleet_.begin_fetch(slots_[1], Bytes::gib(1));
-  EXPECT_FALSE(fleet_.admits_fetch(slots_[1], Bytes::gib(1))) << "one at a time";
+  EXPECT_FALSE(fleet_.memory().admits_fetch(slots_[1], Bytes::gib(6))) << "more than lies there";
+  fleet_.memory().begin_fetch(slots_[1], Bytes::gib(1));
+  EXPECT_FALSE(fleet_.memory().admits_fetch(slots_[1], Bytes::gib(1))) << "one at a time";
 }
 
 TEST_F(OffloadedPieces, StayWhereAFetchIsGivenUp) {
   fleet_.run(slots_[1], at(2));
-  fleet_.begin_fetch(slots_[1], Bytes::gib(2));
-  fleet_.end_fetch(slots_[1], false);
+  fleet_.memory().begin_fetch(slots_[1], Bytes::gib(2));
+  fleet_.memory().end_fetch(slots_[1], false);
   EXPECT_EQ(device().committed, Bytes::gib(1));
   EXPECT_EQ(device().promised, Bytes(0));
-  EXPECT_EQ(fleet_.memory_on_host(), Bytes::gib(5));
-  fleet_.begin_fetch(slots_[1], Bytes::gib(2));
+  EXPECT_EQ(fleet_.memory().on_host(), Bytes::gib(5));
+  fleet_.memory().begin_fetch(slots_[1], Bytes::gib(2));
   fleet_.stop(slots_[1], at(3));
   EXPECT_EQ(device().promised, Bytes(0));
   fleet_.remove(slots_[1]);
   EXPECT_EQ(device().resident, Bytes::gib(4));
-  EXPECT_EQ(fleet_.memory_on_host(), Bytes(0));
+  EXPECT_EQ(fleet_.memory().on_host(), Bytes(0));
 }
 
 TEST_F(OffloadedPieces, AreNotMoreThanThereIs) {
   offload(Bytes::gib(100));
   EXPECT_EQ(device().resident, Bytes::gib(4));
-  fleet_.begin_move_out(slots_[1], false);
-  fleet_.end_move(slots_[1], true, Bytes::gib(2), Bytes(0));
+  fleet_.memory().begin_move_out(slots_[1], false);
+  fleet_.memory().end_move(slots_[1], true, Bytes::gib(2), Bytes(0));
   EXPECT_EQ(device().resident, Bytes::gib(4)) << "nor can more have stayed than was there";
 }
 

@@ -55,8 +55,8 @@ struct FleetOptions {
   EvictionRule eviction = EvictionRule::kCostAware;
   EvictionGuesses guesses;
   // So many cold starts of a device hold a start slot instead of one of its tokens, where its
-  // memory leaves room for others beside them (Fleet::has_start_slot); they need a token when the
-  // sandbox is ready. Those beyond hold tokens. 0, as in the papers: all do.
+  // memory leaves room for others beside them (DeviceRoom::has_start_slot); they need a token when
+  // the sandbox is ready. Those beyond hold tokens. 0, as in the papers: all do.
   unsigned starts_outside_tokens = 0;
   // MemoryRule::kMoveIdle: whether memory is moved in ahead, for those whose turn comes soon.
   bool prefetch = true;

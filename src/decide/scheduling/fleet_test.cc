@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "decide/scheduling/place_victims.h"
+
 namespace lambent::scheduling {
 namespace {
 
@@ -36,7 +38,7 @@ TEST(Fleet, PlacesAFunctionInItsWarmSandbox) {
   Fleet fleet(two_devices());
   const Flow flow = flow_of(Bytes::gib(1));
   const SandboxSlot slot = warm(fleet, kF, flow, 1);
-  const auto found = fleet.find_place(kF, flow, false);
+  const auto found = fleet.places().find(kF, flow, false);
   ASSERT_TRUE(found.place);
   EXPECT_EQ(found.place->warm, slot);
   EXPECT_EQ(found.place->device, 1u);
@@ -50,9 +52,9 @@ TEST(Fleet, LeavesAWarmSandboxOnlyForADeviceThatHasNothingToDo) {
   warm(fleet, kF, flow, 0);
   const Flow other = flow_of(Bytes::gib(1));
   fleet.run(warm(fleet, FunctionId{2}, other, 0, 2), kNow);
-  EXPECT_EQ(fleet.find_place(kF, flow, false).place->device, 1u);
+  EXPECT_EQ(fleet.places().find(kF, flow, false).place->device, 1u);
   fleet.run(warm(fleet, FunctionId{3}, other, 1, 3), kNow);
-  const auto found = fleet.find_place(kF, flow, false);
+  const auto found = fleet.places().find(kF, flow, false);
   EXPECT_FALSE(found.place) << "device 2 has a token left but is at work";
   EXPECT_EQ(found.reason, WaitReason::kNoToken);
 }
@@ -63,9 +65,9 @@ TEST(Fleet, CountsIdleSandboxesAsRoomAndNamesThemAsVictims) {
   Fleet fleet(options);
   Flows flows(4, flow_of(Bytes::gib(10)));
   const SandboxSlot idle = warm(fleet, kF, flows[1], 0);
-  const auto found = fleet.find_place(FunctionId{2}, flows[2], false);
+  const auto found = fleet.places().find(FunctionId{2}, flows[2], false);
   ASSERT_TRUE(found.place);
-  EXPECT_EQ(fleet.victims_for(*found.place, flows[2].device_memory, flows, kNow),
+  EXPECT_EQ(victims_for(fleet, *found.place, flows[2].device_memory, flows, kNow),
             std::vector<SandboxSlot>{idle});
   fleet.stop(idle, kNow);
   const SandboxSlot planned = fleet.plan(SandboxId{2}, FunctionId{2}, flows[2], 0, kNow);
@@ -95,13 +97,13 @@ TEST(Fleet, SaysWhatIsMissing) {
   Fleet fleet(options);
   const Flow flow = flow_of(Bytes::gib(10));
   fleet.run(warm(fleet, kF, flow, 0), kNow);
-  EXPECT_EQ(fleet.find_place(FunctionId{2}, flow, false).reason, WaitReason::kNoMemory);
+  EXPECT_EQ(fleet.places().find(FunctionId{2}, flow, false).reason, WaitReason::kNoMemory);
   const Flow small = flow_of(Bytes::gib(1));
   fleet.run(warm(fleet, FunctionId{2}, small, 0, 2), kNow);
-  EXPECT_FALSE(fleet.has_room());
-  EXPECT_EQ(fleet.find_place(FunctionId{3}, small, false).reason, WaitReason::kNoSandbox);
+  EXPECT_FALSE(fleet.device_table().any_open());
+  EXPECT_EQ(fleet.places().find(FunctionId{3}, small, false).reason, WaitReason::kNoSandbox);
   fleet.set_reading(0, 0, false);
-  EXPECT_EQ(fleet.find_place(kF, flow, false).reason, WaitReason::kNoSandbox);
+  EXPECT_EQ(fleet.places().find(kF, flow, false).reason, WaitReason::kNoSandbox);
 }
 
 }  // namespace

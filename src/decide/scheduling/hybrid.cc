@@ -34,7 +34,7 @@ Duration scaled(Duration duration, double factor) { return bounded(to_seconds(du
 Duration gpu_setup(const View& gpu, FunctionId function, const Flow& flow) {
   if (flow.in_flight > 0) return {};
   bool outside = false;
-  for (SandboxSlot slot = gpu.fleet.newest_idle_of(function); slot != kNoSandbox;
+  for (SandboxSlot slot = gpu.fleet.idle().newest_of(function); slot != kNoSandbox;
        slot = gpu.fleet.sandbox(slot).older) {
     const Sandbox& sandbox = gpu.fleet.sandbox(slot);
     if (!gpu.fleet.devices()[sandbox.device].healthy) continue;
@@ -47,7 +47,7 @@ Duration gpu_setup(const View& gpu, FunctionId function, const Flow& flow) {
 }
 
 Duration host_setup(const Fleet& host, FunctionId function, const Flow& flow) {
-  if (host.newest_idle_of(function) != kNoSandbox) return {};
+  if (host.idle().newest_of(function) != kNoSandbox) return {};
   return expected_host_cold_start(flow);
 }
 
@@ -149,7 +149,7 @@ std::optional<Offer> offer_of(const HybridOptions& options, const HybridView& vi
   const bool at_limit =
       flow.in_flight >= flow.max_concurrency ||
       (flow.in_flight > 0 &&
-       view.gpu.fleet.find_place(function, flow, false).reason == WaitReason::kAtWork);
+       view.gpu.fleet.places().find(function, flow, false).reason == WaitReason::kAtWork);
   if (at_limit) wait_s = std::max(wait_s, gpu_run_s / 2);
   const std::optional<Instant> overdue_from = overdue_from_of(view, backlog, function, at_limit);
   if (overdue_from) wait_s = std::max(wait_s, to_seconds(now - *overdue_from));
@@ -234,7 +234,7 @@ std::optional<HostChoice> choose_without_gpu(const HybridView& view, Instant now
       ask_again.note(pause_end(flow));
       return;
     }
-    const bool fits = view.gpu.fleet.could_ever_fit(flow.device_memory);
+    const bool fits = view.gpu.fleet.device_table().could_ever_fit(flow.device_memory);
     first = HostChoice{.function = function,
                        .reason = fits ? HostReason::kSmallSpeedup : HostReason::kTooLarge,
                        .with_host = expected_host_time(flow).value_or(Duration(0))};
@@ -355,7 +355,7 @@ HostAdvice choose_for_host(const HybridOptions& options, const HybridView& view,
     choice = choose_by_queue(options, view, now, ask_again);
   }
   if (!choice) return {.choice = std::nullopt, .ask_again = ask_again.instant()};
-  const PlaceOrReason found = view.host.find_place(choice->function, Flow{}, false);
+  const PlaceOrReason found = view.host.places().find(choice->function, Flow{}, false);
   if (!found.place) return {};
   choice->place = *found.place;
   return {.choice = choice};

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+
 namespace lambent::scheduling {
 namespace {
 
@@ -9,7 +11,8 @@ namespace {
 // second there and one of five on the host.
 class Hybrid : public testing::Test {
  protected:
-  Hybrid() : gpus_(gpu_options()), host_(host_options()) {
+  Hybrid() : host_(host_options()) {
+    gpus_.emplace(gpu_options());
     flows_.resize(5);
     for (uint32_t id = 1; id <= 4; ++id) {
       Flow& flow = flows_[id];
@@ -53,7 +56,7 @@ class Hybrid : public testing::Test {
   }
 
   HostAdvice ask() {
-    const View gpu{flows_, gpus_};
+    const View gpu{flows_, *gpus_};
     return choose_for_host(options_,
                            {.gpu = gpu,
                             .host = host_,
@@ -68,7 +71,7 @@ class Hybrid : public testing::Test {
 
   HybridOptions options_;
   Flows flows_;
-  Fleet gpus_;
+  std::optional<Fleet> gpus_;
   Fleet host_;
   FlowSet waiting_, variants_;
   std::vector<GpuRun> runs_;
@@ -170,9 +173,9 @@ TEST_F(Hybrid, WaitsForAGpuToTellWhatADeclaredSpeedupIsOf) {
   wait(1, 20);
   EXPECT_FALSE(choose());
   away_since_[0] = now_ - seconds(100);
-  gpus_.set_reading(0, 0, false);
+  gpus_->set_reading(0, 0, false);
   EXPECT_TRUE(choose()) << "no GPU will tell";
-  gpus_.set_reading(0, 0, true);
+  gpus_->set_reading(0, 0, true);
   flows_[1].gpu_speedup = 0;
   ASSERT_TRUE(choose());
   EXPECT_EQ(choose()->reason, HostReason::kTrial);
@@ -180,12 +183,12 @@ TEST_F(Hybrid, WaitsForAGpuToTellWhatADeclaredSpeedupIsOf) {
 
 TEST_F(Hybrid, TakesWhatIsOverdueToLastAsLongAgain) {
   options_.others = 0;
-  gpus_ = Fleet(gpu_options());
+  gpus_.emplace(gpu_options());
   for (const uint32_t id : {3u, 4u}) {
     const SandboxSlot slot =
-        gpus_.plan(SandboxId{++sandboxes_}, FunctionId{id}, flows_[id], 0, now_);
-    gpus_.start(slot, now_);
-    gpus_.run(slot, now_);
+        gpus_->plan(SandboxId{++sandboxes_}, FunctionId{id}, flows_[id], 0, now_);
+    gpus_->start(slot, now_);
+    gpus_->run(slot, now_);
     runs_.push_back({FunctionId{id}, now_});
   }
   wait(1, 1);  // three seconds on the GPU, six on the host
@@ -248,13 +251,13 @@ TEST_F(Hybrid, ServesWhoHasNoGpuLeftAtOnceIfItIsLostAndElseAfterAWhile) {
   wait(1, 1);
   EXPECT_FALSE(choose());
   away_since_[0] = now_;
-  gpus_.set_reading(0, 0, false, false);
+  gpus_->set_reading(0, 0, false, false);
   EXPECT_FALSE(choose());
   EXPECT_EQ(ask().ask_again, now_ + seconds(6));
-  gpus_.set_reading(0, 0, false, true);
+  gpus_->set_reading(0, 0, false, true);
   ASSERT_TRUE(choose());
   EXPECT_EQ(choose()->reason, HostReason::kNoDevice);
-  gpus_.set_reading(0, 0, false, false);
+  gpus_->set_reading(0, 0, false, false);
   now_ += seconds(6);
   EXPECT_TRUE(choose()) << "it has been away for as long as the host takes";
 }
@@ -262,10 +265,10 @@ TEST_F(Hybrid, ServesWhoHasNoGpuLeftAtOnceIfItIsLostAndElseAfterAWhile) {
 TEST_F(Hybrid, CountsHowLongThoseAreAwayThatAreLargeEnough) {
   FleetOptions options = gpu_options();
   options.devices.push_back({.id = DeviceId{2}, .memory = Bytes::gib(2), .tokens = 1});
-  gpus_ = Fleet(options);
+  gpus_.emplace(options);
   flows_[1].device_memory = Bytes::gib(10);
-  gpus_.set_reading(0, 0, false);
-  gpus_.set_reading(1, 0, false);
+  gpus_->set_reading(0, 0, false);
+  gpus_->set_reading(1, 0, false);
   away_since_ = {now_ - seconds(6), now_};
   wait(1, 1);
   EXPECT_TRUE(choose());

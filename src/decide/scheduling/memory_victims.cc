@@ -37,7 +37,7 @@ struct Rank {
 // The idle sandboxes of a device were mostly not used lately: on their way into the caches before
 // the first is looked at, they are waited for once.
 const std::vector<IdleSandbox>& fetched_idle_on(const View& view, uint32_t device) {
-  const std::vector<IdleSandbox>& idle = view.fleet.idle_on(device);
+  const std::vector<IdleSandbox>& idle = view.fleet.idle().on(device);
   for (const auto [slot, function] : idle) {
     fetch_lines(view.fleet.sandbox(slot), 2 * kCacheLine);
     fetch_lines(view.flow(function), 3 * kCacheLine);
@@ -62,9 +62,9 @@ std::optional<MemoryVictim> memory_victim(const View& view, const Policy& policy
               .wanted = wanted(view, policy, function, now),
               .last_used = sandbox.last_used,
               .slot = slot};
-    if (view.fleet.may_move_out(slot, false)) {
+    if (view.fleet.memory().may_move_out(slot, false)) {
       rank.relief = Relief::kMoveOut;
-    } else if (rank.wanted == Wanted::kInactive && view.fleet.may_move_out(slot, true)) {
+    } else if (rank.wanted == Wanted::kInactive && view.fleet.memory().may_move_out(slot, true)) {
       rank.relief = Relief::kMoveContextOut;
     }
     rank.next = rank.wanted == Wanted::kNext;
@@ -77,9 +77,9 @@ std::optional<MemoryVictim> memory_victim(const View& view, const Policy& policy
 std::vector<SandboxSlot> unwanted_memory(const View& view, const Policy& policy, uint32_t device,
                                          FunctionId spared, Bytes needed, Instant now) {
   std::vector<Rank> ranks;
-  for (const auto [slot, function] : view.fleet.idle_on(device)) {
+  for (const auto [slot, function] : view.fleet.idle().on(device)) {
     const Sandbox& sandbox = view.fleet.sandbox(slot);
-    if (function == spared || !view.fleet.may_move_out(slot, false)) continue;
+    if (function == spared || !view.fleet.memory().may_move_out(slot, false)) continue;
     const Rank rank{.wanted = wanted(view, policy, function, now),
                     .last_used = sandbox.last_used,
                     .slot = slot};
@@ -106,7 +106,7 @@ std::optional<MemoryVictim> context_victim(const View& view, uint32_t device, In
     if (!sandbox.counts.wants_context) continue;
     const Flow& flow = view.flow(function);
     candidates.push_back({slot, sandbox.last_used, &flow});
-    if (flow.is_active(now) || !view.fleet.may_move_out(slot, true)) continue;
+    if (flow.is_active(now) || !view.fleet.memory().may_move_out(slot, true)) continue;
     const Rank rank{.last_used = sandbox.last_used, .slot = slot};
     if (!least || rank < *least) least = rank;
   }

@@ -38,8 +38,8 @@ class MemoryVictims : public testing::Test {
     policy_.enqueued(view(), FunctionId{id}, at(9));
   }
   void move_out(uint32_t id, Bytes left = {}) {
-    fleet_.begin_move_out(slots_[id], false);
-    fleet_.end_move(slots_[id], true, left);
+    fleet_.memory().begin_move_out(slots_[id], false);
+    fleet_.memory().end_move(slots_[id], true, left);
   }
 
   Flows flows_;
@@ -50,14 +50,14 @@ class MemoryVictims : public testing::Test {
 
 // What is offloaded is not on the device, whoever is asked.
 TEST_F(MemoryVictims, MakeTheRoomThatTheyTakeAndNoMore) {
-  fleet_.begin_move_out(slots_[1], false);
-  fleet_.end_move(slots_[1], true, Bytes(0), Bytes::gib(3));
+  fleet_.memory().begin_move_out(slots_[1], false);
+  fleet_.memory().end_move(slots_[1], true, Bytes(0), Bytes::gib(3));
   EXPECT_EQ(fleet_.devices()[0].resident, Bytes::gib(12));
-  EXPECT_EQ(fleet_.memory_on_host(), Bytes::gib(4));
-  fleet_.begin_move_in(slots_[1]);
-  fleet_.end_move(slots_[1], true, Bytes(0));
+  EXPECT_EQ(fleet_.memory().on_host(), Bytes::gib(4));
+  fleet_.memory().begin_move_in(slots_[1]);
+  fleet_.memory().end_move(slots_[1], true, Bytes(0));
   EXPECT_EQ(fleet_.devices()[0].resident, Bytes::gib(13));
-  EXPECT_EQ(fleet_.memory_on_host(), Bytes::gib(3));
+  EXPECT_EQ(fleet_.memory().on_host(), Bytes::gib(3));
   const auto unwanted = unwanted_memory(view(), policy_, 0, FunctionId{4}, Bytes::gib(2), at(9));
   EXPECT_EQ(unwanted, (std::vector<SandboxSlot>{slots_[1], slots_[2]})) << "the first has one GiB";
 }
@@ -74,9 +74,9 @@ TEST_F(MemoryVictims, AreTheLeastRecentlyUsedOfThoseThatNobodyWaitsFor) {
 }
 
 TEST_F(MemoryVictims, AreMovedBeforeOthersAreEvictedUnlessTheirTurnIsNext) {
-  fleet_.begin_move_out(slots_[1], false);
+  fleet_.memory().begin_move_out(slots_[1], false);
   EXPECT_EQ(victim()->slot, slots_[2]) << "what is on its way is left alone";
-  fleet_.end_move(slots_[1], false, {});
+  fleet_.memory().end_move(slots_[1], false, {});
   EXPECT_EQ(victim()->slot, slots_[2]) << "its last move failed, so it would be evicted";
   for (const uint32_t id : {2u, 3u, 4u}) wait_in(id);
   EXPECT_EQ(victim()->slot, slots_[1]);
@@ -86,7 +86,7 @@ TEST_F(MemoryVictims, AreMovedBeforeOthersAreEvictedUnlessTheirTurnIsNext) {
 TEST_F(MemoryVictims, AreEvictedOnceTheHostHasNoRoom) {
   move_out(1);
   move_out(2);
-  EXPECT_EQ(fleet_.memory_on_host(), Bytes::gib(8));
+  EXPECT_EQ(fleet_.memory().on_host(), Bytes::gib(8));
   EXPECT_EQ(victim()->slot, slots_[3]);
   EXPECT_EQ(victim()->relief, Relief::kEvict);
 }
@@ -119,14 +119,14 @@ TEST_F(MemoryVictims, ForAContextGiveUpTheirContextAloneWhereThatCanBe) {
   fleet_.run(slot, at(8));
   fleet_.rest(slot, at(8));
   EXPECT_EQ(context_victim(view(), 0, at(9))->relief, Relief::kEvict) << "its memory is in";
-  fleet_.begin_move_out(slot, false);
-  fleet_.end_move(slot, true, Bytes::mib(500));
+  fleet_.memory().begin_move_out(slot, false);
+  fleet_.memory().end_move(slot, true, Bytes::mib(500));
   EXPECT_EQ(context_victim(view(), 0, at(9))->relief, Relief::kMoveContextOut);
   EXPECT_EQ(context_victim(view(), 0, at(9))->slot, slot);
   EXPECT_TRUE(fleet_.devices()[0].contexts_short()) << "five sandboxes, four contexts";
-  fleet_.begin_move_out(slot, true);
+  fleet_.memory().begin_move_out(slot, true);
   EXPECT_FALSE(fleet_.devices()[0].contexts_short()) << "relief is on its way";
-  fleet_.end_move(slot, true, {});
+  fleet_.memory().end_move(slot, true, {});
   EXPECT_EQ(fleet_.devices()[0].without_context, 1u);
   EXPECT_EQ(fleet_.devices()[0].resident, Bytes::gib(16));
 }

@@ -10,6 +10,7 @@
 
 #include "decide/scheduling/indexed_heap.h"
 #include "decide/scheduling/no_place.h"
+#include "decide/scheduling/noted_flows.h"
 
 namespace lambent::scheduling {
 
@@ -22,21 +23,21 @@ class WaitingOrder {
  public:
   bool empty() const { return heap_.empty() && noted_.empty(); }
   size_t size() const { return heap_.size() + noted_.size(); }
-  bool contains(uint32_t item) const { return heap_.contains(item) || is_noted(item); }
-  // Whether it lies apart.
-  bool is_noted(uint32_t item) const { return item < is_noted_.size() && is_noted_[item]; }
+  bool contains(uint32_t item) const { return heap_.contains(item) || noted_.contains(item); }
+  // Those that lie apart, in their order.
+  const NotedFlows<Key>& noted() const { return noted_; }
   // The least of all; there must be one.
-  uint32_t top() const { return heap_is_first(0) ? heap_.top() : items_.front(); }
-  const Key& top_key() const { return heap_is_first(0) ? heap_.top_key() : noted_.front().key; }
+  uint32_t top() const { return heap_is_first(0) ? heap_.top() : noted_.item(0); }
+  const Key& top_key() const { return heap_is_first(0) ? heap_.top_key() : noted_.key(0); }
 
   // Inserts the item, or gives it another key; what was noted of it is forgotten.
   void put(uint32_t item, Key key) {
-    if (is_noted(item)) take_out(place_of(item));
+    if (noted_.contains(item)) noted_.remove(noted_.place_of(item));
     heap_.put(item, std::move(key));
   }
   void erase(uint32_t item) {
-    if (is_noted(item)) {
-      take_out(place_of(item));
+    if (noted_.contains(item)) {
+      noted_.remove(noted_.place_of(item));
     } else {
       heap_.erase(item);
     }
@@ -50,22 +51,22 @@ class WaitingOrder {
   // What was noted stands no more: of this one, of those for whom it is time, who had no place
   // anywhere, of all.
   void forget(uint32_t item) {
-    if (is_noted(item)) forget_at(place_of(item));
+    if (noted_.contains(item)) forget_at(noted_.place_of(item));
   }
   // Of this one, if the condition holds for what was noted.
   template <typename Condition>
   void forget(uint32_t item, Condition condition) {
-    if (!is_noted(item)) return;
-    const size_t place = place_of(item);
-    if (condition(noted_[place].note)) forget_at(place);
+    if (!noted_.contains(item)) return;
+    const size_t place = noted_.place_of(item);
+    if (condition(noted_.note(place))) forget_at(place);
   }
   void forget_until(Instant now) {
-    if (least_then_ > now) return;
+    if (noted_.least_then() > now) return;
     forget_if([&](const NoPlace& note) { return note.then <= now; });
-    least_then(items_.size());
+    noted_.find_least_then(noted_.size());
   }
   void forget_nowhere() {
-    if (nowhere_ == 0) return;
+    if (!noted_.any_nowhere()) return;
     forget_if([](const NoPlace& note) { return note.because == NoPlace::Because::kNowhere; });
   }
   void forget_all() {
@@ -74,17 +75,15 @@ class WaitingOrder {
 
   // ---- A walk along all, in order. Between its steps nothing else is done here.
   void begin() { go_to(0); }
-  bool done() const { return !from_heap_ && at_ == items_.size(); }
+  bool done() const { return !from_heap_ && at_ == noted_.size(); }
   // Of one that is not done.
-  uint32_t item() const { return from_heap_ ? heap_.top() : items_[at_]; }
-  const NoPlace& note() const { return from_heap_ ? kNothing : noted_[at_].note; }
+  uint32_t item() const { return from_heap_ ? heap_.top() : noted_.item(at_); }
+  const NoPlace& note() const { return from_heap_ ? kNothing : noted_.note(at_); }
   void take_note(const NoPlace& note) {
     if (from_heap_) {
       insert(note);
     } else {
-      uncount(noted_[at_].note);
-      noted_[at_].note = note;
-      count(note);
+      noted_.set_note(at_, note);
     }
   }
   void next() {
@@ -95,11 +94,11 @@ class WaitingOrder {
   // earliest instant that is noted of these.
   Instant skip_noted() {
     if (heap_.empty()) {
-      go_to(items_.size());
-      return least_then_is_ ? least_then_ : least_then(items_.size());
+      go_to(noted_.size());
+      return noted_.find_least_then();
     }
     size_t first = 0;
-    for (size_t left = items_.size(); left > 0;) {
+    for (size_t left = noted_.size(); left > 0;) {
       const size_t half = left / 2;
       if (is_before_heap(first + half)) {
         first += half + 1;
@@ -110,33 +109,10 @@ class WaitingOrder {
     }
     at_ = first;
     from_heap_ = true;
-    return least_then(first);
+    return noted_.find_least_then(first);
   }
 
-  // ---- Of those that lie apart
-  bool any_unknown() const { return unknown_ > 0; }
-  // Whether any waits for its idle sandboxes for another reason than their devices' tokens.
-  bool any_warm_without_room() const { return warm_without_room_ > 0; }
-  bool any_not_at_work() const { return at_work_ < noted_.size(); }
-  // No less than any of them asks for.
-  Bytes most_memory() const { return most_memory_; }
-  // The same, and no more than one of them.
-  Bytes find_most_memory() {
-    most_memory_ = {};
-    for (const Noted& one : noted_) most_memory_ = std::max(most_memory_, one.note.memory);
-    return most_memory_;
-  }
-  // How many come before the first that does not wait for its own sandboxes.
-  size_t at_work_before_others() const {
-    size_t count = 0;
-    while (count < noted_.size() && noted_[count].note.because == NoPlace::Because::kAtWork) {
-      ++count;
-    }
-    return count;
-  }
-  const NoPlace& noted_at(size_t place) const { return noted_[place].note; }
-  size_t noted() const { return noted_.size(); }
-  // How many of these come before the one at which the walk is.
+  // How many that lie apart come before the one at which the walk is.
   size_t noted_before() const { return at_; }
 
   // The items with their keys, as IndexedHeap has them; notes are made again.
@@ -150,106 +126,43 @@ class WaitingOrder {
   }
 
  private:
-  struct Noted {
-    Key key;
-    NoPlace note;
-  };
-
   bool is_before_heap(size_t place) const {
-    const Noted& one = noted_[place];
-    if (one.key == heap_.top_key()) return items_[place] < heap_.top();
-    return one.key < heap_.top_key();
+    const Key& key = noted_.key(place);
+    if (key == heap_.top_key()) return noted_.item(place) < heap_.top();
+    return key < heap_.top_key();
   }
   // Whether the least of the heap comes before all that are noted from there on.
   bool heap_is_first(size_t place) const {
     if (heap_.empty()) return false;
-    return place == items_.size() || !is_before_heap(place);
+    return place == noted_.size() || !is_before_heap(place);
   }
   void go_to(size_t place) {
     at_ = place;
     from_heap_ = heap_is_first(place);
   }
 
-  // They are few, and their numbers lie side by side.
-  size_t place_of(uint32_t item) const {
-    return static_cast<size_t>(std::find(items_.begin(), items_.end(), item) - items_.begin());
-  }
-
   // The least of the heap, at the place where the walk is.
   void insert(const NoPlace& note) {
-    const auto place = static_cast<ptrdiff_t>(at_);
-    noted_.insert(noted_.begin() + place, {heap_.top_key(), note});
-    items_.insert(items_.begin() + place, heap_.top());
+    Key key = heap_.top_key();
     const uint32_t item = heap_.pop();
-    if (item >= is_noted_.size()) is_noted_.resize(item + 1);
-    is_noted_[item] = 1;
+    noted_.insert(at_, item, std::move(key), note);
     from_heap_ = false;
-    count(note);
-  }
-  void take_out(size_t place) {
-    uncount(noted_[place].note);
-    is_noted_[items_[place]] = 0;
-    items_.erase(items_.begin() + static_cast<ptrdiff_t>(place));
-    noted_.erase(noted_.begin() + static_cast<ptrdiff_t>(place));
-    if (items_.empty()) most_memory_ = {};
   }
   void forget_at(size_t place) {
-    const uint32_t item = items_[place];
-    Key key = std::move(noted_[place].key);
-    take_out(place);
-    heap_.put(item, std::move(key));
+    const uint32_t item = noted_.item(place);
+    heap_.put(item, noted_.remove(place));
   }
   template <typename Condition>
   void forget_if(Condition condition) {
-    for (size_t place = items_.size(); place-- > 0;) {
-      if (condition(noted_[place].note)) forget_at(place);
+    for (size_t place = noted_.size(); place-- > 0;) {
+      if (condition(noted_.note(place))) forget_at(place);
     }
-  }
-
-  static bool is_without_room(const NoPlace& note) {
-    return note.because == NoPlace::Because::kWarm && note.warm_reason != WaitReason::kNoToken;
-  }
-  void count(const NoPlace& note) {
-    unknown_ += note.because == NoPlace::Because::kUnknown ? 1 : 0;
-    at_work_ += note.because == NoPlace::Because::kAtWork ? 1 : 0;
-    nowhere_ += note.because == NoPlace::Because::kNowhere ? 1 : 0;
-    warm_without_room_ += is_without_room(note) ? 1 : 0;
-    most_memory_ = std::max(most_memory_, note.memory);
-    least_then_ = std::min(least_then_, note.then);
-  }
-  void uncount(const NoPlace& note) {
-    unknown_ -= note.because == NoPlace::Because::kUnknown ? 1 : 0;
-    at_work_ -= note.because == NoPlace::Because::kAtWork ? 1 : 0;
-    nowhere_ -= note.because == NoPlace::Because::kNowhere ? 1 : 0;
-    warm_without_room_ -= is_without_room(note) ? 1 : 0;
-    if (note.then == least_then_) least_then_is_ = false;
-  }
-  // Of the first so many.
-  Instant least_then(size_t count) {
-    Instant least = kNever;
-    for (size_t i = 0; i < count; ++i) least = std::min(least, noted_[i].note.then);
-    if (count == items_.size()) {
-      least_then_ = least;
-      least_then_is_ = true;
-    }
-    return least;
   }
 
   static constexpr NoPlace kNothing{};
 
   IndexedHeap<Key> heap_;
-  // Those that were noted, in order: their numbers, and beside them the rest.
-  std::vector<uint32_t> items_;
-  std::vector<Noted> noted_;
-  std::vector<uint8_t> is_noted_;  // by item
-  size_t unknown_ = 0;
-  size_t at_work_ = 0;
-  size_t nowhere_ = 0;
-  size_t warm_without_room_ = 0;
-  Bytes most_memory_;
-  // No later than that of any note; and whether it is that of one.
-  Instant least_then_ = kNever;
-  bool least_then_is_ = true;
+  NotedFlows<Key> noted_;
   size_t at_ = 0;           // of the walk: the next of those that were noted
   bool from_heap_ = false;  // and whether the least of the heap comes before it
 };

@@ -54,12 +54,12 @@ TEST(WaitingOrder, KeepsANoteUntilTheItemIsPutAnewOrTheNoteIsForgotten) {
   order.next();
   EXPECT_EQ(order.note().because, Because::kAtWork);
   order.forget(2, [](const NoPlace& what) { return what.because == Because::kWarm; });
-  EXPECT_EQ(order.noted(), 2u);
+  EXPECT_EQ(order.noted().size(), 2u);
   order.forget(2);
-  EXPECT_EQ(order.noted(), 1u) << "it is to be asked again";
+  EXPECT_EQ(order.noted().size(), 1u) << "it is to be asked again";
   note(order, 2, {.because = Because::kAtWork});
   order.put(2, 20);
-  EXPECT_EQ(order.noted(), 1u) << "something about it has changed";
+  EXPECT_EQ(order.noted().size(), 1u) << "something about it has changed";
   EXPECT_EQ(walked(order), (std::vector<uint32_t>{1, 2}));
 }
 
@@ -76,13 +76,13 @@ TEST(WaitingOrder, SkipsThoseNotedUpToTheFirstThatIsNotAndTellsTheEarliestInstan
   ASSERT_FALSE(order.done());
   EXPECT_EQ(order.item(), 4u);
   EXPECT_EQ(order.noted_before(), 2u);
-  EXPECT_EQ(order.at_work_before_others(), 1u);
-  EXPECT_EQ(order.most_memory(), Bytes(5));
+  EXPECT_EQ(order.noted().at_work_before_others(), 1u);
+  EXPECT_EQ(order.noted().most_memory(), Bytes(5));
   order.forget_until(Instant{} + seconds(5));
-  EXPECT_EQ(order.noted(), 1u) << "for two it is time";
+  EXPECT_EQ(order.noted().size(), 1u) << "for two it is time";
   EXPECT_EQ(order.skip_noted(), Instant{} + seconds(9)) << "of the one that comes before";
   EXPECT_EQ(order.item(), 2u);
-  EXPECT_EQ(order.find_most_memory(), Bytes(0));
+  EXPECT_EQ(order.noted().find_most_memory(), Bytes(0));
 }
 
 TEST(WaitingOrder, VisitsAllInOrderWhateverWasDoneAndNotedBefore) {

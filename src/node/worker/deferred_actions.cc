@@ -19,7 +19,7 @@ void DeferredActions::evict_objects() {
   std::vector<ExecutorHost::DeviceClaim> claims;
   for (const scheduling::Device& device : dispatcher_.fleet().devices()) {
     if (device.options.id == scheduling::kHostDevice) continue;
-    const bool moves = dispatcher_.fleet().moves_idle();
+    const bool moves = dispatcher_.fleet().memory().moves_idle();
     claims.push_back({.device = device.options.id,
                       .memory = device.options.memory,
                       .claimed = moves ? device.resident + device.promised

@@ -231,7 +231,7 @@ bool DispatchDriver::has_room(DeviceId device, Bytes bytes) const {
   const auto index = fleet.device_index(device);
   if (!index) return true;
   const scheduling::Device& there = fleet.devices()[*index];
-  const Bytes held = fleet.moves_idle() ? there.resident : there.occupied;
+  const Bytes held = fleet.memory().moves_idle() ? there.resident : there.occupied;
   return held + bytes <= there.options.memory && !uses_.executors.objects().evicts(device);
 }
 

@@ -223,7 +223,7 @@ void WorkerStatus::set_devices() const {
     const DeviceId id = device_id_of(device);
     uses_.metrics.set_xids(id, uses_.care.status(id).xids);
   }
-  uses_.metrics.set_memory_on_host(uses_.dispatcher.fleet().memory_on_host());
+  uses_.metrics.set_memory_on_host(uses_.dispatcher.fleet().memory().on_host());
 }
 
 void WorkerStatus::set_executors() const {

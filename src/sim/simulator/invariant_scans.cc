@@ -68,12 +68,13 @@ void InvariantScans::check_virtual_times(const InvariantMoment& moment) {
 
 // By dispatch's own idea of what fits where.
 void InvariantScans::check_conservation(const InvariantMoment& moment) {
-  if (moment.draining || options_.may_idle || !dispatcher_.fleet().any_device_idle()) return;
+  if (moment.draining || options_.may_idle || !dispatcher_.fleet().device_table().any_idle())
+    return;
   for (uint32_t f = 0; f < dispatcher_.flows().size(); ++f) {
     const scheduling::Flow& flow = dispatcher_.flows()[f];
     if (flow.pending == 0 || flow.device_memory.count == 0 || flow.max_concurrency == 0) continue;
     if (flow.in_flight >= (options_.one_batch_per_function ? 1 : flow.max_concurrency)) continue;
-    if (!dispatcher_.fleet().find_place(FunctionId{f}, flow, true).place) continue;
+    if (!dispatcher_.fleet().places().find(FunctionId{f}, flow, true).place) continue;
     violate_(Invariant::kWorkConservation,
              "function " + std::to_string(f) + " waits and fits on a device with nothing to do");
   }
@@ -246,7 +247,7 @@ void InvariantScans::check_accounts() {
       };
       compare("sandboxes", theirs.occupants, ours.processes);
       compare("bytes", theirs.occupied.count, ours.occupied.count);
-      if (fleet->moves_idle()) {
+      if (fleet->memory().moves_idle()) {
         compare("bytes on it", theirs.resident.count, ours.memory.count);
         compare("without context", theirs.without_context, ours.without_context);
       }

@@ -382,7 +382,7 @@ void Invariants::check_at_rest() {
       const std::string name = "device " + std::to_string(device.options.id.value);
       if (device.tokens_held + device.start_slots_held > 0) left(name + " has no token back");
       if (device.committed + device.occupied + device.resident + device.idle_memory +
-              device.promised + device.leaving + fleet->memory_on_host() >
+              device.promised + device.leaving + fleet->memory().on_host() >
           Bytes(0)) {
         left(name + " has memory in use");
       }

@@ -56,7 +56,7 @@ void expect_nothing_over_its_limit(const dispatch::Dispatcher& dispatcher) {
     EXPECT_LE(device.tokens_held, device.options.most_tokens());
   }
   EXPECT_LE(sandboxes, fleet.options().most_sandboxes);
-  EXPECT_LE(fleet.memory_on_host(), fleet.options().host_memory);
+  EXPECT_LE(fleet.memory().on_host(), fleet.options().host_memory);
   EXPECT_LE(dispatcher.queued(), dispatcher.options().queued_invocations);
   for (const scheduling::Flow& flow : dispatcher.flows()) {
     EXPECT_LE(flow.pending, dispatcher.options().queued_per_function);
@@ -67,14 +67,14 @@ void expect_nothing_over_its_limit(const dispatch::Dispatcher& dispatcher) {
 // No device with nothing to do while a function that may start one more would fit on it.
 void expect_no_idle_device_with_fitting_work(const dispatch::Dispatcher& dispatcher) {
   const scheduling::Fleet& fleet = dispatcher.fleet();
-  if (!fleet.any_device_idle()) return;
+  if (!fleet.device_table().any_idle()) return;
   for (uint32_t f = 0; f < dispatcher.flows().size(); ++f) {
     const scheduling::Flow& flow = dispatcher.flows()[f];
     if (flow.pending == 0 || flow.device_memory.count == 0 || flow.max_concurrency == 0) continue;
     // Batch has one batch per function at a time, whatever the function allows.
     const bool is_batch = dispatcher.policy().name() == "batch";
     if (flow.in_flight >= (is_batch ? 1 : flow.max_concurrency)) continue;
-    EXPECT_FALSE(fleet.find_place(FunctionId{f}, flow, true).place.has_value())
+    EXPECT_FALSE(fleet.places().find(FunctionId{f}, flow, true).place.has_value())
         << "function " << f << " waits and would fit on an idle device";
   }
 }

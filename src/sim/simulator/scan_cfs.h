@@ -44,7 +44,7 @@ class ScanCfs final : public scheduling::Policy {
     const auto& devices = view.fleet.devices();
     std::optional<std::tuple<Duration, unsigned, uint32_t>> best;
     for (uint32_t device = 0; device < devices.size(); ++device) {
-      if (!view.fleet.is_open(devices[device])) continue;
+      if (!view.fleet.device_table().room().is_open(devices[device])) continue;
       const auto order = order_on(view, device);
       if (order.empty()) continue;
       const std::tuple rank{std::get<0>(*order.begin()),
@@ -54,12 +54,13 @@ class ScanCfs final : public scheduling::Policy {
     if (!best) return scheduling::Decision::nothing(scheduling::WaitReason::kConcurrencyLimit);
     std::vector<uint32_t> tried{std::get<2>(*best)};
     for (uint32_t device = 0; device < devices.size(); ++device) {
-      if (device != tried[0] && view.fleet.is_open(devices[device])) tried.push_back(device);
+      if (device != tried[0] && view.fleet.device_table().room().is_open(devices[device]))
+        tried.push_back(device);
     }
     for (const uint32_t device : tried) {
       size_t looked_at = 0;
       for (const auto& [time, far, f] : order_on(view, device)) {
-        const auto found = view.fleet.find_place_on(device, f, view.flow(f));
+        const auto found = view.fleet.places().find_on(device, f, view.flow(f));
         if (found.place) return scheduling::Decision::to(f, *found.place);
         if (++looked_at > kLookAhead && !devices[device].is_idle()) break;
       }
@@ -113,7 +114,7 @@ class ScanCfs final : public scheduling::Policy {
     return all;
   }
   static bool is_near(const scheduling::View& view, FunctionId f, uint32_t device) {
-    const auto idle = view.fleet.idle_of(f);
+    const auto idle = view.fleet.idle().of(f);
     return std::any_of(idle.begin(), idle.end(), [&](scheduling::SandboxSlot slot) {
       const scheduling::Sandbox& sandbox = view.fleet.sandbox(slot);
       return sandbox.device == device &&

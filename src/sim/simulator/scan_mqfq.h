@@ -76,7 +76,7 @@ class ScanMqfq : public scheduling::Policy {
     const scheduling::Flow& flow = view.flow(function);
     if (flow.in_flight >= flow.max_concurrency) return scheduling::WaitReason::kConcurrencyLimit;
     // Who asks is woken when time alone changes the answer.
-    return view.fleet.find_place(function, flow, false).reason;
+    return view.fleet.places().find(function, flow, false).reason;
   }
   scheduling::FlowStatus status(const View& view, FunctionId function, Instant now) const override {
     using scheduling::FlowState;
@@ -140,7 +140,7 @@ class ScanMqfq : public scheduling::Policy {
     size_t without_place = 0;
     size_t where_warm = 0;
     for (const uint32_t f : order) {
-      const auto found = view.fleet.find_place(FunctionId{f}, view.flows[f], false);
+      const auto found = view.fleet.places().find(FunctionId{f}, view.flows[f], false);
       if (found.place) {
         if (!first) first = scheduling::Decision::to(FunctionId{f}, *found.place);
         if (!options_.memory_first) return first;
@@ -153,7 +153,7 @@ class ScanMqfq : public scheduling::Policy {
       if (!at_work) wait_for_place = true;
       ++(at_work || waits_for_token_where_warm(view, f) ? where_warm : without_place);
       const bool far = without_place > kLookAhead || where_warm > kWarmLookAhead;
-      if (far && (first || !view.fleet.any_device_idle())) {
+      if (far && (first || !view.fleet.device_table().any_idle())) {
         wait_for_place = true;
         break;
       }
@@ -169,7 +169,7 @@ class ScanMqfq : public scheduling::Policy {
   // Of one that has no place now.
   static bool waits_for_token_where_warm(const View& view, uint32_t f) {
     bool warm = false;
-    for (const scheduling::SandboxSlot slot : view.fleet.idle_of(FunctionId{f})) {
+    for (const scheduling::SandboxSlot slot : view.fleet.idle().of(FunctionId{f})) {
       const scheduling::Device& device = view.fleet.devices()[view.fleet.sandbox(slot).device];
       if (!device.healthy) continue;
       if (device.has_token()) return false;  // it is memory or a context that it lacks
@@ -182,7 +182,7 @@ class ScanMqfq : public scheduling::Policy {
                                                              bool idle_only) {
     size_t at_work = 0;
     for (const uint32_t f : order) {
-      const auto found = view.fleet.find_place(FunctionId{f}, view.flows[f], idle_only);
+      const auto found = view.fleet.places().find(FunctionId{f}, view.flows[f], idle_only);
       if (found.place) return scheduling::Decision::to(FunctionId{f}, *found.place);
       const bool waits_for_its_own = found.reason == scheduling::WaitReason::kAtWork;
       if (!waits_for_its_own || ++at_work > kWarmLookAhead) idle_only = true;

@@ -1,0 +1,72 @@
+// Dispatcher::State: the parts of the dispatcher, and which of them an event concerns. Internal to
+// the dispatcher*.cc files; on the thread that handles events.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "decide/dispatch/action_log.h"
+#include "decide/dispatch/admission.h"
+#include "decide/dispatch/device_pools.h"
+#include "decide/dispatch/dispatcher.h"
+#include "decide/dispatch/function_changes.h"
+#include "decide/dispatch/host_overflow.h"
+#include "decide/dispatch/memory_pressure.h"
+#include "decide/dispatch/outcomes.h"
+#include "decide/dispatch/placements.h"
+#include "decide/dispatch/queues.h"
+
+namespace lambent::dispatch {
+
+// A part knows only parts that stand above it here.
+struct Dispatcher::State {
+  State(DispatchOptions options_in, std::unique_ptr<scheduling::Policy> policy,
+        std::unique_ptr<scheduling::Policy> host_policy);
+
+  void handle(const Event& event, Instant now, std::vector<Action>& out);
+
+  scheduling::WaitReason why_waiting(FunctionId function);
+  std::optional<Explanation> explain(InvocationId id, Instant now);
+  std::vector<TokenHolder> token_holders(Instant now) const;
+  void archive(StateArchive& archive);
+
+  DispatchOptions options;
+  scheduling::Flows flows;
+  ActionLog log;
+  Queues queues{options, flows};
+  DevicePools pools;
+  HostOverflow overflow{options, flows, queues, pools.gpu.scheduler(), pools.host.fleet()};
+  Admission admission{flows, queues, overflow, pools, log};
+  Placements placements{flows, queues, overflow, admission, pools, log};
+  Outcomes outcomes{options, flows, queues, overflow, admission, pools, placements, log};
+  MemoryPressure pressure{options, flows, pools.gpu, log};
+  FunctionChanges functions{options, flows, queues, overflow, admission, pools, placements, log};
+
+ private:
+  void on(const FunctionRegistered& event) { functions.registered(event); }
+  void on(const FunctionRemoved& event) { functions.removed(event); }
+  void on(const InvocationSubmitted& event) { admission.submit(event); }
+  void on(const InvocationCancelled& event) { admission.cancel(event); }
+  void on(const SandboxReady& event) { placements.sandbox_ready(event); }
+  void on(const SandboxExited& event) { outcomes.sandbox_exited(event); }
+  void on(const InvocationFinished& event) { outcomes.finished(event); }
+  void on(const DeviceReading& event);
+  void on(const DeviceTaken& event);
+  void on(const TimerFired& event);
+  void on(const DrainStarted& event);
+  void on(const MemoryMoved& event);
+  void on(const MemoryWanted& event);
+
+  void decide(DevicePool& pool);
+  void send_to_host();
+  void relieve_gpus();
+  void note_wait_reasons();
+  void arm_timer();
+  std::optional<Duration> most_left(scheduling::SandboxSlot slot, Instant now) const;
+  bool each_sandbox_has_its_own_invocation();
+
+  Instant armed_ = kNever;
+};
+
+}  // namespace lambent::dispatch

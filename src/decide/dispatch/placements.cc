@@ -1,0 +1,291 @@
+#include "decide/dispatch/placements.h"
+
+#include <algorithm>
+
+#include "core/base/check.h"
+
+namespace lambent::dispatch {
+
+using scheduling::Flow;
+using scheduling::Sandbox;
+using scheduling::SandboxSlot;
+using scheduling::SandboxState;
+using scheduling::WaitReason;
+
+// ---- To a place
+
+void Placements::dispatch(DevicePool& pool, const scheduling::Decision& decision) {
+  const InvocationSlot slot = queues_.front(decision.function);
+  CHECK(slot != kNoInvocation, "a policy dispatches only flows that have work");
+  const DeviceId device = pool.fleet().devices()[decision.place.device].options.id;
+  if (watcher_) watcher_(queues_[slot].id, decision.function, device);
+  Flow& flow = flows_[decision.function.value];
+  flow.took_turn(log_.now());
+  queues_.leave(slot);
+  queues_[slot].dispatched = log_.now();
+  queues_[slot].device = device;
+  ++flow.in_flight;
+  flow.last_activity = log_.now();
+  if (!pool.is_host()) {
+    const bool warm = decision.place.warm != scheduling::kNoSandbox;
+    overflow_.dispatched_to_gpu(slot, warm, log_.now());
+  }
+  place(pool, slot, decision.place);
+  pool.scheduler().dispatched(decision.function);
+}
+
+void Placements::dispatch_on_host(const scheduling::HostChoice& choice) {
+  const InvocationSlot slot = queues_.front(choice.function);
+  Flow& flow = flows_[choice.function.value];
+  flow.took_turn(log_.now());
+  queues_.leave(slot);
+  ++flow.on_host;
+  flow.last_activity = log_.now();
+  PoolScheduler& gpus = pools_.gpu.scheduler();
+  // Its last one left the GPUs' queue: as after a run there, more is expected for a while.
+  if (flow.max_concurrency > 0 && !flow.has_work()) {
+    flow.active_until = log_.now() + gpus.policy().grace(gpus.view(), choice.function);
+  }
+  gpus.flow_changed(choice.function);
+  PendingInvocation& invocation = queues_[slot];
+  invocation.dispatched = log_.now();
+  invocation.device = scheduling::kHostDevice;
+  invocation.host_reason = choice.reason;
+  invocation.expected_with_gpu = choice.with_gpu;
+  invocation.expected_with_host = choice.with_host;
+  if (choice.reason == scheduling::HostReason::kTrial) ++log_.counters().host_trials;
+  place(pools_.host, slot, choice.place);
+}
+
+void Placements::place(DevicePool& pool, InvocationSlot slot, const scheduling::Place& place) {
+  if (place.warm != scheduling::kNoSandbox) {
+    run(pool, place.warm, slot);
+    return;
+  }
+  PendingInvocation& invocation = queues_[slot];
+  const SandboxSlot sandbox =
+      pool.plan(SandboxId{++sandbox_ids_}, invocation.function, place, slot);
+  invocation.sandbox = sandbox;
+  invocation.on_host = pool.is_host();
+  invocation.state = InvocationState::kStarting;
+  invocation.start = StartClass::kCold;
+  if (pool.fleet().may_start(sandbox)) {
+    start(pool, sandbox);
+  } else {
+    pool.waits().wait_to_start(sandbox);
+  }
+}
+
+void Placements::start(DevicePool& pool, SandboxSlot sandbox) {
+  queues_.clear_deadline(pool.fleet().sandbox(sandbox).invocation);
+  pool.start(sandbox);
+}
+
+void Placements::start_planned(DevicePool& pool) {
+  pool.waits().start_planned([&](SandboxSlot sandbox) { start(pool, sandbox); });
+}
+
+void Placements::sandbox_ready(const SandboxReady& event) {
+  const auto found = pools_.find(event.sandbox);
+  if (!found || found->pool.fleet().sandbox(found->slot).state != SandboxState::kStarting ||
+      found->pool.waits().waits_to_run(found->slot)) {
+    ++log_.counters().ignored_events;
+    return;
+  }
+  DevicePool& pool = found->pool;
+  const Sandbox& sandbox = pool.fleet().sandbox(found->slot);
+  CHECK(sandbox.has_invocation, "a sandbox is started for an invocation");
+  PendingInvocation& invocation = queues_[sandbox.invocation];
+  const Duration start_time = log_.now() - sandbox.since;
+  // The sandbox measured its own init; the rest since the dispatch went into making it, a failed
+  // first try and waiting for the room of others included.
+  invocation.init_time = std::min(event.init_time, start_time);
+  invocation.sandbox_time = log_.now() - invocation.dispatched - invocation.init_time;
+  Flow& flow = flows_[sandbox.function.value];
+  const bool uses_gpu = processor_of(flow) == Processor::kGpu;
+  if (uses_gpu || pool.is_host()) {
+    (uses_gpu && pool.is_host() ? flow.host_cold_start : flow.cold_start).learn(start_time);
+  }
+  pool.started(found->slot);
+  if (pool.fleet().may_run(found->slot)) {
+    run(pool, found->slot, sandbox.invocation);
+    return;
+  }
+  if (invocation.wait_reason == WaitReason::kNone) invocation.wait_reason = WaitReason::kNoToken;
+  pool.waits().wait_to_run(found->slot);
+}
+
+void Placements::run_ready(DevicePool& pool) {
+  pool.waits().run_ready(
+      [&](SandboxSlot sandbox) { run(pool, sandbox, pool.fleet().sandbox(sandbox).invocation); },
+      [&](SandboxSlot sandbox) {
+        return_to_queue(pool, sandbox);
+        pool.stop(sandbox, StopReason::kEvicted);
+      });
+}
+
+uint64_t& Placements::start_counter(StartClass start) {
+  Counters& counters = log_.counters();
+  switch (start) {
+    case StartClass::kCold:
+      return counters.cold_starts;
+    case StartClass::kGpuCold:
+      return counters.gpu_cold_starts;
+    case StartClass::kWarm:
+      break;
+  }
+  return counters.warm_starts;
+}
+
+void Placements::run(DevicePool& pool, SandboxSlot sandbox, InvocationSlot slot) {
+  PendingInvocation& invocation = queues_[slot];
+  const bool memory_is_in = pool.run(sandbox, slot);
+  if (invocation.state != InvocationState::kStarting) {
+    invocation.start = memory_is_in ? StartClass::kWarm : StartClass::kGpuCold;
+  }
+  ++start_counter(invocation.start);
+  if (invocation.is_cpu_variant()) ++log_.counters().host_runs;
+  invocation.state = InvocationState::kRunning;
+  invocation.started = log_.now();
+  invocation.sandbox = sandbox;
+  invocation.on_host = pool.is_host();
+  invocation.awaits_memory = !memory_is_in;
+  invocation.memory_time = {};
+  // The timeout of a run begins when its memory is there.
+  if (memory_is_in) {
+    queues_.start_timeout(slot, log_.now());
+  } else {
+    queues_.clear_deadline(slot);
+  }
+  log_.add(StartInvocation{.invocation = invocation.id,
+                           .sandbox = pool.fleet().sandbox(sandbox).id,
+                           .device = invocation.device,
+                           .start = invocation.start});
+  if (!memory_is_in) pool.moves().await(sandbox);
+}
+
+void Placements::memory_arrived(DevicePool& pool, SandboxSlot sandbox) {
+  const InvocationSlot slot = pool.fleet().sandbox(sandbox).invocation;
+  PendingInvocation& invocation = queues_[slot];
+  invocation.awaits_memory = false;
+  invocation.memory_time = log_.now() - invocation.started;
+  queues_.start_timeout(slot, log_.now());
+}
+
+// ---- Once more in the same place
+
+void Placements::start_again(DevicePool& pool, SandboxSlot sandbox) {
+  pool.waits().forget_ready(sandbox);
+  if (!keeps_place(pool, sandbox)) {
+    return_to_queue(pool, sandbox);
+    pool.remove(sandbox);
+    return;
+  }
+  if (!pool.is_host()) {
+    overflow_.expect_end(pool.fleet().sandbox(sandbox).invocation, false, log_.now());
+  }
+  pool.fleet().replace_id(sandbox, SandboxId{++sandbox_ids_}, log_.now());
+  start(pool, sandbox);
+}
+
+void Placements::restart(DevicePool& pool, SandboxSlot sandbox) {
+  const InvocationSlot slot = pool.fleet().sandbox(sandbox).invocation;
+  PendingInvocation& invocation = queues_[slot];
+  // Its run was none.
+  --start_counter(invocation.start);
+  if (invocation.is_cpu_variant()) --log_.counters().host_runs;
+  if (!keeps_place(pool, sandbox)) {
+    return_to_queue(pool, sandbox);
+    pool.remove(sandbox);
+    return;
+  }
+  pool.moves().forget(sandbox);
+  invocation.start = StartClass::kCold;
+  invocation.state = InvocationState::kStarting;
+  invocation.dispatched = log_.now();
+  if (!pool.is_host()) overflow_.expect_end(slot, false, log_.now());
+  const uint64_t revision = flows_[invocation.function.value].revision;
+  pool.fleet().restart(sandbox, SandboxId{++sandbox_ids_}, revision, log_.now());
+  start(pool, sandbox);
+}
+
+// Whether another process of the same function may take over what this one holds.
+bool Placements::keeps_place(DevicePool& pool, SandboxSlot slot) const {
+  const scheduling::Fleet& fleet = pool.fleet();
+  const Sandbox& sandbox = fleet.sandbox(slot);
+  // A new process needs all of its memory at once.
+  if (sandbox.memory_state != scheduling::MemoryState::kIn || sandbox.offloaded > Bytes(0)) {
+    return false;
+  }
+  const scheduling::Device& device = fleet.devices()[sandbox.device];
+  const Bytes held = fleet.memory().moves_idle() ? device.resident : device.occupied;
+  // More may be taken of the device than when it was admitted.
+  if (held > device.capacity()) return false;
+  const Flow& flow = flows_[sandbox.function.value];
+  return flow.revision == sandbox.revision &&
+         fleet.memory_of(flow, sandbox.device) == sandbox.memory && device.healthy;
+}
+
+// ---- Back to the queue
+
+void Placements::return_to_queue(DevicePool& pool, SandboxSlot sandbox) {
+  const InvocationSlot slot = pool.fleet().sandbox(sandbox).invocation;
+  const bool has_started = pool.fleet().sandbox(sandbox).state != SandboxState::kPlanned;
+  pool.fleet().unassign(sandbox);
+  PendingInvocation& invocation = queues_[slot];
+  const FunctionId function = invocation.function;
+  ++log_.counters().returned;
+  invocation.state = InvocationState::kQueued;
+  invocation.start = StartClass::kWarm;
+  invocation.sandbox = scheduling::kNoSandbox;
+  invocation.device = {};
+  invocation.sandbox_time = {};
+  invocation.init_time = {};
+  invocation.awaits_memory = false;
+  invocation.memory_time = {};
+  overflow_.leave(slot);
+  // A whole wait again if it has started: the time that went into a start was no waiting.
+  queues_.put_back(slot, has_started, log_.now());
+  pools_.of(flows_[function.value]).scheduler().flow_changed(function);
+  admission_.reject_unless_it_may_wait(slot);
+}
+
+void Placements::drop_planned(DevicePool& pool, const std::function<bool(const Sandbox&)>& drops) {
+  pool.waits().drop_planned(drops, [&](SandboxSlot sandbox) {
+    return_to_queue(pool, sandbox);
+    pool.remove(sandbox);
+  });
+}
+
+void Placements::drop_planned_beyond(uint32_t index) {
+  const scheduling::Fleet& fleet = pools_.gpu.fleet();
+  const scheduling::Device& device = fleet.devices()[index];
+  const auto at_work = [&] {
+    return fleet.memory().moves_idle() ? device.committed : device.committed - device.idle_memory;
+  };
+  while (at_work() > device.capacity()) {
+    const auto last = pools_.gpu.waits().last_planned_on(index);
+    if (!last) return;
+    const SandboxId id = fleet.sandbox(*last).id;
+    drop_planned(pools_.gpu, [&](const Sandbox& sandbox) { return sandbox.id == id; });
+  }
+}
+
+// ---- Questions
+
+bool Placements::waits_for_token(const PendingInvocation& invocation) const {
+  return invocation.state == InvocationState::kStarting &&
+         pools_.of(invocation).waits().waits_to_run(invocation.sandbox);
+}
+
+bool Placements::waits_for_moves(const PendingInvocation& invocation) const {
+  if (invocation.state == InvocationState::kRunning) return invocation.awaits_memory;
+  const scheduling::Fleet& fleet = pools_.gpu.fleet();
+  if (invocation.on_host || !fleet.memory().moves_idle()) return false;
+  const Sandbox& sandbox = fleet.sandbox(invocation.sandbox);
+  const scheduling::Device& device = fleet.devices()[sandbox.device];
+  return sandbox.state == SandboxState::kPlanned &&
+         device.resident + sandbox.memory > device.capacity();
+}
+
+}  // namespace lambent::dispatch

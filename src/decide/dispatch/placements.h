@@ -1,0 +1,84 @@
+// Placements: gives invocations their sandboxes, and puts those back into their queue whose sandbox
+// will not serve them. Owned by Dispatcher, on the thread that handles events.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <utility>
+
+#include "core/base/state_archive.h"
+#include "decide/dispatch/action_log.h"
+#include "decide/dispatch/admission.h"
+#include "decide/dispatch/device_pools.h"
+#include "decide/dispatch/host_overflow.h"
+#include "decide/dispatch/queues.h"
+
+namespace lambent::dispatch {
+
+class Placements {
+ public:
+  // Called when an invocation is given its place, before anything of that is done.
+  using Watcher = std::function<void(InvocationId, FunctionId, DeviceId)>;
+
+  Placements(scheduling::Flows& flows, Queues& queues, HostOverflow& overflow, Admission& admission,
+             DevicePools& pools, ActionLog& log)
+      : flows_(flows),
+        queues_(queues),
+        overflow_(overflow),
+        admission_(admission),
+        pools_(pools),
+        log_(log) {}
+
+  // The oldest that waits of the flow gets this place.
+  void dispatch(DevicePool& pool, const scheduling::Decision& decision);
+  void dispatch_on_host(const scheduling::HostChoice& choice);
+  void watch(Watcher watcher) { watcher_ = std::move(watcher); }
+
+  // What waited for others to leave, or for a token, goes on if it may.
+  void start_planned(DevicePool& pool);
+  void run_ready(DevicePool& pool);
+  // The sandbox has asked for work.
+  void sandbox_ready(const SandboxReady& event);
+  // The memory of a sandbox that runs is on the device.
+  void memory_arrived(DevicePool& pool, scheduling::SandboxSlot sandbox);
+
+  // Another sandbox for the same invocation in the same place, after the first did not start, or
+  // ended before it took up its invocation. Where it cannot have that place any more, the
+  // invocation waits again.
+  void start_again(DevicePool& pool, scheduling::SandboxSlot sandbox);
+  void restart(DevicePool& pool, scheduling::SandboxSlot sandbox);
+
+  // The sandbox of an invocation that has not begun to run will not serve it: it waits again, where
+  // it was in its queue.
+  void return_to_queue(DevicePool& pool, scheduling::SandboxSlot sandbox);
+  // The same of all planned sandboxes of which `drops` is true; they are gone.
+  void drop_planned(DevicePool& pool, const std::function<bool(const scheduling::Sandbox&)>& drops);
+  // Of those planned on a GPU that have no room there beside what was taken of it since, the last
+  // ones: it may stay taken for long, and another place be free.
+  void drop_planned_beyond(uint32_t device);
+
+  // Whether its sandbox is ready, and may not run yet.
+  bool waits_for_token(const PendingInvocation& invocation) const;
+  // Whether it was dispatched and waits for its memory, or for that of others to leave it room.
+  bool waits_for_moves(const PendingInvocation& invocation) const;
+
+  void archive(StateArchive& archive) { archive.field(sandbox_ids_); }
+
+ private:
+  void place(DevicePool& pool, InvocationSlot invocation, const scheduling::Place& place);
+  void start(DevicePool& pool, scheduling::SandboxSlot sandbox);
+  void run(DevicePool& pool, scheduling::SandboxSlot sandbox, InvocationSlot invocation);
+  uint64_t& start_counter(StartClass start);
+  bool keeps_place(DevicePool& pool, scheduling::SandboxSlot sandbox) const;
+
+  scheduling::Flows& flows_;
+  Queues& queues_;
+  HostOverflow& overflow_;
+  Admission& admission_;
+  DevicePools& pools_;
+  ActionLog& log_;
+  uint64_t sandbox_ids_ = 0;
+  Watcher watcher_;
+};
+
+}  // namespace lambent::dispatch

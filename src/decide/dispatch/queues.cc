@@ -1,0 +1,149 @@
+#include "decide/dispatch/queues.h"
+
+namespace lambent::dispatch {
+
+using scheduling::Flow;
+
+std::optional<scheduling::Refusal> Queues::overload_of(const InvocationSubmitted& event) const {
+  if (event.acknowledged) return std::nullopt;
+  return scheduling::refusal_of(
+      {.asynchronous = event.asynchronous, .within_run = event.within_run},
+      scheduling::queue_of(flows_[event.function.value]),
+      {.all = queued_, .synchronous = queued_synchronous_},
+      {.per_function = options_.queued_per_function,
+       .all = options_.queued_invocations,
+       .synchronous = options_.queued_synchronous,
+       .wait = options_.queue_wait});
+}
+
+void Queues::add(const InvocationSubmitted& event, Instant now) {
+  Flow& flow = flows_[event.function.value];
+  const InvocationSlot slot = table_.add(event.invocation);
+  PendingInvocation& invocation = table_[slot];
+  invocation.function = event.function;
+  invocation.asynchronous = event.asynchronous;
+  invocation.acknowledged = event.acknowledged;
+  invocation.within_run = event.within_run;
+  invocation.arrival = ++arrivals_;
+  invocation.submitted = now;
+  invocation.wait_reason =
+      flow.pending > 0 ? scheduling::WaitReason::kOwnQueue : scheduling::WaitReason::kNone;
+  table_.push_back(event.function, slot);
+  if (invocation.has_client()) deadlines_.put(slot, now + options_.longest_wait);
+
+  if (flow.pending == 0) {
+    flow.oldest = invocation.arrival;
+    flow.oldest_since = now;
+    flow.begin_queue(now);
+    new_heads_.push_back(event.function);
+  }
+  note_queued(invocation);
+}
+
+void Queues::leave(InvocationSlot slot) {
+  const FunctionId function = table_[slot].function;
+  Flow& flow = flows_[function.value];
+  table_.unlink(slot);
+  --flow.pending;
+  if (flow.pending == 0) flow.last_turn = kNever;
+  if (flow.pending < scheduling::kCalm) flow.sheds = false;
+  --queued_;
+  if (table_[slot].holds_connection()) {
+    --flow.pending_synchronous;
+    --queued_synchronous_;
+  }
+  --pending_[index_of(processor_of(flow))];
+  note_waiting(function);
+  const InvocationSlot head = front(function);
+  if (head == kNoInvocation || table_[head].arrival == flow.oldest) return;
+  flow.oldest = table_[head].arrival;
+  flow.oldest_since = table_[head].submitted;
+  new_heads_.push_back(function);
+}
+
+void Queues::put_back(InvocationSlot slot, bool is_new_wait, Instant now) {
+  const PendingInvocation& invocation = table_[slot];
+  table_.put_back(invocation.function, slot);
+  if (!invocation.has_client()) {
+    deadlines_.erase(slot);
+  } else if (is_new_wait) {
+    deadlines_.put(slot, now + options_.longest_wait);
+  }
+  Flow& flow = flows_[invocation.function.value];
+  // It took its turn for nothing: the next one's is not measured from there.
+  flow.last_turn = kNever;
+  const PendingInvocation& head = table_[front(invocation.function)];
+  flow.oldest = head.arrival;
+  flow.oldest_since = head.submitted;
+  new_heads_.push_back(invocation.function);
+  note_queued(invocation);
+}
+
+void Queues::remove(InvocationSlot slot) {
+  deadlines_.erase(slot);
+  table_.remove(slot);
+}
+
+Queues::Waiting Queues::uncount(FunctionId function) {
+  Flow& flow = flows_[function.value];
+  const Waiting waiting{flow.pending, flow.pending_synchronous};
+  flow.pending = 0;
+  flow.pending_synchronous = 0;
+  pending_[index_of(processor_of(flow))] -= waiting.pending;
+  return waiting;
+}
+
+void Queues::count(FunctionId function, Waiting waiting) {
+  Flow& flow = flows_[function.value];
+  flow.pending = waiting.pending;
+  flow.pending_synchronous = waiting.synchronous;
+  pending_[index_of(processor_of(flow))] += waiting.pending;
+  note_waiting(function);
+}
+
+void Queues::start_timeout(InvocationSlot slot, Instant now) {
+  const Duration timeout = flows_[table_[slot].function.value].timeout;
+  if (timeout.count() > 0) {
+    deadlines_.put(slot, now + timeout);
+  } else {
+    deadlines_.erase(slot);
+  }
+}
+
+void Queues::archive(StateArchive& archive) {
+  table_.archive(archive);
+  archive.field(queued_);
+  archive.field(queued_synchronous_);
+  archive.field(arrivals_);
+}
+
+void Queues::archive_pending(StateArchive& archive, Processor processor) {
+  archive.field(pending_[index_of(processor)]);
+}
+
+void Queues::find_again() {
+  waiting_.clear();
+  waiting_variants_.clear();
+  for (uint32_t id = 0; id < flows_.size(); ++id) note_waiting(FunctionId{id});
+}
+
+void Queues::note_queued(const PendingInvocation& invocation) {
+  Flow& flow = flows_[invocation.function.value];
+  ++flow.pending;
+  ++queued_;
+  if (invocation.holds_connection()) {
+    ++flow.pending_synchronous;
+    ++queued_synchronous_;
+  }
+  ++pending_[index_of(processor_of(flow))];
+  note_waiting(invocation.function);
+}
+
+void Queues::note_waiting(FunctionId function) {
+  const Flow& flow = flows_[function.value];
+  const bool waits = flow.pending > 0 && processor_of(flow) == Processor::kGpu;
+  waiting_.put(function, waits);
+  waiting_variants_.put(function, waits && flow.has_cpu_variant);
+}
+
+}  // namespace lambent::dispatch

@@ -1,0 +1,93 @@
+#include "decide/scheduling/place_victims.h"
+
+#include <algorithm>
+
+#include "decide/scheduling/eviction.h"
+
+namespace lambent::scheduling {
+namespace {
+
+// Whether its function uses a GPU, and it does not.
+bool is_cpu_variant(const Fleet& fleet, const Flow& flow, uint32_t device) {
+  return fleet.memory_of(flow, device) != flow.device_memory;
+}
+
+void add_candidates_of_device(const Fleet& fleet, uint32_t device, const Flows& flows,
+                              const std::vector<SandboxSlot>& except,
+                              std::vector<EvictionCandidate>& candidates) {
+  for (const auto [slot, function] : fleet.idle().on(device)) {
+    if (std::find(except.begin(), except.end(), slot) != except.end()) continue;
+    const Flow& flow = flows[function.value];
+    candidates.push_back(
+        {slot, fleet.sandbox(slot).last_used, &flow, is_cpu_variant(fleet, flow, device)});
+  }
+}
+
+// Of a function's sandboxes both rules give up the least recently used one first, and its list has
+// them in this order; of those used last at the same instant, any may come first.
+void add_candidates_of_functions(const Fleet& fleet, const Flows& flows,
+                                 const std::vector<SandboxSlot>& except,
+                                 std::vector<EvictionCandidate>& candidates) {
+  for (uint32_t function = 0; function < fleet.idle().functions(); ++function) {
+    std::optional<Instant> least;
+    for (SandboxSlot slot = fleet.idle().oldest_of(FunctionId{function}); slot != kNoSandbox;
+         slot = fleet.sandbox(slot).newer) {
+      if (std::find(except.begin(), except.end(), slot) != except.end()) continue;
+      const Sandbox& sandbox = fleet.sandbox(slot);
+      if (least && *least != sandbox.last_used) break;
+      least = sandbox.last_used;
+      const Flow& flow = flows[function];
+      candidates.push_back(
+          {slot, sandbox.last_used, &flow, is_cpu_variant(fleet, flow, sandbox.device)});
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<SandboxSlot> victims_for(const Fleet& fleet, const Place& place, Bytes memory,
+                                     const Flows& flows, Instant now) {
+  const FleetOptions& options = fleet.options();
+  std::vector<SandboxSlot> victims;
+  const Device& device = fleet.devices()[place.device];
+  Bytes committed = device.committed;
+  unsigned on_device = device.sandboxes;
+  unsigned total = fleet.device_table().sandboxes();
+  const auto crowded = [&] {
+    // Where memory moves, which sandboxes leave is decided from event to event.
+    if (fleet.memory().moves_idle()) return false;
+    const bool memory_short = committed + memory > device.capacity();
+    return memory_short || on_device >= device.options.contexts;
+  };
+  std::vector<EvictionCandidate> candidates;
+  while (crowded() || total >= options.most_sandboxes) {
+    candidates.clear();
+    // A crowded device can only be helped by its own sandboxes.
+    if (crowded()) {
+      add_candidates_of_device(fleet, place.device, flows, victims, candidates);
+    } else {
+      add_candidates_of_functions(fleet, flows, victims, candidates);
+    }
+    const SandboxSlot victim = choose_victim(options.eviction, options.guesses, candidates, now);
+    victims.push_back(victim);
+    --total;
+    if (fleet.sandbox(victim).device == place.device) {
+      --on_device;
+      committed -= fleet.sandbox(victim).memory;
+    }
+  }
+  return victims;
+}
+
+std::optional<SandboxSlot> crowded_out(const Fleet& fleet, uint32_t index, const Flows& flows,
+                                       Instant now) {
+  const Device& device = fleet.devices()[index];
+  if (device.committed <= device.capacity()) return std::nullopt;
+  std::vector<EvictionCandidate> candidates;
+  add_candidates_of_device(fleet, index, flows, {}, candidates);
+  if (candidates.empty()) return std::nullopt;
+  const FleetOptions& options = fleet.options();
+  return choose_victim(options.eviction, options.guesses, candidates, now);
+}
+
+}  // namespace lambent::scheduling
