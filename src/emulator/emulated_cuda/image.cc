@@ -145,9 +145,9 @@ bool HostCode::has_managed() const {
 Image SideModules::find(const std::string& setting, const void* image,
                         std::vector<std::string>* notes) {
   namespace fs = std::filesystem;
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Image found;
-  auto use = [&](const std::string& path, bool must_exist) {
+  auto use = [&](const std::string& path, bool must_exist) REQUIRES(mutex_) {
     auto code = open(path, must_exist, notes);
     if (code && std::find(found.begin(), found.end(), code) == found.end()) found.push_back(code);
   };
