@@ -28,8 +28,8 @@ module(monitor          DEPENDS base domain cuda_abi mig protocol loop LINKS ${C
 module(bundle           DEPENDS base domain cuda_abi LINKS ${LAMBENT_LIBCRYPTO} ${CMAKE_DL_LIBS})
 module(forward_ring)
 module(forward_server   DEPENDS base domain cuda_abi cuda ledger loop forward_ring)
-module(forward_client   DEPENDS cuda_abi forward_ring OWN_BUILD)
-module(stage_channel    DEPENDS cuda_abi forward_ring LINKS ${CMAKE_DL_LIBS})
+module(forward_client   DEPENDS base cuda_abi forward_ring OWN_BUILD)
+module(stage_channel    DEPENDS base cuda_abi forward_ring LINKS ${CMAKE_DL_LIBS})
 module(executor         DEPENDS base domain cuda_abi scheduling kernel_graph bundle protocol device_memory cuda cublas loop forward_server)
 module(shim             DEPENDS base cuda_abi ledger protocol device_memory OWN_BUILD)
 

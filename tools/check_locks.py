@@ -6,13 +6,15 @@ Every source under src/ that includes core/base/mutex.h or plain_mutex.h, itself
 whose numbers may only fall.
 
 Usage: check_locks.py [--declared | --update] [BUILD]
-  --declared: without clang; --update: lowers the list's numbers; BUILD: the build folder with the generated headers, build/release
+  --declared: without clang; --update: lowers the list's numbers; BUILD: a build folder, for its definitions and generated headers;
+  build/release if none is named
 """
 import concurrent.futures
-import itertools
+import json
 import os
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 
@@ -65,10 +67,17 @@ def sources(root):
             yield path
 
 
-def check(source, build=ROOT / "build/release"):
+def commands(build):
+    """{source: the definitions and include folders with which the build compiles it}."""
+    path = build / "compile_commands.json"
+    rows = json.loads(path.read_text()) if path.exists() else []
+    return {str(pathlib.Path(row["file"]).relative_to(ROOT)): [word for word in shlex.split(row["command"]) if word.startswith(("-D", "-I"))]
+            for row in rows if pathlib.Path(row["file"]).is_relative_to(ROOT / "src")}
+
+
+def check(source, defined=()):
     """What clang says of the source's locks; all that it says if it fails for another reason."""
-    generated = [f"-I{build / source.parent}", f"-I{build / source.parent}/generated"]
-    run = subprocess.run(["clang++", *FLAGS, *generated, str(source)], cwd=ROOT, capture_output=True, text=True)
+    run = subprocess.run(["clang++", *FLAGS, *defined, str(source)], cwd=ROOT, capture_output=True, text=True)
     return run.stderr if run.returncode != 0 else ""
 
 
@@ -83,9 +92,10 @@ def main():
     proven = []
     if "--declared" not in sys.argv:
         build = next((pathlib.Path(argument).resolve() for argument in sys.argv[1:] if argument[0] != "-"), ROOT / "build/release")
+        defined = commands(build)
         proven = list(sources(ROOT))
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-            problems += filter(None, pool.map(check, proven, itertools.repeat(build)))
+            problems += filter(None, pool.map(check, proven, (defined.get(str(source), ()) for source in proven)))
     print("\n".join(problems) or f"{len(proven)} sources hold their locks; {sum(found.values())} mutexes have no annotations yet")
     return 1 if problems else 0
 
