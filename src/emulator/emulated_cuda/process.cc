@@ -151,14 +151,16 @@ void Process::destroy_context(std::shared_ptr<Context> context) {
   synchronize(*context);
   void* handle = context.get();
   context->legacy->close();
-  for (auto& stream : streams.remove_if([&](Stream& s) { return s.context == handle; })) {
-    stream->close();
-  }
+  auto gone_streams = streams.remove_if([&](Stream& s) { return s.context == handle; });
   {
     const MutexLock lock(context->order);
     for (auto& weak : context->streams) {
-      if (auto stream = weak.lock()) stream->close();
+      if (auto stream = weak.lock()) gone_streams.push_back(std::move(stream));
     }
+  }
+  for (const auto& stream : gone_streams) {
+    abandon_capture(*this, stream);
+    stream->close();
   }
   events.remove_if([&](Event& event) { return event.context == handle; });
   pools.forget(handle);
