@@ -86,7 +86,8 @@ StateLock::StateLock() {
   if (!g_handles_forks) g_handles_forks = pthread_atfork(nullptr, nullptr, after_fork) == 0;
   g_state = new (g_state_bytes) State;
   g_connection = connection_number();
-  g_places = new (std::nothrow) Context[kPlaces];
+  // Zero, as a new Context is. The array form of new would need the C++ library.
+  g_places = static_cast<Context*>(std::calloc(kPlaces, sizeof(Context)));
   g_next_place = 0;
 }
 
