@@ -29,7 +29,7 @@ struct EventSet {
   unsigned long long types[kMaxDevices] = {};  // asked for, of each device
 };
 
-lambent::Mutex g_sets_mutex;  // guards the list and the sets in it
+lambent::Mutex g_sets_mutex;  // guards the list and the sets in it; taken before the node's lock
 std::set<EventSet*>& sets() REQUIRES(g_sets_mutex) {
   static auto* live = new std::set<EventSet*>;
   return *live;
@@ -89,14 +89,16 @@ nvmlReturn_t nvmlDeviceGetSupportedEventTypes(nvmlDevice_t handle, unsigned long
 
 nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t handle, unsigned long long types,
                                       nvmlEventSet_t set_handle) {
-  return read_health(handle, [&](Node&, Node::Guard&, int device) {
-    const lambent::MutexLock lock(g_sets_mutex);
-    EventSet* set = find_set(set_handle);
-    if (!set) return NVML_ERROR_INVALID_ARGUMENT;
-    if (types & ~kKnownEvents) return NVML_ERROR_NOT_SUPPORTED;
-    set->types[device] |= types;
-    return NVML_SUCCESS;
-  });
+  // Not under the node's lock, which is taken after that of the sets.
+  std::shared_ptr<Node> node;
+  int device;
+  if (nvmlReturn_t result = find_device(handle, &node, &device)) return result;
+  const lambent::MutexLock lock(g_sets_mutex);
+  EventSet* set = find_set(set_handle);
+  if (!set) return NVML_ERROR_INVALID_ARGUMENT;
+  if (types & ~kKnownEvents) return NVML_ERROR_NOT_SUPPORTED;
+  set->types[device] |= types;
+  return NVML_SUCCESS;
 }
 
 nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t handle, nvmlEventData_t* data,
