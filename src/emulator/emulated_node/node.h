@@ -66,7 +66,7 @@ struct ProcessRow {
 };
 
 // A process's hold on the clock: models stand still at this instant, where it is about to start
-// something.
+// something. Set without the lock.
 struct ClockHold {
   int64_t at_ns;  // 0: none
   int64_t since_real_ns;
