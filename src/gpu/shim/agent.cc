@@ -200,6 +200,12 @@ void serve_worker(Mover& mover, bool fetches) {
   ask_on(nullptr);
 }
 
+// A thread that was granted memory may still be fetching.
+bool is_out_after_a_try(Mover& mover) {
+  const PlainLock lock(mover_mutex);
+  return mover.is_out() && mover.move_in().status == MemoryMoveStatus::kNoDeviceMemory;
+}
+
 void* run_agent(void*) {
   prctl(PR_SET_NAME, "lambent-memory");
   if (!is_greeted()) return nullptr;
@@ -218,9 +224,7 @@ void* run_agent(void*) {
   } while (to_worker->was_taken_away() && is_greeted());
   // Nobody is left to bring the memory home, and the program may be waiting for it. What is
   // offloaded is reached where it is.
-  while (mover.is_out() && mover.move_in().status == MemoryMoveStatus::kNoDeviceMemory) {
-    pause_before_another_try();
-  }
+  while (is_out_after_a_try(mover)) pause_before_another_try();
   const PlainLock lock(mover_mutex);
   mover_of_agent = nullptr;
   return nullptr;
