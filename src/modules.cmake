@@ -28,15 +28,15 @@ module(monitor          DEPENDS base domain cuda_abi mig protocol loop LINKS ${C
 module(bundle           DEPENDS base domain cuda_abi LINKS ${LAMBENT_LIBCRYPTO} ${CMAKE_DL_LIBS})
 module(forward_ring)
 module(forward_server   DEPENDS base domain cuda_abi cuda ledger loop forward_ring)
-module(forward_client   DEPENDS cuda_abi forward_ring OWN_BUILD)
-module(stage_channel    DEPENDS cuda_abi forward_ring LINKS ${CMAKE_DL_LIBS})
+module(forward_client   DEPENDS base cuda_abi forward_ring OWN_BUILD)
+module(stage_channel    DEPENDS base cuda_abi forward_ring LINKS ${CMAKE_DL_LIBS})
 module(executor         DEPENDS base domain cuda_abi scheduling kernel_graph bundle protocol device_memory cuda cublas loop forward_server)
 module(shim             DEPENDS base cuda_abi ledger protocol device_memory OWN_BUILD)
 
-floor(emulator USES gpu/cuda_abi gpu/mig)
-module(emulated_node    DEPENDS cuda_abi mig OWN_BUILD)
-module(emulated_cuda    DEPENDS cuda_abi emulated_node OWN_BUILD)
-module(emulated_runtime DEPENDS cuda_abi emulated_node OWN_BUILD)
+floor(emulator USES core/base gpu/cuda_abi gpu/mig)
+module(emulated_node    DEPENDS base cuda_abi mig OWN_BUILD)
+module(emulated_cuda    DEPENDS base cuda_abi emulated_node OWN_BUILD)
+module(emulated_runtime DEPENDS base cuda_abi emulated_node OWN_BUILD)
 
 floor(node USES core decide gpu)
 module(sandbox          DEPENDS base domain loop LINKS seccomp)
@@ -66,4 +66,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_BUILD_TYPE STREQUAL RelWithDebIn
   foreach(name scheduling dispatch simulator)
     target_compile_options(lambent_${name} PRIVATE -O3)
   endforeach()
+endif()
+
+# g++ warns that the thread sanitizer does not follow fences. Those of forward_ring stand between a flag and what is waited for:
+# they decide who is woken. What one side reads of the other is ordered by acquiring and releasing, which it follows.
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND LAMBENT_SANITIZE STREQUAL thread)
+  target_compile_options(lambent_forward_ring PUBLIC -Wno-tsan)
 endif()

@@ -1,22 +1,28 @@
 #!/usr/bin/env python3
 """Lets clang prove that what a mutex guards is touched with it held, and that mutexes are annotated.
 
-Every source under src/ that uses core/base/mutex.h, itself or by a header of its module, is compiled with -Wthread-safety as an
-error. A std::mutex or pthread_mutex_t that is declared elsewhere has to stand in tools/lock_allowance.txt, whose numbers may only fall.
+Every source under src/ that includes core/base/mutex.h or plain_mutex.h, itself or by another header, is compiled with
+-Wthread-safety as an error. A std::mutex or pthread_mutex_t that is declared elsewhere has to stand in tools/lock_allowance.txt,
+whose numbers may only fall.
 
-Usage: check_locks.py [--declared | --update]   --declared: without clang; --update lowers the list's numbers
+Usage: check_locks.py [--declared | --update] [BUILD]
+  --declared: without clang; --update: lowers the list's numbers; BUILD: a build folder, for its definitions and generated headers;
+  build/release if none is named
 """
 import concurrent.futures
+import json
 import os
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FLAGS = ["-std=c++20", "-fsyntax-only", "-Wno-everything", "-Wthread-safety", "-Werror=thread-safety", "-Isrc", "-I.", "-Ikernels/include"]
 DECLARED = re.compile(r"^\s*(?:static |mutable )*(?:std::(?:recursive_|shared_|timed_)*mutex|pthread_mutex_t)\s+\w+\s*[;={]", re.MULTILINE)
-WRAPPER = "src/core/base/mutex.h"
+WRAPPERS = ("src/core/base/mutex.h", "src/core/base/plain_mutex.h")
+INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
 
 
 def declared(root):
@@ -24,7 +30,7 @@ def declared(root):
     found = {}
     for path in sorted((root / "src").rglob("*")):
         inside = path.relative_to(root)
-        if path.suffix not in (".h", ".cc") or path.stem.endswith("_test") or "testing" in inside.parts or str(inside) == WRAPPER:
+        if path.suffix not in (".h", ".cc") or path.stem.endswith("_test") or "testing" in inside.parts or str(inside) in WRAPPERS:
             continue
         count = len(DECLARED.findall(re.sub(r"//[^\n]*", "", path.read_text(errors="replace"))))
         if count:
@@ -48,21 +54,30 @@ def offences(found, allowed):
 
 
 def sources(root):
-    """Sources below src/ that include mutex.h, or a header of their module that does."""
-    wrapper = f'#include "{WRAPPER.removeprefix("src/")}"'
-    texts = {path: path.read_text(errors="replace") for path in sorted((root / "src").rglob("*")) if path.suffix in (".h", ".cc")}
-    headers = {path for path, text in texts.items() if path.suffix == ".h" and wrapper in text}
-    for path, text in texts.items():
-        if path.suffix != ".cc" or path.stem.endswith("_test"):
-            continue
-        beside = [f'#include "{header.relative_to(root / "src")}"' for header in headers if header.parent == path.parent]
-        if any(line in text for line in [wrapper, *beside]):
-            yield path.relative_to(root)
+    """Sources below src/ that include a wrapper, directly or by other headers; tests left out."""
+    includes = {path.relative_to(root): INCLUDE.findall(path.read_text(errors="replace"))
+                for path in sorted((root / "src").rglob("*")) if path.suffix in (".h", ".cc")}
+    reached, before = {wrapper.removeprefix("src/") for wrapper in WRAPPERS}, 0
+    while before != len(reached):
+        before = len(reached)
+        reached |= {str(path.relative_to("src")) for path, names in includes.items() if not reached.isdisjoint(names)}
+    for path in includes:
+        test = path.stem.endswith("_test") or "testing" in path.parts
+        if path.suffix == ".cc" and not test and str(path.relative_to("src")) in reached:
+            yield path
 
 
-def check(source):
+def commands(build):
+    """{source: the definitions and include folders with which the build compiles it}."""
+    path = build / "compile_commands.json"
+    rows = json.loads(path.read_text()) if path.exists() else []
+    return {str(pathlib.Path(row["file"]).relative_to(ROOT)): [word for word in shlex.split(row["command"]) if word.startswith(("-D", "-I"))]
+            for row in rows if pathlib.Path(row["file"]).is_relative_to(ROOT / "src")}
+
+
+def check(source, defined=()):
     """What clang says of the source's locks; all that it says if it fails for another reason."""
-    run = subprocess.run(["clang++", *FLAGS, str(source)], cwd=ROOT, capture_output=True, text=True)
+    run = subprocess.run(["clang++", *FLAGS, *defined, str(source)], cwd=ROOT, capture_output=True, text=True)
     return run.stderr if run.returncode != 0 else ""
 
 
@@ -76,9 +91,11 @@ def main():
     problems = list(offences(found, read_allowance(allowance)))
     proven = []
     if "--declared" not in sys.argv:
+        build = next((pathlib.Path(argument).resolve() for argument in sys.argv[1:] if argument[0] != "-"), ROOT / "build/release")
+        defined = commands(build)
         proven = list(sources(ROOT))
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-            problems += filter(None, pool.map(check, proven))
+            problems += filter(None, pool.map(check, proven, (defined.get(str(source), ()) for source in proven)))
     print("\n".join(problems) or f"{len(proven)} sources hold their locks; {sum(found.values())} mutexes have no annotations yet")
     return 1 if problems else 0
 

@@ -18,6 +18,7 @@ class Counter {
   int count_ GUARDED_BY(mutex_) = 0;
 };
 """
+PLAIN = HEADER.replace("base/mutex.h", "base/plain_mutex.h").replace("Mutex", "PlainMutex")
 SOURCE = '#include "f/m/counter.h"\nvoid Counter::add() {\n  %s\n}\n'
 
 
@@ -26,7 +27,8 @@ class LocksTest(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.root = pathlib.Path(folder.name)
-        self.write(subject.WRAPPER, (subject.ROOT / subject.WRAPPER).read_text())
+        for header in (*subject.WRAPPERS, "src/core/base/thread_annotations.h"):
+            self.write(header, (subject.ROOT / header).read_text())
 
     def write(self, name, text):
         path = self.root / name
@@ -58,7 +60,26 @@ class LocksTest(unittest.TestCase):
             with self.subTest(body):
                 self.write("src/f/m/counter.cc", SOURCE % body)
                 self.assertEqual([str(each) for each in subject.sources(self.root)], ["src/f/m/counter.cc"])
-                self.assertEqual("thread-safety" in subject.check("src/f/m/counter.cc"), fails)
+                self.assertEqual("thread-safety" in subject.check(pathlib.Path("src/f/m/counter.cc")), fails)
+
+    @unittest.skipUnless(shutil.which("clang++"), "needs clang++, which ./dev test installs")
+    def test_a_plain_mutex_is_checked_like_the_other(self):
+        self.write("src/f/m/counter.h", PLAIN)
+        self.addCleanup(setattr, subject, "ROOT", subject.ROOT)
+        subject.ROOT = self.root
+        for body, fails in (("lambent::PlainLock lock(mutex_); ++count_;", False), ("mutex_.lock(); ++count_; mutex_.unlock();", False),
+                            ("mutex_.lock(); ++count_;", True), ("mutex_.assert_held(); ++count_;", False), ("++count_;", True)):
+            with self.subTest(body):
+                self.write("src/f/m/counter.cc", SOURCE % body)
+                self.assertEqual("thread-safety" in subject.check(pathlib.Path("src/f/m/counter.cc")), fails)
+
+    def test_sources_that_include_the_wrapper_by_way_of_another_module_are_checked(self):
+        self.write("src/f/m/counter.h", HEADER)
+        self.write("src/f/other/use.h", '#include "f/m/counter.h"\n')
+        self.write("src/f/other/use.cc", '#include "f/other/use.h"\n')
+        self.write("src/f/other/use_test.cc", '#include "f/other/use.h"\n')
+        self.write("src/f/other/none.cc", '#include <vector>\n')
+        self.assertEqual([str(each) for each in subject.sources(self.root)], ["src/f/other/use.cc"])
 
 
 if __name__ == "__main__":

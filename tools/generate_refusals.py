@@ -4,7 +4,8 @@ script with all names.
 
 usage: generate_refusals.py SYMBOLS CALLS OUT.c OUT.map | generate_refusals.py --check SYMBOLS CALLS LIBRARY NM
 
-With --check: every name is exported, and those of CALLS are not refusals.
+With --check: every name is exported, those of CALLS are not refusals, and the library needs none of the C++ library, which the
+program that loads it may not have.
 """
 import subprocess
 import sys
@@ -24,15 +25,19 @@ def refusals(names):
     return "\n".join(out) + "\n"
 
 
+def names_in(library, nm, which):
+    lines = subprocess.run([nm, "-D", which, library], check=True, capture_output=True, text=True).stdout.splitlines()
+    return {line.split()[-1] for line in lines}
+
+
 def check(symbols, calls, library, nm):
-    exported = set()
-    for line in subprocess.run([nm, "-D", "--defined-only", library], check=True, capture_output=True,
-                               text=True).stdout.splitlines():
-        exported.add(line.split()[-1])
+    exported = names_in(library, nm, "--defined-only")
     offences = [f"{name} is in calls.txt, but no name of the driver" for name in calls if name not in symbols]
     offences += [f"{name} is not exported" for name in symbols if name not in exported]
     offences += [f"{name} is exported, but no name of the driver" for name in sorted(exported) if name not in symbols]
     offences += [f"calls.txt is not sorted at {b}" for a, b in zip(calls, calls[1:]) if a >= b]
+    offences += [f"{name} of the C++ library is needed" for name in sorted(names_in(library, nm, "--undefined-only"))
+                 if name.startswith(("_Z", "__cxa_")) and not name.startswith("__cxa_finalize")]
     print("\n".join(offences) or f"{len(calls)} of {len(symbols)} names are forwarded, the others refused")
     return 1 if offences else 0
 

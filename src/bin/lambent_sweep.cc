@@ -10,7 +10,6 @@
 #include <chrono>
 #include <cstdio>
 #include <iostream>
-#include <mutex>
 #include <set>
 #include <thread>
 
@@ -21,6 +20,7 @@
 #include "bin/sweep_plan.h"
 #include "bin/usage.h"
 #include "core/base/fd.h"
+#include "core/base/mutex.h"
 #include "decide/scheduling/make_policy.h"
 #include "edge/cli/console.h"
 #include "edge/cli/text_table.h"
@@ -187,6 +187,62 @@ std::string command_of(const std::vector<std::string>& arguments) {
   return text;
 }
 
+// Simulates cells, each once, on the threads that call work().
+class CellWork {
+ public:
+  CellWork(const SweepPlan& plan, std::vector<sweep::Cell> left, Results& results,
+           Progress& progress)
+      : plan_(plan), left_(std::move(left)), results_(results), progress_(progress) {}
+
+  // Returns when no cell is left, or one has failed.
+  void work() {
+    for (size_t index = next_++; index < left_.size(); index = next_++) {
+      const std::vector<std::string> arguments = arguments_of(plan_, left_[index]);
+      auto simulated = options_of(arguments);
+      Result<cli::RunFigures> run = Error{ErrorCode::kInternal, "not run"};
+      if (simulated.ok()) {
+        simulated->quiet = true;
+        run = simulate(*simulated, simulated->policies.front());
+      } else {
+        run = simulated.error();
+      }
+      if (!keep(left_[index], run, arguments)) return;
+    }
+  }
+
+  // The first error, once all threads have returned.
+  std::optional<Error> failure() {
+    const MutexLock lock(mutex_);
+    return failure_;
+  }
+
+ private:
+  // False: this cell failed, or one before it.
+  bool keep(const sweep::Cell& cell, const Result<cli::RunFigures>& run,
+            const std::vector<std::string>& arguments) {
+    const MutexLock lock(mutex_);
+    if (failure_) return false;
+    const auto kept = run.ok()
+                          ? results_.add({cell, sweep::figures_of(run->summary, run->utilisation)})
+                          : Result<void>(run.error());
+    if (!kept.ok()) {
+      failure_ = Error{kept.error().code, kept.error().message + "\n  in " + command_of(arguments)};
+      next_ = left_.size();
+      return false;
+    }
+    progress_.show(results_.count());
+    return true;
+  }
+
+  const SweepPlan& plan_;
+  const std::vector<sweep::Cell> left_;
+  std::atomic<size_t> next_ = 0;
+  Mutex mutex_;
+  Results& results_ GUARDED_BY(mutex_);
+  Progress& progress_ GUARDED_BY(mutex_);
+  std::optional<Error> failure_ GUARDED_BY(mutex_);
+};
+
 Result<void> run_cells(const Options& options, const SweepPlan& plan, Results& results) {
   std::vector<sweep::Cell> left;
   for (sweep::Cell& cell : plan.grid.cells()) {
@@ -198,42 +254,13 @@ Result<void> run_cells(const Options& options, const SweepPlan& plan, Results& r
   }
   Progress progress(options.quiet, before, plan.grid.size());
   progress.show(before);
-  std::mutex mutex;
-  std::atomic<size_t> next = 0;
-  std::optional<Error> failure;
-  const auto work = [&] {
-    for (;;) {
-      const size_t index = next++;
-      if (index >= left.size()) return;
-      const std::vector<std::string> arguments = arguments_of(plan, left[index]);
-      auto simulated = options_of(arguments);
-      Result<cli::RunFigures> run = Error{ErrorCode::kInternal, "not run"};
-      if (simulated.ok()) {
-        simulated->quiet = true;
-        run = simulate(*simulated, simulated->policies.front());
-      } else {
-        run = simulated.error();
-      }
-      const std::lock_guard lock(mutex);
-      if (failure) return;
-      const auto kept =
-          run.ok() ? results.add({left[index], sweep::figures_of(run->summary, run->utilisation)})
-                   : Result<void>(run.error());
-      if (!kept.ok()) {
-        failure =
-            Error{kept.error().code, kept.error().message + "\n  in " + command_of(arguments)};
-        next = left.size();
-        return;
-      }
-      progress.show(results.count());
-    }
-  };
+  const size_t jobs = std::min<size_t>(options.jobs, left.size());
+  CellWork cells(plan, std::move(left), results, progress);
   std::vector<std::thread> threads;
-  for (size_t i = 1; i < std::min<size_t>(options.jobs, left.size()); ++i)
-    threads.emplace_back(work);
-  work();
+  for (size_t i = 1; i < jobs; ++i) threads.emplace_back([&cells] { cells.work(); });
+  cells.work();
   for (std::thread& thread : threads) thread.join();
-  if (failure) return *failure;
+  if (const auto failure = cells.failure()) return *failure;
   return {};
 }
 

@@ -375,6 +375,24 @@ TEST_F(Captures, GoesIntoAGraphThatExists) {
   OK(cu.graph_destroy(graph));
 }
 
+// The graph could not be used again if it were still taken for one that is being captured.
+TEST_F(Captures, EndWithTheirContext) {
+  if (!cu.emulated) GTEST_SKIP() << "what becomes of them is said nowhere";
+  CUgraph graph;
+  OK(cu.graph_create(&graph, 0));
+  CUcontext doomed;
+  OK(cu.ctx_create_v2(&doomed, 0, 0));
+  CUstream origin;
+  OK(cu.stream_create(&origin, CU_STREAM_NON_BLOCKING));
+  OK(cu.stream_begin_capture_to_graph(origin, graph, nullptr, nullptr, 0,
+                                      CU_STREAM_CAPTURE_MODE_RELAXED));
+  OK(cu.ctx_destroy(doomed));
+  CUgraphExec exec;
+  OK(cu.graph_instantiate(&exec, graph, 0));
+  OK(cu.graph_exec_destroy(exec));
+  OK(cu.graph_destroy(graph));
+}
+
 TEST_F(Captures, DependenciesCanBeSetByHand) {
   EXPECT_EQ(cu.stream_update_capture_dependencies(stream, nullptr, nullptr, 0, 1),
             CUDA_ERROR_ILLEGAL_STATE);

@@ -1,4 +1,6 @@
 // What befalls devices by a fault plan: the process that uses one, NVML, and whoever comes later.
+#include <thread>
+
 #include "conformance/own_node.h"
 
 namespace lambent::conformance {
@@ -72,6 +74,23 @@ TEST_F(DeviceLoss, AnUncorrectableErrorKillsTheContextsOfTheMomentOnly) {
 TEST_F(DeviceLoss, AStuckKernelEndsWhenItsDeviceIsLostAndAllAreTold) {
   Setting plan("EMULATED_CUDA_FAULTS", "stick device 0; lose device 0 on cuProfilerStart call 1");
   EXPECT_EQ(OwnNode::ask("faults_stuck"), "600 999 999 999");
+}
+
+// Each takes the lock of the event sets and that of the node: in one order, or they would wait for
+// each other for ever.
+TEST_F(DeviceLoss, EventsAreRegisteredWhileAnotherThreadAsksForSome) {
+  constexpr int kTimes = 2000;
+  std::thread asking([&] {
+    nvmlEventData_t event{};
+    for (int i = 0; i < kTimes; i++) {
+      EXPECT_EQ(nvml.event_set_wait(events, &event, 0), NVML_ERROR_TIMEOUT);
+    }
+  });
+  for (int i = 0; i < kTimes; i++) {
+    EXPECT_EQ(nvml.device_register_events(device, nvmlEventTypeXidCriticalError, events),
+              NVML_SUCCESS);
+  }
+  asking.join();
 }
 
 TEST_F(DeviceLoss, HandlesOfEventSetsAreChecked) {

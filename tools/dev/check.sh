@@ -9,15 +9,16 @@ install_packages tools/dev/packages.txt
 install_packages tools/dev/check-packages.txt
 say "format"
 git ls-files '*.h' '*.cc' '*.c' '*.cu' | xargs clang-format --dry-run --Werror
-say "layers, sizes, prose, locks, dependencies, links and headers"
+say "layers, sizes, prose, dependencies, links and headers"
 python3 tools/check_layering.py
 python3 tools/check_classes.py
 python3 tools/check_prose.py
-python3 tools/check_locks.py
 python3 tools/check_dependencies.py
 python3 tools/check_links.py
 tools/check_headers.sh
 tools/dev/test.sh
+say "locks"
+python3 tools/check_locks.py build/release
 [ "$quick" = yes ] && exit 0
 
 # Tests that start processes of a foreign make (awscli, interpreters that preload our libraries) bear the label no-asan.

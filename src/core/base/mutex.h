@@ -1,35 +1,27 @@
 // Mutex, MutexLock and Condition: the standard ones, with annotations by which clang proves that
-// what a mutex guards is touched with it held (-Wthread-safety, an error in ./dev check). Elsewhere
-// they cost what the standard ones cost. Any thread.
+// what a mutex guards is touched with it held. With other compilers they cost what the standard
+// ones cost. Any thread.
 #pragma once
 
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
 
-#if defined(__clang__)
-#define LAMBENT_THREAD_ANNOTATION(annotation) __attribute__((annotation))
-#else
-#define LAMBENT_THREAD_ANNOTATION(annotation)
-#endif
-
-// Of a member: only with the mutex held.
-#define GUARDED_BY(mutex) LAMBENT_THREAD_ANNOTATION(guarded_by(mutex))
-// Of a function: its caller holds the mutex, or must not.
-#define REQUIRES(...) LAMBENT_THREAD_ANNOTATION(requires_capability(__VA_ARGS__))
-// Of a function that releases a lock that it was given, and takes it again: clang does not follow
-// a lock through a reference.
-#define NO_THREAD_SAFETY_ANALYSIS LAMBENT_THREAD_ANNOTATION(no_thread_safety_analysis)
-// Of a mutex: which one is taken before it.
-#define ACQUIRED_AFTER(...) LAMBENT_THREAD_ANNOTATION(acquired_after(__VA_ARGS__))
+#include "core/base/thread_annotations.h"
 
 namespace lambent {
 
-class LAMBENT_THREAD_ANNOTATION(capability("mutex")) Mutex {
+class IS_MUTEX Mutex {
  public:
   Mutex() = default;
   Mutex(const Mutex&) = delete;
   Mutex& operator=(const Mutex&) = delete;
+
+  // For a lock that no scope holds, such as around a fork; elsewhere MutexLock.
+  void lock() ACQUIRE() { mutex_.lock(); }
+  void unlock() RELEASE() { mutex_.unlock(); }
+  // Tells clang that the mutex is held where it cannot see it: in a lambda that runs under a lock.
+  void assert_held() const ASSERT_HELD(this) {}
 
  private:
   friend class MutexLock;
@@ -37,16 +29,15 @@ class LAMBENT_THREAD_ANNOTATION(capability("mutex")) Mutex {
 };
 
 // Holds a mutex from its construction to its end, but for where it is unlocked.
-class LAMBENT_THREAD_ANNOTATION(scoped_lockable) MutexLock {
+class IS_LOCK MutexLock {
  public:
-  explicit MutexLock(Mutex& mutex) LAMBENT_THREAD_ANNOTATION(acquire_capability(mutex))
-      : lock_(mutex.mutex_) {}
-  ~MutexLock() LAMBENT_THREAD_ANNOTATION(release_capability()) {}
+  explicit MutexLock(Mutex& mutex) ACQUIRE(mutex) : lock_(mutex.mutex_) {}
+  ~MutexLock() RELEASE() {}
   MutexLock(const MutexLock&) = delete;
   MutexLock& operator=(const MutexLock&) = delete;
 
-  void unlock() LAMBENT_THREAD_ANNOTATION(release_capability()) { lock_.unlock(); }
-  void lock() LAMBENT_THREAD_ANNOTATION(acquire_capability()) { lock_.lock(); }
+  void unlock() RELEASE() { lock_.unlock(); }
+  void lock() ACQUIRE() { lock_.lock(); }
 
  private:
   friend class Condition;

@@ -11,9 +11,10 @@ bool valid(CUstreamCaptureMode mode) {
   return mode >= CU_STREAM_CAPTURE_MODE_GLOBAL && mode <= CU_STREAM_CAPTURE_MODE_RELAXED;
 }
 
-// The dependencies that a program names for a graph; call under the lock.
+// The dependencies that a program names for a graph.
 CUresult find_frontier(Process& process, const Graph& graph, const CUgraphNode* nodes,
-                       const CUgraphEdgeData* data, size_t count, std::vector<Edge>* frontier) {
+                       const CUgraphEdgeData* data, size_t count, std::vector<Edge>* frontier)
+    REQUIRES(process.graphs.mutex) {
   if (count && !nodes) return CUDA_ERROR_INVALID_VALUE;
   for (size_t i = 0; i < count; i++) {
     frontier->push_back({process.graphs.node(nodes[i]), data ? data[i] : CUgraphEdgeData{}});
@@ -22,7 +23,8 @@ CUresult find_frontier(Process& process, const Graph& graph, const CUgraphNode* 
 }
 
 // A legacy stream cannot capture; while a blocking stream does, it cannot even be asked.
-CUresult check_legacy(Process& process, const Context& context, const Stream& stream) {
+CUresult check_legacy(Process& process, const Context& context, const Stream& stream)
+    REQUIRES(process.graphs.mutex) {
   if (!stream.is_legacy()) return CUDA_SUCCESS;
   for (const auto& weak : process.captures) {
     auto capture = weak.lock();
@@ -55,7 +57,7 @@ CUresult cuStreamBeginCaptureToGraph(CUstream handle, CUgraph graph_handle,
   std::vector<Edge> frontier;
   if (!valid(mode)) return CUDA_ERROR_INVALID_VALUE;
   {
-    std::lock_guard lock(process->graphs.mutex);
+    const lambent::MutexLock lock(process->graphs.mutex);
     Graph* found = process->graphs.graph(graph_handle);
     if (!found || found->capturing) return CUDA_ERROR_INVALID_VALUE;
     if (CUresult result = find_frontier(*process, *found, dependencies, data, count, &frontier)) {
@@ -83,7 +85,7 @@ CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
 CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus* status) {
   WITH_STREAM(handle);
   if (!status) return CUDA_ERROR_INVALID_VALUE;
-  std::lock_guard lock(process->graphs.mutex);
+  const lambent::MutexLock lock(process->graphs.mutex);
   if (CUresult result = check_legacy(*process, *context, *stream)) return result;
   *status = status_of(*stream);
   return CUDA_SUCCESS;
@@ -94,7 +96,7 @@ CUresult cuStreamGetCaptureInfo_v3(CUstream handle, CUstreamCaptureStatus* statu
                                    const CUgraphEdgeData** data, size_t* count) {
   WITH_STREAM(handle);
   if (!status || (data && !dependencies)) return CUDA_ERROR_INVALID_VALUE;
-  std::lock_guard lock(process->graphs.mutex);
+  const lambent::MutexLock lock(process->graphs.mutex);
   if (CUresult result = check_legacy(*process, *context, *stream)) return result;
   *status = status_of(*stream);
   if (*status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return CUDA_SUCCESS;
@@ -118,7 +120,7 @@ CUresult cuStreamUpdateCaptureDependencies_v2(CUstream handle, CUgraphNode* depe
                                               unsigned int flags) {
   WITH_STREAM(handle);
   if (flags > CU_STREAM_SET_CAPTURE_DEPENDENCIES) return CUDA_ERROR_INVALID_VALUE;
-  std::lock_guard lock(process->graphs.mutex);
+  const lambent::MutexLock lock(process->graphs.mutex);
   if (!stream->captured) return CUDA_ERROR_ILLEGAL_STATE;
   CapturePoint& point = *stream->captured;
   if (point.capture->invalidated) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;

@@ -284,7 +284,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* out, CUdevice device) {
   int index;
   if (!out) return CUDA_ERROR_INVALID_VALUE;
   if (CUresult result = process->device_of(device, &index)) return result;
-  std::lock_guard lock(process->primary_mutex);
+  const lambent::MutexLock lock(process->primary_mutex);
   Primary& primary = process->primaries[index];
   if (!primary.context) {
     Context* context;
@@ -303,7 +303,7 @@ CUresult release_primary(CUdevice device, bool all) {
   WITH_PROCESS();
   int index;
   if (CUresult result = process->device_of(device, &index)) return result;
-  std::lock_guard lock(process->primary_mutex);
+  const lambent::MutexLock lock(process->primary_mutex);
   Primary& primary = process->primaries[index];
   if (!primary.context) return all ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
   primary.references = all ? 0 : primary.references - 1;
@@ -323,7 +323,7 @@ CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned int flags) {
   int index;
   if (!valid_flags(flags)) return CUDA_ERROR_INVALID_VALUE;
   if (CUresult result = process->device_of(device, &index)) return result;
-  std::lock_guard lock(process->primary_mutex);
+  const lambent::MutexLock lock(process->primary_mutex);
   Primary& primary = process->primaries[index];
   primary.flags = flags;
   if (primary.context) primary.context->flags = flags;
@@ -335,7 +335,7 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int* flags, int* a
   int index;
   if (!flags || !active) return CUDA_ERROR_INVALID_VALUE;
   if (CUresult result = process->device_of(device, &index)) return result;
-  std::lock_guard lock(process->primary_mutex);
+  const lambent::MutexLock lock(process->primary_mutex);
   *flags = process->primaries[index].flags;
   *active = process->primaries[index].context != nullptr;
   return CUDA_SUCCESS;

@@ -46,7 +46,7 @@ CUresult for_pairs(CUgraph handle, const CUgraphNode* from, const CUgraphNode* t
                    const CUgraphEdgeData* data, size_t count, bool removes, Change change,
                    Undo undo) {
   WITH_PROCESS();
-  std::lock_guard lock(process->graphs.mutex);
+  const lambent::MutexLock lock(process->graphs.mutex);
   Graph* graph = process->graphs.graph(handle);
   if (!graph || (count && (!from || !to))) return CUDA_ERROR_INVALID_VALUE;
   if (removes && (graph->has_memory_nodes() || graph->capturing)) return CUDA_ERROR_INVALID_VALUE;
@@ -76,7 +76,7 @@ CUresult disconnect(Graph& graph, GraphNode* from, GraphNode* to, const CUgraphE
 CUresult cuGraphCreate(CUgraph* out, unsigned int flags) {
   WITH_PROCESS();
   if (!out || flags) return CUDA_ERROR_INVALID_VALUE;
-  std::lock_guard lock(process->graphs.mutex);
+  const lambent::MutexLock lock(process->graphs.mutex);
   auto graph = std::make_shared<Graph>(&process->graphs, process->graphs.next_id++);
   *out = graph->handle();
   process->graphs.owned[graph.get()] = std::move(graph);
@@ -85,7 +85,7 @@ CUresult cuGraphCreate(CUgraph* out, unsigned int flags) {
 
 CUresult cuGraphDestroy(CUgraph handle) {
   WITH_PROCESS();
-  std::lock_guard lock(process->graphs.mutex);
+  const lambent::MutexLock lock(process->graphs.mutex);
   auto owned = process->graphs.owned.find(handle);
   if (owned == process->graphs.owned.end()) return CUDA_ERROR_INVALID_VALUE;
   if (owned->second->capturing) return CUDA_ERROR_INVALID_VALUE;
@@ -95,7 +95,7 @@ CUresult cuGraphDestroy(CUgraph handle) {
 
 CUresult cuGraphClone(CUgraph* out, CUgraph handle) {
   WITH_PROCESS();
-  std::lock_guard lock(process->graphs.mutex);
+  const lambent::MutexLock lock(process->graphs.mutex);
   Graph* graph = process->graphs.graph(handle);
   if (!out || !graph || graph->has_memory_nodes() || graph->has_conditionals()) {
     return CUDA_ERROR_INVALID_VALUE;
@@ -108,7 +108,7 @@ CUresult cuGraphClone(CUgraph* out, CUgraph handle) {
 
 CUresult cuGraphNodeFindInClone(CUgraphNode* out, CUgraphNode original, CUgraph handle) {
   WITH_PROCESS();
-  std::lock_guard lock(process->graphs.mutex);
+  const lambent::MutexLock lock(process->graphs.mutex);
   GraphNode* node = process->graphs.node(original);
   Graph* clone = process->graphs.graph(handle);
   if (!out || !node || !clone) return CUDA_ERROR_INVALID_VALUE;
@@ -122,7 +122,7 @@ CUresult cuGraphNodeFindInClone(CUgraphNode* out, CUgraphNode original, CUgraph 
 
 CUresult cuGraphNodeGetType(CUgraphNode handle, CUgraphNodeType* type) {
   WITH_PROCESS();
-  std::lock_guard lock(process->graphs.mutex);
+  const lambent::MutexLock lock(process->graphs.mutex);
   GraphNode* node = process->graphs.node(handle);
   if (!node || !type) return CUDA_ERROR_INVALID_VALUE;
   *type = node->type();
@@ -131,7 +131,7 @@ CUresult cuGraphNodeGetType(CUgraphNode handle, CUgraphNodeType* type) {
 
 CUresult cuGraphGetNodes(CUgraph handle, CUgraphNode* nodes, size_t* count) {
   WITH_PROCESS();
-  std::lock_guard lock(process->graphs.mutex);
+  const lambent::MutexLock lock(process->graphs.mutex);
   Graph* graph = process->graphs.graph(handle);
   if (!graph) return CUDA_ERROR_INVALID_VALUE;
   std::vector<GraphNode*> all;
@@ -141,7 +141,7 @@ CUresult cuGraphGetNodes(CUgraph handle, CUgraphNode* nodes, size_t* count) {
 
 CUresult cuGraphGetRootNodes(CUgraph handle, CUgraphNode* nodes, size_t* count) {
   WITH_PROCESS();
-  std::lock_guard lock(process->graphs.mutex);
+  const lambent::MutexLock lock(process->graphs.mutex);
   Graph* graph = process->graphs.graph(handle);
   return graph ? give_nodes(graph->roots(), nodes, count) : CUDA_ERROR_INVALID_VALUE;
 }
@@ -149,7 +149,7 @@ CUresult cuGraphGetRootNodes(CUgraph handle, CUgraphNode* nodes, size_t* count) 
 CUresult cuGraphGetEdges_v2(CUgraph handle, CUgraphNode* from, CUgraphNode* to,
                             CUgraphEdgeData* data, size_t* count) {
   WITH_PROCESS();
-  std::lock_guard lock(process->graphs.mutex);
+  const lambent::MutexLock lock(process->graphs.mutex);
   Graph* graph = process->graphs.graph(handle);
   if (!graph || !count || (!from != !to) || (data && !from)) return CUDA_ERROR_INVALID_VALUE;
   std::vector<CUgraphNode> sources, targets;
@@ -171,7 +171,7 @@ CUresult cuGraphGetEdges_v2(CUgraph handle, CUgraphNode* from, CUgraphNode* to,
 CUresult cuGraphNodeGetDependencies_v2(CUgraphNode handle, CUgraphNode* nodes,
                                        CUgraphEdgeData* data, size_t* count) {
   WITH_PROCESS();
-  std::lock_guard lock(process->graphs.mutex);
+  const lambent::MutexLock lock(process->graphs.mutex);
   GraphNode* node = process->graphs.node(handle);
   return node ? give_edges(node->dependencies, nodes, data, count) : CUDA_ERROR_INVALID_VALUE;
 }
@@ -179,7 +179,7 @@ CUresult cuGraphNodeGetDependencies_v2(CUgraphNode handle, CUgraphNode* nodes,
 CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode handle, CUgraphNode* nodes,
                                          CUgraphEdgeData* data, size_t* count) {
   WITH_PROCESS();
-  std::lock_guard lock(process->graphs.mutex);
+  const lambent::MutexLock lock(process->graphs.mutex);
   GraphNode* node = process->graphs.node(handle);
   if (!node) return CUDA_ERROR_INVALID_VALUE;
   std::vector<Edge> edges;
@@ -199,7 +199,7 @@ CUresult cuGraphRemoveDependencies_v2(CUgraph graph, const CUgraphNode* from, co
 
 CUresult cuGraphDestroyNode(CUgraphNode handle) {
   WITH_PROCESS();
-  std::lock_guard lock(process->graphs.mutex);
+  const lambent::MutexLock lock(process->graphs.mutex);
   GraphNode* node = process->graphs.node(handle);
   if (!node) return CUDA_ERROR_INVALID_VALUE;
   Graph& graph = *node->graph;
@@ -215,7 +215,7 @@ CUresult cuGraphDebugDotPrint(CUgraph handle, const char* path, unsigned int fla
   }
   std::string text;
   {
-    std::lock_guard lock(process->graphs.mutex);
+    const lambent::MutexLock lock(process->graphs.mutex);
     Graph* graph = process->graphs.graph(handle);
     if (!graph) return CUDA_ERROR_INVALID_VALUE;
     text = dot_text(*graph, flags);

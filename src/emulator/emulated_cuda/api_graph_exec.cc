@@ -17,7 +17,7 @@ CUresult instantiate(CUgraphExec* out, CUgraph handle, unsigned long long flags,
   WITH_PROCESS();
   *outcome = CUDA_GRAPH_INSTANTIATE_ERROR;
   *offender = nullptr;
-  std::lock_guard lock(process->graphs.mutex);
+  const lambent::MutexLock lock(process->graphs.mutex);
   Graph* graph = process->graphs.graph(handle);
   if (!out || !graph || graph->body) return CUDA_ERROR_INVALID_VALUE;
   GraphNode* node = nullptr;
@@ -29,10 +29,10 @@ CUresult instantiate(CUgraphExec* out, CUgraph handle, unsigned long long flags,
   return CUDA_SUCCESS;
 }
 
-// Finds an executable graph and the node in it that stands for a node of its source; call under
-// the lock.
+// Finds an executable graph and the node in it that stands for a node of its source.
 CUresult find_twin(Process& process, CUgraphExec exec_handle, CUgraphNode handle,
-                   std::shared_ptr<GraphExec>* exec, GraphNode** twin) {
+                   std::shared_ptr<GraphExec>* exec, GraphNode** twin)
+    REQUIRES(process.graphs.mutex) {
   *exec = process.execs.find(exec_handle);
   GraphNode* node = process.graphs.node(handle);
   if (!*exec || !node) return CUDA_ERROR_INVALID_VALUE;
@@ -44,7 +44,7 @@ CUresult find_twin(Process& process, CUgraphExec exec_handle, CUgraphNode handle
 
 CUresult change(CUgraphExec exec_handle, CUgraphNode handle, const CUgraphNodeParams* parameters) {
   WITH_PROCESS();
-  std::lock_guard lock(process->graphs.mutex);
+  const lambent::MutexLock lock(process->graphs.mutex);
   std::shared_ptr<GraphExec> exec;
   GraphNode* twin = nullptr;
   if (CUresult result = find_twin(*process, exec_handle, handle, &exec, &twin)) return result;
@@ -120,7 +120,7 @@ CUresult capture_launch(Process& process, const std::shared_ptr<Context>& contex
                         const GraphExec& exec) {
   ChildGraph child;
   {
-    std::lock_guard lock(process.graphs.mutex);
+    const lambent::MutexLock lock(process.graphs.mutex);
     if (exec.graph->has_memory_nodes() || exec.graph->has_conditionals()) {
       if (stream.captured) stream.captured->capture->invalidated = true;
       return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
@@ -170,7 +170,7 @@ CUresult cuGraphExecDestroy(CUgraphExec handle) {
   WITH_PROCESS();
   auto exec = process->execs.remove(handle);
   if (!exec) return CUDA_ERROR_INVALID_VALUE;
-  std::lock_guard lock(process->graphs.mutex);
+  const lambent::MutexLock lock(process->graphs.mutex);
   if (auto source = exec->source.lock()) source->executables--;
   return CUDA_SUCCESS;
 }
@@ -189,10 +189,10 @@ CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream_handle) {
     return capture_launch(*process, context, *stream, *exec);
   }
   if (CUresult result = refuse_if_capturing(*process, *context, *stream)) return result;
-  std::lock_guard launch_lock(exec->launch_mutex);
+  const lambent::MutexLock launch_lock(exec->launch_mutex);
   std::shared_ptr<const ExecBody> body;
   {
-    std::lock_guard lock(process->graphs.mutex);
+    const lambent::MutexLock lock(process->graphs.mutex);
     body = exec->body;
   }
   for (const auto& needed : body->contexts) {
@@ -253,7 +253,7 @@ CUresult cuGraphExecHostNodeSetParams(CUgraphExec exec, CUgraphNode node,
 CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec exec_handle, CUgraphNode handle,
                                             CUgraph child_handle) {
   WITH_PROCESS();
-  std::lock_guard lock(process->graphs.mutex);
+  const lambent::MutexLock lock(process->graphs.mutex);
   std::shared_ptr<GraphExec> exec;
   GraphNode* twin = nullptr;
   if (CUresult result = find_twin(*process, exec_handle, handle, &exec, &twin)) return result;
@@ -294,7 +294,7 @@ CUresult cuGraphExecUpdate_v2(CUgraphExec exec_handle, CUgraph handle,
   WITH_PROCESS();
   if (!info) return CUDA_ERROR_INVALID_VALUE;
   *info = {CU_GRAPH_EXEC_UPDATE_ERROR, nullptr, nullptr};
-  std::lock_guard lock(process->graphs.mutex);
+  const lambent::MutexLock lock(process->graphs.mutex);
   auto exec = process->execs.find(exec_handle);
   Graph* graph = process->graphs.graph(handle);
   if (!exec || !graph || graph->capturing) return CUDA_ERROR_INVALID_VALUE;
@@ -305,7 +305,7 @@ CUresult cuGraphExecUpdate_v2(CUgraphExec exec_handle, CUgraph handle,
 
 CUresult cuGraphNodeSetEnabled(CUgraphExec exec_handle, CUgraphNode handle, unsigned int enabled) {
   WITH_PROCESS();
-  std::lock_guard lock(process->graphs.mutex);
+  const lambent::MutexLock lock(process->graphs.mutex);
   std::shared_ptr<GraphExec> exec;
   GraphNode* twin = nullptr;
   if (CUresult result = find_twin(*process, exec_handle, handle, &exec, &twin)) return result;
@@ -317,7 +317,7 @@ CUresult cuGraphNodeSetEnabled(CUgraphExec exec_handle, CUgraphNode handle, unsi
 
 CUresult cuGraphNodeGetEnabled(CUgraphExec exec_handle, CUgraphNode handle, unsigned int* enabled) {
   WITH_PROCESS();
-  std::lock_guard lock(process->graphs.mutex);
+  const lambent::MutexLock lock(process->graphs.mutex);
   std::shared_ptr<GraphExec> exec;
   GraphNode* twin = nullptr;
   if (CUresult result = find_twin(*process, exec_handle, handle, &exec, &twin)) return result;

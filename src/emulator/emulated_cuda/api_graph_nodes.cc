@@ -11,7 +11,7 @@ namespace {
 
 // Finds the dependencies that a call names.
 CUresult find_edges(const GraphIndex& index, const CUgraphNode* nodes, const CUgraphEdgeData* data,
-                    size_t count, std::vector<Edge>* edges) {
+                    size_t count, std::vector<Edge>* edges) REQUIRES(index.mutex) {
   if (count && !nodes) return CUDA_ERROR_INVALID_VALUE;
   for (size_t i = 0; i < count; i++) {
     edges->push_back({index.node(nodes[i]), data ? data[i] : CUgraphEdgeData{}});
@@ -22,7 +22,7 @@ CUresult find_edges(const GraphIndex& index, const CUgraphNode* nodes, const CUg
 CUresult add(CUgraphNode* out, CUgraph handle, const CUgraphNode* dependencies,
              const CUgraphEdgeData* data, size_t count, CUgraphNodeParams* parameters) {
   WITH_PROCESS();
-  std::lock_guard lock(process->graphs.mutex);
+  const lambent::MutexLock lock(process->graphs.mutex);
   Graph* graph = process->graphs.graph(handle);
   if (!out || !graph || !parameters) return CUDA_ERROR_INVALID_VALUE;
   std::vector<Edge> edges;
@@ -44,7 +44,7 @@ CUresult add(CUgraphNode* out, CUgraph handle, const CUgraphNode* dependencies,
 
 CUresult change(CUgraphNode handle, const CUgraphNodeParams* parameters) {
   WITH_PROCESS();
-  std::lock_guard lock(process->graphs.mutex);
+  const lambent::MutexLock lock(process->graphs.mutex);
   GraphNode* node = process->graphs.node(handle);
   if (!node || !parameters || node->type() != parameters->type) return CUDA_ERROR_INVALID_VALUE;
   NodePlan plan;
@@ -58,15 +58,15 @@ CUresult change(CUgraphNode handle, const CUgraphNodeParams* parameters) {
 template <class Parameters>
 CUresult tell_parameters(CUgraphNode handle, Parameters* out) {
   WITH_PROCESS();
-  std::lock_guard lock(process->graphs.mutex);
+  const lambent::MutexLock lock(process->graphs.mutex);
   GraphNode* node = process->graphs.node(handle);
   if (!node || !out) return CUDA_ERROR_INVALID_VALUE;
   return tell(*node, out) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-// The operation of one kind that a node holds; call under the lock.
+// The operation of one kind that a node holds.
 template <class Kind>
-Kind* operation_of(Process& process, CUgraphNode handle) {
+Kind* operation_of(Process& process, CUgraphNode handle) REQUIRES(process.graphs.mutex) {
   GraphNode* node = process.graphs.node(handle);
   auto* operation = node ? std::get_if<Operation>(&node->work) : nullptr;
   return operation ? std::get_if<Kind>(operation) : nullptr;
@@ -75,7 +75,7 @@ Kind* operation_of(Process& process, CUgraphNode handle) {
 template <class Kind>
 CUresult tell_event(CUgraphNode handle, CUevent* out) {
   WITH_PROCESS();
-  std::lock_guard lock(process->graphs.mutex);
+  const lambent::MutexLock lock(process->graphs.mutex);
   Kind* own = operation_of<Kind>(*process, handle);
   if (!own || !out) return CUDA_ERROR_INVALID_VALUE;
   *out = reinterpret_cast<CUevent>(own->event.get());
@@ -131,7 +131,7 @@ CUresult add(CUgraphNode* out, CUgraph graph, const CUgraphNode* dependencies, s
 CUcontext context_of(CUgraphNode handle) {
   Process* process = nullptr;
   if (Process::get(&process)) return nullptr;
-  std::lock_guard lock(process->graphs.mutex);
+  const lambent::MutexLock lock(process->graphs.mutex);
   GraphNode* node = process->graphs.node(handle);
   return node ? reinterpret_cast<CUcontext>(node->context.get()) : nullptr;
 }
@@ -214,7 +214,7 @@ CUresult cuGraphAddChildGraphNode(CUgraphNode* out, CUgraph graph, const CUgraph
 }
 CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode handle, CUgraph* out) {
   WITH_PROCESS();
-  std::lock_guard lock(process->graphs.mutex);
+  const lambent::MutexLock lock(process->graphs.mutex);
   GraphNode* node = process->graphs.node(handle);
   auto* child = node ? std::get_if<ChildGraph>(&node->work) : nullptr;
   if (!child || !out) return CUDA_ERROR_INVALID_VALUE;
@@ -286,7 +286,7 @@ CUresult cuGraphAddMemFreeNode(CUgraphNode* out, CUgraph graph, const CUgraphNod
 }
 CUresult cuGraphMemFreeNodeGetParams(CUgraphNode handle, CUdeviceptr* out) {
   WITH_PROCESS();
-  std::lock_guard lock(process->graphs.mutex);
+  const lambent::MutexLock lock(process->graphs.mutex);
   GraphFree* own = operation_of<GraphFree>(*process, handle);
   if (!own || !out) return CUDA_ERROR_INVALID_VALUE;
   *out = own->address;
@@ -295,7 +295,7 @@ CUresult cuGraphMemFreeNodeGetParams(CUgraphNode handle, CUdeviceptr* out) {
 
 CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode to, CUgraphNode from) {
   WITH_PROCESS();
-  std::lock_guard lock(process->graphs.mutex);
+  const lambent::MutexLock lock(process->graphs.mutex);
   auto* target = operation_of<KernelLaunch>(*process, to);
   auto* source = operation_of<KernelLaunch>(*process, from);
   if (!target || !source) return CUDA_ERROR_INVALID_VALUE;
@@ -307,14 +307,14 @@ CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode to, CUgraphNode from) {
 CUresult cuGraphKernelNodeGetAttribute(CUgraphNode handle, CUkernelNodeAttrID attribute,
                                        CUkernelNodeAttrValue* value) {
   WITH_PROCESS();
-  std::lock_guard lock(process->graphs.mutex);
+  const lambent::MutexLock lock(process->graphs.mutex);
   auto* launch = operation_of<KernelLaunch>(*process, handle);
   return launch && value ? get_attribute(*launch, attribute, value) : CUDA_ERROR_INVALID_VALUE;
 }
 CUresult cuGraphKernelNodeSetAttribute(CUgraphNode handle, CUkernelNodeAttrID attribute,
                                        const CUkernelNodeAttrValue* value) {
   WITH_PROCESS();
-  std::lock_guard lock(process->graphs.mutex);
+  const lambent::MutexLock lock(process->graphs.mutex);
   auto* launch = operation_of<KernelLaunch>(*process, handle);
   return launch && value ? set_attribute(*launch, attribute, *value) : CUDA_ERROR_INVALID_VALUE;
 }
@@ -333,7 +333,7 @@ CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle* out, CUgraph h
   }
   if (found) return found;
   if (!out || flags > CU_GRAPH_COND_ASSIGN_DEFAULT) return CUDA_ERROR_INVALID_VALUE;
-  std::lock_guard lock(process->graphs.mutex);
+  const lambent::MutexLock lock(process->graphs.mutex);
   Graph* graph = process->graphs.graph(handle);
   if (!graph) return CUDA_ERROR_INVALID_VALUE;
   auto value = std::make_shared<ConditionalValue>();

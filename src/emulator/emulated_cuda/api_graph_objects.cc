@@ -7,8 +7,8 @@ using namespace lambent::emulated_cuda;
 
 namespace {
 
-// Call under the lock.
-std::shared_ptr<UserObject> find_object(Process& process, CUuserObject handle) {
+std::shared_ptr<UserObject> find_object(Process& process, CUuserObject handle)
+    REQUIRES(process.graphs.mutex) {
   auto it = process.user_objects.find(handle);
   return it == process.user_objects.end() ? nullptr : it->second.lock();
 }
@@ -23,7 +23,7 @@ CUresult cuUserObjectCreate(CUuserObject* out, void* object, CUhostFn destroy, u
   if (!out || !destroy || !valid_count(count) || flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  std::lock_guard lock(process->graphs.mutex);
+  const lambent::MutexLock lock(process->graphs.mutex);
   std::erase_if(process->user_objects, [](const auto& known) { return known.second.expired(); });
   auto made = std::make_shared<UserObject>(destroy, object);
   process->user_objects[made.get()] = made;
@@ -34,7 +34,7 @@ CUresult cuUserObjectCreate(CUuserObject* out, void* object, CUhostFn destroy, u
 
 CUresult cuUserObjectRetain(CUuserObject handle, unsigned int count) {
   WITH_PROCESS();
-  std::lock_guard lock(process->graphs.mutex);
+  const lambent::MutexLock lock(process->graphs.mutex);
   auto object = find_object(*process, handle);
   if (!object || !valid_count(count)) return CUDA_ERROR_INVALID_VALUE;
   process->user_references.retain(object, count);
@@ -43,7 +43,7 @@ CUresult cuUserObjectRetain(CUuserObject handle, unsigned int count) {
 
 CUresult cuUserObjectRelease(CUuserObject handle, unsigned int count) {
   WITH_PROCESS();
-  std::lock_guard lock(process->graphs.mutex);
+  const lambent::MutexLock lock(process->graphs.mutex);
   auto object = find_object(*process, handle);
   if (!object || !valid_count(count)) return CUDA_ERROR_INVALID_VALUE;
   return process->user_references.release(object.get(), count) ? CUDA_SUCCESS
@@ -53,7 +53,7 @@ CUresult cuUserObjectRelease(CUuserObject handle, unsigned int count) {
 CUresult cuGraphRetainUserObject(CUgraph graph_handle, CUuserObject handle, unsigned int count,
                                  unsigned int flags) {
   WITH_PROCESS();
-  std::lock_guard lock(process->graphs.mutex);
+  const lambent::MutexLock lock(process->graphs.mutex);
   Graph* graph = process->graphs.graph(graph_handle);
   auto object = find_object(*process, handle);
   if (!graph || !object || !valid_count(count) || flags > CU_GRAPH_USER_OBJECT_MOVE) {
@@ -69,7 +69,7 @@ CUresult cuGraphRetainUserObject(CUgraph graph_handle, CUuserObject handle, unsi
 
 CUresult cuGraphReleaseUserObject(CUgraph graph_handle, CUuserObject handle, unsigned int count) {
   WITH_PROCESS();
-  std::lock_guard lock(process->graphs.mutex);
+  const lambent::MutexLock lock(process->graphs.mutex);
   Graph* graph = process->graphs.graph(graph_handle);
   auto object = find_object(*process, handle);
   if (!graph || !object || !valid_count(count)) return CUDA_ERROR_INVALID_VALUE;

@@ -202,7 +202,7 @@ CUresult cuGreenCtxDestroy(CUgreenCtx handle) {
   if (!context) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   synchronize(*context);
   {
-    std::lock_guard lock(context->order);
+    const lambent::MutexLock lock(context->order);
     context->legacy->close();
     for (const auto& weak : context->streams) {
       if (auto stream = weak.lock()) stream->close();
@@ -245,7 +245,7 @@ CUresult cuGreenCtxStreamCreate(CUstream* out, CUgreenCtx handle, unsigned int f
   auto stream = std::make_shared<Stream>(&context, flags, std::clamp(priority, -5, 0),
                                          process->next_id++, *process->holds);
   {
-    std::lock_guard lock(context.order);
+    const lambent::MutexLock lock(context.order);
     std::erase_if(context.streams, [](const auto& weak) { return weak.expired(); });
     context.streams.push_back(stream);
   }

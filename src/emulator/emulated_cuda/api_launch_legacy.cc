@@ -1,6 +1,7 @@
 // The first way to launch a kernel: the function itself remembers the shape and the parameters.
 #include <cstring>
 
+#include "core/base/mutex.h"
 #include "emulator/emulated_cuda/api.h"
 
 using namespace lambent::emulated_cuda;
@@ -16,9 +17,9 @@ struct LegacyLaunch {
   std::vector<unsigned char> parameters;
 };
 
-std::mutex g_mutex;
+lambent::Mutex g_mutex;
 
-std::unordered_map<const void*, LegacyLaunch>& launches() {
+std::unordered_map<const void*, LegacyLaunch>& launches() REQUIRES(g_mutex) {
   static auto* all = new std::unordered_map<const void*, LegacyLaunch>;  // outlives main
   return *all;
 }
@@ -28,7 +29,7 @@ CUresult with_function(CUfunction handle, Change change) {
   WITH_PROCESS();
   auto function = find_function(*process, handle);
   if (!function) return CUDA_ERROR_INVALID_HANDLE;
-  std::lock_guard lock(g_mutex);
+  const lambent::MutexLock lock(g_mutex);
   LegacyLaunch& launch = launches()[handle];
   if (launch.function.lock() != function) launch = {function};
   return change(launch);

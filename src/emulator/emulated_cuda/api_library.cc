@@ -83,7 +83,7 @@ CUresult cuLibraryUnload(CUlibrary handle) {
   process->kernels.remove_if([&](Kernel& kernel) { return kernel.library_handle == handle; });
   std::vector<std::shared_ptr<Module>> instances;
   {
-    std::lock_guard lock(library->mutex);
+    const lambent::MutexLock lock(library->mutex);
     for (auto& [context, instance] : library->instances) {
       if (auto module = instance.lock()) instances.push_back(std::move(module));
     }
@@ -192,7 +192,7 @@ CUresult cuKernelGetAttribute(int* value, CUfunction_attribute attribute, CUkern
   const DeviceSpec& spec = process->spec(device);
   int dynamic =
       std::max(0, spec.shared_bytes_per_block - static_cast<int>(description->static_shared_bytes));
-  std::lock_guard lock(kernel->mutex);
+  const lambent::MutexLock lock(kernel->mutex);
   if (auto it = kernel->max_dynamic_shared_bytes.find(ordinal);
       it != kernel->max_dynamic_shared_bytes.end()) {
     dynamic = it->second;
@@ -211,7 +211,7 @@ CUresult cuKernelSetAttribute(CUfunction_attribute attribute, int value, CUkerne
     return result;
   }
   if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) return CUDA_SUCCESS;
-  std::lock_guard lock(kernel->mutex);
+  const lambent::MutexLock lock(kernel->mutex);
   kernel->max_dynamic_shared_bytes[ordinal] = value;
   for (auto& [context, weak] : kernel->functions) {
     auto function = weak.lock();

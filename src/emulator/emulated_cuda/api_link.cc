@@ -6,6 +6,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "core/base/mutex.h"
 #include "emulator/emulated_cuda/api.h"
 #include "emulator/emulated_cuda/jit_options.h"
 
@@ -17,10 +18,10 @@ constexpr uint16_t kCudaMachine = 190;
 
 struct Link {
   JitOptions jit;
-  std::mutex mutex;
-  bool any_input = false;
-  std::vector<char> host_module;  // empty: GPU code only
-  std::vector<char> result;       // kept for the caller
+  lambent::Mutex mutex;
+  bool any_input GUARDED_BY(mutex) = false;
+  std::vector<char> host_module GUARDED_BY(mutex);  // empty: GPU code only
+  std::vector<char> result GUARDED_BY(mutex);       // kept for the caller
 };
 
 Handles<Link>& links() {
@@ -51,7 +52,7 @@ CUresult add_input(Process& process, Link& link, CUjitInputType type, const char
   if (input.size() < 64) input.resize(64);  // text may be shorter than any header
   Image image;
   std::string reason;
-  std::lock_guard lock(link.mutex);
+  const lambent::MutexLock lock(link.mutex);
   if (CUresult result = read_image(process, input.data(), input.size(), &image, &reason)) {
     link.jit.write_error(reason);
     return result;
@@ -107,7 +108,7 @@ CUresult cuLinkComplete(CUlinkState state, void** image, size_t* bytes) {
   auto link = links().find(state);
   if (!link) return CUDA_ERROR_INVALID_HANDLE;
   if (!image) return CUDA_ERROR_INVALID_VALUE;
-  std::lock_guard lock(link->mutex);
+  const lambent::MutexLock lock(link->mutex);
   if (!link->any_input) return CUDA_ERROR_INVALID_VALUE;
   if (link->result.empty()) {
     link->result = link->host_module.empty() ? stand_in_for_gpu_code() : link->host_module;

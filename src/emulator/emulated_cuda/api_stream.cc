@@ -15,7 +15,7 @@ CUresult create_stream(CUstream* out, unsigned flags, int priority) {
   auto stream =
       std::make_shared<Stream>(context.get(), flags, priority, process->next_id++, *process->holds);
   {
-    std::lock_guard lock(context->order);
+    const lambent::MutexLock lock(context->order);
     std::erase_if(context->streams, [](const auto& weak) { return weak.expired(); });
     context->streams.push_back(stream);
   }
@@ -89,7 +89,7 @@ CUresult cuStreamQuery(CUstream handle) {
   if (CUresult result = refuse_if_capturing(*process, *context, *stream)) return result;
   if (!stream->idle()) return CUDA_ERROR_NOT_READY;
   if (!stream->is_legacy()) return CUDA_SUCCESS;
-  std::lock_guard lock(context->order);
+  const lambent::MutexLock lock(context->order);
   for (const auto& weak : context->streams) {
     auto other = weak.lock();
     bool blocking = other && !(other->flags & CU_STREAM_NON_BLOCKING);

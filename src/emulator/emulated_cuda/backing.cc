@@ -20,7 +20,7 @@ Backing::~Backing() {
 
 std::optional<size_t> Backing::take(size_t bytes) {
   bytes = in_blocks(bytes);
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (descriptor_ < 0) descriptor_ = memfd_create("device-memory", MFD_CLOEXEC);
   if (descriptor_ < 0) return std::nullopt;
   if (auto offset = carve(kept_, bytes)) {
@@ -35,7 +35,7 @@ std::optional<size_t> Backing::take(size_t bytes) {
 
 void Backing::give_back(size_t offset, size_t bytes) {
   bytes = in_blocks(bytes);
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (kept_bytes_ + bytes <= kMostKeptBackingBytes) {
     kept_bytes_ += bytes;
     merge(kept_, offset, bytes);
@@ -46,8 +46,13 @@ void Backing::give_back(size_t offset, size_t bytes) {
   merge(holes_, offset, bytes);
 }
 
+int Backing::descriptor() const {
+  const MutexLock lock(mutex_);
+  return descriptor_;
+}
+
 size_t Backing::kept_bytes() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return kept_bytes_;
 }
 

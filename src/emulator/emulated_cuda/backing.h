@@ -9,8 +9,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <optional>
+
+#include "core/base/mutex.h"
 
 namespace lambent::emulated_cuda {
 
@@ -30,7 +31,7 @@ class Backing {
   // The pages stay for the next taker while less than kMostKeptBackingBytes are kept so.
   void give_back(size_t offset, size_t bytes);
 
-  int descriptor() const { return descriptor_; }  // once something was taken
+  int descriptor() const;  // once something was taken
   size_t kept_bytes() const;
 
  private:
@@ -38,12 +39,12 @@ class Backing {
   static std::optional<size_t> carve(Extents& extents, size_t bytes);
   static void merge(Extents& extents, size_t offset, size_t bytes);
 
-  mutable std::mutex mutex_;
-  int descriptor_ = -1;
-  size_t file_bytes_ = 0;
-  Extents kept_;   // with pages
-  Extents holes_;  // without
-  size_t kept_bytes_ = 0;
+  mutable Mutex mutex_;
+  int descriptor_ GUARDED_BY(mutex_) = -1;
+  size_t file_bytes_ GUARDED_BY(mutex_) = 0;
+  Extents kept_ GUARDED_BY(mutex_);   // with pages
+  Extents holes_ GUARDED_BY(mutex_);  // without
+  size_t kept_bytes_ GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace lambent::emulated_cuda

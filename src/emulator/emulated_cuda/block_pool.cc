@@ -4,6 +4,7 @@
 #include <atomic>
 #include <thread>
 
+#include "core/base/mutex.h"
 #include "emulator/emulated_cuda/kernel_guard.h"
 
 namespace lambent::emulated_cuda {
@@ -35,7 +36,7 @@ class GridBarrier {
   static void wait(void* self) { static_cast<GridBarrier*>(self)->arrive_and_wait(); }
 
   void fail() {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     failed_ = true;
     open_.notify_all();
   }
@@ -44,25 +45,25 @@ class GridBarrier {
   void arrive_and_wait() {
     bool failed;
     {
-      std::unique_lock lock(mutex_);
+      MutexLock lock(mutex_);
       uint64_t round = round_;
       if (++arrived_ == blocks_) {
         arrived_ = 0;
         round_++;
         open_.notify_all();
       }
-      open_.wait(lock, [&] { return round_ != round || failed_; });
+      while (round_ == round && !failed_) open_.wait(lock);
       failed = failed_;
     }
     if (failed) abandon_guarded_call(CUDA_ERROR_LAUNCH_FAILED);
   }
 
   const uint64_t blocks_;
-  std::mutex mutex_;
-  std::condition_variable open_;
-  uint64_t arrived_ = 0;
-  uint64_t round_ = 0;
-  bool failed_ = false;
+  Mutex mutex_;
+  Condition open_;
+  uint64_t arrived_ GUARDED_BY(mutex_) = 0;
+  uint64_t round_ GUARDED_BY(mutex_) = 0;
+  bool failed_ GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace
@@ -131,7 +132,7 @@ CUresult BlockPool::run(const emulated_kernel& kernel, const emulated_launch& la
   job->parameters = parameters;
   job->blocks = blocks_of(launch);
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!started_) start_threads();
     jobs_.push_back(job);
   }
@@ -141,7 +142,7 @@ CUresult BlockPool::run(const emulated_kernel& kernel, const emulated_launch& la
 
 CUresult BlockPool::run_cooperative(const emulated_kernel& kernel, const emulated_launch& launch,
                                     void** parameters) {
-  std::lock_guard one_grid(cooperative_mutex_);
+  const MutexLock one_grid(cooperative_mutex_);
   emulated_launch own = launch;
   GridBarrier barrier(blocks_of(launch));
   own.wait_for_grid = GridBarrier::wait;
@@ -190,7 +191,7 @@ void BlockPool::work() {
   for (;;) {
     std::shared_ptr<Job> job;
     {
-      std::unique_lock lock(mutex_);
+      MutexLock lock(mutex_);
       for (;;) {
         while (!jobs_.empty() && jobs_.front()->exhausted()) jobs_.pop_front();
         if (!jobs_.empty()) break;

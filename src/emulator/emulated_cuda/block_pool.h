@@ -2,11 +2,10 @@
 // for each block of a cooperative launch. Used by whoever performs a launch.
 #pragma once
 
-#include <condition_variable>
 #include <deque>
 #include <memory>
-#include <mutex>
 
+#include "core/base/mutex.h"
 #include "emulator/emulated_cuda/threads.h"
 #include "gpu/cuda_abi/driver_types.h"
 #include "gpu/cuda_abi/emulated_kernel.h"
@@ -29,16 +28,16 @@ class BlockPool {
 
  private:
   struct Job;
-  void start_threads();
+  void start_threads() REQUIRES(mutex_);
   void work();
 
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::deque<std::shared_ptr<Job>> jobs_;
-  bool started_ = false;
+  Mutex mutex_;
+  Condition wake_;
+  std::deque<std::shared_ptr<Job>> jobs_ GUARDED_BY(mutex_);
+  bool started_ GUARDED_BY(mutex_) = false;
 
-  std::mutex cooperative_mutex_;  // one grid at a time: two that share the threads could deadlock
-  ThreadCache cooperative_threads_{kMostCooperativeBlocks};
+  Mutex cooperative_mutex_;  // one grid at a time: two that share the threads could deadlock
+  ThreadCache cooperative_threads_ GUARDED_BY(cooperative_mutex_){kMostCooperativeBlocks};
 };
 
 }  // namespace lambent::emulated_cuda

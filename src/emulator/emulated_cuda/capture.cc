@@ -18,7 +18,8 @@ CUresult invalidate(Capture& capture, CUresult reason) {
 }
 
 // Captures that are under way, and forgets those that have ended.
-std::vector<std::shared_ptr<Capture>> open_captures(Process& process) {
+std::vector<std::shared_ptr<Capture>> open_captures(Process& process)
+    REQUIRES(process.graphs.mutex) {
   std::vector<std::shared_ptr<Capture>> open;
   for (const auto& weak : process.captures) {
     if (auto capture = weak.lock(); capture && !capture->ended) open.push_back(capture);
@@ -26,7 +27,7 @@ std::vector<std::shared_ptr<Capture>> open_captures(Process& process) {
   return open;
 }
 
-void count_captures(Process& process) {
+void count_captures(Process& process) REQUIRES(process.graphs.mutex) {
   std::erase_if(process.captures, [](const auto& weak) {
     auto capture = weak.lock();
     return !capture || capture->ended;
@@ -35,7 +36,8 @@ void count_captures(Process& process) {
 }
 
 // The legacy stream is out of use while a blocking stream of its context captures.
-CUresult legacy_conflict(Process& process, const Context& context, bool invalidates) {
+CUresult legacy_conflict(Process& process, const Context& context, bool invalidates)
+    REQUIRES(process.graphs.mutex) {
   CUresult result = CUDA_SUCCESS;
   for (const auto& capture : open_captures(process)) {
     if (capture->context != &context || !capture->blocks_legacy) continue;
@@ -51,7 +53,7 @@ void take_part(Capture& capture, const std::shared_ptr<Stream>& stream) {
 }
 
 CUresult add_node(Process& process, const std::shared_ptr<Context>& context, CapturePoint& point,
-                  NodeWork work, GraphNode** out) {
+                  NodeWork work, GraphNode** out) REQUIRES(process.graphs.mutex) {
   Capture& capture = *point.capture;
   if (capture.invalidated) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   GraphNode kind{};
@@ -93,7 +95,7 @@ CUresult wait_in_capture(CapturePoint& point, Event& event) {
 
 // Memory that this graph allocates is freed by a node; any other keeps its owner.
 CUresult free_in_capture(Process& process, const std::shared_ptr<Context>& context,
-                         CapturePoint& point, CUdeviceptr address) {
+                         CapturePoint& point, CUdeviceptr address) REQUIRES(process.graphs.mutex) {
   if (point.capture->invalidated) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   if (CUresult result = process.graph_memory.add_free_node(address, point.capture->graph->id())) {
     return invalidate(*point.capture, result);
@@ -113,14 +115,14 @@ void merge_edges(std::vector<Edge>* frontier, const std::vector<Edge>& more) {
 
 CUresult capture_node(Process& process, const std::shared_ptr<Context>& context, Stream& stream,
                       NodeWork work, GraphNode** node) {
-  std::lock_guard lock(process.graphs.mutex);
+  const MutexLock lock(process.graphs.mutex);
   if (!stream.captured) return CUDA_ERROR_ILLEGAL_STATE;
   return add_node(process, context, *stream.captured, std::move(work), node);
 }
 
 CUresult capture_operation(Process& process, const std::shared_ptr<Context>& context,
                            const std::shared_ptr<Stream>& stream, Operation operation) {
-  std::lock_guard lock(process.graphs.mutex);
+  const MutexLock lock(process.graphs.mutex);
   if (!stream->captured) return CUDA_ERROR_ILLEGAL_STATE;
   CapturePoint& point = *stream->captured;
   if (auto* record = std::get_if<EventRecord>(&operation); record && !record->external) {
@@ -147,7 +149,7 @@ CUresult capture_allocation(Process& process, const std::shared_ptr<Context>& co
                             Stream& stream, int device, size_t bytes, CUdeviceptr* address) {
   if (!address || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   GraphAllocation allocation{};
-  std::unique_lock lock(process.graphs.mutex);
+  MutexLock lock(process.graphs.mutex);
   if (!stream.captured) return CUDA_ERROR_ILLEGAL_STATE;
   if (stream.captured->capture->invalidated) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
   if (CUresult result = process.graph_memory.reserve(*context, device, bytes,
@@ -167,7 +169,7 @@ CUresult capture_allocation(Process& process, const std::shared_ptr<Context>& co
 }
 
 CUresult join_capture(Process& process, const std::shared_ptr<Stream>& stream, Event& event) {
-  std::lock_guard lock(process.graphs.mutex);
+  const MutexLock lock(process.graphs.mutex);
   auto point = event.captured();
   if (!point) return CUDA_SUCCESS;  // recorded again meanwhile
   Capture& capture = *point->capture;
@@ -186,7 +188,7 @@ CUresult join_capture(Process& process, const std::shared_ptr<Stream>& stream, E
 
 CUresult refuse_if_capturing(Process& process, const Context& context, const Stream& stream) {
   if (process.open_captures.load(std::memory_order_relaxed) == 0) return CUDA_SUCCESS;
-  std::lock_guard lock(process.graphs.mutex);
+  const MutexLock lock(process.graphs.mutex);
   if (stream.is_legacy()) return legacy_conflict(process, context, true);
   if (!stream.captured) return CUDA_SUCCESS;
   Capture& capture = *stream.captured->capture;
@@ -196,7 +198,7 @@ CUresult refuse_if_capturing(Process& process, const Context& context, const Str
 
 CUresult refuse_if_context_captures(Process& process, const Context& context) {
   if (process.open_captures.load(std::memory_order_relaxed) == 0) return CUDA_SUCCESS;
-  std::lock_guard lock(process.graphs.mutex);
+  const MutexLock lock(process.graphs.mutex);
   CUresult result = CUDA_SUCCESS;
   for (const auto& capture : open_captures(process)) {
     if (capture->context != &context) continue;
@@ -207,7 +209,7 @@ CUresult refuse_if_context_captures(Process& process, const Context& context) {
 
 CUresult refuse_if_captured(Process& process, const Event& event) {
   if (!event.is_captured()) return CUDA_SUCCESS;
-  std::lock_guard lock(process.graphs.mutex);
+  const MutexLock lock(process.graphs.mutex);
   auto point = event.captured();
   if (!point) return CUDA_SUCCESS;
   if (!point->capture->ended) point->capture->invalidated = true;
@@ -217,7 +219,7 @@ CUresult refuse_if_captured(Process& process, const Event& event) {
 CUresult refuse_unsafe_call(Process& process) {
   if (process.open_captures.load(std::memory_order_relaxed) == 0) return CUDA_SUCCESS;
   if (g_mode == CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_SUCCESS;
-  std::lock_guard lock(process.graphs.mutex);
+  const MutexLock lock(process.graphs.mutex);
   CUresult result = CUDA_SUCCESS;
   for (const auto& capture : open_captures(process)) {
     bool own = capture->thread == std::this_thread::get_id() &&
@@ -232,7 +234,7 @@ CUresult refuse_unsafe_call(Process& process) {
 CUresult begin_capture(Process& process, const std::shared_ptr<Context>& context,
                        const std::shared_ptr<Stream>& stream, CUstreamCaptureMode mode,
                        std::shared_ptr<Graph> graph, std::vector<Edge> frontier) {
-  std::lock_guard lock(process.graphs.mutex);
+  const MutexLock lock(process.graphs.mutex);
   if (stream->is_legacy()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   if (stream->captured) return CUDA_ERROR_ILLEGAL_STATE;
   auto capture = std::make_shared<Capture>();
@@ -255,7 +257,7 @@ CUresult begin_capture(Process& process, const std::shared_ptr<Context>& context
 }
 
 CUresult end_capture(Process& process, const std::shared_ptr<Stream>& stream, CUgraph* graph) {
-  std::lock_guard lock(process.graphs.mutex);
+  const MutexLock lock(process.graphs.mutex);
   if (!stream->captured) return CUDA_ERROR_ILLEGAL_STATE;
   std::shared_ptr<CapturePoint> point = stream->captured;
   std::shared_ptr<Capture> capture = point->capture;
@@ -290,7 +292,7 @@ CUresult end_capture(Process& process, const std::shared_ptr<Stream>& stream, CU
 }
 
 void abandon_capture(Process& process, const std::shared_ptr<Stream>& stream) {
-  std::lock_guard lock(process.graphs.mutex);
+  const MutexLock lock(process.graphs.mutex);
   if (!stream->captured) return;
   std::shared_ptr<Capture> capture = stream->captured->capture;
   capture->invalidated = true;

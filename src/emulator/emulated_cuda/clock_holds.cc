@@ -10,14 +10,14 @@ thread_local int64_t t_at_ns = 0;
 
 void ClockHolds::add(int64_t at_ns, int count) {
   if (count == 0) return;
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   counts_[at_ns] += count;
   publish();
 }
 
 void ClockHolds::move(int64_t from_ns, int64_t to_ns) {
   if (from_ns == to_ns) return;
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   counts_[to_ns]++;
   auto from = counts_.find(from_ns);
   if (--from->second == 0) counts_.erase(from);
@@ -25,7 +25,7 @@ void ClockHolds::move(int64_t from_ns, int64_t to_ns) {
 }
 
 void ClockHolds::remove(int64_t at_ns) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto at = counts_.find(at_ns);
   if (--at->second == 0) counts_.erase(at);
   publish();

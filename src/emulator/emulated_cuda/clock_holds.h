@@ -9,8 +9,8 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 
+#include "core/base/mutex.h"
 #include "emulator/emulated_node/node.h"
 
 namespace lambent::emulated_cuda {
@@ -25,12 +25,12 @@ class ClockHolds {
   void remove(int64_t at_ns);
 
  private:
-  void publish();
+  void publish() REQUIRES(mutex_);
 
   emulated_node::Node& node_;
-  std::mutex mutex_;
-  std::map<int64_t, int> counts_;  // by instant
-  int64_t published_ns_ = 0;
+  Mutex mutex_;
+  std::map<int64_t, int> counts_ GUARDED_BY(mutex_);  // by instant
+  int64_t published_ns_ GUARDED_BY(mutex_) = 0;
 };
 
 // The hold of the calling thread, if it is a stream's; elsewhere these do nothing. For those who

@@ -8,8 +8,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
 
+#include "core/base/mutex.h"
 #include "emulator/emulated_cuda/process.h"
 #include "emulator/emulated_node/settings.h"
 #include "gpu/cuda_abi/driver_types.h"
@@ -35,13 +35,14 @@ struct ArmedFault {
   std::atomic<uint64_t> calls{0};
 };
 
-std::mutex g_mutex;  // guards changes of what follows; the arrays are read without it
+Mutex g_mutex;  // guards changes of what follows; what is atomic, and a fault once it is counted,
+                // is read without it
 ArmedFault g_faults[emulated_node::kMaxFaults];
 std::atomic<unsigned> g_fault_count{0};
 std::atomic<uint64_t> g_struck_by[kMostCalls];  // bit n: fault n concerns this function
 std::atomic<uint64_t> g_counts[kMostCalls];
 std::atomic<bool> g_counting{false};
-std::string& trace_path() {
+std::string& trace_path() REQUIRES(g_mutex) {
   static auto* path = new std::string;
   return *path;
 }
@@ -64,6 +65,7 @@ bool is_meant(const std::string& name, const char* symbol) {
 }
 
 void write_counts() {
+  const MutexLock lock(g_mutex);
   FILE* file = std::fopen(trace_path().c_str(), "ae");
   if (!file) return;
   for (unsigned i = 0; i < emulated_cuda_name_count; i++) {
@@ -96,7 +98,7 @@ bool is_about_call(const emulated_node::Fault& fault) {
          fault.action == emulated_node::FaultAction::kDelay;
 }
 
-std::vector<emulated_node::Fault>& faults_at_once() {
+std::vector<emulated_node::Fault>& faults_at_once() REQUIRES(g_mutex) {
   static auto* faults = new std::vector<emulated_node::Fault>;
   return *faults;
 }
@@ -117,7 +119,7 @@ const bool g_wishes_read = read_wishes();  // when the library is loaded
 }  // namespace
 
 bool add_faults(const std::vector<emulated_node::Fault>& plan, std::string* error) {
-  std::lock_guard lock(g_mutex);
+  const MutexLock lock(g_mutex);
   for (const emulated_node::Fault& fault : plan) {
     if (fault.call.empty()) {
       faults_at_once().push_back(fault);
@@ -156,13 +158,13 @@ void take_up_faults(Process& process) {
     add_faults(plan, &error);
   }
   if (!error.empty()) log_refusal("the fault plan of the node", error.c_str());
-  std::lock_guard lock(g_mutex);
+  const MutexLock lock(g_mutex);
   for (const emulated_node::Fault& fault : faults_at_once()) strike(fault);
   faults_at_once().clear();
 }
 
 void count_calls(const std::string& path) {
-  std::lock_guard lock(g_mutex);
+  const MutexLock lock(g_mutex);
   trace_path() = path;
   if (!g_counting.exchange(true)) std::atexit(write_counts);
   divert();

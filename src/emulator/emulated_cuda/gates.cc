@@ -1,12 +1,11 @@
 #include "emulator/emulated_cuda/gates.h"
 
 #include <algorithm>
-#include <mutex>
 
 namespace lambent::emulated_cuda {
 
 void add_gate(Context& context, const CompletionPtr& end) {
-  std::lock_guard lock(context.order);
+  const MutexLock lock(context.order);
   // Nobody else takes them off a context that is given no work.
   std::erase_if(context.gates, [](const CompletionPtr& gate) { return gate->done(); });
   context.gates.push_back(end);

@@ -54,11 +54,14 @@ GraphNode* GraphIndex::node(CUgraphNode handle) const {
 }
 
 void Graph::enter() {
-  if (index_) index_->graphs[this] = this;
+  if (!index_) return;
+  index_->mutex.assert_held();
+  index_->graphs[this] = this;
 }
 
 Graph::~Graph() {
   if (!index_) return;
+  index_->mutex.assert_held();
   index_->graphs.erase(this);
   for (const auto& node : nodes_) index_->nodes.erase(node.get());
 }
@@ -106,7 +109,10 @@ GraphNode* Graph::add(uint64_t id, NodeWork work, std::shared_ptr<Context> conte
   node->dependencies = dependencies;
   for (const Edge& edge : dependencies) edge.node->dependents.push_back(node);
   nodes_.push_back(std::move(made));
-  if (index_) index_->nodes[node] = node;
+  if (index_) {
+    index_->mutex.assert_held();
+    index_->nodes[node] = node;
+  }
   return node;
 }
 
@@ -136,7 +142,10 @@ void Graph::remove(GraphNode* node) {
   for (GraphNode* dependent : node->dependents) {
     std::erase_if(dependent->dependencies, [&](const Edge& edge) { return edge.node == node; });
   }
-  if (index_) index_->nodes.erase(node);
+  if (index_) {
+    index_->mutex.assert_held();
+    index_->nodes.erase(node);
+  }
   std::erase_if(nodes_, [&](const auto& own) { return own.get() == node; });
 }
 

@@ -4,12 +4,12 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <unordered_map>
 #include <variant>
 #include <vector>
 
+#include "core/base/mutex.h"
 #include "emulator/emulated_cuda/operations.h"
 #include "emulator/emulated_cuda/user_objects.h"
 #include "gpu/cuda_abi/driver_types.h"
@@ -22,15 +22,17 @@ struct GraphNode;
 
 // Every graph and node that a program can name by a handle, children and bodies included.
 struct GraphIndex {
-  std::mutex mutex;  // of all graphs of the process
-  std::unordered_map<const void*, Graph*> graphs;
-  std::unordered_map<const void*, GraphNode*> nodes;
-  std::unordered_map<const void*, std::shared_ptr<Graph>> owned;  // what cuGraphDestroy may end
-  std::unordered_map<const void*, std::weak_ptr<ConditionalValue>> conditionals;  // by handle
-  uint64_t next_id = 1;
+  Mutex mutex;  // of all graphs of the process
+  std::unordered_map<const void*, Graph*> graphs GUARDED_BY(mutex);
+  std::unordered_map<const void*, GraphNode*> nodes GUARDED_BY(mutex);
+  // What cuGraphDestroy may end.
+  std::unordered_map<const void*, std::shared_ptr<Graph>> owned GUARDED_BY(mutex);
+  // By handle.
+  std::unordered_map<const void*, std::weak_ptr<ConditionalValue>> conditionals GUARDED_BY(mutex);
+  uint64_t next_id GUARDED_BY(mutex) = 1;
 
-  Graph* graph(CUgraph handle) const;
-  GraphNode* node(CUgraphNode handle) const;
+  Graph* graph(CUgraph handle) const REQUIRES(mutex);
+  GraphNode* node(CUgraphNode handle) const REQUIRES(mutex);
 };
 
 // The 32-bit value behind a conditional handle, which is its address.

@@ -4,11 +4,11 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <set>
 #include <unordered_map>
 #include <vector>
 
+#include "core/base/mutex.h"
 #include "emulator/emulated_cuda/graph.h"
 
 namespace lambent::emulated_cuda {
@@ -50,15 +50,15 @@ struct GraphExec {
   unsigned long long flags = 0;
   std::shared_ptr<const ExecBody> body;
 
-  std::mutex launch_mutex;  // guards the order of launches; taken before the graphs' lock
-  CompletionPtr last;       // the end of the last launch; under launch_mutex
+  Mutex launch_mutex;  // guards the order of launches; taken before the graphs' lock
+  CompletionPtr last GUARDED_BY(launch_mutex);  // the end of the last launch
 };
 
 // Checks what instantiation documents. On failure `result` and `offender` say more.
 CUresult check_instantiation(const Graph& graph, unsigned long long flags,
                              CUgraphInstantiateResult* result, GraphNode** offender);
 std::shared_ptr<GraphExec> make_exec(GraphIndex& index, const std::shared_ptr<Graph>& graph,
-                                     unsigned long long flags);
+                                     unsigned long long flags) REQUIRES(index.mutex);
 
 // Takes the parameters of a graph of the same shape over into the copy that an executable graph
 // has; all of them or none.

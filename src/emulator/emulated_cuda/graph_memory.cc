@@ -15,7 +15,7 @@ CUresult GraphMemory::reserve(Context& context, int device, size_t bytes, uint64
   if (!allocation) return CUDA_ERROR_OUT_OF_MEMORY;
   uint64_t unit = std::max<uint64_t>(1, spec.allocation_granularity);
   uint64_t counted = (bytes + unit - 1) / unit * unit;
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   *address = allocation->base;
   Block& block = blocks_[*address] = {counted, device, &context};
   block.id = next_id_++;
@@ -25,7 +25,7 @@ CUresult GraphMemory::reserve(Context& context, int device, size_t bytes, uint64
 }
 
 CUresult GraphMemory::add_free_node(CUdeviceptr address, uint64_t graph_id) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto it = blocks_.find(address);
   if (it == blocks_.end()) return CUDA_ERROR_INVALID_VALUE;
   Block& block = it->second;
@@ -39,7 +39,7 @@ CUresult GraphMemory::add_free_node(CUdeviceptr address, uint64_t graph_id) {
 }
 
 CUresult GraphMemory::allocate(CUdeviceptr address) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto it = blocks_.find(address);
   if (it == blocks_.end() || it->second.allocated) return CUDA_ERROR_INVALID_VALUE;
   Block& block = it->second;
@@ -57,7 +57,7 @@ CUresult GraphMemory::allocate(CUdeviceptr address) {
 }
 
 bool GraphMemory::free(CUdeviceptr address, Hold* until) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto it = blocks_.find(address);
   if (it == blocks_.end() || !it->second.allocated) return false;
   it->second.allocated = false;
@@ -67,25 +67,25 @@ bool GraphMemory::free(CUdeviceptr address, Hold* until) {
 }
 
 bool GraphMemory::known(CUdeviceptr address) const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return blocks_.count(address) != 0;
 }
 
 bool GraphMemory::allocated(CUdeviceptr address) const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto it = blocks_.find(address);
   return it != blocks_.end() && it->second.allocated;
 }
 
 void GraphMemory::trim(int device) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (auto& [address, block] : blocks_) {
     if (block.device == device && !block.allocated) uncount(block);
   }
 }
 
 void GraphMemory::forget(const void* context) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (auto it = blocks_.begin(); it != blocks_.end();) {
     Block& block = it->second;
     if (block.context != context) {
@@ -99,7 +99,7 @@ void GraphMemory::forget(const void* context) {
 }
 
 CUresult GraphMemory::get(int device, CUgraphMem_attribute attribute, uint64_t* value) const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto it = totals_.find(device);
   const Totals totals = it == totals_.end() ? Totals{} : it->second;
   switch (attribute) {
@@ -120,7 +120,7 @@ CUresult GraphMemory::get(int device, CUgraphMem_attribute attribute, uint64_t* 
 }
 
 CUresult GraphMemory::reset_high(int device, CUgraphMem_attribute attribute) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Totals& totals = totals_[device];
   if (attribute == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH) {
     totals.used_high = totals.used;
@@ -138,7 +138,7 @@ GraphMemory::Hold GraphMemory::hold(CUdeviceptr address, Block& block) {
 }
 
 void GraphMemory::release(CUdeviceptr address, uint64_t id) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto it = blocks_.find(address);
   if (it == blocks_.end() || it->second.id != id) return;  // its context is gone
   it->second.holds--;

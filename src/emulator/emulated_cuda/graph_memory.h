@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 
+#include "core/base/mutex.h"
 #include "gpu/cuda_abi/driver_types.h"
 
 namespace lambent::emulated_cuda {
@@ -61,16 +61,16 @@ class GraphMemory {
   struct Totals {
     uint64_t used = 0, used_high = 0, reserved = 0, reserved_high = 0;
   };
-  Hold hold(CUdeviceptr address, Block& block);
+  Hold hold(CUdeviceptr address, Block& block) REQUIRES(mutex_);
   void release(CUdeviceptr address, uint64_t id);
-  void uncount(Block& block);
-  void erase_if_unused(std::map<CUdeviceptr, Block>::iterator it);
+  void uncount(Block& block) REQUIRES(mutex_);
+  void erase_if_unused(std::map<CUdeviceptr, Block>::iterator it) REQUIRES(mutex_);
 
   Process& process_;
-  mutable std::mutex mutex_;
-  std::map<CUdeviceptr, Block> blocks_;
-  std::map<int, Totals> totals_;
-  uint64_t next_id_ = 1;
+  mutable Mutex mutex_;
+  std::map<CUdeviceptr, Block> blocks_ GUARDED_BY(mutex_);
+  std::map<int, Totals> totals_ GUARDED_BY(mutex_);
+  uint64_t next_id_ GUARDED_BY(mutex_) = 1;
 };
 
 }  // namespace lambent::emulated_cuda

@@ -4,6 +4,7 @@
 #include <elf.h>
 #include <link.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -32,12 +33,12 @@ constexpr uint16_t kHostMachine = EM_AARCH64;
 #endif
 
 // A file without a name that holds these bytes, or -1. The kernel copies, so that bytes which are
-// not there are an error and no crash.
+// not there are an error and no crash. The C library's write() would let a sanitizer look first.
 int anonymous_copy(const void* image, size_t bytes) {
   int fd = memfd_create("host-module", MFD_CLOEXEC);
   const char* next = static_cast<const char*>(image);
   for (size_t left = bytes; fd >= 0 && left > 0;) {
-    ssize_t written = write(fd, next, left);
+    ssize_t written = syscall(SYS_write, fd, next, left);
     if (written <= 0) {
       close(fd);
       return -1;
@@ -145,9 +146,9 @@ bool HostCode::has_managed() const {
 Image SideModules::find(const std::string& setting, const void* image,
                         std::vector<std::string>* notes) {
   namespace fs = std::filesystem;
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Image found;
-  auto use = [&](const std::string& path, bool must_exist) {
+  auto use = [&](const std::string& path, bool must_exist) REQUIRES(mutex_) {
     auto code = open(path, must_exist, notes);
     if (code && std::find(found.begin(), found.end(), code) == found.end()) found.push_back(code);
   };

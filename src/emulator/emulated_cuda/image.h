@@ -4,11 +4,11 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "core/base/mutex.h"
 #include "emulator/emulated_cuda/elf_image.h"
 #include "gpu/cuda_abi/emulated_kernel.h"
 
@@ -61,10 +61,11 @@ class SideModules {
 
  private:
   std::shared_ptr<const HostCode> open(const std::string& path, bool must_exist,
-                                       std::vector<std::string>* notes);
+                                       std::vector<std::string>* notes) REQUIRES(mutex_);
 
-  std::mutex mutex_;
-  std::unordered_map<std::string, std::shared_ptr<const HostCode>> opened_;  // null: of no use
+  Mutex mutex_;
+  // Null: of no use.
+  std::unordered_map<std::string, std::shared_ptr<const HostCode>> opened_ GUARDED_BY(mutex_);
 };
 
 // Host code loaded into the process, with variables of its own: loading twice gives two sets.

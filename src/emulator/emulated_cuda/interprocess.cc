@@ -60,7 +60,7 @@ std::optional<uintptr_t> OpenedMemory::open(const MemoryTicket& ticket, void* co
   if (ticket.bytes == 0 || ticket.backing_bytes == 0 || ticket.bytes > SIZE_MAX / 2) {
     return std::nullopt;
   }
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   int descriptor = open_file(ticket);
   if (descriptor < 0) return std::nullopt;
   auto [it, fresh] = opened_.try_emplace({ticket.file, ticket.offset}, Opened{0, 0});
@@ -85,7 +85,7 @@ std::optional<uintptr_t> OpenedMemory::open(const MemoryTicket& ticket, void* co
 }
 
 bool OpenedMemory::close(uintptr_t address, Memory& memory) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (auto it = opened_.begin(); it != opened_.end(); ++it) {
     if (it->second.address != address) continue;
     if (--it->second.count > 0) return true;

@@ -4,10 +4,10 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <utility>
 
+#include "core/base/mutex.h"
 #include "emulator/emulated_cuda/memory.h"
 
 namespace lambent::emulated_cuda {
@@ -39,8 +39,8 @@ class OpenedMemory {
     int count;
   };
   using Key = std::pair<uint64_t, uint64_t>;  // file and offset
-  std::mutex mutex_;
-  std::map<Key, Opened> opened_;
+  Mutex mutex_;
+  std::map<Key, Opened> opened_ GUARDED_BY(mutex_);
 };
 
 }  // namespace lambent::emulated_cuda

@@ -21,7 +21,7 @@ CUresult Managed::allocate(Context& context, size_t bytes, unsigned flags, CUdev
   auto allocation =
       process_.memory.allocate_host(bytes, flags, context.device, &context, MemoryKind::kManaged);
   if (!allocation) return CUDA_ERROR_OUT_OF_MEMORY;
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   managed_residency_.add(allocation->base, bytes);
   ranges_[allocation->base] = {bytes, &context};
   count_++;
@@ -31,7 +31,7 @@ CUresult Managed::allocate(Context& context, size_t bytes, unsigned flags, CUdev
 }
 
 bool Managed::free(uintptr_t address) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (ranges_.erase(address) == 0) return false;
   managed_residency_.remove(address);
   count_--;
@@ -40,7 +40,7 @@ bool Managed::free(uintptr_t address) {
 }
 
 void Managed::forget(const void* context) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (auto it = ranges_.begin(); it != ranges_.end();) {
     if (it->second.context != context) {
       ++it;
@@ -54,7 +54,7 @@ void Managed::forget(const void* context) {
 }
 
 bool Managed::covers(uintptr_t address, size_t bytes) const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return managed_residency_.covers(address, bytes);
 }
 
@@ -62,7 +62,7 @@ int64_t Managed::before_kernel(const Context& context, const KernelLaunch& launc
                                int64_t begin_ns) {
   if (!any()) return begin_ns;
   const emulated_kernel& kernel = *launch.function->kernel;
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::set<uintptr_t> touched;
   for (uint32_t i = 0; i < kernel.parameter_count; i++) {
     // Pointers may lie inside structures too.
@@ -88,18 +88,18 @@ int64_t Managed::before_kernel(const Context& context, const KernelLaunch& launc
 }
 
 int64_t Managed::touch(uintptr_t address, size_t bytes, int place, bool write, int64_t begin_ns) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return time_of(managed_residency_.touch(address, bytes, place, write), place, begin_ns);
 }
 
 int Managed::place_of(uintptr_t address) const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   int place = managed_residency_.place_of(address);
   return place == kNoPlace ? kHostPlace : place;
 }
 
 int64_t Managed::move(const MemoryMove& move, int64_t begin_ns) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (move.discard) managed_residency_.discard(move.address, move.bytes);
   if (!move.prefetch) return begin_ns;
   return time_of(managed_residency_.prefetch(move.address, move.bytes, move.place), move.place,
@@ -113,7 +113,7 @@ bool Managed::make_room(int partition, const std::function<bool()>& fits) {
   bool fitted = false;
   int64_t end_ns = 0;
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     bool more = true;
     while (more && !(fitted = fits())) more = managed_residency_.release(ordinal, traffic);
     end_ns = time_of(traffic, kHostPlace, process_.node->now_ns());
@@ -123,17 +123,17 @@ bool Managed::make_room(int partition, const std::function<bool()>& fits) {
 }
 
 void Managed::advise(uintptr_t address, size_t bytes, const std::function<void(Advice&)>& change) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   managed_residency_.advise(address, bytes, change);
 }
 
 Advice Managed::advice(uintptr_t address, size_t bytes) const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return managed_residency_.advice(address, bytes);
 }
 
 // Movements queue on the links; faults take their latency and their own, lower rate.
-int64_t Managed::time_of(const Traffic& traffic, int place, int64_t begin_ns) {
+int64_t Managed::time_of(const Traffic& traffic, int place, int64_t begin_ns) const {
   if (traffic.movements.empty() && traffic.remote_bytes == 0 && traffic.faults == 0) {
     return begin_ns;
   }

@@ -5,9 +5,9 @@
 
 #include <atomic>
 #include <functional>
-#include <mutex>
 #include <set>
 
+#include "core/base/mutex.h"
 #include "emulator/emulated_cuda/managed_residency.h"
 #include "gpu/cuda_abi/driver_types.h"
 
@@ -53,16 +53,16 @@ class Managed {
   Advice advice(uintptr_t address, size_t bytes) const;
 
  private:
-  int64_t time_of(const Traffic& traffic, int place, int64_t begin_ns);
+  int64_t time_of(const Traffic& traffic, int place, int64_t begin_ns) const;
 
   Process& process_;
-  mutable std::mutex mutex_;
-  ManagedResidency managed_residency_;
+  mutable Mutex mutex_;
   struct Range {
     size_t bytes;
     const void* context;
   };
-  std::map<uintptr_t, Range> ranges_;
+  ManagedResidency managed_residency_ GUARDED_BY(mutex_);
+  std::map<uintptr_t, Range> ranges_ GUARDED_BY(mutex_);
   std::atomic<int> count_{0};
 };
 

@@ -68,7 +68,7 @@ int move_to_file(uintptr_t base, size_t bytes, size_t backing) {
 
 std::optional<Allocation> Memory::allocate(size_t bytes, size_t counted_bytes, size_t backing_bytes,
                                            int device, void* context) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   backing_bytes = round_up(backing_bytes, kPage);
   size_t reserved = round_up(bytes, kAlignment);
   bool repeated = backing_bytes < bytes && bytes >= kOwnMappingBytes;
@@ -85,7 +85,7 @@ std::optional<Allocation> Memory::allocate(size_t bytes, size_t counted_bytes, s
 
 std::optional<Allocation> Memory::allocate_host(size_t bytes, unsigned flags, int device,
                                                 void* context, MemoryKind kind) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   uintptr_t base = map_pages(round_up(bytes, kPage));
   if (!base) return std::nullopt;
   Allocation allocation{base, bytes, 0, bytes, kind, device, context, flags, next_id_++};
@@ -95,26 +95,26 @@ std::optional<Allocation> Memory::allocate_host(size_t bytes, unsigned flags, in
 
 bool Memory::add(uintptr_t base, size_t bytes, MemoryKind kind, unsigned flags, int device,
                  void* context) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (overlaps(base, bytes)) return false;
   allocations_[base] = {base, bytes, 0, bytes, kind, device, context, flags, next_id_++};
   return true;
 }
 
 void Memory::enter(Allocation allocation) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   allocation.id = next_id_++;
   allocations_[allocation.base] = allocation;
 }
 
 void Memory::set_access(uintptr_t base, Access access) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto it = allocations_.find(base);
   if (it != allocations_.end()) it->second.access = access;
 }
 
 std::optional<Allocation> Memory::release(uintptr_t base, MemoryKind kind) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto& from = retired_.count(base) ? retired_ : allocations_;
   auto it = from.find(base);
   if (it == from.end() || it->second.kind != kind) return std::nullopt;
@@ -125,7 +125,7 @@ std::optional<Allocation> Memory::release(uintptr_t base, MemoryKind kind) {
 }
 
 bool Memory::retire(uintptr_t base) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto it = allocations_.find(base);
   if (it == allocations_.end()) return false;
   MemoryKind kind = it->second.kind;
@@ -136,7 +136,7 @@ bool Memory::retire(uintptr_t base) {
 }
 
 uint64_t Memory::release_all(void* context) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   uint64_t counted = 0;
   for (auto it = allocations_.begin(); it != allocations_.end();) {
     if (it->second.context != context) {
@@ -151,20 +151,20 @@ uint64_t Memory::release_all(void* context) {
 }
 
 void Memory::hand_over(void* from, void* to) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (auto& [base, allocation] : allocations_) {
     if (allocation.context == from) allocation.context = to;
   }
 }
 
 void Memory::forget_module(uintptr_t base) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto it = allocations_.find(base);
   if (it != allocations_.end() && it->second.kind == MemoryKind::kModule) allocations_.erase(it);
 }
 
 std::optional<SharedPages> Memory::share(const Allocation& allocation) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto it = allocations_.find(allocation.base);
   if (it == allocations_.end() || it->second.id != allocation.id) return std::nullopt;
   if (allocation.bytes < kOwnMappingBytes) {  // its arena as a whole: blocks share pages
@@ -186,7 +186,7 @@ std::optional<SharedPages> Memory::share(const Allocation& allocation) {
 }
 
 std::optional<Allocation> Memory::find(uintptr_t address, size_t bytes) const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto it = allocations_.upper_bound(address);
   if (it == allocations_.begin()) return std::nullopt;
   --it;
@@ -231,7 +231,7 @@ bool Memory::keep_mapping(const Allocation& allocation) {
 }
 
 uintptr_t Memory::carve(size_t bytes) {
-  auto take = [&](Arena& arena) -> uintptr_t {
+  auto take = [&](Arena& arena) REQUIRES(mutex_) -> uintptr_t {
     for (auto it = arena.free.begin(); it != arena.free.end(); ++it) {
       auto [address, size] = *it;
       if (size < bytes) continue;

@@ -5,8 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <optional>
+
+#include "core/base/mutex.h"
 
 namespace lambent::emulated_cuda {
 
@@ -97,20 +98,22 @@ class Memory {
     int descriptor = -1;               // once one of its blocks was shared
   };
 
-  uintptr_t carve(size_t bytes);
-  uintptr_t take_mapping(size_t bytes);
-  bool keep_mapping(const Allocation& allocation);
-  void give_back(const Allocation& allocation);
-  bool overlaps(uintptr_t base, size_t bytes) const;
+  uintptr_t carve(size_t bytes) REQUIRES(mutex_);
+  uintptr_t take_mapping(size_t bytes) REQUIRES(mutex_);
+  bool keep_mapping(const Allocation& allocation) REQUIRES(mutex_);
+  void give_back(const Allocation& allocation) REQUIRES(mutex_);
+  bool overlaps(uintptr_t base, size_t bytes) const REQUIRES(mutex_);
 
-  mutable std::mutex mutex_;
-  std::map<uintptr_t, Allocation> allocations_;
-  std::map<uintptr_t, Allocation> retired_;
-  std::map<uintptr_t, Arena> arenas_;
-  std::map<uintptr_t, int> files_;  // of shared allocations with a mapping of their own
-  std::multimap<size_t, uintptr_t> kept_mappings_;  // by bytes; nobody can touch them
-  size_t kept_bytes_ = 0;                           // of these and of free blocks in arenas
-  uint64_t next_id_ = 1;
+  mutable Mutex mutex_;
+  std::map<uintptr_t, Allocation> allocations_ GUARDED_BY(mutex_);
+  std::map<uintptr_t, Allocation> retired_ GUARDED_BY(mutex_);
+  std::map<uintptr_t, Arena> arenas_ GUARDED_BY(mutex_);
+  // Of shared allocations with a mapping of their own.
+  std::map<uintptr_t, int> files_ GUARDED_BY(mutex_);
+  // By bytes; an access to them faults.
+  std::multimap<size_t, uintptr_t> kept_mappings_ GUARDED_BY(mutex_);
+  size_t kept_bytes_ GUARDED_BY(mutex_) = 0;  // of these and of free blocks in arenas
+  uint64_t next_id_ GUARDED_BY(mutex_) = 1;
 };
 
 }  // namespace lambent::emulated_cuda

@@ -40,7 +40,7 @@ CUresult side_modules(Process& process, const void* image, ImageKind kind, Image
 
 // The part of the module that defines a name, loaded; -1 if none does.
 template <class Defines>
-CUresult part_with(Module& module, Defines defines, int* part) {
+CUresult part_with(Module& module, Defines defines, int* part) REQUIRES(module.mutex) {
   *part = -1;
   for (size_t i = 0; i < module.image.size(); i++) {
     if (!defines(*module.image[i])) continue;
@@ -56,6 +56,17 @@ CUresult part_with(Module& module, Defines defines, int* part) {
     return CUDA_SUCCESS;
   }
   return CUDA_ERROR_NOT_FOUND;
+}
+
+// An image of one's own is loaded at once, so that what is wrong with it is told now; of the side
+// modules, those are loaded from which something is used.
+CUresult prepare_parts(Module& module) {
+  const MutexLock lock(module.mutex);
+  module.parts.resize(module.image.size());
+  if (module.image.size() != 1) return CUDA_SUCCESS;
+  int part;
+  return part_with(
+      module, [](const HostCode&) { return true; }, &part);
 }
 
 }  // namespace
@@ -107,17 +118,9 @@ CUresult load_module(Process& process, Context* context, int device, Image image
   module->of_library = of_library;
   module->image = std::move(image);
   module->counted_bytes = counted;
-  module->parts.resize(module->image.size());
-  // An image of one's own is loaded at once, so that what is wrong with it is told now; of the side
-  // modules, those are loaded from which something is used.
-  if (module->image.size() == 1) {
-    int part;
-    CUresult result = part_with(
-        *module, [](const HostCode&) { return true; }, &part);
-    if (result) {
-      process.uncount_bytes(device, counted);
-      return result;
-    }
+  if (CUresult result = prepare_parts(*module)) {
+    process.uncount_bytes(device, counted);
+    return result;
   }
   process.node->spend(process.spec(device).module_load_ns);
   process.modules.insert(module);
@@ -132,13 +135,16 @@ void unload_module(Process& process, const std::shared_ptr<Module>& module) {
   }
   if (!process.modules.remove(module.get())) return;
   process.functions.remove_if([&](Function& f) { return f.module == module.get(); });
-  for (uintptr_t variable : module->variables) process.memory.forget_module(variable);
+  {
+    const MutexLock lock(module->mutex);
+    for (uintptr_t variable : module->variables) process.memory.forget_module(variable);
+  }
   process.uncount_bytes(module->device, module->counted_bytes);
 }
 
 CUresult get_function(Process& process, Module& module, const char* name, Function** out) {
   if (!out || !name || !*name) return CUDA_ERROR_INVALID_VALUE;
-  std::lock_guard lock(module.mutex);
+  const MutexLock lock(module.mutex);
   auto it = module.functions.find(name);
   if (it == module.functions.end()) {
     int part;
@@ -165,7 +171,7 @@ CUresult get_function(Process& process, Module& module, const char* name, Functi
 CUresult get_variable(Process& process, Module& module, const char* name, bool managed_only,
                       CUdeviceptr* address, size_t* bytes) {
   if (!name) return CUDA_ERROR_INVALID_VALUE;
-  std::lock_guard lock(module.mutex);
+  const MutexLock lock(module.mutex);
   int part;
   const ElfSymbol* symbol = nullptr;
   auto defines = [&](const HostCode& code) {
@@ -195,7 +201,7 @@ std::vector<std::string> kernel_names(const Image& image) {
 
 CUresult instance_of(Process& process, Library& library, Context& context,
                      std::shared_ptr<Module>* out) {
-  std::lock_guard lock(library.mutex);
+  const MutexLock lock(library.mutex);
   std::weak_ptr<Module>& instance = library.instances[library.shared_instance ? 0 : context.id];
   if ((*out = instance.lock())) return CUDA_SUCCESS;
   CUresult result = load_module(process, library.shared_instance ? nullptr : &context,
@@ -210,7 +216,7 @@ CUresult get_kernel(Process& process, const std::shared_ptr<Library>& library, c
   bool exists = std::any_of(library->image.begin(), library->image.end(),
                             [&](const auto& code) { return code->has_kernel(name); });
   if (!exists) return CUDA_ERROR_NOT_FOUND;
-  std::lock_guard lock(library->mutex);
+  const MutexLock lock(library->mutex);
   std::shared_ptr<Kernel>& kernel = library->kernels[name];
   if (!kernel) {
     kernel = std::make_shared<Kernel>();
@@ -226,7 +232,7 @@ CUresult get_kernel(Process& process, const std::shared_ptr<Library>& library, c
 const emulated_kernel* describe(const Kernel& kernel) {
   auto library = kernel.library.lock();
   if (!library) return nullptr;
-  std::lock_guard lock(library->mutex);
+  const MutexLock lock(library->mutex);
   library->described.resize(library->image.size());
   for (size_t i = 0; i < library->image.size(); i++) {
     if (!library->image[i]->has_kernel(kernel.name)) continue;
@@ -248,7 +254,7 @@ CUresult find_function(Process& process, Context& context, const void* handle,
   if ((*out = process.functions.find(handle))) return CUDA_SUCCESS;
   auto kernel = process.kernels.find(handle);
   if (!kernel) return CUDA_ERROR_INVALID_HANDLE;
-  std::lock_guard lock(kernel->mutex);
+  const MutexLock lock(kernel->mutex);
   for (auto& [id, function] : kernel->functions) {
     if (id == context.id && (*out = function.lock())) return CUDA_SUCCESS;
   }

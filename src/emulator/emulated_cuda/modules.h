@@ -5,11 +5,11 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "core/base/mutex.h"
 #include "emulator/emulated_cuda/image.h"
 #include "gpu/cuda_abi/driver_types.h"
 
@@ -33,10 +33,10 @@ struct Module {
   bool of_library;  // goes with its library, not by cuModuleUnload
   Image image;
   uint64_t counted_bytes = 0;
-  std::mutex mutex;
-  std::vector<std::unique_ptr<HostModule>> parts;  // one for each of `image`
-  std::unordered_map<std::string, std::shared_ptr<Function>> functions;
-  std::vector<uintptr_t> variables;
+  Mutex mutex;
+  std::vector<std::unique_ptr<HostModule>> parts GUARDED_BY(mutex);  // one for each of `image`
+  std::unordered_map<std::string, std::shared_ptr<Function>> functions GUARDED_BY(mutex);
+  std::vector<uintptr_t> variables GUARDED_BY(mutex);
 };
 
 struct Library;
@@ -46,20 +46,22 @@ struct Kernel {
   std::weak_ptr<Library> library;
   const void* library_handle;
   std::string name;
-  std::mutex mutex;
-  std::vector<std::pair<uint64_t, std::weak_ptr<Function>>> functions;  // by id of the context
-  std::map<int, int> max_dynamic_shared_bytes;                          // by ordinal of the device
+  Mutex mutex;
+  // By id of the context.
+  std::vector<std::pair<uint64_t, std::weak_ptr<Function>>> functions GUARDED_BY(mutex);
+  std::map<int, int> max_dynamic_shared_bytes GUARDED_BY(mutex);  // by ordinal of the device
 };
 
 struct Library {
   Image image;
   // Managed variables have one address in all contexts, so their library has one instance.
   bool shared_instance;
-  std::mutex mutex;
-  std::map<uint64_t, std::weak_ptr<Module>> instances;  // by id of the context; 0: shared
-  std::map<std::string, std::shared_ptr<Kernel>> kernels;
+  Mutex mutex;
+  // By id of the context; 0: shared.
+  std::map<uint64_t, std::weak_ptr<Module>> instances GUARDED_BY(mutex);
+  std::map<std::string, std::shared_ptr<Kernel>> kernels GUARDED_BY(mutex);
   // Loaded for what a kernel is like, where no context is given; nothing of it runs.
-  std::vector<std::unique_ptr<HostModule>> described;
+  std::vector<std::unique_ptr<HostModule>> described GUARDED_BY(mutex);
 };
 
 // The host code behind an image; `available` is 0 where the call gives no size. On failure `reason`

@@ -89,9 +89,8 @@ CUresult plan_memory_operations(Process& process, const CUDA_BATCH_MEM_OP_NODE_P
   return CUDA_SUCCESS;
 }
 
-CUresult plan_child(Process& process, Graph& graph, const CUDA_CHILD_GRAPH_NODE_PARAMS& given,
-                    NodePlan* plan) {
-  GraphIndex& index = process.graphs;
+CUresult plan_child(GraphIndex& index, Graph& graph, const CUDA_CHILD_GRAPH_NODE_PARAMS& given,
+                    NodePlan* plan) REQUIRES(index.mutex) {
   Graph* child = index.graph(given.graph);
   if (!child || child->capturing || child->body) return CUDA_ERROR_INVALID_VALUE;
   for (Graph* above = &graph; above; above = above->parent) {
@@ -149,11 +148,11 @@ CUresult plan_allocation(Process& process, Graph& graph, CUDA_MEM_ALLOC_NODE_PAR
 }
 
 CUresult plan_conditional(Process& process, Graph& graph, CUDA_CONDITIONAL_NODE_PARAMS* given,
-                          NodePlan* plan) {
+                          NodePlan* plan) REQUIRES(process.graphs.mutex) {
   if (CUresult result = find_context(process, given->ctx, &plan->context)) return result;
-  GraphIndex& index = process.graphs;
-  auto found = index.conditionals.find(reinterpret_cast<const void*>(given->handle));
-  auto value = found == index.conditionals.end() ? nullptr : found->second.lock();
+  auto& conditionals = process.graphs.conditionals;
+  auto found = conditionals.find(reinterpret_cast<const void*>(given->handle));
+  auto value = found == conditionals.end() ? nullptr : found->second.lock();
   if (!value || value->used) return CUDA_ERROR_INVALID_VALUE;
   bool ours = false;
   for (const Graph* above = &graph; above; above = above->parent) {
@@ -167,7 +166,7 @@ CUresult plan_conditional(Process& process, Graph& graph, CUDA_CONDITIONAL_NODE_
   }
   Conditional conditional{value, given->type, {}, {}};
   for (unsigned i = 0; i < given->size; i++) {
-    auto body = std::make_shared<Graph>(&index, index.next_id++);
+    auto body = std::make_shared<Graph>(&process.graphs, process.graphs.next_id++);
     body->body = true;
     body->parent = &graph;
     conditional.handles.push_back(body->handle());
@@ -181,6 +180,7 @@ CUresult plan_conditional(Process& process, Graph& graph, CUDA_CONDITIONAL_NODE_
 }  // namespace
 
 CUresult plan_node(Process& process, Graph& graph, CUgraphNodeParams* given, NodePlan* plan) {
+  process.graphs.mutex.assert_held();
   if (!graph.accepts(given->type)) {
     log_refusal("cuGraphAddNode(body)",
                 "the body of a conditional node takes kernels, copies, "
@@ -189,7 +189,7 @@ CUresult plan_node(Process& process, Graph& graph, CUgraphNodeParams* given, Nod
   }
   switch (given->type) {
     case CU_GRAPH_NODE_TYPE_GRAPH:
-      return plan_child(process, graph, given->graph, plan);
+      return plan_child(process.graphs, graph, given->graph, plan);
     case CU_GRAPH_NODE_TYPE_EMPTY:
       plan->work = Operation(Empty{});
       return CUDA_SUCCESS;

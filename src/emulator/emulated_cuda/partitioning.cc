@@ -74,7 +74,7 @@ void confine(const Process& process, const Context& context, KernelDemand* deman
 
 std::vector<CompletionPtr> ends_of(Context& context) {
   std::vector<CompletionPtr> ends;
-  std::lock_guard lock(context.order);
+  const MutexLock lock(context.order);
   if (auto end = context.legacy->last()) ends.push_back(end);
   for (const auto& weak : context.streams) {
     auto stream = weak.lock();

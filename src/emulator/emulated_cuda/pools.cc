@@ -24,7 +24,7 @@ CUmemoryPool as_handle(const void* pool) {
 }  // namespace
 
 CUmemoryPool Pools::default_of(int device) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Pool*& pool = defaults_[device];
   if (!pool) {
     CUmemPoolProps properties{};
@@ -38,7 +38,7 @@ CUmemoryPool Pools::default_of(int device) {
 
 CUmemoryPool Pools::current_of(int device) {
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     auto it = currents_.find(device);
     if (it != currents_.end()) return as_handle(it->second);
   }
@@ -46,7 +46,7 @@ CUmemoryPool Pools::current_of(int device) {
 }
 
 CUresult Pools::set_current(int device, CUmemoryPool handle) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Pool* pool = find(handle);
   if (!pool || pool->device != device) return CUDA_ERROR_INVALID_VALUE;
   currents_[device] = pool;
@@ -54,7 +54,7 @@ CUresult Pools::set_current(int device, CUmemoryPool handle) {
 }
 
 CUmemoryPool Pools::create(const CUmemPoolProps& properties, int device) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return as_handle(make(properties, device));
 }
 
@@ -90,12 +90,12 @@ Pool* Pools::find(CUmemoryPool handle) {
 }
 
 bool Pools::imported(CUmemoryPool handle) const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return imported_.count(handle) != 0;
 }
 
 CUresult Pools::destroy(CUmemoryPool handle) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto foreign = imported_.find(handle);
   if (foreign != imported_.end()) {  // what was imported from it stays
     close(foreign->second->descriptor);
@@ -118,7 +118,7 @@ CUresult Pools::destroy(CUmemoryPool handle) {
 
 CUresult Pools::allocate(CUmemoryPool handle, size_t bytes, uint64_t stream, void* context,
                          uintptr_t* address, CompletionPtr* after) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Pool* pool = find(handle);
   if (!pool) return CUDA_ERROR_INVALID_VALUE;
   auto taken = pool->allocate(bytes, stream, context);
@@ -139,7 +139,7 @@ CUresult Pools::allocate(CUmemoryPool handle, size_t bytes, uint64_t stream, voi
 }
 
 bool Pools::begin_free(uintptr_t address) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto it = owned_.find(address);
   if (it == owned_.end() || !it->second.pool->begin_free(address)) return false;
   process_.memory.release(address, MemoryKind::kPool);
@@ -147,7 +147,7 @@ bool Pools::begin_free(uintptr_t address) {
 }
 
 void Pools::end_free(uintptr_t address, uint64_t stream, CompletionPtr end) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto it = owned_.find(address);
   if (it == owned_.end()) return;
   Pool* pool = it->second.pool;
@@ -157,7 +157,7 @@ void Pools::end_free(uintptr_t address, uint64_t stream, CompletionPtr end) {
 }
 
 CUmemoryPool Pools::pool_of(uintptr_t address) const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto it = owned_.upper_bound(address);
   if (it == owned_.begin()) return nullptr;
   --it;
@@ -165,7 +165,7 @@ CUmemoryPool Pools::pool_of(uintptr_t address) const {
 }
 
 void Pools::observe_all() {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   unobserved_ = false;
   for (auto& [handle, pool] : pools_) {
     pool->observe();
@@ -175,7 +175,7 @@ void Pools::observe_all() {
 }
 
 void Pools::trim_all() {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (auto& [handle, pool] : pools_) pool->trim(0);
   sweep();
 }
@@ -190,8 +190,8 @@ void Pools::sweep() {
 }
 
 void Pools::forget(void* context) {
-  std::lock_guard lock(mutex_);
-  auto forget_in = [&](Pool& pool) {
+  const MutexLock lock(mutex_);
+  auto forget_in = [&](Pool& pool) REQUIRES(mutex_) {
     for (uintptr_t address : pool.forget(context)) {
       process_.memory.release(address, MemoryKind::kPool);
       owned_.erase(address);
@@ -210,7 +210,7 @@ uint64_t Pools::node_token() {
 
 CUresult Pools::export_pool(CUmemoryPool handle, int* descriptor) {
   uint64_t node = node_token();
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Pool* pool = find(handle);
   if (!pool || !ids_.count(pool)) return CUDA_ERROR_INVALID_VALUE;
   ExportedPool exported{kPoolMagic, node, ids_[pool], pool->device,
@@ -237,13 +237,13 @@ CUresult Pools::import_pool(int descriptor, CUmemoryPool* handle) {
   if (own < 0) return CUDA_ERROR_INVALID_VALUE;
   auto imported = std::make_unique<Imported>(Imported{own, exported});
   *handle = as_handle(imported.get());
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   imported_[*handle] = std::move(imported);
   return CUDA_SUCCESS;
 }
 
 CUresult Pools::export_pointer(uintptr_t address, ExportedPointer* exported) const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto it = owned_.find(address);
   if (it == owned_.end()) return CUDA_ERROR_INVALID_VALUE;
   auto id = ids_.find(it->second.pool);
@@ -255,7 +255,7 @@ CUresult Pools::export_pointer(uintptr_t address, ExportedPointer* exported) con
 
 CUresult Pools::import_pointer(CUmemoryPool handle, const ExportedPointer& exported, void* context,
                                uintptr_t* address) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto it = imported_.find(handle);
   if (it == imported_.end() || exported.magic != kPointerMagic) return CUDA_ERROR_INVALID_VALUE;
   const Imported& pool = *it->second;

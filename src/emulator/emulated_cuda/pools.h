@@ -5,10 +5,10 @@
 #include <atomic>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 #include <vector>
 
+#include "core/base/mutex.h"
 #include "emulator/emulated_cuda/memory.h"
 #include "emulator/emulated_cuda/pool.h"
 
@@ -46,7 +46,7 @@ class Pools {
   // Calls `use(Pool&)` under the lock; CUDA_ERROR_INVALID_VALUE if there is no such pool here.
   template <class Use>
   CUresult use(CUmemoryPool handle, Use use) {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     Pool* pool = find(handle);
     return pool ? use(*pool) : CUDA_ERROR_INVALID_VALUE;
   }
@@ -84,20 +84,21 @@ class Pools {
     Pool* pool;
     size_t bytes;
   };
-  Pool* find(CUmemoryPool handle);
-  Pool* make(const CUmemPoolProps& properties, int device);
+  Pool* find(CUmemoryPool handle) REQUIRES(mutex_);
+  Pool* make(const CUmemPoolProps& properties, int device) REQUIRES(mutex_);
   void observe_all();
-  void sweep();
+  void sweep() REQUIRES(mutex_);
   uint64_t node_token();
 
   Process& process_;
-  mutable std::mutex mutex_;
-  std::unordered_map<const void*, std::unique_ptr<Pool>> pools_;
-  std::vector<std::unique_ptr<Pool>> leaving_;  // destroyed, with allocations that are not
-  std::unordered_map<const void*, std::unique_ptr<Imported>> imported_;
-  std::map<uintptr_t, Owned> owned_;  // allocations
-  std::map<int, Pool*> defaults_, currents_;
-  std::unordered_map<const Pool*, uint64_t> ids_;  // of exportable ones
+  mutable Mutex mutex_;
+  std::unordered_map<const void*, std::unique_ptr<Pool>> pools_ GUARDED_BY(mutex_);
+  // Destroyed, with allocations that are not.
+  std::vector<std::unique_ptr<Pool>> leaving_ GUARDED_BY(mutex_);
+  std::unordered_map<const void*, std::unique_ptr<Imported>> imported_ GUARDED_BY(mutex_);
+  std::map<uintptr_t, Owned> owned_ GUARDED_BY(mutex_);  // allocations
+  std::map<int, Pool*> defaults_ GUARDED_BY(mutex_), currents_ GUARDED_BY(mutex_);
+  std::unordered_map<const Pool*, uint64_t> ids_ GUARDED_BY(mutex_);  // of exportable ones
   std::atomic<bool> unobserved_{false};
 };
 

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <set>
 
+#include "core/base/mutex.h"
 #include "emulator/emulated_cuda/entry_points.h"
 #include "emulator/emulated_cuda/visible_devices.h"
 
@@ -18,20 +19,21 @@ namespace {
 
 uint64_t round_to(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) & ~(unit - 1); }
 
-std::mutex g_mutex;                        // guards the making of g_process
+Mutex g_mutex;                             // guards the making of g_process
 std::atomic<Process*> g_process{nullptr};  // never freed: threads of the driver outlive main
 std::atomic<bool> g_forked{false};         // this process is a child of one that had a driver
 
-void before_fork() {
-  if (Process* process = g_process.load()) process->node->thread_mutex().lock();
+// The lock is taken by one of these and released by another.
+void before_fork() NO_THREAD_SAFETY_ANALYSIS {
+  if (Process* process = g_process.load()) process->node->lock_for_fork();
 }
-void after_fork_in_parent() {
-  if (Process* process = g_process.load()) process->node->thread_mutex().unlock();
+void after_fork_in_parent() NO_THREAD_SAFETY_ANALYSIS {
+  if (Process* process = g_process.load()) process->node->unlock_after_fork();
 }
-void after_fork_in_child() {
+void after_fork_in_child() NO_THREAD_SAFETY_ANALYSIS {
   Process* process = g_process.load();
   if (!process) return;
-  process->node->thread_mutex().unlock();
+  process->node->unlock_after_fork();
   process->node->abandon_after_fork();
   g_forked = true;
 }
@@ -58,7 +60,7 @@ CUresult Process::get_even_locked(Process** process) {
 
 CUresult Process::initialise() {
   if (g_forked) return CUDA_ERROR_NOT_INITIALIZED;
-  std::lock_guard lock(g_mutex);
+  const MutexLock lock(g_mutex);
   if (g_process.load()) return CUDA_SUCCESS;
   auto process = std::make_unique<Process>();
   process->settings = read_settings();
@@ -149,14 +151,16 @@ void Process::destroy_context(std::shared_ptr<Context> context) {
   synchronize(*context);
   void* handle = context.get();
   context->legacy->close();
-  for (auto& stream : streams.remove_if([&](Stream& s) { return s.context == handle; })) {
-    stream->close();
-  }
+  auto gone_streams = streams.remove_if([&](Stream& s) { return s.context == handle; });
   {
-    std::lock_guard lock(context->order);
+    const MutexLock lock(context->order);
     for (auto& weak : context->streams) {
-      if (auto stream = weak.lock()) stream->close();
+      if (auto stream = weak.lock()) gone_streams.push_back(std::move(stream));
     }
+  }
+  for (const auto& stream : gone_streams) {
+    abandon_capture(*this, stream);
+    stream->close();
   }
   events.remove_if([&](Event& event) { return event.context == handle; });
   pools.forget(handle);
@@ -277,7 +281,7 @@ std::shared_ptr<Stream> per_thread_stream(Process& process, Context& context) {
   if (!stream) {
     stream =
         std::make_shared<Stream>(&context, CU_STREAM_DEFAULT, 0, process.next_id++, *process.holds);
-    std::lock_guard lock(context.order);
+    const MutexLock lock(context.order);
     context.streams.push_back(stream);
   }
   return stream;
@@ -306,7 +310,7 @@ CUresult resolve_stream(Process& process, CUstream handle, std::shared_ptr<Conte
 
 CompletionPtr submit(Process& process, Context& context, Stream& stream,
                      std::vector<CompletionPtr> after, Work work) {
-  std::lock_guard lock(context.order);
+  const MutexLock lock(context.order);
   auto wait_for = [&](const Stream& other) {
     CompletionPtr end = other.last();
     if (end && !end->done()) after.push_back(std::move(end));
@@ -330,9 +334,9 @@ void synchronize(Context& context) {
 }
 
 void log_refusal(const char* name, const char* reason) {
-  static std::mutex mutex;
+  static Mutex mutex;  // guards the names, and keeps lines whole
   static std::set<std::string>* seen = new std::set<std::string>;
-  std::lock_guard lock(mutex);
+  const MutexLock lock(mutex);
   if (!seen->insert(name).second) return;
   static std::string* path = new std::string(read_settings().log_path);
   FILE* file = path->empty() ? stderr : std::fopen(path->c_str(), "ae");

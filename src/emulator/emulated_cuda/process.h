@@ -4,11 +4,11 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "core/base/mutex.h"
 #include "emulator/emulated_cuda/arrays.h"
 #include "emulator/emulated_cuda/block_pool.h"
 #include "emulator/emulated_cuda/capture.h"
@@ -38,24 +38,24 @@ template <class T>
 class Handles {
  public:
   T* insert(std::shared_ptr<T> object) {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     T* handle = object.get();
     objects_[handle] = std::move(object);
     return handle;
   }
   std::shared_ptr<T> find(const void* handle) const {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     auto it = objects_.find(handle);
     return it == objects_.end() ? nullptr : it->second;
   }
   std::vector<std::shared_ptr<T>> all() const {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     std::vector<std::shared_ptr<T>> found;
     for (const auto& [handle, object] : objects_) found.push_back(object);
     return found;
   }
   std::shared_ptr<T> remove(const void* handle) {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     auto it = objects_.find(handle);
     if (it == objects_.end()) return nullptr;
     auto object = std::move(it->second);
@@ -64,7 +64,7 @@ class Handles {
   }
   template <class Predicate>
   std::vector<std::shared_ptr<T>> remove_if(Predicate predicate) {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     std::vector<std::shared_ptr<T>> removed;
     for (auto it = objects_.begin(); it != objects_.end();) {
       if (!predicate(*it->second)) {
@@ -78,8 +78,8 @@ class Handles {
   }
 
  private:
-  mutable std::mutex mutex_;
-  std::unordered_map<const void*, std::shared_ptr<T>> objects_;
+  mutable Mutex mutex_;
+  std::unordered_map<const void*, std::shared_ptr<T>> objects_ GUARDED_BY(mutex_);
 };
 
 // Adds to the priority of what a client of MPS below normal priority runs.
@@ -102,11 +102,11 @@ struct Context {
   int affinity = 0;             // most multiprocessors, under MPS; 0: no limit
   std::atomic<int> uses{1};     // cuCtxAttach adds one, cuCtxDetach takes one away
 
-  // Guards the order in which work enters the streams of this context, and the list of them.
-  std::mutex order;
   std::shared_ptr<Stream> legacy;
-  std::vector<std::weak_ptr<Stream>> streams;
-  std::vector<CompletionPtr> gates;  // what all later work waits for
+  // Guards the order in which work enters the streams of this context, and the list of them.
+  Mutex order;
+  std::vector<std::weak_ptr<Stream>> streams GUARDED_BY(order);
+  std::vector<CompletionPtr> gates GUARDED_BY(order);  // what all later work waits for
 
   // What went wrong on the device: from then on every call says so, until the context is gone.
   CUresult error() const { return static_cast<CUresult>(error_.load(std::memory_order_relaxed)); }
@@ -127,13 +127,13 @@ class Event {
       : context(context), flags(flags), shared(std::move(shared)) {}
   // The last record of this process. Whoever waits asks last_end (events.h) instead.
   CompletionPtr recorded(uint64_t* number = nullptr) const {  // null: never recorded
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (number) *number = number_;
     return recorded_;
   }
   // `number`: what begin_record gave.
   void record(CompletionPtr end, uint64_t number) {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     recorded_ = std::move(end);
     number_ = number;
     captured_ = nullptr;
@@ -141,12 +141,12 @@ class Event {
   }
   // The point of a capture at which it was last recorded; null: in none.
   std::shared_ptr<CapturePoint> captured() const {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return captured_;
   }
   bool is_captured() const { return is_captured_.load(std::memory_order_acquire); }
   void record_captured(std::shared_ptr<CapturePoint> point) {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     captured_ = std::move(point);
     is_captured_.store(true, std::memory_order_release);
   }
@@ -156,10 +156,11 @@ class Event {
   const std::unique_ptr<InterprocessEvent> shared;  // null: of this process alone
 
  private:
-  mutable std::mutex mutex_;
-  CompletionPtr recorded_;
-  uint64_t number_ = 0;  // of the record that recorded_ ends, where the event is shared
-  std::shared_ptr<CapturePoint> captured_;
+  mutable Mutex mutex_;
+  CompletionPtr recorded_ GUARDED_BY(mutex_);
+  // Of the record that recorded_ ends, where the event is shared.
+  uint64_t number_ GUARDED_BY(mutex_) = 0;
+  std::shared_ptr<CapturePoint> captured_ GUARDED_BY(mutex_);
   std::atomic<bool> is_captured_{false};
 };
 
@@ -233,17 +234,17 @@ class Process {
   GraphMemory graph_memory{*this};
   GraphIndex graphs;
   Handles<GraphExec> execs;
-  std::vector<std::weak_ptr<Capture>> captures;  // under the lock of the graphs
+  std::vector<std::weak_ptr<Capture>> captures GUARDED_BY(graphs.mutex);
   std::atomic<int> open_captures{0};
-  UserReferences user_references;  // the program's; under the lock of the graphs
-  std::unordered_map<const void*, std::weak_ptr<UserObject>> user_objects;  // likewise
+  UserReferences user_references GUARDED_BY(graphs.mutex);  // the program's
+  std::unordered_map<const void*, std::weak_ptr<UserObject>> user_objects GUARDED_BY(graphs.mutex);
   Handles<GreenContext> green_contexts;
   Handles<ResourceDescriptor> descriptors;
   Handles<Library> libraries;
   Handles<Kernel> kernels;
   SideModules side_modules;
-  std::mutex primary_mutex;
-  Primary primaries[kMaxPartitions];
+  Mutex primary_mutex;
+  Primary primaries[kMaxPartitions] GUARDED_BY(primary_mutex);
   std::atomic<uint64_t> next_id{1};
 };
 

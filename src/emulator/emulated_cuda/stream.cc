@@ -51,7 +51,7 @@ void Completion::complete(int64_t finish_ns, ClockHolds& holds) {
 
 CompletionPtr Stream::submit(int64_t now_ns, std::vector<CompletionPtr> after, Work work) {
   auto completion = std::make_shared<Completion>();
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!started_) {
     started_ = true;
     start_thread([self = shared_from_this()] { self->run(); });
@@ -68,7 +68,7 @@ CompletionPtr Stream::submit(int64_t now_ns, std::vector<CompletionPtr> after, W
 }
 
 CompletionPtr Stream::last() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return last_;
 }
 
@@ -82,7 +82,7 @@ void Stream::wait() const {
 }
 
 void Stream::get_attribute(CUstreamAttrID id, CUstreamAttrValue* value) const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::memset(value, 0, sizeof *value);
   auto it = attributes_.find(id);
   if (it != attributes_.end()) *value = it->second;
@@ -93,18 +93,22 @@ void Stream::get_attribute(CUstreamAttrID id, CUstreamAttrValue* value) const {
 }
 
 void Stream::set_attribute(CUstreamAttrID id, const CUstreamAttrValue& value) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   attributes_[id] = value;
 }
 
 void Stream::copy_attributes(const Stream& from) {
   if (this == &from) return;
-  std::scoped_lock lock(mutex_, from.mutex_);
-  attributes_ = from.attributes_;
+  auto theirs = [&from] {
+    const MutexLock lock(from.mutex_);
+    return from.attributes_;
+  }();
+  const MutexLock lock(mutex_);
+  attributes_ = std::move(theirs);
 }
 
 void Stream::close() {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   closing_ = true;
   wake_.notify_one();
 }
@@ -114,7 +118,7 @@ void Stream::run() {
   prctl(PR_SET_TIMERSLACK, 1);
   ThreadClock::begin(&holds_);
   for (bool slept = true;; slept = false) {
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     if (queue_.empty()) {
       ThreadClock::release();
       asleep_ = slept = true;
@@ -122,7 +126,7 @@ void Stream::run() {
       lock.unlock();
       look_briefly([this] { return filled_.load(std::memory_order_acquire); });
       lock.lock();
-      wake_.wait(lock, [&] { return closing_ || !queue_.empty(); });
+      while (!closing_ && queue_.empty()) wake_.wait(lock);
       if (queue_.empty()) return;
     }
     if (slept) ThreadClock::adopt(queue_.front().submitted_ns);  // held by submit()

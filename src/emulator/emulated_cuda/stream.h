@@ -3,15 +3,14 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "core/base/mutex.h"
 #include "emulator/emulated_cuda/clock_holds.h"
 #include "gpu/cuda_abi/driver_types.h"
 
@@ -90,16 +89,17 @@ class Stream : public std::enable_shared_from_this<Stream> {
 
   ClockHolds& holds_;  // of the process, which outlives every stream
   const bool legacy_;
-  mutable std::mutex mutex_;
-  std::map<int, CUstreamAttrValue> attributes_;
-  std::condition_variable wake_;
-  std::deque<Piece> queue_;
-  CompletionPtr last_;
-  bool started_ = false;
-  bool closing_ = false;
-  std::atomic<bool> filled_{false};  // set by whoever queues something
-  bool asleep_ = true;               // the thread has nothing to do and holds no clock
-  int64_t last_finish_ns_ = 0;       // of the stream's thread alone
+  mutable Mutex mutex_;
+  std::map<int, CUstreamAttrValue> attributes_ GUARDED_BY(mutex_);
+  Condition wake_;
+  std::deque<Piece> queue_ GUARDED_BY(mutex_);
+  CompletionPtr last_ GUARDED_BY(mutex_);
+  bool started_ GUARDED_BY(mutex_) = false;
+  bool closing_ GUARDED_BY(mutex_) = false;
+  std::atomic<bool> filled_{false};  // set by submit()
+  // The thread has nothing to do and holds no clock.
+  bool asleep_ GUARDED_BY(mutex_) = true;
+  int64_t last_finish_ns_ = 0;  // only of the stream's thread
 };
 
 }  // namespace lambent::emulated_cuda

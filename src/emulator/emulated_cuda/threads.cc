@@ -38,7 +38,7 @@ void rest_for_ever() {
 }
 
 void ThreadCache::run(std::function<bool()> task) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   tasks_.push_back(std::move(task));
   if (idle_ < tasks_.size() && threads_ < most_) {
     threads_++;
@@ -49,10 +49,10 @@ void ThreadCache::run(std::function<bool()> task) {
 }
 
 void ThreadCache::work() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   for (;;) {
     idle_++;
-    wake_.wait(lock, [&] { return !tasks_.empty(); });
+    while (tasks_.empty()) wake_.wait(lock);
     idle_--;
     std::function<bool()> task = std::move(tasks_.front());
     tasks_.pop_front();

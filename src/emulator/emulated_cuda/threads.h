@@ -2,10 +2,10 @@
 // business of the program's threads. Used by streams, block pools and graphs; any thread.
 #pragma once
 
-#include <condition_variable>
 #include <deque>
 #include <functional>
-#include <mutex>
+
+#include "core/base/mutex.h"
 
 namespace lambent::emulated_cuda {
 
@@ -29,11 +29,11 @@ class ThreadCache {
   void work();
 
   const unsigned most_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::deque<std::function<bool()>> tasks_;
-  unsigned threads_ = 0;
-  unsigned idle_ = 0;
+  Mutex mutex_;
+  Condition wake_;
+  std::deque<std::function<bool()>> tasks_ GUARDED_BY(mutex_);
+  unsigned threads_ GUARDED_BY(mutex_) = 0;
+  unsigned idle_ GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace lambent::emulated_cuda

@@ -40,7 +40,7 @@ CUresult VirtualMemory::reserve(size_t bytes, size_t alignment, uintptr_t hint, 
   }
   if (alignment & (alignment - 1)) return CUDA_ERROR_INVALID_VALUE;
   alignment = std::max(alignment, kMappingGranularityBytes);
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   *base = 0;
   if (hint && is_multiple(hint, alignment)) {
     void* wanted = reinterpret_cast<void*>(hint);
@@ -58,7 +58,7 @@ CUresult VirtualMemory::reserve(size_t bytes, size_t alignment, uintptr_t hint, 
 }
 
 CUresult VirtualMemory::free(uintptr_t base, size_t bytes) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto it = reservations_.find(base);
   if (it == reservations_.end() || it->second != bytes) return CUDA_ERROR_INVALID_VALUE;
   auto mapped = mappings_.lower_bound(base);
@@ -69,7 +69,7 @@ CUresult VirtualMemory::free(uintptr_t base, size_t bytes) {
 }
 
 std::optional<AddressRange> VirtualMemory::reservation_of(uintptr_t address) const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return reservation_at(address);
 }
 
@@ -82,20 +82,20 @@ std::optional<AddressRange> VirtualMemory::reservation_at(uintptr_t address) con
 }
 
 CUmemGenericAllocationHandle VirtualMemory::add(std::shared_ptr<PhysicalMemory> memory) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   handles_[next_handle_] = {std::move(memory), 1};
   return next_handle_++;
 }
 
 std::shared_ptr<PhysicalMemory> VirtualMemory::find(CUmemGenericAllocationHandle handle) const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto it = handles_.find(handle);
   return it == handles_.end() ? nullptr : it->second.memory;
 }
 
 CUresult VirtualMemory::release(CUmemGenericAllocationHandle handle) {
   std::shared_ptr<PhysicalMemory> last;  // released outside the lock
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto it = handles_.find(handle);
   if (it == handles_.end()) return CUDA_ERROR_INVALID_VALUE;
   if (--it->second.references > 0) return CUDA_SUCCESS;
@@ -105,7 +105,7 @@ CUresult VirtualMemory::release(CUmemGenericAllocationHandle handle) {
 }
 
 CUresult VirtualMemory::retain(uintptr_t address, CUmemGenericAllocationHandle* handle) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto mapping = mapping_of(address);
   if (mapping == mappings_.end()) return CUDA_ERROR_INVALID_VALUE;
   *handle = mapping->second.handle;
@@ -116,7 +116,7 @@ CUresult VirtualMemory::retain(uintptr_t address, CUmemGenericAllocationHandle* 
 
 std::shared_ptr<PhysicalMemory> VirtualMemory::find_shared(
     emulated_node::SharedHandle shared) const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto is_it = [&](const PhysicalMemory& memory) {
     return shared.id != 0 && memory.shared.id == shared.id;
   };
@@ -136,7 +136,7 @@ CUresult VirtualMemory::map(uintptr_t address, size_t bytes, size_t offset,
     return CUDA_ERROR_INVALID_VALUE;
   }
   if (offset != 0) return CUDA_ERROR_INVALID_VALUE;  // as CUDA has it so far
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto reservation = reservation_at(address);
   if (!reservation || bytes > reservation->bytes - (address - reservation->base)) {
     return CUDA_ERROR_INVALID_VALUE;
@@ -167,7 +167,7 @@ CUresult VirtualMemory::map(uintptr_t address, size_t bytes, size_t offset,
 
 CUresult VirtualMemory::unmap(uintptr_t address, size_t bytes) {
   std::vector<std::shared_ptr<PhysicalMemory>> gone;  // released outside the lock
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!covers_whole_mappings(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
   for (auto it = mappings_.find(address); it != mappings_.end() && it->first < address + bytes;) {
     memory_.release(it->first, MemoryKind::kMapped);
@@ -179,13 +179,13 @@ CUresult VirtualMemory::unmap(uintptr_t address, size_t bytes) {
 }
 
 bool VirtualMemory::is_mapped(uintptr_t address, size_t bytes) const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return covers_whole_mappings(address, bytes);
 }
 
 CUresult VirtualMemory::set_access(uintptr_t address, size_t bytes,
                                    std::span<const AccessChange> changes) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!covers_whole_mappings(address, bytes)) return CUDA_ERROR_INVALID_VALUE;
   for (auto it = mappings_.find(address); it != mappings_.end() && it->first < address + bytes;
        ++it) {
@@ -205,7 +205,7 @@ CUresult VirtualMemory::set_access(uintptr_t address, size_t bytes,
 }
 
 CUresult VirtualMemory::access(int location, uintptr_t address, unsigned long long* flags) const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto mapping = mapping_of(address);
   if (mapping == mappings_.end()) return CUDA_ERROR_INVALID_VALUE;
   *flags = mapping->second.access[location];

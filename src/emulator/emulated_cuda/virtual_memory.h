@@ -7,11 +7,11 @@
 #include <array>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <unordered_map>
 
+#include "core/base/mutex.h"
 #include "emulator/emulated_cuda/memory.h"
 #include "emulator/emulated_cuda/physical_memory.h"
 #include "emulator/emulated_node/mig.h"
@@ -70,17 +70,16 @@ class VirtualMemory {
   };
   using Mappings = std::map<uintptr_t, Mapping>;
 
-  // With the lock held:
-  std::optional<AddressRange> reservation_at(uintptr_t address) const;
-  Mappings::const_iterator mapping_of(uintptr_t address) const;
-  bool covers_whole_mappings(uintptr_t address, size_t bytes) const;
+  std::optional<AddressRange> reservation_at(uintptr_t address) const REQUIRES(mutex_);
+  Mappings::const_iterator mapping_of(uintptr_t address) const REQUIRES(mutex_);
+  bool covers_whole_mappings(uintptr_t address, size_t bytes) const REQUIRES(mutex_);
 
   Memory& memory_;
-  mutable std::mutex mutex_;
-  std::map<uintptr_t, size_t> reservations_;
-  Mappings mappings_;
-  std::unordered_map<CUmemGenericAllocationHandle, Handle> handles_;
-  CUmemGenericAllocationHandle next_handle_ = 1;
+  mutable Mutex mutex_;
+  std::map<uintptr_t, size_t> reservations_ GUARDED_BY(mutex_);
+  Mappings mappings_ GUARDED_BY(mutex_);
+  std::unordered_map<CUmemGenericAllocationHandle, Handle> handles_ GUARDED_BY(mutex_);
+  CUmemGenericAllocationHandle next_handle_ GUARDED_BY(mutex_) = 1;
 };
 
 }  // namespace lambent::emulated_cuda

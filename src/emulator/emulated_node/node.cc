@@ -206,7 +206,7 @@ void Node::Guard::advance_models() {
     ClockHold& hold = state.holds[i];
     int64_t at_ns = __atomic_load_n(&hold.at_ns, __ATOMIC_ACQUIRE);
     if (at_ns == 0 || at_ns >= until_ns) continue;
-    if (overdue(hold.since_real_ns)) {
+    if (overdue(__atomic_load_n(&hold.since_real_ns, __ATOMIC_RELAXED))) {
       __atomic_store_n(&hold.at_ns, 0, __ATOMIC_RELEASE);
       state.clock_slips++;
     } else {
@@ -348,7 +348,7 @@ void Node::sleep_until(int64_t virtual_ns, int64_t longest_real_ns) const {
 void Node::hold_clock(int64_t at_ns) {
   if (own_row_ == kNobody) return;
   ClockHold& hold = state_->holds[own_row_];
-  if (at_ns != 0) hold.since_real_ns = real_now_ns();
+  if (at_ns != 0) __atomic_store_n(&hold.since_real_ns, real_now_ns(), __ATOMIC_RELAXED);
   __atomic_store_n(&hold.at_ns, at_ns, __ATOMIC_RELEASE);
 }
 

@@ -10,10 +10,10 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "core/base/mutex.h"
 #include "emulator/emulated_node/contention.h"
 #include "emulator/emulated_node/fault_plan.h"
 #include "emulator/emulated_node/health.h"
@@ -66,7 +66,7 @@ struct ProcessRow {
 };
 
 // A process's hold on the clock: models stand still at this instant, where it is about to start
-// something.
+// something. Set without the lock.
 struct ClockHold {
   int64_t at_ns;  // 0: none
   int64_t since_real_ns;
@@ -117,10 +117,10 @@ class Node {
 
   // Holds the node's lock for its lifetime; when it is made all models stand at the present, or
   // where a process has to look or to start something first (for at most kLongestStand_ns).
-  class Guard {
+  class IS_LOCK Guard {
    public:
-    explicit Guard(Node& node);
-    ~Guard();
+    explicit Guard(Node& node) ACQUIRE(node.threads_);
+    ~Guard() RELEASE();
     Guard(const Guard&) = delete;
     Guard& operator=(const Guard&) = delete;
     NodeState& operator*() { return *node_.state_; }
@@ -160,7 +160,7 @@ class Node {
     void advance_models();
 
     Node& node_;
-    std::unique_lock<std::mutex> threads_;
+    MutexLock threads_;
     int64_t now_ns_;
   };
 
@@ -203,9 +203,12 @@ class Node {
   // Lets this thread spend virtual time on the host; small amounts are saved up.
   void spend(int64_t virtual_ns) const;
 
+  // Around a fork: keeps all other threads of this process from the node, so that the child has it
+  // whole.
+  void lock_for_fork() ACQUIRE(threads_) { threads_.lock(); }
+  void unlock_after_fork() RELEASE(threads_) { threads_.unlock(); }
   // In a forked child: releases the file, so that the parent's locks die with the parent.
   void abandon_after_fork();
-  std::mutex& thread_mutex() { return threads_; }
 
   // Of a partition: "GPU-..." or "MIG-...".
   std::string device_uuid(int partition, char bytes[16]) const;
@@ -220,8 +223,10 @@ class Node {
   NodeState* state_ = nullptr;
   NodeSpec spec_{};
   uint32_t own_row_ = kNobody;
-  std::mutex threads_;
-  mutable std::mutex specs_mutex_;  // guards the making of instance_specs_
+  // Which thread of this process has the node: locks of the file tell only processes apart. Guards
+  // what a Guard gives.
+  Mutex threads_;
+  mutable Mutex specs_mutex_;  // guards the making of instance_specs_, which are read without it
   mutable std::atomic<const DeviceSpec*> instance_specs_[kMaxPartitions] = {};
 };
 

@@ -144,7 +144,7 @@ const DeviceSpec& Node::spec_of(int partition) const {
   if (slot < 0 || !mig_family()) return spec_.device;
   auto& kept = instance_specs_[partition];
   if (const DeviceSpec* spec = kept.load(std::memory_order_acquire)) return *spec;
-  std::lock_guard lock(specs_mutex_);
+  const MutexLock lock(specs_mutex_);
   if (const DeviceSpec* spec = kept.load()) return *spec;
   const MigState& mig = state_->devices[device_of_partition(partition)].mig;
   kept = new DeviceSpec(instance_spec(spec_.device, *mig_family(), mig, slot));

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <thread>
 
 namespace lambent::emulated_node {
 namespace {
@@ -49,6 +50,25 @@ TEST_F(NodeFile, TransfersQueueOnTheirOwnDirection) {
   EXPECT_EQ(first - begin, 1'001'000);  // 10 GB/s and 1 us
   EXPECT_EQ(second - begin, 2'001'000);
   EXPECT_EQ(other, first);
+}
+
+// What both touch is for the thread sanitizer to look at.
+TEST_F(NodeFile, TheClockIsHeldWhileAnotherThreadMovesTheModelsOn) {
+  auto node = open();
+  const uint32_t row = node->claim_row();
+  constexpr int kTimes = 200;
+  std::thread holder([&] {
+    for (int i = 0; i < kTimes; i++) node->hold_clock(node->now_ns() + 1);
+    node->hold_clock(0);
+  });
+  int64_t last_ns = 0;
+  for (int i = 0; i < kTimes; i++) {
+    Node::Guard guard(*node);
+    EXPECT_GE(guard.now_ns(), last_ns);
+    last_ns = guard.now_ns();
+  }
+  holder.join();
+  EXPECT_EQ(Node::Guard(*node)->holds[row].at_ns, 0);
 }
 
 TEST_F(NodeFile, AFileOfAnotherKindIsRefused) {

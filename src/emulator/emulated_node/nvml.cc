@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "core/base/mutex.h"
 #include "emulator/emulated_node/nvml_handles.h"
 #include "emulator/emulated_node/settings.h"
 
@@ -14,9 +15,9 @@ namespace {
 constexpr char kDriverVersion[] = "580.00.00-emulated";
 constexpr char kNvmlVersion[] = "13.580.00.00-emulated";
 
-std::mutex g_mutex;  // guards both
-int g_references = 0;
-std::shared_ptr<Node>& held_node() {
+lambent::Mutex g_mutex;
+int g_references GUARDED_BY(g_mutex) = 0;
+std::shared_ptr<Node>& held_node() REQUIRES(g_mutex) {
   static auto* node = new std::shared_ptr<Node>;
   return *node;
 }
@@ -33,7 +34,7 @@ nvmlReturn_t put_text(const std::string& text, char* out, unsigned length) {
 }
 
 std::shared_ptr<Node> nvml_node() {
-  std::lock_guard lock(g_mutex);
+  const lambent::MutexLock lock(g_mutex);
   return held_node();
 }
 
@@ -91,7 +92,7 @@ const char* nvmlErrorString(nvmlReturn_t result) {
 }
 
 nvmlReturn_t nvmlInit_v2(void) {
-  std::lock_guard lock(g_mutex);
+  const lambent::MutexLock lock(g_mutex);
   if (g_references == 0) {
     Settings settings = read_settings();
     std::string error;
@@ -109,7 +110,7 @@ nvmlReturn_t nvmlInit(void) { return nvmlInit_v2(); }
 nvmlReturn_t nvmlInitWithFlags(unsigned int) { return nvmlInit_v2(); }
 
 nvmlReturn_t nvmlShutdown(void) {
-  std::lock_guard lock(g_mutex);
+  const lambent::MutexLock lock(g_mutex);
   if (g_references == 0) return NVML_ERROR_UNINITIALIZED;
   if (--g_references == 0) held_node() = nullptr;
   return NVML_SUCCESS;

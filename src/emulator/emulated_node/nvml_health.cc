@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "core/base/mutex.h"
 #include "emulator/emulated_node/nvml_handles.h"
 
 using namespace lambent::emulated_node;
@@ -28,19 +29,19 @@ struct EventSet {
   unsigned long long types[kMaxDevices] = {};  // asked for, of each device
 };
 
-std::mutex g_sets_mutex;  // guards the list and the sets in it
-std::set<EventSet*>& sets() {
+lambent::Mutex g_sets_mutex;  // guards the list and the sets in it; taken before the node's lock
+std::set<EventSet*>& sets() REQUIRES(g_sets_mutex) {
   static auto* live = new std::set<EventSet*>;
   return *live;
 }
 
-EventSet* find_set(nvmlEventSet_t handle) {
+EventSet* find_set(nvmlEventSet_t handle) REQUIRES(g_sets_mutex) {
   auto it = sets().find(reinterpret_cast<EventSet*>(handle));
   return it == sets().end() ? nullptr : *it;
 }
 
 // The next event that the set wants; marks what it skips as seen.
-bool next_event(EventSet& set, nvmlEventData_t* data) {
+bool next_event(EventSet& set, nvmlEventData_t* data) REQUIRES(g_sets_mutex) {
   Node::Guard guard(*set.node);
   while (const NodeEvent* event = event_after(guard->events, set.seen)) {
     set.seen = event->number;
@@ -72,7 +73,7 @@ nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t* handle) {
   auto* set = new EventSet;
   set->node = node;
   set->seen = Node::Guard(*node)->events.count;
-  std::lock_guard lock(g_sets_mutex);
+  const lambent::MutexLock lock(g_sets_mutex);
   sets().insert(set);
   *handle = reinterpret_cast<nvmlEventSet_t>(set);
   return NVML_SUCCESS;
@@ -88,14 +89,16 @@ nvmlReturn_t nvmlDeviceGetSupportedEventTypes(nvmlDevice_t handle, unsigned long
 
 nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t handle, unsigned long long types,
                                       nvmlEventSet_t set_handle) {
-  return read_health(handle, [&](Node&, Node::Guard&, int device) {
-    std::lock_guard lock(g_sets_mutex);
-    EventSet* set = find_set(set_handle);
-    if (!set) return NVML_ERROR_INVALID_ARGUMENT;
-    if (types & ~kKnownEvents) return NVML_ERROR_NOT_SUPPORTED;
-    set->types[device] |= types;
-    return NVML_SUCCESS;
-  });
+  // Not under the node's lock, which is taken after that of the sets.
+  std::shared_ptr<Node> node;
+  int device;
+  if (nvmlReturn_t result = find_device(handle, &node, &device)) return result;
+  const lambent::MutexLock lock(g_sets_mutex);
+  EventSet* set = find_set(set_handle);
+  if (!set) return NVML_ERROR_INVALID_ARGUMENT;
+  if (types & ~kKnownEvents) return NVML_ERROR_NOT_SUPPORTED;
+  set->types[device] |= types;
+  return NVML_SUCCESS;
 }
 
 nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t handle, nvmlEventData_t* data,
@@ -107,7 +110,7 @@ nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t handle, nvmlEventData_t* data,
     std::shared_ptr<Node> node;
     uint32_t count;
     {
-      std::lock_guard lock(g_sets_mutex);
+      const lambent::MutexLock lock(g_sets_mutex);
       EventSet* set = find_set(handle);
       if (!set) return NVML_ERROR_INVALID_ARGUMENT;
       node = set->node;
@@ -121,7 +124,7 @@ nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t handle, nvmlEventData_t* data,
 }
 
 nvmlReturn_t nvmlEventSetFree(nvmlEventSet_t handle) {
-  std::lock_guard lock(g_sets_mutex);
+  const lambent::MutexLock lock(g_sets_mutex);
   EventSet* set = find_set(handle);
   if (!set) return NVML_ERROR_INVALID_ARGUMENT;
   sets().erase(set);

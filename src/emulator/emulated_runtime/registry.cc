@@ -11,14 +11,14 @@ Registry& Registry::get() {
 
 Binary* Registry::add_binary(const void* image) {
   auto binary = std::make_shared<Binary>(image);
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return (binaries_[binary.get()] = binary).get();
 }
 
 void Registry::remove_binary(const Binary* binary) {
   // The program is ending or unloads a library. Its image stays loaded in the driver, where work
   // may still be queued; the names go.
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::erase_if(kernels_, [&](auto& entry) { return entry.second->binary.get() == binary; });
   std::erase_if(variables_, [&](auto& entry) { return entry.second->binary.get() == binary; });
   binaries_.erase(binary);
@@ -30,7 +30,7 @@ std::shared_ptr<Binary> Registry::owned(const Binary* binary) const {
 }
 
 void Registry::add_kernel(const Binary* binary, const void* host_function, const char* name) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto owner = owned(binary);
   if (!owner || !name) return;
   auto kernel = std::make_shared<RegisteredKernel>();
@@ -40,7 +40,7 @@ void Registry::add_kernel(const Binary* binary, const void* host_function, const
 }
 
 void Registry::add_variable(const Binary* binary, const void* host_address, const char* name) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto owner = owned(binary);
   if (!owner || !name) return;
   variables_[host_address] = std::make_shared<RegisteredVariable>(
@@ -48,19 +48,24 @@ void Registry::add_variable(const Binary* binary, const void* host_address, cons
 }
 
 void Registry::add_managed(const Binary* binary, void** pointer, const char* name) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto owner = owned(binary);
   if (!owner || !name) return;
-  owner->managed.push_back({pointer, name_in_host_code(name)});
+  {
+    const MutexLock owner_lock(owner->mutex);
+    owner->managed.push_back({pointer, name_in_host_code(name)});
+  }
   variables_[pointer] = std::make_shared<RegisteredVariable>(
       RegisteredVariable{owner, name_in_host_code(name), true});
 }
 
-cudaError_t Registry::load(const Driver& driver, Binary& binary) {
-  std::lock_guard lock(binary.mutex);
-  if (binary.library || binary.load_error) return binary.load_error;
-  binary.load_error = error_of(driver.library_load_data(&binary.library, binary.image, nullptr,
-                                                        nullptr, 0, nullptr, nullptr, 0));
+cudaError_t Registry::load(const Driver& driver, Binary& binary, CUlibrary* library) {
+  const MutexLock lock(binary.mutex);
+  if (!binary.library && !binary.load_error) {
+    binary.load_error = error_of(driver.library_load_data(&binary.library, binary.image, nullptr,
+                                                          nullptr, 0, nullptr, nullptr, 0));
+  }
+  *library = binary.library;
   return binary.load_error;
 }
 
@@ -68,15 +73,15 @@ cudaError_t Registry::find_kernel(const Driver& driver, const void* host_functio
                                   CUkernel* kernel) {
   std::shared_ptr<RegisteredKernel> registered;
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     auto it = kernels_.find(host_function);
     if (it == kernels_.end()) return cudaErrorInvalidDeviceFunction;
     registered = it->second;
   }
   if ((*kernel = registered->kernel)) return cudaSuccess;
-  if (cudaError_t error = load(driver, *registered->binary)) return error;
-  CUresult result =
-      driver.library_get_kernel(kernel, registered->binary->library, registered->name.c_str());
+  CUlibrary library;
+  if (cudaError_t error = load(driver, *registered->binary, &library)) return error;
+  CUresult result = driver.library_get_kernel(kernel, library, registered->name.c_str());
   if (result == CUDA_ERROR_NOT_FOUND) {
     log_refusal(registered->name.c_str(), "no host code was built for this kernel");
     return cudaErrorInvalidDeviceFunction;
@@ -89,22 +94,22 @@ cudaError_t Registry::find_variable(const Driver& driver, const void* host_addre
                                     CUdeviceptr* address, size_t* bytes) {
   std::shared_ptr<RegisteredVariable> variable;
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     auto it = variables_.find(host_address);
     if (it == variables_.end()) return cudaErrorInvalidSymbol;
     variable = it->second;
   }
-  if (cudaError_t error = load(driver, *variable->binary)) return error;
-  CUresult result = variable->managed
-                        ? driver.library_get_managed(address, bytes, variable->binary->library,
-                                                     variable->name.c_str())
-                        : driver.library_get_global(address, bytes, variable->binary->library,
-                                                    variable->name.c_str());
+  CUlibrary library;
+  if (cudaError_t error = load(driver, *variable->binary, &library)) return error;
+  CUresult result =
+      variable->managed
+          ? driver.library_get_managed(address, bytes, library, variable->name.c_str())
+          : driver.library_get_global(address, bytes, library, variable->name.c_str());
   return result == CUDA_ERROR_NOT_FOUND ? cudaErrorInvalidSymbol : error_of(result);
 }
 
 const void* Registry::host_function(const char* name) const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& [host_function, kernel] : kernels_) {
     if (kernel->name == name) return host_function;
   }
@@ -114,19 +119,24 @@ const void* Registry::host_function(const char* name) const {
 cudaError_t Registry::prepare_managed(const Driver& driver, const Binary* given) {
   std::shared_ptr<Binary> binary;
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     binary = owned(given);
   }
   if (!binary) return cudaErrorInvalidResourceHandle;
   if (binary->managed_ready) return cudaSuccess;
-  if (!binary->managed.empty()) {
-    if (cudaError_t error = load(driver, *binary)) return error;
+  std::vector<Binary::Managed> variables;
+  {
+    const MutexLock lock(binary->mutex);
+    variables = binary->managed;
   }
-  for (const Binary::Managed& variable : binary->managed) {
+  CUlibrary library = nullptr;
+  if (!variables.empty()) {
+    if (cudaError_t error = load(driver, *binary, &library)) return error;
+  }
+  for (const Binary::Managed& variable : variables) {
     CUdeviceptr address = 0;
     size_t bytes = 0;
-    CUresult result =
-        driver.library_get_managed(&address, &bytes, binary->library, variable.name.c_str());
+    CUresult result = driver.library_get_managed(&address, &bytes, library, variable.name.c_str());
     if (result) {
       log_refusal(variable.name.c_str(), "no host code was built for this managed variable");
       return error_of(result);

@@ -6,11 +6,11 @@
 #include <atomic>
 #include <cstddef>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "core/base/mutex.h"
 #include "emulator/emulated_runtime/runtime.h"
 
 namespace lambent::emulated_runtime {
@@ -19,15 +19,15 @@ namespace lambent::emulated_runtime {
 struct Binary {
   explicit Binary(const void* given) : image(given) {}
   const void* image;
-  std::mutex mutex;
-  CUlibrary library = nullptr;  // null until loaded
-  cudaError_t load_error = cudaSuccess;
+  Mutex mutex;
+  CUlibrary library GUARDED_BY(mutex) = nullptr;  // null until loaded
+  cudaError_t load_error GUARDED_BY(mutex) = cudaSuccess;
   std::atomic<bool> managed_ready{false};
   struct Managed {
     void** pointer;  // where the program looks for the variable's address
     std::string name;
   };
-  std::vector<Managed> managed;
+  std::vector<Managed> managed GUARDED_BY(mutex);
 };
 
 struct RegisteredKernel {
@@ -65,13 +65,15 @@ class Registry {
   cudaError_t prepare_managed(const Driver& driver, const Binary* binary);
 
  private:
-  std::shared_ptr<Binary> owned(const Binary* binary) const;
-  cudaError_t load(const Driver& driver, Binary& binary);
+  std::shared_ptr<Binary> owned(const Binary* binary) const REQUIRES(mutex_);
+  // Gives the driver the image if it does not have it yet.
+  static cudaError_t load(const Driver& driver, Binary& binary, CUlibrary* library);
 
-  mutable std::mutex mutex_;
-  std::unordered_map<const Binary*, std::shared_ptr<Binary>> binaries_;
-  std::unordered_map<const void*, std::shared_ptr<RegisteredKernel>> kernels_;
-  std::unordered_map<const void*, std::shared_ptr<RegisteredVariable>> variables_;
+  mutable Mutex mutex_;
+  std::unordered_map<const Binary*, std::shared_ptr<Binary>> binaries_ GUARDED_BY(mutex_);
+  std::unordered_map<const void*, std::shared_ptr<RegisteredKernel>> kernels_ GUARDED_BY(mutex_);
+  std::unordered_map<const void*, std::shared_ptr<RegisteredVariable>> variables_
+      GUARDED_BY(mutex_);
 };
 
 // What may stand for a kernel in the runtime API: a host function, or a handle of a loaded kernel.

@@ -5,10 +5,10 @@
 #include <atomic>
 #include <cstdio>
 #include <cstring>
-#include <mutex>
 #include <set>
 #include <string>
 
+#include "core/base/mutex.h"
 #include "emulator/emulated_node/settings.h"
 
 namespace lambent::emulated_runtime {
@@ -35,7 +35,7 @@ struct Thread {
 constinit thread_local Thread thread;
 std::atomic<int> first_device{0};
 Primary primaries[kMostDevices];
-std::mutex primary_mutex;
+Mutex primary_mutex;  // guards changes of them
 
 Driver loaded_driver;
 
@@ -116,7 +116,7 @@ cudaError_t set_thread_device(const Driver& driver, int device) {
 cudaError_t primary_context(const Driver& driver, int device, CUcontext* context) {
   if (device < 0 || device >= kMostDevices) return cudaErrorInvalidDevice;
   if ((*context = primaries[device].context)) return cudaSuccess;
-  std::lock_guard lock(primary_mutex);
+  const MutexLock lock(primary_mutex);
   if ((*context = primaries[device].context)) return cudaSuccess;
   if (CUresult result = driver.device_primary_ctx_retain(context, device)) return error_of(result);
   primaries[device].context = *context;
@@ -124,7 +124,7 @@ cudaError_t primary_context(const Driver& driver, int device, CUcontext* context
 }
 
 cudaError_t reset_device(const Driver& driver, int device) {
-  std::lock_guard lock(primary_mutex);
+  const MutexLock lock(primary_mutex);
   if (CUresult result = driver.device_primary_ctx_reset(device)) return error_of(result);
   primaries[device].context = nullptr;
   primaries[device].generation++;
@@ -150,9 +150,9 @@ cudaError_t last_error(bool clear) {
 
 void log_refusal(const char* name, const char* reason) {
   // Never destroyed: programs call us until their very end.
-  static std::mutex mutex;
+  static Mutex mutex;  // guards the names, and keeps lines whole
   static auto* seen = new std::set<std::string>;
-  std::lock_guard lock(mutex);
+  const MutexLock lock(mutex);
   if (!seen->insert(name).second) return;
   static auto* path = new std::string(emulated_node::read_settings().log_path);
   FILE* log = path->empty() ? stderr : std::fopen(path->c_str(), "ae");

@@ -10,7 +10,7 @@ bool is_mode(CUstreamCaptureMode mode) {
   return mode >= CU_STREAM_CAPTURE_MODE_GLOBAL && mode <= CU_STREAM_CAPTURE_MODE_RELAXED;
 }
 
-CapturePoint* point_of(uint64_t stream) {
+CapturePoint* point_of(uint64_t stream) REQUIRES(state_mutex) {
   CapturePoint** found = state().captured_streams.find(stream);
   return found == nullptr ? nullptr : *found;
 }

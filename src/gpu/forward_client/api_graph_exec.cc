@@ -91,7 +91,7 @@ CUresult change(CUgraphExec exec, CUgraphNode handle, const CUgraphNodeParams& w
 }
 
 // A launch into a capturing stream is a child graph.
-CUresult capture_launch(CapturePoint& point, const Executable& executable) {
+CUresult capture_launch(CapturePoint& point, const Executable& executable) REQUIRES(state_mutex) {
   Graph* graph = clone(*executable.graph, true);
   if (graph == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   CUgraphNodeParams what = of_type(CU_GRAPH_NODE_TYPE_GRAPH);

@@ -33,7 +33,7 @@ CUresult change(CUgraphNode handle, const CUgraphNodeParams& what) {
 }
 
 // Null if there is no such node of this type.
-const GraphNode* find_of(CUgraphNode handle, CUgraphNodeType type) {
+const GraphNode* find_of(CUgraphNode handle, CUgraphNodeType type) REQUIRES(state_mutex) {
   const GraphNode* node = find_node(handle);
   return node != nullptr && node->what.type == type ? node : nullptr;
 }

@@ -12,7 +12,8 @@ namespace {
 int limit(CUdevice_attribute attribute) { return device().attributes[attribute]; }
 
 CUresult capture_launch(CapturePoint& point, CUfunction handle, const LaunchShape& shape,
-                        uint64_t stream, void** parameters, void** extra, bool cooperative) {
+                        uint64_t stream, void** parameters, void** extra, bool cooperative)
+    REQUIRES(state_mutex) {
   CUgraphNodeParams what{};
   what.type = CU_GRAPH_NODE_TYPE_KERNEL;
   what.kernel = {handle,         shape.grid[0],  shape.grid[1],  shape.grid[2],

@@ -207,7 +207,8 @@ CUresult give(void* to, Value value) {
   return CUDA_SUCCESS;
 }
 
-CUresult pointer_attribute(void* value, CUpointer_attribute attribute, CUdeviceptr address) {
+CUresult pointer_attribute(void* value, CUpointer_attribute attribute, CUdeviceptr address)
+    REQUIRES(state_mutex) {
   const Range* device_range = state().device_ranges.find(address);
   const Range* host_range = state().host_ranges.find(address);
   const Range* range = device_range != nullptr ? device_range : host_range;

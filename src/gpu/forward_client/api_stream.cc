@@ -9,7 +9,7 @@ using namespace lambent::forward_client;
 
 namespace {
 
-CUresult capture(CapturePoint& point, const HostCall& call) {
+CUresult capture(CapturePoint& point, const HostCall& call) REQUIRES(state_mutex) {
   if (call.callback != nullptr) return invalidate(point, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   CUgraphNodeParams what{};
   what.type = CU_GRAPH_NODE_TYPE_HOST;
@@ -18,7 +18,8 @@ CUresult capture(CapturePoint& point, const HostCall& call) {
 }
 
 // An event that a graph's node speaks of, rather than a point of the capture.
-CUresult capture_event(CapturePoint& point, CUgraphNodeType type, CUevent event) {
+CUresult capture_event(CapturePoint& point, CUgraphNodeType type, CUevent event)
+    REQUIRES(state_mutex) {
   CUgraphNodeParams what{};
   what.type = type;
   what.eventWait.event = event;

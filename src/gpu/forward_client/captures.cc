@@ -47,25 +47,25 @@ void free_point(CapturePoint* point) {
   std::free(point);
 }
 
-CapturePoint* point_of(uint64_t stream) {
+CapturePoint* point_of(uint64_t stream) REQUIRES(state_mutex) {
   CapturePoint** found = state().captured_streams.find(stream);
   return found == nullptr ? nullptr : *found;
 }
 
-void leave(uint64_t stream) {
+void leave(uint64_t stream) REQUIRES(state_mutex) {
   CapturePoint* point = point_of(stream);
   if (point == nullptr) return;
   state().captured_streams.erase(stream);
   free_point(point);
 }
 
-bool is_blocking(uint64_t stream) {
+bool is_blocking(uint64_t stream) REQUIRES(state_mutex) {
   const StreamRecord* found = state().streams.find(stream);  // null: a thread's default stream
   return found == nullptr || (found->flags & CU_STREAM_NON_BLOCKING) == 0;
 }
 
 // The default stream is out of use while a blocking stream of its context captures.
-CUresult default_stream_rests(const Context& context, bool invalidates) {
+CUresult default_stream_rests(const Context& context, bool invalidates) REQUIRES(state_mutex) {
   CUresult result = CUDA_SUCCESS;
   for (Capture* capture : state().captures) {
     if (capture->context != context.number || !capture->blocks_default) continue;
@@ -75,7 +75,8 @@ CUresult default_stream_rests(const Context& context, bool invalidates) {
   return result;
 }
 
-CUresult take_part(Capture& capture, uint64_t stream, const List<GraphNode*>& frontier) {
+CUresult take_part(Capture& capture, uint64_t stream, const List<GraphNode*>& frontier)
+    REQUIRES(state_mutex) {
   CapturePoint* point = new_point(&capture, frontier);
   if (point == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   if (!capture.streams.add(stream) || !state().captured_streams.add(stream, point)) {
@@ -104,7 +105,7 @@ bool reaches(const List<GraphNode*>& from, const List<GraphNode*>& ends, Graph& 
 }
 
 // Its streams do not capture any more. The capture itself goes with the last event of it.
-void close(Capture* capture) {
+void close(Capture* capture) REQUIRES(state_mutex) {
   capture->ended = true;
   if (capture->graph != nullptr) capture->graph->capturing = false;
   state().captures.remove(capture);
@@ -121,7 +122,7 @@ void close(Capture* capture) {
 }
 
 // What the capture made is dropped unless the program gets it.
-void drop_graph(Capture& capture) {
+void drop_graph(Capture& capture) REQUIRES(state_mutex) {
   if (!capture.into_existing && capture.graph != nullptr) free_graph(capture.graph);
   capture.graph = nullptr;
 }

@@ -42,39 +42,42 @@ struct CapturePoint {
 bool captures_are_open();
 // Before something is queued on the stream: null in `point` if it does not capture. An error if its
 // capture is invalid, or if it is the default stream and must rest while a blocking one captures.
-CUresult find_point(uint64_t stream, const Context& context, CapturePoint** point);
+CUresult find_point(uint64_t stream, const Context& context, CapturePoint** point)
+    REQUIRES(state_mutex);
 // Puts a node into a capture.
 CUresult capture_node(CapturePoint& point, const CUgraphNodeParams& what,
-                      GraphNode** made = nullptr);
+                      GraphNode** made = nullptr) REQUIRES(state_mutex);
 CUresult invalidate(CapturePoint& point, CUresult why);
 
 // An event in a capture is a point of it.
-CUresult record_in_capture(CapturePoint& point, uint64_t event);
-CUresult wait_in_capture(CapturePoint& point, uint64_t event);
+CUresult record_in_capture(CapturePoint& point, uint64_t event) REQUIRES(state_mutex);
+CUresult wait_in_capture(CapturePoint& point, uint64_t event) REQUIRES(state_mutex);
 // A stream that does not capture waits for an event that was recorded in a capture: it joins.
-CUresult join_capture(uint64_t stream, const Context& context, CapturePoint& recorded);
-CapturePoint* captured_point_of(uint64_t event);
+CUresult join_capture(uint64_t stream, const Context& context, CapturePoint& recorded)
+    REQUIRES(state_mutex);
+CapturePoint* captured_point_of(uint64_t event) REQUIRES(state_mutex);
 // It is recorded again, or destroyed.
-void forget_captured_event(uint64_t event);
+void forget_captured_event(uint64_t event) REQUIRES(state_mutex);
 
 // The stream may not be waited for or asked while it captures.
-CUresult refuse_if_capturing(uint64_t stream, const Context& context);
+CUresult refuse_if_capturing(uint64_t stream, const Context& context) REQUIRES(state_mutex);
 // Nor may the whole context.
-CUresult refuse_if_context_captures(const Context& context);
+CUresult refuse_if_context_captures(const Context& context) REQUIRES(state_mutex);
 // Nor may an event that was recorded in a capture.
-CUresult refuse_if_captured(uint64_t event);
+CUresult refuse_if_captured(uint64_t event) REQUIRES(state_mutex);
 // For calls that are unsafe while something is captured: memory is allocated or freed.
-CUresult refuse_unsafe_call();
+CUresult refuse_unsafe_call() REQUIRES(state_mutex);
 
 CUresult begin_capture(uint64_t stream, const Context& context, CUstreamCaptureMode mode,
-                       Graph* into, List<GraphNode*>* frontier);
-CUresult end_capture(uint64_t stream, CUgraph* graph);
+                       Graph* into, List<GraphNode*>* frontier) REQUIRES(state_mutex);
+CUresult end_capture(uint64_t stream, CUgraph* graph) REQUIRES(state_mutex);
 // A capturing stream goes: its capture cannot go on.
-void abandon_capture(uint64_t stream);
+void abandon_capture(uint64_t stream) REQUIRES(state_mutex);
 // All of a context go.
-void forget_captures_of(uint64_t context);
+void forget_captures_of(uint64_t context) REQUIRES(state_mutex);
 
-CUresult is_capturing(uint64_t stream, const Context& context, CUstreamCaptureStatus* status);
+CUresult is_capturing(uint64_t stream, const Context& context, CUstreamCaptureStatus* status)
+    REQUIRES(state_mutex);
 // Adds those that are not there yet.
 bool merge(List<GraphNode*>* frontier, const List<GraphNode*>& more);
 // The capture mode of the calling thread, changed to the one given.

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <pthread.h>
 #include <sched.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -13,6 +12,7 @@
 #include <cstring>
 #include <new>
 
+#include "core/base/plain_mutex.h"
 #include "gpu/forward_ring/ring.h"
 #include "gpu/forward_ring/shared_memory.h"
 #include "gpu/forward_ring/waiting.h"
@@ -34,12 +34,16 @@ constexpr int kLook_ms = 200;
 // Much longer than a worker takes to end a process whose executor is gone.
 constexpr int kEnd_ms = 10'000;
 
+PlainMutex g_connect_mutex;  // guards the making of the connection
+PlainMutex g_ring_mutex;
+PlainMutex g_chunk_mutex;
+
 struct Slot {
   uint32_t asked = 0;
   SpinBudget budget;
 };
 struct ChunkUse {
-  bool taken = false;
+  bool taken GUARDED_BY(g_chunk_mutex) = false;
   uint32_t uses = 0;  // calls that named it
   SpinBudget budget;
 };
@@ -47,35 +51,21 @@ struct ChunkUse {
 // All state of the library that concerns the connection. After a fork the child makes a new one.
 struct Connection {
   forward_ring::SharedMemory memory;
-  forward_ring::CallWriter writer;
+  forward_ring::CallWriter writer GUARDED_BY(g_ring_mutex);
   Welcome welcome;
   int socket = -1;
   std::atomic<uint64_t> slots_taken{0};
   Slot slots[kAnswerSlots];
   ChunkUse chunks[kChunks];
-  uint32_t next_chunk = 0;
+  uint32_t next_chunk GUARDED_BY(g_chunk_mutex) = 0;
 };
 static_assert(kAnswerSlots == 64);
 
 std::atomic<Connection*> g_connection{nullptr};
 std::atomic<uint32_t> g_number{1};
 std::atomic<int> g_lost{0};  // the executor is gone
-pthread_mutex_t g_connect_mutex = PTHREAD_MUTEX_INITIALIZER;
-pthread_mutex_t g_ring_mutex = PTHREAD_MUTEX_INITIALIZER;
-pthread_mutex_t g_chunk_mutex = PTHREAD_MUTEX_INITIALIZER;
-bool g_handles_forks = false;
+bool g_handles_forks GUARDED_BY(g_connect_mutex) = false;
 thread_local bool t_in_host_function = false;
-
-class Lock {
- public:
-  explicit Lock(pthread_mutex_t& mutex) : mutex_(mutex) { pthread_mutex_lock(&mutex_); }
-  ~Lock() { pthread_mutex_unlock(&mutex_); }
-  Lock(const Lock&) = delete;
-  Lock& operator=(const Lock&) = delete;
-
- private:
-  pthread_mutex_t& mutex_;
-};
 
 // The child has neither the mapping nor a right to the socket: as long as it held that, the
 // executor would take the parent for alive. Other threads of the parent may have held the locks.
@@ -87,9 +77,9 @@ void after_fork() {
   }
   g_lost = 0;
   ++g_number;
-  g_connect_mutex = PTHREAD_MUTEX_INITIALIZER;
-  g_ring_mutex = PTHREAD_MUTEX_INITIALIZER;
-  g_chunk_mutex = PTHREAD_MUTEX_INITIALIZER;
+  g_connect_mutex.free_in_child();
+  g_ring_mutex.free_in_child();
+  g_chunk_mutex.free_in_child();
 }
 
 int connect_to(const char* path) {
@@ -189,13 +179,16 @@ SpinBudget* budget_if_allowed(Connection& connection, SpinBudget& budget) {
 // Under the ring's lock: whoever else calls could not write either.
 CUresult write(Connection& connection, const Call& call, const Data& data) {
   const size_t bytes = data.size + data.more_size;
-  const Lock lock(g_ring_mutex);
+  const PlainLock lock(g_ring_mutex);
   if (const CUresult result = broken(connection)) return result;
   if (!connection.writer.has_room(bytes)) {
     auto& flag = connection.memory.pages()->control.client_waits_for_room;
-    const bool came = forward_ring::wait_until(
-        flag, nullptr, kLook_ms, [&] { return connection.writer.has_room(bytes); },
-        [&] { return is_there(connection); });
+    const auto has_room = [&] {
+      g_ring_mutex.assert_held();
+      return connection.writer.has_room(bytes);
+    };
+    const bool came = forward_ring::wait_until(flag, nullptr, kLook_ms, has_room,
+                                               [&] { return is_there(connection); });
     if (!came) return broken(connection);
   }
   connection.writer.write(call, data.bytes, data.size, data.more, data.more_size);
@@ -256,7 +249,7 @@ CUresult wait_for_chunk(Connection& connection, uint32_t chunk) {
 
 CUresult connect_once() {
   if (g_connection.load(std::memory_order_acquire) != nullptr) return connection_state();
-  const Lock lock(g_connect_mutex);
+  const PlainLock lock(g_connect_mutex);
   if (g_connection.load() != nullptr) return connection_state();
   if (!g_handles_forks) g_handles_forks = pthread_atfork(nullptr, nullptr, after_fork) == 0;
   void* memory = std::calloc(1, sizeof(Connection));
@@ -269,7 +262,10 @@ CUresult connect_once() {
     std::free(memory);
     return result;
   }
-  connection->writer = forward_ring::CallWriter(connection->memory.pages());
+  {
+    const PlainLock ring(g_ring_mutex);
+    connection->writer = forward_ring::CallWriter(connection->memory.pages());
+  }
   g_connection.store(connection, std::memory_order_release);
   return CUDA_SUCCESS;
 }
@@ -313,7 +309,7 @@ CUresult take_chunk(Chunk* chunk) {
   for (;;) {
     bool found = false, is_free = false;
     {
-      const Lock lock(g_chunk_mutex);
+      const PlainLock lock(g_chunk_mutex);
       // One that is free, else the one that has been the executor's longest.
       for (uint32_t i = 0; i < kChunks && !is_free; ++i) {
         const uint32_t number = (connection->next_chunk + i) % kChunks;
@@ -366,7 +362,7 @@ CUresult ask_with_chunk(const Call& call, const Chunk& chunk, uint64_t* values, 
 void give_back(const Chunk& chunk) {
   Connection* connection = g_connection.load(std::memory_order_acquire);
   if (connection == nullptr) return;
-  const Lock lock(g_chunk_mutex);
+  const PlainLock lock(g_chunk_mutex);
   connection->chunks[chunk.number].taken = false;
 }
 

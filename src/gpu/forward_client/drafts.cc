@@ -1,7 +1,5 @@
 #include "gpu/forward_client/drafts.h"
 
-#include <pthread.h>
-
 #include <cstdlib>
 #include <new>
 
@@ -13,11 +11,9 @@ namespace lambent::forward_client {
 namespace {
 
 CUresult send_image(const Draft& draft, const Call& call, uint64_t* values) {
-  pthread_mutex_lock(&state().upload_mutex);
-  CUresult result = upload(draft.image.bytes, draft.image.size);
-  if (result == CUDA_SUCCESS) result = ask(call, values, 2);
-  pthread_mutex_unlock(&state().upload_mutex);
-  return result;
+  const PlainLock lock(upload_mutex);
+  const CUresult result = upload(draft.image.bytes, draft.image.size);
+  return result == CUDA_SUCCESS ? ask(call, values, 2) : result;
 }
 
 // The draft's parts are the executable's from now on.

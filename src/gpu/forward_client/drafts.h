@@ -22,7 +22,7 @@ struct Draft {
 };
 
 // Writes the image of its graph; under the lock. `offender`: the node of it that is in the way.
-CUresult write(Draft* draft, GraphNode** offender);
+CUresult write(Draft* draft, GraphNode** offender) REQUIRES(state_mutex);
 // The program's node behind a place of the image; null if there is none.
 CUgraphNode node_at(const Draft& draft, uint64_t place);
 

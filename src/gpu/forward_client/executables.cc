@@ -36,14 +36,15 @@ CUresult put(GraphImage* image, GraphNodeHead head, const List<uint32_t>& after,
   return CUDA_SUCCESS;
 }
 
-CUresult give_token(GraphNode& node, const HostCall& call, GraphImage* image, uint64_t* token) {
+CUresult give_token(GraphNode& node, const HostCall& call, GraphImage* image, uint64_t* token)
+    REQUIRES(state_mutex) {
   *token = forward_ring::kGraphToken | ++state().last_graph_token;
   if (!image->tokens.add(*token)) return CUDA_ERROR_OUT_OF_MEMORY;
   node.token = *token;
   return state().host_calls.add(*token, call) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-CUresult describe_kernel(const GraphNode& node, GraphNodeHead* head) {
+CUresult describe_kernel(const GraphNode& node, GraphNodeHead* head) REQUIRES(state_mutex) {
   const CUDA_KERNEL_NODE_PARAMS& kernel = node.what.kernel;
   const auto handle =
       kernel.func != nullptr ? kernel.func : reinterpret_cast<CUfunction>(kernel.kern);
@@ -65,7 +66,8 @@ CUresult describe_kernel(const GraphNode& node, GraphNodeHead* head) {
   return CUDA_SUCCESS;
 }
 
-CUresult describe_copy(GraphNode& node, uint64_t context, GraphImage* image, GraphNodeHead* head) {
+CUresult describe_copy(GraphNode& node, uint64_t context, GraphImage* image, GraphNodeHead* head)
+    REQUIRES(state_mutex) {
   RowCopy copy;
   if (const CUresult result = rows_of(node.what.memcpy.copyParams, &copy)) return result;
   if (!copy.is_of_device()) {
@@ -83,7 +85,8 @@ CUresult describe_copy(GraphNode& node, uint64_t context, GraphImage* image, Gra
   return CUDA_SUCCESS;
 }
 
-CUresult describe(GraphNode& node, uint64_t context, GraphImage* image, GraphNodeHead* head) {
+CUresult describe(GraphNode& node, uint64_t context, GraphImage* image, GraphNodeHead* head)
+    REQUIRES(state_mutex) {
   switch (node.what.type) {
     case CU_GRAPH_NODE_TYPE_KERNEL:
       return describe_kernel(node, head);
@@ -116,11 +119,11 @@ CUresult describe(GraphNode& node, uint64_t context, GraphImage* image, GraphNod
 }
 
 CUresult put_graph(Graph& graph, uint64_t context, const uint32_t* entry, GraphImage* image,
-                   GraphNode** offender);
+                   GraphNode** offender) REQUIRES(state_mutex);
 
 // Its nodes between an empty first and an empty last.
 CUresult put_child(GraphNode& node, uint64_t context, const List<uint32_t>& after,
-                   GraphImage* image, GraphNode** offender) {
+                   GraphImage* image, GraphNode** offender) REQUIRES(state_mutex) {
   uint32_t first = 0;
   if (const CUresult result = put(image, {}, after, nullptr, nullptr, &first)) return result;
   if (const CUresult result = put_graph(*node.child, context, &first, image, offender)) {
@@ -138,7 +141,7 @@ CUresult put_child(GraphNode& node, uint64_t context, const List<uint32_t>& afte
 }
 
 CUresult put_one(GraphNode& node, uint64_t context, const uint32_t* entry, GraphImage* image,
-                 GraphNode** offender) {
+                 GraphNode** offender) REQUIRES(state_mutex) {
   List<uint32_t> after;
   bool good = node.dependencies.count() > 0 || entry == nullptr || after.add(*entry);
   for (const GraphNode* before : node.dependencies) good &= after.add(before->place);
@@ -156,7 +159,7 @@ CUresult put_one(GraphNode& node, uint64_t context, const uint32_t* entry, Graph
 }
 
 CUresult put_graph(Graph& graph, uint64_t context, const uint32_t* entry, GraphImage* image,
-                   GraphNode** offender) {
+                   GraphNode** offender) REQUIRES(state_mutex) {
   List<GraphNode*> order;
   CUresult result = order_nodes(graph, &order, offender);
   for (size_t i = 0; i < order.count() && result == CUDA_SUCCESS; ++i) {

@@ -29,22 +29,23 @@ struct GraphImage {
 
 // Writes all nodes of the copy, and gives those that run here their tokens. `offender`: the node
 // that is in the way.
-CUresult write_image(Graph& copy, uint64_t context, GraphImage* image, GraphNode** offender);
+CUresult write_image(Graph& copy, uint64_t context, GraphImage* image, GraphNode** offender)
+    REQUIRES(state_mutex);
 // One node alone, without what it depends on.
-CUresult write_node(GraphNode& node, uint64_t context, GraphImage* image);
+CUresult write_node(GraphNode& node, uint64_t context, GraphImage* image) REQUIRES(state_mutex);
 // Its tokens run out, unless they were taken.
-void free_image(GraphImage* image);
+void free_image(GraphImage* image) REQUIRES(state_mutex);
 
 // Null if there is none.
-Executable* find_executable(CUgraphExec handle);
+Executable* find_executable(CUgraphExec handle) REQUIRES(state_mutex);
 GraphNode* find_twin(Executable& executable, CUgraphNode handle);
 // Forgets it; what its launches have still to run stays until they have.
-void free_executable(Executable* executable);
+void free_executable(Executable* executable) REQUIRES(state_mutex);
 // After the graph was replaced by one of the same structure, or made.
 bool fill_twins(Executable& executable, const Table<GraphNode*>* before);
 
 // What runs here for a graph: until its last launch has come by, or was refused.
-void retire(uint64_t token);
-void came_by(uint64_t token);
+void retire(uint64_t token) REQUIRES(state_mutex);
+void came_by(uint64_t token) REQUIRES(state_mutex);
 
 }  // namespace lambent::forward_client

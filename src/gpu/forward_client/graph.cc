@@ -10,7 +10,7 @@
 namespace lambent::forward_client {
 namespace {
 
-uint64_t next_number() {
+uint64_t next_number() REQUIRES(state_mutex) {
   state().last_graph_number += kHandleBits + 1;
   return state().last_graph_number;
 }
@@ -21,7 +21,7 @@ Thing* make() {
   return memory == nullptr ? nullptr : new (memory) Thing{};
 }
 
-void free_node(GraphNode* node) {
+void free_node(GraphNode* node) REQUIRES(state_mutex) {
   if (node->number != 0) state().graph_nodes.erase(node->number);
   free_node_work(node);
   node->dependencies.clear();
@@ -44,7 +44,7 @@ CUresult take_parameters(GraphNode* node, const FunctionRecord& function, char* 
   return CUDA_SUCCESS;
 }
 
-CUresult take_kernel(GraphNode* node, const CUDA_KERNEL_NODE_PARAMS& given) {
+CUresult take_kernel(GraphNode* node, const CUDA_KERNEL_NODE_PARAMS& given) REQUIRES(state_mutex) {
   // A kernel of a library is a function here.
   const auto handle = given.func != nullptr ? given.func : reinterpret_cast<CUfunction>(given.kern);
   const FunctionRecord* function = state().functions.find(number_of(handle));
@@ -61,7 +61,7 @@ CUresult take_kernel(GraphNode* node, const CUDA_KERNEL_NODE_PARAMS& given) {
   return result;
 }
 
-CUresult check_fill(const CUDA_MEMSET_NODE_PARAMS_v2& fill) {
+CUresult check_fill(const CUDA_MEMSET_NODE_PARAMS_v2& fill) REQUIRES(state_mutex) {
   const unsigned element = fill.elementSize;
   size_t row = 0, bytes = 0;
   if (element != 1 && element != 2 && element != 4) return CUDA_ERROR_INVALID_VALUE;
@@ -74,7 +74,8 @@ CUresult check_fill(const CUDA_MEMSET_NODE_PARAMS_v2& fill) {
   return state().device_ranges.contains(fill.dst, bytes) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult take_child(GraphNode* node, const CUDA_CHILD_GRAPH_NODE_PARAMS& given) {
+CUresult take_child(GraphNode* node, const CUDA_CHILD_GRAPH_NODE_PARAMS& given)
+    REQUIRES(state_mutex) {
   Graph* child = find_graph(given.graph);
   if (child == nullptr || child->capturing) return CUDA_ERROR_INVALID_VALUE;
   if (given.ownership != CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE) return CUDA_ERROR_NOT_SUPPORTED;
@@ -89,7 +90,7 @@ CUresult take_child(GraphNode* node, const CUDA_CHILD_GRAPH_NODE_PARAMS& given) 
 }
 
 // Fills in what the node does; it has done nothing before.
-CUresult take_work(GraphNode* node, const CUgraphNodeParams& what) {
+CUresult take_work(GraphNode* node, const CUgraphNodeParams& what) REQUIRES(state_mutex) {
   node->what = what;
   switch (what.type) {
     case CU_GRAPH_NODE_TYPE_KERNEL:
@@ -119,7 +120,7 @@ CUresult take_work(GraphNode* node, const CUgraphNodeParams& what) {
 // One side of a copy.
 CUresult find_side(CUmemorytype type, const void* host, CUdeviceptr address, size_t x, size_t y,
                    size_t pitch, size_t width, size_t height, bool* on_device, uint64_t* begin,
-                   uint64_t* step) {
+                   uint64_t* step) REQUIRES(state_mutex) {
   if (type == CU_MEMORYTYPE_ARRAY) return CUDA_ERROR_NOT_SUPPORTED;
   const bool is_host = type == CU_MEMORYTYPE_HOST;
   if (!is_host && type != CU_MEMORYTYPE_DEVICE && type != CU_MEMORYTYPE_UNIFIED) {
@@ -140,7 +141,7 @@ CUresult find_side(CUmemorytype type, const void* host, CUdeviceptr address, siz
   return CUDA_SUCCESS;
 }
 
-CUresult copy_work(const GraphNode& from, GraphNode* to) {
+CUresult copy_work(const GraphNode& from, GraphNode* to) REQUIRES(state_mutex) {
   to->what = from.what;
   to->cooperative = from.cooperative;
   to->has_priority = from.has_priority;
@@ -181,7 +182,7 @@ bool copy_edges(const Graph& from, Graph* to) {
   return true;
 }
 
-GraphNode* new_node(Graph& graph, bool named) {
+GraphNode* new_node(Graph& graph, bool named) REQUIRES(state_mutex) {
   auto* node = make<GraphNode>();
   if (node == nullptr) return nullptr;
   node->graph = &graph;

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "gpu/cuda_abi/driver_types.h"
+#include "gpu/forward_client/state_lock.h"
 #include "gpu/forward_client/table.h"
 #include "gpu/forward_ring/graph_image.h"
 
@@ -48,37 +49,38 @@ struct RowCopy {
 };
 
 // With a handle or without. Null if there is no memory.
-Graph* new_graph(bool named);
+Graph* new_graph(bool named) REQUIRES(state_mutex);
 // With its nodes and their children.
-void free_graph(Graph* graph);
-Graph* find_graph(CUgraph handle);
-GraphNode* find_node(CUgraphNode handle);
+void free_graph(Graph* graph) REQUIRES(state_mutex);
+Graph* find_graph(CUgraph handle) REQUIRES(state_mutex);
+GraphNode* find_node(CUgraphNode handle) REQUIRES(state_mutex);
 CUgraph handle_of(const Graph* graph);
 CUgraphNode handle_of(const GraphNode* node);
 
 // The nodes that a program names as dependencies: each another of this graph, none twice.
 CUresult find_dependencies(const Graph& graph, const CUgraphNode* nodes,
-                           const CUgraphEdgeData* data, size_t count, List<GraphNode*>* found);
+                           const CUgraphEdgeData* data, size_t count, List<GraphNode*>* found)
+    REQUIRES(state_mutex);
 CUresult check_edge(const CUgraphEdgeData* data);
 // Adds a node that does this, which is checked. Null in `made` unless it succeeds.
 CUresult add_node(Graph& graph, const List<GraphNode*>& dependencies, const CUgraphNodeParams& what,
-                  GraphNode** made);
+                  GraphNode** made) REQUIRES(state_mutex);
 CUresult connect(Graph& graph, GraphNode* from, GraphNode* to);
 CUresult disconnect(Graph& graph, GraphNode* from, GraphNode* to);
-void remove_node(GraphNode* node);
+void remove_node(GraphNode* node) REQUIRES(state_mutex);
 // What a node does, again; it stays of its type.
-CUresult change_node(GraphNode& node, const CUgraphNodeParams& what);
+CUresult change_node(GraphNode& node, const CUgraphNodeParams& what) REQUIRES(state_mutex);
 // What a node does, from one that has no handle to another; and its end.
-void move_node_work(GraphNode* from, GraphNode* to);
-void free_node_work(GraphNode* node);
+void move_node_work(GraphNode* from, GraphNode* to) REQUIRES(state_mutex);
+void free_node_work(GraphNode* node) REQUIRES(state_mutex);
 
 // A deep copy. Null if there is no memory.
-Graph* clone(const Graph& graph, bool named);
+Graph* clone(const Graph& graph, bool named) REQUIRES(state_mutex);
 // Those it depends on come before each node, which else stay as they were made. INVALID_VALUE if
 // there is a cycle; `stuck` is then a node of it, or behind it.
 CUresult order_nodes(const Graph& graph, List<GraphNode*>* order, GraphNode** stuck);
 
 // What a copy node copies, once more checked. NOT_SUPPORTED for arrays and for more than one layer.
-CUresult rows_of(const CUDA_MEMCPY3D& request, RowCopy* copy);
+CUresult rows_of(const CUDA_MEMCPY3D& request, RowCopy* copy) REQUIRES(state_mutex);
 
 }  // namespace lambent::forward_client

@@ -1,7 +1,5 @@
 #include "gpu/forward_client/modules.h"
 
-#include <pthread.h>
-
 #include <cstdlib>
 #include <cstring>
 
@@ -9,6 +7,9 @@
 #include "gpu/forward_client/image_size.h"
 
 namespace lambent::forward_client {
+
+PlainMutex upload_mutex;
+
 namespace {
 
 using forward_ring::kChunkBytes;
@@ -38,11 +39,9 @@ CUresult load_uploaded(uint64_t context, uint64_t* number, ErrorLog* log) {
 
 CUresult upload_module(const void* image, size_t size, uint64_t context, uint64_t* number,
                        ErrorLog* log) {
-  pthread_mutex_lock(&state().upload_mutex);
-  CUresult result = upload(image, size);
-  if (result == CUDA_SUCCESS) result = load_uploaded(context, number, log);
-  pthread_mutex_unlock(&state().upload_mutex);
-  return result;
+  const PlainLock lock(upload_mutex);
+  const CUresult result = upload(image, size);
+  return result == CUDA_SUCCESS ? load_uploaded(context, number, log) : result;
 }
 
 bool is_emulated() { return std::strstr(device().name, "Emulated") != nullptr; }

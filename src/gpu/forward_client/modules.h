@@ -5,14 +5,18 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/base/plain_mutex.h"
 #include "gpu/cuda_abi/driver_types.h"
 #include "gpu/forward_client/connection.h"
 #include "gpu/forward_client/state.h"
 
 namespace lambent::forward_client {
 
-// Sends an image, which the next call that takes one takes. The upload mutex is held for both.
-CUresult upload(const void* image, size_t size);
+// The executor puts one image together at a time: held from the upload to the call that takes it.
+// Taken without the StateLock.
+extern PlainMutex upload_mutex;
+// Sends an image, which the next call that takes one takes.
+CUresult upload(const void* image, size_t size) REQUIRES(upload_mutex);
 // Loads an image into the current context and tells its number. Of the options only the log of
 // errors is followed; the information log stays empty.
 CUresult load_image(const void* image, bool library, unsigned count, const CUjit_option* options,

@@ -5,30 +5,36 @@
 #include <new>
 
 #include "gpu/forward_client/captures.h"
+#include "gpu/forward_client/modules.h"
 
 namespace lambent::forward_client {
+
+PlainMutex state_mutex;
+
 namespace {
 
-pthread_mutex_t g_mutex = PTHREAD_MUTEX_INITIALIZER;
-uint32_t g_connection = 0;  // whose state this is
+uint32_t g_connection GUARDED_BY(state_mutex) = 0;  // whose state this is
 
 // Contexts are found by their place, so that a stale handle is told from a live one. A place is
 // used again only when all others have been.
 constexpr unsigned kPlaces = 1024;
 
 alignas(State) char g_state_bytes[sizeof(State)];
-State* g_state = nullptr;
-Context* g_places = nullptr;
-unsigned g_next_place = 0;
-bool g_handles_forks = false;
+State* g_state GUARDED_BY(state_mutex) = nullptr;
+Context* g_places GUARDED_BY(state_mutex) = nullptr;
+unsigned g_next_place GUARDED_BY(state_mutex) = 0;
+bool g_handles_forks GUARDED_BY(state_mutex) = false;
 
-void after_fork() { g_mutex = PTHREAD_MUTEX_INITIALIZER; }
+void after_fork() {
+  state_mutex.free_in_child();
+  upload_mutex.free_in_child();
+}
 
 thread_local ThreadState t_thread;
 
 // Called when a thread ends that has default streams of its own.
 pthread_key_t g_thread_end;
-bool g_has_thread_end = false;
+bool g_has_thread_end GUARDED_BY(state_mutex) = false;
 
 void destroy_streams_of_thread(void*) {
   const bool are_ours = t_thread.connection == connection_number();
@@ -73,18 +79,19 @@ CUresult remember_thread_stream(uint64_t context, uint64_t number) {
 }  // namespace
 
 StateLock::StateLock() {
-  pthread_mutex_lock(&g_mutex);
+  state_mutex.lock();
   if (g_state != nullptr && g_connection == connection_number()) return;
   // The first call, or the first after a fork: nothing of the parent's is ours. What it had is
   // leaked: once for each fork.
   if (!g_handles_forks) g_handles_forks = pthread_atfork(nullptr, nullptr, after_fork) == 0;
   g_state = new (g_state_bytes) State;
   g_connection = connection_number();
-  g_places = new (std::nothrow) Context[kPlaces];
+  // Zero, as a new Context is. The array form of new would need the C++ library.
+  g_places = static_cast<Context*>(std::calloc(kPlaces, sizeof(Context)));
   g_next_place = 0;
 }
 
-StateLock::~StateLock() { pthread_mutex_unlock(&g_mutex); }
+StateLock::~StateLock() { state_mutex.unlock(); }
 
 State& state() { return *g_state; }
 
@@ -143,6 +150,7 @@ void State::forget_context(Context& context) {
   copy_streams.erase(number);
   streams.erase_if([&](uint64_t, const StreamRecord& each) { return each.context == number; });
   events.erase_if([&](uint64_t event, const EventRecord& each) {
+    state_mutex.assert_held();
     if (each.context != number) return false;
     forget_captured_event(event);
     return true;

@@ -3,13 +3,12 @@
 // the executor checks everything again.
 #pragma once
 
-#include <pthread.h>
-
 #include <cstdint>
 
 #include "gpu/cuda_abi/driver_types.h"
 #include "gpu/forward_client/connection.h"
 #include "gpu/forward_client/graph.h"
+#include "gpu/forward_client/state_lock.h"
 #include "gpu/forward_client/table.h"
 
 namespace lambent::forward_client {
@@ -65,24 +64,17 @@ struct Executable;
 struct Capture;
 struct CapturePoint;
 
-class StateLock {
- public:
-  StateLock();
-  ~StateLock();
-  StateLock(const StateLock&) = delete;
-  StateLock& operator=(const StateLock&) = delete;
-};
-
 // Of one connection: a fork's child begins with an empty one. Its functions are called, and what
 // they return used, while a StateLock is held, if nothing else is said.
 struct State {
-  Context* create_context(unsigned flags, unsigned api_version, CUresult* result);
+  Context* create_context(unsigned flags, unsigned api_version, CUresult* result)
+      REQUIRES(state_mutex);
   // Null if the handle is none, or of a context that is gone.
-  Context* find_context(CUcontext handle);
-  static bool has_context(uint64_t number);
-  // The executor frees what belongs to it. Without the lock.
-  static CUresult destroy_context(CUcontext handle);
-  void forget_context(Context& context);
+  Context* find_context(CUcontext handle) REQUIRES(state_mutex);
+  static bool has_context(uint64_t number) REQUIRES(state_mutex);
+  // The executor frees what belongs to it.
+  static CUresult destroy_context(CUcontext handle) EXCLUDES(state_mutex);
+  void forget_context(Context& context) REQUIRES(state_mutex);
 
   Table<StreamRecord> streams;
   Table<EventRecord> events;
@@ -106,10 +98,8 @@ struct State {
   List<Capture*> captures;  // that have not ended
   Table<CapturePoint*> captured_streams, captured_events;
   uint64_t last_capture = 0;
-  // The executor puts one image together at a time. Taken without the StateLock.
-  pthread_mutex_t upload_mutex = PTHREAD_MUTEX_INITIALIZER;
 };
-State& state();
+State& state() REQUIRES(state_mutex);
 
 inline CUcontext handle_of(Context* context) { return reinterpret_cast<CUcontext>(context); }
 inline Context* context_of(CUcontext handle) { return reinterpret_cast<Context*>(handle); }
@@ -143,13 +133,14 @@ struct ThreadState {
 ThreadState& thread_state();
 
 // The thread's current context. INVALID_CONTEXT if it has none, CONTEXT_IS_DESTROYED if that is
-// gone; under the lock.
-CUresult current_context(Context** context);
-// The number of a stream that a program names, default ones included. Without the lock.
-CUresult resolve_stream(CUstream stream, uint64_t* number);
-// The same under the lock, for streams that are there: NOT_READY for the thread's own, which
+// gone.
+CUresult current_context(Context** context) REQUIRES(state_mutex);
+// The number of a stream that a program names, default ones included.
+CUresult resolve_stream(CUstream stream, uint64_t* number) EXCLUDES(state_mutex);
+// The same for streams that are there: NOT_READY for the thread's own, which
 // resolve_stream() may have to make.
-CUresult resolve_known_stream(CUstream stream, const Context& context, uint64_t* number);
+CUresult resolve_known_stream(CUstream stream, const Context& context, uint64_t* number)
+    REQUIRES(state_mutex);
 
 // Declares `context`, the current one, and a lock that is held to the end of the block; or returns.
 #define WITH_CONTEXT()                                                                        \

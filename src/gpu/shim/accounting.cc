@@ -6,7 +6,6 @@
 #include <new>
 
 #include "gpu/shim/environment.h"
-#include "gpu/shim/locked.h"
 #include "gpu/shim/log.h"
 #include "gpu/shim/memory_view.h"
 
@@ -30,8 +29,7 @@ void start_afresh_in_child() {
   if (parents != nullptr) parents->ledger_.forget_after_fork();
 }
 
-Accounting::Accounting() : owner_(getpid()) { pthread_mutex_init(&mutex_, nullptr); }
-Accounting::~Accounting() { pthread_mutex_destroy(&mutex_); }
+Accounting::Accounting() : owner_(getpid()) {}
 
 Accounting* Accounting::current() {
   const pid_t self = getpid();
@@ -78,7 +76,7 @@ void Accounting::record(Kind kind, uint64_t key, uint64_t charge, void* context)
   entry.bytes = charge;
   entry.context = context;
   ledger_.keep(charge);
-  Locked lock(mutex_);
+  const PlainLock lock(mutex_);
   if (!table_.insert(entry)) ledger_.release(charge);
 }
 
@@ -88,19 +86,19 @@ void Accounting::record_host(uint64_t address, uint64_t bytes, void* context) {
   entry.kind = Kind::kHost;
   entry.bytes = bytes;
   entry.context = context;
-  Locked lock(mutex_);
+  const PlainLock lock(mutex_);
   if (table_.insert(entry)) ledger_.add_pinned_host(bytes);
 }
 
 Entry Accounting::forget(Kind kind, uint64_t key) {
-  Locked lock(mutex_);
+  const PlainLock lock(mutex_);
   return table_.remove(kind, key);
 }
 
 void Accounting::settle(const Entry& forgotten, bool freed) {
   if (forgotten.kind == Kind::kNone) return;
   if (!freed) {
-    Locked lock(mutex_);
+    const PlainLock lock(mutex_);
     if (table_.insert(forgotten)) return;
   }
   give_back(forgotten);
@@ -116,7 +114,7 @@ void Accounting::give_back(const Entry& entry) {
 
 uint64_t Accounting::next_pooled(void* context, uint64_t after) {
   uint64_t lowest = 0;
-  Locked lock(mutex_);
+  const PlainLock lock(mutex_);
   table_.find_if([&](const Entry& entry) {
     const bool counts = entry.kind == Kind::kPooled && entry.context == context;
     if (counts && entry.key > after && (lowest == 0 || entry.key < lowest)) lowest = entry.key;
@@ -126,7 +124,7 @@ uint64_t Accounting::next_pooled(void* context, uint64_t after) {
 }
 
 void Accounting::context_is_gone(void* context, bool with_pools) {
-  Locked lock(mutex_);
+  const PlainLock lock(mutex_);
   table_.remove_if(
       [=](const Entry& entry) {
         if (entry.kind == Kind::kPooled && !with_pools) return false;
@@ -138,7 +136,7 @@ void Accounting::context_is_gone(void* context, bool with_pools) {
 }
 
 void Accounting::context_is_inherited(void* context, void* heir) {
-  Locked lock(mutex_);
+  const PlainLock lock(mutex_);
   table_.find_if([=](Entry& entry) {
     if (entry.context == context) entry.context = heir;
     return false;

@@ -2,9 +2,9 @@
 // driver shim, made at its first use and made afresh in a forked child; any thread.
 #pragma once
 
-#include <pthread.h>
 #include <sys/types.h>
 
+#include "core/base/plain_mutex.h"
 #include "gpu/ledger/writer.h"
 #include "gpu/shim/handle_table.h"
 
@@ -66,15 +66,15 @@ class Accounting {
  private:
   friend void start_afresh_in_child();
   Accounting();
-  ~Accounting();
-  void drop_reference(uint64_t physical);
+  ~Accounting() = default;
+  void drop_reference(uint64_t physical) REQUIRES(mutex_);
   void give_back(const Entry& entry);
-  void grow(Kind kind, uint64_t key, uint64_t bytes, void* context);
+  void grow(Kind kind, uint64_t key, uint64_t bytes, void* context) REQUIRES(mutex_);
 
   ledger::LedgerWriter ledger_;
-  pthread_mutex_t mutex_;  // guards table_ and last_physical_; held for no call of the driver
-  HandleTable table_;
-  uint64_t last_physical_ = 0;
+  PlainMutex mutex_;  // held for no call of the driver
+  HandleTable table_ GUARDED_BY(mutex_);
+  uint64_t last_physical_ GUARDED_BY(mutex_) = 0;
   pid_t owner_;
 };
 

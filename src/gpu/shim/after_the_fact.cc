@@ -1,12 +1,10 @@
 // The part of Accounting that counts memory which no call names an amount of: the driver took it,
 // and only then is it known how much.
 #include "gpu/shim/accounting.h"
-#include "gpu/shim/locked.h"
 #include "gpu/shim/log.h"
 
 namespace lambent::shim {
 
-// The mutex is held.
 void Accounting::grow(Kind kind, uint64_t key, uint64_t bytes, void* context) {
   const uint64_t counted = ledger_.reserve_what_fits(bytes);
   if (counted < bytes) {
@@ -27,7 +25,7 @@ void Accounting::grow(Kind kind, uint64_t key, uint64_t bytes, void* context) {
 
 void Accounting::graph_memory_is(int device, uint64_t bytes) {
   const uint64_t key = static_cast<uint64_t>(device) + 1;
-  Locked lock(mutex_);
+  const PlainLock lock(mutex_);
   Entry* known = table_.find(Kind::kGraph, key);
   const uint64_t before = known == nullptr ? 0 : known->bytes;
   if (bytes > before) grow(Kind::kGraph, key, bytes - before, nullptr);

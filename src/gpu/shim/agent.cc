@@ -11,12 +11,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/base/plain_mutex.h"
 #include "driver_slots.h"
 #include "gpu/shim/abi.h"
 #include "gpu/shim/environment.h"
 #include "gpu/shim/gate.h"
 #include "gpu/shim/grants.h"
-#include "gpu/shim/locked.h"
 #include "gpu/shim/log.h"
 #include "gpu/shim/memory_socket.h"
 #include "gpu/shim/monotonic.h"
@@ -55,8 +55,8 @@ MemoryMode mode_of_this_process() {
 
 // The agent's, and of those who fetch: one at a time. Null before the agent begins and after it has
 // ended.
-pthread_mutex_t mover_mutex = PTHREAD_MUTEX_INITIALIZER;
-Mover* mover_of_agent = nullptr;
+PlainMutex mover_mutex;
+Mover* mover_of_agent GUARDED_BY(mover_mutex) = nullptr;
 bool keeps_working_set = false;
 
 // A thread of the program's does our work: whoever interrupted or ended it might wait for what it
@@ -98,7 +98,7 @@ class Borrowed {
 
 // What the worker asks for; false if it was nothing that has an answer.
 bool obey(const MemoryMessage& command, Mover& mover, MemoryMessage* answer) {
-  Locked lock(mover_mutex);
+  const PlainLock lock(mover_mutex);
   const uint64_t since = now_ns();
   Moved moved;
   switch (command.kind) {
@@ -130,7 +130,7 @@ bool obey(const MemoryMessage& command, Mover& mover, MemoryMessage* answer) {
 void take(const MemoryMessage& grant, Mover& mover) {
   Residency* memory = Residency::current();
   if (memory == nullptr || !take_grant(*memory, grant.bytes)) return;
-  Locked lock(mover_mutex);
+  const PlainLock lock(mover_mutex);
   mover.fetch();
 }
 
@@ -153,7 +153,7 @@ void serve(MemorySocket& socket, Mover& mover) {
 }
 
 void begin_working_set(Mover& mover) {
-  Locked lock(mover_mutex);
+  const PlainLock lock(mover_mutex);
   mover.keep_working_set();
   mover_of_agent = &mover;
   note_touches_of(Residency::current());
@@ -161,7 +161,8 @@ void begin_working_set(Mover& mover) {
 
 // In the child there is no agent that would be answered.
 void start_afresh_in_child() {
-  mover_mutex = PTHREAD_MUTEX_INITIALIZER;
+  mover_mutex.free_in_child();
+  const PlainLock lock(mover_mutex);
   mover_of_agent = nullptr;
   grants_start_afresh_in_child();
 }
@@ -192,11 +193,17 @@ bool is_greeted() {
   return error == 0;
 }
 
-void serve_worker(Mover& mover) {
+void serve_worker(Mover& mover, bool fetches) {
   MemorySocket wishes;
-  if (mover_of_agent != nullptr && wishes.copy(to_worker.value)) ask_on(&wishes);
+  if (fetches && wishes.copy(to_worker.value)) ask_on(&wishes);
   serve(to_worker.value, mover);
   ask_on(nullptr);
+}
+
+// A thread that was granted memory may still be fetching.
+bool is_out_after_a_try(Mover& mover) {
+  const PlainLock lock(mover_mutex);
+  return mover.is_out() && mover.move_in().status == MemoryMoveStatus::kNoDeviceMemory;
 }
 
 void* run_agent(void*) {
@@ -210,16 +217,15 @@ void* run_agent(void*) {
   const MemoryMode mode = mode_of_this_process();
   DeviceLink link(link_path[0] == '\0' ? nullptr : link_path, mode);
   Mover mover(link);
-  if (keeps_working_set && mode == MemoryMode::kVmm) begin_working_set(mover);
+  const bool fetches = keeps_working_set && mode == MemoryMode::kVmm;
+  if (fetches) begin_working_set(mover);
   do {
-    serve_worker(mover);
+    serve_worker(mover, fetches);
   } while (to_worker->was_taken_away() && is_greeted());
   // Nobody is left to bring the memory home, and the program may be waiting for it. What is
   // offloaded is reached where it is.
-  while (mover.is_out() && mover.move_in().status == MemoryMoveStatus::kNoDeviceMemory) {
-    pause_before_another_try();
-  }
-  Locked lock(mover_mutex);
+  while (is_out_after_a_try(mover)) pause_before_another_try();
+  const PlainLock lock(mover_mutex);
   mover_of_agent = nullptr;
   return nullptr;
 }
@@ -274,7 +280,7 @@ void fetch_what_is_wanted() {
   const Borrowed borrowed;
   Residency* memory = Residency::current();
   if (memory == nullptr || !is_granted(*memory)) return;
-  Locked lock(mover_mutex);
+  const PlainLock lock(mover_mutex);
   if (mover_of_agent != nullptr) mover_of_agent->fetch();
 }
 

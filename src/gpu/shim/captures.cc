@@ -3,9 +3,9 @@
 #include <pthread.h>
 #include <time.h>
 
+#include "core/base/plain_mutex.h"
 #include "driver_slots.h"
 #include "gpu/shim/gate.h"
-#include "gpu/shim/locked.h"
 #include "gpu/shim/pending_frees.h"
 #include "gpu/shim/touches.h"
 
@@ -15,16 +15,18 @@ namespace {
 // More at a time than programs have; those beyond are not remembered.
 constexpr int kMostStreams = 64;
 
-pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-Stream streams[kMostStreams];
-Handle contexts[kMostStreams];  // in which to ask about each: the thread that asks may have none
-int stream_count = 0;
+PlainMutex mutex;
+Stream streams[kMostStreams] GUARDED_BY(mutex);
+// In which to ask about each: the thread that asks may have none.
+Handle contexts[kMostStreams] GUARDED_BY(mutex);
+int stream_count GUARDED_BY(mutex) = 0;
 
 bool fork_is_watched = false;
 
 // A thread that the child does not have may have held the mutex.
 void start_afresh_in_child() {
-  mutex = PTHREAD_MUTEX_INITIALIZER;
+  mutex.free_in_child();
+  const PlainLock lock(mutex);
   stream_count = 0;
 }
 
@@ -33,21 +35,20 @@ void begins(const Stream& stream) {
     pthread_atfork(nullptr, nullptr, start_afresh_in_child);
   }
   const Handle context = current_context();
-  Locked lock(mutex);
+  const PlainLock lock(mutex);
   if (stream_count == kMostStreams) return;
   contexts[stream_count] = context;
   streams[stream_count++] = stream;
 }
 
-// The mutex is held.
-void forget(int index) {
+void forget(int index) REQUIRES(mutex) {
   --stream_count;
   streams[index] = streams[stream_count];
   contexts[index] = contexts[stream_count];
 }
 
 void ends(const Stream& stream) {
-  Locked lock(mutex);
+  const PlainLock lock(mutex);
   for (int i = 0; i < stream_count; ++i) {
     if (streams[i] == stream) forget(i--);
   }
@@ -94,7 +95,7 @@ Status end(const Stream& stream, Call call) {
 // A stream that is forgotten here while it is captured would be one that belongs to another
 // thread's view of the same handle; then waiting spoils a capture that waiting would spoil anyway.
 bool is_anything_captured() {
-  Locked lock(mutex);
+  const PlainLock lock(mutex);
   for (int i = 0; i < stream_count; ++i) {
     const InContext inside(contexts[i]);
     if (is_captured(streams[i])) return true;

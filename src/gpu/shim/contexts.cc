@@ -2,9 +2,9 @@
 
 #include <pthread.h>
 
+#include "core/base/plain_mutex.h"
 #include "driver_slots.h"
 #include "gpu/shim/captures.h"
-#include "gpu/shim/locked.h"
 
 namespace lambent::shim {
 namespace {
@@ -12,15 +12,16 @@ namespace {
 // More than programs have; with one more not all are known.
 constexpr int kMostContexts = 64;
 
-pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-Handle contexts[kMostContexts];  // primary ones are not among them
-int context_count = 0;
-bool some_are_unknown = false;
+PlainMutex mutex;
+Handle contexts[kMostContexts] GUARDED_BY(mutex);  // primary ones are not among them
+int context_count GUARDED_BY(mutex) = 0;
+bool some_are_unknown GUARDED_BY(mutex) = false;
 bool fork_is_watched = false;
 
 // The driver does not work in a child of a process that used it.
 void start_afresh_in_child() {
-  mutex = PTHREAD_MUTEX_INITIALIZER;
+  mutex.free_in_child();
+  const PlainLock lock(mutex);
   context_count = 0;
   some_are_unknown = false;
 }
@@ -34,7 +35,7 @@ void context_is_made(Handle context) {
   if (!__atomic_exchange_n(&fork_is_watched, true, __ATOMIC_ACQ_REL)) {
     pthread_atfork(nullptr, nullptr, start_afresh_in_child);
   }
-  Locked lock(mutex);
+  const PlainLock lock(mutex);
   for (int i = 0; i < context_count; ++i) {
     if (contexts[i] == context) return;
   }
@@ -46,7 +47,7 @@ void context_is_made(Handle context) {
 }
 
 bool context_is_ended(Handle context) {
-  Locked lock(mutex);
+  const PlainLock lock(mutex);
   for (int i = 0; i < context_count; ++i) {
     if (contexts[i] != context) continue;
     contexts[i] = contexts[--context_count];
@@ -56,7 +57,7 @@ bool context_is_ended(Handle context) {
 }
 
 void context_is_made_that_nobody_waits_for() {
-  Locked lock(mutex);
+  const PlainLock lock(mutex);
   some_are_unknown = true;
 }
 
@@ -74,7 +75,7 @@ Handle active_primary_context(Device device) {
 }
 
 bool knows_all_contexts() {
-  Locked lock(mutex);
+  const PlainLock lock(mutex);
   return !some_are_unknown;
 }
 
@@ -82,7 +83,7 @@ Status wait_for_known_contexts(uint64_t grace_period_ns) {
   Handle known[kMostContexts];
   int count = 0;
   {
-    Locked lock(mutex);
+    const PlainLock lock(mutex);
     for (; count < context_count; ++count) known[count] = contexts[count];
   }
   for (int i = 0; i < count; ++i) {

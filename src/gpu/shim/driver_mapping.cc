@@ -1,5 +1,7 @@
 #include "gpu/shim/driver_mapping.h"
 
+#include <atomic>
+
 #include "driver_slots.h"
 #include "gpu/cuda_abi/driver_types.h"
 #include "gpu/shim/log.h"
@@ -13,7 +15,7 @@ constexpr int kAttributeHostNode = 134;  // CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID
 constexpr int kAttributeCanMapHost = 141;
 
 enum class Answer : int { kUnknown, kYes, kNo };
-Answer can_map[kMostDevices];
+std::atomic<Answer> can_map[kMostDevices];
 // One bit for each device that may reach this one's memory.
 uint64_t peers[kMostDevices];
 
@@ -41,11 +43,11 @@ bool ask_whether_it_can_map(Device device) {
 
 bool device_can_map(Device device) {
   if (device < 0 || device >= kMostDevices) return false;
-  Answer answer = __atomic_load_n(&can_map[device], __ATOMIC_RELAXED);
+  Answer answer = can_map[device].load(std::memory_order_relaxed);
   if (answer == Answer::kUnknown) {
     answer = ask_whether_it_can_map(device) ? Answer::kYes : Answer::kNo;
     if (answer == Answer::kNo) log_line("device %d cannot map memory: it stays plain", device);
-    __atomic_store_n(&can_map[device], answer, __ATOMIC_RELAXED);
+    can_map[device].store(answer, std::memory_order_relaxed);
   }
   return answer == Answer::kYes;
 }

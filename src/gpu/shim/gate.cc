@@ -4,7 +4,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "gpu/shim/locked.h"
+#include "core/base/plain_mutex.h"
 #include "gpu/shim/monotonic.h"
 
 namespace lambent::shim {
@@ -28,17 +28,18 @@ struct Thread {
 };
 [[gnu::tls_model("initial-exec")]] thread_local Thread self;
 
-// Only for those who wait, or have somebody waiting for them. Guards all below.
-pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-pthread_cond_t opened = PTHREAD_COND_INITIALIZER;
-pthread_cond_t entered = PTHREAD_COND_INITIALIZER;
-pthread_cond_t left = PTHREAD_COND_INITIALIZER;
-pid_t shut_by = 0;           // the process
-uint64_t waiting_since = 0;  // the first wait at the shut gate; zero if nobody has come
-uint64_t gated_before = 0;   // at gates that are open again
-uint64_t openings = 0;
-unsigned waiting = 0;   // for the next opening
-unsigned released = 0;  // waited for the last opening, and have not entered yet
+// Only for threads that wait, or that others wait for.
+PlainMutex mutex;
+PlainCondition opened;
+PlainCondition entered;
+PlainCondition left;
+pid_t shut_by = 0;  // the process
+uint64_t waiting_since GUARDED_BY(mutex) =
+    0;  // the first wait at the shut gate; zero if nobody has come
+uint64_t gated_before GUARDED_BY(mutex) = 0;  // at gates that are open again
+uint64_t openings GUARDED_BY(mutex) = 0;
+unsigned waiting GUARDED_BY(mutex) = 0;   // for the next opening
+unsigned released GUARDED_BY(mutex) = 0;  // waited for the last opening, and have not entered yet
 bool fork_is_watched = false;
 
 bool nobody_inside() {
@@ -53,10 +54,11 @@ void start_afresh_in_child() {
   for (Line& line : lines) __atomic_store_n(&line.inside, 0, __ATOMIC_SEQ_CST);
   __atomic_store_n(&is_shut, false, __ATOMIC_SEQ_CST);
   self.depth = 0;
-  mutex = PTHREAD_MUTEX_INITIALIZER;
-  opened = PTHREAD_COND_INITIALIZER;
-  entered = PTHREAD_COND_INITIALIZER;
-  left = PTHREAD_COND_INITIALIZER;
+  mutex.free_in_child();
+  opened.free_in_child();
+  entered.free_in_child();
+  left.free_in_child();
+  const PlainLock lock(mutex);
   waiting = 0;
   released = 0;
   waiting_since = 0;
@@ -96,22 +98,22 @@ void step_in(Line* line) { __atomic_fetch_add(&line->inside, 1, __ATOMIC_SEQ_CST
     return step_in(line);
   }
   const NoCancellation no_cancellation;
-  Locked lock(mutex);
+  const PlainLock lock(mutex);
   if (!__atomic_load_n(&is_shut, __ATOMIC_SEQ_CST)) return step_in(line);
   if (waiting_since == 0) waiting_since = now_ns();
   ++waiting;
   const uint64_t opening = openings;
-  while (openings == opening) pthread_cond_wait(&opened, &mutex);
+  while (openings == opening) opened.wait(mutex);
   step_in(line);
-  if (--released == 0) pthread_cond_broadcast(&entered);
+  if (--released == 0) entered.notify_all();
 }
 
 void step_out(Line* line) {
   __atomic_fetch_sub(&line->inside, 1, __ATOMIC_SEQ_CST);
   if (!__atomic_load_n(&is_shut, __ATOMIC_SEQ_CST)) return;
   const NoCancellation no_cancellation;
-  Locked lock(mutex);
-  pthread_cond_broadcast(&left);
+  const PlainLock lock(mutex);
+  left.notify_all();
 }
 
 }  // namespace
@@ -157,8 +159,8 @@ GateBypass::~GateBypass() { --self.passes_always; }
 // Who waited for the last opening goes first: a gate that is shut again and again keeps nobody out.
 void shut_gate() {
   watch_forks();
-  Locked lock(mutex);
-  while (released != 0) pthread_cond_wait(&entered, &mutex);
+  const PlainLock lock(mutex);
+  while (released != 0) entered.wait(mutex);
   __atomic_store_n(&shut_by, getpid(), __ATOMIC_RELAXED);
   __atomic_store_n(&is_shut, true, __ATOMIC_SEQ_CST);
 }
@@ -169,9 +171,9 @@ bool wait_until_nobody_inside(uint64_t timeout_ns) {
   timespec deadline = {};
   deadline.tv_sec = static_cast<time_t>(end / 1'000'000'000);
   deadline.tv_nsec = static_cast<long>(end % 1'000'000'000);
-  Locked lock(mutex);
+  const PlainLock lock(mutex);
   while (!nobody_inside()) {
-    if (pthread_cond_clockwait(&left, &mutex, CLOCK_MONOTONIC, &deadline) != 0) {
+    if (!left.wait_until(mutex, deadline)) {
       return nobody_inside();
     }
   }
@@ -179,7 +181,7 @@ bool wait_until_nobody_inside(uint64_t timeout_ns) {
 }
 
 void open_gate() {
-  Locked lock(mutex);
+  const PlainLock lock(mutex);
   if (!__atomic_load_n(&is_shut, __ATOMIC_SEQ_CST)) return;
   if (waiting_since != 0) gated_before += now_ns() - waiting_since;
   waiting_since = 0;
@@ -187,11 +189,11 @@ void open_gate() {
   waiting = 0;
   ++openings;
   __atomic_store_n(&is_shut, false, __ATOMIC_SEQ_CST);
-  pthread_cond_broadcast(&opened);
+  opened.notify_all();
 }
 
 uint64_t gated_ns() {
-  Locked lock(mutex);
+  const PlainLock lock(mutex);
   return gated_before + (waiting_since == 0 ? 0 : now_ns() - waiting_since);
 }
 

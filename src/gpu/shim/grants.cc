@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <time.h>
 
-#include "gpu/shim/locked.h"
+#include "core/base/plain_mutex.h"
 #include "gpu/shim/memory_socket.h"
 #include "gpu/shim/monotonic.h"
 #include "gpu/shim/residency.h"
@@ -16,10 +16,9 @@ namespace {
 constexpr uint64_t kGracePeriodNs = 2'000'000'000;
 constexpr uint64_t kAskAgainNs = 1'000'000'000;
 
-// The mutex guards the rest, and is held for no call of the driver.
+PlainMutex mutex;  // held for no call of the driver
+PlainCondition answered;
 struct Asking {
-  pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-  pthread_cond_t answered = PTHREAD_COND_INITIALIZER;
   MemorySocket* socket = nullptr;
   bool is_asked = false;
   bool is_overdue = false;  // nobody waits for that answer any more
@@ -27,23 +26,22 @@ struct Asking {
   int waiting = 0;             // threads
   uint64_t not_before_ns = 0;  // after a refusal
 };
-Asking asking;
+Asking asking GUARDED_BY(mutex);
 
-// With the mutex held, here and below.
-bool may_ask() {
+bool may_ask() REQUIRES(mutex) {
   return asking.socket != nullptr && !asking.is_overdue && now_ns() >= asking.not_before_ns;
 }
 
 // False: it was not answered in time.
-bool wait_for_answer(uint64_t end_ns) {
+bool wait_for_answer(uint64_t end_ns) REQUIRES(mutex) {
   timespec deadline = {};
   deadline.tv_sec = static_cast<time_t>(end_ns / 1'000'000'000);
   deadline.tv_nsec = static_cast<long>(end_ns % 1'000'000'000);
   const uint64_t before = asking.answers;
   ++asking.waiting;
-  int error = 0;
-  while (asking.answers == before && asking.socket != nullptr && error == 0) {
-    error = pthread_cond_clockwait(&asking.answered, &asking.mutex, CLOCK_MONOTONIC, &deadline);
+  bool has_time = true;
+  while (asking.answers == before && asking.socket != nullptr && has_time) {
+    has_time = answered.wait_until(mutex, deadline);
   }
   --asking.waiting;
   return asking.answers != before;
@@ -52,17 +50,17 @@ bool wait_for_answer(uint64_t end_ns) {
 }  // namespace
 
 void ask_on(MemorySocket* socket) {
-  Locked lock(asking.mutex);
+  const PlainLock lock(mutex);
   asking.socket = socket;
   // What was asked on another is answered by nobody.
   asking.is_asked = false;
   asking.is_overdue = false;
-  pthread_cond_broadcast(&asking.answered);
+  answered.notify_all();
 }
 
 // An answer is for all that wait, and may not be enough for one that came later.
 bool is_granted(Residency& memory) {
-  Locked lock(asking.mutex);
+  const PlainLock lock(mutex);
   const uint64_t end_ns = now_ns() + kGracePeriodNs;
   if (may_ask()) memory.named().want_fetch();
   while (may_ask()) {
@@ -83,16 +81,21 @@ bool is_granted(Residency& memory) {
 
 bool take_grant(Residency& memory, uint64_t bytes) {
   memory.budget().grant(bytes);
-  Locked lock(asking.mutex);
+  const PlainLock lock(mutex);
   asking.is_asked = false;
   asking.is_overdue = false;
   ++asking.answers;
   asking.not_before_ns = bytes == 0 ? now_ns() + kAskAgainNs : 0;
-  pthread_cond_broadcast(&asking.answered);
+  answered.notify_all();
   return bytes > 0 && asking.waiting == 0;
 }
 
-// Whoever waited or held the mutex is the parent's.
-void grants_start_afresh_in_child() { asking = Asking{}; }
+// The threads that waited or held the mutex are the parent's.
+void grants_start_afresh_in_child() {
+  mutex.free_in_child();
+  answered.free_in_child();
+  const PlainLock lock(mutex);
+  asking = Asking{};
+}
 
 }  // namespace lambent::shim

@@ -3,13 +3,13 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "core/base/plain_mutex.h"
 #include "driver_slots.h"
 #include "gpu/cuda_abi/driver_types.h"
 #include "gpu/cuda_abi/graph_types.h"
 #include "gpu/shim/abi.h"
 #include "gpu/shim/graph_names.h"
 #include "gpu/shim/kernel_words.h"
-#include "gpu/shim/locked.h"
 #include "gpu/shim/residency.h"
 #include "gpu/shim/touches.h"
 #include "gpu/shim/undestroyed.h"
@@ -22,15 +22,16 @@ constexpr int kMostDepth = 16;
 // Uploads of one graph whose contents are looked through.
 constexpr int kMostUploads = 16;
 
-pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-Undestroyed<GraphNames> graphs;  // guarded by it, which is held for no call of the driver
+PlainMutex mutex;  // held for no call of the driver
+Undestroyed<GraphNames> graphs GUARDED_BY(mutex);
 // Kernels of graphs may launch other graphs, which no call tells of.
 bool do_graphs_launch_graphs = false;
 bool fork_is_watched = false;
 
 // The handles are the parent's.
 void start_afresh_in_child() {
-  mutex = PTHREAD_MUTEX_INITIALIZER;
+  mutex.free_in_child();
+  const PlainLock lock(mutex);
   graphs.start_afresh();
   __atomic_store_n(&do_graphs_launch_graphs, false, __ATOMIC_RELAXED);
 }
@@ -209,7 +210,7 @@ void replace(Handle executable, Handle node, Name name) {
   NodeNames names;
   Naming naming(*memory, names);
   name(naming);
-  Locked lock(mutex);
+  const PlainLock lock(mutex);
   if (NodeNames* known = graphs->find(executable)) known->replace(node, names);
 }
 
@@ -251,8 +252,8 @@ void touch_name(Residency& memory, const NodeName& name, ToDo& to_do) {
 }
 
 // All names of a graph, unless they were looked up and nothing has changed since: then what it
-// uploads alone, which the program may have written again. The mutex is held.
-void touch_names(Residency& memory, NodeNames& names, ToDo& to_do) {
+// uploads alone, which the program may have written again.
+void touch_names(Residency& memory, NodeNames& names, ToDo& to_do) REQUIRES(mutex) {
   const uint64_t now = memory.named().changes();
   const bool is_known = names.looked_up_at == now;
   if (is_known && !names.has_uploads()) return;
@@ -312,7 +313,7 @@ void graph_is_updated(Handle executable, Handle description) {
   if (memory == nullptr) return;
   NodeNames names;
   Naming(*memory, names).name_all(description, nullptr, 0);
-  Locked lock(mutex);
+  const PlainLock lock(mutex);
   graphs->set(executable, names);
 }
 
@@ -370,7 +371,7 @@ void node_is_set(Handle executable, Handle node, const void* parameters) {
 
 void graph_is_ended(Handle executable) {
   if (!working_set_is_wanted()) return;
-  Locked lock(mutex);
+  const PlainLock lock(mutex);
   graphs->forget(executable);
 }
 
@@ -380,7 +381,7 @@ void touch_graph(Handle executable) {
   ToDo to_do;
   if (__atomic_load_n(&do_graphs_launch_graphs, __ATOMIC_RELAXED)) memory->named().touch_anything();
   {
-    Locked lock(mutex);
+    const PlainLock lock(mutex);
     NodeNames* names = graphs->find(executable);
     if (names == nullptr) memory->named().touch_anything();
     if (names != nullptr) touch_names(*memory, *names, to_do);

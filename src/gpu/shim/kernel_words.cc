@@ -1,19 +1,19 @@
 #include "gpu/shim/kernel_words.h"
 
+#include "core/base/plain_mutex.h"
 #include "driver_slots.h"
 #include "gpu/shim/abi.h"
-#include "gpu/shim/locked.h"
 #include "gpu/shim/touches.h"
 #include "gpu/shim/undestroyed.h"
 
 namespace lambent::shim {
 namespace {
 
-pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-Undestroyed<ParameterLayouts> layouts;  // guarded by it, which is held for no call of the driver
+PlainMutex mutex;  // held for no call of the driver
+Undestroyed<ParameterLayouts> layouts GUARDED_BY(mutex);
 bool fork_is_watched = false;
 
-void start_afresh_in_child() { mutex = PTHREAD_MUTEX_INITIALIZER; }
+void start_afresh_in_child() { mutex.free_in_child(); }
 
 void watch_forks() {
   if (__atomic_load_n(&fork_is_watched, __ATOMIC_RELAXED)) return;
@@ -24,25 +24,26 @@ void watch_forks() {
 
 }  // namespace
 
-KnownLayout::KnownLayout(Handle function, bool is_kernel) {
+// The lock is held until the end of the KnownLayout.
+KnownLayout::KnownLayout(Handle function, bool is_kernel) NO_THREAD_SAFETY_ANALYSIS {
   watch_forks();
-  pthread_mutex_lock(&mutex);
+  mutex.lock();
   layout_ = layouts->find(function);
   if (layout_ == nullptr) {
     is_kernel = is_kernel || layouts->is_kernel(function);
-    pthread_mutex_unlock(&mutex);
+    mutex.unlock();
     const ParameterLayout asked = ask_for_layout(function, is_kernel);
-    pthread_mutex_lock(&mutex);
+    mutex.lock();
     layout_ = layouts->remember(asked);
   }
   if (layout_ != nullptr && !layout_->is_known) layout_ = nullptr;
 }
 
-KnownLayout::~KnownLayout() { pthread_mutex_unlock(&mutex); }
+KnownLayout::~KnownLayout() NO_THREAD_SAFETY_ANALYSIS { mutex.unlock(); }
 
 void forget_code() {
   if (!working_set_is_wanted()) return;
-  Locked lock(mutex);
+  const PlainLock lock(mutex);
   layouts->forget(nullptr);
 }
 
@@ -55,7 +56,7 @@ SHIM_EXPORT Status cuLibraryGetKernel(Handle* kernel, Handle library, const char
   const Status status = get(kernel, library, name);
   if (status != kSuccess || !working_set_is_wanted()) return status;
   watch_forks();
-  Locked lock(mutex);
+  const lambent::PlainLock lock(mutex);
   layouts->add_kernel(*kernel, library);
   return status;
 }
@@ -65,7 +66,7 @@ SHIM_EXPORT Status cuLibraryEnumerateKernels(Handle* kernels, unsigned count, Ha
   const Status status = list(kernels, count, library);
   if (status != kSuccess || !working_set_is_wanted()) return status;
   watch_forks();
-  Locked lock(mutex);
+  const lambent::PlainLock lock(mutex);
   for (unsigned i = 0; i < count; ++i) {
     if (kernels[i] != nullptr) layouts->add_kernel(kernels[i], library);
   }
@@ -74,7 +75,7 @@ SHIM_EXPORT Status cuLibraryEnumerateKernels(Handle* kernels, unsigned count, Ha
 
 SHIM_EXPORT Status cuLibraryUnload(Handle library) {
   if (working_set_is_wanted()) {
-    Locked lock(mutex);
+    const lambent::PlainLock lock(mutex);
     layouts->forget(library);
   }
   return REAL(cuLibraryUnload, Handle)(library);

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include <atomic>
+
 #include "driver_slots.h"
 #include "gpu/cuda_abi/driver_types.h"
 #include "gpu/shim/driver_mapping.h"
@@ -15,9 +17,9 @@ constexpr unsigned kAttachGlobal = 1;     // CU_MEM_ATTACH_GLOBAL
 constexpr unsigned kNonBlocking = 1;      // CU_STREAM_NON_BLOCKING
 
 enum class Answer : int { kUnknown, kYes, kNo };
-Answer can_manage[kMostDevices];
+std::atomic<Answer> can_manage[kMostDevices];
 
-ManagedWay way = ManagedWay::kUnread;
+std::atomic<ManagedWay> way{ManagedWay::kUnread};
 
 ManagedWay read_way() {
   const char* name = managed_way_name();
@@ -31,24 +33,24 @@ ManagedWay read_way() {
 }  // namespace
 
 ManagedWay managed_way() {
-  ManagedWay known = __atomic_load_n(&way, __ATOMIC_RELAXED);
+  ManagedWay known = way.load(std::memory_order_relaxed);
   if (known == ManagedWay::kUnread) {
     known = read_way();
-    __atomic_store_n(&way, known, __ATOMIC_RELAXED);
+    way.store(known, std::memory_order_relaxed);
   }
   return known;
 }
 
 bool device_can_manage(Device device) {
   if (device < 0 || device >= kMostDevices) return false;
-  Answer answer = __atomic_load_n(&can_manage[device], __ATOMIC_RELAXED);
+  Answer answer = can_manage[device].load(std::memory_order_relaxed);
   if (answer == Answer::kUnknown) {
     int supported = 0;
     const auto ask = REAL(cuDeviceGetAttribute, int*, int, Device);
     const bool can = ask(&supported, kAttributeConcurrent, device) == kSuccess && supported != 0;
     answer = can ? Answer::kYes : Answer::kNo;
     if (!can) log_line("device %d cannot prefetch managed memory: it stays plain", device);
-    __atomic_store_n(&can_manage[device], answer, __ATOMIC_RELAXED);
+    can_manage[device].store(answer, std::memory_order_relaxed);
   }
   return answer == Answer::kYes;
 }

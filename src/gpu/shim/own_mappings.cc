@@ -1,7 +1,5 @@
 #include "gpu/shim/own_mappings.h"
 
-#include "gpu/shim/locked.h"
-
 namespace lambent::shim {
 namespace {
 
@@ -43,7 +41,7 @@ bool OwnMappings::can_move(const CUmemAllocationProp& properties) {
 
 uint64_t OwnMappings::add(uint64_t real, uint64_t size, const CUmemAllocationProp& properties,
                           unsigned long long flags, Handle context) {
-  Locked lock(mutex_);
+  const PlainLock lock(mutex_);
   OwnPhysical physical;
   physical.base = kFirstHandle + ++last_handle_;
   physical.real = real;
@@ -56,7 +54,7 @@ uint64_t OwnMappings::add(uint64_t real, uint64_t size, const CUmemAllocationPro
 }
 
 uint64_t OwnMappings::real_of(uint64_t handle, bool stays) {
-  Locked lock(mutex_);
+  const PlainLock lock(mutex_);
   OwnPhysical* physical = physicals_.at(handle);
   if (physical == nullptr || physical->references == 0) return handle;
   if (stays) physical->stays = true;
@@ -64,7 +62,7 @@ uint64_t OwnMappings::real_of(uint64_t handle, bool stays) {
 }
 
 bool OwnMappings::holds(uint64_t address) {
-  Locked lock(mutex_);
+  const PlainLock lock(mutex_);
   for (const OwnMapping& mapping : mappings_) {
     if (address >= mapping.base && address - mapping.base < mapping.bytes) return true;
   }
@@ -72,7 +70,7 @@ bool OwnMappings::holds(uint64_t address) {
 }
 
 void OwnMappings::keep(uint64_t address, uint64_t bytes) {
-  Locked lock(mutex_);
+  const PlainLock lock(mutex_);
   for (const OwnMapping& mapping : mappings_) {
     const bool apart = mapping.base >= address + bytes || address >= mapping.base + mapping.bytes;
     OwnPhysical* physical = apart ? nullptr : physicals_.at(mapping.physical);
@@ -81,7 +79,7 @@ void OwnMappings::keep(uint64_t address, uint64_t bytes) {
 }
 
 bool OwnMappings::properties_of(uint64_t handle, CUmemAllocationProp* properties) {
-  Locked lock(mutex_);
+  const PlainLock lock(mutex_);
   const OwnPhysical* physical = physicals_.at(handle);
   if (physical == nullptr || physical->references == 0) return false;
   *properties = physical->properties;
@@ -96,7 +94,7 @@ uint64_t OwnMappings::drop_if_unused(OwnPhysical* physical) {
 }
 
 bool OwnMappings::release(uint64_t handle, bool* is_valid, uint64_t* real) {
-  Locked lock(mutex_);
+  const PlainLock lock(mutex_);
   OwnPhysical* physical = physicals_.at(handle);
   if (physical == nullptr) return false;
   *real = 0;
@@ -108,7 +106,7 @@ bool OwnMappings::release(uint64_t handle, bool* is_valid, uint64_t* real) {
 }
 
 uint64_t OwnMappings::retain(uint64_t address) {
-  Locked lock(mutex_);
+  const PlainLock lock(mutex_);
   const OwnMapping* mapping = mappings_.containing(address);
   if (mapping == nullptr) return 0;
   ++physicals_.at(mapping->physical)->references;
@@ -116,7 +114,7 @@ uint64_t OwnMappings::retain(uint64_t address) {
 }
 
 bool OwnMappings::map(uint64_t address, uint64_t bytes, uint64_t handle) {
-  Locked lock(mutex_);
+  const PlainLock lock(mutex_);
   OwnPhysical* physical = physicals_.at(handle);
   if (physical == nullptr) return true;  // none of ours
   OwnMapping mapping;
@@ -129,7 +127,7 @@ bool OwnMappings::map(uint64_t address, uint64_t bytes, uint64_t handle) {
 }
 
 uint64_t OwnMappings::unmap(uint64_t address, uint64_t bytes) {
-  Locked lock(mutex_);
+  const PlainLock lock(mutex_);
   for (size_t i = 0; i < mappings_.size();) {
     OwnMapping* mapping = mappings_.begin() + i;
     if (mapping->base < address || mapping->base - address >= bytes) {
@@ -146,7 +144,7 @@ uint64_t OwnMappings::unmap(uint64_t address, uint64_t bytes) {
 
 void OwnMappings::set_access(uint64_t address, uint64_t bytes, const CUmemAccessDesc* wanted,
                              size_t count) {
-  Locked lock(mutex_);
+  const PlainLock lock(mutex_);
   for (OwnMapping& mapping : mappings_) {
     if (mapping.base < address || mapping.base - address >= bytes) continue;
     OwnPhysical* physical = physicals_.at(mapping.physical);
@@ -161,7 +159,7 @@ void OwnMappings::set_access(uint64_t address, uint64_t bytes, const CUmemAccess
 }
 
 void OwnMappings::context_is_gone(Handle context) {
-  Locked lock(mutex_);
+  const PlainLock lock(mutex_);
   for (OwnPhysical& physical : physicals_) {
     if (physical.context == context) physical.context = nullptr;
   }
@@ -177,7 +175,7 @@ const OwnMapping* OwnMappings::way_to(const OwnPhysical& physical) {
 }
 
 uint64_t OwnMappings::moving_bytes() {
-  Locked lock(mutex_);
+  const PlainLock lock(mutex_);
   uint64_t sum = 0;
   for (const OwnPhysical& physical : physicals_) {
     if (way_to(physical) != nullptr) sum += physical.size;
@@ -195,7 +193,7 @@ Handle OwnMappings::some_context(Device device) {
 }
 
 uint64_t OwnMappings::counted_moving_bytes(const Accounting& accounting) {
-  Locked lock(mutex_);
+  const PlainLock lock(mutex_);
   uint64_t sum = 0;
   for (const OwnPhysical& physical : physicals_) {
     if (way_to(physical) != nullptr) sum += accounting.charge_of(physical.size);

@@ -3,9 +3,9 @@
 // thread; the driver is called by the hooks, under a GateScope.
 #pragma once
 
-#include <pthread.h>
 #include <stdint.h>
 
+#include "core/base/plain_mutex.h"
 #include "gpu/cuda_abi/driver_types.h"
 #include "gpu/device_memory/address_table.h"
 #include "gpu/shim/abi.h"
@@ -39,7 +39,7 @@ struct OwnMapping {
 
 class OwnMappings {
  public:
-  OwnMappings() { pthread_mutex_init(&mutex_, nullptr); }
+  OwnMappings() = default;
   OwnMappings(const OwnMappings&) = delete;
   OwnMappings& operator=(const OwnMappings&) = delete;
 
@@ -70,22 +70,27 @@ class OwnMappings {
   void set_access(uint64_t address, uint64_t bytes, const CUmemAccessDesc* wanted, size_t count);
   void context_is_gone(Handle context);
 
-  // For moves, with the gate shut. Whether this memory is to move, and a mapping to copy it by.
-  const OwnMapping* way_to(const OwnPhysical& physical);
+  // For moves, with the gate shut: no hook holds the mutex or waits for it. Whether this memory is
+  // to move, and a mapping to copy it by.
+  const OwnMapping* way_to(const OwnPhysical& physical) NO_THREAD_SAFETY_ANALYSIS;
   uint64_t moving_bytes();
   // A context in which memory of the device was made; null if all are gone.
-  Handle some_context(Device device);
+  Handle some_context(Device device) NO_THREAD_SAFETY_ANALYSIS;
   uint64_t counted_moving_bytes(const Accounting& accounting);
-  device_memory::AddressTable<OwnPhysical>& physicals() { return physicals_; }
-  device_memory::AddressTable<OwnMapping>& mappings() { return mappings_; }
+  device_memory::AddressTable<OwnPhysical>& physicals() NO_THREAD_SAFETY_ANALYSIS {
+    return physicals_;
+  }
+  device_memory::AddressTable<OwnMapping>& mappings() NO_THREAD_SAFETY_ANALYSIS {
+    return mappings_;
+  }
 
  private:
-  uint64_t drop_if_unused(OwnPhysical* physical);
+  uint64_t drop_if_unused(OwnPhysical* physical) REQUIRES(mutex_);
 
-  pthread_mutex_t mutex_;  // guards all below; held for no call of the driver
-  device_memory::AddressTable<OwnPhysical> physicals_;
-  device_memory::AddressTable<OwnMapping> mappings_;
-  uint64_t last_handle_ = 0;
+  PlainMutex mutex_;  // held for no call of the driver
+  device_memory::AddressTable<OwnPhysical> physicals_ GUARDED_BY(mutex_);
+  device_memory::AddressTable<OwnMapping> mappings_ GUARDED_BY(mutex_);
+  uint64_t last_handle_ GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace lambent::shim

@@ -2,13 +2,12 @@
 // its memory is still mapped, and the driver may then hand the same handle out again; so the memory
 // has a number of ours, and handles and mappings point to it.
 #include "gpu/shim/accounting.h"
-#include "gpu/shim/locked.h"
 
 namespace lambent::shim {
 
 void Accounting::record_physical(uint64_t handle, uint64_t charge) {
   ledger_.keep(charge);
-  Locked lock(mutex_);
+  const PlainLock lock(mutex_);
   Entry memory;
   memory.kind = Kind::kPhysical;
   memory.key = ++last_physical_;
@@ -27,7 +26,7 @@ void Accounting::record_physical(uint64_t handle, uint64_t charge) {
 
 // cuMemRetainAllocationHandle gives a handle, perhaps a new one, for what is mapped at `address`.
 void Accounting::retain_physical(uint64_t handle, uint64_t address) {
-  Locked lock(mutex_);
+  const PlainLock lock(mutex_);
   if (Entry* name = table_.find(Kind::kHandle, handle); name != nullptr) {
     ++name->references;
     return;
@@ -48,7 +47,7 @@ void Accounting::retain_physical(uint64_t handle, uint64_t address) {
 }
 
 uint64_t Accounting::forget_handle(uint64_t handle) {
-  Locked lock(mutex_);
+  const PlainLock lock(mutex_);
   Entry* name = table_.find(Kind::kHandle, handle);
   if (name == nullptr || --name->references > 0) return 0;
   const uint64_t physical = name->target;
@@ -57,7 +56,7 @@ uint64_t Accounting::forget_handle(uint64_t handle) {
 }
 
 void Accounting::settle_handle(uint64_t handle, uint64_t physical, bool released) {
-  Locked lock(mutex_);
+  const PlainLock lock(mutex_);
   if (released) {
     if (physical != 0) drop_reference(physical);
     return;
@@ -76,7 +75,7 @@ void Accounting::settle_handle(uint64_t handle, uint64_t physical, bool released
 }
 
 void Accounting::map_physical(uint64_t address, uint64_t bytes, uint64_t handle) {
-  Locked lock(mutex_);
+  const PlainLock lock(mutex_);
   Entry* name = table_.find(Kind::kHandle, handle);
   Entry* memory = name == nullptr ? nullptr : table_.find(Kind::kPhysical, name->target);
   if (memory == nullptr) return;
@@ -90,7 +89,7 @@ void Accounting::map_physical(uint64_t address, uint64_t bytes, uint64_t handle)
 }
 
 void Accounting::unmap_physical(uint64_t address, uint64_t bytes) {
-  Locked lock(mutex_);
+  const PlainLock lock(mutex_);
   // One after the other: dropping a reference changes the table.
   while (const Entry* mapping = table_.find_if([=](const Entry& entry) {
     return entry.kind == Kind::kMapping && entry.key >= address && entry.key - address < bytes;
@@ -100,7 +99,6 @@ void Accounting::unmap_physical(uint64_t address, uint64_t bytes) {
   }
 }
 
-// The mutex is held.
 void Accounting::drop_reference(uint64_t physical) {
   Entry* memory = table_.find(Kind::kPhysical, physical);
   if (memory == nullptr || --memory->references > 0) return;

@@ -7,6 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <atomic>
+
 #include "driver_slots.h"
 #include "gpu/shim/abi.h"
 #include "gpu/shim/agent.h"
@@ -33,7 +35,7 @@ bool fork_is_watched = false;
 Residency* watched_memory() { return __atomic_load_n(&memory_of_touches, __ATOMIC_ACQUIRE); }
 
 enum class Wish : int { kUnread, kWhole, kTouched };
-Wish wish = Wish::kUnread;
+std::atomic<Wish> wish{Wish::kUnread};
 
 Wish read_wish() {
   const char* name = working_set_name();
@@ -82,10 +84,10 @@ bool can_look_through(Residency& memory, const void* from, size_t bytes) {
 }  // namespace
 
 bool working_set_is_wanted() {
-  Wish known = __atomic_load_n(&wish, __ATOMIC_RELAXED);
+  Wish known = wish.load(std::memory_order_relaxed);
   if (known == Wish::kUnread) {
     known = read_wish();
-    __atomic_store_n(&wish, known, __ATOMIC_RELAXED);
+    wish.store(known, std::memory_order_relaxed);
   }
   return known == Wish::kTouched;
 }

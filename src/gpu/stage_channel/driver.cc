@@ -1,14 +1,15 @@
 #include "gpu/stage_channel/driver.h"
 
 #include <dlfcn.h>
-#include <pthread.h>
+
+#include "core/base/plain_mutex.h"
 
 namespace lambent::stage_channel {
 namespace {
 
-Driver found;
-bool is_complete = false;
-pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+PlainMutex mutex;
+Driver found GUARDED_BY(mutex);  // once complete, never changed again
+bool is_complete GUARDED_BY(mutex) = false;
 
 template <typename Function>
 bool find(void* library, const char* symbol, Function& function) {
@@ -17,7 +18,7 @@ bool find(void* library, const char* symbol, Function& function) {
 }
 
 // Under the plain name: where the shim is preloaded, that is the shim.
-void load() {
+void load() REQUIRES(mutex) {
   void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return;
   is_complete = find(library, "cuGetErrorName", found.get_error_name) &&
@@ -40,12 +41,10 @@ void load() {
 }  // namespace
 
 const Driver* driver() {
-  pthread_mutex_lock(&mutex);
+  const PlainLock lock(mutex);
   // Again, if there was none: the program may have opened one since, by its path.
   if (!is_complete) load();
-  const Driver* driver = is_complete ? &found : nullptr;
-  pthread_mutex_unlock(&mutex);
-  return driver;
+  return is_complete ? &found : nullptr;
 }
 
 }  // namespace lambent::stage_channel
