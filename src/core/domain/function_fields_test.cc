@@ -71,8 +71,11 @@ TEST(FunctionFields, HaveANameOfTheirOwnInEveryRepresentation) {
   std::map<std::string_view, std::set<std::string_view>> taken;
   for_each_field(with_every_field_set(), [&](const FunctionField& field, const Place&) {
     EXPECT_FALSE(field.column.empty());
-    const std::pair<std::string_view, std::string_view> names[] = {
-        {"column", field.column}, {"key", field.key}, {"tag", field.tag}, {"lambda", field.lambda}};
+    const std::pair<std::string_view, std::string_view> names[] = {{"column", field.column},
+                                                                   {"key", field.key},
+                                                                   {"tag", field.tag},
+                                                                   {"lambda", field.lambda},
+                                                                   {"native", field.native}};
     for (const auto& [representation, name] : names) {
       const bool is_new = name.empty() || taken[representation].insert(name).second;
       EXPECT_TRUE(is_new) << representation << " " << name;

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "core/domain/testing/every_field.h"
@@ -21,6 +23,30 @@ TEST(NativeJson, OfAFunctionIsWrittenAsItAlwaysWas) {
       R"("memory_mode":"uvm","name":"name","queued":1,"revision":40,"running":2,)"
       R"("runtime":"python3.11","sandboxes":4,"timeout_seconds":7.0,"weight":2.5,)"
       R"("working_set":"whole"}]})");
+}
+
+// The keys that api/openapi.yaml requires of a function, each with a comma behind it.
+std::string required_keys() {
+  std::ifstream file(LAMBENT_SOURCE_DIR "/api/openapi.yaml");
+  const std::string page((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  const std::string head = "    Function:\n      type: object\n      required: [";
+  const size_t begin = page.find(head) + head.size();
+  std::string keys;
+  for (const char c : page.substr(begin, page.find(']', begin) - begin)) {
+    if (c != ' ' && c != '\n') keys += c;
+  }
+  return keys + ",";
+}
+
+TEST(NativeJson, OfAFunctionHasTheKeysThatTheApiPromisesAndNoOther) {
+  const auto list = nlohmann::json::parse(function_list({FunctionStatus{}}, ""));
+  std::string promised = required_keys();
+  for (const auto& [key, value] : list["functions"][0].items()) {
+    const size_t found = ("," + promised).find("," + key + ",");
+    ASSERT_NE(found, std::string::npos) << key;
+    promised.erase(found, key.size() + 1);
+  }
+  EXPECT_EQ(promised, "");
 }
 
 TEST(NativeJson, AFunctionWithoutACpuVariantHasNull) {
