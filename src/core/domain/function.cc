@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "core/domain/function_words.h"
+
 namespace lambent {
 namespace {
 
@@ -138,11 +140,7 @@ std::string_view name_of(FunctionKind kind) {
 }
 
 std::optional<FunctionKind> function_kind_from(std::string_view name) {
-  for (const FunctionKind kind : {FunctionKind::kHandler, FunctionKind::kKernel,
-                                  FunctionKind::kWorkflow, FunctionKind::kPipeline}) {
-    if (name_of(kind) == name) return kind;
-  }
-  return std::nullopt;
+  return value_named<FunctionKind>(name);
 }
 
 std::string_view name_of(MemoryMode mode) {
@@ -158,10 +156,7 @@ std::string_view name_of(MemoryMode mode) {
 }
 
 std::optional<MemoryMode> memory_mode_from(std::string_view name) {
-  for (const MemoryMode mode : {MemoryMode::kOff, MemoryMode::kVmm, MemoryMode::kUvm}) {
-    if (name_of(mode) == name) return mode;
-  }
-  return std::nullopt;
+  return value_named<MemoryMode>(name);
 }
 
 std::string_view name_of(WorkingSet set) {
@@ -177,10 +172,7 @@ std::string_view name_of(WorkingSet set) {
 }
 
 std::optional<WorkingSet> working_set_from(std::string_view name) {
-  for (const WorkingSet set : {WorkingSet::kWorker, WorkingSet::kWhole, WorkingSet::kTouched}) {
-    if (name_of(set) == name) return set;
-  }
-  return std::nullopt;
+  return value_named<WorkingSet>(name);
 }
 
 std::string_view name_of(GpuRuntime runtime) {
@@ -188,10 +180,7 @@ std::string_view name_of(GpuRuntime runtime) {
 }
 
 std::optional<GpuRuntime> gpu_runtime_from(std::string_view name) {
-  for (const GpuRuntime runtime : {GpuRuntime::kOwn, GpuRuntime::kShared}) {
-    if (name_of(runtime) == name) return runtime;
-  }
-  return std::nullopt;
+  return value_named<GpuRuntime>(name);
 }
 
 Result<void> validate(const FunctionSpec& spec) {

@@ -2,8 +2,12 @@
 
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "core/base/base64.h"
+#include "core/base/check.h"
+#include "core/domain/function_fields.h"
+#include "core/domain/function_words.h"
 
 namespace lambent::cli {
 namespace {
@@ -25,39 +29,78 @@ std::string shortest(double number) {
 
 // Lambda has no words for these: they travel as tags. All of them, so that an update also takes
 // back what an earlier manifest said.
-Json tags_of(const FunctionSpec& spec) {
+struct TagWriter {
   Json tags = Json::object();
-  for (const auto& [key, value] : spec.tags) tags[key] = value;
-  const bool model = spec.gpu.launch_mode == GpuNeeds::LaunchMode::kModel;
-  tags["lambent:kind"] = name_of(spec.kind);
-  tags["lambent:gpu-memory"] = std::to_string(spec.gpu.memory.count >> 20) + "MiB";
-  tags["lambent:launch-mode"] = model ? "model" : "compute";
-  tags["lambent:memory-mode"] = name_of(spec.gpu.memory_mode);
-  tags["lambent:working-set"] = name_of(spec.gpu.working_set);
-  tags["lambent:checkpoint"] = spec.gpu.checkpoint ? "true" : "false";
-  tags["lambent:gpu-runtime"] = name_of(spec.gpu.runtime);
-  tags["lambent:gpu-domain"] = spec.gpu.domain;
-  tags["lambent:gpu-share"] = std::to_string(spec.gpu.share);
-  const CpuVariant cpu = spec.cpu_variant.value_or(CpuVariant{});
-  tags["lambent:cpu-variant"] = spec.cpu_variant ? "true" : "false";
-  tags["lambent:cpu-handler"] = cpu.handler;
-  tags["lambent:gpu-speedup"] = shortest(cpu.gpu_speedup);
-  tags["lambent:weight"] = shortest(spec.weight);
-  tags["lambent:max-concurrency"] = std::to_string(spec.max_concurrency);
-  return tags;
+
+  template <typename Value>
+  void operator()(const FunctionField& field, const Value& value) {
+    if (field.tag.empty()) return;
+    if constexpr (requires { text_of(value); }) {
+      tags["lambent:" + std::string(field.tag)] = text_of(value);
+    } else {
+      CHECK(false, "a field of this type has no form as a tag");
+    }
+  }
+  void operator()(const FunctionField& field, const std::optional<CpuVariant>& variant) {
+    (*this)(field, variant.has_value());
+    const CpuVariant described = variant.value_or(CpuVariant{});
+    visit_cpu_variant(*this, described);
+  }
+
+ private:
+  static std::string text_of(const std::string& text) { return text; }
+  static std::string text_of(bool value) { return value ? "true" : "false"; }
+  static std::string text_of(unsigned number) { return std::to_string(number); }
+  static std::string text_of(double number) { return shortest(number); }
+  static std::string text_of(Bytes amount) { return std::to_string(amount.count >> 20) + "MiB"; }
+  template <HasWords Enum>
+  static std::string text_of(Enum value) {
+    return std::string(name_of(value));
+  }
+};
+
+Json tags_of(const FunctionSpec& spec) {
+  TagWriter writer;
+  for (const auto& [key, value] : spec.tags) writer.tags[key] = value;
+  visit_fields(writer, spec);
+  return std::move(writer.tags);
 }
 
+// What Lambda has a field for.
+struct ConfigurationWriter {
+  Json configuration = Json::object();
+
+  template <typename Value>
+  void operator()(const FunctionField& field, const Value& value) {
+    if (field.lambda.empty() || field.role == FieldRole::kRecord) return;
+    if constexpr (requires { json_of(value); }) {
+      configuration[field.lambda] = json_of(value);
+    } else {
+      CHECK(false, "a field of this type has no form in a configuration");
+    }
+  }
+
+ private:
+  static Json json_of(const std::string& text) { return text; }
+  static Json json_of(Bytes amount) { return amount.count >> 20; }
+  static Json json_of(Duration duration) {
+    return std::chrono::duration_cast<seconds>(duration).count();
+  }
+  static Json json_of(const Variables& variables) {
+    Json json = {{"Variables", Json::object()}};
+    for (const auto& [key, value] : variables) json["Variables"][key] = value;
+    return json;
+  }
+};
+
 Json configuration_of(const FunctionSpec& spec) {
-  Json json = {{"FunctionName", spec.name.name},
-               {"Runtime", spec.runtime_name},
-               {"Role", spec.role.empty() ? "arn:aws:iam::000000000000:role/lambent" : spec.role},
-               {"Handler", spec.handler.empty() ? "bootstrap" : spec.handler},
-               {"Description", spec.description},
-               {"Timeout", std::chrono::duration_cast<seconds>(spec.timeout).count()},
-               {"MemorySize", spec.memory.count >> 20},
-               {"Environment", {{"Variables", Json::object()}}}};
-  for (const auto& [key, value] : spec.environment) json["Environment"]["Variables"][key] = value;
-  return json;
+  ConfigurationWriter writer;
+  visit_fields(writer, spec);
+  // Lambda requires both.
+  Json& json = writer.configuration;
+  if (spec.role.empty()) json["Role"] = "arn:aws:iam::000000000000:role/lambent";
+  if (spec.handler.empty()) json["Handler"] = "bootstrap";
+  return std::move(writer.configuration);
 }
 
 }  // namespace

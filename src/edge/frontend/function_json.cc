@@ -4,6 +4,8 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 
+#include "core/base/check.h"
+#include "core/domain/function_fields.h"
 #include "edge/frontend/function_tags.h"
 #include "edge/frontend/lambda_name.h"
 
@@ -62,32 +64,76 @@ Result<void> refuse_unsupported(const json& object) {
   return {};
 }
 
+Result<std::string> string_of(const json& value, std::string_view key) {
+  if (!value.is_string()) return invalid(std::string(key) + " must be a string");
+  return value.get<std::string>();
+}
+
 // A whole number within what we can hold; the value's own limits are validate()'s.
-Result<std::optional<int64_t>> read_number(const json& object, const char* key) {
-  const auto found = object.find(key);
-  if (found == object.end() || found->is_null()) return std::optional<int64_t>();
-  if (!found->is_number_integer()) return invalid(std::string(key) + " must be a whole number");
-  const auto number = found->get<int64_t>();
-  if (number < 0 || number > 1'000'000) {
-    return invalid(std::string(key) + " is out of range");
+Result<uint64_t> whole_number(const json& value, std::string_view key) {
+  if (!value.is_number_integer()) return invalid(std::string(key) + " must be a whole number");
+  const auto number = value.get<int64_t>();
+  if (number < 0 || number > 1'000'000) return invalid(std::string(key) + " is out of range");
+  return static_cast<uint64_t>(number);
+}
+
+// Reads the settings that a request gives, and remembers the first thing that is wrong.
+class PatchReader {
+ public:
+  PatchReader(const json& object, ConfigurationPatch& patch) : object_(object), patch_(patch) {
+    visit_fields(*this, patch.values);
   }
-  return std::optional<int64_t>(number);
-}
 
-Result<std::optional<std::string>> read_optional(const json& object, const char* key) {
-  if (!object.contains(key) || object.at(key).is_null()) return std::optional<std::string>();
-  ASSIGN_OR_RETURN(std::string text, read_string(object, key));
-  return std::optional<std::string>(std::move(text));
-}
+  template <typename Value>
+  void operator()(const FunctionField& field, Value& value) {
+    if (field.lambda.empty() || field.role != FieldRole::kSetting) return;
+    if constexpr (requires(const json& found) { read(field.lambda, found, value); }) {
+      const auto found = object_.find(field.lambda);
+      if (found == object_.end() || found->is_null() || !verdict_.ok()) return;
+      verdict_ = read(field.lambda, *found, value);
+      patch_.given.insert(field.lambda);
+    } else {
+      CHECK(false, "a field of this type has no form in a configuration");
+    }
+  }
 
-Result<std::optional<std::map<std::string, std::string>>> read_environment(const json& object) {
-  std::optional<std::map<std::string, std::string>> environment;
-  const auto found = object.find("Environment");
-  if (found == object.end() || found->is_null()) return environment;
-  if (!found->is_object()) return invalid("Environment must be an object");
-  ASSIGN_OR_RETURN(environment, read_strings(*found, "Variables"));
-  return environment;
-}
+  const Result<void>& verdict() const { return verdict_; }
+
+ private:
+  static Result<void> read(std::string_view key, const json& found, std::string& to) {
+    ASSIGN_OR_RETURN(to, string_of(found, key));
+    return {};
+  }
+  static Result<void> read(std::string_view key, const json& found, Duration& to) {
+    ASSIGN_OR_RETURN(const uint64_t number, whole_number(found, key));
+    to = seconds(number);
+    return {};
+  }
+  static Result<void> read(std::string_view key, const json& found, Bytes& to) {
+    ASSIGN_OR_RETURN(const uint64_t number, whole_number(found, key));
+    to = Bytes::mib(number);
+    return {};
+  }
+  static Result<void> read(std::string_view key, const json& found, Variables& to) {
+    if (!found.is_object()) return invalid(std::string(key) + " must be an object");
+    ASSIGN_OR_RETURN(to, read_strings(found, "Variables"));
+    return {};
+  }
+
+  const json& object_;
+  ConfigurationPatch& patch_;
+  Result<void> verdict_;
+};
+
+// Changes the fields that a patch gives.
+struct PatchApplier {
+  const std::set<std::string_view>& given;
+
+  template <typename Value>
+  void operator()(const FunctionField& field, Value& to, const Value& from) {
+    if (given.contains(field.lambda)) to = from;
+  }
+};
 
 Result<Runtime> runtime_of(const std::string& name) {
   if (name.starts_with("python3")) return Runtime::kPython;
@@ -111,16 +157,45 @@ std::string lambda_time(Duration since_epoch) {
   return text;
 }
 
+// Writes the fields that Lambda has. Its settings are in seconds and MiB; what it reports is in
+// bytes, and a time.
+struct ConfigurationWriter {
+  json configuration = json::object();
+
+  template <typename Value>
+  void operator()(const FunctionField& field, const Value& value) {
+    if (field.lambda.empty()) return;
+    if constexpr (requires { json_of(field.role, value); }) {
+      configuration[field.lambda] = json_of(field.role, value);
+    } else {
+      CHECK(false, "a field of this type has no form in a configuration");
+    }
+  }
+  void operator()(const FunctionField& field, const Variables& variables) {
+    if (field.lambda.empty() || variables.empty()) return;
+    configuration[field.lambda] = {{"Variables", variables}};
+  }
+
+ private:
+  static json json_of(FieldRole, const std::string& text) { return text; }
+  static json json_of(FieldRole role, Bytes amount) {
+    return role == FieldRole::kRecord ? amount.count : amount.count >> 20;
+  }
+  static json json_of(FieldRole role, Duration duration) {
+    if (role == FieldRole::kRecord) return lambda_time(duration);
+    return std::chrono::duration_cast<seconds>(duration).count();
+  }
+};
+
 }  // namespace
 
-Result<std::string> read_string(const json& object, const char* key) {
+Result<std::string> read_string(const json& object, std::string_view key) {
   const auto found = object.find(key);
   if (found == object.end() || found->is_null()) return std::string();
-  if (!found->is_string()) return invalid(std::string(key) + " must be a string");
-  return found->get<std::string>();
+  return string_of(*found, key);
 }
 
-Result<std::map<std::string, std::string>> read_strings(const json& object, const char* key) {
+Result<std::map<std::string, std::string>> read_strings(const json& object, std::string_view key) {
   std::map<std::string, std::string> strings;
   const auto found = object.find(key);
   if (found == object.end() || found->is_null()) return strings;
@@ -135,30 +210,18 @@ Result<std::map<std::string, std::string>> read_strings(const json& object, cons
 Result<ConfigurationPatch> read_patch(const json& object) {
   RETURN_IF_ERROR(refuse_unsupported(object));
   ConfigurationPatch patch;
-  ASSIGN_OR_RETURN(patch.description, read_optional(object, "Description"));
-  ASSIGN_OR_RETURN(patch.handler, read_optional(object, "Handler"));
-  ASSIGN_OR_RETURN(patch.role, read_optional(object, "Role"));
-  ASSIGN_OR_RETURN(patch.runtime_name, read_optional(object, "Runtime"));
-  ASSIGN_OR_RETURN(const std::optional<int64_t> timeout, read_number(object, "Timeout"));
-  if (timeout.has_value()) patch.timeout = seconds(*timeout);
-  ASSIGN_OR_RETURN(const std::optional<int64_t> memory, read_number(object, "MemorySize"));
-  if (memory.has_value()) patch.memory = Bytes::mib(static_cast<uint64_t>(*memory));
-  ASSIGN_OR_RETURN(patch.environment, read_environment(object));
-  if (patch.description.value_or("").size() > limits::kDescriptionLength) {
+  const PatchReader reader(object, patch);
+  RETURN_IF_ERROR(reader.verdict());
+  if (patch.values.description.size() > limits::kDescriptionLength) {
     return invalid("Description has at most 256 bytes");
   }
   return patch;
 }
 
 Result<FunctionSpec> apply_patch(FunctionSpec spec, const ConfigurationPatch& patch) {
-  if (patch.description.has_value()) spec.description = *patch.description;
-  if (patch.handler.has_value()) spec.handler = *patch.handler;
-  if (patch.role.has_value()) spec.role = *patch.role;
-  if (patch.timeout.has_value()) spec.timeout = *patch.timeout;
-  if (patch.memory.has_value()) spec.memory = *patch.memory;
-  if (patch.environment.has_value()) spec.environment = *patch.environment;
-  if (patch.runtime_name.has_value()) {
-    spec.runtime_name = *patch.runtime_name;
+  PatchApplier applier{patch.given};
+  visit_fields(applier, spec, patch.values);
+  if (patch.given.contains("Runtime")) {
     ASSIGN_OR_RETURN(spec.runtime, runtime_of(spec.runtime_name));
   }
   RETURN_IF_ERROR(apply_tags(spec));
@@ -167,18 +230,10 @@ Result<FunctionSpec> apply_patch(FunctionSpec spec, const ConfigurationPatch& pa
 }
 
 json to_json(const FunctionSpec& spec) {
-  json object = {
-      {"FunctionName", spec.name.name},
+  ConfigurationWriter writer;
+  visit_fields(writer, spec);
+  writer.configuration.update({
       {"FunctionArn", arn_of(spec.name.name)},
-      {"Runtime", spec.runtime_name},
-      {"Role", spec.role},
-      {"Handler", spec.handler},
-      {"Description", spec.description},
-      {"Timeout", std::chrono::duration_cast<seconds>(spec.timeout).count()},
-      {"MemorySize", spec.memory.count >> 20},
-      {"CodeSize", spec.code_size.count},
-      {"CodeSha256", spec.code_sha256},
-      {"LastModified", lambda_time(spec.last_modified)},
       {"RevisionId", revision_id_of(spec)},
       {"Version", "$LATEST"},
       {"State", "Active"},
@@ -188,9 +243,8 @@ json to_json(const FunctionSpec& spec) {
       {"EphemeralStorage", {{"Size", 512}}},
       {"TracingConfig", {{"Mode", "PassThrough"}}},
       {"SnapStart", {{"ApplyOn", "None"}, {"OptimizationStatus", "Off"}}},
-  };
-  if (!spec.environment.empty()) object["Environment"] = {{"Variables", spec.environment}};
-  return object;
+  });
+  return std::move(writer.configuration);
 }
 
 std::string revision_id_of(const FunctionSpec& spec) {

@@ -2,24 +2,23 @@
 // functions; any thread.
 #pragma once
 
+#include <map>
 #include <nlohmann/json_fwd.hpp>
-#include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 
 #include "core/base/result.h"
 #include "core/domain/function.h"
 
 namespace lambent::frontend {
 
-// What UpdateFunctionConfiguration may change; absent: stays.
+// What UpdateFunctionConfiguration may change: the settings that Lambda has a field for.
 struct ConfigurationPatch {
-  std::optional<std::string> description;
-  std::optional<std::string> handler;
-  std::optional<std::string> role;
-  std::optional<std::string> runtime_name;
-  std::optional<Duration> timeout;
-  std::optional<Bytes> memory;
-  std::optional<std::map<std::string, std::string>> environment;
+  // Which of them are given, by their names in Lambda; the others stay.
+  std::set<std::string_view> given;
+  // Has the values of these.
+  FunctionSpec values;
 };
 
 // Reads the fields of a patch out of an object. INVALID_ARGUMENT for a wrong type or value, and for
@@ -29,10 +28,10 @@ Result<ConfigurationPatch> read_patch(const nlohmann::json& object);
 Result<FunctionSpec> apply_patch(FunctionSpec spec, const ConfigurationPatch& patch);
 
 // A string field; empty if absent. INVALID_ARGUMENT if it is something else.
-Result<std::string> read_string(const nlohmann::json& object, const char* key);
+Result<std::string> read_string(const nlohmann::json& object, std::string_view key);
 // {"a": "b"}; empty if absent.
 Result<std::map<std::string, std::string>> read_strings(const nlohmann::json& object,
-                                                        const char* key);
+                                                        std::string_view key);
 
 // FunctionConfiguration.
 nlohmann::json to_json(const FunctionSpec& spec);

@@ -1,6 +1,14 @@
 #include "edge/frontend/function_tags.h"
 
 #include <charconv>
+#include <cstdio>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "core/base/check.h"
+#include "core/domain/function_fields.h"
+#include "core/domain/function_words.h"
 
 namespace lambent::frontend {
 namespace {
@@ -19,109 +27,158 @@ bool parse_number(std::string_view text, Number& number) {
   return code == std::errc() && end == text.data() + text.size();
 }
 
-// What tags say of a CPU variant; whether there is one is a tag of its own.
-struct CpuTags {
-  bool has_variant = false;
-  CpuVariant variant;
+std::string shown(double number) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.9g", number);
+  return text;
+}
+
+// Each reads a tag's text by the type of its field, and gives what was wanted if it cannot.
+std::string read_value(const FunctionField&, const std::string& text, std::string& to) {
+  to = text;
+  return "";
+}
+std::string read_value(const FunctionField&, const std::string& text, bool& to) {
+  if (text != "true" && text != "false") return "true or false";
+  to = text == "true";
+  return "";
+}
+std::string read_value(const FunctionField&, const std::string& text, Bytes& to) {
+  const auto amount = parse_bytes(text);
+  if (!amount.ok()) return "an amount of memory such as 512MiB or 2G";
+  to = *amount;
+  return "";
+}
+std::string read_value(const FunctionField& field, const std::string& text, unsigned& to) {
+  const FieldRange& range = field.range;
+  if (parse_number(text, to) && to >= range.least && to <= range.most) return "";
+  return "a whole number of " + shown(range.least) + " to " + shown(range.most);
+}
+std::string read_value(const FunctionField& field, const std::string& text, double& to) {
+  const FieldRange& range = field.range;
+  const bool is_read = parse_number(text, to) && to >= range.least;
+  if (!range.is_given()) return is_read ? "" : "a number such as 7.5, or 0";
+  if (is_read && to <= range.most) return "";
+  return "a number of " + shown(range.least) + " to " + shown(range.most);
+}
+template <HasWords Enum>
+std::string read_value(const FunctionField&, const std::string& text, Enum& to) {
+  const auto known = value_named<Enum>(text);
+  if (!known) return list_of_words<Enum>();
+  to = *known;
+  return "";
+}
+
+// Gives the fields that have a tag their defaults.
+struct ResetSettings {
+  template <typename Value>
+  void operator()(const FunctionField& field, Value& to, const Value& value) {
+    if (!field.tag.empty()) to = value;
+  }
 };
 
-Result<void> apply_tag(FunctionSpec& spec, CpuTags& cpu, std::string_view key,
-                       const std::string& value) {
-  const std::string_view setting = key.substr(kPrefix.size());
-  if (setting == "kind") {
-    const auto kind = function_kind_from(value);
-    if (!kind) return bad_value(key, value, "handler, kernel, workflow or pipeline");
-    spec.kind = *kind;
-  } else if (setting == "gpu-memory") {
-    const auto memory = parse_bytes(value);
-    if (!memory.ok()) return bad_value(key, value, "an amount of memory such as 512MiB or 2G");
-    spec.gpu.memory = *memory;
-  } else if (setting == "launch-mode") {
-    if (value != "compute" && value != "model") return bad_value(key, value, "compute or model");
-    spec.gpu.launch_mode =
-        value == "model" ? GpuNeeds::LaunchMode::kModel : GpuNeeds::LaunchMode::kCompute;
-  } else if (setting == "memory-mode") {
-    const auto mode = memory_mode_from(value);
-    if (!mode) return bad_value(key, value, "vmm, uvm or off");
-    spec.gpu.memory_mode = *mode;
-  } else if (setting == "working-set") {
-    const auto set = working_set_from(value);
-    if (!set) return bad_value(key, value, "worker, whole or touched");
-    spec.gpu.working_set = *set;
-  } else if (setting == "checkpoint") {
-    if (value != "true" && value != "false") return bad_value(key, value, "true or false");
-    spec.gpu.checkpoint = value == "true";
-  } else if (setting == "gpu-runtime") {
-    const auto runtime = gpu_runtime_from(value);
-    if (!runtime) return bad_value(key, value, "own or shared");
-    spec.gpu.runtime = *runtime;
-  } else if (setting == "gpu-domain") {
-    spec.gpu.domain = value;
-  } else if (setting == "gpu-share") {
-    const bool read = parse_number(value, spec.gpu.share);
-    if (!read || spec.gpu.share == 0 || spec.gpu.share > 100) {
-      return bad_value(key, value, "a whole number of 1 to 100");
+// The names of the tags: "kind, gpu-memory and weight".
+struct TagNames {
+  std::vector<std::string_view> names = {};
+
+  template <typename Value>
+  void operator()(const FunctionField& field, const Value&) {
+    if (!field.tag.empty()) names.push_back(field.tag);
+  }
+  void operator()(const FunctionField& field, const std::optional<CpuVariant>& variant) {
+    (*this)(field, variant.has_value());
+    const CpuVariant any;
+    visit_cpu_variant(*this, any);
+  }
+  std::string list() const {
+    std::string list;
+    for (size_t i = 0; i < names.size(); ++i) {
+      if (i > 0) list += i + 1 == names.size() ? " and " : ", ";
+      list += names[i];
     }
-  } else if (setting == "cpu-variant") {
-    if (value != "true" && value != "false") return bad_value(key, value, "true or false");
-    cpu.has_variant = value == "true";
-  } else if (setting == "cpu-handler") {
-    cpu.variant.handler = value;
-  } else if (setting == "gpu-speedup") {
-    if (!parse_number(value, cpu.variant.gpu_speedup) || !(cpu.variant.gpu_speedup >= 0)) {
-      return bad_value(key, value, "a number such as 7.5, or 0");
-    }
-  } else if (setting == "weight") {
-    const bool read = parse_number(value, spec.weight);
-    if (!read || !(spec.weight >= limits::kLeastWeight && spec.weight <= limits::kMostWeight)) {
-      return bad_value(key, value, "a number of 0.01 to 1000");
-    }
-  } else if (setting == "max-concurrency") {
-    const bool read = parse_number(value, spec.max_concurrency);
-    if (!read || spec.max_concurrency == 0 || spec.max_concurrency > limits::kMostConcurrency) {
-      return bad_value(key, value, "a whole number of 1 to 10000");
-    }
-  } else {
+    return list;
+  }
+};
+
+// Reads one tag after the other into the field that has it.
+class TagReader {
+ public:
+  explicit TagReader(FunctionSpec& spec) : spec_(spec) {}
+
+  Result<void> read(const std::string& key, const std::string& value) {
+    setting_ = std::string_view(key).substr(kPrefix.size());
+    value_ = &value;
+    is_known_ = false;
+    wanted_.clear();
+    visit_fields(*this, spec_);
+    if (!wanted_.empty()) return bad_value(key, value, wanted_);
+    if (is_known_) return {};
+    TagNames known;
+    visit_fields(known, spec_);
     return Error{
         ErrorCode::kInvalidArgument,
-        "there is no setting '" + std::string(key) +
-            "'; tags that begin with lambent: are kind, gpu-memory, launch-mode, memory-mode, "
-            "working-set, checkpoint, gpu-runtime, gpu-domain, gpu-share, cpu-variant, "
-            "cpu-handler, gpu-speedup, weight and max-concurrency"};
+        "there is no setting '" + key + "'; tags that begin with lambent: are " + known.list()};
   }
-  return {};
-}
+
+  // After all of them: tags of a CPU variant may come before the one that makes it.
+  Result<void> finish() {
+    if (has_variant_) {
+      spec_.cpu_variant = std::move(variant_);
+    } else if (variant_ != CpuVariant{}) {
+      return Error{ErrorCode::kInvalidArgument,
+                   "the tags lambent:cpu-handler and lambent:gpu-speedup are of a CPU variant: "
+                   "they need lambent:cpu-variant = true"};
+    }
+    return {};
+  }
+
+  template <typename Value>
+  void operator()(const FunctionField& field, Value& value) {
+    if (field.tag.empty()) return;
+    if constexpr (requires { read_value(field, *value_, value); }) {
+      if (field.tag != setting_) return;
+      is_known_ = true;
+      wanted_ = read_value(field, *value_, value);
+    } else {
+      CHECK(false, "a field of this type has no form as a tag");
+    }
+  }
+  void operator()(const FunctionField& field, std::optional<CpuVariant>&) {
+    (*this)(field, has_variant_);
+    visit_cpu_variant(*this, variant_);
+  }
+
+ private:
+  FunctionSpec& spec_;
+  bool has_variant_ = false;
+  CpuVariant variant_;
+  // Of the tag that is read.
+  std::string_view setting_;
+  const std::string* value_ = nullptr;
+  bool is_known_ = false;
+  std::string wanted_;
+};
 
 }  // namespace
 
 Result<void> apply_tags(FunctionSpec& spec) {
   const FunctionSpec defaults;
-  spec.kind = defaults.kind;
-  spec.gpu = defaults.gpu;
-  spec.cpu_variant.reset();
-  spec.weight = defaults.weight;
-  spec.max_concurrency = defaults.max_concurrency;
+  ResetSettings reset;
+  visit_fields(reset, spec, defaults);
   if (spec.tags.size() > limits::kTags) {
     return Error{ErrorCode::kInvalidArgument,
                  "a function has at most " + std::to_string(limits::kTags) + " tags"};
   }
-  CpuTags cpu;
+  TagReader reader(spec);
   for (const auto& [key, value] : spec.tags) {
     if (key.empty() || key.size() > limits::kTagKeyLength ||
         value.size() > limits::kTagValueLength) {
       return Error{ErrorCode::kInvalidArgument,
                    "a tag's key has 1 to 128 bytes and its value at most 256"};
     }
-    if (key.starts_with(kPrefix)) RETURN_IF_ERROR(apply_tag(spec, cpu, key, value));
+    if (key.starts_with(kPrefix)) RETURN_IF_ERROR(reader.read(key, value));
   }
-  if (cpu.has_variant) {
-    spec.cpu_variant = std::move(cpu.variant);
-  } else if (cpu.variant != CpuVariant{}) {
-    return Error{ErrorCode::kInvalidArgument,
-                 "the tags lambent:cpu-handler and lambent:gpu-speedup are of a CPU variant: they "
-                 "need lambent:cpu-variant = true"};
-  }
-  return {};
+  return reader.finish();
 }
 
 }  // namespace lambent::frontend

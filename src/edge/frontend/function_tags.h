@@ -1,6 +1,5 @@
-// Our settings in a function's tags, since Lambda's API has no field for them: lambent:kind,
-// lambent:gpu-memory, lambent:launch-mode, lambent:memory-mode, lambent:working-set,
-// lambent:checkpoint, lambent:weight, lambent:max-concurrency. Free functions; any thread.
+// Our settings in a function's tags, since Lambda's API has no field for them: lambent:kind and the
+// other tags of core/domain/function_fields.h. Free functions; any thread.
 #pragma once
 
 #include "core/base/result.h"

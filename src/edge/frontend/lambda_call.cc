@@ -84,8 +84,8 @@ Result<CreateFunction> decode_create(JsonBody body, const Caller& caller) {
   spec.name = {caller.tenant, parsed.name};
   ASSIGN_OR_RETURN(spec.tags, read_strings(object, "Tags"));
   ASSIGN_OR_RETURN(ConfigurationPatch patch, read_patch(object));
-  if (!patch.runtime_name.has_value()) return invalid("Runtime is missing");
-  if (!patch.role.has_value()) return invalid("Role is missing (any text will do)");
+  if (!patch.given.contains("Runtime")) return invalid("Runtime is missing");
+  if (!patch.given.contains("Role")) return invalid("Role is missing (any text will do)");
   ASSIGN_OR_RETURN(spec, apply_patch(spec, patch));
   const auto code = object.find("Code");
   if (code == object.end() || !code->is_object()) return invalid("Code is missing");

@@ -1,7 +1,12 @@
 #include "edge/frontend/native_json.h"
 
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
 
+#include "core/base/check.h"
+#include "core/domain/function_fields.h"
+#include "core/domain/function_words.h"
 #include "core/domain/slice.h"
 #include "edge/frontend/json_text.h"
 
@@ -13,41 +18,52 @@ using nlohmann::json;
 // Divided, so that whole seconds read as such.
 double seconds_of(Duration duration) { return static_cast<double>(duration.count()) / 1e9; }
 
-json to_json(const std::optional<CpuVariant>& variant) {
-  if (!variant) return nullptr;
-  return {{"handler", variant->handler}, {"gpu_speedup", variant->gpu_speedup}};
-}
+// Writes the fields that our API has.
+struct FieldWriter {
+  json object = json::object();
+
+  template <typename Value>
+  void operator()(const FunctionField& field, const Value& value) {
+    if (field.native.empty()) return;
+    if constexpr (requires { json_of(value); }) {
+      // Of "cpu_variant.handler" the last word: the variant is an object of its own.
+      object[field.native.substr(field.native.find('.') + 1)] = json_of(value);
+    } else {
+      CHECK(false, "a field of this type has no form in our API");
+    }
+  }
+  void operator()(const FunctionField& field, const std::optional<CpuVariant>& variant) {
+    object[field.native] = nullptr;
+    if (!variant) return;
+    FieldWriter writer;
+    visit_cpu_variant(writer, *variant);
+    object[field.native] = std::move(writer.object);
+  }
+
+ private:
+  static json json_of(const std::string& text) { return text; }
+  static json json_of(bool value) { return value; }
+  static json json_of(unsigned number) { return number; }
+  static json json_of(uint64_t number) { return number; }
+  static json json_of(double number) { return number; }
+  static json json_of(Bytes amount) { return amount.count; }
+  static json json_of(Duration duration) { return seconds_of(duration); }
+  template <HasWords Enum>
+  static json json_of(Enum value) {
+    return name_of(value);
+  }
+};
 
 json to_json(const FunctionStatus& status) {
-  const FunctionSpec& spec = status.spec;
-  const bool models = spec.gpu.launch_mode == GpuNeeds::LaunchMode::kModel;
-  return {
-      {"name", spec.name.name},
-      {"kind", name_of(spec.kind)},
-      {"revision", spec.revision},
-      {"runtime", spec.runtime_name},
-      {"handler", spec.handler},
-      {"timeout_seconds", seconds_of(spec.timeout)},
-      {"memory_bytes", spec.memory.count},
-      {"gpu_memory_bytes", spec.gpu.memory.count},
-      {"launch_mode", models ? "model" : "compute"},
-      {"memory_mode", name_of(spec.gpu.memory_mode)},
-      {"working_set", name_of(spec.gpu.working_set)},
-      {"checkpoint", spec.gpu.checkpoint},
-      {"gpu_runtime", name_of(spec.gpu.runtime)},
-      {"gpu_domain", spec.gpu.domain},
-      {"gpu_share", spec.gpu.share},
-      {"cpu_variant", to_json(spec.cpu_variant)},
-      {"weight", spec.weight},
-      {"max_concurrency", spec.max_concurrency},
-      {"code_sha256", spec.code_sha256},
-      {"code_bytes", spec.code_size.count},
-      {"last_modified_seconds", seconds_of(spec.last_modified)},
+  FieldWriter writer;
+  visit_fields(writer, status.spec);
+  writer.object.update({
       {"queued", status.queued},
       {"running", status.running},
       {"completed", status.completed},
       {"sandboxes", status.sandboxes},
-  };
+  });
+  return std::move(writer.object);
 }
 
 json to_json(const SandboxStatus& status) {

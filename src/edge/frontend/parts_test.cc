@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "edge/frontend/function_tags.h"
+#include "core/domain/limits.h"
 #include "edge/frontend/json_text.h"
 #include "edge/frontend/lambda_name.h"
 #include "edge/frontend/trace_context.h"
@@ -78,95 +78,6 @@ TEST(LambdaName, WhatIsNoNameIsRefused) {
     ASSERT_FALSE(name.ok()) << text;
     EXPECT_EQ(name.error().code, ErrorCode::kInvalidArgument) << text;
   }
-}
-
-FunctionSpec with_tags(std::map<std::string, std::string> tags) {
-  FunctionSpec spec;
-  spec.tags = std::move(tags);
-  return spec;
-}
-
-TEST(FunctionTags, GiveTheGpuSettings) {
-  FunctionSpec spec = with_tags({{"lambent:gpu-memory", "1.5G"},
-                                 {"lambent:launch-mode", "model"},
-                                 {"lambent:memory-mode", "uvm"},
-                                 {"lambent:working-set", "touched"},
-                                 {"lambent:checkpoint", "true"},
-                                 {"lambent:gpu-runtime", "shared"},
-                                 {"lambent:gpu-domain", "vision"},
-                                 {"lambent:gpu-share", "40"},
-                                 {"lambent:cpu-variant", "true"},
-                                 {"lambent:cpu-handler", "app.on_cpu"},
-                                 {"lambent:gpu-speedup", "7.5"},
-                                 {"lambent:weight", "2.5"},
-                                 {"lambent:max-concurrency", "4"},
-                                 {"team", "vision"}});
-  ASSERT_TRUE(apply_tags(spec).ok());
-  EXPECT_EQ(spec.gpu.memory, Bytes::mib(1536));
-  EXPECT_EQ(spec.gpu.launch_mode, GpuNeeds::LaunchMode::kModel);
-  EXPECT_EQ(spec.gpu.memory_mode, MemoryMode::kUvm);
-  EXPECT_EQ(spec.gpu.working_set, WorkingSet::kTouched);
-  EXPECT_TRUE(spec.gpu.checkpoint);
-  EXPECT_EQ(spec.gpu.runtime, GpuRuntime::kShared);
-  EXPECT_EQ(spec.gpu.domain, "vision");
-  EXPECT_EQ(spec.gpu.share, 40u);
-  EXPECT_EQ(spec.cpu_variant, (CpuVariant{"app.on_cpu", 7.5}));
-  EXPECT_EQ(spec.weight, 2.5);
-  EXPECT_EQ(spec.max_concurrency, 4u);
-}
-
-TEST(FunctionTags, ATagThatIsGoneGivesBackTheDefault) {
-  FunctionSpec spec = with_tags({});
-  spec.gpu.memory = Bytes::mib(5);
-  spec.cpu_variant = CpuVariant{};
-  spec.weight = 7;
-  ASSERT_TRUE(apply_tags(spec).ok());
-  EXPECT_EQ(spec.gpu, GpuNeeds());
-  EXPECT_FALSE(spec.cpu_variant.has_value());
-  EXPECT_EQ(spec.weight, 1);
-}
-
-TEST(FunctionTags, BadOnesAreNamed) {
-  const std::map<std::string, std::string> bad = {
-      {"lambent:gpu-memory", "much"},
-      {"lambent:launch-mode", "fast"},
-      {"lambent:memory-mode", "swap"},
-      {"lambent:checkpoint", "1"},
-      {"lambent:working-set", "all"},
-      {"lambent:weight", "nan"},
-      {"lambent:weight ", "1"},
-      {"lambent:max-concurrency", "0"},
-      {"lambent:gpu", "1"},
-      {"lambent:max-concurrency ", "1"},
-      {"lambent:gpu-runtime", "mine"},
-      {"lambent:gpu-share", "101"},
-      {"lambent:gpu-share ", "0"},
-      {"lambent:cpu-variant", "yes"},
-      {"lambent:cpu-handler", "app.on_cpu"},
-      {"lambent:gpu-speedup", "7"},
-      {"lambent:gpu-speedup ", "nan"},
-  };
-  for (const auto& [key, value] : bad) {
-    FunctionSpec spec = with_tags({{key, value}});
-    const auto applied = apply_tags(spec);
-    ASSERT_FALSE(applied.ok()) << key;
-    EXPECT_NE(applied.error().message.find(key), std::string::npos);
-  }
-  for (const char* weight : {"0", "1001", "-1", "inf", "1x", ""}) {
-    FunctionSpec spec = with_tags({{"lambent:weight", weight}});
-    EXPECT_FALSE(apply_tags(spec).ok()) << weight;
-  }
-}
-
-TEST(FunctionTags, AreBounded) {
-  std::map<std::string, std::string> many;
-  for (size_t i = 0; i <= limits::kTags; ++i) many[std::to_string(i)] = "";
-  FunctionSpec spec = with_tags(many);
-  EXPECT_FALSE(apply_tags(spec).ok());
-  spec = with_tags({{std::string(129, 'k'), ""}});
-  EXPECT_FALSE(apply_tags(spec).ok());
-  spec = with_tags({{"k", std::string(257, 'v')}});
-  EXPECT_FALSE(apply_tags(spec).ok());
 }
 
 std::string trace_of(const char* name, const std::string& value) {

@@ -1,0 +1,144 @@
+// The fields of a FunctionSpec, described once: each with its name in every representation. The
+// columns of the catalog, the keys of lambent.toml, the tags and both APIs' JSON are visitors of
+// this description, so a new field is one line here. A representation differs by a field's type and
+// by the names here, and has no list of fields of its own. Pure; any thread.
+//
+// A visitor is called with a FunctionField and the field of each FunctionSpec that is visited, most
+// often one. Its overloads choose by the field's type. The description's order is that of the tags
+// and the configuration in a request of `lambent deploy`.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/domain/function.h"
+
+namespace lambent {
+
+// Who gives a field its value.
+enum class FieldRole {
+  kIdentity,  // given once, when the function is created
+  kSetting,   // the function's owner may change it
+  kRecord,    // the worker notes it
+};
+
+// For a representation that has no such field.
+constexpr std::string_view kNone;
+
+// The numbers that a field may have, where a representation refuses others itself.
+struct FieldRange {
+  double least = 0;
+  double most = 0;
+
+  constexpr bool is_given() const { return most > 0; }
+};
+constexpr FieldRange kWeightRange{limits::kLeastWeight, limits::kMostWeight};
+constexpr FieldRange kConcurrencyRange{1, limits::kMostConcurrency};
+constexpr FieldRange kShareRange{1, 100};  // per cent
+
+struct FunctionField {
+  // A constructor, so that a field which forgets a representation does not compile.
+  constexpr FunctionField(FieldRole whose, std::string_view of_catalog,
+                          std::string_view of_manifest, std::string_view of_tags,
+                          std::string_view of_lambda, std::string_view of_native,
+                          FieldRange allowed = {})
+      : role(whose),
+        column(of_catalog),
+        key(of_manifest),
+        tag(of_tags),
+        lambda(of_lambda),
+        native(of_native),
+        range(allowed) {}
+
+  FieldRole role;
+  // In the catalog's table `functions`, with the unit. A map is rows of `function_variables`, whose
+  // kind this is. Every field has one.
+  std::string_view column;
+  // In lambent.toml; of a table in it: "gpu.memory".
+  std::string_view key;
+  // Without its "lambent:". These are the settings for which Lambda has no field.
+  std::string_view tag;
+  // In Lambda's FunctionConfiguration.
+  std::string_view lambda;
+  // In the list of functions of our own API (api/openapi.yaml), with the unit.
+  std::string_view native;
+  FieldRange range;
+};
+
+// environment and tags
+using Variables = std::map<std::string, std::string>;
+
+// The fields of a CPU variant that exists. Visitors of a FunctionSpec get an optional<CpuVariant>
+// with the name of the field that tells whether there is one, and visit these from there.
+template <typename Visitor, typename... Variants>
+void visit_cpu_variant(Visitor& visit, Variants&... variants) {
+  using enum FieldRole;
+  // column, key, tag, Lambda, our own API
+  visit({kSetting, "cpu_handler", "cpu.handler", "cpu-handler", kNone, "cpu_variant.handler"},
+        variants.handler...);
+  visit(
+      {kSetting, "gpu_speedup", "cpu.gpu_speedup", "gpu-speedup", kNone, "cpu_variant.gpu_speedup"},
+      variants.gpu_speedup...);
+}
+
+// The fields of GpuNeeds.
+template <typename Visitor, typename... Needs>
+void visit_gpu_needs(Visitor& visit, Needs&... gpus) {
+  using enum FieldRole;
+  // column, key, tag, Lambda, our own API
+  visit({kSetting, "gpu_memory_bytes", "gpu.memory", "gpu-memory", kNone, "gpu_memory_bytes"},
+        gpus.memory...);
+  visit({kSetting, "gpu_launch_mode", "gpu.launch_mode", "launch-mode", kNone, "launch_mode"},
+        gpus.launch_mode...);
+  visit({kSetting, "gpu_memory_mode", "gpu.memory_mode", "memory-mode", kNone, "memory_mode"},
+        gpus.memory_mode...);
+  visit({kSetting, "gpu_working_set", "gpu.working_set", "working-set", kNone, "working_set"},
+        gpus.working_set...);
+  visit({kSetting, "gpu_checkpoint", "gpu.checkpoint", "checkpoint", kNone, "checkpoint"},
+        gpus.checkpoint...);
+  visit({kSetting, "gpu_runtime", "gpu.runtime", "gpu-runtime", kNone, "gpu_runtime"},
+        gpus.runtime...);
+  visit({kSetting, "gpu_domain", "gpu.domain", "gpu-domain", kNone, "gpu_domain"}, gpus.domain...);
+  visit({kSetting, "gpu_share", "gpu.share", "gpu-share", kNone, "gpu_share", kShareRange},
+        gpus.share...);
+}
+
+template <typename Visitor, typename... Specs>
+void visit_fields(Visitor& visit, Specs&... specs) {
+  using enum FieldRole;
+  // column, key, tag, Lambda, our own API
+  visit({kIdentity, "id", kNone, kNone, kNone, kNone}, specs.id...);
+  visit({kIdentity, "tenant", kNone, kNone, kNone, kNone}, specs.name.tenant...);
+  visit({kIdentity, "name", "name", kNone, "FunctionName", "name"}, specs.name.name...);
+  visit({kRecord, "revision", kNone, kNone, kNone, "revision"}, specs.revision...);
+  visit({kSetting, "kind", "kind", "kind", kNone, "kind"}, specs.kind...);
+  // The runtime follows from its name.
+  visit({kRecord, "runtime", kNone, kNone, kNone, kNone}, specs.runtime...);
+  visit({kSetting, "runtime_name", "runtime", kNone, "Runtime", "runtime"}, specs.runtime_name...);
+  visit({kSetting, "role", "role", kNone, "Role", kNone}, specs.role...);
+  visit({kSetting, "handler", "handler", kNone, "Handler", "handler"}, specs.handler...);
+  visit({kSetting, "description", "description", kNone, "Description", kNone},
+        specs.description...);
+  visit({kSetting, "timeout_ns", "timeout_s", kNone, "Timeout", "timeout_seconds"},
+        specs.timeout...);
+  visit({kSetting, "memory_bytes", "memory", kNone, "MemorySize", "memory_bytes"}, specs.memory...);
+  visit({kSetting, "environment", "environment", kNone, "Environment", kNone},
+        specs.environment...);
+  // Lambda has calls of their own for tags.
+  visit({kSetting, "tag", "tags", kNone, kNone, kNone}, specs.tags...);
+  visit_gpu_needs(visit, specs.gpu...);
+  visit({kSetting, "cpu_variant", "cpu", "cpu-variant", kNone, "cpu_variant"},
+        specs.cpu_variant...);
+  visit({kSetting, "weight", "weight", "weight", kNone, "weight", kWeightRange}, specs.weight...);
+  visit({kSetting, "max_concurrency", "max_concurrency", "max-concurrency", kNone,
+         "max_concurrency", kConcurrencyRange},
+        specs.max_concurrency...);
+  visit({kRecord, "code_sha256", kNone, kNone, "CodeSha256", "code_sha256"}, specs.code_sha256...);
+  visit({kRecord, "code_bytes", kNone, kNone, "CodeSize", "code_bytes"}, specs.code_size...);
+  visit({kRecord, "last_modified_ns", kNone, kNone, "LastModified", "last_modified_seconds"},
+        specs.last_modified...);
+}
+
+}  // namespace lambent

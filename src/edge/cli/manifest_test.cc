@@ -1,0 +1,177 @@
+// lambent.toml: every field of a function has its key, and a mistake is named.
+#include "edge/cli/manifest.h"
+
+#include <gmock/gmock.h>
+
+#include "core/domain/testing/every_field.h"
+
+namespace lambent::cli {
+namespace {
+
+using testing::ElementsAre;
+
+// Writes a function as the manifest that gives it.
+class ManifestText {
+ public:
+  explicit ManifestText(const FunctionSpec& spec) { visit_fields(*this, spec); }
+  std::string text() const {
+    std::string text;
+    for (const auto& [table, lines] : tables_) {
+      if (!table.empty()) text += "[" + table + "]\n";
+      text += lines;
+    }
+    return text;
+  }
+
+  template <typename Value>
+  void operator()(const FunctionField& field, const Value& value) {
+    if (field.key.empty()) return;
+    const size_t dot = field.key.find('.');
+    const std::string table(dot == std::string_view::npos ? "" : field.key.substr(0, dot));
+    const std::string key(dot == std::string_view::npos ? field.key : field.key.substr(dot + 1));
+    tables_[table] += key + " = " + toml_of(value) + "\n";
+  }
+  void operator()(const FunctionField& field, const std::optional<CpuVariant>& variant) {
+    if (!variant) return;
+    tables_[std::string(field.key)];
+    visit_cpu_variant(*this, *variant);
+  }
+  void operator()(const FunctionField& field, const Variables& values) {
+    for (const auto& [key, value] : values) {
+      tables_[std::string(field.key)] += key + " = '" + value + "'\n";
+    }
+  }
+
+ private:
+  static std::string toml_of(const std::string& text) { return "'" + text + "'"; }
+  static std::string toml_of(bool value) { return value ? "true" : "false"; }
+  static std::string toml_of(double number) { return std::to_string(number); }
+  template <std::unsigned_integral Number>
+  static std::string toml_of(Number number) {
+    return std::to_string(number);
+  }
+  static std::string toml_of(Bytes amount) { return std::to_string(amount.count >> 20); }
+  static std::string toml_of(Duration duration) { return std::to_string(to_seconds(duration)); }
+  template <HasWords Enum>
+  static std::string toml_of(Enum value) {
+    return "'" + std::string(name_of(value)) + "'";
+  }
+  template <typename Tag, typename Number>
+  static std::string toml_of(StrongId<Tag, Number> id) {
+    return std::to_string(id.value);
+  }
+
+  std::map<std::string, std::string> tables_;
+};
+
+// Expects that the fields which have a key are equal.
+struct ExpectEqualKeys {
+  template <typename Value>
+  void operator()(const FunctionField& field, const Value& one, const Value& other) {
+    if (field.key.empty()) return;
+    EXPECT_EQ(one, other) << field.key;
+  }
+};
+
+TEST(Manifest, GivesEveryFieldThatHasAKey) {
+  FunctionSpec spec = with_every_field_set();
+  spec.kind = FunctionKind::kHandler;  // the other kinds lack some keys
+  const auto read = parse_manifest(ManifestText(spec).text(), "lambent.toml");
+  ASSERT_TRUE(read.ok()) << to_string(read.error());
+  EXPECT_THAT(read->warnings, ElementsAre());
+  ExpectEqualKeys expect;
+  visit_fields(expect, spec, read->spec);
+  EXPECT_EQ(read->spec.runtime, Runtime::kPython);
+}
+
+TEST(Manifest, GivesTheDefaultOfEveryFieldThatItDoesNotName) {
+  const auto read = parse_manifest("", "lambent.toml");
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(read->spec, FunctionSpec());
+}
+
+TEST(Manifest, ATableOfTheCpuAloneMakesAVariant) {
+  const auto read = parse_manifest("[gpu]\nmemory = 1\n[cpu]\n", "lambent.toml");
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(read->spec.cpu_variant, CpuVariant());
+}
+
+TEST(Manifest, AWrongValueIsNamedWithItsLine) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"name = 1", "f line 1: name must be text in quotes"},
+      {"kind = 1", "f line 1: kind must be text in quotes"},
+      {"kind = 'x'", "f: kind is 'x'; it can be 'handler', 'kernel', 'workflow' or 'pipeline'"},
+      {"runtime = 'java'",
+       "f: runtime is 'java'; it can be 'provided.al2023' (an executable named bootstrap) or "
+       "'python3'"},
+      {"\nmemory = 'much'", "f line 2: memory is 'much', not an amount such as \"512M\""},
+      {"memory = -1", "f line 1: memory must be an amount such as \"512M\", or a number of MiB"},
+      {"timeout_s = 'x'", "f line 1: timeout_s must be a number"},
+      {"weight = true", "f line 1: weight must be a number"},
+      {"max_concurrency = 0", "f line 1: max_concurrency must be a whole number above zero"},
+      {"max_concurrency = 1000001", "f line 1: max_concurrency must be a whole number above zero"},
+      {"environment = 1", "f line 1: environment must be a table of texts"},
+      {"[environment]\nA = 1", "f line 2: environment must have only texts in quotes"},
+      {"tags = 1", "f line 1: tags must be a table of texts"},
+      {"gpu = 1", "f line 1: gpu must be a table"},
+      {"cpu = 1", "f line 1: cpu must be a table"},
+      {"slo = 1", "f line 1: slo must be a table"},
+      {"[gpu]\nmemory = 'much'", "f line 2: gpu.memory is 'much', not an amount such as \"512M\""},
+      {"[gpu]\nlaunch_mode = 'x'",
+       "f line 2: gpu.launch_mode is 'x'; it can be 'compute' or 'model'"},
+      {"[gpu]\nlaunch_mode = 1", "f line 2: gpu.launch_mode must be text in quotes"},
+      {"[gpu]\nmemory_mode = 'x'",
+       "f line 2: gpu.memory_mode is 'x'; it can be 'vmm', 'uvm' or 'off'"},
+      {"[gpu]\nworking_set = 'x'",
+       "f line 2: gpu.working_set is 'x'; it can be 'worker', 'whole' or 'touched'"},
+      {"[gpu]\ncheckpoint = 1", "f line 2: gpu.checkpoint must be true or false"},
+      {"[gpu]\nruntime = 'x'", "f line 2: gpu.runtime is 'x'; it can be 'own' or 'shared'"},
+      {"[gpu]\ndomain = 1", "f line 2: gpu.domain must be text in quotes"},
+      {"[gpu]\nshare = 0", "f line 2: gpu.share must be a whole number above zero"},
+      {"[cpu]\nhandler = 1", "f line 2: cpu.handler must be text in quotes"},
+      {"[cpu]\ngpu_speedup = 'x'", "f line 2: cpu.gpu_speedup must be a number"},
+      {"bundles = 1", "f line 1: bundles must be a list of texts"},
+      {"sources = [1]", "f line 1: sources must be a list of texts"},
+      {"code = 1", "f line 1: code must be text in quotes"},
+      {"graph = 'g'", "f line 1: a function of kind 'handler' has no graph"},
+      {"kind = 'kernel'\ngraph = 1", "f line 2: graph must be text in quotes"},
+      {"kind = 'kernel'\nruntime = 'x'", "f line 2: a function of kind 'kernel' has no runtime"},
+  };
+  for (const auto& [text, message] : cases) {
+    const auto read = parse_manifest(text, "f");
+    ASSERT_FALSE(read.ok()) << text;
+    EXPECT_EQ(read.error().message, message);
+  }
+}
+
+TEST(Manifest, WarnsOfKeysThatItDoesNotKnow) {
+  const auto read = parse_manifest(
+      "rode = 1\nnmae = 'x'\nxpu = 1\nkind = 'pipeline'\nunlike_any = 2\n[gpu]\nshares = 1\n"
+      "[cpu]\nspeedup = 1\n[slo]\nms = 5\nscales = 1\n",
+      "f");
+  ASSERT_FALSE(read.ok());
+  EXPECT_EQ(read.error().message, "f line 8: a function of kind 'pipeline' has no cpu");
+  const auto others = parse_manifest(
+      "rode = 1\nnmae = 'x'\nxpu = 1\nkind = 'pipeline'\nunlike_any = 2\n[gpu]\nshares = 1\n"
+      "[slo]\nms = 5\nscales = 1\n",
+      "f");
+  ASSERT_TRUE(others.ok()) << to_string(others.error());
+  EXPECT_THAT(
+      others->warnings,
+      ElementsAre("f line 2: no key 'nmae'; did you mean 'name'?",
+                  "f line 1: no key 'rode'; did you mean 'code'?", "f line 5: no key 'unlike_any'",
+                  "f line 3: no key 'xpu'; did you mean 'gpu'?",
+                  "f line 7: no key 'gpu.shares'; did you mean 'gpu.share'?",
+                  "f line 10: no key 'slo.scales'; did you mean 'slo.scale'?"));
+}
+
+TEST(Manifest, KnowsEveryKeyOfAWorkflow) {
+  const auto read = parse_manifest(
+      "name = 'w'\nkind = 'workflow'\ngraph = 'g.json'\ncode = 'c'\ndescription = 'd'\n", "f");
+  ASSERT_TRUE(read.ok()) << to_string(read.error());
+  EXPECT_THAT(read->warnings, ElementsAre());
+  EXPECT_EQ(read->spec.handler, "g.json");
+}
+
+}  // namespace
+}  // namespace lambent::cli

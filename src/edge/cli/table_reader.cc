@@ -1,0 +1,136 @@
+#include "edge/cli/table_reader.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/spelling.h"
+
+namespace lambent::cli {
+
+void TableReader::read(std::string_view key, std::string& to) {
+  const toml::node* node = find(key);
+  if (node == nullptr) return;
+  if (const auto value = node->value_exact<std::string>()) {
+    to = *value;
+  } else {
+    wrong(key, *node, "must be text in quotes");
+  }
+}
+
+void TableReader::read(std::string_view key, double& to) {
+  if (const auto value = number(key)) to = *value;
+}
+
+void TableReader::read(std::string_view key, unsigned& to) {
+  const toml::node* node = find(key);
+  if (node == nullptr) return;
+  const auto value = node->value_exact<int64_t>();
+  if (value && *value > 0 && *value <= 1'000'000) {
+    to = static_cast<unsigned>(*value);
+  } else {
+    wrong(key, *node, "must be a whole number above zero");
+  }
+}
+
+void TableReader::read(std::string_view key, bool& to) {
+  const toml::node* node = find(key);
+  if (node == nullptr) return;
+  const auto value = node->value_exact<bool>();
+  if (!value) return wrong(key, *node, "must be true or false");
+  to = *value;
+}
+
+void TableReader::read(std::string_view key, Bytes& to) {
+  const toml::node* node = find(key);
+  if (node == nullptr) return;
+  if (const auto text = node->value_exact<std::string>()) {
+    const auto amount = parse_bytes(*text);
+    if (amount.ok()) {
+      to = *amount;
+    } else {
+      wrong(key, *node, "is '" + *text + "', not an amount such as \"512M\"");
+    }
+  } else if (const auto mib = node->value_exact<int64_t>(); mib && *mib >= 0 && *mib <= (1 << 24)) {
+    to = Bytes::mib(static_cast<uint64_t>(*mib));
+  } else {
+    wrong(key, *node, "must be an amount such as \"512M\", or a number of MiB");
+  }
+}
+
+void TableReader::read(std::string_view key, Duration& to) {
+  const auto value = number(key);
+  if (!value) return;
+  // Beyond these bounds validate() refuses; clamped so that the clock's type can hold it.
+  to = from_seconds(std::isfinite(*value) ? std::clamp(*value, -1.0, 1e6) : -1.0);
+}
+
+void TableReader::read(std::string_view key, std::vector<std::string>& to) {
+  const toml::node* node = find(key);
+  if (node == nullptr) return;
+  if (!node->is_array()) return wrong(key, *node, "must be a list of texts");
+  for (const toml::node& each : *node->as_array()) {
+    const auto value = each.value_exact<std::string>();
+    if (!value) return wrong(key, each, "must be a list of texts");
+    to.push_back(*value);
+  }
+}
+
+void TableReader::read(std::string_view key, std::map<std::string, std::string>& to) {
+  const toml::node* node = find(key);
+  if (node == nullptr) return;
+  if (!node->is_table()) return wrong(key, *node, "must be a table of texts");
+  for (const auto& [name, value] : *node->as_table()) {
+    const auto text = value.value_exact<std::string>();
+    if (!text) return wrong(key, value, "must have only texts in quotes");
+    to[std::string(name.str())] = *text;
+  }
+}
+
+std::optional<double> TableReader::number(std::string_view key) {
+  const toml::node* node = find(key);
+  if (node == nullptr) return std::nullopt;
+  if (node->is_number()) return node->value<double>();
+  wrong(key, *node, "must be a number");
+  return std::nullopt;
+}
+
+const toml::table* TableReader::table(std::string_view key) {
+  const toml::node* node = find(key);
+  if (node == nullptr) return nullptr;
+  if (!node->is_table()) wrong(key, *node, "must be a table");
+  return node->as_table();
+}
+
+void TableReader::know(std::span<const std::string_view> keys) {
+  known_.insert(known_.end(), keys.begin(), keys.end());
+}
+
+void TableReader::warn_of_unknown(std::vector<std::string>& warnings) const {
+  for (const auto& [key, node] : table_) {
+    if (std::find(known_.begin(), known_.end(), key.str()) != known_.end()) continue;
+    std::string warning = file_ + " line " + std::to_string(node.source().begin.line) +
+                          ": no key '" + prefix_ + std::string(key.str()) + "'";
+    if (const auto meant = closest_word(key.str(), known_)) {
+      warning += "; did you mean '" + prefix_ + std::string(*meant) + "'?";
+    }
+    warnings.push_back(std::move(warning));
+  }
+}
+
+Result<void> TableReader::verdict() const {
+  if (error_.empty()) return {};
+  return Error{ErrorCode::kInvalidArgument, error_};
+}
+
+const toml::node* TableReader::find(std::string_view key) {
+  known_.push_back(key);
+  return table_.get(key);
+}
+
+void TableReader::wrong(std::string_view key, const toml::node& node, const std::string& why) {
+  if (!error_.empty()) return;
+  error_ = file_ + " line " + std::to_string(node.source().begin.line) + ": " + prefix_ +
+           std::string(key) + " " + why;
+}
+
+}  // namespace lambent::cli
