@@ -27,11 +27,6 @@ std::string in(const std::string& place, const char* key) {
   return place.empty() ? key : place + "." + key;
 }
 
-std::string did_you_mean(std::string_view word, std::span<const std::string_view> known) {
-  const auto closest = closest_word(word, known);
-  return closest ? "; did you mean '" + std::string(*closest) + "'?" : "";
-}
-
 Result<void> check_keys(const Json& object, const std::string& place,
                         std::initializer_list<std::string_view> known) {
   if (!object.is_object()) return invalid(place, "an object is expected");

@@ -26,11 +26,6 @@ std::string shape_text(const std::vector<uint64_t>& shape) {
   return text + "]";
 }
 
-std::string did_you_mean(std::string_view word, std::span<const std::string_view> known) {
-  const auto closest = closest_word(word, known);
-  return closest ? "; did you mean " + quoted(*closest) + "?" : "";
-}
-
 std::string no_such_key(std::string_view key, std::span<const std::string_view> known) {
   return "there is no " + quoted(key.substr(0, limits::kGraphNameLength)) + " here" +
          did_you_mean(key, known);

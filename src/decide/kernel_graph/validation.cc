@@ -21,13 +21,11 @@ std::string at(const std::string& place, size_t index) {
 
 std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
 
-// The closest of a map's keys.
 template <typename Map>
-std::string did_you_mean(std::string_view word, const Map& known) {
+std::vector<std::string_view> names_in(const Map& map) {
   std::vector<std::string_view> names;
-  for (const auto& entry : known) names.push_back(entry.first);
-  const auto closest = closest_word(word, names);
-  return closest ? "; did you mean " + quoted(*closest) + "?" : "";
+  for (const auto& entry : map) names.push_back(entry.first);
+  return names;
 }
 
 // What the steps that came so far did to a buffer.
@@ -190,13 +188,13 @@ class Validator {
     const auto bundle = kernels_.find(launch.bundle);
     if (bundle == kernels_.end()) {
       return invalid(place + ".bundle", "there is no bundle " + quoted(launch.bundle) +
-                                            did_you_mean(launch.bundle, kernels_));
+                                            did_you_mean(launch.bundle, names_in(kernels_)));
     }
     const auto kernel = bundle->second.find(launch.kernel);
     if (kernel == bundle->second.end()) {
       return invalid(place + ".kernel", "the bundle " + quoted(launch.bundle) + " has no kernel " +
                                             quoted(launch.kernel) +
-                                            did_you_mean(launch.kernel, bundle->second));
+                                            did_you_mean(launch.kernel, names_in(bundle->second)));
     }
     return &kernel->second;
   }
@@ -358,7 +356,7 @@ Result<void> validate_files(const KernelGraph& graph, const FileSizes& files) {
     const auto file = files.find(buffer.file);
     if (file == files.end()) {
       return invalid(place, "the package has no file " + quoted(buffer.file) +
-                                did_you_mean(buffer.file, files));
+                                did_you_mean(buffer.file, names_in(files)));
     }
     ASSIGN_OR_RETURN(const Bytes size, byte_size(buffer.type));
     if (file->second != size.count) {

@@ -17,12 +17,6 @@ std::string at(const std::string& place, size_t index) {
   return place + "[" + std::to_string(index) + "]";
 }
 
-std::string did_you_mean(std::string_view word, const std::vector<std::string>& known) {
-  const std::vector<std::string_view> words(known.begin(), known.end());
-  const auto closest = closest_word(word, words);
-  return closest ? "; did you mean '" + std::string(*closest) + "'?" : "";
-}
-
 Result<Json> parse_document(std::string_view text, std::string_view subject, const char* format) {
   const std::string place(subject);
   if (text.size() > limits::kJson.count) {
@@ -45,7 +39,7 @@ Result<void> check_keys(const Json& object, const std::string& place,
   for (const auto& [key, value] : object.items()) {
     if (std::find(known.begin(), known.end(), key) != known.end()) continue;
     return invalid(place, "there is no '" + key.substr(0, limits::kNameLength) + "' here" +
-                              did_you_mean(key, {known.begin(), known.end()}));
+                              did_you_mean(key, std::span(known.begin(), known.size())));
   }
   return {};
 }

@@ -20,9 +20,6 @@ using Json = nlohmann::ordered_json;
 Error invalid(const std::string& place, const std::string& what);
 std::string at(const std::string& place, size_t index);
 
-// "; did you mean 'x'?", or nothing.
-std::string did_you_mean(std::string_view word, const std::vector<std::string>& known);
-
 // The whole text: not too large, no key twice, not too deep; an object whose key `format` says 1.
 Result<Json> parse_document(std::string_view text, std::string_view subject, const char* format);
 

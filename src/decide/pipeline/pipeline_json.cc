@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/base/spelling.h"
 #include "decide/pipeline/json_reading.h"
 #include "decide/pipeline/limits.h"
 

@@ -39,9 +39,8 @@ Result<void> check_keys(const Json& object, const std::string& place,
   if (!object.is_object()) return invalid(place, "an object is expected");
   for (const auto& [key, value] : object.items()) {
     if (std::find(known.begin(), known.end(), key) != known.end()) continue;
-    const auto closest = closest_word(key, std::span(known.begin(), known.size()));
     return invalid(place, "there is no '" + key.substr(0, limits::kNameLength) + "' here" +
-                              (closest ? "; did you mean '" + std::string(*closest) + "'?" : ""));
+                              did_you_mean(key, std::span(known.begin(), known.size())));
   }
   return {};
 }

@@ -112,12 +112,9 @@ class TableReader {
                        std::vector<std::string>& warnings) const {
     for (const auto& [key, node] : table_) {
       if (std::find(known.begin(), known.end(), key.str()) != known.end()) continue;
-      std::string warning = file_ + " line " + std::to_string(node.source().begin.line) +
-                            ": no key '" + prefix_ + std::string(key.str()) + "'";
-      if (const auto meant = closest_word(key.str(), known)) {
-        warning += "; did you mean '" + prefix_ + std::string(*meant) + "'?";
-      }
-      warnings.push_back(std::move(warning));
+      warnings.push_back(file_ + " line " + std::to_string(node.source().begin.line) +
+                         ": no key '" + prefix_ + std::string(key.str()) + "'" +
+                         did_you_mean(key.str(), known, prefix_));
     }
   }
   Result<void> verdict() const {
