@@ -16,8 +16,8 @@ Error invalid_at(const std::string& place, const std::string& what);
 // Of an element of a list: "components[2]".
 std::string item_place(const std::string& place, size_t index);
 
-// Of an object's value: "components[2].input". The empty place is the document itself, whose values
-// have their key alone.
+// Of an object's value: "components[2].input". The empty place is the document itself: the places
+// of its values are only their keys.
 std::string member_place(const std::string& place, std::string_view key);
 
 }  // namespace lambent

@@ -1,12 +1,16 @@
 #include "core/protocol/object_message.h"
 
-#include <utility>
+#include "core/base/message_archive.h"
 
 namespace lambent::protocol {
 namespace {
 
 // An error's message is cut so that a reply stays within kObjectMessage.
 constexpr size_t kMessageLength = 2048;
+
+void archive_message(StateArchive& archive, ObjectMessage& message) {
+  archive_kind(archive, message, [&archive](auto& body) { body.archive(archive); });
+}
 
 }  // namespace
 
@@ -42,21 +46,14 @@ void ObjectReply::archive(StateArchive& archive) {
 std::string encode(ObjectMessage message) {
   std::string bytes;
   StateArchive archive(&bytes);
-  uint32_t kind = static_cast<uint32_t>(message.index());
-  archive.field(kind);
-  std::visit([&archive](auto& each) { each.archive(archive); }, message);
+  archive_message(archive, message);
   return bytes;
 }
 
 Result<ObjectMessage> decode_object_message(std::string_view bytes) {
   StateArchive archive(bytes);
-  uint32_t kind = 0;
-  archive.field(kind);
   ObjectMessage message;
-  if (kind == 1) message = GetObject();
-  if (kind == 2) message = ObjectReply();
-  archive.expect(kind <= 2);
-  if (archive.ok()) std::visit([&archive](auto& each) { each.archive(archive); }, message);
+  archive_message(archive, message);
   if (!archive.complete()) {
     return Error{ErrorCode::kInvalidArgument, "no message for the object socket"};
   }
