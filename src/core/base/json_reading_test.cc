@@ -40,6 +40,15 @@ TEST(ParseDocument, RefusesWhatIsTooLargeTooDeepWrongOrTwice) {
   EXPECT_TRUE(parse("[[[1]]]").ok());
 }
 
+TEST(JsonNestsAtMost, CountsListsAndObjectsButNoBracketsInTexts) {
+  EXPECT_TRUE(json_nests_at_most(R"([{"a": [1]}, [[2]]])", 3));
+  EXPECT_FALSE(json_nests_at_most(R"([{"a": [1]}, [[2]]])", 2));
+  EXPECT_TRUE(json_nests_at_most(R"(["[[[", "\"[[[", "\\"])", 1));
+  EXPECT_FALSE(json_nests_at_most(R"(["\\", [1]])", 1));
+  EXPECT_TRUE(json_nests_at_most("]]][", 1));
+  EXPECT_TRUE(json_nests_at_most("", 0));
+}
+
 TEST(CheckKeys, RefusesTheFirstUnknownKeyAndSuggestsOne) {
   EXPECT_TRUE(check_keys({{"name", 1}}, "x", {"name", "input"}).ok());
   expect_refused(check_keys({{"name", 1}, {"inptu", 1}, {"b", 1}}, "x", {"name", "input"}),
