@@ -18,10 +18,7 @@ void archive_error(StateArchive& archive, Error& error) {
 }
 
 void archive_error(StateArchive& archive, std::optional<Error>& error) {
-  bool failed = error.has_value();
-  archive.field(failed);
-  if (archive.reading()) error = failed ? std::optional<Error>(Error{}) : std::nullopt;
-  if (error) archive_error(archive, *error);
+  archive_optional(archive, error, [&archive](Error& each) { archive_error(archive, each); });
 }
 
 void archive_message(StateArchive& archive, ExecutorMessage& message) {

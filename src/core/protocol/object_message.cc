@@ -12,6 +12,14 @@ void archive_message(StateArchive& archive, ObjectMessage& message) {
   archive_kind(archive, message, [&archive](auto& body) { body.archive(archive); });
 }
 
+void archive_error(StateArchive& archive, Error& error) {
+  if (!archive.reading() && error.message.size() > kMessageLength) {
+    error.message = "... " + error.message.substr(error.message.size() - kMessageLength);
+  }
+  archive.choice(error.code, ErrorCode::kUnauthenticated);
+  archive.field(error.message);
+}
+
 }  // namespace
 
 void PutObject::archive(StateArchive& archive) {
@@ -29,16 +37,7 @@ void GetObject::archive(StateArchive& archive) {
 
 void ObjectReply::archive(StateArchive& archive) {
   archive.field(ticket);
-  bool failed = error.has_value();
-  archive.field(failed);
-  if (archive.reading()) error = failed ? std::optional<Error>(Error{}) : std::nullopt;
-  if (error) {
-    archive.choice(error->code, ErrorCode::kUnauthenticated);
-    if (!archive.reading() && error->message.size() > kMessageLength) {
-      error->message = "... " + error->message.substr(error->message.size() - kMessageLength);
-    }
-    archive.field(error->message);
-  }
+  archive_optional(archive, error, [&archive](Error& each) { archive_error(archive, each); });
   archive.field(object);
   type.archive(archive);
 }
