@@ -70,7 +70,7 @@ std::string meant_by(std::string_view word, const std::vector<std::string>& know
   if (const auto closest = closest_word(word, views); closest && (!meant || *closest == word)) {
     meant = closest;
   }
-  return meant ? "; did you mean '" + dashes + std::string(*meant) + "'?" : "";
+  return suggestion(meant, dashes);
 }
 
 // Of a word that nothing wanted: the first that looks like an option, else the first.

@@ -20,4 +20,8 @@ struct JsonSurvey {
 // object has a key twice or more than `most_keys` of them.
 Result<void> survey_json(std::string_view text, const JsonSurvey& survey);
 
+// Whether lists and objects lie at most `most` deep in each other: one look over the text, for
+// JSON of programs, which may be large. Text that is not JSON may have either answer.
+bool json_nests_at_most(std::string_view text, size_t most);
+
 }  // namespace lambent

@@ -45,4 +45,19 @@ std::optional<std::string_view> closest_word(std::string_view word,
   return best;
 }
 
+std::string suggestion(std::optional<std::string_view> meant, std::string_view prefix) {
+  if (!meant) return "";
+  return "; did you mean '" + std::string(prefix) + std::string(*meant) + "'?";
+}
+
+std::string did_you_mean(std::string_view word, std::span<const std::string_view> known,
+                         std::string_view prefix) {
+  return suggestion(closest_word(word, known), prefix);
+}
+
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& known,
+                         std::string_view prefix) {
+  return did_you_mean(word, std::vector<std::string_view>(known.begin(), known.end()), prefix);
+}
+
 }  // namespace lambent

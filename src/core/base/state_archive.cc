@@ -6,12 +6,21 @@
 #include "core/base/varint.h"
 
 namespace lambent {
+namespace {
+
+size_t varint_size(uint64_t number) {
+  return (static_cast<size_t>(std::bit_width(number | 1)) + 6) / 7;
+}
+
+}  // namespace
 
 void StateArchive::number(uint64_t& value) {
   if (!reading()) {
     append_varint(*out_, value);
   } else if (ok_) {
-    ok_ = take_varint(in_, value);
+    // In its shortest form only: a value has one form as bytes.
+    const size_t before = in_.size();
+    ok_ = take_varint(in_, value) && before - in_.size() == varint_size(value);
   }
 }
 

@@ -40,5 +40,19 @@ TEST(ClosestWord, IsAKnownWordThatIsNear) {
   EXPECT_FALSE(closest_word("colour", kWords).has_value());
 }
 
+TEST(Suggestion, NamesTheWordThatWasMeantAsUsersWriteIt) {
+  EXPECT_EQ(suggestion("json"), "; did you mean 'json'?");
+  EXPECT_EQ(suggestion("json", "--"), "; did you mean '--json'?");
+  EXPECT_EQ(suggestion(std::nullopt, "--"), "");
+}
+
+TEST(DidYouMean, SuggestsTheClosestKnownWordOrNothing) {
+  const std::vector<std::string> words{"handler", "memory"};
+  EXPECT_EQ(did_you_mean("hadler", words), "; did you mean 'handler'?");
+  EXPECT_EQ(did_you_mean("hadler", words, "$"), "; did you mean '$handler'?");
+  EXPECT_EQ(did_you_mean("colour", words), "");
+  EXPECT_EQ(did_you_mean("hadler", std::vector<std::string>()), "");
+}
+
 }  // namespace
 }  // namespace lambent

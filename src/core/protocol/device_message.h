@@ -16,7 +16,7 @@
 
 namespace lambent::protocol {
 
-constexpr uint32_t kDeviceProtocolVersion = 6;
+constexpr uint32_t kDeviceProtocolVersion = 7;
 constexpr size_t kMostDevices = 128;     // whole ones and MIG instances
 constexpr size_t kMostDeviceText = 128;  // bytes of a uuid, a name or a reason
 constexpr size_t kMostCpuList = 1024;    // bytes of a list of processors; a longer one is left out
@@ -109,7 +109,7 @@ struct DevicesUnavailable {
 using DeviceMessage = std::variant<DevicesFound, DevicesRead, DevicesFaulted, DevicesUnavailable>;
 
 // Texts above the limit are cut; more devices or faults than the limit are left out.
-std::string encode(const DeviceMessage& message);
+std::string encode(DeviceMessage message);
 // INVALID_ARGUMENT if the bytes are no whole message of this version.
 Result<DeviceMessage> decode_device_message(std::span<const std::byte> bytes);
 

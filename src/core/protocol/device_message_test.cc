@@ -57,22 +57,34 @@ TEST(DeviceMessage, IsRefusedInAnotherVersionOrOfAnUnknownKind) {
   message[0] = 1;
   EXPECT_FALSE(decode_device_message(bytes_of(message)).ok());
   message = encode(two_readings());
-  message[4] = 9;
+  message[1] = 4;
   EXPECT_FALSE(decode_device_message(bytes_of(message)).ok());
 }
 
-TEST(DeviceMessage, IsRefusedWithAHealthAFlagOrAGravityThatThereIsNot) {
+TEST(DeviceMessage, IsRefusedWithAHealthAFlagAPercentageOrAGravityThatThereIsNot) {
   const std::string read = encode(two_readings());
-  constexpr size_t kFirstReading = 4 + 4 + 8 + 4;  // version, kind, sequence, count
-  constexpr size_t kErrors = 4 + 1 + 1 + 2 + 16;   // whether they are told, then how many
-  for (const size_t offset : {size_t{4}, size_t{5}, kErrors, kErrors + 9, kErrors + 10}) {
+  constexpr size_t kFirstReading = 1 + 1 + 1 + 1;    // version, kind, sequence, count
+  constexpr size_t kErrors = 1 + 1 + 1 + 2 + 5 + 5;  // whether they are told, then how many
+  for (const size_t offset :
+       {size_t{1}, size_t{2}, size_t{3}, size_t{4}, kErrors, kErrors + 2, kErrors + 3}) {
     std::string changed = read;
-    changed[kFirstReading + offset] = 7;
+    changed[kFirstReading + offset] = 101;
     EXPECT_FALSE(decode_device_message(bytes_of(changed)).ok()) << offset;
+    changed[kFirstReading + offset] = 0;
+    const bool counts = offset == kErrors || offset == kErrors + 2;  // what follows is then left
+    EXPECT_EQ(decode_device_message(bytes_of(changed)).ok(), !counts) << offset;
   }
   std::string faulted = encode(two_faults());
-  faulted[4 + 4 + 4 + 4 + 4] = 3;
+  faulted[1 + 1 + 1 + 1 + 1] = 3;
   EXPECT_FALSE(decode_device_message(bytes_of(faulted)).ok());
+}
+
+TEST(DeviceMessage, APercentageAboveOneHundredIsSentAsOneHundred) {
+  DevicesRead read = two_readings();
+  read.readings[0].busy_percent = 101;
+  const auto decoded = decode_device_message(bytes_of(encode(read)));
+  ASSERT_TRUE(decoded.ok());
+  EXPECT_EQ(std::get<DevicesRead>(*decoded).readings[0].busy_percent, 100);
 }
 
 TEST(DeviceMessage, AsManyFaultsAsTheLimitFitAndMoreAreCut) {

@@ -1,6 +1,6 @@
 #include "core/protocol/executor_message.h"
 
-#include <utility>
+#include "core/base/message_archive.h"
 
 namespace lambent::protocol {
 namespace {
@@ -18,24 +18,11 @@ void archive_error(StateArchive& archive, Error& error) {
 }
 
 void archive_error(StateArchive& archive, std::optional<Error>& error) {
-  bool failed = error.has_value();
-  archive.field(failed);
-  if (archive.reading()) error = failed ? std::optional<Error>(Error{}) : std::nullopt;
-  if (error) archive_error(archive, *error);
+  archive_optional(archive, error, [&archive](Error& each) { archive_error(archive, each); });
 }
 
-// Reads the message that stands at `index` of the variant.
-template <size_t I = 0>
-bool read_kind(size_t index, StateArchive& archive, std::optional<ExecutorMessage>& out) {
-  if constexpr (I < std::variant_size_v<ExecutorMessage>) {
-    if (index != I) return read_kind<I + 1>(index, archive, out);
-    std::variant_alternative_t<I, ExecutorMessage> message;
-    message.archive(archive);
-    out.emplace(std::in_place_index<I>, std::move(message));
-    return true;
-  } else {
-    return false;
-  }
+void archive_message(StateArchive& archive, ExecutorMessage& message) {
+  archive_kind(archive, message, [&archive](auto& body) { body.archive(archive); });
 }
 
 }  // namespace
@@ -173,21 +160,18 @@ void Broken::archive(StateArchive& archive) { archive_error(archive, error); }
 std::string encode(ExecutorMessage message) {
   std::string bytes;
   StateArchive archive(&bytes);
-  uint32_t kind = static_cast<uint32_t>(message.index());
-  archive.field(kind);
-  std::visit([&archive](auto& each) { each.archive(archive); }, message);
+  archive_message(archive, message);
   return bytes;
 }
 
 Result<ExecutorMessage> decode_executor_message(std::string_view bytes) {
   StateArchive archive(bytes);
-  uint32_t kind = 0;
-  archive.field(kind);
-  std::optional<ExecutorMessage> message;
-  if (!archive.ok() || !read_kind(kind, archive, message) || !archive.complete()) {
+  ExecutorMessage message;
+  archive_message(archive, message);
+  if (!archive.complete()) {
     return Error{ErrorCode::kInvalidArgument, "no message between worker and lambent-executor"};
   }
-  return std::move(*message);
+  return message;
 }
 
 }  // namespace lambent::protocol

@@ -1,12 +1,24 @@
 #include "core/protocol/object_message.h"
 
-#include <utility>
+#include "core/base/message_archive.h"
 
 namespace lambent::protocol {
 namespace {
 
 // An error's message is cut so that a reply stays within kObjectMessage.
 constexpr size_t kMessageLength = 2048;
+
+void archive_message(StateArchive& archive, ObjectMessage& message) {
+  archive_kind(archive, message, [&archive](auto& body) { body.archive(archive); });
+}
+
+void archive_error(StateArchive& archive, Error& error) {
+  if (!archive.reading() && error.message.size() > kMessageLength) {
+    error.message = "... " + error.message.substr(error.message.size() - kMessageLength);
+  }
+  archive.choice(error.code, ErrorCode::kUnauthenticated);
+  archive.field(error.message);
+}
 
 }  // namespace
 
@@ -25,16 +37,7 @@ void GetObject::archive(StateArchive& archive) {
 
 void ObjectReply::archive(StateArchive& archive) {
   archive.field(ticket);
-  bool failed = error.has_value();
-  archive.field(failed);
-  if (archive.reading()) error = failed ? std::optional<Error>(Error{}) : std::nullopt;
-  if (error) {
-    archive.choice(error->code, ErrorCode::kUnauthenticated);
-    if (!archive.reading() && error->message.size() > kMessageLength) {
-      error->message = "... " + error->message.substr(error->message.size() - kMessageLength);
-    }
-    archive.field(error->message);
-  }
+  archive_optional(archive, error, [&archive](Error& each) { archive_error(archive, each); });
   archive.field(object);
   type.archive(archive);
 }
@@ -42,21 +45,14 @@ void ObjectReply::archive(StateArchive& archive) {
 std::string encode(ObjectMessage message) {
   std::string bytes;
   StateArchive archive(&bytes);
-  uint32_t kind = static_cast<uint32_t>(message.index());
-  archive.field(kind);
-  std::visit([&archive](auto& each) { each.archive(archive); }, message);
+  archive_message(archive, message);
   return bytes;
 }
 
 Result<ObjectMessage> decode_object_message(std::string_view bytes) {
   StateArchive archive(bytes);
-  uint32_t kind = 0;
-  archive.field(kind);
   ObjectMessage message;
-  if (kind == 1) message = GetObject();
-  if (kind == 2) message = ObjectReply();
-  archive.expect(kind <= 2);
-  if (archive.ok()) std::visit([&archive](auto& each) { each.archive(archive); }, message);
+  archive_message(archive, message);
   if (!archive.complete()) {
     return Error{ErrorCode::kInvalidArgument, "no message for the object socket"};
   }

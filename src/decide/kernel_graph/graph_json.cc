@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <span>
 
 #include "core/base/base64.h"
-#include "core/base/json_survey.h"
+#include "core/base/json_reading.h"
 #include "core/base/spelling.h"
 #include "core/domain/limits.h"
 #include "decide/kernel_graph/element.h"
@@ -14,53 +13,25 @@
 namespace lambent::kernel_graph {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-Error invalid(const std::string& place, const std::string& what) {
-  return {ErrorCode::kInvalidArgument, (place.empty() ? "the graph" : place) + ": " + what};
-}
-
-std::string at(const std::string& place, size_t index) {
-  return place + "[" + std::to_string(index) + "]";
-}
-std::string in(const std::string& place, const char* key) {
-  return place.empty() ? key : place + "." + key;
-}
-
-std::string did_you_mean(std::string_view word, std::span<const std::string_view> known) {
-  const auto closest = closest_word(word, known);
-  return closest ? "; did you mean '" + std::string(*closest) + "'?" : "";
-}
-
-Result<void> check_keys(const Json& object, const std::string& place,
-                        std::initializer_list<std::string_view> known) {
-  if (!object.is_object()) return invalid(place, "an object is expected");
-  for (const auto& [key, value] : object.items()) {
-    if (std::find(known.begin(), known.end(), key) == known.end()) {
-      return invalid(place, "there is no '" + key + "' here" +
-                                did_you_mean(key, std::span(known.begin(), known.size())));
-    }
-  }
-  return {};
-}
+constexpr const char* kSubject = "the graph";
 
 Result<std::string> read_text(const Json& object, const std::string& place, const char* key) {
-  const auto found = object.find(key);
-  if (found == object.end()) return invalid(place, std::string("'") + key + "' is missing");
-  if (!found->is_string()) return invalid(in(place, key), "text is expected");
+  ASSIGN_OR_RETURN(const Json* found, required_member(object, place, key));
+  if (!found->is_string()) return invalid_at(member_place(place, key), "text is expected");
   auto text = found->get<std::string>();
-  if (text.empty()) return invalid(in(place, key), "is empty");
+  if (text.empty()) return invalid_at(member_place(place, key), "is empty");
   if (text.size() > limits::kGraphNameLength) {
-    return invalid(in(place, key),
-                   "has more than " + std::to_string(limits::kGraphNameLength) + " characters");
+    return invalid_at(member_place(place, key),
+                      "has more than " + std::to_string(limits::kGraphNameLength) + " characters");
   }
-  if (text.find('\0') != std::string::npos) return invalid(in(place, key), "contains a zero byte");
+  if (text.find('\0') != std::string::npos)
+    return invalid_at(member_place(place, key), "contains a zero byte");
   return text;
 }
 
 Result<uint64_t> whole_number(const Json& value, const std::string& place, uint64_t most) {
   if (!value.is_number_unsigned() || value.get<uint64_t>() > most) {
-    return invalid(place, "a whole number up to " + std::to_string(most) + " is expected");
+    return invalid_at(place, "a whole number up to " + std::to_string(most) + " is expected");
   }
   return value.get<uint64_t>();
 }
@@ -69,19 +40,20 @@ Result<uint64_t> read_number(const Json& object, const std::string& place, const
                              uint64_t most) {
   const auto found = object.find(key);
   if (found == object.end()) return uint64_t{0};
-  return whole_number(*found, in(place, key), most);
+  return whole_number(*found, member_place(place, key), most);
 }
 
 Result<const Json*> read_list(const Json& object, const std::string& place, const char* key,
                               size_t most) {
-  const auto found = object.find(key);
-  if (found == object.end()) return invalid(place, std::string("'") + key + "' is missing");
-  if (!found->is_array()) return invalid(in(place, key), "a list is expected");
+  ASSIGN_OR_RETURN(const Json* found,
+                   required_member(object, place.empty() ? kSubject : place, key));
+  if (!found->is_array()) return invalid_at(member_place(place, key), "a list is expected");
   if (found->size() > most) {
-    return invalid(in(place, key), "has " + std::to_string(found->size()) + " entries; at most " +
-                                       std::to_string(most) + " are taken");
+    return invalid_at(member_place(place, key), "has " + std::to_string(found->size()) +
+                                                    " entries; at most " + std::to_string(most) +
+                                                    " are taken");
   }
-  return &*found;
+  return found;
 }
 
 // One of a few words; the default if nothing is said.
@@ -95,7 +67,8 @@ Result<Word> read_word(const Json& object, const std::string& place, const char*
     if (name_of(word) == text) return word;
     names.push_back(name_of(word));
   }
-  return invalid(in(place, key), "'" + text + "' is not known" + did_you_mean(text, names));
+  return invalid_at(member_place(place, key),
+                    "'" + text + "' is not known" + did_you_mean(text, names));
 }
 
 Result<DataType> read_datatype(const Json& object, const std::string& place) {
@@ -105,7 +78,8 @@ Result<DataType> read_datatype(const Json& object, const std::string& place) {
   for (int i = 0; i <= static_cast<int>(kLastDataType); ++i) {
     names.push_back(name_of(static_cast<DataType>(i)));
   }
-  return invalid(in(place, "datatype"), "'" + text + "' is not known" + did_you_mean(text, names));
+  return invalid_at(member_place(place, "datatype"),
+                    "'" + text + "' is not known" + did_you_mean(text, names));
 }
 
 Result<std::string> read_base64(const Json& object, const std::string& place) {
@@ -113,26 +87,26 @@ Result<std::string> read_base64(const Json& object, const std::string& place) {
   const auto found = object.find("base64");
   std::optional<std::string> bytes;
   if (found != object.end() && found->is_string()) bytes = base64_decode(found->get<std::string>());
-  if (!bytes) return invalid(place, "'base64' must be bytes in base64");
+  if (!bytes) return invalid_at(place, "'base64' must be bytes in base64");
   return *std::move(bytes);
 }
 
 // One scalar, or bytes in base64.
 Result<std::string> read_element_bytes(const Json& value, const std::string& place, DataType type) {
   if (value.is_object()) return read_base64(value, place);
-  if (!value.is_primitive()) return invalid(place, "a number is expected");
+  if (!value.is_primitive()) return invalid_at(place, "a number is expected");
   std::string bytes(size_of(type).count, '\0');
   const std::string token = value.dump(-1, ' ', false, Json::error_handler_t::replace);
   const ElementProblem problem = read_element(type, token, bytes.data());
-  if (problem != ElementProblem::kNone) return invalid(place, describe(problem, type, token));
+  if (problem != ElementProblem::kNone) return invalid_at(place, describe(problem, type, token));
   return bytes;
 }
 
 // The bytes of whole elements, of one at least.
 Result<void> check_elements(const std::string& bytes, DataType type, const std::string& place) {
   if (bytes.empty() || bytes.size() % size_of(type).count != 0) {
-    return invalid(place,
-                   std::to_string(bytes.size()) + " bytes are no " + std::string(name_of(type)));
+    return invalid_at(place,
+                      std::to_string(bytes.size()) + " bytes are no " + std::string(name_of(type)));
   }
   return {};
 }
@@ -140,10 +114,10 @@ Result<void> check_elements(const std::string& bytes, DataType type, const std::
 class GraphReader {
  public:
   Result<KernelGraph> read_root(const Json& root) {
-    RETURN_IF_ERROR(check_keys(root, "", {"buffers", "steps"}));
+    RETURN_IF_ERROR(check_keys(root, kSubject, {"buffers", "steps"}));
     ASSIGN_OR_RETURN(const Json* buffers, read_list(root, "", "buffers", limits::kGraphBuffers));
     for (size_t i = 0; i < buffers->size(); ++i) {
-      RETURN_IF_ERROR(read_buffer((*buffers)[i], at("buffers", i)));
+      RETURN_IF_ERROR(read_buffer((*buffers)[i], item_place("buffers", i)));
     }
     ASSIGN_OR_RETURN(graph_.steps, read_steps(root, "", 0));
     return std::move(graph_);
@@ -156,7 +130,7 @@ class GraphReader {
     Buffer buffer;
     ASSIGN_OR_RETURN(buffer.name, read_text(object, place, "name"));
     if (!indices_.emplace(buffer.name, static_cast<uint32_t>(graph_.buffers.size())).second) {
-      return invalid(in(place, "name"), "there are two buffers '" + buffer.name + "'");
+      return invalid_at(member_place(place, "name"), "there are two buffers '" + buffer.name + "'");
     }
     ASSIGN_OR_RETURN(buffer.role, read_word<BufferRole>(object, place, "role",
                                                         {BufferRole::kInput, BufferRole::kConstant,
@@ -165,12 +139,13 @@ class GraphReader {
     ASSIGN_OR_RETURN(buffer.type.datatype, read_datatype(object, place));
     ASSIGN_OR_RETURN(const Json* shape, read_list(object, place, "shape", SIZE_MAX));
     for (size_t i = 0; i < shape->size(); ++i) {
-      ASSIGN_OR_RETURN(const uint64_t extent,
-                       whole_number((*shape)[i], at(in(place, "shape"), i), INT64_MAX));
+      ASSIGN_OR_RETURN(
+          const uint64_t extent,
+          whole_number((*shape)[i], item_place(member_place(place, "shape"), i), INT64_MAX));
       buffer.type.shape.push_back(extent);
     }
     if (const auto size = byte_size(buffer.type); !size.ok()) {
-      return invalid(in(place, "shape"), size.error().message);
+      return invalid_at(member_place(place, "shape"), size.error().message);
     }
     RETURN_IF_ERROR(read_content(object, place, buffer));
     graph_.buffers.push_back(std::move(buffer));
@@ -181,14 +156,15 @@ class GraphReader {
     if (object.contains("file")) {
       ASSIGN_OR_RETURN(buffer.file, read_text(object, place, "file"));
       if (!stays_in_package(buffer.file)) {
-        return invalid(in(place, "file"), "'" + buffer.file + "' is not in the package");
+        return invalid_at(member_place(place, "file"),
+                          "'" + buffer.file + "' is not in the package");
       }
     }
     if (const auto fill = object.find("fill"); fill != object.end()) {
-      ASSIGN_OR_RETURN(buffer.fill,
-                       read_element_bytes(*fill, in(place, "fill"), buffer.type.datatype));
+      ASSIGN_OR_RETURN(buffer.fill, read_element_bytes(*fill, member_place(place, "fill"),
+                                                       buffer.type.datatype));
       if (buffer.fill.size() != size_of(buffer.type.datatype).count) {
-        return invalid(in(place, "fill"), "one element is expected");
+        return invalid_at(member_place(place, "fill"), "one element is expected");
       }
     }
     return {};
@@ -196,17 +172,17 @@ class GraphReader {
 
   Result<std::vector<Step>> read_steps(const Json& object, const std::string& place, size_t depth) {
     if (depth > limits::kGraphDepth) {
-      return invalid(
+      return invalid_at(
           place, "more than " + std::to_string(limits::kGraphDepth) + " repeats lie in each other");
     }
     ASSIGN_OR_RETURN(const Json* list, read_list(object, place, "steps", limits::kGraphSteps));
     std::vector<Step> steps;
     for (size_t i = 0; i < list->size(); ++i) {
       const Json& step = (*list)[i];
-      const std::string here = at(in(place, "steps"), i);
+      const std::string here = item_place(member_place(place, "steps"), i);
       if (++step_count_ > limits::kGraphSteps) {
-        return invalid(here, "more than " + std::to_string(limits::kGraphSteps) +
-                                 " steps, with those in repeats");
+        return invalid_at(here, "more than " + std::to_string(limits::kGraphSteps) +
+                                    " steps, with those in repeats");
       }
       if (step.is_object() && step.contains("repeat")) {
         ASSIGN_OR_RETURN(steps.emplace_back(), read_repeat(step, here, depth));
@@ -235,7 +211,8 @@ class GraphReader {
     ASSIGN_OR_RETURN(launch.kernel, read_text(object, place, "kernel"));
     ASSIGN_OR_RETURN(launch.bundle, read_text(object, place, "bundle"));
     if (!names_bundle(launch.bundle)) {
-      return invalid(in(place, "bundle"), "'" + launch.bundle + "' is not in the package");
+      return invalid_at(member_place(place, "bundle"),
+                        "'" + launch.bundle + "' is not in the package");
     }
     ASSIGN_OR_RETURN(launch.grid, read_extent(object, place, "grid"));
     ASSIGN_OR_RETURN(launch.block, read_extent(object, place, "block"));
@@ -245,18 +222,20 @@ class GraphReader {
                      read_list(object, place, "arguments", limits::kGraphArguments));
     for (size_t i = 0; i < list->size(); ++i) {
       ASSIGN_OR_RETURN(launch.arguments.emplace_back(),
-                       read_argument((*list)[i], at(in(place, "arguments"), i)));
+                       read_argument((*list)[i], item_place(member_place(place, "arguments"), i)));
     }
     return Step(std::move(launch));
   }
 
   Result<Extent> read_extent(const Json& object, const std::string& place, const char* key) {
     ASSIGN_OR_RETURN(const Json* list, read_list(object, place, key, 3));
-    if (list->empty()) return invalid(in(place, key), "one to three numbers are expected");
+    if (list->empty())
+      return invalid_at(member_place(place, key), "one to three numbers are expected");
     uint32_t extents[3] = {1, 1, 1};
     for (size_t i = 0; i < list->size(); ++i) {
-      ASSIGN_OR_RETURN(const uint64_t number,
-                       whole_number((*list)[i], at(in(place, key), i), UINT32_MAX));
+      ASSIGN_OR_RETURN(
+          const uint64_t number,
+          whole_number((*list)[i], item_place(member_place(place, key), i), UINT32_MAX));
       extents[i] = static_cast<uint32_t>(number);
     }
     return Extent{extents[0], extents[1], extents[2]};
@@ -280,11 +259,11 @@ class GraphReader {
     LiteralArgument argument;
     ASSIGN_OR_RETURN(argument.datatype, read_datatype(object, place));
     const Json& literal = object.at("literal");
-    const std::string here = in(place, "literal");
+    const std::string here = member_place(place, "literal");
     if (literal.is_array()) {
       for (size_t i = 0; i < literal.size(); ++i) {
         ASSIGN_OR_RETURN(const std::string bytes,
-                         read_element_bytes(literal[i], at(here, i), argument.datatype));
+                         read_element_bytes(literal[i], item_place(here, i), argument.datatype));
         argument.bytes += bytes;
       }
     } else {
@@ -299,7 +278,8 @@ class GraphReader {
     if (const auto found = indices_.find(name); found != indices_.end()) return found->second;
     std::vector<std::string_view> names;
     for (const Buffer& buffer : graph_.buffers) names.push_back(buffer.name);
-    return invalid(in(place, key), "there is no buffer '" + name + "'" + did_you_mean(name, names));
+    return invalid_at(member_place(place, key),
+                      "there is no buffer '" + name + "'" + did_you_mean(name, names));
   }
 
   KernelGraph graph_;
@@ -384,12 +364,11 @@ Json steps_json(const KernelGraph& graph, const std::vector<Step>& steps) {
 }  // namespace
 
 Result<KernelGraph> parse_graph(std::string_view text) {
-  if (text.size() > limits::kGraphJson.count) {
-    return invalid("", "is larger than " + to_string(limits::kGraphJson));
-  }
-  RETURN_IF_ERROR(survey_json(
-      text, {.subject = "the graph", .most_depth = limits::kJsonDepth, .most_keys = kMostKeys}));
-  return GraphReader().read_root(Json::parse(text));
+  ASSIGN_OR_RETURN(const Json root, parse_document(text, limits::kGraphJson,
+                                                   {.subject = kSubject,
+                                                    .most_depth = limits::kJsonDepth,
+                                                    .most_keys = kMostKeys}));
+  return GraphReader().read_root(root);
 }
 
 std::string to_json(const KernelGraph& graph) {

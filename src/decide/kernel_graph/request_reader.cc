@@ -5,16 +5,13 @@
 #include <cstring>
 
 #include "core/base/base64.h"
+#include "core/base/document_place.h"
 #include "core/base/spelling.h"
 #include "core/domain/limits.h"
 #include "decide/kernel_graph/element.h"
 
 namespace lambent::kernel_graph {
 namespace {
-
-std::string at(const std::string& place, size_t index) {
-  return place + "[" + std::to_string(index) + "]";
-}
 
 std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
 
@@ -24,11 +21,6 @@ std::string shape_text(const std::vector<uint64_t>& shape) {
     text += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
   }
   return text + "]";
-}
-
-std::string did_you_mean(std::string_view word, std::span<const std::string_view> known) {
-  const auto closest = closest_word(word, known);
-  return closest ? "; did you mean " + quoted(*closest) + "?" : "";
 }
 
 std::string no_such_key(std::string_view key, std::span<const std::string_view> known) {
@@ -205,7 +197,7 @@ Result<void> RequestReader::read_outputs() {
 }
 
 Result<void> RequestReader::read_output(size_t number) {
-  const std::string place = at("outputs", number);
+  const std::string place = item_place("outputs", number);
   if (!json_.enter('{')) return problem(place, "an object is expected");
   RequestOutput output;
   const Tensor* tensor = nullptr;
@@ -276,7 +268,7 @@ Result<std::vector<uint64_t>> RequestReader::read_shape(const std::string& place
     const std::string_view token = json_.scalar();
     if (read_element(DataType::kUint64, token, reinterpret_cast<char*>(&extent)) !=
         ElementProblem::kNone) {
-      return problem(at(place, shape.size()), "a whole number is expected");
+      return problem(item_place(place, shape.size()), "a whole number is expected");
     }
     if (shape.size() == limits::kJsonDepth) return problem(place, "has too many numbers");
     shape.push_back(extent);
@@ -340,7 +332,7 @@ Result<void> RequestReader::read_nested(const Entry& entry, size_t dimension, si
                                         char* out) {
   const auto& shape = entry.tensor->type.shape;
   const auto wrong = [&] {
-    return problem(at(input_place(entry, "data"), done),
+    return problem(item_place(input_place(entry, "data"), done),
                    "is nested otherwise than " + quoted(entry.tensor->name) + ", which is " +
                        to_string(entry.tensor->type));
   };
@@ -361,7 +353,7 @@ Result<void> RequestReader::read_row(const Entry& entry, uint64_t count, size_t&
   const DataType type = entry.tensor->type.datatype;
   const size_t size = size_of(type).count;
   const auto wrong = [&](const std::string& what) {
-    return problem(at(input_place(entry, "data"), done), what);
+    return problem(item_place(input_place(entry, "data"), done), what);
   };
   const auto tensor_is = [&] {
     return ": " + quoted(entry.tensor->name) + " is " + to_string(entry.tensor->type);
@@ -386,7 +378,7 @@ Error RequestReader::problem(const std::string& place, const std::string& what) 
 }
 
 std::string RequestReader::input_place(const Entry& entry, std::string_view key) {
-  const std::string place = at("inputs", entry.number);
+  const std::string place = item_place("inputs", entry.number);
   return key.empty() ? place : place + "." + std::string(key);
 }
 

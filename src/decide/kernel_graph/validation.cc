@@ -4,6 +4,7 @@
 #include <set>
 #include <span>
 
+#include "core/base/document_place.h"
 #include "core/base/spelling.h"
 #include "core/domain/limits.h"
 #include "decide/kernel_graph/plan.h"
@@ -11,23 +12,13 @@
 namespace lambent::kernel_graph {
 namespace {
 
-Error invalid(const std::string& place, const std::string& what) {
-  return {ErrorCode::kInvalidArgument, place + ": " + what};
-}
-
-std::string at(const std::string& place, size_t index) {
-  return place + "[" + std::to_string(index) + "]";
-}
-
 std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
 
-// The closest of a map's keys.
 template <typename Map>
-std::string did_you_mean(std::string_view word, const Map& known) {
+std::vector<std::string_view> names_in(const Map& map) {
   std::vector<std::string_view> names;
-  for (const auto& entry : known) names.push_back(entry.first);
-  const auto closest = closest_word(word, names);
-  return closest ? "; did you mean " + quoted(*closest) + "?" : "";
+  for (const auto& entry : map) names.push_back(entry.first);
+  return names;
 }
 
 // What the steps that came so far did to a buffer.
@@ -43,10 +34,10 @@ class Validator {
 
   Result<void> run() {
     RETURN_IF_ERROR(check_buffers());
-    if (graph_.steps.empty()) return invalid("steps", "a graph needs a step at least");
+    if (graph_.steps.empty()) return invalid_at("steps", "a graph needs a step at least");
     RETURN_IF_ERROR(check_steps(graph_.steps, "", 0));
     if (steps_ > limits::kGraphSteps) {
-      return invalid("steps", "more than " + std::to_string(limits::kGraphSteps) + " steps");
+      return invalid_at("steps", "more than " + std::to_string(limits::kGraphSteps) + " steps");
     }
     return check_uses();
   }
@@ -54,22 +45,22 @@ class Validator {
  private:
   Result<void> check_buffers() {
     if (graph_.buffers.size() > limits::kGraphBuffers) {
-      return invalid("buffers", "more than " + std::to_string(limits::kGraphBuffers));
+      return invalid_at("buffers", "more than " + std::to_string(limits::kGraphBuffers));
     }
     std::set<std::string_view> names;
     // Neither can the sum wrap around: so many buffers, each below kGraphMemory.
     uint64_t total = 0;
     for (size_t i = 0; i < graph_.buffers.size(); ++i) {
       const Buffer& buffer = graph_.buffers[i];
-      const std::string place = at("buffers", i) + " (" + quoted(buffer.name) + ")";
-      if (!names.insert(buffer.name).second) return invalid(place, "there are two of this name");
+      const std::string place = item_place("buffers", i) + " (" + quoted(buffer.name) + ")";
+      if (!names.insert(buffer.name).second) return invalid_at(place, "there are two of this name");
       const auto size = byte_size(buffer.type);
-      if (!size.ok()) return invalid(place, size.error().message);
-      if (*size == Bytes(0)) return invalid(place, "it has no elements");
+      if (!size.ok()) return invalid_at(place, size.error().message);
+      if (*size == Bytes(0)) return invalid_at(place, "it has no elements");
       total += std::min(size->count, limits::kGraphMemory.count + 1);
       if (total > limits::kGraphMemory.count) {
-        return invalid(place,
-                       "the buffers up to here take more than " + to_string(limits::kGraphMemory));
+        return invalid_at(
+            place, "the buffers up to here take more than " + to_string(limits::kGraphMemory));
       }
       RETURN_IF_ERROR(check_content(buffer, place));
       const bool there = is_input(buffer.role) || buffer.role == BufferRole::kConstant;
@@ -82,17 +73,17 @@ class Validator {
   static Result<void> check_content(const Buffer& buffer, const std::string& place) {
     if (buffer.role != BufferRole::kConstant) {
       if (buffer.file.empty() && buffer.fill.empty()) return {};
-      return invalid(place, "only a constant has a file or a fill; this is of role " +
-                                std::string(name_of(buffer.role)));
+      return invalid_at(place, "only a constant has a file or a fill; this is of role " +
+                                   std::string(name_of(buffer.role)));
     }
     if (buffer.file.empty() == buffer.fill.empty()) {
-      return invalid(place, "a constant has either a file or a fill");
+      return invalid_at(place, "a constant has either a file or a fill");
     }
     if (!buffer.fill.empty() && buffer.fill.size() != size_of(buffer.type.datatype).count) {
-      return invalid(place, "its fill is not one element");
+      return invalid_at(place, "its fill is not one element");
     }
     if (!buffer.file.empty() && !stays_in_package(buffer.file)) {
-      return invalid(place, "the file " + quoted(buffer.file) + " is not in the package");
+      return invalid_at(place, "the file " + quoted(buffer.file) + " is not in the package");
     }
     return {};
   }
@@ -100,7 +91,7 @@ class Validator {
   Result<void> check_steps(const std::vector<Step>& steps, const std::string& inside,
                            size_t depth) {
     for (size_t i = 0; i < steps.size(); ++i) {
-      const std::string place = at(inside + "steps", i);
+      const std::string place = item_place(inside + "steps", i);
       ++steps_;
       if (const auto* repeat = std::get_if<Repeat>(&steps[i])) {
         RETURN_IF_ERROR(check_repeat(*repeat, place, depth));
@@ -113,32 +104,32 @@ class Validator {
 
   Result<void> check_repeat(const Repeat& repeat, const std::string& place, size_t depth) {
     if (depth == limits::kGraphDepth) {
-      return invalid(
+      return invalid_at(
           place, "more than " + std::to_string(limits::kGraphDepth) + " repeats lie in each other");
     }
     if (repeat.times == 0 || repeat.times > limits::kGraphRounds) {
-      return invalid(place, "it is repeated " + std::to_string(repeat.times) + " times; 1 to " +
-                                std::to_string(limits::kGraphRounds) + " are possible");
+      return invalid_at(place, "it is repeated " + std::to_string(repeat.times) + " times; 1 to " +
+                                   std::to_string(limits::kGraphRounds) + " are possible");
     }
-    if (repeat.steps.empty()) return invalid(place, "nothing is repeated: it has no steps");
+    if (repeat.steps.empty()) return invalid_at(place, "nothing is repeated: it has no steps");
     if (repeat.until != kNoFlag) RETURN_IF_ERROR(check_flag(repeat, place));
     return check_steps(repeat.steps, place + ".", depth + 1);
   }
 
   Result<void> check_flag(const Repeat& repeat, const std::string& place) {
-    if (repeat.until >= graph_.buffers.size()) return invalid(place + ".until", "is no buffer");
+    if (repeat.until >= graph_.buffers.size()) return invalid_at(place + ".until", "is no buffer");
     const Buffer& flag = graph_.buffers[repeat.until];
     const std::string here = place + ".until (" + quoted(flag.name) + ")";
     if (flag.role == BufferRole::kInput || flag.role == BufferRole::kConstant) {
-      return invalid(here,
-                     "a flag is written, but this is of role " + std::string(name_of(flag.role)));
+      return invalid_at(
+          here, "a flag is written, but this is of role " + std::string(name_of(flag.role)));
     }
     if (sizes_[repeat.until] < sizeof(uint32_t)) {
-      return invalid(here, "a flag has at least 4 bytes, this buffer has " +
-                               std::to_string(sizes_[repeat.until]));
+      return invalid_at(here, "a flag has at least 4 bytes, this buffer has " +
+                                  std::to_string(sizes_[repeat.until]));
     }
     if (!writes(repeat.steps, repeat.until)) {
-      return invalid(here, "no step of the loop writes it, so it would never end the loop");
+      return invalid_at(here, "no step of the loop writes it, so it would never end the loop");
     }
     // It is zero before the first round.
     uses_[repeat.until] = {.used = true, .written = true};
@@ -161,13 +152,13 @@ class Validator {
     RETURN_IF_ERROR(check_dimensions(launch, *kernel, place));
     const auto& sizes = kernel->parameter_sizes;
     if (launch.arguments.size() != sizes.size()) {
-      return invalid(place + ".arguments", std::to_string(launch.arguments.size()) +
-                                               " are given, the kernel " + quoted(launch.kernel) +
-                                               " has " + std::to_string(sizes.size()) +
-                                               " parameters");
+      return invalid_at(place + ".arguments", std::to_string(launch.arguments.size()) +
+                                                  " are given, the kernel " +
+                                                  quoted(launch.kernel) + " has " +
+                                                  std::to_string(sizes.size()) + " parameters");
     }
     for (size_t i = 0; i < sizes.size(); ++i) {
-      const std::string here = at(place + ".arguments", i);
+      const std::string here = item_place(place + ".arguments", i);
       if (const auto* literal = std::get_if<LiteralArgument>(&launch.arguments[i])) {
         RETURN_IF_ERROR(check_literal(*literal, sizes[i], here));
       } else {
@@ -185,18 +176,19 @@ class Validator {
 
   Result<const KernelFacts*> find_kernel(const Launch& launch, const std::string& place) {
     if (!names_bundle(launch.bundle)) {
-      return invalid(place + ".bundle", quoted(launch.bundle) + " is not in the package");
+      return invalid_at(place + ".bundle", quoted(launch.bundle) + " is not in the package");
     }
     const auto bundle = kernels_.find(launch.bundle);
     if (bundle == kernels_.end()) {
-      return invalid(place + ".bundle", "there is no bundle " + quoted(launch.bundle) +
-                                            did_you_mean(launch.bundle, kernels_));
+      return invalid_at(place + ".bundle", "there is no bundle " + quoted(launch.bundle) +
+                                               did_you_mean(launch.bundle, names_in(kernels_)));
     }
     const auto kernel = bundle->second.find(launch.kernel);
     if (kernel == bundle->second.end()) {
-      return invalid(place + ".kernel", "the bundle " + quoted(launch.bundle) + " has no kernel " +
-                                            quoted(launch.kernel) +
-                                            did_you_mean(launch.kernel, bundle->second));
+      return invalid_at(place + ".kernel",
+                        "the bundle " + quoted(launch.bundle) + " has no kernel " +
+                            quoted(launch.kernel) +
+                            did_you_mean(launch.kernel, names_in(bundle->second)));
     }
     return &kernel->second;
   }
@@ -205,8 +197,8 @@ class Validator {
                                        const std::string& place) {
     const auto check = [&](const char* what, uint32_t number, uint32_t most) -> Result<void> {
       if (number >= 1 && number <= most) return {};
-      return invalid(place + what,
-                     std::to_string(number) + " is not in 1 to " + std::to_string(most));
+      return invalid_at(place + what,
+                        std::to_string(number) + " is not in 1 to " + std::to_string(most));
     };
     RETURN_IF_ERROR(check(".grid[0]", launch.grid.x, INT32_MAX));
     RETURN_IF_ERROR(check(".grid[1]", launch.grid.y, UINT16_MAX));
@@ -217,16 +209,16 @@ class Validator {
     const uint64_t threads = uint64_t{launch.block.x} * launch.block.y * launch.block.z;
     const uint64_t most = std::min<uint64_t>(kernel.max_threads, limits::kBlockThreads);
     if (threads > most) {
-      return invalid(place + ".block", std::to_string(threads) + " threads, the kernel " +
-                                           quoted(launch.kernel) + " takes at most " +
-                                           std::to_string(most));
+      return invalid_at(place + ".block", std::to_string(threads) + " threads, the kernel " +
+                                              quoted(launch.kernel) + " takes at most " +
+                                              std::to_string(most));
     }
     const uint64_t shared = uint64_t{launch.shared_bytes} + kernel.static_shared_bytes;
     if (shared > limits::kBlockSharedMemory.count) {
-      return invalid(place + ".shared_bytes",
-                     std::to_string(shared) + " bytes, with the kernel's own " +
-                         std::to_string(kernel.static_shared_bytes) + "; a block has at most " +
-                         std::to_string(limits::kBlockSharedMemory.count));
+      return invalid_at(place + ".shared_bytes",
+                        std::to_string(shared) + " bytes, with the kernel's own " +
+                            std::to_string(kernel.static_shared_bytes) + "; a block has at most " +
+                            std::to_string(limits::kBlockSharedMemory.count));
     }
     return {};
   }
@@ -234,36 +226,37 @@ class Validator {
   static Result<void> check_literal(const LiteralArgument& literal, uint32_t parameter_size,
                                     const std::string& place) {
     if (literal.bytes.size() == parameter_size) return {};
-    return invalid(place, "the literal has " + std::to_string(literal.bytes.size()) +
-                              " bytes, the kernel's parameter " + std::to_string(parameter_size));
+    return invalid_at(place, "the literal has " + std::to_string(literal.bytes.size()) +
+                                 " bytes, the kernel's parameter " +
+                                 std::to_string(parameter_size));
   }
 
   Result<void> check_argument(const BufferArgument& argument, uint32_t parameter_size,
                               const std::string& place) {
-    if (argument.buffer >= graph_.buffers.size()) return invalid(place, "is no buffer");
+    if (argument.buffer >= graph_.buffers.size()) return invalid_at(place, "is no buffer");
     const Buffer& buffer = graph_.buffers[argument.buffer];
     const std::string here = place + " (" + quoted(buffer.name) + ")";
     if (parameter_size != sizeof(void*)) {
-      return invalid(here, "the kernel's parameter has " + std::to_string(parameter_size) +
-                               " bytes, which is no pointer; give a literal");
+      return invalid_at(here, "the kernel's parameter has " + std::to_string(parameter_size) +
+                                  " bytes, which is no pointer; give a literal");
     }
     if (argument.offset_bytes >= sizes_[argument.buffer]) {
-      return invalid(here, "begins at byte " + std::to_string(argument.offset_bytes) +
-                               ", the buffer has " + std::to_string(sizes_[argument.buffer]));
+      return invalid_at(here, "begins at byte " + std::to_string(argument.offset_bytes) +
+                                  ", the buffer has " + std::to_string(sizes_[argument.buffer]));
     }
     if (argument.offset_bytes % size_of(buffer.type.datatype).count != 0) {
-      return invalid(here, "begins at byte " + std::to_string(argument.offset_bytes) +
-                               ", in the middle of an element of " +
-                               std::string(name_of(buffer.type.datatype)));
+      return invalid_at(here, "begins at byte " + std::to_string(argument.offset_bytes) +
+                                  ", in the middle of an element of " +
+                                  std::string(name_of(buffer.type.datatype)));
     }
     if (argument.access != Access::kRead &&
         (buffer.role == BufferRole::kInput || buffer.role == BufferRole::kConstant)) {
-      return invalid(here,
-                     "a buffer of role " + std::string(name_of(buffer.role)) + " is never written");
+      return invalid_at(
+          here, "a buffer of role " + std::string(name_of(buffer.role)) + " is never written");
     }
     Use& use = uses_[argument.buffer];
     if (argument.access == Access::kRead && !use.written) {
-      return invalid(here, "it is read, but no step before has written it");
+      return invalid_at(here, "it is read, but no step before has written it");
     }
     use.used = true;
     return {};
@@ -272,11 +265,11 @@ class Validator {
   Result<void> check_uses() const {
     for (size_t i = 0; i < graph_.buffers.size(); ++i) {
       const Buffer& buffer = graph_.buffers[i];
-      const std::string place = at("buffers", i) + " (" + quoted(buffer.name) + ")";
+      const std::string place = item_place("buffers", i) + " (" + quoted(buffer.name) + ")";
       if (buffer.role == BufferRole::kOutput && !uses_[i].written) {
-        return invalid(place, "no step writes this output");
+        return invalid_at(place, "no step writes this output");
       }
-      if (!uses_[i].used) return invalid(place, "no step uses this buffer");
+      if (!uses_[i].used) return invalid_at(place, "no step uses this buffer");
     }
     return {};
   }
@@ -291,7 +284,7 @@ class Validator {
 std::string place_of_bundle(const std::vector<Step>& steps, std::string_view bundle,
                             const std::string& inside) {
   for (size_t i = 0; i < steps.size(); ++i) {
-    const std::string place = at(inside + "steps", i) + ".";
+    const std::string place = item_place(inside + "steps", i) + ".";
     if (const auto* repeat = std::get_if<Repeat>(&steps[i])) {
       std::string found = place_of_bundle(repeat->steps, bundle, place);
       if (!found.empty()) return found;
@@ -305,7 +298,7 @@ std::string place_of_bundle(const std::vector<Step>& steps, std::string_view bun
 std::string place_of_launch(const std::vector<Step>& steps, const Launch& launch,
                             const std::string& inside) {
   for (size_t i = 0; i < steps.size(); ++i) {
-    const std::string place = at(inside + "steps", i);
+    const std::string place = item_place(inside + "steps", i);
     if (const auto* repeat = std::get_if<Repeat>(&steps[i])) {
       std::string found = place_of_launch(repeat->steps, launch, place + ".");
       if (!found.empty()) return found;
@@ -343,7 +336,7 @@ std::string place_of_launch(const KernelGraph& graph, const Launch& launch) {
 }
 
 std::string place_of_file(const KernelGraph& graph, size_t buffer) {
-  return at("buffers", buffer) + " (" + quoted(graph.buffers[buffer].name) + ").file";
+  return item_place("buffers", buffer) + " (" + quoted(graph.buffers[buffer].name) + ").file";
 }
 
 Result<void> validate(const KernelGraph& graph, const KernelLookup& kernels) {
@@ -357,14 +350,14 @@ Result<void> validate_files(const KernelGraph& graph, const FileSizes& files) {
     const std::string place = place_of_file(graph, i);
     const auto file = files.find(buffer.file);
     if (file == files.end()) {
-      return invalid(place, "the package has no file " + quoted(buffer.file) +
-                                did_you_mean(buffer.file, files));
+      return invalid_at(place, "the package has no file " + quoted(buffer.file) +
+                                   did_you_mean(buffer.file, names_in(files)));
     }
     ASSIGN_OR_RETURN(const Bytes size, byte_size(buffer.type));
     if (file->second != size.count) {
-      return invalid(place, quoted(buffer.file) + " has " + std::to_string(file->second) +
-                                " bytes, " + to_string(buffer.type) + " has " +
-                                std::to_string(size.count));
+      return invalid_at(place, quoted(buffer.file) + " has " + std::to_string(file->second) +
+                                   " bytes, " + to_string(buffer.type) + " has " +
+                                   std::to_string(size.count));
     }
   }
   return {};

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "decide/pipeline/json_reading.h"
+#include "core/base/spelling.h"
+#include "decide/pipeline/document.h"
 #include "decide/pipeline/limits.h"
 
 namespace lambent::pipeline {
@@ -27,9 +28,9 @@ class DefinitionReader {
     RETURN_IF_ERROR(check_keys(root, kSubject,
                                {"pipeline", "handler", "inputs", "components", "outputs", "slo",
                                 "batch", "rank", "isolation"}));
-    ASSIGN_OR_RETURN(const Json* handler, member(root, kSubject, "handler"));
+    ASSIGN_OR_RETURN(const Json* handler, required_member(root, kSubject, "handler"));
     if (!handler->is_string() || !is_handler(handler->get_ref<const std::string&>())) {
-      return invalid("handler", "a module and a class such as 'app.App' are expected");
+      return invalid_at("handler", "a module and a class such as 'app.App' are expected");
     }
     definition_.handler = handler->get<std::string>();
     RETURN_IF_ERROR(read_inputs(root));
@@ -45,18 +46,18 @@ class DefinitionReader {
   static constexpr const char* kSubject = "the pipeline";
 
   std::string place_of(size_t component) const {
-    return at("components", component) + " '" + names_[component] + "'";
+    return item_place("components", component) + " '" + names_[component] + "'";
   }
 
   Result<void> read_inputs(const Json& root) {
     ASSIGN_OR_RETURN(const Json* list,
-                     list_member(root, kSubject, "inputs", "inputs", limits::kInputs));
+                     required_list(root, kSubject, "inputs", "inputs", limits::kInputs));
     std::vector<std::string>& inputs = definition_.dag.inputs;
     for (size_t i = 0; i < list->size(); ++i) {
-      const std::string place = at("inputs", i);
-      ASSIGN_OR_RETURN(std::string name, name_value((*list)[i], place));
+      const std::string place = item_place("inputs", i);
+      ASSIGN_OR_RETURN(std::string name, name_value((*list)[i], place, limits::kNameLength));
       if (std::find(inputs.begin(), inputs.end(), name) != inputs.end()) {
-        return invalid(place, "there are two inputs '" + name + "'");
+        return invalid_at(place, "there are two inputs '" + name + "'");
       }
       inputs.push_back(std::move(name));
     }
@@ -65,15 +66,15 @@ class DefinitionReader {
 
   // All names first, so that what stands too late can be told from what does not exist.
   Result<void> read_components(const Json& root) {
-    ASSIGN_OR_RETURN(const Json* list,
-                     list_member(root, kSubject, "components", "components", limits::kComponents));
+    ASSIGN_OR_RETURN(const Json* list, required_list(root, kSubject, "components", "components",
+                                                     limits::kComponents));
     for (size_t i = 0; i < list->size(); ++i) {
-      const std::string place = at("components", i);
-      if (!(*list)[i].is_object()) return invalid(place, "an object is expected");
-      ASSIGN_OR_RETURN(const Json* value, member((*list)[i], place, "name"));
-      ASSIGN_OR_RETURN(std::string name, name_value(*value, place + ".name"));
+      const std::string place = item_place("components", i);
+      if (!(*list)[i].is_object()) return invalid_at(place, "an object is expected");
+      ASSIGN_OR_RETURN(const Json* value, required_member((*list)[i], place, "name"));
+      ASSIGN_OR_RETURN(std::string name, name_value(*value, place + ".name", limits::kNameLength));
       if (std::find(names_.begin(), names_.end(), name) != names_.end()) {
-        return invalid(place + ".name", "there are two components '" + name + "'");
+        return invalid_at(place + ".name", "there are two components '" + name + "'");
       }
       names_.push_back(std::move(name));
     }
@@ -88,39 +89,36 @@ class DefinitionReader {
     RETURN_IF_ERROR(check_keys(object, place, {"name", "inputs", "optional"}));
     Component component{.name = names_[index]};
     ASSIGN_OR_RETURN(const Json* list,
-                     list_member(object, place, "inputs", place + ".inputs", limits::kSources));
+                     required_list(object, place, "inputs", place + ".inputs", limits::kSources));
     for (size_t i = 0; i < list->size(); ++i) {
-      const std::string here = at(place + ".inputs", i);
+      const std::string here = item_place(place + ".inputs", i);
       ASSIGN_OR_RETURN(component.inputs.emplace_back(), read_source((*list)[i], here, index));
     }
-    if (const auto optional = object.find("optional"); optional != object.end()) {
-      if (!optional->is_boolean()) {
-        return invalid(place + ".optional", "true or false is expected");
-      }
-      component.optional = optional->get<bool>();
-    }
+    ASSIGN_OR_RETURN(component.optional, flag_member(object, place, "optional"));
     return component;
   }
 
   Result<Source> read_source(const Json& value, const std::string& place, size_t component) {
-    if (!value.is_string()) return invalid(place, "\"$input\" or a component's name is expected");
+    if (!value.is_string())
+      return invalid_at(place, "\"$input\" or a component's name is expected");
     const auto& text = value.get_ref<const std::string&>();
     const std::string shown = text.substr(0, limits::kNameLength);
     if (text.starts_with('$')) {
       const std::vector<std::string>& inputs = definition_.dag.inputs;
       const auto found = std::find(inputs.begin(), inputs.end(), text.substr(1));
       if (found == inputs.end()) {
-        return invalid(place, "the function has no input '" + shown + "'" +
-                                  did_you_mean(text.substr(1), inputs));
+        return invalid_at(place, "the function has no input '" + shown + "'" +
+                                     did_you_mean(text.substr(1), inputs));
       }
       return Source{Source::Kind::kInput, static_cast<size_t>(found - inputs.begin())};
     }
     ASSIGN_OR_RETURN(const size_t needed, component_index(text, place));
-    if (needed == component) return invalid(place, "the component needs itself");
+    if (needed == component) return invalid_at(place, "the component needs itself");
     if (needed > component) {
-      return invalid(place, "'" + text +
-                                "' stands behind it; a component stands before those that need it, "
-                                "and none can wait for itself");
+      return invalid_at(place,
+                        "'" + text +
+                            "' stands behind it; a component stands before those that need it, "
+                            "and none can wait for itself");
     }
     return Source{Source::Kind::kComponent, needed};
   }
@@ -130,22 +128,22 @@ class DefinitionReader {
     if (found != names_.end()) return static_cast<size_t>(found - names_.begin());
     const std::vector<std::string>& inputs = definition_.dag.inputs;
     const bool is_input = std::find(inputs.begin(), inputs.end(), text) != inputs.end();
-    return invalid(place, "there is no component '" + text.substr(0, limits::kNameLength) + "'" +
-                              (is_input ? "; the input is written '$" + text + "'"
-                                        : did_you_mean(text, names_)));
+    return invalid_at(place, "there is no component '" + text.substr(0, limits::kNameLength) + "'" +
+                                 (is_input ? "; the input is written '$" + text + "'"
+                                           : did_you_mean(text, names_)));
   }
 
   Result<void> read_outputs(const Json& root) {
     ASSIGN_OR_RETURN(const Json* list,
-                     list_member(root, kSubject, "outputs", "outputs", limits::kComponents));
+                     required_list(root, kSubject, "outputs", "outputs", limits::kComponents));
     std::vector<size_t>& outputs = definition_.dag.outputs;
     for (size_t i = 0; i < list->size(); ++i) {
-      const std::string place = at("outputs", i);
-      if (!(*list)[i].is_string()) return invalid(place, "a component's name is expected");
+      const std::string place = item_place("outputs", i);
+      if (!(*list)[i].is_string()) return invalid_at(place, "a component's name is expected");
       ASSIGN_OR_RETURN(const size_t index,
                        component_index((*list)[i].get_ref<const std::string&>(), place));
       if (std::find(outputs.begin(), outputs.end(), index) != outputs.end()) {
-        return invalid(place, "'" + names_[index] + "' stands there twice");
+        return invalid_at(place, "'" + names_[index] + "' stands there twice");
       }
       outputs.push_back(index);
     }
@@ -163,7 +161,7 @@ class DefinitionReader {
     }
     for (size_t i = 0; i < used.size(); ++i) {
       if (!used[i]) {
-        return invalid(place_of(i), "nothing needs it, and it is no output of the function");
+        return invalid_at(place_of(i), "nothing needs it, and it is no output of the function");
       }
     }
     return {};
@@ -173,15 +171,15 @@ class DefinitionReader {
     const auto slo = root.find("slo");
     if (slo == root.end()) return {};
     RETURN_IF_ERROR(check_keys(*slo, "slo", {"ms", "scale"}));
-    if (slo->size() != 1) return invalid("slo", "either 'ms' or 'scale' is expected");
+    if (slo->size() != 1) return invalid_at("slo", "either 'ms' or 'scale' is expected");
     if (const auto ms = slo->find("ms"); ms != slo->end()) {
       ASSIGN_OR_RETURN(const Duration time, milliseconds_value(*ms, "slo.ms"));
-      if (time <= Duration{}) return invalid("slo.ms", "more than 0 is expected");
+      if (time <= Duration{}) return invalid_at("slo.ms", "more than 0 is expected");
       definition_.slo = time;
     } else {
       ASSIGN_OR_RETURN(const double factor,
                        number_value(slo->at("scale"), "slo.scale", 0, limits::kSloScale));
-      if (factor <= 0) return invalid("slo.scale", "more than 0 is expected");
+      if (factor <= 0) return invalid_at("slo.scale", "more than 0 is expected");
       definition_.slo = SloScale{factor};
     }
     return {};
@@ -196,14 +194,14 @@ class DefinitionReader {
       if (rank->is_string()) {
         definition_.rank = rank_rule_from(rank->get_ref<const std::string&>());
       }
-      if (!definition_.rank) return invalid("rank", "'balance' or 'throughput' is expected");
+      if (!definition_.rank) return invalid_at("rank", "'balance' or 'throughput' is expected");
     }
     if (const auto isolation = root.find("isolation"); isolation != root.end()) {
       std::optional<IsolationRule> rule;
       if (isolation->is_string()) {
         rule = isolation_rule_from(isolation->get_ref<const std::string&>());
       }
-      if (!rule) return invalid("isolation", "'slices', 'shared' or 'auto' is expected");
+      if (!rule) return invalid_at("isolation", "'slices', 'shared' or 'auto' is expected");
       definition_.isolation = *rule;
     }
     return {};
@@ -227,7 +225,7 @@ Json component_json(const Dag& dag, const Component& component) {
 }  // namespace
 
 Result<PipelineDefinition> parse_pipeline(std::string_view text) {
-  ASSIGN_OR_RETURN(const Json root, parse_document(text, "the pipeline", "pipeline"));
+  ASSIGN_OR_RETURN(const Json root, parse_numbered(text, "the pipeline", "pipeline"));
   return DefinitionReader().read_all(root);
 }
 

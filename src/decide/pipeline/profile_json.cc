@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "decide/pipeline/json_reading.h"
+#include "core/base/spelling.h"
+#include "decide/pipeline/document.h"
 #include "decide/pipeline/limits.h"
 
 namespace lambent::pipeline {
@@ -14,27 +15,27 @@ Result<SliceShape> read_shape(const std::string& name, const Json& object) {
   const std::string place = "shapes '" + name + "'";
   RETURN_IF_ERROR(check_keys(object, place, {"multiprocessors", "memory_mb"}));
   SliceShape shape{.name = name};
-  ASSIGN_OR_RETURN(const Json* multiprocessors, member(object, place, "multiprocessors"));
+  ASSIGN_OR_RETURN(const Json* multiprocessors, required_member(object, place, "multiprocessors"));
   ASSIGN_OR_RETURN(const uint64_t count, whole_value(*multiprocessors, place + ".multiprocessors",
                                                      1, limits::kMultiprocessors));
   shape.multiprocessors = static_cast<unsigned>(count);
-  ASSIGN_OR_RETURN(const Json* memory, member(object, place, "memory_mb"));
+  ASSIGN_OR_RETURN(const Json* memory, required_member(object, place, "memory_mb"));
   ASSIGN_OR_RETURN(shape.memory, megabytes_value(*memory, place + ".memory_mb"));
   return shape;
 }
 
 Result<std::vector<SliceShape>> read_shapes(const Json& root) {
-  ASSIGN_OR_RETURN(const Json* object, member(root, kSubject, "shapes"));
-  if (!object->is_object()) return invalid("shapes", "an object is expected");
+  ASSIGN_OR_RETURN(const Json* object, required_member(root, kSubject, "shapes"));
+  if (!object->is_object()) return invalid_at("shapes", "an object is expected");
   if (object->size() > limits::kShapes) {
-    return invalid("shapes", "has " + std::to_string(object->size()) + " entries; at most " +
-                                 std::to_string(limits::kShapes) + " are taken");
+    return invalid_at("shapes", "has " + std::to_string(object->size()) + " entries; at most " +
+                                    std::to_string(limits::kShapes) + " are taken");
   }
   std::vector<SliceShape> shapes;
   for (const auto& [name, value] : object->items()) {
     if (!is_text(name, limits::kShapeNameLength)) {
-      return invalid("shapes", "a name is no text of 1 to " +
-                                   std::to_string(limits::kShapeNameLength) + " bytes");
+      return invalid_at("shapes", "a name is no text of 1 to " +
+                                      std::to_string(limits::kShapeNameLength) + " bytes");
     }
     ASSIGN_OR_RETURN(shapes.emplace_back(), read_shape(name, value));
   }
@@ -45,12 +46,12 @@ Result<std::vector<SliceShape>> read_shapes(const Json& root) {
 
 Result<std::map<std::string, Duration>> read_times(const Json& object, const std::string& place,
                                                    const std::vector<SliceShape>& shapes) {
-  if (!object.is_object()) return invalid(place, "an object is expected");
+  if (!object.is_object()) return invalid_at(place, "an object is expected");
   std::map<std::string, Duration> times;
   for (const auto& [name, value] : object.items()) {
     if (std::none_of(shapes.begin(), shapes.end(),
                      [&](const SliceShape& shape) { return shape.name == name; })) {
-      return invalid(
+      return invalid_at(
           place, "'shapes' does not describe '" + name.substr(0, limits::kShapeNameLength) + "'");
     }
     ASSIGN_OR_RETURN(times[name], milliseconds_value(value, place + " '" + name + "'"));
@@ -63,43 +64,44 @@ Result<ComponentProfile> read_component(const Json& object, const std::string& p
   RETURN_IF_ERROR(
       check_keys(object, place, {"weights_mb", "memory_mb", "output_bytes", "probability", "ms"}));
   ComponentProfile profile;
-  ASSIGN_OR_RETURN(const Json* weights, member(object, place, "weights_mb"));
+  ASSIGN_OR_RETURN(const Json* weights, required_member(object, place, "weights_mb"));
   ASSIGN_OR_RETURN(profile.weights, megabytes_value(*weights, place + ".weights_mb"));
-  ASSIGN_OR_RETURN(const Json* memory, member(object, place, "memory_mb"));
+  ASSIGN_OR_RETURN(const Json* memory, required_member(object, place, "memory_mb"));
   ASSIGN_OR_RETURN(profile.memory, megabytes_value(*memory, place + ".memory_mb"));
   if (profile.memory < profile.weights) {
-    return invalid(place + ".memory_mb", "is less than the weights that it includes");
+    return invalid_at(place + ".memory_mb", "is less than the weights that it includes");
   }
-  ASSIGN_OR_RETURN(const Json* output, member(object, place, "output_bytes"));
+  ASSIGN_OR_RETURN(const Json* output, required_member(object, place, "output_bytes"));
   ASSIGN_OR_RETURN(const uint64_t bytes,
                    whole_value(*output, place + ".output_bytes", 0, limits::kMemory.count));
   profile.output = Bytes(bytes);
   if (const auto probability = object.find("probability"); probability != object.end()) {
     ASSIGN_OR_RETURN(profile.probability, number_value(*probability, place + ".probability", 0, 1));
   }
-  ASSIGN_OR_RETURN(const Json* times, member(object, place, "ms"));
+  ASSIGN_OR_RETURN(const Json* times, required_member(object, place, "ms"));
   ASSIGN_OR_RETURN(profile.time_by_shape, read_times(*times, place + ".ms", shapes));
   return profile;
 }
 
 Result<std::vector<ComponentProfile>> read_components(const Json& root, const Dag& dag,
                                                       const std::vector<SliceShape>& shapes) {
-  ASSIGN_OR_RETURN(const Json* object, member(root, kSubject, "components"));
-  if (!object->is_object()) return invalid("components", "an object is expected");
+  ASSIGN_OR_RETURN(const Json* object, required_member(root, kSubject, "components"));
+  if (!object->is_object()) return invalid_at("components", "an object is expected");
   std::vector<std::string> names;
   for (const Component& component : dag.components) names.push_back(component.name);
   std::vector<ComponentProfile> profiles(names.size());
   for (const auto& [name, value] : object->items()) {
     const auto found = std::find(names.begin(), names.end(), name);
     if (found == names.end()) {
-      return invalid("components", "the function has no '" + name.substr(0, limits::kNameLength) +
-                                       "'" + did_you_mean(name, names));
+      return invalid_at("components", "the function has no '" +
+                                          name.substr(0, limits::kNameLength) + "'" +
+                                          did_you_mean(name, names));
     }
     const auto index = static_cast<size_t>(found - names.begin());
     const std::string place = "components '" + name + "'";
     ASSIGN_OR_RETURN(profiles[index], read_component(value, place, shapes));
     if (!dag.components[index].optional && profiles[index].probability != 1) {
-      return invalid(place + ".probability", "is 1 for a component that is not optional");
+      return invalid_at(place + ".probability", "is 1 for a component that is not optional");
     }
   }
   return profiles;
@@ -108,13 +110,13 @@ Result<std::vector<ComponentProfile>> read_components(const Json& root, const Da
 }  // namespace
 
 Result<MeasuredProfile> parse_profile(std::string_view text, const Dag& dag) {
-  ASSIGN_OR_RETURN(const Json root, parse_document(text, kSubject, "profile"));
+  ASSIGN_OR_RETURN(const Json root, parse_numbered(text, kSubject, "profile"));
   RETURN_IF_ERROR(
       check_keys(root, kSubject, {"profile", "context_mb", "start_ms", "shapes", "components"}));
   MeasuredProfile measured;
-  ASSIGN_OR_RETURN(const Json* context, member(root, kSubject, "context_mb"));
+  ASSIGN_OR_RETURN(const Json* context, required_member(root, kSubject, "context_mb"));
   ASSIGN_OR_RETURN(measured.profile.context, megabytes_value(*context, "context_mb"));
-  ASSIGN_OR_RETURN(const Json* start, member(root, kSubject, "start_ms"));
+  ASSIGN_OR_RETURN(const Json* start, required_member(root, kSubject, "start_ms"));
   ASSIGN_OR_RETURN(measured.profile.start, milliseconds_value(*start, "start_ms"));
   ASSIGN_OR_RETURN(measured.shapes, read_shapes(root));
   ASSIGN_OR_RETURN(measured.profile.components, read_components(root, dag, measured.shapes));

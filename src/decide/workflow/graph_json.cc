@@ -3,18 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <set>
-#include <span>
 
-#include "core/base/json_survey.h"
-#include "core/base/spelling.h"
+#include "core/base/json_reading.h"
 #include "decide/workflow/limits.h"
 #include "decide/workflow/reference.h"
 #include "decide/workflow/validation.h"
 
 namespace lambent::workflow {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Operator {
   std::string_view text;
@@ -27,67 +23,28 @@ constexpr std::array<Operator, 6> kOperators{{{"==", Comparison::kEqual},
                                               {">", Comparison::kMore},
                                               {">=", Comparison::kAtLeast}}};
 
-Error invalid(const std::string& place, const std::string& what) {
-  return {ErrorCode::kInvalidArgument, place + ": " + what};
-}
-std::string at(const std::string& place, size_t index) {
-  return place + "[" + std::to_string(index) + "]";
-}
-
-Result<void> check_keys(const Json& object, const std::string& place,
-                        std::initializer_list<std::string_view> known) {
-  if (!object.is_object()) return invalid(place, "an object is expected");
-  for (const auto& [key, value] : object.items()) {
-    if (std::find(known.begin(), known.end(), key) != known.end()) continue;
-    const auto closest = closest_word(key, std::span(known.begin(), known.size()));
-    return invalid(place, "there is no '" + key.substr(0, limits::kNameLength) + "' here" +
-                              (closest ? "; did you mean '" + std::string(*closest) + "'?" : ""));
-  }
-  return {};
-}
-
 Result<std::string> read_name(const Json& object, const std::string& place, const char* key) {
-  const auto found = object.find(key);
-  if (found == object.end()) return invalid(place, "'" + std::string(key) + "' is missing");
-  const std::string here = place + "." + key;
-  if (!found->is_string()) return invalid(here, "text is expected");
-  auto name = found->get<std::string>();
-  const bool good = std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '-';
-  });
-  if (name.empty() || name.size() > limits::kNameLength || !good) {
-    return invalid(here, "1 to " + std::to_string(limits::kNameLength) +
-                             " letters, digits, '-' and '_' are expected");
-  }
-  return name;
-}
-
-Result<bool> read_choice(const Json& object, const std::string& place, const char* key) {
-  const auto found = object.find(key);
-  if (found == object.end()) return false;
-  if (!found->is_boolean()) return invalid(place + "." + key, "true or false is expected");
-  return found->get<bool>();
+  ASSIGN_OR_RETURN(const Json* name, required_member(object, place, key));
+  return name_value(*name, member_place(place, key), limits::kNameLength);
 }
 
 class WorkflowReader {
  public:
   Result<Workflow> read_root(const Json& root) {
     RETURN_IF_ERROR(check_keys(root, "the workflow", {"components", "output"}));
-    const auto list = root.find("components");
-    if (list == root.end()) return invalid("the workflow", "'components' is missing");
+    ASSIGN_OR_RETURN(const Json* list, required_member(root, "the workflow", "components"));
     if (!list->is_array() || list->empty()) {
-      return invalid("components", "a list of at least one component is expected");
+      return invalid_at("components", "a list of at least one component is expected");
     }
     if (list->size() > limits::kComponents) {
-      return invalid("components", "has " + std::to_string(list->size()) + " entries; at most " +
-                                       std::to_string(limits::kComponents) + " are taken");
+      return invalid_at("components", "has " + std::to_string(list->size()) + " entries; at most " +
+                                          std::to_string(limits::kComponents) + " are taken");
     }
     RETURN_IF_ERROR(read_names(*list));
     Workflow workflow;
     for (size_t i = 0; i < list->size(); ++i) {
       ASSIGN_OR_RETURN(workflow.components.emplace_back(),
-                       read_component((*list)[i], at("components", i), names_[i]));
+                       read_component((*list)[i], item_place("components", i), names_[i]));
     }
     if (const auto output = root.find("output"); output != root.end()) {
       ASSIGN_OR_RETURN(workflow.output, read_template(*output, "output"));
@@ -105,14 +62,14 @@ class WorkflowReader {
   Result<void> read_names(const Json& list) {
     std::set<std::string> seen;
     for (size_t i = 0; i < list.size(); ++i) {
-      const std::string place = at("components", i);
-      if (!list[i].is_object()) return invalid(place, "an object is expected");
+      const std::string place = item_place("components", i);
+      if (!list[i].is_object()) return invalid_at(place, "an object is expected");
       ASSIGN_OR_RETURN(std::string name, read_name(list[i], place, "name"));
       if (name == "input" || name == "item" || name == "index") {
-        return invalid(place + ".name", "'" + name + "' has a meaning of its own in references");
+        return invalid_at(place + ".name", "'" + name + "' has a meaning of its own in references");
       }
       if (!seen.insert(name).second) {
-        return invalid(place + ".name", "there are two components '" + name + "'");
+        return invalid_at(place + ".name", "there are two components '" + name + "'");
       }
       names_.push_back(std::move(name));
     }
@@ -143,14 +100,14 @@ class WorkflowReader {
     if (const auto after = object.find("after"); after != object.end()) {
       ASSIGN_OR_RETURN(component.after, read_after(*after, place + ".after"));
     }
-    ASSIGN_OR_RETURN(component.idempotent, read_choice(object, place, "idempotent"));
-    ASSIGN_OR_RETURN(component.by_value, read_choice(object, place, "inline"));
+    ASSIGN_OR_RETURN(component.idempotent, flag_member(object, place, "idempotent"));
+    ASSIGN_OR_RETURN(component.by_value, flag_member(object, place, "inline"));
     return component;
   }
 
   Result<std::vector<uint32_t>> read_after(const Json& list, const std::string& place) {
     if (!list.is_array() || list.size() > limits::kComponents) {
-      return invalid(place, "a list of components' names is expected");
+      return invalid_at(place, "a list of components' names is expected");
     }
     std::vector<uint32_t> after;
     for (size_t i = 0; i < list.size(); ++i) {
@@ -158,14 +115,15 @@ class WorkflowReader {
                                                          list[i].get_ref<const std::string&>())
                                              : names_.end();
       if (found == names_.end())
-        return invalid(at(place, i), "the name of a component is expected");
+        return invalid_at(item_place(place, i), "the name of a component is expected");
       after.push_back(static_cast<uint32_t>(found - names_.begin()));
     }
     return after;
   }
 
   Result<Reference> read_reference(const Json& value, const std::string& place) {
-    if (!value.is_string()) return invalid(place, "a reference such as \"$input.x\" is expected");
+    if (!value.is_string())
+      return invalid_at(place, "a reference such as \"$input.x\" is expected");
     auto reference = parse_reference(value.get_ref<const std::string&>(), names_);
     if (!reference.ok()) return reference.error().with_context(place);
     return reference;
@@ -184,19 +142,18 @@ class WorkflowReader {
       return condition;
     }
     RETURN_IF_ERROR(check_keys(value, place, {"ref", "op", "value", "not"}));
-    for (const char* key : {"ref", "op", "value"}) {
-      if (!value.contains(key)) return invalid(place, "'" + std::string(key) + "' is missing");
-    }
-    ASSIGN_OR_RETURN(condition.reference, read_reference(value.at("ref"), place + ".ref"));
-    const Json& op = value.at("op");
+    ASSIGN_OR_RETURN(const Json* reference, required_member(value, place, "ref"));
+    ASSIGN_OR_RETURN(const Json* op, required_member(value, place, "op"));
+    ASSIGN_OR_RETURN(const Json* compared, required_member(value, place, "value"));
+    ASSIGN_OR_RETURN(condition.reference, read_reference(*reference, place + ".ref"));
     const auto known = std::find_if(kOperators.begin(), kOperators.end(), [&](const auto& each) {
-      return op.is_string() && op.get_ref<const std::string&>() == each.text;
+      return op->is_string() && op->get_ref<const std::string&>() == each.text;
     });
     if (known == kOperators.end()) {
-      return invalid(place + ".op", "one of ==, !=, <, <=, > and >= is expected");
+      return invalid_at(place + ".op", "one of ==, !=, <, <=, > and >= is expected");
     }
     condition.comparison = known->comparison;
-    ASSIGN_OR_RETURN(condition.value, read_template(value.at("value"), place + ".value"));
+    ASSIGN_OR_RETURN(condition.value, read_template(*compared, place + ".value"));
     return condition;
   }
 
@@ -205,7 +162,7 @@ class WorkflowReader {
     if (value.is_array()) {
       Template::List list;
       for (size_t i = 0; i < value.size(); ++i) {
-        ASSIGN_OR_RETURN(list.emplace_back(), read_template(value[i], at(place, i)));
+        ASSIGN_OR_RETURN(list.emplace_back(), read_template(value[i], item_place(place, i)));
       }
       return settled(std::move(list));
     }
@@ -326,12 +283,10 @@ class WorkflowWriter {
 }  // namespace
 
 Result<Workflow> parse_workflow(std::string_view text) {
-  if (text.size() > limits::kGraphJson.count) {
-    return invalid("the workflow", "is larger than " + to_string(limits::kGraphJson));
-  }
-  RETURN_IF_ERROR(
-      survey_json(text, {.subject = "the workflow", .most_depth = limits::kGraphDepth}));
-  return WorkflowReader().read_root(Json::parse(text));
+  ASSIGN_OR_RETURN(const Json root,
+                   parse_document(text, limits::kGraphJson,
+                                  {.subject = "the workflow", .most_depth = limits::kGraphDepth}));
+  return WorkflowReader().read_root(root);
 }
 
 std::string to_json(const Workflow& workflow) {

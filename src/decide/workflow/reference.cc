@@ -69,9 +69,8 @@ Result<Reference> root_of(std::string_view name, std::span<const std::string> co
   }
   std::vector<std::string_view> known{kInput, kItem, kIndex};
   known.insert(known.end(), component_names.begin(), component_names.end());
-  const auto closest = closest_word(name, known);
   return invalid("there is no component '" + std::string(name) + "'" +
-                 (closest ? "; did you mean '$" + std::string(*closest) + "'?" : ""));
+                 did_you_mean(name, known, "$"));
 }
 
 class Resolving {

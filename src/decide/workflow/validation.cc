@@ -3,20 +3,18 @@
 #include <algorithm>
 #include <string>
 
+#include "core/base/document_place.h"
+
 namespace lambent::workflow {
 namespace {
 
 using References = std::vector<const Reference*>;
 
-Error invalid(const std::string& place, const std::string& what) {
-  return {ErrorCode::kInvalidArgument, place + ": " + what};
-}
-
 Result<void> check_elements(const References& references, const std::string& place,
                             const char* why) {
   for (const Reference* reference : references) {
     if (reference->per_element()) {
-      return invalid(place, std::string("$item and $index mean nothing ") + why);
+      return invalid_at(place, std::string("$item and $index mean nothing ") + why);
     }
   }
   return {};
@@ -74,8 +72,8 @@ class CircleSearch {
     for (auto each = from; each != path_.end(); ++each) {
       told += "'" + components_[*each].name + "' needs ";
     }
-    return invalid("components[" + std::to_string(number) + "]",
-                   told + "'" + components_[number].name + "': nothing of that could begin");
+    return invalid_at(item_place("components", number),
+                      told + "'" + components_[number].name + "': nothing of that could begin");
   }
 
   const std::vector<Component>& components_;

@@ -1,37 +1,14 @@
 #include "decide/workflow/value.h"
 
+#include "core/base/json_survey.h"
 #include "decide/workflow/limits.h"
 
 namespace lambent::workflow {
-namespace {
-
-// Whether brackets outside of texts lie at most so deep in each other. What is no JSON may have any
-// answer.
-bool within_depth(std::string_view text, size_t most) {
-  size_t depth = 0;
-  bool quoted = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (quoted) {
-      if (c == '\\') ++i;
-      if (c == '"') quoted = false;
-    } else if (c == '"') {
-      quoted = true;
-    } else if (c == '[' || c == '{') {
-      if (++depth > most) return false;
-    } else if ((c == ']' || c == '}') && depth > 0) {
-      --depth;
-    }
-  }
-  return true;
-}
-
-}  // namespace
 
 Result<Value> parse_value(std::string_view text) {
   if (text.empty()) return Value();
   // Before it is built: what walks over a value does so by recursion.
-  if (!within_depth(text, limits::kValueDepth)) {
+  if (!json_nests_at_most(text, limits::kValueDepth)) {
     return Error{ErrorCode::kInvalidArgument,
                  "JSON is nested more than " + std::to_string(limits::kValueDepth) + " deep"};
   }

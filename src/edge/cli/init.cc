@@ -35,11 +35,8 @@ Result<const InitKind*> kind_of(const std::string& name) {
     known.push_back(kind.name);
     all += (all.empty() ? "" : ", ") + std::string(kind.name);
   }
-  std::string said = "--runtime is '" + name + "'; it can be " + all;
-  if (const auto meant = closest_word(name, known)) {
-    said += "; did you mean '" + std::string(*meant) + "'?";
-  }
-  return Error{ErrorCode::kInvalidArgument, said};
+  return Error{ErrorCode::kInvalidArgument,
+               "--runtime is '" + name + "'; it can be " + all + did_you_mean(name, known)};
 }
 
 Result<std::vector<TemplateFile>> read_templates(const std::string& folder) {

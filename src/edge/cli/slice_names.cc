@@ -10,9 +10,9 @@ namespace {
 constexpr size_t kMostSlices = 64;
 constexpr std::string_view kFamilies[] = {"a100-40gb", "a100-80gb", "h100-80gb", "h200"};
 
-std::string did_you_mean(std::string_view word, std::span<const std::string_view> known) {
-  const auto closest = closest_word(word, known);
-  if (closest) return "; did you mean '" + std::string(*closest) + "'?";
+// The closest of the known words, or all of them.
+std::string one_or_all(std::string_view word, std::span<const std::string_view> known) {
+  if (const auto closest = closest_word(word, known)) return suggestion(closest);
   std::string all;
   for (const std::string_view each : known) all += (all.empty() ? "" : ", ") + std::string(each);
   return "; there are " + all;
@@ -24,7 +24,7 @@ Result<const mig::MigFamily*> parse_family(std::string_view name) {
   if (const mig::MigFamily* family = mig::find_mig_family(name)) return family;
   return Error{ErrorCode::kInvalidArgument, "no family of devices with MIG is called '" +
                                                 std::string(name) + "'" +
-                                                did_you_mean(name, kFamilies)};
+                                                one_or_all(name, kFamilies)};
 }
 
 Result<std::vector<const mig::MigProfile*>> parse_profiles(std::string_view text,
@@ -52,7 +52,7 @@ Result<std::vector<const mig::MigProfile*>> parse_profiles(std::string_view text
     if (!profile) {
       return Error{ErrorCode::kInvalidArgument, "no slices of " + std::string(family.name) +
                                                     " are called '" + std::string(word) + "'" +
-                                                    did_you_mean(word, names)};
+                                                    one_or_all(word, names)};
     }
     if (times > kMostSlices || profiles.size() + times > kMostSlices) {
       return Error{ErrorCode::kInvalidArgument,

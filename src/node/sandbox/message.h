@@ -68,7 +68,7 @@ using Message = std::variant<LaunchRequest, KillRequest, UsageRequest, Hello, Re
                              FailedReply, ExitedReply, UsageReply>;
 
 // At most limits::kLauncherMessage bytes for every plan that validate() accepts.
-std::string encode(const Message& message);
+std::string encode(Message message);
 
 // INVALID_ARGUMENT if the bytes are not exactly one message.
 Result<Message> decode(std::string_view bytes);

@@ -62,6 +62,27 @@ TEST(MessageTest, WhatIsCutOffOrTooLongIsRefused) {
   }
 }
 
+TEST(MessageTest, AnotherVersionAndAKindThatThereIsNotAreRefused) {
+  const std::string bytes = encode(Ready{});
+  ASSERT_EQ(bytes.size(), 2U);
+  for (const int change : {-1, 1}) {
+    std::string other = bytes;
+    other[0] = static_cast<char>(other[0] + change);
+    EXPECT_FALSE(decode(other).ok());
+  }
+  std::string unknown = bytes;
+  unknown[1] = static_cast<char>(std::variant_size_v<Message>);
+  EXPECT_FALSE(decode(unknown).ok());
+}
+
+TEST(MessageTest, AQuotaOfProcessorsIsKeptAndSoIsNone) {
+  LaunchPlan plan = full_plan();
+  plan.limits.cpus.reset();
+  const auto back = decode(encode(LaunchRequest{plan}));
+  ASSERT_TRUE(back.ok());
+  EXPECT_FALSE(std::get<LaunchRequest>(*back).plan.limits.cpus.has_value());
+}
+
 TEST(MessageTest, ChangedBytesNeverDoHarm) {
   SeededRandom random(20261121);
   for (const Message& message : one_of_each()) {

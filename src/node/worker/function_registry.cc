@@ -58,7 +58,7 @@ Result<const FunctionSpec*> FunctionRegistry::get(const FunctionName& name) cons
       closest = it->first.name;
     }
   }
-  if (!closest.empty()) message += "; did you mean '" + closest + "'?";
+  if (!closest.empty()) message += suggestion(closest);
   return Error{ErrorCode::kNotFound, message};
 }
 

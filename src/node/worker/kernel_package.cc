@@ -100,9 +100,7 @@ std::string similar_bundle(const KernelPackageOptions& options, const std::strin
     const std::string each = folder + entry->path().filename().string();
     if (each != name) known.push_back(each);
   }
-  const std::vector<std::string_view> words(known.begin(), known.end());
-  const auto closest = closest_word(name, words);
-  return closest ? "; did you mean '" + std::string(*closest) + "'?" : "";
+  return did_you_mean(name, known);
 }
 
 // Those that the graph names; an error has the place where it does.
