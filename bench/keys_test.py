@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The benchmarks print the keys that docs/benchmarks.md promises; a run of each as short as can be. Not a measurement.
+"""The benchmarks print the keys that docs/benchmarks.md promises; a run of each as short as can be. Not a measurement; of models,
+which give the same figures on every machine, also that each mechanism helps with what it is for.
 
 Usage: keys_test.py BUILD_FOLDER
 """
@@ -160,6 +161,22 @@ class KeysTest(unittest.TestCase):
         for one in result["inputs"]:
             self.assertEqual(set(one), {"name", "value", "source", "guess", "halved", "doubled", "illustrative"})
         self.assertEqual(len(result["cells"]), 9)
+        # Sharing a runtime saves runtimes, and a shared pool saves activations.
+        idle = result["idle_memory_mb"]
+        self.assertLess(idle["streambox"], idle["stream-only"])
+        self.assertLess(idle["stream-only"], idle["infless"] / 2)
+        # Each mechanism takes from its own figure.
+        of = {key: {name: row[figure] for name, row in result["ablations"][key].items()} for key, figure in (
+            ("pool", "pool_mb"), ("store", "communication_ms"), ("loading", "loading_ms"), ("weights", "loads"))}
+        pools = [of["pool"][name] for name in ("static, every variable", "static, planned", "FM", "FM + RS, 64 MiB kept", "FM + RS")]
+        self.assertEqual(pools, sorted(set(pools), reverse=True))
+        for name in ("infless, no other task", "stream-only", "without PA, without AM", "without AM"):
+            self.assertGreater(of["store"][name], 2 * of["store"]["PA + AM"], name)
+        for name in ("without RZ: blocks of 16 KiB", "without PB: pinned each time", "without BT: a block at a time",
+                     "MPS, pageable", "one after the other, pageable"):
+            self.assertGreater(of["loading"][name], 1.1 * of["loading"]["RZ + PB + BT"], name)
+        loads = list(of["weights"].values())
+        self.assertEqual(loads, sorted(set(loads), reverse=True))
 
     def test_paper_streambox_by_parts(self):
         result = last_line(str(BUILD / "bin" / "paper_streambox_bench"), "--quick", "--parts", "2", "--seed", "3")

@@ -38,9 +38,54 @@ TEST(Settings, of_a_file_that_names_something_else_are_an_error) {
   EXPECT_FALSE(open_best(std::string(LAMBENT_SOURCE_DIR) + "/README.md").ok());
 }
 
-TEST(Systems, the_faithful_one_is_as_the_paper_has_it) {
-  EXPECT_EQ("T 10 s, alpha 1.5, in-flight first, second containers, LRU eviction",
-            settings_of(system_named("mqfq")));
+// Two functions of one length whose invocations are all there from the start: 140 of the first, and
+// then 60 of the second.
+Workload backlog(const workload::Catalogue& catalogue) {
+  Workload workload{.name = "backlog", .family = "test", .length_s = 1};
+  for (const char* name : {"first", "second"}) {
+    workload.functions.push_back({.name = name, .catalogue_entry = name});
+    workload.entries.push_back(catalogue.front());
+    workload.entries.back().name = name;
+    workload.entries.back().gpu_warm_s = 1;
+  }
+  for (uint32_t i = 0; i < 200; ++i) workload.arrivals.push_back({milliseconds(i), i / 140});
+  return workload;
+}
+
+Figures of_backlog(const std::string& system) {
+  return run_once(backlog(catalogue()), system_named(system), Site{.tokens = 1}, Constants(), 1);
+}
+
+TEST(Systems, that_are_fair_serve_two_backlogged_functions_alike_and_the_others_do_not) {
+  // The longer queue may be ahead by T, which is 10 s, in the first of four windows of 30 s; then
+  // by the run that it has begun.
+  EXPECT_LT(of_backlog("mqfq").service_gap_s, 10.0 / 4 + 1);
+  for (const char* system : {"fcfs", "batch"}) {
+    EXPECT_GT(of_backlog(system).service_gap_s, 20) << system << " serves the first to its end";
+  }
+}
+
+TEST(Systems, of_fcfs_move_memory_off_after_each_run_or_leave_it) {
+  const Workload workload = generated(catalogue(), "g", 0.5, 3, 120);
+  const auto gpu_cold = [&](const char* system) {
+    return run_once(workload, system_named(system), Site(), Constants(), 1).gpu_cold;
+  };
+  EXPECT_GT(gpu_cold("fcfs"), 0.4);
+  EXPECT_LT(gpu_cold("fcfs-stays"), 0.1);
+  EXPECT_LT(gpu_cold("mqfq"), 0.1);
+  // The next run waits for the memory of the one before where that holds the token.
+  EXPECT_GT(of_backlog("fcfs-holds").mean_s, 1.1 * of_backlog("fcfs").mean_s);
+}
+
+TEST(Systems, that_may_have_second_containers_run_a_function_beside_itself) {
+  Workload workload = backlog(catalogue());
+  std::erase_if(workload.arrivals, [](const auto& each) { return each.function == 1; });
+  const auto mean_s = [&](const char* system) {
+    return run_once(workload, system_named(system), Site{.tokens = 2}, Constants(), 1).mean_s;
+  };
+  // Two at once take 1.2 times as long each: 0.6 of the time, and a cold start more.
+  EXPECT_LT(mean_s("mqfq"), 0.7 * mean_s("mqfq-nodup"));
+  EXPECT_GT(mean_s("mqfq"), 0.6 * mean_s("mqfq-nodup"));
 }
 
 TEST(Workloads, of_the_generator_ask_for_about_their_load) {

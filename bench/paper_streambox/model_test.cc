@@ -110,6 +110,40 @@ TEST(ALink, LosesToTheCostOfSmallBlocks) {
   EXPECT_NEAR(40e6 / ended_s, 4e9, 0.05e9) << "what the paper measured";
 }
 
+// What was published of networks, beside what the model was fitted to: millions of parameters and
+// of multiplications with an addition, by their papers and torchvision.
+TEST(TheModel, NetworksHaveThePublishedParametersAndOperations) {
+  struct Published {
+    Network network;
+    double parameters, multiplications;
+  };
+  constexpr Published kPublished[] = {{Network::kResNet50, 25.6, 4090},
+                                      {Network::kVgg16, 138.4, 15470},
+                                      {Network::kAlexNet, 61.1, 714},
+                                      {Network::kDenseNet121, 7.98, 2834},
+                                      {Network::kBertBase, 109, 11000}};
+  for (const Published& published : kPublished) {
+    SCOPED_TRACE(name_of(published.network));
+    const Model model = make_model(published.network, Constants{});
+    EXPECT_NEAR(model.weight_bytes / 4e6, published.parameters, 0.02 * published.parameters);
+    EXPECT_NEAR(model.operations / 2e6, published.multiplications,
+                0.03 * published.multiplications);
+  }
+}
+
+TEST(TheModel, TakesLessThanEightTimesAsLongForEightAndNoLessThanTheDevicesPeakAllows) {
+  const Constants constants;
+  for (const Network network : kNetworks) {
+    SCOPED_TRACE(name_of(network));
+    const Model model = make_model(network, constants);
+    const double one_s = model.batches[0].alone_s, eight_s = model.batches[7].alone_s;
+    EXPECT_LT(eight_s, 8 * one_s);
+    EXPECT_GE(eight_s, 8 * model.operations / constants.peak_operations_per_s);
+    EXPECT_GE(one_s, model.weight_bytes / constants.memory_bytes_per_s);
+  }
+}
+
+// No evidence, as it was fitted to that: it only may not drift.
 TEST(TheModel, HasTheTimeOfResNet50ThatItWasFittedTo) {
   EXPECT_NEAR(make_model(Network::kResNet50, Constants{}).batches[0].alone_s, 4e-3, 0.1e-3);
 }

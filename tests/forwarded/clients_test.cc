@@ -340,8 +340,27 @@ TEST_F(ClientsTest, ManyClientsWorkSideBySide) {
     host_.add_client(client, kMemory);
     processes.push_back(connect(client));
   }
-  for (int round = 0; round < 3; ++round) {
-    for (const auto& process : processes) expect_to_work(*process);
+  // All have a function begun at the same moment: none waits for the end of another's.
+  Call next = RawClient::call_of(kNextHostFunction, {});
+  next.slot = 1;
+  for (const auto& process : processes) {
+    process->send(kHostFunction, {process->stream, 7});
+    process->write(next);
+  }
+  const auto have_all_begun = [&] {
+    return std::ranges::all_of(processes, [](const auto& process) {
+      return process->pages().slots[1].answered.load() == 1;
+    });
+  };
+  for (int tries = 0; tries < 1000 && !have_all_begun(); ++tries) usleep(10'000);
+  ASSERT_TRUE(have_all_begun());
+  // The last ends first, and none is done before its own function.
+  for (auto each = processes.rbegin(); each != processes.rend(); ++each) {
+    RawClient& process = **each;
+    EXPECT_EQ(process.ask(kQueryStream, {process.stream}), CUDA_ERROR_NOT_READY);
+    process.send(kHostFunctionDone, {7});
+    EXPECT_EQ(process.ask(kSynchronizeStream, {process.stream}), CUDA_SUCCESS);
+    expect_to_work(process);
   }
   for (uint64_t client = 1; client <= 48; ++client) host_.remove_client(client);
   for (const auto& process : processes) EXPECT_TRUE(process->was_hung_up_on());

@@ -11,19 +11,20 @@ Words::Words(const std::string& line) {
   bool begun = false;
   for (const char c : line) {
     if (c == '#' && !quoted) break;
-    if (c == '"') {
-      quoted = !quoted;
-      begun = true;
-      continue;
-    }
+    line_ += c;
     if (!quoted && std::isspace(static_cast<unsigned char>(c))) {
       if (begun) words_.push_back(word);
       word.clear();
       begun = false;
       continue;
     }
-    word += c;
+    if (!begun) begins_.push_back(line_.size() - 1);
     begun = true;
+    if (c == '"') {
+      quoted = !quoted;
+    } else {
+      word += c;
+    }
   }
   if (quoted) throw Failure("a quotation is not closed");
   if (begun) words_.push_back(word);
@@ -45,6 +46,13 @@ void Words::expect(const std::string& word) {
     throw Failure("'" + word + "' should stand before '" + (done() ? "the end" : words_[next_]) +
                   "'");
   }
+}
+
+std::string Words::rest() {
+  if (done()) throw Failure("the line ends too early");
+  const std::string rest = line_.substr(begins_[next_]);
+  next_ = words_.size();
+  return rest.substr(0, rest.find_last_not_of(" \t\r") + 1);
 }
 
 Duration Words::duration() {

@@ -26,6 +26,8 @@ class Words {
   bool take(const std::string& word);
   std::string take_any();
   void expect(const std::string& word);
+  // The rest of the line as it is written, with its quotation marks.
+  std::string rest();
 
   Duration duration();  // 3s, 250ms, 10us, 2min
   Bytes bytes();        // 16GiB
@@ -33,7 +35,9 @@ class Words {
   uint64_t count();
 
  private:
+  std::string line_;  // without what follows a '#'
   std::vector<std::string> words_;
+  std::vector<size_t> begins_;  // where each word begins in the line
   size_t next_ = 0;
 };
 

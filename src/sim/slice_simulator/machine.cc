@@ -52,9 +52,18 @@ void Machine::run_until(Instant until) {
       timers_.pop();
       happen(timer);
     }
-    for (const auto& event : std::exchange(happened_, {})) tell_(event, now);
+    tell_happened(now);
     finished_.clear();
   }
+}
+
+void Machine::inject(const Fault& fault, Instant now) {
+  this->fault(fault, now);
+  tell_happened(now);
+}
+
+void Machine::tell_happened(Instant now) {
+  for (const auto& event : std::exchange(happened_, {})) tell_(event, now);
 }
 
 void Machine::happen(const Timer& timer) {

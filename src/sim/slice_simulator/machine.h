@@ -43,6 +43,8 @@ class Machine {
   Instant next() const;
   // Lets everything happen that does up to then, in its order.
   void run_until(Instant until);
+  // Lets something go wrong now that is not in the scene, and calls `tell` for what follows.
+  void inject(const Fault& fault, Instant now);
 
   // Of a job that `tell` is being told to be finished; null of others.
   const JobTimes* times_of(JobId job) const;
@@ -139,6 +141,7 @@ class Machine {
   void stage_process_done(InstanceId id, size_t stage_process, JobId job, Instant now);
   void copied(Links::CopyId copy, Instant now);
   void happen(const Timer& timer);
+  void tell_happened(Instant now);
   void fault(const Fault& fault, Instant now);
   void end(InstanceId id, const std::string& why, Instant now);
   void hold(Running& running, InstanceId id, bool held, Instant now);

@@ -351,6 +351,22 @@ TEST(Machine, EndsInstancesOfALostSliceAndBringsTheSliceBack) {
               1e-3);
 }
 
+TEST(Machine, TellsAtOnceWhatFollowsFromAFaultThatIsInjected) {
+  const Scene scene = scene_of_two_slices();
+  Recorded recorded(scene);
+  recorded.machine.perform(StartInstance{kInstance, kFunction, on_slices({{0, 1}})}, Instant{});
+  recorded.machine.run_until(at_ms(1000));
+  recorded.told.clear();
+  recorded.machine.inject({at_ms(1000), Fault::Kind::kSliceLost, DeviceId(1)}, at_ms(1000));
+  ASSERT_EQ(recorded.told.size(), 2u);
+  EXPECT_TRUE(std::holds_alternative<slice_scheduling::SliceLost>(recorded.told[0].event));
+  EXPECT_TRUE(std::holds_alternative<slice_scheduling::InstanceEnded>(recorded.told[1].event));
+  EXPECT_EQ(recorded.told[1].at_ms, 1000);
+  recorded.machine.inject({at_ms(1100), Fault::Kind::kSliceBack, DeviceId(1)}, at_ms(1100));
+  ASSERT_EQ(recorded.told.size(), 3u);
+  EXPECT_TRUE(std::holds_alternative<slice_scheduling::SliceAdded>(recorded.told[2].event));
+}
+
 TEST(Machine, SaysWhatIsWantedThatCannotBe) {
   Scene scene = scene_of_two_slices();
   scene.slices[0].shape.memory = Bytes::mib(500);
