@@ -108,12 +108,9 @@ void TableReader::know(std::span<const std::string_view> keys) {
 void TableReader::warn_of_unknown(std::vector<std::string>& warnings) const {
   for (const auto& [key, node] : table_) {
     if (std::find(known_.begin(), known_.end(), key.str()) != known_.end()) continue;
-    std::string warning = file_ + " line " + std::to_string(node.source().begin.line) +
-                          ": no key '" + prefix_ + std::string(key.str()) + "'";
-    if (const auto meant = closest_word(key.str(), known_)) {
-      warning += "; did you mean '" + prefix_ + std::string(*meant) + "'?";
-    }
-    warnings.push_back(std::move(warning));
+    warnings.push_back(file_ + " line " + std::to_string(node.source().begin.line) + ": no key '" +
+                       prefix_ + std::string(key.str()) + "'" +
+                       did_you_mean(key.str(), known_, prefix_));
   }
 }
 
