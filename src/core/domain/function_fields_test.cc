@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "core/base/testing/members.h"
 #include "core/domain/function_words.h"
 #include "core/domain/testing/every_field.h"
 
@@ -36,19 +37,6 @@ void for_each_field(const FunctionSpec& spec, Take take) {
   visit_fields(each, spec);
 }
 
-// How many members an aggregate has: with how many values of any type it can be made.
-struct Any {
-  template <typename Type>
-  operator Type() const;  // NOLINT: conversions are what it is for
-};
-template <typename Aggregate, typename... Anys>
-constexpr size_t members() {
-  if constexpr (requires { Aggregate{Anys{}..., Any{}}; }) {
-    return members<Aggregate, Anys..., Any>();
-  } else {
-    return sizeof...(Anys);
-  }
-}
 static_assert(members<FunctionName>() == 2);
 
 TEST(FunctionFields, DescribeEveryMember) {

@@ -6,6 +6,7 @@
 #include <set>
 #include <type_traits>
 
+#include "core/base/testing/members.h"
 #include "decide/dispatch/log_hash.h"
 
 namespace lambent::dispatch {
@@ -55,20 +56,6 @@ size_t described() {
   Kind::fields(value, counter);
   EXPECT_EQ(counter.places.size(), counter.names) << "one field under two names, or two under one";
   return counter.names;
-}
-
-// How many members an aggregate has: with how many values of any type it can be made.
-struct Any {
-  template <typename Type>
-  operator Type() const;  // NOLINT: conversions are what it is for
-};
-template <typename Aggregate, typename... Anys>
-constexpr size_t members() {
-  if constexpr (requires { Aggregate{Anys{}..., Any{}}; }) {
-    return members<Aggregate, Anys..., Any>();
-  } else {
-    return sizeof...(Anys);
-  }
 }
 
 static_assert(members<MemoryWanted>() == 2);
