@@ -1,5 +1,6 @@
 """The three workflows among the examples through the whole worker: deployed by the CLI with their networks, and invoked as
-the modelled device times them; and one of them with small networks, which compute."""
+the modelled device times them; and one of them with small networks, which compute. As a modelled device computes nothing, the
+first three hold which calls were made, in which order, where, and for how long at least."""
 import array
 import os
 import random
@@ -13,6 +14,11 @@ from test_kernel_examples import example
 sys.path.insert(0, str(PREFIX / "share/lambent/python"))
 from lambent.client import Client  # noqa: E402
 from lambent.workflow import Workflow  # noqa: E402
+
+
+PEAK = 15.7e12  # of a V100, in operations a second
+# Of a network, by its paper: no device is faster than its peak.
+OPERATIONS = {"ssd300": 62.7e9, "resnet50": 8.2e9, "alexnet": 1.4e9, "vgg16": 30.9e9, "densenet121": 5.7e9}
 
 
 def picture(size):
@@ -39,13 +45,45 @@ class WorkflowExamples(WorkerTest):
     def ask(self, name, event):
         reply = self.worker.invoke(name, event)
         self.assertNotIn("x-amz-function-error", reply.headers, reply.body[:1000])
+        self.run_id = reply.headers["x-amzn-requestid"]
         return reply.json
+
+    def calls_of_last_run(self, on_host=()):
+        """The calls by their names; each ran on the GPU for as long as its network takes at least, but those on the host."""
+        trace = self.worker.request("GET", f"/v1/invocations/{self.run_id}/trace").json
+        self.assertEqual((trace["state"], trace["calls_ended"]), ("succeeded", len(trace["calls"])))
+        calls = {call["component"]: call for call in trace["calls"]}
+        self.assertEqual(len(calls), len(trace["calls"]), "a component was called twice")
+        for name, call in calls.items():
+            with self.subTest(name):
+                self.assertNotIn("failed", call)
+                self.assertEqual(call.get("gpu"), None if name in on_host else 0)
+                self.assertGreaterEqual(call["run_ms"], 1e3 * OPERATIONS.get(call["function"], 0) / PEAK)
+                self.assertLessEqual(call["at_ms"] + call["took_ms"], trace["took_ms"] + 0.1)
+        return calls
+
+    def assert_after(self, calls, later, *earlier):
+        for each in earlier:
+            self.assertGreaterEqual(calls[later]["at_ms"], calls[each]["at_ms"] + calls[each]["took_ms"] - 0.1, (later, each))
 
     def test_traffic_looks_at_each_object(self):
         self.deploy(PREFIX / "examples/14_workflow_traffic")
         for cars, people in ((2, 1), (0, 0), (0, 3)):
             found = self.ask("traffic", {"frame": {"object": self.put(300)}, "found": {"cars": cars, "people": people}})
             self.assertEqual([len(found[key]) for key in ("cars", "plates", "people")], [cars, cars, people])
+            calls = self.calls_of_last_run(on_host=("pick",))
+            self.assertEqual({name: call["function"] for name, call in calls.items()},
+                             {"detect": "ssd300", "pick": "pick_objects",
+                              **{f"cars[{i}]": "resnet50" for i in range(cars)}, **{f"plates[{i}]": "alexnet" for i in range(cars)},
+                              **{f"people[{i}]": "vgg16" for i in range(people)}})
+            self.assert_after(calls, "pick", "detect")
+            looks = [name for name in calls if "[" in name]
+            for name in looks:
+                self.assert_after(calls, name, "pick")
+            # All of them were asked for at once.
+            if looks:
+                starts = [calls[name]["at_ms"] for name in looks]
+                self.assertLess(max(starts), min(calls[name]["at_ms"] + calls[name]["took_ms"] for name in looks))
             for each in found["cars"] + found["plates"] + found["people"]:
                 self.assertEqual(each["probabilities"]["shape"], [1, 1000])
 
@@ -54,13 +92,24 @@ class WorkflowExamples(WorkerTest):
         found = self.ask("image_processing", {"image": {"object": self.put(224)}})
         self.assertEqual(found["face"]["shape"], [1, 1000])
         self.assertEqual(self.client.get(found["image"]["object"]).shape, (3, 224, 224))
+        calls = self.calls_of_last_run()
+        self.assertEqual({name: call["function"] for name, call in calls.items()}, {"face": "vgg16", "enhance": "vdsr"})
+        self.assert_after(calls, "enhance", "face")
 
     def test_a_post_is_translated_and_judged(self):
         self.deploy(PREFIX / "examples/16_workflow_social")
         tokens = {"datatype": "INT32", "shape": [32], "data": list(range(32))}
         found = self.ask("social_media", {"tokens": tokens, "segments": dict(tokens, data=[0] * 32),
                                           "image": {"object": self.put(224)}})
-        self.assertEqual(set(found), {"kind", "picture_class", "sure"})
+        # The verdict on scores of zero.
+        self.assertEqual(found, {"kind": "first", "picture_class": 0, "sure": 0})
+        calls = self.calls_of_last_run(on_host=("verdict",))
+        self.assertEqual({name: call["function"] for name, call in calls.items()},
+                         {"translate": "translate", "text": "post_kind", "picture": "densenet121", "verdict": "post_verdict"})
+        self.assert_after(calls, "text", "translate")
+        self.assert_after(calls, "verdict", "text", "picture")
+        # The picture does not wait for the text.
+        self.assertLess(calls["picture"]["at_ms"], calls["translate"]["at_ms"] + calls["translate"]["took_ms"])
 
     def test_small_networks_compute_in_a_workflow_what_they_compute_alone(self):
         models, size = example("11_kernel_models"), 12
