@@ -82,7 +82,7 @@ class ExecutorHost final : public Backend, public SharedRuntimes {
   std::vector<SandboxStatus> status() const override;
 
   // What executors take of a device beside what functions were promised: their contexts, and what
-  // cuBLAS works in. Told by on_taken when it changes.
+  // cuBLAS works in. ExecutorMemory::executors_take() reports it when it changes.
   Bytes taken(DeviceId device) const;
   // The same once those have left that nothing uses.
   Bytes taken_by_used(DeviceId device) const;

@@ -131,7 +131,7 @@ void PipelineHost::handle(slice_scheduling::Event event) {
     std::vector<slice_scheduling::Action> actions;
     const Instant now = loop_.clock().now();
     dispatcher_->handle(next, now, actions);
-    requests_.look();
+    requests_.look(now);
     // An action may bring up events, but those wait.
     for (const slice_scheduling::Action& action : actions) perform(action);
   }
@@ -291,9 +291,8 @@ void PipelineHost::job_ended(InstanceId id, JobEnd end) {
     request.end = std::move(result);
     request.job = record;
   }
-  const Duration busy = instances_.count_busy(end);
   if (Function* owner = functions_.find(live.function)) {
-    owner->counts.mig_time += busy;
+    owner->counts.mig_time += instances_.count_busy(end);
     functions_.learn(*owner, *live.package, end);
     const auto count = static_cast<int64_t>(std::max<size_t>(requests.size(), 1));
     owner->took.learn(end.execution / count);

@@ -47,7 +47,7 @@ class PipelineRequests {
   size_t size() const { return live_.size(); }
 
   // Dispatch has decided: what functions wait for may be another.
-  void look() { waits_.look(dispatcher_.world(), clock_.now()); }
+  void look(Instant now) { waits_.look(dispatcher_.world(), now); }
   // It waits for an instance, or has one.
   void note_queued(Live& live);
   void note_given(Live& live);
