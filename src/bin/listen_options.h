@@ -22,7 +22,7 @@ struct ListenOptions {
       http::Authority{http::Authority::Kind::kIpv4, "127.0.0.1", 8980};
   // Beside loopback names, what Host may name.
   std::vector<http::Authority> names;
-  std::string socket_path;       // empty: none
+  std::string socket_path;  // empty: none
   mode_t socket_mode = 0660;
   std::optional<gid_t> socket_group;
 };
