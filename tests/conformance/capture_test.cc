@@ -377,7 +377,8 @@ TEST_F(Captures, GoesIntoAGraphThatExists) {
 
 // The graph could not be used again if it were still taken for one that is being captured.
 TEST_F(Captures, EndWithTheirContext) {
-  if (!cu.emulated) GTEST_SKIP() << "what becomes of them is said nowhere";
+  if (!cu.emulated)
+    GTEST_SKIP() << "CUDA does not say what becomes of a capture without its context";
   CUgraph graph;
   OK(cu.graph_create(&graph, 0));
   CUcontext doomed;

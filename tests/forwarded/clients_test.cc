@@ -352,6 +352,7 @@ TEST_F(ClientsTest, ManyClientsWorkSideBySide) {
       return process->pages().slots[1].answered.load() == 1;
     });
   };
+  // Other processes write the answers, in real time; a wait of at most ten seconds.
   for (int tries = 0; tries < 1000 && !have_all_begun(); ++tries) usleep(10'000);
   ASSERT_TRUE(have_all_begun());
   // The last ends first, and none is done before its own function.

@@ -24,6 +24,21 @@ class Story {
   virtual void end() = 0;
 };
 
+// A story whose first part a Given reads, and whose other lines a Stage plays that is made of it.
+template <typename Given, typename Stage>
+class StagedStory final : public Story {
+ public:
+  bool read_given(Words& words) override { return given_.read(words); }
+  void begin() override { stage_ = std::make_unique<Stage>(given_); }
+  void play(Words& words) override { stage_->play(words); }
+  void expect(Words& words) override { stage_->expect(words); }
+  void end() override { stage_->end(); }
+
+ private:
+  Given given_;
+  std::unique_ptr<Stage> stage_;
+};
+
 // The main function of a runner: plays each file, and reports which line of it is wrong. Returns
 // the exit status.
 int play_files(int count, char** arguments, const std::function<std::unique_ptr<Story>()>& make);

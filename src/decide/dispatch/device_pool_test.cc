@@ -1,40 +1,14 @@
 #include "decide/dispatch/device_pool.h"
 
-#include <gtest/gtest.h>
-
-#include "decide/dispatch/testing/parts.h"
+#include "decide/dispatch/testing/device_pool_parts.h"
 
 namespace lambent::dispatch {
 namespace {
 
-using scheduling::kNoSandbox;
-using scheduling::Place;
 using scheduling::SandboxSlot;
 using scheduling::SandboxState;
 
-constexpr FunctionId kF{1};
-
-class DevicePoolTest : public testing::Test {
- protected:
-  DevicePoolTest() { parts_.add_function(kF, Bytes::gib(6), seconds(2)); }
-  DevicePool& pool() { return parts_.pools.gpu; }
-  SandboxState state(SandboxSlot slot) { return pool().fleet().sandbox(slot).state; }
-  SandboxSlot plan(uint64_t id) {
-    return pool().plan(SandboxId{id}, kF, Place{0, kNoSandbox}, static_cast<InvocationSlot>(id));
-  }
-  // One that has run.
-  SandboxSlot idle(uint64_t id) {
-    const SandboxSlot slot = plan(id);
-    pool().start(slot);
-    pool().started(slot);
-    pool().run(slot, 0);
-    pool().fleet().unassign(slot);
-    pool().rest(slot);
-    return slot;
-  }
-
-  Parts parts_{one_gpu(scheduling::MemoryRule::kEverySandbox)};
-};
+using DevicePoolTest = DevicePoolParts;
 
 TEST_F(DevicePoolTest, EvictsIdleSandboxesThatAreInTheWayOfAPlannedOne) {
   idle(1);

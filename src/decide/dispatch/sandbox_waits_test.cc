@@ -1,8 +1,6 @@
 #include "decide/dispatch/sandbox_waits.h"
 
-#include <gtest/gtest.h>
-
-#include "decide/dispatch/testing/parts.h"
+#include "decide/dispatch/testing/device_pool_parts.h"
 
 namespace lambent::dispatch {
 namespace {
@@ -12,29 +10,7 @@ using scheduling::Place;
 using scheduling::SandboxSlot;
 using scheduling::SandboxState;
 
-constexpr FunctionId kF{1};
-
-class SandboxWaitsTest : public testing::Test {
- protected:
-  SandboxWaitsTest() { parts_.add_function(kF, Bytes::gib(6), seconds(2)); }
-  DevicePool& pool() { return parts_.pools.gpu; }
-  SandboxState state(SandboxSlot slot) { return pool().fleet().sandbox(slot).state; }
-  SandboxSlot plan(uint64_t id) {
-    return pool().plan(SandboxId{id}, kF, Place{0, kNoSandbox}, static_cast<InvocationSlot>(id));
-  }
-  // One that has run.
-  SandboxSlot idle(uint64_t id) {
-    const SandboxSlot slot = plan(id);
-    pool().start(slot);
-    pool().started(slot);
-    pool().run(slot, 0);
-    pool().fleet().unassign(slot);
-    pool().rest(slot);
-    return slot;
-  }
-
-  Parts parts_{one_gpu(scheduling::MemoryRule::kEverySandbox)};
-};
+using SandboxWaitsTest = DevicePoolParts;
 
 TEST_F(SandboxWaitsTest, StartAPlannedSandboxWhenItsPlaceIsFree) {
   const SandboxSlot evicted = idle(1);

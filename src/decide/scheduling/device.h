@@ -45,7 +45,7 @@ struct alignas(64) Device {
     return concurrency ? concurrency->tokens(tokens_held) : options.tokens;
   }
   bool has_token() const { return tokens_held < tokens(); }
-  // Whether it has one, or somebody will give one back.
+  // Whether it has a token, or one that is held will come back.
   bool gives_tokens() const { return has_token() || tokens_held > tokens_hung; }
   // How many of its tokens and start slots are held.
   unsigned load() const { return tokens_held + start_slots_held; }

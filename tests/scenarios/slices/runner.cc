@@ -6,27 +6,10 @@
 #include "tests/scenarios/slices/stage.h"
 #include "tests/scenarios/story.h"
 
-namespace lambent::slice_scenario {
-namespace {
-
-class SliceStory final : public scenario::Story {
- public:
-  bool read_given(Words& words) override { return given_.read(words); }
-  void begin() override { stage_ = std::make_unique<Stage>(given_); }
-  void play(Words& words) override { stage_->play(words); }
-  void expect(Words& words) override { stage_->expect(words); }
-  void end() override { stage_->end(); }
-
- private:
-  Given given_;
-  std::unique_ptr<Stage> stage_;
-};
-
-}  // namespace
-}  // namespace lambent::slice_scenario
-
 int main(int count, char** arguments) {
-  using lambent::slice_scenario::SliceStory;
-  return lambent::scenario::play_files(count, arguments,
-                                       [] { return std::make_unique<SliceStory>(); });
+  using lambent::slice_scenario::Given;
+  using lambent::slice_scenario::Stage;
+  return lambent::scenario::play_files(count, arguments, [] {
+    return std::make_unique<lambent::scenario::StagedStory<Given, Stage>>();
+  });
 }

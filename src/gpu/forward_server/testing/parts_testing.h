@@ -158,7 +158,7 @@ class PartsTest : public testing::Test {
     for (int tries = 0; tries < 10'000; ++tries) {
       completions_.poll();
       if (condition()) return true;
-      usleep(1000);
+      usleep(1000);  // the emulated device works in threads of its own, which take real time
     }
     return false;
   }
