@@ -13,6 +13,7 @@
 #include "core/base/time.h"
 #include "core/base/units.h"
 #include "core/domain/limits.h"
+#include "core/domain/tenant.h"
 
 namespace lambent {
 
@@ -23,9 +24,6 @@ struct FunctionName {
 
   auto operator<=>(const FunctionName&) const = default;
 };
-
-// The tenant of a worker that was given no others.
-constexpr TenantId kDefaultTenant{1};
 
 enum class FunctionKind {
   kHandler,   // black-box code in a sandbox, spoken to by the Lambda Runtime API

@@ -26,6 +26,16 @@ constexpr size_t kTags = 50;
 constexpr size_t kTagKeyLength = 128;
 constexpr size_t kTagValueLength = 256;
 
+// Tenants, and what each may have whatever its quotas are.
+constexpr size_t kTenants = 10'000;
+constexpr size_t kTenantNameLength = 64;
+constexpr size_t kTokensPerTenant = 1'000;
+constexpr size_t kTokenNameLength = 64;
+constexpr Duration kMostTokenLife = std::chrono::hours(24 * 366 * 10);
+constexpr size_t kSecretsPerTenant = 1'000;
+constexpr size_t kSecretNameLength = 64;
+constexpr Bytes kSecretValue = Bytes::kib(64);
+
 // What a function may ask for.
 constexpr Duration kLeastTimeout = seconds(1);
 constexpr Duration kMostTimeout = seconds(5400);
