@@ -11,6 +11,7 @@
 #include "node/catalog/function_table.h"
 #include "node/catalog/group_commit.h"
 #include "node/catalog/migrations.h"
+#include "node/catalog/tenant_table.h"
 
 namespace lambent::catalog {
 namespace {
@@ -109,6 +110,8 @@ Result<Snapshot> Catalog::load_all() {
     ASSIGN_OR_RETURN(snapshot.statistics, load_statistics(database));
     ASSIGN_OR_RETURN(snapshot.profiles, load_profiles(database));
     ASSIGN_OR_RETURN(snapshot.devices, load_devices(database));
+    ASSIGN_OR_RETURN(snapshot.tenants, load_tenants(database));
+    ASSIGN_OR_RETURN(snapshot.tokens, load_tokens(database));
     ASSIGN_OR_RETURN(snapshot.pending, count_pending(database));
     return {};
   }));
@@ -195,6 +198,30 @@ void Catalog::save_profile(PipelineProfileRecord record, Done<void> done) {
   const size_t bytes = record.profile.size();
   state_->change(bytes, std::move(done), [record = std::move(record)](Database& database) {
     return catalog::save_profile(database, record);
+  });
+}
+
+void Catalog::put_tenant(Tenant tenant, Done<Tenant> done) {
+  state_->ask<Tenant>(false, sizeof(tenant), std::move(done),
+                      [tenant = std::move(tenant)](Database& database) {
+                        return catalog::put_tenant(database, tenant);
+                      });
+}
+
+void Catalog::remove_tenant(TenantId tenant, Done<void> done) {
+  state_->change(sizeof(tenant), std::move(done),
+                 [tenant](Database& database) { return catalog::remove_tenant(database, tenant); });
+}
+
+void Catalog::put_token(TokenRecord record, Done<void> done) {
+  state_->change(sizeof(record), std::move(done), [record = std::move(record)](Database& database) {
+    return catalog::put_token(database, record);
+  });
+}
+
+void Catalog::remove_token(std::string id, Done<void> done) {
+  state_->change(sizeof(id), std::move(done), [id = std::move(id)](Database& database) {
+    return catalog::remove_token(database, id);
   });
 }
 

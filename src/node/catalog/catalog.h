@@ -1,6 +1,7 @@
-// Catalog: the worker's durable memory (SQLite): functions, asynchronous invocations and their
-// results, learnt statistics, what is held against GPUs. Called from the loop thread; one thread of
-// its own writes, and hands completions to `post`, so that they run on the loop thread.
+// Catalog: the worker's durable memory (SQLite): functions, tenants and tokens, asynchronous
+// invocations and their results, learnt statistics, what is held against GPUs. Called from the loop
+// thread; one thread of its own writes, and hands completions to `post`, so that they run on the
+// loop thread.
 #pragma once
 
 #include <functional>
@@ -84,6 +85,15 @@ class Catalog {
   void save_statistics(std::vector<FunctionStatistics> statistics, Done<void> done);
   // Keeps what was measured of a pipeline function, replacing what was before.
   void save_profile(PipelineProfileRecord record, Done<void> done);
+  // Adds a tenant (id zero: the catalog gives one, never one that was used before; ALREADY_EXISTS
+  // if the name is taken) or replaces it (NOT_FOUND if it is gone). The answer is the tenant as
+  // kept.
+  void put_tenant(Tenant tenant, Done<Tenant> done);
+  // And its tokens. NOT_FOUND; FAILED_PRECONDITION if it has functions.
+  void remove_tenant(TenantId tenant, Done<void> done);
+  // NOT_FOUND if the token's tenant is gone.
+  void put_token(TokenRecord record, Done<void> done);
+  void remove_token(std::string id, Done<void> done);
   // Keeps what is to be known of a GPU, replacing what was before.
   void save_device(DeviceRecord record, Done<void> done);
 

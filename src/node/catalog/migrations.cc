@@ -169,6 +169,35 @@ constexpr const char* kWorkingSets = R"sql(
 ALTER TABLE functions ADD COLUMN gpu_working_set TEXT NOT NULL DEFAULT 'worker';
 )sql";
 
+// Teams that share the node, and their tokens, of which only digests are kept. The tenant of before
+// is the first.
+constexpr const char* kTenants = R"sql(
+CREATE TABLE tenants (
+  id                   INTEGER PRIMARY KEY AUTOINCREMENT,
+  name                 TEXT    NOT NULL UNIQUE,
+  weight               REAL    NOT NULL,
+  functions            INTEGER,
+  concurrency          INTEGER,
+  gpu_memory_bytes     INTEGER,
+  gpu_time_per_hour_ns INTEGER,
+  host_memory_bytes    INTEGER,
+  object_bytes         INTEGER,
+  disk_bytes           INTEGER,
+  requests_per_second  REAL,
+  created_at_ns        INTEGER NOT NULL
+);
+INSERT INTO tenants (id, name, weight, created_at_ns) VALUES (1, 'default', 1, 0);
+CREATE TABLE tokens (
+  id            TEXT    PRIMARY KEY,
+  tenant        INTEGER NOT NULL REFERENCES tenants (id) ON DELETE CASCADE,
+  name          TEXT    NOT NULL,
+  scopes        TEXT    NOT NULL,
+  secret_sha256 BLOB    NOT NULL CHECK (length(secret_sha256) = 32),
+  created_at_ns INTEGER NOT NULL,
+  expires_at_ns INTEGER
+) WITHOUT ROWID;
+)sql";
+
 Result<void> apply_step(Database& database, size_t version) {
   RETURN_IF_ERROR(database.run("BEGIN IMMEDIATE"));
   auto applied = database.run(migrations()[version - 1]);
@@ -187,7 +216,8 @@ Result<void> apply_step(Database& database, size_t version) {
 const std::vector<std::string>& migrations() {
   static const std::vector<std::string> steps = {
       kFunctions, kAsyncInvocations, kStatistics,       kAsyncRepeats, kMemoryModes, kMemoryPhase,
-      kNeeds,     kSharedRuntimes,   kPipelineProfiles, kCpuVariants,  kDevices,     kWorkingSets};
+      kNeeds,     kSharedRuntimes,   kPipelineProfiles, kCpuVariants,  kDevices,     kWorkingSets,
+      kTenants};
   return steps;
 }
 

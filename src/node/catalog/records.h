@@ -6,8 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "core/domain/access.h"
 #include "core/domain/function.h"
 #include "core/domain/invocation.h"
+#include "core/domain/tenant.h"
 
 namespace lambent::catalog {
 
@@ -64,12 +66,22 @@ struct DeviceRecord {
   bool operator==(const DeviceRecord&) const = default;
 };
 
+// A token, and what its secret is compared with.
+struct TokenRecord {
+  Token token;
+  std::string secret_sha256;  // 32 bytes
+
+  bool operator==(const TokenRecord&) const = default;
+};
+
 // What a worker reads when it starts.
 struct Snapshot {
   std::vector<FunctionSpec> functions;  // in order of id
   std::vector<FunctionStatistics> statistics;
   std::vector<PipelineProfileRecord> profiles;
   std::vector<DeviceRecord> devices;  // in order of uuid; those of GPUs that went as well
+  std::vector<Tenant> tenants;        // in order of id; the default one is always there
+  std::vector<TokenRecord> tokens;    // in order of creation; expired ones as well
   uint64_t pending = 0;               // asynchronous invocations without a result
 };
 

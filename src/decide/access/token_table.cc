@@ -1,0 +1,91 @@
+#include "decide/access/token_table.h"
+
+#include <algorithm>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+namespace lambent::access {
+namespace {
+
+Error not_valid() { return {ErrorCode::kUnauthenticated, "the token is not valid"}; }
+
+bool has_expired(const Token& token, Duration now) {
+  return token.expires_at && *token.expires_at <= now;
+}
+
+Result<Principal> principal_if_unexpired(const Token& token, Duration now) {
+  if (has_expired(token, now)) {
+    return Error{ErrorCode::kUnauthenticated,
+                 "the token '" + token.name + "' (" + token.id + ") has expired; ask for another"};
+  }
+  return Principal{.tenant = token.tenant, .scopes = token.scopes, .token = token.id};
+}
+
+}  // namespace
+
+std::string bearer_token(std::string_view id, std::string_view secret) {
+  return std::string(kBearerPrefix) + std::string(id) + "_" + std::string(secret);
+}
+
+std::optional<BearerToken> parse_bearer_token(std::string_view text) {
+  if (!text.starts_with(kBearerPrefix)) return std::nullopt;
+  text.remove_prefix(kBearerPrefix.size());
+  const size_t end = text.find('_');
+  if (end == std::string_view::npos) return std::nullopt;
+  return BearerToken{text.substr(0, end), text.substr(end + 1)};
+}
+
+void TokenTable::add(Token token, crypto::Digest secret_digest) {
+  std::string id = token.id;
+  entries_.insert_or_assign(std::move(id), Entry{std::move(token), secret_digest});
+}
+
+void TokenTable::remove(const std::string& id) { entries_.erase(id); }
+
+void TokenTable::remove_of(TenantId tenant) {
+  std::erase_if(entries_, [&](const auto& each) { return each.second.token.tenant == tenant; });
+}
+
+const Token* TokenTable::find(const std::string& id) const {
+  const auto found = entries_.find(id);
+  return found == entries_.end() ? nullptr : &found->second.token;
+}
+
+std::vector<Token> TokenTable::list(TenantId tenant) const {
+  std::vector<Token> tokens;
+  for (const auto& [id, entry] : entries_) {
+    if (entry.token.tenant == tenant) tokens.push_back(entry.token);
+  }
+  std::sort(tokens.begin(), tokens.end(), [](const Token& a, const Token& b) {
+    return std::tie(a.created_at, a.id) < std::tie(b.created_at, b.id);
+  });
+  return tokens;
+}
+
+size_t TokenTable::count(TenantId tenant) const {
+  return static_cast<size_t>(std::count_if(entries_.begin(), entries_.end(), [&](const auto& each) {
+    return each.second.token.tenant == tenant;
+  }));
+}
+
+Result<Principal> TokenTable::authenticate(std::string_view text, Duration now) const {
+  const BearerToken token = parse_bearer_token(text).value_or(BearerToken{});
+  const crypto::Digest digest = crypto::sha256(token.secret);
+  const auto found = entries_.find(token.id);
+  // An unknown id is compared too, with what no secret has as its digest.
+  const crypto::Digest expected =
+      found == entries_.end() ? crypto::Digest{} : found->second.secret_digest;
+  const bool is_right =
+      crypto::equal_in_constant_time(crypto::bytes_of(digest), crypto::bytes_of(expected));
+  if (found == entries_.end() || !is_right) return not_valid();
+  return principal_if_unexpired(found->second.token, now);
+}
+
+Result<Principal> TokenTable::principal_of(std::string_view id, Duration now) const {
+  const auto found = entries_.find(id);
+  if (found == entries_.end()) return not_valid();
+  return principal_if_unexpired(found->second.token, now);
+}
+
+}  // namespace lambent::access

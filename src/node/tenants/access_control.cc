@@ -1,0 +1,226 @@
+#include "node/tenants/access_control.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/base64.h"
+#include "core/crypto/crypto.h"
+
+namespace lambent::tenants {
+namespace {
+
+constexpr size_t kIdBytes = 10;
+constexpr size_t kSecretBytes = 32;
+constexpr std::string_view kIdPrefix = "LAMB";
+
+// RFC 4648's alphabet. `bytes` is a multiple of five.
+std::string base32(std::string_view bytes) {
+  constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+  std::string text;
+  uint64_t bits = 0;
+  unsigned count = 0;
+  for (const char c : bytes) {
+    bits = bits << 8 | static_cast<unsigned char>(c);
+    count += 8;
+    for (; count >= 5; count -= 5) text += kAlphabet[bits >> (count - 5) & 31];
+  }
+  return text;
+}
+
+// The alphabet for URLs and file names, without padding.
+std::string base64_for_urls(std::string_view bytes) {
+  std::string text = base64_encode(bytes);
+  text.resize(text.find_last_not_of('=') + 1);
+  std::replace(text.begin(), text.end(), '+', '-');
+  std::replace(text.begin(), text.end(), '/', '_');
+  return text;
+}
+
+Error no_tenant(const std::string& name) {
+  return {ErrorCode::kNotFound, "there is no tenant '" + name + "'"};
+}
+
+Result<void> validate(const TokenRequest& request) {
+  const auto is_text = [](unsigned char c) { return c >= ' ' && c != 127; };
+  if (request.name.empty() || request.name.size() > limits::kTokenNameLength ||
+      !std::all_of(request.name.begin(), request.name.end(), is_text)) {
+    return Error{ErrorCode::kInvalidArgument, "the token's name must have 1 to " +
+                                                  std::to_string(limits::kTokenNameLength) +
+                                                  " bytes of text in one line"};
+  }
+  if (request.scopes.empty()) {
+    return Error{ErrorCode::kInvalidArgument, "a token needs a scope"};
+  }
+  if (request.lifetime &&
+      (*request.lifetime < seconds(1) || *request.lifetime > limits::kMostTokenLife)) {
+    return Error{ErrorCode::kInvalidArgument, "a token lives 1 second to 10 years"};
+  }
+  return {};
+}
+
+}  // namespace
+
+AccessControl::AccessControl(catalog::Catalog& catalog, const Clock& clock, std::string node_key,
+                             const catalog::Snapshot& snapshot, TenantObserver observer)
+    : catalog_(catalog),
+      clock_(clock),
+      node_key_(std::move(node_key)),
+      observer_(std::move(observer)) {
+  for (const Tenant& tenant : snapshot.tenants) note_changed(tenant);
+  for (const catalog::TokenRecord& record : snapshot.tokens) {
+    crypto::Digest digest;
+    std::copy(record.secret_sha256.begin(), record.secret_sha256.end(), digest.begin());
+    tokens_.add(record.token, digest);
+  }
+}
+
+void AccessControl::note_changed(const Tenant& tenant) {
+  tenants_.insert_or_assign(tenant.name, tenant);
+  names_.insert_or_assign(tenant.id, tenant.name);
+  rates_[tenant.id].set(tenant.quotas.requests_per_second, clock_.now());
+  if (observer_.changed) observer_.changed(tenant);
+}
+
+void AccessControl::note_removed(const Tenant& tenant) {
+  tenants_.erase(tenant.name);
+  names_.erase(tenant.id);
+  rates_.erase(tenant.id);
+  tokens_.remove_of(tenant.id);
+  if (observer_.removed) observer_.removed(tenant.id);
+}
+
+void AccessControl::create_tenant(Tenant tenant, Callback<Tenant> done) {
+  if (const auto valid = lambent::validate(tenant); !valid.ok()) return done(valid.error());
+  if (tenants_.size() >= limits::kTenants) {
+    return done(Error{ErrorCode::kResourceExhausted,
+                      "a node has at most " + std::to_string(limits::kTenants) + " tenants"});
+  }
+  tenant.id = {};
+  tenant.created_at = clock_.wall_now();
+  catalog_.put_tenant(std::move(tenant), [this, alive = std::weak_ptr(alive_),
+                                          done = std::move(done)](Result<Tenant> kept) {
+    if (kept.ok() && !alive.expired()) note_changed(*kept);
+    done(std::move(kept));
+  });
+}
+
+void AccessControl::update_tenant(Tenant tenant, Callback<Tenant> done) {
+  if (const auto valid = lambent::validate(tenant); !valid.ok()) return done(valid.error());
+  const auto found = tenants_.find(tenant.name);
+  if (found == tenants_.end()) return done(no_tenant(tenant.name));
+  tenant.id = found->second.id;
+  tenant.created_at = found->second.created_at;
+  catalog_.put_tenant(std::move(tenant), [this, alive = std::weak_ptr(alive_),
+                                          done = std::move(done)](Result<Tenant> kept) {
+    if (kept.ok() && !alive.expired()) note_changed(*kept);
+    done(std::move(kept));
+  });
+}
+
+void AccessControl::remove_tenant(const std::string& name, Callback<Tenant> done) {
+  const auto found = tenants_.find(name);
+  if (found == tenants_.end()) return done(no_tenant(name));
+  const Tenant tenant = found->second;
+  if (tenant.id == kDefaultTenant) {
+    return done(Error{ErrorCode::kFailedPrecondition, "the default tenant cannot be removed"});
+  }
+  catalog_.remove_tenant(tenant.id, [this, alive = std::weak_ptr(alive_), tenant,
+                                     done = std::move(done)](Result<void> removed) {
+    if (!removed.ok()) return done(removed.error());
+    if (!alive.expired()) note_removed(tenant);
+    done(tenant);
+  });
+}
+
+Result<Tenant> AccessControl::find_tenant(const std::string& name) const {
+  const auto found = tenants_.find(name);
+  if (found == tenants_.end()) return no_tenant(name);
+  return found->second;
+}
+
+std::string AccessControl::tenant_name(TenantId tenant) const {
+  const auto found = names_.find(tenant);
+  return found == names_.end() ? std::string() : found->second;
+}
+
+std::vector<Tenant> AccessControl::list_tenants(const std::string& after, size_t limit) const {
+  std::vector<Tenant> page;
+  for (auto each = tenants_.upper_bound(after); each != tenants_.end() && page.size() < limit;
+       ++each) {
+    page.push_back(each->second);
+  }
+  return page;
+}
+
+std::string AccessControl::signing_secret(std::string_view token_id) const {
+  const crypto::Digest derived =
+      crypto::hmac_sha256(node_key_, "signing secret of " + std::string(token_id));
+  return base64_for_urls(crypto::bytes_of(derived));
+}
+
+void AccessControl::create_token(TokenRequest request, Callback<IssuedToken> done) {
+  if (const auto valid = validate(request); !valid.ok()) return done(valid.error());
+  if (tokens_.count(request.tenant) >= limits::kTokensPerTenant) {
+    return done(Error{ErrorCode::kResourceExhausted,
+                      "a tenant has at most " + std::to_string(limits::kTokensPerTenant) +
+                          " tokens, expired ones included; revoke some"});
+  }
+  const std::string secret = base64_for_urls(crypto::random_bytes(kSecretBytes));
+  const crypto::Digest digest = crypto::sha256(secret);
+  IssuedToken issued;
+  issued.token = {.id = std::string(kIdPrefix) + base32(crypto::random_bytes(kIdBytes)),
+                  .tenant = request.tenant,
+                  .name = std::move(request.name),
+                  .scopes = request.scopes,
+                  .created_at = clock_.wall_now(),
+                  .expires_at = std::nullopt};
+  if (request.lifetime) issued.token.expires_at = issued.token.created_at + *request.lifetime;
+  issued.secret = access::bearer_token(issued.token.id, secret);
+  issued.signing_secret = signing_secret(issued.token.id);
+  catalog_.put_token({issued.token, std::string(crypto::bytes_of(digest))},
+                     [this, alive = std::weak_ptr(alive_), issued, digest,
+                      done = std::move(done)](Result<void> kept) {
+                       if (!kept.ok()) return done(kept.error());
+                       if (!alive.expired()) tokens_.add(issued.token, digest);
+                       done(issued);
+                     });
+}
+
+void AccessControl::revoke_token(TenantId tenant, const std::string& id, Callback<Token> done) {
+  const Token* found = tokens_.find(id);
+  if (found == nullptr || found->tenant != tenant) {
+    return done(Error{ErrorCode::kNotFound, "the tenant has no token " + id});
+  }
+  const Token token = *found;
+  tokens_.remove(id);
+  catalog_.remove_token(id, [token, done = std::move(done)](Result<void> removed) {
+    if (removed.ok()) return done(token);
+    done(removed.error().with_context(
+        "the token is revoked until the worker starts again, but that could not be written down"));
+  });
+}
+
+std::vector<Token> AccessControl::list_tokens(TenantId tenant) const {
+  return tokens_.list(tenant);
+}
+
+Result<Principal> AccessControl::authenticate(std::string_view bearer_token) const {
+  return tokens_.authenticate(bearer_token, clock_.wall_now());
+}
+
+Result<AccessService::Signer> AccessControl::find_signer(std::string_view token_id) const {
+  ASSIGN_OR_RETURN(Principal principal, tokens_.principal_of(token_id, clock_.wall_now()));
+  return Signer{std::move(principal), signing_secret(token_id)};
+}
+
+AccessService::Admission AccessControl::admit_request(TenantId tenant) {
+  const auto rate = rates_.find(tenant);
+  if (rate == rates_.end()) return {};
+  const auto wait = rate->second.take(clock_.now());
+  if (!wait) return {};
+  return {.refusal = Error{ErrorCode::kResourceExhausted,
+                           "the tenant sends more than its requests_per_second"},
+          .retry_after = *wait};
+}
+
+}  // namespace lambent::tenants

@@ -1,0 +1,65 @@
+// AccessControl: the tenants and tokens of this node: kept in the catalog, looked up in memory.
+// Owned by the worker's main; on the loop thread.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/base/time.h"
+#include "core/domain/access_service.h"
+#include "decide/access/request_rate.h"
+#include "decide/access/token_table.h"
+#include "node/catalog/catalog.h"
+
+namespace lambent::tenants {
+
+// Who is told that tenants changed; any may be empty. Called once for every tenant at start.
+struct TenantObserver {
+  std::function<void(const Tenant&)> changed;
+  std::function<void(TenantId)> removed;
+};
+
+class AccessControl final : public AccessService {
+ public:
+  // Tenants and tokens are those of `snapshot`. The catalog and the clock outlive it; the catalog's
+  // completions may come after it is gone.
+  AccessControl(catalog::Catalog& catalog, const Clock& clock, std::string node_key,
+                const catalog::Snapshot& snapshot, TenantObserver observer);
+
+  void create_tenant(Tenant tenant, Callback<Tenant> done) override;
+  void update_tenant(Tenant tenant, Callback<Tenant> done) override;
+  void remove_tenant(const std::string& name, Callback<Tenant> done) override;
+  Result<Tenant> find_tenant(const std::string& name) const override;
+  std::string tenant_name(TenantId tenant) const override;
+  std::vector<Tenant> list_tenants(const std::string& after, size_t limit) const override;
+
+  void create_token(TokenRequest request, Callback<IssuedToken> done) override;
+  void revoke_token(TenantId tenant, const std::string& id, Callback<Token> done) override;
+  std::vector<Token> list_tokens(TenantId tenant) const override;
+
+  Result<Principal> authenticate(std::string_view bearer_token) const override;
+  Result<Signer> find_signer(std::string_view token_id) const override;
+  Admission admit_request(TenantId tenant) override;
+
+ private:
+  void note_changed(const Tenant& tenant);
+  void note_removed(const Tenant& tenant);
+  std::string signing_secret(std::string_view token_id) const;
+
+  catalog::Catalog& catalog_;
+  const Clock& clock_;
+  const std::string node_key_;
+  const TenantObserver observer_;
+  std::map<std::string, Tenant, std::less<>> tenants_;  // by name
+  std::unordered_map<TenantId, std::string> names_;
+  std::unordered_map<TenantId, access::RequestRate> rates_;
+  access::TokenTable tokens_;
+  // What completions hold weakly: nothing of this is used once it is gone.
+  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace lambent::tenants

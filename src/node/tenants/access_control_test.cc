@@ -1,0 +1,177 @@
+#include "node/tenants/access_control.h"
+
+#include <gtest/gtest.h>
+
+#include "core/base/fd.h"
+#include "decide/access/token_table.h"
+#include "node/catalog/testing/testing.h"
+
+namespace lambent::tenants {
+namespace {
+
+class AccessControlTest : public testing::Test {
+ protected:
+  AccessControlTest() { start(); }
+
+  void start() {
+    control_.reset();
+    catalog_.reset();
+    catalog_ = std::move(*catalog::Catalog::open(folder_ / "catalog.db", {}, loop_.post()));
+    control_ = std::make_unique<AccessControl>(
+        *catalog_, clock_, std::string(32, 'k'), *catalog_->load_all(),
+        TenantObserver{.changed = [this](const Tenant& tenant) { changed_.push_back(tenant); },
+                       .removed = [this](TenantId tenant) { removed_.push_back(tenant); }});
+  }
+  Result<Tenant> create(const std::string& name, double weight = 1) {
+    Tenant tenant;
+    tenant.name = name;
+    tenant.weight = weight;
+    return loop_.await<Tenant>([&](auto done) { control_->create_tenant(tenant, done); });
+  }
+  Result<IssuedToken> issue(TenantId tenant, Scopes scopes = {Scope::kInvoke},
+                            std::optional<Duration> lifetime = std::nullopt,
+                            const std::string& name = "ci") {
+    return loop_.await<IssuedToken>([&](auto done) {
+      control_->create_token(
+          {.tenant = tenant, .name = name, .scopes = scopes, .lifetime = lifetime}, done);
+    });
+  }
+  Result<Token> revoke(TenantId tenant, const std::string& id) {
+    return loop_.await<Token>([&](auto done) { control_->revoke_token(tenant, id, done); });
+  }
+
+  const TemporaryFolder folder_;
+  FakeClock clock_;
+  catalog::TestLoop loop_;
+  std::unique_ptr<catalog::Catalog> catalog_;
+  std::vector<Tenant> changed_;
+  std::vector<TenantId> removed_;
+  std::unique_ptr<AccessControl> control_;
+};
+
+TEST_F(AccessControlTest, ATokenIsItsPrincipalAfterARestartToo) {
+  const Tenant team = create("team").value();
+  const IssuedToken issued = issue(team.id, {Scope::kRead, Scope::kInvoke}).value();
+  const Principal principal = {team.id, {Scope::kRead, Scope::kInvoke}, issued.token.id};
+  EXPECT_EQ(control_->authenticate(issued.secret).value(), principal);
+  start();
+  EXPECT_EQ(control_->authenticate(issued.secret).value(), principal);
+  const auto signer = control_->find_signer(issued.token.id).value();
+  EXPECT_EQ(signer.principal, principal);
+  EXPECT_EQ(signer.signing_secret, issued.signing_secret);
+}
+
+TEST_F(AccessControlTest, AnAccessKeyIdHasTheFormOfAwsAndSecretsDiffer) {
+  const IssuedToken one = issue(kDefaultTenant).value();
+  const IssuedToken other = issue(kDefaultTenant).value();
+  EXPECT_EQ(one.token.id.size(), 20u);
+  EXPECT_TRUE(one.token.id.starts_with("LAMB"));
+  EXPECT_NE(one.token.id, other.token.id);
+  EXPECT_NE(one.secret, other.secret);
+  EXPECT_NE(one.signing_secret, other.signing_secret);
+  EXPECT_EQ(one.secret.find(one.signing_secret), std::string::npos);
+  EXPECT_FALSE(control_->authenticate(access::bearer_token(one.token.id, one.signing_secret)).ok());
+}
+
+TEST_F(AccessControlTest, TheDatabaseHoldsNoSecret) {
+  const IssuedToken issued = issue(kDefaultTenant).value();
+  const std::string secret = issued.secret.substr(issued.secret.find('_', 9) + 1);
+  for (const char* file : {"catalog.db", "catalog.db-wal"}) {
+    const std::string bytes = read_file(folder_ / file, 1 << 26).value();
+    EXPECT_EQ(bytes.find(secret), std::string::npos) << file;
+    EXPECT_EQ(bytes.find(issued.signing_secret), std::string::npos) << file;
+  }
+}
+
+TEST_F(AccessControlTest, ARevokedTokenIsWorthNothingAtOnceAndAfterARestart) {
+  const IssuedToken issued = issue(kDefaultTenant).value();
+  const Tenant other = create("other").value();
+  EXPECT_EQ(revoke(other.id, issued.token.id).error().code, ErrorCode::kNotFound);
+  EXPECT_TRUE(control_->authenticate(issued.secret).ok());
+  std::optional<Result<Token>> answer;
+  control_->revoke_token(kDefaultTenant, issued.token.id, [&](auto token) { answer = token; });
+  EXPECT_FALSE(control_->authenticate(issued.secret).ok());
+  EXPECT_FALSE(control_->find_signer(issued.token.id).ok());
+  loop_.run_one();
+  EXPECT_TRUE(answer->ok());
+  start();
+  EXPECT_FALSE(control_->authenticate(issued.secret).ok());
+}
+
+TEST_F(AccessControlTest, ATokenExpires) {
+  const IssuedToken issued = issue(kDefaultTenant, {Scope::kRead}, seconds(10)).value();
+  clock_.advance(seconds(9));
+  EXPECT_TRUE(control_->authenticate(issued.secret).ok());
+  clock_.advance(seconds(1));
+  EXPECT_FALSE(control_->authenticate(issued.secret).ok());
+  EXPECT_EQ(control_->list_tokens(kDefaultTenant).size(), 1u);
+}
+
+TEST_F(AccessControlTest, TokensThatMakeNoSenseAreRefused) {
+  for (const auto& refused :
+       {issue(kDefaultTenant, Scopes()), issue(kDefaultTenant, {Scope::kRead}, Duration(0)),
+        issue(kDefaultTenant, {Scope::kRead}, limits::kMostTokenLife + seconds(1)),
+        issue(kDefaultTenant, {Scope::kRead}, std::nullopt, ""),
+        issue(kDefaultTenant, {Scope::kRead}, std::nullopt, "a\nb")}) {
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
+  }
+  EXPECT_EQ(issue(TenantId(99)).error().code, ErrorCode::kNotFound);
+  EXPECT_TRUE(control_->list_tokens(kDefaultTenant).empty());
+}
+
+TEST_F(AccessControlTest, TheObserverLearnsOfEveryTenant) {
+  ASSERT_EQ(changed_.size(), 1u);
+  EXPECT_EQ(changed_.front().id, kDefaultTenant);
+  Tenant team = create("team", 2).value();
+  EXPECT_EQ(changed_.back(), team);
+  team.quotas.functions = 3;
+  ASSERT_TRUE(loop_.await<Tenant>([&](auto done) { control_->update_tenant(team, done); }).ok());
+  EXPECT_EQ(changed_.back(), team);
+  EXPECT_EQ(control_->find_tenant("team").value(), team);
+  ASSERT_TRUE(loop_.await<Tenant>([&](auto done) { control_->remove_tenant("team", done); }).ok());
+  EXPECT_EQ(removed_, std::vector<TenantId>{team.id});
+  EXPECT_EQ(control_->tenant_name(team.id), "");
+}
+
+TEST_F(AccessControlTest, ATenantsTokensGoWithIt) {
+  const Tenant team = create("team").value();
+  const IssuedToken issued = issue(team.id).value();
+  ASSERT_TRUE(loop_.await<Tenant>([&](auto done) { control_->remove_tenant("team", done); }).ok());
+  EXPECT_FALSE(control_->authenticate(issued.secret).ok());
+  EXPECT_NE(create("team").value().id, team.id);
+}
+
+TEST_F(AccessControlTest, TheDefaultTenantStays) {
+  const auto removed =
+      loop_.await<Tenant>([&](auto done) { control_->remove_tenant("default", done); });
+  EXPECT_EQ(removed.error().code, ErrorCode::kFailedPrecondition);
+  EXPECT_TRUE(control_->find_tenant("default").ok());
+}
+
+TEST_F(AccessControlTest, TenantsAreListedInPages) {
+  for (const char* name : {"c", "a", "b"}) ASSERT_TRUE(create(name).ok());
+  const auto page = control_->list_tenants("a", 2);
+  ASSERT_EQ(page.size(), 2u);
+  EXPECT_EQ(page[0].name, "b");
+  EXPECT_EQ(page[1].name, "c");
+  EXPECT_EQ(control_->list_tenants("", 10).size(), 4u);
+}
+
+TEST_F(AccessControlTest, ATenantAboveItsRateIsRefusedAndOthersAreNot) {
+  Tenant team = create("team").value();
+  team.quotas.requests_per_second = 2;
+  ASSERT_TRUE(loop_.await<Tenant>([&](auto done) { control_->update_tenant(team, done); }).ok());
+  EXPECT_FALSE(control_->admit_request(team.id).refusal);
+  EXPECT_FALSE(control_->admit_request(team.id).refusal);
+  const auto refused = control_->admit_request(team.id);
+  ASSERT_TRUE(refused.refusal.has_value());
+  EXPECT_EQ(refused.refusal->code, ErrorCode::kResourceExhausted);
+  EXPECT_EQ(refused.retry_after, milliseconds(500));
+  EXPECT_FALSE(control_->admit_request(kDefaultTenant).refusal);
+  clock_.advance(milliseconds(500));
+  EXPECT_FALSE(control_->admit_request(team.id).refusal);
+}
+
+}  // namespace
+}  // namespace lambent::tenants
