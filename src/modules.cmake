@@ -56,7 +56,7 @@ module(simulator        DEPENDS base domain scheduling dispatch workload metrics
 module(slice_simulator  DEPENDS base domain pipeline slice_scheduling)
 
 floor(edge USES core decide gpu/mig node/objects sim/workload)
-module(frontend         DEPENDS base domain loop http metrics objects)
+module(frontend         DEPENDS base domain crypto loop http metrics objects)
 module(cli              DEPENDS base domain workload workflow pipeline mig loop http archive LINKS http_parser)
 module(runtime_client   DEPENDS base)
 

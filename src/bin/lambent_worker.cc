@@ -22,6 +22,9 @@
 #include "node/objects/object_socket.h"
 #include "node/objects/object_store.h"
 #include "node/sandbox/launcher.h"
+#include "node/tenants/access_control.h"
+#include "node/tenants/audit_log.h"
+#include "node/tenants/node_key.h"
 #include "node/worker/file_thread.h"
 #include "node/worker/worker.h"
 
@@ -119,6 +122,33 @@ Result<OwnedFd> mark_devices(const WorkerConfig& config, const worker::GpuDriver
   return served;
 }
 
+// Where changes and refusals are written down.
+Result<std::unique_ptr<tenants::AuditLog>> open_audit_log(const WorkerConfig& config,
+                                                          loop::EventLoop& loop, LogSink& log) {
+  if (config.audit_log.empty()) return std::unique_ptr<tenants::AuditLog>();
+  return tenants::AuditLog::open({.path = config.audit_log}, log,
+                                 [&loop](auto task) { return loop.post(std::move(task)); });
+}
+
+AuditSink sink_of(tenants::AuditLog* audit) {
+  if (audit == nullptr) return [](AuditRecord, std::function<void()> written) { written(); };
+  return [audit](AuditRecord record, std::function<void()> written) {
+    audit->append(std::move(record), std::move(written));
+  };
+}
+
+Result<std::unique_ptr<tenants::AccessControl>> open_access(const WorkerConfig& config,
+                                                            catalog::Catalog& catalog, Clock& clock,
+                                                            worker::Worker& worker) {
+  ASSIGN_OR_RETURN(std::string key, tenants::read_or_make_node_key(config.node_key));
+  ASSIGN_OR_RETURN(const catalog::AccessRecords records, catalog.load_access());
+  return std::make_unique<tenants::AccessControl>(
+      catalog, clock, std::move(key), records,
+      tenants::TenantObserver{
+          .changed = [&worker](const Tenant& tenant) { worker.set_tenant(tenant); },
+          .removed = [&worker](TenantId tenant) { worker.remove_tenant(tenant); }});
+}
+
 // What our own API asks of the worker beside the InvocationService.
 frontend::NativeOptions native_options(worker::Worker& worker, metrics::WorkerMetrics& metrics,
                                        objects::ObjectStore& objects, frontend::WorkerFacts facts) {
@@ -208,7 +238,9 @@ Result<void> run(WorkerConfig config) {
   worker::FileThread object_copies(loop);
   frontend::ObjectsFrontend objects_frontend(objects, disk_of(object_copies), loop, random);
   const std::string object_socket = config.run_folder + "/objects.sock";
-  ASSIGN_OR_RETURN(OwnedFd object_listener, listen_packets(object_socket, 0660));
+  // Its clients are the default tenant; they have no token to show.
+  const mode_t object_mode = config.auth == frontend::AuthMode::kTokens ? 0600 : 0660;
+  ASSIGN_OR_RETURN(OwnedFd object_listener, listen_packets(object_socket, object_mode));
   const objects::ObjectSocket local_objects(loop, log, objects, random, kDefaultTenant,
                                             std::move(object_listener));
 
@@ -225,12 +257,17 @@ Result<void> run(WorkerConfig config) {
        watch ? &*watch : nullptr},
       options, std::make_unique<dispatch::Dispatcher>(settings.dispatch, std::move(policy)),
       std::move(slices));
+  ASSIGN_OR_RETURN(const auto access, open_access(config, *catalog, clock, worker));
+  ASSIGN_OR_RETURN(const auto audit, open_audit_log(config, loop, log));
   RETURN_IF_ERROR(worker.recover());
   if (watch) watch->tell(worker);
 
   frontend::Router router(
-      worker, objects_frontend, loop, random,
-      native_options(worker, metrics, objects, facts_of(config, shares.dispatched)),
+      worker, *access, objects_frontend, loop, random,
+      {.native = native_options(worker, metrics, objects, facts_of(config, shares.dispatched)),
+       .auth = {.mode = config.auth, .own_user = geteuid()},
+       .offload = disk_of(object_copies),
+       .audit = sink_of(audit.get())},
       frontend::RequestGuard(host_policy(config.listen)));
   http::ServerOptions server_options;
   server_options.error_response = frontend::server_error;

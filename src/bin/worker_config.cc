@@ -20,6 +20,8 @@ namespace {
 
 const std::vector<std::pair<std::string, LogFormat>> kFormats = {{"text", LogFormat::kText},
                                                                  {"json", LogFormat::kJson}};
+const std::vector<std::pair<std::string, frontend::AuthMode>> kAuthModes = {
+    {"none", frontend::AuthMode::kNone}, {"tokens", frontend::AuthMode::kTokens}};
 const std::vector<std::pair<std::string, WorkingSet>> kWorkingSets = {
     {"whole", WorkingSet::kWhole}, {"touched", WorkingSet::kTouched}};
 const std::vector<std::pair<std::string, LogLevel>> kLevels = {{"debug", LogLevel::kDebug},
@@ -303,6 +305,35 @@ class ObjectFlags {
   std::string quota_;
 };
 
+class AccessFlags {
+ public:
+  AccessFlags(CLI::App& app, WorkerConfig& config) {
+    app.add_option("--auth", config.auth,
+                   "who may use the API: none, everyone who reaches it; tokens, who has a token, "
+                   "and root and the worker's own user over the Unix socket")
+        ->type_name("TEXT")
+        ->transform(bin::one_of(kAuthModes));
+    app.add_option("--audit-log", audit_log_,
+                   "file to which every change and every refusal is appended, or none (default: "
+                   "audit.log in the state folder)");
+    app.add_option("--node-key", node_key_,
+                   "file of the key from which signing secrets are derived; made if there is none "
+                   "(default: node.key in the state folder)");
+  }
+
+  void read(WorkerConfig& config) const {
+    const auto or_in_state = [&](const std::string& path, const char* name) {
+      return path.empty() ? config.state_folder + "/" + name : path;
+    };
+    config.node_key = or_in_state(node_key_, "node.key");
+    if (audit_log_ != "none") config.audit_log = or_in_state(audit_log_, "audit.log");
+  }
+
+ private:
+  std::string audit_log_;
+  std::string node_key_;
+};
+
 void add_node_flags(CLI::App& app, WorkerConfig& config) {
   app.add_option("--peer", config.peers,
                  "another node, such as http://10.0.0.2:8980, where objects that are unknown here "
@@ -333,6 +364,7 @@ std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& conf
       "Example: lambent serve --gpu emulated:v100-16gb --policy mqfq-sticky",
       "lambent serve");
   ListenFlags listen(app);
+  AccessFlags access(app, config);
   app.add_option("--state", config.state_folder, "folder of what must survive a restart")
       ->capture_default_str();
   app.add_option("--run", config.run_folder, "folder of what must not")->capture_default_str();
@@ -349,6 +381,7 @@ std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& conf
   for (std::string* folder : {&config.state_folder, &config.run_folder}) {
     *folder = std::filesystem::absolute(*folder).lexically_normal();
   }
+  access.read(config);
   executor.read(config);
   sandbox.read(config);
   journal.read(config);

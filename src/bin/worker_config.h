@@ -15,6 +15,7 @@
 #include "core/domain/function.h"
 #include "decide/dispatch/options.h"
 #include "decide/scheduling/make_policy.h"
+#include "edge/frontend/authenticator.h"
 
 namespace lambent {
 
@@ -24,6 +25,9 @@ enum class ExecutorObjects { kHost, kShared, kElastic };
 
 struct WorkerConfig {
   ListenOptions listen;
+  frontend::AuthMode auth = frontend::AuthMode::kNone;
+  std::string audit_log;     // empty: none is kept
+  std::string node_key;      // the file of it
   std::string state_folder;  // catalog and code
   std::string run_folder;    // ledgers, the emulated GPU's node file
   GpuKind gpu = GpuKind::kEmulated;

@@ -51,10 +51,10 @@ struct Connection::Exchange final : Responder::Exchange {
   std::function<void()> disconnected;
 };
 
-Connection::Connection(ConnectionContext& context, OwnedFd fd, Transport transport)
+Connection::Connection(ConnectionContext& context, OwnedFd fd, Peer peer)
     : context_(context),
       fd_(std::move(fd)),
-      transport_(transport),
+      peer_(std::move(peer)),
       parser_({.max_headers = context.options.max_headers.count,
                .max_body = context.options.max_body.count}) {
   watch_ = context_.loop.watch(fd_.get(), true, false,
@@ -168,7 +168,7 @@ void Connection::handle_request() {
   deadline_ = kNever;
   exchange_ = std::make_shared<Exchange>(*this);
   exchange_->head_only = parser_.request().method == "HEAD";
-  parser_.request().transport = transport_;
+  parser_.request().peer = peer_;
   context_.handler(std::move(parser_.request()), Responder(exchange_));
 }
 

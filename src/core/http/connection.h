@@ -36,7 +36,7 @@ struct ConnectionContext {
 
 class Connection {
  public:
-  Connection(ConnectionContext& context, OwnedFd fd, Transport transport);
+  Connection(ConnectionContext& context, OwnedFd fd, Peer peer);
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -87,7 +87,7 @@ class Connection {
 
   ConnectionContext& context_;
   OwnedFd fd_;
-  const Transport transport_;
+  const Peer peer_;
   RequestParser parser_;
   loop::Watch watch_;
   Phase phase_ = Phase::kReading;

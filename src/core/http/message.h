@@ -1,7 +1,9 @@
 // HTTP/1.1 requests and responses as values. Made by the server and the client, read by frontends.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -33,12 +35,19 @@ class Headers {
 // By what a request came to a server.
 enum class Transport { kTcp, kUnix };
 
+// Who is at the other end of a server's connection, as the kernel tells it.
+struct Peer {
+  Transport transport = Transport::kTcp;
+  std::optional<uint32_t> user;  // of the process that connected to a Unix socket
+  std::string address;           // "127.0.0.1:40312", "[::1]:40312"; empty for Unix sockets
+};
+
 struct Request {
   std::string method;
   std::string target;  // as sent: path and query, still percent-encoded
   Headers headers;
   std::string body;
-  Transport transport = Transport::kTcp;  // the server sets it; clients ignore it
+  Peer peer;  // the server sets it; clients ignore it
 };
 
 struct Response {

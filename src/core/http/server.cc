@@ -1,5 +1,6 @@
 #include "core/http/server.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -26,6 +27,34 @@ constexpr size_t kIdleClosedAtOnce = 32;
 constexpr Duration kIdleEnough = seconds(1);
 // Without free descriptors accepting would fail again at once.
 constexpr Duration kAcceptPause = milliseconds(100);
+
+std::string text_of(const sockaddr_storage& address) {
+  char text[INET6_ADDRSTRLEN] = "";
+  if (address.ss_family == AF_INET) {
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(address);
+    inet_ntop(AF_INET, &v4.sin_addr, text, sizeof text);
+    return std::string(text) + ":" + std::to_string(ntohs(v4.sin_port));
+  }
+  if (address.ss_family != AF_INET6) return {};
+  const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address);
+  inet_ntop(AF_INET6, &v6.sin6_addr, text, sizeof text);
+  return "[" + std::string(text) + "]:" + std::to_string(ntohs(v6.sin6_port));
+}
+
+Peer peer_of(const OwnedFd& connection, Transport transport, const sockaddr_storage& address) {
+  Peer peer;
+  peer.transport = transport;
+  if (transport == Transport::kTcp) {
+    peer.address = text_of(address);
+    return peer;
+  }
+  ucred credentials{};
+  socklen_t length = sizeof credentials;
+  if (getsockopt(connection.get(), SOL_SOCKET, SO_PEERCRED, &credentials, &length) == 0) {
+    peer.user = credentials.uid;
+  }
+  return peer;
+}
 
 }  // namespace
 
@@ -74,7 +103,10 @@ struct Server::State {
 
 void Server::State::accept_from(Listener& listener) {
   for (int i = 0; i < kAcceptsPerTurn; i++) {
-    OwnedFd fd(accept4(listener.fd.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    sockaddr_storage address{};
+    socklen_t length = sizeof address;
+    OwnedFd fd(accept4(listener.fd.get(), reinterpret_cast<sockaddr*>(&address), &length,
+                       SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!fd.valid()) {
       if (errno == ECONNABORTED || errno == EINTR) continue;
       if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
@@ -90,7 +122,8 @@ void Server::State::accept_from(Listener& listener) {
       const int on = 1;
       setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     }
-    auto connection = std::make_unique<Connection>(context, std::move(fd), listener.transport);
+    Peer peer = peer_of(fd, listener.transport, address);
+    auto connection = std::make_unique<Connection>(context, std::move(fd), std::move(peer));
     Connection& borrowed = *connection;
     connections.emplace(&borrowed, std::move(connection));
     if (refused) borrowed.refuse();

@@ -31,7 +31,9 @@ TEST_F(ServerTest, AnswersARequestAndKeepsTheConnection) {
   EXPECT_EQ(server->connection_count(), 1u);
   EXPECT_EQ(requests[0].method, "POST");
   EXPECT_EQ(requests[0].headers.get("host"), "h");
-  EXPECT_EQ(requests[0].transport, Transport::kTcp);
+  EXPECT_EQ(requests[0].peer.transport, Transport::kTcp);
+  EXPECT_THAT(requests[0].peer.address, StartsWith("127.0.0.1:"));
+  EXPECT_FALSE(requests[0].peer.user.has_value());
 }
 
 TEST_F(ServerTest, PipelinedRequestsAreAnsweredInOrder) {
@@ -249,7 +251,9 @@ TEST_F(ServerTest, ServesUnixSocketsAndReplacesAStaleFile) {
   ASSERT_EQ(::connect(client.fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
   client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nok");
   wait_for(client, "ok");
-  EXPECT_EQ(requests[0].transport, Transport::kUnix);
+  EXPECT_EQ(requests[0].peer.transport, Transport::kUnix);
+  EXPECT_EQ(requests[0].peer.user, getuid());
+  EXPECT_EQ(requests[0].peer.address, "");
   unlink(path.c_str());
 }
 

@@ -242,8 +242,8 @@ class Performance {
 LambdaFrontend::LambdaFrontend(InvocationService& service, Random& random)
     : service_(service), random_(random) {}
 
-void LambdaFrontend::handle(http::Request request, http::Responder responder) {
-  const Caller caller = caller_of(request);
+void LambdaFrontend::handle(const Caller& caller, http::Request request,
+                            http::Responder responder) {
   LambdaCall call = decode_lambda_call(std::move(request), caller);
   Performance performance(service_, new_invocation_id(random_), std::move(responder));
   std::visit(performance, call);

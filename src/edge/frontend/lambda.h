@@ -5,6 +5,7 @@
 #include "core/base/random.h"
 #include "core/domain/invocation_service.h"
 #include "core/http/server.h"
+#include "edge/frontend/caller.h"
 
 namespace lambent::frontend {
 
@@ -13,7 +14,7 @@ class LambdaFrontend {
   // Both outlive the frontend; the frontend may go while answers are still out.
   LambdaFrontend(InvocationService& service, Random& random);
 
-  void handle(http::Request request, http::Responder responder);
+  void handle(const Caller& caller, http::Request request, http::Responder responder);
 
  private:
   InvocationService& service_;

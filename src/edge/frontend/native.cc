@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "edge/frontend/json_text.h"
+#include "edge/frontend/metrics_of_tenant.h"
 #include "edge/frontend/native_error.h"
 #include "edge/frontend/native_json.h"
 #include "edge/frontend/outcome_headers.h"
@@ -195,9 +196,11 @@ class Answering {
     responder_.send(text_response(ready ? 200 : 503, "text/plain", ready ? "ok\n" : "not ready\n"));
   }
 
-  void operator()(GetMetrics&) {
+  void operator()(GetMetrics& call) {
+    std::string text = options_.metrics();
+    if (call.tenant) text = metrics_of(text, *call.tenant);
     responder_.send(
-        text_response(200, "text/plain; version=0.0.4; charset=utf-8", options_.metrics()));
+        text_response(200, "text/plain; version=0.0.4; charset=utf-8", std::move(text)));
   }
 
  private:
@@ -216,8 +219,9 @@ NativeFrontend::NativeFrontend(InvocationService& service, loop::EventLoop& loop
       options_(std::move(options)),
       followers_(service, loop, options_.ready) {}
 
-void NativeFrontend::handle(http::Request request, http::Responder responder) {
-  NativeCall call = decode_native_call(request, caller_of(request));
+void NativeFrontend::handle(const Caller& caller, http::Request request,
+                            http::Responder responder) {
+  NativeCall call = decode_native_call(request, caller);
   if (auto* submit = std::get_if<SubmitInvocation>(&call)) {
     const bool is_json = submit->request.content_type.empty() ||
                          submit->request.content_type.starts_with("application/json");

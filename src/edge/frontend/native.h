@@ -58,7 +58,7 @@ class NativeFrontend {
   NativeFrontend(InvocationService& service, loop::EventLoop& loop, Random& random,
                  NativeOptions options);
 
-  void handle(http::Request request, http::Responder responder);
+  void handle(const Caller& caller, http::Request request, http::Responder responder);
 
  private:
   InvocationService& service_;

@@ -7,6 +7,7 @@
 
 #include "core/domain/limits.h"
 #include "edge/frontend/native_error.h"
+#include "edge/frontend/native_path.h"
 #include "edge/frontend/object_call.h"
 #include "edge/frontend/payload_type.h"
 #include "edge/frontend/trace_context.h"
@@ -17,20 +18,6 @@ namespace {
 constexpr uint64_t kMostRepeats = 1'000;  // of a measurement
 constexpr size_t kMostReason = 256;       // bytes of why a device is drained
 
-http::Response no_such_path(std::string_view path) {
-  std::string shown;
-  for (const char c : path.substr(0, 200)) shown += c >= ' ' && c < 127 ? c : '?';
-  return error_response(Error{ErrorCode::kNotFound, "there is nothing at " + shown});
-}
-
-http::Response method_not_allowed(std::string_view method, const char* allowed) {
-  http::Response response = error_response(Error{
-      ErrorCode::kUnimplemented, std::string(method) + " is not allowed here; use " + allowed});
-  response.status = 405;
-  response.headers.add("Allow", allowed);
-  return response;
-}
-
 std::optional<uint64_t> parse_number(std::string_view text) {
   uint64_t number = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -39,18 +26,10 @@ std::optional<uint64_t> parse_number(std::string_view text) {
 }
 
 NativeCall decode_functions(std::string_view query, const Caller& caller) {
-  ListFunctionStatus call{.tenant = caller.tenant, .after = http::query_value(query, "after")};
-  const std::string limit = http::query_value(query, "limit");
-  if (limit.empty()) return call;
-  uint64_t number = 0;
-  const auto [end, code] = std::from_chars(limit.data(), limit.data() + limit.size(), number);
-  // More than there are on a page is a page, however much more.
-  if (code == std::errc::result_out_of_range) number = kFunctionStatusPerPage;
-  if (code == std::errc::invalid_argument || end != limit.data() + limit.size() || number == 0) {
-    return error_response(Error{ErrorCode::kInvalidArgument, "limit is a number above 0"});
-  }
-  call.limit = std::min<uint64_t>(number, kFunctionStatusPerPage);
-  return call;
+  const auto limit = page_limit(query, kFunctionStatusPerPage);
+  if (!limit.ok()) return error_response(limit.error());
+  return ListFunctionStatus{
+      .tenant = caller.tenant, .after = http::query_value(query, "after"), .limit = *limit};
 }
 
 NativeCall decode_log(std::string name, std::string_view query, const Caller& caller) {
@@ -133,28 +112,17 @@ NativeCall decode_invocation(std::string_view id, const Caller& caller) {
   return Call{caller.tenant, *invocation};
 }
 
-// The parts of /v1/...; nothing if one is malformed.
-std::optional<std::vector<std::string>> parts_of(std::string_view path) {
-  std::vector<std::string> parts;
-  while (!path.empty()) {
-    path.remove_prefix(1);
-    const size_t slash = std::min(path.find('/'), path.size());
-    std::string part;
-    if (!http::percent_decode(path.substr(0, slash), part)) return std::nullopt;
-    parts.push_back(std::move(part));
-    path.remove_prefix(slash);
-  }
-  return parts;
-}
-
 NativeCall decode_path(const http::Request& request, const Caller& caller) {
   const std::string_view path = http::path_of(request.target);
   const std::string_view query = http::query_of(request.target);
   if (path == "/livez" || path == "/healthz") return Livez();
   if (path == "/readyz") return Readyz();
-  if (path == "/metrics") return GetMetrics();
-  const auto parts = parts_of(path);
-  if (!parts.has_value() || parts->size() < 2 || parts->front() != "v1") return no_such_path(path);
+  if (path == "/metrics") {
+    if (caller.scopes.has(Scope::kAdmin)) return GetMetrics{};
+    return GetMetrics{caller.tenant};
+  }
+  const auto parts = path_parts(path);
+  if (!parts.has_value() || parts->front() != "v1") return no_such_path(path);
   const std::string& kind = parts->at(1);
   if (parts->size() == 2 && kind == "functions") return decode_functions(query, caller);
   if (parts->size() == 2 && kind == "sandboxes") return ListSandboxStatus{caller.tenant};

@@ -2,6 +2,7 @@
 // pure function and the only reader of such requests.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <variant>
 
@@ -65,7 +66,10 @@ struct SubmitInvocation {
 struct GetVersion {};
 struct Livez {};
 struct Readyz {};
-struct GetMetrics {};
+// Those of one tenant's functions, or all.
+struct GetMetrics {
+  std::optional<TenantId> tenant;
+};
 
 // A request that is no good call is the response that answers it.
 using NativeCall =

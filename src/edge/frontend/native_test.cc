@@ -8,6 +8,7 @@
 #include "core/base/random.h"
 #include "edge/frontend/native_error.h"
 #include "edge/frontend/router.h"
+#include "edge/frontend/testing/fake_access.h"
 #include "edge/frontend/testing/testing.h"
 
 namespace lambent::frontend {
@@ -51,35 +52,44 @@ class NativeTest : public testing::Test {
   NullLogSink log_;
   objects::ObjectStore store_{loop_, log_, [](auto, auto) { return false; }, {}};
   ObjectsFrontend objects_{store_, [](auto, auto) { return false; }, loop_, random_};
+  FakeAccess access_;
   Router router_{
       service_,
+      access_,
       objects_,
       loop_,
       random_,
-      {.version = "1.2.3",
-       .metrics = [] { return std::string("lambent_up 1\n"); },
-       .ready = [this] { return ready_; },
-       .about = {.policy = "fcfs", .time_scale = 20, .devices = 2, .emulated = true, .gpu = "V100"},
-       .trace = [this](TenantId, InvocationId) -> Result<std::string> {
-         if (trace_.empty()) return Error{ErrorCode::kNotFound, "no such run"};
-         return trace_;
-       },
-       .explain = [this](TenantId, InvocationId) -> Result<std::string> {
-         if (progress_.empty()) return Error{ErrorCode::kNotFound, "no such invocation"};
-         return progress_;
-       },
-       .devices = [] { return std::string("{\"devices\":[{\"gpu\":\"0\"}]}"); },
-       .drain_devices =
-           [this](const std::string& gpu, const std::string& reason, auto done) {
-             if (gpu != "0:2") return done(Error{ErrorCode::kNotFound, "no such GPU"});
-             drains_.push_back("drain " + gpu + " " + reason);
-             done({});
-           },
-       .undrain_devices =
-           [this](const std::string& gpu, auto done) {
-             drains_.push_back("undrain " + gpu);
-             done({});
-           }},
+      {.native = {.version = "1.2.3",
+                  .metrics = [] { return std::string("lambent_up 1\n"); },
+                  .ready = [this] { return ready_; },
+                  .about = {.policy = "fcfs",
+                            .time_scale = 20,
+                            .devices = 2,
+                            .emulated = true,
+                            .gpu = "V100"},
+                  .trace = [this](TenantId, InvocationId) -> Result<std::string> {
+                    if (trace_.empty()) return Error{ErrorCode::kNotFound, "no such run"};
+                    return trace_;
+                  },
+                  .explain = [this](TenantId, InvocationId) -> Result<std::string> {
+                    if (progress_.empty()) return Error{ErrorCode::kNotFound, "no such invocation"};
+                    return progress_;
+                  },
+                  .devices = [] { return std::string("{\"devices\":[{\"gpu\":\"0\"}]}"); },
+                  .drain_devices =
+                      [this](const std::string& gpu, const std::string& reason, auto done) {
+                        if (gpu != "0:2") return done(Error{ErrorCode::kNotFound, "no such GPU"});
+                        drains_.push_back("drain " + gpu + " " + reason);
+                        done({});
+                      },
+                  .undrain_devices =
+                      [this](const std::string& gpu, auto done) {
+                        drains_.push_back("undrain " + gpu);
+                        done({});
+                      }},
+       .auth = {},
+       .offload = [](auto, auto) { return false; },
+       .audit = [](AuditRecord, std::function<void()> written) { written(); }},
       RequestGuard{HostPolicy{}}};
 };
 

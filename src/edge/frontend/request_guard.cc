@@ -57,7 +57,7 @@ bool RequestGuard::answers_to(const http::Authority& host) const {
 Result<void> RequestGuard::check(const http::Request& request) const {
   const std::string_view host_text = request.headers.get("host");
   const auto host = http::parse_authority(host_text);
-  if (request.transport == http::Transport::kTcp && (!host || !answers_to(*host))) {
+  if (request.peer.transport == http::Transport::kTcp && (!host || !answers_to(*host))) {
     return refused("this worker does not answer to the host " + quoted(host_text) +
                    "; if that is a name of this machine, start it with --host");
   }

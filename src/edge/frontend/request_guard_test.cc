@@ -19,7 +19,7 @@ bool allows(const HostPolicy& policy, const HeaderList& headers,
             http::Transport transport = http::Transport::kTcp) {
   http::Request request{.method = "GET", .target = "/v1/functions"};
   for (const auto& [name, value] : headers) request.headers.add(name, value);
-  request.transport = transport;
+  request.peer.transport = transport;
   const auto result = RequestGuard(policy).check(request);
   if (!result.ok()) {
     EXPECT_EQ(result.error().code, ErrorCode::kPermissionDenied);

@@ -1,38 +1,181 @@
 #include "edge/frontend/router.h"
 
+#include <utility>
+#include <variant>
+
+#include "core/crypto/crypto.h"
+#include "edge/frontend/access_call.h"
+#include "edge/frontend/audited_responder.h"
 #include "edge/frontend/lambda_fault.h"
 #include "edge/frontend/lambda_route.h"
 #include "edge/frontend/native_error.h"
+#include "edge/frontend/route_scopes.h"
 
 namespace lambent::frontend {
 
 namespace {
 
 constexpr std::string_view kObjects = "/v1/objects";
+constexpr std::string_view kTenantHeader = "x-lambent-tenant";
+// A digest of more takes longer than the loop may.
+constexpr Bytes kDigestedAtOnce = Bytes::kib(256);
+
+std::string digest_of(const std::string& body) { return crypto::to_hex(crypto::sha256(body)); }
+
+bool is_to_lambda(const http::Request& request) {
+  return is_lambda_path(http::path_of(request.target));
+}
+
+http::Response response_of_error(const http::Request& request, const Error& error,
+                                 Duration retry_after = {}) {
+  if (!is_to_lambda(request)) return error_response(error, retry_after);
+  LambdaFault fault = fault_of(error);
+  fault.retry_after = retry_after;
+  return response_of(fault);
+}
+
+http::Response response_of_refusal(const http::Request& request, const Refusal& refusal) {
+  if (is_to_lambda(request)) {
+    LambdaFault fault = fault_of(refusal.error);
+    fault.type = refusal.lambda_type;
+    return response_of(fault);
+  }
+  http::Response response = error_response(refusal.error);
+  response.headers.add("WWW-Authenticate", "Bearer realm=\"lambent\"");
+  return response;
+}
+
+Error lacks_scope(const Principal& principal, const RouteScopes& needed) {
+  return {ErrorCode::kPermissionDenied, "the token " + principal.token + " has the scopes " +
+                                            to_string(principal.scopes) + "; this needs one of " +
+                                            to_string(needed.any_of)};
+}
+
+std::string origin_of(const http::Peer& peer) {
+  if (peer.transport == http::Transport::kTcp) return peer.address;
+  return peer.user ? "unix, user " + std::to_string(*peer.user) : "unix";
+}
 
 }  // namespace
 
-Router::Router(InvocationService& service, ObjectsFrontend& objects, loop::EventLoop& loop,
-               Random& random, NativeOptions options, RequestGuard guard)
-    : guard_(std::move(guard)),
+Router::Router(InvocationService& service, AccessService& access, ObjectsFrontend& objects,
+               loop::EventLoop& loop, Random& random, RouterOptions options, RequestGuard guard)
+    : access_(access),
+      loop_(loop),
+      options_(std::move(options)),
+      guard_(std::move(guard)),
+      authenticator_(access, loop.clock(), options_.auth),
       lambda_(service, random),
       objects_(objects),
-      native_(service, loop, random, std::move(options)) {}
+      native_(service, loop, random, options_.native),
+      tenants_(access) {}
 
 void Router::handle(http::Request request, http::Responder responder) {
-  const bool to_lambda = is_lambda_path(http::path_of(request.target));
   if (const auto allowed = guard_.check(request); !allowed.ok()) {
-    const Error& error = allowed.error();
-    responder.send(to_lambda ? response_of(fault_of(error)) : error_response(error));
-  } else if (to_lambda) {
-    lambda_.handle(std::move(request), std::move(responder));
-  } else if (const std::string path(http::path_of(request.target));
-             path == kObjects || path.starts_with(std::string(kObjects) + "/")) {
-    const Caller caller = caller_of(request);
-    objects_.handle(caller, std::move(request), path.substr(kObjects.size()), std::move(responder));
-  } else {
-    native_.handle(std::move(request), std::move(responder));
+    return responder.send(response_of_error(request, allowed.error()));
   }
+  if (!authenticator_.needs_body_digest(request)) {
+    return authenticate(std::move(request), std::move(responder), {});
+  }
+  if (Bytes(request.body.size()) <= kDigestedAtOnce) {
+    const std::string digest = digest_of(request.body);
+    return authenticate(std::move(request), std::move(responder), digest);
+  }
+  // Shared between the thread that computes and the loop.
+  struct Held {
+    http::Request request;
+    http::Responder responder;
+    std::string digest;
+  };
+  auto held = std::make_shared<Held>(Held{std::move(request), std::move(responder), {}});
+  const bool queued = options_.offload([held] { held->digest = digest_of(held->request.body); },
+                                       [this, held] {
+                                         authenticate(std::move(held->request),
+                                                      std::move(held->responder), held->digest);
+                                       });
+  if (queued) return;
+  held->responder.send(response_of_error(
+      held->request, Error{ErrorCode::kResourceExhausted, "too much to do at once; try again"}));
+}
+
+void Router::authenticate(http::Request request, http::Responder responder,
+                          const std::string& body_digest) {
+  const RouteScopes needed = scopes_of(request.method, http::path_of(request.target));
+  if (needed.open) return dispatch(Principal{}, std::move(request), std::move(responder));
+  auto outcome = authenticator_.authenticate(request, body_digest);
+  if (const auto* refusal = std::get_if<Refusal>(&outcome)) {
+    AuditRecord record = record_of(request);
+    http::Response response = response_of_refusal(request, *refusal);
+    record.status = response.status;
+    options_.audit(std::move(record), [] {});
+    return responder.send(std::move(response));
+  }
+  admit(std::get<Principal>(std::move(outcome)), std::move(request), std::move(responder));
+}
+
+Result<TenantId> Router::tenant_for(const Principal& principal,
+                                    const http::Request& request) const {
+  const std::string name(request.headers.get(kTenantHeader));
+  if (name.empty() || name == access_.tenant_name(principal.tenant)) return principal.tenant;
+  if (!principal.scopes.has(Scope::kAdmin)) {
+    return Error{ErrorCode::kPermissionDenied,
+                 "only a token with the scope admin may act for another tenant"};
+  }
+  ASSIGN_OR_RETURN(const Tenant tenant, access_.find_tenant(name));
+  return tenant.id;
+}
+
+void Router::admit(Principal principal, http::Request request, http::Responder responder) {
+  const RouteScopes needed = scopes_of(request.method, http::path_of(request.target));
+  AuditRecord record = record_of(request);
+  record.token = principal.token;
+  const auto tenant = tenant_for(principal, request);
+  std::optional<Error> refusal;
+  if (!tenant.ok()) {
+    refusal = tenant.error();
+  } else if (!principal.scopes.has(Scope::kAdmin) && !principal.scopes.overlaps(needed.any_of)) {
+    refusal = lacks_scope(principal, needed);
+  }
+  record.tenant = access_.tenant_name(tenant.ok() ? *tenant : principal.tenant);
+  if (refusal) {
+    http::Response response = response_of_error(request, *refusal);
+    record.status = response.status;
+    options_.audit(std::move(record), [] {});
+    return responder.send(std::move(response));
+  }
+  principal.tenant = *tenant;
+  const auto rate = access_.admit_request(principal.tenant);
+  if (rate.refusal) {
+    return responder.send(response_of_error(request, *rate.refusal, rate.retry_after));
+  }
+  if (needed.audited && request.method != "GET") {
+    responder = audited(std::move(responder), std::move(record), options_.audit);
+  }
+  dispatch(principal, std::move(request), std::move(responder));
+}
+
+void Router::dispatch(const Principal& principal, http::Request request,
+                      http::Responder responder) {
+  const Caller caller{.tenant = principal.tenant, .scopes = principal.scopes};
+  const std::string path(http::path_of(request.target));
+  if (is_lambda_path(path)) {
+    lambda_.handle(caller, std::move(request), std::move(responder));
+  } else if (path == kObjects || path.starts_with(std::string(kObjects) + "/")) {
+    objects_.handle(caller, std::move(request), path.substr(kObjects.size()), std::move(responder));
+  } else if (is_access_path(path)) {
+    tenants_.handle(principal, request, std::move(responder));
+  } else {
+    native_.handle(caller, std::move(request), std::move(responder));
+  }
+}
+
+AuditRecord Router::record_of(const http::Request& request) const {
+  return {.at = loop_.clock().wall_now(),
+          .origin = origin_of(request.peer),
+          .token = {},
+          .tenant = {},
+          .method = request.method,
+          .path = std::string(http::path_of(request.target))};
 }
 
 http::Server::Handler Router::handler() {

@@ -1,8 +1,16 @@
-// Router: the one handler of the worker's HTTP server; refuses what a web page may have sent and
-// gives every other request to the frontend whose path it has. On the loop thread.
+// Router: the one handler of the worker's HTTP server. It refuses what a web page may have sent,
+// finds out whose request it is and whether its scopes and its rate allow it, and gives it to the
+// frontend whose path it has. On the loop thread.
 #pragma once
 
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "core/domain/audit.h"
 #include "core/http/server.h"
+#include "edge/frontend/access_frontend.h"
+#include "edge/frontend/authenticator.h"
 #include "edge/frontend/lambda.h"
 #include "edge/frontend/native.h"
 #include "edge/frontend/objects.h"
@@ -10,22 +18,44 @@
 
 namespace lambent::frontend {
 
+struct RouterOptions {
+  NativeOptions native;
+  AuthOptions auth;
+  // For digests of bodies of more than 256 KiB.
+  objects::Disk offload;
+  AuditSink audit;
+};
+
 class Router {
  public:
   // All that is given outlives the router, and the router the server.
-  Router(InvocationService& service, ObjectsFrontend& objects, loop::EventLoop& loop,
-         Random& random, NativeOptions options, RequestGuard guard);
+  Router(InvocationService& service, AccessService& access, ObjectsFrontend& objects,
+         loop::EventLoop& loop, Random& random, RouterOptions options, RequestGuard guard);
 
   // Lambda's paths begin with a date; everything else is ours.
-  // The guard's refusals are answered 403, AccessDeniedException under Lambda's paths.
+  // The guard's refusals are answered 403, AccessDeniedException under Lambda's paths; those of
+  // credentials 401 or, as AWS has it, 403; those of scopes 403.
   void handle(http::Request request, http::Responder responder);
   http::Server::Handler handler();
 
  private:
-  RequestGuard guard_;
+  void authenticate(http::Request request, http::Responder responder,
+                    const std::string& body_digest);
+  void admit(Principal principal, http::Request request, http::Responder responder);
+  // Whose tenant the request is for: an admin may name another than its token's.
+  Result<TenantId> tenant_for(const Principal& principal, const http::Request& request) const;
+  void dispatch(const Principal& principal, http::Request request, http::Responder responder);
+  AuditRecord record_of(const http::Request& request) const;
+
+  AccessService& access_;
+  loop::EventLoop& loop_;
+  const RouterOptions options_;
+  const RequestGuard guard_;
+  const Authenticator authenticator_;
   LambdaFrontend lambda_;
   ObjectsFrontend& objects_;
   NativeFrontend native_;
+  AccessFrontend tenants_;
 };
 
 }  // namespace lambent::frontend

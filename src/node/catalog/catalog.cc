@@ -110,12 +110,20 @@ Result<Snapshot> Catalog::load_all() {
     ASSIGN_OR_RETURN(snapshot.statistics, load_statistics(database));
     ASSIGN_OR_RETURN(snapshot.profiles, load_profiles(database));
     ASSIGN_OR_RETURN(snapshot.devices, load_devices(database));
-    ASSIGN_OR_RETURN(snapshot.tenants, load_tenants(database));
-    ASSIGN_OR_RETURN(snapshot.tokens, load_tokens(database));
     ASSIGN_OR_RETURN(snapshot.pending, count_pending(database));
     return {};
   }));
   return snapshot;
+}
+
+Result<AccessRecords> Catalog::load_access() {
+  AccessRecords records;
+  RETURN_IF_ERROR(state_->writer->run_and_wait([&](Database& database) -> Result<void> {
+    ASSIGN_OR_RETURN(records.tenants, load_tenants(database));
+    ASSIGN_OR_RETURN(records.tokens, load_tokens(database));
+    return {};
+  }));
+  return records;
 }
 
 Result<std::vector<AsyncInvocation>> Catalog::pending_async(uint64_t after_sequence, size_t limit) {

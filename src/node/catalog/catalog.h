@@ -51,8 +51,9 @@ class Catalog {
   Catalog(const Catalog&) = delete;
   Catalog& operator=(const Catalog&) = delete;
 
-  // These two block until they have an answer: for start-up, before the loop runs.
+  // These three block until they have an answer: for start-up, before the loop runs.
   Result<Snapshot> load_all();
+  Result<AccessRecords> load_access();
   // Invocations without a result, in order of submission, after `after_sequence` (0: from the
   // first); at most `limit`, or 64 MiB of payload if that is less.
   Result<std::vector<AsyncInvocation>> pending_async(uint64_t after_sequence, size_t limit);

@@ -74,14 +74,18 @@ struct TokenRecord {
   bool operator==(const TokenRecord&) const = default;
 };
 
+// Who may use the node.
+struct AccessRecords {
+  std::vector<Tenant> tenants;      // in order of id; the default one is always there
+  std::vector<TokenRecord> tokens;  // in order of creation; expired ones as well
+};
+
 // What a worker reads when it starts.
 struct Snapshot {
   std::vector<FunctionSpec> functions;  // in order of id
   std::vector<FunctionStatistics> statistics;
   std::vector<PipelineProfileRecord> profiles;
   std::vector<DeviceRecord> devices;  // in order of uuid; those of GPUs that went as well
-  std::vector<Tenant> tenants;        // in order of id; the default one is always there
-  std::vector<TokenRecord> tokens;    // in order of creation; expired ones as well
   uint64_t pending = 0;               // asynchronous invocations without a result
 };
 

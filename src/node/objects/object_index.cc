@@ -67,6 +67,19 @@ Result<void> ObjectIndex::expect(const ObjectKey& key, Instant now) {
   return {};
 }
 
+void ObjectIndex::set_quota(TenantId tenant, std::optional<Bytes> quota) {
+  if (quota) {
+    quotas_.insert_or_assign(tenant, *quota);
+  } else {
+    quotas_.erase(tenant);
+  }
+}
+
+Bytes ObjectIndex::quota_of(TenantId tenant) const {
+  const auto own = quotas_.find(tenant);
+  return own == quotas_.end() ? options_.tenant_quota : own->second;
+}
+
 Result<void> ObjectIndex::may_come(const ObjectKey& key, Bytes size) const {
   const auto found = entries_.find(key);
   if (found != entries_.end() && found->second.status.state != ObjectState::kExpected) {
@@ -79,9 +92,10 @@ Result<void> ObjectIndex::may_come(const ObjectKey& key, Bytes size) const {
   }
   const auto used = used_.find(key.tenant);
   const Bytes held = used == used_.end() ? Bytes(0) : used->second;
-  if (held + size > options_.tenant_quota) {
+  const Bytes quota = quota_of(key.tenant);
+  if (held + size > quota) {
     return exhausted("objects of " + to_string(held) + " and this one of " + to_string(size) +
-                     " are more than the quota of " + to_string(options_.tenant_quota) +
+                     " are more than the quota of " + to_string(quota) +
                      "; remove some, or let them expire");
   }
   if (found == entries_.end()) return check_count(key.tenant);

@@ -37,7 +37,7 @@ struct IndexOptions {
   Bytes disk = Bytes::gib(8);  // zero: nothing is spilled
   // Each object in memory is an open file.
   size_t most_in_memory = 10'000;
-  // Of one tenant, in memory and on disk.
+  // Of one tenant, in memory and on disk, unless set_quota() said otherwise.
   Bytes tenant_quota = Bytes::gib(8);
   Duration time_to_live = limits::kObjectTimeToLive;  // unless the object brings its own
 };
@@ -83,6 +83,9 @@ struct StoreStatistics {
 class ObjectIndex {
  public:
   explicit ObjectIndex(IndexOptions options) : options_(options) {}
+
+  // Nothing: the tenant has the quota of the options. What is there already stays.
+  void set_quota(TenantId tenant, std::optional<Bytes> quota);
 
   Result<void> expect(const ObjectKey& key, Instant now);
   // Whether it may come, if memory is found for it: ALREADY_EXISTS, RESOURCE_EXHAUSTED (the
@@ -141,6 +144,7 @@ class ObjectIndex {
   };
   using Entries = std::map<ObjectKey, Entry>;
 
+  Bytes quota_of(TenantId tenant) const;
   Result<void> check_count(TenantId tenant) const;
   Result<void> check_room(Bytes size) const;
   Error not_found(const ObjectKey& key) const;
@@ -155,6 +159,7 @@ class ObjectIndex {
   std::map<uint64_t, ObjectKey> recent_;  // in memory and at rest, by last use
   uint64_t next_use_ = 1;
   std::set<std::pair<Instant, ObjectKey>> expiries_;  // of those that are not held
+  std::unordered_map<TenantId, Bytes> quotas_;        // of tenants that have one of their own
   std::unordered_map<TenantId, Bytes> used_;
   std::unordered_map<TenantId, size_t> counts_;  // of entries
   // Bytes that are in memory (with those that travel), on their way to disk, and on disk.

@@ -189,6 +189,18 @@ TEST_F(ObjectIndexTest, ATenantsQuotaCountsMemoryAndDisk) {
   EXPECT_TRUE(add(6, 50).ok());
 }
 
+TEST_F(ObjectIndexTest, ATenantMayHaveAQuotaOfItsOwn) {
+  index_.set_quota(TenantId(1), Bytes(60));
+  ASSERT_TRUE(add(1, 50).ok());
+  EXPECT_EQ(add(2, 11).error().code, ErrorCode::kResourceExhausted);
+  EXPECT_TRUE(add(2, 10).ok());
+  index_.set_quota(TenantId(1), Bytes(0));
+  EXPECT_EQ(place_of(1), ObjectPlace::kMemory);
+  EXPECT_FALSE(add(3, 1).ok());
+  index_.set_quota(TenantId(1), std::nullopt);
+  EXPECT_TRUE(add(3, 1).ok());
+}
+
 TEST_F(ObjectIndexTest, TooManyOpenFilesArePressureToo) {
   IndexOptions options = small();
   options.most_in_memory = 2;

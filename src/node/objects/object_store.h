@@ -52,6 +52,9 @@ class ObjectStore {
   ObjectStore(const ObjectStore&) = delete;
   ObjectStore& operator=(const ObjectStore&) = delete;
 
+  // As ObjectIndex::set_quota().
+  void set_quota(TenantId tenant, std::optional<Bytes> quota) { index_.set_quota(tenant, quota); }
+
   // Takes an object, or fulfils an expected one: whoever waits for it gets it. It lives for
   // `time_to_live`, and longer while it is held. INVALID_ARGUMENT: `memfd` is no memfd sealed with
   // F_SEAL_WRITE, F_SEAL_SHRINK and F_SEAL_GROW, or has another size than its type. ALREADY_EXISTS.

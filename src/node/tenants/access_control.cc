@@ -61,13 +61,13 @@ Result<void> validate(const TokenRequest& request) {
 }  // namespace
 
 AccessControl::AccessControl(catalog::Catalog& catalog, const Clock& clock, std::string node_key,
-                             const catalog::Snapshot& snapshot, TenantObserver observer)
+                             const catalog::AccessRecords& records, TenantObserver observer)
     : catalog_(catalog),
       clock_(clock),
       node_key_(std::move(node_key)),
       observer_(std::move(observer)) {
-  for (const Tenant& tenant : snapshot.tenants) note_changed(tenant);
-  for (const catalog::TokenRecord& record : snapshot.tokens) {
+  for (const Tenant& tenant : records.tenants) note_changed(tenant);
+  for (const catalog::TokenRecord& record : records.tokens) {
     crypto::Digest digest;
     std::copy(record.secret_sha256.begin(), record.secret_sha256.end(), digest.begin());
     tokens_.add(record.token, digest);

@@ -25,10 +25,10 @@ struct TenantObserver {
 
 class AccessControl final : public AccessService {
  public:
-  // Tenants and tokens are those of `snapshot`. The catalog and the clock outlive it; the catalog's
+  // Tenants and tokens are those of `records`. The catalog and the clock outlive it; the catalog's
   // completions may come after it is gone.
   AccessControl(catalog::Catalog& catalog, const Clock& clock, std::string node_key,
-                const catalog::Snapshot& snapshot, TenantObserver observer);
+                const catalog::AccessRecords& records, TenantObserver observer);
 
   void create_tenant(Tenant tenant, Callback<Tenant> done) override;
   void update_tenant(Tenant tenant, Callback<Tenant> done) override;

@@ -18,7 +18,7 @@ class AccessControlTest : public testing::Test {
     catalog_.reset();
     catalog_ = std::move(*catalog::Catalog::open(folder_ / "catalog.db", {}, loop_.post()));
     control_ = std::make_unique<AccessControl>(
-        *catalog_, clock_, std::string(32, 'k'), *catalog_->load_all(),
+        *catalog_, clock_, std::string(32, 'k'), *catalog_->load_access(),
         TenantObserver{.changed = [this](const Tenant& tenant) { changed_.push_back(tenant); },
                        .removed = [this](TenantId tenant) { removed_.push_back(tenant); }});
   }

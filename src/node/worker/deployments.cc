@@ -36,6 +36,11 @@ void Deployments::create(FunctionChange change, Done done) {
     return done(Error{ErrorCode::kResourceExhausted,
                       "this worker has " + std::to_string(limits::kFunctions) + " functions"});
   }
+  const TenantId tenant = change.spec.name.tenant;
+  if (const auto allowed = quotas_.check(tenant, uses_.functions.totals(tenant), {.functions = 1});
+      !allowed.ok()) {
+    return done(allowed.error());
+  }
   if (change.zip_base64.empty()) {
     return done(Error{ErrorCode::kInvalidArgument, "a new function needs its code as a zip"});
   }
@@ -73,7 +78,7 @@ void Deployments::store(FunctionChange change, Done done) {
     done(std::move(result));
   };
   if (change.zip_base64.empty() && change.spec.kind == FunctionKind::kHandler) {
-    return put({.change = std::move(change)}, finish);
+    return put_within_quota({.change = std::move(change)}, finish);
   }
 
   // Shared with the file thread, which fills it in while this thread goes on.
@@ -91,7 +96,7 @@ void Deployments::store(FunctionChange change, Done done) {
         if (!work->result.ok()) return finish(work->result.error());
         const auto good = check_function(work->unpacking.change.spec, rules_->functions);
         if (!good.ok()) return finish(good.error());
-        put(std::move(work->unpacking), finish);
+        put_within_quota(std::move(work->unpacking), finish);
       });
   if (!queued) {
     finish(Error{ErrorCode::kResourceExhausted, "too many deployments at once; try again later"});
@@ -115,6 +120,25 @@ Result<void> Deployments::unpack(const CodeStore& code, const Rules& rules, Unpa
                      PipelineHost::check(rules.pipelines, spec, *unpacking.pipeline));
   }
   return {};
+}
+
+FunctionQuotas::Addition Deployments::addition_of(const FunctionSpec& spec) const {
+  const FunctionSpec* before = uses_.functions.find(spec.name);
+  if (before == nullptr) return {.functions = 1, .code = spec.code_size};
+  if (spec.code_size <= before->code_size) return {};
+  return {.functions = 0, .code = spec.code_size - before->code_size};
+}
+
+void Deployments::put_within_quota(Unpacking unpacked, Done done) {
+  const TenantId tenant = unpacked.change.spec.name.tenant;
+  const FunctionQuotas::Addition addition = addition_of(unpacked.change.spec);
+  const auto allowed = quotas_.check(tenant, uses_.functions.totals(tenant), addition);
+  if (!allowed.ok()) return done(allowed.error());
+  quotas_.reserve(tenant, addition);
+  put(std::move(unpacked), [this, tenant, addition, done = std::move(done)](auto stored) {
+    quotas_.release(tenant, addition);
+    done(std::move(stored));
+  });
 }
 
 void Deployments::put(Unpacking unpacked, Done done) {

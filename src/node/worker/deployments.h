@@ -57,6 +57,9 @@ class Deployments {
   // Blocks; before the loop runs.
   void recover(catalog::Snapshot snapshot);
 
+  // What tenants may deploy.
+  FunctionQuotas& quotas() { return quotas_; }
+
  private:
   // A function's code and its package, where that describes something.
   struct Unpacking {
@@ -70,6 +73,9 @@ class Deployments {
   // Blocks; on the file thread, perhaps after the end of this object.
   static Result<void> unpack(const CodeStore& code, const Rules& rules, Unpacking& unpacking);
   void put(Unpacking unpacked, Done done);
+  void put_within_quota(Unpacking unpacked, Done done);
+  // What the deployment of `spec` adds to what its tenant has.
+  FunctionQuotas::Addition addition_of(const FunctionSpec& spec) const;
   void recover_pipeline(FunctionSpec& spec,
                         const std::vector<catalog::PipelineProfileRecord>& profiles);
   // No longer than this worker allows, for one that was deployed when a longer one was allowed.
@@ -79,6 +85,7 @@ class Deployments {
 
   const Dependencies uses_;
   const std::shared_ptr<const Rules> rules_;
+  FunctionQuotas quotas_;
 };
 
 }  // namespace lambent::worker

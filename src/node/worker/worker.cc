@@ -168,6 +168,16 @@ Result<void> Worker::recover() {
   return {};
 }
 
+void Worker::set_tenant(const Tenant& tenant) {
+  deployments_.quotas().set(tenant);
+  if (uses_.objects != nullptr) uses_.objects->set_quota(tenant.id, tenant.quotas.objects);
+}
+
+void Worker::remove_tenant(TenantId tenant) {
+  deployments_.quotas().remove(tenant);
+  if (uses_.objects != nullptr) uses_.objects->set_quota(tenant, std::nullopt);
+}
+
 void Worker::drain(std::function<void()> drained) {
   if (drain_.begin(std::move(drained))) {
     if (objects_ != nullptr) {

@@ -76,6 +76,10 @@ class Worker final : public InvocationService {
   // worker left. Blocks; before the loop runs.
   Result<void> recover();
 
+  // Called for every tenant before recover(), and whenever one is added, changed or removed.
+  void set_tenant(const Tenant& tenant);
+  void remove_tenant(TenantId tenant);
+
   // What lambent-device reports goes there.
   DeviceHealth& devices() { return health_; }
   // All devices and their state, as JSON.

@@ -20,7 +20,7 @@ class LambdaTest : public testing::Test {
  protected:
   std::shared_ptr<Exchanged> start(http::Request request) {
     auto seen = std::make_shared<Exchanged>();
-    frontend_.handle(std::move(request), responder_to(seen));
+    frontend_.handle(Caller(), std::move(request), responder_to(seen));
     return seen;
   }
   http::Response call(const std::string& method, const std::string& target,

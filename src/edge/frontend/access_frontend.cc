@@ -1,0 +1,175 @@
+#include "edge/frontend/access_frontend.h"
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "edge/frontend/access_call.h"
+#include "edge/frontend/json_text.h"
+#include "edge/frontend/native_error.h"
+
+namespace lambent::frontend {
+namespace {
+
+using nlohmann::json;
+
+http::Response json_response(int status, const json& body) {
+  http::Response response;
+  response.status = status;
+  response.headers.add("Content-Type", "application/json");
+  // What is listed here is nobody's to keep; an issued token least of all.
+  response.headers.add("Cache-Control", "no-store");
+  response.body = to_text(body);
+  return response;
+}
+
+template <typename T>
+json number_or_null(const std::optional<T>& number) {
+  return number ? json(*number) : json(nullptr);
+}
+json bytes_or_null(const std::optional<Bytes>& bytes) {
+  return bytes ? json(bytes->count) : json(nullptr);
+}
+
+json json_of(const Tenant& tenant) {
+  const TenantQuotas& quotas = tenant.quotas;
+  return {
+      {"name", tenant.name},
+      {"weight", tenant.weight},
+      {"created_at", to_seconds(tenant.created_at)},
+      {"quotas",
+       {{"functions", number_or_null(quotas.functions)},
+        {"concurrency", number_or_null(quotas.concurrency)},
+        {"gpu_memory_bytes", bytes_or_null(quotas.gpu_memory)},
+        {"gpu_seconds_per_hour",
+         quotas.gpu_time_per_hour ? json(to_seconds(*quotas.gpu_time_per_hour)) : json(nullptr)},
+        {"host_memory_bytes", bytes_or_null(quotas.host_memory)},
+        {"object_bytes", bytes_or_null(quotas.objects)},
+        {"disk_bytes", bytes_or_null(quotas.disk)},
+        {"requests_per_second", number_or_null(quotas.requests_per_second)}}}};
+}
+
+json json_of(Scopes scopes) {
+  json list = json::array();
+  for (const Scope scope : kScopes) {
+    if (scopes.has(scope)) list.push_back(name_of(scope));
+  }
+  return list;
+}
+
+json json_of(const Token& token, const std::string& tenant) {
+  return {{"id", token.id},
+          {"tenant", tenant},
+          {"name", token.name},
+          {"scopes", json_of(token.scopes)},
+          {"created_at", to_seconds(token.created_at)},
+          {"expires_at", token.expires_at ? json(to_seconds(*token.expires_at)) : json(nullptr)}};
+}
+
+// Performs one decoded call; a function object over the kinds of call.
+class Answering {
+ public:
+  Answering(AccessService& service, const Principal& principal, http::Responder responder)
+      : service_(service),
+        principal_(principal),
+        answer_(std::make_shared<http::Responder>(std::move(responder))) {}
+
+  void operator()(http::Response& response) { answer_->send(std::move(response)); }
+
+  void operator()(WhoAmI&) {
+    send(200, {{"tenant", service_.tenant_name(principal_.tenant)},
+               {"scopes", json_of(principal_.scopes)},
+               {"token", principal_.token.empty() ? json(nullptr) : json(principal_.token)}});
+  }
+
+  void operator()(ListTenants& call) {
+    auto page = service_.list_tenants(call.after, call.limit + 1);
+    json next = nullptr;
+    if (page.size() > call.limit) {
+      page.resize(call.limit);
+      next = page.back().name;
+    }
+    json tenants = json::array();
+    for (const Tenant& tenant : page) tenants.push_back(json_of(tenant));
+    send(200, {{"tenants", std::move(tenants)}, {"next", std::move(next)}});
+  }
+
+  void operator()(CreateTenant& call) {
+    service_.create_tenant(std::move(call.tenant), tenant_answer(201));
+  }
+
+  void operator()(GetTenant& call) { tenant_answer(200)(service_.find_tenant(call.name)); }
+
+  void operator()(ChangeTenant& call) {
+    auto tenant = service_.find_tenant(call.name);
+    if (!tenant.ok()) return refuse(tenant.error());
+    const auto applied = apply_tenant_patch(call.patch, *tenant);
+    if (!applied.ok()) return refuse(applied.error());
+    service_.update_tenant(*std::move(tenant), tenant_answer(200));
+  }
+
+  void operator()(RemoveTenant& call) { service_.remove_tenant(call.name, tenant_answer(200)); }
+
+  void operator()(ListTokens& call) {
+    const auto tenant = service_.find_tenant(call.tenant);
+    if (!tenant.ok()) return refuse(tenant.error());
+    json tokens = json::array();
+    for (const Token& token : service_.list_tokens(tenant->id)) {
+      tokens.push_back(json_of(token, tenant->name));
+    }
+    send(200, {{"tokens", std::move(tokens)}});
+  }
+
+  void operator()(CreateToken& call) {
+    const auto tenant = service_.find_tenant(call.tenant);
+    if (!tenant.ok()) return refuse(tenant.error());
+    service_.create_token({.tenant = tenant->id,
+                           .name = std::move(call.name),
+                           .scopes = call.scopes,
+                           .lifetime = call.lifetime},
+                          [answer = answer_, name = tenant->name](Result<IssuedToken> issued) {
+                            if (!issued.ok()) return answer->send(error_response(issued.error()));
+                            json body = json_of(issued->token, name);
+                            body["secret"] = issued->secret;
+                            body["aws_access_key_id"] = issued->token.id;
+                            body["aws_secret_access_key"] = issued->signing_secret;
+                            answer->send(json_response(201, body));
+                          });
+  }
+
+  void operator()(RevokeToken& call) {
+    const auto tenant = service_.find_tenant(call.tenant);
+    if (!tenant.ok()) return refuse(tenant.error());
+    service_.revoke_token(tenant->id, call.id,
+                          [answer = answer_, name = tenant->name](Result<Token> token) {
+                            if (!token.ok()) return answer->send(error_response(token.error()));
+                            answer->send(json_response(200, json_of(*token, name)));
+                          });
+  }
+
+ private:
+  void send(int status, const json& body) { answer_->send(json_response(status, body)); }
+  void refuse(const Error& error) { answer_->send(error_response(error)); }
+
+  AccessService::Callback<Tenant> tenant_answer(int status) {
+    return [answer = answer_, status](Result<Tenant> tenant) {
+      answer->send(tenant.ok() ? json_response(status, json_of(*tenant))
+                               : error_response(tenant.error()));
+    };
+  }
+
+  AccessService& service_;
+  const Principal& principal_;
+  // Shared because a callback must be copyable and a responder is not.
+  const std::shared_ptr<http::Responder> answer_;
+};
+
+}  // namespace
+
+void AccessFrontend::handle(const Principal& principal, const http::Request& request,
+                            http::Responder responder) {
+  AccessCall call = decode_access_call(request);
+  std::visit(Answering(service_, principal, std::move(responder)), call);
+}
+
+}  // namespace lambent::frontend

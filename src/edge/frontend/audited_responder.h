@@ -1,0 +1,13 @@
+// A responder that has its answer's status written into the audit log before the client gets it.
+// On the loop thread.
+#pragma once
+
+#include "core/domain/audit.h"
+#include "core/http/server.h"
+
+namespace lambent::frontend {
+
+// `record` has all but the status. An answer that cannot be recorded is sent all the same.
+http::Responder audited(http::Responder responder, AuditRecord record, AuditSink sink);
+
+}  // namespace lambent::frontend

@@ -1,0 +1,105 @@
+#include "edge/frontend/route_scopes.h"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "edge/frontend/lambda_route.h"
+
+namespace lambent::frontend {
+namespace {
+
+constexpr Scopes kReaders = {Scope::kRead};
+constexpr Scopes kInvokers = {Scope::kInvoke};
+constexpr Scopes kDeployers = {Scope::kDeploy};
+constexpr Scopes kAnyone = {Scope::kRead, Scope::kInvoke, Scope::kDeploy};
+
+constexpr RouteScopes reads(Scopes scopes = kReaders) { return {.any_of = scopes}; }
+constexpr RouteScopes changes(Scopes scopes) { return {.any_of = scopes, .audited = true}; }
+constexpr RouteScopes kOperators = {.any_of = {Scope::kAdmin}, .audited = true};
+
+RouteScopes scopes_of_lambda(std::string_view method, std::string_view path) {
+  switch (route_lambda(method, path).operation) {
+    case LambdaOperation::kInvoke:
+      return reads(kInvokers);
+    case LambdaOperation::kListFunctions:
+    case LambdaOperation::kGetAccountSettings:
+      return reads();
+    // Those who deploy and invoke look first whether a function is there.
+    case LambdaOperation::kGetFunction:
+    case LambdaOperation::kGetFunctionConfiguration:
+    case LambdaOperation::kListTags:
+      return reads(kAnyone);
+    case LambdaOperation::kCreateFunction:
+    case LambdaOperation::kDeleteFunction:
+    case LambdaOperation::kUpdateFunctionCode:
+    case LambdaOperation::kUpdateFunctionConfiguration:
+    case LambdaOperation::kTagFunction:
+    case LambdaOperation::kUntagFunction:
+      return changes(kDeployers);
+    // Nothing happens there, and the answer says so.
+    default:
+      return reads(kAnyone);
+  }
+}
+
+// A path's pattern: '*' stands for one segment.
+struct Route {
+  std::string_view method;  // empty: any
+  std::string_view pattern;
+  RouteScopes scopes;
+};
+
+constexpr Route kRoutes[] = {
+    {"", "livez", {.open = true}},
+    {"", "healthz", {.open = true}},
+    {"", "readyz", {.open = true}},
+    {"", "metrics", reads()},
+    {"", "v1/version", reads(kAnyone)},
+    {"", "v1/whoami", reads(kAnyone)},
+    {"", "v1/functions", reads(kAnyone)},
+    {"", "v1/sandboxes", reads()},
+    {"", "v1/slices", reads()},
+    {"", "v1/devices", reads()},
+    {"", "v1/devices/*/drain", kOperators},
+    {"", "v1/devices/*/undrain", kOperators},
+    {"", "v1/invocations/*", reads({Scope::kInvoke, Scope::kRead})},
+    {"", "v1/invocations/*/trace", reads({Scope::kInvoke, Scope::kRead})},
+    {"", "v1/functions/*/log", reads()},
+    {"", "v1/functions/*/pipeline", reads(kAnyone)},
+    {"", "v1/functions/*/profile", reads(kInvokers)},
+    {"", "v1/functions/*/invocations", reads(kInvokers)},
+    {"GET", "v1/objects", reads({Scope::kInvoke, Scope::kRead})},
+    {"GET", "v1/objects/*", reads({Scope::kInvoke, Scope::kRead})},
+    {"HEAD", "v1/objects/*", reads({Scope::kInvoke, Scope::kRead})},
+    {"", "v1/objects", reads(kInvokers)},
+    {"", "v1/objects/*", reads(kInvokers)},
+};
+
+bool matches(std::string_view pattern, std::string_view path) {
+  for (;;) {
+    const size_t pattern_end = std::min(pattern.find('/'), pattern.size());
+    const size_t path_end = std::min(path.find('/'), path.size());
+    const std::string_view segment = pattern.substr(0, pattern_end);
+    if (segment != "*" && segment != path.substr(0, path_end)) return false;
+    const bool pattern_ends = pattern_end == pattern.size();
+    const bool path_ends = path_end == path.size();
+    if (pattern_ends || path_ends) return pattern_ends && path_ends;
+    pattern.remove_prefix(pattern_end + 1);
+    path.remove_prefix(path_end + 1);
+  }
+}
+
+}  // namespace
+
+RouteScopes scopes_of(std::string_view method, std::string_view path) {
+  if (is_lambda_path(path)) return scopes_of_lambda(method, path);
+  if (!path.empty()) path.remove_prefix(1);
+  const auto* const route =
+      std::find_if(std::begin(kRoutes), std::end(kRoutes), [&](const Route& each) {
+        return (each.method.empty() || each.method == method) && matches(each.pattern, path);
+      });
+  return route == std::end(kRoutes) ? kOperators : route->scopes;
+}
+
+}  // namespace lambent::frontend

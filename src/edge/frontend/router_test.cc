@@ -1,0 +1,438 @@
+// Whose request it is, and whether it passes: the router before frontends that answer anything.
+#include "edge/frontend/router.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "edge/frontend/testing/fake_access.h"
+#include "edge/frontend/testing/testing.h"
+
+namespace lambent::frontend {
+namespace {
+
+using nlohmann::json;
+using HeaderList = std::vector<std::pair<std::string, std::string>>;
+
+constexpr TenantId kTeam{7};
+constexpr std::string_view kSecret = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY";
+
+class RouterTest : public testing::Test {
+ protected:
+  RouterTest() {
+    access_.add_tenant(kTeam, "team");
+    bearer("reader", {Scope::kRead});
+    bearer("invoker", {Scope::kInvoke});
+    bearer("deployer", {Scope::kDeploy});
+    bearer("admin", {Scope::kAdmin}, kDefaultTenant);
+    service_.functions[{kTeam, "f"}] = named({kTeam, "f"});
+    service_.functions[{kDefaultTenant, "g"}] = named({kDefaultTenant, "g"});
+  }
+
+  static FunctionSpec named(FunctionName name) {
+    FunctionSpec spec;
+    spec.name = std::move(name);
+    return spec;
+  }
+  void bearer(const std::string& token, Scopes scopes, TenantId tenant = kTeam) {
+    access_.bearers[token] = {.tenant = tenant, .scopes = scopes, .token = "LAMB-" + token};
+  }
+  void use(AuthMode mode) {
+    router_ = std::make_unique<Router>(
+        service_, access_, objects_, loop_, random_,
+        RouterOptions{.native = {.version = "1",
+                                 .metrics =
+                                     [] {
+                                       return std::string(
+                                           "a{tenant=\"1\"} 1\na{tenant=\"7\"} 2\nb 3\n");
+                                     },
+                                 .ready = [] { return true; }},
+                      .auth = {.mode = mode, .own_user = 1000},
+                      .offload =
+                          [this](auto work, auto completion) {
+                            if (!takes_work_) return false;
+                            work();
+                            completion();
+                            return true;
+                          },
+                      .audit =
+                          [this](AuditRecord record, std::function<void()> written) {
+                            audited_.push_back(std::move(record));
+                            if (!holds_audit_) written();
+                          }},
+        RequestGuard({}));
+  }
+
+  http::Response send(http::Request request) {
+    auto seen = std::make_shared<Exchanged>();
+    router_->handle(std::move(request), responder_to(seen));
+    return seen->response.value_or(http::Response{.status = 0});
+  }
+  http::Response call(const std::string& method, const std::string& target,
+                      const std::string& token = "", const std::string& body = "",
+                      const HeaderList& headers = {}) {
+    http::Request request = request_of(method, target, body, headers);
+    if (!token.empty()) request.headers.add("Authorization", "Bearer " + token);
+    return send(std::move(request));
+  }
+  http::Response over_unix(uint32_t user, const std::string& target) {
+    http::Request request = request_of("GET", target, "", {});
+    request.peer = {.transport = http::Transport::kUnix, .user = user};
+    return send(std::move(request));
+  }
+  static std::string code_of(const http::Response& response) {
+    return json::parse(response.body)["error"]["code"];
+  }
+
+  FakeClock clock_;
+  loop::EventLoop loop_{clock_};
+  FakeService service_;
+  FakeAccess access_;
+  SeededRandom random_{1};
+  NullLogSink log_;
+  objects::ObjectStore store_{loop_, log_, [](auto, auto) { return false; }, {}};
+  ObjectsFrontend objects_{store_, [](auto, auto) { return false; }, loop_, random_};
+  std::vector<AuditRecord> audited_;
+  bool holds_audit_ = false;
+  bool takes_work_ = true;
+  std::unique_ptr<Router> router_;
+};
+
+const std::string kInvokeF = "/2015-03-31/functions/f/invocations";
+
+TEST_F(RouterTest, WithoutTokensEveryoneIsTheDefaultTenant) {
+  use(AuthMode::kNone);
+  EXPECT_EQ(json::parse(call("GET", "/v1/whoami").body),
+            json::parse(R"({"tenant":"default","token":null,
+                            "scopes":["admin","deploy","invoke","read"]})"));
+  EXPECT_EQ(call("POST", "/2015-03-31/functions/g/invocations", "", "{}").status, 200);
+  EXPECT_EQ(call("POST", kInvokeF, "", "{}").status, 404);
+}
+
+TEST_F(RouterTest, WithoutTokensOneThatIsShownIsCheckedAllTheSame) {
+  use(AuthMode::kNone);
+  EXPECT_EQ(call("GET", "/v1/functions", "forged").status, 401);
+  EXPECT_EQ(call("POST", kInvokeF, "invoker", "{}").status, 200);
+  EXPECT_EQ(call("POST", kInvokeF, "reader", "{}").status, 403);
+}
+
+TEST_F(RouterTest, WithTokensWhoHasNoneIsToldHowToGetOne) {
+  use(AuthMode::kTokens);
+  const http::Response refused = call("GET", "/v1/functions");
+  EXPECT_EQ(refused.status, 401);
+  EXPECT_EQ(code_of(refused), "UNAUTHENTICATED");
+  EXPECT_EQ(refused.headers.get("WWW-Authenticate"), "Bearer realm=\"lambent\"");
+  EXPECT_NE(refused.body.find("lambent tokens create"), std::string::npos);
+  const http::Response aws = call("POST", kInvokeF);
+  EXPECT_EQ(aws.status, 403);
+  EXPECT_EQ(aws.headers.get("x-amzn-ErrorType"), "MissingAuthenticationTokenException");
+  EXPECT_EQ(call("POST", kInvokeF, "forged").headers.get("x-amzn-ErrorType"),
+            "UnrecognizedClientException");
+}
+
+TEST_F(RouterTest, ProbesNeedNoToken) {
+  use(AuthMode::kTokens);
+  for (const char* path : {"/livez", "/healthz", "/readyz"}) {
+    EXPECT_EQ(call("GET", path).status, 200) << path;
+  }
+  EXPECT_EQ(call("GET", "/metrics").status, 401);
+}
+
+TEST_F(RouterTest, RootAndTheWorkersOwnUserAreTrustedOverTheUnixSocket) {
+  use(AuthMode::kTokens);
+  EXPECT_EQ(over_unix(0, "/v1/tenants").status, 200);
+  EXPECT_EQ(over_unix(1000, "/v1/tenants").status, 200);
+  EXPECT_EQ(over_unix(1001, "/v1/tenants").status, 401);
+  // A user's number counts nothing over TCP, where nobody can know it.
+  http::Request request = request_of("GET", "/v1/tenants", "", {});
+  request.peer.user = 0;
+  EXPECT_EQ(send(std::move(request)).status, 401);
+}
+
+TEST_F(RouterTest, OtherSchemesAndSeveralHeadersAreRefused) {
+  use(AuthMode::kTokens);
+  EXPECT_EQ(call("GET", "/v1/functions", "", "", {{"Authorization", "Basic eDp5"}}).status, 401);
+  EXPECT_EQ(call("GET", "/v1/functions", "", "",
+                 {{"Authorization", "Bearer reader"}, {"Authorization", "Bearer admin"}})
+                .status,
+            401);
+  EXPECT_EQ(call("GET", "/v1/functions", "", "", {{"authorization", "bearer reader"}}).status, 200);
+  EXPECT_EQ(call("GET", "/v1/functions", "", "", {{"Authorization", "Bearer"}}).status, 401);
+}
+
+struct Allowed {
+  const char* method;
+  const char* target;
+  std::string tokens;  // that pass, in order
+};
+
+TEST_F(RouterTest, EachScopeOpensItsRoutesOnly) {
+  use(AuthMode::kTokens);
+  const Allowed cases[] = {{"POST", "/2015-03-31/functions/f/invocations", "invoker,admin"},
+                           {"GET", "/2015-03-31/functions", "reader,admin"},
+                           {"GET", "/2015-03-31/functions/f", "reader,invoker,deployer,admin"},
+                           {"DELETE", "/2015-03-31/functions/nothing", "deployer,admin"},
+                           {"POST", "/2015-03-31/functions", "deployer,admin"},
+                           {"PUT", "/2015-03-31/functions/f/code", "deployer,admin"},
+                           {"POST", "/v1/functions/f/invocations", "invoker,admin"},
+                           {"GET", "/v1/functions/f/log", "reader,admin"},
+                           {"GET", "/v1/sandboxes", "reader,admin"},
+                           {"GET", "/v1/objects", "reader,invoker,admin"},
+                           {"DELETE", "/v1/objects/x", "invoker,admin"},
+                           {"GET", "/metrics", "reader,admin"},
+                           {"POST", "/v1/devices/0/drain", "admin"},
+                           {"GET", "/v1/tenants", "admin"},
+                           {"POST", "/v1/tenants", "admin"},
+                           {"GET", "/v1/tenants/team/tokens", "admin"},
+                           {"GET", "/v1/a-route-that-nobody-listed", "admin"}};
+  for (const Allowed& each : cases) {
+    std::string passed;
+    for (const char* token : {"reader", "invoker", "deployer", "admin"}) {
+      const http::Response response = call(each.method, each.target, token, "{}");
+      EXPECT_NE(response.status, 401);
+      if (response.status != 403) passed += (passed.empty() ? "" : ",") + std::string(token);
+    }
+    EXPECT_EQ(passed, each.tokens) << each.method << " " << each.target;
+  }
+}
+
+TEST_F(RouterTest, ATenantSeesItsOwnThingsOnly) {
+  use(AuthMode::kTokens);
+  EXPECT_EQ(call("GET", "/2015-03-31/functions/g", "reader").status, 404);
+  EXPECT_EQ(call("GET", "/2015-03-31/functions", "reader").body.find("\"g\""), std::string::npos);
+  EXPECT_EQ(call("GET", "/metrics", "reader").body, "a{tenant=\"7\"} 2\n");
+  EXPECT_EQ(call("GET", "/metrics", "admin").body, "a{tenant=\"1\"} 1\na{tenant=\"7\"} 2\nb 3\n");
+}
+
+TEST_F(RouterTest, AnAdminMayActForAnotherTenant) {
+  use(AuthMode::kTokens);
+  const HeaderList for_team = {{"X-Lambent-Tenant", "team"}};
+  EXPECT_EQ(call("POST", kInvokeF, "admin", "{}").status, 404);
+  EXPECT_EQ(call("POST", kInvokeF, "admin", "{}", for_team).status, 200);
+  EXPECT_EQ(service_.submitted.back().function.tenant, kTeam);
+  EXPECT_EQ(call("POST", kInvokeF, "invoker", "{}", for_team).status, 200);
+  EXPECT_EQ(call("POST", kInvokeF, "invoker", "{}", {{"X-Lambent-Tenant", "default"}}).status, 403);
+  EXPECT_EQ(call("POST", kInvokeF, "admin", "{}", {{"X-Lambent-Tenant", "nobody"}}).status, 404);
+}
+
+TEST_F(RouterTest, ATenantAboveItsRateIsToldWhenToTryAgain) {
+  use(AuthMode::kTokens);
+  access_.refuse_rate = milliseconds(1500);
+  const http::Response refused = call("POST", kInvokeF, "invoker", "{}");
+  EXPECT_EQ(refused.status, 429);
+  EXPECT_EQ(refused.headers.get("Retry-After"), "2");
+  EXPECT_EQ(call("GET", "/v1/functions", "reader").status, 429);
+  EXPECT_TRUE(service_.submitted.empty());
+  EXPECT_EQ(call("GET", "/livez").status, 200);
+}
+
+TEST_F(RouterTest, ChangesAndRefusalsAreAudited) {
+  use(AuthMode::kTokens);
+  EXPECT_EQ(call("GET", "/2015-03-31/functions", "reader").status, 200);
+  EXPECT_EQ(call("POST", kInvokeF, "invoker", "{}").status, 200);
+  EXPECT_TRUE(audited_.empty());
+  EXPECT_EQ(call("DELETE", "/2015-03-31/functions/f?x=secret", "deployer").status, 204);
+  ASSERT_EQ(audited_.size(), 1u);
+  EXPECT_EQ(audited_[0].token, "LAMB-deployer");
+  EXPECT_EQ(audited_[0].tenant, "team");
+  EXPECT_EQ(audited_[0].method, "DELETE");
+  EXPECT_EQ(audited_[0].path, "/2015-03-31/functions/f");
+  EXPECT_EQ(audited_[0].status, 204);
+  call("GET", "/v1/functions", "forged");
+  ASSERT_EQ(audited_.size(), 2u);
+  EXPECT_EQ(audited_[1].status, 401);
+  EXPECT_EQ(audited_[1].token, "");
+  call("POST", "/v1/tenants", "reader", "{}");
+  ASSERT_EQ(audited_.size(), 3u);
+  EXPECT_EQ(audited_[2].status, 403);
+  EXPECT_EQ(audited_[2].token, "LAMB-reader");
+}
+
+TEST_F(RouterTest, AChangeIsAnsweredOnceItIsWrittenDown) {
+  use(AuthMode::kTokens);
+  holds_audit_ = true;
+  EXPECT_EQ(call("DELETE", "/2015-03-31/functions/f", "deployer").status, 0);
+  EXPECT_EQ(audited_.size(), 1u);
+}
+
+// As botocore 1.43 signs it; see sigv4_test.cc.
+http::Request signed_invocation() {
+  http::Request request = request_of(
+      "POST", "/2015-03-31/functions/f/invocations", R"({"x":1})",
+      {{"X-Amz-Invocation-Type", "Event"},
+       {"amz-sdk-invocation-id", "b2f1"},
+       {"X-Note", "  a   b "},
+       {"X-Amz-Date", "20261128T040506Z"},
+       {"Authorization",
+        "AWS4-HMAC-SHA256 Credential=LAMBAAAABBBBCCCCDDDD/20261128/us-east-1/lambda/aws4_request, "
+        "SignedHeaders=amz-sdk-invocation-id;host;x-amz-date;x-amz-invocation-type;x-note, "
+        "Signature=3942d92c1027e5e1f60498a5dda713d835476e81ab72689f79f3b14fd84b212d"}});
+  request.headers.set("Host", "127.0.0.1:8980");
+  return request;
+}
+
+class SignedRequests : public RouterTest {
+ protected:
+  SignedRequests() {
+    access_.signers["LAMBAAAABBBBCCCCDDDD"] = {
+        .principal = {.tenant = kTeam, .scopes = {Scope::kInvoke}, .token = "LAMB"},
+        .signing_secret = std::string(kSecret)};
+    clock_.set(Instant(seconds(1795838706) - clock_.wall_now()));
+    use(AuthMode::kTokens);
+  }
+};
+
+TEST_F(SignedRequests, ASignatureIsItsTokensPrincipal) {
+  EXPECT_EQ(send(signed_invocation()).status, 202);
+  EXPECT_EQ(service_.submitted.back().function, (FunctionName{kTeam, "f"}));
+}
+
+TEST_F(SignedRequests, OneThatDoesNotMatchIsRefusedAsAwsDoes) {
+  http::Request changed = signed_invocation();
+  changed.body = "{}";
+  const http::Response refused = send(std::move(changed));
+  EXPECT_EQ(refused.status, 403);
+  EXPECT_EQ(refused.headers.get("x-amzn-ErrorType"), "InvalidSignatureException");
+  access_.signers.clear();
+  EXPECT_EQ(send(signed_invocation()).headers.get("x-amzn-ErrorType"),
+            "UnrecognizedClientException");
+  http::Request malformed = signed_invocation();
+  malformed.headers.set("Authorization", "AWS4-HMAC-SHA256 Credential=x");
+  EXPECT_EQ(send(std::move(malformed)).headers.get("x-amzn-ErrorType"),
+            "IncompleteSignatureException");
+  EXPECT_TRUE(service_.submitted.empty());
+}
+
+TEST_F(SignedRequests, WithoutTokensForeignKeysAreNotLookedAt) {
+  use(AuthMode::kNone);
+  http::Request request =
+      request_of("POST", "/2015-03-31/functions/g/invocations", "{}",
+                 {{"X-Amz-Date", "20261128T040506Z"},
+                  {"Authorization",
+                   "AWS4-HMAC-SHA256 Credential=AKIAX/20261128/us-east-1/lambda/aws4_request, "
+                   "SignedHeaders=host;x-amz-date, Signature=" +
+                       std::string(64, '0')}});
+  EXPECT_EQ(send(std::move(request)).status, 200);
+  // One of ours that is wrong is a mistake, which is better told.
+  http::Request ours = signed_invocation();
+  ours.body = "{}";
+  EXPECT_EQ(send(std::move(ours)).status, 403);
+}
+
+TEST_F(SignedRequests, TheDigestOfALargeBodyIsComputedElsewhere) {
+  http::Request large = signed_invocation();
+  large.body = std::string(300 * 1024, 'x');
+  EXPECT_EQ(send(large).headers.get("x-amzn-ErrorType"), "InvalidSignatureException");
+  takes_work_ = false;
+  EXPECT_EQ(send(large).status, 429);
+  EXPECT_EQ(send(signed_invocation()).status, 202);
+}
+
+class TenantRoutes : public RouterTest {
+ protected:
+  TenantRoutes() { use(AuthMode::kNone); }
+  json call_json(const std::string& method, const std::string& target, const std::string& body,
+                 int status) {
+    const http::Response response = call(method, target, "", body);
+    EXPECT_EQ(response.status, status) << method << " " << target << " " << response.body;
+    return json::parse(response.body);
+  }
+};
+
+TEST_F(TenantRoutes, ATenantIsMadeChangedAndRemoved) {
+  const json made = call_json(
+      "POST", "/v1/tenants",
+      R"({"name":"vision","weight":2,"quotas":{"functions":3,"gpu_memory_bytes":8589934592}})",
+      201);
+  EXPECT_EQ(made["weight"], 2);
+  EXPECT_EQ(made["quotas"]["functions"], 3);
+  EXPECT_EQ(made["quotas"]["gpu_memory_bytes"], 8589934592);
+  EXPECT_TRUE(made["quotas"]["disk_bytes"].is_null());
+  const json changed =
+      call_json("PATCH", "/v1/tenants/vision",
+                R"({"quotas":{"functions":null,"gpu_seconds_per_hour":90.5}})", 200);
+  EXPECT_EQ(changed["weight"], 2);
+  EXPECT_TRUE(changed["quotas"]["functions"].is_null());
+  EXPECT_EQ(changed["quotas"]["gpu_seconds_per_hour"], 90.5);
+  EXPECT_EQ(call_json("GET", "/v1/tenants/vision", "", 200), changed);
+  call_json("DELETE", "/v1/tenants/vision", "", 200);
+  call_json("GET", "/v1/tenants/vision", "", 404);
+  call_json("PATCH", "/v1/tenants/vision", "{}", 404);
+}
+
+TEST_F(TenantRoutes, TheyAreListedInPages) {
+  const json page = call_json("GET", "/v1/tenants?limit=1", "", 200);
+  EXPECT_EQ(page["tenants"].size(), 1u);
+  EXPECT_EQ(page["next"], "default");
+  const json rest = call_json("GET", "/v1/tenants?after=default", "", 200);
+  EXPECT_EQ(rest["tenants"][0]["name"], "team");
+  EXPECT_TRUE(rest["next"].is_null());
+  call_json("GET", "/v1/tenants?limit=0", "", 400);
+}
+
+TEST_F(TenantRoutes, DocumentsThatAreWrongNameThePlace) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"", ""},
+      {"[]", ""},
+      {"{}", "name"},
+      {R"({"name":"A"})", "lower-case"},
+      {R"({"name":"a","wieght":1})", "wieght"},
+      {R"({"name":"a","weight":0})", "weight"},
+      {R"({"name":"a","weight":"1"})", "weight"},
+      {R"({"name":"a","quotas":[]})", "quotas"},
+      {R"({"name":"a","quotas":{"functions":-1}})", "quotas.functions"},
+      {R"({"name":"a","quotas":{"functions":1.5}})", "quotas.functions"},
+      {R"({"name":"a","quotas":{"gpus":1}})", "gpus"},
+      {R"({"name":"a","quotas":{"requests_per_second":0}})", "requests_per_second"},
+      {R"({"name":"a","quotas":{"disk_bytes":1e300}})", "quotas.disk_bytes"}};
+  for (const auto& [body, place] : cases) {
+    const json refused = call_json("POST", "/v1/tenants", body, 400);
+    EXPECT_NE(refused["error"]["message"].get<std::string>().find(place), std::string::npos)
+        << body << " " << refused;
+  }
+  EXPECT_EQ(access_.tenants.size(), 2u);
+}
+
+TEST_F(TenantRoutes, ATokenIsShownOnceAndRevoked) {
+  const json issued =
+      call_json("POST", "/v1/tenants/team/tokens",
+                R"({"name":"ci","scopes":["deploy","read"],"lifetime_seconds":60})", 201);
+  EXPECT_EQ(issued["secret"], "lambent_secret");
+  EXPECT_EQ(issued["aws_access_key_id"], issued["id"]);
+  EXPECT_EQ(issued["aws_secret_access_key"], "signing");
+  EXPECT_EQ(issued["scopes"], json::parse(R"(["deploy","read"])"));
+  EXPECT_EQ(issued["expires_at"].get<double>() - issued["created_at"].get<double>(), 60);
+  const http::Response listed = call("GET", "/v1/tenants/team/tokens");
+  EXPECT_EQ(json::parse(listed.body)["tokens"][0]["id"], issued["id"]);
+  EXPECT_EQ(listed.body.find("secret"), std::string::npos);
+  EXPECT_EQ(listed.headers.get("Cache-Control"), "no-store");
+  const std::string path = "/v1/tenants/team/tokens/" + issued["id"].get<std::string>();
+  call_json("DELETE", "/v1/tenants/default/tokens/" + issued["id"].get<std::string>(), "", 404);
+  call_json("DELETE", path, "", 200);
+  call_json("DELETE", path, "", 404);
+}
+
+TEST_F(TenantRoutes, TokenRequestsThatAreWrongAreRefused) {
+  for (const char* body :
+       {"", "{}", R"({"name":"a"})", R"({"name":"a","scopes":[]})", R"({"name":"a","scopes":[1]})",
+        R"({"name":"a","scopes":["root"]})", R"({"name":1,"scopes":["read"]})",
+        R"({"name":"a","scopes":["read"],"lifetime_seconds":0})",
+        R"({"name":"a","scopes":["read","read","read","read","read"]})",
+        R"({"name":"a","scopes":["read"],"expires":1})"}) {
+    call_json("POST", "/v1/tenants/team/tokens", body, 400);
+  }
+  call_json("POST", "/v1/tenants/nobody/tokens", R"({"name":"a","scopes":["read"]})", 404);
+  EXPECT_TRUE(access_.tokens.empty());
+}
+
+TEST_F(TenantRoutes, PathsAndMethodsThatAreNoneAreToldApart) {
+  call_json("PUT", "/v1/tenants", "", 405);
+  call_json("POST", "/v1/tenants/team", "", 405);
+  call_json("GET", "/v1/tenants/team/tokens/x", "", 405);
+  call_json("GET", "/v1/tenants/team/quotas", "", 404);
+  call_json("POST", "/v1/whoami", "", 405);
+  call_json("GET", "/v1/tenants/a%2", "", 404);
+}
+
+}  // namespace
+}  // namespace lambent::frontend

@@ -1,0 +1,200 @@
+#include "node/tenants/audit_log.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "core/crypto/crypto.h"
+
+namespace lambent::tenants {
+namespace {
+
+constexpr size_t kMostShown = 512;  // bytes of a path
+// What the first line of a file has as the digest of the one before.
+const std::string kNoChain(64, '0');
+constexpr size_t kLastLineWithin = 64 * 1024;  // of the file's end
+
+std::string digest_of(std::string_view line) { return crypto::to_hex(crypto::sha256(line)); }
+
+std::string text_of(const nlohmann::ordered_json& value) {
+  return value.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+std::string time_text(Duration since_epoch) {
+  const auto whole = std::chrono::floor<seconds>(since_epoch);
+  const std::time_t time = whole.count();
+  std::tm date{};
+  ::gmtime_r(&time, &date);
+  char text[64];
+  std::snprintf(text, sizeof text, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", date.tm_year + 1900,
+                date.tm_mon + 1, date.tm_mday, date.tm_hour, date.tm_min, date.tm_sec,
+                static_cast<int>((since_epoch - whole) / milliseconds(1)));
+  return text;
+}
+
+std::string line_of(const AuditRecord& record, uint64_t suppressed, const std::string& chain) {
+  nlohmann::ordered_json line;
+  line["time"] = time_text(record.at);
+  line["origin"] = record.origin;
+  line["token"] = record.token;
+  line["tenant"] = record.tenant;
+  line["method"] = record.method;
+  line["path"] = record.path.substr(0, kMostShown);
+  line["status"] = record.status;
+  if (suppressed > 0) line["refusals_not_written"] = suppressed;
+  line["previous"] = chain;
+  return text_of(line);
+}
+
+Result<void> write_all(const OwnedFd& file, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t wrote = ::write(file.get(), text.data(), text.size());
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote <= 0) return error_from_errno("write the audit log", errno);
+    text.remove_prefix(static_cast<size_t>(wrote));
+  }
+  if (::fdatasync(file.get()) != 0) return error_from_errno("sync the audit log", errno);
+  return {};
+}
+
+// The digest of the file's last whole line. A line that was cut off by a crash was acknowledged to
+// nobody; what comes next begins a line of its own.
+Result<std::string> chain_of(const OwnedFd& file, const std::string& path) {
+  struct stat about {};
+  if (::fstat(file.get(), &about) != 0) return error_from_errno("stat " + path, errno);
+  const auto size = static_cast<size_t>(about.st_size);
+  std::string end(std::min(size, kLastLineWithin), '\0');
+  const ssize_t got =
+      ::pread(file.get(), end.data(), end.size(), static_cast<off_t>(size - end.size()));
+  if (got < 0) return error_from_errno("read " + path, errno);
+  end.resize(static_cast<size_t>(got));
+  const size_t last_end = end.find_last_of('\n');
+  if (size > 0 && last_end != end.size() - 1) RETURN_IF_ERROR(write_all(file, "\n"));
+  if (last_end == std::string::npos) return kNoChain;
+  const size_t begin = last_end == 0 ? std::string::npos : end.find_last_of('\n', last_end - 1);
+  const size_t first = begin == std::string::npos ? 0 : begin + 1;
+  return digest_of(std::string_view(end).substr(first, last_end - first));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<AuditLog>> AuditLog::open(AuditLogOptions options, LogSink& log, Post post) {
+  struct stat about {};
+  const bool is_full = ::stat(options.path.c_str(), &about) == 0 &&
+                       Bytes(static_cast<uint64_t>(about.st_size)) > options.most_size;
+  if (is_full && ::rename(options.path.c_str(), (options.path + ".1").c_str()) != 0) {
+    return error_from_errno("rename " + options.path, errno);
+  }
+  OwnedFd file(::open(options.path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  if (!file.valid()) return error_from_errno("open the audit log " + options.path, errno);
+  ASSIGN_OR_RETURN(std::string chain, chain_of(file, options.path));
+  return std::unique_ptr<AuditLog>(
+      new AuditLog(std::move(options), std::move(file), std::move(chain), log, std::move(post)));
+}
+
+AuditLog::AuditLog(AuditLogOptions options, OwnedFd file, std::string chain, LogSink& log,
+                   Post post)
+    : options_(std::move(options)),
+      file_(std::move(file)),
+      log_(log),
+      post_(std::move(post)),
+      chain_(std::move(chain)),
+      thread_([this] { serve(); }) {}
+
+AuditLog::~AuditLog() {
+  {
+    const MutexLock lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_one();
+  thread_.join();
+}
+
+bool AuditLog::is_counted_only(const AuditRecord& record) {
+  if (record.status != 401 && record.status != 403) return false;
+  const Duration second = std::chrono::floor<seconds>(record.at);
+  if (second != second_) refusals_ = 0;
+  second_ = second;
+  return ++refusals_ > options_.most_refusals_per_second;
+}
+
+void AuditLog::append(AuditRecord record, std::function<void()> written) {
+  const bool counted_only = is_counted_only(record);
+  {
+    const MutexLock lock(mutex_);
+    if (counted_only) {
+      ++suppressed_;
+    } else {
+      entries_.push_back({std::move(record), std::move(written)});
+    }
+  }
+  if (counted_only) return written();
+  wake_.notify_one();
+}
+
+void AuditLog::serve() {
+  for (;;) {
+    std::deque<Entry> entries;
+    {
+      MutexLock lock(mutex_);
+      while (entries_.empty() && !stopping_) wake_.wait(lock);
+      if (entries_.empty()) return;
+      entries.swap(entries_);
+    }
+    write(entries);
+    for (Entry& entry : entries) post(std::move(entry.written));
+  }
+}
+
+// One sync for all that came meanwhile.
+void AuditLog::write(const std::deque<Entry>& entries) {
+  uint64_t suppressed = 0;
+  {
+    const MutexLock lock(mutex_);
+    suppressed = std::exchange(suppressed_, 0);
+  }
+  std::string text;
+  std::string chain = chain_;
+  for (const Entry& entry : entries) {
+    const std::string line = line_of(entry.record, std::exchange(suppressed, 0), chain);
+    chain = digest_of(line);
+    text += line + "\n";
+  }
+  if (const auto wrote = write_all(file_, text); !wrote.ok()) {
+    log_.error("audit_log_not_written", {{"error", to_string(wrote.error())}});
+    return;
+  }
+  chain_ = std::move(chain);
+}
+
+void AuditLog::post(std::function<void()> task) {
+  while (!post_(task)) {
+    {
+      const MutexLock lock(mutex_);
+      if (stopping_) return;
+    }
+    std::this_thread::sleep_for(milliseconds(1));  // the loop's mailbox is full
+  }
+}
+
+std::optional<size_t> first_broken_line(const std::vector<std::string>& lines) {
+  std::string chain = kNoChain;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const auto line = nlohmann::json::parse(lines[i], nullptr, false);
+    if (line.is_discarded()) continue;
+    const bool holds = line.is_object() && line.contains("previous") &&
+                       line["previous"].is_string() &&
+                       line["previous"].get_ref<const std::string&>() == chain;
+    if (!holds) return i + 1;
+    chain = digest_of(lines[i]);
+  }
+  return std::nullopt;
+}
+
+}  // namespace lambent::tenants

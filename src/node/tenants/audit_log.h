@@ -1,0 +1,81 @@
+// AuditLog: what was changed and by whom, as lines of JSON in a file that is only appended to. Each
+// line has the SHA-256 of the one before it, so that a line that was changed or taken out later is
+// noticed. append() is called on the loop thread; a thread of its own writes.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/base/fd.h"
+#include "core/base/log.h"
+#include "core/base/mutex.h"
+#include "core/base/result.h"
+#include "core/base/units.h"
+#include "core/domain/audit.h"
+
+namespace lambent::tenants {
+
+struct AuditLogOptions {
+  std::string path;
+  // A file that is larger is renamed to PATH.1 (replacing an older one) at start.
+  Bytes most_size = Bytes::mib(256);
+  // Of refused requests, which anyone can send: so many a second are written, of the others how
+  // many they were.
+  unsigned most_refusals_per_second = 20;
+};
+
+class AuditLog {
+ public:
+  // Runs a task on the loop thread; false: not now, try again.
+  using Post = std::function<bool(std::function<void()>)>;
+
+  // Goes on with the file's chain. `log` outlives it.
+  static Result<std::unique_ptr<AuditLog>> open(AuditLogOptions options, LogSink& log, Post post);
+  // Writes what is queued.
+  ~AuditLog();
+  AuditLog(const AuditLog&) = delete;
+  AuditLog& operator=(const AuditLog&) = delete;
+
+  // `written` runs on the loop thread once the line is synced to the disk, or could not be written,
+  // which the log says. Refusals (status 401 and 403) above the bound are only counted.
+  void append(AuditRecord record, std::function<void()> written);
+
+ private:
+  struct Entry {
+    AuditRecord record;
+    std::function<void()> written;
+  };
+
+  AuditLog(AuditLogOptions options, OwnedFd file, std::string chain, LogSink& log, Post post);
+  bool is_counted_only(const AuditRecord& record);
+  void serve();
+  void write(const std::deque<Entry>& entries);
+  void post(std::function<void()> task);
+
+  const AuditLogOptions options_;
+  const OwnedFd file_;
+  LogSink& log_;
+  const Post post_;
+  // Of the loop thread.
+  Duration second_{};  // since the Unix epoch, in which refusals are counted
+  unsigned refusals_ = 0;
+  // Of the writing thread.
+  std::string chain_;  // SHA-256 of the last line, in hexadecimal digits
+  Mutex mutex_;
+  Condition wake_;
+  std::deque<Entry> entries_ GUARDED_BY(mutex_);
+  uint64_t suppressed_ GUARDED_BY(mutex_) = 0;
+  bool stopping_ GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+// The number of the first line whose chain is broken, from 1; nothing if all hold. Lines come
+// without the newline. One that is no JSON was cut off by a crash and is in no chain.
+std::optional<size_t> first_broken_line(const std::vector<std::string>& lines);
+
+}  // namespace lambent::tenants

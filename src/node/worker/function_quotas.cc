@@ -1,0 +1,47 @@
+#include "node/worker/function_quotas.h"
+
+namespace lambent::worker {
+
+void FunctionQuotas::set(const Tenant& tenant) { tenants_.insert_or_assign(tenant.id, tenant); }
+
+void FunctionQuotas::remove(TenantId tenant) { tenants_.erase(tenant); }
+
+Result<void> FunctionQuotas::check(TenantId tenant, const FunctionTotals& has,
+                                   const Addition& addition) const {
+  const auto found = tenants_.find(tenant);
+  if (found == tenants_.end()) return {};
+  const auto reserved = reserved_.find(tenant);
+  const Addition pending = reserved == reserved_.end() ? Addition{} : reserved->second;
+  const TenantQuotas& quotas = found->second.quotas;
+  const uint64_t functions = has.functions + pending.functions + addition.functions;
+  if (quotas.functions && addition.functions > 0 && functions > *quotas.functions) {
+    return Error{ErrorCode::kResourceExhausted, "tenant '" + found->second.name + "' may have " +
+                                                    std::to_string(*quotas.functions) +
+                                                    " functions (its quota) and has them; remove "
+                                                    "one, or ask the operator for more"};
+  }
+  const Bytes code = has.code + pending.code + addition.code;
+  if (quotas.disk && addition.code > Bytes() && code > *quotas.disk) {
+    return Error{ErrorCode::kResourceExhausted,
+                 "the packages of tenant '" + found->second.name + "' would take " +
+                     to_string(code) + "; its quota of disk is " + to_string(*quotas.disk)};
+  }
+  return {};
+}
+
+void FunctionQuotas::reserve(TenantId tenant, const Addition& addition) {
+  Addition& reserved = reserved_[tenant];
+  reserved.functions += addition.functions;
+  reserved.code += addition.code;
+}
+
+void FunctionQuotas::release(TenantId tenant, const Addition& addition) {
+  const auto reserved = reserved_.find(tenant);
+  if (reserved == reserved_.end()) return;
+  reserved->second.functions -= addition.functions;
+  reserved->second.code -= addition.code;
+  if (reserved->second.functions == 0 && reserved->second.code == Bytes())
+    reserved_.erase(reserved);
+}
+
+}  // namespace lambent::worker
