@@ -25,6 +25,7 @@
 #include "node/tenants/access_control.h"
 #include "node/tenants/audit_log.h"
 #include "node/tenants/node_key.h"
+#include "node/tenants/secret_store.h"
 #include "node/worker/file_thread.h"
 #include "node/worker/worker.h"
 
@@ -122,6 +123,18 @@ Result<OwnedFd> mark_devices(const WorkerConfig& config, const worker::GpuDriver
   return served;
 }
 
+Result<std::unique_ptr<catalog::Catalog>> open_catalog(const WorkerConfig& config,
+                                                       loop::EventLoop& loop) {
+  return catalog::Catalog::open(config.state_folder + "/catalog.db", {},
+                                [&loop](auto task) { return loop.post(std::move(task)); });
+}
+
+// Its clients are the default tenant; they have no token to show.
+Result<OwnedFd> listen_for_objects(const WorkerConfig& config) {
+  const mode_t mode = config.auth == frontend::AuthMode::kTokens ? 0600 : 0660;
+  return listen_packets(config.run_folder + "/objects.sock", mode);
+}
+
 // Where changes and refusals are written down.
 Result<std::unique_ptr<tenants::AuditLog>> open_audit_log(const WorkerConfig& config,
                                                           loop::EventLoop& loop, LogSink& log) {
@@ -137,16 +150,22 @@ AuditSink sink_of(tenants::AuditLog* audit) {
   };
 }
 
-Result<std::unique_ptr<tenants::AccessControl>> open_access(const WorkerConfig& config,
-                                                            catalog::Catalog& catalog, Clock& clock,
-                                                            worker::Worker& worker) {
-  ASSIGN_OR_RETURN(std::string key, tenants::read_or_make_node_key(config.node_key));
-  ASSIGN_OR_RETURN(const catalog::AccessRecords records, catalog.load_access());
-  return std::make_unique<tenants::AccessControl>(
-      catalog, clock, std::move(key), records,
-      tenants::TenantObserver{
-          .changed = [&worker](const Tenant& tenant) { worker.set_tenant(tenant); },
-          .removed = [&worker](TenantId tenant) { worker.remove_tenant(tenant); }});
+tenants::TenantObserver observer_of(worker::Worker& worker, tenants::SecretStore& secrets) {
+  return {.changed = [&worker](const Tenant& tenant) { worker.set_tenant(tenant); },
+          .removed =
+              [&worker, &secrets](TenantId tenant) {
+                worker.remove_tenant(tenant);
+                secrets.forget_tenant(tenant);
+              }};
+}
+
+tenants::SecretUsers users_of(worker::Worker& worker) {
+  return {.functions =
+              [&worker](TenantId tenant, const std::string& name) {
+                return worker.users_of_secret(tenant, name);
+              },
+          .changed = [&worker](TenantId tenant,
+                               const std::string& name) { worker.secret_changed(tenant, name); }};
 }
 
 // What our own API asks of the worker beside the InvocationService.
@@ -177,6 +196,13 @@ frontend::NativeOptions native_options(worker::Worker& worker, metrics::WorkerMe
           [&worker](const FunctionName& name, std::string event, unsigned repeat, auto done) {
             worker.measure_pipeline(name, std::move(event), repeat, std::move(done));
           }};
+}
+
+http::ServerOptions server_options() {
+  http::ServerOptions options;
+  options.error_response = frontend::server_error;
+  options.max_connections = most_connections();
+  return options;
 }
 
 // Runs the loop until the worker is told to stop and has drained, or is told twice.
@@ -223,9 +249,10 @@ Result<void> run(WorkerConfig config) {
   ASSIGN_OR_RETURN(const worker::DeviceShares shares,
                    worker::share_devices(devices, config.pipeline_slices));
 
-  ASSIGN_OR_RETURN(auto catalog, catalog::Catalog::open(
-                                     config.state_folder + "/catalog.db", {},
-                                     [&loop](auto task) { return loop.post(std::move(task)); }));
+  ASSIGN_OR_RETURN(const auto catalog, open_catalog(config, loop));
+  ASSIGN_OR_RETURN(const std::string node_key, tenants::read_or_make_node_key(config.node_key));
+  ASSIGN_OR_RETURN(const catalog::AccessRecords records, catalog->load_access());
+  tenants::SecretStore secrets(*catalog, clock, node_key, records.secrets);
   ASSIGN_OR_RETURN(const SchedulerSettings settings,
                    scheduler_settings(config, shares.dispatched, log));
   ASSIGN_OR_RETURN(auto policy, scheduling::make_policy(config.policy, settings.policy));
@@ -237,10 +264,7 @@ Result<void> run(WorkerConfig config) {
   const frontend::PeerObjects peer_objects(objects, peers, lanes_of(peers, loop, peer_threads));
   worker::FileThread object_copies(loop);
   frontend::ObjectsFrontend objects_frontend(objects, disk_of(object_copies), loop, random);
-  const std::string object_socket = config.run_folder + "/objects.sock";
-  // Its clients are the default tenant; they have no token to show.
-  const mode_t object_mode = config.auth == frontend::AuthMode::kTokens ? 0600 : 0660;
-  ASSIGN_OR_RETURN(OwnedFd object_listener, listen_packets(object_socket, object_mode));
+  ASSIGN_OR_RETURN(OwnedFd object_listener, listen_for_objects(config));
   const objects::ObjectSocket local_objects(loop, log, objects, random, kDefaultTenant,
                                             std::move(object_listener));
 
@@ -254,25 +278,23 @@ Result<void> run(WorkerConfig config) {
   ASSIGN_OR_RETURN(const WorkerJournal journal, open_journal(config, settings, clock, random, log));
   worker::Worker worker(
       {loop, log, random, *launcher, *catalog, metrics, journal.recorder.get(), &objects,
-       watch ? &*watch : nullptr},
+       watch ? &*watch : nullptr, &secrets},
       options, std::make_unique<dispatch::Dispatcher>(settings.dispatch, std::move(policy)),
       std::move(slices));
-  ASSIGN_OR_RETURN(const auto access, open_access(config, *catalog, clock, worker));
+  secrets.set_users(users_of(worker));
+  tenants::AccessControl access(*catalog, clock, node_key, records, observer_of(worker, secrets));
   ASSIGN_OR_RETURN(const auto audit, open_audit_log(config, loop, log));
   RETURN_IF_ERROR(worker.recover());
   if (watch) watch->tell(worker);
 
   frontend::Router router(
-      worker, *access, objects_frontend, loop, random,
+      {worker, access, secrets, objects_frontend}, loop, random,
       {.native = native_options(worker, metrics, objects, facts_of(config, shares.dispatched)),
        .auth = {.mode = config.auth, .own_user = geteuid()},
        .offload = disk_of(object_copies),
        .audit = sink_of(audit.get())},
       frontend::RequestGuard(host_policy(config.listen)));
-  http::ServerOptions server_options;
-  server_options.error_response = frontend::server_error;
-  server_options.max_connections = most_connections();
-  http::Server server(loop, server_options, router.handler());
+  http::Server server(loop, server_options(), router.handler());
   ASSIGN_OR_RETURN(const std::string endpoint, listen_all(config.listen, server, log));
   // For the process that started the worker with port 0.
   RETURN_IF_ERROR(write_file_atomically(config.run_folder + "/endpoint", endpoint + "\n", false));

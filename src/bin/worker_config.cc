@@ -276,6 +276,32 @@ class JournalFlags {
   uint64_t size_mib_;
 };
 
+class FunctionLogFlags {
+ public:
+  FunctionLogFlags(CLI::App& app, const WorkerConfig& config)
+      : days_(std::chrono::duration<double, std::ratio<86400>>(config.function_log_age).count()) {
+    app.add_option("--function-log-size", size_,
+                   "what is kept of each function's log, such as 4M, also over a restart; 0: until "
+                   "the worker ends")
+        ->capture_default_str();
+    app.add_option("--function-log-days", days_,
+                   "a log to which nothing was added for so long is removed")
+        ->check(bin::within(0.01, 3650.0))
+        ->capture_default_str();
+  }
+
+  Result<void> read(WorkerConfig& config) const {
+    ASSIGN_OR_RETURN(const auto size, read_amount("--function-log-size", size_));
+    config.function_log_size = size.value_or(config.function_log_size);
+    config.function_log_age = from_seconds(days_ * 86400);
+    return {};
+  }
+
+ private:
+  std::string size_ = "4M";
+  double days_;
+};
+
 class ObjectFlags {
  public:
   explicit ObjectFlags(CLI::App& app) {
@@ -373,6 +399,7 @@ std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& conf
   ExecutorFlags executor(app, config);
   SandboxFlags sandbox(app, config);
   JournalFlags journal(app, config);
+  FunctionLogFlags function_logs(app, config);
   ObjectFlags objects(app);
   add_node_flags(app, config);
   if (const auto exit_code = bin::parse(app, argc, argv)) return *exit_code;
@@ -387,7 +414,7 @@ std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& conf
   journal.read(config);
   for (const Result<void>& result :
        {gpu.read(config), listen.read(config.run_folder + "/lambent.sock", config.listen),
-        policy.read(config), objects.read(config)}) {
+        policy.read(config), objects.read(config), function_logs.read(config)}) {
     if (result.ok()) continue;
     std::cerr << "lambent serve: " << result.error().message << "\n";
     return 2;

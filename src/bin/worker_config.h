@@ -59,6 +59,9 @@ struct WorkerConfig {
   ExecutorObjects executor_objects = ExecutorObjects::kShared;
   std::string cublas = "auto";  // or "off", or the path of a library
   bool require_strong_limits = false;
+  // Functions' logs, in the state folder; zero bytes: they end with the worker.
+  Bytes function_log_size = limits::kLogPerFunction;
+  Duration function_log_age = std::chrono::hours(24 * 7);
   std::string journal_folder;  // of every event of dispatch; empty: none
   Bytes journal_size = Bytes::mib(1024);
   // Of objects: host memory, disk in the state folder (zero: none is spilled), and what one tenant

@@ -181,6 +181,11 @@ worker::WorkerOptions worker_options(const WorkerConfig& config, const Installat
   worker::WorkerOptions options;
   options.state_folder = config.state_folder;
   options.run_folder = config.run_folder + "/sandboxes";
+  if (config.function_log_size > Bytes()) {
+    options.logs = {.folder = config.state_folder + "/logs",
+                    .per_function = config.function_log_size,
+                    .age = config.function_log_age};
+  }
   options.sandboxes.python_program = config.python;
   options.sandboxes.python_folder = installation.python();
   options.sandboxes.shim_folder = installation.shim();

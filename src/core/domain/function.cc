@@ -4,6 +4,7 @@
 #include <cctype>
 
 #include "core/domain/function_words.h"
+#include "core/domain/secret.h"
 
 namespace lambent {
 namespace {
@@ -48,6 +49,8 @@ Result<void> validate_environment(const std::map<std::string, std::string>& envi
     return invalid("the environment variables have " + std::to_string(bytes) + " bytes; at most " +
                    std::to_string(limits::kEnvironment.count) + " fit");
   }
+  const auto secrets = secret_names(environment);
+  if (!secrets.ok()) return secrets.error();
   return {};
 }
 

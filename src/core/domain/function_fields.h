@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "core/domain/function.h"
+#include "core/domain/secret.h"
 
 namespace lambent {
 
@@ -66,9 +67,6 @@ struct FunctionField {
   std::string_view native;
   FieldRange range;
 };
-
-// environment and tags
-using Variables = std::map<std::string, std::string>;
 
 // The fields of a CPU variant that exists. Visitors of a FunctionSpec get an optional<CpuVariant>
 // with the name of the field that tells whether there is one, and visit these from there.

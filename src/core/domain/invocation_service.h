@@ -17,6 +17,8 @@ struct FunctionChange {
   // The zip in base64, as it was sent: decoding many megabytes takes long, so the service does it
   // off the loop thread (INVALID_ARGUMENT if it cannot). Empty when only the configuration changes.
   std::string zip_base64;
+  // Sandboxes of before serve it no longer, although the spec says nothing of it: a secret changed.
+  bool renews_sandboxes = false;
 };
 
 // A sandbox as `lambent ps` shows it.

@@ -9,6 +9,7 @@
 #include "edge/frontend/native_error.h"
 #include "edge/frontend/router.h"
 #include "edge/frontend/testing/fake_access.h"
+#include "edge/frontend/testing/fake_secrets.h"
 #include "edge/frontend/testing/testing.h"
 
 namespace lambent::frontend {
@@ -53,10 +54,9 @@ class NativeTest : public testing::Test {
   objects::ObjectStore store_{loop_, log_, [](auto, auto) { return false; }, {}};
   ObjectsFrontend objects_{store_, [](auto, auto) { return false; }, loop_, random_};
   FakeAccess access_;
+  FakeSecrets secrets_;
   Router router_{
-      service_,
-      access_,
-      objects_,
+      {service_, access_, secrets_, objects_},
       loop_,
       random_,
       {.native = {.version = "1.2.3",

@@ -58,17 +58,18 @@ std::string origin_of(const http::Peer& peer) {
 
 }  // namespace
 
-Router::Router(InvocationService& service, AccessService& access, ObjectsFrontend& objects,
-               loop::EventLoop& loop, Random& random, RouterOptions options, RequestGuard guard)
-    : access_(access),
+Router::Router(Services services, loop::EventLoop& loop, Random& random, RouterOptions options,
+               RequestGuard guard)
+    : access_(services.access),
       loop_(loop),
       options_(std::move(options)),
       guard_(std::move(guard)),
-      authenticator_(access, loop.clock(), options_.auth),
-      lambda_(service, random),
-      objects_(objects),
-      native_(service, loop, random, options_.native),
-      tenants_(access) {}
+      authenticator_(access_, loop.clock(), options_.auth),
+      lambda_(services.invocations, random),
+      objects_(services.objects),
+      native_(services.invocations, loop, random, options_.native),
+      tenants_(access_),
+      secrets_(services.secrets) {}
 
 void Router::handle(http::Request request, http::Responder responder) {
   if (const auto allowed = guard_.check(request); !allowed.ok()) {
@@ -164,6 +165,8 @@ void Router::dispatch(const Principal& principal, http::Request request,
     objects_.handle(caller, std::move(request), path.substr(kObjects.size()), std::move(responder));
   } else if (is_access_path(path)) {
     tenants_.handle(principal, request, std::move(responder));
+  } else if (is_secret_path(path)) {
+    secrets_.handle(caller, std::move(request), std::move(responder));
   } else {
     native_.handle(caller, std::move(request), std::move(responder));
   }

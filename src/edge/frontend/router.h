@@ -15,6 +15,7 @@
 #include "edge/frontend/native.h"
 #include "edge/frontend/objects.h"
 #include "edge/frontend/request_guard.h"
+#include "edge/frontend/secret_frontend.h"
 
 namespace lambent::frontend {
 
@@ -29,8 +30,14 @@ struct RouterOptions {
 class Router {
  public:
   // All that is given outlives the router, and the router the server.
-  Router(InvocationService& service, AccessService& access, ObjectsFrontend& objects,
-         loop::EventLoop& loop, Random& random, RouterOptions options, RequestGuard guard);
+  struct Services {
+    InvocationService& invocations;
+    AccessService& access;
+    SecretService& secrets;
+    ObjectsFrontend& objects;
+  };
+  Router(Services services, loop::EventLoop& loop, Random& random, RouterOptions options,
+         RequestGuard guard);
 
   // Lambda's paths begin with a date; everything else is ours.
   // The guard's refusals are answered 403, AccessDeniedException under Lambda's paths; those of
@@ -56,6 +63,7 @@ class Router {
   ObjectsFrontend& objects_;
   NativeFrontend native_;
   AccessFrontend tenants_;
+  SecretFrontend secrets_;
 };
 
 }  // namespace lambent::frontend

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "edge/frontend/testing/fake_access.h"
+#include "edge/frontend/testing/fake_secrets.h"
 #include "edge/frontend/testing/testing.h"
 
 namespace lambent::frontend {
@@ -39,7 +40,7 @@ class RouterTest : public testing::Test {
   }
   void use(AuthMode mode) {
     router_ = std::make_unique<Router>(
-        service_, access_, objects_, loop_, random_,
+        Router::Services{service_, access_, secrets_, objects_}, loop_, random_,
         RouterOptions{.native = {.version = "1",
                                  .metrics =
                                      [] {
@@ -88,6 +89,7 @@ class RouterTest : public testing::Test {
   loop::EventLoop loop_{clock_};
   FakeService service_;
   FakeAccess access_;
+  FakeSecrets secrets_;
   SeededRandom random_{1};
   NullLogSink log_;
   objects::ObjectStore store_{loop_, log_, [](auto, auto) { return false; }, {}};
@@ -179,6 +181,10 @@ TEST_F(RouterTest, EachScopeOpensItsRoutesOnly) {
                            {"GET", "/v1/sandboxes", "reader,admin"},
                            {"GET", "/v1/objects", "reader,invoker,admin"},
                            {"DELETE", "/v1/objects/x", "invoker,admin"},
+                           {"GET", "/v1/secrets", "reader,deployer,admin"},
+                           {"PUT", "/v1/secrets/pw", "deployer,admin"},
+                           {"GET", "/v1/secrets/pw", "admin"},
+                           {"DELETE", "/v1/secrets/pw", "deployer,admin"},
                            {"GET", "/metrics", "reader,admin"},
                            {"POST", "/v1/devices/0/drain", "admin"},
                            {"GET", "/v1/tenants", "admin"},
@@ -432,6 +438,24 @@ TEST_F(TenantRoutes, PathsAndMethodsThatAreNoneAreToldApart) {
   call_json("GET", "/v1/tenants/team/quotas", "", 404);
   call_json("POST", "/v1/whoami", "", 405);
   call_json("GET", "/v1/tenants/a%2", "", 404);
+}
+
+TEST_F(RouterTest, ASecretGoesInAndNeverComesOut) {
+  use(AuthMode::kTokens);
+  EXPECT_EQ(call("PUT", "/v1/secrets/pw", "deployer", "hunter2").status, 200);
+  EXPECT_EQ(secrets_.find_secret(kTeam, "pw"), "hunter2");
+  const http::Response listed = call("GET", "/v1/secrets", "deployer");
+  EXPECT_EQ(json::parse(listed.body)["secrets"][0]["name"], "pw");
+  EXPECT_EQ(listed.body.find("hunter2"), std::string::npos);
+  EXPECT_EQ(json::parse(call("GET", "/v1/secrets", "admin").body)["secrets"].size(), 0u);
+  EXPECT_EQ(call("GET", "/v1/secrets/pw", "admin").status, 405);
+  EXPECT_EQ(call("POST", "/v1/secrets", "admin", "x").status, 405);
+  EXPECT_EQ(call("PUT", "/v1/secrets/a/b", "admin", "x").status, 404);
+  for (const AuditRecord& record : audited_) {
+    EXPECT_EQ(record.path.find("hunter2"), std::string::npos);
+  }
+  EXPECT_EQ(call("DELETE", "/v1/secrets/pw", "deployer").status, 200);
+  EXPECT_EQ(call("DELETE", "/v1/secrets/pw", "deployer").status, 404);
 }
 
 }  // namespace

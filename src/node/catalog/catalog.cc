@@ -121,6 +121,7 @@ Result<AccessRecords> Catalog::load_access() {
   RETURN_IF_ERROR(state_->writer->run_and_wait([&](Database& database) -> Result<void> {
     ASSIGN_OR_RETURN(records.tenants, load_tenants(database));
     ASSIGN_OR_RETURN(records.tokens, load_tokens(database));
+    ASSIGN_OR_RETURN(records.secrets, load_secrets(database));
     return {};
   }));
   return records;
@@ -231,6 +232,20 @@ void Catalog::remove_token(std::string id, Done<void> done) {
   state_->change(sizeof(id), std::move(done), [id = std::move(id)](Database& database) {
     return catalog::remove_token(database, id);
   });
+}
+
+void Catalog::put_secret(SecretRecord record, Done<void> done) {
+  const size_t bytes = sizeof(record) + record.sealed.size();
+  state_->change(bytes, std::move(done), [record = std::move(record)](Database& database) {
+    return catalog::put_secret(database, record);
+  });
+}
+
+void Catalog::remove_secret(TenantId tenant, std::string name, Done<void> done) {
+  state_->change(sizeof(name), std::move(done),
+                 [tenant, name = std::move(name)](Database& database) {
+                   return catalog::remove_secret(database, tenant, name);
+                 });
 }
 
 void Catalog::save_device(DeviceRecord record, Done<void> done) {

@@ -95,6 +95,9 @@ class Catalog {
   // NOT_FOUND if the token's tenant is gone.
   void put_token(TokenRecord record, Done<void> done);
   void remove_token(std::string id, Done<void> done);
+  // Adds or replaces it. NOT_FOUND if the tenant is gone.
+  void put_secret(SecretRecord record, Done<void> done);
+  void remove_secret(TenantId tenant, std::string name, Done<void> done);
   // Keeps what is to be known of a GPU, replacing what was before.
   void save_device(DeviceRecord record, Done<void> done);
 

@@ -198,6 +198,17 @@ CREATE TABLE tokens (
 ) WITHOUT ROWID;
 )sql";
 
+// Sealed with the node's key.
+constexpr const char* kSecrets = R"sql(
+CREATE TABLE secrets (
+  tenant        INTEGER NOT NULL REFERENCES tenants (id) ON DELETE CASCADE,
+  name          TEXT    NOT NULL,
+  sealed        BLOB    NOT NULL,
+  changed_at_ns INTEGER NOT NULL,
+  PRIMARY KEY (tenant, name)
+) WITHOUT ROWID;
+)sql";
+
 Result<void> apply_step(Database& database, size_t version) {
   RETURN_IF_ERROR(database.run("BEGIN IMMEDIATE"));
   auto applied = database.run(migrations()[version - 1]);
@@ -217,7 +228,7 @@ const std::vector<std::string>& migrations() {
   static const std::vector<std::string> steps = {
       kFunctions, kAsyncInvocations, kStatistics,       kAsyncRepeats, kMemoryModes, kMemoryPhase,
       kNeeds,     kSharedRuntimes,   kPipelineProfiles, kCpuVariants,  kDevices,     kWorkingSets,
-      kTenants};
+      kTenants,   kSecrets};
   return steps;
 }
 

@@ -74,10 +74,21 @@ struct TokenRecord {
   bool operator==(const TokenRecord&) const = default;
 };
 
-// Who may use the node.
+// A secret as it is kept: sealed with the node's key.
+struct SecretRecord {
+  TenantId tenant;
+  std::string name;
+  std::string sealed;
+  Duration changed_at{};  // since the Unix epoch
+
+  bool operator==(const SecretRecord&) const = default;
+};
+
+// Who may use the node, and what they keep there.
 struct AccessRecords {
   std::vector<Tenant> tenants;      // in order of id; the default one is always there
   std::vector<TokenRecord> tokens;  // in order of creation; expired ones as well
+  std::vector<SecretRecord> secrets;
 };
 
 // What a worker reads when it starts.

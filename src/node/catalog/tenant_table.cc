@@ -161,6 +161,43 @@ Result<void> remove_token(Database& database, const std::string& id) {
   return {};
 }
 
+Result<void> put_secret(Database& database, const SecretRecord& record) {
+  ASSIGN_OR_RETURN(
+      Statement put,
+      database.prepare("INSERT OR REPLACE INTO secrets (tenant, name, sealed, changed_at_ns) "
+                       "SELECT ?1, ?2, ?3, ?4 WHERE EXISTS (SELECT 1 FROM tenants WHERE id = ?1)"));
+  put.bind(1, uint64_t{record.tenant.value}).bind_text(2, record.name);
+  put.bind_blob(3, record.sealed).bind(4, int64_t{record.changed_at.count()});
+  RETURN_IF_ERROR(put.run());
+  if (database.changes() == 0) return no_tenant();
+  return {};
+}
+
+Result<void> remove_secret(Database& database, TenantId tenant, const std::string& name) {
+  ASSIGN_OR_RETURN(Statement remove,
+                   database.prepare("DELETE FROM secrets WHERE tenant = ?1 AND name = ?2"));
+  remove.bind(1, uint64_t{tenant.value}).bind_text(2, name);
+  RETURN_IF_ERROR(remove.run());
+  if (database.changes() == 0) {
+    return Error{ErrorCode::kNotFound, "there is no secret '" + name + "'"};
+  }
+  return {};
+}
+
+Result<std::vector<SecretRecord>> load_secrets(Database& database) {
+  std::vector<SecretRecord> secrets;
+  ASSIGN_OR_RETURN(Statement rows,
+                   database.prepare("SELECT tenant, name, sealed, changed_at_ns FROM secrets"));
+  for (;;) {
+    ASSIGN_OR_RETURN(const bool more, rows.next());
+    if (!more) return secrets;
+    secrets.push_back({.tenant = TenantId(static_cast<uint32_t>(rows.column_uint(0))),
+                       .name = rows.column_text(1),
+                       .sealed = rows.column_text(2),
+                       .changed_at = Duration(rows.column_int(3))});
+  }
+}
+
 Result<std::vector<TokenRecord>> load_tokens(Database& database) {
   std::vector<TokenRecord> tokens;
   ASSIGN_OR_RETURN(Statement rows,

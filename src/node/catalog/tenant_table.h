@@ -1,5 +1,5 @@
-// Tenants and their tokens in the database. Free functions of the catalog's writer thread, each to
-// be called inside a transaction.
+// Tenants, their tokens and secrets in the database. Free functions of the catalog's writer thread,
+// each to be called inside a transaction.
 #pragma once
 
 #include <string>
@@ -18,5 +18,9 @@ Result<std::vector<Tenant>> load_tenants(Database& database);
 Result<void> put_token(Database& database, const TokenRecord& record);
 Result<void> remove_token(Database& database, const std::string& id);
 Result<std::vector<TokenRecord>> load_tokens(Database& database);
+
+Result<void> put_secret(Database& database, const SecretRecord& record);
+Result<void> remove_secret(Database& database, TenantId tenant, const std::string& name);
+Result<std::vector<SecretRecord>> load_secrets(Database& database);
 
 }  // namespace lambent::catalog

@@ -111,5 +111,19 @@ TEST_F(TenantTableTest, TokensGoWithTheirTenant) {
   EXPECT_EQ(put_token(*database_, token_of(tenant, "A")).error().code, ErrorCode::kNotFound);
 }
 
+TEST_F(TenantTableTest, SecretsAreReplacedAndGoWithTheirTenant) {
+  const TenantId tenant = put_tenant(*database_, named("a"))->id;
+  SecretRecord secret = {tenant, "pw", std::string("a\0b", 3), seconds(1)};
+  ASSERT_TRUE(put_secret(*database_, secret).ok());
+  EXPECT_EQ(*load_secrets(*database_), std::vector<SecretRecord>{secret});
+  secret.sealed = "other";
+  ASSERT_TRUE(put_secret(*database_, secret).ok());
+  EXPECT_EQ(*load_secrets(*database_), std::vector<SecretRecord>{secret});
+  EXPECT_EQ(remove_secret(*database_, kDefaultTenant, "pw").error().code, ErrorCode::kNotFound);
+  ASSERT_TRUE(remove_tenant(*database_, tenant).ok());
+  EXPECT_TRUE(load_secrets(*database_)->empty());
+  EXPECT_EQ(put_secret(*database_, secret).error().code, ErrorCode::kNotFound);
+}
+
 }  // namespace
 }  // namespace lambent::catalog

@@ -24,10 +24,18 @@ Result<void> fit_to_package(FunctionSpec& spec, const KernelPackageOptions& pack
 
 }  // namespace
 
+Result<void> Deployments::check(const FunctionSpec& spec) const {
+  RETURN_IF_ERROR(check_function(spec, rules_->functions));
+  if (uses_.secrets == nullptr) return {};
+  const auto resolved = resolve_secrets(spec.environment, [&](const std::string& name) {
+    return uses_.secrets->find_secret(spec.name.tenant, name);
+  });
+  if (!resolved.ok()) return resolved.error();
+  return {};
+}
+
 void Deployments::create(FunctionChange change, Done done) {
-  if (const auto good = check_function(change.spec, rules_->functions); !good.ok()) {
-    return done(good.error());
-  }
+  if (const auto good = check(change.spec); !good.ok()) return done(good.error());
   if (uses_.functions.find(change.spec.name) != nullptr) {
     return done(Error{ErrorCode::kAlreadyExists,
                       "function '" + change.spec.name.name + "' already exists"});
@@ -52,9 +60,7 @@ void Deployments::create(FunctionChange change, Done done) {
 void Deployments::update(FunctionChange change, Done done) {
   const auto current = uses_.functions.get(change.spec.name);
   if (!current.ok()) return done(current.error());
-  if (const auto good = check_function(change.spec, rules_->functions); !good.ok()) {
-    return done(good.error());
-  }
+  if (const auto good = check(change.spec); !good.ok()) return done(good.error());
   // The spec was made from one that was read: if that is no longer the current one, two clients
   // overlapped.
   if (change.spec.revision != (*current)->revision) {
@@ -149,7 +155,7 @@ void Deployments::put(Unpacking unpacked, Done done) {
         if (!stored.ok()) return done(stored.error());
         const FunctionSpec* before = uses_.functions.find(stored->name);
         const std::optional<FunctionSpec> old = before ? std::optional(*before) : std::nullopt;
-        uses_.functions.put(*stored);
+        uses_.functions.put(*stored, unpacked.change.renews_sandboxes);
         uses_.workflows.put(stored->id, unpacked.graph);
         if (unpacked.pipeline != nullptr) {
           uses_.pipelines.put(*stored, unpacked.pipeline, unpacked.planned, "");

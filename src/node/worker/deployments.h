@@ -7,9 +7,11 @@
 #include <string>
 
 #include "core/domain/invocation_service.h"
+#include "core/domain/secret.h"
 #include "node/worker/code_store.h"
 #include "node/worker/dispatch_driver.h"
 #include "node/worker/executor_keeper.h"
+#include "node/worker/function_quotas.h"
 #include "node/worker/function_rules.h"
 #include "node/worker/learnt_statistics.h"
 #include "node/worker/log_store.h"
@@ -38,6 +40,7 @@ class Deployments {
     ExecutorKeeper& keeper;
     WorkflowHost& workflows;
     PipelineHost& pipelines;
+    const SecretService* secrets = nullptr;  // null: functions refer to none
   };
   // What functions and their packages are checked against.
   struct Rules {
@@ -69,6 +72,8 @@ class Deployments {
     PipelineHost::Planned planned;
   };
 
+  // What is wrong with the function itself, and the secrets that it refers to and are not there.
+  Result<void> check(const FunctionSpec& spec) const;
   void store(FunctionChange change, Done done);
   // Blocks; on the file thread, perhaps after the end of this object.
   static Result<void> unpack(const CodeStore& code, const Rules& rules, Unpacking& unpacking);

@@ -10,9 +10,9 @@ constexpr size_t kMostCompared = 500;
 
 }  // namespace
 
-void FunctionRegistry::put(FunctionSpec spec) {
+void FunctionRegistry::put(FunctionSpec spec, bool renews_sandboxes) {
   const FunctionSpec* before = find(spec.id);
-  if (before == nullptr || !keeps_sandboxes(*before, spec)) {
+  if (before == nullptr || renews_sandboxes || !keeps_sandboxes(*before, spec)) {
     sandbox_revisions_[spec.id] = spec.revision;
   }
   names_[spec.id] = spec.name;

@@ -16,7 +16,8 @@ namespace lambent::worker {
 
 class FunctionRegistry {
  public:
-  void put(FunctionSpec spec);
+  // `renews_sandboxes`: those of before do not serve it, whatever the specs say.
+  void put(FunctionSpec spec, bool renews_sandboxes = false);
   void remove(const FunctionName& name);
 
   const FunctionSpec* find(const FunctionName& name) const;

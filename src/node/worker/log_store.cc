@@ -4,14 +4,26 @@
 
 namespace lambent::worker {
 
-void LogStore::append(FunctionId function, std::string_view text) {
+uint64_t LogStore::append(FunctionId function, std::string_view text) {
   Log& log = logs_[function];
+  const uint64_t offset = log.first_offset + log.text.size();
   log.text.append(text);
   if (log.text.size() > 2 * limit_.count) {
     const size_t surplus = log.text.size() - limit_.count;
     log.text.erase(0, surplus);
     log.first_offset += surplus;
   }
+  if (observer_.appended) observer_.appended(function, offset, text);
+  return offset;
+}
+
+void LogStore::remove(FunctionId function) {
+  logs_.erase(function);
+  if (observer_.removed) observer_.removed(function);
+}
+
+void LogStore::restore(FunctionId function, uint64_t first_offset, std::string text) {
+  logs_[function] = {std::move(text), first_offset};
 }
 
 LogStore::Chunk LogStore::read(FunctionId function, uint64_t offset, size_t most) const {

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
 #include "core/base/ids.h"
 #include "core/base/units.h"
@@ -17,8 +19,19 @@ class LogStore {
  public:
   explicit LogStore(Bytes per_function = limits::kLogPerFunction) : limit_(per_function) {}
 
-  void append(FunctionId function, std::string_view text);
-  void remove(FunctionId function) { logs_.erase(function); }
+  // Is told of everything that is appended or removed from now on; any may be empty.
+  struct Observer {
+    // `offset` is that of the text's first byte.
+    std::function<void(FunctionId, uint64_t offset, std::string_view text)> appended;
+    std::function<void(FunctionId)> removed;
+  };
+  void observe(Observer observer) { observer_ = std::move(observer); }
+
+  // The offset of its first byte.
+  uint64_t append(FunctionId function, std::string_view text);
+  void remove(FunctionId function);
+  // What an earlier worker kept, in place of what there is. The observer is not told.
+  void restore(FunctionId function, uint64_t first_offset, std::string text);
 
   struct Chunk {
     std::string text;
@@ -34,6 +47,7 @@ class LogStore {
     uint64_t first_offset = 0;
   };
   Bytes limit_;
+  Observer observer_;
   std::unordered_map<FunctionId, Log> logs_;
 };
 

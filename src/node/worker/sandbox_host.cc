@@ -55,6 +55,21 @@ std::string end_lines(const std::string& id, Duration execution, Bytes memory) {
 // Leases come in pieces, and what they hold in blocks that may be half empty: more than the limit.
 constexpr Bytes kLeaseSlack = Bytes::mib(64);
 
+// The function runs as another user than the worker, so that files are open to all who get to the
+// folder.
+Result<void> write_secrets(const std::string& folder, const Variables& files) {
+  std::error_code error;
+  std::filesystem::create_directory(folder, error);
+  if (error) return Error{ErrorCode::kUnavailable, "create " + folder + ": " + error.message()};
+  std::filesystem::permissions(folder, std::filesystem::perms(0755), error);
+  for (const auto& [name, value] : files) {
+    const std::string path = folder + "/" + name;
+    RETURN_IF_ERROR(write_file_atomically(path, value, false));
+    if (chmod(path.c_str(), 0444) != 0) return error_from_errno("chmod " + path, errno);
+  }
+  return {};
+}
+
 }  // namespace
 
 struct SandboxHost::Sandbox {
@@ -80,6 +95,7 @@ struct SandboxHost::Sandbox {
   std::optional<ledger::LedgerReader> ledger;
   std::string memory_path;
   std::string link_path;
+  std::string secret_folder;              // of the files that it is shown; empty: none
   std::string runtime_path;               // of one that shares a GPU runtime
   std::unique_ptr<MemoryChannel> memory;  // null: its device memory does not move
   Bytes device_memory;
@@ -117,6 +133,10 @@ SandboxHost::SandboxHost(Dependencies dependencies, SandboxSetting setting, std:
   std::error_code ignored;
   std::filesystem::remove_all(run_folder_, ignored);
   std::filesystem::create_directories(run_folder_, ignored);
+  // Who else is on this host gets no further than this.
+  const std::string secrets = run_folder_ + "/secrets";
+  std::filesystem::create_directory(secrets, ignored);
+  std::filesystem::permissions(secrets, std::filesystem::perms::owner_all, ignored);
 }
 
 SandboxHost::~SandboxHost() {
@@ -139,18 +159,35 @@ void SandboxHost::start(BackendStart start, BackendObserver& observer) {
 
   SandboxRequest request{id, start.device, std::move(start.code_folder), ""};
   request.extras = std::move(extras);
+  FunctionSpec resolved = spec;
+  const auto refuse = [this, id](const Error& error, const char* type) {
+    // The caller is in the middle of handling an event: its answer comes in the next turn.
+    loop_.call_after(Duration(0), [this, id, error, type] { finish(id, error, type, Bytes(0)); });
+  };
+  const auto found = resolve_environment(sandbox, resolved, request);
+  if (!found.ok()) return refuse(found.error(), "Runtime.MissingSecret");
   if (spec.gpu.memory > Bytes(0)) {
     const auto connected = connect_memory(sandbox, request);
-    if (!connected.ok()) {
-      // The caller is in the middle of handling an event: its answer comes in the next turn.
-      loop_.call_after(Duration(0), [this, id, error = connected.error()] {
-        finish(id, error, "Sandbox.Failure", Bytes(0));
-      });
-      return;
-    }
+    if (!connected.ok()) return refuse(connected.error(), "Sandbox.Failure");
   }
-  launcher_.launch(plan_sandbox(setting_, spec, request),
+  launcher_.launch(plan_sandbox(setting_, resolved, request),
                    [this, id](Result<sandbox::Started> result) { started(id, std::move(result)); });
+}
+
+Result<void> SandboxHost::resolve_environment(Sandbox& sandbox, FunctionSpec& spec,
+                                              SandboxRequest& request) {
+  if (uses_.secrets == nullptr) return {};
+  ASSIGN_OR_RETURN(ResolvedEnvironment resolved,
+                   resolve_secrets(spec.environment, [&](const std::string& name) {
+                     return uses_.secrets->find_secret(spec.name.tenant, name);
+                   }));
+  spec.environment = std::move(resolved.variables);
+  if (resolved.files.empty()) return {};
+  const std::string folder = run_folder_ + "/secrets/" + std::to_string(sandbox.id.value);
+  sandbox.secret_folder = folder;
+  RETURN_IF_ERROR(write_secrets(folder, resolved.files));
+  request.extras.binds.push_back({folder, kSecretFolder});
+  return {};
 }
 
 Result<void> SandboxHost::connect_memory(Sandbox& sandbox, SandboxRequest& request) {
@@ -397,6 +434,10 @@ void SandboxHost::finish(SandboxId id, Error error, std::string error_type,
   if (found == sandboxes_.end()) return;
   const std::unique_ptr<Sandbox> sandbox = std::move(found->second);
   sandboxes_.erase(found);
+  if (!sandbox->secret_folder.empty()) {
+    std::error_code ignored;
+    std::filesystem::remove_all(sandbox->secret_folder, ignored);
+  }
   for (const std::string* path : {&sandbox->ledger_path, &sandbox->memory_path, &sandbox->link_path,
                                   &sandbox->runtime_path}) {
     if (!path->empty()) unlink(path->c_str());

@@ -15,6 +15,7 @@
 #include "core/domain/function.h"
 #include "core/domain/invocation.h"
 #include "core/domain/invocation_service.h"
+#include "core/domain/secret.h"
 #include "core/loop/event_loop.h"
 #include "gpu/ledger/ledger.h"
 #include "node/runtime_api/session.h"
@@ -39,6 +40,7 @@ class SandboxHost final : public Backend {
     // be empty.
     std::function<void(TenantId, http::Request, std::string_view path, http::Responder)> on_object =
         {};
+    const SecretService* secrets = nullptr;  // null: functions refer to none
   };
 
   // `run_folder` holds the ledgers; it is emptied first.
@@ -79,6 +81,8 @@ class SandboxHost final : public Backend {
   // What the processes of a sandbox with a GPU are connected to.
   Result<void> connect_memory(Sandbox& sandbox, SandboxRequest& request);
   Result<void> connect_runtime(Sandbox& sandbox, SandboxRequest& request);
+  // The environment that the sandbox is started with, its secrets in place.
+  Result<void> resolve_environment(Sandbox& sandbox, FunctionSpec& spec, SandboxRequest& request);
   void memory_moved(Sandbox& sandbox, const MemoryMove& move);
   Result<std::string> make_ledger(Sandbox& sandbox, Bytes limit);
   void read_ledger(Sandbox& sandbox);

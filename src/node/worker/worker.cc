@@ -19,6 +19,7 @@ Worker::Worker(Dependencies dependencies, WorkerOptions options,
     : uses_(dependencies),
       options_(std::move(options)),
       dispatcher_(std::move(dispatcher)),
+      logs_(options_.logs.per_function),
       code_(options_.state_folder, files_),
       files_(uses_.loop),
       drain_(uses_.loop,
@@ -34,9 +35,9 @@ Worker::Worker(Dependencies dependencies, WorkerOptions options,
            [this](auto work, auto then) { return files_.run(std::move(work), std::move(then)); },
            uses_.links, &driver_},
           for_starts(options_.executors, dispatcher_->options()), options_.run_folder),
-      sandboxes_(
-          {uses_.loop, uses_.log, uses_.launcher, uses_.links, &executors_, options_.on_object},
-          options_.sandboxes, options_.run_folder),
+      sandboxes_({uses_.loop, uses_.log, uses_.launcher, uses_.links, &executors_,
+                  options_.on_object, uses_.secrets},
+                 options_.sandboxes, options_.run_folder),
       backends_(sandboxes_, executors_),
       workflows_(uses_.loop, uses_.random, uses_.objects, workflow_events(), options_.workflows),
       stage_processes_(sandboxes_, pipeline_reports_, code_),
@@ -53,9 +54,10 @@ Worker::Worker(Dependencies dependencies, WorkerOptions options,
       keeper_(functions_, *dispatcher_, care_, executors_),
       health_({uses_.loop, uses_.log, uses_.catalog, care_, driver_, pipelines_, executors_,
                keeper_, options_.devices}),
-      deployments_({uses_.loop, uses_.log, uses_.catalog, uses_.metrics, functions_, statistics_,
-                    logs_, files_, code_, driver_, executors_, keeper_, workflows_, pipelines_},
-                   deployment_rules()),
+      deployments_(
+          {uses_.loop, uses_.log, uses_.catalog, uses_.metrics, functions_, statistics_, logs_,
+           files_, code_, driver_, executors_, keeper_, workflows_, pipelines_, uses_.secrets},
+          deployment_rules()),
       status_({uses_.loop, uses_.metrics, *dispatcher_, functions_, live_, backends_, executors_,
                workflows_, pipelines_, care_, health_}) {
   uses_.launcher.on_exit([this](SandboxId id, const sandbox::Exit& exit) {
@@ -156,12 +158,26 @@ void Worker::save_profile(FunctionId function, std::string profile) {
                              });
 }
 
+void Worker::keep_logs() {
+  if (options_.logs.folder.empty()) return;
+  log_files_ = std::make_unique<LogFiles>(uses_.loop, uses_.log, options_.logs);
+  std::vector<FunctionId> ids;
+  for (const FunctionSpec& spec : functions_.all()) ids.push_back(spec.id);
+  std::sort(ids.begin(), ids.end());
+  log_files_->restore(ids, logs_);
+  logs_.observe(
+      {.appended = [this](FunctionId function, uint64_t offset,
+                          std::string_view text) { log_files_->append(function, offset, text); },
+       .removed = [this](FunctionId function) { log_files_->remove(function); }});
+}
+
 Result<void> Worker::recover() {
   RETURN_IF_ERROR(code_.create());
   ASSIGN_OR_RETURN(catalog::Snapshot snapshot, uses_.catalog.load_all());
   statistics_.restore(snapshot.statistics);
   health_.restore(snapshot.devices);
   deployments_.recover(std::move(snapshot));
+  keep_logs();
   ASSIGN_OR_RETURN(const size_t resumed, intake_.recover());
   uses_.log.info("recovered", {{"functions", static_cast<int64_t>(functions_.size())},
                                {"asynchronous", static_cast<int64_t>(resumed)}});
@@ -176,6 +192,29 @@ void Worker::set_tenant(const Tenant& tenant) {
 void Worker::remove_tenant(TenantId tenant) {
   deployments_.quotas().remove(tenant);
   if (uses_.objects != nullptr) uses_.objects->set_quota(tenant, std::nullopt);
+}
+
+std::vector<std::string> Worker::users_of_secret(TenantId tenant, const std::string& secret) const {
+  std::vector<std::string> users;
+  for (const FunctionSpec& spec : functions_.list(tenant, "", limits::kFunctions)) {
+    const auto names = secret_names(spec.environment);
+    if (names.ok() && names->contains(secret)) users.push_back(spec.name.name);
+  }
+  return users;
+}
+
+void Worker::secret_changed(TenantId tenant, const std::string& secret) {
+  for (const std::string& name : users_of_secret(tenant, secret)) {
+    const FunctionSpec* spec = functions_.find(FunctionName{tenant, name});
+    if (spec == nullptr) continue;
+    deployments_.update({.spec = *spec, .zip_base64 = {}, .renews_sandboxes = true},
+                        [this, name](Result<FunctionSpec> changed) {
+                          if (changed.ok()) return;
+                          uses_.log.warning(
+                              "sandboxes_not_renewed",
+                              {{"function", name}, {"error", to_string(changed.error())}});
+                        });
+  }
 }
 
 void Worker::drain(std::function<void()> drained) {

@@ -22,6 +22,7 @@
 #include "node/worker/deployments.h"
 #include "node/worker/device_health.h"
 #include "node/worker/intake.h"
+#include "node/worker/log_files.h"
 #include "node/worker/sandbox_host.h"
 #include "node/worker/worker_status.h"
 
@@ -34,6 +35,7 @@ struct WorkerOptions {
   ExecutorSetting executors;
   WorkflowHost::Limits workflows = {};
   PipelineSetting pipelines;
+  LogFilesOptions logs = {};                       // without a folder they end with the worker
   std::vector<protocol::DeviceInventory> devices;  // all, those of pipelines too
   Bytes device_memory;  // of the largest device; functions that ask for more are refused
   // What a CUDA context takes of the device beside what its function allocates.
@@ -65,6 +67,7 @@ class Worker final : public InvocationService {
     journal::Recorder* journal = nullptr;     // records every event, if there is one
     objects::ObjectStore* objects = nullptr;  // of kernel functions' inputs and outputs
     DeviceLinks* links = nullptr;             // null: device memory moves without turns
+    const SecretService* secrets = nullptr;   // null: functions refer to none
   };
 
   Worker(Dependencies dependencies, WorkerOptions options,
@@ -79,6 +82,10 @@ class Worker final : public InvocationService {
   // Called for every tenant before recover(), and whenever one is added, changed or removed.
   void set_tenant(const Tenant& tenant);
   void remove_tenant(TenantId tenant);
+  // The functions that refer to a secret, in order of name.
+  std::vector<std::string> users_of_secret(TenantId tenant, const std::string& secret) const;
+  // They get new sandboxes, since those that they have were started with another value.
+  void secret_changed(TenantId tenant, const std::string& secret);
 
   // What lambent-device reports goes there.
   DeviceHealth& devices() { return health_; }
@@ -139,6 +146,7 @@ class Worker final : public InvocationService {
   PipelineSetting pipeline_setting();
   PipelineHost::Events pipeline_events();
   void save_profile(FunctionId function, std::string profile);
+  void keep_logs();
   std::unique_ptr<InvocationObjects> make_objects(objects::ObjectStore* store);
   FunctionRules function_rules() const;
   Deployments::Rules deployment_rules();
@@ -154,6 +162,7 @@ class Worker final : public InvocationService {
   LiveInvocations live_;
   IdempotencyTable idempotency_;
   LogStore logs_;
+  std::unique_ptr<LogFiles> log_files_;  // null: logs end with the worker
   CodeStore code_;
   FileThread files_;
   Drain drain_;

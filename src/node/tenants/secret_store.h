@@ -1,0 +1,60 @@
+// SecretStore: the tenants' secrets: sealed in the catalog and in memory, opened for what starts
+// functions. Owned by the worker's main; on the loop thread.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/time.h"
+#include "core/domain/secret.h"
+#include "node/catalog/catalog.h"
+
+namespace lambent::tenants {
+
+// What the store asks and tells the worker; any may be empty.
+struct SecretUsers {
+  // The names of functions that refer to it.
+  std::function<std::vector<std::string>(TenantId, const std::string& secret)> functions;
+  std::function<void(TenantId, const std::string& secret)> changed;
+};
+
+class SecretStore final : public SecretService {
+ public:
+  // The catalog and the clock outlive it; the catalog's completions may come after it is gone.
+  SecretStore(catalog::Catalog& catalog, const Clock& clock, const std::string& node_key,
+              const std::vector<catalog::SecretRecord>& records);
+  void set_users(SecretUsers users) { users_ = std::move(users); }
+
+  void put_secret(TenantId tenant, std::string name, std::string value,
+                  Callback<SecretStatus> done) override;
+  void remove_secret(TenantId tenant, const std::string& name,
+                     Callback<SecretStatus> done) override;
+  std::vector<SecretStatus> list_secrets(TenantId tenant) const override;
+  // Nothing also of one that does not open: the node's key was changed.
+  std::optional<std::string> find_secret(TenantId tenant, const std::string& name) const override;
+  // The tenant is gone, and what it kept.
+  void forget_tenant(TenantId tenant);
+
+ private:
+  struct Entry {
+    std::string sealed;
+    Duration changed_at{};
+  };
+  using Key = std::pair<TenantId, std::string>;
+
+  Result<void> check(TenantId tenant, const std::string& name, const std::string& value) const;
+
+  catalog::Catalog& catalog_;
+  const Clock& clock_;
+  const std::string key_;  // derived from the node's
+  SecretUsers users_;
+  std::map<Key, Entry> secrets_;
+  // What completions hold weakly.
+  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace lambent::tenants

@@ -1,0 +1,77 @@
+// LogFiles: functions' logs on disk, so that they outlive the worker. The loop thread hands over
+// what was printed; a thread of its own writes it, a moment later and many functions at a time.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/base/log.h"
+#include "core/base/units.h"
+#include "core/loop/event_loop.h"
+#include "node/worker/file_thread.h"
+#include "node/worker/log_store.h"
+
+namespace lambent::worker {
+
+struct LogFilesOptions {
+  std::string folder;
+  // On disk, and read back at start. The newest are kept.
+  Bytes per_function = limits::kLogPerFunction;
+  // What was not added to for so long is removed.
+  Duration age = std::chrono::hours(24 * 7);
+  // What is lost at most if the worker is killed.
+  Duration written_after = milliseconds(200);
+  // Of text that waits for the disk; what is printed beyond it is not kept on disk.
+  Bytes most_waiting = Bytes::mib(32);
+  // Of all functions, that a start reads back.
+  Bytes most_restored = Bytes::mib(256);
+};
+
+class LogFiles {
+ public:
+  // Makes the folder, for the worker's user only. All that is given outlives it.
+  LogFiles(loop::EventLoop& loop, LogSink& log, LogFilesOptions options);
+  // Writes what waits.
+  ~LogFiles();
+  LogFiles(const LogFiles&) = delete;
+  LogFiles& operator=(const LogFiles&) = delete;
+
+  // Reads back what was kept of these functions, the last written first, and removes what is of
+  // others or too old. Blocks; before the loop runs.
+  void restore(const std::vector<FunctionId>& functions, LogStore& logs);
+
+  // `offset` is that of the text's first byte in the function's log.
+  void append(FunctionId function, uint64_t offset, std::string_view text);
+  void remove(FunctionId function);
+
+ private:
+  class Writer;
+  struct Text {
+    uint64_t offset = 0;
+    std::string bytes;
+  };
+  using Texts = std::unordered_map<FunctionId, std::vector<Text>>;
+
+  void wake();
+  void write();
+  void clean();
+
+  loop::EventLoop& loop_;
+  LogSink& log_;
+  const LogFilesOptions options_;
+  // Used by one task at a time: of the thread once it runs.
+  const std::shared_ptr<Writer> writer_;
+  FileThread thread_;
+  Texts waiting_;
+  Bytes waiting_bytes_;
+  uint64_t dropped_bytes_ = 0;
+  bool writing_ = false;
+  loop::TimerId timer_;
+  loop::TimerId cleaning_;
+  bool timed_ = false;
+};
+
+}  // namespace lambent::worker

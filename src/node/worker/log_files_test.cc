@@ -1,0 +1,156 @@
+#include "node/worker/log_files.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "core/base/testing/testing.h"
+
+namespace lambent::worker {
+namespace {
+
+const FunctionId kF{1};
+const FunctionId kG{2};
+
+// What a worker has of its logs, from its start to its end.
+class LogFilesTest : public testing::Test {
+ protected:
+  struct Life {
+    explicit Life(const LogFilesTest& test) : logs(test.per_function_) {
+      files = std::make_unique<LogFiles>(loop, log,
+                                         LogFilesOptions{.folder = test.folder_ / "logs",
+                                                         .per_function = test.per_function_,
+                                                         .age = test.age_,
+                                                         .written_after = milliseconds(1),
+                                                         .most_waiting = test.most_waiting_,
+                                                         .most_restored = test.most_restored_});
+      files->restore(test.functions_, logs);
+    }
+    void print(FunctionId function, std::string_view text) {
+      files->append(function, logs.append(function, text), text);
+    }
+    std::string read(FunctionId function, uint64_t offset = 0) {
+      return logs.read(function, offset, 1 << 20).text;
+    }
+
+    SystemClock clock;
+    loop::EventLoop loop{clock};
+    NullLogSink log;
+    LogStore logs;
+    std::unique_ptr<LogFiles> files;
+  };
+
+  size_t bytes_on_disk() const {
+    size_t bytes = 0;
+    for (const auto& file : std::filesystem::directory_iterator(folder_ / "logs")) {
+      bytes += file.file_size();
+    }
+    return bytes;
+  }
+
+  const TemporaryFolder folder_;
+  std::vector<FunctionId> functions_ = {kF, kG};
+  Bytes per_function_ = Bytes(1000);
+  Duration age_ = std::chrono::hours(1);
+  Bytes most_waiting_ = Bytes::mib(1);
+  Bytes most_restored_ = Bytes::mib(1);
+};
+
+TEST_F(LogFilesTest, WhatWasPrintedIsThereAfterARestartAtItsOffset) {
+  {
+    Life life(*this);
+    life.print(kF, "one\n");
+    life.print(kG, "other\n");
+    life.print(kF, "two\n");
+  }
+  Life life(*this);
+  EXPECT_EQ(life.read(kF), "one\ntwo\n");
+  EXPECT_EQ(life.read(kG), "other\n");
+  EXPECT_EQ(life.read(kF, 4), "two\n");
+  life.print(kF, "three\n");
+  EXPECT_EQ(life.read(kF, 8), "three\n");
+}
+
+TEST_F(LogFilesTest, TheNewestBytesAreKeptAndOffsetsStayTrueOverManyRestarts) {
+  std::string all;
+  for (int round = 0; round < 5; ++round) {
+    Life life(*this);
+    for (int i = 0; i < 50; ++i) {
+      const std::string line =
+          "round " + std::to_string(round) + " line " + std::to_string(i) + "\n";
+      life.print(kF, line);
+      all += line;
+    }
+    EXPECT_LE(bytes_on_disk(), 2 * per_function_.count);
+  }
+  Life life(*this);
+  const auto kept = life.logs.read(kF, 0, 1 << 20);
+  EXPECT_EQ(kept.next_offset, all.size());
+  EXPECT_GE(kept.text.size(), per_function_.count / 2);
+  EXPECT_EQ(kept.text, all.substr(all.size() - kept.text.size()));
+}
+
+TEST_F(LogFilesTest, TheLoopWritesAMomentLater) {
+  Life life(*this);
+  life.print(kF, "one\n");
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (bytes_on_disk() == 0 && std::chrono::steady_clock::now() < deadline) {
+    life.loop.run_once(milliseconds(5));
+  }
+  EXPECT_EQ(bytes_on_disk(), 4u);
+}
+
+TEST_F(LogFilesTest, ARemovedFunctionsLogGoes) {
+  {
+    Life life(*this);
+    life.print(kF, "one\n");
+  }
+  {
+    Life life(*this);
+    life.files->remove(kF);
+    life.logs.remove(kF);
+  }
+  EXPECT_EQ(bytes_on_disk(), 0u);
+}
+
+TEST_F(LogFilesTest, WhatIsOfNoFunctionOrTooOldGoesAndWhatIsNoLogStays) {
+  {
+    Life life(*this);
+    life.print(kF, "one\n");
+    life.print(kG, "two\n");
+  }
+  std::ofstream(folder_ / "logs/notes.txt") << "kept";
+  functions_ = {kG};
+  { Life life(*this); }
+  EXPECT_EQ(bytes_on_disk(), 8u);
+  age_ = Duration(0);
+  { Life life(*this); }
+  EXPECT_EQ(bytes_on_disk(), 4u);
+}
+
+TEST_F(LogFilesTest, TextThatTheDiskDidNotTakeLeavesAGapAndNoWrongOffset) {
+  most_waiting_ = Bytes(4);
+  {
+    Life life(*this);
+    life.print(kF, "one\n");
+    life.print(kF, "lost\n");
+  }
+  Life life(*this);
+  EXPECT_EQ(life.read(kF), "one\n");
+}
+
+TEST_F(LogFilesTest, AStartReadsNoMoreThanItMay) {
+  {
+    Life life(*this);
+    life.print(kF, "0123456789");
+  }
+  most_restored_ = Bytes(5);
+  Life life(*this);
+  EXPECT_EQ(life.read(kF), "");
+  life.print(kF, "x");
+  EXPECT_EQ(life.read(kF, 10), "x");
+}
+
+}  // namespace
+}  // namespace lambent::worker
