@@ -23,6 +23,7 @@
 #include "node/objects/object_store.h"
 #include "node/sandbox/launcher.h"
 #include "node/worker/file_thread.h"
+#include "node/worker/storage_watch.h"
 #include "node/worker/worker.h"
 
 namespace lambent {
@@ -121,16 +122,25 @@ Result<OwnedFd> mark_devices(const WorkerConfig& config, const worker::GpuDriver
 
 // What our own API asks of the worker beside the InvocationService.
 frontend::NativeOptions native_options(worker::Worker& worker, metrics::WorkerMetrics& metrics,
-                                       objects::ObjectStore& objects, frontend::WorkerFacts facts) {
+                                       objects::ObjectStore& objects,
+                                       const worker::StorageWatch& storage,
+                                       frontend::WorkerFacts facts) {
   return {
       .version = LAMBENT_VERSION,
       .metrics =
-          [&worker, &metrics, &objects] {
+          [&worker, &metrics, &objects, &storage] {
             worker.update_gauges();
+            metrics.set_state_disk(storage.free(), storage.full().has_value());
             metrics.set_objects(gauges_of(objects.statistics()));
             return metrics.text();
           },
       .ready = [&worker] { return !worker.draining(); },
+      .checks =
+          [&storage] {
+            frontend::ReadyCheck disk{"state_disk", {}};
+            if (storage.full()) disk.failure = storage.full()->message;
+            return std::vector<frontend::ReadyCheck>{disk};
+          },
       .about = std::move(facts),
       .trace = [&worker](TenantId tenant,
                          InvocationId invocation) { return worker.trace(tenant, invocation); },
@@ -193,8 +203,10 @@ Result<void> run(WorkerConfig config) {
   ASSIGN_OR_RETURN(const worker::DeviceShares shares,
                    worker::share_devices(devices, config.pipeline_slices));
 
+  worker::StorageWatch storage(loop, log, config.state_folder);
   ASSIGN_OR_RETURN(auto catalog, catalog::Catalog::open(
-                                     config.state_folder + "/catalog.db", {},
+                                     config.state_folder + "/catalog.db",
+                                     {.on_storage_full = [&storage] { storage.suspect(); }},
                                      [&loop](auto task) { return loop.post(std::move(task)); }));
   ASSIGN_OR_RETURN(const SchedulerSettings settings,
                    scheduler_settings(config, shares.dispatched, log));
@@ -230,7 +242,7 @@ Result<void> run(WorkerConfig config) {
 
   frontend::Router router(
       worker, objects_frontend, loop, random,
-      native_options(worker, metrics, objects, facts_of(config, shares.dispatched)),
+      native_options(worker, metrics, objects, storage, facts_of(config, shares.dispatched)),
       frontend::RequestGuard(host_policy(config.listen)));
   http::ServerOptions server_options;
   server_options.error_response = frontend::server_error;

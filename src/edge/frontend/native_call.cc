@@ -151,7 +151,7 @@ NativeCall decode_path(const http::Request& request, const Caller& caller) {
   const std::string_view path = http::path_of(request.target);
   const std::string_view query = http::query_of(request.target);
   if (path == "/livez" || path == "/healthz") return Livez();
-  if (path == "/readyz") return Readyz();
+  if (path == "/readyz") return Readyz{query.starts_with("verbose")};
   if (path == "/metrics") return GetMetrics();
   const auto parts = parts_of(path);
   if (!parts.has_value() || parts->size() < 2 || parts->front() != "v1") return no_such_path(path);

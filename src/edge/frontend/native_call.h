@@ -64,7 +64,9 @@ struct SubmitInvocation {
 };
 struct GetVersion {};
 struct Livez {};
-struct Readyz {};
+struct Readyz {
+  bool verbose = false;  // with a line for each thing that has to be well
+};
 struct GetMetrics {};
 
 // A request that is no good call is the response that answers it.
