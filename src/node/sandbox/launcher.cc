@@ -149,7 +149,7 @@ class ProcessLauncher final : public Launcher {
     OnStarted callback = finish_launch(reply.sandbox);
     sandboxes_[reply.sandbox] = callback != nullptr;
     if (!callback) return;  // given up and being killed: the descriptors close
-    if (fds.size() != 3) {
+    if (fds.size() != 3 && fds.size() != 4) {
       sandboxes_[reply.sandbox] = false;
       send(KillRequest{reply.sandbox});
       return callback(Error{ErrorCode::kResourceExhausted,
@@ -160,6 +160,7 @@ class ProcessLauncher final : public Launcher {
     started.pidfd = std::move(fds[0]);
     started.runtime_api_listener = std::move(fds[1]);
     started.output = std::move(fds[2]);
+    if (fds.size() > 3) started.memory = MemoryMeter(std::move(fds[3]));
     started.elapsed = reply.elapsed;
     callback(std::move(started));
   }

@@ -17,6 +17,7 @@
 #include "core/loop/event_loop.h"
 #include "node/sandbox/capabilities.h"
 #include "node/sandbox/exit.h"
+#include "node/sandbox/memory_meter.h"
 #include "node/sandbox/plan.h"
 
 namespace lambent::sandbox {
@@ -32,6 +33,8 @@ struct Started {
   // Standard output and error of all that runs inside; non-blocking. A full pipe stops the writer,
   // nobody else: who reads slowly slows this one sandbox down.
   OwnedFd output;
+  // Of all that runs inside.
+  MemoryMeter memory;
   // From the launcher's taking up the plan until the program was executed.
   Duration elapsed{};
 };

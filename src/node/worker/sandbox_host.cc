@@ -84,6 +84,7 @@ struct SandboxHost::Sandbox {
   std::unique_ptr<MemoryChannel> memory;  // null: its device memory does not move
   Bytes device_memory;
   Bytes device_memory_peak;
+  sandbox::MemoryMeter host_memory;
   uint32_t context_error = 0;  // a CUresult: its CUDA context is broken
   bool replaced = false;       // it is being stopped for that
 
@@ -220,6 +221,7 @@ void SandboxHost::started(SandboxId id, Result<sandbox::Started> result) {
   sandbox.executed = true;
   sandbox.executed_at = loop_.clock().now();
   sandbox.output = std::move(result->output);
+  sandbox.host_memory = std::move(result->memory);
   sandbox.output_watch =
       loop_.watch(sandbox.output.get(), true, false,
                   [this, &sandbox](loop::Readiness) { read_output(sandbox, kOutputPerTurn); });
@@ -266,6 +268,8 @@ void SandboxHost::deliver(SandboxId id, InvocationRequest& request, Duration tim
   }
   if (sandbox.in_flight.empty()) {
     sandbox.idle_tail.clear();
+    // The first one pays for the start.
+    if (sandbox.invocations > 0) sandbox.host_memory.reset();
     if (sandbox.ledger) (void)sandbox.ledger->reset_peak();
   }
   Sandbox::InFlight& given = sandbox.in_flight.emplace_back();
@@ -307,6 +311,7 @@ void SandboxHost::answered(Sandbox& sandbox, InvocationId invocation, bool succe
   sandbox.in_flight.erase(found);
   answer.device_memory_now = sandbox.device_memory;
   answer.device_memory_peak = sandbox.device_memory_peak;
+  answer.host_memory_peak = sandbox.host_memory.peak();
   if (sandbox.context_error != 0) replace_broken(sandbox, tail);
   answer.log_tail = tail.text();
   if (sandbox.in_flight.empty()) sandbox.idle_tail = std::move(tail);
@@ -490,6 +495,7 @@ RunReport SandboxHost::partial_report(SandboxId id) {
   read_ledger(sandbox);
   RunReport report;
   report.device_memory_peak = sandbox.device_memory_peak;
+  report.host_memory_peak = sandbox.host_memory.peak();
   report.log_tail = sandbox.next_tail().text();
   return report;
 }

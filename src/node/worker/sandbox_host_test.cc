@@ -139,6 +139,25 @@ TEST_F(SandboxHostTest, AnAnswerAfterTheTimeOutIsIgnored) {
   EXPECT_THAT(host->status(), IsEmpty());
 }
 
+TEST_F(SandboxHostTest, ThePeakOfHostMemoryIsThatOfTheInvocationButForTheFirst) {
+  auto meter = sandbox::MemoryMeter::make();
+  ASSERT_TRUE(meter.ok());
+  launcher.memory = &*meter;
+  start_working();
+  meter->raise(Bytes::mib(40));
+  runtime->answer(event, "{}");
+  ASSERT_TRUE(until([&] { return answers.size() == 1; }));
+  EXPECT_EQ(answers[0].host_memory_peak, Bytes::mib(40)) << "with its start";
+  InvocationRequest next;
+  next.id = InvocationId{3, 4};
+  host->deliver(kSandbox, next, seconds(3));
+  ASSERT_TRUE(until([&] { return event.id == to_string(InvocationId{3, 4}); }));
+  meter->raise(Bytes::mib(7));
+  runtime->answer(event, "{}");
+  ASSERT_TRUE(until([&] { return answers.size() == 2; }));
+  EXPECT_EQ(answers[1].host_memory_peak, Bytes::mib(7));
+}
+
 TEST_F(SandboxHostTest, WhatIsGivenToOneThatIsBeingStoppedComesBack) {
   start();
   ASSERT_TRUE(until([&] { return readies == 1; }));

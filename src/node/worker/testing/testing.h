@@ -162,6 +162,8 @@ class FakeLauncher final : public sandbox::Launcher {
   };
   // Which launches fail, counted from 1, and how.
   std::map<size_t, Error> failures;
+  // What sandboxes use of the host's memory, if it is measured.
+  const sandbox::MemoryMeter* memory = nullptr;
 
   std::vector<sandbox::LaunchPlan> plans;
   std::vector<SandboxId> kills;
@@ -189,6 +191,9 @@ class FakeLauncher final : public sandbox::Launcher {
     answer.pid = static_cast<pid_t>(1000 + id.value);
     answer.runtime_api_listener = std::move(*listener);
     answer.output = OwnedFd(ends[0]);
+    if (memory != nullptr) {
+      answer.memory = sandbox::MemoryMeter(OwnedFd(dup(memory->file().get())));
+    }
     done(std::move(answer));
     init(started);
   }
