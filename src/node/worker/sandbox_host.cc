@@ -236,6 +236,7 @@ void SandboxHost::started(SandboxId id, Result<sandbox::Started> result) {
   callbacks.on_init_error = [this, &sandbox](std::string json, std::string type) {
     init_failed(sandbox, std::move(json), std::move(type));
   };
+  callbacks.on_stuck = [this, &sandbox] { stuck(sandbox); };
   if (uses_.on_object) {
     callbacks.on_object = [this, tenant = sandbox.spec.name.tenant](http::Request request,
                                                                     std::string_view path,
@@ -338,6 +339,19 @@ void SandboxHost::init_failed(Sandbox& sandbox, std::string json, std::string ty
   sandbox.end_payload = std::move(json);
   sandbox.end_words = EndWords{
       {ErrorCode::kFailedPrecondition, "the runtime could not load the function"}, std::move(type)};
+  launcher_.kill(sandbox.id);
+}
+
+// Without words of ours for its end: what it was given and never took starts again in another one.
+void SandboxHost::stuck(Sandbox& sandbox) {
+  if (sandbox.end_words) return;
+  log_.info("runtime_stuck", {{"sandbox", static_cast<int64_t>(sandbox.id.value)},
+                              {"function", sandbox.spec.name.name}});
+  const std::string line =
+      "The runtime did not ask for work after its answer was refused; the next invocation gets a "
+      "new "
+      "process.\n";
+  print_of(sandbox, sandbox.idle_tail, line);
   launcher_.kill(sandbox.id);
 }
 

@@ -9,6 +9,7 @@
 namespace lambent::worker {
 namespace {
 
+using testing::ElementsAre;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -137,6 +138,24 @@ TEST_F(SandboxHostTest, AnAnswerAfterTheTimeOutIsIgnored) {
   EXPECT_THAT(ends[0].payload, HasSubstr("Task timed out after 3.00 seconds"));
   EXPECT_THAT(ends[0].log_tail, EndsWith("END RequestId: " + to_string(kInvocation) + "\n"));
   EXPECT_THAT(host->status(), IsEmpty());
+}
+
+TEST_F(SandboxHostTest, ARuntimeThatStaysAwayAfterARefusedAnswerGivesWayToAnother) {
+  constexpr InvocationId kNext{3, 4};
+  start_working();
+  runtime->promise(event, Bytes::gib(1).count);
+  ASSERT_TRUE(until([&] { return !answers.empty(); }));
+  EXPECT_EQ(answers[0].error_type, "Function.ResponseSizeTooLarge");
+  InvocationRequest next;
+  next.id = kNext;
+  next.payload = "the next";
+  host->deliver(kSandbox, next, seconds(3));
+  clock.advance(runtime_api::kReturnTime);
+  ASSERT_TRUE(until([&] { return !ends.empty(); }));
+  EXPECT_THAT(launcher.kills, ElementsAre(kSandbox));
+  EXPECT_TRUE(ends[0].undelivered) << "it starts again in another one";
+  EXPECT_EQ(ends[0].invocation, kNext);
+  EXPECT_EQ(ends[0].returned_payload, "the next");
 }
 
 TEST_F(SandboxHostTest, ThePeakOfHostMemoryIsThatOfTheInvocationButForTheFirst) {

@@ -65,6 +65,11 @@ class FakeRuntime {
   void answer_last(const Event& event, std::string_view payload) {
     post("invocation/" + event.id + "/response", payload, "");
   }
+  // The head of an answer that is so large, and nothing of it.
+  void promise(const Event& event, uint64_t size) {
+    send("POST /2018-06-01/runtime/invocation/" + event.id +
+         "/response HTTP/1.1\r\nHost: h\r\nContent-Length: " + std::to_string(size) + "\r\n\r\n");
+  }
   void fail(const Event& event, std::string_view json, std::string_view type) {
     post("invocation/" + event.id + "/error", json, type);
     ask();
