@@ -49,7 +49,7 @@ class Launcher {
 
   // Called once for every sandbox that was started, after its OnStarted; never for one that could
   // not be. If lambent-launcher itself dies, it is called for all (as killed by signal 9), and the
-  // next launch starts another one.
+  // next launch starts another one, at most one a second; launches wait for it.
   virtual void on_exit(OnExit callback) = 0;
 
   // Starts a sandbox. `callback` is called exactly once, later, from the loop: with
