@@ -117,11 +117,12 @@ def outcomes_of(worker, load, seconds):
     while len(outcomes) < len(load.acknowledged) and time.monotonic() < deadline:
         for invocation in [each for each in load.acknowledged if each not in outcomes]:
             status, reply = status_of(worker.request, "GET", f"/v1/invocations/{invocation}")
-            if status == 200 and reply.headers.get("x-lambent-outcome"):
-                body = json.loads(reply.body or b"null")
-                outcomes[invocation] = (reply.headers["x-lambent-outcome"], body.get("n") if isinstance(body, dict) else None)
-            elif status not in (200, 202):
-                outcomes[invocation] = (f"HTTP {status}", None)
+            word = reply.headers.get("x-lambent-outcome")
+            if word == "succeeded":
+                body = json.loads(reply.body)
+                outcomes[invocation] = (word, body.get("n") if isinstance(body, dict) else None)
+            elif word or status not in (200, 202):
+                outcomes[invocation] = (word or f"HTTP {status}", reply.body[:200].decode(errors="replace"))
         time.sleep(0.1)
     return outcomes
 
@@ -143,8 +144,8 @@ def runs_of(load, runs, outcomes):
         times = runs.counts[invocation]
         account[f"ran {times} times"] += 1
         account[word] += 1
-        if word == "no outcome" or word.startswith("HTTP"):
-            wrong.append(f"{invocation}: {word}")
+        if word in ("no outcome", "rejected") or word.startswith("HTTP"):
+            wrong.append(f"{invocation}: {word} {answered or ''}")
         elif word == "succeeded" and (times == 0 or answered != n * n + 7):
             wrong.append(f"{invocation}: success after {times} runs with {answered} for {n}")
     return dict(account), wrong
@@ -158,7 +159,7 @@ def deaths(ground):
     killed = collections.Counter()
     try:
         runs, load = Runs(ground.folder / "deaths/state"), Load(worker, "kernel")
-        dice, deadline = random.Random(11), time.monotonic() + 60 * ground.scale
+        dice, deadline = random.Random(11), time.monotonic() + (5 if ground.short else 60)
         victims = list(VICTIMS)
         while time.monotonic() < deadline or victims:
             victim = victims.pop() if victims else dice.choice(VICTIMS)

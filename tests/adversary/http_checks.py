@@ -120,7 +120,7 @@ def crowd(ground):
             if n % 2:
                 connection.send(b"POST /2015-03-31/functions/good/invocations HTTP/1.1\r\nHost: localhost\r\nContent-Le")
             crowd.append(connection)
-        slowest, deadline = 0, time.monotonic() + 12 * max(ground.scale, 0.3)
+        slowest, deadline = 0, time.monotonic() + 12 * max(ground.scale, 0.2)
         while time.monotonic() < deadline:
             slowest = max(slowest, ground.neighbour_is_well())
             for connection in crowd[1::2]:
@@ -161,7 +161,7 @@ def impatience(ground):
 def noise(ground):
     dice, made = random.Random(7), 0
     words = [each.encode("latin-1") for each in AMBIGUOUS.values()] + [NEXT.encode()]
-    deadline = time.monotonic() + 20 * ground.scale
+    deadline = time.monotonic() + 12 * ground.scale
     while time.monotonic() < deadline:
         text = bytearray(dice.choice(words))
         for _ in range(dice.randrange(12)):

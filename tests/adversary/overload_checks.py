@@ -43,7 +43,8 @@ def storm(worker, seconds, clients):
 
 
 def flooded(ground):
-    worker = ground.new_worker(ground.name("overload"), "--concurrency", "4", gpu="none")
+    wait = ("--set", "queue_wait_s=2") if ground.short else ()
+    worker = ground.new_worker(ground.name("overload"), "--concurrency", "4", *wait, gpu="none")
     worker.create_python("slow", f"import time\ndef handler(e, c): time.sleep({SERVICE_S})", memory=64, tags={"lambent:max-concurrency": str(AT_ONCE)})
     worker.create_python("good", "def handler(event, context): return 'good'", memory=64)
     worker.invoke("slow")

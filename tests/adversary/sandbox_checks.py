@@ -144,7 +144,7 @@ def gluttons(ground):
 
     def run(name, source):
         own = ground.name("glutton")
-        ground.worker.create_python(own, source, timeout=5, memory=256)
+        ground.worker.create_python(own, source, timeout=4, memory=256)
         replies[name] = ground.worker.invoke(own)
         ground.worker.delete(own)
 
