@@ -59,8 +59,10 @@ class Runs:
 class Load:
     """Asynchronous invocations that are acknowledged, and calls of kernels whose every answer is looked at."""
 
-    def __init__(self, worker, kernel):
-        self.worker, self.kernel, self.stopping = worker, kernel, threading.Event()
+    MOST_AHEAD = 150  # acknowledged and not begun: what is left at the end is done in seconds
+
+    def __init__(self, worker, runs):
+        self.worker, self.runs, self.stopping = worker, runs, threading.Event()
         self.acknowledged, self.wrong, self.answers = {}, [], collections.Counter()
         self.lock = threading.Lock()
         self.threads = [threading.Thread(target=self.submit, args=(seed,)) for seed in range(3)] + [threading.Thread(target=self.call)]
@@ -69,7 +71,9 @@ class Load:
 
     def submit(self, seed):
         dice = random.Random(seed)
-        while not self.stopping.is_set():
+        while not self.stopping.wait(0.01):
+            if len(self.acknowledged) - len(self.runs.counts) > self.MOST_AHEAD:
+                continue
             n = dice.randrange(1_000_000)
             try:
                 reply = self.worker.invoke("counted", {"n": n, "seconds": dice.choice((0, 0.02, 0.1, 0.3))}, kind="Event", timeout=10)
@@ -77,7 +81,6 @@ class Load:
                     self.acknowledged[reply.headers["x-amzn-requestid"]] = n
             except (OSError, HttpError):  # not acknowledged
                 self.stopping.wait(0.05)
-            self.stopping.wait(0.01)
 
     def call(self):
         while not self.stopping.is_set():
@@ -112,9 +115,10 @@ def kill_one(worker, victim):
 
 
 def outcomes_of(worker, load, seconds):
-    """{id: (status word, n in the answer or None)} of everything that was acknowledged; asks until all have one."""
+    """{id: (status word, n in the answer, or what it says)} of everything that was acknowledged; asks until all have one, or no more come."""
     outcomes, deadline = {}, time.monotonic() + seconds
     while len(outcomes) < len(load.acknowledged) and time.monotonic() < deadline:
+        before = len(outcomes)
         for invocation in [each for each in load.acknowledged if each not in outcomes]:
             status, reply = status_of(worker.request, "GET", f"/v1/invocations/{invocation}")
             word = reply.headers.get("x-lambent-outcome")
@@ -123,6 +127,8 @@ def outcomes_of(worker, load, seconds):
                 outcomes[invocation] = (word, body.get("n") if isinstance(body, dict) else None)
             elif word or status not in (200, 202):
                 outcomes[invocation] = (word or f"HTTP {status}", reply.body[:200].decode(errors="replace"))
+        if len(outcomes) > before:
+            deadline = time.monotonic() + seconds
         time.sleep(0.1)
     return outcomes
 
@@ -158,7 +164,8 @@ def deaths(ground):
     worker = make_victim(ground)
     killed = collections.Counter()
     try:
-        runs, load = Runs(ground.folder / "deaths/state"), Load(worker, "kernel")
+        runs = Runs(ground.folder / "deaths/state")
+        load = Load(worker, runs)
         dice, deadline = random.Random(11), time.monotonic() + (5 if ground.short else 60)
         victims = list(VICTIMS)
         while time.monotonic() < deadline or victims:
@@ -168,7 +175,7 @@ def deaths(ground):
             if time.monotonic() > deadline + 20:
                 break
         load.stop()
-        outcomes = outcomes_of(worker, load, 60)
+        outcomes = outcomes_of(worker, load, 30)
         # Once more without excuses: outcomes that were seen do not change.
         kill_one(worker, "lambent-worker")
         again = outcomes_of(worker, load, 30)
