@@ -6,7 +6,8 @@ import time
 
 import harness
 from ground import MIB, process_name, status_of
-from verdicts import Skip, checks, require
+from harness import HttpError
+from verdicts import checks, require
 
 LIMIT_MIB = 64
 LIMIT = {"lambent:gpu-memory": f"{LIMIT_MIB}MiB"}
@@ -374,6 +375,56 @@ def bundles(ground):
     return {"refused": refused}
 
 
-@checks("D", "the file of the emulated node: a tenant that locks, cuts or fills it", known="docs/emulator.md")
+NODE_FILE = """
+import fcntl, os, struct, time
+import lambent_cuda as cuda
+device = cuda.Device()
+PATH = "/opt/lambent/gpu-node"
+def handler(event, context):
+    try:
+        file = os.open(PATH, os.O_RDWR)
+        if event["how"] == "lock" and os.fork() == 0:
+            fcntl.fcntl(file, 38, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 1 << 40, 1, 0))  # F_OFD_SETLKW, which children keep
+            time.sleep(event["seconds"])
+            os._exit(0)
+        if event["how"] == "cut": os.ftruncate(file, 0)
+        if event["how"] == "fill": os.pwrite(file, os.urandom(1 << 20), 4096)
+        if event["how"] == "grow": os.pwrite(file, bytes(1 << 20), 400 << 20)
+    except OSError as error:
+        return error.strerror
+    time.sleep(0.3)
+    return "done"
+"""
+BESIDE = """
+import lambent_cuda as cuda
+device = cuda.Device()
+y = device.buffer(1 << 20)
+def handler(event, context):
+    y.fill(event["n"] & 255)
+    return y.bytes() == bytes([event["n"] & 255]) * (1 << 20)
+"""
+
+
+@checks("D", "the file of the emulated node: a tenant that locks, cuts, fills or grows it harms no other", short=False, known="docs/emulator.md")
 def node_file(ground):
-    raise Skip("its walls are tried by the tests of the emulated node; this is their place in the list")
+    harmed, said = [], {}
+    for how in ("lock", "cut", "fill", "grow"):
+        worker = ground.new_worker(ground.name("node"), "--concurrency", "4")
+        try:
+            worker.create_python("beside", BESIDE, tags=LIMIT, timeout=3)
+            worker.create_python("hostile", NODE_FILE, tags=LIMIT, timeout=6)
+            require(worker.invoke("beside", {"n": 1}).json is True, "the neighbour does not work at all")
+            said[how] = str(worker.invoke("hostile", {"how": how, "seconds": 5}).json)[:60]
+            started = time.monotonic()
+            answers = [worker.invoke("beside", {"n": n}, timeout=30).json for n in (2, 3)]
+            if answers != [True, True] or time.monotonic() - started > 4:
+                harmed.append(f"{how}: the neighbour answered {str(answers)[:160]} after {time.monotonic() - started:.1f} s")
+            worker.create_python("newcomer", BESIDE, tags=LIMIT, timeout=3)
+            if worker.invoke("newcomer", {"n": 4}, timeout=30).json is not True:
+                harmed.append(f"{how}: a new function does not start")
+        except (OSError, HttpError) as error:
+            harmed.append(f"{how}: {error}")
+        finally:
+            worker.close()
+    require(not harmed, "; ".join(harmed))
+    return {"said": said}
