@@ -1,11 +1,12 @@
 """LambentError and one class for each code of api/error_codes.inc. Raised by everything in this package that speaks to
 a worker."""
 
-# By their numbers, which are gRPC's.
+# By their numbers, which are gRPC's up to 16.
 CODES = ["OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS",
          "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED",
-         "INTERNAL", "UNAVAILABLE", "DATA_LOSS", "UNAUTHENTICATED"]
-RETRYABLE = {"RESOURCE_EXHAUSTED", "ABORTED", "UNAVAILABLE"}
+         "INTERNAL", "UNAVAILABLE", "DATA_LOSS", "UNAUTHENTICATED",
+         "STORAGE_FULL"]
+RETRYABLE = {"RESOURCE_EXHAUSTED", "ABORTED", "UNAVAILABLE", "STORAGE_FULL"}
 
 
 class LambentError(Exception):

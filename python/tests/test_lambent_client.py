@@ -239,6 +239,8 @@ class Clients(unittest.TestCase):
         with self.assertRaises(LambentError):
             self.client.get(NAME)
         self.assertTrue(error_of("UNAVAILABLE", "").retryable)
+        full = error_of("STORAGE_FULL", "no space")
+        self.assertEqual((type(full).__name__, full.retryable), ("StorageFull", True))
 
     def test_a_producer_that_ran_into_a_deadline_is_not_asked_again(self):
         late = (504, {"error": {"code": "DEADLINE_EXCEEDED", "message": "the function took longer than 3 s"}})

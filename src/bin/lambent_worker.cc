@@ -27,6 +27,7 @@
 #include "node/tenants/node_key.h"
 #include "node/tenants/secret_store.h"
 #include "node/worker/file_thread.h"
+#include "node/worker/storage_watch.h"
 #include "node/worker/worker.h"
 
 namespace lambent {
@@ -124,8 +125,10 @@ Result<OwnedFd> mark_devices(const WorkerConfig& config, const worker::GpuDriver
 }
 
 Result<std::unique_ptr<catalog::Catalog>> open_catalog(const WorkerConfig& config,
-                                                       loop::EventLoop& loop) {
-  return catalog::Catalog::open(config.state_folder + "/catalog.db", {},
+                                                       loop::EventLoop& loop,
+                                                       worker::StorageWatch& storage) {
+  return catalog::Catalog::open(config.state_folder + "/catalog.db",
+                                {.on_storage_full = [&storage] { storage.suspect(); }},
                                 [&loop](auto task) { return loop.post(std::move(task)); });
 }
 
@@ -170,16 +173,25 @@ tenants::SecretUsers users_of(worker::Worker& worker) {
 
 // What our own API asks of the worker beside the InvocationService.
 frontend::NativeOptions native_options(worker::Worker& worker, metrics::WorkerMetrics& metrics,
-                                       objects::ObjectStore& objects, frontend::WorkerFacts facts) {
+                                       objects::ObjectStore& objects,
+                                       const worker::StorageWatch& storage,
+                                       frontend::WorkerFacts facts) {
   return {
       .version = LAMBENT_VERSION,
       .metrics =
-          [&worker, &metrics, &objects] {
+          [&worker, &metrics, &objects, &storage] {
             worker.update_gauges();
+            metrics.set_state_disk(storage.free(), storage.full().has_value());
             metrics.set_objects(gauges_of(objects.statistics()));
             return metrics.text();
           },
       .ready = [&worker] { return !worker.draining(); },
+      .checks =
+          [&storage] {
+            frontend::ReadyCheck disk{"state_disk", {}};
+            if (storage.full()) disk.failure = storage.full()->message;
+            return std::vector<frontend::ReadyCheck>{disk};
+          },
       .about = std::move(facts),
       .trace = [&worker](TenantId tenant,
                          InvocationId invocation) { return worker.trace(tenant, invocation); },
@@ -249,7 +261,8 @@ Result<void> run(WorkerConfig config) {
   ASSIGN_OR_RETURN(const worker::DeviceShares shares,
                    worker::share_devices(devices, config.pipeline_slices));
 
-  ASSIGN_OR_RETURN(const auto catalog, open_catalog(config, loop));
+  worker::StorageWatch storage(loop, log, config.state_folder);
+  ASSIGN_OR_RETURN(const auto catalog, open_catalog(config, loop, storage));
   ASSIGN_OR_RETURN(const std::string node_key, tenants::read_or_make_node_key(config.node_key));
   ASSIGN_OR_RETURN(const catalog::AccessRecords records, catalog->load_access());
   tenants::SecretStore secrets(*catalog, clock, node_key, records.secrets);
@@ -287,13 +300,13 @@ Result<void> run(WorkerConfig config) {
   RETURN_IF_ERROR(worker.recover());
   if (watch) watch->tell(worker);
 
-  frontend::Router router(
-      {worker, access, secrets, objects_frontend}, loop, random,
-      {.native = native_options(worker, metrics, objects, facts_of(config, shares.dispatched)),
-       .auth = {.mode = config.auth, .own_user = geteuid()},
-       .offload = disk_of(object_copies),
-       .audit = sink_of(audit.get())},
-      frontend::RequestGuard(host_policy(config.listen)));
+  frontend::Router router({worker, access, secrets, objects_frontend}, loop, random,
+                          {.native = native_options(worker, metrics, objects, storage,
+                                                    facts_of(config, shares.dispatched)),
+                           .auth = {.mode = config.auth, .own_user = geteuid()},
+                           .offload = disk_of(object_copies),
+                           .audit = sink_of(audit.get())},
+                          frontend::RequestGuard(host_policy(config.listen)));
   http::Server server(loop, server_options(), router.handler());
   ASSIGN_OR_RETURN(const std::string endpoint, listen_all(config.listen, server, log));
   // For the process that started the worker with port 0.

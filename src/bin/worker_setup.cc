@@ -41,6 +41,30 @@ std::string find_nvidia_driver() {
   return "";
 }
 
+// Whether files can be made there, by making one that goes away by itself or at once.
+std::error_code try_to_write(const std::string& folder) {
+  const std::string path = folder + "/.write-test";
+  const OwnedFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  if (!file.valid()) return {errno, std::generic_category()};
+  unlink(path.c_str());
+  return {};
+}
+
+// The user chose the folder: it is theirs to choose another, or to make room in it.
+Error folder_refused(const std::string& folder, bool is_state, std::error_code why) {
+  Error error = error_from_errno("", why.value());
+  const bool is_known =
+      error.code == ErrorCode::kPermissionDenied || error.code == ErrorCode::kStorageFull;
+  if (!is_known) error.code = ErrorCode::kInvalidArgument;
+  error.message =
+      std::string("the ") + (is_state ? "state" : "run") + " folder " + folder +
+      " cannot be made or written (" + why.message() + "); choose another with " +
+      (is_state ? "--state" : "--run") +
+      (error.code == ErrorCode::kStorageFull ? ", or free space on its disk"
+                                             : ", or give this user the right to write there");
+  return error;
+}
+
 constexpr const char* kCublasNames[] = {"libcublas.so.13", "libcublas.so.12"};
 
 // Of the driver, the system and the toolkits, these by their names backwards: newer ones first.
@@ -91,10 +115,8 @@ Result<OwnedFd> make_folders(const WorkerConfig& config) {
   for (const std::string& folder : {config.state_folder, config.run_folder}) {
     std::error_code error;
     std::filesystem::create_directories(folder, error);
-    if (error) {
-      return Error{ErrorCode::kPermissionDenied, "create " + folder + ": " + error.message() +
-                                                     "; choose others with --state and --run"};
-    }
+    if (!error) error = try_to_write(folder);
+    if (error) return folder_refused(folder, folder == config.state_folder, error);
   }
   const std::string path = config.run_folder + "/worker.lock";
   OwnedFd lock(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));

@@ -118,9 +118,9 @@ def wrong_with_dev(words):
         known = (REPOSITORY / "bench/benchmarks.txt").read_text()
         if not re.search(rf"^{re.escape(rest[0])} *:", known, re.MULTILINE):
             return f"no benchmark is called {rest[0]}"
-    if words[0] in ("bench", "soak", "demo", "gpu"):
+    if words[0] in ("adversary", "bench", "soak", "demo", "gpu"):
         # They hand flags on to programs of their own.
-        files = [*REPOSITORY.glob("bench/**/*.*"), *REPOSITORY.glob("tests/soak/**/*.*"), REPOSITORY / "tools/demo.py"]
+        files = [*REPOSITORY.glob("bench/**/*.*"), *REPOSITORY.glob("tests/soak/**/*.*"), *REPOSITORY.glob("tests/adversary/*.*"), REPOSITORY / "tools/demo.py"]
         text += "".join(path.read_text() for path in files if path.suffix in (".cc", ".h", ".py", ".sh") and path.is_file())
     return next((f"./dev {words[0]} knows no {flag}" for flag in flags_of(rest) if not re.search(rf"{flag}(?![\w-])", text)), None)
 

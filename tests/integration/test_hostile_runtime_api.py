@@ -1,5 +1,6 @@
 """Code that abuses the runtime API of its own sandbox: it hurts itself alone."""
 import base64
+import time
 import unittest
 
 from harness import HttpError
@@ -38,6 +39,26 @@ def handler(event, context):
         self.assertEqual(self.worker.invoke("twice").json, "first")
         # The runtime's own answer was refused as well, whether that ended it or not.
         self.assertIn(self.worker.invoke("twice", {"tell": True}).json, ([202, 400], []))
+
+    def test_the_call_after_an_answer_without_an_end_is_answered(self):
+        for way, send in (("endless", "while True: connection.sendall(block)"), ("stopped", "time.sleep(60)"),
+                          ("slow", "\n    while True: connection.sendall(b'1'); time.sleep(0.05)")):
+            with self.subTest(way):
+                self.worker.create_python(f"talker-{way}", self.PRELUDE + """
+def handler(event, context):
+    if event.get("fine"):
+        return "fine"
+    head = f"POST /2018-06-01/runtime/invocation/{context.aws_request_id}/response HTTP/1.1\\r\\nHost: x\\r\\n"
+    block = b"100000\\r\\n" + bytes(1 << 20) + b"\\r\\n"
+    connection = socket.create_connection(("127.0.0.1", 9001), 30)
+    connection.sendall(head.encode() + (b"Transfer-Encoding: chunked" if "block" in %r else b"Content-Length: 9999999999") + b"\\r\\n\\r\\n")
+    %s
+""" % (send, send), timeout=8)
+                self.assertEqual(self.worker.invoke(f"talker-{way}").json["errorType"], "Function.ResponseSizeTooLarge")
+                started = time.monotonic()
+                self.assertEqual(self.worker.invoke(f"talker-{way}", {"fine": True}).json, "fine")
+                self.assertLess(time.monotonic() - started, 7, "it waited for a runtime that does not come back")
+                self.worker.delete(f"talker-{way}")
 
     def test_an_initialisation_error_comes_too_late_afterwards(self):
         seen = self.ask("late", self.PRELUDE + """

@@ -15,18 +15,12 @@
 namespace lambent::archive {
 namespace {
 
-Error disk_error(const std::string& doing, int error_number) {
-  Error error = error_from_errno(doing, error_number);
-  if (error_number == ENOSPC || error_number == EDQUOT) error.code = ErrorCode::kResourceExhausted;
-  return error;
-}
-
 // A folder that goes away with all in it unless it was kept.
 class TemporaryFolder {
  public:
   static Result<TemporaryFolder> beside(const std::string& destination) {
     std::string path = destination + ".partial-XXXXXX";
-    if (::mkdtemp(path.data()) == nullptr) return disk_error("make folder " + path, errno);
+    if (::mkdtemp(path.data()) == nullptr) return error_from_errno("make folder " + path, errno);
     return TemporaryFolder(std::move(path));
   }
   TemporaryFolder(TemporaryFolder&& other) noexcept : path_(std::exchange(other.path_, "")) {}
@@ -45,7 +39,7 @@ class TemporaryFolder {
 
 Result<void> make_folder(const std::string& path) {
   if (::mkdir(path.c_str(), 0755) == 0 || errno == EEXIST) return {};
-  return disk_error("make folder " + path, errno);
+  return error_from_errno("make folder " + path, errno);
 }
 
 // The folders above an entry may not be entries themselves.
@@ -60,18 +54,18 @@ Result<void> make_folders_above(const std::string& root, const std::string& path
 Result<void> write_file(ZipReader& reader, const std::string& path, bool executable) {
   const OwnedFd file(
       ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (!file.valid()) return disk_error("write " + path, errno);
+  if (!file.valid()) return error_from_errno("write " + path, errno);
   RETURN_IF_ERROR(reader.read_content([&](std::string_view piece) -> Result<void> {
     while (!piece.empty()) {
       const ssize_t count = ::write(file.get(), piece.data(), piece.size());
       if (count < 0 && errno == EINTR) continue;
-      if (count < 0) return disk_error("write " + path, errno);
+      if (count < 0) return error_from_errno("write " + path, errno);
       piece.remove_prefix(static_cast<size_t>(count));
     }
     return {};
   }));
   if (::fchmod(file.get(), executable ? 0755 : 0644) != 0)
-    return disk_error("write " + path, errno);
+    return error_from_errno("write " + path, errno);
   return {};
 }
 
@@ -91,7 +85,7 @@ Result<void> write_entries(ZipReader& reader, const std::string& root) {
   for (const ZipEntry& link : links) {
     const std::string path = root + "/" + link.path;
     if (::symlink(link.link_target.c_str(), path.c_str()) != 0) {
-      return disk_error("make link " + path, errno);
+      return error_from_errno("make link " + path, errno);
     }
   }
   return {};
@@ -99,10 +93,10 @@ Result<void> write_entries(ZipReader& reader, const std::string& root) {
 
 Result<void> sync_folder(const std::string& path, bool with_file_system) {
   const OwnedFd folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!folder.valid()) return disk_error("open folder " + path, errno);
+  if (!folder.valid()) return error_from_errno("open folder " + path, errno);
   // One call for the file system is cheaper than one for each of thousands of files.
   const int done = with_file_system ? ::syncfs(folder.get()) : ::fsync(folder.get());
-  if (done != 0) return disk_error("sync " + path, errno);
+  if (done != 0) return error_from_errno("sync " + path, errno);
   return {};
 }
 
@@ -112,12 +106,13 @@ std::string parent_of(const std::string& path) {
 }
 
 Result<void> move_into_place(TemporaryFolder& folder, const std::string& destination) {
-  if (::chmod(folder.path().c_str(), 0755) != 0) return disk_error("open up " + destination, errno);
+  if (::chmod(folder.path().c_str(), 0755) != 0)
+    return error_from_errno("open up " + destination, errno);
   RETURN_IF_ERROR(sync_folder(folder.path(), true));
   if (::rename(folder.path().c_str(), destination.c_str()) != 0) {
     // Another thread unpacked the same package in the meantime.
     if (errno == EEXIST || errno == ENOTEMPTY) return {};
-    return disk_error("move the package to " + destination, errno);
+    return error_from_errno("move the package to " + destination, errno);
   }
   folder.keep();
   return sync_folder(parent_of(destination), false);

@@ -26,7 +26,7 @@ struct UnpackedZip {
 // folder is there whole and durable, or not at all. A destination that exists is left as it is and
 // counted as done, so name it by the digest. INVALID_ARGUMENT, naming the entry, for a bad zip, a
 // path that leads outside, a name used twice, and anything but files, folders and symbolic links
-// that stay inside; RESOURCE_EXHAUSTED for a full disk.
+// that stay inside; STORAGE_FULL for a full disk.
 Result<UnpackedZip> unpack_zip(std::string_view zip, const std::string& destination,
                                const ZipLimits& limits = {});
 // Reads the whole zip with the same checks and writes nothing.

@@ -3,26 +3,15 @@
 #include <archive.h>
 #include <archive_entry.h>
 
+#include <algorithm>
 #include <array>
+
+#include "core/archive/shown_name.h"
 
 namespace lambent::archive {
 namespace {
 
 constexpr size_t kPieceBytes = 64 * 1024;
-// How much of a foreign name a message repeats.
-constexpr size_t kNameShown = 200;
-
-// A name as a message may show it: printable ASCII.
-std::string shown(std::string_view name) {
-  std::string text;
-  for (const char c : name.substr(0, kNameShown)) text += c >= ' ' && c < 127 ? c : '?';
-  return text;
-}
-
-const char* name_in(struct ::archive_entry* entry) {
-  const char* name = archive_entry_pathname_utf8(entry);
-  return name != nullptr ? name : archive_entry_pathname(entry);
-}
 
 const char* link_in(struct ::archive_entry* entry) {
   const char* target = archive_entry_symlink_utf8(entry);
@@ -31,8 +20,9 @@ const char* link_in(struct ::archive_entry* entry) {
 
 }  // namespace
 
-ZipReader::ZipReader(struct ::archive* handle, const ZipLimits& limits)
-    : handle_(handle), limits_(limits) {}
+ZipReader::ZipReader(struct ::archive* handle, const ZipLimits& limits,
+                     std::vector<ZipRecord> records)
+    : handle_(handle), limits_(limits), records_(std::move(records)) {}
 
 ZipReader::~ZipReader() { archive_read_free(handle_); }
 
@@ -41,12 +31,12 @@ Result<std::unique_ptr<ZipReader>> ZipReader::open(std::string_view zip, const Z
     return Error{ErrorCode::kInvalidArgument, "the zip has " + to_string(Bytes(zip.size())) +
                                                   "; at most " + to_string(limits.zipped) + " fit"};
   }
-  // The seekable reader takes names, modes and sizes from the central directory, which every
-  // other reader of the package will believe too.
-  std::unique_ptr<ZipReader> reader(new ZipReader(archive_read_new(), limits));
+  ASSIGN_OR_RETURN(std::vector<ZipRecord> records, read_zip_directory(zip, limits.entries));
+  // The seekable reader takes names and modes from the central directory, too, and goes through it
+  // in the order of the entries' places.
+  std::unique_ptr<ZipReader> reader(new ZipReader(archive_read_new(), limits, std::move(records)));
   archive_read_support_format_zip_seekable(reader->handle_);
-  if (zip.empty() ||
-      archive_read_open_memory(reader->handle_, zip.data(), zip.size()) != ARCHIVE_OK) {
+  if (archive_read_open_memory(reader->handle_, zip.data(), zip.size()) != ARCHIVE_OK) {
     return Error{ErrorCode::kInvalidArgument, "the package is no zip file"};
   }
   return reader;
@@ -56,15 +46,20 @@ Result<bool> ZipReader::next(ZipEntry& entry) {
   for (;;) {
     struct ::archive_entry* header = nullptr;
     const int code = archive_read_next_header(handle_, &header);
-    if (code == ARCHIVE_EOF) return false;
+    if (code == ARCHIVE_EOF) {
+      if (entries_ == records_.size()) return false;
+      return Error{ErrorCode::kInvalidArgument,
+                   "the zip's directory lists " + std::to_string(records_.size()) +
+                       " entries, and it has " + std::to_string(entries_)};
+    }
     if (code != ARCHIVE_OK && code != ARCHIVE_WARN) {
       return Error{ErrorCode::kInvalidArgument,
                    entries_ == 0 ? "the package is no zip file" + reason()
                                  : "the zip is damaged after entry '" + name_ + "'" + reason()};
     }
-    if (++entries_ > limits_.entries) {
+    if (++entries_ > records_.size()) {
       return Error{ErrorCode::kInvalidArgument,
-                   "the zip has more than " + std::to_string(limits_.entries) + " entries"};
+                   "the zip has more entries than its directory lists"};
     }
     RETURN_IF_ERROR(decode(header, entry));
     if (!entry.path.empty()) return true;
@@ -72,9 +67,11 @@ Result<bool> ZipReader::next(ZipEntry& entry) {
 }
 
 Result<void> ZipReader::decode(struct ::archive_entry* from, ZipEntry& entry) {
-  const char* name = name_in(from);
-  name_ = name == nullptr ? "number " + std::to_string(entries_) : shown(name);
-  if (name == nullptr) return refuse("its name is neither UTF-8 nor ASCII");
+  // The bytes of the directory: what libarchive makes of them depends on the locale.
+  std::string name = records_[entries_ - 1].name;
+  // Some tools of Windows write its own separators.
+  if (name.find('/') == std::string::npos) std::ranges::replace(name, '\\', '/');
+  name_ = shown_name(name);
   if (archive_entry_is_encrypted(from) != 0) return refuse("it is encrypted");
   entry = ZipEntry();
   const auto path = normalize_entry_path(name);
@@ -114,10 +111,15 @@ Result<void> ZipReader::decode(struct ::archive_entry* from, ZipEntry& entry) {
 
 Result<void> ZipReader::read_content(const std::function<Result<void>(std::string_view)>& take) {
   std::array<char, kPieceBytes> piece;
-  for (;;) {
+  for (uint64_t content = 0;;) {
     const la_ssize_t count = archive_read_data(handle_, piece.data(), piece.size());
-    if (count == 0) return {};
+    if (count == 0) {
+      if (content == records_[entries_ - 1].size) return {};
+      return refuse("it has " + std::to_string(content) + " bytes, and the directory says " +
+                    std::to_string(records_[entries_ - 1].size));
+    }
     if (count < 0) return refuse("its content is damaged" + reason());
+    content += static_cast<uint64_t>(count);
     size_ += Bytes(static_cast<uint64_t>(count));
     if (size_ > limits_.unzipped) {
       return refuse("with it the package unpacks to more than " + to_string(limits_.unzipped));
@@ -126,14 +128,11 @@ Result<void> ZipReader::read_content(const std::function<Result<void>(std::strin
   }
 }
 
-Error ZipReader::refuse(std::string_view why) const {
-  return Error{ErrorCode::kInvalidArgument,
-               "entry '" + name_ + "' of the zip is refused: " + std::string(why)};
-}
+Error ZipReader::refuse(std::string_view why) const { return refused_entry(name_, why); }
 
 std::string ZipReader::reason() const {
   const char* text = archive_error_string(handle_);
-  return text == nullptr ? "" : " (" + shown(text) + ")";
+  return text == nullptr ? "" : " (" + shown_name(text) + ")";
 }
 
 }  // namespace lambent::archive

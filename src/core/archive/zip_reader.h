@@ -6,9 +6,11 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/archive/entry_path.h"
 #include "core/archive/zip.h"
+#include "core/archive/zip_directory.h"
 
 struct archive;
 struct archive_entry;
@@ -38,13 +40,14 @@ class ZipReader {
   UnpackedZip totals() const { return {entries_, size_}; }
 
  private:
-  ZipReader(struct ::archive* handle, const ZipLimits& limits);
+  ZipReader(struct ::archive* handle, const ZipLimits& limits, std::vector<ZipRecord> records);
   Result<void> decode(struct ::archive_entry* from, ZipEntry& entry);
   Error refuse(std::string_view why) const;
   std::string reason() const;
 
   struct ::archive* handle_;
   ZipLimits limits_;
+  std::vector<ZipRecord> records_;  // what the directory says, in the order of reading
   EntryTree tree_;
   std::string name_;  // of the current entry, for messages
   size_t entries_ = 0;

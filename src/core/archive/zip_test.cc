@@ -60,6 +60,20 @@ TEST_F(Zip, UnpacksFilesFoldersLinksAndExecuteBits) {
   EXPECT_EQ(fs::status(folder_ / "out").permissions(), fs::perms(0755));
 }
 
+TEST_F(Zip, NamesAreTheBytesOfTheDirectoryWhateverTheLocale) {
+  constexpr uint16_t kUtf8 = 1 << 11;
+  const std::string zip = HandmadeZip()
+                              .add("uml\xc3\xa4ute.txt", "u", S_IFREG | 0644, kUtf8)
+                              .add("latin\xe4.txt", "l")
+                              .add("of\\windows.txt", "w")
+                              .bytes();
+  const auto unpacked = unpack(zip);
+  ASSERT_TRUE(unpacked.ok()) << to_string(unpacked.error());
+  EXPECT_EQ(content_of("uml\xc3\xa4ute.txt"), "u");
+  EXPECT_EQ(content_of("latin\xe4.txt"), "l");
+  EXPECT_EQ(content_of("of/windows.txt"), "w");
+}
+
 TEST_F(Zip, WhatLeadsOutsideIsRefused) {
   expect_refused(HandmadeZip().add("ok", "").add("../evil", "x").bytes(), "'../evil'");
   expect_refused(HandmadeZip().add("a/../../evil", "x").bytes(), "outside");

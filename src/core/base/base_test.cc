@@ -36,20 +36,20 @@ TEST(Result, CarriesTheFirstErrorToTheCaller) {
 TEST(ErrorCode, EveryCodeHasItsOwnNameAndExitCode) {
   std::set<std::string_view> names;
   std::set<int> exits;
-  for (int code = 1; code <= 16; ++code) {
+  for (int code = 1; code <= static_cast<int>(kLastErrorCode); ++code) {
     const auto error_code = static_cast<ErrorCode>(code);
     names.insert(name_of(error_code));
     exits.insert(exit_code_of(error_code));
     EXPECT_EQ(error_code_from_name(name_of(error_code)), error_code);
   }
-  EXPECT_EQ(names.size(), 16u);
-  EXPECT_EQ(exits.size(), 16u);
+  EXPECT_EQ(names.size(), 17u);
+  EXPECT_EQ(exits.size(), 17u);
   EXPECT_FALSE(error_code_from_name("NO_SUCH_CODE").has_value());
 }
 
-TEST(ErrorCode, AFullDiskIsResourceExhausted) {
+TEST(ErrorCode, AFullDiskHasACodeOfItsOwn) {
   const Error error = error_from_errno("write /x", ENOSPC);
-  EXPECT_EQ(error.code, ErrorCode::kResourceExhausted);
+  EXPECT_EQ(error.code, ErrorCode::kStorageFull);
   EXPECT_EQ(error.message, "write /x: No space left on device");
 }
 

@@ -23,7 +23,7 @@ constexpr std::array kRows = {
 };
 
 const Row& row_of(ErrorCode code) {
-  // The codes are 1..16 in order, so the row's index is the code less one.
+  // The codes count from 1, so the row's index is the code less one.
   const auto index = static_cast<size_t>(code) - 1;
   return index < kRows.size() ? kRows[index] : kRows[1];
 }
@@ -37,13 +37,15 @@ ErrorCode code_from_errno(int error_number) {
       return ErrorCode::kAlreadyExists;
     case EACCES:
     case EPERM:
+    case EROFS:
       return ErrorCode::kPermissionDenied;
     case ENOMEM:
-    case ENOSPC:
     case EMFILE:
     case ENFILE:
-    case EDQUOT:
       return ErrorCode::kResourceExhausted;
+    case ENOSPC:
+    case EDQUOT:
+      return ErrorCode::kStorageFull;
     case EINVAL:
       return ErrorCode::kInvalidArgument;
     case ETIMEDOUT:

@@ -13,8 +13,10 @@ enum class ErrorCode {
 #include "api/error_codes.inc"
 #undef ERROR_CODE
 };
+// For those who read a code from foreign bytes.
+constexpr ErrorCode kLastErrorCode = ErrorCode::kStorageFull;
 
-// The gRPC word, such as "NOT_FOUND".
+// Its word, such as "NOT_FOUND".
 std::string_view name_of(ErrorCode code);
 std::optional<ErrorCode> error_code_from_name(std::string_view name);
 int http_status_of(ErrorCode code);

@@ -14,6 +14,10 @@ namespace {
 // A client that reads a chunked answer so slowly that more than this waits for it is let go.
 constexpr size_t kMostUnsent = 1024 * 1024;
 constexpr int kBuffersPerWrite = 16;
+// What is read and dropped after the last answer, in bodies of the largest size: of one connection,
+// so that who sends a little too much gets to read why it was refused, and of all that linger.
+constexpr uint64_t kDroppedBodies = 2;
+constexpr uint64_t kDroppedBodiesOfAll = 4;
 
 bool would_block(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
 
@@ -65,6 +69,7 @@ Connection::Connection(ConnectionContext& context, OwnedFd fd, Peer peer)
 Connection::~Connection() {
   if (exchange_ != nullptr) exchange_->connection = nullptr;
   count_unfinished_body(0);
+  context_.dropped -= dropped_;
   context_.loop.cancel(timer_);
 }
 
@@ -108,7 +113,7 @@ void Connection::on_readable() {
     }
     return;
   }
-  if (phase_ == Phase::kLingering) return;  // read and dropped
+  if (phase_ == Phase::kLingering) return drop(static_cast<size_t>(got));
   consume(std::string_view(scratch.data(), static_cast<size_t>(got)));
 }
 
@@ -394,6 +399,15 @@ void Connection::linger() {
   set_deadline(Waiting::kLinger, context_.options.header_timeout);
 }
 
+void Connection::drop(size_t bytes) {
+  dropped_ += bytes;
+  context_.dropped += bytes;
+  const uint64_t body = context_.options.max_body.count;
+  if (dropped_ > kDroppedBodies * body || context_.dropped > kDroppedBodiesOfAll * body) {
+    close(false);
+  }
+}
+
 void Connection::close(bool tell_exchange) {
   if (phase_ == Phase::kClosed) return;
   phase_ = Phase::kClosed;
@@ -403,6 +417,7 @@ void Connection::close(bool tell_exchange) {
   fd_.reset();
   outbox_.clear();
   count_unfinished_body(0);
+  context_.dropped -= std::exchange(dropped_, 0);
   std::function<void()> disconnected;
   if (exchange_ != nullptr) {
     exchange_->connection = nullptr;

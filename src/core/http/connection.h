@@ -32,6 +32,7 @@ struct ConnectionContext {
   // The connection is closed and may be destroyed, but not before the current callback returned.
   std::function<void(Connection&)> on_closed;
   size_t unfinished_bodies = 0;  // bytes, of all connections
+  uint64_t dropped = 0;          // bytes, by all connections that linger
 };
 
 class Connection {
@@ -78,6 +79,7 @@ class Connection {
   void flush();
   void after_flush();
   void linger();
+  void drop(size_t bytes);
   // Ends the connection now and, if asked to, tells the exchange.
   void close(bool tell_exchange);
 
@@ -102,6 +104,7 @@ class Connection {
   std::shared_ptr<Exchange> exchange_;
   std::string pending_input_;
   size_t unfinished_body_ = 0;
+  uint64_t dropped_ = 0;  // of what came after the last answer
 
   struct Unsent {
     std::string bytes;

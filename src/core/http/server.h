@@ -50,7 +50,9 @@ struct ServerOptions {
   // any; else, and if false, 503. False where a client counts on the one that it has.
   bool idle_ones_make_room = true;
   Bytes max_headers = limits::kHttpHeaders;
-  // Larger bodies are answered by `too_large`, without being read.
+  // Larger bodies are answered 413, without being read. What a client sends after its last answer
+  // is dropped for header_timeout, and for so many bytes: twice this of one connection, four times
+  // of all together; then the connection is closed.
   Bytes max_body = Bytes::mib(80);
   // What all connections together hold of bodies that are still arriving; the one that goes beyond
   // is answered 503. At least max_body.

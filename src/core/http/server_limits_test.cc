@@ -120,6 +120,64 @@ TEST_F(ServerTest, ErrorsSpeakTheFrontendsLanguage) {
   EXPECT_THAT(answer, EndsWith("}"));
 }
 
+// Sends until the server closes the connection; how much went out.
+size_t flood(const RawClient& client, const std::function<void()>& turn) {
+  const std::string block(1 << 16, 'x');
+  size_t sent = 0;
+  for (int stalls = 0; stalls < 1000;) {
+    const ssize_t put =
+        ::send(client.fd.get(), block.data(), block.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (put < 0 && errno != EAGAIN) return sent;
+    stalls = put < 0 ? stalls + 1 : 0;
+    if (put > 0) sent += static_cast<size_t>(put);
+    turn();
+  }
+  return SIZE_MAX;
+}
+
+TEST_F(ServerTest, WhatComesAfterA413IsDroppedOnlySoFar) {
+  start_echo({.max_body = Bytes::mib(1)});
+  RawClient client = connect();
+  client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1000000000000\r\n\r\n");
+  const size_t sent = flood(client, [this] { turn(1); });
+  // What the kernel holds for both ends comes on top.
+  EXPECT_GT(sent, Bytes::mib(2).count);
+  EXPECT_LT(sent, Bytes::mib(20).count);
+  turn();
+  EXPECT_EQ(server->connection_count(), 0u);
+  client.receive();
+  EXPECT_THAT(client.received, StartsWith("HTTP/1.1 413 "));
+}
+
+TEST_F(ServerTest, ManyThatSendAfterA413ShareOneBound) {
+  start_echo({.max_body = Bytes::mib(1)});
+  std::vector<RawClient> clients;
+  for (int i = 0; i < 8; ++i) {
+    clients.push_back(connect());
+    clients.back().send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1000000000000\r\n\r\n");
+  }
+  turn(20);
+  const std::string block(1 << 16, 'x');
+  std::vector<size_t> sent(clients.size());
+  size_t open = clients.size();
+  for (int round = 0; round < 20'000 && open > 0; ++round) {
+    open = 0;
+    for (size_t i = 0; i < clients.size(); ++i) {
+      const ssize_t put =
+          ::send(clients[i].fd.get(), block.data(), block.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (put > 0) sent[i] += static_cast<size_t>(put);
+      if (put >= 0 || errno == EAGAIN) ++open;
+    }
+    turn(1);
+  }
+  EXPECT_EQ(open, 0u) << "all were closed";
+  EXPECT_EQ(server->connection_count(), 0u);
+  // And who comes later has the whole bound again.
+  RawClient late = connect();
+  late.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 1000000000000\r\n\r\n");
+  EXPECT_GT(flood(late, [this] { turn(1); }), Bytes::mib(2).count);
+}
+
 TEST_F(ServerTest, SlowHeadersAre408HoweverTheyTrickle) {
   start_echo();
   RawClient client = connect();

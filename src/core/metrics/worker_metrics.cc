@@ -99,6 +99,13 @@ struct WorkerMetrics::State {
   Family<Histogram>& move_seconds =
       family(prometheus::BuildHistogram(), "lambent_gpu_memory_move_seconds",
              "From the command to move a sandbox's device memory to its end.");
+  Gauge& state_disk_free = family(prometheus::BuildGauge(), "lambent_state_disk_free_bytes",
+                                  "Free space of the disk that holds the state folder.")
+                               .Add({});
+  Gauge& state_disk_full =
+      family(prometheus::BuildGauge(), "lambent_state_disk_full",
+             "1 while that disk is full: nothing that has to be durable is taken.")
+          .Add({});
   Family<Gauge>& objects =
       family(prometheus::BuildGauge(), "lambent_objects", "Objects by state, and waits for them.");
   Family<Gauge>& object_bytes =
@@ -354,6 +361,11 @@ void WorkerMetrics::set_object_moves(const ObjectMoves& moves) {
     raise(state_->object_reads.Add(labels), read.objects);
     raise(state_->object_read_bytes.Add(labels), read.bytes.count);
   }
+}
+
+void WorkerMetrics::set_state_disk(Bytes free, bool full) {
+  state_->state_disk_free.Set(static_cast<double>(free.count));
+  state_->state_disk_full.Set(full ? 1 : 0);
 }
 
 void WorkerMetrics::set_queued(uint64_t queued) { state_->queued.Set(static_cast<double>(queued)); }

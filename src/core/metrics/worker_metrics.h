@@ -103,6 +103,9 @@ class WorkerMetrics {
   };
   void set_object_moves(const ObjectMoves& moves);
 
+  // The disk of the state folder.
+  void set_state_disk(Bytes free, bool full);
+
   // Prometheus text format 0.0.4.
   std::string text() const;
 

@@ -13,7 +13,7 @@ void archive_error(StateArchive& archive, Error& error) {
     error.message.resize(kMostErrorBytes);
     error.message += "...";
   }
-  archive.choice(error.code, ErrorCode::kUnauthenticated);
+  archive.choice(error.code, kLastErrorCode);
   archive.field(error.message);
 }
 

@@ -16,7 +16,7 @@ void archive_error(StateArchive& archive, Error& error) {
   if (!archive.reading() && error.message.size() > kMessageLength) {
     error.message = "... " + error.message.substr(error.message.size() - kMessageLength);
   }
-  archive.choice(error.code, ErrorCode::kUnauthenticated);
+  archive.choice(error.code, kLastErrorCode);
   archive.field(error.message);
 }
 

@@ -19,7 +19,9 @@ namespace lambent::journal {
 //   type    1 byte
 //   payload
 constexpr std::string_view kMagic = "lambentJ";
-constexpr uint32_t kFormatVersion = 1;
+constexpr uint32_t kFormatVersion = 2;
+// Version 1 is the same without the error code STORAGE_FULL.
+constexpr uint32_t kOldestFormatVersion = 1;
 constexpr size_t kPreambleSize = 12;
 constexpr size_t kBlockHeadSize = 9;
 constexpr size_t kMostBlockPayload = size_t{1} << 24;

@@ -136,7 +136,7 @@ struct Decoder {
     value = std::bit_cast<double>(bits);
   }
   void take(ErrorCode& value) {
-    value = static_cast<ErrorCode>(bounded(static_cast<uint64_t>(ErrorCode::kUnauthenticated)));
+    value = static_cast<ErrorCode>(bounded(static_cast<uint64_t>(kLastErrorCode)));
   }
   void take(std::string& value) {
     const uint64_t size = bounded(kLongestErrorType);

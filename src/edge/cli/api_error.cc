@@ -53,6 +53,8 @@ ErrorCode code_from_status(int status) {
       return ErrorCode::kUnavailable;
     case 504:
       return ErrorCode::kDeadlineExceeded;
+    case 507:
+      return ErrorCode::kStorageFull;
     default:
       return status >= 500 ? ErrorCode::kInternal : ErrorCode::kUnknown;
   }

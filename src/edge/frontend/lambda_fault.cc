@@ -38,6 +38,8 @@ LambdaFault fault_of(const Error& error) {
     case ErrorCode::kPermissionDenied:
     case ErrorCode::kUnauthenticated:
       return fault(403, "AccessDeniedException", error);
+    // Not a 429: it does not pass with the load. SDKs try a 503 again, and report it.
+    case ErrorCode::kStorageFull:
     case ErrorCode::kUnavailable:
       return fault(503, "ServiceException", error);
     case ErrorCode::kDeadlineExceeded:

@@ -135,6 +135,7 @@ TEST_F(LambdaTest, ErrorsOfTheServiceBecomeTypedExceptions) {
       {ErrorCode::kFailedPrecondition, 409, "ResourceConflictException"},
       {ErrorCode::kOutOfRange, 413, "RequestTooLargeException"},
       {ErrorCode::kResourceExhausted, 429, "TooManyRequestsException"},
+      {ErrorCode::kStorageFull, 503, "ServiceException"},
       {ErrorCode::kPermissionDenied, 403, "AccessDeniedException"},
       {ErrorCode::kUnimplemented, 501, "NotImplementedException"},
       {ErrorCode::kUnavailable, 503, "ServiceException"},

@@ -191,9 +191,26 @@ class Answering {
 
   void operator()(Livez&) { responder_.send(text_response(200, "text/plain", "ok\n")); }
 
-  void operator()(Readyz&) {
-    const bool ready = options_.ready();
-    responder_.send(text_response(ready ? 200 : 503, "text/plain", ready ? "ok\n" : "not ready\n"));
+  // The reasons of a worker that is not ready are told unasked: a person reads them.
+  void operator()(Readyz& call) {
+    std::vector<ReadyCheck> checks =
+        options_.checks ? options_.checks() : std::vector<ReadyCheck>();
+    checks.insert(checks.begin(), {"accepting", {}});
+    if (!options_.ready()) checks[0].failure = "the worker starts or stops";
+    bool ready = true;
+    std::string all;
+    std::string failures;
+    for (const ReadyCheck& check : checks) {
+      ready = ready && !check.failure;
+      const std::string line =
+          (check.failure ? "[-] " + check.name + ": " + *check.failure : "[+] " + check.name) +
+          "\n";
+      all += line;
+      if (check.failure) failures += line;
+    }
+    responder_.send(
+        text_response(ready ? 200 : 503, "text/plain",
+                      (call.verbose ? all : failures) + (ready ? "ok\n" : "not ready\n")));
   }
 
   void operator()(GetMetrics& call) {

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "core/base/random.h"
 #include "core/base/units.h"
@@ -28,11 +30,19 @@ struct WorkerFacts {
   std::string object_socket;  // a path; clients on this machine get objects there without a copy
 };
 
+// Something that has to be well, such as "state_disk", and why it is not.
+struct ReadyCheck {
+  std::string name;
+  std::optional<std::string> failure;
+};
+
 struct NativeOptions {
   std::string version;                   // of the worker
   std::function<std::string()> metrics;  // Prometheus text
   // False while the worker starts or drains.
   std::function<bool()> ready;
+  // What else has to be well for it to take requests; may be empty.
+  std::function<std::vector<ReadyCheck>()> checks;
   WorkerFacts about;
   // What the run of a workflow did, as JSON; may be empty.
   std::function<Result<std::string>(TenantId, InvocationId)> trace;

@@ -116,7 +116,10 @@ NativeCall decode_path(const http::Request& request, const Caller& caller) {
   const std::string_view path = http::path_of(request.target);
   const std::string_view query = http::query_of(request.target);
   if (path == "/livez" || path == "/healthz") return Livez();
-  if (path == "/readyz") return Readyz();
+  if (path == "/readyz") {
+    // Why it is not is told to who may use the worker.
+    return Readyz{query.starts_with("verbose") && !caller.scopes.empty()};
+  }
   if (path == "/metrics") {
     if (caller.scopes.has(Scope::kAdmin)) return GetMetrics{};
     return GetMetrics{caller.tenant};

@@ -65,7 +65,9 @@ struct SubmitInvocation {
 };
 struct GetVersion {};
 struct Livez {};
-struct Readyz {};
+struct Readyz {
+  bool verbose = false;  // with a line for each thing that has to be well
+};
 // Those of one tenant's functions, or all.
 struct GetMetrics {
   std::optional<TenantId> tenant;

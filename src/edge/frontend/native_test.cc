@@ -47,6 +47,7 @@ class NativeTest : public testing::Test {
   FakeService service_;
   SeededRandom random_{1};
   bool ready_ = true;
+  std::optional<std::string> disk_failure_;
   std::vector<std::string> drains_;
   std::string progress_;  // of every invocation; empty: none waits
   std::string trace_;     // of every run; empty: there is none
@@ -62,6 +63,10 @@ class NativeTest : public testing::Test {
       {.native = {.version = "1.2.3",
                   .metrics = [] { return std::string("lambent_up 1\n"); },
                   .ready = [this] { return ready_; },
+                  .checks =
+                      [this] {
+                        return std::vector<ReadyCheck>{{"state_disk", disk_failure_}};
+                      },
                   .about = {.policy = "fcfs",
                             .time_scale = 20,
                             .devices = 2,
@@ -322,7 +327,14 @@ TEST_F(NativeTest, ATraceIsWhatTheWorkerSaysOfARun) {
 
 TEST_F(NativeTest, ProbesAndMetricsAnswer) {
   EXPECT_EQ(get("/livez").status, 200);
+  EXPECT_EQ(get("/readyz").body, "ok\n");
   EXPECT_EQ(get("/readyz?verbose").status, 200);
+  EXPECT_EQ(get("/readyz?verbose").body, "[+] accepting\n[+] state_disk\nok\n");
+  disk_failure_ = "it is full";
+  EXPECT_EQ(get("/readyz").status, 503);
+  EXPECT_EQ(get("/readyz").body, "[-] state_disk: it is full\nnot ready\n");
+  EXPECT_EQ(get("/readyz?verbose").body, "[+] accepting\n[-] state_disk: it is full\nnot ready\n");
+  disk_failure_.reset();
   ready_ = false;
   EXPECT_EQ(get("/livez").status, 200);
   EXPECT_EQ(get("/readyz").status, 503);

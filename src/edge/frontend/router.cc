@@ -102,8 +102,13 @@ void Router::handle(http::Request request, http::Responder responder) {
 void Router::authenticate(http::Request request, http::Responder responder,
                           const std::string& body_digest) {
   const RouteScopes needed = scopes_of(request.method, http::path_of(request.target));
-  if (needed.open) return dispatch(Principal{}, std::move(request), std::move(responder));
   auto outcome = authenticator_.authenticate(request, body_digest);
+  if (needed.open) {
+    // Who is known may learn more.
+    const auto* principal = std::get_if<Principal>(&outcome);
+    return dispatch(principal == nullptr ? Principal{} : *principal, std::move(request),
+                    std::move(responder));
+  }
   if (const auto* refusal = std::get_if<Refusal>(&outcome)) {
     AuditRecord record = record_of(request);
     http::Response response = response_of_refusal(request, *refusal);

@@ -95,7 +95,8 @@ Result<std::unique_ptr<Catalog>> Catalog::open(const std::string& path, CatalogO
   }
   const GroupCommitOptions commit{.queue_limit = options.queue_limit,
                                   .queue_bytes = options.queue_bytes.count,
-                                  .batch_limit = options.batch_limit};
+                                  .batch_limit = options.batch_limit,
+                                  .on_storage_full = std::move(options.on_storage_full)};
   state->writer = std::make_unique<GroupCommit>(std::move(database), commit, std::move(post));
   return std::unique_ptr<Catalog>(new Catalog(std::move(state)));
 }

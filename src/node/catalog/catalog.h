@@ -24,12 +24,15 @@ struct CatalogOptions {
   size_t batch_limit = limits::kCatalogBatch;
   // The database may not grow beyond this; zero: as large as the disk lets it.
   Bytes database_limit;
+  // Called through `post` before the answers of changes for which the disk had no space; may be
+  // empty.
+  std::function<void()> on_storage_full;
 };
 
 // Every change is durable (committed and synced) before its `done` is called with a value; when it
 // is called with an error, the change may be assumed not to have happened. Errors common to all:
-// RESOURCE_EXHAUSTED (queue or disk full: try again later), DATA_LOSS (the file is damaged),
-// UNAVAILABLE (the disk failed).
+// RESOURCE_EXHAUSTED (the queue is full: try again later), STORAGE_FULL (the disk is), DATA_LOSS
+// (the file is damaged), UNAVAILABLE (the disk failed).
 //
 // `done` runs through `post`, in the order of the calls; only when the queue is full is it called
 // before the method returns.

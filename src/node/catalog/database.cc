@@ -3,15 +3,19 @@
 #include <sqlite3.h>
 #include <sys/stat.h>
 
+#include <cerrno>
+
 namespace lambent::catalog {
 namespace {
 
 // A column or value that is empty must not become NULL.
 const char* not_null(std::string_view text) { return text.data() == nullptr ? "" : text.data(); }
 
-ErrorCode code_of(int sqlite_code) {
+// `system_error` is the errno of the system call that failed, if one did.
+ErrorCode code_of(int sqlite_code, int system_error) {
   switch (sqlite_code & 0xff) {
     case SQLITE_FULL:
+      return ErrorCode::kStorageFull;
     case SQLITE_NOMEM:
     case SQLITE_TOOBIG:
       return ErrorCode::kResourceExhausted;
@@ -25,9 +29,13 @@ ErrorCode code_of(int sqlite_code) {
     case SQLITE_AUTH:
       return ErrorCode::kPermissionDenied;
     case SQLITE_IOERR:
+    case SQLITE_CANTOPEN:
+      // The index beside the log cannot grow: SQLite has no word of its own for that.
+      if (system_error == ENOSPC || system_error == EDQUOT) return ErrorCode::kStorageFull;
+      return system_error == EROFS || system_error == EACCES ? ErrorCode::kPermissionDenied
+                                                             : ErrorCode::kUnavailable;
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-    case SQLITE_CANTOPEN:
       return ErrorCode::kUnavailable;
     default:
       return ErrorCode::kInternal;
@@ -36,8 +44,10 @@ ErrorCode code_of(int sqlite_code) {
 
 std::string advice_for(ErrorCode code) {
   switch (code) {
-    case ErrorCode::kResourceExhausted:
+    case ErrorCode::kStorageFull:
       return "; free space on its disk and try again";
+    case ErrorCode::kPermissionDenied:
+      return "; give the worker's user the right to write it and its folder";
     case ErrorCode::kDataLoss:
       return "; the file is damaged: stop the worker, keep a copy, then restore it from a backup, "
              "recover it with 'sqlite3 FILE .recover', or move it away to start empty";
@@ -169,7 +179,8 @@ Result<void> Database::limit_size(Bytes most) {
 }
 
 Error Database::error_of(int code) const {
-  const ErrorCode ours = code_of(code);
+  const int system_error = handle_ != nullptr ? sqlite3_system_errno(handle_) : 0;
+  const ErrorCode ours = code_of(code, system_error);
   std::string message = "the database " + path_ + ": " + sqlite3_errstr(code);
   if (handle_ != nullptr && (sqlite3_errcode(handle_) & 0xff) == (code & 0xff)) {
     message = "the database " + path_ + ": " + sqlite3_errmsg(handle_);

@@ -49,7 +49,7 @@ TEST(FullDisk, ADatabaseAtItsLimitRefusesAndTakesAgainWhatWasFreed) {
 
   const Filled filled = fill(**catalog, loop, 0, 20'000);
   ASSERT_TRUE(filled.refusal.has_value());
-  EXPECT_EQ(filled.refusal->code, ErrorCode::kResourceExhausted);
+  EXPECT_EQ(filled.refusal->code, ErrorCode::kStorageFull);
   EXPECT_NE(filled.refusal->message.find("space"), std::string::npos);
   EXPECT_GT(filled.acknowledged, 30u);
   EXPECT_EQ((*catalog)->load_all()->pending, filled.acknowledged);
@@ -76,7 +76,7 @@ TEST(FullDisk, SmallChangesOfABatchGetInWhereALargeOneDoesNotFit) {
   }
   while (outcomes.size() < 3) loop.run_one();
   EXPECT_TRUE(outcomes[0].ok());
-  EXPECT_EQ(outcomes[1].error().code, ErrorCode::kResourceExhausted);
+  EXPECT_EQ(outcomes[1].error().code, ErrorCode::kStorageFull);
   EXPECT_TRUE(outcomes[2].ok());
   EXPECT_EQ((*catalog)->load_all()->pending, 2u);
 }
@@ -101,7 +101,7 @@ TEST(FullDisk, ARealDiskThatFillsUpRefusesAndRecovers) {
 
   const Filled before = fill(**catalog, loop, 0, 20'000);
   ASSERT_TRUE(before.refusal.has_value());
-  EXPECT_EQ(before.refusal->code, ErrorCode::kResourceExhausted) << before.refusal->message;
+  EXPECT_EQ(before.refusal->code, ErrorCode::kStorageFull) << before.refusal->message;
   EXPECT_GT(before.acknowledged, 10u);
   std::filesystem::remove(filler);
   const Filled after = fill(**catalog, loop, 20'000, 20'000);

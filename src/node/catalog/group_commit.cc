@@ -1,5 +1,6 @@
 #include "node/catalog/group_commit.h"
 
+#include <algorithm>
 #include <chrono>
 #include <future>
 
@@ -154,7 +155,11 @@ Result<void> GroupCommit::commit_alone(Operation& change) {
 void GroupCommit::deliver(std::vector<Completion> completions) {
   // Shared because a std::function must be copyable.
   auto shared = std::make_shared<std::vector<Completion>>(std::move(completions));
-  const std::function<void()> task = [shared] {
+  const bool full = std::ranges::any_of(*shared, [](const Completion& completion) {
+    return !completion.outcome.ok() && completion.outcome.error().code == ErrorCode::kStorageFull;
+  });
+  const std::function<void()> task = [shared, full, &tell = options_.on_storage_full] {
+    if (full && tell) tell();
     for (Completion& completion : *shared) completion.complete(std::move(completion.outcome));
   };
   for (int refused = 0; !post_(task);) {

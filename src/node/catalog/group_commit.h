@@ -29,6 +29,9 @@ struct GroupCommitOptions {
   size_t queue_limit = 0;
   size_t queue_bytes = 0;
   size_t batch_limit = 0;
+  // Posted with the completions of a batch that has changes for which the disk had no space, and
+  // called before them; may be empty.
+  std::function<void()> on_storage_full = {};
 };
 
 class GroupCommit {

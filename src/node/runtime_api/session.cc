@@ -96,6 +96,7 @@ Session::Session(loop::EventLoop& loop, OwnedFd listener, SessionOptions options
 
 Session::~Session() {
   *self_ = nullptr;
+  loop_.cancel(return_timer_);
   // We may be in a callback of the server's: it goes in the next turn.
   const std::shared_ptr<http::Server> server = std::move(server_);
   loop_.call_after(Duration::zero(), [server] {});
@@ -187,6 +188,7 @@ void Session::handle_next(http::Responder responder) {
     parked_->send(wrong_state("another call for the next invocation took this one's place"));
   }
   has_asked_ = true;
+  loop_.cancel(return_timer_);
   parked_ = std::move(responder);
   parked_->on_disconnect([self = self_] {
     Session* session = *self;
@@ -325,9 +327,20 @@ void Session::handle_extension(std::string_view rest, const http::Request& reque
 void Session::fail_running(std::string_view id, std::string_view error_type,
                            std::string_view message) {
   const InvocationId failed = take_running(id);
+  expect_return();
   if (callbacks_.on_error) {
     callbacks_.on_error(failed, error_json(error_type, message), std::string(error_type));
   }
+}
+
+// The caller has its outcome, but the runtime may be sending what is not read, or wait for an
+// answer that it will not get. It is no place for the next invocation until it asks for it.
+void Session::expect_return() {
+  if (parked_.has_value() || !running_.empty()) return;
+  loop_.cancel(return_timer_);
+  return_timer_ = loop_.call_after(kReturnTime, [self = self_] {
+    if (*self != nullptr && (*self)->callbacks_.on_stuck) (*self)->callbacks_.on_stuck();
+  });
 }
 
 // The server answers a request by itself. A body above the limit is the answer to the invocation

@@ -42,6 +42,9 @@ struct SessionOptions {
   size_t most_running = 1;
 };
 
+// How long a runtime may take to ask for work after an answer that could not be taken.
+constexpr Duration kReturnTime = seconds(2);
+
 // Called on the loop thread; any of them may destroy the session, and any may be empty.
 struct Callbacks {
   // The runtime asks for work: the first time when it has initialised, then whenever it is idle.
@@ -53,6 +56,9 @@ struct Callbacks {
   std::function<void(std::string body, std::string error_type)> on_init_error;
   // A call on objects: `path` is what follows /lambent/2026-11/objects. Empty: there are none.
   std::function<void(http::Request, std::string_view path, http::Responder)> on_object;
+  // An answer was refused, and the runtime did not come back for work within kReturnTime: whatever
+  // it does, it would not take an invocation.
+  std::function<void()> on_stuck;
   // The connection on which the runtime waited for work is gone: it most likely exits. If it comes
   // back, on_ready is called again.
   std::function<void()> on_disconnect;
@@ -98,6 +104,7 @@ class Session {
   InvocationId take_running(std::string_view id);
   // Ends this running invocation with an error of the platform's.
   void fail_running(std::string_view id, std::string_view error_type, std::string_view message);
+  void expect_return();
   http::Response refuse(int status, std::string_view reason);
   void on_truncated(const http::Request& partial);
 
@@ -110,6 +117,7 @@ class Session {
   std::deque<RuntimeInvocation> pending_;  // given before the runtime asked
   std::map<uint64_t, http::Responder> parked_extensions_;
   uint64_t next_extension_ = 0;
+  loop::TimerId return_timer_;  // until it asks for work after an answer that was refused
   // Points to this until the session ends; the server may live a turn longer, so that callbacks may
   // destroy the session. Shared with the server's handlers.
   std::shared_ptr<Session*> self_;

@@ -40,6 +40,7 @@ class SessionTest : public testing::Test {
       events.push_back("init error " + body + " " + type);
       if (end_in_callback) session.reset();
     };
+    callbacks.on_stuck = [this] { events.push_back("stuck"); };
     callbacks.on_disconnect = [this] { events.push_back("disconnect"); };
     callbacks.on_object = [this](http::Request request, std::string_view path,
                                  http::Responder responder) {
@@ -332,6 +333,37 @@ TEST_F(SessionTest, AnInvocationGivenBeforeTheRuntimeAsksWaitsForIt) {
   EXPECT_THAT(call(client, next()), StartsWith("HTTP/1.1 200 "));
   EXPECT_TRUE(session->is_running());
   EXPECT_TRUE(events.empty());
+}
+
+// An answer that is refused before it is whole: the head of one that is too large.
+std::string endless_answer() {
+  return "POST /2018-06-01/runtime/invocation/" + std::string(kIdText) +
+         "/response HTTP/1.1\r\nHost: h\r\nContent-Length: 100000000000\r\n\r\n";
+}
+
+TEST_F(SessionTest, ARuntimeThatStaysAwayAfterARefusedAnswerIsStuck) {
+  RawClient client = start_running();
+  EXPECT_THAT(call(client, endless_answer()), StartsWith("HTTP/1.1 413 "));
+  EXPECT_THAT(events, ElementsAre(EndsWith(" Function.ResponseSizeTooLarge")));
+  session->give(invocation());
+  clock.advance(kReturnTime - milliseconds(1));
+  turn();
+  EXPECT_EQ(events.size(), 1u);
+  clock.advance(milliseconds(1));
+  turn();
+  EXPECT_EQ(events.back(), "stuck");
+  EXPECT_TRUE(session->has_undelivered()) << "another sandbox can have it";
+}
+
+TEST_F(SessionTest, ARuntimeThatComesBackAfterARefusedAnswerIsNotStuck) {
+  RawClient client = start_running();
+  EXPECT_THAT(call(client, endless_answer()), StartsWith("HTTP/1.1 413 "));
+  session->give(invocation());
+  RawClient again = connect();
+  EXPECT_THAT(call(again, next()), StartsWith("HTTP/1.1 200 "));
+  clock.advance(kReturnTime * 2);
+  turn();
+  EXPECT_THAT(events, ElementsAre(EndsWith(" Function.ResponseSizeTooLarge")));
 }
 
 TEST_F(SessionTest, ASocketThatIsNoGoodIsAnInitError) {

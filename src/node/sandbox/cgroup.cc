@@ -271,9 +271,22 @@ uint64_t SandboxCgroup::oom_kills() const {
 Bytes SandboxCgroup::memory_peak() const {
   const Folder* folder = memory_folder();
   if (folder == nullptr) return Bytes();
-  return Bytes(read_number(folder->path + (folder->version == CgroupVersion::kV1
-                                               ? "/memory.max_usage_in_bytes"
-                                               : "/memory.peak")));
+  return Bytes(read_number(peak_file(*folder)));
+}
+
+std::string SandboxCgroup::peak_file(const Folder& folder) {
+  return folder.path +
+         (folder.version == CgroupVersion::kV1 ? "/memory.max_usage_in_bytes" : "/memory.peak");
+}
+
+MemoryMeter SandboxCgroup::memory_meter() const {
+  const Folder* folder = memory_folder();
+  if (folder == nullptr) return {};
+  const std::string path = peak_file(*folder);
+  OwnedFd file(open(path.c_str(), O_RDWR | O_CLOEXEC));
+  // Kernels before 6.12 refuse to write the one of v2.
+  if (!file.valid()) file = OwnedFd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  return MemoryMeter(std::move(file));
 }
 
 std::optional<Bytes> SandboxCgroup::memory_usage() const {

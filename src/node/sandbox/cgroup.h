@@ -10,6 +10,7 @@
 #include "core/base/result.h"
 #include "core/base/units.h"
 #include "node/sandbox/capabilities.h"
+#include "node/sandbox/memory_meter.h"
 #include "node/sandbox/plan.h"
 
 namespace lambent::sandbox {
@@ -41,6 +42,8 @@ class SandboxCgroup {
 
   uint64_t oom_kills() const;
   Bytes memory_peak() const;
+  // Its peak as a file to read and reset; measures nothing without a memory controller.
+  MemoryMeter memory_meter() const;
   // None without a memory controller.
   std::optional<Bytes> memory_usage() const;
 
@@ -55,6 +58,7 @@ class SandboxCgroup {
     bool memory, pids, cpu;
   };
   const Folder* memory_folder() const;
+  static std::string peak_file(const Folder& folder);
 
   std::vector<Folder> folders_;
   std::vector<OwnedFd> v1_entries_;

@@ -65,20 +65,20 @@ Result<OwnedFd> prepare() {
   return listener;
 }
 
-// `fds`: the output pipe, then the plan's sources. Forks the program; none if it was executed, else
+// `sources`: what the plan binds. Forks the program; none if it was executed, else
 // why not. The channel's far end closes on exec: silence means success.
 Result<pid_t> start_program(const LaunchPlan& plan, const Confinement& confinement,
-                            std::span<const OwnedFd> fds) {
+                            const OwnedFd& output, std::span<const OwnedFd> sources) {
   if (sethostname(plan.hostname.data(), plan.hostname.size()) != 0) {
     return error_from_errno("set the host name", errno);
   }
-  RETURN_IF_ERROR(complete_root(plan, fds.subspan(1)));
+  RETURN_IF_ERROR(complete_root(plan, sources));
   ASSIGN_OR_RETURN(auto ends, Channel::make_pair());
   const pid_t child = fork();
   if (child < 0) return error_from_errno("fork", errno);
   if (child == 0) {
     ends.first.close();
-    const Error error = become_program(plan, confinement, fds[0].get());
+    const Error error = become_program(plan, confinement, output.get());
     (void)ends.second.send(FailedReply{plan.sandbox, error});
     _exit(kOurFailure);
   }
@@ -113,8 +113,13 @@ Bytes resident_memory() {
 // Lives until the program ends; orphans are reaped on the way.
 class Watcher {
  public:
-  Watcher(Channel& control, const LaunchPlan& plan, pid_t program, bool watch_memory)
-      : control_(control), plan_(plan), program_(program), watch_memory_(watch_memory) {}
+  // `memory`: where its use is to be written, if it is to be watched.
+  Watcher(Channel& control, const LaunchPlan& plan, pid_t program, MemoryMeter memory)
+      : control_(control),
+        plan_(plan),
+        program_(program),
+        memory_(std::move(memory)),
+        watch_memory_(memory_.file().valid()) {}
 
   Exit run(int child_events) {
     while (true) {
@@ -148,6 +153,7 @@ class Watcher {
   bool over_limit() {
     const Bytes now = resident_memory();
     exit_.memory_peak = std::max(exit_.memory_peak, now);
+    memory_.raise(now);
     if (now <= plan_.limits.memory) return false;
     exit_.out_of_memory = true;
     exit_.signal = SIGKILL;
@@ -167,6 +173,7 @@ class Watcher {
   Channel& control_;
   const LaunchPlan& plan_;
   const pid_t program_;
+  MemoryMeter memory_;
   const bool watch_memory_;
   Exit exit_;
 };
@@ -200,8 +207,14 @@ void reset_signals() {
   sigprocmask(SIG_BLOCK, &child_signal, nullptr);
   const OwnedFd child_events(signalfd(-1, &child_signal, SFD_CLOEXEC));
 
-  auto program = start_program(plan, confinement, (*order)->fds);
-  (*order)->fds.clear();
+  // The output pipe, the meter if we are to watch, then the plan's sources.
+  std::vector<OwnedFd>& fds = (*order)->fds;
+  const size_t first_source = confinement.watch_memory ? 2 : 1;
+  if (fds.size() < first_source) _exit(kOurFailure);
+  MemoryMeter memory;
+  if (confinement.watch_memory) memory = MemoryMeter(std::move(fds[1]));
+  auto program = start_program(plan, confinement, fds[0], std::span(fds).subspan(first_source));
+  fds.clear();
   if (!program.ok()) {
     (void)control.send(FailedReply{plan.sandbox, program.error()});
     _exit(kOurFailure);
@@ -211,7 +224,7 @@ void reset_signals() {
   if (!drop_capabilities().ok()) _exit(kOurFailure);
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 
-  Watcher watcher(control, plan, *program, confinement.watch_memory);
+  Watcher watcher(control, plan, *program, std::move(memory));
   const Exit exit = watcher.run(child_events.get());
   (void)control.send(ExitedReply{plan.sandbox, exit});
   _exit(0);  // and the kernel ends whatever the program left behind

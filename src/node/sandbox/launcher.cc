@@ -1,5 +1,6 @@
 #include "node/sandbox/launcher.h"
 
+#include <algorithm>
 #include <csignal>
 #include <deque>
 #include <optional>
@@ -22,6 +23,7 @@ class ProcessLauncher final : public Launcher {
   ~ProcessLauncher() override {
     for (auto& [id, launch] : launches_) loop_.cancel(launch.timer);
     if (deferring_) loop_.cancel(deferred_timer_);
+    if (respawning_) loop_.cancel(respawn_timer_);
   }
 
   Result<void> start() {
@@ -48,10 +50,10 @@ class ProcessLauncher final : public Launcher {
           ErrorCode::kResourceExhausted,
           "all " + std::to_string(options_.most_sandboxes) + " sandboxes of this node are in use"});
     }
-    if (auto there = be_there(); !there.ok()) return refuse(there.error());
     Launch& launch = launches_[sandbox];
     launch.callback = std::move(callback);
     launch.timer = loop_.call_after(options_.launch_timeout, [this, sandbox] { give_up(sandbox); });
+    if (!process_) respawn_soon();
     send(LaunchRequest{std::move(plan)});
   }
 
@@ -95,15 +97,18 @@ class ProcessLauncher final : public Launcher {
     });
   }
 
-  Result<void> be_there() {
-    if (process_) return {};
-    if (loop_.clock().now() - spawned_ < kLeastTimeBetweenStarts) {
-      return Error{ErrorCode::kUnavailable, "lambent-launcher ended; it is started again soon"};
-    }
-    log_.warning("launcher_restarted");
-    RETURN_IF_ERROR(spawn());
-    serve();
-    return {};
+  // What is to be launched meanwhile waits: refused at once, all that is queued would go the same
+  // way before there is a launcher again.
+  void respawn_soon() {
+    if (std::exchange(respawning_, true)) return;
+    const Instant due = std::max(loop_.clock().now(), spawned_ + kLeastTimeBetweenStarts);
+    respawn_timer_ = loop_.call_at(due, [this] {
+      respawning_ = false;
+      log_.warning("launcher_restarted");
+      if (const auto spawned = spawn(); !spawned.ok()) return mourn(spawned.error());
+      serve();
+      flush();
+    });
   }
 
   // Everything that it had made died with it.
@@ -149,7 +154,7 @@ class ProcessLauncher final : public Launcher {
     OnStarted callback = finish_launch(reply.sandbox);
     sandboxes_[reply.sandbox] = callback != nullptr;
     if (!callback) return;  // given up and being killed: the descriptors close
-    if (fds.size() != 3) {
+    if (fds.size() != 3 && fds.size() != 4) {
       sandboxes_[reply.sandbox] = false;
       send(KillRequest{reply.sandbox});
       return callback(Error{ErrorCode::kResourceExhausted,
@@ -160,6 +165,7 @@ class ProcessLauncher final : public Launcher {
     started.pidfd = std::move(fds[0]);
     started.runtime_api_listener = std::move(fds[1]);
     started.output = std::move(fds[2]);
+    if (fds.size() > 3) started.memory = MemoryMeter(std::move(fds[3]));
     started.elapsed = reply.elapsed;
     callback(std::move(started));
   }
@@ -228,9 +234,9 @@ class ProcessLauncher final : public Launcher {
 
   // The queue is bounded: each sandbox has at most a launch, a kill or two, and a usage in it.
   void send(Message message) {
-    if (!process_) return;
+    if (!process_ && !respawning_) return;
     outgoing_.push_back(std::move(message));
-    flush();
+    if (process_) flush();
   }
 
   void flush() {
@@ -261,6 +267,8 @@ class ProcessLauncher final : public Launcher {
   Capabilities capabilities_;
   std::optional<LauncherProcess> process_;
   Instant spawned_{};
+  bool respawning_ = false;
+  loop::TimerId respawn_timer_;
   loop::Watch watch_;
 
   std::unordered_map<SandboxId, Launch> launches_;  // asked for, not answered

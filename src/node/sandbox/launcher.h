@@ -17,6 +17,7 @@
 #include "core/loop/event_loop.h"
 #include "node/sandbox/capabilities.h"
 #include "node/sandbox/exit.h"
+#include "node/sandbox/memory_meter.h"
 #include "node/sandbox/plan.h"
 
 namespace lambent::sandbox {
@@ -32,6 +33,8 @@ struct Started {
   // Standard output and error of all that runs inside; non-blocking. A full pipe stops the writer,
   // nobody else: who reads slowly slows this one sandbox down.
   OwnedFd output;
+  // Of all that runs inside.
+  MemoryMeter memory;
   // From the launcher's taking up the plan until the program was executed.
   Duration elapsed{};
 };
@@ -46,7 +49,7 @@ class Launcher {
 
   // Called once for every sandbox that was started, after its OnStarted; never for one that could
   // not be. If lambent-launcher itself dies, it is called for all (as killed by signal 9), and the
-  // next launch starts another one.
+  // next launch starts another one, at most one a second; launches wait for it.
   virtual void on_exit(OnExit callback) = 0;
 
   // Starts a sandbox. `callback` is called exactly once, later, from the loop: with

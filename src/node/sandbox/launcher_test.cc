@@ -175,6 +175,8 @@ TEST_F(LauncherTest, MemoryInUseCanBeAsked) {
   harness_.wait([&] { return usage && unknown; });
   ASSERT_TRUE(usage.has_value());
   EXPECT_GE(*usage, Bytes::mib(7));
+  const MemoryMeter& meter = harness_.started(plan.sandbox)->memory;
+  EXPECT_TRUE(harness_.wait([&] { return meter.peak() >= Bytes::mib(7); }));
   ASSERT_TRUE(unknown.has_value());
   EXPECT_EQ(unknown->code, ErrorCode::kNotFound);
 }

@@ -225,16 +225,31 @@ TEST_F(LifetimeTest, WhenTheLauncherIsKilledAllSandboxesEndAndTheNextLaunchStart
     pollfd watched{started.pidfd.get(), POLLIN, 0};
     return poll(&watched, 1, 0) == 1;
   }));
-  Outcome again;
-  ASSERT_TRUE(harness_.wait([&] {
-    again = harness_.run(shell_plan("echo again"));
-    return !again.error;
-  }));
+  const Outcome again = harness_.run(shell_plan("echo again"));
+  EXPECT_FALSE(again.error) << to_string(*again.error);
   EXPECT_EQ(again.output, "again\n");
   // What the killed one left was swept away by its successor.
   if (!folder.empty()) {
     EXPECT_FALSE(std::filesystem::exists(folder));
   }
+}
+
+TEST_F(LifetimeTest, LaunchesWaitForALauncherThatMayNotBeStartedYet) {
+  for (int death = 0; death < 2; ++death) {  // the second one within a second of its start
+    const LaunchPlan plan = shell_plan("sleep 1000");
+    ASSERT_EQ(::kill(parent_of(start(plan).pid), SIGKILL), 0);
+    ASSERT_TRUE(finish(plan.sandbox));
+  }
+  const LaunchPlan waits = shell_plan("echo there");
+  const LaunchPlan unwanted = shell_plan("sleep 1000");
+  harness_.launch(waits);
+  harness_.launch(unwanted);
+  harness_.launcher().kill(unwanted.sandbox);
+  ASSERT_TRUE(finish(waits.sandbox));
+  EXPECT_FALSE(harness_.outcome(waits.sandbox).error);
+  EXPECT_EQ(harness_.outcome(waits.sandbox).output, "there\n");
+  ASSERT_TRUE(finish(unwanted.sandbox));
+  EXPECT_EQ(harness_.outcome(unwanted.sandbox).error->code, ErrorCode::kCancelled);
 }
 
 TEST(WorkerDeathTest, WhenTheWorkerIsKilledAllThatItStartedEnds) {

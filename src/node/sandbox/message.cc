@@ -75,7 +75,7 @@ void archive_body(StateArchive& archive, StartedReply& reply) {
 
 void archive_body(StateArchive& archive, FailedReply& reply) {
   archive.field(reply.sandbox);
-  archive.choice(reply.error.code, ErrorCode::kUnauthenticated);
+  archive.choice(reply.error.code, kLastErrorCode);
   archive.field(reply.error.message);
 }
 

@@ -195,6 +195,7 @@ void Server::hear_box(BoxNumber number, Envelope envelope) {
     fds.push_back(std::move(pidfd));
     fds.push_back(std::move(box.listener));
     fds.push_back(std::move(box.output));
+    if (box.memory.file().valid()) fds.push_back(std::move(box.memory).release());
     return tell(StartedReply{box.sandbox, box.init.pid, clock_.now() - box.asked}, std::move(fds));
   }
   if (auto* failed = std::get_if<FailedReply>(&envelope.message)) box.error = failed->error;
@@ -303,6 +304,12 @@ void Server::start(BoxNumber number, Waiting waiting) {
     ASSIGN_OR_RETURN(const std::vector<OwnedFd> sources, open_sources(waiting.plan));
     RETURN_IF_ERROR(box.cgroup.set_limits(waiting.plan.limits));
     std::vector<int> fds = {write_end.get()};
+    if (confinement_.watch_memory) {
+      ASSIGN_OR_RETURN(box.memory, MemoryMeter::make());
+      fds.push_back(box.memory.file().get());
+    } else {
+      box.memory = box.cgroup.memory_meter();
+    }
     for (const OwnedFd& source : sources) fds.push_back(source.get());
     return box.init.control.send(LaunchRequest{std::move(waiting.plan)}, fds);
   };

@@ -42,6 +42,7 @@ class Server {
     OwnedFd listener;
     OwnedFd output;
     SandboxCgroup cgroup;
+    MemoryMeter memory;
     SandboxId sandbox;
     Instant asked{};
     bool killed = false;

@@ -100,6 +100,7 @@ struct SandboxHost::Sandbox {
   std::unique_ptr<MemoryChannel> memory;  // null: its device memory does not move
   Bytes device_memory;
   Bytes device_memory_peak;
+  sandbox::MemoryMeter host_memory;
   uint32_t context_error = 0;  // a CUresult: its CUDA context is broken
   bool replaced = false;       // it is being stopped for that
 
@@ -257,6 +258,7 @@ void SandboxHost::started(SandboxId id, Result<sandbox::Started> result) {
   sandbox.executed = true;
   sandbox.executed_at = loop_.clock().now();
   sandbox.output = std::move(result->output);
+  sandbox.host_memory = std::move(result->memory);
   sandbox.output_watch =
       loop_.watch(sandbox.output.get(), true, false,
                   [this, &sandbox](loop::Readiness) { read_output(sandbox, kOutputPerTurn); });
@@ -271,6 +273,7 @@ void SandboxHost::started(SandboxId id, Result<sandbox::Started> result) {
   callbacks.on_init_error = [this, &sandbox](std::string json, std::string type) {
     init_failed(sandbox, std::move(json), std::move(type));
   };
+  callbacks.on_stuck = [this, &sandbox] { stuck(sandbox); };
   if (uses_.on_object) {
     callbacks.on_object = [this, tenant = sandbox.spec.name.tenant](http::Request request,
                                                                     std::string_view path,
@@ -303,6 +306,8 @@ void SandboxHost::deliver(SandboxId id, InvocationRequest& request, Duration tim
   }
   if (sandbox.in_flight.empty()) {
     sandbox.idle_tail.clear();
+    // The first one pays for the start.
+    if (sandbox.invocations > 0) sandbox.host_memory.reset();
     if (sandbox.ledger) (void)sandbox.ledger->reset_peak();
   }
   Sandbox::InFlight& given = sandbox.in_flight.emplace_back();
@@ -344,6 +349,7 @@ void SandboxHost::answered(Sandbox& sandbox, InvocationId invocation, bool succe
   sandbox.in_flight.erase(found);
   answer.device_memory_now = sandbox.device_memory;
   answer.device_memory_peak = sandbox.device_memory_peak;
+  answer.host_memory_peak = sandbox.host_memory.peak();
   if (sandbox.context_error != 0) replace_broken(sandbox, tail);
   answer.log_tail = tail.text();
   if (sandbox.in_flight.empty()) sandbox.idle_tail = std::move(tail);
@@ -370,6 +376,19 @@ void SandboxHost::init_failed(Sandbox& sandbox, std::string json, std::string ty
   sandbox.end_payload = std::move(json);
   sandbox.end_words = EndWords{
       {ErrorCode::kFailedPrecondition, "the runtime could not load the function"}, std::move(type)};
+  launcher_.kill(sandbox.id);
+}
+
+// Without words of ours for its end: what it was given and never took starts again in another one.
+void SandboxHost::stuck(Sandbox& sandbox) {
+  if (sandbox.end_words) return;
+  log_.info("runtime_stuck", {{"sandbox", static_cast<int64_t>(sandbox.id.value)},
+                              {"function", sandbox.spec.name.name}});
+  const std::string line =
+      "The runtime did not ask for work after its answer was refused; the next invocation gets a "
+      "new "
+      "process.\n";
+  print_of(sandbox, sandbox.idle_tail, line);
   launcher_.kill(sandbox.id);
 }
 
@@ -531,6 +550,7 @@ RunReport SandboxHost::partial_report(SandboxId id) {
   read_ledger(sandbox);
   RunReport report;
   report.device_memory_peak = sandbox.device_memory_peak;
+  report.host_memory_peak = sandbox.host_memory.peak();
   report.log_tail = sandbox.next_tail().text();
   return report;
 }

@@ -73,6 +73,7 @@ class SandboxHost final : public Backend {
   void answered(Sandbox& sandbox, InvocationId invocation, bool succeeded, std::string payload,
                 std::string error_type);
   void init_failed(Sandbox& sandbox, std::string json, std::string type);
+  void stuck(Sandbox& sandbox);
   void replace_broken(Sandbox& sandbox, LogTail& tail);
   // Reads what the sandbox printed; at most `most` bytes, so that a noisy one cannot hold the loop.
   void read_output(Sandbox& sandbox, size_t most);

@@ -9,6 +9,7 @@
 namespace lambent::worker {
 namespace {
 
+using testing::ElementsAre;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -137,6 +138,43 @@ TEST_F(SandboxHostTest, AnAnswerAfterTheTimeOutIsIgnored) {
   EXPECT_THAT(ends[0].payload, HasSubstr("Task timed out after 3.00 seconds"));
   EXPECT_THAT(ends[0].log_tail, EndsWith("END RequestId: " + to_string(kInvocation) + "\n"));
   EXPECT_THAT(host->status(), IsEmpty());
+}
+
+TEST_F(SandboxHostTest, ARuntimeThatStaysAwayAfterARefusedAnswerGivesWayToAnother) {
+  constexpr InvocationId kNext{3, 4};
+  start_working();
+  runtime->promise(event, Bytes::gib(1).count);
+  ASSERT_TRUE(until([&] { return !answers.empty(); }));
+  EXPECT_EQ(answers[0].error_type, "Function.ResponseSizeTooLarge");
+  InvocationRequest next;
+  next.id = kNext;
+  next.payload = "the next";
+  host->deliver(kSandbox, next, seconds(3));
+  clock.advance(runtime_api::kReturnTime);
+  ASSERT_TRUE(until([&] { return !ends.empty(); }));
+  EXPECT_THAT(launcher.kills, ElementsAre(kSandbox));
+  EXPECT_TRUE(ends[0].undelivered) << "it starts again in another one";
+  EXPECT_EQ(ends[0].invocation, kNext);
+  EXPECT_EQ(ends[0].returned_payload, "the next");
+}
+
+TEST_F(SandboxHostTest, ThePeakOfHostMemoryIsThatOfTheInvocationButForTheFirst) {
+  auto meter = sandbox::MemoryMeter::make();
+  ASSERT_TRUE(meter.ok());
+  launcher.memory = &*meter;
+  start_working();
+  meter->raise(Bytes::mib(40));
+  runtime->answer(event, "{}");
+  ASSERT_TRUE(until([&] { return answers.size() == 1; }));
+  EXPECT_EQ(answers[0].host_memory_peak, Bytes::mib(40)) << "with its start";
+  InvocationRequest next;
+  next.id = InvocationId{3, 4};
+  host->deliver(kSandbox, next, seconds(3));
+  ASSERT_TRUE(until([&] { return event.id == to_string(InvocationId{3, 4}); }));
+  meter->raise(Bytes::mib(7));
+  runtime->answer(event, "{}");
+  ASSERT_TRUE(until([&] { return answers.size() == 2; }));
+  EXPECT_EQ(answers[1].host_memory_peak, Bytes::mib(7));
 }
 
 TEST_F(SandboxHostTest, WhatIsGivenToOneThatIsBeingStoppedComesBack) {

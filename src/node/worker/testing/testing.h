@@ -65,6 +65,11 @@ class FakeRuntime {
   void answer_last(const Event& event, std::string_view payload) {
     post("invocation/" + event.id + "/response", payload, "");
   }
+  // The head of an answer that is so large, and nothing of it.
+  void promise(const Event& event, uint64_t size) {
+    send("POST /2018-06-01/runtime/invocation/" + event.id +
+         "/response HTTP/1.1\r\nHost: h\r\nContent-Length: " + std::to_string(size) + "\r\n\r\n");
+  }
   void fail(const Event& event, std::string_view json, std::string_view type) {
     post("invocation/" + event.id + "/error", json, type);
     ask();
@@ -162,6 +167,8 @@ class FakeLauncher final : public sandbox::Launcher {
   };
   // Which launches fail, counted from 1, and how.
   std::map<size_t, Error> failures;
+  // What sandboxes use of the host's memory, if it is measured.
+  const sandbox::MemoryMeter* memory = nullptr;
 
   std::vector<sandbox::LaunchPlan> plans;
   std::vector<SandboxId> kills;
@@ -189,6 +196,9 @@ class FakeLauncher final : public sandbox::Launcher {
     answer.pid = static_cast<pid_t>(1000 + id.value);
     answer.runtime_api_listener = std::move(*listener);
     answer.output = OwnedFd(ends[0]);
+    if (memory != nullptr) {
+      answer.memory = sandbox::MemoryMeter(OwnedFd(dup(memory->file().get())));
+    }
     done(std::move(answer));
     init(started);
   }
