@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -30,15 +31,28 @@ class Headers {
   std::vector<std::pair<std::string, std::string>> fields_;
 };
 
-// By what a request came to a server.
-enum class Transport { kTcp, kUnix };
+// By what a request came to a server: plain TCP, a Unix socket, TLS over TCP.
+enum class Transport { kTcp, kUnix, kTls };
+
+// Whom a client's certificate names, after its chain was verified.
+struct PeerCertificate {
+  std::string common_name;  // of the subject; empty if it has none
+  // Its subject alternative names, as they stand there, in order.
+  std::vector<std::string> dns_names;
+  std::vector<std::string> uris;
+  std::vector<std::string> emails;
+
+  bool operator==(const PeerCertificate&) const = default;
+};
 
 struct Request {
   std::string method;
   std::string target;  // as sent: path and query, still percent-encoded
   Headers headers;
   std::string body;
-  Transport transport = Transport::kTcp;  // the server sets it; clients ignore it
+  // The server sets these two; clients ignore them.
+  Transport transport = Transport::kTcp;
+  std::optional<PeerCertificate> peer_certificate;
 };
 
 struct Response {
