@@ -6,6 +6,7 @@ module(protocol         DEPENDS base domain)
 module(metrics          DEPENDS base domain LINKS prometheus-cpp::core)
 module(loop             DEPENDS base domain)
 module(http             DEPENDS base domain loop LINKS http_parser)
+module(tls              DEPENDS base domain loop http LINKS OpenSSL::SSL OpenSSL::Crypto)
 module(archive          DEPENDS base domain LINKS archive crypto)
 
 floor(decide USES core)
