@@ -177,7 +177,7 @@ Result<Response> BlockingClient::State::exchange(const Request& request,
   // A server that refuses a large body answers before it has read it, so a failure to send is
   // reported only if there is no answer either.
   const Result<void> written = write_request(request);
-  if (!written.ok() && written.error().code == ErrorCode::kDeadlineExceeded) return written.error();
+  if (!written.ok() && written.error().code != ErrorCode::kUnavailable) return written.error();
   ResponseParser parser(request.method == "HEAD");
   bool whole = false;
   bool more_came = false;

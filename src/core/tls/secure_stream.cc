@@ -65,6 +65,12 @@ const char* meaning_of(unsigned long code) {
   }
 }
 
+// Before a call whose failure is looked at: both belong to the thread.
+void forget_errors() {
+  ERR_clear_error();
+  errno = 0;
+}
+
 Error lost(std::string why) { return {ErrorCode::kUnavailable, std::move(why)}; }
 
 bool would_block() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
@@ -104,7 +110,7 @@ Transfer SecureStream::read(std::span<char> into) {
   size_t filled = 0;
   // Without room for a whole record, a part of it would stay here.
   while (into.size() - filled >= kRecord || filled == 0) {
-    ERR_clear_error();
+    forget_errors();
     size_t got = 0;
     const int returned = SSL_read_ex(ssl_.get(), into.data() + filled, into.size() - filled, &got);
     note_handshake();
@@ -119,7 +125,7 @@ Transfer SecureStream::read(std::span<char> into) {
 
 Transfer SecureStream::peek() {
   if (phase_ != Phase::kOpen) return {Transfer::Kind::kFailed};
-  ERR_clear_error();
+  forget_errors();
   char byte;
   size_t got = 0;
   const int returned = SSL_peek_ex(ssl_.get(), &byte, 1, &got);
@@ -141,7 +147,7 @@ Transfer SecureStream::write(std::span<const iovec> parts) {
   while (moved < kMostWritten) {
     const std::string_view bytes = staging.next(parts, moved);
     if (bytes.empty()) break;
-    ERR_clear_error();
+    forget_errors();
     size_t written = 0;
     const int returned = SSL_write_ex(ssl_.get(), bytes.data(), bytes.size(), &written);
     note_handshake();
@@ -155,7 +161,7 @@ Transfer SecureStream::write(std::span<const iovec> parts) {
 
 bool SecureStream::finish_sending() {
   if (phase_ == Phase::kOpen && !end_is_sent_) {
-    ERR_clear_error();
+    forget_errors();
     const int returned = SSL_shutdown(ssl_.get());
     if (returned < 0 && SSL_get_error(ssl_.get(), returned) == SSL_ERROR_WANT_WRITE) return false;
     end_is_sent_ = true;
@@ -200,11 +206,12 @@ void SecureStream::note_handshake() {
   if (shown != nullptr) peer_ = names_of(shown);
 }
 
-Transfer SecureStream::drop_input(std::span<char> into) {
-  const ssize_t got = recv(fd_.get(), into.data(), into.size(), 0);
-  if (got > 0) return {Transfer::Kind::kMoved, static_cast<size_t>(got)};
+Transfer SecureStream::drop_input(std::span<char> scratch) {
+  const ssize_t got = recv(fd_.get(), scratch.data(), scratch.size(), 0);
   if (got == 0) return {Transfer::Kind::kEnd};
-  return {would_block() ? Transfer::Kind::kWaitsToRead : Transfer::Kind::kFailed};
+  // None of it is given to the caller, who would take it for what the peer said in secret.
+  const bool may_go_on = got > 0 || would_block();
+  return {may_go_on ? Transfer::Kind::kWaitsToRead : Transfer::Kind::kFailed};
 }
 
 Transfer SecureStream::no_transfer(int returned) {

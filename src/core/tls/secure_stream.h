@@ -42,7 +42,8 @@ class SecureStream final : public http::Stream {
   // Whether the peer begins with a method of HTTP instead of a handshake.
   bool speaks_plain_http() const;
   void note_handshake();
-  http::Transfer drop_input(std::span<char> into);
+  // Reads and forgets; `scratch` is for that.
+  http::Transfer drop_input(std::span<char> scratch);
   // What a call of OpenSSL that returned `returned` came to; looks at errno.
   http::Transfer no_transfer(int returned);
   // The same of a write, after whose failure the peer's reason may still be read.
