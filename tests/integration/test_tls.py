@@ -11,6 +11,7 @@ import signal
 import socket
 import ssl
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -153,6 +154,21 @@ class ClientTest(TlsTest):
         run = json.loads(load[1])[0]
         self.assertEqual((run["failed"], run["errors"]), (0, {}))
         self.assertGreater(run["succeeded"], 20)
+
+    def test_python_speaks_https_by_the_environment(self):
+        alice = self.authority.issue("alice")
+        worker = self.start("--tls-client-ca", str(self.authority.certificate), "--tls-client-required",
+                            tls=self.authority.context(*alice))
+        script = ("from lambent.client import Client; client = Client(local=False); name = client.put(b'abc'); "
+                  "print(bytes(client.get(name)).decode())")
+        environment = {**os.environ, "PYTHONPATH": str(PREFIX / "share/lambent/python"), "LAMBENT_ENDPOINT": worker.endpoint,
+                       "LAMBENT_CA": str(self.authority.certificate), "LAMBENT_CLIENT_CERTIFICATE": str(alice[0]),
+                       "LAMBENT_CLIENT_KEY": str(alice[1])}
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, env=environment)
+        self.assertEqual(done.stdout, "abc\n", done.stderr)
+        del environment["LAMBENT_CA"]
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, env=environment)
+        self.assertIn("CERTIFICATE_VERIFY_FAILED", done.stderr)
 
     def test_the_command_is_told_of_a_server_that_does_not_encrypt(self):
         worker = Worker(gpu="none")
