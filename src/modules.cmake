@@ -7,6 +7,7 @@ module(metrics          DEPENDS base domain LINKS prometheus-cpp::core)
 module(loop             DEPENDS base domain)
 module(http             DEPENDS base domain loop LINKS http_parser)
 module(crypto           DEPENDS base LINKS crypto)
+module(tls              DEPENDS base domain loop http LINKS OpenSSL::SSL OpenSSL::Crypto)
 module(archive          DEPENDS base domain crypto LINKS archive)
 
 floor(decide USES core)

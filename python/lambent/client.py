@@ -121,7 +121,8 @@ class Function:
 
 
 class Client:
-    """`endpoint`: http://HOST:PORT or unix:PATH; else LAMBENT_ENDPOINT, else the worker's usual port here. Where the
+    """`endpoint`: http://HOST:PORT, https://HOST:PORT (with LAMBENT_CA and LAMBENT_CLIENT_CERTIFICATE, as for the
+    lambent command) or unix:PATH; else LAMBENT_ENDPOINT, else the worker's usual port here. Where the
     worker's object socket can be reached, objects come and go without a copy (`local=False`: never)."""
 
     def __init__(self, endpoint=None, local=True):

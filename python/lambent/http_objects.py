@@ -2,6 +2,7 @@
 Not thread-safe."""
 import http.client
 import json
+import os
 import socket
 import time
 
@@ -26,9 +27,22 @@ class UnixConnection(http.client.HTTPConnection):
 def connect(endpoint):
     if endpoint.startswith("unix:"):
         return UnixConnection(endpoint[5:])
-    address = endpoint.removeprefix("http://").rstrip("/")
+    address = endpoint.removeprefix("http://").removeprefix("https://").rstrip("/")
     host, _, port = address.rpartition(":")
+    if endpoint.startswith("https://"):
+        return http.client.HTTPSConnection(host.strip("[]"), int(port), context=_tls_context())
     return http.client.HTTPConnection(host.strip("[]"), int(port))
+
+
+def _tls_context():
+    """Verifies the worker against LAMBENT_CA, or the authorities of this machine, and shows LAMBENT_CLIENT_CERTIFICATE."""
+    import ssl  # here, because it is slow to load and handlers do not need it
+
+    context = ssl.create_default_context(cafile=os.environ.get("LAMBENT_CA") or None)
+    certificate = os.environ.get("LAMBENT_CLIENT_CERTIFICATE")
+    if certificate:
+        context.load_cert_chain(certificate, os.environ.get("LAMBENT_CLIENT_KEY") or None)
+    return context
 
 
 def error_from(status, headers, body):

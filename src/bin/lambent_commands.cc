@@ -8,6 +8,7 @@
 #include "bin/lambent_completion.h"
 #include "bin/lambent_verbs.h"
 #include "bin/usage.h"
+#include "core/tls/context.h"
 
 namespace lambent::bin {
 namespace {
@@ -67,14 +68,39 @@ std::vector<std::string> help_for_help(int argc, char** argv) {
   return words;
 }
 
+// The worker's endpoint; one of https with all that it takes to connect to it.
+Result<http::Endpoint> endpoint_of(const Shell& shell) {
+  ASSIGN_OR_RETURN(http::Endpoint endpoint, http::parse_endpoint(shell.endpoint));
+  if (!endpoint.encrypted) return endpoint;
+  if (shell.credentials.certificate.empty() != shell.credentials.key.empty()) {
+    return Error{ErrorCode::kInvalidArgument, "--client-certificate and --client-key go together"};
+  }
+  ASSIGN_OR_RETURN(const tls::Credentials credentials, tls::read_credentials(shell.credentials));
+  ASSIGN_OR_RETURN(const tls::ClientContext context, tls::ClientContext::make(credentials));
+  endpoint.encrypt = context.connector();
+  return endpoint;
+}
+
 }  // namespace
+
+void add_endpoint_options(Shell& shell, CLI::App& app) {
+  app.add_option(
+      "--endpoint", shell.endpoint,
+      "the worker: http://HOST:PORT, https://HOST:PORT or unix:PATH (or LAMBENT_ENDPOINT)");
+  app.add_option("--ca", shell.credentials.authorities,
+                 "https: the authorities that sign the worker's certificate, a PEM file (or "
+                 "LAMBENT_CA; default: those of this machine)");
+  app.add_option("--client-certificate", shell.credentials.certificate,
+                 "https: the certificate to show, a PEM file (or LAMBENT_CLIENT_CERTIFICATE)");
+  app.add_option("--client-key", shell.credentials.key,
+                 "https: its private key (or LAMBENT_CLIENT_KEY)");
+}
 
 CLI::App* add_verb(Shell& shell, const char* name, const char* what, const std::string& example) {
   CLI::App* verb = shell.app.add_subcommand(name, what);
   verb->footer("Example:\n  " + example);
   verb->add_flag("--json", shell.console.json, "results as JSON");
-  verb->add_option("--endpoint", shell.endpoint,
-                   "the worker: http://HOST:PORT or unix:PATH (or LAMBENT_ENDPOINT)");
+  add_endpoint_options(shell, *verb);
   return verb;
 }
 
@@ -82,8 +108,7 @@ int run_client_command(int argc, char** argv) {
   Shell shell;
   shell.app.require_subcommand(1);
   shell.app.set_version_flag("-v,--version", "lambent " LAMBENT_VERSION);
-  shell.app.add_option("--endpoint", shell.endpoint,
-                       "the worker: http://HOST:PORT or unix:PATH (or LAMBENT_ENDPOINT)");
+  add_endpoint_options(shell, shell.app);
   for (const auto add :
        {add_init, add_deploy, add_invoke, add_result, add_logs, add_listing, add_rm, add_objects,
         add_devices, add_why, add_replay, add_load, add_calibrate, add_report, add_profile,
@@ -100,7 +125,7 @@ int run_client_command(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return exit_of(shell.app, error);
   }
-  const auto endpoint = http::parse_endpoint(shell.endpoint);
+  const auto endpoint = endpoint_of(shell);
   if (!endpoint.ok()) return cli::fail(shell.console, endpoint.error());
   cli::HttpTransport transport(*endpoint);
   return shell.verb(transport, *endpoint);

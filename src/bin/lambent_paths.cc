@@ -19,6 +19,11 @@ std::string first_existing(std::initializer_list<std::string> candidates) {
   return "";
 }
 
+std::string value_of(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value == nullptr ? "" : value;
+}
+
 }  // namespace
 
 std::string own_folder() {
@@ -52,6 +57,12 @@ std::string default_endpoint() {
   }
   const std::string socket = first_existing({own_socket, "/run/lambent/lambent.sock"});
   return socket.empty() ? "http://127.0.0.1:8980" : "unix:" + socket;
+}
+
+tls::CredentialFiles default_credentials() {
+  return {.certificate = value_of("LAMBENT_CLIENT_CERTIFICATE"),
+          .key = value_of("LAMBENT_CLIENT_KEY"),
+          .authorities = value_of("LAMBENT_CA")};
 }
 
 }  // namespace lambent::bin

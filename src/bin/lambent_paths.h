@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "core/tls/credentials.h"
+
 namespace lambent::bin {
 
 // The folder that this program lies in.
@@ -16,5 +18,7 @@ std::string find_example(const std::string& name);
 // LAMBENT_ENDPOINT, else the socket of a worker on this machine if there is one, else
 // http://127.0.0.1:8980.
 std::string default_endpoint();
+// How https is spoken to a worker: LAMBENT_CA, LAMBENT_CLIENT_CERTIFICATE and LAMBENT_CLIENT_KEY.
+tls::CredentialFiles default_credentials();
 
 }  // namespace lambent::bin

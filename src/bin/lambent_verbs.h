@@ -32,11 +32,14 @@ struct Shell {
       "  lambent invoke hello",
       "lambent"};
   std::string endpoint = default_endpoint();
+  tls::CredentialFiles credentials = default_credentials();  // for https
   Console console{std::cout, std::cerr, false, isatty(STDERR_FILENO) != 0};
   // Runs the chosen verb; the endpoint is parsed already.
   std::function<int(Transport&, const http::Endpoint&)> verb;
 };
 
+// Where the worker is, and what https to it needs.
+void add_endpoint_options(Shell& shell, CLI::App& app);
 // With the options that all verbs have.
 CLI::App* add_verb(Shell& shell, const char* name, const char* what, const std::string& example);
 

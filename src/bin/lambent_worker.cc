@@ -1,4 +1,5 @@
 // lambent-worker: reads its flags, builds the objects, runs the loop until it is told to stop.
+#include <signal.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 #include "bin/worker_setup.h"
 #include "core/http/server.h"
 #include "core/metrics/worker_metrics.h"
+#include "core/tls/node_identity.h"
 #include "edge/frontend/native_error.h"
 #include "edge/frontend/peer_objects.h"
 #include "edge/frontend/router.h"
@@ -67,6 +69,29 @@ metrics::WorkerMetrics::ObjectGauges gauges_of(const objects::StoreStatistics& s
           .refused = statistics.refused,
           .waits = statistics.waits,
           .timed_out = statistics.timed_out};
+}
+
+metrics::WorkerMetrics::TlsGauges gauges_of(const tls::IdentityStatistics& statistics) {
+  const tls::HandshakeCounts& handshakes = statistics.handshakes;
+  return {.expires_at = statistics.expires_at,
+          .full_handshakes = handshakes.finished - handshakes.resumed,
+          .resumed_handshakes = handshakes.resumed,
+          .failed_handshakes = handshakes.failed,
+          .reloads = statistics.reloads,
+          .failed_reloads = statistics.failed_reloads};
+}
+
+// What is encrypted here, if anything is; peers of https get what they need of it.
+Result<std::unique_ptr<tls::NodeIdentity>> open_identity(const WorkerConfig& config,
+                                                         std::vector<http::Endpoint>& peers,
+                                                         loop::EventLoop& loop, LogSink& log,
+                                                         worker::FileThread& thread) {
+  std::unique_ptr<tls::NodeIdentity> identity;
+  if (!uses_tls(config, peers)) return identity;
+  ASSIGN_OR_RETURN(identity,
+                   tls::NodeIdentity::open(config.listen.tls, loop, log, disk_of(thread)));
+  for (http::Endpoint& peer : peers) peer.encrypt = identity->connector();
+  return identity;
 }
 
 // Members go in the opposite order: the recorder closes its segment while there is a store.
@@ -175,14 +200,18 @@ tenants::SecretUsers users_of(worker::Worker& worker) {
 frontend::NativeOptions native_options(worker::Worker& worker, metrics::WorkerMetrics& metrics,
                                        objects::ObjectStore& objects,
                                        const worker::StorageWatch& storage,
+                                       const tls::NodeIdentity* identity,
                                        frontend::WorkerFacts facts) {
   return {
       .version = LAMBENT_VERSION,
       .metrics =
-          [&worker, &metrics, &objects, &storage] {
+          [&worker, &metrics, &objects, &storage, identity] {
             worker.update_gauges();
             metrics.set_state_disk(storage.free(), storage.full().has_value());
             metrics.set_objects(gauges_of(objects.statistics()));
+            if (identity != nullptr && identity->has_server()) {
+              metrics.set_tls(gauges_of(identity->statistics()));
+            }
             return metrics.text();
           },
       .ready = [&worker] { return !worker.draining(); },
@@ -217,13 +246,19 @@ http::ServerOptions server_options() {
   return options;
 }
 
-// Runs the loop until the worker is told to stop and has drained, or is told twice.
+// Runs the loop until the worker is told to stop and has drained, or is told twice. `identity` may
+// be null.
 void run_until_told(const WorkerConfig& config, const OwnedFd& signals, loop::EventLoop& loop,
-                    LogSink& log, worker::Worker& worker, http::Server& server) {
+                    LogSink& log, worker::Worker& worker, http::Server& server,
+                    tls::NodeIdentity* identity) {
   bool stopping = false;
   const auto watch = loop.watch(signals.get(), true, false, [&](loop::Readiness) {
     signalfd_siginfo info{};
     if (read(signals.get(), &info, sizeof(info)) != sizeof(info)) return;
+    if (info.ssi_signo == SIGHUP) {
+      if (identity != nullptr) return identity->reload();
+      return log.info("nothing_to_reload");
+    }
     if (std::exchange(stopping, true)) return loop.stop();  // asked twice: at once
     log.info("stopping", {{"signal", static_cast<int64_t>(info.ssi_signo)}});
     loop.call_after(config.drain_time, [&] { loop.stop(); });
@@ -273,7 +308,8 @@ Result<void> run(WorkerConfig config) {
   worker::FileThread object_disk(loop);
   objects::ObjectStore objects(loop, log, disk_of(object_disk), object_options(config));
   std::vector<std::unique_ptr<worker::FileThread>> peer_threads;
-  ASSIGN_OR_RETURN(const auto peers, peers_of(config));
+  ASSIGN_OR_RETURN(auto peers, peers_of(config));
+  ASSIGN_OR_RETURN(const auto identity, open_identity(config, peers, loop, log, object_disk));
   const frontend::PeerObjects peer_objects(objects, peers, lanes_of(peers, loop, peer_threads));
   worker::FileThread object_copies(loop);
   frontend::ObjectsFrontend objects_frontend(objects, disk_of(object_copies), loop, random);
@@ -300,18 +336,20 @@ Result<void> run(WorkerConfig config) {
   RETURN_IF_ERROR(worker.recover());
   if (watch) watch->tell(worker);
 
-  frontend::Router router({worker, access, secrets, objects_frontend}, loop, random,
-                          {.native = native_options(worker, metrics, objects, storage,
-                                                    facts_of(config, shares.dispatched)),
-                           .auth = {.mode = config.auth, .own_user = geteuid()},
-                           .offload = disk_of(object_copies),
-                           .audit = sink_of(audit.get())},
-                          frontend::RequestGuard(host_policy(config.listen)));
+  frontend::Router router(
+      {worker, access, secrets, objects_frontend}, loop, random,
+      {.native = native_options(worker, metrics, objects, storage, identity.get(),
+                                facts_of(config, shares.dispatched)),
+       .auth = {.mode = config.auth, .own_user = geteuid()},
+       .offload = disk_of(object_copies),
+       .audit = sink_of(audit.get())},
+      frontend::RequestGuard(host_policy(config.listen)));
   http::Server server(loop, server_options(), router.handler());
-  ASSIGN_OR_RETURN(const std::string endpoint, listen_all(config.listen, server, log));
+  ASSIGN_OR_RETURN(const std::string endpoint,
+                   listen_all(config.listen, identity.get(), server, log));
   // For the process that started the worker with port 0.
   RETURN_IF_ERROR(write_file_atomically(config.run_folder + "/endpoint", endpoint + "\n", false));
-  run_until_told(config, signals, loop, log, worker, server);
+  run_until_told(config, signals, loop, log, worker, server, identity.get());
   log.info("stopped");
   return {};
 }

@@ -51,7 +51,21 @@ Result<T> or_elsewhere(Result<T> listening, const char* flag) {
   return error;
 }
 
+// What keeps TCP beyond loopback from being served.
+std::string what_is_missing(const ListenOptions& options) {
+  const bool encrypted = !options.tls.server.certificate.empty();
+  if (encrypted) return "clients are encrypted, but not asked who they are";
+  return options.asks_who_clients_are
+             ? "clients are asked who they are, but their tokens are not encrypted: add "
+               "--tls-certificate and --tls-key"
+             : "clients are neither asked who they are nor encrypted";
+}
+
 }  // namespace
+
+bool may_open_to_network(const ListenOptions& options) {
+  return !options.tls.server.certificate.empty() && options.asks_who_clients_are;
+}
 
 ListenFlags::ListenFlags(CLI::App& app) {
   const ListenOptions defaults;
@@ -64,12 +78,24 @@ ListenFlags::ListenFlags(CLI::App& app) {
                  "NAME or NAME:PORT that clients may call this machine by, beside localhost and "
                  "loopback addresses; several: give it again");
   app.add_flag("--insecure-open-to-network", open_to_network_,
-               "allow --listen with an address beyond loopback, where everyone who reaches it can "
-               "deploy and run code: there are no tokens and no TLS");
+               "allow --listen with an address beyond loopback although clients are not asked who "
+               "they are, or not encrypted: everyone who reaches it can deploy and run code");
   app.add_option("--socket", socket_,
                  "also listen on this Unix socket (with --listen none: lambent.sock in --run)");
   app.add_option("--socket-mode", socket_mode_, "its mode, in octal")->capture_default_str();
   app.add_option("--socket-group", socket_group_, "its group, by name or number");
+  app.add_option("--tls-certificate", tls_.server.certificate,
+                 "serve HTTPS at --listen with the certificate in this PEM file, and show it to "
+                 "peers; see docs/tls.md");
+  app.add_option("--tls-key", tls_.server.key, "the certificate's private key, in PEM");
+  app.add_option("--tls-client-ca", tls_.server.authorities,
+                 "ask clients for certificates, and take those that an authority in this PEM file "
+                 "signed");
+  app.add_flag("--tls-client-required", client_required_,
+               "refuse clients that show no certificate");
+  app.add_option("--peer-ca", tls_.peer_authorities,
+                 "the authorities that sign the certificates of peers (default: those of "
+                 "--tls-client-ca, else those of this machine)");
 }
 
 Result<void> ListenFlags::read(const std::string& default_socket, ListenOptions& options) const {
@@ -79,11 +105,14 @@ Result<void> ListenFlags::read(const std::string& default_socket, ListenOptions&
     if (!name) return invalid("--host is NAME or NAME:PORT, not '" + text + "'");
     options.names.push_back(*name);
   }
-  if (options.tcp && !http::is_loopback(*options.tcp) && !open_to_network_) {
+  RETURN_IF_ERROR(read_tls(options));
+  if (options.tcp && !http::is_loopback(*options.tcp) && !may_open_to_network(options) &&
+      !open_to_network_) {
     return invalid("--listen " + listen_ +
-                   " would let everyone who reaches this address deploy and run code here: there "
-                   "are no tokens and no TLS yet. Listen on 127.0.0.1, or use --listen none and "
-                   "--socket; where the network is trusted, add --insecure-open-to-network");
+                   " would let everyone who reaches this address deploy and run code here: " +
+                   what_is_missing(options) +
+                   ". Listen on 127.0.0.1, or use --listen none and --socket; where the network is "
+                   "trusted, add --insecure-open-to-network");
   }
   options.socket_path = socket_;
   if (!options.tcp && socket_.empty()) options.socket_path = default_socket;
@@ -94,20 +123,46 @@ Result<void> ListenFlags::read(const std::string& default_socket, ListenOptions&
   return {};
 }
 
+Result<void> ListenFlags::read_tls(ListenOptions& options) const {
+  const tls::CredentialFiles& server = tls_.server;
+  if (server.certificate.empty() != server.key.empty()) {
+    return invalid("--tls-certificate and --tls-key go together");
+  }
+  if (!server.authorities.empty() && server.certificate.empty()) {
+    return invalid("--tls-client-ca needs --tls-certificate and --tls-key");
+  }
+  if (client_required_ && server.authorities.empty()) {
+    return invalid("--tls-client-required needs --tls-client-ca, which says whose certificates");
+  }
+  if (!server.certificate.empty() && !options.tcp) {
+    return invalid("--tls-certificate is for TCP, and --listen none leaves none");
+  }
+  options.tls = tls_;
+  if (!server.authorities.empty()) {
+    options.tls.clients =
+        client_required_ ? tls::ClientCertificates::kRequired : tls::ClientCertificates::kAsked;
+  }
+  if (tls_.peer_authorities.empty()) options.tls.peer_authorities = server.authorities;
+  return {};
+}
+
 frontend::HostPolicy host_policy(const ListenOptions& options) {
   return {.listener = options.tcp, .names = options.names};
 }
 
-Result<std::string> listen_all(const ListenOptions& options, http::Server& server, LogSink& log) {
+Result<std::string> listen_all(const ListenOptions& options, tls::NodeIdentity* identity,
+                               http::Server& server, LogSink& log) {
   std::string endpoint = "unix:" + options.socket_path;
   if (options.tcp) {
     http::Authority address = *options.tcp;
     ASSIGN_OR_RETURN(OwnedFd tcp,
                      or_elsewhere(http::listen_tcp(address.host, *address.port), "--listen"));
     address.port = http::port_of(tcp);
-    endpoint = "http://" + http::to_string(address);
-    RETURN_IF_ERROR(server.listen(std::move(tcp)));
-    if (!http::is_loopback(address)) {
+    const bool encrypted = identity != nullptr && identity->has_server();
+    endpoint = (encrypted ? "https://" : "http://") + http::to_string(address);
+    RETURN_IF_ERROR(encrypted ? server.listen_encrypted(std::move(tcp), identity->acceptor())
+                              : server.listen(std::move(tcp)));
+    if (!http::is_loopback(address) && !may_open_to_network(options)) {
       log.warning("open_to_network",
                   {{"endpoint", endpoint},
                    {"what", "everyone who reaches this address can deploy and run code here"}});

@@ -1,5 +1,5 @@
-// ListenOptions: where the worker's API is served and to whom, as --listen, --socket, --host and
-// their kin give it. Used by the worker's main.
+// ListenOptions: where the worker's API is served and to whom, as --listen, --socket, --host,
+// --tls-certificate and their kin give it. Used by the worker's main.
 #pragma once
 
 #include <sys/types.h>
@@ -12,6 +12,7 @@
 #include "core/base/log.h"
 #include "core/base/result.h"
 #include "core/http/server.h"
+#include "core/tls/node_identity.h"
 #include "edge/frontend/request_guard.h"
 
 namespace lambent {
@@ -25,7 +26,15 @@ struct ListenOptions {
   std::string socket_path;  // empty: none
   mode_t socket_mode = 0660;
   std::optional<gid_t> socket_group;
+  // With a certificate TCP is served as HTTPS.
+  tls::NodeFiles tls;
+  // Clients prove who they are before they may do anything.
+  bool asks_who_clients_are = false;
 };
+
+// Whether TCP beyond loopback may be served without --insecure-open-to-network: what is sent cannot
+// be read on the way, and not everyone who reaches the address may deploy and run code.
+bool may_open_to_network(const ListenOptions& options);
 
 // The flags of an app, which must not outlive them.
 class ListenFlags {
@@ -33,21 +42,27 @@ class ListenFlags {
   explicit ListenFlags(CLI::App& app);
 
   // After parsing; `default_socket` is for --listen none without --socket. INVALID_ARGUMENT,
-  // with the flag to blame, if they make no sense or would open the API to the network without
-  // --insecure-open-to-network.
+  // with the flag to blame, if they make no sense or would open the API to the network although
+  // may_open_to_network() says no and --insecure-open-to-network is not given.
   Result<void> read(const std::string& default_socket, ListenOptions& options) const;
 
  private:
+  Result<void> read_tls(ListenOptions& options) const;
+
   std::string listen_;
   std::vector<std::string> names_;
   bool open_to_network_ = false;
   std::string socket_;
   std::string socket_mode_;
   std::string socket_group_;
+  tls::NodeFiles tls_;
+  bool client_required_ = false;
 };
 
 frontend::HostPolicy host_policy(const ListenOptions& options);
-// Opens the listeners and gives them to `server`; returns the endpoint that clients use.
-Result<std::string> listen_all(const ListenOptions& options, http::Server& server, LogSink& log);
+// Opens the listeners and gives them to `server`; returns the endpoint that clients use. TCP is
+// encrypted by `identity` if that has a server; null: there is none.
+Result<std::string> listen_all(const ListenOptions& options, tls::NodeIdentity* identity,
+                               http::Server& server, LogSink& log);
 
 }  // namespace lambent

@@ -138,8 +138,7 @@ void add_objects(Shell& shell) {
     CLI::App* verb = objects->add_subcommand(name, what);
     verb->footer(std::string("Example:\n  ") + example);
     verb->add_flag("--json", shell.console.json, "results as JSON");
-    verb->add_option("--endpoint", shell.endpoint,
-                     "the worker: http://HOST:PORT or unix:PATH (or LAMBENT_ENDPOINT)");
+    add_endpoint_options(shell, *verb);
     return verb;
   };
   auto put = std::make_shared<cli::PutObjectOptions>();

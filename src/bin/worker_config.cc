@@ -409,6 +409,7 @@ std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& conf
     *folder = std::filesystem::absolute(*folder).lexically_normal();
   }
   access.read(config);
+  config.listen.asks_who_clients_are = config.auth == frontend::AuthMode::kTokens;
   executor.read(config);
   sandbox.read(config);
   journal.read(config);

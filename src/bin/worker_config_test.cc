@@ -128,6 +128,12 @@ TEST(WorkerConfig, RefusesWithTheFlagToBlame) {
            {{"--longest-gpu-run", "nan"}, "--longest-gpu-run"},
            {{"--executor-objects", "nowhere"}, "elastic,shared,host"},
            {{"--listen", "0.0.0.0:8980"}, "--insecure-open-to-network"},
+           {{"--tls-certificate", "c"}, "--tls-certificate and --tls-key go together"},
+           {{"--tls-key", "k"}, "--tls-certificate and --tls-key go together"},
+           {{"--tls-client-ca", "a"}, "--tls-client-ca needs --tls-certificate"},
+           {{"--tls-client-required"}, "--tls-client-required needs --tls-client-ca"},
+           {{"--listen", "none", "--tls-certificate", "c", "--tls-key", "k"},
+            "--listen none leaves none"},
            {{"--no-such-flag"}, "--no-such-flag"},
        }) {
     const Parsed parsed = parse(each.words);
@@ -165,6 +171,43 @@ TEST(ListenFlags, SayWhereTheApiIs) {
                            "256.0.0.1:1", "[::1]", "nobody"}) {
     EXPECT_EQ(parse({"--listen", text}).exit_code, 2) << text;
   }
+}
+
+TEST(ListenFlags, SayWithWhatTheApiIsEncrypted) {
+  const std::vector<std::string> pair = {"--tls-certificate", "c.pem", "--tls-key", "c.key"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.end(), pair.begin(), pair.end());
+    return accepted(more).listen.tls;
+  };
+  EXPECT_EQ(with({}).server.certificate, "c.pem");
+  EXPECT_EQ(with({}).clients, tls::ClientCertificates::kNotAsked);
+  const tls::NodeFiles asked = with({"--tls-client-ca", "a.pem"});
+  EXPECT_EQ(asked.clients, tls::ClientCertificates::kAsked);
+  EXPECT_EQ(asked.peer_authorities, "a.pem");
+  EXPECT_EQ(with({"--tls-client-ca", "a.pem", "--tls-client-required"}).clients,
+            tls::ClientCertificates::kRequired);
+  EXPECT_EQ(with({"--tls-client-ca", "a.pem", "--peer-ca", "p.pem"}).peer_authorities, "p.pem");
+  EXPECT_EQ(accepted({"--peer-ca", "p.pem"}).listen.tls.peer_authorities, "p.pem");
+}
+
+TEST(ListenFlags, OpenTheNetworkToTlsAndAuthenticationTogetherOnly) {
+  ListenOptions options;
+  EXPECT_FALSE(may_open_to_network(options));
+  options.tls.server.certificate = "c.pem";
+  EXPECT_FALSE(may_open_to_network(options));
+  options.asks_who_clients_are = true;
+  EXPECT_TRUE(may_open_to_network(options));
+  options.tls.server.certificate.clear();
+  EXPECT_FALSE(may_open_to_network(options));
+
+  const Parsed only_tls =
+      parse({"--listen", "0.0.0.0:1", "--tls-certificate", "c", "--tls-key", "k"});
+  EXPECT_EQ(only_tls.exit_code, 2);
+  EXPECT_THAT(only_tls.errors, HasSubstr("clients are encrypted, but not asked who they are"));
+  EXPECT_THAT(parse({"--listen", "0.0.0.0:1"}).errors,
+              HasSubstr("clients are neither asked who they are nor encrypted"));
+  accepted({"--listen", "0.0.0.0:1", "--tls-certificate", "c", "--tls-key", "k",
+            "--insecure-open-to-network"});
 }
 
 }  // namespace

@@ -174,6 +174,12 @@ Result<std::vector<http::Endpoint>> peers_of(const WorkerConfig& config) {
   return peers;
 }
 
+bool uses_tls(const WorkerConfig& config, const std::vector<http::Endpoint>& peers) {
+  return !config.listen.tls.server.certificate.empty() ||
+         std::any_of(peers.begin(), peers.end(),
+                     [](const http::Endpoint& peer) { return peer.encrypted; });
+}
+
 worker::WorkerOptions worker_options(const WorkerConfig& config, const Installation& installation,
                                      const worker::GpuDriver& driver,
                                      const std::vector<protocol::DeviceInventory>& all_devices,

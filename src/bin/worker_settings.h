@@ -51,6 +51,8 @@ size_t most_connections();
 
 objects::ObjectStoreOptions object_options(const WorkerConfig& config);
 Result<std::vector<http::Endpoint>> peers_of(const WorkerConfig& config);
+// Whether anything is to be encrypted: the listener, or connections to peers.
+bool uses_tls(const WorkerConfig& config, const std::vector<http::Endpoint>& peers);
 
 // All but what the worker calls back: the link, objects.
 worker::WorkerOptions worker_options(const WorkerConfig& config, const Installation& installation,

@@ -22,7 +22,8 @@ Result<OwnedFd> make_folders(const WorkerConfig& config);
 // programs that call select(). Sandboxes get a limit of their own.
 void allow_many_files(LogSink& log);
 
-// Readable requests to stop, once SIGTERM and SIGINT are blocked everywhere.
+// Readable requests to stop (SIGTERM, SIGINT) and to read certificates again (SIGHUP), once these
+// signals are blocked everywhere.
 Result<OwnedFd> open_signals();
 
 // Where libcuda.so.1 lies and which files it needs; an emulated GPU is made again. NOT_FOUND if

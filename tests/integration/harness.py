@@ -73,10 +73,11 @@ class Worker:
 
     log_level = "debug"
 
-    def __init__(self, *flags, gpu="emulated:tiny", folder=None, environment=None, listen="127.0.0.1:0"):
+    def __init__(self, *flags, gpu="emulated:tiny", folder=None, environment=None, listen="127.0.0.1:0", tls=None):
+        """`tls`: an ssl.SSLContext, for a worker that serves HTTPS."""
         self.own_folder = folder is None
         self.folder = pathlib.Path(folder or tempfile.mkdtemp(prefix="lambent-test-"))
-        self.flags, self.gpu, self.listen, self.process = flags, gpu, listen, None
+        self.flags, self.gpu, self.listen, self.process, self.tls = flags, gpu, listen, None, tls
         self.environment = environment or {}
         self.log_path = self.folder / "worker.log"
         self.start()
@@ -102,8 +103,8 @@ class Worker:
             self.kill()  # nobody else knows of it yet
             raise
         self.endpoint = endpoint.read_text().strip()
-        if self.endpoint.startswith("http://"):
-            host, _, port = self.endpoint.removeprefix("http://").rpartition(":")
+        if self.endpoint.startswith(("http://", "https://")):
+            host, _, port = self.endpoint.partition("//")[2].rpartition(":")
             self.address = (host, int(port))
         else:
             self.address = self.endpoint.removeprefix("unix:")
@@ -129,6 +130,8 @@ class Worker:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def connect(self, timeout=60):
+        if self.endpoint.startswith("https://"):
+            return http.client.HTTPSConnection(*self.address, timeout=timeout, context=self.tls)
         if isinstance(self.address, tuple):
             return http.client.HTTPConnection(*self.address, timeout=timeout)
         connection = http.client.HTTPConnection("localhost", timeout=timeout)

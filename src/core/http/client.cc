@@ -6,7 +6,6 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
 #include <sys/un.h>
 
 #include <algorithm>
@@ -15,7 +14,6 @@
 #include <cstring>
 #include <utility>
 
-#include "core/base/fd.h"
 #include "core/http/response_parser.h"
 
 namespace lambent::http {
@@ -53,7 +51,10 @@ struct BlockingClient::State {
 
   Result<void> connect();
   Result<void> connect_to(const sockaddr* address, socklen_t length);
-  Result<void> wait(short events);
+  Result<void> wait_on(int socket, short events);
+  // Until a transfer that waits can go on; else why it cannot.
+  Result<void> wait_for(Transfer::Kind kind);
+  Error lost() const;
   Result<void> write_request(const Request& request);
   Result<Response> exchange(const Request& request,
                             const std::function<bool(std::string_view)>* sink, bool& nothing_read);
@@ -62,19 +63,19 @@ struct BlockingClient::State {
 
   const Endpoint endpoint;
   const SystemClock clock;
-  OwnedFd fd;
+  std::unique_ptr<Stream> stream;
   Instant deadline = kNever;
   std::string buffer;
 };
 
-Result<void> BlockingClient::State::wait(short events) {
+Result<void> BlockingClient::State::wait_on(int socket, short events) {
   for (;;) {
     const Duration left = deadline - clock.now();
     if (left <= Duration::zero()) {
       return Error{ErrorCode::kDeadlineExceeded,
                    "no answer from " + to_string(endpoint) + " in time"};
     }
-    pollfd entry{fd.get(), events, 0};
+    pollfd entry{socket, events, 0};
     const auto milliseconds_left = std::min<int64_t>(left.count() / 1'000'000 + 1, 3'600'000);
     const int ready = poll(&entry, 1, static_cast<int>(milliseconds_left));
     if (ready > 0) return {};
@@ -82,32 +83,46 @@ Result<void> BlockingClient::State::wait(short events) {
   }
 }
 
+Result<void> BlockingClient::State::wait_for(Transfer::Kind kind) {
+  if (kind == Transfer::Kind::kWaitsToRead) return wait_on(stream->fd(), POLLIN);
+  if (kind == Transfer::Kind::kWaitsToWrite) return wait_on(stream->fd(), POLLOUT);
+  return lost();
+}
+
+Error BlockingClient::State::lost() const {
+  Error error = stream->failure();
+  error.message = to_string(endpoint) + ": " + error.message;
+  return error;
+}
+
 Result<void> BlockingClient::State::connect_to(const sockaddr* address, socklen_t length) {
-  fd = OwnedFd(socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  OwnedFd fd(socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return error_from_errno("make a socket", errno);
   if (::connect(fd.get(), address, length) != 0) {
-    if (errno != EINPROGRESS) {
-      const Error error = unavailable(endpoint, strerror(errno));
-      fd.reset();
-      return error;
-    }
-    const Result<void> waited = wait(POLLOUT);
+    if (errno != EINPROGRESS) return unavailable(endpoint, strerror(errno));
+    RETURN_IF_ERROR(wait_on(fd.get(), POLLOUT));
     int problem = 0;
     socklen_t size = sizeof problem;
-    if (waited.ok()) getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &problem, &size);
-    if (!waited.ok() || problem != 0) {
-      fd.reset();
-      return waited.ok() ? unavailable(endpoint, strerror(problem)) : waited.error();
-    }
+    getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &problem, &size);
+    if (problem != 0) return unavailable(endpoint, strerror(problem));
   }
   if (address->sa_family != AF_UNIX) {
     const int on = 1;
     setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   }
+  if (endpoint.encrypted) {
+    ASSIGN_OR_RETURN(stream, endpoint.encrypt(std::move(fd), endpoint.host));
+  } else {
+    stream = plain_stream(std::move(fd));
+  }
   return {};
 }
 
 Result<void> BlockingClient::State::connect() {
+  if (endpoint.encrypted && !endpoint.encrypt) {
+    return Error{ErrorCode::kFailedPrecondition,
+                 "connect to " + to_string(endpoint) + ": this program does not speak TLS"};
+  }
   if (!endpoint.socket_path.empty()) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
@@ -140,17 +155,13 @@ Result<void> BlockingClient::State::write_request(const Request& request) {
     for (int i = 0; i < 2; i++) {
       buffers[i] = {const_cast<char*>(parts[i].data()), parts[i].size()};
     }
-    msghdr message{};
-    message.msg_iov = buffers;
-    message.msg_iovlen = 2;
-    const ssize_t sent = sendmsg(fd.get(), &message, MSG_NOSIGNAL);
-    if (sent < 0) {
-      if (errno == EINTR) continue;
-      if (errno != EAGAIN) return error_from_errno("send a request", errno);
-      RETURN_IF_ERROR(wait(POLLOUT));
+    const Transfer sent =
+        stream->write({buffers + (parts[0].empty() ? 1 : 0), buffers + (parts[1].empty() ? 1 : 2)});
+    if (sent.kind != Transfer::Kind::kMoved) {
+      RETURN_IF_ERROR(wait_for(sent.kind));
       continue;
     }
-    auto left = static_cast<size_t>(sent);
+    size_t left = sent.bytes;
     for (std::string_view& part : parts) {
       const size_t taken = std::min(left, part.size());
       part.remove_prefix(taken);
@@ -166,35 +177,38 @@ Result<Response> BlockingClient::State::exchange(const Request& request,
   // A server that refuses a large body answers before it has read it, so a failure to send is
   // reported only if there is no answer either.
   const Result<void> written = write_request(request);
-  if (!written.ok() && written.error().code == ErrorCode::kDeadlineExceeded) return written.error();
+  if (!written.ok() && written.error().code != ErrorCode::kUnavailable) return written.error();
   ResponseParser parser(request.method == "HEAD");
   bool whole = false;
+  bool more_came = false;
   while (!whole) {
-    const ssize_t got = recv(fd.get(), buffer.data(), buffer.size(), 0);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0 && errno == EAGAIN) {
-      RETURN_IF_ERROR(wait(POLLIN));
-      continue;
-    }
-    if (got <= 0) {
-      if (got == 0 && parser.finish()) break;
+    const Transfer got = stream->read(buffer);
+    if (got.kind == Transfer::Kind::kEnd) {
+      if (parser.finish()) break;
       if (!written.ok()) return written.error();
       return Error{ErrorCode::kUnavailable,
                    to_string(endpoint) + " closed the connection before its answer was whole"};
     }
+    if (got.kind != Transfer::Kind::kMoved) {
+      const Result<void> waited = wait_for(got.kind);
+      if (waited.ok()) continue;
+      const bool has_reason = waited.error().code != ErrorCode::kUnavailable;
+      if (!written.ok() && !has_reason) return written.error();
+      return waited.error();
+    }
     nothing_read = false;
-    std::string_view data(buffer.data(), static_cast<size_t>(got));
+    std::string_view data(buffer.data(), got.bytes);
     ASSIGN_OR_RETURN(whole, parser.feed(data));
     if (sink != nullptr && parser.head_done() && !parser.response().body.empty()) {
       const std::string piece = std::exchange(parser.response().body, {});
       if (!(*sink)(piece)) {
-        fd.reset();
+        stream.reset();
         return std::move(parser.response());
       }
     }
-    if (whole && !data.empty()) fd.reset();  // more than was asked for
+    if (whole && !data.empty()) more_came = true;  // more than was asked for
   }
-  if (!written.ok() || !parser.keep_alive()) fd.reset();
+  if (!written.ok() || !parser.keep_alive() || more_came) stream.reset();
   return std::move(parser.response());
 }
 
@@ -204,13 +218,13 @@ Result<Response> BlockingClient::State::send(const Request& request, Duration ti
   deadline = timeout < kNever - now ? now + timeout : kNever;
   buffer.resize(kReadSize);
   for (;;) {
-    const bool reused = fd.valid();
+    const bool reused = stream != nullptr;
     if (!reused) RETURN_IF_ERROR(connect());
     bool nothing_read = true;
     Result<Response> response = exchange(request, sink, nothing_read);
     if (response.ok()) return response;
-    fd.reset();
-    // The server may have closed the idle connection just now: then nobody saw the request.
+    stream.reset();
+    // The server may have closed the idle connection just now: then no handler saw the request.
     if (reused && nothing_read && response.error().code != ErrorCode::kDeadlineExceeded) continue;
     return response;
   }
@@ -233,9 +247,8 @@ Result<Response> BlockingClient::stream(const Request& request, Duration timeout
 Result<Endpoint> parse_endpoint(std::string_view text) {
   const auto wrong = [text](std::string_view why) {
     return Error{ErrorCode::kInvalidArgument,
-                 "'" + std::string(text) +
-                     "' is not an endpoint such as http://127.0.0.1:9000 or " +
-                     "unix:/run/lambent.sock: " + std::string(why)};
+                 "'" + std::string(text) + "' is not an endpoint such as http://127.0.0.1:9000, " +
+                     "https://node.example:8980 or unix:/run/lambent.sock: " + std::string(why)};
   };
   Endpoint endpoint;
   if (text.starts_with("unix:")) {
@@ -245,10 +258,11 @@ Result<Endpoint> parse_endpoint(std::string_view text) {
     return endpoint;
   }
   std::string_view rest = text;
-  if (rest.starts_with("https://")) return wrong("TLS is not spoken");
+  endpoint.encrypted = rest.starts_with("https://");
+  if (endpoint.encrypted) rest.remove_prefix(8);
   if (rest.starts_with("http://")) rest.remove_prefix(7);
   if (rest.ends_with('/')) rest.remove_suffix(1);
-  endpoint.port = 80;
+  endpoint.port = endpoint.encrypted ? 443 : 80;
   size_t colon = rest.rfind(':');
   if (rest.starts_with('[')) {
     const size_t bracket = rest.find(']');
@@ -277,8 +291,8 @@ Result<Endpoint> parse_endpoint(std::string_view text) {
 std::string to_string(const Endpoint& endpoint) {
   if (!endpoint.socket_path.empty()) return "unix:" + endpoint.socket_path;
   const bool v6 = endpoint.host.find(':') != std::string::npos;
-  return "http://" + (v6 ? "[" + endpoint.host + "]" : endpoint.host) + ":" +
-         std::to_string(endpoint.port);
+  return (endpoint.encrypted ? "https://" : "http://") +
+         (v6 ? "[" + endpoint.host + "]" : endpoint.host) + ":" + std::to_string(endpoint.port);
 }
 
 }  // namespace lambent::http

@@ -1,5 +1,5 @@
 // BlockingClient: a keep-alive HTTP/1.1 client for programs that may wait: the CLI, tests and load
-// generators. One connection, one thread.
+// generators. One connection, plain or encrypted; one thread.
 #pragma once
 
 #include <functional>
@@ -10,13 +10,17 @@
 #include "core/base/result.h"
 #include "core/base/time.h"
 #include "core/http/message.h"
+#include "core/http/stream.h"
 
 namespace lambent::http {
 
-// "http://127.0.0.1:9000" or "unix:/run/lambent.sock".
+// "http://127.0.0.1:9000", "https://node.example:8980" or "unix:/run/lambent.sock".
 struct Endpoint {
   std::string host;  // empty for a Unix socket
   uint16_t port = 0;
+  bool encrypted = false;  // https
+  // How connections to it are encrypted, which a main gives: an endpoint of https without it fails.
+  SecureConnector encrypt = nullptr;
   std::string socket_path;
 };
 Result<Endpoint> parse_endpoint(std::string_view text);
@@ -30,8 +34,9 @@ class BlockingClient {
   BlockingClient& operator=(const BlockingClient&) = delete;
 
   // Sends and waits for the whole response. A connection that the server had closed in the meantime
-  // is opened again once, if nothing of the response was read. UNAVAILABLE if nobody listens;
-  // DEADLINE_EXCEEDED after `timeout`.
+  // is opened again once, if nothing of the response was read. UNAVAILABLE if no server listens;
+  // DEADLINE_EXCEEDED after `timeout`; UNAUTHENTICATED if one side refuses the other's certificate;
+  // FAILED_PRECONDITION if the endpoint cannot be encrypted, or the server does not speak TLS.
   Result<Response> send(const Request& request, Duration timeout);
   // The same, handing body bytes to `sink` as they arrive; a false from it ends the request.
   Result<Response> stream(const Request& request, Duration timeout,

@@ -148,15 +148,25 @@ TEST(BlockingClient, SaysWhenNobodyListens) {
             ErrorCode::kUnavailable);
 }
 
+TEST(BlockingClient, RefusesHttpsWhereNothingEncrypts) {
+  BlockingClient client({.host = "127.0.0.1", .port = 1, .encrypted = true});
+  EXPECT_EQ(client.send({.method = "GET", .target = "/"}, seconds(5)).error().code,
+            ErrorCode::kFailedPrecondition);
+}
+
 TEST(Endpoint, ReadsWhatItWrites) {
-  for (const char* text : {"http://127.0.0.1:9000", "unix:/run/x.sock", "http://[::1]:80"}) {
+  for (const char* text : {"http://127.0.0.1:9000", "unix:/run/x.sock", "http://[::1]:80",
+                           "https://node.example:8980", "https://[::1]:443"}) {
     const auto endpoint = parse_endpoint(text);
     ASSERT_TRUE(endpoint.ok()) << text;
     EXPECT_EQ(to_string(*endpoint), text);
   }
   EXPECT_EQ(to_string(*parse_endpoint("localhost:1234/")), "http://localhost:1234");
-  for (const char* text :
-       {"", "http://", "https://a", "a:b", "a:0", "a:70000", "unix:", "a/b", "[::1", "[::1]x"}) {
+  EXPECT_EQ(to_string(*parse_endpoint("https://node.example/")), "https://node.example:443");
+  EXPECT_TRUE(parse_endpoint("https://a")->encrypted);
+  EXPECT_FALSE(parse_endpoint("http://a")->encrypted);
+  for (const char* text : {"", "http://", "https://", "https://a:0", "a:b", "a:0", "a:70000",
+                           "unix:", "a/b", "[::1", "[::1]x"}) {
     EXPECT_FALSE(parse_endpoint(text).ok()) << text;
   }
 }

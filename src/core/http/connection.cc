@@ -1,10 +1,6 @@
 #include "core/http/connection.h"
 
-#include <sys/socket.h>
-#include <sys/uio.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <utility>
 
@@ -18,8 +14,6 @@ constexpr int kBuffersPerWrite = 16;
 // so that who sends a little too much gets to read why it was refused, and of all that linger.
 constexpr uint64_t kDroppedBodies = 2;
 constexpr uint64_t kDroppedBodiesOfAll = 4;
-
-bool would_block(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
 
 }  // namespace
 
@@ -55,15 +49,19 @@ struct Connection::Exchange final : Responder::Exchange {
   std::function<void()> disconnected;
 };
 
-Connection::Connection(ConnectionContext& context, OwnedFd fd, Peer peer)
+Connection::Connection(ConnectionContext& context, std::unique_ptr<Stream> stream, Peer peer)
     : context_(context),
-      fd_(std::move(fd)),
+      stream_(std::move(stream)),
       peer_(std::move(peer)),
       parser_({.max_headers = context.options.max_headers.count,
                .max_body = context.options.max_body.count}) {
-  watch_ = context_.loop.watch(fd_.get(), true, false,
+  watch_ = context_.loop.watch(stream_->fd(), true, false,
                                [this](loop::Readiness ready) { on_ready(ready); });
-  set_deadline(Waiting::kIdle, context_.options.idle_timeout);
+  if (stream_->is_ready()) {
+    set_deadline(Waiting::kIdle, context_.options.idle_timeout);
+  } else {
+    set_deadline(Waiting::kHandshake, context_.options.header_timeout);
+  }
 }
 
 Connection::~Connection() {
@@ -71,24 +69,31 @@ Connection::~Connection() {
   count_unfinished_body(0);
   context_.dropped -= dropped_;
   context_.loop.cancel(timer_);
+  context_.loop.cancel(soon_);
 }
 
-void Connection::refuse() { fail(503, "too many connections"); }
+void Connection::refuse() {
+  if (!stream_->is_ready()) return close(false);
+  fail(503, "too many connections");
+}
 
 void Connection::close_if_idle() {
   if (idle_since() != kNever) close(false);
 }
 
 Instant Connection::idle_since() const {
+  if (waiting_ == Waiting::kHandshake) return deadline_ - context_.options.header_timeout;
   const bool idle = phase_ == Phase::kReading && waiting_ == Waiting::kIdle &&
                     parser_.status() == RequestParser::Status::kIdle && outbox_.empty();
   return idle ? deadline_ - context_.options.idle_timeout : kNever;
 }
 
 void Connection::on_ready(loop::Readiness ready) {
-  if (ready.writable) flush();
+  const bool has_unsent = !outbox_.empty() || end_is_unsent_;
+  if (ready.writable && has_unsent) flush();
   if (phase_ == Phase::kClosed) return;
-  if (ready.readable) {
+  // A stream may have to write before it can read on.
+  if (ready.readable || (ready.writable && !has_unsent)) {
     if (phase_ == Phase::kHandling || !outbox_.empty()) {
       on_readable_while_busy();
     } else {
@@ -101,37 +106,73 @@ void Connection::on_ready(loop::Readiness ready) {
 
 void Connection::on_readable() {
   std::vector<char>& scratch = context_.scratch;
-  const ssize_t got = recv(fd_.get(), scratch.data(), scratch.size(), 0);
-  if (got < 0 && would_block(errno)) return;
-  if (got <= 0) {
-    // Between requests, or in the middle of one that can no longer be whole.
-    const bool truncated =
-        phase_ == Phase::kReading && parser_.status() == RequestParser::Status::kBody;
-    close(false);
-    if (truncated && context_.options.on_truncated) {
-      context_.options.on_truncated(parser_.request());
+  reading_ = true;
+  do {
+    const Transfer got = stream_->read(scratch);
+    if (got.kind != Transfer::Kind::kMoved) {
+      on_no_input(got.kind);
+      break;
     }
-    return;
+    if (phase_ == Phase::kLingering) {
+      drop(got.bytes);
+    } else {
+      consume(std::string_view(scratch.data(), got.bytes));
+    }
+  } while ((phase_ == Phase::kReading || phase_ == Phase::kLingering) && outbox_.empty() &&
+           stream_->holds_input());
+  reading_ = false;
+}
+
+void Connection::on_no_input(Transfer::Kind kind) {
+  switch (kind) {
+    case Transfer::Kind::kWaitsToRead:
+    case Transfer::Kind::kWaitsToWrite:
+      if (waiting_ == Waiting::kHandshake && stream_->is_ready()) {
+        set_deadline(Waiting::kIdle, context_.options.idle_timeout);
+      }
+      watch_for(true, end_is_unsent_ || kind == Transfer::Kind::kWaitsToWrite);
+      break;
+    case Transfer::Kind::kForeign:
+      fail(400, stream_->failure().message);
+      break;
+    case Transfer::Kind::kRefused:
+      linger();
+      break;
+    default:
+      on_end();
+      break;
   }
-  if (phase_ == Phase::kLingering) return drop(static_cast<size_t>(got));
-  consume(std::string_view(scratch.data(), static_cast<size_t>(got)));
+}
+
+// Between requests, or in the middle of one that can no longer be whole.
+void Connection::on_end() {
+  const bool truncated =
+      phase_ == Phase::kReading && parser_.status() == RequestParser::Status::kBody;
+  close(false);
+  if (truncated && context_.options.on_truncated) context_.options.on_truncated(parser_.request());
+}
+
+// The socket does not tell of what the stream holds already.
+void Connection::read_soon() {
+  context_.loop.cancel(soon_);
+  soon_ = context_.loop.call_after(Duration::zero(), [this] {
+    if (phase_ == Phase::kReading && outbox_.empty()) on_readable();
+  });
 }
 
 // The client sends more, or ends, while its last request is being answered. We look without
 // reading: more input waits in the kernel, which is the client's back pressure.
 void Connection::on_readable_while_busy() {
-  char byte;
-  const ssize_t got = recv(fd_.get(), &byte, 1, MSG_PEEK);
-  if (got < 0) {
-    if (!would_block(errno)) close(true);
+  const Transfer got = stream_->peek();
+  if (got.kind == Transfer::Kind::kWaitsToRead || got.kind == Transfer::Kind::kWaitsToWrite) {
+    watch_for(true, !outbox_.empty() || got.kind == Transfer::Kind::kWaitsToWrite);
     return;
   }
-  if (got == 0) {
-    peer_finished_sending_ = true;
-    if (!context_.options.serve_half_closed) {
-      close(true);
-      return;
-    }
+  peer_finished_sending_ = got.kind == Transfer::Kind::kEnd;
+  if (got.kind != Transfer::Kind::kMoved &&
+      !(peer_finished_sending_ && context_.options.serve_half_closed)) {
+    close(true);
+    return;
   }
   watch_for(false, watching_writes_);
   if (peer_finished_sending_) probe();
@@ -174,6 +215,9 @@ void Connection::handle_request() {
   exchange_ = std::make_shared<Exchange>(*this);
   exchange_->head_only = parser_.request().method == "HEAD";
   parser_.request().peer = peer_;
+  if (const PeerCertificate* certificate = stream_->peer_certificate()) {
+    parser_.request().peer.certificate = *certificate;
+  }
   context_.handler(std::move(parser_.request()), Responder(exchange_));
 }
 
@@ -184,6 +228,7 @@ void Connection::wait_for_more_input() {
     return;
   }
   watch_for(true, false);
+  if (!reading_ && stream_->holds_input()) read_soon();
   switch (parser_.status()) {
     case RequestParser::Status::kHead:
       if (waiting_ != Waiting::kHead) set_deadline(Waiting::kHead, context_.options.header_timeout);
@@ -320,16 +365,13 @@ void Connection::write(std::string head, std::string body, std::shared_ptr<const
   if (phase_ == Phase::kClosed) return;
   size_t sent = 0;
   if (outbox_.empty()) {
-    iovec parts[2] = {{head.data(), head.size()}, {body.data(), body.size()}};
-    msghdr message{};
-    message.msg_iov = parts;
-    message.msg_iovlen = body.empty() ? 1 : 2;
-    const ssize_t written = sendmsg(fd_.get(), &message, MSG_NOSIGNAL);
-    if (written < 0 && !would_block(errno)) {
+    const iovec parts[2] = {{head.data(), head.size()}, {body.data(), body.size()}};
+    const Transfer written = stream_->write({parts, body.empty() ? size_t{1} : size_t{2}});
+    if (written.kind == Transfer::Kind::kFailed) {
       close(true);
       return;
     }
-    sent = written < 0 ? 0 : static_cast<size_t>(written);
+    sent = written.bytes;
     if (sent == head.size() + body.size()) {
       if (linger_after_flush_) linger();
       return;
@@ -352,16 +394,13 @@ void Connection::flush() {
       parts[count++] = {it->bytes.data() + offset, it->bytes.size() - offset};
       offset = 0;
     }
-    msghdr message{};
-    message.msg_iov = parts;
-    message.msg_iovlen = count;
-    const ssize_t written = sendmsg(fd_.get(), &message, MSG_NOSIGNAL);
-    if (written < 0) {
-      if (!would_block(errno)) close(true);
+    const Transfer written = stream_->write({parts, count});
+    if (written.kind != Transfer::Kind::kMoved) {
+      if (written.kind == Transfer::Kind::kFailed) close(true);
       return;
     }
     set_deadline(Waiting::kWrite, context_.options.body_timeout);
-    auto left = static_cast<size_t>(written);
+    size_t left = written.bytes;
     unsent_ -= left;
     while (left > 0) {
       const size_t rest = outbox_.front().bytes.size() - outbox_offset_;
@@ -381,7 +420,7 @@ void Connection::after_flush() {
   waiting_ = Waiting::kNothing;
   deadline_ = kNever;
   watch_for(watching_reads_, false);
-  if (linger_after_flush_ || close_after_flush_) {
+  if (linger_after_flush_ || close_after_flush_ || end_is_unsent_) {
     linger();
   } else if (phase_ == Phase::kReading) {
     consume(std::exchange(pending_input_, {}));
@@ -393,9 +432,9 @@ void Connection::after_flush() {
 void Connection::linger() {
   if (phase_ == Phase::kClosed) return;
   phase_ = Phase::kLingering;
-  shutdown(fd_.get(), SHUT_WR);
+  end_is_unsent_ = !stream_->finish_sending();
   pending_input_.clear();
-  watch_for(true, false);
+  watch_for(true, end_is_unsent_);
   set_deadline(Waiting::kLinger, context_.options.header_timeout);
 }
 
@@ -413,8 +452,9 @@ void Connection::close(bool tell_exchange) {
   phase_ = Phase::kClosed;
   watch_.reset();
   context_.loop.cancel(timer_);
+  context_.loop.cancel(soon_);
   timer_due_ = kNever;
-  fd_.reset();
+  stream_.reset();
   outbox_.clear();
   count_unfinished_body(0);
   context_.dropped -= std::exchange(dropped_, 0);

@@ -9,11 +9,11 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/fd.h"
 #include "core/http/exchange.h"
 #include "core/http/request_parser.h"
 #include "core/http/response_head.h"
 #include "core/http/server.h"
+#include "core/http/stream.h"
 #include "core/loop/event_loop.h"
 
 namespace lambent::http {
@@ -37,14 +37,14 @@ struct ConnectionContext {
 
 class Connection {
  public:
-  Connection(ConnectionContext& context, OwnedFd fd, Peer peer);
+  Connection(ConnectionContext& context, std::unique_ptr<Stream> stream, Peer peer);
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  // Answers 503 without waiting for a request, and closes.
+  // Answers 503 without waiting for a request, and closes; before a handshake it only closes.
   void refuse();
-  // Closes if no request is being read or answered.
+  // Closes if no request is being read or answered; a handshake is none.
   void close_if_idle();
   // Since when it has been between requests; kNever if it is not.
   Instant idle_since() const;
@@ -52,10 +52,14 @@ class Connection {
  private:
   struct Exchange;
   enum class Phase { kReading, kHandling, kLingering, kClosed };
-  enum class Waiting { kNothing, kIdle, kHead, kBody, kWrite, kLinger };
+  enum class Waiting { kNothing, kHandshake, kIdle, kHead, kBody, kWrite, kLinger };
 
   void on_ready(loop::Readiness ready);
   void on_readable();
+  // What read() gave instead of bytes.
+  void on_no_input(Transfer::Kind kind);
+  void on_end();
+  void read_soon();
   void on_readable_while_busy();
   void probe();
   // Parses and handles requests from `data`, keeping what has to wait for the current answer.
@@ -88,7 +92,7 @@ class Connection {
   void on_timer();
 
   ConnectionContext& context_;
-  OwnedFd fd_;
+  std::unique_ptr<Stream> stream_;
   const Peer peer_;
   RequestParser parser_;
   loop::Watch watch_;
@@ -99,6 +103,8 @@ class Connection {
   bool consuming_ = false;
   bool close_after_flush_ = false;
   bool linger_after_flush_ = false;
+  bool reading_ = false;
+  bool end_is_unsent_ = false;  // finish_sending() is to be called again
 
   // The request being handled. Shared with its Responder: either may end first.
   std::shared_ptr<Exchange> exchange_;
@@ -118,6 +124,7 @@ class Connection {
   Instant deadline_ = kNever;
   Instant timer_due_ = kNever;  // never before deadline_ is over; kNever if no timer is armed
   loop::TimerId timer_;
+  loop::TimerId soon_;
 };
 
 }  // namespace lambent::http

@@ -32,14 +32,26 @@ class Headers {
   std::vector<std::pair<std::string, std::string>> fields_;
 };
 
-// By what a request came to a server.
-enum class Transport { kTcp, kUnix };
+// By what a request came to a server: plain TCP, a Unix socket, TLS over TCP.
+enum class Transport { kTcp, kUnix, kTls };
+
+// Whom a client's certificate names, after its chain was verified.
+struct PeerCertificate {
+  std::string common_name;  // of the subject; empty if it has none
+  // Its subject alternative names, as they stand there, in order.
+  std::vector<std::string> dns_names;
+  std::vector<std::string> uris;
+  std::vector<std::string> emails;
+
+  bool operator==(const PeerCertificate&) const = default;
+};
 
 // Who is at the other end of a server's connection, as the kernel tells it.
 struct Peer {
   Transport transport = Transport::kTcp;
   std::optional<uint32_t> user;  // of the process that connected to a Unix socket
   std::string address;           // "127.0.0.1:40312", "[::1]:40312"; empty for Unix sockets
+  std::optional<PeerCertificate> certificate;
 };
 
 struct Request {

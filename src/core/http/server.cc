@@ -44,7 +44,7 @@ std::string text_of(const sockaddr_storage& address) {
 Peer peer_of(const OwnedFd& connection, Transport transport, const sockaddr_storage& address) {
   Peer peer;
   peer.transport = transport;
-  if (transport == Transport::kTcp) {
+  if (transport != Transport::kUnix) {
     peer.address = text_of(address);
     return peer;
   }
@@ -62,6 +62,7 @@ struct Server::State {
   struct Listener {
     OwnedFd fd;
     Transport transport = Transport::kTcp;
+    StreamFactory make_stream;
     loop::Watch watch;
   };
 
@@ -82,6 +83,7 @@ struct Server::State {
     loop.cancel(accept_pause);
   }
 
+  Result<void> listen(OwnedFd listener, Transport transport, StreamFactory make_stream);
   void accept_from(Listener& listener);
   void pause_accepting();
   // Closes those that have been idle longest; false if there are none.
@@ -118,12 +120,14 @@ void Server::State::accept_from(Listener& listener) {
     const bool refused =
         count >= options.max_connections && !(options.idle_ones_make_room && make_room());
     if (refused && count >= options.max_connections + kRefusedAtOnce) continue;
-    if (listener.transport == Transport::kTcp) {
+    if (listener.transport != Transport::kUnix) {
       const int on = 1;
       setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     }
     Peer peer = peer_of(fd, listener.transport, address);
-    auto connection = std::make_unique<Connection>(context, std::move(fd), std::move(peer));
+    std::unique_ptr<Stream> stream = listener.make_stream(std::move(fd));
+    if (stream == nullptr) continue;
+    auto connection = std::make_unique<Connection>(context, std::move(stream), std::move(peer));
     Connection& borrowed = *connection;
     connections.emplace(&borrowed, std::move(connection));
     if (refused) borrowed.refuse();
@@ -169,25 +173,36 @@ Server::Server(loop::EventLoop& loop, ServerOptions options, Handler handler)
 
 Server::~Server() = default;
 
-Result<void> Server::listen(OwnedFd listener_fd) {
+Result<void> Server::listen(OwnedFd listener) {
+  sockaddr_storage address{};
+  socklen_t length = sizeof address;
+  if (getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &length) != 0) {
+    return error_from_errno("listen on a socket", errno);
+  }
+  return state_->listen(std::move(listener),
+                        address.ss_family == AF_UNIX ? Transport::kUnix : Transport::kTcp,
+                        plain_stream);
+}
+
+Result<void> Server::listen_encrypted(OwnedFd listener, StreamFactory encrypt) {
+  return state_->listen(std::move(listener), Transport::kTls, std::move(encrypt));
+}
+
+Result<void> Server::State::listen(OwnedFd listener_fd, Transport transport,
+                                   StreamFactory make_stream) {
   const int flags = fcntl(listener_fd.get(), F_GETFL);
   if (flags < 0 || fcntl(listener_fd.get(), F_SETFL, flags | O_NONBLOCK) != 0) {
     return error_from_errno("listen on a socket", errno);
   }
-  sockaddr_storage address{};
-  socklen_t length = sizeof address;
-  if (getsockname(listener_fd.get(), reinterpret_cast<sockaddr*>(&address), &length) != 0) {
-    return error_from_errno("listen on a socket", errno);
-  }
-  auto listener = std::make_unique<State::Listener>();
+  auto listener = std::make_unique<Listener>();
   listener->fd = std::move(listener_fd);
-  listener->transport = address.ss_family == AF_UNIX ? Transport::kUnix : Transport::kTcp;
-  State::Listener& borrowed = *listener;
-  listener->watch = state_->loop.watch(
-      listener->fd.get(), true, false,
-      [state = state_.get(), &borrowed](loop::Readiness) { state->accept_from(borrowed); });
+  listener->transport = transport;
+  listener->make_stream = std::move(make_stream);
+  Listener& borrowed = *listener;
+  listener->watch = loop.watch(listener->fd.get(), true, false,
+                               [this, &borrowed](loop::Readiness) { accept_from(borrowed); });
   if (!listener->watch.active()) return error_from_errno("watch a listening socket", errno);
-  state_->listeners.push_back(std::move(listener));
+  listeners.push_back(std::move(listener));
   return {};
 }
 

@@ -14,6 +14,7 @@
 #include "core/base/time.h"
 #include "core/domain/limits.h"
 #include "core/http/message.h"
+#include "core/http/stream.h"
 #include "core/loop/event_loop.h"
 
 namespace lambent::http {
@@ -83,6 +84,9 @@ class Server {
 
   // Takes a listening stream socket (TCP or Unix).
   Result<void> listen(OwnedFd listener);
+  // The same for a TCP socket whose connections are encrypted. While a handshake goes on, limits
+  // and time-outs are those of a request's head.
+  Result<void> listen_encrypted(OwnedFd listener, StreamFactory encrypt);
   // Stops accepting; connections close as their current request is answered.
   void drain();
   size_t connection_count() const;

@@ -110,6 +110,15 @@ struct WorkerMetrics::State {
       family(prometheus::BuildGauge(), "lambent_objects", "Objects by state, and waits for them.");
   Family<Gauge>& object_bytes =
       family(prometheus::BuildGauge(), "lambent_object_bytes", "Bytes of objects by place.");
+  Family<Gauge>& tls_expiry =
+      family(prometheus::BuildGauge(), "lambent_tls_certificate_expiry_timestamp_seconds",
+             "When the certificate of the API ends, since the Unix epoch.");
+  Family<Counter>& tls_handshakes =
+      family(prometheus::BuildCounter(), "lambent_tls_handshakes_total",
+             "TLS handshakes of clients by outcome.");
+  Family<Counter>& tls_reloads =
+      family(prometheus::BuildCounter(), "lambent_tls_reloads_total",
+             "Changed certificates that were put into use, and those that could not be.");
   Family<Counter>& object_events = family(prometheus::BuildCounter(), "lambent_object_events_total",
                                           "What befell objects and those who asked for them.");
   Family<Gauge>& executors = family(
@@ -344,6 +353,19 @@ void WorkerMetrics::set_objects(const ObjectGauges& gauges) {
   event("refused", gauges.refused);
   event("wait", gauges.waits);
   event("wait_timed_out", gauges.timed_out);
+}
+
+void WorkerMetrics::set_tls(const TlsGauges& gauges) {
+  state_->tls_expiry.Add({}).Set(to_seconds(gauges.expires_at));
+  const auto raise = [](Family<Counter>& family, const char* outcome, uint64_t count) {
+    Counter& counter = family.Add({{"outcome", outcome}});
+    counter.Increment(static_cast<double>(count) - counter.Value());
+  };
+  raise(state_->tls_handshakes, "full", gauges.full_handshakes);
+  raise(state_->tls_handshakes, "resumed", gauges.resumed_handshakes);
+  raise(state_->tls_handshakes, "failed", gauges.failed_handshakes);
+  raise(state_->tls_reloads, "loaded", gauges.reloads);
+  raise(state_->tls_reloads, "failed", gauges.failed_reloads);
 }
 
 void WorkerMetrics::set_object_moves(const ObjectMoves& moves) {

@@ -90,6 +90,18 @@ class WorkerMetrics {
   };
   void set_objects(const ObjectGauges& gauges);
 
+  // Of a listener that is encrypted.
+  struct TlsGauges {
+    Duration expires_at{};  // of the certificate in use, since the Unix epoch
+    // Since the worker's start; never less than the last time.
+    uint64_t full_handshakes = 0;
+    uint64_t resumed_handshakes = 0;
+    uint64_t failed_handshakes = 0;
+    uint64_t reloads = 0;
+    uint64_t failed_reloads = 0;
+  };
+  void set_tls(const TlsGauges& gauges);
+
   struct ObjectMoves {
     Bytes on_devices;  // what objects take of all devices
     // Since the worker's start; never less than the last time.

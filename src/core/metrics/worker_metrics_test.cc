@@ -51,6 +51,26 @@ TEST(Metrics, AFunctionThatWasNeverInvokedHasNoSeries) {
   EXPECT_TRUE(has(metrics.text(), "lambent_flow_pending{function=\"resize\",tenant=\"7\"} 0"));
 }
 
+TEST(Metrics, TellWhenTheCertificateEndsAndHowHandshakesEnded) {
+  WorkerMetrics metrics("1.2.3");
+  EXPECT_FALSE(has(metrics.text(), "lambent_tls_certificate_expiry_timestamp_seconds 1"));
+  for (const uint64_t count : {1, 4}) {
+    metrics.set_tls({.expires_at = seconds(1'800'000'000),
+                     .full_handshakes = count,
+                     .resumed_handshakes = count + 1,
+                     .failed_handshakes = count + 2,
+                     .reloads = 1,
+                     .failed_reloads = 2});
+  }
+  const std::string text = metrics.text();
+  EXPECT_TRUE(has(text, "lambent_tls_certificate_expiry_timestamp_seconds 1800000000")) << text;
+  EXPECT_TRUE(has(text, "lambent_tls_handshakes_total{outcome=\"full\"} 4")) << text;
+  EXPECT_TRUE(has(text, "lambent_tls_handshakes_total{outcome=\"resumed\"} 5")) << text;
+  EXPECT_TRUE(has(text, "lambent_tls_handshakes_total{outcome=\"failed\"} 6")) << text;
+  EXPECT_TRUE(has(text, "lambent_tls_reloads_total{outcome=\"loaded\"} 1")) << text;
+  EXPECT_TRUE(has(text, "lambent_tls_reloads_total{outcome=\"failed\"} 2")) << text;
+}
+
 TEST(Metrics, TellHowManyExecutorsThereAreAndHowOthersEnded) {
   WorkerMetrics metrics("1.2.3");
   metrics.set_device(DeviceId(1), {.executors = 2});

@@ -136,11 +136,12 @@ bool ResponseReader::take(const char* data, size_t size) {
 }
 
 struct Connection {
-  OwnedFd fd;
+  std::unique_ptr<http::Stream> stream;  // null until it is opened
   loop::Watch watch;
   loop::TimerId deadline;
   std::string unsent;
   size_t sent = 0;
+  bool sends_when_readable = false;  // a handshake has to read first
   ResponseReader reader;
   RequestPool::Done done;  // empty while idle
   Instant idle_since{};
@@ -163,6 +164,8 @@ struct RequestPool::State {
   void on_ready(Place place, loop::Readiness ready);
   void write_more(Place place);
   void read_more(Place place);
+  // What a transfer that moved nothing waits for, or came to.
+  void wait_for(Place place, http::Transfer::Kind kind);
   void finish(Place place, Result<http::Response> result, bool keep);
   void drop(Place place);
 };
@@ -193,7 +196,7 @@ bool RequestPool::send(const http::Request& request, Duration timeout, Done done
   place->deadline = state.loop.call_after(timeout, [&state, place] {
     state.finish(place, Error{ErrorCode::kDeadlineExceeded, "no answer in time"}, false);
   });
-  if (!place->fd.valid()) {
+  if (place->stream == nullptr) {
     // From a turn of its own, so that `done` is never called before send() returned.
     state.loop.cancel(place->deadline);
     place->deadline = state.loop.call_after(Duration::zero(), [&state, place, timeout] {
@@ -221,8 +224,16 @@ RequestPool::State::Place RequestPool::State::take_connection() {
 void RequestPool::State::open(Place place) {
   auto fd = start_connecting(endpoint);
   if (!fd.ok()) return finish(place, fd.error(), false);
-  place->fd = std::move(*fd);
-  place->watch = loop.watch(place->fd.get(), true, true,
+  if (endpoint.encrypted) {
+    auto stream = endpoint.encrypt
+                      ? endpoint.encrypt(std::move(*fd), endpoint.host)
+                      : Error{ErrorCode::kFailedPrecondition, "this program does not speak TLS"};
+    if (!stream.ok()) return finish(place, stream.error(), false);
+    place->stream = std::move(*stream);
+  } else {
+    place->stream = http::plain_stream(std::move(*fd));
+  }
+  place->watch = loop.watch(place->stream->fd(), true, true,
                             [this, place](loop::Readiness ready) { on_ready(place, ready); });
 }
 
@@ -233,25 +244,39 @@ void RequestPool::State::on_ready(Place place, loop::Readiness ready) {
     drop(place);
     return;
   }
-  if (ready.writable && place->sent < place->unsent.size()) {
+  const bool has_unsent = place->sent < place->unsent.size();
+  if (has_unsent && (ready.writable || place->sends_when_readable)) {
     write_more(place);
-    return;
+  } else if (ready.readable || ready.hung_up) {
+    read_more(place);
   }
-  if (ready.readable || ready.hung_up) read_more(place);
+}
+
+void RequestPool::State::wait_for(Place place, http::Transfer::Kind kind) {
+  switch (kind) {
+    case http::Transfer::Kind::kWaitsToRead:
+    case http::Transfer::Kind::kWaitsToWrite: {
+      const bool has_unsent = place->sent < place->unsent.size();
+      const bool sends = has_unsent && !place->sends_when_readable;
+      return place->watch.update(true, sends || kind == http::Transfer::Kind::kWaitsToWrite);
+    }
+    case http::Transfer::Kind::kEnd:
+      return finish(place,
+                    Error{ErrorCode::kUnavailable,
+                          "the connection to " + http::to_string(endpoint) + " was lost"},
+                    false);
+    default:
+      return finish(place, place->stream->failure().with_context(http::to_string(endpoint)), false);
+  }
 }
 
 void RequestPool::State::write_more(Place place) {
   while (place->sent < place->unsent.size()) {
-    const ssize_t wrote = ::send(place->fd.get(), place->unsent.data() + place->sent,
-                                 place->unsent.size() - place->sent, MSG_NOSIGNAL);
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
-    if (wrote < 0) {
-      Error error = error_from_errno("send to " + http::to_string(endpoint), errno);
-      error.code = ErrorCode::kUnavailable;
-      return finish(place, error, false);
-    }
-    place->sent += static_cast<size_t>(wrote);
+    const iovec rest = {place->unsent.data() + place->sent, place->unsent.size() - place->sent};
+    const http::Transfer wrote = place->stream->write({&rest, 1});
+    place->sends_when_readable = wrote.kind == http::Transfer::Kind::kWaitsToRead;
+    if (wrote.kind != http::Transfer::Kind::kMoved) return wait_for(place, wrote.kind);
+    place->sent += wrote.bytes;
   }
   place->watch.update(true, false);
 }
@@ -259,15 +284,9 @@ void RequestPool::State::write_more(Place place) {
 void RequestPool::State::read_more(Place place) {
   char buffer[16 * 1024];
   for (;;) {
-    const ssize_t got = recv(place->fd.get(), buffer, sizeof(buffer), 0);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
-    if (got <= 0) {
-      const Error lost{ErrorCode::kUnavailable,
-                       "the connection to " + http::to_string(endpoint) + " was lost"};
-      return finish(place, lost, false);
-    }
-    if (!place->reader.take(buffer, static_cast<size_t>(got))) {
+    const http::Transfer got = place->stream->read(buffer);
+    if (got.kind != http::Transfer::Kind::kMoved) return wait_for(place, got.kind);
+    if (!place->reader.take(buffer, got.bytes)) {
       return finish(place, Error{ErrorCode::kInternal, "the answer is not HTTP"}, false);
     }
     if (place->reader.complete) {

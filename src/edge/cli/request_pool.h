@@ -1,5 +1,6 @@
-// RequestPool: many HTTP requests in flight at once, each on a connection of its own that is kept
-// and used again. All on the loop's thread. Used by replay, whose arrivals do not wait for answers.
+// RequestPool: many HTTP requests in flight at once, each on a connection of its own, plain or
+// encrypted, that is kept and used again. All on the loop's thread. Used by replay, whose arrivals
+// do not wait for answers.
 #pragma once
 
 #include <functional>

@@ -43,21 +43,23 @@ bool is_wildcard(const http::Authority& listener) {
 
 RequestGuard::RequestGuard(HostPolicy policy) : policy_(std::move(policy)) {}
 
-bool RequestGuard::answers_to(const http::Authority& host) const {
+bool RequestGuard::answers_to(const http::Authority& host, uint16_t scheme_port) const {
   if (http::is_loopback(host)) return true;
   if (policy_.listener && host.kind != http::Authority::Kind::kName &&
       (is_wildcard(*policy_.listener) || host.host == policy_.listener->host)) {
     return true;
   }
   return std::any_of(policy_.names.begin(), policy_.names.end(), [&](const auto& name) {
-    return host.host == name.host && (!name.port || same_place(host, name, 80));
+    return host.host == name.host && (!name.port || same_place(host, name, scheme_port));
   });
 }
 
 Result<void> RequestGuard::check(const http::Request& request) const {
   const std::string_view host_text = request.headers.get("host");
   const auto host = http::parse_authority(host_text);
-  if (request.peer.transport == http::Transport::kTcp && (!host || !answers_to(*host))) {
+  const bool encrypted = request.peer.transport == http::Transport::kTls;
+  if (request.peer.transport != http::Transport::kUnix &&
+      (!host || !answers_to(*host, encrypted ? 443 : 80))) {
     return refused("this worker does not answer to the host " + quoted(host_text) +
                    "; if that is a name of this machine, start it with --host");
   }

@@ -36,7 +36,8 @@ class RequestGuard {
   Result<void> check(const http::Request& request) const;
 
  private:
-  bool answers_to(const http::Authority& host) const;
+  // `scheme_port` is meant where the host has no port.
+  bool answers_to(const http::Authority& host, uint16_t scheme_port) const;
 
   HostPolicy policy_;
 };

@@ -96,6 +96,21 @@ TEST(RequestGuard, RefusesPagesOfOtherSites) {
   }
 }
 
+TEST(RequestGuard, LooksAtHostOverTlsWhereItsUsualPortIs443) {
+  const HostPolicy policy{.listener = authority("10.0.0.1:443"),
+                          .names = {*authority("gpu.example:443")}};
+  const auto over_tls = [&](const HeaderList& headers) {
+    return allows(policy, headers, http::Transport::kTls);
+  };
+  EXPECT_TRUE(over_tls({{"Host", "gpu.example"}}));
+  EXPECT_TRUE(over_tls({{"Host", "gpu.example:443"}}));
+  EXPECT_FALSE(over_tls({{"Host", "gpu.example:80"}}));
+  EXPECT_FALSE(allows(policy, {{"Host", "gpu.example"}}, http::Transport::kTcp));
+  EXPECT_FALSE(over_tls({{"Host", "rebind.evil.test"}}));
+  EXPECT_TRUE(over_tls({{"Host", "gpu.example"}, {"Origin", "https://gpu.example"}}));
+  EXPECT_FALSE(over_tls({{"Host", "gpu.example"}, {"Origin", "https://evil.test"}}));
+}
+
 TEST(RequestGuard, LooksAtPagesButNotAtHostOverUnixSockets) {
   const HostPolicy policy;
   const auto over_unix = [&](const HeaderList& headers) {

@@ -52,7 +52,7 @@ Error lacks_scope(const Principal& principal, const RouteScopes& needed) {
 }
 
 std::string origin_of(const http::Peer& peer) {
-  if (peer.transport == http::Transport::kTcp) return peer.address;
+  if (peer.transport != http::Transport::kUnix) return peer.address;
   return peer.user ? "unix, user " + std::to_string(*peer.user) : "unix";
 }
 
