@@ -2,12 +2,15 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <csignal>
+#include <cstdlib>
 #include <iostream>
 #include <memory>
 #include <optional>
 
 #include "bin/device_watch.h"
 #include "bin/installation.h"
+#include "bin/service_manager.h"
 #include "bin/worker_config.h"
 #include "bin/worker_settings.h"
 #include "bin/worker_setup.h"
@@ -149,15 +152,44 @@ frontend::NativeOptions native_options(worker::Worker& worker, metrics::WorkerMe
           }};
 }
 
+// What this process was started with says whether a service manager asks. Processes that it starts
+// are not asked.
+Result<ServiceManager> open_service_manager(LogSink& log) {
+  ASSIGN_OR_RETURN(ServiceSettings settings,
+                   read_service_settings(getenv("NOTIFY_SOCKET"), getenv("WATCHDOG_USEC"),
+                                         getenv("WATCHDOG_PID"), getpid()));
+  for (const char* name : {"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"}) unsetenv(name);
+  return ServiceManager::open(std::move(settings), log);
+}
+
+// What runs from the first request that is accepted to the last that is answered.
+struct Serving {
+  const WorkerConfig& config;
+  const OwnedFd& signals;
+  loop::EventLoop& loop;
+  LogSink& log;
+  worker::Worker& worker;
+  http::Server& server;
+  ServiceManager& service;
+};
+
 // Runs the loop until the worker is told to stop and has drained, or is told twice.
-void run_until_told(const WorkerConfig& config, const OwnedFd& signals, loop::EventLoop& loop,
-                    LogSink& log, worker::Worker& worker, http::Server& server) {
+void run_until_told(const Serving& serving, const std::string& status) {
+  const auto& [config, signals, loop, log, worker, server, service] = serving;
   bool stopping = false;
   const auto watch = loop.watch(signals.get(), true, false, [&](loop::Readiness) {
     signalfd_siginfo info{};
     if (read(signals.get(), &info, sizeof(info)) != sizeof(info)) return;
+    if (info.ssi_signo == SIGHUP) {
+      service.reloading(loop.now());
+      log.info("reloaded", {{"what", "nothing: flags are read at the start only"}});
+      return stopping ? service.stopping("draining") : service.ready(status);
+    }
     if (std::exchange(stopping, true)) return loop.stop();  // asked twice: at once
     log.info("stopping", {{"signal", static_cast<int64_t>(info.ssi_signo)}});
+    service.stopping("draining: what runs may end, for " +
+                     std::to_string(static_cast<int64_t>(to_seconds(config.drain_time))) +
+                     " s at most");
     loop.call_after(config.drain_time, [&] { loop.stop(); });
     // The last answers leave before the loop does.
     worker.drain([&] {
@@ -168,12 +200,26 @@ void run_until_told(const WorkerConfig& config, const OwnedFd& signals, loop::Ev
   loop.run();
 }
 
+Result<void> serve(const Serving& serving) {
+  const auto& [config, signals, loop, log, worker, server, service] = serving;
+  ASSIGN_OR_RETURN(const std::string endpoint, listen_all(config.listen, server, log));
+  // For the process that started the worker with port 0.
+  RETURN_IF_ERROR(write_file_atomically(config.run_folder + "/endpoint", endpoint + "\n", false));
+  const std::string status = "serving at " + endpoint;
+  service.ready(status);
+  service.watch(loop);
+  run_until_told(serving, status);
+  log.info("stopped");
+  return {};
+}
+
 Result<void> run(WorkerConfig config) {
   SpdlogSink log(config.log_format, config.log_level);
   allow_many_files(log);
   ASSIGN_OR_RETURN(const Installation installation, find_installation());
   ASSIGN_OR_RETURN(const OwnedFd lock, make_folders(config));
-  ASSIGN_OR_RETURN(const OwnedFd signals, open_signals());
+  ASSIGN_OR_RETURN(ServiceManager service, open_service_manager(log));
+  ASSIGN_OR_RETURN(const OwnedFd signals, open_signals(service.asked()));
   SystemClock clock;
   SystemRandom random;
   loop::EventLoop loop(clock);
@@ -236,12 +282,7 @@ Result<void> run(WorkerConfig config) {
   server_options.error_response = frontend::server_error;
   server_options.max_connections = most_connections();
   http::Server server(loop, server_options, router.handler());
-  ASSIGN_OR_RETURN(const std::string endpoint, listen_all(config.listen, server, log));
-  // For the process that started the worker with port 0.
-  RETURN_IF_ERROR(write_file_atomically(config.run_folder + "/endpoint", endpoint + "\n", false));
-  run_until_told(config, signals, loop, log, worker, server);
-  log.info("stopped");
-  return {};
+  return serve({config, signals, loop, log, worker, server, service});
 }
 
 }  // namespace

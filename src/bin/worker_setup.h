@@ -22,8 +22,10 @@ Result<OwnedFd> make_folders(const WorkerConfig& config);
 // programs that call select(). Sandboxes get a limit of their own.
 void allow_many_files(LogSink& log);
 
-// Readable requests to stop, once SIGTERM and SIGINT are blocked everywhere.
-Result<OwnedFd> open_signals();
+// Readable requests to stop, once SIGTERM and SIGINT are blocked everywhere; of a service also
+// those to reload, SIGHUP. Of other workers SIGHUP is the end, because it says that their terminal
+// is gone.
+Result<OwnedFd> open_signals(bool service);
 
 // Where libcuda.so.1 lies and which files it needs; an emulated GPU is made again. NOT_FOUND if
 // there is no driver.
