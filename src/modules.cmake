@@ -1,14 +1,15 @@
 # Every floor and every module, one line each: who it is and what it may use. See ARCHITECTURE.md, sections 1 and 4.
 floor(core)
-module(base             LINKS spdlog::spdlog)
+module(portability      OWN_BUILD)
+module(base)
 module(domain           DEPENDS base)
 module(protocol         DEPENDS base domain)
-module(metrics          DEPENDS base domain LINKS prometheus-cpp::core)
+module(metrics          DEPENDS base domain)
 module(loop             DEPENDS base domain)
-module(http             DEPENDS base domain loop LINKS http_parser)
-module(crypto           DEPENDS base LINKS crypto)
-module(tls              DEPENDS base domain loop http LINKS OpenSSL::SSL OpenSSL::Crypto)
-module(archive          DEPENDS base domain crypto LINKS archive)
+module(http             DEPENDS base domain loop LINKS ${LAMBENT_HTTP_PARSER})
+module(crypto           DEPENDS base LINKS ${LAMBENT_LIBCRYPTO})
+module(tls              DEPENDS base domain loop http LINKS ${LAMBENT_LIBSSL} ${LAMBENT_LIBCRYPTO})
+module(archive          DEPENDS base domain crypto LINKS ${LAMBENT_ZIP})
 
 floor(decide USES core)
 module(access           DEPENDS base domain crypto)
@@ -42,23 +43,23 @@ module(emulated_cuda    DEPENDS base cuda_abi emulated_node OWN_BUILD)
 module(emulated_runtime DEPENDS base cuda_abi emulated_node OWN_BUILD)
 
 floor(node USES core decide gpu)
-module(sandbox          DEPENDS base domain loop LINKS seccomp)
-module(catalog          DEPENDS base domain LINKS SQLite::SQLite3)
-module(objects          DEPENDS base domain protocol loop LINKS z)
+module(sandbox          DEPENDS base domain loop LINKS ${LAMBENT_SECCOMP})
+module(catalog          DEPENDS base domain LINKS ${LAMBENT_SQLITE} m)
+module(objects          DEPENDS base domain protocol loop LINKS ${LAMBENT_ZLIB})
 module(tenants          DEPENDS base domain crypto catalog access)
 module(runtime_api      DEPENDS base domain loop http)
 module(journal_store    DEPENDS base domain journal TEST_USES dispatch scheduling)
 module(worker           DEPENDS base domain workflow pipeline slice_scheduling forward_ring stage_channel kernel_graph bundle objects ledger protocol metrics scheduling dispatch journal loop catalog archive sandbox http runtime_api)
 
 floor(sim USES core decide)
-module(workload         DEPENDS base domain LINKS z)
+module(workload         DEPENDS base domain LINKS ${LAMBENT_ZLIB})
 module(sweep            DEPENDS base domain workload)
 module(simulator        DEPENDS base domain scheduling dispatch workload metrics TEST_USES scheduling)
 module(slice_simulator  DEPENDS base domain pipeline slice_scheduling)
 
 floor(edge USES core decide gpu/mig node/objects sim/workload)
 module(frontend         DEPENDS base domain crypto loop http metrics objects)
-module(cli              DEPENDS base domain workload workflow pipeline mig loop http archive LINKS http_parser)
+module(cli              DEPENDS base domain workload workflow pipeline mig loop http archive LINKS ${LAMBENT_HTTP_PARSER})
 module(runtime_client   DEPENDS base)
 
 # These decide, simulate and record, event after event. In position-independent code g++ inlines no function that another
@@ -71,6 +72,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_BUILD_TYPE STREQUAL RelWithDebIn
     target_compile_options(lambent_${name} PRIVATE -O3)
   endforeach()
 endif()
+
+# The log is spdlog's and fmt's headers alone: Debian has them as shared libraries only.
+set_source_files_properties(${CMAKE_CURRENT_SOURCE_DIR}/src/core/base/log.cc PROPERTIES
+  COMPILE_DEFINITIONS "SPDLOG_FMT_EXTERNAL;FMT_HEADER_ONLY")
 
 # g++ warns that the thread sanitizer does not follow fences. Those of forward_ring stand between a flag and what is waited for:
 # they decide who is woken. What one side reads of the other is ordered by acquiring and releasing, which it follows.

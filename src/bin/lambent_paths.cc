@@ -24,6 +24,12 @@ std::string value_of(const char* variable) {
   return value == nullptr ? "" : value;
 }
 
+// There, or in a folder that hides it from this user, who is better told so than sent elsewhere.
+bool is_or_is_hidden(const std::string& path) {
+  std::error_code error;
+  return !path.empty() && (fs::exists(path, error) || error == std::errc::permission_denied);
+}
+
 }  // namespace
 
 std::string own_folder() {
@@ -55,8 +61,10 @@ std::string default_endpoint() {
   if (const char* runtime = std::getenv("XDG_RUNTIME_DIR"); runtime && *runtime != '\0') {
     own_socket = std::string(runtime) + "/lambent/lambent.sock";
   }
-  const std::string socket = first_existing({own_socket, "/run/lambent/lambent.sock"});
-  return socket.empty() ? "http://127.0.0.1:8980" : "unix:" + socket;
+  for (const std::string& socket : {own_socket, std::string("/run/lambent/lambent.sock")}) {
+    if (is_or_is_hidden(socket)) return "unix:" + socket;
+  }
+  return "http://127.0.0.1:8980";
 }
 
 tls::CredentialFiles default_credentials() {

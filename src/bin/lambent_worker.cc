@@ -3,12 +3,15 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <csignal>
+#include <cstdlib>
 #include <iostream>
 #include <memory>
 #include <optional>
 
 #include "bin/device_watch.h"
 #include "bin/installation.h"
+#include "bin/service_manager.h"
 #include "bin/worker_config.h"
 #include "bin/worker_settings.h"
 #include "bin/worker_setup.h"
@@ -246,21 +249,49 @@ http::ServerOptions server_options() {
   return options;
 }
 
-// Runs the loop until the worker is told to stop and has drained, or is told twice. `identity` may
-// be null.
-void run_until_told(const WorkerConfig& config, const OwnedFd& signals, loop::EventLoop& loop,
-                    LogSink& log, worker::Worker& worker, http::Server& server,
-                    tls::NodeIdentity* identity) {
+// What this process was started with says whether a service manager asks. Processes that it starts
+// are not asked.
+Result<ServiceManager> open_service_manager(LogSink& log) {
+  ASSIGN_OR_RETURN(ServiceSettings settings,
+                   read_service_settings(getenv("NOTIFY_SOCKET"), getenv("WATCHDOG_USEC"),
+                                         getenv("WATCHDOG_PID"), getpid()));
+  for (const char* name : {"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"}) unsetenv(name);
+  return ServiceManager::open(std::move(settings), log);
+}
+
+// What runs from the first request that is accepted to the last that is answered.
+struct Serving {
+  const WorkerConfig& config;
+  const OwnedFd& signals;
+  loop::EventLoop& loop;
+  LogSink& log;
+  worker::Worker& worker;
+  http::Server& server;
+  ServiceManager& service;
+  tls::NodeIdentity* identity;  // null: nothing is encrypted
+};
+
+// Runs the loop until the worker is told to stop and has drained, or is told twice.
+void run_until_told(const Serving& serving, const std::string& status) {
+  const auto& [config, signals, loop, log, worker, server, service, identity] = serving;
   bool stopping = false;
   const auto watch = loop.watch(signals.get(), true, false, [&](loop::Readiness) {
     signalfd_siginfo info{};
     if (read(signals.get(), &info, sizeof(info)) != sizeof(info)) return;
     if (info.ssi_signo == SIGHUP) {
-      if (identity != nullptr) return identity->reload();
-      return log.info("nothing_to_reload");
+      service.reloading(loop.now());
+      if (identity != nullptr) {
+        identity->reload();
+      } else {
+        log.info("nothing_to_reload");
+      }
+      return stopping ? service.stopping("draining") : service.ready(status);
     }
     if (std::exchange(stopping, true)) return loop.stop();  // asked twice: at once
     log.info("stopping", {{"signal", static_cast<int64_t>(info.ssi_signo)}});
+    service.stopping("draining: what runs may end, for " +
+                     std::to_string(static_cast<int64_t>(to_seconds(config.drain_time))) +
+                     " s at most");
     loop.call_after(config.drain_time, [&] { loop.stop(); });
     // The last answers leave before the loop does.
     worker.drain([&] {
@@ -271,12 +302,27 @@ void run_until_told(const WorkerConfig& config, const OwnedFd& signals, loop::Ev
   loop.run();
 }
 
+Result<void> serve(const Serving& serving) {
+  const auto& [config, signals, loop, log, worker, server, service, identity] = serving;
+  ASSIGN_OR_RETURN(const std::string endpoint, listen_all(config.listen, identity, server, log));
+  // For the process that started the worker with port 0.
+  RETURN_IF_ERROR(write_file_atomically(config.run_folder + "/endpoint", endpoint + "\n", false));
+  const std::string status = "serving at " + endpoint;
+  service.ready(status);
+  service.watch(loop);
+  run_until_told(serving, status);
+  log.info("stopped");
+  return {};
+}
+
 Result<void> run(WorkerConfig config) {
   SpdlogSink log(config.log_format, config.log_level);
   allow_many_files(log);
   ASSIGN_OR_RETURN(const Installation installation, find_installation());
   ASSIGN_OR_RETURN(const OwnedFd lock, make_folders(config));
-  ASSIGN_OR_RETURN(const OwnedFd signals, open_signals());
+  ASSIGN_OR_RETURN(ServiceManager service, open_service_manager(log));
+  ASSIGN_OR_RETURN(const OwnedFd signals,
+                   open_signals(service.asked() || !config.listen.tls.server.certificate.empty()));
   SystemClock clock;
   SystemRandom random;
   loop::EventLoop loop(clock);
@@ -345,13 +391,7 @@ Result<void> run(WorkerConfig config) {
        .audit = sink_of(audit.get())},
       frontend::RequestGuard(host_policy(config.listen)));
   http::Server server(loop, server_options(), router.handler());
-  ASSIGN_OR_RETURN(const std::string endpoint,
-                   listen_all(config.listen, identity.get(), server, log));
-  // For the process that started the worker with port 0.
-  RETURN_IF_ERROR(write_file_atomically(config.run_folder + "/endpoint", endpoint + "\n", false));
-  run_until_told(config, signals, loop, log, worker, server, identity.get());
-  log.info("stopped");
-  return {};
+  return serve({config, signals, loop, log, worker, server, service, identity.get()});
 }
 
 }  // namespace

@@ -138,13 +138,13 @@ void allow_many_files(LogSink& log) {
   }
 }
 
-Result<OwnedFd> open_signals() {
+Result<OwnedFd> open_signals(bool reloads) {
   signal(SIGPIPE, SIG_IGN);
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGHUP);
+  if (reloads) sigaddset(&signals, SIGHUP);
   sigprocmask(SIG_BLOCK, &signals, nullptr);
   OwnedFd fd(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!fd.valid()) return error_from_errno("signalfd", errno);

@@ -22,9 +22,10 @@ Result<OwnedFd> make_folders(const WorkerConfig& config);
 // programs that call select(). Sandboxes get a limit of their own.
 void allow_many_files(LogSink& log);
 
-// Readable requests to stop (SIGTERM, SIGINT) and to read certificates again (SIGHUP), once these
-// signals are blocked everywhere.
-Result<OwnedFd> open_signals();
+// Readable requests to stop, once SIGTERM and SIGINT are blocked everywhere; with `reloads` also
+// those to read certificates again, SIGHUP. Otherwise SIGHUP is the end, because it says that the
+// worker's terminal is gone.
+Result<OwnedFd> open_signals(bool reloads);
 
 // Where libcuda.so.1 lies and which files it needs; an emulated GPU is made again. NOT_FOUND if
 // there is no driver.

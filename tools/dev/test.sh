@@ -9,19 +9,20 @@ choice=(--label-exclude '^whole$')
 if [ "${1:-}" = --all ]; then
   shift
   install_packages tools/dev/browser-packages.txt
+  install_packages tools/dev/system-packages.txt
   targets+=(benches)
   choice=()
   export LAMBENT_WHOLE_TESTS=1
 fi
-clients=tests/clients/requirements.txt
+clients=(tests/clients/requirements.txt tests/package/requirements.txt)
 if has_nvcc; then
-  python_packages "$clients"
-elif python_packages "$clients" tests/programs/requirements.txt; then
+  python_packages "${clients[@]}"
+elif python_packages "${clients[@]}" tests/programs/requirements.txt; then
   # An older configuration has not seen this nvcc.
   [ ! -f build/release/build.ninja ] || cmake build/release >/dev/null
 else
   say "NVIDIA's compiler could not be fetched: the tests of tests/programs will be SKIPPED"
-  python_packages "$clients"
+  python_packages "${clients[@]}"
 fi
 build release "${targets[@]}"
 if [ ${#choice[@]} -gt 0 ]; then

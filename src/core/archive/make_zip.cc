@@ -173,3 +173,7 @@ Result<std::string> make_zip(const std::string& folder, const ZipLimits& limits,
 }
 
 }  // namespace lambent::archive
+
+// libarchive's table of every format names this one too, which needs libxml2 and ICU. Ours takes
+// its place when the archive is linked, so that they are not.
+extern "C" int archive_write_set_format_xar(struct archive*) { return ARCHIVE_FATAL; }

@@ -1,35 +1,21 @@
 #include "core/metrics/worker_metrics.h"
 
-#include <prometheus/counter.h>
-#include <prometheus/gauge.h>
-#include <prometheus/histogram.h>
-#include <prometheus/registry.h>
-#include <prometheus/text_serializer.h>
-
 #include <algorithm>
 #include <array>
 
 #include "core/domain/slice.h"
+#include "core/metrics/registry.h"
 
 namespace lambent::metrics {
 namespace {
-
-using prometheus::Counter;
-using prometheus::Family;
-using prometheus::Gauge;
-using prometheus::Histogram;
-using prometheus::Labels;
 
 constexpr size_t kOutcomes = 3;
 constexpr size_t kStarts = 3;
 
 // From a tenth of a millisecond (a warm no-op) to ten minutes (a queue under overload).
-const Histogram::BucketBoundaries& latency_buckets() {
-  static const Histogram::BucketBoundaries kBuckets = {
-      0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
-      0.25,   0.5,     1,      2.5,   5,      10,    30,   60,    300,  600};
-  return kBuckets;
-}
+constexpr std::array<double, 20> kLatencyBuckets = {
+    0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
+    0.25,   0.5,     1,      2.5,   5,      10,    30,   60,    300,  600};
 
 Labels labels_of(const FunctionName& function) {
   return {{"tenant", std::to_string(function.tenant.value)}, {"function", function.name}};
@@ -38,134 +24,126 @@ Labels labels_of(const FunctionName& function) {
 }  // namespace
 
 struct WorkerMetrics::State {
-  prometheus::Registry registry;
-
-  template <typename Metric>
-  Family<Metric>& family(prometheus::detail::Builder<Metric> builder, const char* name,
-                         const char* help) {
-    return builder.Name(name).Help(help).Register(registry);
-  }
+  Registry registry;
 
   Family<Counter>& invocations =
-      family(prometheus::BuildCounter(), "lambent_invocations_total", "Invocations by outcome.");
-  Family<Histogram>& durations =
-      family(prometheus::BuildHistogram(), "lambent_invocation_duration_seconds",
-             "From submission to outcome.");
-  Family<Histogram>& queues = family(prometheus::BuildHistogram(), "lambent_queue_seconds",
-                                     "From submission until dispatched.");
-  Family<Histogram>& memory_waits =
-      family(prometheus::BuildHistogram(), "lambent_gpu_memory_wait_seconds",
-             "Of runs that began without their GPU memory: until it was in place.");
-  Family<Histogram>& cold_starts =
-      family(prometheus::BuildHistogram(), "lambent_cold_start_seconds",
-             "Starts of sandboxes: phase sandbox is ours, phase runtime the function's.");
-  Family<Gauge>& pending = family(prometheus::BuildGauge(), "lambent_flow_pending",
-                                  "Invocations that wait in a function's queue.");
-  Family<Gauge>& running = family(prometheus::BuildGauge(), "lambent_flow_running",
-                                  "Invocations of a function that were dispatched.");
-  Family<Gauge>& virtual_times =
-      family(prometheus::BuildGauge(), "lambent_flow_virtual_time_seconds",
-             "Service charged to a function, divided by its weight.");
-  Family<Gauge>& device_memory =
-      family(prometheus::BuildGauge(), "lambent_gpu_memory_bytes",
-             "Device memory: total, used, committed, resident, and taken by executors.");
+      registry.family<Counter>("lambent_invocations_total", "Invocations by outcome.");
+  Family<Histogram>& durations = registry.family<Histogram>("lambent_invocation_duration_seconds",
+                                                            "From submission to outcome.");
+  Family<Histogram>& queues =
+      registry.family<Histogram>("lambent_queue_seconds", "From submission until dispatched.");
+  Family<Histogram>& memory_waits = registry.family<Histogram>(
+      "lambent_gpu_memory_wait_seconds",
+      "Of runs that began without their GPU memory: until it was in place.");
+  Family<Histogram>& cold_starts = registry.family<Histogram>(
+      "lambent_cold_start_seconds",
+      "Starts of sandboxes: phase sandbox is ours, phase runtime the function's.");
+  Family<Gauge>& pending = registry.family<Gauge>("lambent_flow_pending",
+                                                  "Invocations that wait in a function's queue.");
+  Family<Gauge>& running = registry.family<Gauge>(
+      "lambent_flow_running", "Invocations of a function that were dispatched.");
+  Family<Gauge>& virtual_times = registry.family<Gauge>(
+      "lambent_flow_virtual_time_seconds", "Service charged to a function, divided by its weight.");
+  Family<Gauge>& device_memory = registry.family<Gauge>(
+      "lambent_gpu_memory_bytes",
+      "Device memory: total, used, committed, resident, and taken by executors.");
   Family<Gauge>& utilisation =
-      family(prometheus::BuildGauge(), "lambent_gpu_utilization_ratio",
-             "Share of time in which the GPU had a kernel, as NVML tells it.");
-  Family<Gauge>& tokens = family(prometheus::BuildGauge(), "lambent_gpu_tokens",
-                                 "Dispatch tokens of a GPU: all, and those held.");
-  Family<Gauge>& healthy = family(prometheus::BuildGauge(), "lambent_gpu_healthy",
-                                  "1 while the GPU is given work; 0: silent, drained or lost.");
-  Family<Counter>& xid_errors = family(prometheus::BuildCounter(), "lambent_gpu_xid_errors_total",
-                                       "Xid errors that the driver reported, by number.");
+      registry.family<Gauge>("lambent_gpu_utilization_ratio",
+                             "Share of time in which the GPU had a kernel, as NVML tells it.");
+  Family<Gauge>& tokens = registry.family<Gauge>("lambent_gpu_tokens",
+                                                 "Dispatch tokens of a GPU: all, and those held.");
+  Family<Gauge>& healthy = registry.family<Gauge>(
+      "lambent_gpu_healthy", "1 while the GPU is given work; 0: silent, drained or lost.");
+  Family<Counter>& xid_errors = registry.family<Counter>(
+      "lambent_gpu_xid_errors_total", "Xid errors that the driver reported, by number.");
   Family<Gauge>& sandboxes =
-      family(prometheus::BuildGauge(), "lambent_pool_containers", "Sandboxes by state.");
+      registry.family<Gauge>("lambent_pool_containers", "Sandboxes by state.");
   Gauge& memory_on_host =
-      family(prometheus::BuildGauge(), "lambent_moved_out_memory_bytes",
-             "Device memory of idle functions that is on the host, of all GPUs.")
-          .Add({});
-  Gauge& queued = family(prometheus::BuildGauge(), "lambent_queued_invocations",
-                         "Invocations that wait, of all functions.")
-                      .Add({});
-  Family<Counter>& moved_bytes =
-      family(prometheus::BuildCounter(), "lambent_gpu_memory_moved_bytes_total",
-             "Device memory moved, by direction: out to the host, in to the device.");
-  Family<Counter>& fetches = family(
-      prometheus::BuildCounter(), "lambent_gpu_memory_fetches_total",
+      registry
+          .family<Gauge>("lambent_moved_out_memory_bytes",
+                         "Device memory of idle functions that is on the host, of all GPUs.")
+          .add({});
+  Gauge& queued =
+      registry
+          .family<Gauge>("lambent_queued_invocations", "Invocations that wait, of all functions.")
+          .add({});
+  Family<Counter>& moved_bytes = registry.family<Counter>(
+      "lambent_gpu_memory_moved_bytes_total",
+      "Device memory moved, by direction: out to the host, in to the device.");
+  Family<Counter>& fetches = registry.family<Counter>(
+      "lambent_gpu_memory_fetches_total",
       "Programs that asked for device memory which was offloaded: granted, or refused for want "
       "of room.");
-  std::array<Counter*, 2> fetches_by_answer = {&fetches.Add({{"answer", "refused"}}),
-                                               &fetches.Add({{"answer", "granted"}})};
+  std::array<Counter*, 2> fetches_by_answer = {&fetches.add({{"answer", "refused"}}),
+                                               &fetches.add({{"answer", "granted"}})};
   Family<Histogram>& move_seconds =
-      family(prometheus::BuildHistogram(), "lambent_gpu_memory_move_seconds",
-             "From the command to move a sandbox's device memory to its end.");
-  Gauge& state_disk_free = family(prometheus::BuildGauge(), "lambent_state_disk_free_bytes",
-                                  "Free space of the disk that holds the state folder.")
-                               .Add({});
+      registry.family<Histogram>("lambent_gpu_memory_move_seconds",
+                                 "From the command to move a sandbox's device memory to its end.");
+  Gauge& state_disk_free = registry
+                               .family<Gauge>("lambent_state_disk_free_bytes",
+                                              "Free space of the disk that holds the state folder.")
+                               .add({});
   Gauge& state_disk_full =
-      family(prometheus::BuildGauge(), "lambent_state_disk_full",
-             "1 while that disk is full: nothing that has to be durable is taken.")
-          .Add({});
+      registry
+          .family<Gauge>("lambent_state_disk_full",
+                         "1 while that disk is full: nothing that has to be durable is taken.")
+          .add({});
   Family<Gauge>& objects =
-      family(prometheus::BuildGauge(), "lambent_objects", "Objects by state, and waits for them.");
+      registry.family<Gauge>("lambent_objects", "Objects by state, and waits for them.");
   Family<Gauge>& object_bytes =
-      family(prometheus::BuildGauge(), "lambent_object_bytes", "Bytes of objects by place.");
+      registry.family<Gauge>("lambent_object_bytes", "Bytes of objects by place.");
   Family<Gauge>& tls_expiry =
-      family(prometheus::BuildGauge(), "lambent_tls_certificate_expiry_timestamp_seconds",
-             "When the certificate of the API ends, since the Unix epoch.");
-  Family<Counter>& tls_handshakes =
-      family(prometheus::BuildCounter(), "lambent_tls_handshakes_total",
-             "TLS handshakes of clients by outcome.");
-  Family<Counter>& tls_reloads =
-      family(prometheus::BuildCounter(), "lambent_tls_reloads_total",
-             "Changed certificates that were put into use, and those that could not be.");
-  Family<Counter>& object_events = family(prometheus::BuildCounter(), "lambent_object_events_total",
-                                          "What befell objects and those who asked for them.");
-  Family<Gauge>& executors = family(
-      prometheus::BuildGauge(), "lambent_executors",
+      registry.family<Gauge>("lambent_tls_certificate_expiry_timestamp_seconds",
+                             "When the certificate of the API ends, since the Unix epoch.");
+  Family<Counter>& tls_handshakes = registry.family<Counter>(
+      "lambent_tls_handshakes_total", "TLS handshakes of clients by outcome.");
+  Family<Counter>& tls_reloads = registry.family<Counter>(
+      "lambent_tls_reloads_total",
+      "Changed certificates that were put into use, and those that could not be.");
+  Family<Counter>& object_events = registry.family<Counter>(
+      "lambent_object_events_total", "What befell objects and those who asked for them.");
+  Family<Gauge>& executors = registry.family<Gauge>(
+      "lambent_executors",
       "Processes that kernel functions and handlers with a shared runtime run in, by device.");
-  Family<Counter>& executor_ends =
-      family(prometheus::BuildCounter(), "lambent_executor_ends_total",
-             "Such processes that ended: unused, by a fault of what ran there, for what ran there "
-             "did not end, died in another way, or never were ready.");
-  Family<Counter>& object_moves =
-      family(prometheus::BuildCounter(), "lambent_object_moves_total",
-             "Objects that made way on a device, by where they are then: where another function "
-             "has read them, on a neighbour, in host memory alone.");
-  Family<Counter>& object_reads =
-      family(prometheus::BuildCounter(), "lambent_object_reads_total",
-             "Objects that kernel functions needed and that did not lie where they could use them, "
-             "by where they were had from: their device, a neighbour, host memory.");
-  Family<Counter>& object_read_bytes =
-      family(prometheus::BuildCounter(), "lambent_object_read_bytes_total",
-             "The bytes of these objects, by the same.");
-  Family<Counter>& object_moved_bytes =
-      family(prometheus::BuildCounter(), "lambent_object_moved_bytes_total",
-             "What they took of that device, by the same.");
-  Family<Counter>& slo_requests =
-      family(prometheus::BuildCounter(), "lambent_slo_requests_total",
-             "Requests of functions with an SLO: in time, or late (failed ones too).");
-  Family<Counter>& slice_busy =
-      family(prometheus::BuildCounter(), "lambent_slice_busy_seconds_total",
-             "Time in which a pipeline's component ran on the slice.");
+  Family<Counter>& executor_ends = registry.family<Counter>(
+      "lambent_executor_ends_total",
+      "Such processes that ended: unused, by a fault of what ran there, for what ran there "
+      "did not end, died in another way, or never were ready.");
+  Family<Counter>& object_moves = registry.family<Counter>(
+      "lambent_object_moves_total",
+      "Objects that made way on a device, by where they are then: where another function "
+      "has read them, on a neighbour, in host memory alone.");
+  Family<Counter>& object_reads = registry.family<Counter>(
+      "lambent_object_reads_total",
+      "Objects that kernel functions needed and that did not lie where they could use them, "
+      "by where they were had from: their device, a neighbour, host memory.");
+  Family<Counter>& object_read_bytes = registry.family<Counter>(
+      "lambent_object_read_bytes_total", "The bytes of these objects, by the same.");
+  Family<Counter>& object_moved_bytes = registry.family<Counter>(
+      "lambent_object_moved_bytes_total", "What they took of that device, by the same.");
+  Family<Counter>& slo_requests = registry.family<Counter>(
+      "lambent_slo_requests_total",
+      "Requests of functions with an SLO: in time, or late (failed ones too).");
+  Family<Counter>& slice_busy = registry.family<Counter>(
+      "lambent_slice_busy_seconds_total", "Time in which a pipeline's component ran on the slice.");
   Family<Counter>& gpu_slices_busy =
-      family(prometheus::BuildCounter(), "lambent_gpu_slices_busy_seconds_total",
-             "Time in which a pipeline's component ran on any slice of the GPU.");
-  Family<Gauge>& slice_held = family(prometheus::BuildGauge(), "lambent_slice_held",
-                                     "1 while an instance of a pipeline has the slice.");
+      registry.family<Counter>("lambent_gpu_slices_busy_seconds_total",
+                               "Time in which a pipeline's component ran on any slice of the GPU.");
+  Family<Gauge>& slice_held = registry.family<Gauge>(
+      "lambent_slice_held", "1 while an instance of a pipeline has the slice.");
   struct Moves {
     Counter& bytes;
     Histogram& seconds;
   };
   Moves moves_of(const char* direction) {
-    return {moved_bytes.Add({{"direction", direction}}),
-            move_seconds.Add({{"direction", direction}}, latency_buckets())};
+    return {moved_bytes.add({{"direction", direction}}),
+            move_seconds.add({{"direction", direction}}, kLatencyBuckets)};
   }
   Moves moves_out = moves_of("out");
   Moves moves_in = moves_of("in");
-  Histogram& memory_wait_seconds = memory_waits.Add({}, latency_buckets());
-  Histogram& sandbox_seconds = cold_starts.Add({{"phase", "sandbox"}}, latency_buckets());
-  Histogram& runtime_seconds = cold_starts.Add({{"phase", "runtime"}}, latency_buckets());
+  Histogram& memory_wait_seconds = memory_waits.add({}, kLatencyBuckets);
+  Histogram& sandbox_seconds = cold_starts.add({{"phase", "sandbox"}}, kLatencyBuckets);
+  Histogram& runtime_seconds = cold_starts.add({{"phase", "runtime"}}, kLatencyBuckets);
 
   // The series of one function; counters come into being with their first event.
   struct Series {
@@ -184,31 +162,31 @@ struct WorkerMetrics::State {
     if (found != functions.end()) return found->second;
     const Labels labels = labels_of(function);
     Series& series = functions[function];
-    series.duration = &durations.Add(labels, latency_buckets());
-    series.queue = &queues.Add(labels, latency_buckets());
-    series.pending = &pending.Add(labels);
-    series.running = &running.Add(labels);
-    series.virtual_time = &virtual_times.Add(labels);
+    series.duration = &durations.add(labels, kLatencyBuckets);
+    series.queue = &queues.add(labels, kLatencyBuckets);
+    series.pending = &pending.add(labels);
+    series.running = &running.add(labels);
+    series.virtual_time = &virtual_times.add(labels);
     return series;
   }
 };
 
 WorkerMetrics::WorkerMetrics(const std::string& version) : state_(std::make_unique<State>()) {
-  state_->family(prometheus::BuildGauge(), "lambent_build_info", "The worker's version; always 1.")
-      .Add({{"version", version}})
-      .Set(1);
+  state_->registry.family<Gauge>("lambent_build_info", "The worker's version; always 1.")
+      .add({{"version", version}})
+      .set(1);
 }
 
 WorkerMetrics::~WorkerMetrics() = default;
 
 void WorkerMetrics::memory_moved(bool out, Bytes moved, Duration duration) {
   const State::Moves& moves = out ? state_->moves_out : state_->moves_in;
-  moves.bytes.Increment(static_cast<double>(moved.count));
-  moves.seconds.Observe(to_seconds(duration));
+  moves.bytes.increment(static_cast<double>(moved.count));
+  moves.seconds.observe(to_seconds(duration));
 }
 
 void WorkerMetrics::memory_wanted(bool granted) {
-  state_->fetches_by_answer[granted ? 1 : 0]->Increment();
+  state_->fetches_by_answer[granted ? 1 : 0]->increment();
 }
 
 void WorkerMetrics::completed(const FunctionName& function, const InvocationResult& result) {
@@ -219,21 +197,21 @@ void WorkerMetrics::completed(const FunctionName& function, const InvocationResu
     Labels labels = labels_of(function);
     labels["outcome"] = name_of(result.outcome);
     labels["start"] = name_of(result.start);
-    counter = &state_->invocations.Add(labels);
+    counter = &state_->invocations.add(labels);
   }
-  counter->Increment();
+  counter->increment();
   // A refusal takes no time: under overload it would make latencies look better the worse they are.
   if (result.retry_after > Duration(0)) return;
-  series.duration->Observe(to_seconds(result.phases.total()));
-  series.queue->Observe(to_seconds(result.phases.queue));
+  series.duration->observe(to_seconds(result.phases.total()));
+  series.queue->observe(to_seconds(result.phases.queue));
   if (result.start == StartClass::kGpuCold) {
-    state_->memory_wait_seconds.Observe(to_seconds(result.phases.memory));
+    state_->memory_wait_seconds.observe(to_seconds(result.phases.memory));
   }
 }
 
 void WorkerMetrics::sandbox_started(Duration sandbox_time, Duration init_time) {
-  state_->sandbox_seconds.Observe(to_seconds(sandbox_time));
-  state_->runtime_seconds.Observe(to_seconds(init_time));
+  state_->sandbox_seconds.observe(to_seconds(sandbox_time));
+  state_->runtime_seconds.observe(to_seconds(init_time));
 }
 
 void WorkerMetrics::slo(const FunctionName& function, bool in_time) {
@@ -241,21 +219,21 @@ void WorkerMetrics::slo(const FunctionName& function, bool in_time) {
   if (counter == nullptr) {
     Labels labels = labels_of(function);
     labels["outcome"] = in_time ? "in_time" : "late";
-    counter = &state_->slo_requests.Add(labels);
+    counter = &state_->slo_requests.add(labels);
   }
-  counter->Increment();
+  counter->increment();
 }
 
 void WorkerMetrics::set_slice(DeviceId slice, const std::string& shape, Duration busy, bool held) {
   const Labels labels = {{"gpu", place_name(slice)}, {"shape", shape}};
-  Counter& counter = state_->slice_busy.Add(labels);
-  counter.Increment(std::max(0.0, to_seconds(busy) - counter.Value()));
-  state_->slice_held.Add(labels).Set(held ? 1 : 0);
+  Counter& counter = state_->slice_busy.add(labels);
+  counter.increment(std::max(0.0, to_seconds(busy) - counter.value()));
+  state_->slice_held.add(labels).set(held ? 1 : 0);
 }
 
 void WorkerMetrics::set_gpu_time(uint32_t gpu, Duration busy) {
-  Counter& counter = state_->gpu_slices_busy.Add({{"gpu", std::to_string(gpu)}});
-  counter.Increment(std::max(0.0, to_seconds(busy) - counter.Value()));
+  Counter& counter = state_->gpu_slices_busy.add({{"gpu", std::to_string(gpu)}});
+  counter.increment(std::max(0.0, to_seconds(busy) - counter.value()));
 }
 
 void WorkerMetrics::forget(const FunctionName& function) {
@@ -264,17 +242,17 @@ void WorkerMetrics::forget(const FunctionName& function) {
   const State::Series& series = found->second;
   for (const auto& by_start : series.invocations) {
     for (Counter* counter : by_start) {
-      if (counter != nullptr) state_->invocations.Remove(counter);
+      if (counter != nullptr) state_->invocations.remove(counter);
     }
   }
   for (Counter* counter : series.slo) {
-    if (counter != nullptr) state_->slo_requests.Remove(counter);
+    if (counter != nullptr) state_->slo_requests.remove(counter);
   }
-  state_->durations.Remove(series.duration);
-  state_->queues.Remove(series.queue);
-  state_->pending.Remove(series.pending);
-  state_->running.Remove(series.running);
-  state_->virtual_times.Remove(series.virtual_time);
+  state_->durations.remove(series.duration);
+  state_->queues.remove(series.queue);
+  state_->pending.remove(series.pending);
+  state_->running.remove(series.running);
+  state_->virtual_times.remove(series.virtual_time);
   state_->functions.erase(found);
 }
 
@@ -283,66 +261,66 @@ void WorkerMetrics::set_flow(const FunctionName& function, const FlowGauges& gau
   const bool idle = gauges.pending == 0 && gauges.running == 0;
   if (idle && !state_->functions.contains(function)) return;
   State::Series& series = state_->series_of(function);
-  series.pending->Set(static_cast<double>(gauges.pending));
-  series.running->Set(static_cast<double>(gauges.running));
-  series.virtual_time->Set(to_seconds(gauges.virtual_time));
+  series.pending->set(static_cast<double>(gauges.pending));
+  series.running->set(static_cast<double>(gauges.running));
+  series.virtual_time->set(to_seconds(gauges.virtual_time));
 }
 
 void WorkerMetrics::set_device(DeviceId device, const DeviceGauges& gauges) {
   const std::string gpu = place_name(device);
   const auto memory = [&](const char* kind, Bytes bytes) {
-    state_->device_memory.Add({{"gpu", gpu}, {"kind", kind}}).Set(static_cast<double>(bytes.count));
+    state_->device_memory.add({{"gpu", gpu}, {"kind", kind}}).set(static_cast<double>(bytes.count));
   };
   memory("total", gauges.memory_total);
   memory("used", gauges.memory_used);
   memory("committed", gauges.memory_committed);
   memory("resident", gauges.memory_resident);
   memory("taken", gauges.memory_taken);
-  state_->utilisation.Add({{"gpu", gpu}}).Set(gauges.utilisation);
-  state_->tokens.Add({{"gpu", gpu}, {"kind", "all"}}).Set(gauges.tokens);
-  state_->tokens.Add({{"gpu", gpu}, {"kind", "held"}}).Set(gauges.tokens_held);
-  state_->executors.Add({{"gpu", gpu}}).Set(static_cast<double>(gauges.executors));
-  state_->healthy.Add({{"gpu", gpu}}).Set(gauges.healthy ? 1 : 0);
+  state_->utilisation.add({{"gpu", gpu}}).set(gauges.utilisation);
+  state_->tokens.add({{"gpu", gpu}, {"kind", "all"}}).set(gauges.tokens);
+  state_->tokens.add({{"gpu", gpu}, {"kind", "held"}}).set(gauges.tokens_held);
+  state_->executors.add({{"gpu", gpu}}).set(static_cast<double>(gauges.executors));
+  state_->healthy.add({{"gpu", gpu}}).set(gauges.healthy ? 1 : 0);
 }
 
 void WorkerMetrics::set_xids(DeviceId device, const std::map<uint32_t, uint64_t>& xids) {
   for (const auto& [xid, count] : xids) {
     Counter& counter =
-        state_->xid_errors.Add({{"gpu", place_name(device)}, {"xid", std::to_string(xid)}});
-    counter.Increment(static_cast<double>(count) - counter.Value());
+        state_->xid_errors.add({{"gpu", place_name(device)}, {"xid", std::to_string(xid)}});
+    counter.increment(static_cast<double>(count) - counter.value());
   }
 }
 
 void WorkerMetrics::set_executor_ends(std::string_view how, uint64_t count) {
-  Counter& counter = state_->executor_ends.Add({{"how", std::string(how)}});
-  counter.Increment(static_cast<double>(count) - counter.Value());
+  Counter& counter = state_->executor_ends.add({{"how", std::string(how)}});
+  counter.increment(static_cast<double>(count) - counter.value());
 }
 
 void WorkerMetrics::set_sandboxes(const std::map<std::string, uint64_t>& by_state) {
   for (const auto& [name, count] : by_state) {
-    state_->sandboxes.Add({{"state", name}}).Set(static_cast<double>(count));
+    state_->sandboxes.add({{"state", name}}).set(static_cast<double>(count));
   }
 }
 
 void WorkerMetrics::set_memory_on_host(Bytes memory) {
-  state_->memory_on_host.Set(static_cast<double>(memory.count));
+  state_->memory_on_host.set(static_cast<double>(memory.count));
 }
 
 void WorkerMetrics::set_objects(const ObjectGauges& gauges) {
   const auto state = [&](const char* name, uint64_t count) {
-    state_->objects.Add({{"state", name}}).Set(static_cast<double>(count));
+    state_->objects.add({{"state", name}}).set(static_cast<double>(count));
   };
   state("exists", gauges.objects);
   state("expected", gauges.expected);
   state("waited_for", gauges.waiting);
   const auto place = [&](const char* name, Bytes bytes) {
-    state_->object_bytes.Add({{"place", name}}).Set(static_cast<double>(bytes.count));
+    state_->object_bytes.add({{"place", name}}).set(static_cast<double>(bytes.count));
   };
   place("memory", gauges.memory);
   place("disk", gauges.disk);
   const auto event = [&](const char* name, uint64_t count) {
-    Counter& counter = state_->object_events.Add({{"event", name}});
-    counter.Increment(static_cast<double>(count) - counter.Value());
+    Counter& counter = state_->object_events.add({{"event", name}});
+    counter.increment(static_cast<double>(count) - counter.value());
   };
   event("stored", gauges.stored);
   event("failed", gauges.failed);
@@ -356,10 +334,10 @@ void WorkerMetrics::set_objects(const ObjectGauges& gauges) {
 }
 
 void WorkerMetrics::set_tls(const TlsGauges& gauges) {
-  state_->tls_expiry.Add({}).Set(to_seconds(gauges.expires_at));
+  state_->tls_expiry.add({}).set(to_seconds(gauges.expires_at));
   const auto raise = [](Family<Counter>& family, const char* outcome, uint64_t count) {
-    Counter& counter = family.Add({{"outcome", outcome}});
-    counter.Increment(static_cast<double>(count) - counter.Value());
+    Counter& counter = family.add({{"outcome", outcome}});
+    counter.increment(static_cast<double>(count) - counter.value());
   };
   raise(state_->tls_handshakes, "full", gauges.full_handshakes);
   raise(state_->tls_handshakes, "resumed", gauges.resumed_handshakes);
@@ -369,31 +347,29 @@ void WorkerMetrics::set_tls(const TlsGauges& gauges) {
 }
 
 void WorkerMetrics::set_object_moves(const ObjectMoves& moves) {
-  state_->object_bytes.Add({{"place", "device"}}).Set(static_cast<double>(moves.on_devices.count));
+  state_->object_bytes.add({{"place", "device"}}).set(static_cast<double>(moves.on_devices.count));
   const auto raise = [](Counter& counter, uint64_t count) {
-    counter.Increment(static_cast<double>(count) - counter.Value());
+    counter.increment(static_cast<double>(count) - counter.value());
   };
   for (const ObjectMoves::Way& way : moves.ways) {
-    const prometheus::Labels labels = {{"to", std::string(way.name)}};
-    raise(state_->object_moves.Add(labels), way.objects);
-    raise(state_->object_moved_bytes.Add(labels), way.bytes.count);
+    const Labels labels = {{"to", std::string(way.name)}};
+    raise(state_->object_moves.add(labels), way.objects);
+    raise(state_->object_moved_bytes.add(labels), way.bytes.count);
   }
   for (const ObjectMoves::Way& read : moves.reads) {
-    const prometheus::Labels labels = {{"from", std::string(read.name)}};
-    raise(state_->object_reads.Add(labels), read.objects);
-    raise(state_->object_read_bytes.Add(labels), read.bytes.count);
+    const Labels labels = {{"from", std::string(read.name)}};
+    raise(state_->object_reads.add(labels), read.objects);
+    raise(state_->object_read_bytes.add(labels), read.bytes.count);
   }
 }
 
 void WorkerMetrics::set_state_disk(Bytes free, bool full) {
-  state_->state_disk_free.Set(static_cast<double>(free.count));
-  state_->state_disk_full.Set(full ? 1 : 0);
+  state_->state_disk_free.set(static_cast<double>(free.count));
+  state_->state_disk_full.set(full ? 1 : 0);
 }
 
-void WorkerMetrics::set_queued(uint64_t queued) { state_->queued.Set(static_cast<double>(queued)); }
+void WorkerMetrics::set_queued(uint64_t queued) { state_->queued.set(static_cast<double>(queued)); }
 
-std::string WorkerMetrics::text() const {
-  return prometheus::TextSerializer().Serialize(state_->registry.Collect());
-}
+std::string WorkerMetrics::text() const { return state_->registry.text(); }
 
 }  // namespace lambent::metrics

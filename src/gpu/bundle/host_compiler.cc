@@ -114,9 +114,24 @@ Result<ChildOutcome> compile_and_link(const HostCompilation& c, const std::strin
   ASSIGN_OR_RETURN(symbols, thread_local_symbols(bytes));
   const std::string buffer = c.scratch_folder + "/shared.s";
   RETURN_IF_ERROR(write_file_atomically(buffer, dynamic_shared_source(symbols), false));
-  return run_child({compiler, "-shared", "-fPIC", "-Wl,-z,defs", "-Wl,-z,noexecstack",
-                    "-Wl,--gc-sections", object, buffer, "-o", c.output, "-lm"},
-                   c.limits);
+  std::vector<std::string> link = {compiler,
+                                   "-shared",
+                                   "-fPIC",
+                                   "-Wl,-z,defs",
+                                   "-Wl,-z,noexecstack",
+                                   "-Wl,--gc-sections",
+                                   object,
+                                   buffer,
+                                   "-o",
+                                   c.output,
+                                   "-lm"};
+  // Where the bundle is loaded libstdc++ may be older, or missing. Its archive is not installed
+  // with every compiler.
+  std::vector<std::string> portable = link;
+  portable.push_back("-static-libstdc++");
+  ASSIGN_OR_RETURN(auto linked, run_child(portable, c.limits));
+  if (linked.exit_code == 0 && !linked.timed_out) return linked;
+  return run_child(link, c.limits);
 }
 
 // With clang kernels become coroutines, which is some five times as fast at barriers as a stack for

@@ -1,0 +1,81 @@
+"""Root file systems of the systems that packages are for, made once by debootstrap in build/roots."""
+import contextlib
+import hashlib
+import os
+import pathlib
+import shutil
+import subprocess
+import tomllib
+import urllib.error
+import urllib.request
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOTS = HERE.parents[1] / "build/roots"
+SYSTEMS = tomllib.loads((HERE / "systems.toml").read_text())
+
+UBUNTU = "http://archive.ubuntu.com/ubuntu"
+# With Ubuntu's signing key of 2018, F6ECB3762474EDA9D21B7022871920D1991BC93C, which Debian has no package of.
+KEYRING = "pool/main/u/ubuntu-keyring/ubuntu-keyring_2021.03.26_all.deb"
+KEYRING_SHA256 = "0d0e7ed6b112f5d03eabf3c7eb01ebdacf9c57714b279e90495cfc58c8c4520f"
+# For releases that are newer than this debootstrap; it has one for all of Ubuntu.
+UBUNTU_SCRIPT = "/usr/share/debootstrap/scripts/gutsy"
+
+
+class Unavailable(Exception):
+    """The system cannot be had here; says why."""
+
+
+def ubuntu_keyring():
+    keyring = ROOTS / "keys/ubuntu-archive-keyring.gpg"
+    if keyring.exists():
+        return keyring
+    try:
+        with urllib.request.urlopen(f"{UBUNTU}/{KEYRING}", timeout=30) as answer:
+            content = answer.read()
+    except (urllib.error.URLError, OSError) as error:
+        raise Unavailable(f"Ubuntu's mirror does not answer: {error}") from None
+    if hashlib.sha256(content).hexdigest() != KEYRING_SHA256:
+        raise Unavailable("Ubuntu's keyring is not the one that is known here")
+    keyring.parent.mkdir(parents=True, exist_ok=True)
+    package = keyring.with_suffix(".deb")
+    package.write_bytes(content)
+    tree = subprocess.run(["dpkg-deb", "--fsys-tarfile", package], check=True, capture_output=True).stdout
+    found = subprocess.run(["tar", "xO", "./usr/share/keyrings/ubuntu-archive-keyring.gpg"], input=tree, check=True, capture_output=True)
+    keyring.write_bytes(found.stdout)
+    return keyring
+
+
+def command_for(system, target):
+    settings = SYSTEMS[system]
+    command = ["debootstrap", "--variant=minbase", f"--include={','.join(settings['packages'])}"]
+    if settings.get("distributor") != "ubuntu":
+        return [*command, system, str(target)]
+    return [*command, "--components=main,universe", f"--keyring={ubuntu_keyring()}", system, str(target), UBUNTU, UBUNTU_SCRIPT]
+
+
+def root_of(system):
+    """The folder of the system's root file system, to be left as it is. Unavailable if it cannot be made."""
+    settings = SYSTEMS[system]
+    if "environment" in settings:
+        folder = os.environ.get(settings["environment"], "")
+        if not folder:
+            raise Unavailable(f"{settings['environment']} names no root file system, and no mirror of one is known here")
+        return pathlib.Path(folder)
+    root = ROOTS / system
+    if root.exists():
+        return root
+    if os.geteuid() != 0 or shutil.which("debootstrap") is None:
+        raise Unavailable("needs root and debootstrap")
+    ROOTS.mkdir(parents=True, exist_ok=True)
+    unfinished = ROOTS / f"{system}.unfinished"
+    shutil.rmtree(unfinished, ignore_errors=True)
+    with contextlib.suppress(FileNotFoundError):
+        (ROOTS / f"{system}.log").unlink()
+    with open(ROOTS / f"{system}.log", "wb") as log:
+        done = subprocess.run(command_for(system, unfinished), stdout=log, stderr=log, timeout=900)
+    if done.returncode != 0:
+        last = (ROOTS / f"{system}.log").read_text(errors="replace").strip().splitlines()[-1:]
+        shutil.rmtree(unfinished, ignore_errors=True)
+        raise Unavailable(f"debootstrap {system}: {' '.join(last)}")
+    unfinished.rename(root)
+    return root

@@ -1,0 +1,119 @@
+"""The Debian package on a system that systemd runs: installed, used, reloaded, hung, upgraded, removed and purged."""
+import json
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+import booted
+import packaged
+
+EXAMPLE = "/usr/lib/lambent/examples/01_python_vector_add"
+
+
+def newer_package(folder):
+    """The same with a higher version."""
+    tree = pathlib.Path(folder, "newer")
+    subprocess.run(["dpkg-deb", "-R", packaged.deb(), tree], check=True)
+    control = tree / "DEBIAN/control"
+    control.write_text(control.read_text().replace("\nVersion: ", "\nVersion: 9."))
+    newer = pathlib.Path(folder, "newer.deb")
+    subprocess.run(["dpkg-deb", "--root-owner-group", "-Znone", "--build", tree, newer], check=True, stdout=subprocess.DEVNULL)
+    return newer
+
+
+class Installed(unittest.TestCase):
+    system_name = "bookworm"
+
+    @classmethod
+    def setUpClass(cls):
+        if shutil.which("dpkg-deb") is None:
+            raise unittest.SkipTest("needs dpkg-deb")
+        with tempfile.TemporaryDirectory() as folder:
+            package = shutil.copy(packaged.deb(), pathlib.Path(folder, "lambent.deb"))
+            cls.system = booted.System(cls.system_name, package, newer_package(folder))
+        cls.addClassCleanup(cls.system.close)
+        cls.system.run("dpkg", "-i", "/files/lambent.deb", check=True)
+        cls.system.run("useradd", "--create-home", "--groups", "lambent", "ada", check=True)
+        cls.system.run("useradd", "--create-home", "eve", check=True)
+
+    def lambent(self, *words, user="ada"):
+        return self.system.run("runuser", "-u", user, "--", "lambent", *words)
+
+    def state(self):
+        return self.system.run("systemctl", "is-active", "lambent").stdout.strip()
+
+
+class ServiceTest(Installed):
+    def test_it_serves_at_once_as_a_user_without_rights(self):
+        self.assertEqual(self.state(), "active", self.system.log())
+        self.assertEqual(self.system.property("StatusText"), "serving at unix:/run/lambent/lambent.sock")
+        status = self.system.run("cat", f"/proc/{self.system.property('MainPID')}/status").stdout
+        user = self.system.run("id", "-u", "lambent").stdout.strip()
+        self.assertIn(f"Uid:\t{user}\t{user}\t{user}\t{user}\n", status)
+        self.assertIn("CapBnd:\t0000000000000000\n", status)
+        self.assertIn("NoNewPrivs:\t1\n", status)
+
+    def test_members_of_the_group_deploy_and_call_functions(self):
+        deployed = self.lambent("deploy", EXAMPLE)
+        self.assertEqual(deployed.returncode, 0, deployed.stderr + self.system.log())
+        called = self.lambent("invoke", "vector_add", "-d", '{"count": 1000, "check": true}')
+        self.assertEqual(called.returncode, 0, called.stderr + self.system.log())
+        self.assertIs(json.loads(called.stdout)["correct"], True)
+
+    def test_others_do_not_reach_it(self):
+        refused = self.lambent("ls", user="eve")
+        self.assertEqual(refused.returncode, 24)
+        self.assertIn("/run/lambent/lambent.sock: Permission denied", refused.stderr)
+        listening = self.system.run("cat", "/proc/net/tcp", "/proc/net/tcp6").stdout
+        self.assertNotIn(" 0A ", listening)  # nothing listens over TCP
+
+    def test_its_limits_lie_in_cgroups_below_its_own(self):
+        self.assertEqual(self.system.property("Delegate"), "yes")
+        own = self.system.run("cat", f"/proc/{self.system.property('MainPID')}/cgroup").stdout
+        self.assertIn("/system.slice/lambent.service", own)
+
+    def test_reload_is_answered_and_leaves_the_worker_as_it_is(self):
+        before = self.system.property("MainPID")
+        self.system.run("systemctl", "reload", "lambent", check=True)
+        self.system.wait_for(lambda: "reloaded" in self.system.log(), "the worker to reload")
+        self.system.wait_for(lambda: self.state() == "active", "the worker to be ready again")
+        self.assertEqual(self.system.property("MainPID"), before)
+
+    def test_a_worker_that_hangs_is_replaced(self):
+        folder = "/run/systemd/system/lambent.service.d"
+        self.system.run("sh", "-c", f"mkdir -p {folder} && printf '[Service]\\nWatchdogSec=2\\nTimeoutAbortSec=2\\n' >{folder}/test.conf", check=True)
+        self.system.run("systemctl", "daemon-reload", check=True)
+        self.system.run("systemctl", "restart", "lambent", check=True)
+        before = self.system.property("MainPID")
+        self.system.run("sh", "-c", f"kill -STOP {before}", check=True)
+        self.system.wait_for(lambda: self.state() == "active" and self.system.property("MainPID") not in ("0", before), "another worker", 90)
+        self.system.run("sh", "-c", f"rm -r {folder} && systemctl daemon-reload && systemctl restart lambent", check=True)
+        self.assertEqual(self.state(), "active")
+
+
+class LifeTest(Installed):
+    system_name = "trixie"
+
+    def test_upgraded_it_keeps_functions_and_flags_and_purged_it_leaves_nothing(self):
+        self.assertEqual(self.lambent("deploy", EXAMPLE).returncode, 0, self.system.log())
+        self.system.run("sh", "-c", "echo '# mine' >>/etc/lambent/worker.env", check=True)
+        before = self.system.property("MainPID")
+        self.system.run("dpkg", "-i", "/files/newer.deb", check=True)
+        self.assertNotEqual(self.system.property("MainPID"), before)
+        self.assertIn("# mine", self.system.run("cat", "/etc/lambent/worker.env").stdout)
+        called = self.lambent("invoke", "vector_add", "-d", '{"count": 1000, "check": true}')
+        self.assertEqual(called.returncode, 0, called.stderr + self.system.log())
+
+        self.system.run("dpkg", "-r", "lambent", check=True)
+        self.assertNotEqual(self.state(), "active")
+        self.assertEqual(self.system.run("test", "-e", "/var/lib/lambent/catalog.db").returncode, 0)
+        self.assertNotEqual(self.system.run("pgrep", "-u", "lambent").returncode, 0)
+        self.system.run("dpkg", "--purge", "lambent", check=True)
+        left = self.system.run("sh", "-c", "ls -d /etc/lambent /var/lib/lambent /run/lambent /usr/lib/lambent /usr/share/doc/lambent 2>/dev/null")
+        self.assertEqual(left.stdout, "")
+
+
+if __name__ == "__main__":
+    unittest.main()
