@@ -190,6 +190,16 @@ nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t handle, unsigned int* index) {
   return NVML_SUCCESS;
 }
 
+// As if the nodes of devices had been made in the order of the bus.
+nvmlReturn_t nvmlDeviceGetMinorNumber(nvmlDevice_t handle, unsigned int* minor) {
+  std::shared_ptr<Node> shared;
+  int device;
+  if (nvmlReturn_t result = find_partition(handle, &shared, &device)) return result;
+  if (!minor) return NVML_ERROR_INVALID_ARGUMENT;
+  *minor = static_cast<unsigned>(device_of_partition(device));
+  return NVML_SUCCESS;
+}
+
 nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t handle, char* name, unsigned int length) {
   std::shared_ptr<Node> shared;
   int device;
