@@ -189,7 +189,7 @@ Result<void> run(WorkerConfig config) {
     ASSIGN_OR_RETURN(devices, watch->find());
     leave_integrated_memory(devices, config, log);
   }
-  describe_devices(config, devices, driver, log);
+  RETURN_IF_ERROR(describe_devices(config, devices, driver, log));
   ASSIGN_OR_RETURN(const worker::DeviceShares shares,
                    worker::share_devices(devices, config.pipeline_slices));
 

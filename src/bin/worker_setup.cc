@@ -150,13 +150,6 @@ Result<worker::GpuDriver> find_driver(const WorkerConfig& config,
                  "no libcuda.so.1 was found; name its folder with --nvidia-driver, or use --gpu "
                  "emulated"};
   }
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator("/dev", error)) {
-    const std::string name = entry.path().filename();
-    if (name.starts_with("nvidia") && entry.is_character_file()) {
-      driver.device_files.push_back(entry.path());
-    }
-  }
   return driver;
 }
 
