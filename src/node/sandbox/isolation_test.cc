@@ -184,12 +184,16 @@ TEST_F(IsolationTest, SystemCallsThatLeadOutAreRefused) {
        "for family in (40, 38, 17, (1 << 32) + 40):\n"
        "    call('socket', 41, ctypes.c_ulong(family), 1, 0)\n"
        "call('tiocsti', 16, 0, ctypes.c_ulong((1 << 32) + 0x5412), b'x')\n"
-       "socket.socket(); socket.socketpair()\n"
+       "s = socket.socket(); socket.socketpair()\n"
+       "try:\n"
+       "    s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b'\\1\\0\\0\\0\\1\\0\\0\\0')\n"
+       "    print('lingers')\n"
+       "except OSError as error: print('linger', errno.errorcode[error.errno])\n"
        "print('sockets work')\n"});
   EXPECT_EQ(harness_.run(plan).output,
             "bpf EPERM\nkeyctl EPERM\nptrace EPERM\nio_uring EPERM\nclone EPERM\nclone3 ENOSYS\n"
             "socket EAFNOSUPPORT\nsocket EAFNOSUPPORT\nsocket EAFNOSUPPORT\nsocket EAFNOSUPPORT\n"
-            "tiocsti EPERM\nsockets work\n");
+            "tiocsti EPERM\nlinger EPERM\nsockets work\n");
 }
 
 TEST_F(IsolationTest, NoDescriptorLeaksIn) {
