@@ -206,6 +206,7 @@ worker::WorkerOptions worker_options(const WorkerConfig& config, const Installat
   options.executors.share_objects = config.executor_objects != ExecutorObjects::kHost;
   options.executors.elastic_objects = config.executor_objects == ExecutorObjects::kElastic;
   options.devices = all_devices;
+  options.gpu_serves_one_tenant = config.gpu == GpuKind::kEmulated;
   options.longest_gpu_run = config.longest_gpu_run;
   for (const auto& device : shares.dispatched) {
     options.device_memory = std::max(options.device_memory, device.memory_total);

@@ -482,6 +482,13 @@ void SandboxHost::read_ledger(Sandbox& sandbox) {
   sandbox.context_error = readings->context_error;
 }
 
+bool SandboxHost::has_gpu_sandboxes_of_others(TenantId tenant) const {
+  return std::ranges::any_of(sandboxes_, [tenant](const auto& entry) {
+    const FunctionSpec& spec = entry.second->spec;
+    return spec.gpu.memory > Bytes(0) && spec.name.tenant != tenant;
+  });
+}
+
 RunReport SandboxHost::partial_report(SandboxId id) {
   const auto found = sandboxes_.find(id);
   if (found == sandboxes_.end()) return {};
