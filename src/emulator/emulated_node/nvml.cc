@@ -48,6 +48,7 @@ nvmlReturn_t find_partition(nvmlDevice_t handle, std::shared_ptr<Node>* node, in
   if (device >= (*node)->spec().device_count) return NVML_ERROR_INVALID_ARGUMENT;
   Node::Guard guard(**node);
   if (guard->devices[device].health.lost) return NVML_ERROR_GPU_IS_LOST;
+  if ((*node)->is_cut_off()) return NVML_ERROR_TIMEOUT;
   if (slot < 0) return NVML_SUCCESS;
   const MigState& mig = guard->devices[device].mig;
   return mig.enabled && mig.compute[slot].used ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
