@@ -22,6 +22,7 @@
 #include "node/objects/object_socket.h"
 #include "node/objects/object_store.h"
 #include "node/sandbox/launcher.h"
+#include "node/worker/emulated_node_server.h"
 #include "node/worker/file_thread.h"
 #include "node/worker/worker.h"
 
@@ -168,6 +169,13 @@ void run_until_told(const WorkerConfig& config, const OwnedFd& signals, loop::Ev
   loop.run();
 }
 
+// Null: the GPU is a real one, or there is none.
+Result<std::unique_ptr<worker::EmulatedNodeServer>> serve_emulated_node(
+    const worker::GpuDriver& driver, loop::EventLoop& loop, LogSink& log) {
+  if (driver.emulated_node.empty()) return std::unique_ptr<worker::EmulatedNodeServer>();
+  return worker::EmulatedNodeServer::open(loop, log, node_image(driver), driver.emulated_node);
+}
+
 Result<void> run(WorkerConfig config) {
   SpdlogSink log(config.log_format, config.log_level);
   allow_many_files(log);
@@ -179,6 +187,7 @@ Result<void> run(WorkerConfig config) {
   loop::EventLoop loop(clock);
 
   ASSIGN_OR_RETURN(worker::GpuDriver driver, find_driver(config, installation));
+  ASSIGN_OR_RETURN(const auto emulated_node, serve_emulated_node(driver, loop, log));
   ASSIGN_OR_RETURN(std::vector<std::string> cublas, find_cublas(config, driver));
   ASSIGN_OR_RETURN(auto launcher, start_launcher(config, installation, loop, log));
   ASSIGN_OR_RETURN(const OwnedFd served, mark_devices(config, driver, log));

@@ -128,6 +128,8 @@ Result<OwnedFd> open_signals() {
   return fd;
 }
 
+std::string node_image(const worker::GpuDriver& driver) { return driver.emulated_node + ".image"; }
+
 Result<worker::GpuDriver> find_driver(const WorkerConfig& config,
                                       const Installation& installation) {
   worker::GpuDriver driver;
@@ -135,12 +137,13 @@ Result<worker::GpuDriver> find_driver(const WorkerConfig& config,
   if (config.gpu == GpuKind::kEmulated) {
     driver.folder = installation.emulated_driver();
     driver.emulated_node = config.run_folder + "/gpu-node";
+    const std::string image = node_image(driver);
     std::error_code ignored;
-    std::filesystem::remove(driver.emulated_node, ignored);
-    RETURN_IF_ERROR(run_program({installation.program("emulated-gpu"), "create", "--node",
-                                 driver.emulated_node, "--config", config.gpu_preset,
-                                 "--time-scale", std::to_string(config.time_scale),
-                                 "--memory-scale", std::to_string(config.memory_scale)}));
+    std::filesystem::remove(image, ignored);
+    RETURN_IF_ERROR(
+        run_program({installation.program("emulated-gpu"), "create", "--node", image, "--config",
+                     config.gpu_preset, "--time-scale", std::to_string(config.time_scale),
+                     "--memory-scale", std::to_string(config.memory_scale)}));
     return driver;
   }
   driver.folder =
