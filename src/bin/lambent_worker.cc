@@ -31,6 +31,7 @@
 #include "node/tenants/audit_log.h"
 #include "node/tenants/node_key.h"
 #include "node/tenants/secret_store.h"
+#include "node/worker/emulated_node_server.h"
 #include "node/worker/file_thread.h"
 #include "node/worker/storage_watch.h"
 #include "node/worker/worker.h"
@@ -315,6 +316,13 @@ Result<void> serve(const Serving& serving) {
   return {};
 }
 
+// Null: the GPU is a real one, or there is none.
+Result<std::unique_ptr<worker::EmulatedNodeServer>> serve_emulated_node(
+    const worker::GpuDriver& driver, loop::EventLoop& loop, LogSink& log) {
+  if (driver.emulated_node.empty()) return std::unique_ptr<worker::EmulatedNodeServer>();
+  return worker::EmulatedNodeServer::open(loop, log, node_image(driver), driver.emulated_node);
+}
+
 Result<void> run(WorkerConfig config) {
   SpdlogSink log(config.log_format, config.log_level);
   allow_many_files(log);
@@ -328,6 +336,7 @@ Result<void> run(WorkerConfig config) {
   loop::EventLoop loop(clock);
 
   ASSIGN_OR_RETURN(worker::GpuDriver driver, find_driver(config, installation));
+  ASSIGN_OR_RETURN(const auto emulated_node, serve_emulated_node(driver, loop, log));
   ASSIGN_OR_RETURN(std::vector<std::string> cublas, find_cublas(config, driver));
   ASSIGN_OR_RETURN(auto launcher, start_launcher(config, installation, loop, log));
   ASSIGN_OR_RETURN(const OwnedFd served, mark_devices(config, driver, log));
@@ -338,7 +347,7 @@ Result<void> run(WorkerConfig config) {
     ASSIGN_OR_RETURN(devices, watch->find());
     leave_integrated_memory(devices, config, log);
   }
-  describe_devices(config, devices, driver, log);
+  RETURN_IF_ERROR(describe_devices(config, devices, driver, log));
   ASSIGN_OR_RETURN(const worker::DeviceShares shares,
                    worker::share_devices(devices, config.pipeline_slices));
 

@@ -28,6 +28,12 @@ Bytes context_memory(const WorkerConfig& config, Bytes device_memory) {
   return std::min(Bytes::mib(512), Bytes(device_memory.count / 48));
 }
 
+// The index of a real device changes with the devices that a process sees; its UUID does not.
+std::string visible_name(const WorkerConfig& config, const protocol::DeviceInventory& device) {
+  const bool is_real = config.gpu == GpuKind::kNvidia;
+  return is_real && !device.uuid.empty() ? device.uuid : worker::visible_name(device);
+}
+
 // What goes from stage to stage lies in memory, where there is a place for that; a folder of this
 // run alone, whose lock keeps others out of it.
 std::string channel_folder(const WorkerConfig& config) {
@@ -62,11 +68,11 @@ monitor::DeviceMonitorOptions monitor_options(const WorkerConfig& config,
   return options;
 }
 
-void describe_devices(const WorkerConfig& config,
-                      const std::vector<protocol::DeviceInventory>& devices,
-                      worker::GpuDriver& driver, LogSink& log) {
+Result<void> describe_devices(const WorkerConfig& config,
+                              const std::vector<protocol::DeviceInventory>& devices,
+                              worker::GpuDriver& driver, LogSink& log) {
   for (const auto& device : devices) {
-    driver.visible[worker::device_id_of(device)] = worker::visible_name(device);
+    driver.visible[worker::device_id_of(device)] = visible_name(config, device);
     if (!config.near_gpu) continue;
     const auto near = worker::parse_cpu_list(device.near_cpus);
     if (near.ok() && !near->empty()) {
@@ -76,6 +82,9 @@ void describe_devices(const WorkerConfig& config,
                                              {"error", to_string(near.error())}});
     }
   }
+  if (config.gpu != GpuKind::kNvidia) return {};
+  ASSIGN_OR_RETURN(driver.nodes, worker::find_device_nodes("", devices));
+  return {};
 }
 
 void leave_integrated_memory(const std::vector<protocol::DeviceInventory>& devices,
@@ -208,6 +217,7 @@ worker::WorkerOptions worker_options(const WorkerConfig& config, const Installat
   options.executors.share_objects = config.executor_objects != ExecutorObjects::kHost;
   options.executors.elastic_objects = config.executor_objects == ExecutorObjects::kElastic;
   options.devices = all_devices;
+  options.gpu_serves_one_tenant = config.gpu == GpuKind::kEmulated;
   options.longest_gpu_run = config.longest_gpu_run;
   for (const auto& device : shares.dispatched) {
     options.device_memory = std::max(options.device_memory, device.memory_total);

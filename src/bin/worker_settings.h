@@ -27,11 +27,12 @@ monitor::DeviceMonitorOptions monitor_options(const WorkerConfig& config,
                                               const worker::GpuDriver& driver,
                                               const Installation& installation);
 
-// What the driver's users need to know of each device: its name for CUDA and, where functions stay
-// near their GPU, the processors near it.
-void describe_devices(const WorkerConfig& config,
-                      const std::vector<protocol::DeviceInventory>& devices,
-                      worker::GpuDriver& driver, LogSink& log);
+// What the driver's users need to know of each device: its name for CUDA, the files of a real
+// driver that belong to it and, where functions stay near their GPU, the processors near it.
+// FAILED_PRECONDITION if it cannot be told which files are a device's.
+Result<void> describe_devices(const WorkerConfig& config,
+                              const std::vector<protocol::DeviceInventory>& devices,
+                              worker::GpuDriver& driver, LogSink& log);
 
 // Memory of integrated devices is the host's own: to move it would gain nothing. Says so of each;
 // if all are integrated no memory moves, whatever the command line says.

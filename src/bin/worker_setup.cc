@@ -151,6 +151,8 @@ Result<OwnedFd> open_signals(bool reloads) {
   return fd;
 }
 
+std::string node_image(const worker::GpuDriver& driver) { return driver.emulated_node + ".image"; }
+
 Result<worker::GpuDriver> find_driver(const WorkerConfig& config,
                                       const Installation& installation) {
   worker::GpuDriver driver;
@@ -158,12 +160,13 @@ Result<worker::GpuDriver> find_driver(const WorkerConfig& config,
   if (config.gpu == GpuKind::kEmulated) {
     driver.folder = installation.emulated_driver();
     driver.emulated_node = config.run_folder + "/gpu-node";
+    const std::string image = node_image(driver);
     std::error_code ignored;
-    std::filesystem::remove(driver.emulated_node, ignored);
-    RETURN_IF_ERROR(run_program({installation.program("emulated-gpu"), "create", "--node",
-                                 driver.emulated_node, "--config", config.gpu_preset,
-                                 "--time-scale", std::to_string(config.time_scale),
-                                 "--memory-scale", std::to_string(config.memory_scale)}));
+    std::filesystem::remove(image, ignored);
+    RETURN_IF_ERROR(
+        run_program({installation.program("emulated-gpu"), "create", "--node", image, "--config",
+                     config.gpu_preset, "--time-scale", std::to_string(config.time_scale),
+                     "--memory-scale", std::to_string(config.memory_scale)}));
     return driver;
   }
   driver.folder =
@@ -172,13 +175,6 @@ Result<worker::GpuDriver> find_driver(const WorkerConfig& config,
     return Error{ErrorCode::kNotFound,
                  "no libcuda.so.1 was found; name its folder with --nvidia-driver, or use --gpu "
                  "emulated"};
-  }
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator("/dev", error)) {
-    const std::string name = entry.path().filename();
-    if (name.starts_with("nvidia") && entry.is_character_file()) {
-      driver.device_files.push_back(entry.path());
-    }
   }
   return driver;
 }

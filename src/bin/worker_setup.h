@@ -27,9 +27,12 @@ void allow_many_files(LogSink& log);
 // worker's terminal is gone.
 Result<OwnedFd> open_signals(bool reloads);
 
-// Where libcuda.so.1 lies and which files it needs; an emulated GPU is made again. NOT_FOUND if
+// Where libcuda.so.1 lies; an emulated GPU is made again. NOT_FOUND if
 // there is no driver.
 Result<worker::GpuDriver> find_driver(const WorkerConfig& config, const Installation& installation);
+
+// Where it makes the node of an emulated GPU, for EmulatedNodeServer to take over.
+std::string node_image(const worker::GpuDriver& driver);
 
 // Paths of cuBLAS that executors try, in this order; none: they use their own kernels. NOT_FOUND if
 // one was named that is not there.

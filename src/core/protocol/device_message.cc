@@ -7,6 +7,10 @@ namespace {
 
 // A message: the version, the kind, then its fields.
 
+void archive_number(StateArchive& archive, std::optional<uint32_t>& number) {
+  archive_optional(archive, number, [&archive](uint32_t& known) { archive.field(known); });
+}
+
 void archive_device(StateArchive& archive, DeviceInventory& device) {
   archive.field(device.index);
   archive_text(archive, device.uuid, kMostDeviceText);
@@ -19,6 +23,9 @@ void archive_device(StateArchive& archive, DeviceInventory& device) {
   // A list that is cut would name other processors.
   if (!archive.reading() && device.near_cpus.size() > kMostCpuList) device.near_cpus.clear();
   archive_text(archive, device.near_cpus, kMostCpuList);
+  archive_number(archive, device.minor);
+  archive_number(archive, device.gpu_instance);
+  archive_number(archive, device.compute_instance);
 }
 
 void archive_reading(StateArchive& archive, DeviceReading& reading) {

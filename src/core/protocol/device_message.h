@@ -16,7 +16,7 @@
 
 namespace lambent::protocol {
 
-constexpr uint32_t kDeviceProtocolVersion = 7;
+constexpr uint32_t kDeviceProtocolVersion = 8;
 constexpr size_t kMostDevices = 128;     // whole ones and MIG instances
 constexpr size_t kMostDeviceText = 128;  // bytes of a uuid, a name or a reason
 constexpr size_t kMostCpuList = 1024;    // bytes of a list of processors; a longer one is left out
@@ -36,6 +36,11 @@ struct DeviceInventory {
   // The host's processors that are near it, as the kernel lists them: "0-15,64-79"; empty: nobody
   // knows, or all are.
   std::string near_cpus;
+  // N of the whole device's node /dev/nvidiaN; none: NVML did not tell.
+  std::optional<uint32_t> minor;
+  // Of an instance: NVML's ids of the GPU instance and of the compute instance that it is.
+  std::optional<uint32_t> gpu_instance;
+  std::optional<uint32_t> compute_instance;
 
   bool operator==(const DeviceInventory&) const = default;
 };

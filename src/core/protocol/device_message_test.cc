@@ -34,7 +34,8 @@ TEST(DeviceMessage, ComesBackAsItWas) {
       DevicesFound{
           {{0, "GPU-1", "Tiny", Bytes::gib(1)},
            {.index = 1, .uuid = "GPU-2", .memory_total = Bytes::gib(2), .integrated = true},
-           {1016, "MIG-3", "Cut", Bytes::gib(10), "1g.10gb", 14, false, false, "0-15,64-79"}}},
+           {1016, "MIG-3", "Cut", Bytes::gib(10), "1g.10gb", 14, false, false, "0-15,64-79", 3, 7,
+            0}}},
       two_readings(), two_faults(), DevicesUnavailable{"no driver"}};
   for (const DeviceMessage& message : messages) {
     const auto decoded = decode_device_message(bytes_of(encode(message)));

@@ -151,7 +151,7 @@ void take_up_faults(Process& process) {
   std::string text, error;
   {
     Node::Guard guard(*process.node);
-    text = guard->fault_plan;
+    text.assign(guard->fault_plan, strnlen(guard->fault_plan, sizeof guard->fault_plan));
   }
   std::vector<emulated_node::Fault> plan;
   if (!text.empty() && emulated_node::parse_fault_plan(text, &plan, &error)) {

@@ -76,8 +76,10 @@ CUresult Process::initialise() {
   }
   process->holds = std::make_unique<ClockHolds>(*process->node);
   process->visible = visible_partitions(process->settings, *process->node);
+  if (process->node->is_cut_off()) return CUDA_ERROR_SYSTEM_NOT_READY;
   if (process->visible.empty()) return CUDA_ERROR_NO_DEVICE;
   process->row = process->node->claim_row();
+  if (process->node->is_cut_off()) return CUDA_ERROR_SYSTEM_NOT_READY;
   if (process->row == kNobody) {
     log_refusal("cuInit", "too many processes use this node");
     return CUDA_ERROR_DEVICE_UNAVAILABLE;
@@ -123,7 +125,9 @@ Way Process::way_to_peer(int partition, int peer) const {
 CUresult Process::create_context(int ordinal, unsigned flags, bool primary, Context** out) {
   int device_index;
   if (CUresult result = device_of(ordinal, &device_index)) return result;
-  if (is_lost(device_index)) return CUDA_ERROR_UNKNOWN;
+  if (is_lost(device_index)) {
+    return node->is_cut_off() ? CUDA_ERROR_SYSTEM_NOT_READY : CUDA_ERROR_UNKNOWN;
+  }
   if (!claim_bytes(device_index, spec(device_index).context_bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
   auto context = std::make_shared<Context>();
   context->ordinal = ordinal;

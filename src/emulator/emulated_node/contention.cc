@@ -16,7 +16,16 @@ struct Rates {
   double rate[kMaxKernels];
 };
 
-bool runs_before(const ModelKernel& a, const ModelKernel& b) {
+// What the order of kernels depends on, copied: a process that writes into the model meanwhile must
+// not make the order contradict itself, for then a sort may leave its bounds.
+struct Order {
+  int32_t priority;
+  int64_t begin_ns;
+  uint64_t sequence, ticket;
+  int index;
+};
+
+bool runs_before(const Order& a, const Order& b) {
   if (a.priority != b.priority) return a.priority < b.priority;
   if (a.begin_ns != b.begin_ns) return a.begin_ns < b.begin_ns;
   return a.sequence != b.sequence ? a.sequence < b.sequence : a.ticket < b.ticket;
@@ -38,7 +47,8 @@ int within_limit(const DeviceModel& model, const Rates& rates, int served,
     const ModelKernel& other = model.kernels[rates.index[i]];
     if (other.client == kernel.client && other.group == kernel.group) taken += rates.granted[i];
   }
-  return std::max(0, static_cast<int>(kernel.limit) - taken);
+  return std::max(0,
+                  static_cast<int>(std::min<uint32_t>(kernel.limit, kMostMultiprocessors)) - taken);
 }
 
 MultiprocessorSet grant(GroupShare& share, const ModelKernel& kernel, int most) {
@@ -55,11 +65,14 @@ MultiprocessorSet grant(GroupShare& share, const ModelKernel& kernel, int most) 
 Rates rates_of(const DeviceModel& model, uint64_t wanted_ticket = 0,
                MultiprocessorSet* held = nullptr) {
   Rates rates;
+  Order order[kMaxKernels];
   for (int i = 0; i < kMaxKernels; i++) {
-    if (model.kernels[i].state == KernelState::kRunning) rates.index[rates.count++] = i;
+    const ModelKernel& kernel = model.kernels[i];
+    if (kernel.state != KernelState::kRunning) continue;
+    order[rates.count++] = {kernel.priority, kernel.begin_ns, kernel.sequence, kernel.ticket, i};
   }
-  std::sort(rates.index, rates.index + rates.count,
-            [&](int a, int b) { return runs_before(model.kernels[a], model.kernels[b]); });
+  std::sort(order, order + rates.count, runs_before);
+  for (int i = 0; i < rates.count; i++) rates.index[i] = order[i].index;
   GroupShare shares[kMaxKernels];
   int share_count = 0, share_of[kMaxKernels];
   for (int i = 0; i < rates.count; i++) {
@@ -99,7 +112,7 @@ bool any_held(const DeviceModel& model) {
 void note_sample(DeviceModel& model) {
   uint32_t last = (model.next_sample + kUtilizationSamples - 1) % kUtilizationSamples;
   int64_t step = std::max<int64_t>(1, model.window_ns / (kUtilizationSamples / 2));
-  if (model.now_ns < model.samples[last].at_ns + step) return;
+  if (model.now_ns - step < model.samples[last].at_ns) return;
   model.samples[model.next_sample % kUtilizationSamples] = {model.now_ns, model.busy_ns};
   model.next_sample = (model.next_sample + 1) % kUtilizationSamples;
 }
@@ -125,8 +138,10 @@ void step(DeviceModel& model, int64_t limit_ns) {
   }
   for (const ModelKernel& kernel : model.kernels) {
     if (kernel.state != KernelState::kAhead) continue;
-    until = std::min(until, static_cast<double>(kernel.begin_ns - model.now_ns));
+    until =
+        std::min(until, static_cast<double>(kernel.begin_ns) - static_cast<double>(model.now_ns));
   }
+  until = std::max(until, 0.0);  // time goes on, whatever was written into the model
   int64_t passed = std::min<int64_t>(limit_ns - model.now_ns, std::llround(std::ceil(until)));
   for (int i = 0; i < rates.count; i++) {
     ModelKernel& kernel = model.kernels[rates.index[i]];
@@ -254,8 +269,8 @@ int utilization_percent(const DeviceModel& model) {
   }
   double busy_then = before.busy_ns;
   if (after.at_ns > before.at_ns && from > before.at_ns) {
-    busy_then += static_cast<double>(after.busy_ns - before.busy_ns) * (from - before.at_ns) /
-                 (after.at_ns - before.at_ns);
+    busy_then += (static_cast<double>(after.busy_ns) - static_cast<double>(before.busy_ns)) *
+                 (from - before.at_ns) / (after.at_ns - before.at_ns);
   }
   int64_t span = std::min(model.window_ns, std::max<int64_t>(1, model.now_ns));
   double percent = 100.0 * (model.busy_ns - busy_then) / span;

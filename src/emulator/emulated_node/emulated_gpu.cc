@@ -1,4 +1,6 @@
 // emulated-gpu: makes and shows the node file of emulated devices.
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -138,17 +140,17 @@ int show(const Arguments& arguments) {
 namespace lambent::emulated_node {
 
 std::unique_ptr<Node> open_existing(const Arguments& arguments) {
-  FILE* exists = std::fopen(arguments.node.c_str(), "r");
-  if (!exists) {
+  if (access(arguments.node.c_str(), R_OK) != 0) {
     std::fprintf(stderr, "emulated-gpu: there is no %s; make it with 'create'\n",
                  arguments.node.c_str());
     return nullptr;
   }
-  std::fclose(exists);
   std::string error;
   auto node = Node::open(arguments.node, arguments.config, &error);
   if (!node) std::fprintf(stderr, "emulated-gpu: %s\n", error.c_str());
-  return node;
+  if (!node) return nullptr;
+  { const Node::Guard look(*node); }
+  return node->is_cut_off() ? nullptr : std::move(node);  // it has said why
 }
 
 }  // namespace lambent::emulated_node

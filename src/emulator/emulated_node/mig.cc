@@ -83,7 +83,7 @@ std::vector<int> free_compute_starts(const MigFamily& family, const MigState& st
   uint32_t taken = 0;
   for (const ComputeInstance& compute : state.compute) {
     if (!compute.used || compute.gpu_slot != static_cast<uint32_t>(gpu_slot)) continue;
-    taken |= ((1u << compute.slices) - 1) << compute.start;
+    taken |= ((1u << (compute.slices & 31)) - 1) << (compute.start & 31);
   }
   for (int start = 0; profile && start + slices <= profile->slices; start++) {
     if (!(taken & (((1u << slices) - 1) << start))) starts.push_back(start);
@@ -133,7 +133,8 @@ std::string instance_name(const MigProfile& profile, int slices) {
 DeviceSpec instance_spec(const DeviceSpec& whole, const MigFamily& family, const MigState& state,
                          int slot) {
   const ComputeInstance& compute = state.compute[slot];
-  const MigProfile* profile = find_profile(family, state.gpu[compute.gpu_slot].profile_id);
+  const MigProfile* profile =
+      find_profile(family, state.gpu[compute.gpu_slot % kMaxInstances].profile_id);
   DeviceSpec spec = whole;
   if (!profile) return spec;
   std::snprintf(spec.name, sizeof spec.name, "%.60s MIG %s", whole.name,

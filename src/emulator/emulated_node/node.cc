@@ -11,35 +11,19 @@
 #include <cstdio>
 #include <cstring>
 
+#include "emulator/emulated_node/byte_locks.h"
+#include "emulator/emulated_node/node_socket.h"
+#include "emulator/emulated_node/soundness.h"
+
 namespace lambent::emulated_node {
 
 namespace {
 
-constexpr uint64_t kMagic = 0x454d55474e4f4431;  // "EMUGNOD1"
 constexpr int64_t kReapInterval_ns = 2'000'000;  // real time, between lazy looks at the rows
-// Lock bytes lie past every offset that holds data.
-constexpr off_t kLockByte = off_t{1} << 40;
-constexpr off_t kCreationByte = kLockByte + 1;
-constexpr off_t kFirstRowByte = kLockByte + 1024;
-
 int64_t real_now_ns() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return now.tv_sec * 1'000'000'000LL + now.tv_nsec;
-}
-
-int lock_byte(int fd, off_t byte, short type, int command) {
-  struct flock lock {};
-  lock.l_type = type;
-  lock.l_whence = SEEK_SET;
-  lock.l_start = byte;
-  lock.l_len = 1;
-  int result;
-  do {
-    result = fcntl(fd, command, &lock);
-  } while (result == -1 && errno == EINTR);
-  if (result == 0 && command == F_OFD_GETLK) return lock.l_type == F_UNLCK ? 0 : 1;
-  return result;
 }
 
 int64_t virtual_now(const NodeState& state) {
@@ -56,8 +40,8 @@ void initialise(DeviceModel& model, const NodeSpec& spec, int multiprocessors) {
 
 // The partitions that exist: whole devices, and in MIG mode their compute instances.
 template <class Visit>
-void for_each_partition(const NodeState& state, Visit visit) {
-  for (int device = 0; device < state.spec.device_count; device++) {
+void for_each_partition(const NodeState& state, int devices, Visit visit) {
+  for (int device = 0; device < devices; device++) {
     visit(device);
     const MigState& mig = state.devices[device].mig;
     for (int slot = 0; mig.enabled && slot < kMaxInstances; slot++) {
@@ -65,6 +49,25 @@ void for_each_partition(const NodeState& state, Visit visit) {
     }
   }
 }
+
+void clear_row(NodeState& state, int devices, uint32_t index, int64_t now_ns) {
+  for_each_partition(state, devices, [&](int partition) {
+    remove_process(state.partitions[partition].model, index);
+  });
+  for (DeviceState& device : state.devices) give_up(device.links, index, now_ns);
+  state.holds[index] = {};
+  drop_holder(state.shared, index);
+  std::memset(static_cast<void*>(&state.rows[index]), 0, sizeof state.rows[index]);
+}
+
+std::string because(const std::string& what) { return what + ": " + std::strerror(errno); }
+
+bool is_socket(const std::string& path) {
+  struct stat info {};
+  return stat(path.c_str(), &info) == 0 && S_ISSOCK(info.st_mode);
+}
+
+}  // namespace
 
 void initialise(NodeState& state, const NodeSpec& spec) {
   std::memset(static_cast<void*>(&state), 0, sizeof state);
@@ -79,31 +82,19 @@ void initialise(NodeState& state, const NodeSpec& spec) {
     state.devices[i].mig.enabled = spec.mig.enabled;
   }
   // The magic number goes in last: a half-made file is made again.
-  __atomic_store_n(&state.magic, kMagic, __ATOMIC_RELEASE);
+  __atomic_store_n(&state.magic, kNodeMagic, __ATOMIC_RELEASE);
 }
-
-void clear_row(NodeState& state, uint32_t index, int64_t now_ns) {
-  for_each_partition(
-      state, [&](int partition) { remove_process(state.partitions[partition].model, index); });
-  for (DeviceState& device : state.devices) give_up(device.links, index, now_ns);
-  state.holds[index] = {};
-  drop_holder(state.shared, index);
-  std::memset(static_cast<void*>(&state.rows[index]), 0, sizeof state.rows[index]);
-}
-
-std::string because(const std::string& what) { return what + ": " + std::strerror(errno); }
-
-}  // namespace
 
 std::unique_ptr<Node> Node::open(const std::string& path, const std::string& machine,
                                  std::string* error) {
+  if (is_socket(path)) return open_served(path, error);
   std::unique_ptr<Node> node(new Node);
   node->fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (node->fd_ < 0) {
     *error = because("cannot open the node file " + path);
     return nullptr;
   }
-  if (lock_byte(node->fd_, kCreationByte, F_WRLCK, F_OFD_SETLKW) != 0) {
+  if (!lock_within(node->fd_, kCreationByte, kPatience_ns)) {
     *error = because("cannot lock " + path);
     return nullptr;
   }
@@ -123,18 +114,51 @@ std::unique_ptr<Node> Node::open(const std::string& path, const std::string& mac
     }
   }
   if (!node->map(error)) return nullptr;
-  if (__atomic_load_n(&node->state_->magic, __ATOMIC_ACQUIRE) != kMagic) {
+  if (__atomic_load_n(&node->shared_->magic, __ATOMIC_ACQUIRE) != kNodeMagic) {
     if (made && !read_node_spec(machine, &spec, error)) return nullptr;
-    initialise(*node->state_, spec);
+    initialise(*node->shared_, spec);
     node->apply_mig_spec(spec);
   }
-  if (node->state_->layout != sizeof(NodeState)) {
+  if (node->shared_->layout != sizeof(NodeState)) {
     *error = path + " is a node file of another version; remove it";
     return nullptr;
   }
-  node->spec_ = node->state_->spec;
-  lock_byte(node->fd_, kCreationByte, F_UNLCK, F_OFD_SETLK);
+  node->spec_ = node->shared_->spec;
+  if (!is_possible(node->spec_)) {
+    *error = path + " is damaged; remove it";
+    return nullptr;
+  }
+  unlock(node->fd_, kCreationByte);
   return node;
+}
+
+// What is not to change comes from the file that cannot be written.
+std::unique_ptr<Node> Node::open_served(const std::string& path, std::string* error) {
+  std::unique_ptr<Node> node(new Node);
+  NodeDescriptors descriptors = receive_node(path, error);
+  if (descriptors.live < 0) return nullptr;
+  node->fd_ = descriptors.live;
+  struct stat live {
+  }, pristine{};
+  const bool fits = fstat(descriptors.live, &live) == 0 && live.st_size == sizeof(NodeState) &&
+                    fstat(descriptors.pristine, &pristine) == 0 &&
+                    pristine.st_size == sizeof(NodeState);
+  void* memory = MAP_FAILED;
+  if (fits) {
+    memory = mmap(nullptr, sizeof(NodeState), PROT_READ, MAP_SHARED, descriptors.pristine, 0);
+  }
+  close(descriptors.pristine);
+  if (memory == MAP_FAILED) {
+    *error = "what " + path + " hands out is no node of this version";
+    return nullptr;
+  }
+  node->pristine_ = static_cast<const NodeState*>(memory);
+  node->spec_ = node->pristine_->spec;
+  if (node->pristine_->magic != kNodeMagic || !is_possible(node->spec_)) {
+    *error = "what " + path + " hands out is no node of this version";
+    return nullptr;
+  }
+  return node->map(error) ? std::move(node) : nullptr;
 }
 
 std::unique_ptr<Node> Node::create(const std::string& path, const NodeSpec& spec,
@@ -145,16 +169,16 @@ std::unique_ptr<Node> Node::create(const std::string& path, const NodeSpec& spec
     *error = because("cannot make the node file " + path);
     return nullptr;
   }
-  lock_byte(node->fd_, kCreationByte, F_WRLCK, F_OFD_SETLKW);
+  (void)lock_within(node->fd_, kCreationByte, kPatience_ns);  // no other process knows of it
   if (fchmod(node->fd_, 0666) != 0 || ftruncate(node->fd_, sizeof(NodeState)) != 0) {
     *error = because("cannot set up " + path);
     return nullptr;
   }
   if (!node->map(error)) return nullptr;
-  initialise(*node->state_, spec);
+  initialise(*node->shared_, spec);
   node->apply_mig_spec(spec);
   node->spec_ = spec;
-  lock_byte(node->fd_, kCreationByte, F_UNLCK, F_OFD_SETLK);
+  unlock(node->fd_, kCreationByte);
   return node;
 }
 
@@ -164,25 +188,27 @@ bool Node::map(std::string* error) {
     *error = because("cannot map the node file");
     return false;
   }
-  state_ = static_cast<NodeState*>(memory);
+  shared_ = static_cast<NodeState*>(memory);
+  state_ = shared_;
   return true;
 }
 
 Node::~Node() {
   for (auto& spec : instance_specs_) delete spec.load();
   if (own_row_ != kNobody) release_row(own_row_);
-  if (state_) munmap(state_, sizeof(NodeState));
+  if (shared_) munmap(shared_, sizeof(NodeState));
+  if (pristine_) munmap(const_cast<NodeState*>(pristine_), sizeof(NodeState));
   if (fd_ >= 0) close(fd_);
 }
 
 Node::Guard::Guard(Node& node) : node_(node), threads_(node.threads_) {
-  lock_byte(node.fd_, kLockByte, F_WRLCK, F_OFD_SETLKW);
-  NodeState& state = *node.state_;
+  locked_ = node.enter();
+  NodeState& state = *node.current();
   if (state.writing) {  // the last holder died at work
     for (PartitionState& partition : state.partitions) repair(partition.model);
     state.row_bound = kMaxProcesses;
   }
-  state.writing = 1;
+  state.writing = node.own_row_ == kNobody ? kNobody : node.own_row_ + 1;
   now_ns_ = virtual_now(state);
   if (now_ns_ <
       state.partitions[0].model.now_ns) {  // the clock began again: the machine was restarted
@@ -195,7 +221,7 @@ Node::Guard::Guard(Node& node) : node_(node), threads_(node.threads_) {
 // Virtual instants stay exact although threads wake late: nothing moves past an instant at which
 // somebody may still start something. Who does not come in time is left behind.
 void Node::Guard::advance_models() {
-  NodeState& state = *node_.state_;
+  NodeState& state = *node_.current();
   int64_t real_ns = 0;  // read when needed
   auto overdue = [&](int64_t since_real_ns) {
     if (!real_ns) real_ns = real_now_ns();
@@ -213,7 +239,7 @@ void Node::Guard::advance_models() {
       until_ns = at_ns;
     }
   }
-  for_each_partition(state, [&](int index) {
+  for_each_partition(state, node_.spec_.device_count, [&](int index) {
     PartitionState& partition = state.partitions[index];
     advance(partition.model, until_ns);
     if (!stands_still(partition.model)) {
@@ -230,12 +256,12 @@ void Node::Guard::advance_models() {
 }
 
 Node::Guard::~Guard() {
-  node_.state_->writing = 0;
-  lock_byte(node_.fd_, kLockByte, F_UNLCK, F_OFD_SETLK);
+  node_.current()->writing = 0;
+  if (locked_) unlock(node_.fd_, kLockByte);
 }
 
 void Node::Guard::reap(bool eager) {
-  NodeState& state = *node_.state_;
+  NodeState& state = *node_.current();
   int64_t real_ns = real_now_ns();
   if (!eager && real_ns - state.last_reap_ns < kReapInterval_ns && real_ns >= state.last_reap_ns) {
     return;
@@ -244,12 +270,11 @@ void Node::Guard::reap(bool eager) {
   uint32_t bound = 0;
   for (uint32_t i = 0; i < std::min<uint32_t>(state.row_bound, kMaxProcesses); i++) {
     if (!state.rows[i].used) continue;
-    bool alive =
-        i == node_.own_row_ || lock_byte(node_.fd_, kFirstRowByte + i, F_WRLCK, F_OFD_GETLK) != 0;
+    bool alive = i == node_.own_row_ || is_locked_by_others(node_.fd_, kFirstRowByte + i, 1);
     if (alive) {
       bound = i + 1;
     } else {
-      clear_row(state, i, now_ns_);
+      clear_row(state, node_.spec_.device_count, i, now_ns_);
     }
   }
   state.row_bound = bound;
@@ -266,7 +291,7 @@ int64_t Node::Guard::transfer(int device, Direction direction, uint64_t bytes, b
                               int64_t begin_ns, uint32_t process) {
   const DeviceSpec& spec = node_.spec_.device;
   LinkClock& link =
-      node_.state_->devices[device_of_partition(device)].links.host[static_cast<int>(direction)];
+      node_.current()->devices[device_of_partition(device)].links.host[static_cast<int>(direction)];
   double rate = direction == Direction::kHostToDevice ? spec.host_to_device_bytes_per_s
                                                       : spec.device_to_host_bytes_per_s;
   if (!pinned) rate *= spec.pageable_factor;
@@ -281,8 +306,8 @@ int64_t Node::Guard::transfer_between(int from, int to, Way way, uint64_t bytes,
     return transfer(to, Direction::kHostToDevice, bytes, true, begin_ns, process);
   }
   const NodeSpec& spec = node_.spec_;
-  Links& giver = node_.state_->devices[device_of_partition(from)].links;
-  Links& taker = node_.state_->devices[device_of_partition(to)].links;
+  Links& giver = node_.current()->devices[device_of_partition(from)].links;
+  Links& taker = node_.current()->devices[device_of_partition(to)].links;
   double slowdown = std::max(slowdown_of(*node_.state_, from), slowdown_of(*node_.state_, to));
   if (way == Way::kNvlink) {
     double rate = spec.topology.nvlink_bytes_per_s / slowdown;
@@ -304,10 +329,11 @@ uint64_t own_pid_namespace() {
 
 uint32_t Node::claim_row() {
   Guard guard(*this);
+  if (is_cut_off()) return kNobody;
   guard.reap(true);
   for (uint32_t i = 0; i < kMaxProcesses; i++) {
     ProcessRow& row = guard->rows[i];
-    if (row.used || lock_byte(fd_, kFirstRowByte + i, F_WRLCK, F_OFD_SETLK) != 0) continue;
+    if (row.used || !try_lock(fd_, kFirstRowByte + i)) continue;
     std::memset(static_cast<void*>(&row), 0, sizeof row);
     row.pid = getpid();
     row.pid_namespace = own_pid_namespace();
@@ -323,12 +349,12 @@ uint32_t Node::claim_row() {
 
 void Node::release_row(uint32_t row) {
   Guard guard(*this);
-  clear_row(*guard, row, guard.now_ns());
-  lock_byte(fd_, kFirstRowByte + row, F_UNLCK, F_OFD_SETLK);
+  clear_row(*guard, spec_.device_count, row, guard.now_ns());
+  unlock(fd_, kFirstRowByte + row);
   own_row_ = kNobody;
 }
 
-int64_t Node::now_ns() const { return virtual_now(*state_); }
+int64_t Node::now_ns() const { return virtual_now(*current()); }
 
 void Node::sleep_until(int64_t virtual_ns, int64_t longest_real_ns) const {
   int64_t wait = static_cast<int64_t>((virtual_ns - now_ns()) / spec_.time_scale) + 1;
@@ -347,7 +373,7 @@ void Node::sleep_until(int64_t virtual_ns, int64_t longest_real_ns) const {
 
 void Node::hold_clock(int64_t at_ns) {
   if (own_row_ == kNobody) return;
-  ClockHold& hold = state_->holds[own_row_];
+  ClockHold& hold = current()->holds[own_row_];
   if (at_ns != 0) __atomic_store_n(&hold.since_real_ns, real_now_ns(), __ATOMIC_RELAXED);
   __atomic_store_n(&hold.at_ns, at_ns, __ATOMIC_RELEASE);
 }
@@ -367,8 +393,9 @@ void Node::spend(int64_t virtual_ns) const {
 
 void Node::abandon_after_fork() {
   // The mapping keeps the open file, and with it the locks, as much as the descriptor does.
-  munmap(state_, sizeof(NodeState));
+  munmap(shared_, sizeof(NodeState));
   close(fd_);
+  shared_ = nullptr;
   state_ = nullptr;
   fd_ = -1;
   own_row_ = kNobody;

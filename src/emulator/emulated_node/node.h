@@ -5,6 +5,10 @@
 // The lock and the signs of life are open-file-description locks on bytes of the file (fcntl
 // F_OFD_SETLK): the kernel drops them when the last descriptor of a process goes, however it dies,
 // and they mean the same in every pid namespace. docs/decisions/0003-emulator-shared-state.md.
+//
+// Any process can damage the file or keep its lock. A process that finds it so is cut off: it goes
+// on with a state of its own, in which all devices are lost, or for one that only looks and misses
+// the lock: will be lost when it is kept for longer (docs/decisions/0059-gpu-walls.md).
 #pragma once
 
 #include <atomic>
@@ -25,6 +29,10 @@
 namespace lambent::emulated_node {
 
 constexpr int kMaxProcesses = 512;
+// How long a process waits for the node's lock, in real time. One that only looks (NVML, the tool)
+// waits less: lambent-device is expected to answer within two seconds.
+constexpr int64_t kPatience_ns = 5'000'000'000;
+constexpr int64_t kPatienceOfReaders_ns = 1'000'000'000;
 constexpr int64_t kLongestStand_ns = 500'000'000;  // real time
 static_assert(kMaxProcesses == kMaxHolders);
 constexpr int kMostMpsClients = 48;  // since Volta
@@ -77,8 +85,9 @@ uint64_t own_pid_namespace();
 
 struct NodeState {
   uint64_t magic;
-  uint64_t layout;     // sizeof(NodeState): a file of another version is refused
-  uint32_t writing;    // set while the lock's holder changes things
+  uint64_t layout;  // sizeof(NodeState): a file of another version is refused
+  // Whose lock it is while its holder changes things: its row and one, kNobody of who has no row.
+  uint32_t writing;
   uint32_t row_bound;  // rows in use lie below
   uint64_t next_generation;
   int64_t epoch_real_ns, epoch_virtual_ns;
@@ -95,9 +104,13 @@ struct NodeState {
   SharedMemory shared;
 };
 
+// The state of a node that nothing has used yet.
+void initialise(NodeState& state, const NodeSpec& spec);
+
 class Node {
  public:
   // Opens the node file, making it from the preset or TOML file `machine` if it is absent or empty.
+  // A socket at `path` hands out the files of a node that a worker keeps (node_socket.h).
   static std::unique_ptr<Node> open(const std::string& path, const std::string& machine,
                                     std::string* error);
   // Makes it new from `spec`; an existing file is refused.
@@ -123,14 +136,14 @@ class Node {
     ~Guard() RELEASE();
     Guard(const Guard&) = delete;
     Guard& operator=(const Guard&) = delete;
-    NodeState& operator*() { return *node_.state_; }
-    NodeState* operator->() { return node_.state_; }
+    NodeState& operator*() { return *node_.current(); }
+    NodeState* operator->() { return node_.current(); }
     int64_t now_ns() const { return now_ns_; }
 
     // Gives back what dead processes held: memory, kernels, their place on the links. `eager`
     // looks now; otherwise at most every few milliseconds.
     void reap(bool eager);
-    DeviceModel& model(int partition) { return node_.state_->partitions[partition].model; }
+    DeviceModel& model(int partition) { return node_.current()->partitions[partition].model; }
     // Of a partition and what shares its memory: a device's instances, or the compute instances of
     // one GPU instance.
     uint64_t used_bytes(int partition) const;
@@ -161,8 +174,13 @@ class Node {
 
     Node& node_;
     MutexLock threads_;
+    bool locked_;  // false: the process is cut off
     int64_t now_ns_;
   };
+
+  // Whether this process goes on without the node. One with a row stays cut off; one without looks
+  // again with every Guard, and makes a damaged node of a worker again once no process has a row.
+  bool is_cut_off() const { return current() != shared_; }
 
   // Claims a row for this process; kNobody if all are taken.
   uint32_t claim_row();
@@ -171,11 +189,11 @@ class Node {
   // How often the contexts of the partition's device died, and of what the last time; without the
   // lock.
   uint32_t epoch(int partition) const {
-    const DeviceHealth& health = state_->devices[device_of_partition(partition)].health;
+    const DeviceHealth& health = current()->devices[device_of_partition(partition)].health;
     return __atomic_load_n(&health.epoch, __ATOMIC_ACQUIRE);
   }
   int death_reason(int partition) const {
-    const DeviceHealth& health = state_->devices[device_of_partition(partition)].health;
+    const DeviceHealth& health = current()->devices[device_of_partition(partition)].health;
     return __atomic_load_n(&health.reason, __ATOMIC_RELAXED);
   }
   // Waits until there were other than `seen` events, for so long at most.
@@ -183,14 +201,16 @@ class Node {
 
   // A process's own row, without the lock: whether it may go on, how much is in its streams, and
   // how much managed memory it has.
-  const uint32_t& process_state(uint32_t row) const { return state_->rows[row].checkpoint.state; }
+  const uint32_t& process_state(uint32_t row) const {
+    return current()->rows[row].checkpoint.state;
+  }
   void wait_while_state(uint32_t row, uint32_t state) const;
   void wake_process(uint32_t row) const;
   void note_work(uint32_t row, int change) {
-    __atomic_fetch_add(&state_->rows[row].pending_work, change, __ATOMIC_ACQ_REL);
+    __atomic_fetch_add(&current()->rows[row].pending_work, change, __ATOMIC_ACQ_REL);
   }
   void note_managed(uint32_t row, int change) {
-    __atomic_fetch_add(&state_->rows[row].managed_allocations, change, __ATOMIC_ACQ_REL);
+    __atomic_fetch_add(&current()->rows[row].managed_allocations, change, __ATOMIC_ACQ_REL);
   }
 
   // Virtual time now, without the lock.
@@ -217,10 +237,22 @@ class Node {
  private:
   Node() = default;
   bool map(std::string* error);
+  static std::unique_ptr<Node> open_served(const std::string& path, std::string* error);
   void apply_mig_spec(const NodeSpec& spec);
+  NodeState* current() const { return state_.load(std::memory_order_acquire); }
+  // Takes the node's lock and finds its state sound; false if it could not, and this process is cut
+  // off.
+  bool enter() REQUIRES(threads_);
+  void cut_off(const std::string& why) REQUIRES(threads_);
+  void lose_devices() REQUIRES(threads_);
 
   int fd_ = -1;
-  NodeState* state_ = nullptr;
+  NodeState* shared_ = nullptr;          // the mapped file
+  const NodeState* pristine_ = nullptr;  // of a worker's node: as it was made
+  // What is used: shared_ or, while the process is cut off, own_state_.
+  std::atomic<NodeState*> state_ = nullptr;
+  std::unique_ptr<NodeState> own_state_;
+  int64_t cut_off_since_ns_ = 0;  // real time
   NodeSpec spec_{};
   uint32_t own_row_ = kNobody;
   // Which thread of this process has the node: locks of the file tell only processes apart. Guards

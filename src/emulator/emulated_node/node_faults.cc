@@ -11,8 +11,8 @@
 namespace lambent::emulated_node {
 
 bool Node::Guard::strike(const Fault& fault) {
-  NodeState& state = *node_.state_;
-  if (fault.device < 0 || fault.device >= state.spec.device_count) return false;
+  NodeState& state = *node_.current();
+  if (fault.device < 0 || fault.device >= node_.spec_.device_count) return false;
   DeviceHealth& health = state.devices[fault.device].health;
   uint32_t before = state.events.count;
   switch (fault.action) {
@@ -45,20 +45,20 @@ bool Node::Guard::strike(const Fault& fault) {
 }
 
 void Node::wait_while_state(uint32_t row, uint32_t state) const {
-  const uint32_t* word = &state_->rows[row].checkpoint.state;
+  const uint32_t* word = &current()->rows[row].checkpoint.state;
   while (__atomic_load_n(word, __ATOMIC_ACQUIRE) == state) {
     syscall(SYS_futex, word, FUTEX_WAIT, state, nullptr, nullptr, 0);
   }
 }
 
 void Node::wake_process(uint32_t row) const {
-  syscall(SYS_futex, &state_->rows[row].checkpoint.state, FUTEX_WAKE, INT32_MAX, nullptr, nullptr,
-          0);
+  syscall(SYS_futex, &current()->rows[row].checkpoint.state, FUTEX_WAKE, INT32_MAX, nullptr,
+          nullptr, 0);
 }
 
 void Node::wait_for_event(uint32_t seen, int timeout_ms) const {
   timespec span{timeout_ms / 1000, (timeout_ms % 1000) * 1'000'000L};
-  syscall(SYS_futex, &state_->events.count, FUTEX_WAIT, seen, &span, nullptr, 0);
+  syscall(SYS_futex, &current()->events.count, FUTEX_WAIT, seen, &span, nullptr, 0);
 }
 
 }  // namespace lambent::emulated_node

@@ -17,9 +17,9 @@ bool shares_memory(const MigState& mig, int slot, int other) {
 }  // namespace
 
 std::vector<int> Node::Guard::partitions() const {
-  const NodeState& state = *node_.state_;
+  const NodeState& state = *node_.current();
   std::vector<int> found;
-  for (int device = 0; device < state.spec.device_count; device++) {
+  for (int device = 0; device < node_.spec_.device_count; device++) {
     found.push_back(device);
     const MigState& mig = state.devices[device].mig;
     for (int slot = 0; mig.enabled && slot < kMaxInstances; slot++) {
@@ -30,7 +30,7 @@ std::vector<int> Node::Guard::partitions() const {
 }
 
 uint64_t Node::Guard::used_bytes(int partition) const {
-  const NodeState& state = *node_.state_;
+  const NodeState& state = *node_.current();
   int device = device_of_partition(partition), slot = slot_of_partition(partition);
   const MigState& mig = state.devices[device].mig;
   int counted[1 + kMaxInstances], count = 0;
@@ -50,7 +50,7 @@ uint64_t Node::Guard::used_bytes(int partition) const {
 }
 
 uint32_t Node::Guard::contexts_on(int partition) const {
-  const NodeState& state = *node_.state_;
+  const NodeState& state = *node_.current();
   uint32_t total = 0;
   for (uint32_t i = 0; i < std::min<uint32_t>(state.row_bound, kMaxProcesses); i++) {
     if (state.rows[i].used) total += state.rows[i].contexts[partition];
@@ -59,7 +59,7 @@ uint32_t Node::Guard::contexts_on(int partition) const {
 }
 
 int Node::Guard::mps_clients() const {
-  const NodeState& state = *node_.state_;
+  const NodeState& state = *node_.current();
   int clients = 0;
   for (uint32_t i = 0; i < std::min<uint32_t>(state.row_bound, kMaxProcesses); i++) {
     clients += state.rows[i].used && state.rows[i].mps_client;
@@ -69,7 +69,7 @@ int Node::Guard::mps_clients() const {
 
 MigResult Node::Guard::set_mig_mode(int device, bool enabled) {
   if (!node_.mig_family()) return MigResult::kNotSupported;
-  MigState& mig = node_.state_->devices[device].mig;
+  MigState& mig = node_.current()->devices[device].mig;
   if ((mig.enabled != 0) == enabled) return MigResult::kDone;
   reap(true);
   for (int partition : partitions()) {
@@ -85,7 +85,7 @@ MigResult Node::Guard::add_compute_instance(int device, int gpu_slot, int slices
                                             int* slot) {
   const MigFamily* family = node_.mig_family();
   if (!family) return MigResult::kNotSupported;
-  MigState& mig = node_.state_->devices[device].mig;
+  MigState& mig = node_.current()->devices[device].mig;
   if (MigResult result = create_compute_instance(*family, mig, gpu_slot, slices, start, slot);
       result != MigResult::kDone) {
     return result;
@@ -93,8 +93,7 @@ MigResult Node::Guard::add_compute_instance(int device, int gpu_slot, int slices
   const DeviceModel& whole = model(device);
   DeviceModel& own = model(partition_of(device, *slot));
   own = {};
-  own.multiprocessors =
-      instance_spec(node_.state_->spec.device, *family, mig, *slot).multiprocessors;
+  own.multiprocessors = instance_spec(node_.spec_.device, *family, mig, *slot).multiprocessors;
   own.context_penalty = whole.context_penalty;
   own.window_ns = whole.window_ns;
   own.now_ns = whole.now_ns;
@@ -105,14 +104,14 @@ MigResult Node::Guard::remove_compute_instance(int device, int slot) {
   if (slot < 0 || slot >= kMaxInstances) return MigResult::kNotFound;
   reap(true);
   if (contexts_on(partition_of(device, slot)) > 0) return MigResult::kInUse;
-  return destroy_compute_instance(node_.state_->devices[device].mig, slot);
+  return destroy_compute_instance(node_.current()->devices[device].mig, slot);
 }
 
 MigResult Node::Guard::add_mig_device(int device, int profile_id, int start, int* slot) {
   const MigFamily* family = node_.mig_family();
   if (!family) return MigResult::kNotSupported;
   int gpu_slot = -1;
-  MigState& mig = node_.state_->devices[device].mig;
+  MigState& mig = node_.current()->devices[device].mig;
   MigResult result = create_gpu_instance(*family, mig, profile_id, start, &gpu_slot);
   if (result != MigResult::kDone) return result;
   int slices = find_profile(*family, profile_id)->slices;
@@ -124,7 +123,7 @@ DeviceSpec Node::Guard::spec_of(int partition) const {
   int slot = slot_of_partition(partition);
   if (slot < 0 || !family) return node_.spec_.device;
   return instance_spec(node_.spec_.device, *family,
-                       node_.state_->devices[device_of_partition(partition)].mig, slot);
+                       node_.current()->devices[device_of_partition(partition)].mig, slot);
 }
 
 void Node::apply_mig_spec(const NodeSpec& spec) {
@@ -146,7 +145,7 @@ const DeviceSpec& Node::spec_of(int partition) const {
   if (const DeviceSpec* spec = kept.load(std::memory_order_acquire)) return *spec;
   const MutexLock lock(specs_mutex_);
   if (const DeviceSpec* spec = kept.load()) return *spec;
-  const MigState& mig = state_->devices[device_of_partition(partition)].mig;
+  const MigState& mig = current()->devices[device_of_partition(partition)].mig;
   kept = new DeviceSpec(instance_spec(spec_.device, *mig_family(), mig, slot));
   return *kept.load();
 }
@@ -155,7 +154,7 @@ std::string Node::device_uuid(int partition, char bytes[16]) const {
   int device = device_of_partition(partition), slot = slot_of_partition(partition);
   unsigned char raw[16] = {'E', 'm', 'u', 'l', 'a', 't', 0x40, 'd', 0x80, 'G', 'P', 'U'};
   if (slot >= 0) {
-    const MigState& mig = state_->devices[device].mig;
+    const MigState& mig = current()->devices[device].mig;
     const ComputeInstance& compute = mig.compute[slot];
     raw[12] = static_cast<unsigned char>(mig.gpu[compute.gpu_slot % kMaxInstances].id + 1);
     raw[13] = static_cast<unsigned char>(compute.id + 1);

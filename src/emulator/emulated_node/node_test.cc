@@ -1,10 +1,15 @@
 #include "emulator/emulated_node/node.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <fstream>
+#include <random>
 #include <thread>
+#include <vector>
+
+#include "emulator/emulated_node/byte_locks.h"
 
 namespace lambent::emulated_node {
 namespace {
@@ -69,6 +74,93 @@ TEST_F(NodeFile, TheClockIsHeldWhileAnotherThreadMovesTheModelsOn) {
   }
   holder.join();
   EXPECT_EQ(Node::Guard(*node)->holds[row].at_ns, 0);
+}
+
+// Keeps the lock as a process that means harm does.
+class LockKept {
+ public:
+  explicit LockKept(const std::string& path)
+      : fd_(::open(path.c_str(), O_RDWR | O_CLOEXEC)), kept_(try_lock(fd_, kLockByte)) {}
+  ~LockKept() { close(fd_); }
+  bool kept() const { return kept_; }
+
+ private:
+  int fd_;
+  bool kept_;
+};
+
+TEST_F(NodeFile, WhoLooksWhileTheLockIsKeptIsCutOffUntilItIsFree) {
+  auto node = open();
+  ASSERT_TRUE(node) << error;
+  {
+    const LockKept harm(path);
+    ASSERT_TRUE(harm.kept());
+    Node::Guard guard(*node);
+    EXPECT_TRUE(node->is_cut_off());
+    EXPECT_EQ(guard->devices[0].health.lost, 0u) << "not yet";
+  }
+  {
+    const LockKept harm(path);
+    ASSERT_TRUE(harm.kept());
+    Node::Guard guard(*node);
+    EXPECT_TRUE(node->is_cut_off()) << "again, and without a wait";
+  }
+  Node::Guard guard(*node);
+  EXPECT_FALSE(node->is_cut_off());
+}
+
+TEST_F(NodeFile, AProcessWhoseNodeIsDamagedGoesOnWithoutItForGood) {
+  auto user = open();
+  const uint32_t row = user->claim_row();
+  const uint32_t epoch = user->epoch(0);
+  const int32_t count = user->spec().device_count, other = 77;
+  const auto write_count = [this](const int32_t& to) {
+    const int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+    EXPECT_EQ(pwrite(fd, &to, sizeof to, offsetof(NodeState, spec.device_count)), 4);
+    close(fd);
+  };
+  write_count(other);
+  { Node::Guard guard(*user); }
+  EXPECT_TRUE(user->is_cut_off());
+  EXPECT_NE(user->epoch(0), epoch) << "its contexts are dead";
+  write_count(count);
+  { Node::Guard guard(*user); }
+  EXPECT_TRUE(user->is_cut_off()) << "it does not know what it has lost";
+  Node::Guard(*user)->rows[row].bytes[0] = 7;
+  auto watcher = open();
+  ASSERT_TRUE(watcher) << error;
+  EXPECT_EQ(Node::Guard(*watcher).used_bytes(0), 0u);
+}
+
+TEST_F(NodeFile, NewProcessesAreRefusedADamagedNode) {
+  auto harm = open();
+  { Node::Guard(*harm)->spec.device.multiprocessors = -1; }
+  EXPECT_EQ(open(), nullptr);
+  EXPECT_NE(error.find("is damaged"), std::string::npos) << error;
+}
+
+// Whatever is written where: calls come back, and nothing outside the state is touched.
+TEST_F(NodeFile, RandomBytesAnywhereHarmNoOtherMemory) {
+  std::mt19937_64 random(27);
+  for (int round = 0; round < 60; round++) {
+    unlink(path.c_str());
+    auto user = open(), harm = open(), watcher = open();
+    ASSERT_TRUE(user && harm && watcher) << error;
+    const uint32_t row = user->claim_row();
+    const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+    std::vector<uint64_t> bytes(1 + random() % 4096);
+    for (uint64_t& word : bytes) word = random() % 4 == 0 ? 0 : random();
+    const off_t at = static_cast<off_t>(random() % (sizeof(NodeState) - bytes.size() * 8));
+    ASSERT_GT(pwrite(fd, bytes.data(), bytes.size() * 8, at), 0);
+    close(fd);
+    for (Node* node : {watcher.get(), user.get()}) {
+      Node::Guard guard(*node);
+      guard.reap(true);
+      for (int partition : guard.partitions()) (void)guard.used_bytes(partition);
+      (void)guard.transfer(0, Direction::kHostToDevice, 1000, true, guard.now_ns(), row);
+      (void)utilization_percent(guard.model(0));
+    }
+  }
 }
 
 TEST_F(NodeFile, AFileOfAnotherKindIsRefused) {

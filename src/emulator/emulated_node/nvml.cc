@@ -48,6 +48,7 @@ nvmlReturn_t find_partition(nvmlDevice_t handle, std::shared_ptr<Node>* node, in
   if (device >= (*node)->spec().device_count) return NVML_ERROR_INVALID_ARGUMENT;
   Node::Guard guard(**node);
   if (guard->devices[device].health.lost) return NVML_ERROR_GPU_IS_LOST;
+  if ((*node)->is_cut_off()) return NVML_ERROR_TIMEOUT;
   if (slot < 0) return NVML_SUCCESS;
   const MigState& mig = guard->devices[device].mig;
   return mig.enabled && mig.compute[slot].used ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
@@ -187,6 +188,16 @@ nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t handle, unsigned int* index) {
   if (!index) return NVML_ERROR_INVALID_ARGUMENT;
   int slot = slot_of_partition(device);
   *index = static_cast<unsigned>(slot < 0 ? device : slot);
+  return NVML_SUCCESS;
+}
+
+// As if the nodes of devices had been made in the order of the bus.
+nvmlReturn_t nvmlDeviceGetMinorNumber(nvmlDevice_t handle, unsigned int* minor) {
+  std::shared_ptr<Node> shared;
+  int device;
+  if (nvmlReturn_t result = find_partition(handle, &shared, &device)) return result;
+  if (!minor) return NVML_ERROR_INVALID_ARGUMENT;
+  *minor = static_cast<unsigned>(device_of_partition(device));
   return NVML_SUCCESS;
 }
 

@@ -4,6 +4,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstring>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -90,6 +92,18 @@ TEST_F(RingTest, CallsComeOutAsTheyWentInBetweenProcesses) {
   int status = 0;
   waitpid(child, &status, 0);
   EXPECT_EQ(status, 0);
+}
+
+TEST(SharedMemoryTest, EachIsNewAndZeroWhateverOthersWrote) {
+  for (int round = 0; round < 2; ++round) {
+    SharedMemory memory;
+    const int fd = memory.create();
+    ASSERT_GE(fd, 0);
+    auto* const bytes = reinterpret_cast<char*>(memory.pages());
+    EXPECT_TRUE(std::all_of(bytes, bytes + sizeof(SharedPages), [](char c) { return c == 0; }));
+    memset(static_cast<void*>(bytes), 0x5a, sizeof(SharedPages));
+    close(fd);
+  }
 }
 
 TEST_F(RingTest, AFullRingHasNoRoomUntilItIsRead) {

@@ -95,6 +95,7 @@ TEST_F(Monitor, TellsWhatThereIsOnceAndHowItIsAgainAndAgain) {
   EXPECT_EQ(devices_[0].name, "Fake");
   EXPECT_EQ(devices_[0].memory_total, Bytes::gib(16));
   EXPECT_TRUE(devices_[0].uuid.starts_with("GPU-"));
+  EXPECT_EQ(devices_[0].minor, 3u);
   ASSERT_EQ(readings_.size(), 1u);
   EXPECT_EQ(readings_[0].busy_percent, 42);
   EXPECT_EQ(readings_[0].memory_used, Bytes::gib(1));

@@ -207,7 +207,9 @@ void MemoryService::State::read_client(uint64_t id) {
     if (found == clients.end()) return;
     const auto received = receive(found->second.socket.get());
     if (received.ok() && !received->has_value()) break;
-    if (!received.ok() || !obey(id, found->second, (*received)->message)) {
+    // No message of a client has descriptors: who sends some wants them to be closed here.
+    if (!received.ok() || !(*received)->fds.empty() ||
+        !obey(id, found->second, (*received)->message)) {
       hang_up(id);
       break;
     }

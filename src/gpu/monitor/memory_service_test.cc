@@ -189,6 +189,28 @@ TEST_F(Service, LeasesAreZeroedFilesThatGoWithTheirProcess) {
   }
 }
 
+TEST_F(Service, ALeaseHasNothingOfWhatAnotherSandboxLeftInIts) {
+  serve(1, Bytes::mib(8));
+  serve(2, Bytes::mib(8));
+  const auto lease_of = [this](const OwnedFd& client) {
+    say(client, MemoryMessageKind::kWantLease, Bytes::mib(8));
+    auto heard = hear(client);
+    EXPECT_EQ(heard->message.kind, MemoryMessageKind::kLease);
+    return std::move(heard->fds.front());
+  };
+  const std::string secret(8 << 20, '\x5a');
+  const OwnedFd first = call(1), second = call(2);
+  const OwnedFd mine = lease_of(first);
+  ASSERT_EQ(pwrite(mine.get(), secret.data(), secret.size(), 0), 8 << 20);
+  say(first, MemoryMessageKind::kReturnLeases);
+  EXPECT_TRUE(hears_nothing(first));
+  const OwnedFd theirs = lease_of(second);
+  std::string found(8 << 20, '?');
+  ASSERT_EQ(pread(theirs.get(), found.data(), found.size(), 0), 8 << 20);
+  EXPECT_EQ(found.find_first_not_of('\0'), std::string::npos);
+  EXPECT_EQ(pread(mine.get(), found.data(), 1, 0), 0) << "who gave it back has it no more";
+}
+
 // The end of the first connection may be seen after the beginning of the second.
 TEST_F(Service, AProcessThatConnectsAgainHasWhatItSays) {
   serve(1, Bytes::mib(8));
@@ -309,6 +331,11 @@ TEST_F(Service, WhoDoesNotKeepToTheProtocolIsHungUpOn) {
   OwnedFd mad = call(1);
   ASSERT_TRUE(send_packet(mad.get(), "GET / HTTP/1.1").ok());
   EXPECT_FALSE(hear(mad));
+  OwnedFd giving = call(1);
+  const int fds[] = {giving.get()};
+  const MemoryMessage hello;
+  ASSERT_TRUE(send_packet(giving.get(), bytes_of(hello), fds).ok());
+  EXPECT_FALSE(hear(giving)) << "what it sends would have to be closed";
   OwnedFd usurper = call(1);
   say(usurper, MemoryMessageKind::kForgetSandbox);
   EXPECT_FALSE(hear(usurper)) << "only the worker may say this";

@@ -173,6 +173,12 @@ void Nvml::State::add_instances(nvmlDevice_t handle, uint32_t gpu, unsigned plac
         call.device_get_gpu_instance_id(instance, &both.gpu_instance) != NVML_SUCCESS) {
       both.gpu_instance = kNoInstance;
     }
+    if (both.gpu_instance != kNoInstance) device.gpu_instance = both.gpu_instance;
+    unsigned compute_instance = 0;
+    if (call.device_get_compute_instance_id != nullptr &&
+        call.device_get_compute_instance_id(instance, &compute_instance) == NVML_SUCCESS) {
+      device.compute_instance = compute_instance;
+    }
     add(both, std::move(device));
   }
 }
@@ -200,6 +206,11 @@ void Nvml::State::add(const Handle& both, DeviceInventory device) {
       call.device_get_utilization_rates != nullptr &&
       call.device_get_utilization_rates(handle, &utilization) == NVML_SUCCESS;
   device.near_cpus = near_cpus(both.whole);
+  unsigned minor = 0;
+  if (call.device_get_minor_number != nullptr &&
+      call.device_get_minor_number(both.whole, &minor) == NVML_SUCCESS) {
+    device.minor = minor;
+  }
   handles.push_back(both);
   devices.push_back(std::move(device));
 }

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 
@@ -9,7 +10,10 @@ namespace lambent::monitor {
 namespace {
 
 Result<OwnedFd> lock(const std::string& file, int how, const std::string& refusal) {
-  OwnedFd fd(open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat facts {};
+  const bool is_socket = stat(file.c_str(), &facts) == 0 && S_ISSOCK(facts.st_mode);
+  OwnedFd fd(is_socket ? open((file + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)
+                       : open(file.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.valid()) return fd;
   if (flock(fd.get(), how | LOCK_NB) == 0) return fd;
   if (errno == EWOULDBLOCK)

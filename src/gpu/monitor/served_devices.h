@@ -1,5 +1,6 @@
 // Who serves this machine's devices, and who cuts them again, told by locks on a file: the driver's
-// own, or an emulated node's. Only who has that same file is told: a container has a device node of
+// own, or an emulated node's; of a node that a worker keeps behind a socket, a file beside that,
+// which no function reaches. Only who has that same file is told: a container has a device node of
 // its own. The marks go with the process. Used by mains.
 #pragma once
 

@@ -4,6 +4,7 @@
 
 #include <fstream>
 
+#include "core/base/packet.h"
 #include "core/base/testing/testing.h"
 
 namespace lambent::monitor {
@@ -40,6 +41,15 @@ TEST_F(ServedDevices, AreNotServedWhileTheyAreCutAnew) {
   EXPECT_NE(refused.error().message.find(file + " is locked"), std::string::npos);
   claim->reset();
   EXPECT_TRUE(mark_served(file).ok());
+}
+
+TEST_F(ServedDevices, BehindASocketAreMarkedOnAFileBesideIt) {
+  const std::string socket = folder.path() + "/socket";
+  const auto listener = listen_packets(socket, 0666);
+  ASSERT_TRUE(listener.ok());
+  const auto served = mark_served(socket);
+  ASSERT_TRUE(served.ok() && served->valid());
+  EXPECT_FALSE(claim_to_cut(socket).ok());
 }
 
 TEST_F(ServedDevices, CannotBeMarkedWhereThereIsNoFile) {

@@ -1,7 +1,9 @@
 // What a program inside cannot see, reach or do.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <sys/sysmacros.h>
 
 #include "node/sandbox/testing/sandbox_test_support.h"
 
@@ -71,8 +73,46 @@ TEST_F(IsolationTest, DevicesAreThereOnlyIfThePlanNamesThem) {
   const std::string script = "test -c /dev/ptmx && echo there";
   EXPECT_EQ(run(script).output, "");
   LaunchPlan plan = shell_plan(script);
-  plan.devices = {"/dev/ptmx"};
+  plan.devices = {{"/dev/ptmx", "/dev/ptmx"}};
   EXPECT_EQ(harness_.run(plan).output, "there\n");
+}
+
+// Nodes like /dev/null stand for those of a driver.
+TEST_F(IsolationTest, ASandboxOpensTheDevicesOfItsPlanAndMakesNoOthers) {
+  CodeFolder nodes;
+  const auto make = [&](const char* name) {
+    const std::string path = nodes.path() + "/" + name;
+    return mknod(path.c_str(), S_IFCHR | 0666, makedev(1, 3)) == 0 &&
+           chmod(path.c_str(), 0666) == 0 && close(open(path.c_str(), O_RDWR | O_CLOEXEC)) == 0;
+  };
+  if (!make("nvidia0") || !make("nvidia1")) GTEST_SKIP() << "no device can be made here";
+  LaunchPlan plan = shell_plan(
+      "echo x > /dev/nvidia0 && echo own; cat /dev/nvidia-caps/nvidia-cap12 && echo cap;"
+      "ls /dev/nvidia*; ls /dev/nvidia-caps;"
+      "cat /opt/tree/nvidia1 && echo through a bind;"
+      "mknod /tmp/nvidia1 c 1 3 && cat /tmp/nvidia1 && echo made;"
+      "mknod /dev/shm/nvidia1 c 1 3 && cat /dev/shm/nvidia1 && echo made");
+  plan.binds = {{nodes.path(), "/opt/tree", true}};
+  plan.devices = {{nodes.path() + "/nvidia0", "/dev/nvidia0"},
+                  {nodes.path() + "/nvidia0", "/dev/nvidia-caps/nvidia-cap12"}};
+  const Outcome outcome = harness_.run(plan);
+  EXPECT_THAT(outcome.output, HasSubstr("own\n"));
+  EXPECT_THAT(outcome.output, HasSubstr("cap\n"));
+  EXPECT_THAT(outcome.output, HasSubstr("/opt/tree/nvidia1: Permission denied"));
+  EXPECT_THAT(outcome.output, HasSubstr("mknod: /tmp/nvidia1: Operation not permitted"));
+  EXPECT_THAT(outcome.output, Not(HasSubstr("through a bind")));
+  EXPECT_THAT(outcome.output, Not(HasSubstr("made")));
+  EXPECT_THAT(outcome.output, HasSubstr("/dev/nvidia0\n"));
+  EXPECT_THAT(outcome.output, Not(HasSubstr("/dev/nvidia1")));
+}
+
+TEST_F(IsolationTest, WhatIsNoDeviceIsNotShownAsOne) {
+  CodeFolder folder;
+  LaunchPlan plan = shell_plan("ls /dev/nvidia0");
+  plan.devices = {{folder.path(), "/dev/nvidia0"}};
+  const Outcome outcome = harness_.run(plan);
+  ASSERT_TRUE(outcome.error.has_value());
+  EXPECT_THAT(outcome.error->message, HasSubstr("no character device"));
 }
 
 TEST_F(IsolationTest, ALinkInTheCodeLeadsNowhere) {
@@ -144,12 +184,16 @@ TEST_F(IsolationTest, SystemCallsThatLeadOutAreRefused) {
        "for family in (40, 38, 17, (1 << 32) + 40):\n"
        "    call('socket', 41, ctypes.c_ulong(family), 1, 0)\n"
        "call('tiocsti', 16, 0, ctypes.c_ulong((1 << 32) + 0x5412), b'x')\n"
-       "socket.socket(); socket.socketpair()\n"
+       "s = socket.socket(); socket.socketpair()\n"
+       "try:\n"
+       "    s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b'\\1\\0\\0\\0\\1\\0\\0\\0')\n"
+       "    print('lingers')\n"
+       "except OSError as error: print('linger', errno.errorcode[error.errno])\n"
        "print('sockets work')\n"});
   EXPECT_EQ(harness_.run(plan).output,
             "bpf EPERM\nkeyctl EPERM\nptrace EPERM\nio_uring EPERM\nclone EPERM\nclone3 ENOSYS\n"
             "socket EAFNOSUPPORT\nsocket EAFNOSUPPORT\nsocket EAFNOSUPPORT\nsocket EAFNOSUPPORT\n"
-            "tiocsti EPERM\nsockets work\n");
+            "tiocsti EPERM\nlinger EPERM\nsockets work\n");
 }
 
 TEST_F(IsolationTest, NoDescriptorLeaksIn) {

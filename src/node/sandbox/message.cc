@@ -6,7 +6,7 @@ namespace lambent::sandbox {
 namespace {
 
 // A message: the version, the kind, then its fields.
-constexpr uint8_t kVersion = 3;
+constexpr uint8_t kVersion = 4;
 
 // The bytes of a plan are its limit: validate() checks how many entries it has.
 constexpr size_t kUnlimited = SIZE_MAX;
@@ -19,6 +19,11 @@ void archive_bind(StateArchive& archive, Bind& bind) {
   archive.field(bind.host_path);
   archive.field(bind.sandbox_path);
   archive.field(bind.writable);
+}
+
+void archive_device(StateArchive& archive, DeviceNode& device) {
+  archive.field(device.host_path);
+  archive.field(device.sandbox_path);
 }
 
 void archive_limits(StateArchive& archive, SandboxLimits& limits) {
@@ -39,7 +44,8 @@ void archive_body(StateArchive& archive, LaunchRequest& request) {
   archive.field(plan.code);
   archive_list(archive, plan.binds, kUnlimited,
                [&archive](Bind& bind) { archive_bind(archive, bind); });
-  archive_texts(archive, plan.devices);
+  archive_list(archive, plan.devices, kUnlimited,
+               [&archive](DeviceNode& device) { archive_device(archive, device); });
   archive.field(plan.hostname);
   archive.choice(plan.network, Network::kIsolated);
   archive_list(archive, plan.processors, kUnlimited,

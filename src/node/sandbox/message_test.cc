@@ -15,7 +15,7 @@ LaunchPlan full_plan() {
   plan.environment = {{"A", "1"}, {"B", ""}};
   plan.code = "/srv/code";
   plan.binds = {{"/srv/layer", "/opt", false}, {"/srv/node", "/run/node", true}};
-  plan.devices = {"/dev/nvidia0", "/dev/nvidiactl"};
+  plan.devices = {{"/dev/nvidia0", "/dev/nvidia0"}, {"/srv/nvidiactl", "/dev/nvidiactl"}};
   plan.processors = {0, 3, 8191};
   plan.limits.cpus = 0.25;
   plan.limits.memory = Bytes::mib(300);

@@ -98,10 +98,18 @@ Result<void> check_devices(const LaunchPlan& plan) {
     return invalid("devices",
                    "has more than " + std::to_string(limits::kSandboxBinds) + " entries");
   }
-  for (const std::string& device : plan.devices) {
+  for (size_t i = 0; i < plan.devices.size(); ++i) {
+    const std::string& device = plan.devices[i].sandbox_path;
+    RETURN_IF_ERROR(check_path("a device's host path", plan.devices[i].host_path));
     RETURN_IF_ERROR(check_path("a device", device));
     if (!device.starts_with("/dev/")) {
       return invalid("a device", "lies outside /dev: '" + device + "'");
+    }
+    for (size_t other = 0; other < i; ++other) {
+      const std::string& taken = plan.devices[other].sandbox_path;
+      if (lies_within(device, taken) || lies_within(taken, device)) {
+        return invalid("a device", "collides with another: '" + device + "' and '" + taken + "'");
+      }
     }
     for (const std::string_view own :
          {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/shm",
@@ -149,7 +157,9 @@ Result<void> check_size(const LaunchPlan& plan) {
   for (const Bind& bind : plan.binds) {
     size += bind.host_path.size() + bind.sandbox_path.size() + 2 * kPerText;
   }
-  for (const std::string& device : plan.devices) size += device.size() + kPerText;
+  for (const DeviceNode& device : plan.devices) {
+    size += device.host_path.size() + device.sandbox_path.size() + 2 * kPerText;
+  }
   size += plan.processors.size() * sizeof(uint32_t);
   if (size + 1024 > limits::kLauncherMessage.count) {
     return invalid("argv, environment and paths",

@@ -30,6 +30,15 @@ struct Bind {
   bool operator==(const Bind&) const = default;
 };
 
+// A device file of the host, shown inside the sandbox below /dev. Only those that a plan names are
+// there: nothing else below its mounts works as a device, and it has no right to make one.
+struct DeviceNode {
+  std::string host_path;
+  std::string sandbox_path;
+
+  bool operator==(const DeviceNode&) const = default;
+};
+
 // What the sandbox may use altogether. Scratch space lies in memory and counts into `memory` too.
 struct SandboxLimits {
   Bytes memory = limits::kDefaultMemory;
@@ -60,8 +69,8 @@ struct LaunchPlan {
   // places: outside /var/task, /tmp, /dev, /proc, /sys and the system's own folders, and not inside
   // one another. A sandbox path may be given to a file or a folder; both ends have the same kind.
   std::vector<Bind> binds;
-  // Device files of the host shown at the same path, such as /dev/nvidia0; below /dev only.
-  std::vector<std::string> devices;
+  // Character devices, each at a place of its own: /dev/nvidia0, say.
+  std::vector<DeviceNode> devices;
   std::string hostname = "sandbox";
   Network network = Network::kIsolated;
   // The host's processors that it is kept on, as far as the launcher may use them; if it may use

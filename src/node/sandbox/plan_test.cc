@@ -15,7 +15,7 @@ LaunchPlan good_plan() {
   plan.code = "/srv/code/1";
   plan.environment = {{"PATH", "/usr/bin"}};
   plan.binds = {{"/srv/layer", "/opt", false}, {"/srv/node", "/run/lambent/node", true}};
-  plan.devices = {"/dev/nvidia0"};
+  plan.devices = {{"/dev/nvidia0", "/dev/nvidia0"}};
   return plan;
 }
 
@@ -64,7 +64,9 @@ TEST(PlanTest, NulBytesAreRefusedEverywhere) {
   plan.binds[1].host_path = nul;
   expect_refused(plan, "NUL");
   plan = good_plan();
-  plan.devices = {nul};
+  plan.devices = {{"/dev/x", nul}};
+  expect_refused(plan, "NUL");
+  plan.devices = {{nul, "/dev/x"}};
   expect_refused(plan, "NUL");
 }
 
@@ -93,9 +95,14 @@ TEST(PlanTest, DevicesLieBelowDevAndAreNotTheSandboxesOwn) {
   for (const std::string device :
        {"/etc/shadow", "/dev", "/dev/../etc", "/dev/null", "/dev/shm/x"}) {
     LaunchPlan plan = good_plan();
-    plan.devices = {device};
+    plan.devices = {{"/dev/nvidia0", device}};
     expect_refused(plan, "a device");
   }
+  LaunchPlan plan = good_plan();
+  plan.devices = {{"/srv/fake/nvidia0", "/dev/nvidia0"}};
+  EXPECT_TRUE(validate(plan).ok()) << "wherever the host has it";
+  plan.devices.push_back({"/srv/fake/nvidia1", "/dev/nvidia0"});
+  expect_refused(plan, "collides");
 }
 
 TEST(PlanTest, ProgramsAndVariablesNeedNames) {

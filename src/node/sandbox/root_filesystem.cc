@@ -160,6 +160,17 @@ Result<OwnedFd> open_source(const std::string& path) {
   return OwnedFd(static_cast<int>(fd));
 }
 
+// A folder or a file in a device's place could show more than a device.
+Result<OwnedFd> open_device(const std::string& path) {
+  ASSIGN_OR_RETURN(OwnedFd source, open_source(path));
+  struct stat status {};
+  if (fstat(source.get(), &status) != 0) return failed("show " + path);
+  if (!S_ISCHR(status.st_mode)) {
+    return Error{ErrorCode::kInvalidArgument, "show " + path + ": it is no character device"};
+  }
+  return source;
+}
+
 // Attaches an opened source at `inside`, making a place of its kind for it.
 Result<void> attach(const OwnedFd& source, const std::string& inside, uint64_t attributes) {
   struct stat status {};
@@ -209,14 +220,13 @@ Result<void> build_common_root() {
 
 Result<std::vector<OwnedFd>> open_sources(const LaunchPlan& plan) {
   std::vector<OwnedFd> sources;
-  auto add = [&](const std::string& path) -> Result<void> {
-    ASSIGN_OR_RETURN(OwnedFd source, open_source(path));
-    sources.push_back(std::move(source));
-    return {};
+  auto add = [&](Result<OwnedFd> source) -> Result<void> {
+    if (source.ok()) sources.push_back(std::move(*source));
+    return source.ok() ? Result<void>{} : source.error();
   };
-  if (!plan.code.empty()) RETURN_IF_ERROR(add(plan.code));
-  for (const Bind& bind : plan.binds) RETURN_IF_ERROR(add(bind.host_path));
-  for (const std::string& device : plan.devices) RETURN_IF_ERROR(add(device));
+  if (!plan.code.empty()) RETURN_IF_ERROR(add(open_source(plan.code)));
+  for (const Bind& bind : plan.binds) RETURN_IF_ERROR(add(open_source(bind.host_path)));
+  for (const DeviceNode& device : plan.devices) RETURN_IF_ERROR(add(open_device(device.host_path)));
   return sources;
 }
 
@@ -238,8 +248,8 @@ Result<void> complete_root(const LaunchPlan& plan, std::span<const OwnedFd> sour
     RETURN_IF_ERROR(
         attach(*next++, bind.sandbox_path, kHarmless | (bind.writable ? 0 : MOUNT_ATTR_RDONLY)));
   }
-  for (const std::string& device : plan.devices) {
-    RETURN_IF_ERROR(attach(*next++, device, MOUNT_ATTR_NOSUID));
+  for (const DeviceNode& device : plan.devices) {
+    RETURN_IF_ERROR(attach(*next++, device.sandbox_path, MOUNT_ATTR_NOSUID));
   }
   return set_attributes("/", MOUNT_ATTR_RDONLY, false);
 }

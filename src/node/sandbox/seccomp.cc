@@ -98,6 +98,13 @@ Result<void> refuse_by_argument(scmp_filter_ctx context) {
                                         SCMP_A1(SCMP_CMP_MASKED_EQ, kLow32, request));
     if (result != 0) return failed("ioctl", result);
   }
+  // A socket that lingers can be sent to another process, which then closes it for as long as the
+  // sender likes: the worker's loop would stand still.
+  const int lingers =
+      seccomp_rule_add(context, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(setsockopt), 2,
+                       SCMP_A1(SCMP_CMP_MASKED_EQ, kLow32, static_cast<uint64_t>(SOL_SOCKET)),
+                       SCMP_A2(SCMP_CMP_MASKED_EQ, kLow32, static_cast<uint64_t>(SO_LINGER)));
+  if (lingers != 0) return failed("setsockopt", lingers);
   for (int family = 0; family < kFamilies; ++family) {
     bool allowed = false;
     for (const int good : kAllowedFamilies) allowed = allowed || family == good;

@@ -1,6 +1,7 @@
 #include "node/worker/deployments.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "node/worker/kernel_package.h"
@@ -78,8 +79,13 @@ void Deployments::store(FunctionChange change, Done done) {
     return done(
         Error{ErrorCode::kAborted, "another change of function '" + name.name + "' is under way"});
   }
+  if (const auto claimed = claim_gpu(change.spec); !claimed.ok()) {
+    uses_.functions.end_change(name);
+    return done(claimed.error());
+  }
   const auto finish = [this, name, done](Result<FunctionSpec> result) {
     uses_.functions.end_change(name);
+    release_gpu_unless_used(name);
     uses_.code.collect(uses_.functions);
     done(std::move(result));
   };
@@ -185,6 +191,7 @@ void Deployments::remove(const FunctionName& name, Done done) {
     uses_.functions.end_change(name);
     if (!removed.ok()) return done(removed.error());
     uses_.functions.remove(name);
+    release_gpu_unless_used(name);
     uses_.keeper.drop(spec);
     uses_.statistics.forget(spec.id);
     uses_.workflows.remove(spec.id);
@@ -206,6 +213,27 @@ void Deployments::tell_dispatch(const FunctionSpec& spec) {
                  uses_.statistics.find(spec.id))});
 }
 
+Result<void> Deployments::claim_gpu(const FunctionSpec& spec) {
+  if (!uses_a_gpu(spec)) return {};
+  RETURN_IF_ERROR(tenancy_.admit(spec.name));
+  if (!tenancy_.one_tenant_only()) return {};
+  const TenantId tenant = spec.name.tenant;
+  const auto is_anothers = [tenant](const ExecutorKey& key) { return key.tenant != tenant; };
+  std::vector<ExecutorKey> executors = uses_.executors.ready_executors();
+  std::erase_if(executors, std::not_fn(is_anothers));
+  for (const ExecutorKey& key : executors) uses_.executors.evict_unused(key.device);
+  if (executors.empty() && !uses_.sandboxes.has_gpu_sandboxes_of_others(tenant)) return {};
+  release_gpu_unless_used(spec.name);
+  return Error{ErrorCode::kUnavailable,
+               "this worker's GPU is emulated and serves one tenant only, and the last processes "
+               "of the tenant that had it have not ended; try again in a few seconds"};
+}
+
+void Deployments::release_gpu_unless_used(const FunctionName& name) {
+  const FunctionSpec* function = uses_.functions.find(name);
+  if (function == nullptr || !uses_a_gpu(*function)) tenancy_.release(name);
+}
+
 void Deployments::cap_timeout(FunctionSpec& spec) const {
   if (spec.timeout <= rules_->functions.longest_gpu_run) return;
   uses_.log.warning("function_timeout_capped",
@@ -222,8 +250,14 @@ bool Deployments::uses_slices(const PipelinePackage& package) const {
          (rule == pipeline::IsolationRule::kAuto && rules_->functions.has_slices);
 }
 
-void Deployments::recover(catalog::Snapshot snapshot) {
+Result<void> Deployments::recover(catalog::Snapshot snapshot) {
   for (FunctionSpec& spec : snapshot.functions) {
+    if (uses_a_gpu(spec) && !tenancy_.admit(spec.name).ok()) {
+      return Error{
+          ErrorCode::kFailedPrecondition,
+          "functions of several tenants use the GPU, and an emulated GPU serves one tenant "
+          "only; use a real GPU, or a worker with a --state of its own for each tenant"};
+    }
     if (takes_turns_on_a_gpu(spec)) cap_timeout(spec);
     uses_.driver.journal().name(spec.id, spec.name.name);
     uses_.keeper.keep(spec);
@@ -242,6 +276,7 @@ void Deployments::recover(catalog::Snapshot snapshot) {
     tell_dispatch(spec);
   }
   uses_.code.collect(uses_.functions);
+  return {};
 }
 
 void Deployments::recover_pipeline(FunctionSpec& spec,

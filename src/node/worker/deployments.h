@@ -13,9 +13,11 @@
 #include "node/worker/executor_keeper.h"
 #include "node/worker/function_quotas.h"
 #include "node/worker/function_rules.h"
+#include "node/worker/gpu_tenancy.h"
 #include "node/worker/learnt_statistics.h"
 #include "node/worker/log_store.h"
 #include "node/worker/pipeline_host.h"
+#include "node/worker/sandbox_host.h"
 #include "node/worker/workflow_host.h"
 
 namespace lambent::worker {
@@ -36,6 +38,7 @@ class Deployments {
     FileThread& files;
     CodeStore& code;
     DispatchDriver& driver;
+    SandboxHost& sandboxes;
     ExecutorHost& executors;
     ExecutorKeeper& keeper;
     WorkflowHost& workflows;
@@ -51,14 +54,17 @@ class Deployments {
 
   // `code` outlives the file thread's work.
   Deployments(Dependencies dependencies, Rules rules)
-      : uses_(dependencies), rules_(std::make_shared<const Rules>(std::move(rules))) {}
+      : uses_(dependencies),
+        rules_(std::make_shared<const Rules>(std::move(rules))),
+        tenancy_(rules_->functions.gpu_serves_one_tenant) {}
 
   // As InvocationService::create_function(), update_function() and remove_function().
   void create(FunctionChange change, Done done);
   void update(FunctionChange change, Done done);
   void remove(const FunctionName& name, Done done);
-  // Blocks; before the loop runs.
-  void recover(catalog::Snapshot snapshot);
+  // Blocks; before the loop runs. FAILED_PRECONDITION: functions of several tenants use a GPU that
+  // serves one only.
+  Result<void> recover(catalog::Snapshot snapshot);
 
   // What tenants may deploy.
   FunctionQuotas& quotas() { return quotas_; }
@@ -86,11 +92,16 @@ class Deployments {
   // No longer than this worker allows, for one that was deployed when a longer one was allowed.
   void cap_timeout(FunctionSpec& spec) const;
   bool uses_slices(const PipelinePackage& package) const;
+  // If the function uses the GPU, it is this tenant's from now on. FAILED_PRECONDITION: it is
+  // another's. UNAVAILABLE: processes of another are on it still.
+  Result<void> claim_gpu(const FunctionSpec& spec);
+  void release_gpu_unless_used(const FunctionName& name);
   void tell_dispatch(const FunctionSpec& spec);
 
   const Dependencies uses_;
   const std::shared_ptr<const Rules> rules_;
   FunctionQuotas quotas_;
+  GpuTenancy tenancy_;
 };
 
 }  // namespace lambent::worker

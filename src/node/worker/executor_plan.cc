@@ -78,6 +78,7 @@ sandbox::LaunchPlan plan_executor(const ExecutorSetting& setting, const Executor
   std::string visible;
   for (const DeviceId device : devices_seen(setting, request)) {
     visible += (visible.empty() ? "" : ",") + visible_as(setting.gpu, device);
+    add_nodes(setting.gpu, device, plan);
   }
   plan.environment["CUDA_VISIBLE_DEVICES"] = visible;
   add_cublas(setting.cublas, plan);

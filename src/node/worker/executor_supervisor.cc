@@ -1,9 +1,8 @@
 #include "node/worker/executor_supervisor.h"
+#include "node/worker/sandbox_socket.h"
 
 #include <algorithm>
 #include <utility>
-
-#include "core/base/packet.h"
 
 namespace lambent::worker {
 namespace {
@@ -207,7 +206,7 @@ void ExecutorSupervisor::evict_unused_for(const ExecutorKey& key) {
 void ExecutorSupervisor::give_link(ExecutorRequest& request) {
   if (!events_.serve_link) return;
   const std::string path = request.socket_path + "-link";
-  auto listener = listen_packets(path, 0666);
+  auto listener = listen_to_sandbox(path);
   if (!listener.ok()) {
     log_.warning("executor_without_link", {{"error", to_string(listener.error())}});
     return;

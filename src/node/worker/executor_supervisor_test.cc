@@ -101,6 +101,16 @@ TEST_F(ExecutorHostTest, EachDomainHasItsOwn) {
   EXPECT_EQ(ends[0].sandbox, SandboxId(2)) << "another domain's does not notice";
 }
 
+// Memory that goes from buffer to buffer inside an executor is not zeroed.
+TEST_F(ExecutorHostTest, TenantsShareNoExecutorWhateverTheirDomainsAreCalled) {
+  instance(SandboxId(1));
+  FunctionSpec other = spec;
+  other.name.tenant = TenantId(spec.name.tenant.value + 1);
+  EXPECT_NE(executor_key(spec, DeviceId(1)), executor_key(other, DeviceId(1)));
+  start(SandboxId(2), other, folder.path(), DeviceId(1));
+  EXPECT_TRUE(turn_until(loop, [&] { return launcher.running.size() == 2; }));
+}
+
 TEST_F(ExecutorHostTest, OneThatIsKeptEndsWhenNothingUsedItForLongAndComesBackWhenNeeded) {
   host->keep(spec, DeviceId(1));
   instance(SandboxId(1));

@@ -13,8 +13,9 @@ struct FunctionRules {
   Bytes context_memory;  // of a CUDA context
   Bytes call_workspace;  // that kernel functions need beside their memory; 0: none
   bool shared_runtimes = false;
-  bool has_slices = false;     // for pipelines
-  bool host_overflow = false;  // functions with a CPU variant run on the host as well
+  bool has_slices = false;             // for pipelines
+  bool gpu_serves_one_tenant = false;  // functions of no other use it (gpu_tenancy.h)
+  bool host_overflow = false;          // functions with a CPU variant run on the host as well
   Duration longest_gpu_run{};  // the longest timeout of a function that takes turns on a GPU
 };
 

@@ -13,6 +13,7 @@
 #include "core/base/process.h"
 #include "core/domain/limits.h"
 #include "core/protocol/memory_codec.h"
+#include "node/worker/sandbox_socket.h"
 
 namespace lambent::worker {
 namespace {
@@ -40,7 +41,7 @@ Result<std::unique_ptr<MemoryChannel>> MemoryChannel::open(loop::EventLoop& loop
                                                            std::function<void(MemoryMove)> on_moved,
                                                            std::function<void(Bytes)> on_wanted) {
   // The function runs as another user than the worker; nobody else sees the file.
-  ASSIGN_OR_RETURN(OwnedFd listener, listen_packets(path, 0666));
+  ASSIGN_OR_RETURN(OwnedFd listener, listen_to_sandbox(path));
   return std::unique_ptr<MemoryChannel>(
       new MemoryChannel(loop, log, std::move(listener), std::move(on_moved), std::move(on_wanted)));
 }
@@ -84,7 +85,8 @@ void MemoryChannel::read_peer(uint64_t id) {
     const auto packet = receive_packet(found->second.socket.get(), buffer);
     if (packet.ok() && !packet->has_value()) return;
     std::optional<MemoryMessage> message;
-    if (packet.ok() && !(*packet)->truncated) {
+    // No message has descriptors: who sends some wants them to be closed here.
+    if (packet.ok() && !(*packet)->truncated && (*packet)->fds.empty()) {
       message = protocol::memory_message_from(std::span(buffer, (*packet)->size));
     }
     if (!message || !take(id, found->second, *message)) {

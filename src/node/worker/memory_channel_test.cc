@@ -444,6 +444,13 @@ TEST_F(Channel, WhoDoesNotKeepToTheProtocolIsHungUpOn) {
   const OwnedFd rude = connect_only();
   say(rude, {.kind = MemoryMessageKind::kMoved});
   EXPECT_TRUE(is_hung_up_on(rude)) << "it did not say hello";
+  const OwnedFd giving = connect_only();
+  const int fds[] = {giving.get()};
+  const MemoryMessage hello;
+  // Refused by the kernel, or by us.
+  const bool arrives =
+      send_packet(giving.get(), {reinterpret_cast<const char*>(&hello), sizeof(hello)}, fds).ok();
+  EXPECT_TRUE(!arrives || is_hung_up_on(giving));
   const OwnedFd eager = process();
   (void)hear(eager);
   say(eager, {.kind = MemoryMessageKind::kHello});

@@ -12,8 +12,8 @@
 #include <tuple>
 #include <utility>
 
-#include "core/base/packet.h"
 #include "node/runtime_api/error_type.h"
+#include "node/worker/sandbox_socket.h"
 
 namespace lambent::worker {
 namespace {
@@ -207,7 +207,7 @@ Result<void> SandboxHost::connect_memory(Sandbox& sandbox, SandboxRequest& reque
   request.memory_path = sandbox.memory_path;
   if (uses_.links == nullptr) return {};
   sandbox.link_path = run_folder_ + "/link-" + number;
-  ASSIGN_OR_RETURN(OwnedFd listener, listen_packets(sandbox.link_path, 0666));
+  ASSIGN_OR_RETURN(OwnedFd listener, listen_to_sandbox(sandbox.link_path));
   uses_.links->serve(sandbox.id, sandbox.device, sandbox.spec.gpu.memory * 2 + kLeaseSlack,
                      std::move(listener));
   request.link_path = sandbox.link_path;
@@ -221,7 +221,7 @@ Result<void> SandboxHost::connect_runtime(Sandbox& sandbox, SandboxRequest& requ
   OwnedFd ledger(open(request.ledger_path.c_str(), O_RDWR | O_CLOEXEC));
   if (!ledger.valid()) return error_from_errno("open " + request.ledger_path, errno);
   request.runtime_path = run_folder_ + "/runtime-" + std::to_string(sandbox.id.value);
-  ASSIGN_OR_RETURN(OwnedFd listener, listen_packets(request.runtime_path, 0666));
+  ASSIGN_OR_RETURN(OwnedFd listener, listen_to_sandbox(request.runtime_path));
   sandbox.runtime_path = request.runtime_path;
   uses_.runtimes->add_client(sandbox.id, sandbox.spec, sandbox.device, std::move(listener),
                              std::move(ledger),
@@ -540,6 +540,13 @@ void SandboxHost::read_ledger(Sandbox& sandbox) {
   sandbox.device_memory = readings->used;
   sandbox.device_memory_peak = readings->peak;
   sandbox.context_error = readings->context_error;
+}
+
+bool SandboxHost::has_gpu_sandboxes_of_others(TenantId tenant) const {
+  return std::ranges::any_of(sandboxes_, [tenant](const auto& entry) {
+    const FunctionSpec& spec = entry.second->spec;
+    return spec.gpu.memory > Bytes(0) && spec.name.tenant != tenant;
+  });
 }
 
 RunReport SandboxHost::partial_report(SandboxId id) {

@@ -60,6 +60,8 @@ class SandboxHost final : public Backend {
   void stop(SandboxId sandbox, Error error, std::string error_type) override;
   RunReport partial_report(SandboxId sandbox) override;
   std::vector<SandboxStatus> status() const override;
+  // Whether a sandbox that uses a GPU belongs to a tenant other than this one.
+  bool has_gpu_sandboxes_of_others(TenantId tenant) const;
 
   // The launcher reports that a sandbox is gone; false if it is none of these.
   bool exited(SandboxId id, const sandbox::Exit& exit);

@@ -104,6 +104,12 @@ std::string visible_as(const GpuDriver& gpu, DeviceId device) {
   return visible != gpu.visible.end() ? visible->second : std::to_string(device.value - 1);
 }
 
+void add_nodes(const GpuDriver& gpu, DeviceId device, sandbox::LaunchPlan& plan) {
+  for (const sandbox::DeviceNode& node : gpu.nodes.of(device)) {
+    if (std::ranges::find(plan.devices, node) == plan.devices.end()) plan.devices.push_back(node);
+  }
+}
+
 std::string add_driver(const GpuDriver& gpu, DeviceId device, bool modelled,
                        sandbox::LaunchPlan& plan) {
   // A driver among the system's own libraries is there already.
@@ -119,7 +125,7 @@ std::string add_driver(const GpuDriver& gpu, DeviceId device, bool modelled,
     plan.processors = near->second;
   }
   if (gpu.emulated_node.empty()) {
-    plan.devices = gpu.device_files;
+    add_nodes(gpu, device, plan);
     return driver;
   }
   plan.binds.push_back({gpu.emulated_node, kNodeFile, true});

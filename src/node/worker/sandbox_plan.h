@@ -10,6 +10,7 @@
 #include "core/base/ids.h"
 #include "core/domain/function.h"
 #include "node/sandbox/plan.h"
+#include "node/worker/device_nodes.h"
 
 namespace lambent::worker {
 
@@ -19,8 +20,8 @@ struct GpuDriver {
   std::string folder;
   // The emulated GPU's node file; empty for a real GPU.
   std::string emulated_node;
-  // Device files of a real GPU, such as /dev/nvidia0.
-  std::vector<std::string> device_files;
+  // Those of a real GPU's driver; of each device only what runs on it sees.
+  DeviceNodes nodes = {};
   // What CUDA_VISIBLE_DEVICES calls each device; one that is not here is called by its index.
   std::map<DeviceId, std::string> visible = {};
   // The host's processors near each device, where what uses it is kept; one that is not here is
@@ -83,6 +84,9 @@ inline constexpr char kForwardSocket[] = "/opt/lambent/runtime";
 
 // What CUDA_VISIBLE_DEVICES calls the device.
 std::string visible_as(const GpuDriver& gpu, DeviceId device);
+
+// Shows the nodes of a real device, as far as the plan has them not yet.
+void add_nodes(const GpuDriver& gpu, DeviceId device, sandbox::LaunchPlan& plan);
 
 // Shows the driver and one device inside a sandbox, whose environment is there already; returns the
 // driver's folder inside. `modelled`: an emulated device does not compute kernels, it only takes

@@ -54,10 +54,10 @@ Worker::Worker(Dependencies dependencies, WorkerOptions options,
       keeper_(functions_, *dispatcher_, care_, executors_),
       health_({uses_.loop, uses_.log, uses_.catalog, care_, driver_, pipelines_, executors_,
                keeper_, options_.devices}),
-      deployments_(
-          {uses_.loop, uses_.log, uses_.catalog, uses_.metrics, functions_, statistics_, logs_,
-           files_, code_, driver_, executors_, keeper_, workflows_, pipelines_, uses_.secrets},
-          deployment_rules()),
+      deployments_({uses_.loop, uses_.log, uses_.catalog, uses_.metrics, functions_, statistics_,
+                    logs_, files_, code_, driver_, sandboxes_, executors_, keeper_, workflows_,
+                    pipelines_, uses_.secrets},
+                   deployment_rules()),
       status_({uses_.loop, uses_.metrics, *dispatcher_, functions_, live_, backends_, executors_,
                workflows_, pipelines_, care_, health_}) {
   uses_.launcher.on_exit([this](SandboxId id, const sandbox::Exit& exit) {
@@ -78,6 +78,7 @@ FunctionRules Worker::function_rules() const {
   rules.has_slices = !options_.pipelines.slices.empty();
   rules.host_overflow = dispatcher_->options().hybrid.rule != scheduling::HybridRule::kOff;
   rules.longest_gpu_run = options_.longest_gpu_run;
+  rules.gpu_serves_one_tenant = options_.gpu_serves_one_tenant;
   return rules;
 }
 
@@ -176,7 +177,7 @@ Result<void> Worker::recover() {
   ASSIGN_OR_RETURN(catalog::Snapshot snapshot, uses_.catalog.load_all());
   statistics_.restore(snapshot.statistics);
   health_.restore(snapshot.devices);
-  deployments_.recover(std::move(snapshot));
+  RETURN_IF_ERROR(deployments_.recover(std::move(snapshot)));
   keep_logs();
   ASSIGN_OR_RETURN(const size_t resumed, intake_.recover());
   uses_.log.info("recovered", {{"functions", static_cast<int64_t>(functions_.size())},

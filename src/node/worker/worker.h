@@ -40,6 +40,8 @@ struct WorkerOptions {
   Bytes device_memory;  // of the largest device; functions that ask for more are refused
   // What a CUDA context takes of the device beside what its function allocates.
   Bytes context_memory;
+  // The GPUs must not be shared between tenants, because they are emulated.
+  bool gpu_serves_one_tenant = false;
   // Handlers' calls on objects (SandboxHost::Dependencies); may be empty.
   std::function<void(TenantId, http::Request, std::string_view path, http::Responder)> on_object;
   // A function that takes turns on a GPU may have no longer timeout: nothing takes a run off a GPU,
@@ -76,7 +78,8 @@ class Worker final : public InvocationService {
   ~Worker() override;
 
   // Reads the catalog: functions, statistics, and the asynchronous invocations that an earlier
-  // worker left. Blocks; before the loop runs.
+  // worker left. Blocks; before the loop runs. FAILED_PRECONDITION: functions of several tenants
+  // use a GPU that serves one only.
   Result<void> recover();
 
   // Called for every tenant before recover(), and whenever one is added, changed or removed.

@@ -81,6 +81,53 @@ TEST_F(WorkerTest, AFunctionWithAGpuHasALedgerAsLongAsItsSandboxLives) {
   EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
 }
 
+TEST_F(WorkerTest, AGpuThatServesOneTenantIsGivenToAnotherOnceNothingOfTheFirstIsLeft) {
+  gpu_serves_one_tenant = true;
+  start_worker();
+  FunctionSpec mine = spec_of("g");
+  mine.gpu.memory = Bytes::mib(300);
+  FunctionSpec theirs = mine;
+  theirs.name.tenant = TenantId(2);
+  const auto create = [&](const FunctionSpec& spec) {
+    return await_change([&](auto done) {
+      worker->create_function({spec, zip_base64}, std::move(done));
+    });
+  };
+  const auto remove = [&](const FunctionSpec& spec) {
+    return await_change([&](auto done) { worker->remove_function(spec.name, std::move(done)); });
+  };
+  mine = deploy(mine);
+  const auto refused = create(theirs);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::kFailedPrecondition);
+  EXPECT_THAT(refused.error().message, HasSubstr("serves one tenant only"));
+  FunctionSpec without_gpu = theirs;
+  without_gpu.gpu = {};
+  ASSERT_TRUE(create(without_gpu).ok());
+  without_gpu = *worker->find_function(without_gpu.name);
+  without_gpu.gpu.memory = Bytes::mib(300);
+  EXPECT_EQ(await_change([&](auto done) {
+              worker->update_function({without_gpu, ""}, std::move(done));
+            })
+                .error()
+                .code,
+            ErrorCode::kFailedPrecondition);
+  ASSERT_TRUE(remove(without_gpu).ok());
+
+  hold_events();
+  const auto running = submit("g", "1");
+  ASSERT_TRUE(until([&] { return held.size() == 1; }));
+  ASSERT_TRUE(remove(mine).ok());
+  const auto early = create(theirs);
+  ASSERT_FALSE(early.ok());
+  EXPECT_EQ(early.error().code, ErrorCode::kUnavailable) << "its process is still there";
+  answer_held(0, "done");
+  EXPECT_EQ(await(running).payload, "done");
+  ASSERT_TRUE(until([&] { return launcher.running.empty(); }));
+  EXPECT_TRUE(create(theirs).ok());
+  EXPECT_EQ(create(mine).error().code, ErrorCode::kFailedPrecondition);
+}
+
 TEST_F(WorkerTest, TheHostServesAFunctionThatNoGpuIsLargeEnoughFor) {
   FunctionSpec spec = spec_of("large");
   spec.gpu.memory = Bytes::gib(2);

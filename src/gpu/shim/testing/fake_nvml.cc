@@ -81,6 +81,10 @@ nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t, char* name, unsigned length) {
 nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t, char* uuid, unsigned length) {
   return answer("GPU-00000000-0000-0000-0000-00000000fa4e", uuid, length);
 }
+nvmlReturn_t nvmlDeviceGetMinorNumber(nvmlDevice_t, unsigned* minor) {
+  *minor = 3;
+  return NVML_SUCCESS;
+}
 nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t, nvmlMemory_t* memory) {
   if (is_there("FAKE_NVML_INTEGRATED")) return NVML_ERROR_NOT_SUPPORTED;
   *memory = {kTotal, kTotal - kUsed, kUsed};

@@ -78,6 +78,7 @@ class WorkerTest : public ::testing::Test {
     options.devices = {{.index = 0, .uuid = "GPU-12345678", .name = "Fake"}};
     options.most_payloads = most_payloads;
     options.longest_gpu_run = longest_gpu_run;
+    options.gpu_serves_one_tenant = gpu_serves_one_tenant;
     options.workflows.live = live_workflows;
     options.pipelines.shared = {.shape = {"Fake", 100, Bytes::mib(1000)},
                                 .longest_run = longest_gpu_run};
@@ -197,6 +198,7 @@ class WorkerTest : public ::testing::Test {
   size_t queued_invocations = limits::kQueuedInvocations;
   size_t live_workflows = workflow::limits::kLiveRuns;
   Duration longest_gpu_run = limits::kMostTimeout;
+  bool gpu_serves_one_tenant = false;
   Bytes context_memory;
   std::string forward_folder;
   bool calls_cublas = false;
