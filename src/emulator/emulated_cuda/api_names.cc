@@ -3,44 +3,16 @@
 #include <dlfcn.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "emulator/emulated_cuda/api.h"
+#include "gpu/cuda_abi/driver_versions.h"
 
+using lambent::find_driver_symbol;
 using namespace lambent::emulated_cuda;
 
 #define VARIANT extern "C" __attribute__((visibility("default"))) CUresult
 
 namespace {
-
-struct Version {
-  const char* name;
-  int version;
-  const char* symbol;
-  bool per_thread;
-};
-const Version kVersions[] = {
-#define DRIVER_VERSION(name, version, symbol, per_thread) {#name, version, #symbol, per_thread},
-#include "gpu/cuda_abi/driver_versions.inc"
-#undef DRIVER_VERSION
-};
-
-// The newest entry point of this name that `version` knows; the per-thread variant if asked for
-// and there is one.
-const char* choose_symbol(const char* name, int version, bool per_thread, bool* known) {
-  const Version* plain = nullptr;
-  const Version* own = nullptr;
-  *known = false;
-  for (const Version& row : kVersions) {
-    if (std::strcmp(row.name, name) != 0) continue;
-    *known = true;
-    if (row.version > version) continue;
-    const Version*& best = row.per_thread ? own : plain;
-    if (!best || row.version > best->version) best = &row;
-  }
-  if (per_thread && own) return own->symbol;
-  return plain ? plain->symbol : nullptr;
-}
 
 void* own_symbol(const char* symbol) {
   static void* self = [] {
@@ -57,8 +29,8 @@ CUresult cuGetProcAddress_v2(const char* name, void** address, int version, cuui
                              CUdriverProcAddressQueryResult* status) {
   if (!name || !address || flags > 3) return CUDA_ERROR_INVALID_VALUE;
   bool known = false;
-  const char* symbol =
-      choose_symbol(name, version, flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, &known);
+  const char* symbol = find_driver_symbol(
+      name, version, flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, &known);
   *address = symbol ? own_symbol(symbol) : nullptr;
   if (status) {
     *status = *address ? CU_GET_PROC_ADDRESS_SUCCESS

@@ -1,50 +1,18 @@
 // cuGetProcAddress, which picks among the names of a function, and the older names of those whose
 // ABI has changed.
-#include <cstring>
-
+#include "gpu/cuda_abi/driver_versions.h"
 #include "gpu/forward_client/api.h"
 #include "gpu/forward_client/files.h"
 
+using lambent::find_driver_symbol;
 using namespace lambent::forward_client;
-
-namespace {
-
-struct Version {
-  const char* name;
-  int version;
-  const char* symbol;
-  bool per_thread;
-};
-constexpr Version kVersions[] = {
-#define DRIVER_VERSION(name, version, symbol, per_thread) {#name, version, #symbol, per_thread},
-#include "gpu/cuda_abi/driver_versions.inc"
-#undef DRIVER_VERSION
-};
-
-// The newest symbol of the name that the version knows; that of the per-thread form if one is asked
-// for and there is one.
-const char* choose(const char* name, int version, bool per_thread, bool* known) {
-  const Version *plain = nullptr, *own = nullptr;
-  *known = false;
-  for (const Version& row : kVersions) {
-    if (std::strcmp(row.name, name) != 0) continue;
-    *known = true;
-    if (row.version > version) continue;
-    const Version*& best = row.per_thread ? own : plain;
-    if (best == nullptr || row.version > best->version) best = &row;
-  }
-  if (per_thread && own != nullptr) return own->symbol;
-  return plain == nullptr ? nullptr : plain->symbol;
-}
-
-}  // namespace
 
 CUresult cuGetProcAddress_v2(const char* name, void** address, int version, cuuint64_t flags,
                              CUdriverProcAddressQueryResult* status) {
   if (name == nullptr || address == nullptr || flags > 3) return CUDA_ERROR_INVALID_VALUE;
   bool known = false;
   const bool per_thread = (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0;
-  const char* symbol = choose(name, version, per_thread, &known);
+  const char* symbol = find_driver_symbol(name, version, per_thread, &known);
   *address = symbol == nullptr ? nullptr : own_symbol(symbol);
   const bool found = *address != nullptr;
   if (status != nullptr) {
