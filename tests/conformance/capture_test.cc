@@ -51,6 +51,18 @@ class Captures : public WithKernels {
     EXPECT_EQ(cu.memcpy_d_to_h(&read, word + 4 * index, 4), CUDA_SUCCESS);
     return read;
   }
+  // The form of a function for programs with a default stream of each thread. `plain` gives its
+  // type.
+  template <class Function>
+  Function variant_of(const char* name, Function plain) {
+    void* found = nullptr;
+    CUdriverProcAddressQueryResult status;
+    EXPECT_EQ(cu.get_proc_address_v2(name, &found, 13000,
+                                     CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, &status),
+              CUDA_SUCCESS);
+    EXPECT_NE(found, reinterpret_cast<void*>(plain)) << name;
+    return reinterpret_cast<Function>(found);
+  }
   size_t nodes_of(CUgraph graph) {
     size_t count = 0;
     EXPECT_EQ(cu.graph_get_nodes(graph, nullptr, &count), CUDA_SUCCESS);
@@ -86,6 +98,43 @@ TEST_F(Captures, WorkBecomesNodesAndDoesNotRun) {
   run(captured);
   EXPECT_EQ(value(1), 3u);
   OK(cu.graph_destroy(captured));
+}
+
+TEST_F(Captures, VariantsForThreadsTakeTheNullStreamForTheThreadsOwn) {
+  const auto begin = variant_of("cuStreamBeginCapture", cu.stream_begin_capture);
+  const auto end = variant_of("cuStreamEndCapture", cu.stream_end_capture);
+  const auto fill = variant_of("cuMemsetD32Async", cu.memset_d32_async);
+  const auto copy = variant_of("cuMemcpyDtoDAsync", cu.memcpy_d_to_d_async);
+  const auto launch = variant_of("cuLaunchKernelEx", cu.launch_kernel_ex);
+  const auto instantiate =
+      variant_of("cuGraphInstantiateWithParams", cu.graph_instantiate_with_params);
+  CUlaunchConfig config{};
+  config.gridDimX = config.gridDimY = config.gridDimZ = 1;
+  config.blockDimX = 32;
+  config.blockDimY = config.blockDimZ = 1;
+  void* parameters[] = {&word};
+
+  OK(begin(nullptr, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+  CUstreamCaptureStatus status;
+  OK(cu.stream_is_capturing(CU_STREAM_PER_THREAD, &status));
+  EXPECT_EQ(status, CU_STREAM_CAPTURE_STATUS_ACTIVE);
+  OK(fill(word, 3, 1, nullptr));
+  OK(copy(word + 4, word, 4, nullptr));
+  OK(launch(&config, function("count"), parameters, nullptr));
+  EXPECT_EQ(config.hStream, nullptr);  // the caller's structure stays as it is
+  EXPECT_NE(launch(nullptr, function("count"), parameters, nullptr), CUDA_SUCCESS);
+  CUgraph graph = nullptr;
+  OK(end(nullptr, &graph));
+  EXPECT_EQ(nodes_of(graph), 3u);
+
+  CUDA_GRAPH_INSTANTIATE_PARAMS how{};
+  how.flags = CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD;
+  CUgraphExec exec;
+  OK(instantiate(&exec, graph, &how));
+  EXPECT_EQ(how.result_out, CUDA_GRAPH_INSTANTIATE_SUCCESS);
+  EXPECT_EQ(how.hUploadStream, nullptr);
+  OK(cu.graph_exec_destroy(exec));
+  OK(cu.graph_destroy(graph));
 }
 
 TEST_F(Captures, KernelsAndHostCallsAreReplayed) {

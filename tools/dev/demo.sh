@@ -2,6 +2,7 @@
 # ./dev demo [--quick] [--report FILE]: builds what a user runs, then shows it: functions deployed and invoked on an emulated GPU, and
 # one workload under five schedulers.
 source "$(dirname "$0")/common.sh"
+export LAMBENT_UNITY="${LAMBENT_UNITY:-ON}"  # who builds to look, builds once
 build release product
 mkdir -p build
 exec python3 -B build/release/share/lambent/demo.py --prefix build/release --report build/demo-report.html "$@"

@@ -71,15 +71,6 @@ CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int grid_x, uns
   return launch_on(function, shape, stream, parameters, nullptr, {&cooperative, 1});
 }
 
-extern "C" __attribute__((visibility("default"))) CUresult cuLaunchCooperativeKernel_ptsz(
-    CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
-    unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_bytes,
-    CUstream stream, void** parameters) {
-  return cuLaunchCooperativeKernel(function, grid_x, grid_y, grid_z, block_x, block_y, block_z,
-                                   shared_bytes, stream ? stream : CU_STREAM_PER_THREAD,
-                                   parameters);
-}
-
 // Everything is loaded with its module.
 CUresult cuFuncIsLoaded(CUfunctionLoadingState* state, CUfunction handle) {
   WITH_PROCESS();

@@ -5,13 +5,9 @@
 
 using namespace lambent::emulated_cuda;
 
-#define VARIANT extern "C" __attribute__((visibility("default"))) CUresult
-
 namespace {
 
 constexpr unsigned kMostOperations = 256;
-
-CUstream per_thread(CUstream stream) { return stream ? stream : CU_STREAM_PER_THREAD; }
 
 CUresult put(CUstream handle, MemoryOperations operations) {
   WITH_STREAM(handle);
@@ -89,28 +85,6 @@ CUresult cuStreamBatchMemOp(CUstream s, unsigned int count, CUstreamBatchMemOpPa
   return cuStreamBatchMemOp_v2(s, count, list, flags);
 }
 
-#define WORD_VARIANT(name, Value)                                                         \
-  VARIANT name##_ptsz(CUstream s, CUdeviceptr address, Value value, unsigned int flags) { \
-    return name(per_thread(s), address, value, flags);                                    \
-  }
-WORD_VARIANT(cuStreamWaitValue32, cuuint32_t)
-WORD_VARIANT(cuStreamWaitValue64, cuuint64_t)
-WORD_VARIANT(cuStreamWriteValue32, cuuint32_t)
-WORD_VARIANT(cuStreamWriteValue64, cuuint64_t)
-WORD_VARIANT(cuStreamWaitValue32_v2, cuuint32_t)
-WORD_VARIANT(cuStreamWaitValue64_v2, cuuint64_t)
-WORD_VARIANT(cuStreamWriteValue32_v2, cuuint32_t)
-WORD_VARIANT(cuStreamWriteValue64_v2, cuuint64_t)
-#undef WORD_VARIANT
-VARIANT cuStreamBatchMemOp_ptsz(CUstream s, unsigned int count, CUstreamBatchMemOpParams* list,
-                                unsigned int flags) {
-  return cuStreamBatchMemOp_v2(per_thread(s), count, list, flags);
-}
-VARIANT cuStreamBatchMemOp_v2_ptsz(CUstream s, unsigned int count, CUstreamBatchMemOpParams* list,
-                                   unsigned int flags) {
-  return cuStreamBatchMemOp_v2(per_thread(s), count, list, flags);
-}
-
 CUresult cuStreamGetAttribute(CUstream handle, CUstreamAttrID id, CUstreamAttrValue* value) {
   WITH_STREAM(handle);
   if (!value || !is_stream_attribute(id)) return CUDA_ERROR_INVALID_VALUE;
@@ -133,13 +107,4 @@ CUresult cuStreamCopyAttributes(CUstream to, CUstream from) {
   if (other != context) return CUDA_ERROR_INVALID_VALUE;
   stream->copy_attributes(*source);
   return CUDA_SUCCESS;
-}
-VARIANT cuStreamGetAttribute_ptsz(CUstream s, CUstreamAttrID id, CUstreamAttrValue* value) {
-  return cuStreamGetAttribute(per_thread(s), id, value);
-}
-VARIANT cuStreamSetAttribute_ptsz(CUstream s, CUstreamAttrID id, const CUstreamAttrValue* value) {
-  return cuStreamSetAttribute(per_thread(s), id, value);
-}
-VARIANT cuStreamCopyAttributes_ptsz(CUstream to, CUstream from) {
-  return cuStreamCopyAttributes(per_thread(to), per_thread(from));
 }

@@ -1,5 +1,10 @@
-// What every file of exported functions begins with: their visibility and the shared state.
+// What every file of exported functions begins with: their prototypes, their visibility and the
+// shared state.
 #pragma once
+
+#pragma GCC visibility push(default)
+#include "gpu/cuda_abi/runtime.h"
+#pragma GCC visibility pop
 
 #include "emulator/emulated_runtime/registry.h"
 #include "emulator/emulated_runtime/runtime.h"

@@ -77,6 +77,20 @@ RUNTIME_API cudaGetDriverEntryPoint(const char* symbol, void** function, unsigne
   return cudaGetDriverEntryPointByVersion(symbol, function, CUDART_VERSION, flags, status);
 }
 
+// For programs with a default stream of each thread. They take no stream, but give out functions
+// that do.
+RUNTIME_API cudaGetDriverEntryPointByVersion_ptsz(const char* symbol, void** function,
+                                                  unsigned int version, unsigned long long flags,
+                                                  CUdriverProcAddressQueryResult* status) {
+  if (flags == CU_GET_PROC_ADDRESS_DEFAULT) flags = CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
+  return cudaGetDriverEntryPointByVersion(symbol, function, version, flags, status);
+}
+RUNTIME_API cudaGetDriverEntryPoint_ptsz(const char* symbol, void** function,
+                                         unsigned long long flags,
+                                         CUdriverProcAddressQueryResult* status) {
+  return cudaGetDriverEntryPointByVersion_ptsz(symbol, function, CUDART_VERSION, flags, status);
+}
+
 RUNTIME_API cudaProfilerStart() {
   WITH_CONTEXT();
   return record(cu.profiler_start());

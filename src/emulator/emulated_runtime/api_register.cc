@@ -90,9 +90,6 @@ RUNTIME_API __cudaGetKernel(cudaKernel_t* kernel, const void* host_function) {
   return cudaSuccess;
 }
 
-RUNTIME_API cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void** parameters,
-                             size_t shared_bytes, cudaStream_t stream);
-
 RUNTIME_API __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** parameters,
                                size_t shared_bytes, cudaStream_t stream) {
   return cudaLaunchKernel(kernel, grid, block, parameters, shared_bytes, stream);

@@ -1,15 +1,11 @@
-// The older ABIs of graph and capture calls, and their per-thread-default-stream variants.
+// The older ABIs of graph and capture calls.
 #include <cstdio>
 
 #include "emulator/emulated_cuda/api.h"
 
 using namespace lambent::emulated_cuda;
 
-#define VARIANT extern "C" __attribute__((visibility("default"))) CUresult
-
 namespace {
-
-CUstream per_thread(CUstream stream) { return stream ? stream : CU_STREAM_PER_THREAD; }
 
 CUDA_KERNEL_NODE_PARAMS widened(const CUDA_KERNEL_NODE_PARAMS_v1& given) {
   return {given.func,         given.gridDimX,  given.gridDimY,  given.gridDimZ,
@@ -104,36 +100,9 @@ CUresult cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphNode* offende
   if (offender) *offender = info.errorNode;
   return result;
 }
-VARIANT cuGraphInstantiateWithParams_ptsz(CUgraphExec* exec, CUgraph graph,
-                                          CUDA_GRAPH_INSTANTIATE_PARAMS* parameters) {
-  if (!parameters) return CUDA_ERROR_INVALID_VALUE;
-  CUstream given = parameters->hUploadStream;
-  parameters->hUploadStream = per_thread(given);
-  CUresult result = cuGraphInstantiateWithParams(exec, graph, parameters);
-  parameters->hUploadStream = given;
-  return result;
-}
-VARIANT cuGraphLaunch_ptsz(CUgraphExec exec, CUstream s) {
-  return cuGraphLaunch(exec, per_thread(s));
-}
-VARIANT cuGraphUpload_ptsz(CUgraphExec exec, CUstream s) {
-  return cuGraphUpload(exec, per_thread(s));
-}
 
 CUresult cuStreamBeginCapture(CUstream s) {
   return cuStreamBeginCapture_v2(s, CU_STREAM_CAPTURE_MODE_GLOBAL);
-}
-VARIANT cuStreamBeginCapture_ptsz(CUstream s) { return cuStreamBeginCapture(per_thread(s)); }
-VARIANT cuStreamBeginCapture_v2_ptsz(CUstream s, CUstreamCaptureMode mode) {
-  return cuStreamBeginCapture_v2(per_thread(s), mode);
-}
-VARIANT cuStreamBeginCaptureToGraph_ptsz(CUstream s, CUgraph graph, const CUgraphNode* nodes,
-                                         const CUgraphEdgeData* data, size_t count,
-                                         CUstreamCaptureMode mode) {
-  return cuStreamBeginCaptureToGraph(per_thread(s), graph, nodes, data, count, mode);
-}
-VARIANT cuStreamEndCapture_ptsz(CUstream s, CUgraph* graph) {
-  return cuStreamEndCapture(per_thread(s), graph);
 }
 CUresult cuStreamGetCaptureInfo(CUstream s, CUstreamCaptureStatus* status, cuuint64_t* id) {
   return cuStreamGetCaptureInfo_v3(s, status, id, nullptr, nullptr, nullptr, nullptr);
@@ -150,28 +119,7 @@ CUresult cuStreamGetCaptureInfo_v2(CUstream s, CUstreamCaptureStatus* status, cu
   if (count) *count = length;
   return CUDA_SUCCESS;
 }
-VARIANT cuStreamGetCaptureInfo_ptsz(CUstream s, CUstreamCaptureStatus* status, cuuint64_t* id) {
-  return cuStreamGetCaptureInfo(per_thread(s), status, id);
-}
-VARIANT cuStreamGetCaptureInfo_v2_ptsz(CUstream s, CUstreamCaptureStatus* status, cuuint64_t* id,
-                                       CUgraph* graph, const CUgraphNode** nodes, size_t* count) {
-  return cuStreamGetCaptureInfo_v2(per_thread(s), status, id, graph, nodes, count);
-}
-VARIANT cuStreamGetCaptureInfo_v3_ptsz(CUstream s, CUstreamCaptureStatus* status, cuuint64_t* id,
-                                       CUgraph* graph, const CUgraphNode** nodes,
-                                       const CUgraphEdgeData** data, size_t* count) {
-  return cuStreamGetCaptureInfo_v3(per_thread(s), status, id, graph, nodes, data, count);
-}
 CUresult cuStreamUpdateCaptureDependencies(CUstream s, CUgraphNode* nodes, size_t count,
                                            unsigned int flags) {
   return cuStreamUpdateCaptureDependencies_v2(s, nodes, nullptr, count, flags);
-}
-VARIANT cuStreamUpdateCaptureDependencies_ptsz(CUstream s, CUgraphNode* nodes, size_t count,
-                                               unsigned int flags) {
-  return cuStreamUpdateCaptureDependencies(per_thread(s), nodes, count, flags);
-}
-VARIANT cuStreamUpdateCaptureDependencies_v2_ptsz(CUstream s, CUgraphNode* nodes,
-                                                  const CUgraphEdgeData* data, size_t count,
-                                                  unsigned int flags) {
-  return cuStreamUpdateCaptureDependencies_v2(per_thread(s), nodes, data, count, flags);
 }

@@ -1,4 +1,4 @@
-// The older names of graph and capture calls, and those for a default stream of each thread.
+// The older names of graph and capture calls.
 #include <cstring>
 
 #include "gpu/forward_client/api.h"
@@ -6,8 +6,6 @@
 using namespace lambent::forward_client;
 
 namespace {
-
-CUstream per_thread(CUstream stream) { return stream ? stream : CU_STREAM_PER_THREAD; }
 
 // The first form has neither a kernel of a library nor a context.
 CUDA_KERNEL_NODE_PARAMS widened(const CUDA_KERNEL_NODE_PARAMS_v1& narrow) {
@@ -95,38 +93,9 @@ CUresult cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphNode* offende
   if (offender != nullptr) *offender = info.errorNode;
   return result;
 }
-VARIANT cuGraphInstantiateWithParams_ptsz(CUgraphExec* exec, CUgraph graph,
-                                          CUDA_GRAPH_INSTANTIATE_PARAMS* parameters) {
-  if (parameters == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  CUstream given = parameters->hUploadStream;
-  parameters->hUploadStream = per_thread(given);
-  const CUresult result = cuGraphInstantiateWithParams(exec, graph, parameters);
-  parameters->hUploadStream = given;
-  return result;
-}
-VARIANT cuGraphLaunch_ptsz(CUgraphExec exec, CUstream stream) {
-  return cuGraphLaunch(exec, per_thread(stream));
-}
-VARIANT cuGraphUpload_ptsz(CUgraphExec exec, CUstream stream) {
-  return cuGraphUpload(exec, per_thread(stream));
-}
 
 CUresult cuStreamBeginCapture(CUstream stream) {
   return cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL);
-}
-VARIANT cuStreamBeginCapture_ptsz(CUstream stream) {
-  return cuStreamBeginCapture(per_thread(stream));
-}
-VARIANT cuStreamBeginCapture_v2_ptsz(CUstream stream, CUstreamCaptureMode mode) {
-  return cuStreamBeginCapture_v2(per_thread(stream), mode);
-}
-VARIANT cuStreamBeginCaptureToGraph_ptsz(CUstream stream, CUgraph graph, const CUgraphNode* nodes,
-                                         const CUgraphEdgeData* data, size_t count,
-                                         CUstreamCaptureMode mode) {
-  return cuStreamBeginCaptureToGraph(per_thread(stream), graph, nodes, data, count, mode);
-}
-VARIANT cuStreamEndCapture_ptsz(CUstream stream, CUgraph* graph) {
-  return cuStreamEndCapture(per_thread(stream), graph);
 }
 CUresult cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id) {
   return cuStreamGetCaptureInfo_v3(stream, status, id, nullptr, nullptr, nullptr, nullptr);
@@ -135,30 +104,7 @@ CUresult cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus* statu
                                    CUgraph* graph, const CUgraphNode** nodes, size_t* count) {
   return cuStreamGetCaptureInfo_v3(stream, status, id, graph, nodes, nullptr, count);
 }
-VARIANT cuStreamGetCaptureInfo_ptsz(CUstream stream, CUstreamCaptureStatus* status,
-                                    cuuint64_t* id) {
-  return cuStreamGetCaptureInfo(per_thread(stream), status, id);
-}
-VARIANT cuStreamGetCaptureInfo_v2_ptsz(CUstream stream, CUstreamCaptureStatus* status,
-                                       cuuint64_t* id, CUgraph* graph, const CUgraphNode** nodes,
-                                       size_t* count) {
-  return cuStreamGetCaptureInfo_v2(per_thread(stream), status, id, graph, nodes, count);
-}
-VARIANT cuStreamGetCaptureInfo_v3_ptsz(CUstream stream, CUstreamCaptureStatus* status,
-                                       cuuint64_t* id, CUgraph* graph, const CUgraphNode** nodes,
-                                       const CUgraphEdgeData** data, size_t* count) {
-  return cuStreamGetCaptureInfo_v3(per_thread(stream), status, id, graph, nodes, data, count);
-}
 CUresult cuStreamUpdateCaptureDependencies(CUstream stream, CUgraphNode* nodes, size_t count,
                                            unsigned int flags) {
   return cuStreamUpdateCaptureDependencies_v2(stream, nodes, nullptr, count, flags);
-}
-VARIANT cuStreamUpdateCaptureDependencies_ptsz(CUstream stream, CUgraphNode* nodes, size_t count,
-                                               unsigned int flags) {
-  return cuStreamUpdateCaptureDependencies(per_thread(stream), nodes, count, flags);
-}
-VARIANT cuStreamUpdateCaptureDependencies_v2_ptsz(CUstream stream, CUgraphNode* nodes,
-                                                  const CUgraphEdgeData* data, size_t count,
-                                                  unsigned int flags) {
-  return cuStreamUpdateCaptureDependencies_v2(per_thread(stream), nodes, data, count, flags);
 }
