@@ -10,6 +10,7 @@
 #include "node/worker/code_store.h"
 #include "node/worker/dispatch_driver.h"
 #include "node/worker/executor_keeper.h"
+#include "node/worker/function_quotas.h"
 #include "node/worker/function_rules.h"
 #include "node/worker/learnt_statistics.h"
 #include "node/worker/log_store.h"
