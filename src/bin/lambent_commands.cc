@@ -7,6 +7,7 @@
 
 #include "bin/lambent_completion.h"
 #include "bin/lambent_verbs.h"
+#include "bin/token_source.h"
 #include "bin/usage.h"
 
 namespace lambent::bin {
@@ -18,7 +19,7 @@ void add_completion(Shell& shell) {
                             "source <(lambent completion bash)");
   verb->add_option("SHELL", *kind, "bash, zsh or fish")->required();
   verb->callback([&shell, kind] {
-    shell.verb = [&shell, kind](Transport&, const http::Endpoint&) {
+    shell.verb = [&shell, kind](Transport&, const cli::Destination&) {
       const auto script = completion_of(shell.app, *kind);
       if (!script.ok()) return cli::fail(shell.console, script.error());
       shell.console.out << *script;
@@ -51,6 +52,7 @@ void group_verbs(CLI::App& app) {
       {"Functions", {"init", "deploy", "invoke", "result", "logs", "ls", "rm", "objects"}},
       {"The worker",
        {"serve", "demo", "ps", "devices", "drain", "undrain", "version", "completion"}},
+      {"Who may use it", {"tenants", "tokens", "whoami", "audit"}},
       {"Workloads", {"replay", "load", "report", "simulate", "sweep", "calibrate", "why"}},
       {"Kernels, slices and pipelines", {"bundle", "slices", "profile", "plan", "shim"}}};
   for (const auto& [group, verbs] : kGroups) {
@@ -69,12 +71,22 @@ std::vector<std::string> help_for_help(int argc, char** argv) {
 
 }  // namespace
 
-CLI::App* add_verb(Shell& shell, const char* name, const char* what, const std::string& example) {
-  CLI::App* verb = shell.app.add_subcommand(name, what);
+void add_destination(Shell& shell, CLI::App& app) {
+  app.add_option("--endpoint", shell.endpoint,
+                 "the worker: http://HOST:PORT or unix:PATH (or LAMBENT_ENDPOINT)");
+  app.add_option("--token-file", shell.token_file,
+                 "a file with the token to send, which no other user can read (or LAMBENT_TOKEN)");
+  app.add_option(
+      "--tenant", shell.tenant,
+      "for which tenant; only a token with the scope admin may name another than its own");
+}
+
+CLI::App* add_verb(Shell& shell, const char* name, const char* what, const std::string& example,
+                   CLI::App* group) {
+  CLI::App* verb = (group == nullptr ? shell.app : *group).add_subcommand(name, what);
   verb->footer("Example:\n  " + example);
   verb->add_flag("--json", shell.console.json, "results as JSON");
-  verb->add_option("--endpoint", shell.endpoint,
-                   "the worker: http://HOST:PORT or unix:PATH (or LAMBENT_ENDPOINT)");
+  add_destination(shell, *verb);
   return verb;
 }
 
@@ -82,12 +94,12 @@ int run_client_command(int argc, char** argv) {
   Shell shell;
   shell.app.require_subcommand(1);
   shell.app.set_version_flag("-v,--version", "lambent " LAMBENT_VERSION);
-  shell.app.add_option("--endpoint", shell.endpoint,
-                       "the worker: http://HOST:PORT or unix:PATH (or LAMBENT_ENDPOINT)");
+  add_destination(shell, shell.app);
   for (const auto add :
-       {add_init, add_deploy, add_invoke, add_result, add_logs, add_listing, add_rm, add_objects,
-        add_devices, add_why, add_replay, add_load, add_calibrate, add_report, add_profile,
-        add_plan, add_completion, add_programs}) {
+       {add_init,    add_deploy,  add_invoke,     add_result,  add_logs,      add_listing,
+        add_rm,      add_objects, add_devices,    add_why,     add_tenants,   add_tokens,
+        add_whoami,  add_audit,   add_replay,     add_load,    add_calibrate, add_report,
+        add_profile, add_plan,    add_completion, add_programs}) {
     add(shell);
   }
   group_verbs(shell.app);
@@ -102,8 +114,14 @@ int run_client_command(int argc, char** argv) {
   }
   const auto endpoint = http::parse_endpoint(shell.endpoint);
   if (!endpoint.ok()) return cli::fail(shell.console, endpoint.error());
-  cli::HttpTransport transport(*endpoint);
-  return shell.verb(transport, *endpoint);
+  auto token = find_token(shell.token_file);
+  if (!token.ok()) return cli::fail(shell.console, token.error());
+  const cli::Destination destination{
+      .endpoint = *endpoint,
+      .credentials = {.token = *std::move(token),
+                      .tenant = shell.sends_tenant ? shell.tenant : std::string()}};
+  cli::HttpTransport transport(destination);
+  return shell.verb(transport, destination);
 }
 
 }  // namespace lambent::bin

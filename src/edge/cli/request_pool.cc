@@ -64,10 +64,12 @@ Result<OwnedFd> start_connecting(const http::Endpoint& endpoint) {
   return fd;
 }
 
-std::string bytes_of(const http::Request& request, const http::Endpoint& endpoint) {
-  std::string bytes = request.method + " " + request.target + " HTTP/1.1\r\nHost: " +
-                      (endpoint.host.empty() ? "localhost" : endpoint.host) + "\r\n";
-  for (const auto& [name, value] : request.headers.fields()) {
+std::string bytes_of(const http::Request& request, const Destination& destination) {
+  const std::string& host = destination.endpoint.host;
+  std::string bytes = request.method + " " + request.target +
+                      " HTTP/1.1\r\nHost: " + (host.empty() ? "localhost" : host) + "\r\n";
+  const http::Headers headers = headers_of(request, destination.credentials);
+  for (const auto& [name, value] : headers.fields()) {
     bytes += name + ": " + value + "\r\n";
   }
   return bytes + "Content-Length: " + std::to_string(request.body.size()) + "\r\n\r\n" +
@@ -152,7 +154,7 @@ struct RequestPool::State {
   using Place = std::list<Connection>::iterator;
 
   loop::EventLoop& loop;
-  http::Endpoint endpoint;
+  Destination destination;
   size_t most;
   std::list<Connection> connections;
   std::vector<Place> idle;
@@ -167,9 +169,9 @@ struct RequestPool::State {
   void drop(Place place);
 };
 
-RequestPool::RequestPool(loop::EventLoop& loop, http::Endpoint endpoint, size_t most_outstanding)
+RequestPool::RequestPool(loop::EventLoop& loop, Destination destination, size_t most_outstanding)
     : state_(new State{.loop = loop,
-                       .endpoint = std::move(endpoint),
+                       .destination = std::move(destination),
                        .most = most_outstanding,
                        .connections = {},
                        .idle = {}}) {}
@@ -187,7 +189,7 @@ bool RequestPool::send(const http::Request& request, Duration timeout, Done done
   ++state.outstanding;
   const State::Place place = state.take_connection();
   place->done = std::move(done);
-  place->unsent = bytes_of(request, state.endpoint);
+  place->unsent = bytes_of(request, state.destination);
   place->sent = 0;
   place->reader.start();
   place->deadline = state.loop.call_after(timeout, [&state, place] {
@@ -219,7 +221,7 @@ RequestPool::State::Place RequestPool::State::take_connection() {
 }
 
 void RequestPool::State::open(Place place) {
-  auto fd = start_connecting(endpoint);
+  auto fd = start_connecting(destination.endpoint);
   if (!fd.ok()) return finish(place, fd.error(), false);
   place->fd = std::move(*fd);
   place->watch = loop.watch(place->fd.get(), true, true,
@@ -247,7 +249,7 @@ void RequestPool::State::write_more(Place place) {
     if (wrote < 0 && errno == EINTR) continue;
     if (wrote < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
     if (wrote < 0) {
-      Error error = error_from_errno("send to " + http::to_string(endpoint), errno);
+      Error error = error_from_errno("send to " + http::to_string(destination.endpoint), errno);
       error.code = ErrorCode::kUnavailable;
       return finish(place, error, false);
     }
@@ -264,7 +266,7 @@ void RequestPool::State::read_more(Place place) {
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
     if (got <= 0) {
       const Error lost{ErrorCode::kUnavailable,
-                       "the connection to " + http::to_string(endpoint) + " was lost"};
+                       "the connection to " + http::to_string(destination.endpoint) + " was lost"};
       return finish(place, lost, false);
     }
     if (!place->reader.take(buffer, static_cast<size_t>(got))) {
