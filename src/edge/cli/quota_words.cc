@@ -17,20 +17,21 @@ using Json = nlohmann::ordered_json;
 constexpr double kMostSeconds = 1e9;
 
 constexpr QuotaWord kQuotas[] = {
-    {"--functions", "functions", "FUNCTIONS", QuotaUnit::kCount, "functions"},
+    {"--functions", "functions", "FUNCTIONS", QuotaUnit::kCount, "functions at most"},
     {"--concurrency", "concurrency", "CONCURRENCY", QuotaUnit::kCount,
-     "invocations that are at work at once"},
+     "invocations at work at once, at most"},
     {"--gpu-memory", "gpu_memory_bytes", "GPU MEMORY", QuotaUnit::kBytes,
-     "GPU memory of its sandboxes, over all GPUs, such as 8G"},
+     "GPU memory of its sandboxes at most, over all GPUs, such as 8G"},
     {"--gpu-time-per-hour", "gpu_seconds_per_hour", "GPU TIME/H", QuotaUnit::kDuration,
-     "time of runs that hold a GPU in any hour, such as 90s"},
+     "time of runs that hold a GPU at most, in any hour, such as 90s"},
     {"--host-memory", "host_memory_bytes", "HOST MEMORY", QuotaUnit::kBytes,
-     "memory limits of its sandboxes together, such as 16G"},
+     "memory limits of its sandboxes together at most, such as 16G"},
     {"--objects", "object_bytes", "OBJECTS", QuotaUnit::kBytes,
-     "memory and disk of its objects, such as 4G"},
-    {"--disk", "disk_bytes", "DISK", QuotaUnit::kBytes, "packages of its functions, such as 10G"},
+     "memory and disk of its objects at most, such as 4G"},
+    {"--disk", "disk_bytes", "DISK", QuotaUnit::kBytes,
+     "packages of its functions at most, such as 10G"},
     {"--requests-per-second", "requests_per_second", "REQUESTS/S", QuotaUnit::kRate,
-     "requests to the API a second, with bursts of one second's worth"}};
+     "requests to the API a second at most, with bursts of one second's worth"}};
 
 Error not_read(const QuotaWord& quota, const std::string& word, const char* expected) {
   return {ErrorCode::kInvalidArgument,
