@@ -9,6 +9,7 @@
 """
 import json
 import os
+import re
 import time
 import warnings
 from urllib.parse import quote
@@ -19,6 +20,19 @@ from .local_objects import LocalObjects
 from .tensor import tensor_of
 
 _MOST_WAIT = 600.0  # seconds of one request; longer waits are several
+
+
+def _identity(token, tenant):
+    """The headers that say who sends a request. No error shows the token."""
+    headers = {}
+    if token:
+        token = token.strip()
+        if not re.fullmatch("[!-~]+", token):
+            raise error_of("INVALID_ARGUMENT", "the token is no single word: it begins with lambent_")
+        headers["Authorization"] = "Bearer " + token
+    if tenant:
+        headers["X-Lambent-Tenant"] = tenant
+    return headers
 
 
 class ObjectRef:
@@ -123,13 +137,18 @@ class Function:
 class Client:
     """`endpoint`: http://HOST:PORT, https://HOST:PORT (with LAMBENT_CA and LAMBENT_CLIENT_CERTIFICATE, as for the
     lambent command) or unix:PATH; else LAMBENT_ENDPOINT, else the worker's usual port here. Where the
-    worker's object socket can be reached, objects come and go without a copy (`local=False`: never)."""
+    worker's object socket can be reached, objects come and go without a copy (`local=False`: never).
 
-    def __init__(self, endpoint=None, local=True):
+    `token`: who this is, as `lambent tokens create` printed it; else LAMBENT_TOKEN. A worker that wants one raises
+    Unauthenticated without it, and PermissionDenied if its scopes do not allow a call. `tenant`: for which tenant an
+    admin's token acts. With either, objects go over HTTP, because the object socket is the default tenant's."""
+
+    def __init__(self, endpoint=None, local=True, token=None, tenant=None):
         self.endpoint = endpoint or os.environ.get("LAMBENT_ENDPOINT") or "http://127.0.0.1:8980"
-        self._http = HttpObjects(self.endpoint, "/v1/objects")
+        identity = _identity(token or os.environ.get("LAMBENT_TOKEN"), tenant)
+        self._http = HttpObjects(self.endpoint, "/v1/objects", identity)
         self._objects = self._http
-        if local:
+        if local and not identity:
             path = self.version().get("object_socket", "")
             try:
                 self._objects = LocalObjects(path)
@@ -151,6 +170,10 @@ class Client:
     def local(self):
         """Whether objects are shared with the worker, rather than copied."""
         return self._objects is not self._http
+
+    def whoami(self):
+        """As whom the worker knows this client: its tenant, its scopes and its token's id."""
+        return json.loads(self._http.good("GET", "/v1/whoami")[2])
 
     def version(self):
         return json.loads(self._http.good("GET", "/v1/version")[2])

@@ -51,12 +51,17 @@ def error_from(status, headers, body):
         return error_of(error["code"], error["message"])
     except (ValueError, KeyError, TypeError):
         message = headers.get("x-amzn-errortype", "") + " " + body[:2000].decode("utf-8", "replace")
-        return LambentError("HTTP %d %s" % (status, message.strip()))
+        message = "HTTP %d %s" % (status, message.strip())
+        # Of an answer under Lambda's paths the worker says which of our codes it stands for.
+        return error_of(headers["x-lambent-code"], message) if "x-lambent-code" in headers else LambentError(message)
 
 
 class HttpObjects:
-    def __init__(self, endpoint, prefix):
+    """`headers`: what goes with every request, such as who sends it."""
+
+    def __init__(self, endpoint, prefix, headers=None):
         self._endpoint, self._prefix, self._connection, self._used = endpoint, prefix, None, 0.0
+        self._headers = dict(headers or {})
 
     def close(self):
         if self._connection is not None:
@@ -74,7 +79,7 @@ class HttpObjects:
                 if not kept:
                     self._connection = connect(self._endpoint)
                 self._used = time.monotonic()
-                self._connection.request(method, path, body, headers or {})
+                self._connection.request(method, path, body, {**self._headers, **(headers or {})})
                 response = self._connection.getresponse()
                 return response.status, {k.lower(): v for k, v in response.getheaders()}, response.read()
             except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError) as error:

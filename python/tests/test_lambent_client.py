@@ -15,7 +15,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
 from lambent import local_objects  # noqa: E402
 from lambent.client import Client, ObjectRef  # noqa: E402
-from lambent.errors import DeadlineExceeded, InvalidArgument, LambentError, NotFound, Unavailable, error_of  # noqa: E402
+from lambent.errors import (DeadlineExceeded, InvalidArgument, LambentError, NotFound, PermissionDenied,  # noqa: E402
+                            Unauthenticated, Unavailable, error_of)
 from lambent.tensor import Tensor, tensor_of  # noqa: E402
 
 NAME = "00000000-0000-0001-0000-000000000002.7"
@@ -241,6 +242,33 @@ class Clients(unittest.TestCase):
         self.assertTrue(error_of("UNAVAILABLE", "").retryable)
         full = error_of("STORAGE_FULL", "no space")
         self.assertEqual((type(full).__name__, full.retryable), ("StorageFull", True))
+
+    def test_a_token_and_a_tenant_go_with_every_request_and_objects_over_http(self):
+        endpoint = self.client.endpoint
+        for given, environment in (({"token": "lambent_a\n"}, {}), ({}, {"LAMBENT_TOKEN": "lambent_a"})):
+            with self.subTest(given=given), unittest.mock.patch.dict(os.environ, environment), \
+                    Client(endpoint, tenant="red", **given) as client:
+                self.assertFalse(client.local)
+                self.script(201, {"object": NAME})
+                client.put(b"1")
+                headers = self.server.seen[-1][2]
+                self.assertEqual((headers["authorization"], headers["x-lambent-tenant"]), ("Bearer lambent_a", "red"))
+        with self.assertRaises(InvalidArgument) as caught:
+            Client(endpoint, token="s3cret\r\nX-Lambent-Tenant: red")
+        self.assertNotIn("s3cret", str(caught.exception))
+
+    def test_refused_credentials_have_their_classes_under_both_apis(self):
+        self.script(401, {"error": {"code": "UNAUTHENTICATED", "message": "the token is not valid"}})
+        with self.assertRaises(Unauthenticated):
+            self.client.whoami()
+        self.script(403, {"Message": "the token is not valid"}, x_amzn_errortype="UnrecognizedClientException",
+                    x_lambent_code="UNAUTHENTICATED")
+        with self.assertRaises(Unauthenticated):
+            self.client.invoke("f")
+        self.script(403, {"Message": "this needs one of deploy"}, x_amzn_errortype="AccessDeniedException",
+                    x_lambent_code="PERMISSION_DENIED")
+        with self.assertRaises(PermissionDenied):
+            self.client.invoke("f")
 
     def test_a_producer_that_ran_into_a_deadline_is_not_asked_again(self):
         late = (504, {"error": {"code": "DEADLINE_EXCEEDED", "message": "the function took longer than 3 s"}})

@@ -7,6 +7,7 @@
 
 #include "bin/lambent_completion.h"
 #include "bin/lambent_verbs.h"
+#include "bin/token_source.h"
 #include "bin/usage.h"
 #include "core/tls/context.h"
 
@@ -19,7 +20,7 @@ void add_completion(Shell& shell) {
                             "source <(lambent completion bash)");
   verb->add_option("SHELL", *kind, "bash, zsh or fish")->required();
   verb->callback([&shell, kind] {
-    shell.verb = [&shell, kind](Transport&, const http::Endpoint&) {
+    shell.verb = [&shell, kind](Transport&, const cli::Destination&) {
       const auto script = completion_of(shell.app, *kind);
       if (!script.ok()) return cli::fail(shell.console, script.error());
       shell.console.out << *script;
@@ -52,6 +53,7 @@ void group_verbs(CLI::App& app) {
       {"Functions", {"init", "deploy", "invoke", "result", "logs", "ls", "rm", "objects"}},
       {"The worker",
        {"serve", "demo", "ps", "devices", "drain", "undrain", "version", "completion"}},
+      {"Who may use it", {"tenants", "tokens", "whoami", "audit"}},
       {"Workloads", {"replay", "load", "report", "simulate", "sweep", "calibrate", "why"}},
       {"Kernels, slices and pipelines", {"bundle", "slices", "profile", "plan", "shim"}}};
   for (const auto& [group, verbs] : kGroups) {
@@ -83,7 +85,7 @@ Result<http::Endpoint> endpoint_of(const Shell& shell) {
 
 }  // namespace
 
-void add_endpoint_options(Shell& shell, CLI::App& app) {
+void add_destination(Shell& shell, CLI::App& app) {
   app.add_option(
       "--endpoint", shell.endpoint,
       "the worker: http://HOST:PORT, https://HOST:PORT or unix:PATH (or LAMBENT_ENDPOINT)");
@@ -94,13 +96,19 @@ void add_endpoint_options(Shell& shell, CLI::App& app) {
                  "https: the certificate to show, a PEM file (or LAMBENT_CLIENT_CERTIFICATE)");
   app.add_option("--client-key", shell.credentials.key,
                  "https: its private key (or LAMBENT_CLIENT_KEY)");
+  app.add_option("--token-file", shell.token_file,
+                 "a file with the token to send, which no other user can read (or LAMBENT_TOKEN)");
+  app.add_option(
+      "--tenant", shell.tenant,
+      "for which tenant; only a token with the scope admin may name another than its own");
 }
 
-CLI::App* add_verb(Shell& shell, const char* name, const char* what, const std::string& example) {
-  CLI::App* verb = shell.app.add_subcommand(name, what);
+CLI::App* add_verb(Shell& shell, const char* name, const char* what, const std::string& example,
+                   CLI::App* group) {
+  CLI::App* verb = (group == nullptr ? shell.app : *group).add_subcommand(name, what);
   verb->footer("Example:\n  " + example);
   verb->add_flag("--json", shell.console.json, "results as JSON");
-  add_endpoint_options(shell, *verb);
+  add_destination(shell, *verb);
   return verb;
 }
 
@@ -108,11 +116,12 @@ int run_client_command(int argc, char** argv) {
   Shell shell;
   shell.app.require_subcommand(1);
   shell.app.set_version_flag("-v,--version", "lambent " LAMBENT_VERSION);
-  add_endpoint_options(shell, shell.app);
+  add_destination(shell, shell.app);
   for (const auto add :
-       {add_init, add_deploy, add_invoke, add_result, add_logs, add_listing, add_rm, add_objects,
-        add_devices, add_why, add_replay, add_load, add_calibrate, add_report, add_profile,
-        add_plan, add_completion, add_programs}) {
+       {add_init,    add_deploy,  add_invoke,     add_result,  add_logs,      add_listing,
+        add_rm,      add_objects, add_devices,    add_why,     add_tenants,   add_tokens,
+        add_whoami,  add_audit,   add_replay,     add_load,    add_calibrate, add_report,
+        add_profile, add_plan,    add_completion, add_programs}) {
     add(shell);
   }
   group_verbs(shell.app);
@@ -127,8 +136,14 @@ int run_client_command(int argc, char** argv) {
   }
   const auto endpoint = endpoint_of(shell);
   if (!endpoint.ok()) return cli::fail(shell.console, endpoint.error());
-  cli::HttpTransport transport(*endpoint);
-  return shell.verb(transport, *endpoint);
+  auto token = find_token(shell.token_file);
+  if (!token.ok()) return cli::fail(shell.console, token.error());
+  const cli::Destination destination{
+      .endpoint = *endpoint,
+      .credentials = {.token = *std::move(token),
+                      .tenant = shell.sends_tenant ? shell.tenant : std::string()}};
+  cli::HttpTransport transport(destination);
+  return shell.verb(transport, destination);
 }
 
 }  // namespace lambent::bin

@@ -34,14 +34,19 @@ struct Shell {
   std::string endpoint = default_endpoint();
   tls::CredentialFiles credentials = default_credentials();  // for https
   Console console{std::cout, std::cerr, false, isatty(STDERR_FILENO) != 0};
-  // Runs the chosen verb; the endpoint is parsed already.
-  std::function<int(Transport&, const http::Endpoint&)> verb;
+  std::string token_file;
+  std::string tenant;
+  // Whether `tenant` is sent as the one for whom the request is made.
+  bool sends_tenant = true;
+  // Runs the chosen verb; endpoint and token are read already.
+  std::function<int(Transport&, const cli::Destination&)> verb;
 };
 
-// Where the worker is, and what https to it needs.
-void add_endpoint_options(Shell& shell, CLI::App& app);
-// With the options that all verbs have.
-CLI::App* add_verb(Shell& shell, const char* name, const char* what, const std::string& example);
+// Where the worker is, what https to it needs, and as whom it is asked: of every verb.
+void add_destination(Shell& shell, CLI::App& app);
+// With the options that all verbs have; below `group` if there is one.
+CLI::App* add_verb(Shell& shell, const char* name, const char* what, const std::string& example,
+                   CLI::App* group = nullptr);
 
 // Functions.
 void add_init(Shell& shell);
@@ -56,6 +61,12 @@ void add_objects(Shell& shell);
 void add_listing(Shell& shell);
 void add_devices(Shell& shell);
 void add_why(Shell& shell);
+
+// Who may use it.
+void add_tenants(Shell& shell);
+void add_tokens(Shell& shell);
+void add_whoami(Shell& shell);
+void add_audit(Shell& shell);
 
 // Workloads.
 void add_replay(Shell& shell);

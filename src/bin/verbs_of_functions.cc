@@ -45,7 +45,7 @@ void add_init(Shell& shell) {
                    "that are cut over slices)")
       ->capture_default_str();
   verb->callback([&shell, options] {
-    shell.verb = [&shell, options](Transport&, const http::Endpoint&) {
+    shell.verb = [&shell, options](Transport&, const cli::Destination&) {
       return cli::run_init(shell.console, *options);
     };
   });
@@ -64,7 +64,7 @@ void add_deploy(Shell& shell) {
   verb->add_option("--name", options->name, "instead of the manifest's name");
   verb->add_option("--code", options->code, "a folder or .zip instead of the manifest's code");
   verb->callback([&shell, options] {
-    shell.verb = [&shell, options](Transport& transport, const http::Endpoint&) {
+    shell.verb = [&shell, options](Transport& transport, const cli::Destination&) {
       return cli::run_deploy(transport, shell.console, *options);
     };
   });
@@ -88,7 +88,7 @@ void add_invoke(Shell& shell) {
       ->check(within(0.001, 1e6));
   verb->callback([&shell, options, timeout_s] {
     options->timeout = from_seconds(*timeout_s);
-    shell.verb = [&shell, options](Transport& transport, const http::Endpoint&) {
+    shell.verb = [&shell, options](Transport& transport, const cli::Destination&) {
       return cli::run_invoke(transport, shell.console, *options);
     };
   });
@@ -102,7 +102,7 @@ void add_result(Shell& shell) {
   verb->add_flag("--wait", options->wait, "until it is done");
   verb->add_option("--output", options->output, "write the answer to this file");
   verb->callback([&shell, options] {
-    shell.verb = [&shell, options](Transport& transport, const http::Endpoint&) {
+    shell.verb = [&shell, options](Transport& transport, const cli::Destination&) {
       return cli::run_result(transport, shell.console, *options);
     };
   });
@@ -114,7 +114,7 @@ void add_logs(Shell& shell) {
   verb->add_option("NAME", options->name, "the function")->required();
   verb->add_flag("-f,--follow", options->follow, "go on as more comes");
   verb->callback([&shell, options] {
-    shell.verb = [&shell, options](Transport& transport, const http::Endpoint&) {
+    shell.verb = [&shell, options](Transport& transport, const cli::Destination&) {
       return cli::run_logs(transport, shell.console, *options);
     };
   });
@@ -125,7 +125,7 @@ void add_rm(Shell& shell) {
   CLI::App* verb = add_verb(shell, "rm", "remove functions", "lambent rm hello");
   verb->add_option("NAME", *names, "the functions")->required();
   verb->callback([&shell, names] {
-    shell.verb = [&shell, names](Transport& transport, const http::Endpoint&) {
+    shell.verb = [&shell, names](Transport& transport, const cli::Destination&) {
       return cli::run_rm(transport, shell.console, *names);
     };
   });
@@ -135,11 +135,7 @@ void add_objects(Shell& shell) {
   CLI::App* objects = shell.app.add_subcommand("objects", "put, get, list and remove objects");
   objects->require_subcommand(1);
   const auto add = [&](const char* name, const char* what, const char* example) {
-    CLI::App* verb = objects->add_subcommand(name, what);
-    verb->footer(std::string("Example:\n  ") + example);
-    verb->add_flag("--json", shell.console.json, "results as JSON");
-    add_endpoint_options(shell, *verb);
-    return verb;
+    return add_verb(shell, name, what, example, objects);
   };
   auto put = std::make_shared<cli::PutObjectOptions>();
   CLI::App* verb = add("put", "store a file as an object; its id on stdout",
@@ -150,7 +146,7 @@ void add_objects(Shell& shell) {
   verb->add_option("--ttl", put->time_to_live_s, "seconds that it lives (default: an hour)");
   verb->add_option("--id", put->id, "under this name");
   verb->callback([&shell, put] {
-    shell.verb = [&shell, put](Transport& transport, const http::Endpoint&) {
+    shell.verb = [&shell, put](Transport& transport, const cli::Destination&) {
       return cli::run_objects_put(transport, shell.console, *put);
     };
   });
@@ -162,12 +158,12 @@ void add_objects(Shell& shell) {
       ->check(within(0.0, to_seconds(limits::kMostObjectWait)));
   verb->add_option("-o,--output", get->output, "write the bytes to this file");
   verb->callback([&shell, get] {
-    shell.verb = [&shell, get](Transport& transport, const http::Endpoint&) {
+    shell.verb = [&shell, get](Transport& transport, const cli::Destination&) {
       return cli::run_objects_get(transport, shell.console, *get);
     };
   });
   add("ls", "list the objects", "lambent objects ls")->callback([&shell] {
-    shell.verb = [&shell](Transport& transport, const http::Endpoint&) {
+    shell.verb = [&shell](Transport& transport, const cli::Destination&) {
       return cli::run_objects_ls(transport, shell.console);
     };
   });
@@ -175,7 +171,7 @@ void add_objects(Shell& shell) {
   verb = add("rm", "remove objects", "lambent objects rm 0e6c9d1e-4f2c-4c33-9a52-6f1b1b3f0f7a.0");
   verb->add_option("ID", *ids, "the objects")->required();
   verb->callback([&shell, ids] {
-    shell.verb = [&shell, ids](Transport& transport, const http::Endpoint&) {
+    shell.verb = [&shell, ids](Transport& transport, const cli::Destination&) {
       return cli::run_objects_rm(transport, shell.console, *ids);
     };
   });

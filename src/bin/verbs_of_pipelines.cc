@@ -23,7 +23,7 @@ void add_profile(Shell& shell) {
       ->capture_default_str();
   verb->add_option("--out", options->output, "write profile.json to this file");
   verb->callback([&shell, options] {
-    shell.verb = [&shell, options](Transport& transport, const http::Endpoint&) {
+    shell.verb = [&shell, options](Transport& transport, const cli::Destination&) {
       return cli::run_profile(transport, shell.console, *options);
     };
   });
@@ -73,7 +73,7 @@ void add_plan(Shell& shell) {
       throw CLI::RequiredError("FUNCTION or --pipeline");
     }
     flags->options.costs.handover = from_seconds(flags->handover_ms / 1e3);
-    shell.verb = [&shell, flags](Transport& transport, const http::Endpoint&) {
+    shell.verb = [&shell, flags](Transport& transport, const cli::Destination&) {
       return cli::run_plan(transport, shell.console, flags->options);
     };
   });

@@ -12,18 +12,18 @@ namespace lambent::bin {
 
 void add_listing(Shell& shell) {
   add_verb(shell, "ls", "list the functions", "lambent ls --json")->callback([&shell] {
-    shell.verb = [&shell](Transport& transport, const http::Endpoint&) {
+    shell.verb = [&shell](Transport& transport, const cli::Destination&) {
       return cli::run_ls(transport, shell.console);
     };
   });
   add_verb(shell, "ps", "list the sandboxes", "lambent ps")->callback([&shell] {
-    shell.verb = [&shell](Transport& transport, const http::Endpoint&) {
+    shell.verb = [&shell](Transport& transport, const cli::Destination&) {
       return cli::run_ps(transport, shell.console);
     };
   });
   add_verb(shell, "version", "the versions of this program and of the worker", "lambent version")
       ->callback([&shell] {
-        shell.verb = [&shell](Transport& transport, const http::Endpoint&) {
+        shell.verb = [&shell](Transport& transport, const cli::Destination&) {
           return cli::run_version(transport, shell.console, LAMBENT_VERSION);
         };
       });
@@ -33,7 +33,7 @@ void add_devices(Shell& shell) {
   add_verb(shell, "devices", "list the GPUs, how they are and why they get no work",
            "lambent devices")
       ->callback([&shell] {
-        shell.verb = [&shell](Transport& transport, const http::Endpoint&) {
+        shell.verb = [&shell](Transport& transport, const cli::Destination&) {
           return cli::run_devices(transport, shell.console);
         };
       });
@@ -46,7 +46,7 @@ void add_devices(Shell& shell) {
             "of its instances")
         ->required();
     verb->callback([&shell, options] {
-      shell.verb = [&shell, options](Transport& transport, const http::Endpoint&) {
+      shell.verb = [&shell, options](Transport& transport, const cli::Destination&) {
         return cli::run_drain(transport, shell.console, *options);
       };
     });
@@ -75,7 +75,7 @@ void add_why(Shell& shell) {
   verb->add_option("INVOCATION", *invocation, "its id, as 'lambent invoke' prints it")->required();
   verb->add_option("--journal", *journal, "the journal's folder, or one segment of it");
   verb->callback([&shell, invocation, journal] {
-    shell.verb = [&shell, invocation, journal](Transport& transport, const http::Endpoint&) {
+    shell.verb = [&shell, invocation, journal](Transport& transport, const cli::Destination&) {
       if (!journal->empty()) {
         return cli::fail(shell.console,
                          {ErrorCode::kInvalidArgument,

@@ -79,8 +79,8 @@ void add_replay(Shell& shell) {
     chosen.read.length = from_seconds(flags->duration_s);
     chosen.read.spreading = *workload::spreading_from_name(flags->spread);
     chosen.measure_overhead = !flags->no_overhead;
-    shell.verb = [&shell, flags](Transport& transport, const http::Endpoint& endpoint) {
-      return cli::run_replay(transport, endpoint, shell.console, flags->options);
+    shell.verb = [&shell, flags](Transport& transport, const cli::Destination& destination) {
+      return cli::run_replay(transport, destination, shell.console, flags->options);
     };
   });
 }
@@ -133,8 +133,8 @@ void add_load(Shell& shell) {
       throw CLI::ValidationError("--clients times --outstanding",
                                  "at most " + std::to_string(limits::kReplayOutstanding));
     }
-    shell.verb = [&shell, options](Transport& transport, const http::Endpoint& endpoint) {
-      return cli::run_load_verb(transport, endpoint, shell.console, *options);
+    shell.verb = [&shell, options](Transport& transport, const cli::Destination& destination) {
+      return cli::run_load_verb(transport, destination, shell.console, *options);
     };
   });
 }
@@ -150,8 +150,8 @@ void add_calibrate(Shell& shell) {
       ->check(CLI::Range(1, 1000));
   verb->add_option("--paper-function", options->paper_function, "the folder of its package");
   verb->callback([&shell, options] {
-    shell.verb = [&shell, options](Transport& transport, const http::Endpoint& endpoint) {
-      return cli::run_calibrate(transport, endpoint, shell.console, *options);
+    shell.verb = [&shell, options](Transport& transport, const cli::Destination& destination) {
+      return cli::run_calibrate(transport, destination, shell.console, *options);
     };
   });
 }
@@ -165,7 +165,7 @@ void add_report(Shell& shell) {
   verb->add_option("-o,--output", options->output, "the page to write");
   verb->add_option("--title", options->title, "of the page");
   verb->callback([&shell, options] {
-    shell.verb = [&shell, options](Transport&, const http::Endpoint&) {
+    shell.verb = [&shell, options](Transport&, const cli::Destination&) {
       return cli::run_report(shell.console, *options);
     };
   });

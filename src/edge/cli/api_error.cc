@@ -69,7 +69,9 @@ std::optional<std::string> text_at(const Json& json, const char* key) {
 
 }  // namespace
 
-Error error_of(const http::Response& response) {
+namespace {
+
+Error error_in(const http::Response& response) {
   Error error{code_from_status(response.status),
               "the worker answered with status " + std::to_string(response.status)};
   const Json body = Json::parse(response.body, nullptr, false);
@@ -89,6 +91,17 @@ Error error_of(const http::Response& response) {
   error.code = code.value_or(error.code);
   for (const char* key : {"Message", "message"}) {
     if (auto message = text_at(body, key)) error.message = std::move(*message);
+  }
+  return error;
+}
+
+}  // namespace
+
+Error error_of(const http::Response& response) {
+  Error error = error_in(response);
+  // The worker says what is wrong; how a token is given is known here.
+  if (error.code == ErrorCode::kUnauthenticated) {
+    error.message += ". This command takes a token from --token-file FILE or LAMBENT_TOKEN";
   }
   return error;
 }

@@ -46,9 +46,9 @@ struct Measured {
 
 class Calibration {
  public:
-  Calibration(Transport& transport, const http::Endpoint& endpoint, Console& console,
+  Calibration(Transport& transport, const Destination& destination, Console& console,
               const CalibrateOptions& options)
-      : transport_(transport), endpoint_(endpoint), console_(console), options_(options) {}
+      : transport_(transport), destination_(destination), console_(console), options_(options) {}
   ~Calibration() {
     for (const std::string& name : deployed_) remove(name);
   }
@@ -363,7 +363,7 @@ class Calibration {
     std::vector<std::thread> threads;
     for (unsigned i = 0; i < count; ++i) {
       threads.emplace_back([&, i] {
-        HttpTransport own(endpoint_);
+        HttpTransport own(destination_);
         runs[i] = invoke(own, together(i));
       });
     }
@@ -406,7 +406,7 @@ class Calibration {
   double modelled(double real_s) const { return real_s * profile_.time_scale; }
 
   Transport& transport_;
-  const http::Endpoint& endpoint_;
+  const Destination& destination_;
   Console& console_;
   const CalibrateOptions& options_;
   Package package_;
@@ -444,14 +444,14 @@ std::string table_of(const NodeProfile& profile) {
 
 }  // namespace
 
-int run_calibrate(Transport& transport, const http::Endpoint& endpoint, Console& console,
+int run_calibrate(Transport& transport, const Destination& destination, Console& console,
                   const CalibrateOptions& options) {
   if (options.paper_function.empty()) {
     return fail(console, {ErrorCode::kNotFound,
                           "the paper function's folder was not found; name it with "
                           "--paper-function"});
   }
-  const auto profile = Calibration(transport, endpoint, console, options).run();
+  const auto profile = Calibration(transport, destination, console, options).run();
   if (!profile.ok()) return fail(console, profile.error());
   const auto written = write_file_atomically(options.output, text_of(*profile), false);
   if (!written.ok()) return fail(console, written.error());

@@ -4,7 +4,6 @@
 
 #include <string>
 
-#include "core/http/client.h"
 #include "edge/cli/console.h"
 #include "edge/cli/transport.h"
 
@@ -18,7 +17,7 @@ struct CalibrateOptions {
 
 // Deploys functions named calibrate-* and removes them again. They should have the worker to
 // themselves: what else runs there is measured with them.
-int run_calibrate(Transport& transport, const http::Endpoint& endpoint, Console& console,
+int run_calibrate(Transport& transport, const Destination& destination, Console& console,
                   const CalibrateOptions& options);
 
 }  // namespace lambent::cli

@@ -167,14 +167,14 @@ int fail_with(Console& console, const LoadTotals& totals) {
 
 }  // namespace
 
-int run_load_verb(Transport& transport, const http::Endpoint& endpoint, Console& console,
+int run_load_verb(Transport& transport, const Destination& destination, Console& console,
                   const LoadOptions& options) {
   auto payload = payload_of(options);
   if (!payload.ok()) return fail(console, payload.error());
   if (const auto found = look_for(transport, options.functions); !found.ok()) {
     return fail(console, found.error());
   }
-  LoadRunOptions run{.endpoint = endpoint,
+  LoadRunOptions run{.destination = destination,
                      .functions = options.functions,
                      .clients = options.clients,
                      .outstanding = options.outstanding,

@@ -31,7 +31,7 @@ struct LoadOptions {
 };
 
 // Exit code: 0 if any request of the last run succeeded; else that of the most frequent error.
-int run_load_verb(Transport& transport, const http::Endpoint& endpoint, Console& console,
+int run_load_verb(Transport& transport, const Destination& destination, Console& console,
                   const LoadOptions& options);
 
 }  // namespace lambent::cli

@@ -25,7 +25,7 @@ class LoadRun {
         progress_(progress),
         loop_(clock_),
         random_(options.seed),
-        pool_(loop_, options.endpoint, most_outstanding()),
+        pool_(loop_, options.destination, most_outstanding()),
         start_(clock_.now()),
         counts_from_(start_ + from_seconds(options.warm_up_seconds)),
         ends_(counts_from_ + from_seconds(options.seconds)) {}

@@ -13,12 +13,12 @@
 #include "core/base/time.h"
 #include "core/domain/invocation.h"
 #include "core/domain/limits.h"
-#include "core/http/client.h"
+#include "edge/cli/credentials.h"
 
 namespace lambent::cli {
 
 struct LoadRunOptions {
-  http::Endpoint endpoint;
+  Destination destination;
   // Client i calls function i modulo their number.
   std::vector<std::string> functions;
   unsigned clients = 1;

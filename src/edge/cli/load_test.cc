@@ -44,7 +44,10 @@ class FakeWorker {
     thread_.join();
   }
 
-  http::Endpoint endpoint() const { return {.host = "127.0.0.1", .port = port_}; }
+  Destination destination() const {
+    return {.endpoint = {.host = "127.0.0.1", .port = port_},
+            .credentials = {.token = "lambent_x", .tenant = "red"}};
+  }
   std::set<std::string> targets() {
     const std::lock_guard lock(mutex_);
     return targets_;
@@ -53,11 +56,18 @@ class FakeWorker {
     const std::lock_guard lock(mutex_);
     return bodies_;
   }
+  // Of all requests, of the first connections and of those that send the load.
+  std::set<std::string> senders() {
+    const std::lock_guard lock(mutex_);
+    return senders_;
+  }
 
  private:
   http::Response answer(const http::Request& request) {
     {
       const std::lock_guard lock(mutex_);
+      senders_.insert(std::string(request.headers.get("authorization")) + ", " +
+                      std::string(request.headers.get("x-lambent-tenant")));
       if (request.method == "POST") {
         targets_.insert(request.target);
         bodies_.insert(request.body);
@@ -94,7 +104,7 @@ class FakeWorker {
   std::atomic<bool> stops_{false};
   uint16_t port_ = 0;
   std::mutex mutex_;
-  std::set<std::string> targets_, bodies_;
+  std::set<std::string> targets_, bodies_, senders_;
   std::thread thread_;
 };
 
@@ -104,9 +114,9 @@ class Load : public testing::Test {
     options.seconds = 0.2;
     options.warm_up_seconds = 0;
     options.give_up_seconds = 30;
-    HttpTransport transport(worker.endpoint());
+    HttpTransport transport(worker.destination());
     Console console{.out = out, .err = err, .json = json};
-    return run_load_verb(transport, worker.endpoint(), console, options);
+    return run_load_verb(transport, worker.destination(), console, options);
   }
 
   FakeWorker worker;
@@ -126,6 +136,11 @@ TEST_F(Load, ClientsTakeTurnsAmongTheFunctionsAsFastAsAnswersCome) {
   EXPECT_EQ(worker.targets(), (std::set<std::string>{"/2015-03-31/functions/f/invocations",
                                                      "/2015-03-31/functions/g/invocations"}));
   EXPECT_EQ(worker.bodies(), (std::set<std::string>{R"({"n":1})"}));
+}
+
+TEST_F(Load, EveryRequestSaysWhoSendsIt) {
+  ASSERT_EQ(run({.functions = {"f"}}), 0);
+  EXPECT_EQ(worker.senders(), (std::set<std::string>{"Bearer lambent_x, red"}));
 }
 
 TEST_F(Load, OnlineAsksAtAShareOfThePeakThatItMeasuredFirst) {
@@ -211,7 +226,7 @@ TEST_F(Load, ARunThatIsLateSendsAllThatWasMeantToBeSent) {
     const Instant until = clock.now() + milliseconds(100);
     while (clock.now() < until) std::this_thread::yield();
   };
-  LoadRunOptions options{.endpoint = worker.endpoint(),
+  LoadRunOptions options{.destination = worker.destination(),
                          .functions = {"f"},
                          .rate = 2'000,
                          .seconds = 0.05,

@@ -285,7 +285,7 @@ void show_totals(Console& console, const ReplayRunTotals& totals, const Recorder
 
 }  // namespace
 
-int run_replay(Transport& transport, const http::Endpoint& endpoint, Console& console,
+int run_replay(Transport& transport, const Destination& destination, Console& console,
                const ReplayOptions& options) {
   if (!(options.time_scale > 0) || options.time_scale > 1e4) {
     return fail(console, {ErrorCode::kInvalidArgument, "the time scale must be above 0"});
@@ -327,7 +327,7 @@ int run_replay(Transport& transport, const http::Endpoint& endpoint, Console& co
   Recorder recorder(header, options.out);
   if (recorder.failed()) return fail(console, *recorder.failed());
   ProgressLine progress(console);
-  const ReplayRunOptions run_options{.endpoint = endpoint,
+  const ReplayRunOptions run_options{.destination = destination,
                                      .time_scale = options.time_scale,
                                      .deployed_names = plan->deployed_names,
                                      .duration_s = header.duration_s,

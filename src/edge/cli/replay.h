@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "core/domain/limits.h"
-#include "core/http/client.h"
 #include "edge/cli/console.h"
 #include "edge/cli/transport.h"
 #include "sim/workload/trace_reader.h"
@@ -36,7 +35,7 @@ struct ReplayOptions {
   bool measure_overhead = true;
 };
 
-int run_replay(Transport& transport, const http::Endpoint& endpoint, Console& console,
+int run_replay(Transport& transport, const Destination& destination, Console& console,
                const ReplayOptions& options);
 
 }  // namespace lambent::cli

@@ -30,7 +30,7 @@ class Replay {
         sinks_(sinks),
         loop_(clock_),
         // One more than may be outstanding, for the readings of /metrics.
-        pool_(loop_, options.endpoint, options.most_outstanding + 1),
+        pool_(loop_, options.destination, options.most_outstanding + 1),
         start_(clock_.now()) {}
 
   ReplayRunTotals run() {

@@ -8,14 +8,14 @@
 
 #include "core/base/result.h"
 #include "core/domain/limits.h"
-#include "core/http/client.h"
+#include "edge/cli/credentials.h"
 #include "sim/workload/result_file.h"
 #include "sim/workload/trace.h"
 
 namespace lambent::cli {
 
 struct ReplayRunOptions {
-  http::Endpoint endpoint;
+  Destination destination;
   double time_scale = 1;
   std::vector<std::string> deployed_names;
   double duration_s = 0;  // modelled; for the progress alone

@@ -64,10 +64,12 @@ Result<OwnedFd> start_connecting(const http::Endpoint& endpoint) {
   return fd;
 }
 
-std::string bytes_of(const http::Request& request, const http::Endpoint& endpoint) {
-  std::string bytes = request.method + " " + request.target + " HTTP/1.1\r\nHost: " +
-                      (endpoint.host.empty() ? "localhost" : endpoint.host) + "\r\n";
-  for (const auto& [name, value] : request.headers.fields()) {
+std::string bytes_of(const http::Request& request, const Destination& destination) {
+  const std::string& host = destination.endpoint.host;
+  std::string bytes = request.method + " " + request.target +
+                      " HTTP/1.1\r\nHost: " + (host.empty() ? "localhost" : host) + "\r\n";
+  const http::Headers headers = headers_of(request, destination.credentials);
+  for (const auto& [name, value] : headers.fields()) {
     bytes += name + ": " + value + "\r\n";
   }
   return bytes + "Content-Length: " + std::to_string(request.body.size()) + "\r\n\r\n" +
@@ -153,7 +155,7 @@ struct RequestPool::State {
   using Place = std::list<Connection>::iterator;
 
   loop::EventLoop& loop;
-  http::Endpoint endpoint;
+  Destination destination;
   size_t most;
   std::list<Connection> connections;
   std::vector<Place> idle;
@@ -170,9 +172,9 @@ struct RequestPool::State {
   void drop(Place place);
 };
 
-RequestPool::RequestPool(loop::EventLoop& loop, http::Endpoint endpoint, size_t most_outstanding)
+RequestPool::RequestPool(loop::EventLoop& loop, Destination destination, size_t most_outstanding)
     : state_(new State{.loop = loop,
-                       .endpoint = std::move(endpoint),
+                       .destination = std::move(destination),
                        .most = most_outstanding,
                        .connections = {},
                        .idle = {}}) {}
@@ -190,7 +192,7 @@ bool RequestPool::send(const http::Request& request, Duration timeout, Done done
   ++state.outstanding;
   const State::Place place = state.take_connection();
   place->done = std::move(done);
-  place->unsent = bytes_of(request, state.endpoint);
+  place->unsent = bytes_of(request, state.destination);
   place->sent = 0;
   place->reader.start();
   place->deadline = state.loop.call_after(timeout, [&state, place] {
@@ -222,6 +224,7 @@ RequestPool::State::Place RequestPool::State::take_connection() {
 }
 
 void RequestPool::State::open(Place place) {
+  const http::Endpoint& endpoint = destination.endpoint;
   auto fd = start_connecting(endpoint);
   if (!fd.ok()) return finish(place, fd.error(), false);
   if (endpoint.encrypted) {
@@ -253,6 +256,7 @@ void RequestPool::State::on_ready(Place place, loop::Readiness ready) {
 }
 
 void RequestPool::State::wait_for(Place place, http::Transfer::Kind kind) {
+  const http::Endpoint& endpoint = destination.endpoint;
   switch (kind) {
     case http::Transfer::Kind::kWaitsToRead:
     case http::Transfer::Kind::kWaitsToWrite: {

@@ -11,6 +11,7 @@
 #include "core/domain/limits.h"
 #include "core/http/client.h"
 #include "core/loop/event_loop.h"
+#include "edge/cli/credentials.h"
 
 namespace lambent::cli {
 
@@ -19,7 +20,7 @@ class RequestPool {
   using Done = std::function<void(Result<http::Response>)>;
 
   // At most `most_outstanding` requests wait for their answers at a time.
-  RequestPool(loop::EventLoop& loop, http::Endpoint endpoint,
+  RequestPool(loop::EventLoop& loop, Destination destination,
               size_t most_outstanding = limits::kReplayOutstanding);
   // Requests still outstanding are given up without a word.
   ~RequestPool();

@@ -4,20 +4,26 @@ namespace lambent::cli {
 
 Error HttpTransport::explained(const Error& error) const {
   if (error.code != ErrorCode::kUnavailable) return error;
-  return Error{error.code, error.message +
-                               " Start one with 'lambent serve', or name another than " +
-                               http::to_string(endpoint_) + " with --endpoint or LAMBENT_ENDPOINT"};
+  return Error{error.code,
+               error.message + " Start one with 'lambent serve', or name another than " +
+                   http::to_string(destination_.endpoint) + " with --endpoint or LAMBENT_ENDPOINT"};
+}
+
+http::Request HttpTransport::authorized(const http::Request& request) const {
+  http::Request sending = request;
+  sending.headers = headers_of(request, destination_.credentials);
+  return sending;
 }
 
 Result<http::Response> HttpTransport::send(const http::Request& request, Duration timeout) {
-  auto response = client_.send(request, timeout);
+  auto response = client_.send(authorized(request), timeout);
   if (!response.ok()) return explained(response.error());
   return response;
 }
 
 Result<http::Response> HttpTransport::stream(const http::Request& request, Duration timeout,
                                              const Sink& sink) {
-  auto response = client_.stream(request, timeout, sink);
+  auto response = client_.stream(authorized(request), timeout, sink);
   if (!response.ok()) return explained(response.error());
   return response;
 }

@@ -4,10 +4,12 @@
 
 #include <functional>
 #include <string_view>
+#include <utility>
 
 #include "core/base/result.h"
 #include "core/base/time.h"
 #include "core/http/client.h"
+#include "edge/cli/credentials.h"
 
 namespace lambent::cli {
 
@@ -24,7 +26,8 @@ class Transport {
 
 class HttpTransport final : public Transport {
  public:
-  explicit HttpTransport(const http::Endpoint& endpoint) : endpoint_(endpoint), client_(endpoint) {}
+  explicit HttpTransport(Destination destination)
+      : destination_(std::move(destination)), client_(destination_.endpoint) {}
 
   // Errors say where the worker was looked for and what to do.
   Result<http::Response> send(const http::Request& request, Duration timeout) override;
@@ -34,7 +37,9 @@ class HttpTransport final : public Transport {
  private:
   Error explained(const Error& error) const;
 
-  http::Endpoint endpoint_;
+  http::Request authorized(const http::Request& request) const;
+
+  const Destination destination_;
   http::BlockingClient client_;
 };
 

@@ -16,7 +16,10 @@ constexpr Bytes kMostJson = Bytes::kib(64);
 constexpr double kMostCount = 1e15;  // of bytes or things; a double has it exactly
 
 Result<Json> document_of(std::string_view text, std::string_view subject) {
-  return parse_document(text, kMostJson, {.subject = subject, .most_depth = 4});
+  ASSIGN_OR_RETURN(Json document,
+                   parse_document(text, kMostJson, {.subject = subject, .most_depth = 4}));
+  if (!document.is_object()) return invalid_at(std::string(subject), "an object is expected");
+  return document;
 }
 
 // One quota of the document: null takes it away, absence leaves it.

@@ -17,11 +17,14 @@ http::Response json_response(int status, const json& body) {
   http::Response response;
   response.status = status;
   response.headers.add("Content-Type", "application/json");
-  // What is listed here is nobody's to keep; an issued token least of all.
+  // No cache is to keep what is listed here, least of all an issued token.
   response.headers.add("Cache-Control", "no-store");
   response.body = to_text(body);
   return response;
 }
+
+// Whole seconds come out whole.
+double seconds_of(Duration duration) { return static_cast<double>(duration.count()) / 1e9; }
 
 template <typename T>
 json number_or_null(const std::optional<T>& number) {
@@ -36,13 +39,13 @@ json json_of(const Tenant& tenant) {
   return {
       {"name", tenant.name},
       {"weight", tenant.weight},
-      {"created_at", to_seconds(tenant.created_at)},
+      {"created_at", seconds_of(tenant.created_at)},
       {"quotas",
        {{"functions", number_or_null(quotas.functions)},
         {"concurrency", number_or_null(quotas.concurrency)},
         {"gpu_memory_bytes", bytes_or_null(quotas.gpu_memory)},
         {"gpu_seconds_per_hour",
-         quotas.gpu_time_per_hour ? json(to_seconds(*quotas.gpu_time_per_hour)) : json(nullptr)},
+         quotas.gpu_time_per_hour ? json(seconds_of(*quotas.gpu_time_per_hour)) : json(nullptr)},
         {"host_memory_bytes", bytes_or_null(quotas.host_memory)},
         {"object_bytes", bytes_or_null(quotas.objects)},
         {"disk_bytes", bytes_or_null(quotas.disk)},
@@ -62,8 +65,8 @@ json json_of(const Token& token, const std::string& tenant) {
           {"tenant", tenant},
           {"name", token.name},
           {"scopes", json_of(token.scopes)},
-          {"created_at", to_seconds(token.created_at)},
-          {"expires_at", token.expires_at ? json(to_seconds(*token.expires_at)) : json(nullptr)}};
+          {"created_at", seconds_of(token.created_at)},
+          {"expires_at", token.expires_at ? json(seconds_of(*token.expires_at)) : json(nullptr)}};
 }
 
 // Performs one decoded call; a function object over the kinds of call.

@@ -42,7 +42,7 @@ Authenticator::Authenticator(const AccessService& access, const Clock& clock, Au
 bool Authenticator::needs_body_digest(const http::Request& request) const {
   const auto signature = parse_sigv4(authorization_of(request));
   if (!signature.ok() || !signature->has_value()) return false;
-  // The digest of what nobody here signed is not computed for them.
+  // No digest is computed of what was signed with an unknown key.
   return access_.find_signer((*signature)->access_key_id).ok();
 }
 

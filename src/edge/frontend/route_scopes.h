@@ -8,7 +8,7 @@
 namespace lambent::frontend {
 
 struct RouteScopes {
-  // One of these, or admin, is needed. Of a path that is not in the table: admin alone, so that a
+  // One of these, or admin, is needed. Of a path that is not in the table: only admin, so that a
   // route that was forgotten here is closed and not open.
   Scopes any_of;
   // It answers who has no token: whether the worker lives says nothing of anybody.

@@ -48,7 +48,9 @@ http::Response response_of_refusal(const http::Request& request, const Refusal& 
 Error lacks_scope(const Principal& principal, const RouteScopes& needed) {
   return {ErrorCode::kPermissionDenied, "the token " + principal.token + " has the scopes " +
                                             to_string(principal.scopes) + "; this needs one of " +
-                                            to_string(needed.any_of)};
+                                            to_string(needed.any_of) +
+                                            ", as the operator gives it with 'lambent tokens "
+                                            "create'"};
 }
 
 std::string origin_of(const http::Peer& peer) {

@@ -145,7 +145,7 @@ TEST_F(RouterTest, RootAndTheWorkersOwnUserAreTrustedOverTheUnixSocket) {
   EXPECT_EQ(over_unix(0, "/v1/tenants").status, 200);
   EXPECT_EQ(over_unix(1000, "/v1/tenants").status, 200);
   EXPECT_EQ(over_unix(1001, "/v1/tenants").status, 401);
-  // A user's number counts nothing over TCP, where nobody can know it.
+  // A user's number counts nothing over TCP, where no socket tells it.
   http::Request request = request_of("GET", "/v1/tenants", "", {});
   request.peer.user = 0;
   EXPECT_EQ(send(std::move(request)).status, 401);

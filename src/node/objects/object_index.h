@@ -84,7 +84,7 @@ class ObjectIndex {
  public:
   explicit ObjectIndex(IndexOptions options) : options_(options) {}
 
-  // Nothing: the tenant has the quota of the options. What is there already stays.
+  // Nothing: the tenant has the quota of the options. Objects that it has stay.
   void set_quota(TenantId tenant, std::optional<Bytes> quota);
 
   Result<void> expect(const ObjectKey& key, Instant now);

@@ -63,8 +63,8 @@ Result<void> write_all(const OwnedFd& file, std::string_view text) {
   return {};
 }
 
-// The digest of the file's last whole line. A line that was cut off by a crash was acknowledged to
-// nobody; what comes next begins a line of its own.
+// The digest of the file's last whole line. A line that was cut off by a crash was never
+// acknowledged; what comes next begins a line of its own.
 Result<std::string> chain_of(const OwnedFd& file, const std::string& path) {
   struct stat about {};
   if (::fstat(file.get(), &about) != 0) return error_from_errno("stat " + path, errno);

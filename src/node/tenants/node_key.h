@@ -1,5 +1,5 @@
 // The node's key: 32 random bytes in a file that only its owner can read. Signing secrets are
-// derived from it and secrets are sealed with it, so that the database alone gives nothing away.
+// derived from it and secrets are sealed with it, so that the database gives nothing away.
 // Free functions; they block, for start-up.
 #pragma once
 

@@ -1,0 +1,48 @@
+#include "bin/audit_verify.h"
+
+#include <cerrno>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
+
+#include "core/base/result.h"
+#include "node/tenants/audit_log.h"
+
+namespace lambent::bin {
+namespace {
+
+Result<std::vector<std::string>> lines_of(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) return error_from_errno("open " + path, errno);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(file, line);) lines.push_back(line);
+  if (file.bad()) return error_from_errno("read " + path, errno);
+  if (lines.empty()) {
+    return Error{ErrorCode::kInvalidArgument, path + " has no lines: is that the audit log?"};
+  }
+  return lines;
+}
+
+}  // namespace
+
+int run_audit_verify(cli::Console& console, const std::string& path) {
+  const auto lines = lines_of(path);
+  if (!lines.ok()) return cli::fail(console, lines.error());
+  const std::optional<size_t> broken = tenants::first_broken_line(*lines);
+  if (broken) {
+    return cli::fail(console,
+                     {ErrorCode::kDataLoss,
+                      path + ":" + std::to_string(*broken) +
+                          ": this line does not continue the one before: lines were changed, "
+                          "removed or added after they were written"});
+  }
+  if (console.json) {
+    console.out << nlohmann::ordered_json{{"file", path}, {"lines", lines->size()}}.dump(2) << "\n";
+  } else {
+    console.out << path << ": " << lines->size() << " lines, each continues the one before\n";
+  }
+  return 0;
+}
+
+}  // namespace lambent::bin
