@@ -67,11 +67,12 @@ Result<void> BlockReader::open() {
     return {};
   }
   const uint32_t version = word_at(bytes + kMagic.size());
-  if (version != kFormatVersion) {
+  if (version < kOldestFormatVersion || version > kFormatVersion) {
     return Error{ErrorCode::kFailedPrecondition,
                  file_ + ", byte " + std::to_string(kMagic.size()) +
                      ": this journal has format version " + std::to_string(version) +
-                     ", this program reads version " + std::to_string(kFormatVersion) +
+                     ", this program reads versions " + std::to_string(kOldestFormatVersion) +
+                     " to " + std::to_string(kFormatVersion) +
                      "; use the lambent that recorded it"};
   }
   return {};

@@ -19,7 +19,10 @@ namespace lambent::journal {
 //   type    1 byte
 //   payload
 constexpr std::string_view kMagic = "lambentJ";
-constexpr uint32_t kFormatVersion = 1;
+// What is written, and the oldest that is read. 2 added TenantChanged and the host memory of a
+// profile; a segment without these has the bytes that it always had.
+constexpr uint32_t kFormatVersion = 2;
+constexpr uint32_t kOldestFormatVersion = 1;
 constexpr size_t kPreambleSize = 12;
 constexpr size_t kBlockHeadSize = 9;
 constexpr size_t kMostBlockPayload = size_t{1} << 24;
