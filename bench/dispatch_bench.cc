@@ -49,7 +49,7 @@ class PolicyLoop {
       : tokens_(tokens_for(count)),
         fleet_(fleet_options(count, rule)),
         random_(7),
-        view_{flows_, fleet_} {
+        view_{flows_, fleet_, tenants_} {
     policy_ = std::move(scheduling::make_policy(policy)).value();
     flows_.resize(count + 1);
     for (uint32_t id = 1; id <= count; ++id) add_flow(FunctionId{id});
@@ -126,6 +126,7 @@ class PolicyLoop {
 
   unsigned tokens_;
   scheduling::Flows flows_;
+  scheduling::Tenants tenants_;
   scheduling::Fleet fleet_;
   SeededRandom random_;
   scheduling::View view_;

@@ -397,7 +397,8 @@ Result<void> run(WorkerConfig config) {
                                 facts_of(config, shares.dispatched)),
        .auth = {.mode = config.auth, .own_user = geteuid()},
        .offload = disk_of(object_copies),
-       .audit = sink_of(audit.get())},
+       .audit = sink_of(audit.get()),
+       .usage = [&worker](TenantId tenant) { return worker.usage_of(tenant); }},
       frontend::RequestGuard(host_policy(config.listen)));
   http::Server server(loop, server_options(), router.handler());
   return serve({config, signals, loop, log, worker, server, service, identity.get()});

@@ -48,6 +48,10 @@ void add_scheduler_flags(CLI::App& app, SimulateOptions& options) {
       ->allow_extra_args(false);
   app.add_option("--set", options.settings, "KEY=VALUE for the scheduler; see docs/scheduling.md")
       ->allow_extra_args(false);
+  app.add_option("--tenant", options.tenants,
+                 "a tenant: NAME,KEY=VALUE,... with weight, concurrency, gpu-memory, host-memory, "
+                 "gpu-time (seconds an hour), functions=A+B (none: of all others in turn)")
+      ->allow_extra_args(false);
   app.add_option("--gpus", options.gpus, "devices")->check(CLI::Range(1, 4096));
   app.add_option("--concurrency", options.concurrency, "D: invocations at once on a GPU")
       ->check(CLI::Range(1, 1024));
@@ -162,6 +166,11 @@ Result<void> finish_simulate_flags(const CLI::App& app, SimulateOptions& options
   options.run.host_init_saving = from_seconds(options.cpu_start_saving_s);
   options.run.device.link_bytes_per_second = options.link_gb_per_s * 1e9;
   options.run.device.link_out_bytes_per_second = options.link_gb_per_s * 1e9;
+  options.run.tenants.clear();
+  for (const std::string& text : options.tenants) {
+    ASSIGN_OR_RETURN(simulator::SimulatedTenant tenant, simulator::parse_tenant(text));
+    options.run.tenants.push_back(std::move(tenant));
+  }
   if (!options.profile.empty()) RETURN_IF_ERROR(apply_profile(app, options));
   // A context is what no move takes along.
   options.run.device.stays = options.run.context_memory;

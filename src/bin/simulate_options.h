@@ -23,6 +23,7 @@ struct SimulateOptions {
   double memory_gib = 16, keep_alive_s = 600, longest_wait_s = 300;
   double sandbox_ms = 5, reading_s = 1, link_gb_per_s = 10, cpu_start_saving_s = 3;
   std::string profile;
+  std::vector<std::string> tenants;
   simulator::WorkloadRunOptions run;
   std::string out, csv;
   bool json = false, quiet = false;

@@ -114,6 +114,14 @@ void add_totals(const simulator::WorkloadRunTotals& totals, cli::RunFigures& fig
                      .prefetches = totals.prefetches,
                      .prefetch_hits = totals.prefetch_hits};
   }
+  for (const simulator::TenantTotals& tenant : totals.tenants) {
+    figures.tenants.push_back({.name = tenant.name,
+                               .weight = tenant.weight,
+                               .invocations = tenant.invocations,
+                               .failed = tenant.failed,
+                               .mean_s = tenant.mean_s(),
+                               .gpu_time_s = tenant.gpu_time_s});
+  }
   figures.summary = totals.summary;
   figures.utilisation = totals.utilisation;
 }

@@ -9,11 +9,38 @@ bool Given::read(Words& words) {
     read_device(words);
   } else if (words.take("function")) {
     read_function(words);
+  } else if (words.take("tenant")) {
+    read_tenant(words, tenant(words.take_any()));
   } else if (!read_option(words)) {
     return false;
   }
   if (!words.done()) throw Failure("'" + words.take_any() + "' has no meaning here");
   return true;
+}
+
+dispatch::TenantChanged& Given::tenant(const std::string& name) {
+  const auto id = static_cast<uint32_t>(tenants.size() + 2);
+  return tenants.try_emplace(name, dispatch::TenantChanged{.tenant = TenantId{id}}).first->second;
+}
+
+// [weight 3] [concurrency 2] [gpu-memory 4GiB] [host-memory 8GiB] [gpu-time 60s]
+void Given::read_tenant(Words& words, dispatch::TenantChanged& tenant) {
+  tenant = {.tenant = tenant.tenant};
+  while (!words.done()) {
+    if (words.take("weight")) {
+      tenant.weight = words.number();
+    } else if (words.take("concurrency")) {
+      tenant.concurrency = words.count();
+    } else if (words.take("gpu-memory")) {
+      tenant.gpu_memory = words.bytes();
+    } else if (words.take("host-memory")) {
+      tenant.host_memory = words.bytes();
+    } else if (words.take("gpu-time")) {
+      tenant.gpu_time_per_hour = words.duration();
+    } else {
+      return;
+    }
+  }
 }
 
 void Given::read_policy(Words& words) {
@@ -77,6 +104,10 @@ void Given::read_function(Words& words) {
       profile.device_memory = Bytes(0);
     } else if (words.take("timeout")) {
       profile.timeout = words.duration();
+    } else if (words.take("of")) {
+      profile.tenant = tenant(words.take_any()).tenant;
+    } else if (words.take("host-memory")) {
+      profile.host_memory = words.bytes();
     } else if (words.take("weight")) {
       profile.weight = words.number();
     } else if (words.take("concurrency")) {

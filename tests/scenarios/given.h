@@ -17,13 +17,19 @@ class Given {
   bool read(Words& words);
   std::unique_ptr<dispatch::Dispatcher> build() const;
 
-  // By name, in the order of their ids.
+  // By name. Ids count from 1 in the order of the lines.
   std::map<std::string, dispatch::FunctionProfile> functions;
+  // Those that lines name; a function that names none is of the tenant "default", which has id 1.
+  std::map<std::string, dispatch::TenantChanged> tenants;
+
+  // The rest of a line, as the weight and the quotas of a tenant.
+  static void read_tenant(Words& words, dispatch::TenantChanged& tenant);
 
  private:
   void read_policy(Words& words);
   void read_device(Words& words);
   void read_function(Words& words);
+  dispatch::TenantChanged& tenant(const std::string& name);
   bool read_option(Words& words);
 
   std::string policy_ = "mqfq-sticky";

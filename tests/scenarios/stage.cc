@@ -4,7 +4,9 @@ namespace lambent::scenario {
 
 using dispatch::Action;
 
-Stage::Stage(const Given& given) : functions_(given.functions), dispatcher_(given.build()) {
+Stage::Stage(const Given& given)
+    : functions_(given.functions), tenants_(given.tenants), dispatcher_(given.build()) {
+  for (const auto& [name, tenant] : tenants_) give(tenant);
   for (const auto& [name, profile] : functions_) give(dispatch::FunctionRegistered{profile});
 }
 
@@ -51,6 +53,7 @@ void Stage::play(Words& words) {
     if (words.take("without-gpu")) profile.device_memory = Bytes(0);
     if (words.take("without-cpu-variant")) profile.has_cpu_variant = false;
     if (words.take("memory")) profile.device_memory = words.bytes();
+    if (words.take("host-memory")) profile.host_memory = words.bytes();
     if (words.take("concurrency")) profile.max_concurrency = words.count();
     give(dispatch::FunctionRegistered{profile});
   } else if (verb == "remove") {
@@ -58,6 +61,10 @@ void Stage::play(Words& words) {
   } else if (verb == "taken") {
     const DeviceId device{static_cast<uint32_t>(words.count())};
     give(dispatch::DeviceTaken{device, words.bytes()});
+  } else if (verb == "tenant") {
+    dispatch::TenantChanged& changed = tenant(words.take_any());
+    Given::read_tenant(words, changed);
+    give(changed);
   } else if (verb == "reading") {
     const DeviceId device{static_cast<uint32_t>(words.count())};
     const bool lost = words.take("lost");
@@ -164,6 +171,8 @@ bool Stage::expect_state(Words& words) {
   } else if (words.take("virtual-time")) {
     const FunctionId id = function(words.take_any()).id;
     same(in_words(dispatcher_->status(id, now_).virtual_time), in_words(words.duration()));
+  } else if (words.take("tenant")) {
+    expect_tenant(words);
   } else if (words.take("global-virtual-time")) {
     same(in_words(dispatcher_->policy().global_virtual_time()), in_words(words.duration()));
   } else if (words.take("conserving-dispatches")) {
@@ -195,6 +204,39 @@ bool Stage::expect_state(Words& words) {
     return false;
   }
   return true;
+}
+
+// expect tenant NAME [running 1] [waiting 2] [service 6s] [gpu-time 30s] [gpu-memory 4GiB]
+// [host-memory 8GiB]
+void Stage::expect_tenant(Words& words) {
+  const TenantId id = tenant(words.take_any()).tenant;
+  for (const dispatch::TenantStatus& status : dispatcher_->tenant_status(now_)) {
+    if (status.id != id) continue;
+    const auto same = [](const std::string& what, const std::string& actual,
+                         const std::string& expected) {
+      if (actual != expected) throw Failure("its " + what + " is " + actual);
+    };
+    while (!words.done()) {
+      const std::string what = words.take_any();
+      if (what == "running") {
+        same(what, std::to_string(status.running), words.take_any());
+      } else if (what == "waiting") {
+        same(what, std::to_string(status.waiting), words.take_any());
+      } else if (what == "service") {
+        same(what, in_words(status.virtual_service), in_words(words.duration()));
+      } else if (what == "gpu-time") {
+        same(what, in_words(status.gpu_time_in_hour), in_words(words.duration()));
+      } else if (what == "gpu-memory") {
+        same(what, to_string(status.gpu_memory), to_string(words.bytes()));
+      } else if (what == "host-memory") {
+        same(what, to_string(status.host_memory), to_string(words.bytes()));
+      } else {
+        throw Failure("'" + what + "' is nothing that a tenant has");
+      }
+    }
+    return;
+  }
+  throw Failure("dispatch knows no such tenant");
 }
 
 std::string Stage::describe(const Action& action) const {
@@ -245,6 +287,12 @@ std::string Stage::describe(const Action& action) const {
 dispatch::FunctionProfile& Stage::function(const std::string& name) {
   const auto found = functions_.find(name);
   if (found == functions_.end()) throw Failure("there is no function '" + name + "'");
+  return found->second;
+}
+
+dispatch::TenantChanged& Stage::tenant(const std::string& name) {
+  const auto found = tenants_.find(name);
+  if (found == tenants_.end()) throw Failure("there is no tenant '" + name + "'");
   return found->second;
 }
 

@@ -36,10 +36,13 @@ class Stage {
   std::string describe(const dispatch::Action& action) const;
   dispatch::FunctionProfile& function(const std::string& name);
   std::string name_of_function(FunctionId id) const;
+  dispatch::TenantChanged& tenant(const std::string& name);
+  void expect_tenant(Words& words);
   InvocationId invocation(const std::string& name) const;
   std::string name_of_invocation(InvocationId id) const;
 
   std::map<std::string, dispatch::FunctionProfile> functions_;
+  std::map<std::string, dispatch::TenantChanged> tenants_;
   std::unique_ptr<dispatch::Dispatcher> dispatcher_;
   std::map<std::string, InvocationId> invocations_;
   std::map<InvocationId, std::string> names_;

@@ -22,6 +22,17 @@ struct TokenRequest {
   std::optional<Duration> lifetime;  // none: it does not expire
 };
 
+// What a tenant has and uses of the node now.
+struct TenantUsage {
+  uint64_t functions = 0;
+  Bytes disk;  // packages of its functions
+  Bytes objects;
+  uint64_t running = 0;  // invocations at work
+  uint64_t waiting = 0;
+  Duration gpu_time_in_hour{};    // of runs that ended in the last hour
+  Bytes gpu_memory, host_memory;  // of its sandboxes, as quotas count them
+};
+
 class AccessService {
  public:
   template <typename T>

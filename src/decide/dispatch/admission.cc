@@ -1,10 +1,14 @@
 #include "decide/dispatch/admission.h"
 
+#include <algorithm>
+#include <cstdio>
 #include <utility>
 
 namespace lambent::dispatch {
 
 using scheduling::Flow;
+using scheduling::TenantAccount;
+using scheduling::WaitReason;
 
 namespace {
 
@@ -12,6 +16,25 @@ namespace {
 Error too_large(Bytes device_memory) {
   return {ErrorCode::kFailedPrecondition, "the function asks for " + to_string(device_memory) +
                                               " of device memory and no GPU here has that"};
+}
+
+// Of one that can never run, because a quota of its tenant is too small for it.
+Error beyond_quota(WaitReason quota, const Flow& flow, const TenantAccount& tenant) {
+  std::string what;
+  if (quota == WaitReason::kTenantGpuMemory) {
+    what = "the function asks for " + to_string(flow.device_memory) +
+           " of GPU memory, and its tenant may have " + to_string(*tenant.quotas.gpu_memory) +
+           " (gpu_memory)";
+  } else if (quota == WaitReason::kTenantHostMemory) {
+    what = "a sandbox of the function may take " + to_string(flow.host_memory) +
+           " of the host's memory, and its tenant may have " +
+           to_string(*tenant.quotas.host_memory) + " (host_memory)";
+  } else if (quota == WaitReason::kTenantGpuTime) {
+    what = "the tenant may use no GPU time (gpu_time_per_hour)";
+  } else {
+    what = "the tenant may run no invocations (concurrency)";
+  }
+  return {ErrorCode::kFailedPrecondition, what + "; ask an operator for a larger quota"};
 }
 
 }  // namespace
@@ -25,6 +48,11 @@ void Admission::submit(const InvocationSubmitted& event) {
   ++counters.submitted;
   if (const auto refusal = refusal_of(event)) {
     refuse(event.invocation, *refusal);
+    return;
+  }
+  if (auto refusal = hour_refusal_of(event)) {
+    refuse(event.invocation, {ErrorCode::kResourceExhausted, std::move(refusal->message)},
+           refusal->retry_after);
     return;
   }
   if (auto refusal = queues_.overload_of(event)) {
@@ -59,8 +87,45 @@ std::optional<Error> Admission::refusal_of(const InvocationSubmitted& event) con
   if (draining_ && !event.asynchronous) {
     return Error{ErrorCode::kUnavailable, "the worker is stopping; send this to another one"};
   }
+  return never_served(flow);
+}
+
+std::optional<Error> Admission::never_served(const Flow& flow) const {
   if (!overflow_.may_wait(flow)) return too_large(flow.device_memory);
-  return std::nullopt;
+  const WaitReason quota = tenants_.never_allows(flow);
+  if (quota == WaitReason::kNone) return std::nullopt;
+  const bool of_gpu = quota == WaitReason::kTenantGpuMemory || quota == WaitReason::kTenantGpuTime;
+  if (of_gpu && overflow_.may_go_to_host(flow)) return std::nullopt;
+  return beyond_quota(quota, flow, tenants_[flow.tenant_slot]);
+}
+
+// What runs and waits of its tenant is taken to last as long as its own function's runs do. What is
+// acknowledged, or waits as long as it must, is not asked about.
+std::optional<scheduling::Refusal> Admission::hour_refusal_of(
+    const InvocationSubmitted& event) const {
+  const Flow& flow = flows_[event.function.value];
+  if (event.asynchronous || event.acknowledged || processor_of(flow) != Processor::kGpu) {
+    return std::nullopt;
+  }
+  if (flow.tenant_slot >= tenants_.size() || overflow_.may_go_to_host(flow)) return std::nullopt;
+  const TenantAccount& tenant = tenants_[flow.tenant_slot];
+  const auto& limit = tenant.quotas.gpu_time_per_hour;
+  if (!limit) return std::nullopt;
+  const auto before = static_cast<int64_t>(
+      std::min<uint64_t>(tenant.running + flow.pending, limits::kQueuedInvocations));
+  const Duration longest = scheduling::SlidingHour::kHour * 24;
+  const Duration one = std::min(flow.execution.mean_or(Duration(0)), longest);
+  const Instant now = log_.now();
+  const Instant then = tenant.hour.when_below(*limit, one * before, now);
+  const Duration most = scheduling::SlidingHour::kHour + scheduling::SlidingHour::kStep;
+  const Duration wait = then == kNever ? most : then - now;
+  if (wait <= std::min(options_.longest_wait, options_.queue_wait)) return std::nullopt;
+  char text[200];
+  std::snprintf(text, sizeof(text),
+                "the tenant has used %.1f of the %.1f seconds of GPU time that it may use in an "
+                "hour (gpu_time_per_hour); enough of it comes back in about %.0f seconds",
+                to_seconds(tenant.hour.used_at(now)), to_seconds(*limit), to_seconds(wait));
+  return scheduling::Refusal{text, std::max<Duration>(wait, seconds(1))};
 }
 
 void Admission::refuse(InvocationId id, Error error, Duration retry_after) {
@@ -92,8 +157,7 @@ void Admission::reject_all(FunctionId function, const Error& error) {
 }
 
 void Admission::reject_unservable(FunctionId function) {
-  const Flow& flow = flows_[function.value];
-  if (!overflow_.may_wait(flow)) reject_all(function, too_large(flow.device_memory));
+  if (const auto error = never_served(flows_[function.value])) reject_all(function, *error);
 }
 
 void Admission::reject_unless_it_may_wait(InvocationSlot slot) {
@@ -101,8 +165,8 @@ void Admission::reject_unless_it_may_wait(InvocationSlot slot) {
   const Flow& flow = flows_[invocation.function.value];
   if (!flow.registered) {
     reject(slot, {ErrorCode::kNotFound, "the function was removed while this waited"});
-  } else if (!overflow_.may_wait(flow)) {
-    reject(slot, too_large(flow.device_memory));
+  } else if (auto error = never_served(flow)) {
+    reject(slot, *std::move(error));
   } else if (draining_ && !invocation.asynchronous) {
     reject(slot, {ErrorCode::kUnavailable, "the worker is stopping"});
   }

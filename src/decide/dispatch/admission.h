@@ -15,9 +15,16 @@ namespace lambent::dispatch {
 
 class Admission {
  public:
-  Admission(scheduling::Flows& flows, Queues& queues, const HostOverflow& overflow,
+  Admission(const DispatchOptions& options, scheduling::Flows& flows,
+            const scheduling::Tenants& tenants, Queues& queues, const HostOverflow& overflow,
             DevicePools& pools, ActionLog& log)
-      : flows_(flows), queues_(queues), overflow_(overflow), pools_(pools), log_(log) {}
+      : options_(options),
+        flows_(flows),
+        tenants_(tenants),
+        queues_(queues),
+        overflow_(overflow),
+        pools_(pools),
+        log_(log) {}
 
   void submit(const InvocationSubmitted& event);
   void cancel(const InvocationCancelled& event);
@@ -39,11 +46,17 @@ class Admission {
 
  private:
   std::optional<Error> refusal_of(const InvocationSubmitted& event) const;
+  // Why the invocation of this flow can never run as things are.
+  std::optional<Error> never_served(const scheduling::Flow& flow) const;
+  // Why a client would wait in vain for GPU time of its tenant.
+  std::optional<scheduling::Refusal> hour_refusal_of(const InvocationSubmitted& event) const;
   void refuse(InvocationId id, Error error, Duration retry_after = {});
   void note_shedding(FunctionId function);
   void tell_policy(FunctionId function);
 
+  const DispatchOptions& options_;
   scheduling::Flows& flows_;
+  const scheduling::Tenants& tenants_;
   Queues& queues_;
   const HostOverflow& overflow_;
   DevicePools& pools_;

@@ -12,6 +12,7 @@
 #include "decide/dispatch/options.h"
 #include "decide/dispatch/pool_scheduler.h"
 #include "decide/dispatch/queues.h"
+#include "decide/dispatch/sandbox_accounts.h"
 #include "decide/dispatch/sandbox_waits.h"
 #include "decide/scheduling/deadlines.h"
 #include "decide/scheduling/fleet.h"
@@ -23,7 +24,7 @@ class DevicePool {
  public:
   DevicePool(Processor processor, scheduling::FleetOptions fleet,
              std::unique_ptr<scheduling::Policy> policy, const DispatchOptions& options,
-             const scheduling::Flows& flows, ActionLog& log);
+             const scheduling::Flows& flows, scheduling::Tenants& tenants, ActionLog& log);
   DevicePool(const DevicePool&) = delete;
   DevicePool& operator=(const DevicePool&) = delete;
 
@@ -55,6 +56,10 @@ class DevicePool {
   void stop_idle(FunctionId function, StopReason reason);
   void retire_others(FunctionId function, uint64_t revision);
   void remove(scheduling::SandboxSlot slot);
+  // It was told to stop, and does not: it counts as one that stays.
+  void keep_counting(scheduling::SandboxSlot slot);
+  // Every sandbox, in the accounts of tenants, from now on: a quota of memory was set.
+  void count_for_tenants();
 
   // A sandbox that has taken too long to start or to stop, or has rested too long.
   bool any_expired(Instant now) { return deadlines_.any_until(now); }
@@ -68,15 +73,21 @@ class DevicePool {
 
   // With the count of `queues` for this pool, which has its place in the middle.
   void archive(StateArchive& archive, Queues& queues);
+  // The part that is added where tenants matter.
+  void archive_tenants(StateArchive& archive);
 
  private:
+  void count(scheduling::SandboxSlot slot, SandboxAccounts::Use use);
+
   const Processor processor_;
   const DispatchOptions& options_;
   const scheduling::Flows& flows_;
+  const scheduling::Tenants& tenants_;
   ActionLog& log_;
   PoolScheduler scheduler_;
   MemoryMoves moves_;
   SandboxWaits waits_;
+  SandboxAccounts accounts_;
   scheduling::Deadlines deadlines_;
 };
 

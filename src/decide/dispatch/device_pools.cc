@@ -28,10 +28,11 @@ std::unique_ptr<scheduling::Policy> or_fcfs(std::unique_ptr<scheduling::Policy> 
 
 DevicePools::DevicePools(const DispatchOptions& options, std::unique_ptr<scheduling::Policy> policy,
                          std::unique_ptr<scheduling::Policy> host_policy,
-                         const scheduling::Flows& flows, ActionLog& log)
-    : gpu(Processor::kGpu, options.fleet, std::move(policy), options, flows, log),
+                         const scheduling::Flows& flows, scheduling::Tenants& tenants,
+                         ActionLog& log)
+    : gpu(Processor::kGpu, options.fleet, std::move(policy), options, flows, tenants, log),
       host(Processor::kHost, host_fleet_options(options), or_fcfs(std::move(host_policy)), options,
-           flows, log) {}
+           flows, tenants, log) {}
 
 std::optional<DevicePools::Found> DevicePools::find(SandboxId id) {
   for (DevicePool* pool : all()) {

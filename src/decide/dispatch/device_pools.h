@@ -17,7 +17,7 @@ struct DevicePools {
   // those without.
   DevicePools(const DispatchOptions& options, std::unique_ptr<scheduling::Policy> policy,
               std::unique_ptr<scheduling::Policy> host_policy, const scheduling::Flows& flows,
-              ActionLog& log);
+              scheduling::Tenants& tenants, ActionLog& log);
 
   struct Found {
     DevicePool& pool;

@@ -75,6 +75,12 @@ std::vector<TokenHolder> Dispatcher::token_holders(Instant now) const {
   return state_->token_holders(now);
 }
 
+std::vector<TenantStatus> Dispatcher::tenant_status(Instant now) const {
+  return state_->tenant_status(now);
+}
+
+const scheduling::Tenants& Dispatcher::tenants() const { return state_->tenants; }
+
 // ---- As bytes
 
 std::string Dispatcher::snapshot() const {

@@ -22,8 +22,10 @@
 namespace lambent::dispatch {
 
 // Raised whenever what `Dispatcher::archive` writes changes, or what the log hash makes of events
-// and actions: a journal is replayed by programs with the same number alone.
-constexpr uint32_t kStateVersion = 14;
+// and actions: a journal is replayed only by programs that read its number. 15 added what a node
+// with tenants has beyond others, at the end: one without has the state that it had with 14.
+constexpr uint32_t kStateVersion = 15;
+constexpr uint32_t kOldestStateVersion = 14;
 
 // What `explain` tells of an invocation that has no outcome yet.
 struct Explanation {
@@ -46,6 +48,24 @@ struct TokenHolder {
   InvocationState state = InvocationState::kRunning;  // kStarting: of its sandbox
   Duration held{};                                    // since it was dispatched
   std::optional<Duration> most_left;  // until its timeout ends it; none: it has no timeout
+};
+
+// What a tenant has and uses now.
+struct TenantStatus {
+  TenantId id;
+  double weight = 1;
+  // The GPU time that its runs were charged, divided by its weight, from when there was more than
+  // one tenant or one was told of. One that comes back from idleness is put at the least of those
+  // with work: only differences between those with work mean something. Zero under a policy that
+  // orders by other things.
+  Duration virtual_service{};
+  uint64_t running = 0;  // invocations that were dispatched and are not over
+  uint64_t waiting = 0;
+  // Of runs that ended in the hour before, up to ten seconds more; from when it was told of.
+  Duration gpu_time_in_hour{};
+  // Of its sandboxes, idle ones included: GPU memory that they are admitted with, and limits of the
+  // host's. Those that are being stopped do not count.
+  Bytes gpu_memory, host_memory;
 };
 
 class Dispatcher {
@@ -90,6 +110,10 @@ class Dispatcher {
   std::optional<Explanation> explain(InvocationId id, Instant now) const;
   // By device, the longest run first.
   std::vector<TokenHolder> token_holders(Instant now) const;
+  // Tenants that were told of or have functions, in the order in which they came. Looks at all
+  // flows and sandboxes.
+  std::vector<TenantStatus> tenant_status(Instant now) const;
+  const scheduling::Tenants& tenants() const;
 
   // Called when an invocation is given its place, before anything of that is done: for whoever
   // explains decisions, which it must not change.

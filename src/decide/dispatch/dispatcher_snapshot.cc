@@ -1,11 +1,29 @@
 // The part of Dispatcher::State that is saved and restored: what the journal's segments begin with,
 // so that a replay can begin at each of them.
+#include <algorithm>
+
 #include "decide/dispatch/dispatcher_state.h"
 
 namespace lambent::dispatch {
+namespace {
+
+// A snapshot begins with its instant, which is never negative. This one says that the instant is
+// the next field, and that a part about tenants follows at the end.
+constexpr Instant kWithTenants = Instant(Duration(-1));
+
+}  // namespace
 
 void Dispatcher::State::archive(StateArchive& archive) {
+  bool with_tenants = !archive.reading() && tenants_are_state();
+  if (with_tenants) {
+    Instant mark = kWithTenants;
+    archive.field(mark);
+  }
   log.archive_now(archive);
+  if (archive.reading() && log.now() == kWithTenants) {
+    with_tenants = true;
+    log.archive_now(archive);
+  }
   archive.list(flows, [&](scheduling::Flow& flow) { flow.archive(archive); });
   queues.archive(archive);
   placements.archive(archive);
@@ -15,11 +33,40 @@ void Dispatcher::State::archive(StateArchive& archive) {
   admission.archive(archive);
   overflow.archive(archive);
   log.archive_totals(archive);
+  if (with_tenants) archive_tenants(archive);
   if (!archive.reading() || !archive.ok()) return;
   archive.expect(each_sandbox_has_its_own_invocation());
   if (!archive.ok()) return;
+  if (!with_tenants) find_tenants();
   overflow.find_again();
   queues.find_again();
+}
+
+// A node without tenants has the state that it had before there were any.
+bool Dispatcher::State::tenants_are_state() const {
+  return tenants.matter() || std::any_of(flows.begin(), flows.end(), [](const auto& flow) {
+           return flow.host_memory.count > 0;
+         });
+}
+
+void Dispatcher::State::archive_tenants(StateArchive& archive) {
+  tenants.archive(archive);
+  for (scheduling::Flow& flow : flows) {
+    if (archive.ok()) archive.field(flow.host_memory);
+  }
+  if (archive.reading() && archive.ok()) find_tenants();
+  for (DevicePool* pool : pools.all()) {
+    if (archive.ok()) pool->archive_tenants(archive);
+  }
+}
+
+// What is not written because it follows from the rest.
+void Dispatcher::State::find_tenants() {
+  for (scheduling::Flow& flow : flows) {
+    const bool is_known = flow.registered || flow.tenant.value != 0;
+    if (is_known) flow.tenant_slot = tenants.enter(flow.tenant);
+  }
+  tenants.count_again(flows);
 }
 
 // Each one with work.

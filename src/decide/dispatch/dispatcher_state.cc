@@ -20,12 +20,14 @@ DispatchOptions adapted(DispatchOptions options, const scheduling::Policy& polic
 Dispatcher::State::State(DispatchOptions options_in, std::unique_ptr<scheduling::Policy> policy,
                          std::unique_ptr<scheduling::Policy> host_policy)
     : options(adapted(std::move(options_in), *policy)),
-      pools(options, std::move(policy), std::move(host_policy), flows, log) {}
+      pools(options, std::move(policy), std::move(host_policy), flows, tenants, log) {}
 
 void Dispatcher::State::handle(const Event& event, Instant now, std::vector<Action>& out) {
   log.begin(event, now, out);
   for (DevicePool* pool : pools.all()) pool->fleet().set_time(now);
+  tenants.set_time(now);
   std::visit([this](const auto& e) { on(e); }, event);
+  room.settle();
   overflow.rank_functions(now);
   for (DevicePool* pool : pools.all()) {
     pool->moves().move_in_wanting();
@@ -34,6 +36,9 @@ void Dispatcher::State::handle(const Event& event, Instant now, std::vector<Acti
     placements.run_ready(*pool);
     decide(*pool);
   }
+  // An idle sandbox on a GPU may have made way for the host memory of one without: what waited for
+  // it may have a place elsewhere now.
+  if (tenants.limit_memory()) decide(pools.gpu);
   send_to_host();
   relieve_gpus();
   if (queues.has_new_heads()) note_wait_reasons();
@@ -89,6 +94,9 @@ void Dispatcher::State::note_wait_reasons() {
 // Of the first in the flow's queue.
 scheduling::WaitReason Dispatcher::State::why_waiting(FunctionId function) {
   const scheduling::Flow& flow = flows[function.value];
+  const scheduling::WaitReason hold =
+      flow.max_concurrency == 0 ? tenants.hold_on_host(flow) : tenants.hold_of(flow);
+  if (hold != scheduling::WaitReason::kNone) return hold;
   if (flow.max_concurrency == 0) return scheduling::WaitReason::kHostBusy;
   const PoolScheduler& scheduler = pools.of(flow).scheduler();
   return scheduler.policy().why_waiting(scheduler.view(), function);
@@ -99,6 +107,7 @@ void Dispatcher::State::arm_timer() {
   Instant earliest =
       std::min({armed_, pools.gpu.fleet().places().next_move(), overflow.ask_again()});
   earliest = queues.earliest_deadline(earliest);
+  earliest = std::min(earliest, tenants.next_release(log.now()));
   for (DevicePool* pool : pools.all()) earliest = pool->earliest_deadline(earliest);
   // A wish that has become too early is left alone: it fires, finds nothing, and is made again.
   if (earliest >= armed_) return;
@@ -162,6 +171,26 @@ void Dispatcher::State::on(const DrainStarted&) {
   for (uint32_t id = 0; id < flows.size(); ++id) {
     admission.reject_synchronous(FunctionId{id});
     for (DevicePool* pool : pools.all()) pool->stop_idle(FunctionId{id}, StopReason::kDrained);
+  }
+}
+
+// ---- Tenants
+
+void Dispatcher::State::on(const TenantChanged& event) {
+  const bool limited_memory = tenants.limit_memory();
+  tenants.change(event.tenant, event.weight,
+                 {.concurrency = event.concurrency,
+                  .gpu_memory = event.gpu_memory,
+                  .gpu_time_per_hour = event.gpu_time_per_hour,
+                  .host_memory = event.host_memory},
+                 log.now());
+  if (tenants.limit_memory() && !limited_memory) {
+    for (DevicePool* pool : pools.all()) pool->count_for_tenants();
+  }
+  for (uint32_t id = 0; id < flows.size(); ++id) {
+    if (flows[id].registered && flows[id].tenant == event.tenant) {
+      admission.reject_unservable(FunctionId{id});
+    }
   }
 }
 

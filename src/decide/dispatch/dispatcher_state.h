@@ -16,6 +16,7 @@
 #include "decide/dispatch/outcomes.h"
 #include "decide/dispatch/placements.h"
 #include "decide/dispatch/queues.h"
+#include "decide/dispatch/tenant_room.h"
 
 namespace lambent::dispatch {
 
@@ -29,19 +30,23 @@ struct Dispatcher::State {
   scheduling::WaitReason why_waiting(FunctionId function);
   std::optional<Explanation> explain(InvocationId id, Instant now);
   std::vector<TokenHolder> token_holders(Instant now) const;
+  std::vector<TenantStatus> tenant_status(Instant now) const;
   void archive(StateArchive& archive);
 
   DispatchOptions options;
   scheduling::Flows flows;
+  scheduling::Tenants tenants;
   ActionLog log;
   Queues queues{options, flows};
   DevicePools pools;
-  HostOverflow overflow{options, flows, queues, pools.gpu.scheduler(), pools.host.fleet()};
-  Admission admission{flows, queues, overflow, pools, log};
-  Placements placements{flows, queues, overflow, admission, pools, log};
-  Outcomes outcomes{options, flows, queues, overflow, admission, pools, placements, log};
+  HostOverflow overflow{options, flows, tenants, queues, pools.gpu.scheduler(), pools.host.fleet()};
+  Admission admission{options, flows, tenants, queues, overflow, pools, log};
+  TenantRoom room{options, flows, tenants, pools, log};
+  Placements placements{flows, tenants, queues, overflow, admission, pools, room, log};
+  Outcomes outcomes{options, flows, tenants, queues, overflow, admission, pools, placements, log};
   MemoryPressure pressure{options, flows, pools.gpu, log};
-  FunctionChanges functions{options, flows, queues, overflow, admission, pools, placements, log};
+  FunctionChanges functions{options,   flows, tenants,    queues, overflow,
+                            admission, pools, placements, log};
 
  private:
   void on(const FunctionRegistered& event) { functions.registered(event); }
@@ -57,6 +62,7 @@ struct Dispatcher::State {
   void on(const DrainStarted& event);
   void on(const MemoryMoved& event);
   void on(const MemoryWanted& event);
+  void on(const TenantChanged& event);
 
   void decide(DevicePool& pool);
   void send_to_host();
@@ -65,6 +71,9 @@ struct Dispatcher::State {
   void arm_timer();
   std::optional<Duration> most_left(scheduling::SandboxSlot slot, Instant now) const;
   bool each_sandbox_has_its_own_invocation();
+  bool tenants_are_state() const;
+  void archive_tenants(StateArchive& archive);
+  void find_tenants();
 
   Instant armed_ = kNever;
 };

@@ -65,6 +65,32 @@ std::vector<TokenHolder> Dispatcher::State::token_holders(Instant now) const {
   return holders;
 }
 
+std::vector<TenantStatus> Dispatcher::State::tenant_status(Instant now) const {
+  std::vector<TenantStatus> all;
+  for (uint32_t slot = 0; slot < tenants.size(); ++slot) {
+    const scheduling::TenantAccount& account = tenants[slot];
+    all.push_back({.id = account.id,
+                   .weight = account.weight,
+                   .virtual_service = pools.gpu.scheduler().policy().tenant_virtual_time(slot),
+                   .running = account.running,
+                   .gpu_time_in_hour = account.hour.used_at(now)});
+  }
+  for (const scheduling::Flow& flow : flows) {
+    if (flow.tenant_slot < all.size()) all[flow.tenant_slot].waiting += flow.pending;
+  }
+  for (const DevicePool* pool : {&pools.gpu, &pools.host}) {
+    for (const scheduling::SandboxSlot slot : pool->fleet().all()) {
+      const Sandbox& sandbox = pool->fleet().sandbox(slot);
+      const scheduling::Flow& flow = flows[sandbox.function.value];
+      const bool leaves = sandbox.state == scheduling::SandboxState::kStopping && !sandbox.hangs;
+      if (leaves || flow.tenant_slot >= all.size()) continue;
+      all[flow.tenant_slot].gpu_memory += sandbox.memory;
+      all[flow.tenant_slot].host_memory += flow.host_memory;
+    }
+  }
+  return all;
+}
+
 // What is not begun yet has its whole timeout before it, after the rest of its start or of the way
 // of its memory, each of which has a limit of its own.
 std::optional<Duration> Dispatcher::State::most_left(scheduling::SandboxSlot slot,

@@ -2,6 +2,7 @@
 // Made by the worker, the simulator and tests; consumed by Dispatcher::handle.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -10,6 +11,7 @@
 #include "core/base/time.h"
 #include "core/base/units.h"
 #include "core/domain/invocation.h"
+#include "core/domain/limits.h"
 
 namespace lambent::dispatch {
 
@@ -42,6 +44,9 @@ struct FunctionProfile {
   Duration mean_host_execution{};
   Duration mean_host_cold_start{};
   uint64_t completed_on_host = 0;
+  // The limit of the host's memory of each of its sandboxes, on whatever device: what a tenant's
+  // host_memory counts. Zero: not known, and not counted.
+  Bytes host_memory;
 
   template <typename Self, typename Visitor>
   static void fields(Self& self, Visitor& visit) {
@@ -64,6 +69,7 @@ struct FunctionProfile {
       host("mean_host_cold_start", self.mean_host_cold_start);
       host("completed_on_host", self.completed_on_host);
     });
+    visit.template unless_zero<0>("host_memory", self.host_memory);
   }
 };
 
@@ -261,9 +267,31 @@ struct DrainStarted {
   static void fields(Self&, Visitor&) {}
 };
 
+// A tenant is new, or its share or its quotas have changed: these hold from now on. A quota that is
+// not set does not limit. Of a tenant that was never told of, weight 1 holds and no quota.
+struct TenantChanged {
+  TenantId tenant;
+  double weight = 1;  // limits::kLeastWeight to kMostWeight
+  std::optional<uint64_t> concurrency;
+  std::optional<Bytes> gpu_memory;
+  std::optional<Duration> gpu_time_per_hour;
+  std::optional<Bytes> host_memory;
+
+  static constexpr std::string_view kName = "tenant changed";
+  template <typename Self, typename Visitor>
+  static void fields(Self& self, Visitor& visit) {
+    visit("tenant", self.tenant);
+    visit.within("weight", self.weight, limits::kLeastWeight, limits::kMostWeight);
+    visit.maybe("concurrency", self.concurrency);
+    visit.maybe("gpu_memory", self.gpu_memory);
+    visit.maybe("gpu_time_per_hour", self.gpu_time_per_hour);
+    visit.maybe("host_memory", self.host_memory);
+  }
+};
+
 using Event =
     std::variant<FunctionRegistered, FunctionRemoved, InvocationSubmitted, InvocationCancelled,
                  SandboxReady, SandboxExited, InvocationFinished, DeviceReading, TimerFired,
-                 DrainStarted, MemoryMoved, MemoryWanted, DeviceTaken>;
+                 DrainStarted, MemoryMoved, MemoryWanted, DeviceTaken, TenantChanged>;
 
 }  // namespace lambent::dispatch

@@ -11,6 +11,10 @@
 //   visit.unhashed(name, field)       a field that the log hash leaves out: old journals have their
 //                                     digests so. A retry or an outcome that follows from it is
 //                                     hashed, the field itself never
+//   visit.maybe(name, field)          an optional field
+//   visit.unless_zero<N>(name, field) an amount that is there only if it is not zero, which bit N
+//   of
+//                                     an event's head tells; last, and on its own in the hash
 //   visit.only_if(set, fields)        fields that are there only then; last, and on their own in
 //                                     the hash
 //

@@ -43,6 +43,14 @@ struct Counter {
   void unhashed(std::string_view name, const Field& field) {
     count(name, field);
   }
+  template <typename Field>
+  void maybe(std::string_view name, const std::optional<Field>& field) {
+    count(name, field);
+  }
+  template <unsigned, typename Field>
+  void unless_zero(std::string_view name, const Field& field) {
+    count(name, field);
+  }
   template <typename Fields>
   void only_if(bool, Fields fields) {
     fields(*this);

@@ -72,6 +72,7 @@ void FunctionChanges::registered(const FunctionRegistered& event) {
     move_statistics(flow, uses_gpu, log_.now());
   }
   set_limits(profile);
+  if (flow.in_flight + flow.on_host > 0) tenants_.count_again(flows_);
   overflow_.add_function(flow);
 
   queues_.count(profile.id, waiting);
@@ -117,6 +118,7 @@ void FunctionChanges::set_limits(const FunctionProfile& profile) {
   const bool uses_gpu = profile.device_memory.count > 0;
   flow.registered = true;
   flow.tenant = profile.tenant;
+  flow.tenant_slot = tenants_.enter(profile.tenant);
   flow.revision = profile.revision;
   flow.weight = profile.weight;
   flow.declared_concurrency = std::max(1U, profile.max_concurrency);
@@ -127,6 +129,7 @@ void FunctionChanges::set_limits(const FunctionProfile& profile) {
     flow.declared_concurrency = std::min(flow.declared_concurrency, most);
   }
   flow.device_memory = profile.device_memory;
+  flow.host_memory = profile.host_memory;
   flow.timeout = profile.timeout;
   flow.memory_moves = profile.memory_moves;
   flow.checkpoints = profile.checkpoints;

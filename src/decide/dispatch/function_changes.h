@@ -14,11 +14,12 @@ namespace lambent::dispatch {
 
 class FunctionChanges {
  public:
-  FunctionChanges(const DispatchOptions& options, scheduling::Flows& flows, Queues& queues,
-                  HostOverflow& overflow, Admission& admission, DevicePools& pools,
-                  Placements& placements, ActionLog& log)
+  FunctionChanges(const DispatchOptions& options, scheduling::Flows& flows,
+                  scheduling::Tenants& tenants, Queues& queues, HostOverflow& overflow,
+                  Admission& admission, DevicePools& pools, Placements& placements, ActionLog& log)
       : options_(options),
         flows_(flows),
+        tenants_(tenants),
         queues_(queues),
         overflow_(overflow),
         admission_(admission),
@@ -37,6 +38,7 @@ class FunctionChanges {
 
   const DispatchOptions& options_;
   scheduling::Flows& flows_;
+  scheduling::Tenants& tenants_;
   Queues& queues_;
   HostOverflow& overflow_;
   Admission& admission_;

@@ -8,22 +8,27 @@ using scheduling::Flow;
 using scheduling::HostReason;
 using scheduling::HybridRule;
 
-HostOverflow::HostOverflow(const DispatchOptions& options, scheduling::Flows& flows, Queues& queues,
-                           PoolScheduler& gpus, const scheduling::Fleet& host)
-    : options_(options), flows_(flows), queues_(queues), gpus_(gpus), host_(host) {
+HostOverflow::HostOverflow(const DispatchOptions& options, scheduling::Flows& flows,
+                           scheduling::Tenants& tenants, Queues& queues, PoolScheduler& gpus,
+                           const scheduling::Fleet& host)
+    : options_(options),
+      flows_(flows),
+      tenants_(tenants),
+      queues_(queues),
+      gpus_(gpus),
+      host_(host) {
   unhealthy_since_.resize(gpus_.fleet().devices().size());
 }
 
 bool HostOverflow::may_wait(const Flow& flow) const {
   if (processor_of(flow) == Processor::kHost) return true;
   if (gpus_.fleet().device_table().could_ever_fit(flow.device_memory)) return true;
-  return flow.has_cpu_variant && options_.hybrid.rule != HybridRule::kOff;
+  return may_go_to_host(flow);
 }
 
 unsigned HostOverflow::concurrency_of(const Flow& flow, bool outside_top_share) const {
-  const bool on_either = flow.has_cpu_variant && options_.hybrid.rule != HybridRule::kOff;
   const bool host_only =
-      on_either &&
+      may_go_to_host(flow) &&
       (outside_top_share || !gpus_.fleet().device_table().could_ever_fit(flow.device_memory));
   return host_only ? 0 : flow.declared_concurrency;
 }
@@ -99,6 +104,7 @@ void HostOverflow::leave(InvocationSlot slot) {
   PendingInvocation& invocation = queues_[slot];
   Flow& flow = flows_[invocation.function.value];
   --(invocation.is_cpu_variant() ? flow.on_host : flow.in_flight);
+  tenants_.run_ended(flow.tenant_slot);
   invocation.host_reason = HostReason::kNone;
   invocation.expected_with_gpu = {};
   invocation.expected_with_host = {};

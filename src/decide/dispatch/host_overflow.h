@@ -19,11 +19,16 @@ namespace lambent::dispatch {
 
 class HostOverflow {
  public:
-  HostOverflow(const DispatchOptions& options, scheduling::Flows& flows, Queues& queues,
-               PoolScheduler& gpus, const scheduling::Fleet& host);
+  HostOverflow(const DispatchOptions& options, scheduling::Flows& flows,
+               scheduling::Tenants& tenants, Queues& queues, PoolScheduler& gpus,
+               const scheduling::Fleet& host);
 
   // Whether anything here could ever serve it.
   bool may_wait(const scheduling::Flow& flow) const;
+  // Whether it uses a GPU, and may run on the host's processors instead.
+  bool may_go_to_host(const scheduling::Flow& flow) const {
+    return flow.has_cpu_variant && options_.hybrid.rule != scheduling::HybridRule::kOff;
+  }
   // What the GPUs' policy may run of it at once: none if only the host serves it.
   unsigned gpu_concurrency_of(const scheduling::Flow& flow) const {
     return concurrency_of(flow, false);
@@ -69,6 +74,7 @@ class HostOverflow {
 
   const DispatchOptions& options_;
   scheduling::Flows& flows_;
+  scheduling::Tenants& tenants_;
   Queues& queues_;
   PoolScheduler& gpus_;
   const scheduling::Fleet& host_;

@@ -15,10 +15,10 @@ void archive_invocation(StateArchive& archive, PendingInvocation& invocation) {
   archive.choice(invocation.start, StartClass::kWarm);
   archive.field(invocation.failed_starts);
   archive.field(invocation.restarts);
-  archive.choice(invocation.wait_reason, scheduling::WaitReason::kAtWork);
+  archive.choice(invocation.wait_reason, scheduling::kLastWaitReason);
   archive.field(invocation.sandbox);
   archive.field(invocation.on_host);
-  archive.choice(invocation.host_reason, scheduling::HostReason::kTrial);
+  archive.choice(invocation.host_reason, scheduling::HostReason::kTenantQuota);
   archive.field(invocation.expected_with_gpu);
   archive.field(invocation.expected_with_host);
   archive.field(invocation.expected_end);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <variant>
 
@@ -73,16 +74,31 @@ class LogHash {
     void within(std::string_view, double field, double, double) { word(word_of(field)); }
     template <typename Field>
     void unhashed(std::string_view, const Field&) {}
+    template <typename Field>
+    void maybe(std::string_view, const std::optional<Field>& field) {
+      word(field ? 1 : 0);
+      word(field ? word_of(*field) : 0);
+    }
+    template <unsigned, typename Field>
+    void unless_zero(std::string_view, const Field& field) {
+      if (word_of(field) == 0) return;
+      begin_another();
+      word(word_of(field));
+    }
     template <typename Fields>
     void only_if(bool set, Fields fields) {
       if (!set) return;
-      end();
-      sum_ = scrambled(kind_, 0);
-      place_ = 0;
+      begin_another();
       fields(*this);
     }
 
    private:
+    void begin_another() {
+      end();
+      sum_ = scrambled(kind_, 0);
+      place_ = 0;
+    }
+
     LogHash& hash_;
     uint64_t kind_;
     uint64_t sum_;

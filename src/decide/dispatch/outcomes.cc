@@ -37,6 +37,7 @@ void Outcomes::finished(const InvocationFinished& event) {
   const SandboxSlot sandbox = invocation.sandbox;
   // A run whose memory never came says nothing about what it takes on the device.
   const bool failed_on_host = invocation.is_cpu_variant() && !event.succeeded;
+  charge(invocation, event.execution - invocation.memory_time);
   if (!invocation.awaits_memory && !failed_on_host) {
     const Duration execution = std::max(Duration(0), event.execution - invocation.memory_time);
     overflow_.learn_run(invocation, execution, log_.now());
@@ -51,6 +52,11 @@ void Outcomes::finished(const InvocationFinished& event) {
   complete(*slot, event.succeeded ? Outcome::kSucceeded : Outcome::kFunctionError, std::nullopt,
            "");
   after_run(pool, sandbox);
+}
+
+void Outcomes::charge(const PendingInvocation& invocation, Duration time) {
+  if (invocation.on_host || invocation.awaits_memory) return;
+  tenants_.add_gpu_time(flows_[invocation.function.value].tenant_slot, time, log_.now());
 }
 
 // Its sandbox lives: it rests, unless it must go.
@@ -149,6 +155,7 @@ void Outcomes::sandbox_exited(const SandboxExited& event) {
   const InvocationSlot invocation = sandbox.invocation;
   const PendingInvocation& run = queues_[invocation];
   // A variant that fails at once is not a fast one.
+  charge(run, log_.now() - run.started - run.memory_time);
   if (!run.awaits_memory && !run.is_cpu_variant()) {
     overflow_.learn_run(run, log_.now() - run.started - run.memory_time, log_.now());
   }
@@ -227,6 +234,7 @@ void Outcomes::expire(InvocationSlot slot) {
   const SandboxSlot sandbox = invocation.sandbox;
   DevicePool& pool = pools_.of(invocation);
   // A function that hangs must pay for the time that it took.
+  charge(invocation, timeout);
   overflow_.learn_run(invocation, timeout, now);
   overflow_.note_failure(invocation, now);
   complete(slot, Outcome::kFunctionError, Error{ErrorCode::kDeadlineExceeded, text},
@@ -261,7 +269,7 @@ void Outcomes::expire(DevicePool& pool, SandboxSlot slot) {
 // go on waiting only for that.
 void Outcomes::stop_hangs(DevicePool& pool, SandboxSlot slot) {
   placements_.drop_planned(pool, [](const Sandbox&) { return true; });
-  pool.fleet().keep_counting(slot);
+  pool.keep_counting(slot);
   // Nor may any sandbox wait for memory that only it could have made room for.
   const uint32_t index = pool.fleet().sandbox(slot).device;
   const scheduling::Device& device = pool.fleet().devices()[index];

@@ -19,11 +19,12 @@ namespace lambent::dispatch {
 // Each invocation gets its one outcome here or from Admission.
 class Outcomes {
  public:
-  Outcomes(const DispatchOptions& options, scheduling::Flows& flows, Queues& queues,
-           HostOverflow& overflow, Admission& admission, DevicePools& pools, Placements& placements,
-           ActionLog& log)
+  Outcomes(const DispatchOptions& options, scheduling::Flows& flows, scheduling::Tenants& tenants,
+           Queues& queues, HostOverflow& overflow, Admission& admission, DevicePools& pools,
+           Placements& placements, ActionLog& log)
       : options_(options),
         flows_(flows),
+        tenants_(tenants),
         queues_(queues),
         overflow_(overflow),
         admission_(admission),
@@ -47,6 +48,8 @@ class Outcomes {
  private:
   void complete(InvocationSlot slot, Outcome outcome, std::optional<Error> error,
                 std::string error_type);
+  // The GPU time that the run had, to its tenant.
+  void charge(const PendingInvocation& invocation, Duration time);
   Phases phases_of(const PendingInvocation& invocation) const;
   void after_run(DevicePool& pool, scheduling::SandboxSlot sandbox);
   std::optional<StopReason> must_go(const DevicePool& pool,
@@ -58,6 +61,7 @@ class Outcomes {
 
   const DispatchOptions& options_;
   scheduling::Flows& flows_;
+  scheduling::Tenants& tenants_;
   Queues& queues_;
   HostOverflow& overflow_;
   Admission& admission_;

@@ -25,6 +25,7 @@ void Placements::dispatch(DevicePool& pool, const scheduling::Decision& decision
   queues_[slot].dispatched = log_.now();
   queues_[slot].device = device;
   ++flow.in_flight;
+  tenants_.run_started(flow.tenant_slot);
   flow.last_activity = log_.now();
   if (!pool.is_host()) {
     const bool warm = decision.place.warm != scheduling::kNoSandbox;
@@ -40,6 +41,7 @@ void Placements::dispatch_on_host(const scheduling::HostChoice& choice) {
   flow.took_turn(log_.now());
   queues_.leave(slot);
   ++flow.on_host;
+  tenants_.run_started(flow.tenant_slot);
   flow.last_activity = log_.now();
   PoolScheduler& gpus = pools_.gpu.scheduler();
   // Its last one left the GPUs' queue: as after a run there, more is expected for a while.
@@ -63,6 +65,9 @@ void Placements::place(DevicePool& pool, InvocationSlot slot, const scheduling::
     return;
   }
   PendingInvocation& invocation = queues_[slot];
+  const Flow& flow = flows_[invocation.function.value];
+  room_.make_room(flow.tenant_slot,
+                  {.gpu = pool.fleet().memory_of(flow, place.device), .host = flow.host_memory});
   const SandboxSlot sandbox =
       pool.plan(SandboxId{++sandbox_ids_}, invocation.function, place, slot);
   invocation.sandbox = sandbox;

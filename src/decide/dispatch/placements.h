@@ -12,6 +12,7 @@
 #include "decide/dispatch/device_pools.h"
 #include "decide/dispatch/host_overflow.h"
 #include "decide/dispatch/queues.h"
+#include "decide/dispatch/tenant_room.h"
 
 namespace lambent::dispatch {
 
@@ -20,13 +21,16 @@ class Placements {
   // Called when an invocation is given its place, before anything of that is done.
   using Watcher = std::function<void(InvocationId, FunctionId, DeviceId)>;
 
-  Placements(scheduling::Flows& flows, Queues& queues, HostOverflow& overflow, Admission& admission,
-             DevicePools& pools, ActionLog& log)
+  Placements(scheduling::Flows& flows, scheduling::Tenants& tenants, Queues& queues,
+             HostOverflow& overflow, Admission& admission, DevicePools& pools, TenantRoom& room,
+             ActionLog& log)
       : flows_(flows),
+        tenants_(tenants),
         queues_(queues),
         overflow_(overflow),
         admission_(admission),
         pools_(pools),
+        room_(room),
         log_(log) {}
 
   // The oldest that waits of the flow gets this place.
@@ -72,10 +76,12 @@ class Placements {
   bool keeps_place(DevicePool& pool, scheduling::SandboxSlot sandbox) const;
 
   scheduling::Flows& flows_;
+  scheduling::Tenants& tenants_;
   Queues& queues_;
   HostOverflow& overflow_;
   Admission& admission_;
   DevicePools& pools_;
+  TenantRoom& room_;
   ActionLog& log_;
   uint64_t sandbox_ids_ = 0;
   Watcher watcher_;

@@ -15,15 +15,20 @@ namespace lambent::dispatch {
 // Adds to each message to the policy the view and the instant of the event that is handled.
 class PoolScheduler {
  public:
-  // `flows` and `log` outlive it.
+  // `flows`, `tenants` and `log` outlive it.
   PoolScheduler(scheduling::FleetOptions options, std::unique_ptr<scheduling::Policy> policy,
-                const scheduling::Flows& flows, const ActionLog& log)
-      : flows_(flows), log_(log), fleet_(std::move(options)), policy_(std::move(policy)) {}
+                const scheduling::Flows& flows, const scheduling::Tenants& tenants,
+                const ActionLog& log)
+      : flows_(flows),
+        tenants_(tenants),
+        log_(log),
+        fleet_(std::move(options)),
+        policy_(std::move(policy)) {}
 
   scheduling::Fleet& fleet() { return fleet_; }
   const scheduling::Fleet& fleet() const { return fleet_; }
   const scheduling::Policy& policy() const { return *policy_; }
-  scheduling::View view() const { return {flows_, fleet_}; }
+  scheduling::View view() const { return {flows_, fleet_, tenants_}; }
 
   scheduling::Decision decide() { return policy_->decide(view(), log_.now()); }
   void look_ahead(size_t most, std::vector<FunctionId>& out) {
@@ -47,9 +52,11 @@ class PoolScheduler {
     fleet_.archive(archive);
     policy_->archive(archive);
   }
+  void archive_tenants(StateArchive& archive) { policy_->archive_tenants(archive); }
 
  private:
   const scheduling::Flows& flows_;
+  const scheduling::Tenants& tenants_;
   const ActionLog& log_;
   scheduling::Fleet fleet_;
   std::unique_ptr<scheduling::Policy> policy_;

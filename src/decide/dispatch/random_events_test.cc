@@ -19,6 +19,7 @@ class Chaos {
  public:
   Chaos(uint64_t seed, std::string_view policy)
       : random_(seed),
+        tenants_(1 + seed % 3),
         dispatcher_(options(seed), std::move(scheduling::make_policy(policy)).value()) {
     for (uint32_t id = 1; id <= kFunctions; ++id) deploy(FunctionId{id});
   }
@@ -106,7 +107,7 @@ class Chaos {
 
   void deploy(FunctionId id) {
     give(FunctionRegistered{{.id = id,
-                             .tenant = TenantId{1},
+                             .tenant = TenantId{1 + id.value % tenants_},
                              .revision = ++revisions_[id],
                              .max_concurrency = static_cast<unsigned>(1 + random_.below(3)),
                              .device_memory = Bytes::gib(random_.below(7)),
@@ -114,7 +115,20 @@ class Chaos {
                              .memory_moves = random_.below(4) != 0,
                              .checkpoints = random_.below(2) == 0,
                              .has_cpu_variant = random_.below(2) == 0,
-                             .gpu_speedup = static_cast<double>(random_.below(4))}});
+                             .gpu_speedup = static_cast<double>(random_.below(4)),
+                             .host_memory = Bytes::gib(tenants_ > 1 ? random_.below(3) : 0)}});
+  }
+
+  // Quotas that may be lowered to less than is in use, or nothing.
+  void change_tenant() {
+    TenantChanged changed{
+        .tenant = TenantId{static_cast<uint32_t>(1 + random_.below(tenants_ + 1))},
+        .weight = 0.5 + random_.uniform()};
+    if (random_.below(3) == 0) changed.concurrency = random_.below(5);
+    if (random_.below(3) == 0) changed.gpu_memory = Bytes::gib(random_.below(12));
+    if (random_.below(3) == 0) changed.host_memory = Bytes::gib(random_.below(6));
+    if (random_.below(3) == 0) changed.gpu_time_per_hour = seconds(random_.below(40));
+    give(changed);
   }
 
   void submit() {
@@ -144,7 +158,10 @@ class Chaos {
 
   void change_the_world() {
     const FunctionId function{static_cast<uint32_t>(1 + random_.below(kFunctions))};
-    switch (random_.below(5)) {
+    switch (random_.below(tenants_ > 1 ? 6 : 5)) {
+      case 5:
+        change_tenant();
+        break;
       case 4:
         give(DeviceTaken{DeviceId{static_cast<uint32_t>(random_.below(4))},
                          Bytes::gib(random_.below(3) * random_.below(3))});
@@ -197,9 +214,19 @@ class Chaos {
               5u + 3u + 2 * dispatcher_.fleet().options().starts_outside_tokens)
         << "planned are as many as hold tokens and start slots";
     EXPECT_LE(dispatcher_.queued(), 30u);
+    for (const TenantStatus& tenant : dispatcher_.tenant_status(now_)) {
+      if (!dispatcher_.tenants().limit_memory()) break;
+      const scheduling::TenantAccount& account =
+          dispatcher_.tenants()[*dispatcher_.tenants().find(tenant.id)];
+      // Each was admitted with the host memory that its function had then.
+      EXPECT_EQ(account.at_work.gpu + account.idle.gpu, tenant.gpu_memory);
+      const auto& quota = account.quotas.gpu_memory;
+      EXPECT_TRUE(!quota || account.idle.gpu == Bytes(0) || tenant.gpu_memory <= *quota);
+    }
   }
 
   SeededRandom random_;
+  const uint32_t tenants_;
   Dispatcher dispatcher_;
   Instant now_{};
   std::map<FunctionId, uint64_t> revisions_;
@@ -237,6 +264,12 @@ TEST_P(RandomEvents, LeaveEveryInvocationWithOneOutcomeAndNothingHeld) {
     }
     EXPECT_TRUE(chaos.dispatcher().fleet().all().empty());
     EXPECT_TRUE(chaos.dispatcher().host_fleet().all().empty());
+    for (uint32_t slot = 0; slot < chaos.dispatcher().tenants().size(); ++slot) {
+      const scheduling::TenantAccount& account = chaos.dispatcher().tenants()[slot];
+      EXPECT_EQ(account.running, 0u);
+      EXPECT_EQ(account.at_work, scheduling::TenantMemory{});
+      EXPECT_EQ(account.idle, scheduling::TenantMemory{});
+    }
     for (const scheduling::Flow& flow : chaos.dispatcher().flows()) {
       EXPECT_EQ(flow.pending, 0u);
       EXPECT_EQ(flow.in_flight, 0u);

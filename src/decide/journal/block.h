@@ -19,8 +19,9 @@ namespace lambent::journal {
 //   type    1 byte
 //   payload
 constexpr std::string_view kMagic = "lambentJ";
+// What is written, and the oldest that is read. 2 added TenantChanged, the host memory of a profile
+// and the error code STORAGE_FULL; a segment without these has the bytes that it always had.
 constexpr uint32_t kFormatVersion = 2;
-// Version 1 is the same without the error code STORAGE_FULL.
 constexpr uint32_t kOldestFormatVersion = 1;
 constexpr size_t kPreambleSize = 12;
 constexpr size_t kBlockHeadSize = 9;

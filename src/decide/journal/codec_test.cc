@@ -62,6 +62,28 @@ std::vector<Event> one_of_each() {
           MemoryWanted{SandboxId{5}, Bytes::mib(7)}};
 }
 
+// What version 2 of the format added.
+std::vector<Event> of_version_2() {
+  const FunctionProfile profile{.id = FunctionId{7},
+                                .tenant = TenantId{3},
+                                .device_memory = Bytes::gib(2),
+                                .host_memory = Bytes::mib(1536)};
+  return {FunctionRegistered{profile},
+          TenantChanged{.tenant = TenantId{70'000},
+                        .weight = 3,
+                        .concurrency = 0,
+                        .gpu_memory = Bytes::gib(8),
+                        .gpu_time_per_hour = seconds(600),
+                        .host_memory = Bytes::gib(64)},
+          TenantChanged{.tenant = TenantId{2}, .weight = 0.5, .gpu_memory = Bytes(0)}};
+}
+
+std::vector<Event> all_events() {
+  std::vector<Event> events = one_of_each();
+  for (Event& event : of_version_2()) events.push_back(std::move(event));
+  return events;
+}
+
 uint64_t hash_of(const Event& event) {
   LogHash hash;
   hash.add(event, Instant{});
@@ -70,7 +92,7 @@ uint64_t hash_of(const Event& event) {
 
 TEST(EventCodec, GivesBackEveryKindOfEvent) {
   BatchWriter writer;
-  const std::vector<Event> events = one_of_each();
+  const std::vector<Event> events = all_events();
   Instant now{seconds(5)};
   for (size_t i = 0; i < events.size(); ++i) {
     now += milliseconds(i * i);
@@ -96,7 +118,27 @@ TEST(EventCodec, GivesBackEveryKindOfEvent) {
   EXPECT_EQ(reader.rest(), 0u);
 }
 
-// Journals that were recorded before must replay: bytes and hashes are those of the first version.
+// Journals that were recorded before must replay: their bytes and hashes are these.
+void expect_written_as(const std::vector<Event>& events, const std::vector<uint64_t>& hashes,
+                       const std::string& bytes) {
+  BatchWriter writer;
+  LogHash hash;
+  uint64_t number = 1;
+  for (const Event& event : events) {
+    const Instant now{milliseconds(10 * number)};
+    hash.add(event, now);
+    EXPECT_EQ(hash.value(), hashes.at(number - 1)) << in_words(event, {});
+    writer.add(number++, event, now, hash.value());
+  }
+  std::string written;
+  for (const char each : writer.take()) {
+    char two[3];
+    std::snprintf(two, sizeof(two), "%02x", static_cast<unsigned char>(each));
+    written += two;
+  }
+  EXPECT_EQ(written, bytes);
+}
+
 TEST(EventCodec, WritesAndHashesEveryKindOfEventAsItAlwaysDid) {
   const std::vector<uint64_t> hashes = {0x00848e997747a351, 0xebf512726c174267, 0x9afb041e57276501,
                                         0x75b320aae86457bc, 0xaf8c94d840bc58bb, 0xe8b8668fa962aa53,
@@ -113,22 +155,15 @@ TEST(EventCodec, WritesAndHashesEveryKindOfEventAsItAlwaysDid) {
       "000000000080999b10808080c2032b9745ba2780ade20402000000000000e83f808080800cc1d9fc"
       "4e0c80ade204038080808006f0a5dae60880ade204595c3e9c0980ade2046d76b4002a80ade20405"
       "808080800c808080fa018080800a80f6e04260f7f1ee0b80ade204058080c003ecf334ee";
-  BatchWriter writer;
-  LogHash hash;
-  uint64_t number = 1;
-  for (const Event& event : one_of_each()) {
-    const Instant now{milliseconds(10 * number)};
-    hash.add(event, now);
-    EXPECT_EQ(hash.value(), hashes.at(number - 1)) << in_words(event, {});
-    writer.add(number++, event, now, hash.value());
-  }
-  std::string written;
-  for (const char each : writer.take()) {
-    char two[3];
-    std::snprintf(two, sizeof(two), "%02x", static_cast<unsigned char>(each));
-    written += two;
-  }
-  EXPECT_EQ(written, bytes);
+  expect_written_as(one_of_each(), hashes, bytes);
+}
+
+TEST(EventCodec, WritesAndHashesWhatVersionTwoAddedAsItAlwaysDid) {
+  expect_written_as(
+      of_version_2(), {0xdad392e8028efa34, 0xba16636e38f79f2a, 0x4940ace34df673e1},
+      "01000000000000008096980000000000030000001000070301000000000000f03f01808080800800"
+      "0100000000808080800634fa8e020d80ade204f0a204000000000000084001000180808080200180"
+      "c0cbacf622018080808080022a9ff7380d80ade20402000000000000e03f0001000000e173f64d");
 }
 
 TEST(EventCodec, KeepsTheTypeOfAnErrorAndNotItsMessage) {
@@ -145,7 +180,7 @@ TEST(EventCodec, KeepsTheTypeOfAnErrorAndNotItsMessage) {
 
 TEST(EventCodec, RefusesBatchesThatAreCutShort) {
   BatchWriter writer;
-  const std::vector<Event> events = one_of_each();
+  const std::vector<Event> events = all_events();
   for (size_t i = 0; i < events.size(); ++i) writer.add(1 + i, events[i], Instant{}, 0);
   const std::string payload = writer.take();
   for (size_t size = 0; size < payload.size(); ++size) {

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <type_traits>
 #include <vector>
@@ -38,7 +39,7 @@ constexpr uint64_t kKeptWhole = uint64_t{1} << 16;
 class Packer {
  public:
   explicit Packer(PackedEvent& words) : words_(words) {}
-  // False if there are more than a line has room for, or texts.
+  // False if there are more than a line has room for, texts, or fields that may be missing.
   bool fits() const { return fits_; }
 
   template <typename Field>
@@ -65,6 +66,14 @@ class Packer {
   template <typename Field>
   void unhashed(std::string_view, const Field&) {
     fits_ = false;
+  }
+  template <typename Field>
+  void maybe(std::string_view, const std::optional<Field>&) {
+    fits_ = false;
+  }
+  template <unsigned, typename Field>
+  void unless_zero(std::string_view name, const Field& field) {
+    (*this)(name, field);
   }
   template <typename Fields>
   void only_if(bool set, Fields fields) {
@@ -123,6 +132,12 @@ class Unpacker {
   void within(std::string_view name, double& field, double, double) { (*this)(name, field); }
   template <typename Field>
   void unhashed(std::string_view, Field&) {}
+  template <typename Field>
+  void maybe(std::string_view, std::optional<Field>&) {}
+  template <unsigned, typename Field>
+  void unless_zero(std::string_view name, Field& field) {
+    (*this)(name, field);
+  }
   template <typename Fields>
   void only_if(bool set, Fields fields) {
     if (set) fields(*this);

@@ -3,6 +3,7 @@
 #include <bit>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <type_traits>
 
 #include "core/base/check.h"
@@ -21,7 +22,7 @@ constexpr size_t kMostEventSize = 512;
 constexpr size_t kFirstCapacity = 48 * 1024;
 
 // An event's kind is its place among the alternatives.
-static_assert(std::variant_size_v<Event> == 13, "a new event comes last");
+static_assert(std::variant_size_v<Event> == 14, "a new event comes last");
 
 // The kind is in the low four bits of an event's head, its flags are above.
 constexpr unsigned kFirstFlag = 4;
@@ -82,6 +83,17 @@ struct Encoder {
   void within(std::string_view, double field, double, double) { put(field); }
   template <typename Field>
   void unhashed(std::string_view, const Field& field) {
+    put(field);
+  }
+  template <typename Field>
+  void maybe(std::string_view, const std::optional<Field>& field) {
+    number(field ? 1 : 0);
+    if (field) put(*field);
+  }
+  template <unsigned kBit, typename Field>
+  void unless_zero(std::string_view, const Field& field) {
+    if (word_of(field) == 0) return;
+    head |= static_cast<uint8_t>(1U << (kFirstFlag + kBit));
     put(field);
   }
   template <typename Fields>
@@ -169,6 +181,18 @@ struct Decoder {
   template <typename Field>
   void unhashed(std::string_view, Field& field) {
     take(field);
+  }
+  template <typename Field>
+  void maybe(std::string_view, std::optional<Field>& field) {
+    field.reset();
+    if (bounded(1) == 0) return;
+    take(field.emplace());
+  }
+  template <unsigned kBit, typename Field>
+  void unless_zero(std::string_view, Field& field) {
+    if ((head >> (kFirstFlag + kBit) & 1) == 0) return;
+    take(field);
+    ok = ok && word_of(field) != 0;
   }
   template <typename Fields>
   void only_if(bool set, Fields fields) {

@@ -44,8 +44,9 @@ TEST_P(Journals, ReplayToTheSameDecisionsFromEverySegmentOn) {
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     MemoryJournal journal;
-    const uint64_t events =
-        record(make_random_world(seed, seed % 2 == 0), GetParam(), journal, Bytes(1));
+    RandomWorld world = make_random_world(seed, seed % 2 == 0);
+    if (seed % 4 >= 2) add_tenants(world, seed, seed % 4 == 3, true);
+    const uint64_t events = record(world, GetParam(), journal, Bytes(1));
     ReplayTotals totals;
     const auto replayed = replay(journal.source(), {}, totals);
     ASSERT_TRUE(replayed.ok()) << to_string(replayed.error());

@@ -37,10 +37,12 @@ Result<SegmentHeader> decode_header(std::string_view payload) {
   SegmentHeader header;
   StateArchive from(payload);
   from.field(header.state_version);
-  if (from.ok() && header.state_version != dispatch::kStateVersion) {
+  if (from.ok() && (header.state_version < dispatch::kOldestStateVersion ||
+                    header.state_version > dispatch::kStateVersion)) {
     return Error{ErrorCode::kFailedPrecondition,
                  "this journal was recorded by a lambent whose dispatch has state version " +
-                     std::to_string(header.state_version) + ", this one has " +
+                     std::to_string(header.state_version) + ", this one reads " +
+                     std::to_string(dispatch::kOldestStateVersion) + " to " +
                      std::to_string(dispatch::kStateVersion) +
                      "; use the lambent that recorded it"};
   }

@@ -48,6 +48,16 @@ std::string_view sentence_of(WaitReason reason) {
              "yet";
     case WaitReason::kAtWork:
       return "because its sandbox was at work, and a cold start beside it not worth it yet";
+    case WaitReason::kTenantConcurrency:
+      return "because its tenant had as many invocations at work as its quota allows";
+    case WaitReason::kTenantGpuMemory:
+      return "because sandboxes at work had the GPU memory that its tenant's quota allows";
+    case WaitReason::kTenantHostMemory:
+      return "because sandboxes at work had the host memory that its tenant's quota allows";
+    case WaitReason::kTenantGpuTime:
+      return "because its tenant had used the GPU time that its quota allows in an hour";
+    case WaitReason::kTenantAhead:
+      return "because its tenant was too far ahead of the other tenants' share";
   }
   return "";
 }
@@ -64,6 +74,8 @@ std::string host_reason_in_words(const Explanation& here) {
       return "because no GPU that is large enough is healthy";
     case HostReason::kSmallSpeedup:
       return "because others gain more from a GPU (hybrid=top-share)";
+    case HostReason::kTenantQuota:
+      return "because a quota of its tenant keeps it from GPUs";
     case HostReason::kTrial:
       return "to learn how long its function takes there";
     case HostReason::kQueue:
@@ -148,7 +160,7 @@ std::string Why::status_in_words(const Dispatcher& dispatcher, Instant now) cons
     return "";
   }
   const scheduling::FlowStatus status = dispatcher.status(function_, now);
-  const Duration ahead = status.virtual_time - dispatcher.policy().global_virtual_time();
+  const Duration ahead = status.virtual_time - status.global;
   return "its function's virtual time is " + duration_in_words(status.virtual_time) + ", " +
          duration_in_words(ahead < Duration(0) ? -ahead : ahead) +
          (ahead < Duration(0) ? " behind" : " ahead of") +
@@ -254,8 +266,12 @@ void Why::decided(const ReplayedDecision& decision) {
   }
   const auto side = [&](FunctionId function) {
     const scheduling::Flow& flow = flows[function.value];
-    return WentFirst::Side{decision.dispatcher.status(function, decision.now), flow.pending,
-                           flow.in_flight, flow.sheds};
+    return WentFirst::Side{decision.dispatcher.status(function, decision.now),
+                           flow.pending,
+                           flow.in_flight,
+                           flow.sheds,
+                           flow.tenant,
+                           decision.dispatcher.policy().tenant_virtual_time(flow.tenant_slot)};
   };
   went_first_.push_back({decision.function, 1, side(decision.function), side(function_)});
 }
@@ -265,6 +281,11 @@ std::string Why::order_in_words(const WentFirst& other) const {
   const auto& its = other.its;
   const auto& own = other.own;
   if (!has_virtual_times_ || other.function == function_) return "";
+  if (its.tenant != own.tenant) {
+    return "; tenant " + std::to_string(its.tenant.value) + " came before this one's, " +
+           std::to_string(own.tenant.value) + " (virtual times of tenants " +
+           duration_in_words(its.tenant_time) + " and " + duration_in_words(own.tenant_time) + ")";
+  }
   const std::string virtual_times = "virtual times " + duration_in_words(its.status.virtual_time) +
                                     " and " + duration_in_words(own.status.virtual_time);
   if (own.status.state == scheduling::FlowState::kThrottled) {

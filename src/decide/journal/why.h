@@ -17,6 +17,8 @@ struct WentFirst {
     scheduling::FlowStatus status;
     unsigned pending = 0, in_flight = 0;
     bool sheds = false;
+    TenantId tenant;
+    Duration tenant_time{};  // what its tenant was charged, by its weight
   };
   FunctionId function;
   uint64_t count = 0;

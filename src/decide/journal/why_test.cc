@@ -256,6 +256,42 @@ TEST(Why, TellsWhyItWentToTheHost) {
   EXPECT_TRUE(why.went_first().empty()) << why.text();
 }
 
+TEST(Why, TellsThatAQuotaOfTheTenantHeldIt) {
+  Scene scene;
+  scene.at(seconds(0), TenantChanged{.tenant = TenantId{7}, .concurrency = 1});
+  scene.at(seconds(1), InvocationSubmitted{{0, 1}, FunctionId{1}});
+  scene.at(seconds(2), InvocationSubmitted{{0, 2}, FunctionId{2}});
+  scene.at(seconds(3), SandboxReady{SandboxId{1}});
+  scene.at(seconds(5), InvocationFinished{{0, 1}, seconds(2), true});
+  const Why why = scene.story_of({0, 2});
+  EXPECT_NE(why.text().find("had waited 3 s because its tenant had as many invocations at work as "
+                            "its quota allows (tenant_concurrency)"),
+            std::string::npos)
+      << why.text();
+}
+
+TEST(Why, TellsThatAnotherTenantCameFirst) {
+  Scene scene;
+  scene.at(seconds(0), FunctionRegistered{{.id = FunctionId{3},
+                                           .tenant = TenantId{8},
+                                           .device_memory = Bytes::gib(10),
+                                           .timeout = seconds(100)}});
+  scene.at(seconds(1), InvocationSubmitted{{0, 1}, FunctionId{1}});
+  scene.at(seconds(2), InvocationSubmitted{{0, 2}, FunctionId{1}});
+  scene.at(seconds(2), InvocationSubmitted{{0, 3}, FunctionId{2}});
+  scene.at(seconds(2), InvocationSubmitted{{0, 4}, FunctionId{3}});
+  scene.at(seconds(2), InvocationSubmitted{{0, 5}, FunctionId{3}});
+  scene.at(seconds(3), SandboxReady{SandboxId{1}});
+  scene.at(seconds(5), InvocationFinished{{0, 1}, seconds(2), true});
+  scene.at(seconds(6), InvocationFinished{{0, 2}, seconds(1), true});
+  scene.at(seconds(7), InvocationFinished{{0, 3}, seconds(1), true});
+  scene.at(seconds(8), InvocationCancelled{{0, 3}});
+  const Why why = scene.story_of({0, 3});
+  EXPECT_NE(why.text().find("; tenant 8 came before this one's, 7 (virtual times of tenants "),
+            std::string::npos)
+      << why.text();
+}
+
 TEST(Why, DoesNotFindWhatIsNotThere) {
   Scene scene;
   one_after_the_other(scene);

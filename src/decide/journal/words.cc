@@ -65,6 +65,18 @@ struct EventText {
   std::string operator()(const DeviceTaken& e) const {
     return "executors take " + to_string(e.bytes) + " of " + device_in_words(e.device);
   }
+  std::string operator()(const TenantChanged& e) const {
+    char weight[32];
+    std::snprintf(weight, sizeof(weight), "%g", e.weight);
+    std::string text = "tenant " + std::to_string(e.tenant.value) + " has weight " + weight;
+    if (e.concurrency) text += ", " + std::to_string(*e.concurrency) + " invocations at once";
+    if (e.gpu_memory) text += ", " + to_string(*e.gpu_memory) + " of GPU memory";
+    if (e.gpu_time_per_hour) {
+      text += ", " + duration_in_words(*e.gpu_time_per_hour) + " of GPU time an hour";
+    }
+    if (e.host_memory) text += ", " + to_string(*e.host_memory) + " of the host's memory";
+    return text;
+  }
 };
 
 struct ActionWords {

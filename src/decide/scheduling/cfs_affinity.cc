@@ -89,16 +89,23 @@ std::optional<Decision> CfsAffinityPolicy::decide_on(const View& view, uint32_t 
                                                      WaitReason& reason) {
   std::optional<Decision> decision;
   passed_over_.clear();
+  size_t held = 0;  // by quotas of their tenants: the others are looked at all the same
   const bool is_idle = view.fleet.devices()[device].is_idle();
   while (const auto first = first_on(device)) {
     const FunctionId function{first->function};
+    if (view.hold_of(function) != WaitReason::kNone) {
+      ++held;
+      passed_over_.push_back(function);
+      take(function);
+      continue;
+    }
     const PlaceOrReason found = view.fleet.places().find_on(device, function, view.flow(function));
     if (found.place) {
       decision = Decision::to(function, *found.place);
       break;
     }
-    if (passed_over_.empty()) reason = found.reason;
-    if (passed_over_.size() >= kLookAhead && !is_idle) break;
+    if (passed_over_.size() == held) reason = found.reason;
+    if (passed_over_.size() - held >= kLookAhead && !is_idle) break;
     passed_over_.push_back(function);
     take(function);
   }

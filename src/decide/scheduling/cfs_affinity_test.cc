@@ -24,7 +24,7 @@ class CfsAffinity : public testing::Test {
     }
   }
 
-  View view() { return {flows_, *fleet_}; }
+  View view() { return {flows_, *fleet_, tenants_}; }
   SandboxSlot warm(uint32_t function, uint32_t device) {
     const FunctionId id{function};
     const SandboxSlot slot =
@@ -50,6 +50,7 @@ class CfsAffinity : public testing::Test {
   CfsAffinityPolicy policy_;
   std::optional<Fleet> fleet_;
   Flows flows_;
+  Tenants tenants_;
   uint64_t sandboxes_ = 0;
   uint64_t arrivals_ = 0;
   Instant now_{};

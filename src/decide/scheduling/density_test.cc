@@ -23,7 +23,7 @@ class Density : public testing::Test {
     }
   }
 
-  View view() { return {flows_, *fleet_}; }
+  View view() { return {flows_, *fleet_, tenants_}; }
   void takes(uint32_t function, Duration execution, Duration cold_start) {
     flows_[function].execution = RunningMean(execution, 1);
     flows_[function].cold_start = RunningMean(cold_start, 1);
@@ -60,6 +60,7 @@ class Density : public testing::Test {
   DensityPolicy policy_;
   std::optional<Fleet> fleet_;
   Flows flows_;
+  Tenants tenants_;
   uint64_t sandboxes_ = 0;
   Instant now_{};
 };

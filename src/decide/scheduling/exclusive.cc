@@ -26,6 +26,8 @@ void ExclusivePolicy::enqueued(const View& view, FunctionId function, Instant) {
   follow(view);
   index(view, function);
   if (!wanting_.contains(function.value) || serves_at_once(view, function)) return;
+  // One that a quota of its tenant holds takes no device from others. Without any it asks again.
+  if (view.hold_of(function) != WaitReason::kNone) return;
   if (!claim_unowned(view, function)) claim_from_largest(view, function);
 }
 
@@ -68,6 +70,10 @@ Decision ExclusivePolicy::decide(const View& view, Instant) {
     const Flow& flow = view.flow(holding.owner);
     if (flow.pending == 0 || flow.in_flight >= flow.max_concurrency) continue;
     if (flow.device_memory == Bytes(0)) continue;
+    if (const WaitReason hold = view.hold_of(holding.owner); hold != WaitReason::kNone) {
+      reason = hold;
+      continue;
+    }
     const PlaceOrReason found = view.fleet.places().find_on(device, holding.owner, flow);
     if (!found.place) {
       reason = found.reason;
@@ -124,13 +130,15 @@ ExclusivePolicy::Pool& ExclusivePolicy::pool(FunctionId function) {
 }
 
 // Devices that do not answer are nobody's until they do, nor is one on which a stopped process does
-// not go, or which its owner has outgrown.
+// not go, or which its owner has outgrown, or took for a request that its tenant's quota now holds.
 void ExclusivePolicy::follow(const View& view) {
   const std::vector<Device>& devices = view.fleet.devices();
   if (holdings_.size() < devices.size()) holdings_.resize(devices.size());
   for (uint32_t device = 0; device < devices.size(); ++device) {
     const Holding& holding = holdings_[device];
-    if (holding.owned && !could_hold(view, device, holding.owner)) release(view, device);
+    if (!holding.owned) continue;
+    const bool is_held = holding.claimed && view.hold_of(holding.owner) != WaitReason::kNone;
+    if (is_held || !could_hold(view, device, holding.owner)) release(view, device);
   }
   for (const SandboxSlot slot : view.fleet.all()) {
     const Sandbox& sandbox = view.fleet.sandbox(slot);
@@ -252,8 +260,19 @@ void ExclusivePolicy::give_back(const View& view, FunctionId function) {
 
 void ExclusivePolicy::serve_those_without_device(const View& view) {
   passed_over_.clear();
-  while (!without_device_.empty() && passed_over_.size() < kLookAhead) {
+  size_t held = 0;  // by quotas of their tenants: the others are looked at all the same
+  const auto is_held = [&](FunctionId function) {
+    if (view.hold_of(function) == WaitReason::kNone) return false;
+    ++held;
+    passed_over_.push_back(function);
+    return true;
+  };
+  while (!without_device_.empty() && passed_over_.size() - held < kLookAhead) {
     const FunctionId function{without_device_.top()};
+    if (is_held(function)) {
+      without_device_.pop();
+      continue;
+    }
     if (claim_unowned(view, function) || claim_from_largest(view, function)) continue;
     passed_over_.push_back(function);
     without_device_.pop();
@@ -263,8 +282,13 @@ void ExclusivePolicy::serve_those_without_device(const View& view) {
   const bool any_unowned = std::any_of(holdings_.begin(), holdings_.end(),
                                        [](const Holding& holding) { return !holding.owned; });
   passed_over_.clear();
-  while (any_unowned && !wanting_.empty() && passed_over_.size() < kLookAhead) {
+  held = 0;
+  while (any_unowned && !wanting_.empty() && passed_over_.size() - held < kLookAhead) {
     const FunctionId function{wanting_.top()};
+    if (is_held(function)) {
+      wanting_.pop();
+      continue;
+    }
     if (!serves_at_once(view, function) && claim_unowned(view, function)) continue;
     passed_over_.push_back(function);
     wanting_.pop();

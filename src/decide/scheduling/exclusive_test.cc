@@ -41,7 +41,7 @@ class ExclusivePools : public testing::Test {
     }
   }
 
-  View view() { return {flows_, *fleet_}; }
+  View view() { return {flows_, *fleet_, tenants_}; }
   void submit(uint32_t function) {
     Flow& flow = flows_[function];
     if (++flow.pending == 1) flow.oldest = ++arrivals_;
@@ -56,6 +56,7 @@ class ExclusivePools : public testing::Test {
   ExclusivePolicy policy_;
   std::optional<Fleet> fleet_;
   Flows flows_;
+  Tenants tenants_;
   uint64_t arrivals_ = 0;
   Instant now_{};
 };

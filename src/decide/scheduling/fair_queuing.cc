@@ -4,51 +4,116 @@
 #include <utility>
 
 namespace lambent::scheduling {
+namespace {
+
+Duration by_weight(Duration cost, double weight) {
+  return weight == 1 ? cost : from_seconds(to_seconds(cost) / weight);
+}
+
+template <typename Order>
+void archive_ranked(StateArchive& archive, Order& order) {
+  order.archive(archive, [&](auto& rank) {
+    archive.field(rank.rule);
+    archive.field(rank.time);
+  });
+}
+
+}  // namespace
+
+// ---- Flows and their tenants
+
+FairQueuing::Tenant& FairQueuing::enter_tenant(const View& view, FunctionId function) {
+  const uint32_t slot = view.flow(function).tenant_slot;
+  if (slots_[function.value] == slot) return tenants_[slot];
+  const uint32_t left = std::exchange(slots_[function.value], slot);
+  if (tenants_.size() <= slot) tenants_.resize(slot + 1);
+  Tenant& before = tenants_[left];
+  before.working.erase(function.value);
+  if (where_[function.value] == Where::kCandidate) before.candidates.erase(function.value);
+  if (where_[function.value] == Where::kThrottled) before.throttled.erase(function.value);
+  where_[function.value] = Where::kNowhere;
+  if (cold_is_known_) before.cold -= std::exchange(is_cold_[function.value], 0);
+  if (view.tenants.matter()) follow_tenant(left);
+  // Virtual times of two tenants' flows say nothing of each other.
+  virtual_times_[function.value] = tenants_[slot].global;
+  return tenants_[slot];
+}
+
+void FairQueuing::follow_tenant(uint32_t slot) {
+  tenant_order_.grow(tenants_.size());
+  const Tenant& tenant = tenants_[slot];
+  tenant_order_.set_working(slot, !tenant.working.empty() && !tenant.held);
+  tenant_order_.set_waiting(slot, tenant.waits());
+}
+
+// Quotas hold others than before, or there is another tenant.
+void FairQueuing::notice_tenants(const Tenants& tenants) {
+  if (std::exchange(tenants_noticed_, tenants.version()) == tenants.version()) return;
+  for (uint32_t slot = 0; slot < tenants_.size(); ++slot) {
+    tenants_[slot].held = tenants.hold_all(slot);
+    tenants_[slot].limits_memory = tenants.limit_memory(slot);
+    follow_tenant(slot);
+  }
+  tenant_order_.advance();
+}
 
 void FairQueuing::flow_changed(const View& view, FunctionId function, Instant) {
   if (function.value >= virtual_times_.size()) {
     virtual_times_.resize(function.value + 1);
     where_.resize(function.value + 1);
+    slots_.resize(function.value + 1);
     if (cold_is_known_) is_cold_.resize(function.value + 1);
   }
+  Tenant& tenant = enter_tenant(view, function);
   // A flow with work is never behind; one that was registered again may have been.
   Duration& virtual_time = virtual_times_[function.value];
-  if (view.flow(function).has_work()) virtual_time = std::max(virtual_time, global_);
+  if (view.flow(function).has_work()) virtual_time = std::max(virtual_time, tenant.global);
   index(view, function);
-  advance_global(view);
+  advance_global(view, tenant);
 }
 
 void FairQueuing::enqueued(const View& view, FunctionId function, Instant) {
   const Flow& flow = view.flow(function);
   if (flow.pending == 1 && flow.in_flight == 0) {
     // Idle time banks no credit.
+    Tenant& tenant = enter_tenant(view, function);
     Duration& virtual_time = virtual_times_[function.value];
-    virtual_time = std::max(virtual_time, global_);
+    virtual_time = std::max(virtual_time, tenant.global);
     index(view, function);
-    advance_global(view);
+    advance_global(view, tenant);
     return;
   }
   index(view, function);
 }
 
 void FairQueuing::dispatched(const View& view, FunctionId function, Instant) {
+  const Flow& flow = view.flow(function);
+  Tenant& tenant = tenant_of(function);
   Duration& virtual_time = virtual_times_[function.value];
-  if (is_throttled(virtual_time)) ++conserving_;
-  virtual_time += charge_of(view.flow(function));
+  bool is_ahead = is_throttled(tenant, virtual_time);
+  virtual_time += by_weight(charge_of(flow), flow.weight);
+  if (view.tenants.matter()) {
+    const uint32_t slot = slots_[function.value];
+    tenant_order_.grow(tenants_.size());
+    is_ahead |= tenant_order_.is_ahead(slot);
+    tenant_order_.charge(slot, by_weight(charge_of(flow), view.tenants.weight(slot)));
+  }
+  if (is_ahead) ++conserving_;
   index(view, function);
-  advance_global(view);
+  advance_global(view, tenant);
 }
 
 void FairQueuing::finished(const View& view, FunctionId function, Instant) {
   index(view, function);
-  advance_global(view);
+  advance_global(view, tenant_of(function));
 }
 
 void FairQueuing::places_changed(const View& view, FunctionId function, Instant) {
   if (function.value >= where_.size()) return;
   count_cold(view, function);
-  if (where_[function.value] == Where::kCandidate) candidates_.forget(function.value);
-  if (where_[function.value] == Where::kThrottled) throttled_.forget(function.value);
+  Tenant& tenant = tenant_of(function);
+  if (where_[function.value] == Where::kCandidate) tenant.candidates.forget(function.value);
+  if (where_[function.value] == Where::kThrottled) tenant.throttled.forget(function.value);
 }
 
 void FairQueuing::health_changed(const View& view, Instant) {
@@ -57,11 +122,14 @@ void FairQueuing::health_changed(const View& view, Instant) {
     const Flow& flow = view.flows[i];
     // Those without GPU are in other hands.
     if (flow.device_memory.count == 0) continue;
-    if (flow.has_work()) virtual_times_[i] = std::max(virtual_times_[i], global_);
+    const Tenant& tenant = tenant_of(FunctionId{i});
+    if (flow.has_work()) virtual_times_[i] = std::max(virtual_times_[i], tenant.global);
     index(view, FunctionId{i});
   }
-  advance_global(view);
+  for (Tenant& tenant : tenants_) advance_global(view, tenant);
 }
+
+// ---- Places
 
 template <typename Key>
 PlaceOrReason FairQueuing::ask_for_place(const View& view, WaitingOrder<Key>& order,
@@ -94,9 +162,19 @@ PlaceOrReason FairQueuing::find_place(const View& view, WaitingOrder<Key>& order
 
 // Forgets what was noted of flows for which something has changed since.
 void FairQueuing::notice_changes(const Fleet& fleet) {
+  if (std::none_of(tenants_.begin(), tenants_.end(),
+                   [](const Tenant& tenant) { return tenant.has_notes(); })) {
+    fleet.changes().tell(false);
+    changes_noticed_ = fleet.changes().count();
+    return;
+  }
   const uint64_t noticed = std::exchange(changes_noticed_, fleet.changes().count());
+  may_be_awaited_.resize(fleet.devices().size());
   const bool tokens_alone =
-      !candidates_.noted().any_warm_without_room() && !throttled_.noted().any_warm_without_room();
+      std::none_of(tenants_.begin(), tenants_.end(), [](const Tenant& tenant) {
+        return tenant.candidates.noted().any_warm_without_room() ||
+               tenant.throttled.noted().any_warm_without_room();
+      });
   const bool remembered = fleet.changes().for_each_since(
       noticed,
       [&](uint32_t device) {
@@ -107,12 +185,15 @@ void FairQueuing::notice_changes(const Fleet& fleet) {
         notice_device(fleet, device);
       },
       [&](uint32_t function) {
-        candidates_.forget(function);
-        throttled_.forget(function);
+        if (function >= slots_.size()) return;
+        tenant_of(FunctionId{function}).candidates.forget(function);
+        tenant_of(FunctionId{function}).throttled.forget(function);
       });
   if (remembered) return;
-  candidates_.forget_all();
-  throttled_.forget_all();
+  for (Tenant& tenant : tenants_) {
+    tenant.candidates.forget_all();
+    tenant.throttled.forget_all();
+  }
 }
 
 void FairQueuing::notice_device(const Fleet& fleet, uint32_t device) {
@@ -123,9 +204,11 @@ void FairQueuing::notice_device(const Fleet& fleet, uint32_t device) {
   for (const IdleSandbox& idle : fleet.idle().on(device)) {
     const uint32_t function = idle.function.value;
     if (function >= where_.size() || where_[function] == Where::kNowhere) continue;
-    if (where_[function] == Where::kCandidate) candidates_.forget(function, may_end);
-    if (where_[function] == Where::kThrottled) throttled_.forget(function, may_end);
-    awaited |= candidates_.noted().contains(function) || throttled_.noted().contains(function);
+    Tenant& tenant = tenant_of(FunctionId{function});
+    if (where_[function] == Where::kCandidate) tenant.candidates.forget(function, may_end);
+    if (where_[function] == Where::kThrottled) tenant.throttled.forget(function, may_end);
+    awaited |=
+        tenant.candidates.noted().contains(function) || tenant.throttled.noted().contains(function);
   }
   may_be_awaited_[device] = awaited ? 1 : 0;
 }
@@ -171,79 +254,116 @@ void FairQueuing::count_cold(const View& view, FunctionId function) {
   if (!cold_is_known_) return;
   const bool is_cold = where_[function.value] == Where::kCandidate &&
                        view.fleet.idle().newest_of(function) == kNoSandbox;
-  cold_ += static_cast<size_t>(is_cold) - is_cold_[function.value];
+  tenant_of(function).cold += static_cast<size_t>(is_cold) - is_cold_[function.value];
   is_cold_[function.value] = is_cold ? 1 : 0;
 }
 
 // Each candidate has an idle sandbox, which may not run without a token. A start elsewhere needs a
 // device with nothing to do, and so does a throttled flow where candidates wait for places.
-bool FairQueuing::all_wait_for_tokens(const View& view) {
-  if (!view.fleet.device_table().all_full() || candidates_.size() < kCountedCandidates)
+bool FairQueuing::all_wait_for_tokens(const View& view, const Tenant& tenant) {
+  if (!view.fleet.device_table().all_full() || tenant.candidates.size() < kCountedCandidates)
     return false;
   if (!std::exchange(cold_is_known_, true)) {
     is_cold_.assign(where_.size(), 0);
-    cold_ = 0;
+    for (Tenant& each : tenants_) each.cold = 0;
     for (uint32_t i = 0; i < where_.size(); ++i) count_cold(view, FunctionId{i});
   }
-  return cold_ == 0;
+  return tenant.cold == 0;
 }
 
+// ---- Decisions
+
 Decision FairQueuing::decide(const View& view, Instant) {
-  if (all_wait_for_tokens(view)) return Decision::nothing(WaitReason::kNoToken);
-  if (!candidates_.noted().empty() || !throttled_.noted().empty()) {
-    notice_changes(view.fleet);
-  } else {
-    view.fleet.changes().tell(false);
-    changes_noticed_ = view.fleet.changes().count();
+  Search search;
+  if (!view.tenants.matter()) return decide_in(view, tenants_[0], false, search);
+  notice_tenants(view.tenants);
+  std::optional<WaitReason> reason;  // of the tenant that is first
+  for (const uint32_t slot : tenant_order_.waiting()) {
+    if (tenants_[slot].held) continue;
+    // As the throttled flows of a tenant, below.
+    const bool idle_devices_only = search.waits_for_place && tenant_order_.is_ahead(slot);
+    const Decision decision = decide_in(view, tenants_[slot], idle_devices_only, search);
+    if (decision.dispatch) return decision;
+    if (!reason) reason = decision.reason;
   }
-  WaitReason reason = WaitReason::kConcurrencyLimit;
-  bool wait_for_place = false;
-  if (const auto decision = decide_among_candidates(view, reason, wait_for_place)) return *decision;
+  return Decision::nothing(reason.value_or(WaitReason::kConcurrencyLimit));
+}
+
+Decision FairQueuing::decide_in(const View& view, Tenant& tenant, bool idle_devices_only,
+                                Search& search) {
+  if (all_wait_for_tokens(view, tenant)) {
+    search.waits_for_place = true;
+    return Decision::nothing(WaitReason::kNoToken);
+  }
+  if (!std::exchange(search.noticed_changes, true)) notice_changes(view.fleet);
+  Search here{.noticed_changes = true};
+  if (const auto decision = decide_among_candidates(view, tenant, idle_devices_only, here)) {
+    return *decision;
+  }
+  search.waits_for_place |= here.waits_for_place;
+  idle_devices_only |= here.waits_for_place;
   // Work conservation. Flows within T that do not fit now must not be overtaken on the devices that
   // they wait for, or a large one would starve; on a device with nothing to do they would fit if
   // they ever did.
-  if (const auto decision = decide_among_throttled(view, wait_for_place)) return *decision;
-  if (candidates_.empty() && !throttled_.empty()) reason = WaitReason::kThrottled;
-  return Decision::nothing(reason);
+  if (const auto decision = decide_among_throttled(view, tenant, idle_devices_only)) {
+    return *decision;
+  }
+  const bool all_throttled = tenant.candidates.empty() && !tenant.throttled.empty();
+  return Decision::nothing(all_throttled ? WaitReason::kThrottled : here.reason);
 }
 
-void FairQueuing::look_ahead(const View&, size_t most, std::vector<FunctionId>& out) {
-  for (candidates_.begin(); !candidates_.done(); candidates_.next()) {
-    if (most-- == 0) return;
-    out.push_back(FunctionId{candidates_.item()});
+void FairQueuing::look_ahead(const View& view, size_t most, std::vector<FunctionId>& out) {
+  const auto look_in = [&](Tenant& tenant) {
+    WaitingOrder<Rank>& candidates = tenant.candidates;
+    for (candidates.begin(); !candidates.done() && most > 0; candidates.next(), --most) {
+      out.push_back(FunctionId{candidates.item()});
+    }
+  };
+  if (!view.tenants.matter()) return look_in(tenants_[0]);
+  for (const uint32_t slot : tenant_order_.waiting()) {
+    if (!tenants_[slot].held) look_in(tenants_[slot]);
   }
 }
 
-std::optional<Decision> FairQueuing::decide_among_candidates(const View& view, WaitReason& reason,
-                                                             bool& wait_for_place) {
+std::optional<Decision> FairQueuing::decide_among_candidates(const View& view, Tenant& tenant,
+                                                             bool idle_devices_only,
+                                                             Search& search) {
+  WaitingOrder<Rank>& candidates = tenant.candidates;
   std::optional<Decision> decision;
-  if (!candidates_.noted().empty() && decide_by_notes(view, candidates_, false, false, decision)) {
-    wait_for_place = candidates_.noted().any_not_at_work();
-    if (!candidates_.noted().empty()) {
-      reason = candidates_.noted().note(0).because == NoPlace::Because::kAtWork
-                   ? WaitReason::kAtWork
-                   : WaitReason::kWarmElsewhere;
+  // What notes tell is true of flows that no quota holds.
+  if (!tenant.limits_memory && !candidates.noted().empty() &&
+      decide_by_notes(view, candidates, idle_devices_only, false, decision)) {
+    search.waits_for_place = candidates.noted().any_not_at_work();
+    if (!candidates.noted().empty()) {
+      search.reason = candidates.noted().note(0).because == NoPlace::Because::kAtWork
+                          ? WaitReason::kAtWork
+                          : WaitReason::kWarmElsewhere;
     }
     return decision;
   }
   size_t without_place = 0;
   size_t waiting_where_warm = 0;
   size_t passed_over = 0;
-  for (candidates_.begin(); !candidates_.done(); candidates_.next()) {
-    const FunctionId function{candidates_.item()};
-    const PlaceOrReason found = find_place(view, candidates_, false);
+  for (candidates.begin(); !candidates.done(); candidates.next()) {
+    if (idle_devices_only && !view.fleet.device_table().any_idle()) break;
+    const FunctionId function{candidates.item()};
+    if (tenant.limits_memory && view.hold_of(function) != WaitReason::kNone) {
+      if (passed_over == 0) search.reason = view.hold_of(function);
+      continue;
+    }
+    const PlaceOrReason found = find_place(view, candidates, idle_devices_only);
     if (found.place) {
       const bool good_enough = is_good_enough(view, *found.place);
       if (good_enough || !decision) decision = Decision::to(function, *found.place);
       if (good_enough || passed_over >= kGoodEnoughLookAhead) break;
     } else {
-      if (passed_over == 0) reason = found.reason;
-      wait_for_place |= found.reason != WaitReason::kAtWork;
+      if (passed_over == 0) search.reason = found.reason;
+      search.waits_for_place |= found.reason != WaitReason::kAtWork;
       // Many may be warm on one busy device, and say nothing about who fits on the others.
       ++(found.waits_where_warm ? waiting_where_warm : without_place);
       const bool far = without_place > kLookAhead || waiting_where_warm > kWarmLookAhead;
       if (far && (decision || !view.fleet.device_table().any_idle())) {
-        wait_for_place = true;  // of those behind nothing is known
+        search.waits_for_place = true;  // of those behind nothing is known
         break;
       }
     }
@@ -252,18 +372,20 @@ std::optional<Decision> FairQueuing::decide_among_candidates(const View& view, W
   return decision;
 }
 
-std::optional<Decision> FairQueuing::decide_among_throttled(const View& view,
+std::optional<Decision> FairQueuing::decide_among_throttled(const View& view, Tenant& tenant,
                                                             bool idle_devices_only) {
+  WaitingOrder<Duration>& throttled = tenant.throttled;
   std::optional<Decision> decision;
-  if (!throttled_.noted().empty() &&
-      decide_by_notes(view, throttled_, idle_devices_only, true, decision)) {
+  if (!tenant.limits_memory && !throttled.noted().empty() &&
+      decide_by_notes(view, throttled, idle_devices_only, true, decision)) {
     return decision;
   }
   size_t at_work = 0;
-  for (throttled_.begin(); !throttled_.done(); throttled_.next()) {
+  for (throttled.begin(); !throttled.done(); throttled.next()) {
     if (idle_devices_only && !view.fleet.device_table().any_idle()) break;
-    const FunctionId function{throttled_.item()};
-    const PlaceOrReason found = find_place(view, throttled_, idle_devices_only);
+    const FunctionId function{throttled.item()};
+    if (tenant.limits_memory && view.hold_of(function) != WaitReason::kNone) continue;
+    const PlaceOrReason found = find_place(view, throttled, idle_devices_only);
     if (found.place) return Decision::to(function, *found.place);
     // From here on the others only overtake it where it could not run anyway; one that waits for
     // its own sandboxes holds up nobody.
@@ -279,17 +401,27 @@ WaitReason FairQueuing::why_waiting(const View& view, FunctionId function) const
   if (flow.in_flight >= flow.max_concurrency) return WaitReason::kConcurrencyLimit;
   const PlaceOrReason found = view.fleet.places().find(function, flow, false);
   if (!found.place) return found.reason;
-  return is_throttled(virtual_time_of(function)) ? WaitReason::kThrottled
-                                                 : WaitReason::kBehindOthers;
+  if (function.value >= slots_.size()) return WaitReason::kBehindOthers;
+  if (is_throttled(tenants_[slots_[function.value]], virtual_times_[function.value])) {
+    return WaitReason::kThrottled;
+  }
+  return tenant_order_.is_ahead(slots_[function.value]) ? WaitReason::kTenantAhead
+                                                        : WaitReason::kBehindOthers;
 }
 
 FlowStatus FairQueuing::status(const View& view, FunctionId function, Instant now) const {
   const Flow& flow = view.flow(function);
-  const Duration virtual_time = virtual_time_of(function);
+  if (function.value >= slots_.size()) return {};
+  const Tenant& tenant = tenants_[slots_[function.value]];
+  FlowStatus status{.virtual_time = virtual_times_[function.value], .global = tenant.global};
   if (!flow.has_work()) {
-    return {now < flow.active_until ? FlowState::kActive : FlowState::kInactive, virtual_time};
+    status.state = now < flow.active_until ? FlowState::kActive : FlowState::kInactive;
+  } else {
+    const bool is_ahead =
+        is_throttled(tenant, status.virtual_time) || tenant_order_.is_ahead(slots_[function.value]);
+    status.state = is_ahead ? FlowState::kThrottled : FlowState::kActive;
   }
-  return {is_throttled(virtual_time) ? FlowState::kThrottled : FlowState::kActive, virtual_time};
+  return status;
 }
 
 Duration FairQueuing::grace(const View& view, FunctionId function) const {
@@ -299,77 +431,111 @@ Duration FairQueuing::grace(const View& view, FunctionId function) const {
                                                              : window_.longest_anticipation;
 }
 
+// ---- As bytes
+
 void FairQueuing::archive(StateArchive& archive) {
-  archive.field(global_);
+  if (archive.reading()) tenants_.resize(1);
+  Tenant& first = tenants_[0];
+  archive.field(first.global);
   archive.field(conserving_);
   archive.list(virtual_times_);
-  working_.archive(archive);
-  candidates_.archive(archive, [&](Rank& rank) {
-    archive.field(rank.rule);
-    archive.field(rank.time);
-  });
-  throttled_.archive(archive);
+  first.working.archive(archive);
+  archive_ranked(archive, first.candidates);
+  first.throttled.archive(archive);
   if (!archive.reading()) return;
-  where_.assign(virtual_times_.size(), Where::kNowhere);
-  for (uint32_t i = 0; i < where_.size(); ++i) {
-    if (candidates_.contains(i)) where_[i] = Where::kCandidate;
-    if (throttled_.contains(i)) where_[i] = Where::kThrottled;
+  slots_.assign(virtual_times_.size(), 0);
+  find_flows(archive);
+}
+
+void FairQueuing::archive_tenants(StateArchive& archive) {
+  const size_t tenants = archive.count(tenants_.size());
+  archive.expect(tenants > 0);
+  if (!archive.ok()) return;
+  if (archive.reading()) tenants_.resize(tenants);
+  for (size_t slot = 0; slot < tenants && archive.ok(); ++slot) {
+    Tenant& tenant = tenants_[slot];
+    archive.field(tenant.held);
+    if (slot == 0) continue;
+    archive.field(tenant.global);
+    tenant.working.archive(archive);
+    archive_ranked(archive, tenant.candidates);
+    tenant.throttled.archive(archive);
   }
+  archive.list(slots_);
+  for (const uint32_t slot : slots_) archive.expect(slot < tenants_.size());
+  archive.expect(slots_.size() == virtual_times_.size());
+  tenant_order_.archive(archive);
+  archive.expect(tenant_order_.size() <= tenants_.size());
+  if (!archive.reading() || !archive.ok()) return;
+  find_flows(archive);
+  for (uint32_t slot = 0; slot < tenant_order_.size(); ++slot) {
+    tenant_order_.set_waiting(slot, tenants_[slot].waits());
+  }
+}
+
+// After reading: in which heap of its tenant each flow is.
+void FairQueuing::find_flows(StateArchive& archive) {
+  tenants_noticed_ = 0;
   cold_is_known_ = false;
-  // Whoever waits has a virtual time.
-  archive.expect(candidates_.size() + throttled_.size() ==
-                 where_.size() - static_cast<size_t>(
-                                     std::count(where_.begin(), where_.end(), Where::kNowhere)));
+  where_.assign(virtual_times_.size(), Where::kNowhere);
+  size_t waiting = 0;
+  for (const Tenant& tenant : tenants_)
+    waiting += tenant.candidates.size() + tenant.throttled.size();
+  for (uint32_t i = 0; i < where_.size(); ++i) {
+    const Tenant& tenant = tenants_[slots_[i]];
+    if (tenant.candidates.contains(i)) where_[i] = Where::kCandidate;
+    if (tenant.throttled.contains(i)) where_[i] = Where::kThrottled;
+  }
+  // A flow that waits has a virtual time, and waits once.
+  archive.expect(waiting == where_.size() - static_cast<size_t>(std::count(
+                                                where_.begin(), where_.end(), Where::kNowhere)));
 }
 
-Duration FairQueuing::virtual_time_of(FunctionId function) const {
-  return function.value < virtual_times_.size() ? virtual_times_[function.value] : Duration(0);
-}
-
-Duration FairQueuing::charge_of(const Flow& flow) const {
-  const Duration cost = window_.uniform_cost.value_or(estimate_of(flow));
-  return flow.weight == 1 ? cost : from_seconds(to_seconds(cost) / flow.weight);
-}
+// ---- Indexes
 
 void FairQueuing::index(const View& view, FunctionId function) {
   const Flow& flow = view.flow(function);
+  Tenant& tenant = enter_tenant(view, function);
   const Duration virtual_time = virtual_times_[function.value];
   const bool could_run = view.fleet.device_table().could_hold(flow.device_memory);
   if (flow.has_work() && could_run) {
-    working_.put(function.value, virtual_time);
+    tenant.working.put(function.value, virtual_time);
   } else {
-    working_.erase(function.value);
+    tenant.working.erase(function.value);
   }
   const bool may_start = could_run && flow.pending > 0 && flow.in_flight < flow.max_concurrency;
   Where& where = where_[function.value];
   Where to = Where::kNowhere;
-  if (may_start) to = is_throttled(virtual_time) ? Where::kThrottled : Where::kCandidate;
+  if (may_start) to = is_throttled(tenant, virtual_time) ? Where::kThrottled : Where::kCandidate;
   if (where != to) {
-    if (where == Where::kCandidate) candidates_.erase(function.value);
-    if (where == Where::kThrottled) throttled_.erase(function.value);
+    if (where == Where::kCandidate) tenant.candidates.erase(function.value);
+    if (where == Where::kThrottled) tenant.throttled.erase(function.value);
     where = to;
   }
   count_cold(view, function);
   if (to == Where::kCandidate) {
-    candidates_.put(function.value, rank_of(view, function, virtual_time));
+    tenant.candidates.put(function.value, rank_of(view, function, virtual_time));
   } else if (to == Where::kThrottled) {
-    throttled_.put(function.value, virtual_time);
+    tenant.throttled.put(function.value, virtual_time);
   }
+  if (view.tenants.matter()) follow_tenant(flow.tenant_slot);
 }
 
 void FairQueuing::rank_again(const View& view, FunctionId function) {
   if (function.value >= where_.size() || where_[function.value] != Where::kCandidate) return;
-  candidates_.put(function.value, rank_of(view, function, virtual_times_[function.value]));
+  tenant_of(function).candidates.put(function.value,
+                                     rank_of(view, function, virtual_times_[function.value]));
 }
 
-void FairQueuing::advance_global(const View& view) {
-  if (working_.empty() || working_.top_key() <= global_) return;
-  global_ = working_.top_key();
-  while (!throttled_.empty() && !is_throttled(throttled_.top_key())) {
-    const uint32_t function = throttled_.pop();
+void FairQueuing::advance_global(const View& view, Tenant& tenant) {
+  if (view.tenants.matter()) tenant_order_.advance();
+  if (tenant.working.empty() || tenant.working.top_key() <= tenant.global) return;
+  tenant.global = tenant.working.top_key();
+  while (!tenant.throttled.empty() && !is_throttled(tenant, tenant.throttled.top_key())) {
+    const uint32_t function = tenant.throttled.pop();
     where_[function] = Where::kCandidate;
     count_cold(view, FunctionId{function});
-    candidates_.put(function, rank_of(view, FunctionId{function}, virtual_times_[function]));
+    tenant.candidates.put(function, rank_of(view, FunctionId{function}, virtual_times_[function]));
   }
 }
 

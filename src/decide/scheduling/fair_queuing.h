@@ -7,6 +7,7 @@
 
 #include "decide/scheduling/indexed_heap.h"
 #include "decide/scheduling/policy.h"
+#include "decide/scheduling/tenant_order.h"
 #include "decide/scheduling/waiting_order.h"
 
 namespace lambent::scheduling {
@@ -25,13 +26,14 @@ struct FairQueuingOptions {
 };
 
 // Each flow has a virtual time: the service it was charged, divided by its weight. Global virtual
-// time is the least of them over the flows with pending or running work, and never goes back. A
-// flow that is more than T ahead of it is throttled: it runs only where nobody within T could.
+// time is the least of them over its tenant's flows with pending or running work, and never goes
+// back. A flow that is more than T ahead of it is throttled: it runs only where nobody within T
+// could.
 //
-// Whatever the order within T, for two flows that have work and could run throughout an interval
-// the virtual service charged in it differs by at most 2T and one charge of each, as long as no
-// throttled flow is dispatched: neither is ever behind the global time, and neither is dispatched
-// when it is more than T ahead of it.
+// Whatever the order within T, for two flows of a tenant that have work and could run throughout an
+// interval the virtual service charged in it differs by at most 2T and one charge of each, as long
+// as no throttled flow is dispatched: neither is ever behind the global time, and neither is
+// dispatched when it is more than T ahead of it.
 //
 // A flow for which no healthy device is large enough (DeviceTable::could_hold) takes no part: what
 // waits for a device to come back holds nobody up. When one does, the flow starts at global virtual
@@ -40,13 +42,25 @@ struct FairQueuingOptions {
 // If a token is free and every flow that could use it is throttled, the one least ahead runs all
 // the same (counted by conserving_dispatches): no device idles for fairness.
 //
+// Tenants come before flows (tenant_order.h): each has a virtual time too, of all that its flows
+// were charged, and the flows of the tenant with the least are asked first, as if there were no
+// other tenant. If none of them has a place, the next tenant is asked. A tenant that is more than T
+// ahead of the tenants' global virtual time goes only where no other could, and not to devices that
+// flows of tenants within T wait for. A tenant whose quotas hold all of its flows takes no part.
+//
+// For two tenants that have work and could run throughout an interval the virtual service charged
+// in it differs by at most 2T and one charge of each, as long as no tenant is dispatched that is
+// more than T ahead; and by at most one charge of each if, whenever one of the two is dispatched,
+// the other has a flow with a place too: the other was then charged no less.
+//
 // Cost: a few updates of 4-ary heaps per event. Flows that were asked and have no place lie in
 // sorted arrays with notes of why (waiting_order.h), which are moved and scanned as far as they are
 // long; the idle sandboxes of devices that changed are looked at for them. And a decision looks
 // past at most kLookAhead candidates that do not fit, and kWarmLookAhead of those that wait for the
 // token of a device where they are warm (past all of them if a device has nothing to do). Where no
 // device has a token and all candidates have idle sandboxes, nobody is asked. All flows are looked
-// at when the health of a device changes.
+// at when the health of a device changes, all tenants when a quota begins or ceases to hold one,
+// and all flows that wait of a tenant with a quota of memory at each decision about it.
 class FairQueuing : public Policy {
  public:
   explicit FairQueuing(FairQueuingOptions options) : window_(options) {}
@@ -62,9 +76,15 @@ class FairQueuing : public Policy {
   WaitReason why_waiting(const View& view, FunctionId function) const override;
   FlowStatus status(const View& view, FunctionId function, Instant now) const override;
   Duration grace(const View& view, FunctionId function) const override;
-  Duration global_virtual_time() const override { return global_; }
+  Duration global_virtual_time() const override {
+    return tenant_order_.size() > 1 ? tenant_order_.global() : tenants_[0].global;
+  }
+  Duration tenant_virtual_time(uint32_t slot) const override {
+    return tenant_order_.virtual_time(slot);
+  }
   uint64_t conserving_dispatches() const override { return conserving_; }
   void archive(StateArchive& archive) override;
+  void archive_tenants(StateArchive& archive) override;
 
  protected:
   // Orders candidates, the least first; of equals the lower FunctionId.
@@ -102,6 +122,38 @@ class FairQueuing : public Policy {
   // Fewer are asked sooner than counted.
   static constexpr size_t kCountedCandidates = 8;
 
+  // The flows of one tenant.
+  struct Tenant {
+    Duration global{};  // virtual time
+    // Flows with pending or running work that some healthy device could hold.
+    IndexedHeap<Duration> working;
+    // Flows that may start one more invocation: those within T, and those beyond.
+    WaitingOrder<Rank> candidates;
+    WaitingOrder<Duration> throttled;
+    size_t cold = 0;             // candidates without an idle sandbox, where that is known
+    bool held = false;           // its quotas hold all of them
+    bool limits_memory = false;  // they may hold some of them
+
+    bool waits() const { return !candidates.empty() || !throttled.empty(); }
+    bool has_notes() const { return !candidates.noted().empty() || !throttled.noted().empty(); }
+  };
+  // What one decision has found out so far.
+  struct Search {
+    bool noticed_changes = false;
+    // Whether one was passed over that waits for a place, and not for its own sandboxes at work.
+    bool waits_for_place = false;
+    WaitReason reason = WaitReason::kConcurrencyLimit;
+  };
+
+  // The tenant that has the flow; and the same after it was moved to the one that its profile
+  // names.
+  Tenant& tenant_of(FunctionId function) { return tenants_[slots_[function.value]]; }
+  Tenant& enter_tenant(const View& view, FunctionId function);
+  // Tells the order of tenants whether this one works and waits.
+  void follow_tenant(uint32_t slot);
+  void notice_tenants(const Tenants& tenants);
+  Decision decide_in(const View& view, Tenant& tenant, bool idle_devices_only, Search& search);
+
   // Forgets what was noted of flows that may have a place now.
   void notice_changes(const Fleet& fleet);
   void notice_device(const Fleet& fleet, uint32_t device);
@@ -114,37 +166,36 @@ class FairQueuing : public Policy {
   template <typename Key>
   bool decide_by_notes(const View& view, WaitingOrder<Key>& order, bool idle_devices_only,
                        bool escalates, std::optional<Decision>& decision);
-  Duration virtual_time_of(FunctionId function) const;
-  Duration charge_of(const Flow& flow) const;
-  bool is_throttled(Duration virtual_time) const {
-    return virtual_time > global_ + window_.over_run;
+  bool is_throttled(const Tenant& tenant, Duration virtual_time) const {
+    return virtual_time > tenant.global + window_.over_run;
   }
-  void advance_global(const View& view);
-  // Whether nobody has a place, as one can tell without asking.
-  bool all_wait_for_tokens(const View& view);
+  Duration charge_of(const Flow& flow) const {
+    return window_.uniform_cost.value_or(estimate_of(flow));
+  }
+  void advance_global(const View& view, Tenant& tenant);
+  void find_flows(StateArchive& archive);
+  // Whether none of these flows has a place, as one can tell without asking.
+  bool all_wait_for_tokens(const View& view, const Tenant& tenant);
   // After every change of where_ or of the function's idle sandboxes.
   void count_cold(const View& view, FunctionId function);
-  // `wait_for_place`: whether one was passed over that waits for a place, and not for its own
-  // sandboxes at work.
-  std::optional<Decision> decide_among_candidates(const View& view, WaitReason& reason,
-                                                  bool& wait_for_place);
-  std::optional<Decision> decide_among_throttled(const View& view, bool idle_devices_only);
+  std::optional<Decision> decide_among_candidates(const View& view, Tenant& tenant,
+                                                  bool idle_devices_only, Search& search);
+  std::optional<Decision> decide_among_throttled(const View& view, Tenant& tenant,
+                                                 bool idle_devices_only);
 
   FairQueuingOptions window_;
-  Duration global_{};
   uint64_t conserving_ = 0;
-  std::vector<Duration> virtual_times_;  // by FunctionId
+  std::vector<Tenant> tenants_ = std::vector<Tenant>(1);  // by the slot of the tenant
+  // Kept from when tenants matter on (Tenants::matter).
+  TenantOrder tenant_order_{window_.over_run};
+  uint64_t tenants_noticed_ = 0;         // by Tenants::version
+  std::vector<uint32_t> slots_;          // of their tenants, by FunctionId
+  std::vector<Duration> virtual_times_;  // likewise
   enum class Where : uint8_t { kNowhere, kCandidate, kThrottled };
   std::vector<Where> where_;  // it waits; likewise
-  // Candidates without an idle sandbox, and how many they are: from when that matters first.
+  // Whether it is a candidate without an idle sandbox: from when that matters first.
   std::vector<uint8_t> is_cold_;
-  size_t cold_ = 0;
   bool cold_is_known_ = false;
-  // Flows with pending or running work that some healthy device could hold.
-  IndexedHeap<Duration> working_;
-  // Flows that may start one more invocation: those within T, and those beyond.
-  WaitingOrder<Rank> candidates_;
-  WaitingOrder<Duration> throttled_;
   uint64_t changes_noticed_ = 0;  // by Fleet::changes
   // By device: false where no flow of which something is noted has an idle sandbox.
   std::vector<uint8_t> may_be_awaited_;

@@ -39,7 +39,7 @@ class TwoDevices : public testing::TestWithParam<std::string_view> {
     options.mqfq.over_run = kOverRun;
     return options;
   }
-  View view() { return {flows_, *fleet_}; }
+  View view() { return {flows_, *fleet_, tenants_}; }
   void make_healthy(uint32_t device, bool healthy) {
     fleet_->set_reading(device, 0, healthy);
     policy_->health_changed(view(), now_);
@@ -83,6 +83,7 @@ class TwoDevices : public testing::TestWithParam<std::string_view> {
   std::unique_ptr<Policy> policy_;
   std::optional<Fleet> fleet_;
   Flows flows_;
+  Tenants tenants_;
   uint64_t sandboxes_ = 0;
   std::vector<SandboxSlot> busy_;
   Instant now_{};

@@ -20,6 +20,13 @@ inline std::optional<Decision> first_that_fits(const View& view, IndexedHeap<uin
   std::vector<std::pair<uint32_t, uint64_t>> passed_over;
   while (!order.empty()) {
     const FunctionId function{order.top()};
+    if (const WaitReason hold = view.hold_of(function); hold != WaitReason::kNone) {
+      // Its tenant's affair, too.
+      if (passed_over.empty()) reason = hold;
+      passed_over.emplace_back(order.top(), order.top_key());
+      order.pop();
+      continue;
+    }
     const PlaceOrReason found =
         view.fleet.places().find(function, view.flow(function), idle_devices_only);
     if (found.place) {

@@ -60,6 +60,7 @@ struct alignas(64) Flow {
   // queuing then lets those that ask for less go first, within T.
   bool sheds = false;
   TenantId tenant;
+  uint32_t tenant_slot = 0;  // the tenant's, in Tenants
   uint64_t revision = 0;
   double weight = 1;
   // How many of its invocations may be at work on GPUs at once; zero: it may not use one now and is
@@ -96,6 +97,8 @@ struct alignas(64) Flow {
   // dispatched before belongs to it.
   uint32_t host_failures = 0;
   Instant host_failed{};
+  // The limit of the host's memory of each of its sandboxes; zero: not known.
+  Bytes host_memory;
 
   // Whether it has something to do or is expected to, soon.
   bool is_active(Instant now) const { return has_work() || now < active_until; }

@@ -190,6 +190,18 @@ std::optional<Offer> offer_of(const HybridOptions& options, const HybridView& vi
   return offer;
 }
 
+// A quota of its tenant keeps it from GPUs, and not from the host: perhaps for an hour.
+std::optional<HostChoice> held_from_gpus(const HybridView& view, FunctionId function, Instant now) {
+  const Flow& flow = view.gpu.flow(function);
+  if (view.gpu.hold_of(function) == WaitReason::kNone) return std::nullopt;
+  if (!host_is_in_time(flow, now) || now < pause_end(flow)) return std::nullopt;
+  const Duration host_time = believed_host_time(flow, now).value_or(kUnknownRun);
+  return HostChoice{.function = function,
+                    .reason = HostReason::kTenantQuota,
+                    .with_host = bounded(to_seconds(host_time) +
+                                         to_seconds(host_setup(view.host, function, flow)))};
+}
+
 // No GPU that could take it is healthy: at once if they are lost; else when they have been away for
 // as long as the host would take, for what has been away that long is expected to stay so.
 std::optional<HostChoice> without_device(const HybridView& view, FunctionId function, Instant now,
@@ -226,8 +238,11 @@ std::optional<HostChoice> choose_without_gpu(const HybridView& view, Instant now
   view.waiting_variants.for_each([&](FunctionId function) {
     const Flow& flow = view.gpu.flow(function);
     if (first && view.gpu.flow(first->function).oldest < flow.oldest) return;
+    if (view.gpu.tenants.hold_on_host(flow) != WaitReason::kNone) return;
     if (flow.max_concurrency > 0) {
-      if (auto choice = without_device(view, function, now, ask_again)) first = choice;
+      auto choice = held_from_gpus(view, function, now);
+      if (!choice) choice = without_device(view, function, now, ask_again);
+      if (choice) first = choice;
       return;
     }
     if (now < pause_end(flow)) {
@@ -247,7 +262,9 @@ std::optional<HostChoice> choose_by_queue(const HybridOptions& options, const Hy
   const Backlog backlog = backlog_of(view, now);
   std::optional<Offer> best;
   view.waiting_variants.for_each([&](FunctionId function) {
-    if (view.gpu.flow(function).max_concurrency == 0) return;
+    const Flow& flow = view.gpu.flow(function);
+    if (flow.max_concurrency == 0) return;
+    if (view.gpu.tenants.hold_on_host(flow) != WaitReason::kNone) return;
     auto offer = offer_of(options, view, backlog, function, now, ask_again);
     if (offer && (!best || offer->gain > best->gain)) best = std::move(offer);
   });
@@ -290,6 +307,8 @@ std::string_view name_of(HostReason reason) {
       return "queue";
     case HostReason::kTrial:
       return "trial";
+    case HostReason::kTenantQuota:
+      return "tenant_quota";
   }
   return "none";
 }

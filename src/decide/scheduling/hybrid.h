@@ -41,6 +41,7 @@ enum class HostReason {
   kSmallSpeedup,  // its function is not among those that gain most from a GPU
   kQueue,         // it costs less than the wait for a GPU, to it and to those behind it
   kTrial,         // to learn how long it takes there
+  kTenantQuota,   // a quota of its tenant keeps it from GPUs
 };
 std::string_view name_of(HostReason reason);
 

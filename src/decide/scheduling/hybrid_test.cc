@@ -56,7 +56,7 @@ class Hybrid : public testing::Test {
   }
 
   HostAdvice ask() {
-    const View gpu{flows_, *gpus_};
+    const View gpu{flows_, *gpus_, tenants_};
     return choose_for_host(options_,
                            {.gpu = gpu,
                             .host = host_,
@@ -71,6 +71,7 @@ class Hybrid : public testing::Test {
 
   HybridOptions options_;
   Flows flows_;
+  Tenants tenants_;
   std::optional<Fleet> gpus_;
   Fleet host_;
   FlowSet waiting_, variants_;

@@ -31,7 +31,7 @@ class MemoryVictims : public testing::Test {
     return options;
   }
   static Instant at(int64_t s) { return Instant(seconds(s)); }
-  View view() const { return {flows_, fleet_}; }
+  View view() const { return {flows_, fleet_, tenants_}; }
   std::optional<MemoryVictim> victim() { return memory_victim(view(), policy_, 0, at(9)); }
   void wait_in(uint32_t id) {
     flows_[id].pending = 1;
@@ -43,6 +43,7 @@ class MemoryVictims : public testing::Test {
   }
 
   Flows flows_;
+  Tenants tenants_;
   Fleet fleet_;
   MqfqStickyPolicy policy_;
   SandboxSlot slots_[5] = {};

@@ -11,6 +11,7 @@
 #include "core/base/time.h"
 #include "decide/scheduling/fleet.h"
 #include "decide/scheduling/flow.h"
+#include "decide/scheduling/tenants.h"
 #include "decide/scheduling/wait_reason.h"
 
 namespace lambent::scheduling {
@@ -19,8 +20,12 @@ namespace lambent::scheduling {
 struct View {
   const Flows& flows;
   const Fleet& fleet;
+  const Tenants& tenants;
 
   const Flow& flow(FunctionId function) const { return flows[function.value]; }
+  // Which quota of its tenant keeps the flow from starting one more; kNone: none does. No policy
+  // dispatches a flow that is held, and none lets it hold up others.
+  WaitReason hold_of(FunctionId function) const { return tenants.hold_of(flow(function)); }
 };
 
 // Dispatch the oldest invocation of this flow there, or nothing, and why.
@@ -49,6 +54,7 @@ std::string_view name_of(FlowState state);
 struct FlowStatus {
   FlowState state = FlowState::kInactive;
   Duration virtual_time{};
+  Duration global{};  // the least of its tenant's flows with work
   // When its turn is due, under a policy that orders those that wait by that; else kNever.
   Instant due = kNever;
 };
@@ -88,7 +94,10 @@ class Policy {
   // How long a flow that has just become empty stays active: its sandbox and its memory on the
   // device go after those of inactive flows.
   virtual Duration grace(const View&, FunctionId) const { return {}; }
+  // The least virtual time of those with work: of tenants where there are several, else of flows.
   virtual Duration global_virtual_time() const { return {}; }
+  // What the tenant with this slot was charged, by its weight; nothing where that orders nobody.
+  virtual Duration tenant_virtual_time(uint32_t) const { return {}; }
   // How often work conservation dispatched a throttled flow.
   virtual uint64_t conserving_dispatches() const { return 0; }
   // False: a sandbox is stopped after its one invocation.
@@ -99,6 +108,8 @@ class Policy {
   // All that the next decision depends on beside the view and the options. A policy restored from
   // it decides as the one that was saved; the journal stands on that.
   virtual void archive(StateArchive& archive) = 0;
+  // The part that is added where tenants matter (Tenants::matter).
+  virtual void archive_tenants(StateArchive&) {}
 };
 
 }  // namespace lambent::scheduling

@@ -36,6 +36,16 @@ std::string_view name_of(WaitReason reason) {
       return "warm_elsewhere";
     case WaitReason::kAtWork:
       return "at_work";
+    case WaitReason::kTenantConcurrency:
+      return "tenant_concurrency";
+    case WaitReason::kTenantGpuMemory:
+      return "tenant_gpu_memory";
+    case WaitReason::kTenantHostMemory:
+      return "tenant_host_memory";
+    case WaitReason::kTenantGpuTime:
+      return "tenant_gpu_time";
+    case WaitReason::kTenantAhead:
+      return "tenant_ahead";
   }
   return "none";
 }

@@ -23,7 +23,16 @@ enum class WaitReason {
   kHostBusy,          // it runs on the host's processors, which run as many as they may
   kWarmElsewhere,  // it is warm on a busy device; a cold start on an idle one is not worth it yet
   kAtWork,         // its sandboxes are at work; a cold start beside them is not worth it yet
+  // A quota of its tenant: as many of its invocations as may are at work; its sandboxes at work
+  // have the GPU memory, or that of the host, that it may have; it has used the GPU time of this
+  // hour.
+  kTenantConcurrency,
+  kTenantGpuMemory,
+  kTenantHostMemory,
+  kTenantGpuTime,
+  kTenantAhead,  // its tenant is ahead of the other tenants' share
 };
+constexpr WaitReason kLastWaitReason = WaitReason::kTenantAhead;
 std::string_view name_of(WaitReason reason);
 
 }  // namespace lambent::scheduling

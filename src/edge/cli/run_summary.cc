@@ -65,6 +65,16 @@ std::string table_of(const std::vector<RunFigures>& runs) {
             std::to_string(moves.prefetch_hits) + " of them used\n";
   }
   for (const RunFigures& run : runs) {
+    for (const TenantFigures& tenant : run.tenants) {
+      char weight[32];
+      std::snprintf(weight, sizeof(weight), "%g", tenant.weight);
+      text += "tenant " + tenant.name + " of " + run.label + ": weight " + weight + ", " +
+              std::to_string(tenant.invocations) + " invocations, " +
+              std::to_string(tenant.failed) + " failed, mean " + fixed(tenant.mean_s, 3) + " s, " +
+              fixed(tenant.gpu_time_s, 1) + " s of GPU time\n";
+    }
+  }
+  for (const RunFigures& run : runs) {
     if (const auto& hits = run.summary.slo_hit_ratio) {
       text += "SLOs of " + run.label + ": kept by " + percent(hits) + "\n";
     }
@@ -111,6 +121,14 @@ std::string json_of(const RunFigures& run) {
                      {"bytes", run.moves->bytes.count},
                      {"prefetches", run.moves->prefetches},
                      {"prefetch_hits", run.moves->prefetch_hits}};
+  }
+  for (const TenantFigures& tenant : run.tenants) {
+    json["tenants"].push_back({{"name", tenant.name},
+                               {"weight", tenant.weight},
+                               {"invocations", tenant.invocations},
+                               {"failed", tenant.failed},
+                               {"mean_s", tenant.mean_s},
+                               {"gpu_time_s", tenant.gpu_time_s}});
   }
   if (!invalid.empty()) json["invalid_because"] = invalid;
   json["functions"] = Json::array();

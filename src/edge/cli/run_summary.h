@@ -17,18 +17,29 @@ struct MemoryMoves {
   uint64_t prefetch_hits = 0;  // invocations that found one done or under way
 };
 
+// What a tenant's invocations met.
+struct TenantFigures {
+  std::string name;
+  double weight = 1;
+  uint64_t invocations = 0, failed = 0;
+  double mean_s = 0;      // latency of those that succeeded
+  double gpu_time_s = 0;  // of its runs
+};
+
 struct RunFigures {
   std::string label;  // the policy, or what the user called the run
   workload::RunHeader header;
   workload::Summary summary;
-  std::optional<double> utilisation;  // as the devices said
-  std::optional<MemoryMoves> moves;   // nothing moved, or nobody knows
-  bool cut_off = false;               // of a result file without an end: figures of a part
+  std::optional<double> utilisation;   // as the devices said
+  std::optional<MemoryMoves> moves;    // nothing moved, or nobody knows
+  std::vector<TenantFigures> tenants;  // only where there were several
+  bool cut_off = false;                // of a result file without an end: figures of a part
 };
 
 RunFigures figures_of(const workload::RunFile& run);
 // One row per run: mean, p50, p99, variance between functions, cold ratio, utilisation; then a line
-// for each run in which memory moved, and one for each whose times cannot be trusted.
+// for each run in which memory moved, for each of its tenants, and for each whose times cannot be
+// trusted.
 std::string table_of(const std::vector<RunFigures>& runs);
 // One run as one JSON object (text).
 std::string json_of(const RunFigures& run);

@@ -52,6 +52,17 @@ json json_of(const Tenant& tenant) {
         {"requests_per_second", number_or_null(quotas.requests_per_second)}}}};
 }
 
+json json_of(const TenantUsage& usage) {
+  return {{"functions", usage.functions},
+          {"disk_bytes", usage.disk.count},
+          {"object_bytes", usage.objects.count},
+          {"running", usage.running},
+          {"waiting", usage.waiting},
+          {"gpu_seconds_in_hour", to_seconds(usage.gpu_time_in_hour)},
+          {"gpu_memory_bytes", usage.gpu_memory.count},
+          {"host_memory_bytes", usage.host_memory.count}};
+}
+
 json json_of(Scopes scopes) {
   json list = json::array();
   for (const Scope scope : kScopes) {
@@ -72,17 +83,25 @@ json json_of(const Token& token, const std::string& tenant) {
 // Performs one decoded call; a function object over the kinds of call.
 class Answering {
  public:
-  Answering(AccessService& service, const Principal& principal, http::Responder responder)
+  Answering(AccessService& service, const AccessFrontend::Usage& usage, const Principal& principal,
+            http::Responder responder)
       : service_(service),
+        usage_(usage),
         principal_(principal),
         answer_(std::make_shared<http::Responder>(std::move(responder))) {}
 
   void operator()(http::Response& response) { answer_->send(std::move(response)); }
 
+  // With what its tenant may have and has.
   void operator()(WhoAmI&) {
-    send(200, {{"tenant", service_.tenant_name(principal_.tenant)},
-               {"scopes", json_of(principal_.scopes)},
-               {"token", principal_.token.empty() ? json(nullptr) : json(principal_.token)}});
+    const std::string name = service_.tenant_name(principal_.tenant);
+    json body = {{"tenant", name},
+                 {"scopes", json_of(principal_.scopes)},
+                 {"token", principal_.token.empty() ? json(nullptr) : json(principal_.token)},
+                 {"usage", json_of(usage_(principal_.tenant))}};
+    const auto tenant = service_.find_tenant(name);
+    if (tenant.ok()) body["quotas"] = json_of(*tenant)["quotas"];
+    send(200, body);
   }
 
   void operator()(ListTenants& call) {
@@ -101,7 +120,13 @@ class Answering {
     service_.create_tenant(std::move(call.tenant), tenant_answer(201));
   }
 
-  void operator()(GetTenant& call) { tenant_answer(200)(service_.find_tenant(call.name)); }
+  void operator()(GetTenant& call) {
+    const auto tenant = service_.find_tenant(call.name);
+    if (!tenant.ok()) return refuse(tenant.error());
+    json body = json_of(*tenant);
+    body["usage"] = json_of(usage_(tenant->id));
+    send(200, body);
+  }
 
   void operator()(ChangeTenant& call) {
     auto tenant = service_.find_tenant(call.name);
@@ -162,6 +187,7 @@ class Answering {
   }
 
   AccessService& service_;
+  const AccessFrontend::Usage& usage_;
   const Principal& principal_;
   // Shared because a callback must be copyable and a responder is not.
   const std::shared_ptr<http::Responder> answer_;
@@ -172,7 +198,7 @@ class Answering {
 void AccessFrontend::handle(const Principal& principal, const http::Request& request,
                             http::Responder responder) {
   AccessCall call = decode_access_call(request);
-  std::visit(Answering(service_, principal, std::move(responder)), call);
+  std::visit(Answering(service_, usage_, principal, std::move(responder)), call);
 }
 
 }  // namespace lambent::frontend

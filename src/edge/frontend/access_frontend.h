@@ -1,6 +1,9 @@
 // AccessFrontend: /v1/tenants and /v1/whoami on an AccessService. On the loop thread.
 #pragma once
 
+#include <functional>
+#include <utility>
+
 #include "core/domain/access_service.h"
 #include "core/http/server.h"
 #include "edge/frontend/caller.h"
@@ -10,12 +13,15 @@ namespace lambent::frontend {
 class AccessFrontend {
  public:
   // The service outlives the frontend; the frontend may go while answers are still out.
-  explicit AccessFrontend(AccessService& service) : service_(service) {}
+  using Usage = std::function<TenantUsage(TenantId)>;
+  AccessFrontend(AccessService& service, Usage usage)
+      : service_(service), usage_(std::move(usage)) {}
 
   void handle(const Principal& principal, const http::Request& request, http::Responder responder);
 
  private:
   AccessService& service_;
+  const Usage usage_;
 };
 
 }  // namespace lambent::frontend

@@ -94,7 +94,8 @@ class NativeTest : public testing::Test {
                       }},
        .auth = {},
        .offload = [](auto, auto) { return false; },
-       .audit = [](AuditRecord, std::function<void()> written) { written(); }},
+       .audit = [](AuditRecord, std::function<void()> written) { written(); },
+       .usage = [](TenantId) { return TenantUsage(); }},
       RequestGuard{HostPolicy{}}};
 };
 

@@ -70,7 +70,7 @@ Router::Router(Services services, loop::EventLoop& loop, Random& random, RouterO
       lambda_(services.invocations, random),
       objects_(services.objects),
       native_(services.invocations, loop, random, options_.native),
-      tenants_(access_),
+      tenants_(access_, options_.usage),
       secrets_(services.secrets) {}
 
 void Router::handle(http::Request request, http::Responder responder) {

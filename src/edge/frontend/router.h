@@ -25,6 +25,7 @@ struct RouterOptions {
   // For digests of bodies of more than 256 KiB.
   objects::Disk offload;
   AuditSink audit;
+  AccessFrontend::Usage usage;
 };
 
 class Router {

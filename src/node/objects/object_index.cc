@@ -75,6 +75,11 @@ void ObjectIndex::set_quota(TenantId tenant, std::optional<Bytes> quota) {
   }
 }
 
+Bytes ObjectIndex::used(TenantId tenant) const {
+  const auto used = used_.find(tenant);
+  return used == used_.end() ? Bytes(0) : used->second;
+}
+
 Bytes ObjectIndex::quota_of(TenantId tenant) const {
   const auto own = quotas_.find(tenant);
   return own == quotas_.end() ? options_.tenant_quota : own->second;
@@ -90,8 +95,7 @@ Result<void> ObjectIndex::may_come(const ObjectKey& key, Bytes size) const {
     return Error{ErrorCode::kOutOfRange, "an object of " + to_string(size) + "; at most " +
                                              to_string(limits::kObjectSize) + " are taken"};
   }
-  const auto used = used_.find(key.tenant);
-  const Bytes held = used == used_.end() ? Bytes(0) : used->second;
+  const Bytes held = used(key.tenant);
   const Bytes quota = quota_of(key.tenant);
   if (held + size > quota) {
     return exhausted("objects of " + to_string(held) + " and this one of " + to_string(size) +

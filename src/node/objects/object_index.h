@@ -133,6 +133,7 @@ class ObjectIndex {
   std::vector<ObjectStatus> list(TenantId tenant, std::optional<ObjectId> after,
                                  size_t limit) const;
   StoreStatistics statistics() const;
+  Bytes used(TenantId tenant) const;  // in memory and on disk
   const IndexOptions& options() const { return options_; }
 
  private:

@@ -194,6 +194,7 @@ TEST_F(ObjectIndexTest, ATenantMayHaveAQuotaOfItsOwn) {
   ASSERT_TRUE(add(1, 50).ok());
   EXPECT_EQ(add(2, 11).error().code, ErrorCode::kResourceExhausted);
   EXPECT_TRUE(add(2, 10).ok());
+  EXPECT_EQ(index_.used(TenantId(1)), Bytes(60));
   index_.set_quota(TenantId(1), Bytes(0));
   EXPECT_EQ(place_of(1), ObjectPlace::kMemory);
   EXPECT_FALSE(add(3, 1).ok());

@@ -54,6 +54,7 @@ class ObjectStore {
 
   // As ObjectIndex::set_quota().
   void set_quota(TenantId tenant, std::optional<Bytes> quota) { index_.set_quota(tenant, quota); }
+  Bytes used(TenantId tenant) const { return index_.used(tenant); }
 
   // Takes an object, or fulfils an expected one: whoever waits for it gets it. It lives for
   // `time_to_live`, and longer while it is held. INVALID_ARGUMENT: `memfd` is no memfd sealed with

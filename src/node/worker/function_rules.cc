@@ -93,6 +93,8 @@ dispatch::FunctionProfile profile_of(const FunctionSpec& spec, uint64_t sandbox_
       spec.kind == FunctionKind::kHandler || spec.kind == FunctionKind::kPipeline;
   const bool has_context = has_process && spec.gpu.runtime == GpuRuntime::kOwn;
   if (spec.gpu.memory > Bytes(0) && has_context) profile.device_memory += context_memory;
+  // What runs in an executor counts for the executor.
+  if (has_process) profile.host_memory = spec.memory;
   profile.timeout = spec.timeout;
   const bool is_client =
       spec.kind == FunctionKind::kHandler && spec.gpu.runtime == GpuRuntime::kShared;

@@ -30,7 +30,7 @@ class LogStore {
   // The offset of its first byte.
   uint64_t append(FunctionId function, std::string_view text);
   void remove(FunctionId function);
-  // What an earlier worker kept, in place of what there is. The observer is not told.
+  // The text that an earlier worker kept, in place of the present one. The observer is not told.
   void restore(FunctionId function, uint64_t first_offset, std::string text);
 
   struct Chunk {

@@ -187,12 +187,37 @@ Result<void> Worker::recover() {
 
 void Worker::set_tenant(const Tenant& tenant) {
   deployments_.quotas().set(tenant);
+  driver_.handle(dispatch::TenantChanged{.tenant = tenant.id,
+                                         .weight = tenant.weight,
+                                         .concurrency = tenant.quotas.concurrency,
+                                         .gpu_memory = tenant.quotas.gpu_memory,
+                                         .gpu_time_per_hour = tenant.quotas.gpu_time_per_hour,
+                                         .host_memory = tenant.quotas.host_memory});
   if (uses_.objects != nullptr) uses_.objects->set_quota(tenant.id, tenant.quotas.objects);
 }
 
 void Worker::remove_tenant(TenantId tenant) {
   deployments_.quotas().remove(tenant);
+  driver_.handle(dispatch::TenantChanged{.tenant = tenant});
   if (uses_.objects != nullptr) uses_.objects->set_quota(tenant, std::nullopt);
+}
+
+TenantUsage Worker::usage_of(TenantId tenant) const {
+  const FunctionTotals totals = functions_.totals(tenant);
+  TenantUsage usage;
+  usage.functions = totals.functions;
+  usage.disk = totals.code;
+  if (uses_.objects != nullptr) usage.objects = uses_.objects->used(tenant);
+  for (const dispatch::TenantStatus& status :
+       dispatcher_->tenant_status(uses_.loop.clock().now())) {
+    if (status.id != tenant) continue;
+    usage.running = status.running;
+    usage.waiting = status.waiting;
+    usage.gpu_time_in_hour = status.gpu_time_in_hour;
+    usage.gpu_memory = status.gpu_memory;
+    usage.host_memory = status.host_memory;
+  }
+  return usage;
 }
 
 std::vector<std::string> Worker::users_of_secret(TenantId tenant, const std::string& secret) const {

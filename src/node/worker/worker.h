@@ -11,6 +11,7 @@
 
 #include "core/base/log.h"
 #include "core/base/random.h"
+#include "core/domain/access_service.h"
 #include "core/domain/invocation_service.h"
 #include "core/loop/event_loop.h"
 #include "core/metrics/worker_metrics.h"
@@ -85,6 +86,7 @@ class Worker final : public InvocationService {
   // Called for every tenant before recover(), and whenever one is added, changed or removed.
   void set_tenant(const Tenant& tenant);
   void remove_tenant(TenantId tenant);
+  TenantUsage usage_of(TenantId tenant) const;
   // The functions that refer to a secret, in order of name.
   std::vector<std::string> users_of_secret(TenantId tenant, const std::string& secret) const;
   // They get new sandboxes, since those that they have were started with another value.

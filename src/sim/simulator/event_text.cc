@@ -42,6 +42,14 @@ class TextWriter {
   void unhashed(std::string_view name, const Field& field) {
     (*this)(name, field);
   }
+  template <typename Field>
+  void maybe(std::string_view name, const std::optional<Field>& field) {
+    if (field) (*this)(name, *field);
+  }
+  template <unsigned, typename Field>
+  void unless_zero(std::string_view name, const Field& field) {
+    if (field != Field{}) (*this)(name, field);
+  }
   template <typename Fields>
   void only_if(bool set, Fields fields) {
     if (set) fields(*this);

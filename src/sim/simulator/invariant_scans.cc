@@ -25,7 +25,8 @@ void InvariantScans::check_progress(const InvariantMoment& moment) {
 }
 
 void InvariantScans::check_virtual_times(const InvariantMoment& moment) {
-  if (!options_.over_run) return;
+  // Where tenants matter each has its own.
+  if (!options_.over_run || dispatcher_.tenants().matter()) return;
   const scheduling::Policy& policy = dispatcher_.policy();
   const Duration global = policy.global_virtual_time();
   if (global < global_) {
@@ -74,6 +75,7 @@ void InvariantScans::check_conservation(const InvariantMoment& moment) {
     const scheduling::Flow& flow = dispatcher_.flows()[f];
     if (flow.pending == 0 || flow.device_memory.count == 0 || flow.max_concurrency == 0) continue;
     if (flow.in_flight >= (options_.one_batch_per_function ? 1 : flow.max_concurrency)) continue;
+    if (dispatcher_.tenants().hold_of(flow) != scheduling::WaitReason::kNone) continue;
     if (!dispatcher_.fleet().places().find(FunctionId{f}, flow, true).place) continue;
     violate_(Invariant::kWorkConservation,
              "function " + std::to_string(f) + " waits and fits on a device with nothing to do");
@@ -108,7 +110,10 @@ void InvariantScans::check_grace_period(const InvariantMoment& moment) {
     const bool could_start = known.registered && has_gpus && known.waiting > known.starting &&
                              at_work < limit && known.profile.device_memory.count > 0 &&
                              known.profile.device_memory <= most;
-    if (!could_start) {
+    const bool held =
+        f < dispatcher_.flows().size() &&
+        dispatcher_.tenants().hold_of(dispatcher_.flows()[f]) != scheduling::WaitReason::kNone;
+    if (!could_start || held) {
       lost = Duration(0);
       continue;
     }

@@ -57,6 +57,7 @@ class Invariants {
   void see(const dispatch::DrainStarted&) { moment_.draining = true; }
   void see(const dispatch::MemoryMoved& event);
   void see(const dispatch::MemoryWanted& event);
+  void see(const dispatch::TenantChanged&) {}
   // What dispatch wants.
   void see(const dispatch::StartSandbox& action);
   void see(const dispatch::StartInvocation& action);

@@ -146,6 +146,53 @@ TEST_P(EveryPolicy, StarvesNobody) {
   }
 }
 
+// What runs and what its sandboxes were admitted with, against what was told of each tenant.
+void expect_no_tenant_beyond_its_quotas(const dispatch::Dispatcher& dispatcher, Instant now,
+                                        const std::vector<dispatch::TenantChanged>& tenants) {
+  for (const dispatch::TenantStatus& status : dispatcher.tenant_status(now)) {
+    for (const dispatch::TenantChanged& tenant : tenants) {
+      if (tenant.tenant != status.id) continue;
+      EXPECT_LE(status.running, tenant.concurrency.value_or(status.running));
+      EXPECT_LE(status.gpu_memory, tenant.gpu_memory.value_or(status.gpu_memory));
+      EXPECT_LE(status.host_memory, tenant.host_memory.value_or(status.host_memory));
+    }
+  }
+}
+
+TEST_P(EveryPolicy, KeepsEveryTenantWithinItsQuotasAndStarvesNobodyOfThose) {
+  uint64_t held = 0;
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    RandomWorld world = make_random_world(seed, false);
+    add_tenants(world, seed, true);
+    for (Arrival& arrival : world.arrivals) arrival.asynchronous = true;
+    size_t succeeded = 0;
+    size_t refused = 0;
+    Simulation simulation(
+        world.options, policy(GetParam(), some_options(seed)),
+        [&](const SimulatedInvocation& invocation) {
+          const dispatch::CompleteInvocation& outcome = invocation.outcome;
+          succeeded += outcome.outcome == Outcome::kSucceeded ? 1 : 0;
+          const bool of_quota =
+              outcome.error && outcome.error->code == ErrorCode::kFailedPrecondition;
+          refused += of_quota ? 1 : 0;
+          held += outcome.wait_reason >= scheduling::WaitReason::kTenantConcurrency ? 1 : 0;
+        });
+    simulation.observe([&](const Event&, Instant now, const std::vector<Action>&) {
+      expect_no_tenant_beyond_its_quotas(simulation.dispatcher(), now, world.options.tenants);
+    });
+    simulation.run(arrivals_from(world.arrivals));
+    EXPECT_EQ(succeeded + refused, world.arrivals.size());
+    for (const dispatch::TenantStatus& status :
+         simulation.dispatcher().tenant_status(simulation.now())) {
+      EXPECT_EQ(status.running, 0u);
+      EXPECT_EQ(status.waiting, 0u);
+    }
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(held, 100u) << "the worlds hardly ever put a quota to the test";
+}
+
 TEST_P(EveryPolicy, DecidesTheSameForTheSameSeed) {
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -282,6 +329,132 @@ TEST_P(EveryFairQueuing, ChargesTwoBackloggedFlowsTheSameWithinTwiceTheOverRunAn
   EXPECT_GT(put_to_the_test, 10u) << "hardly any world came near the bound";
 }
 
+// All tenants' virtual service, by their slots, with the largest charge that each may have had so
+// far.
+struct TenantTimes {
+  std::vector<Duration> service;
+  std::vector<Duration> largest_charge;
+
+  void follow(const dispatch::Dispatcher& dispatcher, Duration first_estimate, Instant now) {
+    service.clear();
+    for (const dispatch::TenantStatus& tenant : dispatcher.tenant_status(now)) {
+      service.push_back(tenant.virtual_service);
+    }
+    largest_charge.resize(service.size());
+    for (const scheduling::Flow& flow : dispatcher.flows()) {
+      if (!flow.registered || flow.device_memory.count == 0) continue;
+      const double weight = dispatcher.tenants().weight(flow.tenant_slot);
+      const Duration charge =
+          from_seconds(to_seconds(flow.execution.mean_or(first_estimate)) / weight);
+      Duration& largest = largest_charge[flow.tenant_slot];
+      largest = std::max(largest, charge + Duration(1));
+    }
+  }
+};
+
+// The world's functions are those of one tenant; one more function, which has work throughout, is
+// another's. Room for all, so that the one that is behind can always run.
+RandomWorld one_against_many(uint64_t seed) {
+  RandomWorld world = make_random_world(seed, false);
+  dispatch::DispatchOptions& dispatch = world.options.dispatch;
+  dispatch.fleet.most_sandboxes = 1000;
+  for (auto& device : dispatch.fleet.devices) {
+    device.contexts = 1000;
+    device.memory = Bytes::gib(10'000);
+  }
+  FunctionModel lone = world.options.functions[0];
+  lone.profile.id = FunctionId{static_cast<uint32_t>(world.options.functions.size() + 1)};
+  world.options.functions.push_back(lone);
+  for (FunctionModel& function : world.options.functions) {
+    function.profile.max_concurrency = 1000;
+    function.profile.device_memory = Bytes::gib(1);
+    function.profile.has_cpu_variant = false;
+  }
+  world.options.functions.back().profile.tenant = TenantId{2};
+  SeededRandom random(seed);
+  world.options.tenants = {{.tenant = TenantId{1}, .weight = 0.5 + 2 * random.uniform()},
+                           {.tenant = TenantId{2}, .weight = 0.5 + 2 * random.uniform()}};
+  // Those of the many come and go; the first of them always has work.
+  std::vector<Arrival> arrivals;
+  for (int i = 0; i < 150; ++i) {
+    arrivals.push_back({Instant(), FunctionId{1}});
+    arrivals.push_back({Instant(), lone.profile.id});
+  }
+  arrivals.insert(arrivals.end(), world.arrivals.begin(), world.arrivals.end());
+  world.arrivals = std::move(arrivals);
+  return world;
+}
+
+struct TenantDifference {
+  Duration difference{};  // the most by which what they were charged grew apart in any interval
+  Duration charges{};     // one of each
+  uint64_t checked = 0;
+};
+
+// While both have work waiting and no tenant or flow that is ahead was dispatched.
+TenantDifference difference_in(const RandomWorld& world, std::string_view with,
+                               const scheduling::PolicyOptions& options, bool stops_at_conserving) {
+  Simulation simulation(world.options, policy(with, options), nullptr);
+  TenantDifference result;
+  Duration most = Duration::min();
+  Duration least = Duration::max();
+  TenantTimes times;
+  bool over = false;
+  size_t arrived = 0;
+  simulation.observe([&](const Event& event, Instant now, const std::vector<Action>&) {
+    const dispatch::Dispatcher& dispatcher = simulation.dispatcher();
+    if (std::holds_alternative<dispatch::InvocationSubmitted>(event)) ++arrived;
+    if (over) return;
+    times.follow(dispatcher, options.mqfq.over_run / 10, now);
+    if (arrived < 300) return;
+    over = stops_at_conserving && dispatcher.policy().conserving_dispatches() > 0;
+    over = over || dispatcher.flows()[1].pending == 0 || dispatcher.flows().back().pending == 0;
+    if (over) return;
+    most = std::max(most, times.service[0] - times.service[1]);
+    least = std::min(least, times.service[0] - times.service[1]);
+    ++result.checked;
+  });
+  simulation.run(arrivals_from(world.arrivals));
+  if (most >= least) result.difference = most - least;
+  result.charges = times.largest_charge[0] + times.largest_charge[1];
+  return result;
+}
+
+TEST_P(EveryFairQueuing, ChargesTwoBackloggedTenantsTheSameWithinTwiceTheOverRunAndOneChargeEach) {
+  uint64_t checked = 0;
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const scheduling::PolicyOptions options = some_options(seed);
+    const TenantDifference found = difference_in(one_against_many(seed), GetParam(), options, true);
+    EXPECT_LE(found.difference, 2 * options.mqfq.over_run + found.charges);
+    checked += found.checked;
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(checked, 5'000u);
+}
+
+// On one device where nothing is waited for but its tokens.
+TEST_P(EveryFairQueuing, ChargesTwoTenantsTheSameWithinOneChargeEachWhereBothAlwaysHaveAPlace) {
+  uint64_t checked = 0;
+  uint64_t put_to_the_test = 0;
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    RandomWorld world = one_against_many(seed);
+    scheduling::FleetOptions& fleet = world.options.dispatch.fleet;
+    fleet.devices.resize(1);
+    fleet.starts_outside_tokens = 0;
+    fleet.second_grace_period = 0;
+    fleet.move_grace_period = 0;
+    const TenantDifference found = difference_in(world, GetParam(), some_options(seed), false);
+    EXPECT_LE(found.difference, found.charges);
+    checked += found.checked;
+    if (found.difference > found.charges / 2) ++put_to_the_test;
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(checked, 5'000u);
+  EXPECT_GT(put_to_the_test, 10u) << "hardly any world came near the bound";
+}
+
 // Each invocation that began, where, and what the policy's own accounts were at the end.
 std::vector<std::tuple<Instant, InvocationId, uint64_t>> decisions_in(
     const RandomWorld& world, std::unique_ptr<scheduling::Policy> with) {
@@ -303,7 +476,8 @@ std::vector<std::tuple<Instant, InvocationId, uint64_t>> decisions_in(
 TEST(MqfqSticky, DecidesExactlyAsThePlainScanDoes) {
   for (uint64_t seed = 1; seed <= 2 * kSeeds; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    const RandomWorld world = make_random_world(seed, seed % 2 == 0);
+    RandomWorld world = make_random_world(seed, seed % 2 == 0);
+    if (seed % 3 != 0) add_tenants(world, seed, seed % 3 == 1, true);
     const scheduling::MqfqOptions options = some_options(seed).mqfq;
     EXPECT_EQ(decisions_in(world, std::make_unique<scheduling::MqfqStickyPolicy>(options)),
               decisions_in(world, std::make_unique<ScanMqfq>(options)));
@@ -314,7 +488,8 @@ TEST(MqfqSticky, DecidesExactlyAsThePlainScanDoes) {
 TEST(Density, DecidesExactlyAsThePlainScanDoes) {
   for (uint64_t seed = 1; seed <= 2 * kSeeds; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    const RandomWorld world = make_random_world(seed, seed % 2 == 0);
+    RandomWorld world = make_random_world(seed, seed % 2 == 0);
+    if (seed % 3 != 0) add_tenants(world, seed, seed % 3 == 1, true);
     scheduling::MqfqOptions fair_queuing = some_options(seed).mqfq;
     fair_queuing.memory_first = false;
     const scheduling::DensityOptions options = some_options(seed).density;

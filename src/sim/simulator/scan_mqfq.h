@@ -19,50 +19,80 @@ class ScanMqfq : public scheduling::Policy {
   std::string_view name() const override { return "scan-mqfq"; }
   void flow_changed(const View& view, FunctionId function, Instant) override {
     if (function.value >= times_.size()) times_.resize(function.value + 1);
-    if (view.flow(function).has_work()) raise(function);
+    while (tenants_.size() <= view.flow(function).tenant_slot) tenants_.emplace_back();
+    if (view.flow(function).has_work()) raise(view, function);
     update_global(view);
   }
   void enqueued(const View& view, FunctionId function, Instant) override {
-    if (view.flow(function).pending == 1 && view.flow(function).in_flight == 0) raise(function);
+    if (view.flow(function).pending == 1 && view.flow(function).in_flight == 0)
+      raise(view, function);
     update_global(view);
   }
   void dispatched(const View& view, FunctionId function, Instant) override {
-    if (times_[function.value] - global_ > options_.over_run) ++conserving_;
     const scheduling::Flow& flow = view.flow(function);
+    Tenant& tenant = tenants_[flow.tenant_slot];
+    const bool tenant_ahead = is_ahead(view, tenant);
+    if (times_[function.value] - tenant.global > options_.over_run || tenant_ahead) ++conserving_;
     const Duration tau = options_.uniform_cost.value_or(
         flow.execution.mean_or(options_.first_estimate.value_or(options_.over_run / 10)));
     times_[function.value] += flow.weight == 1 ? tau : from_seconds(to_seconds(tau) / flow.weight);
+    const double weight = view.tenants.weight(flow.tenant_slot);
+    if (view.tenants.matter()) {
+      tenant.virtual_time += weight == 1 ? tau : from_seconds(to_seconds(tau) / weight);
+    }
     update_global(view);
   }
   void finished(const View& view, FunctionId, Instant) override { update_global(view); }
   void health_changed(const View& view, Instant) override {
     for (uint32_t f = 0; f < times_.size(); ++f) {
-      if (!is_elsewhere(view.flows[f]) && view.flows[f].has_work()) raise(FunctionId{f});
+      if (!is_elsewhere(view.flows[f]) && view.flows[f].has_work()) raise(view, FunctionId{f});
     }
     update_global(view);
   }
 
   scheduling::Decision decide(const View& view, Instant) override {
-    auto [candidates, throttled] = ready_flows(view);
-    bool wait_for_place = false;
-    if (const auto found = among_candidates(view, candidates, wait_for_place)) return *found;
-    if (const auto found = among_throttled(view, throttled, wait_for_place)) return *found;
+    if (view.tenants.matter() && version_ != view.tenants.version()) {
+      version_ = view.tenants.version();
+      for (uint32_t i = 0; i < tenants_.size(); ++i) tenants_[i].held = view.tenants.hold_all(i);
+      update_global(view);
+    }
+    bool others_wait = false;
+    for (const uint32_t slot : tenants_in_order()) {
+      if (tenants_[slot].held) continue;
+      const bool idle_only = others_wait && is_ahead(view, tenants_[slot]);
+      auto [candidates, throttled] = ready_flows(view, slot);
+      bool wait_for_place = false;
+      if (const auto found = among_candidates(view, candidates, idle_only, wait_for_place)) {
+        return *found;
+      }
+      others_wait |= wait_for_place;
+      if (const auto found = among_throttled(view, throttled, idle_only || wait_for_place)) {
+        return *found;
+      }
+    }
     return scheduling::Decision::nothing(scheduling::WaitReason::kNone);
   }
   void look_ahead(const View& view, size_t most, std::vector<FunctionId>& out) override {
-    for (const uint32_t f : ready_flows(view).first) {
-      if (out.size() < most) out.push_back(FunctionId{f});
+    for (const uint32_t slot : tenants_in_order()) {
+      if (tenants_[slot].held) continue;
+      for (const uint32_t f : ready_flows(view, slot).first) {
+        if (out.size() < most) out.push_back(FunctionId{f});
+      }
     }
   }
-  // The flows that may start one more, each in its order: those within T, and those beyond.
-  std::pair<std::vector<uint32_t>, std::vector<uint32_t>> ready_flows(const View& view) const {
+  // The tenant's flows that may start one more, each in its order: those within T, and those
+  // beyond.
+  std::pair<std::vector<uint32_t>, std::vector<uint32_t>> ready_flows(const View& view,
+                                                                      uint32_t slot) const {
     std::vector<uint32_t> candidates;
     std::vector<uint32_t> throttled;
     for (uint32_t f = 0; f < view.flows.size() && f < times_.size(); ++f) {
       const scheduling::Flow& flow = view.flows[f];
+      if (flow.tenant_slot != slot) continue;
       if (is_elsewhere(flow) || !some_device_could_hold(view, f)) continue;
       if (flow.pending == 0 || flow.in_flight >= flow.max_concurrency) continue;
-      (times_[f] - global_ > options_.over_run ? throttled : candidates).push_back(f);
+      const bool is_throttled = times_[f] - tenants_[slot].global > options_.over_run;
+      (is_throttled ? throttled : candidates).push_back(f);
     }
     std::sort(candidates.begin(), candidates.end(),
               [&](uint32_t a, uint32_t b) { return order_of(view, a) < order_of(view, b); });
@@ -82,17 +112,22 @@ class ScanMqfq : public scheduling::Policy {
     using scheduling::FlowState;
     const scheduling::Flow& flow = view.flow(function);
     const Duration time = times_[function.value];
-    if (!flow.is_active(now)) return {FlowState::kInactive, time};
-    const bool throttled = flow.has_work() && time - global_ > options_.over_run;
-    return {throttled ? FlowState::kThrottled : FlowState::kActive, time};
+    const Tenant& tenant = tenants_[flow.tenant_slot];
+    if (!flow.is_active(now)) return {FlowState::kInactive, time, tenant.global};
+    const bool ahead = time - tenant.global > options_.over_run ||
+                       tenant.virtual_time - tenants_global_ > options_.over_run;
+    const bool throttled = flow.has_work() && ahead;
+    return {throttled ? FlowState::kThrottled : FlowState::kActive, time, tenant.global};
   }
   Duration grace(const View& view, FunctionId function) const override {
     return twin_.grace(view, function);
   }
-  Duration global_virtual_time() const override { return global_; }
+  Duration global_virtual_time() const override {
+    return tenants_.size() > 1 ? tenants_global_ : tenants_[0].global;
+  }
   uint64_t conserving_dispatches() const override { return conserving_; }
   void archive(StateArchive& archive) override {
-    archive.field(global_);
+    archive.field(tenants_[0].global);
     archive.field(conserving_);
     archive.list(times_);
   }
@@ -118,16 +153,51 @@ class ScanMqfq : public scheduling::Policy {
       return device.healthy && view.flows[f].device_memory <= device.options.memory;
     });
   }
-  void raise(FunctionId function) {
-    times_[function.value] = std::max(times_[function.value], global_);
+  // One tenant: its virtual time, and the global one of its flows.
+  struct Tenant {
+    Duration virtual_time{};
+    Duration global{};
+    bool works = false;
+    bool held = false;
+  };
+  void raise(const View& view, FunctionId function) {
+    const Tenant& tenant = tenants_[view.flow(function).tenant_slot];
+    times_[function.value] = std::max(times_[function.value], tenant.global);
+  }
+  bool is_ahead(const View& view, const Tenant& tenant) const {
+    return view.tenants.matter() && tenant.virtual_time - tenants_global_ > options_.over_run;
   }
   void update_global(const View& view) {
-    Duration least = Duration::max();
+    std::vector<Duration> least(tenants_.size(), Duration::max());
     for (uint32_t f = 0; f < view.flows.size() && f < times_.size(); ++f) {
-      if (is_elsewhere(view.flows[f]) || !some_device_could_hold(view, f)) continue;
-      if (view.flows[f].has_work()) least = std::min(least, times_[f]);
+      const scheduling::Flow& flow = view.flows[f];
+      if (is_elsewhere(flow) || !some_device_could_hold(view, f) || !flow.has_work()) continue;
+      least[flow.tenant_slot] = std::min(least[flow.tenant_slot], times_[f]);
     }
-    if (least != Duration::max()) global_ = std::max(global_, least);
+    for (size_t i = 0; i < tenants_.size(); ++i) {
+      Tenant& tenant = tenants_[i];
+      const bool has_work = least[i] != Duration::max();
+      if (has_work) tenant.global = std::max(tenant.global, least[i]);
+      const bool works = has_work && !tenant.held;
+      if (works && !tenant.works)
+        tenant.virtual_time = std::max(tenant.virtual_time, tenants_global_);
+      tenant.works = works;
+    }
+    Duration least_tenant = Duration::max();
+    for (const Tenant& tenant : tenants_) {
+      if (tenant.works) least_tenant = std::min(least_tenant, tenant.virtual_time);
+    }
+    if (least_tenant != Duration::max()) {
+      tenants_global_ = std::max(tenants_global_, least_tenant);
+    }
+  }
+  std::vector<uint32_t> tenants_in_order() const {
+    std::vector<uint32_t> slots(tenants_.size());
+    for (uint32_t i = 0; i < slots.size(); ++i) slots[i] = i;
+    std::stable_sort(slots.begin(), slots.end(), [&](uint32_t a, uint32_t b) {
+      return tenants_[a].virtual_time < tenants_[b].virtual_time;
+    });
+    return slots;
   }
   // With memory_first the first whose memory is there; else the first that fits. A decision looks
   // past so many and no more while every device has something to do, or one that fits was found.
@@ -135,12 +205,14 @@ class ScanMqfq : public scheduling::Policy {
   static constexpr size_t kWarmLookAhead = 256;
   std::optional<scheduling::Decision> among_candidates(const View& view,
                                                        const std::vector<uint32_t>& order,
-                                                       bool& wait_for_place) {
+                                                       bool idle_only, bool& wait_for_place) {
     std::optional<scheduling::Decision> first;
     size_t without_place = 0;
     size_t where_warm = 0;
     for (const uint32_t f : order) {
-      const auto found = view.fleet.places().find(FunctionId{f}, view.flows[f], false);
+      if (idle_only && !view.fleet.device_table().any_idle()) break;
+      if (view.hold_of(FunctionId{f}) != scheduling::WaitReason::kNone) continue;
+      const auto found = view.fleet.places().find(FunctionId{f}, view.flows[f], idle_only);
       if (found.place) {
         if (!first) first = scheduling::Decision::to(FunctionId{f}, *found.place);
         if (!options_.memory_first) return first;
@@ -182,6 +254,7 @@ class ScanMqfq : public scheduling::Policy {
                                                              bool idle_only) {
     size_t at_work = 0;
     for (const uint32_t f : order) {
+      if (view.hold_of(FunctionId{f}) != scheduling::WaitReason::kNone) continue;
       const auto found = view.fleet.places().find(FunctionId{f}, view.flows[f], idle_only);
       if (found.place) return scheduling::Decision::to(FunctionId{f}, *found.place);
       const bool waits_for_its_own = found.reason == scheduling::WaitReason::kAtWork;
@@ -192,7 +265,9 @@ class ScanMqfq : public scheduling::Policy {
 
   scheduling::MqfqOptions options_;
   scheduling::MqfqStickyPolicy twin_;  // for the formula of the grace period alone
-  Duration global_{};
+  std::vector<Tenant> tenants_ = std::vector<Tenant>(1);  // by the slot of the tenant
+  Duration tenants_global_{};
+  uint64_t version_ = 0;  // of what quotas hold, as of the last decision
   uint64_t conserving_ = 0;
   std::vector<Duration> times_;
 };

@@ -35,12 +35,14 @@ Simulation::Simulation(SimulationOptions options, std::unique_ptr<scheduling::Po
     return device.by_utilisation.has_value();
   });
   if (reads_utilisation_) next_reading_ = now_ + options_.device.reading_period;
+  for (const dispatch::TenantChanged& tenant : options_.tenants) give(tenant);
   for (const FunctionModel& function : options_.functions) {
     const uint32_t id = function.profile.id.value;
     if (id >= models_.size()) models_.resize(id + 1);
     models_[id] = function;
     give(dispatch::FunctionRegistered{function.profile});
   }
+  for (const auto& [delay, changed] : options_.tenant_changes) after(delay, changed);
 }
 
 void Simulation::run(const ArrivalSource& arrivals) {

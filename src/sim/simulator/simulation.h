@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "core/base/random.h"
@@ -46,6 +47,9 @@ struct SimulationOptions {
   DeviceModel device;
   FaultModel faults;
   std::vector<FunctionModel> functions;
+  // Told before the functions; and changes of them, so long after the beginning.
+  std::vector<dispatch::TenantChanged> tenants;
+  std::vector<std::pair<Duration, dispatch::TenantChanged>> tenant_changes;
   uint64_t seed = 1;
 };
 

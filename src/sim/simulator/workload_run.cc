@@ -42,6 +42,37 @@ std::vector<FunctionModel> models_of(const std::vector<workload::CatalogueEntry>
   return models;
 }
 
+// Makes the functions those of the options' tenants; returns of each the index of its tenant.
+Result<std::vector<size_t>> give_to_tenants(const std::vector<std::string>& names,
+                                            const WorkloadRunOptions& options,
+                                            SimulationOptions& simulated) {
+  if (options.tenants.empty()) return std::vector<size_t>();
+  ASSIGN_OR_RETURN(std::vector<size_t> tenant_of, tenants_of(names, options.tenants));
+  for (const SimulatedTenant& tenant : options.tenants) {
+    simulated.tenants.push_back(tenant.changed);
+    simulated.tenants.back().tenant = TenantId{static_cast<uint32_t>(simulated.tenants.size())};
+  }
+  for (size_t i = 0; i < tenant_of.size(); ++i) {
+    simulated.functions[i].profile.tenant = simulated.tenants[tenant_of[i]].tenant;
+  }
+  return tenant_of;
+}
+
+std::vector<TenantTotals> empty_totals_of(const std::vector<SimulatedTenant>& tenants) {
+  std::vector<TenantTotals> totals;
+  for (const SimulatedTenant& tenant : tenants) {
+    totals.push_back({.name = tenant.name, .weight = tenant.changed.weight});
+  }
+  return totals;
+}
+
+void count(const workload::Sample& sample, DeviceId device, TenantTotals& tenant) {
+  ++tenant.invocations;
+  if (!sample.succeeded) ++tenant.failed;
+  if (sample.succeeded) tenant.latency_s += sample.latency_s;
+  if (device != scheduling::kHostDevice) tenant.gpu_time_s += sample.run_s;
+}
+
 workload::Sample sample_of(const SimulatedInvocation& invocation, Duration request_overhead) {
   const dispatch::CompleteInvocation& outcome = invocation.outcome;
   workload::Sample sample;
@@ -83,9 +114,9 @@ std::optional<double> lag_of(const dispatch::Dispatcher& dispatcher, Instant now
   bool any = global > Duration(0);
   for (uint32_t i = 0; i < flows.size(); ++i) {
     if (!flows[i].registered || !flows[i].has_work()) continue;
-    const Duration virtual_time = dispatcher.status(FunctionId{i}, now).virtual_time;
-    any = any || virtual_time > Duration(0);
-    most = std::max(most, virtual_time - global);
+    const scheduling::FlowStatus status = dispatcher.status(FunctionId{i}, now);
+    any = any || status.virtual_time > Duration(0);
+    most = std::max(most, status.virtual_time - status.global);
   }
   return any ? std::optional(to_seconds(most)) : std::nullopt;
 }
@@ -104,12 +135,13 @@ Result<WorkloadRunTotals> run_workload(workload::Trace& trace,
     warm_s.push_back(entries[i].gpu_warm_s);
   }
   workload::RunStatistics statistics(names, warm_s);
-  WorkloadRunTotals totals;
+  WorkloadRunTotals totals{.tenants = empty_totals_of(options.tenants)};
   SimulationOptions simulated{.dispatch = options.dispatch,
                               .device = options.device,
                               .faults = options.faults,
                               .functions = models_of(entries, options),
                               .seed = options.seed};
+  ASSIGN_OR_RETURN(const std::vector<size_t> tenant_of, give_to_tenants(names, options, simulated));
   const auto devices = static_cast<uint32_t>(options.dispatch.fleet.devices.size());
   Instant next_reading = Instant{} + options.reading_period;
   Simulation* running = nullptr;
@@ -138,6 +170,9 @@ Result<WorkloadRunTotals> run_workload(workload::Trace& trace,
       std::move(simulated), std::move(policy), [&](const SimulatedInvocation& invocation) {
         const workload::Sample sample = sample_of(invocation, options.request_overhead);
         statistics.add(sample);
+        if (!tenant_of.empty()) {
+          count(sample, invocation.outcome.device, totals.tenants[tenant_of[sample.function]]);
+        }
         if (sinks.record) sinks.record(record_of(invocation, sample));
         ++totals.invocations;
         last = invocation.completed;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/base/result.h"
+#include "sim/simulator/simulated_tenants.h"
 #include "sim/simulator/simulation.h"
 #include "sim/workload/catalogue.h"
 #include "sim/workload/result_file.h"
@@ -34,7 +35,8 @@ struct WorkloadRunOptions {
   // at least (if it takes as long with a GPU). Guesses: the paper has some 3 s for TensorFlow.
   Duration host_init_saving = seconds(3);
   Duration least_host_init = milliseconds(250);
-  Duration timeout{};  // of each invocation; zero: never
+  Duration timeout{};                    // of each invocation; zero: never
+  std::vector<SimulatedTenant> tenants;  // none: all functions are of one
   uint64_t seed = 1;
   // Utilisation is read this often for `reading`; zero: never.
   Duration reading_period{};
@@ -59,12 +61,13 @@ struct WorkloadRunTotals {
   uint64_t host_runs = 0;  // of functions that use a GPU, as CPU variants
   uint64_t log_hash = 0;   // of all events and decisions: two runs compared by one number
   workload::Summary summary;
-  double elapsed_s = 0;    // simulated, to the last outcome
-  double utilisation = 0;  // mean of the devices over that time
+  std::vector<TenantTotals> tenants;  // as in the options
+  double elapsed_s = 0;               // simulated, to the last outcome
+  double utilisation = 0;             // mean of the devices over that time
 };
 
 // `entries`: one for each function of the trace, whose arrivals are used up. If these fail, so does
-// the run, and what the sinks got is a part of it.
+// the run, and what the sinks got is a part of it. INVALID_ARGUMENT as tenants_of() has it.
 Result<WorkloadRunTotals> run_workload(workload::Trace& trace,
                                        const std::vector<workload::CatalogueEntry>& entries,
                                        const WorkloadRunOptions& options,

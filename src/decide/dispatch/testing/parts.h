@@ -28,7 +28,7 @@ struct Parts {
         pools(options,
               std::make_unique<scheduling::FcfsPolicy>(
                   scheduling::FcfsOptions{.moves_off_after_run = moves_off_after_run}),
-              nullptr, flows, log) {
+              nullptr, flows, tenants, log) {
     at(0);
   }
 
@@ -85,16 +85,19 @@ struct Parts {
 
   DispatchOptions options;
   scheduling::Flows flows;
+  scheduling::Tenants tenants;
   ActionLog log;
   std::vector<Action> actions;
   Queues queues{options, flows};
   DevicePools pools;
-  HostOverflow overflow{options, flows, queues, pools.gpu.scheduler(), pools.host.fleet()};
-  Admission admission{flows, queues, overflow, pools, log};
-  Placements placements{flows, queues, overflow, admission, pools, log};
-  Outcomes outcomes{options, flows, queues, overflow, admission, pools, placements, log};
+  HostOverflow overflow{options, flows, tenants, queues, pools.gpu.scheduler(), pools.host.fleet()};
+  Admission admission{options, flows, tenants, queues, overflow, pools, log};
+  TenantRoom room{options, flows, tenants, pools, log};
+  Placements placements{flows, tenants, queues, overflow, admission, pools, room, log};
+  Outcomes outcomes{options, flows, tenants, queues, overflow, admission, pools, placements, log};
   MemoryPressure pressure{options, flows, pools.gpu, log};
-  FunctionChanges functions{options, flows, queues, overflow, admission, pools, placements, log};
+  FunctionChanges functions{options,   flows, tenants,    queues, overflow,
+                            admission, pools, placements, log};
 };
 
 }  // namespace lambent::dispatch

@@ -107,4 +107,40 @@ inline RandomWorld make_random_world(uint64_t seed, bool with_faults) {
   return world;
 }
 
+// Makes several tenants of the world's functions, with weights, and some with quotas that are hard
+// to keep; `changes`: and that change, to less than is in use, or to nothing.
+inline void add_tenants(RandomWorld& world, uint64_t seed, bool with_quotas, bool changes = false) {
+  SeededRandom random(seed ^ 0x7e4a47);
+  // What waits for GPU time waits for an hour, and utilisation would be read all the while.
+  for (auto& device : world.options.dispatch.fleet.devices) device.by_utilisation.reset();
+  const auto count = static_cast<uint32_t>(2 + random.below(3));
+  for (uint32_t i = 1; i <= count; ++i) {
+    dispatch::TenantChanged tenant{.tenant = TenantId{i}};
+    if (random.below(2) == 0) tenant.weight = 0.25 + 4 * random.uniform();
+    if (with_quotas && i > 1) {
+      if (random.below(2) == 0) tenant.concurrency = 1 + random.below(4);
+      if (random.below(2) == 0) tenant.gpu_memory = Bytes::mib(8000 + random.below(8000));
+      if (random.below(2) == 0) tenant.host_memory = Bytes::mib(4000 + random.below(4000));
+      if (random.below(3) == 0) tenant.gpu_time_per_hour = seconds(1 + random.below(60));
+    }
+    // Some are known by their functions only.
+    if (with_quotas || random.below(3) != 0) world.options.tenants.push_back(tenant);
+  }
+  // From here on told while the world goes on, of some of which nothing was told before.
+  for (uint64_t i = 0; with_quotas && changes && i < 4; ++i) {
+    dispatch::TenantChanged changed{
+        .tenant = TenantId{static_cast<uint32_t>(1 + random.below(count + 1))},
+        .weight = 0.5 + random.uniform()};
+    if (random.below(2) == 0) changed.concurrency = random.below(4);
+    if (random.below(2) == 0) changed.gpu_memory = Bytes::mib(random.below(9000));
+    if (random.below(2) == 0) changed.host_memory = Bytes::mib(random.below(9000));
+    if (random.below(2) == 0) changed.gpu_time_per_hour = seconds(random.below(30));
+    world.options.tenant_changes.emplace_back(seconds(random.below(120)), changed);
+  }
+  for (FunctionModel& function : world.options.functions) {
+    function.profile.tenant = TenantId{static_cast<uint32_t>(1 + random.below(count))};
+    function.profile.host_memory = Bytes::mib(random.below(4000));
+  }
+}
+
 }  // namespace lambent::simulator
