@@ -68,6 +68,9 @@ void add_tokens(Shell& shell);
 void add_whoami(Shell& shell);
 void add_audit(Shell& shell);
 
+// A worker's state folder.
+void add_backup(Shell& shell);  // and restore
+
 // Workloads.
 void add_replay(Shell& shell);
 void add_load(Shell& shell);

@@ -1,0 +1,92 @@
+#include "bin/state_backup.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "core/base/fd.h"
+#include "node/catalog/testing/testing.h"
+
+namespace lambent::bin {
+namespace {
+
+namespace fs = std::filesystem;
+
+class StateBackupTest : public testing::Test {
+ protected:
+  StateBackupTest() {
+    fs::create_directories(state_ + "/code/one");
+    fs::create_directories(state_ + "/logs");
+    write("code/one/app.py", "code");
+    fs::create_symlink("app.py", state_ + "/code/one/link");
+    fs::permissions(state_ + "/code/one/app.py", fs::perms(0755));
+    write("node.key", "key");
+    fs::permissions(state_ + "/node.key", fs::perms(0600));
+    write("logs/1-0.log", "printed");
+    write("scratch", "is not kept");
+    catalog_ = std::move(*catalog::Catalog::open(state_ + "/catalog.db", {}, loop_.post()));
+    EXPECT_TRUE(loop_
+                    .await<FunctionSpec>([&](auto done) {
+                      catalog_->put_function(catalog::sample_function("f"), done);
+                    })
+                    .ok());
+  }
+
+  void write(const std::string& path, const std::string& text) {
+    std::ofstream(state_ + "/" + path) << text;
+  }
+  std::string text_of(const std::string& path) { return read_file(path, 1 << 20).value(); }
+
+  const TemporaryFolder folder_;
+  const std::string state_ = folder_ / "state";
+  const std::string backup_ = folder_ / "backup";
+  catalog::TestLoop loop_;
+  std::unique_ptr<catalog::Catalog> catalog_;
+};
+
+TEST_F(StateBackupTest, ABackupOfARunningWorkersStateIsRestored) {
+  ASSERT_TRUE(back_up_state(state_, backup_).ok());
+  struct stat about {};
+  ASSERT_EQ(::stat(backup_.c_str(), &about), 0);
+  EXPECT_EQ(about.st_mode & 0777U, 0700U);
+  EXPECT_FALSE(fs::exists(backup_ + "/scratch"));
+
+  const std::string again = folder_ / "again";
+  fs::create_directory(again);
+  ASSERT_TRUE(restore_state(backup_, again).ok());
+  EXPECT_EQ(text_of(again + "/code/one/app.py"), "code");
+  EXPECT_EQ(fs::status(again + "/code/one/app.py").permissions(), fs::perms(0755));
+  EXPECT_EQ(fs::read_symlink(again + "/code/one/link"), "app.py");
+  EXPECT_EQ(text_of(again + "/node.key"), "key");
+  EXPECT_EQ(fs::status(again + "/node.key").permissions(), fs::perms(0600));
+  EXPECT_EQ(text_of(again + "/logs/1-0.log"), "printed");
+  catalog::TestLoop loop;
+  const auto restored = std::move(*catalog::Catalog::open(again + "/catalog.db", {}, loop.post()));
+  EXPECT_EQ(restored->load_all()->functions.size(), 1u);
+}
+
+TEST_F(StateBackupTest, NothingIsReplaced) {
+  ASSERT_TRUE(back_up_state(state_, backup_).ok());
+  EXPECT_EQ(back_up_state(state_, backup_).error().code, ErrorCode::kAlreadyExists);
+  EXPECT_EQ(restore_state(backup_, state_).error().code, ErrorCode::kAlreadyExists);
+  const std::string full = folder_ / "full";
+  fs::create_directory(full);
+  std::ofstream(full + "/file") << "x";
+  EXPECT_EQ(restore_state(backup_, full).error().code, ErrorCode::kAlreadyExists);
+  EXPECT_EQ(text_of(full + "/file"), "x");
+}
+
+TEST_F(StateBackupTest, WhatIsNoStateIsToldAndLeavesNothing) {
+  const std::string empty = folder_ / "empty";
+  fs::create_directory(empty);
+  EXPECT_EQ(back_up_state(empty, backup_).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(restore_state(empty, folder_ / "new").error().code, ErrorCode::kNotFound);
+  EXPECT_FALSE(fs::exists(backup_));
+  EXPECT_FALSE(fs::exists(backup_ + ".partial"));
+  EXPECT_FALSE(fs::exists(folder_ / "new"));
+}
+
+}  // namespace
+}  // namespace lambent::bin

@@ -1,0 +1,49 @@
+#include "node/catalog/backup.h"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <filesystem>
+
+#include "node/catalog/database.h"
+#include "node/catalog/migrations.h"
+
+namespace lambent::catalog {
+namespace {
+
+Result<void> expect_file(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_regular_file(path, ignored)) return {};
+  return Error{ErrorCode::kNotFound, "there is no database at " + path};
+}
+
+}  // namespace
+
+Result<void> copy_database(const std::string& from, const std::string& to) {
+  RETURN_IF_ERROR(expect_file(from));
+  std::error_code ignored;
+  if (std::filesystem::exists(to, ignored)) {
+    return Error{ErrorCode::kAlreadyExists, to + " exists already"};
+  }
+  ASSIGN_OR_RETURN(const auto database, Database::open(from));
+  ASSIGN_OR_RETURN(Statement copy, database->prepare("VACUUM INTO ?1"));
+  copy.bind_text(1, to);
+  RETURN_IF_ERROR(copy.run());
+  if (::chmod(to.c_str(), 0600) != 0) return error_from_errno("chmod " + to, errno);
+  return check_database(to);
+}
+
+Result<void> check_database(const std::string& path) {
+  RETURN_IF_ERROR(expect_file(path));
+  ASSIGN_OR_RETURN(const auto database, Database::open(path));
+  ASSIGN_OR_RETURN(const int64_t version, schema_version(*database));
+  if (version > static_cast<int64_t>(migrations().size())) {
+    return Error{ErrorCode::kFailedPrecondition,
+                 path + " has schema version " + std::to_string(version) +
+                     ", made by a newer Lambent; this one knows up to " +
+                     std::to_string(migrations().size())};
+  }
+  return {};
+}
+
+}  // namespace lambent::catalog
