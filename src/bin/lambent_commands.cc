@@ -53,7 +53,7 @@ void group_verbs(CLI::App& app) {
       {"Functions", {"init", "deploy", "invoke", "result", "logs", "ls", "rm", "objects"}},
       {"The worker",
        {"serve", "demo", "ps", "devices", "drain", "undrain", "version", "completion"}},
-      {"Who may use it", {"tenants", "tokens", "whoami", "audit"}},
+      {"Who may use it", {"tenants", "tokens", "whoami", "secrets", "audit"}},
       {"Its state", {"backup", "restore"}},
       {"Workloads", {"replay", "load", "report", "simulate", "sweep", "calibrate", "why"}},
       {"Kernels, slices and pipelines", {"bundle", "slices", "profile", "plan", "shim"}}};
@@ -119,10 +119,10 @@ int run_client_command(int argc, char** argv) {
   shell.app.set_version_flag("-v,--version", "lambent " LAMBENT_VERSION);
   add_destination(shell, shell.app);
   for (const auto add :
-       {add_init,   add_deploy,  add_invoke,  add_result,     add_logs,    add_listing,
-        add_rm,     add_objects, add_devices, add_why,        add_tenants, add_tokens,
-        add_whoami, add_audit,   add_backup,  add_replay,     add_load,    add_calibrate,
-        add_report, add_profile, add_plan,    add_completion, add_programs}) {
+       {add_init,      add_deploy,  add_invoke,  add_result,  add_logs,       add_listing,
+        add_rm,        add_objects, add_devices, add_why,     add_tenants,    add_tokens,
+        add_whoami,    add_audit,   add_backup,  add_secrets, add_replay,     add_load,
+        add_calibrate, add_report,  add_profile, add_plan,    add_completion, add_programs}) {
     add(shell);
   }
   group_verbs(shell.app);

@@ -67,6 +67,7 @@ void add_tenants(Shell& shell);
 void add_tokens(Shell& shell);
 void add_whoami(Shell& shell);
 void add_audit(Shell& shell);
+void add_secrets(Shell& shell);
 
 // A worker's state folder.
 void add_backup(Shell& shell);  // and restore

@@ -1,4 +1,5 @@
 // Verbs of lambent about who may use a worker: tenants, tokens, the audit log.
+#include <iostream>
 #include <memory>
 #include <utility>
 
@@ -7,6 +8,7 @@
 #include "bin/lambent_verbs.h"
 #include "core/domain/access.h"
 #include "core/domain/limits.h"
+#include "edge/cli/secrets.h"
 #include "edge/cli/tenants.h"
 #include "edge/cli/tokens.h"
 
@@ -145,6 +147,38 @@ void add_whoami(Shell& shell) {
           return cli::run_whoami(transport, shell.console);
         };
       });
+}
+
+void add_secrets(Shell& shell) {
+  CLI::App* group = shell.app.add_subcommand(
+      "secrets", "values that functions get by ${secret:NAME} in their environment");
+  group->require_subcommand(1);
+  add_verb(shell, "ls", "list the secrets, without their values", "lambent secrets ls", group)
+      ->callback([&shell] {
+        shell.verb = [&shell](Transport& transport, const cli::Destination&) {
+          return cli::run_secrets_ls(transport, shell.console);
+        };
+      });
+  auto options = std::make_shared<cli::SetSecretOptions>();
+  CLI::App* set = add_verb(
+      shell, "set", "keep a value, from standard input or a file; functions that use it start again",
+      "printf %s \"$PASSWORD\" | lambent secrets set db-password", group);
+  set->add_option("NAME", options->name, "letters, digits, '-', '_' and '.'")->required();
+  set->add_option("--from-file", options->file, "the file that holds the value, as it is");
+  set->callback([&shell, options] {
+    shell.verb = [&shell, options](Transport& transport, const cli::Destination&) {
+      return cli::run_secrets_set(transport, shell.console, std::cin, *options);
+    };
+  });
+  auto names = std::make_shared<std::vector<std::string>>();
+  CLI::App* remove = add_verb(shell, "rm", "remove secrets that no function uses",
+                              "lambent secrets rm db-password", group);
+  remove->add_option("NAME", *names, "the secrets")->required();
+  remove->callback([&shell, names] {
+    shell.verb = [&shell, names](Transport& transport, const cli::Destination&) {
+      return cli::run_secrets_rm(transport, shell.console, *names);
+    };
+  });
 }
 
 void add_audit(Shell& shell) {

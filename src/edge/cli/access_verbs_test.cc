@@ -3,9 +3,11 @@
 #include <gmock/gmock.h>
 
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "edge/cli/api_error.h"
 #include "edge/cli/credentials.h"
+#include "edge/cli/secrets.h"
 #include "edge/cli/tenants.h"
 #include "edge/cli/testing/verbs_testing.h"
 #include "edge/cli/tokens.h"
@@ -168,6 +170,33 @@ TEST(ApiErrors, OfMissingCredentialsSayHowThisCommandTakesThem) {
   EXPECT_EQ(error.code, ErrorCode::kUnauthenticated);
   EXPECT_THAT(error.message, HasSubstr("the token is not valid"));
   EXPECT_THAT(error.message, HasSubstr("--token-file"));
+}
+
+TEST_F(Verbs, ASecretGoesFromStandardInputOrAFileAndIsNotShown) {
+  std::istringstream in("hunter2\n");
+  transport.answer(response(200, R"({"name":"pw","changed_at":1})"));
+  EXPECT_EQ(run_secrets_set(transport, console, in, {.name = "pw", .file = ""}), 0);
+  EXPECT_EQ(transport.requests.at(0).method, "PUT");
+  EXPECT_EQ(transport.requests.at(0).target, "/v1/secrets/pw");
+  EXPECT_EQ(transport.requests.at(0).body, "hunter2");
+  EXPECT_THAT(out.str() + err.str(), Not(HasSubstr("hunter2")));
+}
+
+TEST_F(Verbs, ASecretWithoutAValueIsNotSent) {
+  std::istringstream in("\n");
+  EXPECT_NE(run_secrets_set(transport, console, in, {.name = "pw", .file = ""}), 0);
+  EXPECT_NE(run_secrets_set(transport, console, in, {.name = "pw", .file = "/no/such/file"}), 0);
+  EXPECT_TRUE(transport.requests.empty());
+}
+
+TEST_F(Verbs, SecretsAreListedAndRemovedByName) {
+  transport.answer(response(200, R"({"secrets":[{"name":"pw","changed_at":1795839720}]})"));
+  EXPECT_EQ(run_secrets_ls(transport, console), 0);
+  EXPECT_THAT(out.str(), HasSubstr("pw"));
+  transport.answer(response(404, R"({"error":{"code":"NOT_FOUND","message":"no"}})"));
+  transport.answer(response(200, R"({"name":"b","changed_at":1})"));
+  EXPECT_EQ(run_secrets_rm(transport, console, {"a", "b"}), exit_code_of(ErrorCode::kNotFound));
+  EXPECT_EQ(transport.requests.back().target, "/v1/secrets/b");
 }
 
 }  // namespace

@@ -52,13 +52,8 @@ std::string line_of(const AuditRecord& record, uint64_t suppressed, const std::s
   return text_of(line);
 }
 
-Result<void> write_all(const OwnedFd& file, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t wrote = ::write(file.get(), text.data(), text.size());
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) return error_from_errno("write the audit log", errno);
-    text.remove_prefix(static_cast<size_t>(wrote));
-  }
+Result<void> write_and_sync(const OwnedFd& file, std::string_view text) {
+  RETURN_IF_ERROR(write_all(file.get(), text));
   if (::fdatasync(file.get()) != 0) return error_from_errno("sync the audit log", errno);
   return {};
 }
@@ -75,7 +70,7 @@ Result<std::string> chain_of(const OwnedFd& file, const std::string& path) {
   if (got < 0) return error_from_errno("read " + path, errno);
   end.resize(static_cast<size_t>(got));
   const size_t last_end = end.find_last_of('\n');
-  if (size > 0 && last_end != end.size() - 1) RETURN_IF_ERROR(write_all(file, "\n"));
+  if (size > 0 && last_end != end.size() - 1) RETURN_IF_ERROR(write_and_sync(file, "\n"));
   if (last_end == std::string::npos) return kNoChain;
   const size_t begin = last_end == 0 ? std::string::npos : end.find_last_of('\n', last_end - 1);
   const size_t first = begin == std::string::npos ? 0 : begin + 1;
@@ -166,7 +161,7 @@ void AuditLog::write(const std::deque<Entry>& entries) {
     chain = digest_of(line);
     text += line + "\n";
   }
-  if (const auto wrote = write_all(file_, text); !wrote.ok()) {
+  if (const auto wrote = write_and_sync(file_, text); !wrote.ok()) {
     log_.error("audit_log_not_written", {{"error", to_string(wrote.error())}});
     return;
   }

@@ -75,12 +75,8 @@ std::vector<LogFile> log_files_in(const std::string& folder) {
 Result<void> append_to(const std::string& path, std::string_view text) {
   const OwnedFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   if (!file.valid()) return error_from_errno("open " + path, errno);
-  while (!text.empty()) {
-    const ssize_t wrote = ::write(file.get(), text.data(), text.size());
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) return error_from_errno("write " + path, errno);
-    text.remove_prefix(static_cast<size_t>(wrote));
-  }
+  const auto wrote = write_all(file.get(), text);
+  if (!wrote.ok()) return wrote.error().with_context(path);
   return {};
 }
 
