@@ -8,6 +8,7 @@
 # the test 'layering' (tools/check_layering.py) reads these lines and holds includes and floors against them. TEST_USES names
 # modules that only the module's tests may use. OWN_BUILD modules (shared libraries) bring a CMakeLists.txt of their own.
 include(GoogleTest)
+include(cmake/unity.cmake)
 
 macro(floor name)
   set(current_floor ${name})
@@ -27,6 +28,7 @@ function(module name)
 
   if(sources)
     add_library(lambent_${name} STATIC ${sources})
+    unity(lambent_${name})
     set(scope PUBLIC)
   else()
     add_library(lambent_${name} INTERFACE)

@@ -19,6 +19,8 @@ tools/check_headers.sh
 tools/dev/test.sh
 say "locks"
 python3 tools/check_locks.py build/release
+say "modules as batches"
+python3 tools/check_unity.py build/release
 [ "$quick" = yes ] && exit 0
 
 # Tests that start processes of a foreign make (awscli, interpreters that preload our libraries) bear the label no-asan.

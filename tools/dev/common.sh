@@ -45,11 +45,12 @@ python_packages() {
 # Whether a CUDA toolkit is installed; tests/programs/CMakeLists.txt looks in the same places.
 has_nvcc() { command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ]; }
 
-# build [KIND] [targets...]: KIND is release (default), asan, tsan or fuzz; in build/KIND.
+# build [KIND] [targets...]: KIND is release (default), asan, tsan or fuzz; in build/KIND. With LAMBENT_UNITY=ON a new folder compiles
+# sources in batches (docs/internals/build.md).
 build() {
   local kind="${1:-release}"
   [ $# -gt 0 ] && shift
-  local options=(-DCMAKE_BUILD_TYPE=RelWithDebInfo)
+  local options=(-DCMAKE_BUILD_TYPE=RelWithDebInfo "-DLAMBENT_UNITY=${LAMBENT_UNITY:-OFF}")
   case "$kind" in
     release) ;;
     asan) options+=(-DLAMBENT_SANITIZE=address,undefined) ;;
