@@ -38,10 +38,8 @@ def commands_of(database):
 
 def sources_of(folder, without):
     """The module's sources, as CMake takes them, but those of the list."""
-    paths = sorted(folder.glob("*.cc"))
-    mains = {path for path in paths if re.search(r"^int main\(", path.read_text(encoding="utf-8"), re.MULTILINE)}
-    return [path for path in paths if not path.name.endswith("_test.cc") and path not in mains and
-            str(path.relative_to(ROOT)) not in without]
+    return [path for path in sorted(folder.glob("*.cc"))
+            if not path.name.endswith("_test.cc") and str(path.relative_to(ROOT)) not in without]
 
 
 def compile_together(command, folder, sources):
@@ -67,7 +65,7 @@ def main():
     without = apart()
     failures = [f"{LIST.name} names {path}, which does not exist" for path in without if not (ROOT / path).is_file()]
     commands = commands_of((build / "compile_commands.json").read_text(encoding="utf-8"))
-    folders = [folder for folder in sorted((ROOT / "src").glob("*/*/")) + [ROOT / "src/bin"]
+    folders = [folder for folder in sorted((ROOT / "src").glob("*/*/"))
                if folder.name in commands and folder.name not in NOT_BATCHED and (not chosen or folder.name in chosen)]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         results = pool.map(lambda folder: compile_together(*commands[folder.name], sources_of(folder, without)), folders)
