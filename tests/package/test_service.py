@@ -83,7 +83,8 @@ class ServiceTest(Installed):
 
     def test_a_worker_that_hangs_is_replaced(self):
         folder = "/run/systemd/system/lambent.service.d"
-        self.system.run("sh", "-c", f"mkdir -p {folder} && printf '[Service]\\nWatchdogSec=2\\nTimeoutAbortSec=2\\n' >{folder}/test.conf", check=True)
+        self.system.run("sh", "-c", f"mkdir -p {folder} && printf '[Service]\\nWatchdogSec=2\\nTimeoutAbortSec=2\\n' >{folder}/test.conf",
+                        check=True)
         self.system.run("systemctl", "daemon-reload", check=True)
         self.system.run("systemctl", "restart", "lambent", check=True)
         before = self.system.property("MainPID")
@@ -91,6 +92,29 @@ class ServiceTest(Installed):
         self.system.wait_for(lambda: self.state() == "active" and self.system.property("MainPID") not in ("0", before), "another worker", 90)
         self.system.run("sh", "-c", f"rm -r {folder} && systemctl daemon-reload && systemctl restart lambent", check=True)
         self.assertEqual(self.state(), "active")
+
+
+    def test_as_root_it_serves_the_group_too(self):
+        folder = "/etc/systemd/system/lambent.service.d"
+        self.system.run("sh", "-c", f"mkdir -p {folder} && cp /usr/share/doc/lambent/root.conf {folder} && systemctl daemon-reload &&"
+                        "systemctl restart lambent", check=True)
+        try:
+            self.assertEqual(self.lambent("deploy", EXAMPLE).returncode, 0, self.system.log())
+            called = self.lambent("invoke", "vector_add", "-d", '{"count": 1000, "check": true}')
+            self.assertEqual(called.returncode, 0, called.stdout + called.stderr + self.system.log())
+            # Outside its sandbox the function is another user than the worker.
+            users = self.system.run("sh", "-c", "cat /proc/[0-9]*/status | grep ^Uid:").stdout
+            self.assertIn("Uid:\t65534\t65534", users)
+        finally:
+            self.system.run("sh", "-c", f"rm -r {folder} && systemctl daemon-reload && systemctl restart lambent", check=True)
+
+
+class Ubuntu2204ServiceTest(ServiceTest):
+    system_name = "jammy"
+
+
+class Ubuntu2404ServiceTest(ServiceTest):
+    system_name = "noble"
 
 
 class LifeTest(Installed):
