@@ -7,11 +7,12 @@ HEAD = """# Every option
 
 What `--help` says of each verb of `lambent`, on one page; [cli.md](cli.md) says what the verbs are for. This page is written by
 `tests/docs/options.py` and held against the programs by a test. Verbs that ask a worker also take
-`--endpoint http://HOST:PORT`, `https://HOST:PORT` or `unix:PATH`, and for https `--ca FILE`, `--client-certificate FILE` and `--client-key FILE` ([tls.md](tls.md)).
+`--endpoint http://HOST:PORT`, `https://HOST:PORT` or `unix:PATH`, for https `--ca FILE`, `--client-certificate FILE` and `--client-key FILE` ([tls.md](tls.md)),
+`--token-file FILE` (else `LAMBENT_TOKEN`) and `--tenant NAME` ([tenants.md](tenants.md#tokens)).
 """
 
-# What all verbs take, and the page says once.
-OF_ALL = {"--help", "--endpoint", "--ca", "--client-certificate", "--client-key"}
+# Those, and what every program has.
+SHARED = {"--help", "--endpoint", "--ca", "--client-certificate", "--client-key", "--token-file", "--tenant"}
 
 # What differs from user to user: root's, then that of others.
 DEFAULTS_BY_USER = {("serve", "--state"): "/var/lib/lambent` or `~/.local/share/lambent",
@@ -25,7 +26,7 @@ def cell(text):
 def page():
     parts = [HEAD]
     for words in sorted(help_text.commands()):
-        options = [option for option in help_text.options_of(*words) if not OF_ALL & set(option.names)]
+        options = [option for option in help_text.options_of(*words) if not SHARED & set(option.names)]
         if options:
             parts.append(f"\n## {' '.join(words)}\n\n| option | default | meaning |\n|---|---|---|\n")
         for option in options:
