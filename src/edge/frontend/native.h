@@ -33,6 +33,8 @@ struct NativeOptions {
   std::function<std::string()> metrics;  // Prometheus text
   // False while the worker starts or drains.
   std::function<bool()> ready;
+  // Whether the token of this id is still good; empty: there are none.
+  std::function<bool(const std::string&)> token_is_good;
   WorkerFacts about;
   // What the run of a workflow did, as JSON; may be empty.
   std::function<Result<std::string>(TenantId, InvocationId)> trace;
