@@ -154,6 +154,22 @@ class WhoGetsInTest(TokensTest):
         self.assert_refused(caller, "is not valid")
         self.assertEqual(self.error_of(self.operator.request, "DELETE", f"/v1/tenants/red/tokens/{token['id']}").status, 404)
 
+    def test_a_log_that_is_followed_ends_when_its_token_is_revoked(self):
+        deployer, token = self.operator.caller("red"), self.operator.create_token("red", scopes=["read"])
+        deployer.create_python("logs", answers_as("red"))
+        self.addCleanup(deployer.delete, "logs")
+        connection = self.worker.connect()
+        self.addCleanup(connection.close)
+        connection.request("GET", "/v1/functions/logs/log?follow=1", headers={"Authorization": f"Bearer {token['secret']}"})
+        response = connection.getresponse()
+        deployer.invoke("logs")
+        while response.readline() != b"log of red\n":
+            pass
+        self.operator.request("DELETE", f"/v1/tenants/red/tokens/{token['id']}")
+        response.read()  # to its end; without one this waits until the connection's timeout
+        deployer.invoke("logs")
+        self.assertTrue(response.isclosed())
+
     def test_the_tokens_of_a_removed_tenant_are_worth_nothing_and_its_name_begins_from_nothing(self):
         self.operator.create_tenant("short")
         caller = self.operator.caller("short")
@@ -283,14 +299,27 @@ class InvisibleTest(TokensTest):
         graph = {"components": [{"name": "a", "function": "only-azure", "input": {}}], "output": "$a"}
         status, text = 0, ""
         try:
-            self.red.create("flow", make_zip({"workflow.json": json.dumps(graph)}), tags={"lambent:kind": "workflow"},
-                            handler="workflow.json")
+            self.red.create("flow", make_zip({"workflow.json": json.dumps(graph)}), runtime="provided.al2023",
+                            handler="workflow.json", tags={"lambent:kind": "workflow"})
             self.addCleanup(self.red.delete, "flow")
             text = self.red.invoke("flow").body.decode()
         except HttpError as error:
             status, text = error.status, error.body.decode()
         self.assertNotIn('"of"', text, status)
         self.assertNotIn("log of azure", text)
+
+    def test_the_run_of_a_workflow_is_unknown_to_others(self):
+        graph = {"components": [{"name": "a", "function": "only-azure", "input": {}}], "output": "$a"}
+        self.azure.create("flow", make_zip({"workflow.json": json.dumps(graph)}), runtime="provided.al2023",
+                          handler="workflow.json", tags={"lambent:kind": "workflow"})
+        self.addCleanup(self.azure.delete, "flow")
+        run = self.azure.invoke("flow").headers["x-amzn-requestid"]
+        self.assertIn("only-azure", self.azure.request("GET", f"/v1/invocations/{run}/trace").body.decode())
+        for path in ("/v1/invocations/{}/trace", "/v1/invocations/{}"):
+            answers = [(status, text.replace(name, "ID")) for name in (run, UNKNOWN_ID)
+                       for status, text in [self.red.status_of("GET", path.format(name))]]
+            self.assertEqual(answers[0], answers[1])
+            self.assertEqual(answers[0][0], 404)
 
     def test_a_repeat_joins_no_invocation_of_another_tenant(self):
         headers = {"amz-sdk-invocation-id": UNKNOWN_ID}

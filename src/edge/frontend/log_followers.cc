@@ -15,14 +15,15 @@ LogFollowers::~LogFollowers() {
   if (scheduled_) loop_.cancel(timer_);
 }
 
-bool LogFollowers::add(const FunctionName& function, uint64_t offset, http::Responder& responder) {
+bool LogFollowers::add(const FunctionName& function, uint64_t offset,
+                       std::function<bool()> may_read, http::Responder& responder) {
   if (followers_.size() >= limits::kLogFollowers) return false;
   http::Response head;
   head.headers.add("Content-Type", "text/plain; charset=utf-8");
   auto left = std::make_shared<bool>(false);
   responder.on_disconnect([left] { *left = true; });
   responder.start_chunked(std::move(head));
-  Follower follower{function, offset, std::move(responder), std::move(left)};
+  Follower follower{function, offset, std::move(may_read), std::move(responder), std::move(left)};
   if (serve(follower)) followers_.emplace(next_++, std::move(follower));
   schedule();
   return true;
@@ -47,6 +48,10 @@ void LogFollowers::serve_all() {
 // Sends what is new; false if there is nobody to send to, or nothing more to come.
 bool LogFollowers::serve(Follower& follower) {
   if (*follower.left) return false;
+  if (!follower.may_read()) {
+    follower.responder.finish_chunked();
+    return false;
+  }
   const auto chunk = service_.read_log(follower.function, follower.offset);
   if (!chunk.ok() || !ready_()) {
     if (chunk.ok() && !chunk->text.empty()) follower.responder.send_chunk(chunk->text);

@@ -14,21 +14,25 @@ namespace lambent::frontend {
 
 class LogFollowers {
  public:
-  // Follows until the client leaves, the function is removed, or `ready` is false (the worker
-  // drains). The service and the loop outlive the followers.
+  // Follows until the client leaves, the function is removed, the client's token is worth nothing
+  // any more, or `ready` is false (the worker drains). The service and the loop outlive the
+  // followers.
   LogFollowers(InvocationService& service, loop::EventLoop& loop, std::function<bool()> ready);
   ~LogFollowers();
   LogFollowers(const LogFollowers&) = delete;
   LogFollowers& operator=(const LogFollowers&) = delete;
 
   // False, leaving the responder alone, if limits::kLogFollowers watch already.
-  bool add(const FunctionName& function, uint64_t offset, http::Responder& responder);
+  // `may_read` is asked before each piece of the log.
+  bool add(const FunctionName& function, uint64_t offset, std::function<bool()> may_read,
+           http::Responder& responder);
   size_t count() const { return followers_.size(); }
 
  private:
   struct Follower {
     FunctionName function;
     uint64_t offset = 0;
+    std::function<bool()> may_read;
     http::Responder responder;
     // Set by the connection, which may hear of the client's end while we write to it.
     std::shared_ptr<bool> left;

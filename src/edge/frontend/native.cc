@@ -41,9 +41,13 @@ Response result_response(Result<std::optional<InvocationResult>> found) {
 // Answers one decoded call; a function object over the kinds of call.
 class Answering {
  public:
-  Answering(InvocationService& service, const NativeOptions& options, LogFollowers& followers,
-            http::Responder& responder)
-      : service_(service), options_(options), followers_(followers), responder_(responder) {}
+  Answering(InvocationService& service, const NativeOptions& options, const Caller& caller,
+            LogFollowers& followers, http::Responder& responder)
+      : service_(service),
+        options_(options),
+        caller_(caller),
+        followers_(followers),
+        responder_(responder) {}
 
   void operator()(Response& response) { responder_.send(std::move(response)); }
 
@@ -65,7 +69,7 @@ class Answering {
     auto chunk = service_.read_log(call.function, call.offset);
     if (!chunk.ok()) return responder_.send(error_response(chunk.error()));
     if (call.follow) {
-      if (followers_.add(call.function, call.offset, responder_)) return;
+      if (followers_.add(call.function, call.offset, token_check(), responder_)) return;
       return responder_.send(error_response(Error{
           ErrorCode::kResourceExhausted, "too many clients follow logs; try without follow=1"}));
     }
@@ -221,8 +225,15 @@ class Answering {
   }
 
  private:
+  // Whether the token that let this call pass is still good, for answers that go on.
+  std::function<bool()> token_check() const {
+    if (caller_.token.empty() || !options_.token_is_good) return [] { return true; };
+    return [&options = options_, token = caller_.token] { return options.token_is_good(token); };
+  }
+
   InvocationService& service_;
   const NativeOptions& options_;
+  const Caller& caller_;
   LogFollowers& followers_;
   http::Responder& responder_;
 };
@@ -246,7 +257,7 @@ void NativeFrontend::handle(const Caller& caller, http::Request request,
     submit->request.id = new_invocation_id(random_);
   }
   if (auto* measure = std::get_if<MeasurePipeline>(&call)) measure->event = std::move(request.body);
-  std::visit(Answering(service_, options_, followers_, responder), call);
+  std::visit(Answering(service_, options_, caller, followers_, responder), call);
 }
 
 }  // namespace lambent::frontend

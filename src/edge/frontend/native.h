@@ -43,6 +43,8 @@ struct NativeOptions {
   std::function<bool()> ready;
   // What else has to be well for it to take requests; may be empty.
   std::function<std::vector<ReadyCheck>()> checks;
+  // Whether the token of this id is still good; empty: there are none.
+  std::function<bool(const std::string&)> token_is_good;
   WorkerFacts about;
   // What the run of a workflow did, as JSON; may be empty.
   std::function<Result<std::string>(TenantId, InvocationId)> trace;

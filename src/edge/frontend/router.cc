@@ -53,6 +53,11 @@ Error lacks_scope(const Principal& principal, const RouteScopes& needed) {
                                             "create'"};
 }
 
+NativeOptions with_tokens(NativeOptions options, const AccessService& access) {
+  options.token_is_good = [&access](const std::string& id) { return access.find_signer(id).ok(); };
+  return options;
+}
+
 std::string origin_of(const http::Peer& peer) {
   if (peer.transport != http::Transport::kUnix) return peer.address;
   return peer.user ? "unix, user " + std::to_string(*peer.user) : "unix";
@@ -69,7 +74,7 @@ Router::Router(Services services, loop::EventLoop& loop, Random& random, RouterO
       authenticator_(access_, loop.clock(), options_.auth),
       lambda_(services.invocations, random),
       objects_(services.objects),
-      native_(services.invocations, loop, random, options_.native),
+      native_(services.invocations, loop, random, with_tokens(options_.native, access_)),
       tenants_(access_, options_.usage),
       secrets_(services.secrets) {}
 
@@ -164,7 +169,8 @@ void Router::admit(Principal principal, http::Request request, http::Responder r
 
 void Router::dispatch(const Principal& principal, http::Request request,
                       http::Responder responder) {
-  const Caller caller{.tenant = principal.tenant, .scopes = principal.scopes};
+  const Caller caller{
+      .tenant = principal.tenant, .scopes = principal.scopes, .token = principal.token};
   const std::string path(http::path_of(request.target));
   if (is_lambda_path(path)) {
     lambda_.handle(caller, std::move(request), std::move(responder));

@@ -250,6 +250,25 @@ TEST_F(RouterTest, ATenantAboveItsRateIsToldWhenToTryAgain) {
   EXPECT_EQ(call("GET", "/livez").status, 200);
 }
 
+TEST_F(RouterTest, ALogIsFollowedAsLongAsTheTokenIsGood) {
+  use(AuthMode::kTokens);
+  service_.logs["f"] = "";
+  access_.signers["LAMB-reader"] = {access_.bearers["reader"], "secret"};
+  http::Request request = request_of("GET", "/v1/functions/f/log?follow=1", "", {});
+  request.headers.add("Authorization", "Bearer reader");
+  auto seen = std::make_shared<Exchanged>();
+  router_->handle(std::move(request), responder_to(seen));
+  const auto turn = [&] {
+    clock_.advance(milliseconds(150));
+    loop_.run_once(Duration(0));
+  };
+  turn();
+  EXPECT_FALSE(seen->finished);
+  access_.signers.erase("LAMB-reader");  // it was revoked
+  turn();
+  EXPECT_TRUE(seen->finished);
+}
+
 TEST_F(RouterTest, ChangesAndRefusalsAreAudited) {
   use(AuthMode::kTokens);
   EXPECT_EQ(call("GET", "/2015-03-31/functions", "reader").status, 200);
