@@ -1,0 +1,202 @@
+"""Secrets, logs and backups of a real worker: what functions get, what nobody else sees, and what is there after a restart."""
+import pathlib
+import shutil
+import sqlite3
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+
+from harness import PREFIX, HttpError, Worker
+from tenants import TokenWorker
+
+LAMBENT = str(PREFIX / "bin/lambent")
+VALUE = "correct horse battery staple"
+# What it was started with, and what is in its file.
+SHOW = """
+import os
+def handler(event, context):
+    print('started with', len(os.environ['PASSWORD']))
+    path = os.environ.get('KEY', '')
+    return {'password': os.environ['PASSWORD'], 'url': os.environ.get('URL'), 'path': path, 'key': open(path).read() if path else None,
+            'listed': sorted(os.listdir('/run/secrets')) if path else None}
+"""
+REFERENCES = {"PASSWORD": "${secret:pw}", "URL": "db://u:${secret:pw}@h", "KEY": "${secret-file:key}"}
+
+
+class SecretsTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="lambent-secrets-"))
+        cls.worker = Worker("--journal", str(cls.folder / "journal"), folder=cls.folder)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.worker.close()
+        shutil.rmtree(cls.folder, ignore_errors=True)
+
+    def put(self, name, value):
+        return self.worker.request("PUT", f"/v1/secrets/{name}", value)
+
+    def code_of(self, call, *arguments, **options):
+        with self.assertRaises(HttpError) as caught:
+            call(*arguments, **options)
+        return caught.exception.status
+
+    def test_a_function_gets_values_and_files_and_nothing_else_shows_them(self):
+        self.put("pw", VALUE)
+        self.put("key", "-----KEY-----")
+        self.worker.create_python("show", SHOW, environment=REFERENCES)
+        answer = self.worker.invoke("show").json
+        self.assertEqual(answer, {"password": VALUE, "url": f"db://u:{VALUE}@h", "path": "/run/secrets/key", "key": "-----KEY-----",
+                                  "listed": ["key"]})
+        shown = [self.worker.request("GET", path).body.decode() for path in (
+            "/v1/secrets", "/v1/functions", "/2015-03-31/functions", "/2015-03-31/functions/show", "/v1/functions/show/log", "/v1/sandboxes")]
+        self.assertIn("${secret:pw}", shown[3])
+        for text in [*shown, self.worker.log()]:
+            self.assertNotIn(VALUE, text)
+        for file in self.folder.rglob("*"):
+            if file.is_file():
+                self.assertNotIn(VALUE.encode(), file.read_bytes(), f"in {file}")
+
+    def test_a_changed_value_reaches_the_next_call_and_one_in_use_stays(self):
+        self.put("turn", "old")
+        self.worker.create_python("turning", SHOW, environment={"PASSWORD": "${secret:turn}"})
+        self.assertEqual(self.worker.invoke("turning").json["password"], "old")
+        self.put("turn", "new")
+        self.worker.wait_for(lambda: self.worker.invoke("turning").json["password"] == "new", what="the new value")
+        self.assertEqual(self.code_of(self.worker.request, "DELETE", "/v1/secrets/turn"), 412)
+        self.worker.delete("turning")
+        self.worker.request("DELETE", "/v1/secrets/turn")
+        self.assertEqual(self.code_of(self.worker.request, "DELETE", "/v1/secrets/turn"), 404)
+
+    def test_what_cannot_be_is_refused(self):
+        self.assertEqual(self.code_of(self.worker.create_python, "none", SHOW, environment={"PASSWORD": "${secret:missing}"}), 409)
+        self.assertEqual(self.code_of(self.worker.create_python, "bad", SHOW, environment={"PASSWORD": "${secret:"}), 400)
+        self.assertEqual(self.code_of(self.put, "large", b"x" * (64 * 1024 + 1)), 400)
+        self.assertEqual(self.code_of(self.put, "..", b"x"), 400)
+        self.assertEqual(self.code_of(self.put, "a%2Fb", b"x"), 400)
+
+    def test_files_go_with_their_sandbox(self):
+        self.put("gone", "x")
+        self.worker.create_python("brief", SHOW, environment={"PASSWORD": "p", "KEY": "${secret-file:gone}"})
+        self.worker.invoke("brief")
+        folder = next(self.folder.rglob("secrets"))
+        self.assertEqual(folder.stat().st_mode & 0o077, 0)
+        self.worker.delete("brief")
+        self.worker.wait_for(lambda: not any(path.name == "gone" for path in folder.rglob("*")), what="the end of the file")
+
+    def test_the_command_takes_a_value_from_standard_input_only(self):
+        def run(*arguments, given=""):
+            return subprocess.run([LAMBENT, "secrets", *arguments, "--endpoint", self.worker.endpoint], input=given, capture_output=True,
+                                  text=True, timeout=60)
+        self.assertEqual(run("set", "typed", given="hunter2\n").returncode, 0)
+        self.worker.create_python("typed", SHOW, environment={"PASSWORD": "${secret:typed}"})
+        self.assertEqual(self.worker.invoke("typed").json["password"], "hunter2")
+        self.assertIn("typed", run("ls").stdout)
+        self.assertNotEqual(run("set", "empty").returncode, 0)
+        self.assertNotEqual(run("rm", "typed").returncode, 0)
+
+
+class TenantsSecretsTest(unittest.TestCase):
+    def test_tenants_with_secrets_of_one_name_get_their_own(self):
+        held = TokenWorker()
+        self.addCleanup(held.close)
+        for color in ("red", "blue"):
+            held.operator.create_tenant(color)
+            caller = held.operator.caller(color)
+            caller.request("PUT", "/v1/secrets/pw", f"of {color}")
+            caller.create_python("show", SHOW, environment={"PASSWORD": "${secret:pw}"})
+            self.assertEqual(caller.invoke("show").json["password"], f"of {color}")
+        self.assertEqual(held.operator.caller("red", scopes=("read", "invoke")).status_of("PUT", "/v1/secrets/pw", "x")[0], 403)
+        self.assertNotIn("of red", held.audit_log.read_text())
+        self.assertIn("/v1/secrets/pw", held.audit_log.read_text())
+
+
+class LogsTest(unittest.TestCase):
+    def log_of(self, worker, offset=0):
+        reply = worker.request("GET", f"/v1/functions/talk/log?offset={offset}")
+        return reply.body.decode(), int(reply.headers["x-lambent-next-offset"])
+
+    def test_what_was_printed_is_there_after_kill_9_at_its_offset(self):
+        worker = Worker()
+        self.addCleanup(worker.close)
+        worker.create_python("talk", "def handler(e, c): print('said', e['n'])")
+        worker.invoke("talk", {"n": 1})
+        worker.wait_for(lambda: "said 1" in self.log_of(worker)[0], what="the first line")
+        before, offset = self.log_of(worker)
+        time.sleep(1)  # what was printed less than 200 ms ago may be lost by a kill
+        worker.kill()
+        worker.start()
+        self.assertEqual(self.log_of(worker), (before, offset))
+        worker.invoke("talk", {"n": 2})
+        worker.wait_for(lambda: "said 2" in self.log_of(worker, offset)[0], what="the second line")
+        self.assertNotIn("said 1", self.log_of(worker, offset)[0])
+
+    def test_without_room_on_disk_they_end_with_the_worker(self):
+        worker = Worker("--function-log-size", "0")
+        self.addCleanup(worker.close)
+        worker.create_python("talk", "def handler(e, c): print('said', e['n'])")
+        worker.invoke("talk", {"n": 1})
+        worker.stop()
+        worker.start()
+        self.assertEqual(self.log_of(worker)[0], "")
+
+
+class BackupTest(unittest.TestCase):
+    def test_a_backup_under_load_has_what_was_acknowledged_and_serves(self):
+        held = TokenWorker()
+        self.addCleanup(held.close)
+        held.operator.create_tenant("team")
+        caller = held.operator.caller("team")
+        caller.request("PUT", "/v1/secrets/pw", VALUE)
+        caller.create_python("show", SHOW, environment={"PASSWORD": "${secret:pw}"})
+        stop, acknowledged = threading.Event(), []
+
+        def submit():
+            while not stop.is_set():
+                acknowledged.append(caller.invoke("show", kind="Event").headers["x-amzn-requestid"])
+                time.sleep(0.01)
+
+        sender = threading.Thread(target=submit)
+        sender.start()
+        held.worker.wait_for(lambda: len(acknowledged) > 10, what="some invocations")
+        known = list(acknowledged)
+        copy = held.folder / "copy"
+        done = subprocess.run([LAMBENT, "backup", "--state", str(held.folder / "state"), str(copy)], capture_output=True, text=True, timeout=60)
+        stop.set()
+        sender.join()
+        self.assertEqual(done.returncode, 0, done.stderr)
+        again = subprocess.run([LAMBENT, "backup", "--state", str(held.folder / "state"), str(copy)], capture_output=True, text=True, timeout=60)
+        self.assertEqual(again.returncode, 16, again.stderr)
+
+        other = pathlib.Path(tempfile.mkdtemp(prefix="lambent-restored-"))
+        self.addCleanup(shutil.rmtree, other, ignore_errors=True)
+        done = subprocess.run([LAMBENT, "restore", "--state", str(other / "state"), str(copy)], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        restored = Worker("--auth", "tokens", folder=other)
+        self.addCleanup(restored.close)
+        there = type(caller)(restored, caller.token)
+        self.assertEqual(there.invoke("show").json["password"], VALUE)
+
+        def has_result(request_id):
+            return there.request("GET", f"/v1/invocations/{request_id}").status == 200
+        for request_id in known:
+            restored.wait_for(lambda: has_result(request_id), 60, f"the result of {request_id}")
+
+    def test_a_newer_state_is_refused(self):
+        worker = Worker()
+        self.addCleanup(worker.close)
+        worker.stop()
+        state = pathlib.Path(worker.folder) / "state"
+        with sqlite3.connect(state / "catalog.db") as database:
+            database.execute("INSERT INTO schema_version VALUES (1000)")
+        done = subprocess.run([LAMBENT, "backup", "--state", str(state), str(state) + ".copy"], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 19, done.stderr)
+        self.assertIn("newer Lambent", done.stderr)
+        self.assertFalse(pathlib.Path(str(state) + ".copy").exists())
+
+
+if __name__ == "__main__":
+    unittest.main()
