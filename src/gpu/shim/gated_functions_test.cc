@@ -27,10 +27,10 @@ std::map<std::string, std::string> gated_signatures() {
 TEST(GatedFunctions, AgreeWithOurDeclarationsOfTheDriver) {
   const auto gated = gated_signatures();
   int compared = 0;
-#define DRIVER_FUNCTION(name, symbol, parameters)                     \
-  if (const auto found = gated.find(#symbol); found != gated.end()) { \
-    EXPECT_EQ(found->second, signature_of(&::symbol)) << #symbol;     \
-    ++compared;                                                       \
+#define DRIVER_FUNCTION(name, symbol, parameters)                                                 \
+  if (const auto found = gated.find(#symbol); found != gated.end()) {                             \
+    EXPECT_EQ(found->second, signature_of(static_cast<decltype(&::symbol)>(nullptr))) << #symbol; \
+    ++compared;                                                                                   \
   }
 #include "gpu/cuda_abi/driver_table.inc"
 #undef DRIVER_FUNCTION
