@@ -16,7 +16,8 @@
 std::map<std::string, std::string> toolkit_signatures() {
   std::map<std::string, std::string> signatures;
 #if defined(CUDA_VERSION) && CUDA_VERSION == 13000
-#define GATED(name, ...) signatures[#name] = lambent::shim::signature_of(&name);
+#define GATED(name, ...) \
+  signatures[#name] = lambent::shim::signature_of(static_cast<decltype(&name)>(nullptr));
 #include "driver_gated.inc"
 #undef GATED
 #endif
