@@ -119,7 +119,7 @@ class SimulateTest(unittest.TestCase):
                                   cwd=self.folder)
         self.assertEqual(done.returncode, DATA_LOSS, done.stderr)
         self.assertIn("could not write all of the standard output", done.stderr)
-        self.assertIn("/dev/full", self.run_cli("simulate", "t.csv", "--csv", "/dev/full", expect=EXHAUSTED).stderr)
+        self.assertIn("/dev/full", self.run_cli("simulate", "t.csv", "--csv", "/dev/full", expect=27).stderr)
 
     def test_settings_have_their_names_of_the_version_before_with_a_warning(self):
         for former, present in (("second_patience", "second_grace_period"), ("move_patience", "move_grace_period"),

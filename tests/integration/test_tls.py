@@ -249,13 +249,6 @@ class ReloadTest(TlsTest):
         worker.wait_for(lambda: self.shown_name(worker) == "third", seconds=3)
         worker.wait_for(lambda: "tls_certificate_expires" in worker.log())
 
-    def test_a_signal_without_tls_changes_nothing(self):
-        worker = Worker(gpu="none")
-        self.addCleanup(worker.close)
-        worker.process.send_signal(signal.SIGHUP)
-        self.assertEqual(worker.request("GET", "/livez").status, 200)
-        self.assertEqual(worker.stop(), 0)
-
     def test_no_request_fails_while_certificates_are_replaced(self):
         worker = self.start()
         worker.create_python("hello", HELLO)

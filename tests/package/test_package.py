@@ -198,7 +198,7 @@ class DebianPackageTest(unittest.TestCase):
         flags[flags.index("lambent")] = "root"
         done = subprocess.run([self.tree / "usr/lib/lambent/bin/lambent-worker", *flags, "--state", "/proc/nowhere"], capture_output=True,
                               text=True)
-        self.assertIn("create /proc/nowhere", done.stderr)
+        self.assertIn("the state folder /proc/nowhere", done.stderr)
 
     def test_the_command_is_found_and_finds_the_rest(self):
         link = self.tree / "usr/bin/lambent"
