@@ -236,7 +236,7 @@ def handler(event, context):
             self.assertLess(time.monotonic() - started, 2)
             time.sleep(0.05)
         self.assertEqual(replies[0].json, "done")
-        self.assertLess(worker_memory(self.worker) - before, 64 * MIB)
+        self.assertLess(worker_memory(self.worker) - before, 96 * MIB)  # with what waits for the log's file (32 MiB)
 
     def test_a_fork_bomb_and_a_memory_eater_do_not_stop_the_others(self):
         self.worker.create_python("forks", """
