@@ -537,7 +537,7 @@ class CommandTest(TokensTest):
             self.run_cli("load", "hello", "--clients", "2", "--seconds", "0.3", token=token)
             self.run_cli("ls", "--tenant", "vision", endpoint=socket_of_root)
             time.sleep(1.5)  # its requests_per_second count this one too
-        listed = json.loads(self.run_cli("ls", "--json", "--tenant", "vision", endpoint=socket_of_root).stdout)
+            listed = json.loads(self.run_cli("ls", "--json", "--tenant", "vision", endpoint=socket_of_root).stdout)
             self.assertEqual([each["name"] for each in listed["functions"]], ["hello"])
             self.check_token_files(folder, token)
         self.run_cli("rm", "hello", token=token)
