@@ -29,18 +29,26 @@ Result<std::vector<std::string>> lines_of(const std::string& path) {
 int run_audit_verify(cli::Console& console, const std::string& path) {
   const auto lines = lines_of(path);
   if (!lines.ok()) return cli::fail(console, lines.error());
-  const std::optional<size_t> broken = tenants::first_broken_line(*lines);
-  if (broken) {
+  const tenants::AuditCheck check = tenants::check_lines(*lines);
+  if (check.broken) {
     return cli::fail(console,
                      {ErrorCode::kDataLoss,
-                      path + ":" + std::to_string(*broken) +
+                      path + ":" + std::to_string(*check.broken) +
                           ": this line does not continue the one before: lines were changed, "
                           "removed or added after they were written"});
   }
   if (console.json) {
-    console.out << nlohmann::ordered_json{{"file", path}, {"lines", lines->size()}}.dump(2) << "\n";
+    const nlohmann::ordered_json found = {
+        {"file", path}, {"lines", lines->size()}, {"foreign_lines", check.foreign}};
+    console.out << found.dump(2) << "\n";
   } else {
-    console.out << path << ": " << lines->size() << " lines, each continues the one before\n";
+    const size_t records = lines->size() - check.foreign.size();
+    console.out << path << ": " << records
+                << " records, each continues the one before; nothing continues the last one yet\n";
+    for (const size_t line : check.foreign) {
+      console.out << path << ":" << line
+                  << ": no record; a crash cut it off, or somebody put it there\n";
+    }
   }
   return 0;
 }

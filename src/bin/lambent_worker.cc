@@ -176,8 +176,9 @@ Result<std::unique_ptr<tenants::AuditLog>> open_audit_log(const WorkerConfig& co
 }
 
 AuditSink sink_of(tenants::AuditLog* audit) {
-  if (audit == nullptr) return [](AuditRecord, std::function<void()> written) { written(); };
-  return [audit](AuditRecord record, std::function<void()> written) {
+  using Written = std::function<void(const Result<void>&)>;
+  if (audit == nullptr) return [](AuditRecord, const Written& written) { written({}); };
+  return [audit](AuditRecord record, Written written) {
     audit->append(std::move(record), std::move(written));
   };
 }
@@ -196,8 +197,10 @@ tenants::SecretUsers users_of(worker::Worker& worker) {
               [&worker](TenantId tenant, const std::string& name) {
                 return worker.users_of_secret(tenant, name);
               },
-          .changed = [&worker](TenantId tenant,
-                               const std::string& name) { worker.secret_changed(tenant, name); }};
+          .changed =
+              [&worker](TenantId tenant, const std::string& name, std::function<void()> renewed) {
+                worker.secret_changed(tenant, name, std::move(renewed));
+              }};
 }
 
 // What our own API asks of the worker beside the InvocationService.
@@ -356,6 +359,13 @@ Result<void> run(WorkerConfig config) {
   ASSIGN_OR_RETURN(const std::string node_key, tenants::read_or_make_node_key(config.node_key));
   ASSIGN_OR_RETURN(const catalog::AccessRecords records, catalog->load_access());
   tenants::SecretStore secrets(*catalog, clock, node_key, records.secrets);
+  if (const size_t unreadable = secrets.unreadable(); unreadable > 0) {
+    log.warning("secrets_unreadable",
+                {{"secrets", static_cast<int64_t>(unreadable)},
+                 {"remedy", "the node's key " + config.node_key +
+                                " is not the one that they were kept with: bring that back, or "
+                                "keep them again"}});
+  }
   ASSIGN_OR_RETURN(const SchedulerSettings settings,
                    scheduler_settings(config, shares.dispatched, log));
   ASSIGN_OR_RETURN(auto policy, scheduling::make_policy(config.policy, settings.policy));

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 #include <system_error>
 
@@ -18,7 +19,8 @@ namespace fs = std::filesystem;
 constexpr const char* kCatalog = "catalog.db";
 constexpr const char* kCode = "code";
 // What else there may be. Of a log the newest bytes may be missing, as after a kill.
-constexpr const char* kOthers[] = {"node.key", "audit.log", "audit.log.1", "logs"};
+constexpr const char* kOthers[] = {"node.key", "audit.log", "audit.log.1"};
+constexpr const char* kLogs = "logs";
 
 Error failed(const std::string& doing, const std::error_code& error) {
   return {
@@ -40,9 +42,9 @@ Result<void> copy_tree(const fs::path& from, const fs::path& to) {
   return {};
 }
 
-// The code of all functions, folder by folder. A folder never changes, so one that was copied
-// before stays as it is.
-Result<void> copy_code(const fs::path& from, const fs::path& to) {
+// What is in a folder, one by one, so that what goes meanwhile takes no other along; what was
+// copied before stays as it is.
+Result<void> copy_entries(const fs::path& from, const fs::path& to) {
   std::error_code error;
   fs::create_directories(to, error);
   if (error) return failed("create " + to.string(), error);
@@ -75,24 +77,25 @@ Result<void> sync_all(const fs::path& folder) {
 }
 
 // Code is copied before the database, so that no function in it goes without because it was removed
-// meanwhile, and after it for those that came meanwhile.
+// meanwhile, and after it for those that came meanwhile. A folder of code never changes.
 Result<void> copy_state(const fs::path& state, const fs::path& to) {
-  RETURN_IF_ERROR(copy_code(state / kCode, to / kCode));
+  RETURN_IF_ERROR(copy_entries(state / kCode, to / kCode));
   RETURN_IF_ERROR(catalog::copy_database(state / kCatalog, to / kCatalog));
-  RETURN_IF_ERROR(copy_code(state / kCode, to / kCode));
+  RETURN_IF_ERROR(copy_entries(state / kCode, to / kCode));
   RETURN_IF_ERROR(copy_others(state, to));
+  RETURN_IF_ERROR(copy_entries(state / kLogs, to / kLogs));
   return sync_all(to);
 }
 
 // Fills a folder beside `to` and renames it, so that `to` is whole or not there.
 template <typename Fill>
 Result<void> make_folder(const fs::path& to, Fill fill) {
-  const fs::path beside = to.string() + ".partial";
   std::error_code error;
-  fs::remove_all(beside, error);
-  fs::create_directories(beside, error);
-  if (!error) fs::permissions(beside, fs::perms::owner_all, error);
-  if (error) return failed("create " + beside.string(), error);
+  if (to.has_parent_path()) fs::create_directories(to.parent_path(), error);
+  if (error) return failed("create " + to.parent_path().string(), error);
+  std::string name = to.string() + ".XXXXXX";
+  if (::mkdtemp(name.data()) == nullptr) return error_from_errno("create " + name, errno);
+  const fs::path beside = name;
   const Result<void> filled = fill(beside);
   if (filled.ok()) fs::rename(beside, to, error);
   if (filled.ok() && !error) return {};
@@ -101,9 +104,16 @@ Result<void> make_folder(const fs::path& to, Fill fill) {
   return filled.ok() ? failed("rename to " + to.string(), error) : filled.error();
 }
 
+// Of a folder that may be given as "folder/".
+std::string without_slash(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
+}
+
 }  // namespace
 
-Result<void> back_up_state(const std::string& state, const std::string& to) {
+Result<void> back_up_state(const std::string& state, const std::string& folder) {
+  const std::string to = without_slash(folder);
   std::error_code ignored;
   if (fs::exists(to, ignored)) {
     return Error{ErrorCode::kAlreadyExists, to + " exists already; name a new folder"};
@@ -111,7 +121,8 @@ Result<void> back_up_state(const std::string& state, const std::string& to) {
   return make_folder(to, [&](const fs::path& beside) { return copy_state(state, beside); });
 }
 
-Result<void> restore_state(const std::string& from, const std::string& state) {
+Result<void> restore_state(const std::string& from, const std::string& folder) {
+  const std::string state = without_slash(folder);
   std::error_code ignored;
   if (fs::exists(fs::path(state) / kCatalog, ignored)) {
     return Error{ErrorCode::kAlreadyExists,

@@ -67,6 +67,17 @@ TEST_F(StateBackupTest, ABackupOfARunningWorkersStateIsRestored) {
   EXPECT_EQ(restored->load_all()->functions.size(), 1u);
 }
 
+TEST_F(StateBackupTest, AFolderBesideItStaysAndASlashBehindItsNameChangesNothing) {
+  const std::string beside = backup_ + ".partial";
+  fs::create_directory(beside);
+  std::ofstream(beside + "/mine") << "x";
+  ASSERT_TRUE(back_up_state(state_, backup_ + "/").ok());
+  EXPECT_EQ(text_of(beside + "/mine"), "x");
+  EXPECT_EQ(text_of(backup_ + "/logs/1-0.log"), "printed");
+  EXPECT_EQ(std::distance(fs::directory_iterator(backup_ + "/.."), fs::directory_iterator()), 3)
+      << "state, backup and what was there";
+}
+
 TEST_F(StateBackupTest, NothingIsReplaced) {
   ASSERT_TRUE(back_up_state(state_, backup_).ok());
   EXPECT_EQ(back_up_state(state_, backup_).error().code, ErrorCode::kAlreadyExists);

@@ -28,7 +28,7 @@ Result<void> run_program(std::vector<std::string> arguments) {
   }
   int status = 0;
   if (waitpid(pid, &status, 0) != pid || status != 0) {
-    return Error{ErrorCode::kInternal, arguments[0] + " failed; its message is above"};
+    return Error{ErrorCode::kInvalidArgument, arguments[0] + " failed; its message is above"};
   }
   return {};
 }
@@ -111,12 +111,30 @@ Result<std::vector<std::string>> find_cublas(const WorkerConfig& config,
   return found;
 }
 
+Result<void> check_state(const std::string& folder) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  const bool has_catalog = fs::exists(folder + "/catalog.db", ignored);
+  const bool has_code =
+      fs::directory_iterator(folder + "/code", ignored) != fs::directory_iterator();
+  if (has_catalog || !has_code) return {};
+  return Error{ErrorCode::kDataLoss,
+               folder +
+                   " has code of functions but no catalog.db, which names them; restore it "
+                   "from a backup, or move the folder away to start empty"};
+}
+
 Result<OwnedFd> make_folders(const WorkerConfig& config) {
   for (const std::string& folder : {config.state_folder, config.run_folder}) {
     std::error_code error;
-    std::filesystem::create_directories(folder, error);
+    const bool is_new = std::filesystem::create_directories(folder, error);
+    const bool is_state = folder == config.state_folder;
+    // Tenants' code, logs and results are for the worker's user only.
+    if (is_new && is_state) {
+      std::filesystem::permissions(folder, std::filesystem::perms::owner_all, error);
+    }
     if (!error) error = try_to_write(folder);
-    if (error) return folder_refused(folder, folder == config.state_folder, error);
+    if (error) return folder_refused(folder, is_state, error);
   }
   const std::string path = config.run_folder + "/worker.lock";
   OwnedFd lock(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
@@ -126,6 +144,7 @@ Result<OwnedFd> make_folders(const WorkerConfig& config) {
                                                 "; give this one folders and an address of its own "
                                                 "(--run, --state, --listen)"};
   }
+  RETURN_IF_ERROR(check_state(config.state_folder));
   return lock;
 }
 

@@ -500,7 +500,7 @@ class AuditTest(TokensTest):
 
     def check_verify(self):
         done = self.run_cli("audit", "verify", self.held.audit_log)
-        self.assertIn("6 lines", done.stdout)
+        self.assertIn("6 records", done.stdout)
         text = self.held.audit_log.read_text().splitlines(keepends=True)
         with tempfile.TemporaryDirectory() as folder:
             copy = pathlib.Path(folder) / "audit.log"

@@ -6,6 +6,7 @@
 #include <functional>
 #include <string>
 
+#include "core/base/result.h"
 #include "core/base/time.h"
 
 namespace lambent {
@@ -20,8 +21,9 @@ struct AuditRecord {
   int status = 0;    // of the answer
 };
 
-// Takes a record; calls `written` on the loop thread when it is on disk or cannot be written, at
-// once if nothing is kept.
-using AuditSink = std::function<void(AuditRecord record, std::function<void()> written)>;
+// Takes a record; calls `written` on the loop thread when it is on disk, with an error when it
+// cannot be written, or at once if nothing is kept.
+using AuditSink =
+    std::function<void(AuditRecord record, std::function<void(const Result<void>&)> written)>;
 
 }  // namespace lambent

@@ -41,10 +41,11 @@ Result<std::optional<Reference>> next_reference(std::string_view text, size_t fr
 }
 
 Error missing(const std::string& name) {
-  return {ErrorCode::kFailedPrecondition, "secret '" + name +
-                                              "' does not exist; keep it with 'lambent secrets "
-                                              "set " +
-                                              name + "'"};
+  return {ErrorCode::kFailedPrecondition,
+          "secret '" + name +
+              "' does not exist, or was kept with another node key; keep it with 'lambent secrets "
+              "set " +
+              name + "'"};
 }
 
 }  // namespace

@@ -57,7 +57,7 @@ class SecretService {
   virtual ~SecretService() = default;
   // Durable before `done` is called with a value. INVALID_ARGUMENT: its name; OUT_OF_RANGE: its
   // size; RESOURCE_EXHAUSTED: the tenant has too many. Functions that refer to it get new
-  // sandboxes.
+  // sandboxes, and none of them runs with the value before once `done` was called.
   virtual void put_secret(TenantId tenant, std::string name, std::string value,
                           Callback<SecretStatus> done) = 0;
   // NOT_FOUND; FAILED_PRECONDITION, naming some, while functions refer to it.

@@ -94,8 +94,8 @@ TEST(Why, TellsWhatItWaitedForAndWhatWasEvictedForIt) {
   EXPECT_EQ(why.outcome()->phases.run, seconds(1));
   const std::string text = why.text();
   for (const char* words :
-       {"of bert, tenant 7", "GPU 1 has 1 of 1 tokens taken", "had waited 2 s because every device",
-        "was evicted to make room for it", "cold: sandbox 2 is started for it on GPU 1",
+       {"of bert, tenant 7", "GPU 0 has 1 of 1 tokens taken", "had waited 2 s because every device",
+        "was evicted to make room for it", "cold: sandbox 2 is started for it on GPU 0",
         "begins to run in sandbox 2", "succeeded", "virtual time"}) {
     EXPECT_NE(text.find(words), std::string::npos) << words << " is not in:\n" << text;
   }
@@ -140,7 +140,7 @@ TEST(Why, NamesWhoHoldsTheTokensAndForHowLongAtMost) {
   one_after_the_other(scene);
   const std::string text = scene.story_of(kSecond).text();
   // resnet was dispatched at 1 s, runs since 2 s and may run for 100 s.
-  EXPECT_NE(text.find("GPU 1 was held by resnet, for 2 s so far, for 99 s more at most"),
+  EXPECT_NE(text.find("GPU 0 was held by resnet, for 2 s so far, for 99 s more at most"),
             std::string::npos)
       << text;
 }
@@ -155,7 +155,7 @@ TEST(Why, NamesNoBoundWhereThereIsNone) {
                                            .timeout = std::chrono::hours(24 * 365)}});
   one_after_the_other(scene);
   const std::string text = scene.story_of(kSecond).text();
-  EXPECT_NE(text.find("GPU 1 was held by resnet, for 2 s so far\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("GPU 0 was held by resnet, for 2 s so far\n"), std::string::npos) << text;
 }
 
 TEST(Why, WritesLongTimesInWholeSeconds) {

@@ -123,8 +123,9 @@ std::string name_in(const Names& names, FunctionId function) {
   return found != names.end() ? found->second : "function " + std::to_string(function.value);
 }
 
+// By the number that the worker and the driver show: from 0.
 std::string device_in_words(DeviceId device) {
-  return device == scheduling::kHostDevice ? "the host" : "GPU " + std::to_string(device.value);
+  return device == scheduling::kHostDevice ? "the host" : "GPU " + std::to_string(device.value - 1);
 }
 
 std::string duration_in_words(Duration duration) {

@@ -4,9 +4,15 @@
 #include <utility>
 
 #include "core/http/exchange.h"
+#include "edge/frontend/native_error.h"
 
 namespace lambent::frontend {
 namespace {
+
+Error not_recorded(const Error& why) {
+  return {why.code, "done, but the audit log could not be written (" + why.message +
+                        "); what the answer had is withheld: mend that, then ask again"};
+}
 
 class AuditedExchange final : public http::Responder::Exchange,
                               public std::enable_shared_from_this<AuditedExchange> {
@@ -21,13 +27,16 @@ class AuditedExchange final : public http::Responder::Exchange,
     recorded_ = true;
     // Kept by the callback, which must be copyable; the client's end is seen meanwhile.
     auto kept = std::make_shared<http::Response>(std::move(response));
-    sink_(std::move(record_), [inner = inner_, kept] { inner->send(std::move(*kept)); });
+    sink_(std::move(record_), [inner = inner_, kept](const Result<void>& written) {
+      const bool keeps_quiet = !written.ok() && kept->status < 400;
+      inner->send(keeps_quiet ? error_response(not_recorded(written.error())) : std::move(*kept));
+    });
   }
   // What changes something answers in one piece.
   void start_chunked(http::Response head) override {
     record_.status = head.status;
     recorded_ = true;
-    sink_(std::move(record_), [] {});
+    sink_(std::move(record_), [](const Result<void>&) {});
     inner_->start_chunked(std::move(head));
   }
   bool send_chunk(std::string_view data) override { return inner_->send_chunk(data); }
@@ -40,7 +49,7 @@ class AuditedExchange final : public http::Responder::Exchange,
     inner_ = nullptr;
     if (recorded_) return;
     record_.status = 500;
-    sink_(std::move(record_), [] {});
+    sink_(std::move(record_), [](const Result<void>&) {});
   }
 
  private:

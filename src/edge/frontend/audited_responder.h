@@ -7,7 +7,9 @@
 
 namespace lambent::frontend {
 
-// `record` has all but the status. An answer that cannot be recorded is sent all the same.
+// `record` has all but the status. A success that cannot be recorded is answered
+// with the error of the record: what was done stays, and what it gave, such as a token, is
+// withheld.
 http::Responder audited(http::Responder responder, AuditRecord record, AuditSink sink);
 
 }  // namespace lambent::frontend

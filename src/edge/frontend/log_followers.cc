@@ -1,9 +1,12 @@
 #include "edge/frontend/log_followers.h"
 
+#include <algorithm>
+
 namespace lambent::frontend {
 namespace {
 
 constexpr Duration kInterval = milliseconds(100);
+constexpr size_t kMostFollowers = 16 * limits::kLogFollowers;  // of all tenants
 
 }  // namespace
 
@@ -17,7 +20,11 @@ LogFollowers::~LogFollowers() {
 
 bool LogFollowers::add(const FunctionName& function, uint64_t offset,
                        std::function<bool()> may_read, http::Responder& responder) {
-  if (followers_.size() >= limits::kLogFollowers) return false;
+  const auto of_tenant = std::count_if(followers_.begin(), followers_.end(), [&](const auto& each) {
+    return each.second.function.tenant == function.tenant;
+  });
+  if (static_cast<size_t>(of_tenant) >= limits::kLogFollowers) return false;
+  if (followers_.size() >= kMostFollowers) return false;
   http::Response head;
   head.headers.add("Content-Type", "text/plain; charset=utf-8");
   auto left = std::make_shared<bool>(false);

@@ -94,7 +94,8 @@ class NativeTest : public testing::Test {
                       }},
        .auth = {},
        .offload = [](auto, auto) { return false; },
-       .audit = [](AuditRecord, std::function<void()> written) { written(); },
+       .audit = [](AuditRecord,
+                   const std::function<void(const Result<void>&)>& written) { written({}); },
        .usage = [](TenantId) { return TenantUsage(); }},
       RequestGuard{HostPolicy{}}};
 };

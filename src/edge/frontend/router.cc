@@ -120,7 +120,7 @@ void Router::authenticate(http::Request request, http::Responder responder,
     AuditRecord record = record_of(request);
     http::Response response = response_of_refusal(request, *refusal);
     record.status = response.status;
-    options_.audit(std::move(record), [] {});
+    options_.audit(std::move(record), [](const Result<void>&) {});
     return responder.send(std::move(response));
   }
   admit(std::get<Principal>(std::move(outcome)), std::move(request), std::move(responder));
@@ -153,7 +153,7 @@ void Router::admit(Principal principal, http::Request request, http::Responder r
   if (refusal) {
     http::Response response = response_of_error(request, *refusal);
     record.status = response.status;
-    options_.audit(std::move(record), [] {});
+    options_.audit(std::move(record), [](const Result<void>&) {});
     return responder.send(std::move(response));
   }
   principal.tenant = *tenant;

@@ -1,6 +1,7 @@
 // Whose request it is, and whether it passes: the router before frontends that answer anything.
 #include "edge/frontend/router.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -57,9 +58,10 @@ class RouterTest : public testing::Test {
                             return true;
                           },
                       .audit =
-                          [this](AuditRecord record, std::function<void()> written) {
+                          [this](AuditRecord record,
+                                 const std::function<void(const Result<void>&)>& written) {
                             audited_.push_back(std::move(record));
-                            if (!holds_audit_) written();
+                            if (!holds_audit_) written(audit_result_);
                           },
                       .usage =
                           [](TenantId tenant) {
@@ -102,6 +104,7 @@ class RouterTest : public testing::Test {
   ObjectsFrontend objects_{store_, [](auto, auto) { return false; }, loop_, random_};
   std::vector<AuditRecord> audited_;
   bool holds_audit_ = false;
+  Result<void> audit_result_;
   bool takes_work_ = true;
   std::unique_ptr<Router> router_;
 };
@@ -296,6 +299,15 @@ TEST_F(RouterTest, AChangeIsAnsweredOnceItIsWrittenDown) {
   holds_audit_ = true;
   EXPECT_EQ(call("DELETE", "/2015-03-31/functions/f", "deployer").status, 0);
   EXPECT_EQ(audited_.size(), 1u);
+}
+
+TEST_F(RouterTest, ASuccessThatCannotBeWrittenDownIsAnErrorAndAFailureStaysWhatItWas) {
+  use(AuthMode::kTokens);
+  audit_result_ = Error{ErrorCode::kStorageFull, "no space left on device"};
+  const http::Response withheld = call("DELETE", "/2015-03-31/functions/f", "deployer");
+  EXPECT_EQ(withheld.status, 507);
+  EXPECT_THAT(withheld.body, testing::HasSubstr("the audit log could not be written"));
+  EXPECT_EQ(call("GET", "/v1/functions", "forged").status, 401);
 }
 
 // As botocore 1.43 signs it; see sigv4_test.cc.

@@ -82,7 +82,12 @@ TEST_F(CatalogTest, AChangeReplacesEverythingOfTheFunction) {
 TEST_F(CatalogTest, ANameIsTakenOncePerTenant) {
   ASSERT_TRUE(put(sample_function("f")).ok());
   EXPECT_EQ(put(sample_function("f")).error().code, ErrorCode::kAlreadyExists);
-  EXPECT_TRUE(put(sample_function("f", TenantId(2))).ok());
+  EXPECT_EQ(put(sample_function("f", TenantId(2))).error().code, ErrorCode::kNotFound)
+      << "there is no such tenant";
+  Tenant tenant;
+  tenant.name = "other";
+  const auto other = loop_.await<Tenant>([&](auto done) { catalog_->put_tenant(tenant, done); });
+  EXPECT_TRUE(put(sample_function("f", other->id)).ok());
   EXPECT_EQ(catalog_->load_all()->functions.size(), 2u);
 }
 

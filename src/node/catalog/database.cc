@@ -50,7 +50,8 @@ std::string advice_for(ErrorCode code) {
       return "; give the worker's user the right to write it and its folder";
     case ErrorCode::kDataLoss:
       return "; the file is damaged: stop the worker, keep a copy, then restore it from a backup, "
-             "recover it with 'sqlite3 FILE .recover', or move it away to start empty";
+             "recover it with 'sqlite3 FILE .recover', or move the state folder away to start "
+             "empty";
     default:
       return "";
   }

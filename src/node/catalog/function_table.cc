@@ -92,9 +92,19 @@ Result<void> load_variables(Database& database, std::vector<FunctionSpec>& specs
   }
 }
 
+// A tenant can be removed while a function of it is on its way.
+Result<void> check_tenant(Database& database, TenantId tenant) {
+  ASSIGN_OR_RETURN(Statement rows, database.prepare("SELECT 1 FROM tenants WHERE id = ?1"));
+  rows.bind(1, uint64_t{tenant.value});
+  ASSIGN_OR_RETURN(const bool there, rows.next());
+  if (there) return {};
+  return Error{ErrorCode::kNotFound, "the tenant was removed"};
+}
+
 }  // namespace
 
 Result<FunctionSpec> put_function(Database& database, FunctionSpec spec) {
+  RETURN_IF_ERROR(check_tenant(database, spec.name.tenant));
   if (spec.id == FunctionId()) {
     RETURN_IF_ERROR(insert_function(database, spec));
   } else {

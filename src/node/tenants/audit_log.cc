@@ -18,6 +18,7 @@ namespace {
 constexpr size_t kMostShown = 512;  // bytes of a path
 // What the first line of a file has as the digest of the one before.
 const std::string kNoChain(64, '0');
+constexpr size_t kMostUnwritten = 10'000;      // records that wait for the disk
 constexpr size_t kLastLineWithin = 64 * 1024;  // of the file's end
 
 std::string digest_of(std::string_view line) { return crypto::to_hex(crypto::sha256(line)); }
@@ -52,10 +53,18 @@ std::string line_of(const AuditRecord& record, uint64_t suppressed, const std::s
   return text_of(line);
 }
 
+// All of it or, after an error, nothing.
 Result<void> write_and_sync(const OwnedFd& file, std::string_view text) {
-  RETURN_IF_ERROR(write_all(file.get(), text));
-  if (::fdatasync(file.get()) != 0) return error_from_errno("sync the audit log", errno);
-  return {};
+  struct stat about {};
+  if (::fstat(file.get(), &about) != 0) return error_from_errno("stat the audit log", errno);
+  Result<void> written = write_all(file.get(), text);
+  if (written.ok() && ::fdatasync(file.get()) != 0) {
+    written = error_from_errno("sync the audit log", errno);
+  }
+  if (!written.ok() && ::ftruncate(file.get(), about.st_size) != 0) {
+    return error_from_errno("cut off half a line of the audit log", errno);
+  }
+  return written;
 }
 
 // The digest of the file's last whole line. A line that was cut off by a crash was never
@@ -119,7 +128,7 @@ bool AuditLog::is_counted_only(const AuditRecord& record) {
   return ++refusals_ > options_.most_refusals_per_second;
 }
 
-void AuditLog::append(AuditRecord record, std::function<void()> written) {
+void AuditLog::append(AuditRecord record, Written written) {
   const bool counted_only = is_counted_only(record);
   {
     const MutexLock lock(mutex_);
@@ -129,7 +138,7 @@ void AuditLog::append(AuditRecord record, std::function<void()> written) {
       entries_.push_back({std::move(record), std::move(written)});
     }
   }
-  if (counted_only) return written();
+  if (counted_only) return written({});
   wake_.notify_one();
 }
 
@@ -142,13 +151,16 @@ void AuditLog::serve() {
       if (entries_.empty()) return;
       entries.swap(entries_);
     }
-    write(entries);
-    for (Entry& entry : entries) post(std::move(entry.written));
+    const Result<void> written = write(entries);
+    if (!written.ok()) log_.error("audit_log_not_written", {{"error", to_string(written.error())}});
+    for (Entry& entry : entries) {
+      post([done = std::move(entry.written), written] { done(written); });
+    }
   }
 }
 
 // One sync for all that came meanwhile.
-void AuditLog::write(const std::deque<Entry>& entries) {
+Result<void> AuditLog::write(const std::deque<Entry>& entries) {
   uint64_t suppressed = 0;
   {
     const MutexLock lock(mutex_);
@@ -156,16 +168,22 @@ void AuditLog::write(const std::deque<Entry>& entries) {
   }
   std::string text;
   std::string chain = chain_;
-  for (const Entry& entry : entries) {
-    const std::string line = line_of(entry.record, std::exchange(suppressed, 0), chain);
+  for (const Entry& entry : entries) unwritten_.push_back(entry.record);
+  uint64_t left_out = suppressed;
+  for (const AuditRecord& record : unwritten_) {
+    const std::string line = line_of(record, std::exchange(left_out, 0), chain);
     chain = digest_of(line);
     text += line + "\n";
   }
-  if (const auto wrote = write_and_sync(file_, text); !wrote.ok()) {
-    log_.error("audit_log_not_written", {{"error", to_string(wrote.error())}});
-    return;
+  if (const auto written = write_and_sync(file_, text); !written.ok()) {
+    while (unwritten_.size() > kMostUnwritten) unwritten_.pop_front();
+    const MutexLock lock(mutex_);
+    suppressed_ += suppressed;
+    return written;
   }
+  unwritten_.clear();
   chain_ = std::move(chain);
+  return {};
 }
 
 void AuditLog::post(std::function<void()> task) {
@@ -178,18 +196,25 @@ void AuditLog::post(std::function<void()> task) {
   }
 }
 
-std::optional<size_t> first_broken_line(const std::vector<std::string>& lines) {
+AuditCheck check_lines(const std::vector<std::string>& lines) {
+  AuditCheck check;
   std::string chain = kNoChain;
   for (size_t i = 0; i < lines.size(); ++i) {
     const auto line = nlohmann::json::parse(lines[i], nullptr, false);
-    if (line.is_discarded()) continue;
+    if (line.is_discarded()) {
+      check.foreign.push_back(i + 1);
+      continue;
+    }
     const bool holds = line.is_object() && line.contains("previous") &&
                        line["previous"].is_string() &&
                        line["previous"].get_ref<const std::string&>() == chain;
-    if (!holds) return i + 1;
+    if (!holds) {
+      check.broken = i + 1;
+      return check;
+    }
     chain = digest_of(lines[i]);
   }
-  return std::nullopt;
+  return check;
 }
 
 }  // namespace lambent::tenants

@@ -41,20 +41,22 @@ class AuditLog {
   AuditLog(const AuditLog&) = delete;
   AuditLog& operator=(const AuditLog&) = delete;
 
-  // `written` runs on the loop thread once the line is synced to the disk, or could not be written,
-  // which the log says. Refusals (status 401 and 403) above the bound are only counted.
-  void append(AuditRecord record, std::function<void()> written);
+  using Written = std::function<void(const Result<void>&)>;
+  // `written` runs on the loop thread once the line is synced to the disk, or with an error when it
+  // could not be, which the log says too: then the line is kept and tried again with the next one.
+  // Refusals (status 401 and 403) above the bound are only counted.
+  void append(AuditRecord record, Written written);
 
  private:
   struct Entry {
     AuditRecord record;
-    std::function<void()> written;
+    Written written;
   };
 
   AuditLog(AuditLogOptions options, OwnedFd file, std::string chain, LogSink& log, Post post);
   bool is_counted_only(const AuditRecord& record);
   void serve();
-  void write(const std::deque<Entry>& entries);
+  Result<void> write(const std::deque<Entry>& entries);
   void post(std::function<void()> task);
 
   const AuditLogOptions options_;
@@ -66,6 +68,7 @@ class AuditLog {
   unsigned refusals_ = 0;
   // Of the writing thread.
   std::string chain_;  // SHA-256 of the last line, in hexadecimal digits
+  std::deque<AuditRecord> unwritten_;
   Mutex mutex_;
   Condition wake_;
   std::deque<Entry> entries_ GUARDED_BY(mutex_);
@@ -74,8 +77,15 @@ class AuditLog {
   std::thread thread_;
 };
 
-// The number of the first line whose chain is broken, from 1; nothing if all hold. Lines come
-// without the newline. One that is no JSON was cut off by a crash and is in no chain.
-std::optional<size_t> first_broken_line(const std::vector<std::string>& lines);
+// Line numbers count from 1.
+struct AuditCheck {
+  // The first line that does not continue the one before.
+  std::optional<size_t> broken;
+  // Lines before it that are no records and so in no chain: cut off by a crash, or put there.
+  std::vector<size_t> foreign;
+};
+
+// Lines come without the newline. A change of the last line cannot be seen: none continues it yet.
+AuditCheck check_lines(const std::vector<std::string>& lines);
 
 }  // namespace lambent::tenants

@@ -1,9 +1,13 @@
 #include "node/tenants/audit_log.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
 
 #include "core/base/testing/testing.h"
@@ -32,7 +36,7 @@ class AuditLogTest : public testing::Test {
   // Returns once the line is on disk.
   void append(const AuditRecord& what) {
     bool written = false;
-    audit_->append(what, [&] { written = true; });
+    audit_->append(what, [&](const Result<void>& result) { written = result.ok(); });
     while (!written) loop_.run_one();
   }
   std::vector<std::string> lines() const {
@@ -69,7 +73,7 @@ TEST_F(AuditLogTest, ItsChainGoesOnAfterARestart) {
   open();
   append(record("/3"));
   EXPECT_EQ(lines().size(), 3u);
-  EXPECT_FALSE(first_broken_line(lines()).has_value());
+  EXPECT_FALSE(check_lines(lines()).broken.has_value());
 }
 
 TEST_F(AuditLogTest, ALineThatWasChangedOrTakenOutIsNoticed) {
@@ -77,13 +81,13 @@ TEST_F(AuditLogTest, ALineThatWasChangedOrTakenOutIsNoticed) {
   for (const char* path : {"/1", "/2", "/3"}) append(record(path));
   auto changed = lines();
   changed[1].replace(changed[1].find("/2"), 2, "/9");
-  EXPECT_EQ(first_broken_line(changed), 3u);
+  EXPECT_EQ(check_lines(changed).broken, 3u);
   auto shortened = lines();
   shortened.erase(shortened.begin() + 1);
-  EXPECT_EQ(first_broken_line(shortened), 2u);
+  EXPECT_EQ(check_lines(shortened).broken, 2u);
   shortened = lines();
   shortened.erase(shortened.begin());
-  EXPECT_EQ(first_broken_line(shortened), 1u);
+  EXPECT_EQ(check_lines(shortened).broken, 1u);
 }
 
 TEST_F(AuditLogTest, ALineThatACrashCutOffHarmsNoOther) {
@@ -94,12 +98,36 @@ TEST_F(AuditLogTest, ALineThatACrashCutOffHarmsNoOther) {
   open();
   append(record("/2"));
   EXPECT_EQ(lines().size(), 3u);
-  EXPECT_FALSE(first_broken_line(lines()).has_value());
+  EXPECT_FALSE(check_lines(lines()).broken.has_value());
+  EXPECT_EQ(check_lines(lines()).foreign, std::vector<size_t>{2});
+}
+
+// A disk that is full is a limit on the size of files.
+TEST_F(AuditLogTest, ALineThatTheDiskDoesNotTakeIsAnErrorAndIsWrittenWithTheNext) {
+  open();
+  append(record("/1"));
+  const auto size = std::filesystem::file_size(path_);
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit full{size + 20, before.rlim_max};
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &full), 0);
+  std::optional<Result<void>> told;
+  audit_->append(record("/2"), [&](const Result<void>& result) { told = result; });
+  while (!told) loop_.run_one();
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_FALSE(told->ok());
+  EXPECT_EQ(std::filesystem::file_size(path_), size) << "no half line stays";
+  append(record("/3"));
+  ASSERT_EQ(lines().size(), 3u);
+  EXPECT_EQ(nlohmann::json::parse(lines()[1])["path"], "/2");
+  EXPECT_FALSE(check_lines(lines()).broken.has_value());
 }
 
 TEST_F(AuditLogTest, RefusalsAboveTheBoundAreCounted) {
   open(2);
-  for (int i = 0; i < 10; ++i) audit_->append(record("/x", 401), [] {});
+  for (int i = 0; i < 10; ++i) audit_->append(record("/x", 401), [](const Result<void>&) {});
   append(record("/y"));
   audit_.reset();
   uint64_t counted = 0;
@@ -111,7 +139,7 @@ TEST_F(AuditLogTest, RefusalsAboveTheBoundAreCounted) {
   }
   EXPECT_EQ(refusals, 2u);
   EXPECT_EQ(counted, 8u);
-  EXPECT_FALSE(first_broken_line(lines()).has_value());
+  EXPECT_FALSE(check_lines(lines()).broken.has_value());
 }
 
 TEST_F(AuditLogTest, AFileThatIsFullIsKeptBesideTheNewOne) {

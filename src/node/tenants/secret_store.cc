@@ -60,11 +60,11 @@ void SecretStore::put_secret(TenantId tenant, std::string name, std::string valu
       [this, alive = std::weak_ptr(alive_), tenant, name, entry,
        done = std::move(done)](Result<void> kept) {
         if (!kept.ok()) return done(kept.error());
-        if (!alive.expired()) {
-          secrets_[{tenant, name}] = entry;
-          if (users_.changed) users_.changed(tenant, name);
-        }
-        done(SecretStatus{name, entry.changed_at});
+        const SecretStatus status{name, entry.changed_at};
+        if (alive.expired()) return done(status);
+        secrets_[{tenant, name}] = entry;
+        if (!users_.changed) return done(status);
+        users_.changed(tenant, name, [done, status] { done(status); });
       });
 }
 
@@ -104,6 +104,13 @@ std::optional<std::string> SecretStore::find_secret(TenantId tenant,
   auto value = crypto::open(key_, found->second.sealed, context_of(tenant, name));
   if (!value.ok()) return std::nullopt;
   return *std::move(value);
+}
+
+size_t SecretStore::unreadable() const {
+  return static_cast<size_t>(std::count_if(secrets_.begin(), secrets_.end(), [&](const auto& each) {
+    return !crypto::open(key_, each.second.sealed, context_of(each.first.first, each.first.second))
+                .ok();
+  }));
 }
 
 void SecretStore::forget_tenant(TenantId tenant) {

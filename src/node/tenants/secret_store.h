@@ -19,7 +19,8 @@ namespace lambent::tenants {
 struct SecretUsers {
   // The names of functions that refer to it.
   std::function<std::vector<std::string>(TenantId, const std::string& secret)> functions;
-  std::function<void(TenantId, const std::string& secret)> changed;
+  // Calls `renewed` once they no longer run with the value before.
+  std::function<void(TenantId, const std::string& secret, std::function<void()> renewed)> changed;
 };
 
 class SecretStore final : public SecretService {
@@ -36,6 +37,8 @@ class SecretStore final : public SecretService {
   std::vector<SecretStatus> list_secrets(TenantId tenant) const override;
   // Nothing also of one that does not open: the node's key was changed.
   std::optional<std::string> find_secret(TenantId tenant, const std::string& name) const override;
+  // How many do not open: the node's key is another than when they were kept.
+  size_t unreadable() const;
   // The tenant is gone, and what it kept.
   void forget_tenant(TenantId tenant);
 

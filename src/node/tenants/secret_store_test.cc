@@ -21,7 +21,11 @@ class SecretStoreTest : public testing::Test {
         std::make_unique<SecretStore>(*catalog_, clock_, key, catalog_->load_access()->secrets);
     store_->set_users(
         {.functions = [this](TenantId, const std::string&) { return users_; },
-         .changed = [this](TenantId, const std::string& name) { changed_.push_back(name); }});
+         .changed =
+             [this](TenantId, const std::string& name, const std::function<void()>& renewed) {
+               changed_.push_back(name);
+               renewed();
+             }});
   }
   Result<SecretStatus> put(const std::string& name, const std::string& value,
                            TenantId tenant = kDefaultTenant) {

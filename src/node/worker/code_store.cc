@@ -13,8 +13,11 @@ namespace lambent::worker {
 Result<void> CodeStore::create() {
   std::error_code error;
   std::filesystem::create_directories(folder_, error);
+  // Its owner's only: other users of the machine are no tenants.
+  if (!error) std::filesystem::permissions(folder_, std::filesystem::perms::owner_all, error);
   if (!error) return {};
-  return Error{ErrorCode::kInternal, "create " + folder_ + ": " + error.message()};
+  return Error{ErrorCode::kFailedPrecondition,
+               "the folder of code " + folder_ + " cannot be made: " + error.message()};
 }
 
 std::string CodeStore::folder(const FunctionSpec& spec) const {

@@ -80,11 +80,11 @@ void Deployments::store(FunctionChange change, Done done) {
         Error{ErrorCode::kAborted, "another change of function '" + name.name + "' is under way"});
   }
   if (const auto claimed = claim_gpu(change.spec); !claimed.ok()) {
-    uses_.functions.end_change(name);
+    end_change(name);
     return done(claimed.error());
   }
   const auto finish = [this, name, done](Result<FunctionSpec> result) {
-    uses_.functions.end_change(name);
+    end_change(name);
     release_gpu_unless_used(name);
     uses_.code.collect(uses_.functions);
     done(std::move(result));
@@ -180,6 +180,28 @@ void Deployments::put(Unpacking unpacked, Done done) {
       });
 }
 
+void Deployments::renew(const FunctionName& name, Done done) {
+  if (uses_.functions.is_changing(name)) {
+    renewals_[name].push_back(std::move(done));
+    return;
+  }
+  const auto current = uses_.functions.get(name);
+  if (!current.ok()) return done(current.error());
+  update({.spec = **current, .zip_base64 = {}, .renews_sandboxes = true}, std::move(done));
+}
+
+void Deployments::end_change(const FunctionName& name) {
+  uses_.functions.end_change(name);
+  const auto waiting = renewals_.find(name);
+  if (waiting == renewals_.end()) return;
+  // One renewal serves all that wait.
+  auto all = std::make_shared<std::vector<Done>>(std::move(waiting->second));
+  renewals_.erase(waiting);
+  renew(name, [all](const Result<FunctionSpec>& renewed) {
+    for (const Done& each : *all) each(renewed);
+  });
+}
+
 void Deployments::remove(const FunctionName& name, Done done) {
   const auto current = uses_.functions.get(name);
   if (!current.ok()) return done(current.error());
@@ -188,9 +210,9 @@ void Deployments::remove(const FunctionName& name, Done done) {
         Error{ErrorCode::kAborted, "a change of function '" + name.name + "' is under way"});
   }
   uses_.catalog.remove_function(name, [this, name, done, spec = **current](Result<void> removed) {
-    uses_.functions.end_change(name);
+    if (removed.ok()) uses_.functions.remove(name);
+    end_change(name);
     if (!removed.ok()) return done(removed.error());
-    uses_.functions.remove(name);
     release_gpu_unless_used(name);
     uses_.keeper.drop(spec);
     uses_.statistics.forget(spec.id);

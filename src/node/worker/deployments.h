@@ -3,8 +3,10 @@
 // by Worker on the loop thread.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/domain/invocation_service.h"
 #include "core/domain/secret.h"
@@ -62,6 +64,8 @@ class Deployments {
   void create(FunctionChange change, Done done);
   void update(FunctionChange change, Done done);
   void remove(const FunctionName& name, Done done);
+  // New sandboxes for the function as it is, after a change that is under way.
+  void renew(const FunctionName& name, Done done);
   // Blocks; before the loop runs. FAILED_PRECONDITION: functions of several tenants use a GPU that
   // serves one only.
   Result<void> recover(catalog::Snapshot snapshot);
@@ -97,11 +101,13 @@ class Deployments {
   Result<void> claim_gpu(const FunctionSpec& spec);
   void release_gpu_unless_used(const FunctionName& name);
   void tell_dispatch(const FunctionSpec& spec);
+  void end_change(const FunctionName& name);
 
   const Dependencies uses_;
   const std::shared_ptr<const Rules> rules_;
   FunctionQuotas quotas_;
   GpuTenancy tenancy_;
+  std::map<FunctionName, std::vector<Done>> renewals_;  // that wait for the change under way
 };
 
 }  // namespace lambent::worker

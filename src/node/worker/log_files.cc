@@ -18,6 +18,7 @@ namespace lambent::worker {
 namespace {
 
 constexpr Duration kCleaningPeriod = std::chrono::hours(1);
+constexpr size_t kMostFiles = 16;  // of one function
 
 // "FUNCTION-OFFSET.log": the offset is that of the file's first byte in the function's log.
 struct LogFile {
@@ -72,6 +73,23 @@ std::vector<LogFile> log_files_in(const std::string& folder) {
   return files;
 }
 
+// What the files have, in order, and where text is missing that the disk did not take a line that
+// says so. The text ends where the last file does, and is no longer than the function's log was.
+std::string text_of(const std::vector<LogFile>& files) {
+  std::string text;
+  uint64_t end = files.front().offset;
+  for (const LogFile& file : files) {
+    const uint64_t missing = file.offset > end ? file.offset - end : 0;
+    const std::string note = "\n[" + std::to_string(missing) + " bytes were not kept]\n";
+    if (note.size() <= missing) text += note;
+    auto bytes = read_file(file.path, file.size);
+    if (bytes.ok()) text += *bytes;
+    end = file.end();
+  }
+  if (text.size() > end) text.erase(0, text.size() - end);
+  return text;
+}
+
 Result<void> append_to(const std::string& path, std::string_view text) {
   const OwnedFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   if (!file.valid()) return error_from_errno("open " + path, errno);
@@ -82,12 +100,13 @@ Result<void> append_to(const std::string& path, std::string_view text) {
 
 }  // namespace
 
-// The files. Of one function there are two at most: when the newer is half of what is kept, the
-// older goes and a new one begins.
+// The files. Of one function there are two: when the newer has half of what is kept, the older goes
+// and a new one begins. Text that was not kept begins a new file too, for which the oldest go only
+// if there is no room.
 class LogFiles::Writer {
  public:
   Writer(std::string folder, Bytes per_function)
-      : folder_(std::move(folder)), per_file_(per_function.count / 2) {}
+      : folder_(std::move(folder)), per_file_(std::max<uint64_t>(1, per_function.count / 2)) {}
 
   const std::string& folder() const { return folder_; }
 
@@ -97,15 +116,21 @@ class LogFiles::Writer {
 
   Result<void> append(FunctionId function, uint64_t offset, std::string_view text) {
     std::vector<File>& files = files_[function];
-    const bool goes_on =
-        !files.empty() && files.back().end == offset && files.back().size < per_file_;
-    if (!goes_on) begin_file(function, offset, files);
-    File& file = files.back();
-    const auto appended = append_to(file.path, text);
-    // What is in the file then is not known: the next text begins another.
-    file.end = appended.ok() ? offset + text.size() : 0;
-    file.size += text.size();
-    return appended;
+    while (!text.empty()) {
+      const bool goes_on =
+          !files.empty() && files.back().end == offset && files.back().size < per_file_;
+      if (!goes_on) begin_file(function, offset, files);
+      File& file = files.back();
+      const std::string_view part = text.substr(0, per_file_ - file.size);
+      const auto appended = append_to(file.path, part);
+      // What is in the file then is not known: the next text begins another.
+      file.end = appended.ok() ? offset + part.size() : 0;
+      file.size += part.size();
+      if (!appended.ok()) return appended;
+      offset += part.size();
+      text.remove_prefix(part.size());
+    }
+    return {};
   }
 
   void remove(FunctionId function) {
@@ -132,7 +157,10 @@ class LogFiles::Writer {
   };
 
   void begin_file(FunctionId function, uint64_t offset, std::vector<File>& files) {
-    while (files.size() >= 2) {
+    uint64_t kept = 0;
+    for (const File& file : files) kept += file.size;
+    while (!files.empty() && (kept > per_file_ || files.size() >= kMostFiles)) {
+      kept -= files.front().size;
       (void)::unlink(files.front().path.c_str());
       files.erase(files.begin());
     }
@@ -188,42 +216,47 @@ void LogFiles::restore(const std::vector<FunctionId>& functions, LogStore& logs)
   });
   Bytes restored;
   for (const auto* files : newest_first) {
-    std::string text;
-    uint64_t offset = files->front().offset;
-    for (const LogFile& file : *files) {
-      // A text that the disk did not take is missing between them.
-      if (offset + text.size() != file.offset) {
-        text.clear();
-        offset = file.offset;
-      }
-      auto bytes = read_file(file.path, file.size);
-      if (bytes.ok()) text += *bytes;
-    }
+    std::string text = text_of(*files);
     restored += Bytes(text.size());
-    const bool too_much = restored > options_.most_restored;
+    if (restored > options_.most_restored) text.clear();
     // Its offsets go on in any case.
-    if (too_much) offset += text.size();
-    logs.restore(files->front().function, offset, too_much ? std::string() : std::move(text));
+    const uint64_t offset = files->back().end() - text.size();
+    logs.restore(files->front().function, offset, std::move(text));
   }
 }
 
 void LogFiles::append(FunctionId function, uint64_t offset, std::string_view text) {
-  if (waiting_bytes_ + Bytes(text.size()) > options_.most_waiting) {
+  if (Bytes(text.size()) > options_.most_waiting) {
     dropped_bytes_ += text.size();
     return;
   }
+  while (waiting_bytes_ + Bytes(text.size()) > options_.most_waiting) drop_most_waiting();
   waiting_bytes_ += Bytes(text.size());
-  std::vector<Text>& texts = waiting_[function];
-  if (!texts.empty() && texts.back().offset + texts.back().bytes.size() == offset) {
-    texts.back().bytes += text;
+  Waiting& waiting = waiting_[function];
+  waiting.size += text.size();
+  if (!waiting.texts.empty() && waiting.texts.back().end() == offset) {
+    waiting.texts.back().bytes += text;
   } else {
-    texts.push_back({offset, std::string(text)});
+    waiting.texts.push_back({offset, std::string(text)});
   }
   wake();
 }
 
+// The function that prints most pays, not the others.
+void LogFiles::drop_most_waiting() {
+  const auto most =
+      std::max_element(waiting_.begin(), waiting_.end(),
+                       [](const auto& a, const auto& b) { return a.second.size < b.second.size; });
+  dropped_bytes_ += most->second.size;
+  waiting_bytes_ = waiting_bytes_ - Bytes(most->second.size);
+  waiting_.erase(most);
+}
+
 void LogFiles::remove(FunctionId function) {
-  waiting_.erase(function);
+  if (const auto waiting = waiting_.find(function); waiting != waiting_.end()) {
+    waiting_bytes_ = waiting_bytes_ - Bytes(waiting->second.size);
+    waiting_.erase(waiting);
+  }
   thread_.run([writer = writer_, function] { writer->remove(function); }, [] {});
 }
 
@@ -239,16 +272,16 @@ void LogFiles::wake() {
 void LogFiles::write() {
   // Shared by the thread, which fills in the error, and the loop, which takes it.
   struct Work {
-    Texts texts;
+    std::unordered_map<FunctionId, Waiting> waiting;
     std::optional<Error> error;
   };
   auto work = std::make_shared<Work>();
-  work->texts.swap(waiting_);
+  work->waiting.swap(waiting_);
   waiting_bytes_ = Bytes();
   writing_ = thread_.run(
       [writer = writer_, work] {
-        for (const auto& [function, texts] : work->texts) {
-          for (const Text& text : texts) {
+        for (const auto& [function, waiting] : work->waiting) {
+          for (const Text& text : waiting.texts) {
             const auto appended = writer->append(function, text.offset, text.bytes);
             if (!appended.ok()) work->error = appended.error();
           }

@@ -24,7 +24,8 @@ struct LogFilesOptions {
   Duration age = std::chrono::hours(24 * 7);
   // What is lost at most if the worker is killed.
   Duration written_after = milliseconds(200);
-  // Of text that waits for the disk; what is printed beyond it is not kept on disk.
+  // Of text that waits for the disk. Beyond it, what waits of the function that printed most is not
+  // kept on disk.
   Bytes most_waiting = Bytes::mib(32);
   // Of all functions, that a start reads back.
   Bytes most_restored = Bytes::mib(256);
@@ -52,9 +53,15 @@ class LogFiles {
   struct Text {
     uint64_t offset = 0;
     std::string bytes;
-  };
-  using Texts = std::unordered_map<FunctionId, std::vector<Text>>;
 
+    uint64_t end() const { return offset + bytes.size(); }
+  };
+  struct Waiting {
+    std::vector<Text> texts;
+    uint64_t size = 0;  // bytes of them together
+  };
+
+  void drop_most_waiting();
   void wake();
   void write();
   void clean();
@@ -65,7 +72,7 @@ class LogFiles {
   // Used by one task at a time: of the thread once it runs.
   const std::shared_ptr<Writer> writer_;
   FileThread thread_;
-  Texts waiting_;
+  std::unordered_map<FunctionId, Waiting> waiting_;
   Bytes waiting_bytes_;
   uint64_t dropped_bytes_ = 0;
   bool writing_ = false;

@@ -1,5 +1,6 @@
 #include "node/worker/log_files.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -9,6 +10,8 @@
 
 namespace lambent::worker {
 namespace {
+
+using testing::EndsWith;
 
 const FunctionId kF{1};
 const FunctionId kG{2};
@@ -138,6 +141,47 @@ TEST_F(LogFilesTest, TextThatTheDiskDidNotTakeLeavesAGapAndNoWrongOffset) {
   }
   Life life(*this);
   EXPECT_EQ(life.read(kF), "one\n");
+}
+
+TEST_F(LogFilesTest, AFunctionThatPrintsTooMuchLosesItsOwnLinesAndNoOthers) {
+  most_waiting_ = Bytes(1000);
+  {
+    Life life(*this);
+    life.print(kG, "quiet\n");
+    for (int i = 0; i < 100; ++i) life.print(kF, std::string(99, 'x') + "\n");
+    life.print(kF, "the last\n");
+  }
+  Life life(*this);
+  EXPECT_EQ(life.read(kG), "quiet\n");
+  EXPECT_THAT(life.read(kF), EndsWith("the last\n"));
+}
+
+TEST_F(LogFilesTest, AGapIsNamedAndDeletesNothing) {
+  most_waiting_ = Bytes(200);
+  const std::string lost(150, 'x');
+  {
+    Life life(*this);
+    life.print(kF, "before\n");
+  }
+  {
+    Life life(*this);
+    life.print(kF, lost);
+    life.print(kF, std::string(100, 'y'));  // for which what waits is dropped
+  }
+  Life life(*this);
+  EXPECT_EQ(life.read(kF), "before\n\n[150 bytes were not kept]\n" + std::string(100, 'y'));
+  EXPECT_EQ(life.logs.read(kF, 0, 1 << 20).next_offset, 7u + 150u + 100u);
+}
+
+TEST_F(LogFilesTest, OneLargeTextIsBoundedAsManySmallOnesAre) {
+  {
+    Life life(*this);
+    life.print(kF, std::string(100'000, 'x') + "end");
+  }
+  EXPECT_LE(bytes_on_disk(), per_function_.count);
+  Life life(*this);
+  EXPECT_THAT(life.read(kF), EndsWith("xend"));
+  EXPECT_EQ(life.logs.read(kF, 0, 1 << 20).next_offset, 100'003u);
 }
 
 TEST_F(LogFilesTest, AStartReadsNoMoreThanItMay) {

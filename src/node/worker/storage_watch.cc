@@ -84,7 +84,7 @@ void StorageWatch::found(const SpaceReading& reading) {
     full_ = Error{ErrorCode::kStorageFull,
                   "the disk of the state folder " + folder_ + " is full (" +
                       to_string(reading.free) + " free, at least " + to_string(kLeastSpace) +
-                      " are needed): functions and asynchronous invocations are not taken until "
+                      " are needed): functions and asynchronous invocations may be refused until "
                       "there is space"};
     if (reading.refused) full_->message += "; " + reading.refused->message;
     if (!was_full) log_.error("state_disk_full", {{"error", to_string(*full_)}});

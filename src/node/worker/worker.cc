@@ -229,17 +229,17 @@ std::vector<std::string> Worker::users_of_secret(TenantId tenant, const std::str
   return users;
 }
 
-void Worker::secret_changed(TenantId tenant, const std::string& secret) {
+void Worker::secret_changed(TenantId tenant, const std::string& secret,
+                            std::function<void()> renewed) {
+  // Held by the callbacks: the last one that goes calls it.
+  const std::shared_ptr<void> all_renewed(nullptr,
+                                          [renewed = std::move(renewed)](void*) { renewed(); });
   for (const std::string& name : users_of_secret(tenant, secret)) {
-    const FunctionSpec* spec = functions_.find(FunctionName{tenant, name});
-    if (spec == nullptr) continue;
-    deployments_.update({.spec = *spec, .zip_base64 = {}, .renews_sandboxes = true},
-                        [this, name](Result<FunctionSpec> changed) {
-                          if (changed.ok()) return;
-                          uses_.log.warning(
-                              "sandboxes_not_renewed",
-                              {{"function", name}, {"error", to_string(changed.error())}});
-                        });
+    deployments_.renew({tenant, name}, [this, name, all_renewed](Result<FunctionSpec> changed) {
+      if (changed.ok() || changed.error().code == ErrorCode::kNotFound) return;
+      uses_.log.warning("sandboxes_not_renewed",
+                        {{"function", name}, {"error", to_string(changed.error())}});
+    });
   }
 }
 

@@ -87,7 +87,14 @@ TEST_F(WorkerTest, AGpuThatServesOneTenantIsGivenToAnotherOnceNothingOfTheFirstI
   FunctionSpec mine = spec_of("g");
   mine.gpu.memory = Bytes::mib(300);
   FunctionSpec theirs = mine;
-  theirs.name.tenant = TenantId(2);
+  ASSERT_TRUE(await_done([&](auto done) {
+                Tenant tenant;
+                tenant.name = "other";
+                store->put_tenant(tenant, [&theirs, done](Result<Tenant> kept) {
+                  theirs.name.tenant = kept->id;
+                  done({});
+                });
+              }).ok());
   const auto create = [&](const FunctionSpec& spec) {
     return await_change([&](auto done) {
       worker->create_function({spec, zip_base64}, std::move(done));

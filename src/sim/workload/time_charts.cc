@@ -208,7 +208,7 @@ std::string timeline_chart(const std::vector<ShownRun>& runs) {
     for (uint32_t device = 1; device <= std::min(run.file->header.devices, kMostDevices);
          ++device) {
       StageProcess stage_process{run.file,
-                                 run.label + " GPU " + std::to_string(device),
+                                 run.label + " GPU " + std::to_string(device - 1),
                                  spans_on(*run.file, device, window_s),
                                  {},
                                  bottom};
