@@ -47,7 +47,7 @@ int run_audit_verify(cli::Console& console, const std::string& path) {
                 << " records, each continues the one before; nothing continues the last one yet\n";
     for (const size_t line : check.foreign) {
       console.out << path << ":" << line
-                  << ": no record; a crash cut it off, or somebody put it there\n";
+                  << ": no record; a crash cut it off, or it was put there\n";
     }
   }
   return 0;

@@ -192,6 +192,17 @@ tenants::TenantObserver observer_of(worker::Worker& worker, tenants::SecretStore
               }};
 }
 
+void warn_of_unreadable(const tenants::SecretStore& secrets, const WorkerConfig& config,
+                        LogSink& log) {
+  const size_t unreadable = secrets.unreadable();
+  if (unreadable == 0) return;
+  log.warning("secrets_unreadable",
+              {{"secrets", static_cast<int64_t>(unreadable)},
+               {"remedy", "the node's key " + config.node_key +
+                              " is not the one that they were kept with: bring that back, or keep "
+                              "them again"}});
+}
+
 tenants::SecretUsers users_of(worker::Worker& worker) {
   return {.functions =
               [&worker](TenantId tenant, const std::string& name) {
@@ -359,13 +370,7 @@ Result<void> run(WorkerConfig config) {
   ASSIGN_OR_RETURN(const std::string node_key, tenants::read_or_make_node_key(config.node_key));
   ASSIGN_OR_RETURN(const catalog::AccessRecords records, catalog->load_access());
   tenants::SecretStore secrets(*catalog, clock, node_key, records.secrets);
-  if (const size_t unreadable = secrets.unreadable(); unreadable > 0) {
-    log.warning("secrets_unreadable",
-                {{"secrets", static_cast<int64_t>(unreadable)},
-                 {"remedy", "the node's key " + config.node_key +
-                                " is not the one that they were kept with: bring that back, or "
-                                "keep them again"}});
-  }
+  warn_of_unreadable(secrets, config, log);
   ASSIGN_OR_RETURN(const SchedulerSettings settings,
                    scheduler_settings(config, shares.dispatched, log));
   ASSIGN_OR_RETURN(auto policy, scheduling::make_policy(config.policy, settings.policy));
