@@ -169,11 +169,18 @@ void Connection::probe() {
 }
 
 void Connection::consume(std::string_view data) {
+  std::string after_stream;
   consuming_ = true;
   while (phase_ == Phase::kReading && outbox_.empty() && !data.empty()) {
     const RequestParser::Status status = parser_.feed(data);
-    const bool has_head = status == RequestParser::Status::kBody && parser_.streams();
-    if (status == RequestParser::Status::kComplete || has_head) {
+    if (parser_.streams() && status != RequestParser::Status::kFailed) {
+      // Its body is there for StreamedExchange::receive().
+      pending_input_.assign(std::exchange(data, {}));
+      handle_request();
+      if (phase_ != Phase::kReading) break;
+      after_stream = std::exchange(pending_input_, {});
+      data = after_stream;
+    } else if (status == RequestParser::Status::kComplete) {
       handle_request();
     } else if (status == RequestParser::Status::kFailed) {
       fail(parser_.failure().status, parser_.failure().reason);
@@ -181,7 +188,7 @@ void Connection::consume(std::string_view data) {
   }
   consuming_ = false;
   if (phase_ == Phase::kClosed || phase_ == Phase::kLingering) return;
-  pending_input_.assign(data);
+  if (!data.empty()) pending_input_.assign(data);
   if (phase_ == Phase::kReading && outbox_.empty()) wait_for_more_input();
 }
 

@@ -75,6 +75,7 @@ class Connection {
   void write_chunk(std::string_view data);
   void abandon(bool started);
   void write_head(const Response& head, const HeadOptions& options);
+  void await_stream();
   void feed_stream();
   void give_to_stream(std::string_view data);
   void fail_stream(int status, std::string_view reason);

@@ -38,22 +38,21 @@ void Connection::Exchange::receive(Sink its_sink) {
   if (connection->parser_.take_expects_continue()) {
     write_quietly([](Connection& its) { its.write("HTTP/1.1 100 Continue\r\n\r\n", {}); });
   }
-  if (connection != nullptr) connection->read_soon();
+  if (!wants_input()) return;
+  if (!connection->pending_input_.empty()) {
+    const std::string pending = std::exchange(connection->pending_input_, {});
+    connection->give_to_stream(pending);
+  }
+  if (wants_input()) connection->await_stream();
 }
 
 void Connection::Exchange::hold(bool holds) {
   if (connection == nullptr || held == holds) return;
   held = holds;
   if (!receiving) return;
-  Connection& its_connection = *connection;
-  if (!wants_input()) {
-    if (its_connection.waiting_ == Waiting::kBody) its_connection.forget_deadline();
-    its_connection.watch_for(false, its_connection.watching_writes_);
-  } else if (its_connection.stream_->holds_input() || !its_connection.pending_input_.empty()) {
-    its_connection.read_soon();
-  } else {
-    its_connection.watch_for(true, its_connection.watching_writes_);
-  }
+  if (wants_input()) return connection->await_stream();
+  if (connection->waiting_ == Waiting::kBody) connection->forget_deadline();
+  connection->watch_for(false, connection->watching_writes_);
 }
 
 void Connection::Exchange::start(Response head, std::optional<uint64_t> size) {
@@ -108,6 +107,17 @@ void Connection::Exchange::finish() {
 
 void Connection::write_head(const Response& head, const HeadOptions& options) {
   write(encode_head(head, options, context_.date.at(context_.loop.now())), {});
+}
+
+void Connection::await_stream() {
+  if (!exchange_->switched && waiting_ == Waiting::kNothing) {
+    set_deadline(Waiting::kBody, context_.options.body_timeout);
+  }
+  if (stream_->holds_input() || !pending_input_.empty()) {
+    read_soon();
+  } else {
+    watch_for(true, watching_writes_);
+  }
 }
 
 // For the sink: what was read behind the head first.
@@ -168,7 +178,7 @@ void Connection::fail_stream(int status, std::string_view reason) {
     exchange_ = nullptr;
     fail(status, reason);
   }
-  if (disconnected) disconnected();
+  if (disconnected) context_.loop.call_after(Duration::zero(), disconnected);
 }
 
 // An end that looks like the answer's own must not be one.

@@ -74,7 +74,7 @@ void Passage::begin(Upstream& upstream) {
                        .on_readable = [this] { on_readable(); },
                        .on_room = [this] { on_room(); }});
   client_->hold(false);
-  upstream.write(head_of(*request_, chunks_body_));
+  head_ = head_of(*request_, chunks_body_);
   upstream.watch_reads(true);
   client_->on_room([this] {
     if (!std::exchange(client_is_behind_, false)) return;
@@ -85,11 +85,19 @@ void Passage::begin(Upstream& upstream) {
     client_->receive({.on_bytes = [this](std::string_view bytes) { pass_body(bytes); },
                       .on_end = [this] { body_ended(); }});
   }
+  upstream.write(std::exchange(head_, {}));
 }
 
 void Passage::pass_body(std::string_view bytes) {
   const bool is_chunk = chunks_body_ && !parser_.switched();
-  upstream_->write(is_chunk ? chunk_of(bytes) : std::string(bytes));
+  // A short request leaves in one piece.
+  std::string sent = std::exchange(head_, {});
+  if (is_chunk) {
+    sent += chunk_of(bytes);
+  } else {
+    sent += bytes;
+  }
+  upstream_->write(std::move(sent));
   if (upstream_->unsent() > limits::kRelayWindow.count) client_->hold(true);
 }
 

@@ -59,6 +59,7 @@ class Passage {
   http::StreamedExchange* client_;
   Upstream* upstream_ = nullptr;
   http::ResponseParser parser_;
+  std::string head_;  // until it is sent
   bool chunks_body_ = false;
   bool body_is_over_ = false;
   bool says_more_ = false;  // behind its answer
