@@ -2,6 +2,7 @@
 import hashlib
 import http.client
 import os
+import resource
 import socket
 import threading
 import time
@@ -164,6 +165,11 @@ class HttpFunctionsTest(WorkerTest):
         self.addCleanup(connection.close)
         return connection
 
+    def resident(self):
+        """Bytes of the worker."""
+        with open(f"/proc/{self.worker.process.pid}/statm", encoding="ascii") as statm:
+            return int(statm.read().split()[1]) * 4096
+
     def log_has(self, name, text):
         self.worker.wait_for(lambda: text in self.get(f"/v1/functions/{name}/log?offset=0").body.decode(), what=text)
 
@@ -261,15 +267,12 @@ class HttpFunctionsTest(WorkerTest):
         self.assertEqual(len(self.get("/f/web/bytes?n=40000000").body), 40_000_000)
 
     def test_a_slow_reader_holds_the_program_back_and_costs_little(self):
-        def resident():
-            with open(f"/proc/{self.worker.process.pid}/statm") as statm:
-                return int(statm.read().split()[1]) * 4096
-        before = resident()
+        before = self.resident()
         client = self.raw()
         client.sendall(b"GET /f/web/bytes?n=500000000 HTTP/1.1\r\nHost: localhost\r\n\r\n")
         self.assertTrue(client.recv(1000).startswith(b"HTTP/1.1 200"))
         time.sleep(1)
-        self.assertLess(resident() - before, 16 * 1024 * 1024)
+        self.assertLess(self.resident() - before, 16 * 1024 * 1024)
         client.close()
         self.log_has("web", "sent ")
 
@@ -397,6 +400,43 @@ class HttpFunctionsTest(WorkerTest):
         error = self.error_of(self.worker.invoke, "web")
         self.assertIn("/f/web/", error.json["Message"])
         self.assertEqual(self.error_of(self.get, "/f/nothing/").status, 404)
+
+    def test_a_thousand_slow_clients_hold_up_their_own_function_only(self):
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
+        self.create_http("slow", max_concurrency=2)
+        before = self.resident()
+        for _ in range(1000):
+            self.raw().sendall(b"POST /f/slow/digest HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n" + b"x" * 1000)
+        for _ in range(20):
+            began = time.monotonic()
+            self.assertTrue(self.get("/f/web/pid").body)
+            self.assertLess(time.monotonic() - began, 2)
+        self.assertLessEqual(sum(each["function"] == "slow" for each in self.worker.sandboxes()), 2)
+        self.assertLess(self.resident() - before, 64 * 1024 * 1024)
+        self.doCleanups()
+        self.worker.wait_for(lambda: self.get("/f/slow/pid").body, what="slow to be free again")
+
+    def test_a_function_may_use_a_gpu(self):
+        source = """
+import http.server, os, sys
+sys.path.insert(0, ".")
+import lambent_cuda as cuda
+device = cuda.Device()
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        data = device.buffer(b"kept on the device")
+        body = f"{device.name} {bytes(data.array('B')).decode()}".encode()
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(body)
+http.server.HTTPServer(("127.0.0.1", int(os.environ["PORT"])), Handler).serve_forever()
+"""
+        self.create_http("gpu", source=source, gpu_memory="64MiB")
+        reply = self.get("/f/gpu/")
+        self.assertIn(b"kept on the device", reply.body)
+        self.assertEqual(self.get("/f/gpu/").body, reply.body)
 
     def test_mistakes_in_the_deployment_are_told_at_once(self):
         for options, words in (({"command": ""}, "needs the command"), ({"http_port": 9001}, "port 9001"),

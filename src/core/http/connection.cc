@@ -143,7 +143,9 @@ void Connection::on_readable_while_busy() {
     return;
   }
   if (got.kind == Transfer::Kind::kEnd && parser_.status() == RequestParser::Status::kBody) {
-    return watch_for(false, watching_writes_);  // seen again when the rest of its body is read
+    // Else it is seen again when the rest of its body is read.
+    if (parser_.body_left() > pending_input_.size()) return close(true);
+    return watch_for(false, watching_writes_);
   }
   // Its end would be told by nothing else, for as long as the answer rests.
   if (got.kind == Transfer::Kind::kEnd && exchange_ != nullptr && exchange_->streams &&

@@ -51,6 +51,8 @@ class RequestParser {
   bool keep_alive() const { return keep_alive_; }
   bool is_http_1_0() const { return http_1_0_; }
   bool streams() const { return streams_; }
+  // Of a body whose size was told; 0 of a chunked one.
+  size_t body_left() const { return chunked_ ? 0 : body_left_; }
   // True once per request, if the client waits for "100 Continue" before it sends the body.
   bool take_expects_continue();
 

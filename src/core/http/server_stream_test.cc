@@ -217,6 +217,30 @@ TEST_F(ServerStream, ABodyThatEndsEarlyIsADisconnect) {
   EXPECT_EQ(ends, 0);
 }
 
+TEST_F(ServerStream, AClientThatGoesBeforeItsBodyIsWantedIsGone) {
+  start_streaming();
+  RawClient client = connect();
+  client.send("POST /s HTTP/1.1\r\nHost: h\r\nContent-Length: 100\r\n\r\nabc");
+  turn();
+  bool gone = false;
+  held[0].on_disconnect([&] { gone = true; });
+  client.fd.reset();
+  wait_until([&] { return gone; });
+}
+
+TEST_F(ServerStream, AClientThatHasSentItsWholeBodyMayEndItsSending) {
+  start_streaming();
+  RawClient client = connect();
+  client.send("POST /s HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabc");
+  shutdown(client.fd.get(), SHUT_WR);
+  turn();
+  receive();
+  wait_until([&] { return ends == 1; });
+  EXPECT_EQ(body, "abc");
+  held[0].send({.body = "answer"});
+  wait_for(client, "answer");
+}
+
 TEST_F(ServerStream, ABodyThatDoesNotGoOnIsToldSo) {
   start_streaming();
   RawClient client = connect();
