@@ -2,13 +2,17 @@
 import hashlib
 import http.client
 import os
+import pathlib
 import resource
+import shutil
 import socket
+import tempfile
 import threading
 import time
 import unittest
 
-from harness import WorkerTest, make_zip
+from certificates import Authority
+from harness import Worker, WorkerTest, make_zip
 
 SERVER = r'''
 import hashlib, http.server, os, sys, threading, time
@@ -443,6 +447,34 @@ http.server.HTTPServer(("127.0.0.1", int(os.environ["PORT"])), Handler).serve_fo
                                ({"command": 'python3 "x'}, "quote"), ({"http_readiness": "ready"}, "readiness")):
             error = self.error_of(self.create_http, "wrong", **options)
             self.assertIn(words, error.body.decode())
+
+
+class HttpFunctionsOverTlsTest(unittest.TestCase):
+    def test_streams_pass_over_tls_in_both_directions(self):
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="lambent-http-"))
+        self.addCleanup(shutil.rmtree, folder, True)
+        authority = Authority(folder)
+        certificate, key = authority.issue("worker")
+        worker = Worker("--tls-certificate", str(certificate), "--tls-key", str(key), gpu="none", tls=authority.context())
+        self.addCleanup(worker.close)
+        worker.create("web", make_zip({"server.py": SERVER}), handler="python3 server.py", tags={"lambent:kind": "http"})
+        body = os.urandom(1024 * 1024) * 16
+        reply = worker.request("POST", "/f/web/digest", body)
+        self.assertEqual(reply.body.decode(), f"{len(body)} {hashlib.sha256(body).hexdigest()}")
+        self.assertEqual(len(worker.request("GET", "/f/web/bytes?n=20000000").body), 20_000_000)
+        self.assertIn("X-Forwarded-Proto: https", worker.request("GET", "/f/web/head").body.decode())
+        connection = worker.connect()
+        connection.request("GET", "/f/web/upgrade", headers={"Connection": "Upgrade", "Upgrade": "shout"})
+        connection.sock.settimeout(20)
+        head = connection.sock.recv(1000)
+        self.assertTrue(head.startswith(b"HTTP/1.1 101 "), head)
+        for size in (5, 40_000, 200_000):
+            connection.sock.sendall(b"a" * size)
+            received = b""
+            while len(received) < size:
+                received += connection.sock.recv(65536)
+            self.assertEqual(received, b"A" * size)
+        connection.close()
 
 
 if __name__ == "__main__":
