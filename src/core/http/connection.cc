@@ -280,16 +280,18 @@ bool Connection::send_chunk(std::string_view data) {
   // If writing fails, our false tells, and not the callback.
   const std::shared_ptr<Exchange> exchange = exchange_;
   std::function<void()> disconnected = std::exchange(exchange->disconnected, nullptr);
-  write_chunk(data);
+  write_piece(std::exchange(exchange->head_text, {}), data);
   if (phase_ == Phase::kClosed) return false;
   exchange->disconnected = std::move(disconnected);
   return true;
 }
 
-void Connection::write_chunk(std::string_view data) {
+// Framed as the answer is; `head` goes before.
+void Connection::write_piece(std::string head, std::string_view data) {
+  if (data.empty()) return write(std::move(head), {});
   if (!exchange_->chunk_framing) {
-    write(std::string(data), {});
-    return;
+    if (head.empty()) return write(std::string(data), {});
+    return write(std::move(head), std::string(data));
   }
   char size[20];
   char* end = std::to_chars(size, size + 16, data.size(), 16).ptr;
@@ -299,7 +301,8 @@ void Connection::write_chunk(std::string_view data) {
   body.reserve(data.size() + 2);
   body += data;
   body += "\r\n";
-  write(std::string(size, end), std::move(body));
+  head.append(size, end);
+  write(std::move(head), std::move(body));
 }
 
 void Connection::abandon(bool started) {

@@ -72,9 +72,9 @@ class Connection {
 
   void send(Response response);
   bool send_chunk(std::string_view data);
-  void write_chunk(std::string_view data);
+  void write_piece(std::string head, std::string_view data);
   void abandon(bool started);
-  void write_head(const Response& head, const HeadOptions& options);
+  std::string text_of(const Response& head, const HeadOptions& options);
   void await_stream();
   void feed_stream();
   void give_to_stream(std::string_view data);

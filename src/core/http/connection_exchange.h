@@ -17,7 +17,10 @@ struct Connection::Exchange final : Responder::Exchange, StreamedExchange {
   void send(Response response) override {
     if (connection != nullptr && !started) connection->send(std::move(response));
   }
-  void start_chunked(Response head) override { start(std::move(head), std::nullopt); }
+  void start_chunked(Response head) override {
+    start(std::move(head), std::nullopt);
+    (void)send_bytes({});
+  }
   bool send_chunk(std::string_view data) override {
     return connection != nullptr && started && connection->send_chunk(data);
   }
@@ -57,6 +60,7 @@ struct Connection::Exchange final : Responder::Exchange, StreamedExchange {
   bool receiving = false;
   bool held = false;
   bool switched = false;         // to another protocol
+  std::string head_text;         // of the answer, until it leaves with what comes first
   std::optional<uint64_t> left;  // of an answer whose size was told
   Sink sink;
   std::function<void()> room;

@@ -70,7 +70,7 @@ void Connection::Exchange::start(Response head, std::optional<uint64_t> size) {
                       .close = connection->must_close() || ends_with_connection,
                       .http_1_0 = old};
   if (is_bodiless(head.status)) options.framing = BodyFraming::kSized;
-  write_quietly([&](Connection& its) { its.write_head(head, options); });
+  head_text = connection->text_of(head, options);
 }
 
 void Connection::Exchange::switch_protocols(Response head) {
@@ -78,7 +78,7 @@ void Connection::Exchange::switch_protocols(Response head) {
   started = true;
   switched = true;
   ends_with_connection = true;
-  write_quietly([&](Connection& its) { its.write_head(head, {.upgrade = true}); });
+  head_text = connection->text_of(head, {.upgrade = true});
 }
 
 // work.
@@ -88,8 +88,9 @@ bool Connection::Exchange::send_bytes(std::string_view bytes) {
     bytes = bytes.substr(0, *left);
     *left -= bytes.size();
   }
-  if (bytes.empty() || head_only) return true;
-  write_quietly([&](Connection& its) { its.write_chunk(bytes); });
+  if (head_only) bytes = {};
+  if (bytes.empty() && head_text.empty()) return true;
+  write_quietly([&](Connection& its) { its.write_piece(std::exchange(head_text, {}), bytes); });
   return connection != nullptr && connection->unsent_ <= kStreamWindow;
 }
 
@@ -98,15 +99,16 @@ void Connection::Exchange::finish() {
   disconnected = nullptr;
   room = nullptr;
   if (left.value_or(0) > 0 && !head_only) return connection->abandon(true);
-  const bool framed = chunk_framing && !head_only;
-  if (framed) connection->write("0\r\n\r\n", {});
+  std::string rest = std::exchange(head_text, {});
+  if (chunk_framing && !head_only) rest += "0\r\n\r\n";
+  if (!rest.empty()) connection->write(std::move(rest), {});
   if (connection != nullptr) {
     connection->finish_exchange(connection->must_close() || ends_with_connection);
   }
 }
 
-void Connection::write_head(const Response& head, const HeadOptions& options) {
-  write(encode_head(head, options, context_.date.at(context_.loop.now())), {});
+std::string Connection::text_of(const Response& head, const HeadOptions& options) {
+  return encode_head(head, options, context_.date.at(context_.loop.now()));
 }
 
 void Connection::await_stream() {

@@ -28,8 +28,9 @@ class StreamedExchange {
   // While held, nothing is read from the client.
   virtual void hold(bool held) = 0;
 
-  // Instead of Responder::send(): the answer's head, then send_bytes(), then finish(). With a size
-  // the client is told it, and gets at most as many bytes; without, the answer is chunked.
+  // Instead of Responder::send(): the answer's head, then send_bytes(), then finish(). The head
+  // leaves with what comes next, which may be no bytes. With a size the client is told it, and gets
+  // at most as many bytes; without, the answer is chunked.
   virtual void start(Response head, std::optional<uint64_t> size) = 0;
   // Instead of start(): 101, and from now on bytes as they are, both ways, until finish().
   virtual void switch_protocols(Response head) = 0;

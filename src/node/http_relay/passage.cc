@@ -134,13 +134,16 @@ bool Passage::take(std::string_view bytes) {
     fail("Http.BadAnswer", "the program's answer cannot be passed on: " + whole.error().message);
     return false;
   }
-  if (parser_.head_done() && !head_passed_) begin_answer();
+  const bool begins = parser_.head_done() && !head_passed_;
+  if (begins) begin_answer();
   if (parser_.switched()) {
-    if (!bytes.empty() && !client_->send_bytes(bytes)) client_is_behind_ = true;
+    if (!client_->send_bytes(bytes)) client_is_behind_ = true;
     return true;
   }
+  // The head leaves with it, or with the end.
   const std::string piece = std::exchange(parser_.response().body, {});
-  if (!piece.empty() && !client_->send_bytes(piece)) client_is_behind_ = true;
+  const bool is_due = !piece.empty() || (begins && !*whole);
+  if (is_due && !client_->send_bytes(piece)) client_is_behind_ = true;
   says_more_ = !bytes.empty();
   if (!*whole) return true;
   finish();
