@@ -257,8 +257,17 @@ frontend::NativeOptions native_options(worker::Worker& worker, metrics::WorkerMe
           }};
 }
 
-http::ServerOptions server_options() {
+std::function<void(TenantId, http::Request, std::string_view, http::Responder)> objects_of_handlers(
+    frontend::ObjectsFrontend& objects) {
+  return [&objects](TenantId tenant, http::Request request, std::string_view path,
+                    http::Responder responder) {
+    objects.handle({.tenant = tenant}, std::move(request), path, std::move(responder));
+  };
+}
+
+http::ServerOptions server_options(const frontend::Router& router) {
   http::ServerOptions options;
+  options.streams = [&router](const http::Request& head) { return router.streams(head); };
   options.error_response = frontend::server_error;
   options.max_connections = most_connections();
   return options;
@@ -337,6 +346,14 @@ Result<std::unique_ptr<worker::EmulatedNodeServer>> serve_emulated_node(
   return worker::EmulatedNodeServer::open(loop, log, node_image(driver), driver.emulated_node);
 }
 
+Result<std::vector<protocol::DeviceInventory>> devices_of(std::optional<DeviceWatch>& watch,
+                                                          WorkerConfig& config, LogSink& log) {
+  if (!watch) return std::vector<protocol::DeviceInventory>();
+  ASSIGN_OR_RETURN(auto devices, watch->find());
+  leave_integrated_memory(devices, config, log);
+  return devices;
+}
+
 Result<void> run(WorkerConfig config) {
   SpdlogSink log(config.log_format, config.log_level);
   allow_many_files(log);
@@ -355,12 +372,10 @@ Result<void> run(WorkerConfig config) {
   ASSIGN_OR_RETURN(auto launcher, start_launcher(config, installation, loop, log));
   ASSIGN_OR_RETURN(const OwnedFd served, mark_devices(config, driver, log));
   std::optional<DeviceWatch> watch;
-  std::vector<protocol::DeviceInventory> devices;
   if (config.gpu != GpuKind::kNone) {
     watch.emplace(loop, log, monitor_options(config, driver, installation));
-    ASSIGN_OR_RETURN(devices, watch->find());
-    leave_integrated_memory(devices, config, log);
   }
+  ASSIGN_OR_RETURN(const auto devices, devices_of(watch, config, log));
   RETURN_IF_ERROR(describe_devices(config, devices, driver, log));
   ASSIGN_OR_RETURN(const worker::DeviceShares shares,
                    worker::share_devices(devices, config.pipeline_slices));
@@ -389,10 +404,7 @@ Result<void> run(WorkerConfig config) {
 
   worker::WorkerOptions options = worker_options(config, installation, driver, devices, shares);
   options.executors.cublas = std::move(cublas);
-  options.on_object = [&](TenantId tenant, http::Request request, std::string_view path,
-                          http::Responder responder) {
-    objects_frontend.handle({.tenant = tenant}, std::move(request), path, std::move(responder));
-  };
+  options.on_object = objects_of_handlers(objects_frontend);
   ASSIGN_OR_RETURN(auto slices, slice_dispatcher(config, options.pipelines.planner.costs));
   ASSIGN_OR_RETURN(const WorkerJournal journal, open_journal(config, settings, clock, random, log));
   worker::Worker worker(
@@ -407,15 +419,16 @@ Result<void> run(WorkerConfig config) {
   if (watch) watch->tell(worker);
 
   frontend::Router router(
-      {worker, access, secrets, objects_frontend}, loop, random,
+      {worker, access, secrets, objects_frontend, worker.relays()}, loop, random,
       {.native = native_options(worker, metrics, objects, storage, identity.get(),
                                 facts_of(config, shares.dispatched)),
        .auth = {.mode = config.auth, .own_user = geteuid()},
        .offload = disk_of(object_copies),
        .audit = sink_of(audit.get()),
-       .usage = [&worker](TenantId tenant) { return worker.usage_of(tenant); }},
+       .usage = [&worker](TenantId tenant) { return worker.usage_of(tenant); },
+       .function_domain = config.listen.function_domain},
       frontend::RequestGuard(host_policy(config.listen)));
-  http::Server server(loop, server_options(), router.handler());
+  http::Server server(loop, server_options(router), router.handler());
   return serve({config, signals, loop, log, worker, server, service, identity.get()});
 }
 

@@ -42,6 +42,24 @@ Result<gid_t> read_group(const std::string& text) {
   return found->gr_gid;
 }
 
+Result<std::string> read_domain(const std::string& text,
+                                const std::vector<http::Authority>& names) {
+  if (text == "none") return std::string();
+  const auto domain = http::parse_authority(text);
+  if (!domain || domain->port || domain->kind != http::Authority::Kind::kName) {
+    return invalid("--function-domain is a domain such as functions.example, or none; not '" +
+                   text + "'");
+  }
+  // A page that a function answers with may use all that has its own host name.
+  for (const http::Authority& name : names) {
+    if (name.host.ends_with("." + domain->host)) {
+      return invalid("--host " + name.host + " lies in --function-domain " + domain->host +
+                     ", whose names are those of functions");
+    }
+  }
+  return domain->host;
+}
+
 // An address that is in use: which flag chooses another.
 template <typename T>
 Result<T> or_elsewhere(Result<T> listening, const char* flag) {
@@ -71,12 +89,18 @@ ListenFlags::ListenFlags(CLI::App& app) {
   const ListenOptions defaults;
   listen_ = http::to_string(*defaults.tcp);
   socket_mode_ = "0660";
+  function_domain_ = defaults.function_domain;
   app.add_option("--listen", listen_,
                  "ADDRESS:PORT of the HTTP API, or none: the Unix socket is the only way in")
       ->capture_default_str();
   app.add_option("--host", names_,
                  "NAME or NAME:PORT that clients may call this machine by, beside localhost and "
                  "loopback addresses; several: give it again");
+  app.add_option(
+         "--function-domain", function_domain_,
+         "DOMAIN: the HTTP function NAME also has the host name NAME.DOMAIN; none: its path "
+         "/f/NAME/ only")
+      ->capture_default_str();
   app.add_flag("--insecure-open-to-network", open_to_network_,
                "allow --listen with an address beyond loopback although clients are not asked who "
                "they are, or not encrypted: everyone who reaches it can deploy and run code");
@@ -105,6 +129,7 @@ Result<void> ListenFlags::read(const std::string& default_socket, ListenOptions&
     if (!name) return invalid("--host is NAME or NAME:PORT, not '" + text + "'");
     options.names.push_back(*name);
   }
+  ASSIGN_OR_RETURN(options.function_domain, read_domain(function_domain_, options.names));
   RETURN_IF_ERROR(read_tls(options));
   if (options.tcp && !http::is_loopback(*options.tcp) && !may_open_to_network(options) &&
       !open_to_network_) {
@@ -147,7 +172,8 @@ Result<void> ListenFlags::read_tls(ListenOptions& options) const {
 }
 
 frontend::HostPolicy host_policy(const ListenOptions& options) {
-  return {.listener = options.tcp, .names = options.names};
+  return {
+      .listener = options.tcp, .names = options.names, .function_domain = options.function_domain};
 }
 
 Result<std::string> listen_all(const ListenOptions& options, tls::NodeIdentity* identity,

@@ -23,6 +23,8 @@ struct ListenOptions {
       http::Authority{http::Authority::Kind::kIpv4, "127.0.0.1", 8980};
   // Beside loopback names, what Host may name.
   std::vector<http::Authority> names;
+  // Each HTTP function NAME is at NAME.function_domain too; empty: at its path only.
+  std::string function_domain = "lambent.localhost";
   std::string socket_path;  // empty: none
   mode_t socket_mode = 0660;
   std::optional<gid_t> socket_group;
@@ -52,6 +54,7 @@ class ListenFlags {
   std::string listen_;
   std::vector<std::string> names_;
   bool open_to_network_ = false;
+  std::string function_domain_;
   std::string socket_;
   std::string socket_mode_;
   std::string socket_group_;

@@ -41,11 +41,12 @@ void add_init(Shell& shell) {
       ->capture_default_str();
   verb->add_option("--runtime", options->kind,
                    "python, cuda (Python with a kernel of its own), native (C++), kernel (a graph "
-                   "of kernels), workflow (two functions put together) or pipeline (components "
-                   "that are cut over slices)")
+                   "of kernels), workflow (two functions put together), pipeline (components "
+                   "that are cut over slices) or http (a program that listens)")
       ->capture_default_str();
   verb->callback([&shell, options] {
-    shell.verb = [&shell, options](Transport&, const cli::Destination&) {
+    shell.verb = [&shell, options](Transport&, const cli::Destination& destination) {
+      options->endpoint = destination.endpoint;
       return cli::run_init(shell.console, *options);
     };
   });
@@ -64,7 +65,8 @@ void add_deploy(Shell& shell) {
   verb->add_option("--name", options->name, "instead of the manifest's name");
   verb->add_option("--code", options->code, "a folder or .zip instead of the manifest's code");
   verb->callback([&shell, options] {
-    shell.verb = [&shell, options](Transport& transport, const cli::Destination&) {
+    shell.verb = [&shell, options](Transport& transport, const cli::Destination& destination) {
+      options->endpoint = destination.endpoint;
       return cli::run_deploy(transport, shell.console, *options);
     };
   });

@@ -71,9 +71,9 @@ class VerbsTest(CommandTest):
         self.run_cli("invoke", "hello", expect=NOT_FOUND)
 
     def test_what_init_writes_is_deployed_and_answers_as_it_says(self):
-        answers = {"python": {"hello": "Ada"}, "native": {"bytes": 15, "event": {"name": "Ada"}},
+        answers = {"python": {"hello": "Ada"}, "http": {"message": "Hello Ada"}, "native": {"bytes": 15, "event": {"name": "Ada"}},
                    "workflow": {"words": ["the", "quick", "fox"], "letters": [3, 5, 3]}}
-        for kind in ("python", "cuda", "native", "kernel", "workflow"):
+        for kind in ("python", "cuda", "native", "kernel", "workflow", "http"):
             with self.subTest(kind=kind):
                 begun = self.json_of("init", f"my-{kind}", "--runtime", kind)
                 self.assertEqual(begun["name"], f"my-{kind}")
@@ -82,7 +82,10 @@ class VerbsTest(CommandTest):
                                    env={**os.environ, "LAMBENT_ENDPOINT": self.worker.endpoint,
                                         "PATH": f"{PREFIX}/bin:{os.environ['PATH']}"})
                 asked = shlex.split(begun["next"][-1])
-                answer = json.loads(self.run_cli(*asked[1:]).stdout)
+                if asked[0] == "curl":
+                    answer = self.worker.request("POST", asked[1].removeprefix(self.worker.endpoint), asked[3]).json
+                else:
+                    answer = json.loads(self.run_cli(*asked[1:]).stdout)
                 if kind == "cuda":
                     self.assertEqual(answer["scaled"], [10, 20, 30])
                 elif kind == "kernel":

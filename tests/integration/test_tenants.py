@@ -30,7 +30,8 @@ ROUTES = [
     ("DELETE", "/v1/objects/{object}"), ("GET", "/v1/tenants"), ("POST", "/v1/tenants"), ("GET", "/v1/tenants/{tenant}"),
     ("PATCH", "/v1/tenants/{tenant}"), ("DELETE", "/v1/tenants/{tenant}"), ("GET", "/v1/tenants/{tenant}/tokens"),
     ("POST", "/v1/tenants/{tenant}/tokens"), ("DELETE", "/v1/tenants/{tenant}/tokens/{token}"), ("GET", LAMBDA),
-    ("GET", LAMBDA + "/{function}"), ("GET", LAMBDA + "/{function}/configuration"), ("DELETE", LAMBDA + "/{function}"),
+    ("GET", LAMBDA + "/{function}"), ("GET", LAMBDA + "/{function}/configuration"), ("DELETE", LAMBDA + "/{function}"), ("GET", "/f/{function}/"),
+    
     ("PUT", LAMBDA + "/{function}/code"), ("PUT", LAMBDA + "/{function}/configuration"), ("POST", LAMBDA + "/{function}/invocations"),
     ("GET", "/2017-03-31/tags/arn%3Aaws%3Alambda%3Aus-east-1%3A000000000000%3Afunction%3A{function}"),
     ("POST", "/2017-03-31/tags/arn%3Aaws%3Alambda%3Aus-east-1%3A000000000000%3Afunction%3A{function}"),

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "core/domain/command_line.h"
 #include "core/domain/function_words.h"
 #include "core/domain/secret.h"
 
@@ -126,6 +127,34 @@ bool is_path_inside(const std::string& path) {
   return true;
 }
 
+Result<void> validate_http(const FunctionSpec& spec) {
+  if (spec.gpu.runtime == GpuRuntime::kShared) {
+    return invalid(
+        "an http function has a CUDA context of its own: gpu runtime 'shared' is for "
+        "handlers");
+  }
+  const auto command = command_words(spec.handler);
+  if (!command.ok()) return command.error();
+  if (command->empty()) {
+    return invalid(
+        "an http function needs the command that starts its program, such as "
+        "command = [\"python3\", \"server.py\"]");
+  }
+  const unsigned port = spec.http.port;
+  if (port == 0 || port > 65535) return invalid("the port must be 1 to 65535");
+  if (port == limits::kRuntimeApiPort) {
+    return invalid("port " + std::to_string(port) + " is taken inside sandboxes; choose another");
+  }
+  const std::string& path = spec.http.readiness;
+  const bool is_path =
+      path.starts_with('/') && path.size() <= limits::kReadinessPathLength &&
+      std::all_of(path.begin(), path.end(), [](unsigned char c) { return c > ' ' && c < 127; });
+  if (!path.empty() && !is_path) {
+    return invalid("readiness is a path of the program, such as /healthz, not '" + path + "'");
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string_view name_of(FunctionKind kind) {
@@ -137,9 +166,11 @@ std::string_view name_of(FunctionKind kind) {
     case FunctionKind::kWorkflow:
       return "workflow";
     case FunctionKind::kPipeline:
+      return "pipeline";
+    case FunctionKind::kHttp:
       break;
   }
-  return "pipeline";
+  return "http";
 }
 
 std::optional<FunctionKind> function_kind_from(std::string_view name) {
@@ -205,6 +236,7 @@ Result<void> validate(const FunctionSpec& spec) {
   RETURN_IF_ERROR(validate_gpu(spec.gpu));
   if (spec.cpu_variant) RETURN_IF_ERROR(validate_cpu_variant(spec));
   if (spec.max_concurrency == 0) return invalid("max_concurrency must be at least 1");
+  if (spec.kind == FunctionKind::kHttp) return validate_http(spec);
   if (spec.kind != FunctionKind::kHandler) {
     if (!is_path_inside(spec.handler)) {
       return invalid(

@@ -30,8 +30,9 @@ enum class FunctionKind {
   kKernel,    // a graph of kernels without host code, run by lambent-executor
   kWorkflow,  // a graph of other functions, which the worker calls
   kPipeline,  // a graph of components in one package, cut into stages over slices
+  kHttp,      // a program in a sandbox that listens and answers HTTP requests itself
 };
-std::string_view name_of(FunctionKind kind);  // "handler", "kernel", "workflow", "pipeline"
+std::string_view name_of(FunctionKind kind);  // "handler", "kernel", "workflow", "pipeline", "http"
 std::optional<FunctionKind> function_kind_from(std::string_view name);
 
 enum class Runtime {
@@ -87,6 +88,15 @@ struct CpuVariant {
   bool operator==(const CpuVariant&) const = default;
 };
 
+// How the program of an HTTP function is reached (docs/http-functions.md).
+struct HttpContract {
+  unsigned port = 8080;   // of its own loopback, where it listens; it is told as PORT
+  std::string readiness;  // a path that is answered with 2xx or 3xx once it is ready; empty: it is
+                          // ready once it listens
+
+  bool operator==(const HttpContract&) const = default;
+};
+
 struct FunctionSpec {
   FunctionId id;
   FunctionName name;
@@ -98,7 +108,7 @@ struct FunctionSpec {
   Runtime runtime = Runtime::kProvided;
   std::string runtime_name = "provided.al2023";  // as the client wrote it
   // "module.function" for Python; for a kernel function or a workflow, which file of the package is
-  // its graph.
+  // its graph; for an HTTP function, the command that starts its program (command_line.h).
   std::string handler;
   std::string description;
   std::string role;
@@ -109,6 +119,7 @@ struct FunctionSpec {
   Bytes memory = limits::kDefaultMemory;  // host memory limit of one sandbox
   GpuNeeds gpu;
   std::optional<CpuVariant> cpu_variant;
+  HttpContract http;
   double weight = 1;
   // How many sandboxes the function may have at work at once. 1: its calls never overlap.
   unsigned max_concurrency = limits::kDefaultConcurrency;

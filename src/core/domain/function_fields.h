@@ -38,6 +38,7 @@ struct FieldRange {
 constexpr FieldRange kWeightRange{limits::kLeastWeight, limits::kMostWeight};
 constexpr FieldRange kConcurrencyRange{1, limits::kMostConcurrency};
 constexpr FieldRange kShareRange{1, 100};  // per cent
+constexpr FieldRange kPortRange{1, 65535};
 
 struct FunctionField {
   // A constructor, so that a field which forgets a representation does not compile.
@@ -103,6 +104,17 @@ void visit_gpu_needs(Visitor& visit, Needs&... gpus) {
         gpus.share...);
 }
 
+// The fields of an HttpContract.
+template <typename Visitor, typename... Contracts>
+void visit_http_contract(Visitor& visit, Contracts&... contracts) {
+  using enum FieldRole;
+  // column, key, tag, Lambda, our own API
+  visit({kSetting, "http_port", "port", "http-port", kNone, "http_port", kPortRange},
+        contracts.port...);
+  visit({kSetting, "http_readiness", "readiness", "http-readiness", kNone, "http_readiness"},
+        contracts.readiness...);
+}
+
 template <typename Visitor, typename... Specs>
 void visit_fields(Visitor& visit, Specs&... specs) {
   using enum FieldRole;
@@ -129,6 +141,7 @@ void visit_fields(Visitor& visit, Specs&... specs) {
   visit_gpu_needs(visit, specs.gpu...);
   visit({kSetting, "cpu_variant", "cpu", "cpu-variant", kNone, "cpu_variant"},
         specs.cpu_variant...);
+  visit_http_contract(visit, specs.http...);
   visit({kSetting, "weight", "weight", "weight", kNone, "weight", kWeightRange}, specs.weight...);
   visit({kSetting, "max_concurrency", "max_concurrency", "max-concurrency", kNone,
          "max_concurrency", kConcurrencyRange},

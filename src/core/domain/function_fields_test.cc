@@ -49,8 +49,8 @@ TEST(FunctionFields, DescribeEveryMember) {
   });
   // Members that consist of others are described by these, but whether there is a CPU variant is a
   // field of its own.
-  const size_t leaves = members<FunctionSpec>() - 2 + members<FunctionName>() +
-                        members<GpuNeeds>() + members<CpuVariant>();
+  const size_t leaves = members<FunctionSpec>() - 3 + members<FunctionName>() +
+                        members<GpuNeeds>() + members<CpuVariant>() + members<HttpContract>();
   EXPECT_EQ(described, leaves);
   EXPECT_EQ(places.size(), described) << "one field is described twice";
 }
@@ -112,7 +112,7 @@ TEST(FunctionWords, AreReadAsTheyAreNamed) {
 }
 
 TEST(FunctionWords, AreListedForMessages) {
-  EXPECT_EQ(list_of_words<FunctionKind>(), "handler, kernel, workflow or pipeline");
+  EXPECT_EQ(list_of_words<FunctionKind>(), "handler, kernel, workflow, pipeline or http");
   EXPECT_EQ(list_of_words<MemoryMode>("'"), "'vmm', 'uvm' or 'off'");
   EXPECT_EQ(list_of_words<GpuRuntime>(), "own or shared");
 }

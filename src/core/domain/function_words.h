@@ -26,7 +26,8 @@ template <>
 struct Words<FunctionKind> {
   static constexpr std::string_view kNoun = "kind";
   static constexpr FunctionKind kValues[] = {FunctionKind::kHandler, FunctionKind::kKernel,
-                                             FunctionKind::kWorkflow, FunctionKind::kPipeline};
+                                             FunctionKind::kWorkflow, FunctionKind::kPipeline,
+                                             FunctionKind::kHttp};
 };
 template <>
 struct Words<Runtime> {

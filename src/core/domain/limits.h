@@ -55,6 +55,15 @@ constexpr double kMostGpuSpeedup = 1e6;  // of a CPU variant
 // A sandbox must ask for its first invocation within this time after it was started.
 constexpr Duration kInitTimeout = seconds(10);
 
+// HTTP functions. In every sandbox the Lambda Runtime API has this port.
+constexpr unsigned kRuntimeApiPort = 9001;
+constexpr size_t kReadinessPathLength = 1'024;
+constexpr size_t kCommandWords = 128;
+constexpr Bytes kRelayedHead = Bytes::kib(64);  // of an answer: its status line and headers
+constexpr Bytes kRelayWindow = Bytes::kib(64);  // of one direction that the other side is behind
+constexpr size_t kRelayedRequests = 4'096;      // that exist at one time
+constexpr Duration kRelayReadyPeriod = milliseconds(10);  // between two looks whether it listens
+
 // Executors of kernel functions.
 constexpr size_t kExecutorInstances = 1'000;
 // Objects that an executor keeps open to bring them to the device once more.
@@ -94,6 +103,7 @@ constexpr size_t kSandboxBinds = 64;
 constexpr size_t kSandboxArguments = 256;
 constexpr size_t kSandboxPathLength = 1'024;
 constexpr Duration kSandboxLaunchTimeout = seconds(10);
+constexpr uint32_t kSandboxSockets = 16;  // of its network, that are asked for at once
 // One message between worker and lambent-launcher: a whole plan.
 constexpr Bytes kLauncherMessage = Bytes::kib(128);
 

@@ -1,4 +1,4 @@
-#include "core/http/connection.h"
+#include "core/http/connection_exchange.h"
 
 #include <algorithm>
 #include <charconv>
@@ -17,44 +17,13 @@ constexpr uint64_t kDroppedBodiesOfAll = 4;
 
 }  // namespace
 
-struct Connection::Exchange final : Responder::Exchange {
-  explicit Exchange(Connection& its_connection) : connection(&its_connection) {}
-
-  void send(Response response) override {
-    if (connection != nullptr && !started) connection->send(std::move(response));
-  }
-  void start_chunked(Response head) override {
-    if (connection == nullptr || started) return;
-    started = true;
-    connection->start_chunked(head);
-  }
-  bool send_chunk(std::string_view data) override {
-    return connection != nullptr && started && connection->send_chunk(data);
-  }
-  void finish_chunked() override {
-    if (connection != nullptr && started) connection->finish_chunked();
-  }
-  void on_disconnect(std::function<void()> callback) override {
-    if (connection != nullptr) disconnected = std::move(callback);
-  }
-  void abandon() override {
-    disconnected = nullptr;
-    if (connection != nullptr) connection->abandon(started);
-  }
-
-  Connection* connection;  // null once answered, or closed
-  bool started = false;    // the head of a chunked answer was sent
-  bool chunk_framing = false;
-  bool head_only = false;
-  std::function<void()> disconnected;
-};
-
 Connection::Connection(ConnectionContext& context, std::unique_ptr<Stream> stream, Peer peer)
     : context_(context),
       stream_(std::move(stream)),
       peer_(std::move(peer)),
       parser_({.max_headers = context.options.max_headers.count,
-               .max_body = context.options.max_body.count}) {
+               .max_body = context.options.max_body.count,
+               .streams = &context.options.streams}) {
   watch_ = context_.loop.watch(stream_->fd(), true, false,
                                [this](loop::Readiness ready) { on_ready(ready); });
   if (stream_->is_ready()) {
@@ -94,7 +63,9 @@ void Connection::on_ready(loop::Readiness ready) {
   if (phase_ == Phase::kClosed) return;
   // A stream may have to write before it can read on.
   if (ready.readable || (ready.writable && !has_unsent)) {
-    if (phase_ == Phase::kHandling || !outbox_.empty()) {
+    if (phase_ == Phase::kHandling && exchange_->wants_input()) {
+      feed_stream();
+    } else if (phase_ == Phase::kHandling || !outbox_.empty()) {
       on_readable_while_busy();
     } else {
       on_readable();
@@ -156,7 +127,10 @@ void Connection::on_end() {
 void Connection::read_soon() {
   context_.loop.cancel(soon_);
   soon_ = context_.loop.call_after(Duration::zero(), [this] {
-    if (phase_ == Phase::kReading && outbox_.empty()) on_readable();
+    if (phase_ == Phase::kReading && outbox_.empty())
+      on_readable();
+    else if (phase_ == Phase::kHandling)
+      feed_stream();
   });
 }
 
@@ -167,6 +141,16 @@ void Connection::on_readable_while_busy() {
   if (got.kind == Transfer::Kind::kWaitsToRead || got.kind == Transfer::Kind::kWaitsToWrite) {
     watch_for(true, !outbox_.empty() || got.kind == Transfer::Kind::kWaitsToWrite);
     return;
+  }
+  if (got.kind == Transfer::Kind::kEnd && parser_.status() == RequestParser::Status::kBody) {
+    // Else it is seen again when the rest of its body is read.
+    if (parser_.body_left() > pending_input_.size()) return close(true);
+    return watch_for(false, watching_writes_);
+  }
+  // Its end would be told by nothing else, for as long as the answer rests.
+  if (got.kind == Transfer::Kind::kEnd && exchange_ != nullptr && exchange_->streams &&
+      exchange_->started) {
+    return close(true);
   }
   peer_finished_sending_ = got.kind == Transfer::Kind::kEnd;
   if (got.kind != Transfer::Kind::kMoved &&
@@ -187,10 +171,18 @@ void Connection::probe() {
 }
 
 void Connection::consume(std::string_view data) {
+  std::string after_stream;
   consuming_ = true;
   while (phase_ == Phase::kReading && outbox_.empty() && !data.empty()) {
     const RequestParser::Status status = parser_.feed(data);
-    if (status == RequestParser::Status::kComplete) {
+    if (parser_.streams() && status != RequestParser::Status::kFailed) {
+      // Its body is there for StreamedExchange::receive().
+      pending_input_.assign(std::exchange(data, {}));
+      handle_request();
+      if (phase_ != Phase::kReading) break;
+      after_stream = std::exchange(pending_input_, {});
+      data = after_stream;
+    } else if (status == RequestParser::Status::kComplete) {
       handle_request();
     } else if (status == RequestParser::Status::kFailed) {
       fail(parser_.failure().status, parser_.failure().reason);
@@ -198,7 +190,7 @@ void Connection::consume(std::string_view data) {
   }
   consuming_ = false;
   if (phase_ == Phase::kClosed || phase_ == Phase::kLingering) return;
-  pending_input_.assign(data);
+  if (!data.empty()) pending_input_.assign(data);
   if (phase_ == Phase::kReading && outbox_.empty()) wait_for_more_input();
 }
 
@@ -210,9 +202,9 @@ void Connection::count_unfinished_body(size_t bytes) {
 void Connection::handle_request() {
   count_unfinished_body(0);
   phase_ = Phase::kHandling;
-  waiting_ = Waiting::kNothing;
-  deadline_ = kNever;
+  forget_deadline();
   exchange_ = std::make_shared<Exchange>(*this);
+  exchange_->streams = parser_.streams();
   exchange_->head_only = parser_.request().method == "HEAD";
   parser_.request().peer = peer_;
   if (const PeerCertificate* certificate = stream_->peer_certificate()) {
@@ -270,22 +262,13 @@ bool Connection::must_close() const { return !parser_.keep_alive() || context_.d
 
 void Connection::send(Response response) {
   exchange_->disconnected = nullptr;
-  const bool close_it = must_close();
+  const bool close_it = must_close() || parser_.status() == RequestParser::Status::kBody;
   const HeadOptions head{
       .body_size = response.body.size(), .close = close_it, .http_1_0 = parser_.is_http_1_0()};
   std::string text = encode_head(response, head, context_.date.at(context_.loop.now()));
   if (exchange_->head_only || is_bodiless(response.status)) response.body.clear();
   write(std::move(text), std::move(response.body), std::move(response.lease));
   finish_exchange(close_it);
-}
-
-void Connection::start_chunked(const Response& response) {
-  const bool old = parser_.is_http_1_0();
-  exchange_->chunk_framing = !old;
-  const HeadOptions head{.framing = old ? BodyFraming::kToClose : BodyFraming::kChunked,
-                         .close = must_close() || old,
-                         .http_1_0 = old};
-  write(encode_head(response, head, context_.date.at(context_.loop.now())), {});
 }
 
 bool Connection::send_chunk(std::string_view data) {
@@ -297,16 +280,18 @@ bool Connection::send_chunk(std::string_view data) {
   // If writing fails, our false tells, and not the callback.
   const std::shared_ptr<Exchange> exchange = exchange_;
   std::function<void()> disconnected = std::exchange(exchange->disconnected, nullptr);
-  write_chunk(data);
+  write_piece(std::exchange(exchange->head_text, {}), data);
   if (phase_ == Phase::kClosed) return false;
   exchange->disconnected = std::move(disconnected);
   return true;
 }
 
-void Connection::write_chunk(std::string_view data) {
+// Framed as the answer is; `head` goes before.
+void Connection::write_piece(std::string head, std::string_view data) {
+  if (data.empty()) return write(std::move(head), {});
   if (!exchange_->chunk_framing) {
-    write(std::string(data), {});
-    return;
+    if (head.empty()) return write(std::string(data), {});
+    return write(std::move(head), std::string(data));
   }
   char size[20];
   char* end = std::to_chars(size, size + 16, data.size(), 16).ptr;
@@ -316,21 +301,12 @@ void Connection::write_chunk(std::string_view data) {
   body.reserve(data.size() + 2);
   body += data;
   body += "\r\n";
-  write(std::string(size, end), std::move(body));
-}
-
-void Connection::finish_chunked() {
-  exchange_->disconnected = nullptr;
-  const bool framed = exchange_->chunk_framing;
-  if (framed && !exchange_->head_only) write("0\r\n\r\n", {});
-  finish_exchange(must_close() || !framed);
+  head.append(size, end);
+  write(std::move(head), std::move(body));
 }
 
 void Connection::abandon(bool started) {
-  if (started) {
-    close(false);  // the client sees that the answer is cut short
-    return;
-  }
+  if (started) return cut_off();
   Response response;
   if (context_.options.error_response) {
     response = context_.options.error_response(500, "the request was dropped");
@@ -347,11 +323,15 @@ void Connection::finish_exchange(bool close_it) {
   const std::shared_ptr<Exchange> finished = std::move(exchange_);
   exchange_ = nullptr;
   phase_ = Phase::kReading;
+  if (waiting_ == Waiting::kBody) forget_deadline();
+  // Answered before all of its body was there: the rest is not worth reading.
+  const bool is_whole = parser_.status() != RequestParser::Status::kBody;
+  close_it = close_it || !is_whole;
   parser_.next();
   if (close_it) {
     phase_ = Phase::kLingering;
     close_after_flush_ = true;
-    if (!consuming_ && pending_input_.empty() && outbox_.empty()) {
+    if (!consuming_ && is_whole && pending_input_.empty() && outbox_.empty()) {
       close(false);
     } else if (outbox_.empty()) {
       linger();
@@ -417,13 +397,15 @@ void Connection::flush() {
 }
 
 void Connection::after_flush() {
-  waiting_ = Waiting::kNothing;
-  deadline_ = kNever;
+  forget_deadline();
   watch_for(watching_reads_, false);
   if (linger_after_flush_ || close_after_flush_ || end_is_unsent_) {
     linger();
   } else if (phase_ == Phase::kReading) {
     consume(std::exchange(pending_input_, {}));
+  } else if (phase_ == Phase::kHandling && exchange_->room) {
+    const std::shared_ptr<Exchange> exchange = exchange_;
+    exchange->room();
   }
 }
 
@@ -485,6 +467,11 @@ void Connection::set_deadline(Waiting what, Duration from_now) {
   timer_ = context_.loop.call_at(deadline_, [this] { on_timer(); });
 }
 
+void Connection::forget_deadline() {
+  waiting_ = Waiting::kNothing;
+  deadline_ = kNever;
+}
+
 void Connection::on_timer() {
   timer_due_ = kNever;
   if (deadline_ == kNever) return;
@@ -495,6 +482,8 @@ void Connection::on_timer() {
   }
   if (waiting_ == Waiting::kHead) {
     fail(408, "the request headers took too long");
+  } else if (waiting_ == Waiting::kBody && phase_ == Phase::kHandling) {
+    fail_stream(408, "the request body took too long");
   } else if (waiting_ == Waiting::kBody) {
     fail(408, "the request body took too long");
   } else {

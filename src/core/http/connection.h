@@ -71,11 +71,15 @@ class Connection {
   void fail(int status, std::string_view reason);
 
   void send(Response response);
-  void start_chunked(const Response& head);
   bool send_chunk(std::string_view data);
-  void write_chunk(std::string_view data);
-  void finish_chunked();
+  void write_piece(std::string head, std::string_view data);
   void abandon(bool started);
+  std::string text_of(const Response& head, const HeadOptions& options);
+  void await_stream();
+  void feed_stream();
+  void give_to_stream(std::string_view data);
+  void fail_stream(int status, std::string_view reason);
+  void cut_off();
   bool must_close() const;
   void finish_exchange(bool close);
 
@@ -89,6 +93,7 @@ class Connection {
 
   void watch_for(bool readable, bool writable);
   void set_deadline(Waiting what, Duration from_now);
+  void forget_deadline();
   void on_timer();
 
   ConnectionContext& context_;

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "core/http/server.h"
+#include "core/http/streamed_exchange.h"
 
 namespace lambent::http {
 
@@ -17,6 +18,8 @@ class Responder::Exchange {
   virtual bool send_chunk(std::string_view data) = 0;
   virtual void finish_chunked() = 0;
   virtual void on_disconnect(std::function<void()> callback) = 0;
+  // Null: its body came whole, and its answer goes by the above.
+  virtual StreamedExchange* stream() { return nullptr; }
   // The responder is gone; if it did not finish its answer, nobody will.
   virtual void abandon() = 0;
 };

@@ -7,23 +7,12 @@
 #include <cstring>
 #include <utility>
 
+#include "core/http/hop_by_hop.h"
+
 namespace lambent::http {
 namespace {
 
 constexpr char kTlsHandshake = 0x16;
-
-// Whether `list`, a comma-separated header value, contains `word`.
-bool list_contains(std::string_view list, std::string_view word) {
-  while (!list.empty()) {
-    const size_t comma = std::min(list.find(','), list.size());
-    std::string_view item = list.substr(0, comma);
-    while (!item.empty() && (item.front() == ' ' || item.front() == '\t')) item.remove_prefix(1);
-    while (!item.empty() && (item.back() == ' ' || item.back() == '\t')) item.remove_suffix(1);
-    if (same_name(item, word)) return true;
-    list.remove_prefix(std::min(comma + 1, list.size()));
-  }
-  return false;
-}
 
 // The C parser is lenient about line ends and folded lines, where two readers of the same bytes may
 // disagree about what the headers are. We take CR LF only, and no folding, and no NUL.
@@ -199,7 +188,11 @@ RequestParser::RequestParser(Limits limits)
 RequestParser::~RequestParser() = default;
 
 RequestParser::Status RequestParser::feed(std::string_view& data) {
-  if (status_ == Status::kIdle || status_ == Status::kHead) feed_head(data);
+  if (status_ == Status::kIdle || status_ == Status::kHead) {
+    feed_head(data);
+    // Who takes the body in pieces takes the head before.
+    if (streams_) return status_;
+  }
   if (status_ == Status::kBody) {
     if (chunked_) {
       feed_chunked_body(data);
@@ -214,6 +207,7 @@ bool RequestParser::take_expects_continue() { return std::exchange(expects_conti
 
 void RequestParser::next() {
   status_ = Status::kIdle;
+  streams_ = false;
   request_ = {};
   partial_head_.clear();
 }
@@ -300,12 +294,14 @@ void RequestParser::check_head() {
     return fail(400, wrong);
   }
   chunked_ = framing.encodings == 1;
-  if (chunked_) chunks_ = ChunkedDecoder(limits_.max_body, limits_.max_headers);
+  streams_ = limits_.streams != nullptr && *limits_.streams && (*limits_.streams)(request_);
+  const size_t max_body = streams_ ? SIZE_MAX : limits_.max_body;
+  if (chunked_) chunks_ = ChunkedDecoder(max_body, limits_.max_headers);
   body_left_ = 0;
   for (const char digit : framing.length) {
     body_left_ = body_left_ * 10 + static_cast<size_t>(digit - '0');
   }
-  if (body_left_ > limits_.max_body) {
+  if (body_left_ > max_body) {
     return fail(413, "the request body is larger than is allowed here");
   }
   const bool has_body = chunked_ || body_left_ > 0;
@@ -316,7 +312,7 @@ void RequestParser::check_head() {
   }
   status_ = Status::kBody;
   // Pages of the buffer that are never written to cost nothing, however much was announced.
-  request_.body.reserve(body_left_);
+  if (!streams_) request_.body.reserve(body_left_);
 }
 
 void RequestParser::feed_sized_body(std::string_view& data) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -17,6 +18,9 @@ class RequestParser {
   struct Limits {
     size_t max_headers = 0;
     size_t max_body = 0;
+    // Which requests stream, told by their heads: the caller takes their bodies piece by piece out
+    // of request().body, and no limit holds for them. May be null or empty; outlives the parser.
+    const std::function<bool(const Request&)>* streams = nullptr;
   };
   enum class Status {
     kIdle,      // between requests: nothing of the next one has arrived
@@ -36,7 +40,8 @@ class RequestParser {
   RequestParser(const RequestParser&) = delete;
   RequestParser& operator=(const RequestParser&) = delete;
 
-  // Consumes bytes from the front of `data`, up to the end of the current request.
+  // Consumes bytes from the front of `data`, up to the end of the current request; of one that
+  // streams, up to the end of its head first.
   Status feed(std::string_view& data);
   Status status() const { return status_; }
   const Failure& failure() const { return failure_; }
@@ -45,6 +50,9 @@ class RequestParser {
   Request& request() { return request_; }
   bool keep_alive() const { return keep_alive_; }
   bool is_http_1_0() const { return http_1_0_; }
+  bool streams() const { return streams_; }
+  // Of a body whose size was told; 0 of a chunked one.
+  size_t body_left() const { return chunked_ ? 0 : body_left_; }
   // True once per request, if the client waits for "100 Continue" before it sends the body.
   bool take_expects_continue();
 
@@ -73,6 +81,7 @@ class RequestParser {
   bool http_1_0_ = false;
   bool expects_continue_ = false;
   bool chunked_ = false;
+  bool streams_ = false;
   bool head_parsed_ = false;
   size_t body_left_ = 0;
   ChunkedDecoder chunks_;

@@ -34,6 +34,10 @@ void Responder::finish_chunked() {
   if (exchange_ != nullptr) exchange_->finish_chunked();
 }
 
+StreamedExchange* Responder::stream() {
+  return exchange_ != nullptr ? exchange_->stream() : nullptr;
+}
+
 void Responder::on_disconnect(std::function<void()> callback) {
   if (exchange_ != nullptr) exchange_->on_disconnect(std::move(callback));
 }

@@ -80,7 +80,9 @@ std::string encode_head(const Response& response, const HeadOptions& options,
     out += std::to_string(options.body_size);
     out += "\r\n";
   }
-  if (options.close) {
+  if (options.upgrade) {
+    out += "Connection: Upgrade\r\n";
+  } else if (options.close) {
     out += "Connection: close\r\n";
   } else if (options.http_1_0) {
     out += "Connection: keep-alive\r\n";

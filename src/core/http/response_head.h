@@ -22,6 +22,7 @@ struct HeadOptions {
   size_t body_size = 0;
   bool close = false;
   bool http_1_0 = false;
+  bool upgrade = false;  // the connection changes its protocol behind this head
 };
 
 // Status line, the response's own headers, then ours. Bytes that would end a header line early are

@@ -9,11 +9,14 @@
 namespace lambent::http {
 namespace {
 
-constexpr size_t kMostHead = 2 * 1024 * 1024;
 constexpr size_t kMostTrailers = 64 * 1024;
 
 Error malformed(std::string_view what) {
   return {ErrorCode::kInternal, "the server's answer is not HTTP: " + std::string(what)};
+}
+
+Error too_large(size_t most) {
+  return malformed("its headers have more than " + std::to_string(most) + " bytes");
 }
 
 }  // namespace
@@ -36,17 +39,23 @@ Result<bool> ResponseParser::feed(std::string_view& data) {
   while (!head_done_) {
     if (data.empty()) return false;
     const size_t known = partial_head_.size();
-    partial_head_ += data.substr(0, kMostHead);
+    partial_head_ += data.substr(0, options_.max_head);
     const size_t end = partial_head_.find("\r\n\r\n", known < 3 ? 0 : known - 3);
     if (end == std::string::npos) {
       data.remove_prefix(partial_head_.size() - known);
-      if (partial_head_.size() >= kMostHead) return malformed("its headers do not end");
+      if (partial_head_.size() >= options_.max_head) return too_large(options_.max_head);
       return false;
     }
+    if (end + 4 > options_.max_head) return too_large(options_.max_head);
     data.remove_prefix(end + 4 - known);
     partial_head_.resize(end + 4);
     RETURN_IF_ERROR(parse_head(partial_head_));
     partial_head_.clear();
+    if (response_.status == 101) {
+      if (!options_.upgrades) return malformed("it changes to another protocol unasked");
+      head_done_ = true;
+      return true;
+    }
     if (response_.status >= 100 && response_.status < 200) {
       response_ = {};  // 100 Continue and the like: the answer is still to come
     } else {
@@ -87,16 +96,22 @@ Result<void> ResponseParser::parse_head(std::string_view head) {
   if (old && !response_.headers.contains("Connection")) keep_alive_ = false;
   body_left_ = 0;
   framing_ = Framing::kSized;
-  if (bodiless_ || is_bodiless(response_.status)) return {};
-  if ((parser.flags & F_CHUNKED) != 0) {
+  const bool bodiless = options_.bodiless || is_bodiless(response_.status);
+  const bool is_chunked = (parser.flags & F_CHUNKED) != 0;
+  size_.reset();
+  if (bodiless && is_chunked) return {};
+  if (is_chunked) {
     framing_ = Framing::kChunked;
     chunks_ = ChunkedDecoder(SIZE_MAX, kMostTrailers);
   } else if ((parser.flags & F_CONTENTLENGTH) != 0) {
+    uint64_t size = 0;
     for (const char digit : response_.headers.get("Content-Length")) {
-      if (digit < '0' || digit > '9' || body_left_ > SIZE_MAX / 16) return malformed("bad length");
-      body_left_ = body_left_ * 10 + static_cast<size_t>(digit - '0');
+      if (digit < '0' || digit > '9' || size > SIZE_MAX / 16) return malformed("bad length");
+      size = size * 10 + static_cast<size_t>(digit - '0');
     }
-  } else {
+    size_ = size;
+    if (!bodiless) body_left_ = size;
+  } else if (!bodiless) {
     framing_ = Framing::kToClose;
   }
   return {};

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -14,8 +16,15 @@ namespace lambent::http {
 
 class ResponseParser {
  public:
-  // `bodiless`: the request was a HEAD.
-  explicit ResponseParser(bool bodiless) : bodiless_(bodiless) {}
+  struct Options {
+    bool bodiless = false;  // the request was a HEAD
+    bool upgrades = false;  // it asked for another protocol: 101 is an answer
+    size_t max_head = kMostHead;
+  };
+  static constexpr size_t kMostHead = 2 * 1024 * 1024;
+
+  explicit ResponseParser(bool bodiless) : ResponseParser(Options{.bodiless = bodiless}) {}
+  explicit ResponseParser(Options options) : options_(options) {}
 
   // Consumes from the front of `data`; true once the response is whole. What has come of the body
   // is in response().body, from where the caller may take it at any time.
@@ -25,6 +34,11 @@ class ResponseParser {
 
   Response& response() { return response_; }
   bool head_done() const { return head_done_; }
+  // After 101: what follows is of the other protocol.
+  bool switched() const { return head_done_ && response_.status == 101; }
+  // What the head says of the body's size; none: it is chunked, or ends with the connection. That
+  // of an answer to HEAD is the size that there would be.
+  std::optional<uint64_t> size() const { return size_; }
   bool keep_alive() const { return keep_alive_ && framing_ != Framing::kToClose; }
 
  private:
@@ -33,12 +47,13 @@ class ResponseParser {
 
   Result<void> parse_head(std::string_view head);
 
-  const bool bodiless_;
+  const Options options_;
   std::string partial_head_;
   Response response_;
   bool head_done_ = false;
   bool keep_alive_ = true;
   Framing framing_ = Framing::kSized;
+  std::optional<uint64_t> size_;
   size_t body_left_ = 0;
   ChunkedDecoder chunks_;
 };

@@ -19,6 +19,8 @@
 
 namespace lambent::http {
 
+class StreamedExchange;
+
 // Answers one request, now or later, on the loop thread. Dropped without an answer, it sends 500.
 class Responder {
  public:
@@ -36,6 +38,8 @@ class Responder {
   void start_chunked(Response head);
   bool send_chunk(std::string_view data);
   void finish_chunked();
+  // For a request that streams (ServerOptions::streams); else null. It ends with this responder.
+  StreamedExchange* stream();
   // Called once if the client is seen to go away before the answer was sent; not if this responder
   // is gone by then.
   void on_disconnect(std::function<void()> callback);
@@ -63,11 +67,14 @@ struct ServerOptions {
   Duration idle_timeout = limits::kHttpIdleTimeout;
   // A client that only closed its sending side still gets its answer; over TCP it cannot be told
   // from one that is gone until we write, so it is sent an interim answer (100) at once. False: the
-  // end of its sending is a disconnect.
+  // end of its sending is a disconnect, as it is for an answer that streams once that has begun.
   bool serve_half_closed = true;
   // Bodies for the server's own answers (400, 408, 413, 431, 503); status and reason in, response
   // out.
   std::function<Response(int status, std::string_view reason)> error_response;
+  // Requests, told by their heads, that are handled as soon as their heads are there: their bodies
+  // are streams, without a limit of size (Responder::stream). Empty: none.
+  std::function<bool(const Request& head)> streams;
   // A client went away in the middle of a body: the request as far as it came. May be empty.
   std::function<void(const Request& partial)> on_truncated;
 };

@@ -281,9 +281,9 @@ Result<Package> make_package_within(const DeployOptions& options, size_t depth) 
 
 // Components before those that call them. The error names the function.
 Result<void> deploy_all(Transport& transport, Console& console, const Package& package,
-                        Json& actions) {
+                        const http::Endpoint& endpoint, Json& actions) {
   for (const Package& component : package.components) {
-    RETURN_IF_ERROR(deploy_all(transport, console, component, actions));
+    RETURN_IF_ERROR(deploy_all(transport, console, component, endpoint, actions));
   }
   const FunctionSpec& spec = package.manifest.spec;
   for (const std::string& warning : package.manifest.warnings) {
@@ -295,6 +295,9 @@ Result<void> deploy_all(Transport& transport, Console& console, const Package& p
   if (!console.json) {
     console.out << action << " " << spec.name.name << " (" << to_string(Bytes(package.zip.size()))
                 << ")\n";
+    if (spec.kind == FunctionKind::kHttp) {
+      console.out << "  curl " << curl_words(endpoint, spec.name.name) << "\n";
+    }
   }
   Json json = {{"action", action}, {"package_bytes", package.zip.size()}};
   const Json answer = Json::parse(deployed->answer, nullptr, false);
@@ -335,7 +338,7 @@ int run_deploy(Transport& transport, Console& console, const DeployOptions& opti
   const auto package = make_package(options);
   if (!package.ok()) return fail(console, package.error());
   Json actions = Json::array();
-  const auto deployed = deploy_all(transport, console, *package, actions);
+  const auto deployed = deploy_all(transport, console, *package, options.endpoint, actions);
   if (!deployed.ok()) return fail(console, deployed.error());
   if (console.json) {
     // The function itself, with those that came before it.

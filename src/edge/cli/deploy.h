@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/domain/function.h"
+#include "core/http/client.h"
 #include "edge/cli/console.h"
 #include "edge/cli/manifest.h"
 #include "edge/cli/transport.h"
@@ -21,6 +22,7 @@ struct DeployOptions {
   // Compiles a CUDA source into a bundle in a new folder; empty: there is no compiler.
   std::function<Result<void>(const std::string& source, const std::string& folder)> build_bundle =
       {};
+  http::Endpoint endpoint = {};  // of the worker, for telling where an HTTP function is
 };
 
 // A function as its manifest describes it, with its code and kernel bundles packed, and the

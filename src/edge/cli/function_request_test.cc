@@ -22,7 +22,8 @@ TEST(FunctionRequest, IsWrittenAsItAlwaysWas) {
       R"("lambent:launch-mode":"model","lambent:memory-mode":"uvm","lambent:working-set":"whole",)"
       R"("lambent:checkpoint":"true","lambent:gpu-runtime":"shared","lambent:gpu-domain":"gpu_domain",)"
       R"("lambent:gpu-share":"40","lambent:cpu-variant":"true","lambent:cpu-handler":"cpu_handler",)"
-      R"("lambent:gpu-speedup":"2.5","lambent:weight":"2.5","lambent:max-concurrency":"40"},)"
+      R"("lambent:gpu-speedup":"2.5","lambent:http-port":"40",)"
+      R"("lambent:http-readiness":"http_readiness","lambent:weight":"2.5","lambent:max-concurrency":"40"},)"
       R"("Code":{"ZipFile":"emlw"}})");
 }
 
@@ -36,7 +37,8 @@ TEST(FunctionRequest, OfADefaultFunctionTakesBackEverySetting) {
       R"("lambent:launch-mode":"compute","lambent:memory-mode":"vmm","lambent:working-set":"worker",)"
       R"("lambent:checkpoint":"false","lambent:gpu-runtime":"own","lambent:gpu-domain":"",)"
       R"("lambent:gpu-share":"100","lambent:cpu-variant":"false","lambent:cpu-handler":"",)"
-      R"("lambent:gpu-speedup":"0","lambent:weight":"1","lambent:max-concurrency":"1000"},)"
+      R"("lambent:gpu-speedup":"0","lambent:http-port":"8080","lambent:http-readiness":"",)"
+      R"("lambent:weight":"1","lambent:max-concurrency":"1000"},)"
       R"("Code":{"ZipFile":"emlw"}})");
 }
 

@@ -10,6 +10,7 @@
 #include "core/domain/function.h"
 #include "edge/cli/manifest.h"
 #include "edge/cli/staging.h"
+#include "edge/cli/transport.h"
 
 namespace lambent::cli {
 namespace {
@@ -114,12 +115,18 @@ std::string shell_word(const std::string& text) {
   return plain ? text : "'" + replaced(text, "'", "'\\''") + "'";
 }
 
-std::vector<std::string> next_commands(const InitKind& kind, const std::string& folder,
+std::vector<std::string> next_commands(const InitKind& kind, const InitOptions& options,
                                        const std::string& name) {
+  const std::string& folder = options.folder;
   const std::string path = (folder.front() == '-' ? "./" : "") + folder;
   std::vector<std::string> commands;
   if (!kind.build.empty()) commands.push_back(std::string(kind.build) + " " + shell_word(path));
   commands.push_back("lambent deploy " + shell_word(path));
+  if (kind.is_asked_by_http) {
+    commands.push_back("curl " + curl_words(options.endpoint, name) + " -d '" +
+                       std::string(kind.event) + "'");
+    return commands;
+  }
   commands.push_back("lambent invoke " + shell_word(name) + " -d '" + std::string(kind.event) +
                      "'");
   return commands;
@@ -134,7 +141,7 @@ Result<std::vector<std::string>> init(const InitOptions& options, const InitKind
   ASSIGN_OR_RETURN(files, read_templates(templates));
   ASSIGN_OR_RETURN(files, fill_templates(std::move(files), name));
   RETURN_IF_ERROR(write_all(options.folder, files));
-  return next_commands(*kind, options.folder, name);
+  return next_commands(*kind, options, name);
 }
 
 }  // namespace
@@ -148,7 +155,8 @@ const std::vector<InitKind>& init_kinds() {
        R"({"inputs": [{"name": "x", "datatype": "FP32", "shape": [4], "data": [1, 2, 3, 4]}]})",
        ""},
       {"workflow", R"({"text": "the quick fox"})", ""},
-      {"pipeline", R"({"text": "the quick, brown fox"})", ""}};
+      {"pipeline", R"({"text": "the quick, brown fox"})", ""},
+      {"http", R"({"name": "Ada"})", "", true}};
   return kinds;
 }
 

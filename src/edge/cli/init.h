@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/base/result.h"
+#include "core/http/client.h"
 #include "edge/cli/console.h"
 
 namespace lambent::cli {
@@ -16,6 +17,7 @@ struct InitKind {
   std::string_view name;   // its folder of templates
   std::string_view event;  // what the first invocation is given
   std::string_view build;  // what is to be run in the new folder before it is deployed, or nothing
+  bool is_asked_by_http = false;  // at its URL, which deploying tells, and not by `invoke`
 };
 const std::vector<InitKind>& init_kinds();
 // Nothing if there is no such kind. Other names for kinds, such as "c++" and "python3.11", are
@@ -38,7 +40,8 @@ Result<std::vector<TemplateFile>> fill_templates(std::vector<TemplateFile> files
 struct InitOptions {
   std::string folder = "hello";  // "." is the working folder
   std::string kind = "python";
-  std::string templates;  // the folder of templates; empty: they were not found
+  std::string templates;         // the folder of templates; empty: they were not found
+  http::Endpoint endpoint = {};  // of the worker that the next commands are for
 };
 // ALREADY_EXISTS, and nothing is written, where a file is there already. What cannot be written to
 // the end is taken back. Tells the commands that come next.

@@ -1,11 +1,13 @@
 #include "edge/cli/manifest.h"
 
+#include <algorithm>
 #include <deque>
 #include <optional>
 #include <span>
 #include <utility>
 
 #include "core/base/check.h"
+#include "core/domain/command_line.h"
 #include "core/domain/function_fields.h"
 #include "core/domain/function_words.h"
 #include "decide/pipeline/limits.h"
@@ -17,7 +19,7 @@ namespace {
 
 // The keys that are no fields of the function.
 constexpr std::string_view kOtherKeys[] = {"graph",     "code",   "bundles", "sources",
-                                           "component", "output", "slo"};
+                                           "component", "output", "slo",     "command"};
 
 // Reads the fields of a function. A field's key names its table.
 class FieldReader {
@@ -121,6 +123,7 @@ Result<Runtime> runtime_of(const std::string& name, const std::string& file) {
 std::string graph_file_of(FunctionKind kind) {
   switch (kind) {
     case FunctionKind::kHandler:
+    case FunctionKind::kHttp:
       break;
     case FunctionKind::kKernel:
       return "graph.json";
@@ -134,16 +137,23 @@ std::string graph_file_of(FunctionKind kind) {
 
 // Keys that say something about functions of other kinds alone.
 Result<void> check_kind_keys(const toml::table& table, FunctionKind kind, const std::string& file) {
-  static constexpr std::string_view kNotOfHandlers[] = {"graph", "component", "output", "slo"};
-  static constexpr std::string_view kNotOfKernels[] = {"runtime",   "handler", "environment", "cpu",
-                                                       "component", "output",  "slo"};
-  static constexpr std::string_view kNotOfWorkflows[] = {
-      "runtime", "handler", "environment", "gpu", "cpu", "bundles", "sources", "slo"};
-  static constexpr std::string_view kNotOfPipelines[] = {"handler", "cpu", "component", "output"};
+  static constexpr std::string_view kNotOfHandlers[] = {"graph", "component", "output",   "slo",
+                                                        "port",  "command",   "readiness"};
+  static constexpr std::string_view kNotOfKernels[] = {
+      "runtime", "handler", "environment", "cpu",     "component",
+      "output",  "slo",     "port",        "command", "readiness"};
+  static constexpr std::string_view kNotOfWorkflows[] = {"runtime", "handler", "environment", "gpu",
+                                                         "cpu",     "bundles", "sources",     "slo",
+                                                         "port",    "command", "readiness"};
+  static constexpr std::string_view kNotOfPipelines[] = {
+      "handler", "cpu", "component", "output", "port", "command", "readiness"};
+  static constexpr std::string_view kNotOfHttp[] = {"graph",   "component", "output",
+                                                    "handler", "cpu",       "slo"};
   std::span<const std::string_view> foreign = kNotOfHandlers;
   if (kind == FunctionKind::kKernel) foreign = kNotOfKernels;
   if (kind == FunctionKind::kWorkflow) foreign = kNotOfWorkflows;
   if (kind == FunctionKind::kPipeline) foreign = kNotOfPipelines;
+  if (kind == FunctionKind::kHttp) foreign = kNotOfHttp;
   for (const std::string_view key : foreign) {
     if (const toml::node* node = table.get(key)) {
       return Error{ErrorCode::kInvalidArgument,
@@ -172,6 +182,25 @@ Result<void> read_workflow(const toml::table& table, const std::string& file, Ma
   }
   manifest.workflow = std::move(tables.json);
   manifest.packages = std::move(tables.packages);
+  return {};
+}
+
+// Its words, each a text of its own.
+Result<void> read_command(const toml::table& table, const std::string& file, FunctionSpec& spec) {
+  const toml::node* node = table.get("command");
+  const toml::array* words = node == nullptr ? nullptr : node->as_array();
+  const auto is_text = [](const toml::node& word) { return word.is_string(); };
+  if (words == nullptr || words->empty() || !std::all_of(words->begin(), words->end(), is_text)) {
+    const std::string place =
+        node == nullptr ? "" : " line " + std::to_string(node->source().begin.line);
+    return Error{ErrorCode::kInvalidArgument,
+                 file + place +
+                     ": a function of kind 'http' has the command that starts its program, such "
+                     "as command = [\"python3\", \"server.py\"]"};
+  }
+  std::vector<std::string> command;
+  for (const toml::node& word : *words) command.push_back(word.as_string()->get());
+  spec.handler = command_text(command);
   return {};
 }
 
@@ -208,7 +237,9 @@ Result<Manifest> parse_manifest(std::string_view text, const std::string& file) 
   if (spec.kind == FunctionKind::kWorkflow) {
     RETURN_IF_ERROR(read_workflow(parsed.table(), file, manifest));
   }
-  if (spec.kind != FunctionKind::kHandler) {
+  if (spec.kind == FunctionKind::kHttp) {
+    RETURN_IF_ERROR(read_command(parsed.table(), file, spec));
+  } else if (spec.kind != FunctionKind::kHandler) {
     spec.handler = graph_file_of(spec.kind);
     reader.read("graph", spec.handler);
     RETURN_IF_ERROR(reader.verdict());

@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include <regex>
+
 #include "core/domain/testing/every_field.h"
 
 namespace lambent::cli {
@@ -75,8 +77,12 @@ struct ExpectEqualKeys {
 
 TEST(Manifest, GivesEveryFieldThatHasAKey) {
   FunctionSpec spec = with_every_field_set();
-  spec.kind = FunctionKind::kHandler;  // the other kinds lack some keys
-  const auto read = parse_manifest(ManifestText(spec).text(), "lambent.toml");
+  // The other kinds lack some keys, and it lacks those of HTTP functions.
+  spec.kind = FunctionKind::kHandler;
+  spec.http = {};
+  const std::string text =
+      std::regex_replace(ManifestText(spec).text(), std::regex("(port|readiness) = .*\n"), "");
+  const auto read = parse_manifest(text, "lambent.toml");
   ASSERT_TRUE(read.ok()) << to_string(read.error());
   EXPECT_THAT(read->warnings, ElementsAre());
   ExpectEqualKeys expect;
@@ -100,7 +106,9 @@ TEST(Manifest, AWrongValueIsNamedWithItsLine) {
   const std::pair<const char*, const char*> cases[] = {
       {"name = 1", "f line 1: name must be text in quotes"},
       {"kind = 1", "f line 1: kind must be text in quotes"},
-      {"kind = 'x'", "f: kind is 'x'; it can be 'handler', 'kernel', 'workflow' or 'pipeline'"},
+      {"kind = 'x'",
+       "f: kind is 'x'; it can be 'handler', 'kernel', 'workflow', "
+       "'pipeline' or 'http'"},
       {"runtime = 'java'",
        "f: runtime is 'java'; it can be 'provided.al2023' (an executable named bootstrap) or "
        "'python3'"},
@@ -171,6 +179,35 @@ TEST(Manifest, KnowsEveryKeyOfAWorkflow) {
   ASSERT_TRUE(read.ok()) << to_string(read.error());
   EXPECT_THAT(read->warnings, ElementsAre());
   EXPECT_EQ(read->spec.handler, "g.json");
+}
+
+TEST(Manifest, OfAnHttpFunctionHasTheCommandThatStartsItsProgram) {
+  const auto manifest = parse_manifest(
+      "name = 'web'\nkind = 'http'\ncommand = ['./my server', '--verbose']\nport = 9000\n"
+      "readiness = '/healthz'\n",
+      "f");
+  ASSERT_TRUE(manifest.ok()) << manifest.error().message;
+  EXPECT_EQ(manifest->spec.handler, "\"./my server\" --verbose");
+  EXPECT_EQ(manifest->spec.http.port, 9000u);
+  EXPECT_EQ(manifest->spec.http.readiness, "/healthz");
+  EXPECT_TRUE(validate(manifest->spec).ok());
+  EXPECT_TRUE(manifest->warnings.empty());
+}
+
+TEST(Manifest, OfAnHttpFunctionWithoutACommandIsRefused) {
+  for (const char* command :
+       {"", "command = 'python3 server.py'\n", "command = []\n", "command = ['a', 1]\n"}) {
+    const auto manifest =
+        parse_manifest(std::string("name = 'web'\nkind = 'http'\n") + command, "f");
+    ASSERT_FALSE(manifest.ok()) << command;
+    EXPECT_NE(manifest.error().message.find("command = [\"python3\""), std::string::npos);
+  }
+}
+
+TEST(Manifest, OfAnotherKindHasNoPortAndNoCommand) {
+  const auto manifest = parse_manifest("name = 'x'\nhandler = 'a.b'\nport = 80\n", "f");
+  ASSERT_FALSE(manifest.ok());
+  EXPECT_EQ(manifest.error().message, "f line 3: a function of kind 'handler' has no port");
 }
 
 }  // namespace

@@ -2,6 +2,12 @@
 
 namespace lambent::cli {
 
+std::string curl_words(const http::Endpoint& endpoint, const std::string& function) {
+  const std::string path = "/f/" + function + "/";
+  if (endpoint.socket_path.empty()) return http::to_string(endpoint) + path;
+  return "--unix-socket " + endpoint.socket_path + " http://localhost" + path;
+}
+
 Error HttpTransport::explained(const Error& error) const {
   if (error.code != ErrorCode::kUnavailable) return error;
   return Error{error.code,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -23,6 +24,9 @@ class Transport {
   virtual Result<http::Response> stream(const http::Request& request, Duration timeout,
                                         const Sink& sink) = 0;
 };
+
+// How an HTTP function is asked there, as words of a shell after "curl": its URL, and the socket.
+std::string curl_words(const http::Endpoint& endpoint, const std::string& function);
 
 class HttpTransport final : public Transport {
  public:

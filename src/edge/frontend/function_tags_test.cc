@@ -99,7 +99,7 @@ TEST(FunctionTags, AreBounded) {
 
 TEST(FunctionTags, ABadValueIsToldWhatIsWanted) {
   const std::tuple<const char*, const char*, const char*> cases[] = {
-      {"kind", "x", "handler, kernel, workflow or pipeline"},
+      {"kind", "x", "handler, kernel, workflow, pipeline or http"},
       {"gpu-memory", "much", "an amount of memory such as 512MiB or 2G"},
       {"launch-mode", "x", "compute or model"},
       {"memory-mode", "x", "vmm, uvm or off"},
@@ -136,8 +136,8 @@ TEST(FunctionTags, AnUnknownOneIsToldWhichThereAre) {
   EXPECT_EQ(apply_tags(spec).error().message,
             "there is no setting 'lambent:gpu'; tags that begin with lambent: are kind, "
             "gpu-memory, launch-mode, memory-mode, working-set, checkpoint, gpu-runtime, "
-            "gpu-domain, gpu-share, cpu-variant, cpu-handler, gpu-speedup, weight and "
-            "max-concurrency");
+            "gpu-domain, gpu-share, cpu-variant, cpu-handler, gpu-speedup, http-port, "
+            "http-readiness, weight and max-concurrency");
   spec.tags = {{"lambent:", "1"}};
   EXPECT_TRUE(apply_tags(spec).error().message.starts_with("there is no setting 'lambent:';"));
 }

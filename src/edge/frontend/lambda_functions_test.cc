@@ -267,7 +267,7 @@ TEST_F(LambdaTest, TagsChangeTheSettingsTheyStandFor) {
   expect_fault(call_json("POST", tags, json{{"Tags", {{"lambent:weight", "x"}}}}), 400,
                "InvalidParameterValueException", "lambent:weight");
   expect_fault(call_json("POST", tags, json{{"Tags", {{"lambent:kind", "x"}}}}), 400,
-               "InvalidParameterValueException", "not handler, kernel, workflow or pipeline");
+               "InvalidParameterValueException", "not handler, kernel, workflow, pipeline or http");
   expect_fault(call_json("POST", tags, json::object()), 400, "InvalidParameterValueException");
   expect_fault(call("DELETE", tags), 400, "InvalidParameterValueException", "tagKeys");
 }

@@ -56,8 +56,9 @@ class NativeTest : public testing::Test {
   ObjectsFrontend objects_{store_, [](auto, auto) { return false; }, loop_, random_};
   FakeAccess access_;
   FakeSecrets secrets_;
+  FakeRelays relays_;
   Router router_{
-      {service_, access_, secrets_, objects_},
+      {service_, access_, secrets_, objects_, relays_},
       loop_,
       random_,
       {.native = {.version = "1.2.3",

@@ -4,6 +4,8 @@
 #include <string_view>
 #include <utility>
 
+#include "edge/frontend/function_target.h"
+
 namespace lambent::frontend {
 namespace {
 
@@ -49,6 +51,7 @@ bool RequestGuard::answers_to(const http::Authority& host, uint16_t scheme_port)
       (is_wildcard(*policy_.listener) || host.host == policy_.listener->host)) {
     return true;
   }
+  if (!function_label(host.host, policy_.function_domain).empty()) return true;
   return std::any_of(policy_.names.begin(), policy_.names.end(), [&](const auto& name) {
     return host.host == name.host && (!name.port || same_place(host, name, scheme_port));
   });

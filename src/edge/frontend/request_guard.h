@@ -25,6 +25,9 @@ struct HostPolicy {
   std::optional<http::Authority> listener;
   // Beside localhost and loopback addresses. Without a port: with any.
   std::vector<http::Authority> names;
+  // Each function has a name below it (function_target.h), which is no name of the API; empty:
+  // none.
+  std::string function_domain = {};
 };
 
 class RequestGuard {

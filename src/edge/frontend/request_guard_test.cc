@@ -86,6 +86,23 @@ TEST(RequestGuard, RefusesPagesOfOtherOrigins) {
       {{"Host", "localhost"}, {"Origin", "http://localhost"}, {"origin", "http://evil.test"}}));
 }
 
+TEST(RequestGuard, AnswersToTheNamesOfFunctionsAndLetsTheirPagesUseThemAlone) {
+  const HostPolicy policy{.listener = authority("127.0.0.1:8980"),
+                          .function_domain = "lambent.localhost"};
+  const auto with_origin = [&](const char* host, const char* origin) {
+    return allows(policy, {{"Host", host}, {"Origin", origin}});
+  };
+  EXPECT_TRUE(allows(policy, {{"Host", "web.lambent.localhost:8980"}}));
+  EXPECT_TRUE(with_origin("web.lambent.localhost:8980", "http://web.lambent.localhost:8980"));
+  EXPECT_FALSE(with_origin("other.lambent.localhost:8980", "http://web.lambent.localhost:8980"));
+  EXPECT_FALSE(with_origin("localhost:8980", "http://web.lambent.localhost:8980"));
+  EXPECT_FALSE(with_origin("web.lambent.localhost:8980", "http://localhost:8980"));
+  EXPECT_FALSE(allows(policy, {{"Host", "a.b.lambent.localhost"}}));
+  EXPECT_FALSE(allows(policy, {{"Host", "web.lambent.localhost.evil.test"}}));
+  EXPECT_FALSE(
+      allows({.listener = authority("127.0.0.1:8980")}, {{"Host", "web.lambent.localhost"}}));
+}
+
 TEST(RequestGuard, RefusesPagesOfOtherSites) {
   const HostPolicy policy{.listener = authority("127.0.0.1:8980")};
   for (const char* site : {"same-origin", "none"}) {

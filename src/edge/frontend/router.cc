@@ -76,11 +76,31 @@ Router::Router(Services services, loop::EventLoop& loop, Random& random, RouterO
       objects_(services.objects),
       native_(services.invocations, loop, random, with_tokens(options_.native, access_)),
       tenants_(access_, options_.usage),
-      secrets_(services.secrets) {}
+      secrets_(services.secrets),
+      functions_(services.relays) {}
+
+bool Router::streams(const http::Request& head) const { return target_of(head).has_value(); }
+
+RouteScopes Router::scopes_for(const http::Request& request) const {
+  if (target_of(request)) return {.any_of = {Scope::kInvoke}};
+  return scopes_of(request.method, http::path_of(request.target));
+}
 
 void Router::handle(http::Request request, http::Responder responder) {
   if (const auto allowed = guard_.check(request); !allowed.ok()) {
     return responder.send(response_of_error(request, allowed.error()));
+  }
+  const bool is_for_function = streams(request);
+  if (is_for_function) {
+    separate_authorizations(request, options_.auth.mode == AuthMode::kTokens);
+  }
+  if (is_for_function && authenticator_.needs_body_digest(request)) {
+    return responder.send(response_of_refusal(
+        request,
+        {{ErrorCode::kUnauthenticated,
+          "requests to HTTP functions stream, so that no signature covers their bodies: send "
+          "'Authorization: Bearer TOKEN'"},
+         "InvalidSignatureException"}));
   }
   if (!authenticator_.needs_body_digest(request)) {
     return authenticate(std::move(request), std::move(responder), {});
@@ -108,7 +128,7 @@ void Router::handle(http::Request request, http::Responder responder) {
 
 void Router::authenticate(http::Request request, http::Responder responder,
                           const std::string& body_digest) {
-  const RouteScopes needed = scopes_of(request.method, http::path_of(request.target));
+  const RouteScopes needed = scopes_for(request);
   auto outcome = authenticator_.authenticate(request, body_digest);
   if (needed.open) {
     // Who is known may learn more.
@@ -139,7 +159,7 @@ Result<TenantId> Router::tenant_for(const Principal& principal,
 }
 
 void Router::admit(Principal principal, http::Request request, http::Responder responder) {
-  const RouteScopes needed = scopes_of(request.method, http::path_of(request.target));
+  const RouteScopes needed = scopes_for(request);
   AuditRecord record = record_of(request);
   record.token = principal.token;
   const auto tenant = tenant_for(principal, request);
@@ -171,6 +191,9 @@ void Router::dispatch(const Principal& principal, http::Request request,
                       http::Responder responder) {
   const Caller caller{
       .tenant = principal.tenant, .scopes = principal.scopes, .token = principal.token};
+  if (const auto target = target_of(request)) {
+    return functions_.handle(caller, *target, std::move(request), std::move(responder));
+  }
   const std::string path(http::path_of(request.target));
   if (is_lambda_path(path)) {
     lambda_.handle(caller, std::move(request), std::move(responder));

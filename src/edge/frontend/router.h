@@ -11,10 +11,12 @@
 #include "core/http/server.h"
 #include "edge/frontend/access_frontend.h"
 #include "edge/frontend/authenticator.h"
+#include "edge/frontend/function_frontend.h"
 #include "edge/frontend/lambda.h"
 #include "edge/frontend/native.h"
 #include "edge/frontend/objects.h"
 #include "edge/frontend/request_guard.h"
+#include "edge/frontend/route_scopes.h"
 #include "edge/frontend/secret_frontend.h"
 
 namespace lambent::frontend {
@@ -26,6 +28,8 @@ struct RouterOptions {
   objects::Disk offload;
   AuditSink audit;
   AccessFrontend::Usage usage;
+  // Each HTTP function has a name below it; empty: they have paths only.
+  std::string function_domain = {};
 };
 
 class Router {
@@ -36,6 +40,7 @@ class Router {
     AccessService& access;
     SecretService& secrets;
     ObjectsFrontend& objects;
+    http::RelayService& relays;
   };
   Router(Services services, loop::EventLoop& loop, Random& random, RouterOptions options,
          RequestGuard guard);
@@ -45,6 +50,8 @@ class Router {
   // credentials 401 or, as AWS has it, 403; those of scopes 403.
   void handle(http::Request request, http::Responder responder);
   http::Server::Handler handler();
+  // Which requests stream (http::ServerOptions::streams): those to HTTP functions.
+  bool streams(const http::Request& head) const;
 
  private:
   void authenticate(http::Request request, http::Responder responder,
@@ -53,6 +60,10 @@ class Router {
   // Whose tenant the request is for: an admin may name another than its token's.
   Result<TenantId> tenant_for(const Principal& principal, const http::Request& request) const;
   void dispatch(const Principal& principal, http::Request request, http::Responder responder);
+  std::optional<FunctionTarget> target_of(const http::Request& request) const {
+    return function_target(request, options_.function_domain);
+  }
+  RouteScopes scopes_for(const http::Request& request) const;
   AuditRecord record_of(const http::Request& request) const;
 
   AccessService& access_;
@@ -65,6 +76,7 @@ class Router {
   NativeFrontend native_;
   AccessFrontend tenants_;
   SecretFrontend secrets_;
+  FunctionFrontend functions_;
 };
 
 }  // namespace lambent::frontend

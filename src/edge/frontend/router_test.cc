@@ -41,7 +41,7 @@ class RouterTest : public testing::Test {
   }
   void use(AuthMode mode) {
     router_ = std::make_unique<Router>(
-        Router::Services{service_, access_, secrets_, objects_}, loop_, random_,
+        Router::Services{service_, access_, secrets_, objects_, relays_}, loop_, random_,
         RouterOptions{.native = {.version = "1",
                                  .metrics =
                                      [] {
@@ -68,8 +68,9 @@ class RouterTest : public testing::Test {
                             TenantUsage usage;
                             usage.functions = tenant.value;
                             return usage;
-                          }},
-        RequestGuard({}));
+                          },
+                      .function_domain = "lambent.localhost"},
+        RequestGuard({.function_domain = "lambent.localhost"}));
   }
 
   http::Response send(http::Request request) {
@@ -102,6 +103,7 @@ class RouterTest : public testing::Test {
   NullLogSink log_;
   objects::ObjectStore store_{loop_, log_, [](auto, auto) { return false; }, {}};
   ObjectsFrontend objects_{store_, [](auto, auto) { return false; }, loop_, random_};
+  FakeRelays relays_;
   std::vector<AuditRecord> audited_;
   bool holds_audit_ = false;
   Result<void> audit_result_;
@@ -505,6 +507,33 @@ TEST_F(RouterTest, ASecretGoesInAndNeverComesOut) {
   }
   EXPECT_EQ(call("DELETE", "/v1/secrets/pw", "deployer").status, 200);
   EXPECT_EQ(call("DELETE", "/v1/secrets/pw", "deployer").status, 404);
+}
+
+TEST_F(RouterTest, RequestsToHttpFunctionsNeedTheScopeInvoke) {
+  use(AuthMode::kTokens);
+  EXPECT_EQ(call("GET", "/f/web/").status, 401);
+  EXPECT_EQ(call("GET", "/f/web/", "reader").status, 403);
+  EXPECT_EQ(call("POST", "/f/web/", "deployer").status, 403);
+  EXPECT_TRUE(relays_.calls.empty());
+  call("POST", "/f/web/a", "invoker");
+  ASSERT_EQ(relays_.calls.size(), 1u);
+  EXPECT_EQ(relays_.calls[0].function, (FunctionName{kTeam, "web"}));
+  EXPECT_FALSE(relays_.calls[0].head.headers.contains("Authorization"));
+}
+
+TEST_F(RouterTest, TheHostOfAFunctionServesNothingElse) {
+  use(AuthMode::kNone);
+  call("GET", "/v1/functions", "", "", {{"Host", "web.lambent.localhost:8980"}});
+  ASSERT_EQ(relays_.calls.size(), 1u);
+  EXPECT_EQ(relays_.calls[0].function.name, "web");
+  EXPECT_EQ(relays_.calls[0].head.target, "/v1/functions");
+}
+
+TEST_F(RouterTest, AProgramsOwnTokenIsNotTheWorkersWhereThatWantsNone) {
+  use(AuthMode::kNone);
+  call("GET", "/f/web/", "of the program");
+  ASSERT_EQ(relays_.calls.size(), 1u);
+  EXPECT_EQ(relays_.calls[0].head.headers.get("Authorization"), "Bearer of the program");
 }
 
 }  // namespace

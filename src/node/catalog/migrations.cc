@@ -209,6 +209,12 @@ CREATE TABLE secrets (
 ) WITHOUT ROWID;
 )sql";
 
+// Programs that listen.
+constexpr const char* kHttpFunctions = R"sql(
+ALTER TABLE functions ADD COLUMN http_port INTEGER NOT NULL DEFAULT 8080;
+ALTER TABLE functions ADD COLUMN http_readiness TEXT NOT NULL DEFAULT '';
+)sql";
+
 Result<void> apply_step(Database& database, size_t version) {
   RETURN_IF_ERROR(database.run("BEGIN IMMEDIATE"));
   auto applied = database.run(migrations()[version - 1]);
@@ -228,7 +234,7 @@ const std::vector<std::string>& migrations() {
   static const std::vector<std::string> steps = {
       kFunctions, kAsyncInvocations, kStatistics,       kAsyncRepeats, kMemoryModes, kMemoryPhase,
       kNeeds,     kSharedRuntimes,   kPipelineProfiles, kCpuVariants,  kDevices,     kWorkingSets,
-      kTenants,   kSecrets};
+      kTenants,   kSecrets,          kHttpFunctions};
   return steps;
 }
 

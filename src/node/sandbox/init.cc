@@ -167,7 +167,23 @@ class Watcher {
     if (*word && std::holds_alternative<UsageRequest>((*word)->message)) {
       return control_.send(UsageReply{plan_.sandbox, resident_memory(), true}).ok();
     }
+    if (*word && std::holds_alternative<SocketsRequest>((*word)->message)) {
+      return send_sockets(std::get<SocketsRequest>((*word)->message).count);
+    }
     return true;
+  }
+
+  // A socket belongs to the network that it was made in, wherever it is used.
+  bool send_sockets(uint32_t count) {
+    std::vector<OwnedFd> sockets;
+    std::vector<int> fds;
+    for (uint32_t i = 0; i < std::min(count, limits::kSandboxSockets); ++i) {
+      OwnedFd made(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+      if (!made.valid()) break;
+      fds.push_back(made.get());
+      sockets.push_back(std::move(made));
+    }
+    return control_.send(SocketsReply{plan_.sandbox}, fds).ok();
   }
 
   Channel& control_;

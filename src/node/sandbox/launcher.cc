@@ -72,6 +72,16 @@ class ProcessLauncher final : public Launcher {
     if (waiting.size() == 1) send(UsageRequest{sandbox});
   }
 
+  void sockets(SandboxId sandbox, uint32_t count, OnSockets callback) override {
+    if (!sandboxes_.contains(sandbox)) {
+      return defer([callback = std::move(callback)] {
+        callback(Error{ErrorCode::kNotFound, "no such sandbox"});
+      });
+    }
+    sockets_[sandbox].push_back(std::move(callback));
+    send(SocketsRequest{sandbox, count});
+  }
+
   const Capabilities& capabilities() const override { return capabilities_; }
 
  private:
@@ -121,6 +131,7 @@ class ProcessLauncher final : public Launcher {
     auto launches = std::exchange(launches_, {});
     auto sandboxes = std::exchange(sandboxes_, {});
     auto usages = std::exchange(usages_, {});
+    auto sockets = std::exchange(sockets_, {});
     for (auto& [id, launch] : launches) {
       loop_.cancel(launch.timer);
       if (launch.callback) {
@@ -128,6 +139,9 @@ class ProcessLauncher final : public Launcher {
       }
     }
     for (auto& [id, callbacks] : usages) {
+      for (auto& callback : callbacks) callback(Error{ErrorCode::kNotFound, "no such sandbox"});
+    }
+    for (auto& [id, callbacks] : sockets) {
       for (auto& callback : callbacks) callback(Error{ErrorCode::kNotFound, "no such sandbox"});
     }
     Exit killed;
@@ -182,6 +196,12 @@ class ProcessLauncher final : public Launcher {
     const bool told = found->second;
     sandboxes_.erase(found);
     answer_usage(reply.sandbox, Error{ErrorCode::kNotFound, "no such sandbox"});
+    const auto sockets = sockets_.extract(reply.sandbox);
+    if (!sockets.empty()) {
+      for (const OnSockets& callback : sockets.mapped()) {
+        callback(Error{ErrorCode::kNotFound, "no such sandbox"});
+      }
+    }
     if (told && on_exit_) on_exit_(reply.sandbox, reply.exit);
   }
 
@@ -196,10 +216,24 @@ class ProcessLauncher final : public Launcher {
     answer_usage(reply.sandbox, *reply.memory);
   }
 
+  void handle(SocketsReply& reply, std::vector<OwnedFd>& fds) {
+    const auto found = sockets_.find(reply.sandbox);
+    if (found == sockets_.end()) return;
+    const OnSockets callback = std::move(found->second.front());
+    found->second.pop_front();
+    if (found->second.empty()) sockets_.erase(found);
+    if (fds.empty()) {
+      return callback(Error{ErrorCode::kResourceExhausted,
+                            "no sockets could be made in the network of a sandbox"});
+    }
+    callback(std::move(fds));
+  }
+
   // Ours, not its.
   void handle(LaunchRequest&, std::vector<OwnedFd>&) {}
   void handle(KillRequest&, std::vector<OwnedFd>&) {}
   void handle(UsageRequest&, std::vector<OwnedFd>&) {}
+  void handle(SocketsRequest&, std::vector<OwnedFd>&) {}
   void handle(Ready&, std::vector<OwnedFd>&) {}
 
   void answer_usage(SandboxId sandbox, const Result<Bytes>& answer) {
@@ -232,7 +266,8 @@ class ProcessLauncher final : public Launcher {
 
   // --- what we say ---
 
-  // The queue is bounded: each sandbox has at most a launch, a kill or two, and a usage in it.
+  // The queue is bounded: each sandbox has at most a launch, a kill or two, a usage, and
+  // what its owner asks for of sockets in it.
   void send(Message message) {
     if (!process_ && !respawning_) return;
     outgoing_.push_back(std::move(message));
@@ -274,6 +309,7 @@ class ProcessLauncher final : public Launcher {
   std::unordered_map<SandboxId, Launch> launches_;  // asked for, not answered
   std::unordered_map<SandboxId, bool> sandboxes_;   // started; whether the owner was told so
   std::unordered_map<SandboxId, std::vector<OnUsage>> usages_;
+  std::unordered_map<SandboxId, std::deque<OnSockets>> sockets_;  // answered in order
   std::deque<Message> outgoing_;
   bool awaits_room_ = false;  // watching for the channel to take more
   std::vector<loop::EventLoop::Task> deferred_;

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <sys/types.h>
 
@@ -44,6 +45,7 @@ class Launcher {
   using OnStarted = std::function<void(Result<Started>)>;
   using OnExit = std::function<void(SandboxId, Exit)>;
   using OnUsage = std::function<void(Result<Bytes>)>;
+  using OnSockets = std::function<void(Result<std::vector<OwnedFd>>)>;
 
   virtual ~Launcher() = default;
 
@@ -65,6 +67,11 @@ class Launcher {
 
   // Memory in use now; NOT_FOUND for an unknown sandbox, UNIMPLEMENTED where it cannot be measured.
   virtual void usage(SandboxId sandbox, OnUsage callback) = 0;
+
+  // TCP sockets of the sandbox's own network, which are not connected: connect() on them reaches
+  // what listens inside. At most limits::kSandboxSockets. `callback` is called exactly once, later,
+  // from the loop: NOT_FOUND for an unknown sandbox, RESOURCE_EXHAUSTED if none could be made.
+  virtual void sockets(SandboxId sandbox, uint32_t count, OnSockets callback) = 0;
 
   // What this machine allows, as lambent-launcher found at its start.
   virtual const Capabilities& capabilities() const = 0;

@@ -6,7 +6,7 @@ namespace lambent::sandbox {
 namespace {
 
 // A message: the version, the kind, then its fields.
-constexpr uint8_t kVersion = 4;
+constexpr uint8_t kVersion = 5;
 
 // The bytes of a plan are its limit: validate() checks how many entries it has.
 constexpr size_t kUnlimited = SIZE_MAX;
@@ -100,6 +100,13 @@ void archive_body(StateArchive& archive, UsageReply& reply) {
   archive.field(reply.memory);
   archive.field(reply.known);
 }
+
+void archive_body(StateArchive& archive, SocketsRequest& request) {
+  archive.field(request.sandbox);
+  archive.field(request.count);
+}
+
+void archive_body(StateArchive& archive, SocketsReply& reply) { archive.field(reply.sandbox); }
 
 void archive_message(StateArchive& archive, uint8_t& version, Message& message) {
   archive.field(version);

@@ -30,6 +30,12 @@ struct UsageRequest {
   SandboxId sandbox;
   bool operator==(const UsageRequest&) const = default;
 };
+// Worker to launcher, launcher to init: sockets of the sandbox's network that are not connected.
+struct SocketsRequest {
+  SandboxId sandbox;
+  uint32_t count = 0;  // at most limits::kSandboxSockets
+  bool operator==(const SocketsRequest&) const = default;
+};
 
 // Launcher to worker, once at the start.
 struct Hello {
@@ -63,9 +69,14 @@ struct UsageReply {
   bool known = true;            // false: there is no such sandbox
   bool operator==(const UsageReply&) const = default;
 };
+// Comes with the sockets; with none if they could not be made or there is no such sandbox.
+struct SocketsReply {
+  SandboxId sandbox;
+  bool operator==(const SocketsReply&) const = default;
+};
 
 using Message = std::variant<LaunchRequest, KillRequest, UsageRequest, Hello, Ready, StartedReply,
-                             FailedReply, ExitedReply, UsageReply>;
+                             FailedReply, ExitedReply, UsageReply, SocketsRequest, SocketsReply>;
 
 // At most limits::kLauncherMessage bytes for every plan that validate() accepts.
 std::string encode(Message message);

@@ -41,7 +41,9 @@ std::vector<Message> one_of_each() {
           FailedReply{SandboxId(6), Error{ErrorCode::kNotFound, "execute x"}},
           ExitedReply{SandboxId(7), exit},
           UsageReply{SandboxId(8), Bytes(9), true},
-          UsageReply{SandboxId(8), std::nullopt, false}};
+          UsageReply{SandboxId(8), std::nullopt, false},
+          SocketsRequest{SandboxId(8), 5},
+          SocketsReply{SandboxId(8)}};
 }
 
 TEST(MessageTest, EveryKindComesBackAsItWas) {

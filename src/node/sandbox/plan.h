@@ -16,7 +16,7 @@ namespace lambent::sandbox {
 
 // Where every sandbox finds its Runtime API, and where its code lies.
 constexpr char kRuntimeApiAddress[] = "127.0.0.1:9001";
-constexpr uint16_t kRuntimeApiPort = 9001;
+constexpr uint16_t kRuntimeApiPort = limits::kRuntimeApiPort;
 constexpr char kCodeFolder[] = "/var/task";
 constexpr uint32_t kMostProcessors = 8192;  // of a host
 

@@ -109,6 +109,7 @@ bool Server::hear_worker() {
     if (auto* launch = std::get_if<LaunchRequest>(&message)) handle(std::move(*launch));
     if (auto* kill = std::get_if<KillRequest>(&message)) handle(*kill);
     if (auto* usage = std::get_if<UsageRequest>(&message)) handle(*usage);
+    if (auto* sockets = std::get_if<SocketsRequest>(&message)) handle(*sockets);
   }
   return true;
 }
@@ -162,6 +163,15 @@ void Server::handle(const UsageRequest& request) {
   if (!box.init.control.send(request).ok()) tell(UsageReply{request.sandbox, std::nullopt, true});
 }
 
+// Its init makes them, and answers in hear_box().
+void Server::handle(const SocketsRequest& request) {
+  const auto found = by_sandbox_.find(request.sandbox);
+  const bool runs = found != by_sandbox_.end() && boxes_.at(found->second).stage == Stage::kRunning;
+  if (!runs || !boxes_.at(found->second).init.control.send(request).ok()) {
+    tell(SocketsReply{request.sandbox});
+  }
+}
+
 // --- the boxes ---
 
 void Server::hear_box(BoxNumber number) {
@@ -202,6 +212,9 @@ void Server::hear_box(BoxNumber number, Envelope envelope) {
   if (auto* exited = std::get_if<ExitedReply>(&envelope.message)) box.exit = exited->exit;
   if (auto* usage = std::get_if<UsageReply>(&envelope.message)) {
     tell(UsageReply{box.sandbox, usage->memory, true});
+  }
+  if (std::holds_alternative<SocketsReply>(envelope.message)) {
+    tell(SocketsReply{box.sandbox}, std::move(envelope.fds));
   }
 }
 

@@ -61,6 +61,7 @@ class Server {
   void handle(LaunchRequest request);
   void handle(const KillRequest& request);
   void handle(const UsageRequest& request);
+  void handle(const SocketsRequest& request);
 
   void hear_box(BoxNumber number);
   void hear_box(BoxNumber number, Envelope envelope);

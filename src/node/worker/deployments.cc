@@ -10,6 +10,11 @@
 namespace lambent::worker {
 namespace {
 
+// Whether a file of its package says what it does.
+bool has_graph(FunctionKind kind) {
+  return kind != FunctionKind::kHandler && kind != FunctionKind::kHttp;
+}
+
 // Checks a kernel function's package; the memory that its requests take is what it asks for, unless
 // it asks for more. Blocks.
 Result<void> fit_to_package(FunctionSpec& spec, const KernelPackageOptions& package, Bytes most) {
@@ -89,7 +94,7 @@ void Deployments::store(FunctionChange change, Done done) {
     uses_.code.collect(uses_.functions);
     done(std::move(result));
   };
-  if (change.zip_base64.empty() && change.spec.kind == FunctionKind::kHandler) {
+  if (change.zip_base64.empty() && !has_graph(change.spec.kind)) {
     return put_within_quota({.change = std::move(change)}, finish);
   }
 

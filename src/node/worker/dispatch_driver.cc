@@ -52,6 +52,7 @@ void DispatchDriver::start_sandbox(const dispatch::StartSandbox& action) {
   }
   const std::optional<FunctionSpec> whole = uses_.pipelines.whole(action.function);
   const bool has_sandboxes = spec->kind == FunctionKind::kHandler ||
+                             spec->kind == FunctionKind::kHttp ||
                              spec->kind == FunctionKind::kKernel || whole.has_value();
   if (!has_sandboxes) {  // since its invocation was queued
     return fail_start(

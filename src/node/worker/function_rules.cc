@@ -89,8 +89,8 @@ dispatch::FunctionProfile profile_of(const FunctionSpec& spec, uint64_t sandbox_
   profile.max_concurrency = spec.max_concurrency;
   profile.device_memory = spec.gpu.memory;
   // Kernel functions and handlers that share a runtime have the context of their executor.
-  const bool has_process =
-      spec.kind == FunctionKind::kHandler || spec.kind == FunctionKind::kPipeline;
+  const bool has_process = spec.kind == FunctionKind::kHandler ||
+                           spec.kind == FunctionKind::kPipeline || spec.kind == FunctionKind::kHttp;
   const bool has_context = has_process && spec.gpu.runtime == GpuRuntime::kOwn;
   if (spec.gpu.memory > Bytes(0) && has_context) profile.device_memory += context_memory;
   // What runs in an executor counts for the executor.

@@ -21,6 +21,12 @@ Error too_large(Bytes size, Bytes limit, std::string_view what) {
 void Intake::submit(InvocationRequest request, Done done) {
   const auto spec = uses_.functions.get(request.function);
   if (!spec.ok()) return done(spec.error());
+  if ((*spec)->kind == FunctionKind::kHttp && !uses_.relays.has(request.id)) {
+    return done(Error{ErrorCode::kFailedPrecondition,
+                      "'" + request.function.name +
+                          "' is an http function: send HTTP requests to /f/" +
+                          request.function.name + "/"});
+  }
   const bool synchronous = request.kind == InvocationKind::kSynchronous;
   const Bytes limit = synchronous ? limits::kSyncPayload : limits::kAsyncPayload;
   if (request.payload.size() > limit.count) {

@@ -10,6 +10,7 @@
 #include "node/catalog/catalog.h"
 #include "node/worker/completions.h"
 #include "node/worker/dispatch_driver.h"
+#include "node/worker/http_relays.h"
 
 namespace lambent::worker {
 
@@ -35,6 +36,7 @@ class Intake {
     PipelineHost& pipelines;
     DispatchDriver& driver;
     Completions& completions;
+    const HttpRelays& relays;
     // Invocations whose payloads would make all live ones hold more than this are refused.
     Bytes most_payloads;
     // An asynchronous invocation that a worker was killed under this often is given up.

@@ -28,16 +28,19 @@ struct EndWords {
   std::string type;
 };
 
-EndWords words_for(const sandbox::Exit& exit, bool initialised, Bytes memory_limit) {
+EndWords words_for(const sandbox::Exit& exit, bool initialised, const FunctionSpec& spec) {
   if (exit.out_of_memory) {
     return {{ErrorCode::kResourceExhausted, "the function used more than its memory limit of " +
-                                                to_string(memory_limit) +
+                                                to_string(spec.memory) +
                                                 "; raise 'memory' to give it more"},
             "Runtime.OutOfMemory"};
   }
   const std::string how = exit.signal != 0 ? "signal: " + std::to_string(exit.signal)
                                            : "exit status " + std::to_string(exit.exit_code);
-  const std::string when = initialised ? "" : " before it asked for its first event";
+  const std::string when = initialised ? ""
+                           : spec.kind == FunctionKind::kHttp
+                               ? " before it was ready"
+                               : " before it asked for its first event";
   return {{ErrorCode::kInternal, "Runtime exited with error: " + how + when}, "Runtime.ExitError"};
 }
 
@@ -88,7 +91,9 @@ struct SandboxHost::Sandbox {
   size_t most_in_flight = 1;
   uint64_t invocations = 0;
 
+  // By the Runtime API, or, of an HTTP function, by its own port.
   std::unique_ptr<runtime_api::Session> session;
+  std::unique_ptr<http_relay::Session> relay;
   OwnedFd output;
   loop::Watch output_watch;
   std::string ledger_path;
@@ -262,6 +267,29 @@ void SandboxHost::started(SandboxId id, Result<sandbox::Started> result) {
   sandbox.output_watch =
       loop_.watch(sandbox.output.get(), true, false,
                   [this, &sandbox](loop::Readiness) { read_output(sandbox, kOutputPerTurn); });
+  if (sandbox.spec.kind == FunctionKind::kHttp) return open_relay(sandbox);
+  open_session(sandbox, std::move(result->runtime_api_listener));
+}
+
+void SandboxHost::open_relay(Sandbox& sandbox) {
+  http_relay::Callbacks callbacks;
+  callbacks.on_ready = [this, &sandbox] { ready(sandbox); };
+  callbacks.on_end = [this, &sandbox](InvocationId id, const http_relay::PassageEnd& how) {
+    std::string json =
+        how.succeeded ? std::string() : runtime_api::error_json(how.error_type, how.message);
+    answered(sandbox, id, how.succeeded, std::move(json), how.error_type);
+  };
+  sandbox.relay = std::make_unique<http_relay::Session>(
+      loop_,
+      [this, id = sandbox.id](unsigned count, auto then) {
+        launcher_.sockets(id, count, std::move(then));
+      },
+      http_relay::SessionOptions{.port = static_cast<uint16_t>(sandbox.spec.http.port),
+                                 .readiness = sandbox.spec.http.readiness},
+      std::move(callbacks));
+}
+
+void SandboxHost::open_session(Sandbox& sandbox, OwnedFd runtime_api_listener) {
   runtime_api::Callbacks callbacks;
   callbacks.on_ready = [this, &sandbox] { ready(sandbox); };
   callbacks.on_response = [this, &sandbox](InvocationId id, std::string body, std::string) {
@@ -282,7 +310,7 @@ void SandboxHost::started(SandboxId id, Result<sandbox::Started> result) {
     };
   }
   sandbox.session = std::make_unique<runtime_api::Session>(
-      loop_, std::move(result->runtime_api_listener),
+      loop_, std::move(runtime_api_listener),
       runtime_api::SessionOptions{.function_name = sandbox.spec.name.name,
                                   .handler = sandbox.spec.handler,
                                   .max_response = sandbox.most_response,
@@ -314,6 +342,20 @@ void SandboxHost::deliver(SandboxId id, InvocationRequest& request, Duration tim
   given.id = request.id;
   given.given_at = loop_.clock().now();
   print_of(sandbox, given.tail, "START RequestId: " + to_string(given.id) + " Version: $LATEST\n");
+  hand_over(sandbox, request, timeout);
+}
+
+void SandboxHost::hand_over(Sandbox& sandbox, InvocationRequest& request, Duration timeout) {
+  if (sandbox.relay) {
+    auto relayed = uses_.relayed ? uses_.relayed(request.id) : nullptr;
+    if (relayed != nullptr) return sandbox.relay->give(request.id, std::move(relayed));
+    // Its client has gone meanwhile.
+    loop_.call_after(Duration(0), [this, sandbox_id = sandbox.id, id = request.id] {
+      const auto found = sandboxes_.find(sandbox_id);
+      if (found != sandboxes_.end()) answered(*found->second, id, true, "", "");
+    });
+    return;
+  }
   runtime_api::RuntimeInvocation invocation;
   invocation.id = request.id;
   invocation.deadline =
@@ -438,8 +480,8 @@ bool SandboxHost::exited(SandboxId id, const sandbox::Exit& exit) {
   Sandbox& sandbox = *found->second;
   read_output(sandbox, kOutputAtEnd);
   read_ledger(sandbox);
-  EndWords words = sandbox.end_words ? *sandbox.end_words
-                                     : words_for(exit, sandbox.initialised, sandbox.spec.memory);
+  EndWords words =
+      sandbox.end_words ? *sandbox.end_words : words_for(exit, sandbox.initialised, sandbox.spec);
   log_.debug("sandbox_exited", {{"sandbox", static_cast<int64_t>(id.value)},
                                 {"function", sandbox.spec.name.name},
                                 {"how", sandbox::to_string(exit)}});
@@ -468,6 +510,13 @@ void SandboxHost::finish(SandboxId id, Error error, std::string error_type,
   std::deque<runtime_api::RuntimeInvocation> unseen;
   if (sandbox->session) unseen = sandbox->session->take_undelivered();
   for (const runtime_api::RuntimeInvocation& each : unseen) end.unseen.push_back(each.id);
+  if (sandbox->relay && !sandbox->end_words) {
+    for (const InvocationId each : sandbox->relay->take_unseen()) {
+      end.unseen.push_back(each);
+      end.undelivered = true;
+      end.invocation = each;
+    }
+  }
   for (const auto& each : sandbox->too_late) end.unseen.push_back(each.first);
   if (!sandbox->too_late.empty()) {
     end.undelivered = true;

@@ -18,6 +18,7 @@
 #include "core/domain/secret.h"
 #include "core/loop/event_loop.h"
 #include "gpu/ledger/ledger.h"
+#include "node/http_relay/session.h"
 #include "node/runtime_api/session.h"
 #include "node/sandbox/launcher.h"
 #include "node/worker/backend.h"
@@ -41,6 +42,8 @@ class SandboxHost final : public Backend {
     std::function<void(TenantId, http::Request, std::string_view path, http::Responder)> on_object =
         {};
     const SecretService* secrets = nullptr;  // null: functions refer to none
+    // The request of an HTTP function that is this invocation. May be empty.
+    std::function<std::shared_ptr<http_relay::RelayedRequest>(InvocationId)> relayed = {};
   };
 
   // `run_folder` holds the ledgers; it is emptied first.
@@ -71,6 +74,10 @@ class SandboxHost final : public Backend {
 
   void started(SandboxId id, Result<sandbox::Started> result);
   void finish(SandboxId id, Error error, std::string error_type, Bytes host_memory_peak);
+  // How we speak with what runs in it.
+  void open_session(Sandbox& sandbox, OwnedFd runtime_api_listener);
+  void open_relay(Sandbox& sandbox);
+  void hand_over(Sandbox& sandbox, InvocationRequest& request, Duration timeout);
   void ready(Sandbox& sandbox);
   void answered(Sandbox& sandbox, InvocationId invocation, bool succeeded, std::string payload,
                 std::string error_type);

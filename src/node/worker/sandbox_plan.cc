@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/domain/command_line.h"
 #include "node/worker/system_folder.h"
 
 namespace lambent::worker {
@@ -11,7 +12,24 @@ using Environment = std::map<std::string, std::string>;
 
 bool uses_gpu(const FunctionSpec& spec) { return spec.gpu.memory > Bytes(0); }
 
+// A program of its package is named from where it starts, as in a shell.
+std::vector<std::string> http_command(const SandboxSetting& setting, const FunctionSpec& spec) {
+  // What is not valid was refused when the function was deployed.
+  auto read = command_words(spec.handler);
+  std::vector<std::string> words = read.ok() ? std::move(*read) : std::vector<std::string>();
+  if (words.empty()) words = {"./bootstrap"};
+  std::string& program = words.front();
+  if (program == "python3" || program == "python") {
+    program = setting.python_program;
+  } else if (!program.starts_with('/') && program.find('/') != std::string::npos) {
+    const bool from_here = program.starts_with("./");
+    program = std::string(sandbox::kCodeFolder) + "/" + program.substr(from_here ? 2 : 0);
+  }
+  return words;
+}
+
 std::vector<std::string> command_of(const SandboxSetting& setting, const FunctionSpec& spec) {
+  if (spec.kind == FunctionKind::kHttp) return http_command(setting, spec);
   switch (spec.runtime) {
     case Runtime::kPython:
       return {setting.python_program, "-m", "lambent_runtime", spec.handler};
@@ -40,6 +58,17 @@ void add_lambda_variables(const FunctionSpec& spec, SandboxId sandbox, Environme
   environment["PATH"] = "/usr/local/bin:/usr/bin:/bin:/opt/bin";
   environment["HOME"] = "/tmp";
   environment["LD_LIBRARY_PATH"] = "/var/task:/var/task/lib:/opt/lib";
+}
+
+// As Knative has them; there is no Runtime API for it.
+void add_http_variables(const FunctionSpec& spec, Environment& environment) {
+  environment["PORT"] = std::to_string(spec.http.port);
+  environment["K_SERVICE"] = spec.name.name;
+  environment["K_CONFIGURATION"] = spec.name.name;
+  environment["K_REVISION"] = spec.name.name + "-" + std::to_string(spec.revision);
+  environment["PYTHONUNBUFFERED"] = "1";
+  environment.erase("AWS_LAMBDA_RUNTIME_API");
+  environment.erase("_HANDLER");
 }
 
 void add_python(const SandboxSetting& setting, sandbox::LaunchPlan& plan) {
@@ -155,6 +184,7 @@ sandbox::LaunchPlan plan_sandbox(const SandboxSetting& setting, const FunctionSp
   // The user's variables first: ours win.
   plan.environment = spec.environment;
   add_lambda_variables(spec, request.sandbox, plan.environment);
+  if (spec.kind == FunctionKind::kHttp) add_http_variables(spec, plan.environment);
   plan.environment["LAMBENT_DEVICE"] = uses_gpu(spec) ? "gpu" : "cpu";
   if (spec.runtime == Runtime::kPython) add_python(setting, plan);
   if (uses_gpu(spec) && spec.gpu.runtime == GpuRuntime::kShared) {

@@ -35,9 +35,10 @@ Worker::Worker(Dependencies dependencies, WorkerOptions options,
            [this](auto work, auto then) { return files_.run(std::move(work), std::move(then)); },
            uses_.links, &driver_},
           for_starts(options_.executors, dispatcher_->options()), options_.run_folder),
-      sandboxes_({uses_.loop, uses_.log, uses_.launcher, uses_.links, &executors_,
-                  options_.on_object, uses_.secrets},
-                 options_.sandboxes, options_.run_folder),
+      sandboxes_(
+          {uses_.loop, uses_.log, uses_.launcher, uses_.links, &executors_, options_.on_object,
+           uses_.secrets, [this](InvocationId id) { return relays_.find(id); }},
+          options_.sandboxes, options_.run_folder),
       backends_(sandboxes_, executors_),
       workflows_(uses_.loop, uses_.random, uses_.objects, workflow_events(), options_.workflows),
       stage_processes_(sandboxes_, pipeline_reports_, code_),
@@ -49,7 +50,8 @@ Worker::Worker(Dependencies dependencies, WorkerOptions options,
                     drain_, objects_.get(), workflows_, pipelines_, options_.result_window}),
       intake_({uses_.loop, uses_.log, uses_.random, uses_.catalog, uses_.metrics, *dispatcher_,
                functions_, live_, idempotency_, drain_, objects_.get(), executors_, workflows_,
-               pipelines_, driver_, completions_, options_.most_payloads, options_.most_attempts}),
+               pipelines_, driver_, completions_, relays_, options_.most_payloads,
+               options_.most_attempts}),
       statistics_(uses_.loop, uses_.log, uses_.catalog, functions_, *dispatcher_),
       keeper_(functions_, *dispatcher_, care_, executors_),
       health_({uses_.loop, uses_.log, uses_.catalog, care_, driver_, pipelines_, executors_,
@@ -59,7 +61,12 @@ Worker::Worker(Dependencies dependencies, WorkerOptions options,
                     pipelines_, uses_.secrets},
                    deployment_rules()),
       status_({uses_.loop, uses_.metrics, *dispatcher_, functions_, live_, backends_, executors_,
-               workflows_, pipelines_, care_, health_}) {
+               workflows_, pipelines_, care_, health_}),
+      relays_({uses_.random, functions_,
+               [this](InvocationRequest request, auto done) {
+                 intake_.submit(std::move(request), std::move(done));
+               },
+               [this](InvocationId id) { intake_.forget(id); }}) {
   uses_.launcher.on_exit([this](SandboxId id, const sandbox::Exit& exit) {
     if (!sandboxes_.exited(id, exit)) executors_.exited(id, exit);
   });

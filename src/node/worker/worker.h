@@ -22,6 +22,7 @@
 #include "node/worker/backend_reports.h"
 #include "node/worker/deployments.h"
 #include "node/worker/device_health.h"
+#include "node/worker/http_relays.h"
 #include "node/worker/intake.h"
 #include "node/worker/log_files.h"
 #include "node/worker/sandbox_host.h"
@@ -82,6 +83,9 @@ class Worker final : public InvocationService {
   // worker left. Blocks; before the loop runs. FAILED_PRECONDITION: functions of several tenants
   // use a GPU that serves one only.
   Result<void> recover();
+
+  // Requests to HTTP functions.
+  http::RelayService& relays() { return relays_; }
 
   // Called for every tenant before recover(), and whenever one is added, changed or removed.
   void set_tenant(const Tenant& tenant);
@@ -190,6 +194,7 @@ class Worker final : public InvocationService {
   DeviceHealth health_;
   Deployments deployments_;
   WorkerStatus status_;
+  HttpRelays relays_;
 };
 
 }  // namespace lambent::worker

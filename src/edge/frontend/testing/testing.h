@@ -10,6 +10,7 @@
 #include "core/base/base64.h"
 #include "core/domain/invocation_service.h"
 #include "core/http/exchange.h"
+#include "core/http/relay_service.h"
 
 namespace lambent::frontend {
 
@@ -126,6 +127,12 @@ class FakeService final : public InvocationService {
     if (!zip->empty()) change.spec.code_size = Bytes(zip->size());
     functions[change.spec.name] = change.spec;
   }
+};
+
+class FakeRelays final : public http::RelayService {
+ public:
+  void relay(http::RelayCall call) override { calls.push_back(std::move(call)); }
+  std::vector<http::RelayCall> calls;
 };
 
 // What a client saw.

@@ -84,6 +84,7 @@ class ExecutorLauncher final : public sandbox::Launcher {
     end(id, {.signal = 9, .killed = true});
   }
   void usage(SandboxId, OnUsage callback) override { callback(Bytes(0)); }
+  void sockets(SandboxId, uint32_t, OnSockets) override {}
   const sandbox::Capabilities& capabilities() const override { return capabilities_; }
 
   void end(SandboxId id, sandbox::Exit exit) {

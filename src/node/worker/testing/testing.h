@@ -147,6 +147,16 @@ class FakeLauncher final : public sandbox::Launcher {
     end(id, {.signal = 9, .killed = true});
   }
   void usage(SandboxId, OnUsage callback) override { callback(Bytes(0)); }
+  // Of this machine's network: a test listens where the sandbox's program would.
+  void sockets(SandboxId, uint32_t count, OnSockets callback) override {
+    loop_.call_after(Duration(0), [count, done = std::move(callback)] {
+      std::vector<OwnedFd> made;
+      for (uint32_t i = 0; i < count; ++i) {
+        made.emplace_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+      }
+      done(std::move(made));
+    });
+  }
   const sandbox::Capabilities& capabilities() const override { return capabilities_; }
 
   // The sandbox ends; the worker hears of it in the next turn of the loop, once.

@@ -1,0 +1,55 @@
+#include "core/http/hop_by_hop.h"
+
+#include <algorithm>
+
+namespace lambent::http {
+namespace {
+
+constexpr std::string_view kHopByHop[] = {"Connection",
+                                          "Keep-Alive",
+                                          "Proxy-Connection",
+                                          "Proxy-Authenticate",
+                                          "Proxy-Authorization",
+                                          "TE",
+                                          "Trailer",
+                                          "Transfer-Encoding",
+                                          "Upgrade"};
+
+}  // namespace
+
+bool list_contains(std::string_view list, std::string_view word) {
+  while (!list.empty()) {
+    const size_t comma = std::min(list.find(','), list.size());
+    std::string_view item = list.substr(0, comma);
+    while (!item.empty() && (item.front() == ' ' || item.front() == '\t')) item.remove_prefix(1);
+    while (!item.empty() && (item.back() == ' ' || item.back() == '\t')) item.remove_suffix(1);
+    if (same_name(item, word)) return true;
+    list.remove_prefix(std::min(comma + 1, list.size()));
+  }
+  return false;
+}
+
+Headers end_to_end(const Headers& headers) {
+  Headers kept;
+  for (const auto& [name, value] : headers.fields()) {
+    const auto is_name = [&name = name](std::string_view other) { return same_name(name, other); };
+    if (std::any_of(std::begin(kHopByHop), std::end(kHopByHop), is_name)) continue;
+    const bool is_named = std::any_of(
+        headers.fields().begin(), headers.fields().end(), [&name = name](const auto& field) {
+          return same_name(field.first, "Connection") && list_contains(field.second, name);
+        });
+    if (!is_named) kept.add(name, value);
+  }
+  return kept;
+}
+
+std::string upgrade_of(const Headers& headers) {
+  for (const auto& [name, value] : headers.fields()) {
+    if (same_name(name, "Connection") && list_contains(value, "upgrade")) {
+      return std::string(headers.get("Upgrade"));
+    }
+  }
+  return {};
+}
+
+}  // namespace lambent::http

@@ -1,0 +1,18 @@
+// Which header fields are for one connection only, and not for the program behind a relay (RFC
+// 9110, 7.6.1). Free functions; any thread.
+#pragma once
+
+#include "core/http/message.h"
+
+namespace lambent::http {
+
+// Whether `list`, a comma-separated header value, contains `word`.
+bool list_contains(std::string_view list, std::string_view word);
+// The fields without those that are for one connection: Connection and what it names, Keep-Alive,
+// Proxy-Connection, Proxy-Authenticate, Proxy-Authorization, TE, Trailer, Transfer-Encoding,
+// Upgrade.
+Headers end_to_end(const Headers& headers);
+// The protocols that a request asks for, or an answer changes to; empty: it keeps HTTP.
+std::string upgrade_of(const Headers& headers);
+
+}  // namespace lambent::http

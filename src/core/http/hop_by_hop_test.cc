@@ -1,0 +1,31 @@
+#include "core/http/hop_by_hop.h"
+
+#include <gtest/gtest.h>
+
+namespace lambent::http {
+namespace {
+
+TEST(HopByHop, WhatIsForOneConnectionIsNotPassedOn) {
+  Headers headers;
+  headers.add("Host", "h");
+  headers.add("connection", "close, X-Own");
+  headers.add("Transfer-Encoding", "chunked");
+  headers.add("x-own", "1");
+  headers.add("TE", "trailers");
+  headers.add("X-Kept", "2");
+  const Headers kept = end_to_end(headers);
+  ASSERT_EQ(kept.fields().size(), 2u);
+  EXPECT_EQ(kept.fields()[0].first, "Host");
+  EXPECT_EQ(kept.fields()[1].first, "X-Kept");
+}
+
+TEST(HopByHop, ARequestAsksForAnotherProtocolInBothHeaders) {
+  Headers headers;
+  headers.add("Upgrade", "websocket");
+  EXPECT_EQ(upgrade_of(headers), "");
+  headers.add("Connection", "keep-alive, Upgrade");
+  EXPECT_EQ(upgrade_of(headers), "websocket");
+}
+
+}  // namespace
+}  // namespace lambent::http

@@ -1,0 +1,150 @@
+#include "edge/frontend/function_frontend.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "core/http/hop_by_hop.h"
+#include "edge/frontend/json_text.h"
+#include "edge/frontend/native_error.h"
+#include "edge/frontend/outcome_headers.h"
+
+namespace lambent::frontend {
+namespace {
+
+constexpr std::string_view kOwnAuthorization = "X-Lambent-Authorization";
+
+// A page that a function answers with under a path has the origin of the worker's own API. In a
+// sandbox it has an origin of its own instead, so that its scripts may not use the API.
+constexpr std::string_view kPageSandbox =
+    "sandbox allow-downloads allow-forms allow-modals allow-popups allow-scripts";
+
+// Fields that are between the client and this worker.
+bool is_ours(std::string_view name) {
+  return http::same_name(name, "Expect") || http::same_name(name, "X-Lambent-Tenant") ||
+         http::same_name(name, kOwnAuthorization) || http::same_name(name, "Authorization");
+}
+
+std::string host_of(const http::Peer& peer) {
+  const size_t colon = peer.address.rfind(':');
+  return colon == std::string::npos ? peer.address : peer.address.substr(0, colon);
+}
+
+void add_to_list(http::Headers& headers, std::string_view name, const std::string& value) {
+  std::string list;
+  for (const auto& [each, text] : headers.fields()) {
+    if (http::same_name(each, name) && !text.empty()) list += (list.empty() ? "" : ", ") + text;
+  }
+  headers.set(name, list.empty() ? value : list + ", " + value);
+}
+
+// As a node of RFC 7239: an IPv6 address is quoted.
+std::string forwarded_node(const std::string& address) {
+  if (address.empty()) return "unknown";
+  return address.find(':') == std::string::npos ? address : "\"" + address + "\"";
+}
+
+http::Headers headers_for_program(const http::Request& request, const FunctionTarget& target) {
+  http::Headers headers;
+  const http::Headers passed_on = http::end_to_end(request.headers);
+  for (const auto& [name, value] : passed_on.fields()) {
+    if (!is_ours(name)) headers.add(name, value);
+  }
+  if (const auto passed = request.headers.get(kOwnAuthorization); !passed.empty()) {
+    headers.add("Authorization", std::string(passed));
+  }
+  const std::string address = host_of(request.peer);
+  const std::string protocol = request.peer.transport == http::Transport::kTls ? "https" : "http";
+  const std::string host(request.headers.get("Host"));
+  std::string bare = address;
+  if (bare.starts_with('[') && bare.ends_with(']')) bare = bare.substr(1, bare.size() - 2);
+  if (!bare.empty()) add_to_list(headers, "X-Forwarded-For", bare);
+  headers.set("X-Forwarded-Proto", protocol);
+  if (!host.empty()) headers.set("X-Forwarded-Host", host);
+  if (!target.prefix.empty()) headers.set("X-Forwarded-Prefix", target.prefix);
+  add_to_list(headers, "Forwarded",
+              "for=" + forwarded_node(address) + (host.empty() ? "" : ";host=\"" + host + "\"") +
+                  ";proto=" + protocol);
+  if (host.empty()) headers.set("Host", "localhost");
+  return headers;
+}
+
+int status_of(const InvocationResult& result) {
+  const ErrorCode code = result.error ? result.error->code : ErrorCode::kInternal;
+  if (result.outcome == Outcome::kRejected) {
+    const bool is_gateways = code == ErrorCode::kResourceExhausted ||
+                             code == ErrorCode::kDeadlineExceeded ||
+                             code == ErrorCode::kUnavailable || code == ErrorCode::kAborted;
+    return is_gateways ? 503 : http_status_of(code);
+  }
+  return code == ErrorCode::kDeadlineExceeded ? 504 : 502;
+}
+
+// Of what failed without an error of the worker's, Lambda's JSON has the words.
+std::string message_of(const InvocationResult& result) {
+  if (result.error) return result.error->message;
+  const auto json = nlohmann::json::parse(result.payload, nullptr, false);
+  if (json.is_object() && json.contains("errorMessage") && json["errorMessage"].is_string()) {
+    return json["errorMessage"];
+  }
+  return "the program gave no answer";
+}
+
+http::Response answer_of(Result<InvocationResult> ended, const std::string& function,
+                         bool with_log) {
+  if (!ended.ok()) return error_response(ended.error());
+  const InvocationResult& result = *ended;
+  http::Response response;
+  response.status = status_of(result);
+  response.headers.add("Content-Type", "application/json");
+  if (response.status == 503) add_retry_after(response.headers, result.retry_after);
+  const ErrorCode code = result.error ? result.error->code : ErrorCode::kInternal;
+  nlohmann::json error{{"code", name_of(code)}, {"message", message_of(result)}};
+  if (!result.error_type.empty()) error["type"] = result.error_type;
+  nlohmann::json body{{"error", error}};
+  if (result.outcome != Outcome::kRejected) {
+    body["hint"] = "its log: lambent logs " + function;
+  }
+  if (with_log && !result.log_tail.empty()) body["log"] = result.log_tail;
+  response.body = to_text(body);
+  return response;
+}
+
+}  // namespace
+
+void separate_authorizations(http::Request& request, bool wants_token) {
+  const bool has_own = request.headers.contains(kOwnAuthorization);
+  std::string passed;
+  if (has_own || !wants_token) {
+    passed = request.headers.get("Authorization");
+    const std::string own(request.headers.get(kOwnAuthorization));
+    request.headers.set("Authorization", own);
+  }
+  request.headers.set(kOwnAuthorization, passed);
+}
+
+void FunctionFrontend::handle(const Caller& caller, const FunctionTarget& target,
+                              http::Request request, http::Responder responder) {
+  http::RelayCall call{.function = {caller.tenant, target.name},
+                       .head = {},
+                       .answer_headers = {},
+                       .responder = std::move(responder),
+                       .answer_of = {}};
+  call.has_body =
+      request.headers.contains("Transfer-Encoding") ||
+      (request.headers.contains("Content-Length") && request.headers.get("Content-Length") != "0");
+  call.upgrade = http::upgrade_of(request.headers);
+  call.head.method = request.method;
+  call.head.target = target.target;
+  call.head.headers = headers_for_program(request, target);
+  call.head.peer = request.peer;
+  if (!target.prefix.empty()) {
+    call.answer_headers.add("Content-Security-Policy", std::string(kPageSandbox));
+  }
+  const bool with_log = http::same_name(request.headers.get("X-Amz-Log-Type"), "Tail");
+  call.answer_of = [name = target.name, with_log](Result<InvocationResult> result) {
+    return answer_of(std::move(result), name, with_log);
+  };
+  relays_.relay(std::move(call));
+}
+
+}  // namespace lambent::frontend

@@ -1,0 +1,29 @@
+// FunctionTarget: which HTTP function a request is for, told by its path (/f/NAME/...) or by its
+// host (NAME.DOMAIN). Pure; fuzzed; any thread.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/http/message.h"
+
+namespace lambent::frontend {
+
+struct FunctionTarget {
+  std::string name;    // perhaps of no function
+  std::string target;  // what the program gets: begins with '/', query included
+  std::string prefix;  // what was taken off the path: "/f/NAME"; empty: it was named by its host
+
+  bool operator==(const FunctionTarget&) const = default;
+};
+
+// The label before `.domain` in a host as http::parse_authority gives it; empty if there is none,
+// or if there are several.
+std::string_view function_label(std::string_view host, std::string_view domain);
+
+// Nothing if it is for the worker's own API. A host below `domain` is a function's for every path.
+std::optional<FunctionTarget> function_target(const http::Request& request,
+                                              std::string_view domain);
+
+}  // namespace lambent::frontend

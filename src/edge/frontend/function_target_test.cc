@@ -1,0 +1,52 @@
+#include "edge/frontend/function_target.h"
+
+#include <gtest/gtest.h>
+
+#include "edge/frontend/testing/testing.h"
+
+namespace lambent::frontend {
+namespace {
+
+constexpr std::string_view kDomain = "lambent.localhost";
+
+std::optional<FunctionTarget> target_of(const std::string& target,
+                                        const std::string& host = "localhost:8980") {
+  return function_target(request_of("GET", target, "", {{"Host", host}}), kDomain);
+}
+
+TEST(FunctionTarget, APathNamesTheFunctionAndTheRestIsTheProgramsPath) {
+  EXPECT_EQ(target_of("/f/web/a/b?c=d%2F"), (FunctionTarget{"web", "/a/b?c=d%2F", "/f/web"}));
+  EXPECT_EQ(target_of("/f/web"), (FunctionTarget{"web", "/", "/f/web"}));
+  EXPECT_EQ(target_of("/f/web?x"), (FunctionTarget{"web", "/?x", "/f/web"}));
+  EXPECT_EQ(target_of("/f/web//f/other"), (FunctionTarget{"web", "//f/other", "/f/web"}));
+}
+
+TEST(FunctionTarget, TheWorkersOwnPathsAreNoFunctions) {
+  for (const char* path : {"/", "/f", "/v1/functions", "/livez", "/2015-03-31/functions/f/web"}) {
+    EXPECT_EQ(target_of(path), std::nullopt) << path;
+  }
+}
+
+TEST(FunctionTarget, AHostBelowTheDomainIsTheFunctionsForEveryPath) {
+  EXPECT_EQ(target_of("/v1/functions?a", "web.lambent.localhost:8980"),
+            (FunctionTarget{"web", "/v1/functions?a", ""}));
+  EXPECT_EQ(target_of("/f/other/", "WEB.Lambent.localhost"),
+            (FunctionTarget{"web", "/f/other/", ""}));
+  EXPECT_EQ(target_of("*", "web.lambent.localhost"), (FunctionTarget{"web", "/*", ""}));
+}
+
+TEST(FunctionTarget, OtherHostsNameNoFunction) {
+  for (const char* host : {"lambent.localhost", ".lambent.localhost", "a.b.lambent.localhost",
+                           "weblambent.localhost", "web.lambent.localhost.evil.example"}) {
+    EXPECT_EQ(target_of("/v1/functions", host), std::nullopt) << host;
+  }
+  EXPECT_EQ(function_target(request_of("GET", "/", "", {{"Host", "web.lambent.localhost"}}), ""),
+            std::nullopt);
+}
+
+TEST(FunctionTarget, AFunctionWithoutANameIsNotTheApiEither) {
+  EXPECT_EQ(target_of("/f/"), (FunctionTarget{"", "/", "/f/"}));
+}
+
+}  // namespace
+}  // namespace lambent::frontend

@@ -1,0 +1,218 @@
+#include "node/http_relay/passage.h"
+
+#include <charconv>
+#include <utility>
+
+#include "core/http/hop_by_hop.h"
+
+namespace lambent::http_relay {
+namespace {
+
+constexpr size_t kReadAtOnce = 64 * 1024;
+// A single turn of the loop passes at most this much of one answer.
+constexpr size_t kReadPerTurn = 256 * 1024;
+
+std::string head_of(const RelayedRequest& request, bool chunks_body) {
+  const http::Request& head = request.head;
+  std::string text;
+  text.reserve(512);
+  text += head.method + " " + head.target + " HTTP/1.1\r\n";
+  for (const auto& [name, value] : head.headers.fields()) text += name + ": " + value + "\r\n";
+  if (chunks_body) text += "Transfer-Encoding: chunked\r\n";
+  if (!request.upgrade.empty()) {
+    text += "Connection: Upgrade\r\nUpgrade: " + request.upgrade + "\r\n";
+  }
+  text += "\r\n";
+  return text;
+}
+
+std::string chunk_of(std::string_view bytes) {
+  char size[20];
+  char* end = std::to_chars(size, size + 16, bytes.size(), 16).ptr;
+  std::string chunk;
+  chunk.reserve(bytes.size() + 24);
+  chunk.append(size, end);
+  chunk += "\r\n";
+  chunk += bytes;
+  chunk += "\r\n";
+  return chunk;
+}
+
+// Sending it twice does what sending it once does (RFC 9110, 9.2.2).
+bool is_idempotent(const std::string& method) {
+  return method == "GET" || method == "HEAD" || method == "OPTIONS" || method == "PUT" ||
+         method == "DELETE" || method == "TRACE";
+}
+
+}  // namespace
+
+Passage::Passage(std::shared_ptr<RelayedRequest> request, std::function<void(PassageEnd)> on_end)
+    : request_(std::move(request)),
+      on_end_(std::move(on_end)),
+      client_(request_->responder.stream()),
+      parser_({.bodiless = request_->head.method == "HEAD",
+               .upgrades = !request_->upgrade.empty(),
+               .max_head = limits::kRelayedHead.count}) {
+  request_->on_client_gone = [this] {
+    end({.succeeded = true, .message = "the client went away"});
+  };
+}
+
+Passage::~Passage() {
+  if (is_over_) return;
+  request_->on_client_gone = nullptr;
+  if (client_ == nullptr) return;
+  client_->on_room(nullptr);
+  client_->hold(true);  // its sink ends with this
+}
+
+void Passage::begin(Upstream& upstream) {
+  upstream_ = &upstream;
+  if (client_ == nullptr) return fail("Http.BadAnswer", "the request cannot be relayed");
+  chunks_body_ = request_->has_body && !request_->head.headers.contains("Content-Length");
+  upstream.set_events({.on_connected = {},
+                       .on_readable = [this] { on_readable(); },
+                       .on_room = [this] { on_room(); }});
+  client_->hold(false);
+  head_ = head_of(*request_, chunks_body_);
+  upstream.watch_reads(true);
+  client_->on_room([this] {
+    if (!std::exchange(client_is_behind_, false)) return;
+    upstream_->watch_reads(true);
+  });
+  body_is_over_ = !request_->has_body;
+  if (request_->has_body) {
+    client_->receive({.on_bytes = [this](std::string_view bytes) { pass_body(bytes); },
+                      .on_end = [this] { body_ended(); }});
+  }
+  upstream.write(std::exchange(head_, {}));
+}
+
+void Passage::pass_body(std::string_view bytes) {
+  const bool is_chunk = chunks_body_ && !parser_.switched();
+  // A short request leaves in one piece.
+  std::string sent = std::exchange(head_, {});
+  if (is_chunk) {
+    sent += chunk_of(bytes);
+  } else {
+    sent += bytes;
+  }
+  upstream_->write(std::move(sent));
+  if (upstream_->unsent() > limits::kRelayWindow.count) client_->hold(true);
+}
+
+void Passage::body_ended() {
+  if (parser_.switched()) return upstream_->finish_writing();
+  body_is_over_ = true;
+  if (chunks_body_) upstream_->write("0\r\n\r\n");
+}
+
+void Passage::on_room() { client_->hold(false); }
+
+void Passage::on_readable() {
+  char buffer[kReadAtOnce];
+  for (size_t total = 0; total < kReadPerTurn;) {
+    const http::Transfer got = upstream_->read(buffer);
+    if (got.kind == http::Transfer::Kind::kWaitsToRead) return;
+    if (got.kind != http::Transfer::Kind::kMoved) return on_upstream_end(got.kind);
+    total += got.bytes;
+    something_came_ = true;
+    if (!take({buffer, got.bytes})) return;
+    if (client_is_behind_) return upstream_->watch_reads(false);
+    if (got.bytes < sizeof buffer) break;
+  }
+  upstream_->watch_reads(true);
+}
+
+bool Passage::take(std::string_view bytes) {
+  if (parser_.switched()) {
+    if (!client_->send_bytes(bytes)) client_is_behind_ = true;
+    return true;
+  }
+  const auto whole = parser_.feed(bytes);
+  if (!whole.ok()) {
+    fail("Http.BadAnswer", "the program's answer cannot be passed on: " + whole.error().message);
+    return false;
+  }
+  const bool begins = parser_.head_done() && !head_passed_;
+  if (begins) begin_answer();
+  if (parser_.switched()) {
+    if (!client_->send_bytes(bytes)) client_is_behind_ = true;
+    return true;
+  }
+  // The head leaves with it, or with the end.
+  const std::string piece = std::exchange(parser_.response().body, {});
+  const bool is_due = !piece.empty() || (begins && !*whole);
+  if (is_due && !client_->send_bytes(piece)) client_is_behind_ = true;
+  says_more_ = !bytes.empty();
+  if (!*whole) return true;
+  finish();
+  return false;
+}
+
+void Passage::begin_answer() {
+  head_passed_ = true;
+  request_->answered = true;
+  http::Response head;
+  head.status = parser_.response().status;
+  head.headers = http::end_to_end(parser_.response().headers);
+  if (parser_.switched()) {
+    head.headers.add("Upgrade", std::string(parser_.response().headers.get("Upgrade")));
+    client_->switch_protocols(std::move(head));
+    client_->receive({.on_bytes = [this](std::string_view bytes) { pass_body(bytes); },
+                      .on_end = [this] { body_ended(); }});
+    return;
+  }
+  for (const auto& [name, value] : request_->answer_headers.fields()) head.headers.add(name, value);
+  client_->start(std::move(head), parser_.size());
+}
+
+void Passage::on_upstream_end(http::Transfer::Kind kind) {
+  const bool in_order = kind == http::Transfer::Kind::kEnd;
+  if (parser_.switched() || (in_order && parser_.finish())) return finish();
+  if (head_passed_) {
+    return end({.error_type = "Http.Disconnected",
+                .message = "the program closed the connection in the middle of its answer",
+                .connection_is_lost = true});
+  }
+  PassageEnd how;
+  how.connection_is_lost = true;
+  how.error_type = "Http.Disconnected";
+  how.message = something_came_
+                    ? "the program closed the connection in the middle of its answer's head"
+                    : "the program closed the connection without an answer";
+  how.may_be_repeated =
+      !something_came_ && !request_->has_body && is_idempotent(request_->head.method);
+  end(std::move(how));
+}
+
+void Passage::finish() {
+  client_->finish();
+  PassageEnd how;
+  const int status = parser_.response().status;
+  how.succeeded = status < 500;
+  if (!how.succeeded) {
+    how.error_type = "Http.ServerError";
+    how.message = "the program answered with status " + std::to_string(status);
+  }
+  how.keeps_connection = parser_.keep_alive() && body_is_over_ && !parser_.switched() &&
+                         upstream_->unsent() == 0 && !says_more_ && request_->head.method != "HEAD";
+  end(std::move(how));
+}
+
+void Passage::fail(std::string type, std::string message) {
+  end({.error_type = std::move(type), .message = std::move(message)});
+}
+
+void Passage::end(PassageEnd how) {
+  is_over_ = true;
+  request_->on_client_gone = nullptr;
+  if (client_ != nullptr) {
+    client_->on_room(nullptr);
+    client_->hold(true);  // its sink ends with this
+  }
+  const std::function<void(PassageEnd)> tell = std::move(on_end_);
+  tell(std::move(how));
+}
+
+}  // namespace lambent::http_relay

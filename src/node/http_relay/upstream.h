@@ -1,0 +1,70 @@
+// Upstream: one connection to the program of a sandbox: connecting, writing what the program is
+// slow to take, reading. Owned by a Session; loop thread.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "core/base/fd.h"
+#include "core/http/stream.h"
+#include "core/loop/event_loop.h"
+
+namespace lambent::http_relay {
+
+class Upstream {
+ public:
+  // A callback may destroy the Upstream.
+  struct Events {
+    std::function<void(bool connected)> on_connected;
+    std::function<void()> on_readable;  // the end, or a failure, is readable too
+    std::function<void()> on_room;      // all that was written has left
+  };
+
+  // The socket was made in the sandbox's network, and is not connected.
+  Upstream(loop::EventLoop& loop, OwnedFd socket);
+  ~Upstream();
+  Upstream(const Upstream&) = delete;
+  Upstream& operator=(const Upstream&) = delete;
+
+  void set_events(Events events) { events_ = std::move(events); }
+  // To a port of the sandbox's loopback; answered by on_connected, in a later turn.
+  void connect(uint16_t port);
+  // The socket again, of one that could not connect. It is good for another try.
+  OwnedFd take_socket();
+
+  void write(std::string bytes);
+  // What was written and has not left.
+  size_t unsent() const { return unsent_; }
+  // All of it has left or the program takes no more: then its sending side is closed.
+  void finish_writing();
+  http::Transfer read(std::span<char> into) { return stream_->read(into); }
+  // On: on_readable is called while there is something to read.
+  void watch_reads(bool reads);
+
+ private:
+  void on_ready(loop::Readiness ready);
+  void check_connected();
+  void flush();
+  void watch_for(bool reads, bool writes);
+
+  loop::EventLoop& loop_;
+  Events events_;
+  OwnedFd socket_;  // until it is connected
+  std::unique_ptr<http::Stream> stream_;
+  loop::Watch watch_;
+  loop::TimerId soon_;
+  bool reads_ = false;
+  bool writes_ = false;
+  bool finishing_ = false;
+  bool hung_up_ = false;  // nothing is watched any more; received bytes can be read
+  bool broken_ = false;   // nothing more is written
+  std::deque<std::string> outbox_;
+  size_t offset_ = 0;  // in the first one
+  size_t unsent_ = 0;
+};
+
+}  // namespace lambent::http_relay

@@ -1,0 +1,91 @@
+#include "node/worker/http_relays.h"
+
+#include <utility>
+
+namespace lambent::worker {
+namespace {
+
+// Dispatch knows that it was not ready in time, and the contract what was waited for.
+void explain_init_timeout(const FunctionSpec& spec, InvocationResult& result) {
+  if (result.error_type != "Sandbox.InitTimeout" || !result.error) return;
+  const std::string port = std::to_string(spec.http.port);
+  result.error->message +=
+      spec.http.readiness.empty()
+          ? ": the program does not listen on 127.0.0.1, port " + port + " (its PORT)"
+          : ": the program does not answer GET " + spec.http.readiness + " on port " + port +
+                " with 2xx or 3xx";
+}
+
+}  // namespace
+
+void HttpRelays::relay(http::RelayCall call) {
+  const auto spec = uses_.functions.get(call.function);
+  if (!spec.ok()) return call.responder.send(call.answer_of(spec.error()));
+  const std::string& name = call.function.name;
+  if ((*spec)->kind != FunctionKind::kHttp) {
+    return call.responder.send(
+        call.answer_of(Error{ErrorCode::kFailedPrecondition,
+                             "'" + name + "' is a " + std::string(name_of((*spec)->kind)) +
+                                 " function, which takes no HTTP requests: "
+                                 "invoke it"}));
+  }
+  if (live_.size() >= limits::kRelayedRequests) {
+    return call.responder.send(call.answer_of(
+        Error{ErrorCode::kUnavailable, "too many requests to HTTP functions at once; try again"}));
+  }
+  InvocationRequest request;
+  request.id = new_invocation_id(uses_.random);
+  request.function = call.function;
+  const InvocationId id = request.id;
+  call.answer_headers.add("X-Lambent-Invocation-Id", to_string(id));
+  auto relayed =
+      std::make_shared<http_relay::RelayedRequest>(std::move(call.head), std::move(call.responder));
+  relayed->has_body = call.has_body;
+  relayed->upgrade = std::move(call.upgrade);
+  relayed->answer_headers = std::move(call.answer_headers);
+  relayed->responder.on_disconnect([this, id] { client_gone(id); });
+  live_[id] = std::move(relayed);
+  uses_.submit(
+      std::move(request),
+      [this, id, function = call.function, answer_of = std::move(call.answer_of)](
+          Result<InvocationResult> result) { ended(id, function, answer_of, std::move(result)); });
+}
+
+std::shared_ptr<http_relay::RelayedRequest> HttpRelays::find(InvocationId id) const {
+  const auto found = live_.find(id);
+  return found == live_.end() ? nullptr : found->second;
+}
+
+void HttpRelays::ended(InvocationId id, const FunctionName& name, const AnswerOf& answer_of,
+                       Result<InvocationResult> result) {
+  const auto found = live_.find(id);
+  if (found == live_.end()) return;
+  const auto relayed = std::move(found->second);
+  live_.erase(found);
+  // A session that has it still drops what comes of it.
+  if (const auto gone = std::exchange(relayed->on_client_gone, nullptr)) gone();
+  if (!relayed->answered && !relayed->client_is_gone) {
+    relayed->answered = true;
+    const FunctionSpec* spec = result.ok() ? uses_.functions.find(name) : nullptr;
+    if (spec != nullptr) explain_init_timeout(*spec, *result);
+    http::Response response = answer_of(std::move(result));
+    for (const auto& [name, value] : relayed->answer_headers.fields()) {
+      response.headers.add(name, value);
+    }
+    relayed->responder.send(std::move(response));
+  } else if (!relayed->client_is_gone) {
+    // Of an answer that is whole, nothing is left to cut off.
+    relayed->responder = http::Responder(nullptr);
+  }
+}
+
+void HttpRelays::client_gone(InvocationId id) {
+  const auto found = live_.find(id);
+  if (found == live_.end()) return;
+  const auto relayed = found->second;
+  relayed->client_is_gone = true;
+  if (const auto gone = std::exchange(relayed->on_client_gone, nullptr)) return gone();
+  uses_.forget(id);
+}
+
+}  // namespace lambent::worker

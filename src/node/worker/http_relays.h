@@ -1,0 +1,46 @@
+// HttpRelays: the requests to HTTP functions that are on their way. Each is an invocation like any
+// other, submitted here without a payload; the session of the sandbox that gets it takes the
+// request from here. Used by Worker on the loop thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <unordered_map>
+
+#include "core/base/random.h"
+#include "core/domain/invocation_service.h"
+#include "core/http/relay_service.h"
+#include "node/http_relay/relayed_request.h"
+#include "node/worker/function_registry.h"
+
+namespace lambent::worker {
+
+class HttpRelays final : public http::RelayService {
+ public:
+  struct Dependencies {
+    Random& random;
+    const FunctionRegistry& functions;
+    std::function<void(InvocationRequest, InvocationService::Callback<InvocationResult>)> submit;
+    std::function<void(InvocationId)> forget;  // its client is gone
+  };
+
+  explicit HttpRelays(Dependencies dependencies) : uses_(std::move(dependencies)) {}
+
+  void relay(http::RelayCall call) override;
+  bool has(InvocationId id) const { return live_.contains(id); }
+  // Null: there is none.
+  std::shared_ptr<http_relay::RelayedRequest> find(InvocationId id) const;
+
+ private:
+  using AnswerOf = std::function<http::Response(Result<InvocationResult>)>;
+
+  void ended(InvocationId id, const FunctionName& name, const AnswerOf& answer_of,
+             Result<InvocationResult> result);
+  void client_gone(InvocationId id);
+
+  const Dependencies uses_;
+  // Each shared with the session that relays it: see RelayedRequest.
+  std::unordered_map<InvocationId, std::shared_ptr<http_relay::RelayedRequest>> live_;
+};
+
+}  // namespace lambent::worker
