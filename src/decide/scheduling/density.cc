@@ -120,7 +120,10 @@ bool DensityPolicy::drives_out_wanted(const View& view, FunctionId function,
   const Bytes memory = view.fleet.memory_of(view.flow(function), place.device);
   for (const SandboxSlot slot :
        victims_for(view.fleet, place, memory, view.flows, view.fleet.places().now())) {
-    if (is_candidate(view.fleet.sandbox(slot).function)) return true;
+    const FunctionId loses = view.fleet.sandbox(slot).function;
+    const bool waits = view.flow(loses).in_flight < view.flow(loses).max_concurrency;
+    const bool is_within = FairQueuing::status(view, loses, Instant{}).state == FlowState::kActive;
+    if (waits && is_within) return true;
   }
   return false;
 }

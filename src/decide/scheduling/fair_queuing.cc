@@ -33,10 +33,9 @@ FairQueuing::Tenant& FairQueuing::enter_tenant(const View& view, FunctionId func
   if (where_[function.value] == Where::kThrottled) before.throttled.erase(function.value);
   where_[function.value] = Where::kNowhere;
   if (cold_is_known_) before.cold -= std::exchange(is_cold_[function.value], 0);
-  if (window_.over_run_by_rounds) {
-    before.round -= turns_[function.value];
-    tenants_[slot].round += turns_[function.value];
-  }
+  rounds_.count(function, view.flow(function), estimate_of(view.flow(function)), slot);
+  before.longer = rounds_.longer(left);
+  tenants_[slot].longer = rounds_.longer(slot);
   if (view.tenants.matter()) follow_tenant(left);
   // Virtual times of two tenants' flows say nothing of each other.
   virtual_times_[function.value] = tenants_[slot].global;
@@ -66,7 +65,6 @@ void FairQueuing::flow_changed(const View& view, FunctionId function, Instant) {
     virtual_times_.resize(function.value + 1);
     where_.resize(function.value + 1);
     slots_.resize(function.value + 1);
-    if (window_.over_run_by_rounds) turns_.resize(function.value + 1);
     if (cold_is_known_) is_cold_.resize(function.value + 1);
   }
   Tenant& tenant = enter_tenant(view, function);
@@ -156,27 +154,20 @@ PlaceOrReason FairQueuing::ask_for_place(const View& view, WaitingOrder<Key>& or
 template <typename Key>
 PlaceOrReason FairQueuing::find_place(const View& view, WaitingOrder<Key>& order,
                                       bool idle_devices_only) {
+  const FunctionId function{order.item()};
   if (order.note().because != NoPlace::Because::kUnknown) {
     PlaceOrReason known;
-    const FunctionId function{order.item()};
     if (view.fleet.places().still_none(order.note(), function, idle_devices_only, known))
       return known;
   }
-  return ask_for_place(view, order, idle_devices_only);
-}
-
-template <typename Key>
-PlaceOrReason FairQueuing::find_worthy_place(const View& view, WaitingOrder<Key>& order,
-                                             bool idle_devices_only) {
-  const PlaceOrReason found = find_place(view, order, idle_devices_only);
+  PlaceOrReason found = ask_for_place(view, order, idle_devices_only);
   if (!found.place) return found;
-  const FunctionId function{order.item()};
   const WaitReason obstacle = not_worth_it(view, function, *found.place);
   if (obstacle == WaitReason::kNone) return found;
   // What costs others too much there costs none on a device with nothing to do.
   if (!idle_devices_only && view.fleet.device_table().any_idle()) {
-    PlaceOrReason apart = view.fleet.places().find(function, view.flow(function), true);
-    if (apart.place) return apart;
+    found = view.fleet.places().find(function, view.flow(function), true);
+    if (found.place) return found;
   }
   return {std::nullopt, obstacle, true};
 }
@@ -318,7 +309,7 @@ Decision FairQueuing::decide_in(const View& view, Tenant& tenant, bool idle_devi
     return Decision::nothing(WaitReason::kNoToken);
   }
   if (!std::exchange(search.noticed_changes, true)) notice_changes(view.fleet);
-  if (window_.over_run_by_rounds) release_throttled(view, tenant);
+  if (tenant.longer > Duration(0)) advance_global(view, tenant);
   Search here{.noticed_changes = true};
   if (const auto decision = decide_among_candidates(view, tenant, idle_devices_only, here)) {
     return *decision;
@@ -374,7 +365,7 @@ std::optional<Decision> FairQueuing::decide_among_candidates(const View& view, T
       if (passed_over == 0) search.reason = view.hold_of(function);
       continue;
     }
-    const PlaceOrReason found = find_worthy_place(view, candidates, idle_devices_only);
+    const PlaceOrReason found = find_place(view, candidates, idle_devices_only);
     if (found.place) {
       const bool good_enough = is_good_enough(view, *found.place);
       if (good_enough || !decision) decision = Decision::to(function, *found.place);
@@ -408,7 +399,7 @@ std::optional<Decision> FairQueuing::decide_among_throttled(const View& view, Te
     if (idle_devices_only && !view.fleet.device_table().any_idle()) break;
     const FunctionId function{throttled.item()};
     if (tenant.limits_memory && view.hold_of(function) != WaitReason::kNone) continue;
-    const PlaceOrReason found = find_worthy_place(view, throttled, idle_devices_only);
+    const PlaceOrReason found = find_place(view, throttled, idle_devices_only);
     if (found.place) return Decision::to(function, *found.place);
     // From here on the others only overtake it where it could not run anyway; one that waits for
     // its own sandboxes holds up nobody.
@@ -464,14 +455,8 @@ void FairQueuing::archive(StateArchive& archive) {
   archive.field(first.global);
   archive.field(conserving_);
   archive.list(virtual_times_);
-  if (window_.over_run_by_rounds) {
-    archive.list(turns_);
-    archive.expect(turns_.size() == virtual_times_.size());
-    for (const Duration turn : turns_) {
-      archive.expect(turn >= Duration(0) && turn <= window_.over_run);
-    }
-    if (!archive.ok()) return;
-  }
+  rounds_.archive(archive, virtual_times_.size());
+  if (!archive.ok()) return;
   first.working.archive(archive);
   archive_ranked(archive, first.candidates);
   first.throttled.archive(archive);
@@ -508,8 +493,10 @@ void FairQueuing::archive_tenants(StateArchive& archive) {
 
 // After reading: in which heap of its tenant each flow is.
 void FairQueuing::find_flows(StateArchive& archive) {
-  for (Tenant& tenant : tenants_) tenant.round = {};
-  for (uint32_t i = 0; i < turns_.size(); ++i) tenants_[slots_[i]].round += turns_[i];
+  rounds_.find_again(slots_);
+  for (uint32_t slot = 0; slot < tenants_.size(); ++slot) {
+    tenants_[slot].longer = rounds_.longer(slot);
+  }
   tenants_noticed_ = 0;
   cold_is_known_ = false;
   where_.assign(virtual_times_.size(), Where::kNowhere);
@@ -539,7 +526,8 @@ void FairQueuing::index(const View& view, FunctionId function) {
     tenant.working.erase(function.value);
   }
   const bool may_start = could_run && flow.pending > 0 && flow.in_flight < flow.max_concurrency;
-  if (window_.over_run_by_rounds) count_turn(view, function);
+  rounds_.count(function, flow, estimate_of(flow), flow.tenant_slot);
+  tenant.longer = rounds_.longer(flow.tenant_slot);
   Where& where = where_[function.value];
   Where to = Where::kNowhere;
   if (may_start) to = is_throttled(tenant, virtual_time) ? Where::kThrottled : Where::kCandidate;
@@ -557,21 +545,6 @@ void FairQueuing::index(const View& view, FunctionId function) {
   if (view.tenants.matter()) follow_tenant(flow.tenant_slot);
 }
 
-void FairQueuing::count_turn(const View& view, FunctionId function) {
-  const Flow& flow = view.flow(function);
-  Duration turn{};
-  if (flow.pending > 0) {
-    const Duration set_up =
-        std::min(flow.cold_start.mean_or(window_.over_run / 20), window_.over_run);
-    // As many as T holds, so that no product is too large.
-    const Duration each = std::max(estimate_of(flow), Duration(1));
-    const int64_t most = window_.over_run / each + 1;
-    turn = std::min(set_up + std::min<int64_t>(flow.pending, most) * each, window_.over_run);
-  }
-  Tenant& tenant = tenant_of(function);
-  tenant.round += turn - std::exchange(turns_[function.value], turn);
-}
-
 void FairQueuing::rank_again(const View& view, FunctionId function) {
   if (function.value >= where_.size() || where_[function.value] != Where::kCandidate) return;
   tenant_of(function).candidates.put(function.value,
@@ -580,12 +553,7 @@ void FairQueuing::rank_again(const View& view, FunctionId function) {
 
 void FairQueuing::advance_global(const View& view, Tenant& tenant) {
   if (view.tenants.matter()) tenant_order_.advance();
-  if (tenant.working.empty() || tenant.working.top_key() <= tenant.global) return;
-  tenant.global = tenant.working.top_key();
-  release_throttled(view, tenant);
-}
-
-void FairQueuing::release_throttled(const View& view, Tenant& tenant) {
+  if (!tenant.working.empty()) tenant.global = std::max(tenant.global, tenant.working.top_key());
   while (!tenant.throttled.empty() && !is_throttled(tenant, tenant.throttled.top_key())) {
     const uint32_t function = tenant.throttled.pop();
     where_[function] = Where::kCandidate;

@@ -2,12 +2,12 @@
 // and differ in who goes first within that. See policy.h for who calls it.
 #pragma once
 
-#include <algorithm>
 #include <optional>
 #include <vector>
 
 #include "decide/scheduling/indexed_heap.h"
 #include "decide/scheduling/policy.h"
+#include "decide/scheduling/rounds.h"
 #include "decide/scheduling/tenant_order.h"
 #include "decide/scheduling/waiting_order.h"
 
@@ -24,12 +24,9 @@ struct FairQueuingOptions {
   std::optional<Duration> first_estimate;
   // Ablation: every invocation is charged this, whatever its function takes.
   std::optional<Duration> uniform_cost;
-  // T is as long as two rounds of those that wait, where that is more than `over_run`, and at most
-  // kMostOverRuns times that. In a round each of them has a turn: a cold start (a twentieth of
-  // `over_run` where it never had one) and what waits of it, together at most `over_run`.
+  // T follows what waits (rounds.h), from `over_run` on.
   bool over_run_by_rounds = false;
 };
-constexpr int kMostOverRuns = 10;
 
 // Each flow has a virtual time: the service it was charged, divided by its weight. Global virtual
 // time is the least of them over its tenant's flows with pending or running work, and never goes
@@ -69,7 +66,8 @@ constexpr int kMostOverRuns = 10;
 // and all flows that wait of a tenant with a quota of memory at each decision about it.
 class FairQueuing : public Policy {
  public:
-  explicit FairQueuing(FairQueuingOptions options) : window_(options) {}
+  explicit FairQueuing(FairQueuingOptions options)
+      : window_(options), rounds_(options.over_run, options.over_run_by_rounds) {}
 
   void flow_changed(const View& view, FunctionId function, Instant now) override;
   void enqueued(const View& view, FunctionId function, Instant now) override;
@@ -121,10 +119,6 @@ class FairQueuing : public Policy {
   void index(const View& view, FunctionId function);
   // The same for one whose rank alone may have changed.
   void rank_again(const View& view, FunctionId function);
-  // Whether the flow waits and is within T.
-  bool is_candidate(FunctionId function) const {
-    return function.value < where_.size() && where_[function.value] == Where::kCandidate;
-  }
   // What an invocation of the flow is expected to take on the device.
   Duration estimate_of(const Flow& flow) const {
     return flow.execution.mean_or(window_.first_estimate.value_or(window_.over_run / 10));
@@ -140,13 +134,13 @@ class FairQueuing : public Policy {
   // The flows of one tenant.
   struct Tenant {
     Duration global{};  // virtual time
+    Duration longer{};  // by so much T is more than it was set to
     // Flows with pending or running work that some healthy device could hold.
     IndexedHeap<Duration> working;
     // Flows that may start one more invocation: those within T, and those beyond.
     WaitingOrder<Rank> candidates;
     WaitingOrder<Duration> throttled;
     size_t cold = 0;             // candidates without an idle sandbox, where that is known
-    Duration round{};            // the turns of those that wait, where T depends on it
     bool held = false;           // its quotas hold all of them
     bool limits_memory = false;  // they may hold some of them
 
@@ -179,29 +173,17 @@ class FairQueuing : public Policy {
   PlaceOrReason ask_for_place(const View& view, WaitingOrder<Key>& order, bool idle_devices_only);
   template <typename Key>
   PlaceOrReason find_place(const View& view, WaitingOrder<Key>& order, bool idle_devices_only);
-  // The same of places that are worth it.
-  template <typename Key>
-  PlaceOrReason find_worthy_place(const View& view, WaitingOrder<Key>& order,
-                                  bool idle_devices_only);
   template <typename Key>
   bool decide_by_notes(const View& view, WaitingOrder<Key>& order, bool idle_devices_only,
                        bool escalates, std::optional<Decision>& decision);
-  // T, as it is now.
-  Duration over_run_of(const Tenant& tenant) const {
-    const Duration most = window_.over_run * kMostOverRuns;
-    return std::clamp(2 * tenant.round, window_.over_run, most);
-  }
   bool is_throttled(const Tenant& tenant, Duration virtual_time) const {
-    return virtual_time > tenant.global + over_run_of(tenant);
+    return virtual_time > tenant.global + window_.over_run + tenant.longer;
   }
   Duration charge_of(const Flow& flow) const {
     return window_.uniform_cost.value_or(estimate_of(flow));
   }
+  // And moves those that are within T by now to the candidates.
   void advance_global(const View& view, Tenant& tenant);
-  // Those that are within T by now.
-  void release_throttled(const View& view, Tenant& tenant);
-  // After every change of what waits of the flow.
-  void count_turn(const View& view, FunctionId function);
   void find_flows(StateArchive& archive);
   // Whether none of these flows has a place, as one can tell without asking.
   bool all_wait_for_tokens(const View& view, const Tenant& tenant);
@@ -213,6 +195,7 @@ class FairQueuing : public Policy {
                                                  bool idle_devices_only);
 
   FairQueuingOptions window_;
+  Rounds rounds_;
   uint64_t conserving_ = 0;
   std::vector<Tenant> tenants_ = std::vector<Tenant>(1);  // by the slot of the tenant
   // Kept from when tenants matter on (Tenants::matter).
@@ -220,7 +203,6 @@ class FairQueuing : public Policy {
   uint64_t tenants_noticed_ = 0;         // by Tenants::version
   std::vector<uint32_t> slots_;          // of their tenants, by FunctionId
   std::vector<Duration> virtual_times_;  // likewise
-  std::vector<Duration> turns_;          // of those that wait, where T depends on them; likewise
   enum class Where : uint8_t { kNowhere, kCandidate, kThrottled };
   std::vector<Where> where_;  // it waits; likewise
   // Whether it is a candidate without an idle sandbox: from when that matters first.
