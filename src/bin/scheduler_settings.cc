@@ -108,6 +108,7 @@ const std::map<std::string, Apply>& table() {
       {"fcfs_moves_off",
        choice("true", "false", [](auto& s, bool yes) { s.policy.fcfs_moves_off_after_run = yes; })},
       {"grace_period_s", duration([](auto& s, Duration d) { s.policy.density.grace_period = d; })},
+      {"adapts", choice("true", "false", [](auto& s, bool yes) { s.policy.density.adapts = yes; })},
       {"first_start_s", duration([](auto& s, Duration d) { s.policy.density.first_start = d; })},
       {"cfs_penalty", number(0, [](auto& s, double n) { s.policy.cfs.penalty = n; })},
       {"host_concurrency",
@@ -156,6 +157,7 @@ std::string present_name(const std::string& name) {
 SchedulerSettings default_settings() {
   SchedulerSettings settings;
   settings.policy.fcfs_moves_off_after_run = false;
+  settings.policy.density.adapts = true;
   settings.dispatch.fleet.starts_outside_tokens = scheduling::kStartsOutsideTokens;
   return settings;
 }

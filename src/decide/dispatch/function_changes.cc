@@ -67,6 +67,7 @@ void FunctionChanges::registered(const FunctionRegistered& event) {
   if (moves && had_work) leave_pool(profile.id);
   if (!flow.registered) {
     flow = new_flow(profile, log_.now());
+    pools_.gpu.fleet().forget(profile.id);
     count_runs_of(profile.id);
   } else if (moves) {
     move_statistics(flow, uses_gpu, log_.now());

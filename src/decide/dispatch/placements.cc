@@ -174,6 +174,7 @@ void Placements::memory_arrived(DevicePool& pool, SandboxSlot sandbox) {
   PendingInvocation& invocation = queues_[slot];
   invocation.awaits_memory = false;
   invocation.memory_time = log_.now() - invocation.started;
+  pool.fleet().begin_work(sandbox, log_.now());
   queues_.start_timeout(slot, log_.now());
 }
 

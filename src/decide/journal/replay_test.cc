@@ -14,9 +14,21 @@ using simulator::make_random_world;
 using simulator::RandomWorld;
 using simulator::Simulation;
 
+// Density as it ships; "density" is without what it adapts.
+constexpr std::string_view kAdaptive = "density-adapts";
+
+std::vector<std::string_view> all_policies() {
+  std::vector<std::string_view> all(scheduling::policy_names().begin(),
+                                    scheduling::policy_names().end());
+  all.push_back(kAdaptive);
+  return all;
+}
+
 RunFacts facts_of(const RandomWorld& world, std::string_view policy) {
+  const bool adapts = policy == kAdaptive;
   return {.version = "test",
-          .policy = std::string(policy),
+          .policy = std::string(adapts ? "density" : policy),
+          .policy_options = {.density = {.adapts = adapts}},
           .options = world.options.dispatch,
           .run = world.options.seed};
 }
@@ -24,8 +36,10 @@ RunFacts facts_of(const RandomWorld& world, std::string_view policy) {
 // Runs the world and records it; `after` sees the journal after each event.
 uint64_t record(const RandomWorld& world, std::string_view policy, MemoryJournal& journal,
                 Bytes segment_size, const std::function<void(uint64_t, Recorder&)>& after = {}) {
-  Simulation simulation(world.options, std::move(scheduling::make_policy(policy)).value(), nullptr);
-  Recorder recorder(facts_of(world, policy), journal, {.segment_size = segment_size});
+  const RunFacts facts = facts_of(world, policy);
+  auto made = scheduling::make_policy(facts.policy, facts.policy_options);
+  Simulation simulation(world.options, std::move(made).value(), nullptr);
+  Recorder recorder(facts, journal, {.segment_size = segment_size});
   recorder.name(FunctionId{1}, "first");
   recorder.begin(simulation.dispatcher(), Duration(0));
   simulation.observe(
@@ -65,9 +79,7 @@ TEST_P(Journals, ReplayToTheSameDecisionsFromEverySegmentOn) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Policies, Journals,
-                         testing::ValuesIn(scheduling::policy_names().begin(),
-                                           scheduling::policy_names().end()),
+INSTANTIATE_TEST_SUITE_P(Policies, Journals, testing::ValuesIn(all_policies()),
                          [](const auto& info) {
                            std::string name(info.param);
                            std::replace(name.begin(), name.end(), '-', '_');

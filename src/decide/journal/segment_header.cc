@@ -20,6 +20,9 @@ void archive(StateArchive& archive, SegmentHeader& header) {
   archive.field(header.now);
   archive.field(header.snapshot_size);
   archive.field(header.snapshot_sum);
+  if (header.state_version >= dispatch::kVersionOfAdapts) {
+    archive.field(header.facts.policy_options.density.adapts);
+  }
 }
 
 }  // namespace

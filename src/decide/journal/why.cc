@@ -30,7 +30,7 @@ std::string_view sentence_of(WaitReason reason) {
     case WaitReason::kNoMemory:
       return "because no device had that much memory free";
     case WaitReason::kNoSandbox:
-      return "because the pool was full of sandboxes at work";
+      return "because the pool was full of sandboxes at work or waited for";
     case WaitReason::kNoDevice:
       return "because no device was fit for it";
     case WaitReason::kMemoryMoving:
@@ -58,6 +58,8 @@ std::string_view sentence_of(WaitReason reason) {
       return "because its tenant had used the GPU time that its quota allows in an hour";
     case WaitReason::kTenantAhead:
       return "because its tenant was too far ahead of the other tenants' share";
+    case WaitReason::kSlowsOthers:
+      return "because beside those at work it would have cost more than to wait for one of them";
   }
   return "";
 }

@@ -3,11 +3,16 @@
 #include <algorithm>
 #include <bit>
 
+#include "decide/scheduling/place_victims.h"
+
 namespace lambent::scheduling {
 namespace {
 
 constexpr Duration kMostGracePeriod = std::chrono::hours(24);
 constexpr unsigned kFractionBits = 16;
+// How much the cold start counts to which it is expected to lead that a sandbox makes way: others
+// wait behind it.
+constexpr double kLossWeight = 2;
 
 // The binary logarithm in units of 2^-16, straight between the powers of two: whole numbers, so
 // that every machine decides alike. `number` is not zero.
@@ -19,10 +24,15 @@ uint64_t logarithm(uint64_t number) {
   return uint64_t{whole} << kFractionBits | fraction;
 }
 
+FairQueuingOptions with_rounds(FairQueuingOptions options, bool adapts) {
+  options.over_run_by_rounds = adapts;
+  return options;
+}
+
 }  // namespace
 
 DensityPolicy::DensityPolicy(FairQueuingOptions fair_queuing, DensityOptions options)
-    : FairQueuing(fair_queuing), options_(options) {
+    : FairQueuing(with_rounds(fair_queuing, options.adapts)), options_(options) {
   options_.grace_period = std::min(options_.grace_period, kMostGracePeriod);
 }
 
@@ -72,6 +82,98 @@ FairQueuing::Rank DensityPolicy::rank_of(const View& view, FunctionId function, 
   const Flow& flow = view.flow(function);
   const uint64_t beside_itself = flow.in_flight > 0 ? 1 : 0;
   return {beside_itself << 1 | (flow.sheds ? 1 : 0), due_of(view, function).time_since_epoch()};
+}
+
+// ---- What is gained
+
+// What the function takes by itself, as far as it is known.
+Duration DensityPolicy::takes(const View& view, FunctionId function) const {
+  return view.fleet.contention().unshared(function).value_or(estimate_of(view.flow(function)));
+}
+
+WaitReason DensityPolicy::not_worth_it(const View& view, FunctionId function,
+                                       const Place& place) const {
+  if (!options_.adapts) return WaitReason::kNone;
+  // No device idles.
+  if (view.fleet.devices()[place.device].is_idle()) return WaitReason::kNone;
+  if (place.warm != kNoSandbox) {
+    return run_gains(view, function, place) ? WaitReason::kNone : WaitReason::kSlowsOthers;
+  }
+  if (drives_out_wanted(view, function, place)) return WaitReason::kNoSandbox;
+  const bool is_second = view.flow(function).in_flight > 0;
+  if (is_second && !second_gains(view, function, place)) return WaitReason::kAtWork;
+  return WaitReason::kNone;
+}
+
+// Whether a start would cost another flow within T a sandbox that it waits to run in: that one
+// would have to start again at once.
+bool DensityPolicy::drives_out_wanted(const View& view, FunctionId function,
+                                      const Place& place) const {
+  const DeviceTable& devices = view.fleet.device_table();
+  if (devices.sandboxes() < view.fleet.options().most_sandboxes) return false;
+  // Mostly there is one that no call waits for, and that is evicted first.
+  for (uint32_t device = 0; device < devices.all().size(); ++device) {
+    for (const IdleSandbox& idle : view.fleet.idle().on(device)) {
+      if (view.flow(idle.function).pending == 0) return false;
+    }
+  }
+  const Bytes memory = view.fleet.memory_of(view.flow(function), place.device);
+  for (const SandboxSlot slot :
+       victims_for(view.fleet, place, memory, view.flows, view.fleet.places().now())) {
+    const FunctionId loses = view.fleet.sandbox(slot).function;
+    const bool waits = view.flow(loses).in_flight < view.flow(loses).max_concurrency;
+    const bool is_within = FairQueuing::status(view, loses, Instant{}).state == FlowState::kActive;
+    if (waits && is_within) return true;
+  }
+  return false;
+}
+
+bool DensityPolicy::second_gains(const View& view, FunctionId function, const Place& place) const {
+  const Flow& flow = view.flow(function);
+  const Device& device = view.fleet.devices()[place.device];
+  SecondSandbox second{.slowdown = view.fleet.contention().slowdown_of(function),
+                       .at_work = view.fleet.contention().at_work(place.device),
+                       .most_at_once = device.options.most_tokens(),
+                       .pending = flow.pending,
+                       .takes = takes(view, function),
+                       .cold_start = flow.cold_start.mean()};
+  // Most are refused without a look at what would be evicted.
+  if (!gains_by_second(second)) return false;
+  const EvictionGuesses& guesses = view.fleet.options().guesses;
+  const Instant now = view.fleet.places().now();
+  const double lasts_s = to_seconds(second.cold_start) + flow.pending * to_seconds(second.takes);
+  const Bytes memory = view.fleet.memory_of(flow, place.device);
+  for (const SandboxSlot slot : victims_for(view.fleet, place, memory, view.flows, now)) {
+    const Sandbox& victim = view.fleet.sandbox(slot);
+    const Flow& loses = view.flow(victim.function);
+    const Duration gap = std::max(loses.interarrival.mean_or(guesses.gap), now - victim.last_used);
+    const double share = std::min(1.0, lasts_s / std::max(to_seconds(gap), 1e-3));
+    second.drives_out += from_seconds(kLossWeight * share *
+                                      to_seconds(loses.cold_start.mean_or(guesses.cold_start)));
+  }
+  return gains_by_second(second);
+}
+
+bool DensityPolicy::run_gains(const View& view, FunctionId function, const Place& place) const {
+  const Contention& contention = view.fleet.contention();
+  if (contention.at_work(place.device) == 0) return true;
+  const Instant now = view.fleet.places().now();
+  shares_.clear();
+  Duration least = Duration::max();  // that is left
+  Duration until_late{};  // of the run that has that: until it has done all that it takes
+  contention.for_each_at_work(place.device, now, [&](FunctionId other, Duration done) {
+    const Duration other_takes = takes(view, other);
+    shares_.push_back({left_of(other_takes, done), contention.slowdown_of(other)});
+    if (shares_.back().left >= least) return;
+    least = shares_.back().left;
+    until_late = std::max(Duration(0), other_takes - done);
+  });
+  const Share newcomer{takes(view, function), contention.slowdown_of(function)};
+  if (gains_beside(newcomer, shares_)) return true;
+  // Time changes that where a run takes longer than expected.
+  const Duration wait = until_late + least_left_that_gains(newcomer, shares_);
+  view.fleet.places().is_time(now + std::max(wait, Duration(milliseconds(1))));
+  return false;
 }
 
 }  // namespace lambent::scheduling

@@ -3,7 +3,10 @@
 // it.
 #pragma once
 
+#include <vector>
+
 #include "decide/scheduling/fair_queuing.h"
+#include "decide/scheduling/gain.h"
 
 namespace lambent::scheduling {
 
@@ -15,6 +18,11 @@ struct DensityOptions {
   Duration first_start = seconds(1);
   // At what rate memory is taken to come onto a device. Half or four times as much changes little.
   double link_bytes_per_second = 10e9;
+  // Whether it weighs what a run beside others, and a sandbox beside others, gain against what they
+  // cost (gain.h), by what it learns of how runs slow each other down; and whether T grows with
+  // what waits (FairQueuingOptions::over_run_by_rounds). A worker's default; false: as in the
+  // journals of before.
+  bool adapts = false;
 };
 
 // What an invocation of a flow costs is its execution and its part of the set-up that it, and those
@@ -39,6 +47,16 @@ struct DensityOptions {
 // those that have, one that sheds (admission.h) comes last: the first of its queue has always
 // waited longest.
 //
+// If it adapts, three things are weighed by what it learnt of how runs slow each other down:
+// - A run begins beside others only if that saves it more than it costs all (gain.h); else it waits
+//   for the first of those to end, or for one of them to be late. Up to a slow-down of a half that
+//   is always so.
+// - A function gets another sandbox beside those at work only where what waits gains more by it
+//   than its start costs, and than it costs those that are evicted for it.
+// - No start takes the place of an idle sandbox that a flow within T waits to run in.
+// A device with nothing to do takes whatever fits, and T grows with what waits
+// (over_run_by_rounds).
+//
 // What is promised, beside the fairness that FairQueuing states:
 // - Of two flows within T with nothing in flight, neither of which sheds, that both find a place,
 //   the one of cost c is not
@@ -51,6 +69,7 @@ class DensityPolicy final : public FairQueuing {
   DensityPolicy(FairQueuingOptions fair_queuing, DensityOptions options);
 
   std::string_view name() const override { return "density"; }
+  void adapt(FleetOptions& options) const override { options.learns_contention = options_.adapts; }
   void places_changed(const View& view, FunctionId function, Instant now) override;
   FlowStatus status(const View& view, FunctionId function, Instant now) const override;
 
@@ -61,8 +80,14 @@ class DensityPolicy final : public FairQueuing {
 
  private:
   Rank rank_of(const View& view, FunctionId function, Duration virtual_time) const override;
+  WaitReason not_worth_it(const View& view, FunctionId function, const Place& place) const override;
+  bool drives_out_wanted(const View& view, FunctionId function, const Place& place) const;
+  bool second_gains(const View& view, FunctionId function, const Place& place) const;
+  bool run_gains(const View& view, FunctionId function, const Place& place) const;
+  Duration takes(const View& view, FunctionId function) const;
 
   DensityOptions options_;
+  mutable std::vector<Share> shares_;  // of run_gains()
 };
 
 }  // namespace lambent::scheduling

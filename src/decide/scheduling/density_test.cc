@@ -248,5 +248,164 @@ TEST_F(Density, ACostlyInvocationIsOvertakenForNoLongerThanTheRatioOfCostsSays) 
   EXPECT_LT(now_ - came, from_seconds(20 * (7 + 0.09) + 0.25));
 }
 
+// As it ships: two tokens and two start slots, a pool of three, on a device where contexts take
+// turns or not.
+class AdaptiveDensity : public testing::Test {
+ protected:
+  AdaptiveDensity() : policy_({.over_run = seconds(20)}, {.adapts = true}) {
+    FleetOptions options;
+    options.devices.push_back({.id = DeviceId{1}, .memory = Bytes::gib(64), .tokens = 2});
+    options.memory_rule = MemoryRule::kMoveIdle;
+    options.most_sandboxes = 3;
+    options.starts_outside_tokens = 2;
+    policy_.adapt(options);
+    fleet_.emplace(options);
+    flows_.resize(6);
+    for (uint32_t i = 1; i <= 5; ++i) {
+      flows_[i].registered = true;
+      flows_[i].device_memory = Bytes::gib(1);
+      flows_[i].max_concurrency = 10;
+      flows_[i].execution = RunningMean(seconds(1), 1);
+      flows_[i].cold_start = RunningMean(seconds(5), 1);
+      policy_.flow_changed(view(), FunctionId{i}, now_);
+    }
+  }
+
+  View view() { return {flows_, *fleet_, tenants_}; }
+  SandboxSlot warm(uint32_t function) {
+    const FunctionId id{function};
+    const SandboxSlot slot = fleet_->plan(SandboxId{++sandboxes_}, id, flows_[function], 0, now_);
+    fleet_->start(slot, now_);
+    fleet_->rest(slot, now_);
+    policy_.places_changed(view(), id, now_);
+    return slot;
+  }
+  // Two warm sandboxes, and runs apart and beside each other that take `longer` times as long.
+  void learn(SandboxSlot one, SandboxSlot other, double longer) {
+    for (int i = 0; i < 60; ++i) {
+      const bool beside = i % 2 == 0;
+      fleet_->run(one, now_);
+      if (beside) fleet_->run(other, now_);
+      pass(from_seconds(beside ? longer : 1));
+      fleet_->rest(one, now_);
+      if (!beside) fleet_->run(other, now_), pass(seconds(1));
+      fleet_->rest(other, now_);
+    }
+    EXPECT_NEAR(fleet_->contention().slowdown(), longer - 1, 0.1);
+  }
+  void pass(Duration time) {
+    now_ += time;
+    fleet_->set_time(now_);
+  }
+  void submit(uint32_t function, int times = 1) {
+    for (int i = 0; i < times; ++i) {
+      if (++flows_[function].pending == 1) flows_[function].oldest_since = now_;
+      policy_.enqueued(view(), FunctionId{function}, now_);
+    }
+  }
+  void run(uint32_t function, SandboxSlot slot) {
+    fleet_->run(slot, now_);
+    ++flows_[function].in_flight;
+    policy_.dispatched(view(), FunctionId{function}, now_);
+  }
+  uint32_t first() {
+    const Decision decision = policy_.decide(view(), now_);
+    return decision.dispatch ? decision.function.value : 0;
+  }
+
+  DensityPolicy policy_;
+  std::optional<Fleet> fleet_;
+  Flows flows_;
+  Tenants tenants_;
+  uint64_t sandboxes_ = 0;
+  Instant now_{};
+};
+
+TEST_F(AdaptiveDensity, RunsTwoAtOnceWhereTheyHardlySlowEachOtherDown) {
+  const SandboxSlot one = warm(1);
+  learn(one, warm(2), 1.2);
+  submit(2);
+  run(1, one);
+  EXPECT_EQ(first(), 2u);
+}
+
+TEST_F(AdaptiveDensity, LetsARunWaitForTheOneAtWorkWhereContextsTakeTurns) {
+  const SandboxSlot one = warm(1);
+  learn(one, warm(2), 2.1);
+  submit(2);
+  run(1, one);
+  EXPECT_EQ(first(), 0u);
+  EXPECT_EQ(policy_.why_waiting(view(), FunctionId{2}), WaitReason::kSlowsOthers);
+  // And says when that may be over.
+  const Instant then = fleet_->places().next_move();
+  ASSERT_LT(then, now_ + seconds(10));
+  pass(then - now_);
+  while (first() == 0) pass(std::max(fleet_->places().next_move() - now_, Duration(1)));
+  EXPECT_EQ(first(), 2u) << "the one at work is late";
+  EXPECT_LT(now_ - then, seconds(10));
+}
+
+TEST_F(AdaptiveDensity, StillRunsAShortOneBesideALongOneWhereContextsTakeTurns) {
+  const SandboxSlot one = warm(1);
+  const SandboxSlot other = warm(2);
+  learn(one, other, 2.1);
+  flows_[3].execution = RunningMean(milliseconds(100), 1);
+  warm(3);
+  submit(2);
+  submit(3);
+  run(1, one);
+  EXPECT_EQ(first(), 3u);
+}
+
+TEST_F(AdaptiveDensity, StartsNothingInThePlaceOfASandboxThatIsWaitedFor) {
+  for (const uint32_t function : {1, 2, 3}) warm(function);
+  const SandboxSlot at_work = fleet_->idle().newest_of(FunctionId{1});
+  run(1, at_work);
+  const SandboxSlot also = fleet_->idle().newest_of(FunctionId{2});
+  run(2, also);
+  submit(3);
+  submit(4);
+  flows_[4].oldest_since -= seconds(1000);
+  policy_.flow_changed(view(), FunctionId{4}, now_);
+  EXPECT_EQ(first(), 0u);
+  EXPECT_EQ(policy_.why_waiting(view(), FunctionId{4}), WaitReason::kNoSandbox);
+  // Nothing waits for it any more.
+  flows_[3].pending = 0;
+  policy_.flow_changed(view(), FunctionId{3}, now_);
+  EXPECT_EQ(first(), 4u);
+}
+
+TEST_F(AdaptiveDensity, GetsASecondSandboxOnlyWhereThatIsWorthItsStart) {
+  run(1, warm(1));
+  submit(1, 5);
+  pass(seconds(6));
+  EXPECT_EQ(first(), 0u);
+  EXPECT_EQ(policy_.why_waiting(view(), FunctionId{1}), WaitReason::kAtWork);
+  submit(1, 45);
+  EXPECT_EQ(first(), 1u);
+}
+
+TEST_F(AdaptiveDensity, LetsAFlowBeFurtherAheadWhileMoreWaits) {
+  const auto charge = [&](Duration time) {
+    flows_[1].execution = RunningMean(time, 1);
+    ++flows_[1].in_flight;
+    policy_.dispatched(view(), FunctionId{1}, now_);
+    --flows_[1].in_flight;
+    flows_[1].execution = RunningMean(seconds(1), 1);
+    policy_.finished(view(), FunctionId{1}, now_);
+  };
+  submit(1);
+  submit(2);
+  charge(seconds(30));
+  // The turns of the two take six seconds each.
+  EXPECT_EQ(policy_.status(view(), FunctionId{1}, now_).state, FlowState::kThrottled);
+  for (const uint32_t function : {3, 4, 5}) submit(function, 2);
+  EXPECT_EQ(policy_.status(view(), FunctionId{1}, now_).state, FlowState::kActive);
+  // Of a flow that floods no more counts than T.
+  submit(5, 10'000);
+  charge(seconds(170));
+  EXPECT_EQ(policy_.status(view(), FunctionId{1}, now_).state, FlowState::kThrottled);
+}
+
 }  // namespace
 }  // namespace lambent::scheduling

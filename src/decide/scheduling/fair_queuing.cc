@@ -33,6 +33,9 @@ FairQueuing::Tenant& FairQueuing::enter_tenant(const View& view, FunctionId func
   if (where_[function.value] == Where::kThrottled) before.throttled.erase(function.value);
   where_[function.value] = Where::kNowhere;
   if (cold_is_known_) before.cold -= std::exchange(is_cold_[function.value], 0);
+  rounds_.count(function, view.flow(function), estimate_of(view.flow(function)), slot);
+  before.longer = rounds_.longer(left);
+  tenants_[slot].longer = rounds_.longer(slot);
   if (view.tenants.matter()) follow_tenant(left);
   // Virtual times of two tenants' flows say nothing of each other.
   virtual_times_[function.value] = tenants_[slot].global;
@@ -151,13 +154,22 @@ PlaceOrReason FairQueuing::ask_for_place(const View& view, WaitingOrder<Key>& or
 template <typename Key>
 PlaceOrReason FairQueuing::find_place(const View& view, WaitingOrder<Key>& order,
                                       bool idle_devices_only) {
+  const FunctionId function{order.item()};
   if (order.note().because != NoPlace::Because::kUnknown) {
     PlaceOrReason known;
-    const FunctionId function{order.item()};
     if (view.fleet.places().still_none(order.note(), function, idle_devices_only, known))
       return known;
   }
-  return ask_for_place(view, order, idle_devices_only);
+  PlaceOrReason found = ask_for_place(view, order, idle_devices_only);
+  if (!found.place) return found;
+  const WaitReason obstacle = not_worth_it(view, function, *found.place);
+  if (obstacle == WaitReason::kNone) return found;
+  // What costs others too much there costs none on a device with nothing to do.
+  if (!idle_devices_only && view.fleet.device_table().any_idle()) {
+    found = view.fleet.places().find(function, view.flow(function), true);
+    if (found.place) return found;
+  }
+  return {std::nullopt, obstacle, true};
 }
 
 // Forgets what was noted of flows for which something has changed since.
@@ -243,6 +255,7 @@ bool FairQueuing::decide_by_notes(const View& view, WaitingOrder<Key>& order,
     const FunctionId function{order.item()};
     const PlaceOrReason found = ask_for_place(view, order, idle_only);
     if (!found.place) continue;
+    if (not_worth_it(view, function, *found.place) != WaitReason::kNone) return false;
     if (!is_good_enough(view, *found.place)) return false;
     decision = Decision::to(function, *found.place);
     return true;
@@ -296,6 +309,7 @@ Decision FairQueuing::decide_in(const View& view, Tenant& tenant, bool idle_devi
     return Decision::nothing(WaitReason::kNoToken);
   }
   if (!std::exchange(search.noticed_changes, true)) notice_changes(view.fleet);
+  if (tenant.longer > Duration(0)) advance_global(view, tenant);
   Search here{.noticed_changes = true};
   if (const auto decision = decide_among_candidates(view, tenant, idle_devices_only, here)) {
     return *decision;
@@ -402,6 +416,8 @@ WaitReason FairQueuing::why_waiting(const View& view, FunctionId function) const
   const PlaceOrReason found = view.fleet.places().find(function, flow, false);
   if (!found.place) return found.reason;
   if (function.value >= slots_.size()) return WaitReason::kBehindOthers;
+  const WaitReason obstacle = not_worth_it(view, function, *found.place);
+  if (obstacle != WaitReason::kNone) return obstacle;
   if (is_throttled(tenants_[slots_[function.value]], virtual_times_[function.value])) {
     return WaitReason::kThrottled;
   }
@@ -439,6 +455,8 @@ void FairQueuing::archive(StateArchive& archive) {
   archive.field(first.global);
   archive.field(conserving_);
   archive.list(virtual_times_);
+  rounds_.archive(archive, virtual_times_.size());
+  if (!archive.ok()) return;
   first.working.archive(archive);
   archive_ranked(archive, first.candidates);
   first.throttled.archive(archive);
@@ -475,6 +493,10 @@ void FairQueuing::archive_tenants(StateArchive& archive) {
 
 // After reading: in which heap of its tenant each flow is.
 void FairQueuing::find_flows(StateArchive& archive) {
+  rounds_.find_again(slots_);
+  for (uint32_t slot = 0; slot < tenants_.size(); ++slot) {
+    tenants_[slot].longer = rounds_.longer(slot);
+  }
   tenants_noticed_ = 0;
   cold_is_known_ = false;
   where_.assign(virtual_times_.size(), Where::kNowhere);
@@ -504,6 +526,8 @@ void FairQueuing::index(const View& view, FunctionId function) {
     tenant.working.erase(function.value);
   }
   const bool may_start = could_run && flow.pending > 0 && flow.in_flight < flow.max_concurrency;
+  rounds_.count(function, flow, estimate_of(flow), flow.tenant_slot);
+  tenant.longer = rounds_.longer(flow.tenant_slot);
   Where& where = where_[function.value];
   Where to = Where::kNowhere;
   if (may_start) to = is_throttled(tenant, virtual_time) ? Where::kThrottled : Where::kCandidate;
@@ -529,8 +553,7 @@ void FairQueuing::rank_again(const View& view, FunctionId function) {
 
 void FairQueuing::advance_global(const View& view, Tenant& tenant) {
   if (view.tenants.matter()) tenant_order_.advance();
-  if (tenant.working.empty() || tenant.working.top_key() <= tenant.global) return;
-  tenant.global = tenant.working.top_key();
+  if (!tenant.working.empty()) tenant.global = std::max(tenant.global, tenant.working.top_key());
   while (!tenant.throttled.empty() && !is_throttled(tenant, tenant.throttled.top_key())) {
     const uint32_t function = tenant.throttled.pop();
     where_[function] = Where::kCandidate;

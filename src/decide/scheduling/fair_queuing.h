@@ -7,6 +7,7 @@
 
 #include "decide/scheduling/indexed_heap.h"
 #include "decide/scheduling/policy.h"
+#include "decide/scheduling/rounds.h"
 #include "decide/scheduling/tenant_order.h"
 #include "decide/scheduling/waiting_order.h"
 
@@ -23,6 +24,8 @@ struct FairQueuingOptions {
   std::optional<Duration> first_estimate;
   // Ablation: every invocation is charged this, whatever its function takes.
   std::optional<Duration> uniform_cost;
+  // T follows what waits (rounds.h), from `over_run` on.
+  bool over_run_by_rounds = false;
 };
 
 // Each flow has a virtual time: the service it was charged, divided by its weight. Global virtual
@@ -63,7 +66,8 @@ struct FairQueuingOptions {
 // and all flows that wait of a tenant with a quota of memory at each decision about it.
 class FairQueuing : public Policy {
  public:
-  explicit FairQueuing(FairQueuingOptions options) : window_(options) {}
+  explicit FairQueuing(FairQueuingOptions options)
+      : window_(options), rounds_(options.over_run, options.over_run_by_rounds) {}
 
   void flow_changed(const View& view, FunctionId function, Instant now) override;
   void enqueued(const View& view, FunctionId function, Instant now) override;
@@ -105,6 +109,11 @@ class FairQueuing : public Policy {
   // Whether a candidate that fits goes there before all that come after it. If not, the next
   // kGoodEnoughLookAhead are looked at for one that does; without any it goes all the same.
   virtual bool is_good_enough(const View&, const Place&) const { return true; }
+  // What keeps a flow from a place that it has found because others would lose more by it than is
+  // gained; kNone: nothing does. Such a flow waits, and is asked again at every decision.
+  virtual WaitReason not_worth_it(const View&, FunctionId, const Place&) const {
+    return WaitReason::kNone;
+  }
 
   // Puts the flow into the heaps where it belongs now.
   void index(const View& view, FunctionId function);
@@ -125,6 +134,7 @@ class FairQueuing : public Policy {
   // The flows of one tenant.
   struct Tenant {
     Duration global{};  // virtual time
+    Duration longer{};  // by so much T is more than it was set to
     // Flows with pending or running work that some healthy device could hold.
     IndexedHeap<Duration> working;
     // Flows that may start one more invocation: those within T, and those beyond.
@@ -167,11 +177,12 @@ class FairQueuing : public Policy {
   bool decide_by_notes(const View& view, WaitingOrder<Key>& order, bool idle_devices_only,
                        bool escalates, std::optional<Decision>& decision);
   bool is_throttled(const Tenant& tenant, Duration virtual_time) const {
-    return virtual_time > tenant.global + window_.over_run;
+    return virtual_time > tenant.global + window_.over_run + tenant.longer;
   }
   Duration charge_of(const Flow& flow) const {
     return window_.uniform_cost.value_or(estimate_of(flow));
   }
+  // And moves those that are within T by now to the candidates.
   void advance_global(const View& view, Tenant& tenant);
   void find_flows(StateArchive& archive);
   // Whether none of these flows has a place, as one can tell without asking.
@@ -184,6 +195,7 @@ class FairQueuing : public Policy {
                                                  bool idle_devices_only);
 
   FairQueuingOptions window_;
+  Rounds rounds_;
   uint64_t conserving_ = 0;
   std::vector<Tenant> tenants_ = std::vector<Tenant>(1);  // by the slot of the tenant
   // Kept from when tenants matter on (Tenants::matter).

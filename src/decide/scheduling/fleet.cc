@@ -1,5 +1,6 @@
 #include "decide/scheduling/fleet.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/base/check.h"
@@ -12,7 +13,8 @@ Fleet::Fleet(FleetOptions options)
       devices_(options_, changes_),
       idle_(sandboxes_, options_.devices.size()),
       memory_(options_, sandboxes_, devices_, changes_),
-      places_(options_, sandboxes_, idle_, devices_, changes_) {}
+      places_(options_, sandboxes_, idle_, devices_, changes_),
+      contention_(options_.devices.size(), options_.learns_contention) {}
 
 // ---- Questions
 
@@ -79,7 +81,14 @@ bool Fleet::run(SandboxSlot slot, Instant now) {
   sandbox.move_failed = false;
   sandbox.prefetched = false;
   memory_.recount(slot);
-  return sandbox.memory_state == MemoryState::kIn;
+  const bool memory_is_in = sandbox.memory_state == MemoryState::kIn;
+  if (memory_is_in) begin_work(slot, now);
+  return memory_is_in;
+}
+
+void Fleet::begin_work(SandboxSlot slot, Instant now) {
+  const Sandbox& sandbox = sandboxes_[slot];
+  contention_.begin(slot, sandbox.function, sandbox.device, now);
 }
 
 void Fleet::rest(SandboxSlot slot, Instant now) {
@@ -127,7 +136,8 @@ void Fleet::remove(SandboxSlot slot) {
     devices_.remove_sandbox(sandbox.device);
   }
   if (sandbox.state != SandboxState::kPlanned) {
-    if (sandbox.state != SandboxState::kStopping) stop(slot, sandbox.since);
+    if (sandbox.state != SandboxState::kStopping)
+      stop(slot, std::max(sandbox.since, places_.now()));
     devices_.remove_occupant(sandbox);
   }
   devices_.commit(sandbox, Bytes(0));
@@ -157,6 +167,9 @@ void Fleet::assign(SandboxSlot slot, uint32_t invocation) {
 }
 
 void Fleet::become(SandboxSlot slot, SandboxState state, Instant now) {
+  if (sandboxes_[slot].state == SandboxState::kBusy) {
+    contention_.end(slot, sandboxes_[slot].device, state == SandboxState::kIdle, now);
+  }
   if (sandboxes_.set_state(slot, state, now)) changes_.note_function(sandboxes_[slot].function);
 }
 
@@ -181,6 +194,7 @@ void Fleet::archive(StateArchive& archive) {
   idle_.archive(archive);
   devices_.archive_totals(archive);
   memory_.archive_totals(archive);
+  if (archive.ok()) contention_.archive(archive);
   if (archive.reading() && archive.ok()) devices_.find_again();
 }
 

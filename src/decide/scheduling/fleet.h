@@ -9,6 +9,7 @@
 #include "core/base/ids.h"
 #include "core/base/time.h"
 #include "core/base/units.h"
+#include "decide/scheduling/contention.h"
 #include "decide/scheduling/device_table.h"
 #include "decide/scheduling/fleet_changes.h"
 #include "decide/scheduling/fleet_memory.h"
@@ -41,6 +42,7 @@ class Fleet {
   const IdleSandboxes& idle() const { return idle_; }
   const Places& places() const { return places_; }
   const FleetMemory& memory() const { return memory_; }
+  const Contention& contention() const { return contention_; }
   FleetMemory& memory() { return memory_; }
 
   // The device memory that a sandbox of this flow takes there: none on the host.
@@ -61,6 +63,8 @@ class Fleet {
   void start(SandboxSlot slot, Instant now);
   // Returns whether its memory was on the device.
   bool run(SandboxSlot slot, Instant now);
+  // The memory that its run waited for is on the device.
+  void begin_work(SandboxSlot slot, Instant now);
   void rest(SandboxSlot slot, Instant now);
   // What it holds stays held until it is gone, because the device is not free before.
   void stop(SandboxSlot slot, Instant now);
@@ -74,6 +78,8 @@ class Fleet {
   void restart(SandboxSlot slot, SandboxId id, uint64_t revision, Instant now);
   void assign(SandboxSlot slot, uint32_t invocation);
   void unassign(SandboxSlot slot) { sandboxes_[slot].has_invocation = false; }
+  // What was learnt of this function's runs is of another one.
+  void forget(FunctionId function) { contention_.forget(function); }
 
   void set_reading(uint32_t device, double utilisation, bool healthy, bool lost = false);
   void set_taken(uint32_t device, Bytes taken);
@@ -93,6 +99,7 @@ class Fleet {
   IdleSandboxes idle_;
   FleetMemory memory_;
   Places places_;
+  Contention contention_;
 };
 
 }  // namespace lambent::scheduling

@@ -68,6 +68,9 @@ struct FleetOptions {
   // A function whose sandboxes are all at work gets one more when the first of its queue has waited
   // for so many times what its cold start takes; 0: at once.
   double second_grace_period = 1;
+  // Whether the fleet learns how runs slow each other down (Fleet::contention). Its policy says so
+  // (Policy::adapt), so it is no option of the journal.
+  bool learns_contention = false;
 };
 
 // So that a journal can say under which options it was recorded.

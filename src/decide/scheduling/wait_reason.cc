@@ -46,6 +46,8 @@ std::string_view name_of(WaitReason reason) {
       return "tenant_gpu_time";
     case WaitReason::kTenantAhead:
       return "tenant_ahead";
+    case WaitReason::kSlowsOthers:
+      return "slows_others";
   }
   return "none";
 }

@@ -31,8 +31,9 @@ enum class WaitReason {
   kTenantHostMemory,
   kTenantGpuTime,
   kTenantAhead,  // its tenant is ahead of the other tenants' share
+  kSlowsOthers,  // beside those at work it would cost more than its wait for the first of them
 };
-constexpr WaitReason kLastWaitReason = WaitReason::kTenantAhead;
+constexpr WaitReason kLastWaitReason = WaitReason::kSlowsOthers;
 std::string_view name_of(WaitReason reason);
 
 }  // namespace lambent::scheduling

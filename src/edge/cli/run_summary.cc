@@ -22,6 +22,19 @@ std::string percent(const std::optional<double>& ratio) {
 
 Json maybe(const std::optional<double>& number) { return number ? Json(*number) : Json(); }
 
+// How near each is to what no order could be below.
+std::string line_of_least(const std::vector<RunFigures>& runs) {
+  std::string text;
+  for (const RunFigures& run : runs) {
+    const auto& least = run.summary.least_mean_s;
+    if (!least || *least <= 0) continue;
+    if (text.empty()) text = "no order could have a mean below " + fixed(*least, 3) + " s:";
+    text += " " + run.label + " has " + fixed(run.summary.mean_s / *least, 2) + " times that,";
+  }
+  if (!text.empty()) text.back() = '\n';
+  return text;
+}
+
 }  // namespace
 
 RunFigures figures_of(const workload::RunFile& run) {
@@ -54,6 +67,7 @@ std::string table_of(const std::vector<RunFigures>& runs) {
                percent(s.cold_ratio), percent(run.utilisation)});
   }
   std::string text = table.str();
+  text += line_of_least(runs);
   for (const RunFigures& run : runs) {
     if (!run.moves) continue;
     const MemoryMoves& moves = *run.moves;
@@ -115,6 +129,7 @@ std::string json_of(const RunFigures& run) {
                {"overhead_s", maybe(run.header.overhead_s)},
                {"overhead_share", maybe(workload::overhead_share(run.header, s))},
                {"valid", invalid.empty() && s.count > 0}};
+  if (s.least_mean_s) json["least_mean_s"] = *s.least_mean_s;
   if (run.moves) {
     json["moves"] = {{"in", run.moves->in},
                      {"out", run.moves->out},

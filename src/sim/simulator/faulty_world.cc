@@ -70,6 +70,8 @@ InvariantOptions FaultyRun::invariant_options() const {
   make_policy()->adapt(invariants.limits.fleet);
   if (scene_.policy.starts_with("mqfq") || scene_.policy == "density") {
     invariants.over_run = scene_.policy_options.mqfq.over_run;
+    const bool adapts = scene_.policy == "density" && scene_.policy_options.density.adapts;
+    if (adapts) *invariants.over_run *= scheduling::kMostOverRuns;
   }
   invariants.one_batch_per_function = scene_.policy == "batch";
   invariants.may_idle = scene_.policy == "exclusive";

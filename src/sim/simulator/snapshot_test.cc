@@ -12,10 +12,24 @@ using dispatch::Action;
 using dispatch::Dispatcher;
 using dispatch::Event;
 
+// As it ships; "density" is without what it adapts.
+constexpr std::string_view kAdaptive = "density-adapts";
+
+std::vector<std::string_view> all_policies() {
+  std::vector<std::string_view> all(scheduling::policy_names().begin(),
+                                    scheduling::policy_names().end());
+  all.push_back(kAdaptive);
+  return all;
+}
+
 class Snapshots : public testing::TestWithParam<std::string_view> {
  public:
   static std::unique_ptr<scheduling::Policy> policy() {
-    return std::move(scheduling::make_policy(GetParam())).value();
+    scheduling::PolicyOptions options;
+    options.density.adapts = GetParam() == kAdaptive;
+    return std::move(
+               scheduling::make_policy(options.density.adapts ? "density" : GetParam(), options))
+        .value();
   }
 };
 
@@ -74,9 +88,7 @@ TEST_P(Snapshots, ThatAreCutShortAreRefused) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Policies, Snapshots,
-                         testing::ValuesIn(scheduling::policy_names().begin(),
-                                           scheduling::policy_names().end()),
+INSTANTIATE_TEST_SUITE_P(Policies, Snapshots, testing::ValuesIn(all_policies()),
                          [](const auto& info) {
                            std::string name(info.param);
                            std::replace(name.begin(), name.end(), '-', '_');

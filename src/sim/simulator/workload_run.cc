@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sim/workload/least_latency.h"
 #include "sim/workload/statistics.h"
 
 namespace lambent::simulator {
@@ -105,6 +106,32 @@ workload::RunRecord record_of(const SimulatedInvocation& invocation,
   return record;
 }
 
+// What all devices do together at their best, with as many at work as they may have.
+double best_rate(const WorkloadRunOptions& options) {
+  double rate = 0;
+  for (const scheduling::DeviceOptions& device : options.dispatch.fleet.devices) {
+    double best = 0;
+    for (unsigned n = 1; n <= device.most_tokens(); ++n) {
+      best = std::max(best, n / slowed_down(n, options.device.slowdown, options.device.contention));
+    }
+    rate += best;
+  }
+  return rate > 0 ? rate : 1;
+}
+
+// The trace's, each told to `least` with as little work as may be drawn for it.
+ArrivalSource arrivals_of(workload::Trace& trace,
+                          const std::vector<workload::CatalogueEntry>& entries, double spread,
+                          workload::LeastLatency& least) {
+  const double least_share = std::max(0.0, 1 - spread);
+  return [&trace, &entries, &least, least_share]() -> std::optional<Arrival> {
+    const auto arrival = trace.arrivals->next();
+    if (!arrival) return std::nullopt;
+    least.add(arrival->at, from_seconds(entries[arrival->function].gpu_warm_s * least_share));
+    return Arrival{Instant{} + arrival->at, FunctionId{arrival->function + 1}, false};
+  };
+}
+
 // How far the flow with work that is ahead most is ahead of the global virtual time; nothing under
 // a policy that knows no virtual time.
 std::optional<double> lag_of(const dispatch::Dispatcher& dispatcher, Instant now) {
@@ -183,11 +210,8 @@ Result<WorkloadRunTotals> run_workload(workload::Trace& trace,
       });
   running = &simulation;
   if (sinks.begins) simulation.observe(sinks.begins(simulation));
-  simulation.run([&]() -> std::optional<Arrival> {
-    const auto arrival = trace.arrivals->next();
-    if (!arrival) return std::nullopt;
-    return Arrival{Instant{} + arrival->at, FunctionId{arrival->function + 1}, false};
-  });
+  workload::LeastLatency least(best_rate(options));
+  simulation.run(arrivals_of(trace, entries, options.spread, least));
   if (const auto failure = trace.arrivals->failure()) return *failure;
   // After the last outcome nothing runs any more, so the devices were busy for as long by then.
   totals.elapsed_s = to_seconds(last.time_since_epoch());
@@ -201,6 +225,9 @@ Result<WorkloadRunTotals> run_workload(workload::Trace& trace,
   totals.host_runs = counters.host_runs;
   totals.log_hash = simulation.dispatcher().log_hash();
   totals.summary = statistics.summary(totals.elapsed_s, std::max(1u, devices));
+  if (devices > 0 && !options.cpu_variants && totals.summary.failed == 0) {
+    totals.summary.least_mean_s = least.mean_s();
+  }
   return totals;
 }
 

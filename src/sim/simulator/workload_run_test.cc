@@ -90,6 +90,25 @@ class FailingSource final : public workload::ArrivalSource {
   int given_ = 0;
 };
 
+TEST_F(WorkloadRun, HasNoLowerMeanThanAnyOrderCouldHave) {
+  std::vector<workload::Arrival> arrivals;
+  for (int i = 0; i < 300; i++) arrivals.push_back({milliseconds(600 * i), i % 3 == 0 ? 1u : 0u});
+  options.dispatch.longest_wait = seconds(1'000'000);
+  for (const double slowdown : {0.0, 0.2, 1.2}) {
+    options.device.slowdown = slowdown;
+    const auto totals = run(arrivals);
+    ASSERT_TRUE(totals.summary.least_mean_s);
+    EXPECT_GE(*totals.summary.least_mean_s, (200 * 1 + 100 * 0.5) / 300);
+    EXPECT_GE(totals.summary.mean_s, *totals.summary.least_mean_s);
+  }
+}
+
+TEST_F(WorkloadRun, HasNoLeastMeanWhereSomeAreRefused) {
+  options.dispatch.queued_per_function = 1;
+  const auto totals = run({{seconds(0), 0}, {seconds(0), 0}, {seconds(0), 0}, {seconds(0), 0}});
+  EXPECT_FALSE(totals.summary.least_mean_s);
+}
+
 TEST_F(WorkloadRun, OfArrivalsThatFailIsNoResult) {
   const auto totals = run(std::make_unique<FailingSource>());
   ASSERT_FALSE(totals.ok());

@@ -51,6 +51,13 @@ const std::vector<Metric>& metrics() {
        [](const Summary& summary, Utilisation) {
          return summary.count > 0 ? summary.normalised_latency : std::nullopt;
        }},
+      {"least_mean_s", "mean latency that no order could be below, s",
+       [](const Summary& summary, Utilisation) { return summary.least_mean_s; }},
+      {"over_least", "mean latency over that",
+       [](const Summary& summary, Utilisation) {
+         const auto least = summary.least_mean_s;
+         return least && *least > 0 ? std::optional(summary.mean_s / *least) : std::nullopt;
+       }},
       {"utilisation", "utilisation of the devices",
        [](const Summary&, Utilisation utilisation) { return utilisation; }, false},
       {"invocations", "invocations that succeeded",

@@ -1,0 +1,53 @@
+// Rounds: how far a flow's virtual time may be ahead, where that follows what waits. Owned by
+// FairQueuing, told of flows that wait, on the loop thread.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "core/base/ids.h"
+#include "core/base/state_archive.h"
+#include "core/base/time.h"
+#include "decide/scheduling/flow.h"
+
+namespace lambent::scheduling {
+
+// T is at most so many times what it was set to.
+constexpr int kMostOverRuns = 10;
+
+// In a round each flow of a tenant that waits has a turn: a cold start, a twentieth of T where it
+// never had one, and what waits of it, together at most T. T becomes two rounds where that is more.
+class Rounds {
+ public:
+  // `follows` false: T stays what it is.
+  Rounds(Duration over_run, bool follows) : over_run_(over_run), follows_(follows) {}
+
+  // By how much the tenant's T is now more than it was set to.
+  Duration longer(uint32_t tenant) const {
+    if (tenant >= rounds_.size()) return Duration(0);
+    const Duration over_run = std::min(2 * rounds_[tenant], over_run_ * kMostOverRuns);
+    return std::max(over_run - over_run_, Duration(0));
+  }
+  // After every change of what waits of the flow, or of its tenant. `takes`: a run of it.
+  void count(FunctionId function, const Flow& flow, Duration takes, uint32_t tenant);
+
+  // The turns; those of each tenant are found again from them.
+  void archive(StateArchive& archive, size_t flows);
+  void find_again(const std::vector<uint32_t>& tenants);
+
+ private:
+  Duration turn_of(const Flow& flow, Duration takes) const;
+
+  Duration over_run_;
+  bool follows_;
+  struct Turn {
+    Duration length{};
+    uint32_t tenant = 0;
+  };
+  std::vector<Turn> turns_;       // by FunctionId
+  std::vector<Duration> rounds_;  // by the slot of the tenant
+};
+
+}  // namespace lambent::scheduling

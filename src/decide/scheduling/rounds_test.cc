@@ -1,0 +1,83 @@
+#include "decide/scheduling/rounds.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace lambent::scheduling {
+namespace {
+
+Flow waiting(uint32_t pending, Duration cold_start) {
+  Flow flow;
+  flow.pending = pending;
+  flow.cold_start = RunningMean(cold_start, 1);
+  return flow;
+}
+
+TEST(Rounds, AreTwiceWhatWaitsIfThatIsMoreThanT) {
+  Rounds rounds(seconds(20), true);
+  EXPECT_EQ(rounds.longer(0), seconds(0));
+  rounds.count(FunctionId{1}, waiting(3, seconds(2)), seconds(1), 0);
+  EXPECT_EQ(rounds.longer(0), seconds(0));
+  rounds.count(FunctionId{2}, waiting(4, seconds(5)), seconds(2), 0);
+  EXPECT_EQ(rounds.longer(0), seconds(2 * (5 + 13) - 20));
+  rounds.count(FunctionId{1}, waiting(0, seconds(2)), seconds(1), 0);
+  EXPECT_EQ(rounds.longer(0), seconds(2 * 13 - 20));
+}
+
+TEST(Rounds, CountNoMoreThanTOfOneFlowAndTenTimesTOfAll) {
+  Rounds rounds(seconds(20), true);
+  rounds.count(FunctionId{1}, waiting(4'000'000'000, seconds(2)), std::chrono::hours(1), 0);
+  EXPECT_EQ(rounds.longer(0), seconds(40 - 20));
+  for (uint32_t i = 2; i < 20; ++i) {
+    rounds.count(FunctionId{i}, waiting(100, seconds(2)), seconds(1), 0);
+  }
+  EXPECT_EQ(rounds.longer(0), seconds(200 - 20));
+}
+
+TEST(Rounds, AreOfEachTenant) {
+  Rounds rounds(seconds(20), true);
+  rounds.count(FunctionId{1}, waiting(15, seconds(2)), seconds(1), 0);
+  rounds.count(FunctionId{2}, waiting(15, seconds(3)), seconds(1), 3);
+  EXPECT_EQ(rounds.longer(0), seconds(34 - 20));
+  EXPECT_EQ(rounds.longer(1), seconds(0));
+  EXPECT_EQ(rounds.longer(3), seconds(36 - 20));
+  rounds.count(FunctionId{1}, waiting(15, seconds(2)), seconds(1), 3);
+  EXPECT_EQ(rounds.longer(0), seconds(0));
+  EXPECT_EQ(rounds.longer(3), seconds(70 - 20));
+}
+
+TEST(Rounds, AFunctionThatNeverStartedIsTakenToNeedATwentiethOfT) {
+  Rounds rounds(seconds(20), true);
+  Flow flow;
+  flow.pending = 12;
+  rounds.count(FunctionId{1}, flow, seconds(1), 0);
+  EXPECT_EQ(rounds.longer(0), seconds(26 - 20));
+}
+
+TEST(Rounds, ThatAreNotFollowedLeaveTAsItIs) {
+  Rounds rounds(seconds(20), false);
+  rounds.count(FunctionId{1}, waiting(100, seconds(2)), seconds(1), 0);
+  EXPECT_EQ(rounds.longer(0), seconds(0));
+}
+
+TEST(Rounds, ComeBackFromTheirBytes) {
+  Rounds rounds(seconds(20), true);
+  rounds.count(FunctionId{1}, waiting(15, seconds(2)), seconds(1), 1);
+  std::string bytes;
+  StateArchive to(&bytes);
+  rounds.archive(to, 2);
+  Rounds restored(seconds(20), true);
+  StateArchive from(bytes);
+  restored.archive(from, 2);
+  ASSERT_TRUE(from.complete());
+  restored.find_again({0, 1});
+  EXPECT_EQ(restored.longer(1), seconds(34 - 20));
+  Rounds shorter(seconds(10), true);
+  StateArchive of_longer(bytes);
+  shorter.archive(of_longer, 2);
+  EXPECT_FALSE(of_longer.complete());
+}
+
+}  // namespace
+}  // namespace lambent::scheduling
