@@ -29,7 +29,7 @@ class BuildLines {
   void take(std::string_view line);
 
   std::string rest_;
-  std::string progress_;
+  std::string progress_ = "starting";
   std::optional<Result<BuildReport>> outcome_;
 };
 

@@ -31,7 +31,7 @@ TEST(BuildLinesTest, WhatIsNoLineOfOursChangesNothing) {
   BuildLines lines;
   lines.add("\n\nnoise\ndone\nfailed\n" + std::string(3 << 20, 'x'));
   EXPECT_FALSE(lines.outcome().ok());
-  EXPECT_EQ(lines.progress(), "");
+  EXPECT_EQ(lines.progress(), "starting");
 }
 
 }  // namespace

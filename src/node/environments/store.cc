@@ -122,6 +122,7 @@ Result<BuildOrder> EnvironmentStore::order_of(const PythonPackages& packages) co
 }
 
 void EnvironmentStore::ensure(const std::string& code, const PythonPackages& packages, Done done) {
+  wanted_.insert(code);
   auto order = order_of(packages);
   if (!order.ok()) return done(order.error());
   const std::string key = order->key;
@@ -242,6 +243,7 @@ void EnvironmentStore::evict(const std::string& key) {
 
 void EnvironmentStore::bind(const std::string& code, const std::string& key, Done done) {
   bindings_[code] = key;
+  wanted_.erase(code);
   const auto written = std::make_shared<Result<void>>();
   const bool queued = offload_(
       [written, path = binding(code), key] { *written = write_file_atomically(path, key, true); },
@@ -262,14 +264,21 @@ std::string EnvironmentStore::progress(const std::string& code) const {
   return "";
 }
 
-Result<std::string> EnvironmentStore::folder_of(const std::string& code) const {
+bool EnvironmentStore::has(const std::string& code) const {
   const auto found = bindings_.find(code);
-  if (found == bindings_.end()) return std::string();
-  if (!shelf_.contains(found->second)) {
-    return Error{ErrorCode::kFailedPrecondition,
-                 "the function's Python packages are gone from this worker; deploy it again"};
+  return found != bindings_.end() && shelf_.contains(found->second);
+}
+
+Result<std::string> EnvironmentStore::folder_of(const std::string& code) const {
+  if (has(code)) return ready(bindings_.at(code)) + "/" + kTreeFolder;
+  if (!bindings_.contains(code) && !wanted_.contains(code)) return std::string();
+  if (!progress(code).empty()) {
+    return Error{ErrorCode::kUnavailable,
+                 "the function's Python packages are being installed again; try again later"};
   }
-  return ready(found->second) + "/" + kTreeFolder;
+  return Error{ErrorCode::kFailedPrecondition,
+               "the function's Python packages are not there, and could not be installed again; "
+               "deploy it again to see why"};
 }
 
 void EnvironmentStore::collect(const std::set<std::string>& codes) {
@@ -279,6 +288,9 @@ void EnvironmentStore::collect(const std::set<std::string>& codes) {
   for (const auto& [code, key] : bindings_) {
     if (!codes.contains(code)) gone.push_back(code);
   }
+  std::erase_if(wanted_, [&](const std::string& code) {
+    return !codes.contains(code) && progress(code).empty();
+  });
   std::vector<std::string> files;
   for (const std::string& code : gone) {
     bindings_.erase(code);

@@ -58,8 +58,10 @@ class EnvironmentStore {
   void ensure(const std::string& code, const PythonPackages& packages, Done done);
   // What is done for it right now, in words; empty if nothing is.
   std::string progress(const std::string& code) const;
-  // Where the environment of this code lies on the host; empty: it has none. FAILED_PRECONDITION:
-  // it is gone.
+  // Whether the environment of this code is there.
+  bool has(const std::string& code) const;
+  // Where the environment of this code lies on the host; empty: it has none. UNAVAILABLE: it is
+  // being built. FAILED_PRECONDITION: it could not be.
   Result<std::string> folder_of(const std::string& code) const;
   // The packages that functions have: others' environments may go.
   void collect(const std::set<std::string>& codes);
@@ -92,7 +94,8 @@ class EnvironmentStore {
   Interpreters interpreters_;
   Shelf shelf_;
   Bytes cache_;
-  std::map<std::string, std::string> bindings_;           // code to key
+  std::set<std::string> wanted_;                 // codes whose environments are not bound yet
+  std::map<std::string, std::string> bindings_;  // code to key
   std::map<std::string, std::unique_ptr<Build>> builds_;  // by key
   std::deque<std::string> queue_;                         // keys of builds that wait
   size_t running_ = 0;

@@ -34,6 +34,7 @@ class FunctionRegistry {
   // One change at a time per name: false if another is under way.
   bool begin_change(const FunctionName& name) { return changing_.insert(name).second; }
   void end_change(const FunctionName& name) { changing_.erase(name); }
+  bool is_changing(const FunctionName& name) const { return changing_.contains(name); }
   bool changing() const { return !changing_.empty(); }
 
  private:

@@ -11,10 +11,13 @@ using Environment = std::map<std::string, std::string>;
 
 bool uses_gpu(const FunctionSpec& spec) { return spec.gpu.memory > Bytes(0); }
 
-std::vector<std::string> command_of(const SandboxSetting& setting, const FunctionSpec& spec) {
+std::vector<std::string> command_of(const SandboxSetting& setting, const FunctionSpec& spec,
+                                    const SandboxRequest& request) {
   switch (spec.runtime) {
     case Runtime::kPython:
-      return {setting.python_program, "-m", "lambent_runtime", spec.handler};
+      return {request.environment_folder.empty() ? setting.python_program
+                                                 : std::string(kPythonFolder) + "/bin/python",
+              "-m", "lambent_runtime", spec.handler};
     case Runtime::kProvided:
       break;
   }
@@ -49,6 +52,15 @@ void add_python(const SandboxSetting& setting, sandbox::LaunchPlan& plan) {
       std::string(sandbox::kCodeFolder) + ":" + kRuntimeFolder + (path.empty() ? "" : ":") + path;
   plan.environment["PYTHONDONTWRITEBYTECODE"] = "1";
   plan.environment["PYTHONUNBUFFERED"] = "1";
+}
+
+// The interpreter in there finds the packages; the code goes before them.
+void add_environment(const SandboxRequest& request, sandbox::LaunchPlan& plan) {
+  if (request.environment_folder.empty()) return;
+  plan.binds.push_back({request.environment_folder, kPythonFolder});
+  std::string& path = plan.environment["PATH"];
+  path = std::string(kPythonFolder) + "/bin:" + path;
+  plan.environment["VIRTUAL_ENV"] = kPythonFolder;
 }
 
 void add_gpu(const SandboxSetting& setting, const FunctionSpec& spec, const SandboxRequest& request,
@@ -148,7 +160,7 @@ sandbox::LaunchPlan plan_sandbox(const SandboxSetting& setting, const FunctionSp
                                  const SandboxRequest& request) {
   sandbox::LaunchPlan plan;
   plan.sandbox = request.sandbox;
-  plan.argv = command_of(setting, spec);
+  plan.argv = command_of(setting, spec, request);
   plan.code = request.code_folder;
   plan.limits.memory = spec.memory;
   plan.limits.processes = setting.most_processes;
@@ -157,6 +169,7 @@ sandbox::LaunchPlan plan_sandbox(const SandboxSetting& setting, const FunctionSp
   add_lambda_variables(spec, request.sandbox, plan.environment);
   plan.environment["LAMBENT_DEVICE"] = uses_gpu(spec) ? "gpu" : "cpu";
   if (spec.runtime == Runtime::kPython) add_python(setting, plan);
+  add_environment(request, plan);
   if (uses_gpu(spec) && spec.gpu.runtime == GpuRuntime::kShared) {
     add_shared_gpu(setting, request, plan);
   } else if (uses_gpu(spec)) {
