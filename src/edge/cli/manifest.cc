@@ -17,7 +17,7 @@ namespace {
 
 // The keys that are no fields of the function.
 constexpr std::string_view kOtherKeys[] = {"graph",     "code",   "bundles", "sources",
-                                           "component", "output", "slo"};
+                                           "component", "output", "slo",     "python"};
 
 // Reads the fields of a function. A field's key names its table.
 class FieldReader {
@@ -135,10 +135,10 @@ std::string graph_file_of(FunctionKind kind) {
 // Keys that say something about functions of other kinds alone.
 Result<void> check_kind_keys(const toml::table& table, FunctionKind kind, const std::string& file) {
   static constexpr std::string_view kNotOfHandlers[] = {"graph", "component", "output", "slo"};
-  static constexpr std::string_view kNotOfKernels[] = {"runtime",   "handler", "environment", "cpu",
-                                                       "component", "output",  "slo"};
+  static constexpr std::string_view kNotOfKernels[] = {
+      "runtime", "handler", "environment", "cpu", "component", "output", "slo", "python"};
   static constexpr std::string_view kNotOfWorkflows[] = {
-      "runtime", "handler", "environment", "gpu", "cpu", "bundles", "sources", "slo"};
+      "runtime", "handler", "environment", "gpu", "cpu", "bundles", "sources", "slo", "python"};
   static constexpr std::string_view kNotOfPipelines[] = {"handler", "cpu", "component", "output"};
   std::span<const std::string_view> foreign = kNotOfHandlers;
   if (kind == FunctionKind::kKernel) foreign = kNotOfKernels;
@@ -172,6 +172,22 @@ Result<void> read_workflow(const toml::table& table, const std::string& file, Ma
   }
   manifest.workflow = std::move(tables.json);
   manifest.packages = std::move(tables.packages);
+  return {};
+}
+
+Result<void> read_python(const toml::table& root, const std::string& file, Manifest& manifest) {
+  const toml::node* node = root.get("python");
+  if (node == nullptr) return {};
+  const std::string place = file + " line " + std::to_string(node->source().begin.line) + ": ";
+  if (!node->is_table()) {
+    return Error{ErrorCode::kInvalidArgument, place + "python is a table, [python]"};
+  }
+  if (manifest.spec.runtime != Runtime::kPython) {
+    return Error{ErrorCode::kInvalidArgument,
+                 place + "[python] is for functions with runtime = \"python3\""};
+  }
+  ASSIGN_OR_RETURN(manifest.python,
+                   read_python_section(*node->as_table(), file, manifest.warnings));
   return {};
 }
 
@@ -217,6 +233,7 @@ Result<Manifest> parse_manifest(std::string_view text, const std::string& file) 
     spec.runtime_name = "python3";
   }
   ASSIGN_OR_RETURN(spec.runtime, runtime_of(spec.runtime_name, file));
+  RETURN_IF_ERROR(read_python(parsed.table(), file, manifest));
   return manifest;
 }
 
