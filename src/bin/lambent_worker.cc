@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "bin/device_watch.h"
+#include "bin/environment_settings.h"
 #include "bin/installation.h"
 #include "bin/service_manager.h"
 #include "bin/worker_config.h"
@@ -407,9 +408,13 @@ Result<void> run(WorkerConfig config) {
   options.on_object = objects_of_handlers(objects_frontend);
   ASSIGN_OR_RETURN(auto slices, slice_dispatcher(config, options.pipelines.planner.costs));
   ASSIGN_OR_RETURN(const WorkerJournal journal, open_journal(config, settings, clock, random, log));
+  worker::FileThread environment_files(loop);
+  ASSIGN_OR_RETURN(const auto environments,
+                   open_environments(config, installation, loop, log, disk_of(environment_files)));
+  options.sandboxes.environment_of = environment_of(*environments);
   worker::Worker worker(
       {loop, log, random, *launcher, *catalog, metrics, journal.recorder.get(), &objects,
-       watch ? &*watch : nullptr, &secrets},
+       watch ? &*watch : nullptr, &secrets, environments.get()},
       options, std::make_unique<dispatch::Dispatcher>(settings.dispatch, std::move(policy)),
       std::move(slices));
   secrets.set_users(users_of(worker));

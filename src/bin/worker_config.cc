@@ -331,6 +331,45 @@ class ObjectFlags {
   std::string quota_;
 };
 
+class EnvironmentFlags {
+ public:
+  EnvironmentFlags(CLI::App& app, WorkerConfig& config)
+      : timeout_s_(to_seconds(config.environment_timeout)) {
+    app.add_option("--uv", config.uv,
+                   "program that installs functions' Python packages (default: uv of this "
+                   "installation, or in the PATH)");
+    app.add_option("--python-index", config.python_index,
+                   "package index, a URL; @FILE: the file that holds it, with its password "
+                   "(default: PyPI)");
+    app.add_option("--python-wheels", config.python_wheels,
+                   "folder of wheels from which packages are installed as well");
+    app.add_flag("--python-offline", config.python_offline,
+                 "install packages only from --python-wheels");
+    app.add_option("--environments-size", size_,
+                   "disk for functions' Python packages, in the state folder, such as 50G")
+        ->capture_default_str();
+    app.add_option("--environment-timeout", timeout_s_,
+                   "seconds that installing a function's Python packages may take")
+        ->check(bin::within(1.0, 86400.0))
+        ->capture_default_str();
+  }
+
+  Result<void> read(WorkerConfig& config) const {
+    ASSIGN_OR_RETURN(const auto size, read_amount("--environments-size", size_));
+    config.environments_size = size.value_or(config.environments_size);
+    config.environment_timeout = from_seconds(timeout_s_);
+    if (config.python_offline && config.python_wheels.empty()) {
+      return Error{ErrorCode::kInvalidArgument,
+                   "--python-offline needs --python-wheels, a folder of wheels"};
+    }
+    return {};
+  }
+
+ private:
+  std::string size_ = "20G";
+  double timeout_s_;
+};
+
 class AccessFlags {
  public:
   AccessFlags(CLI::App& app, WorkerConfig& config) {
@@ -401,6 +440,7 @@ std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& conf
   JournalFlags journal(app, config);
   FunctionLogFlags function_logs(app, config);
   ObjectFlags objects(app);
+  EnvironmentFlags environments(app, config);
   add_node_flags(app, config);
   if (const auto exit_code = bin::parse(app, argc, argv)) return *exit_code;
 
@@ -415,7 +455,8 @@ std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& conf
   journal.read(config);
   for (const Result<void>& result :
        {gpu.read(config), listen.read(config.run_folder + "/lambent.sock", config.listen),
-        policy.read(config), objects.read(config), function_logs.read(config)}) {
+        policy.read(config), objects.read(config), function_logs.read(config),
+        environments.read(config)}) {
     if (result.ok()) continue;
     std::cerr << "lambent serve: " << result.error().message << "\n";
     return 2;

@@ -73,6 +73,13 @@ struct WorkerConfig {
   std::string pipeline_slices = "none";  // devices that serve pipelines: node/worker/slice_choice.h
   std::string slice_policy;              // who gets which of them; empty: the default
   std::string python = "/usr/bin/python3";
+  // Of functions' Python packages: see node/environments/store.h.
+  std::string uv;               // the program; empty: searched for
+  std::string python_index;     // URL, or @FILE that holds it; empty: PyPI
+  std::string python_wheels;    // a folder
+  bool python_offline = false;  // nothing but that folder
+  Bytes environments_size = Bytes::gib(20);
+  Duration environment_timeout = std::chrono::minutes(30);
   LogFormat log_format = LogFormat::kText;
   LogLevel log_level = LogLevel::kInfo;
 };

@@ -14,7 +14,7 @@ if [ "${1:-}" = --all ]; then
   choice=()
   export LAMBENT_WHOLE_TESTS=1
 fi
-clients=(tests/clients/requirements.txt tests/package/requirements.txt)
+clients=(tests/clients/requirements.txt tests/integration/requirements.txt tests/package/requirements.txt)
 if has_nvcc; then
   python_packages "${clients[@]}"
 elif python_packages "${clients[@]}" tests/programs/requirements.txt; then

@@ -19,6 +19,17 @@ struct FunctionChange {
   std::string zip_base64;
   // Sandboxes of before serve it no longer, although the spec says nothing of it: a secret changed.
   bool renews_sandboxes = false;
+  // What takes longer is answered meanwhile and goes on: see DeploymentStatus.
+  Duration answer_within = seconds(20);
+};
+
+// A change of a function that was answered before it was done, or that failed after that: its
+// Python packages are installed. What the function was before serves until it is done.
+struct DeploymentStatus {
+  FunctionSpec spec;     // as it will be
+  bool creates = false;  // there was no such function before
+  std::string progress;  // what is done right now, in words; may be empty
+  std::optional<Error> failure;
 };
 
 // A sandbox as `lambent ps` shows it.
@@ -76,6 +87,11 @@ class InvocationService {
   virtual void update_function(FunctionChange change, Callback<FunctionSpec> done) = 0;
   virtual void remove_function(FunctionName name, Callback<FunctionSpec> done) = 0;
 
+  // The last change of it, while it goes on or if it failed after its answer.
+  virtual std::optional<DeploymentStatus> deployment(const FunctionName& /*name*/) const {
+    return std::nullopt;
+  }
+  // Also one that is being created.
   virtual Result<FunctionSpec> find_function(const FunctionName& name) const = 0;
   // In order of name, after `after` (empty: from the start), at most `limit`.
   virtual std::vector<FunctionSpec> list_functions(TenantId tenant, const std::string& after,

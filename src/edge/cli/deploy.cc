@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "core/archive/zip.h"
 #include "core/base/fd.h"
@@ -21,6 +22,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr Duration kTimeout = seconds(120);
+constexpr Duration kAskAgain = milliseconds(300);
 constexpr size_t kMostManifest = 1 << 20;
 
 // "kernels/step.cu" becomes bundles/step.
@@ -107,6 +109,17 @@ Result<void> add_unpacked(const StagingFolder& staging, const std::string& file)
   return staging.add(folder, "");
 }
 
+// Which packages its Python has, into the package that is sent.
+Result<void> put_python(const StagingFolder& staging, const PythonSection& section,
+                        const std::string& folder) {
+  ASSIGN_OR_RETURN(const PythonPackages packages, load_python_packages(section, folder));
+  const std::filesystem::path path = std::filesystem::path(staging.path()) / kPythonPackagesFile;
+  std::error_code error;
+  std::filesystem::create_directories(path.parent_path(), error);
+  if (error) return Error{ErrorCode::kInternal, "create " + path.string() + ": " + error.message()};
+  return write_file_atomically(path, to_json(packages), false);
+}
+
 Result<std::string> zip_of(const std::string& file, const Manifest& manifest,
                            const DeployOptions& options) {
   const std::string folder = folder_of(file);
@@ -117,7 +130,8 @@ Result<std::string> zip_of(const std::string& file, const Manifest& manifest,
   }
   const std::string code = options.code ? *options.code : join_path(folder, manifest.code);
   const bool has_slo = !std::holds_alternative<pipeline::NoSlo>(manifest.slo);
-  const bool as_it_is = manifest.bundles.empty() && manifest.sources.empty() && !has_slo;
+  const bool as_it_is =
+      manifest.bundles.empty() && manifest.sources.empty() && !has_slo && !manifest.python;
   const bool is_zip = code.ends_with(".zip");
   if (is_zip && as_it_is) return read_file(code, limits::kZippedCode.count);
   // The manifest is told in the request. In the package it would make other code of it whenever a
@@ -134,6 +148,7 @@ Result<std::string> zip_of(const std::string& file, const Manifest& manifest,
     RETURN_IF_ERROR(add_compiled(staging, join_path(folder, source), options));
   }
   if (has_slo) RETURN_IF_ERROR(put_slo(staging, manifest));
+  if (manifest.python) RETURN_IF_ERROR(put_python(staging, *manifest.python, folder));
   return archive::make_zip(staging.path(), {}, without);
 }
 
@@ -289,7 +304,10 @@ Result<void> deploy_all(Transport& transport, Console& console, const Package& p
   for (const std::string& warning : package.manifest.warnings) {
     console.err << "lambent: warning: " << warning << "\n";
   }
-  const auto deployed = deploy_function(transport, spec, package.zip);
+  const auto deployed =
+      deploy_function(transport, spec, package.zip, [&](const std::string& progress) {
+        console.err << "lambent: " << spec.name.name << ": " << progress << std::endl;
+      });
   if (!deployed.ok()) return deployed.error().with_context("deploying " + spec.name.name);
   const char* action = deployed->created ? "created" : "updated";
   if (!console.json) {
@@ -306,7 +324,47 @@ Result<void> deploy_all(Transport& transport, Console& console, const Package& p
   return {};
 }
 
+// A worker that installs packages answers at once. Asks it until it has done that, and puts the
+// last answer into `body`. The error is the one that the deployment failed for.
+Result<void> wait_until_done(Transport& transport, const std::string& name, std::string& body,
+                             const DeployProgress& tell) {
+  std::string told;
+  while (true) {
+    const DeploymentState state = read_deployment_state(body);
+    if (state.failure) return *state.failure;
+    if (!state.under_way) return {};
+    if (tell && state.reason != told) tell(state.reason);
+    told = state.reason;
+    std::this_thread::sleep_for(kAskAgain);
+    auto answer = good(transport.send(
+        {.method = "GET", .target = function_target(name, "/configuration")}, kTimeout));
+    if (!answer.ok()) return answer.error().with_context("waiting for its packages");
+    body = std::move(answer->body);
+  }
+}
+
 }  // namespace
+
+DeploymentState read_deployment_state(const std::string& configuration) {
+  DeploymentState result;
+  const Json json = Json::parse(configuration, nullptr, false);
+  if (!json.is_object()) return result;
+  const auto text = [&json](const std::string& key) {
+    const auto found = json.find(key);
+    return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
+  };
+  for (const std::string key : {"State", "LastUpdateStatus"}) {
+    const std::string state = text(key);
+    if (state == "Pending" || state == "InProgress") {
+      result.under_way = true;
+      result.reason = text(key + "Reason");
+    } else if (state == "Failed") {
+      const auto code = error_code_from_name(text(key + "ReasonCode"));
+      result.failure = Error{code.value_or(ErrorCode::kUnknown), text(key + "Reason")};
+    }
+  }
+  return result;
+}
 
 Result<Package> make_package(const DeployOptions& options) {
   ASSIGN_OR_RETURN(Package package, make_package_within(options, 0));
@@ -316,9 +374,12 @@ Result<Package> make_package(const DeployOptions& options) {
 }
 
 Result<Deployed> deploy_function(Transport& transport, const FunctionSpec& spec,
-                                 const std::string& zip) {
+                                 const std::string& zip, const DeployProgress& tell) {
   auto created = good(transport.send(create_request(spec, zip), kTimeout));
-  if (created.ok()) return Deployed{.created = true, .answer = std::move(created->body)};
+  if (created.ok()) {
+    RETURN_IF_ERROR(wait_until_done(transport, spec.name.name, created->body, tell));
+    return Deployed{.created = true, .answer = std::move(created->body)};
+  }
   if (created.error().code != ErrorCode::kAlreadyExists) return created.error();
   auto updated = good(transport.send(update_code_request(spec.name.name, zip), kTimeout));
   // AWS has one word for "it exists" and for "this worker cannot take it". Who says no more than
@@ -327,6 +388,7 @@ Result<Deployed> deploy_function(Transport& transport, const FunctionSpec& spec,
     return Error{ErrorCode::kFailedPrecondition, created.error().message};
   }
   if (!updated.ok()) return updated.error().with_context("updating the code");
+  RETURN_IF_ERROR(wait_until_done(transport, spec.name.name, updated->body, tell));
   updated = good(transport.send(update_tags_request(spec), kTimeout));
   if (!updated.ok()) return updated.error().with_context("updating the tags");
   updated = good(transport.send(update_configuration_request(spec), kTimeout));

@@ -42,8 +42,19 @@ struct Deployed {
   bool created = false;  // or updated
   std::string answer;    // the worker's FunctionConfiguration, JSON
 };
+// What a deployment waits for, in words.
+using DeployProgress = std::function<void(const std::string& progress)>;
+
+// Whether a FunctionConfiguration (JSON) is of a change that goes on, or failed. Pure.
+struct DeploymentState {
+  bool under_way = false;
+  std::string reason = {};  // what is done
+  std::optional<Error> failure = {};
+};
+DeploymentState read_deployment_state(const std::string& configuration);
+
 // Creates the function, or updates code and configuration of the one that has its name.
 Result<Deployed> deploy_function(Transport& transport, const FunctionSpec& spec,
-                                 const std::string& zip);
+                                 const std::string& zip, const DeployProgress& tell = {});
 
 }  // namespace lambent::cli

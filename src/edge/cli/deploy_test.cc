@@ -302,5 +302,18 @@ TEST_F(Deploy, SaysWhatIsWrongWithAManifest) {
   EXPECT_EQ(run_deploy(transport, console, {.path = folder}), 15);
 }
 
+TEST(DeploymentState, IsReadFromWhatTheWorkerAnswers) {
+  EXPECT_FALSE(read_deployment_state("no JSON").under_way);
+  EXPECT_FALSE(
+      read_deployment_state(R"({"State":"Active","LastUpdateStatus":"Successful"})").under_way);
+  const auto pending = read_deployment_state(R"({"State":"Pending","StateReason":"compiling"})");
+  EXPECT_TRUE(pending.under_way);
+  EXPECT_EQ(pending.reason, "compiling");
+  const auto failed = read_deployment_state(
+      R"({"State":"Active","LastUpdateStatus":"Failed","LastUpdateStatusReason":"no numpy 99",)"
+      R"("LastUpdateStatusReasonCode":"INVALID_ARGUMENT"})");
+  EXPECT_EQ(failed.failure, (Error{ErrorCode::kInvalidArgument, "no numpy 99"}));
+}
+
 }  // namespace
 }  // namespace lambent::cli

@@ -21,6 +21,12 @@ http::Request request(std::string method, std::string target, const Json& body) 
   return request;
 }
 
+// While packages are installed the worker answers at once, and is asked how far it is.
+http::Request answered_early(http::Request request) {
+  request.headers.add("Prefer", "respond-async");
+  return request;
+}
+
 std::string shortest(double number) {
   char text[32];
   std::snprintf(text, sizeof(text), "%.9g", number);
@@ -113,11 +119,12 @@ http::Request create_request(const FunctionSpec& spec, std::string_view zip) {
   Json json = configuration_of(spec);
   json["Tags"] = tags_of(spec);
   json["Code"] = {{"ZipFile", base64_encode(zip)}};
-  return request("POST", "/2015-03-31/functions", json);
+  return answered_early(request("POST", "/2015-03-31/functions", json));
 }
 
 http::Request update_code_request(const std::string& name, std::string_view zip) {
-  return request("PUT", function_target(name, "/code"), {{"ZipFile", base64_encode(zip)}});
+  return answered_early(
+      request("PUT", function_target(name, "/code"), {{"ZipFile", base64_encode(zip)}}));
 }
 
 http::Request update_configuration_request(const FunctionSpec& spec) {

@@ -18,8 +18,8 @@ namespace lambent::cli {
 namespace {
 
 // The keys that are no fields of the function.
-constexpr std::string_view kOtherKeys[] = {"graph",     "code",   "bundles", "sources",
-                                           "component", "output", "slo",     "command"};
+constexpr std::string_view kOtherKeys[] = {"graph",  "code", "bundles", "sources", "component",
+                                           "output", "slo",  "command", "python"};
 
 // Reads the fields of a function. A field's key names its table.
 class FieldReader {
@@ -140,11 +140,11 @@ Result<void> check_kind_keys(const toml::table& table, FunctionKind kind, const 
   static constexpr std::string_view kNotOfHandlers[] = {"graph", "component", "output",   "slo",
                                                         "port",  "command",   "readiness"};
   static constexpr std::string_view kNotOfKernels[] = {
-      "runtime", "handler", "environment", "cpu",     "component",
-      "output",  "slo",     "port",        "command", "readiness"};
-  static constexpr std::string_view kNotOfWorkflows[] = {"runtime", "handler", "environment", "gpu",
-                                                         "cpu",     "bundles", "sources",     "slo",
-                                                         "port",    "command", "readiness"};
+      "runtime", "handler", "environment", "cpu",       "component", "output",
+      "slo",     "port",    "command",     "readiness", "python"};
+  static constexpr std::string_view kNotOfWorkflows[] = {
+      "runtime", "handler", "environment", "gpu",     "cpu",       "bundles",
+      "sources", "slo",     "port",        "command", "readiness", "python"};
   static constexpr std::string_view kNotOfPipelines[] = {
       "handler", "cpu", "component", "output", "port", "command", "readiness"};
   static constexpr std::string_view kNotOfHttp[] = {"graph",   "component", "output",
@@ -204,6 +204,22 @@ Result<void> read_command(const toml::table& table, const std::string& file, Fun
   return {};
 }
 
+Result<void> read_python(const toml::table& root, const std::string& file, Manifest& manifest) {
+  const toml::node* node = root.get("python");
+  if (node == nullptr) return {};
+  const std::string place = file + " line " + std::to_string(node->source().begin.line) + ": ";
+  if (!node->is_table()) {
+    return Error{ErrorCode::kInvalidArgument, place + "python is a table, [python]"};
+  }
+  if (manifest.spec.runtime != Runtime::kPython) {
+    return Error{ErrorCode::kInvalidArgument,
+                 place + "[python] is for functions with runtime = \"python3\""};
+  }
+  ASSIGN_OR_RETURN(manifest.python,
+                   read_python_section(*node->as_table(), file, manifest.warnings));
+  return {};
+}
+
 }  // namespace
 
 Result<Manifest> parse_manifest(std::string_view text, const std::string& file) {
@@ -248,6 +264,7 @@ Result<Manifest> parse_manifest(std::string_view text, const std::string& file) 
     spec.runtime_name = "python3";
   }
   ASSIGN_OR_RETURN(spec.runtime, runtime_of(spec.runtime_name, file));
+  RETURN_IF_ERROR(read_python(parsed.table(), file, manifest));
   return manifest;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "core/base/result.h"
 #include "core/domain/function.h"
 #include "decide/pipeline/definition.h"
+#include "edge/cli/python_section.h"
 
 namespace lambent::cli {
 
@@ -25,6 +27,7 @@ struct Manifest {
   std::map<size_t, std::string> packages;
   // Of a pipeline: what its [slo] table says, which then holds in place of its pipeline.json.
   pipeline::Slo slo;
+  std::optional<PythonSection> python;  // packages of an index that its Python has
   // Keys that we do not know, with the one that was perhaps meant; shown, not fatal.
   std::vector<std::string> warnings;
 };

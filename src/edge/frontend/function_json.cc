@@ -247,6 +247,25 @@ json to_json(const FunctionSpec& spec) {
   return std::move(writer.configuration);
 }
 
+json to_json(const FunctionSpec& spec, const std::optional<DeploymentStatus>& deployment) {
+  json configuration = to_json(spec);
+  if (!deployment) return configuration;
+  // As Lambda has it, so that its clients' waiters work.
+  const std::string state = deployment->creates ? "State" : "LastUpdateStatus";
+  std::string reason = deployment->progress.empty() ? "installing the function's Python packages"
+                                                    : deployment->progress;
+  std::string code = "Creating";
+  if (deployment->failure) {
+    reason = deployment->failure->message;
+    code = name_of(deployment->failure->code);
+  }
+  const char* under_way = deployment->creates ? "Pending" : "InProgress";
+  configuration[state] = deployment->failure ? "Failed" : under_way;
+  configuration[state + "Reason"] = reason;
+  configuration[state + "ReasonCode"] = code;
+  return configuration;
+}
+
 std::string revision_id_of(const FunctionSpec& spec) {
   return to_string(InvocationId{spec.id.value, spec.revision});
 }

@@ -4,12 +4,14 @@
 
 #include <map>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 
 #include "core/base/result.h"
 #include "core/domain/function.h"
+#include "core/domain/invocation_service.h"
 
 namespace lambent::frontend {
 
@@ -35,6 +37,8 @@ Result<std::map<std::string, std::string>> read_strings(const nlohmann::json& ob
 
 // FunctionConfiguration.
 nlohmann::json to_json(const FunctionSpec& spec);
+// The same, with what became of its last change, if that was answered before it was done.
+nlohmann::json to_json(const FunctionSpec& spec, const std::optional<DeploymentStatus>& deployment);
 // Changes with every revision, and is the same after a restart.
 std::string revision_id_of(const FunctionSpec& spec);
 

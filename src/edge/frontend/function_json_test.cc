@@ -29,6 +29,26 @@ TEST(FunctionJson, IsWrittenAsItAlwaysWas) {
             R"("Version":"$LATEST"})");
 }
 
+TEST(FunctionJson, AChangeThatGoesOnOrFailedShowsAsLambdasStates) {
+  const FunctionSpec spec = with_every_field_set();
+  EXPECT_EQ(to_json(spec, std::nullopt), to_json(spec));
+  DeploymentStatus status{.spec = spec, .creates = true, .progress = "compiling", .failure = {}};
+  json shown = to_json(spec, status);
+  EXPECT_EQ(shown["State"], "Pending");
+  EXPECT_EQ(shown["StateReason"], "compiling");
+  EXPECT_EQ(shown["LastUpdateStatus"], "Successful");
+  status.failure = Error{ErrorCode::kInvalidArgument, "there is no numpy 99"};
+  shown = to_json(spec, status);
+  EXPECT_EQ(shown["State"], "Failed");
+  EXPECT_EQ(shown["StateReason"], "there is no numpy 99");
+  EXPECT_EQ(shown["StateReasonCode"], "INVALID_ARGUMENT");
+  status = {.spec = spec, .creates = false, .progress = "", .failure = {}};
+  shown = to_json(spec, status);
+  EXPECT_EQ(shown["State"], "Active");
+  EXPECT_EQ(shown["LastUpdateStatus"], "InProgress");
+  EXPECT_EQ(shown["LastUpdateStatusReason"], "installing the function's Python packages");
+}
+
 TEST(FunctionJson, HasNoEnvironmentWithoutVariables) {
   EXPECT_FALSE(to_json(FunctionSpec()).contains("Environment"));
   EXPECT_EQ(to_json(FunctionSpec())["LastModified"], "1970-01-01T00:00:00.000+0000");

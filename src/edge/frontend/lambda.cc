@@ -14,6 +14,9 @@
 namespace lambent::frontend {
 namespace {
 
+// Enough for an environment that exists.
+constexpr Duration kAnswerAtOnce = milliseconds(100);
+
 using http::Response;
 using nlohmann::json;
 
@@ -72,14 +75,18 @@ Response invoke_response(Result<InvocationResult> outcome, const Invoke& call) {
 // Performs one decoded call; a function object over the kinds of call.
 class Performance {
  public:
-  Performance(InvocationService& service, InvocationId id, http::Responder responder)
+  // `answers_early`: what takes long is answered at once, and goes on.
+  Performance(InvocationService& service, InvocationId id, bool answers_early,
+              http::Responder responder)
       : service_(service),
         id_(id),
+        answers_early_(answers_early),
         answer_(std::make_shared<http::Responder>(std::move(responder))) {}
 
   void operator()(LambdaFault& fault) { send(response_of(fault)); }
 
   void operator()(CreateFunction& call) {
+    if (answers_early_) call.change.answer_within = kAnswerAtOnce;
     service_.create_function(std::move(call.change), answer_with_configuration(201));
   }
 
@@ -87,6 +94,7 @@ class Performance {
     FunctionChange change;
     if (!find(call.name, call.revision_id, change.spec)) return;
     change.zip_base64 = std::move(call.zip_base64);
+    if (answers_early_) change.answer_within = kAnswerAtOnce;
     service_.update_function(std::move(change), answer_with_configuration(200));
   }
 
@@ -117,14 +125,15 @@ class Performance {
 
   void operator()(GetFunctionConfiguration& call) {
     FunctionSpec spec;
-    if (find(call.name, "", spec)) send(json_response(200, to_json(spec)));
+    if (find(call.name, "", spec)) send(json_response(200, configuration_of(spec)));
   }
 
   void operator()(GetFunction& call) {
     FunctionSpec spec;
     if (!find(call.name, "", spec)) return;
     // The code is not given back; there is no place that a client could fetch it from.
-    json body = {{"Configuration", to_json(spec)}, {"Code", {{"RepositoryType", "Lambent"}}}};
+    json body = {{"Configuration", configuration_of(spec)},
+                 {"Code", {{"RepositoryType", "Lambent"}}}};
     if (!spec.tags.empty()) body["Tags"] = spec.tags;
     send(json_response(200, body));
   }
@@ -196,14 +205,19 @@ class Performance {
   void send(Response response) const { sender()(std::move(response)); }
 
   InvocationService::Callback<FunctionSpec> answer_with_configuration(int status) const {
-    return [send = sender(), status](Result<FunctionSpec> spec) {
-      send(spec.ok() ? json_response(status, to_json(*spec)) : fault_response(spec.error()));
+    return [&service = service_, send = sender(), status](Result<FunctionSpec> spec) {
+      if (!spec.ok()) return send(fault_response(spec.error()));
+      send(json_response(status, to_json(*spec, service.deployment(spec->name))));
     };
   }
   InvocationService::Callback<FunctionSpec> answer_with_nothing() const {
     return [send = sender()](Result<FunctionSpec> spec) {
       send(spec.ok() ? empty_response(204) : fault_response(spec.error()));
     };
+  }
+
+  json configuration_of(const FunctionSpec& spec) const {
+    return to_json(spec, service_.deployment(spec.name));
   }
 
   // False if it answered already: there is no such function, or it is not at that revision.
@@ -234,6 +248,7 @@ class Performance {
 
   InvocationService& service_;
   const InvocationId id_;
+  const bool answers_early_;
   const Answer answer_;
 };
 
@@ -244,8 +259,11 @@ LambdaFrontend::LambdaFrontend(InvocationService& service, Random& random)
 
 void LambdaFrontend::handle(const Caller& caller, http::Request request,
                             http::Responder responder) {
+  // RFC 7240; others wait a while for what takes long.
+  const bool answers_early = request.headers.get("Prefer") == "respond-async";
   LambdaCall call = decode_lambda_call(std::move(request), caller);
-  Performance performance(service_, new_invocation_id(random_), std::move(responder));
+  Performance performance(service_, new_invocation_id(random_), answers_early,
+                          std::move(responder));
   std::visit(performance, call);
 }
 

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <functional>
+#include <set>
 #include <utility>
 
+#include "core/archive/zip.h"
+#include "core/base/fd.h"
 #include "node/worker/kernel_package.h"
 #include "node/worker/workflow_package.h"
 
@@ -26,6 +29,25 @@ Result<void> fit_to_package(FunctionSpec& spec, const KernelPackageOptions& pack
                                                   "; leave it out to have what is needed"};
   }
   return {};
+}
+
+// What the function's package says of Python packages; nothing if it says nothing. Blocks.
+Result<std::optional<PythonPackages>> read_python(const std::string& folder) {
+  const auto text = read_file(folder + "/" + kPythonPackagesFile, 2 * kMostRequirementText.count);
+  if (!text.ok() && text.error().code == ErrorCode::kNotFound) {
+    return std::optional<PythonPackages>();
+  }
+  if (!text.ok()) return text.error();
+  ASSIGN_OR_RETURN(PythonPackages packages, parse_python_packages(*text));
+  return std::optional(std::move(packages));
+}
+
+// Gives its answer once.
+Deployments::Done once(Deployments::Done done) {
+  auto given = std::make_shared<bool>(false);
+  return [given, done = std::move(done)](Result<FunctionSpec> result) {
+    if (!std::exchange(*given, true)) done(std::move(result));
+  };
 }
 
 }  // namespace
@@ -65,7 +87,7 @@ void Deployments::create(FunctionChange change, Done done) {
 
 void Deployments::update(FunctionChange change, Done done) {
   const auto current = uses_.functions.get(change.spec.name);
-  if (!current.ok()) return done(current.error());
+  if (!current.ok()) return done(pending_.refuse(change.spec.name).value_or(current.error()));
   if (const auto good = check(change.spec); !good.ok()) return done(good.error());
   // The spec was made from one that was read: if that is no longer the current one, two clients
   // overlapped.
@@ -85,14 +107,19 @@ void Deployments::store(FunctionChange change, Done done) {
         Error{ErrorCode::kAborted, "another change of function '" + name.name + "' is under way"});
   }
   if (const auto claimed = claim_gpu(change.spec); !claimed.ok()) {
-    end_change(name);
+    uses_.functions.end_change(name);
+    renew_waiting(name);
     return done(claimed.error());
   }
-  const auto finish = [this, name, done](Result<FunctionSpec> result) {
-    end_change(name);
+  const Done answer = once(std::move(done));
+  pending_.forget(name);
+  const auto finish = [this, name, answer](Result<FunctionSpec> result) {
+    uses_.functions.end_change(name);
     release_gpu_unless_used(name);
-    uses_.code.collect(uses_.functions);
-    done(std::move(result));
+    pending_.end(name, result);
+    collect();
+    answer(std::move(result));
+    renew_waiting(name);
   };
   if (change.zip_base64.empty() && !has_graph(change.spec.kind)) {
     return put_within_quota({.change = std::move(change)}, finish);
@@ -109,11 +136,11 @@ void Deployments::store(FunctionChange change, Done done) {
       [work, &code = std::as_const(uses_.code), rules = rules_] {
         work->result = unpack(code, *rules, work->unpacking);
       },
-      [this, work, finish] {
+      [this, work, answer, finish] {
         if (!work->result.ok()) return finish(work->result.error());
         const auto good = check_function(work->unpacking.change.spec, rules_->functions);
         if (!good.ok()) return finish(good.error());
-        put_within_quota(std::move(work->unpacking), finish);
+        install(std::move(work->unpacking), answer, finish);
       });
   if (!queued) {
     finish(Error{ErrorCode::kResourceExhausted, "too many deployments at once; try again later"});
@@ -125,6 +152,9 @@ Result<void> Deployments::unpack(const CodeStore& code, const Rules& rules, Unpa
   std::string zip_base64 = std::exchange(unpacking.change.zip_base64, {});
   if (!zip_base64.empty()) RETURN_IF_ERROR(code.unpack(std::move(zip_base64), spec));
   const std::string folder = code.folder(spec);
+  if (spec.kind != FunctionKind::kKernel && spec.kind != FunctionKind::kWorkflow) {
+    ASSIGN_OR_RETURN(unpacking.python, read_python(folder));
+  }
   if (spec.kind == FunctionKind::kKernel) {
     return fit_to_package(spec, {folder, spec.handler, rules.built_in_kernels},
                           most_device_memory(spec.kind, rules.functions));
@@ -137,6 +167,39 @@ Result<void> Deployments::unpack(const CodeStore& code, const Rules& rules, Unpa
                      PipelineHost::check(rules.pipelines, spec, *unpacking.pipeline));
   }
   return {};
+}
+
+void Deployments::install(Unpacking unpacked, Done answer, Done done) {
+  if (!unpacked.python) return put_within_quota(std::move(unpacked), std::move(done));
+  if (uses_.environments == nullptr) {
+    return done(Error{ErrorCode::kFailedPrecondition, "this worker installs no Python packages"});
+  }
+  const FunctionSpec& spec = unpacked.change.spec;
+  const std::string code = archive::code_folder_name(spec.code_sha256);
+  pending_.begin(spec, uses_.functions.find(spec.name) == nullptr, code);
+  const loop::TimerId timer = uses_.loop.call_after(unpacked.change.answer_within,
+                                                    [this, spec, answer = std::move(answer)] {
+                                                      pending_.answered(spec.name);
+                                                      answer(spec);
+                                                    });
+  const PythonPackages packages = *unpacked.python;
+  auto shared = std::make_shared<Unpacking>(std::move(unpacked));
+  uses_.environments->ensure(code, packages,
+                             [this, timer, shared, done = std::move(done)](Result<void> ready) {
+                               uses_.loop.cancel(timer);
+                               if (!ready.ok()) return done(ready.error());
+                               put_within_quota(std::move(*shared), done);
+                             });
+}
+
+void Deployments::collect() {
+  uses_.code.collect(uses_.functions);
+  if (uses_.environments == nullptr || uses_.functions.changing()) return;
+  std::set<std::string> codes;
+  for (const FunctionSpec& spec : uses_.functions.all()) {
+    codes.insert(archive::code_folder_name(spec.code_sha256));
+  }
+  uses_.environments->collect(codes);
 }
 
 FunctionQuotas::Addition Deployments::addition_of(const FunctionSpec& spec) const {
@@ -195,8 +258,7 @@ void Deployments::renew(const FunctionName& name, Done done) {
   update({.spec = **current, .zip_base64 = {}, .renews_sandboxes = true}, std::move(done));
 }
 
-void Deployments::end_change(const FunctionName& name) {
-  uses_.functions.end_change(name);
+void Deployments::renew_waiting(const FunctionName& name) {
   const auto waiting = renewals_.find(name);
   if (waiting == renewals_.end()) return;
   // One renewal serves all that wait.
@@ -208,15 +270,22 @@ void Deployments::end_change(const FunctionName& name) {
 }
 
 void Deployments::remove(const FunctionName& name, Done done) {
+  // One that could not be created is gone when it is forgotten.
+  if (const auto created = pending_.created(name); created && !uses_.functions.is_changing(name)) {
+    pending_.forget(name);
+    return done(*created);
+  }
   const auto current = uses_.functions.get(name);
-  if (!current.ok()) return done(current.error());
+  if (!current.ok()) return done(pending_.refuse(name).value_or(current.error()));
+  pending_.forget(name);
   if (!uses_.functions.begin_change(name)) {
     return done(
         Error{ErrorCode::kAborted, "a change of function '" + name.name + "' is under way"});
   }
   uses_.catalog.remove_function(name, [this, name, done, spec = **current](Result<void> removed) {
     if (removed.ok()) uses_.functions.remove(name);
-    end_change(name);
+    uses_.functions.end_change(name);
+    renew_waiting(name);
     if (!removed.ok()) return done(removed.error());
     release_gpu_unless_used(name);
     uses_.keeper.drop(spec);
@@ -227,7 +296,7 @@ void Deployments::remove(const FunctionName& name, Done done) {
     uses_.driver.journal().forget(spec.id);
     uses_.logs.remove(spec.id);
     uses_.metrics.forget(name);
-    uses_.code.collect(uses_.functions);
+    collect();
     uses_.log.info("function_removed",
                    {{"tenant", int64_t{name.tenant.value}}, {"function", name.name}});
     done(spec);
@@ -299,11 +368,29 @@ Result<void> Deployments::recover(catalog::Snapshot snapshot) {
     } else if (spec.kind == FunctionKind::kPipeline) {
       recover_pipeline(spec, snapshot.profiles);
     }
+    recover_packages(spec);
     uses_.functions.put(spec);
     tell_dispatch(spec);
   }
-  uses_.code.collect(uses_.functions);
+  collect();
   return {};
+}
+
+// A state that was restored has no environments, and an operator may have removed one.
+void Deployments::recover_packages(const FunctionSpec& spec) {
+  const bool may_have_some =
+      spec.kind == FunctionKind::kHandler || spec.kind == FunctionKind::kPipeline;
+  if (uses_.environments == nullptr || !may_have_some) return;
+  const std::string code = archive::code_folder_name(spec.code_sha256);
+  if (uses_.environments->has(code)) return;
+  const auto packages = read_python(uses_.code.folder(spec));
+  if (!packages.ok() || !*packages) return;
+  uses_.environments->ensure(code, **packages, [this, name = spec.name](Result<void> ready) {
+    if (ready.ok()) return;
+    uses_.log.error("packages_not_installed", {{"function", name.name},
+                                               {"tenant", int64_t{name.tenant.value}},
+                                               {"error", to_string(ready.error())}});
+  });
 }
 
 void Deployments::recover_pipeline(FunctionSpec& spec,

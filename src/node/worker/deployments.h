@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "core/domain/invocation_service.h"
+#include "core/domain/python_packages.h"
 #include "core/domain/secret.h"
+#include "node/environments/store.h"
 #include "node/worker/code_store.h"
 #include "node/worker/dispatch_driver.h"
 #include "node/worker/executor_keeper.h"
@@ -18,6 +20,7 @@
 #include "node/worker/gpu_tenancy.h"
 #include "node/worker/learnt_statistics.h"
 #include "node/worker/log_store.h"
+#include "node/worker/pending_deployments.h"
 #include "node/worker/pipeline_host.h"
 #include "node/worker/sandbox_host.h"
 #include "node/worker/workflow_host.h"
@@ -45,7 +48,8 @@ class Deployments {
     ExecutorKeeper& keeper;
     WorkflowHost& workflows;
     PipelineHost& pipelines;
-    const SecretService* secrets = nullptr;  // null: functions refer to none
+    const SecretService* secrets = nullptr;                  // null: functions refer to none
+    environments::EnvironmentStore* environments = nullptr;  // null: no Python packages
   };
   // What functions and their packages are checked against.
   struct Rules {
@@ -58,6 +62,7 @@ class Deployments {
   Deployments(Dependencies dependencies, Rules rules)
       : uses_(dependencies),
         rules_(std::make_shared<const Rules>(std::move(rules))),
+        pending_(uses_.environments),
         tenancy_(rules_->functions.gpu_serves_one_tenant) {}
 
   // As InvocationService::create_function(), update_function() and remove_function().
@@ -70,6 +75,9 @@ class Deployments {
   // serves one only.
   Result<void> recover(catalog::Snapshot snapshot);
 
+  // Changes that were answered before they were done.
+  const PendingDeployments& pending() const { return pending_; }
+
   // What tenants may deploy.
   FunctionQuotas& quotas() { return quotas_; }
 
@@ -80,6 +88,7 @@ class Deployments {
     std::shared_ptr<const workflow::Workflow> graph;
     std::shared_ptr<const PipelinePackage> pipeline;
     PipelineHost::Planned planned;
+    std::optional<PythonPackages> python;  // to install first
   };
 
   // What is wrong with the function itself, and the secrets that it refers to and are not there.
@@ -87,10 +96,16 @@ class Deployments {
   void store(FunctionChange change, Done done);
   // Blocks; on the file thread, perhaps after the end of this object.
   static Result<void> unpack(const CodeStore& code, const Rules& rules, Unpacking& unpacking);
+  // Makes the environment of its Python packages, then goes on. Once the change's answer_within is
+  // at its end `answer` is called, and `done` later all the same.
+  void install(Unpacking unpacked, Done answer, Done done);
+  // What no function uses any more.
+  void collect();
   void put(Unpacking unpacked, Done done);
   void put_within_quota(Unpacking unpacked, Done done);
   // What the deployment of `spec` adds to what its tenant has.
   FunctionQuotas::Addition addition_of(const FunctionSpec& spec) const;
+  void recover_packages(const FunctionSpec& spec);
   void recover_pipeline(FunctionSpec& spec,
                         const std::vector<catalog::PipelineProfileRecord>& profiles);
   // No longer than this worker allows, for one that was deployed when a longer one was allowed.
@@ -101,10 +116,11 @@ class Deployments {
   Result<void> claim_gpu(const FunctionSpec& spec);
   void release_gpu_unless_used(const FunctionName& name);
   void tell_dispatch(const FunctionSpec& spec);
-  void end_change(const FunctionName& name);
+  void renew_waiting(const FunctionName& name);
 
   const Dependencies uses_;
   const std::shared_ptr<const Rules> rules_;
+  PendingDeployments pending_;
   FunctionQuotas quotas_;
   GpuTenancy tenancy_;
   std::map<FunctionName, std::vector<Done>> renewals_;  // that wait for the change under way

@@ -176,6 +176,11 @@ void SandboxHost::start(BackendStart start, BackendObserver& observer) {
     const auto connected = connect_memory(sandbox, request);
     if (!connected.ok()) return refuse(connected.error(), "Sandbox.Failure");
   }
+  if (setting_.environment_of) {
+    auto environment = setting_.environment_of(spec);
+    if (!environment.ok()) return refuse(environment.error(), "Runtime.MissingPackages");
+    request.environment_folder = std::move(*environment);
+  }
   launcher_.launch(plan_sandbox(setting_, resolved, request),
                    [this, id](Result<sandbox::Started> result) { started(id, std::move(result)); });
 }

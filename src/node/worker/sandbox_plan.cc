@@ -13,14 +13,14 @@ using Environment = std::map<std::string, std::string>;
 bool uses_gpu(const FunctionSpec& spec) { return spec.gpu.memory > Bytes(0); }
 
 // A program of its package is named from where it starts, as in a shell.
-std::vector<std::string> http_command(const SandboxSetting& setting, const FunctionSpec& spec) {
+std::vector<std::string> http_command(const FunctionSpec& spec, const std::string& python) {
   // What is not valid was refused when the function was deployed.
   auto read = command_words(spec.handler);
   std::vector<std::string> words = read.ok() ? std::move(*read) : std::vector<std::string>();
   if (words.empty()) words = {"./bootstrap"};
   std::string& program = words.front();
   if (program == "python3" || program == "python") {
-    program = setting.python_program;
+    program = python;
   } else if (!program.starts_with('/') && program.find('/') != std::string::npos) {
     const bool from_here = program.starts_with("./");
     program = std::string(sandbox::kCodeFolder) + "/" + program.substr(from_here ? 2 : 0);
@@ -28,11 +28,15 @@ std::vector<std::string> http_command(const SandboxSetting& setting, const Funct
   return words;
 }
 
-std::vector<std::string> command_of(const SandboxSetting& setting, const FunctionSpec& spec) {
-  if (spec.kind == FunctionKind::kHttp) return http_command(setting, spec);
+std::vector<std::string> command_of(const SandboxSetting& setting, const FunctionSpec& spec,
+                                    const SandboxRequest& request) {
+  const std::string python = request.environment_folder.empty()
+                                 ? setting.python_program
+                                 : std::string(kPythonFolder) + "/bin/python";
+  if (spec.kind == FunctionKind::kHttp) return http_command(spec, python);
   switch (spec.runtime) {
     case Runtime::kPython:
-      return {setting.python_program, "-m", "lambent_runtime", spec.handler};
+      return {python, "-m", "lambent_runtime", spec.handler};
     case Runtime::kProvided:
       break;
   }
@@ -78,6 +82,15 @@ void add_python(const SandboxSetting& setting, sandbox::LaunchPlan& plan) {
       std::string(sandbox::kCodeFolder) + ":" + kRuntimeFolder + (path.empty() ? "" : ":") + path;
   plan.environment["PYTHONDONTWRITEBYTECODE"] = "1";
   plan.environment["PYTHONUNBUFFERED"] = "1";
+}
+
+// The interpreter in there finds the packages; the code goes before them.
+void add_environment(const SandboxRequest& request, sandbox::LaunchPlan& plan) {
+  if (request.environment_folder.empty()) return;
+  plan.binds.push_back({request.environment_folder, kPythonFolder});
+  std::string& path = plan.environment["PATH"];
+  path = std::string(kPythonFolder) + "/bin:" + path;
+  plan.environment["VIRTUAL_ENV"] = kPythonFolder;
 }
 
 void add_gpu(const SandboxSetting& setting, const FunctionSpec& spec, const SandboxRequest& request,
@@ -177,7 +190,7 @@ sandbox::LaunchPlan plan_sandbox(const SandboxSetting& setting, const FunctionSp
                                  const SandboxRequest& request) {
   sandbox::LaunchPlan plan;
   plan.sandbox = request.sandbox;
-  plan.argv = command_of(setting, spec);
+  plan.argv = command_of(setting, spec, request);
   plan.code = request.code_folder;
   plan.limits.memory = spec.memory;
   plan.limits.processes = setting.most_processes;
@@ -187,6 +200,7 @@ sandbox::LaunchPlan plan_sandbox(const SandboxSetting& setting, const FunctionSp
   if (spec.kind == FunctionKind::kHttp) add_http_variables(spec, plan.environment);
   plan.environment["LAMBENT_DEVICE"] = uses_gpu(spec) ? "gpu" : "cpu";
   if (spec.runtime == Runtime::kPython) add_python(setting, plan);
+  add_environment(request, plan);
   if (uses_gpu(spec) && spec.gpu.runtime == GpuRuntime::kShared) {
     add_shared_gpu(setting, request, plan);
   } else if (uses_gpu(spec)) {

@@ -2,6 +2,7 @@
 // LaunchPlan. Pure; used by SandboxHost on the loop thread.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -48,6 +49,9 @@ struct SandboxSetting {
   // (docs/shim.md).
   std::string managed_memory = "prefetch";
   unsigned most_processes = limits::kSandboxProcesses;
+  // Where the Python environment of a function's code lies on the host; empty: it has none. May be
+  // empty itself.
+  std::function<Result<std::string>(const FunctionSpec&)> environment_of = {};
 };
 
 // What a stage of a pipeline has beside what all sandboxes have.
@@ -68,11 +72,13 @@ struct SandboxRequest {
   std::string link_path = {};
   // Socket of the GPU runtime that it shares; empty: it has a driver of its own.
   std::string runtime_path = {};
+  std::string environment_folder = {};  // of its Python packages; empty: it has none
   StageProcessExtras extras = {};
 };
 
 // Where things lie inside a sandbox.
 inline constexpr char kRuntimeFolder[] = "/var/runtime";
+inline constexpr char kPythonFolder[] = "/opt/lambent/python";
 inline constexpr char kDriverFolder[] = "/opt/lambent/driver";
 inline constexpr char kShimFolder[] = "/opt/lambent/shim";
 inline constexpr char kNodeFile[] = "/opt/lambent/gpu-node";

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace lambent::worker {
 namespace {
 
@@ -125,6 +127,17 @@ TEST(SandboxPlan, AFunctionThatSharesARuntimeSeesNoDeviceAndNoShim) {
   EXPECT_TRUE(plan.devices.empty());
   for (const auto& bind : plan.binds) EXPECT_NE(bind.sandbox_path, "/opt/lambent/driver");
   EXPECT_TRUE(sandbox::validate(plan).ok()) << sandbox::validate(plan).error().message;
+}
+
+TEST(SandboxPlan, APythonFunctionWithPackagesRunsTheInterpreterOfItsEnvironment) {
+  SandboxRequest with = request();
+  with.environment_folder = "/state/environments/ready/k/python";
+  const auto plan = plan_sandbox(setting(), python_function(), with);
+  EXPECT_EQ(plan.argv[0], "/opt/lambent/python/bin/python");
+  EXPECT_TRUE(plan.environment.at("PATH").starts_with("/opt/lambent/python/bin:"));
+  const sandbox::Bind expected{"/state/environments/ready/k/python", "/opt/lambent/python", false};
+  EXPECT_NE(std::ranges::find(plan.binds, expected), plan.binds.end());
+  EXPECT_TRUE(sandbox::validate(plan).ok());
 }
 
 TEST(SandboxPlan, ANativeFunctionRunsItsBootstrap) {

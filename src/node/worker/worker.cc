@@ -58,7 +58,7 @@ Worker::Worker(Dependencies dependencies, WorkerOptions options,
                keeper_, options_.devices}),
       deployments_({uses_.loop, uses_.log, uses_.catalog, uses_.metrics, functions_, statistics_,
                     logs_, files_, code_, driver_, sandboxes_, executors_, keeper_, workflows_,
-                    pipelines_, uses_.secrets},
+                    pipelines_, uses_.secrets, uses_.environments},
                    deployment_rules()),
       status_({uses_.loop, uses_.metrics, *dispatcher_, functions_, live_, backends_, executors_,
                workflows_, pipelines_, care_, health_}),
@@ -263,6 +263,7 @@ void Worker::drain(std::function<void()> drained) {
 }
 
 void Worker::submit(InvocationRequest request, Callback<InvocationResult> done) {
+  if (const auto created = deployments_.pending().refuse(request.function)) return done(*created);
   intake_.submit(std::move(request), std::move(done));
 }
 
@@ -285,7 +286,12 @@ void Worker::remove_function(FunctionName name, Callback<FunctionSpec> done) {
   deployments_.remove(name, std::move(done));
 }
 
+std::optional<DeploymentStatus> Worker::deployment(const FunctionName& name) const {
+  return deployments_.pending().find(name);
+}
+
 Result<FunctionSpec> Worker::find_function(const FunctionName& name) const {
+  if (auto created = deployments_.pending().created(name)) return std::move(*created);
   ASSIGN_OR_RETURN(const FunctionSpec* spec, functions_.get(name));
   return *spec;
 }

@@ -72,6 +72,7 @@ class Worker final : public InvocationService {
     objects::ObjectStore* objects = nullptr;  // of kernel functions' inputs and outputs
     DeviceLinks* links = nullptr;             // null: device memory moves without turns
     const SecretService* secrets = nullptr;   // null: functions refer to none
+    environments::EnvironmentStore* environments = nullptr;  // null: no Python packages
   };
 
   Worker(Dependencies dependencies, WorkerOptions options,
@@ -142,6 +143,7 @@ class Worker final : public InvocationService {
   void create_function(FunctionChange change, Callback<FunctionSpec> done) override;
   void update_function(FunctionChange change, Callback<FunctionSpec> done) override;
   void remove_function(FunctionName name, Callback<FunctionSpec> done) override;
+  std::optional<DeploymentStatus> deployment(const FunctionName& name) const override;
   Result<FunctionSpec> find_function(const FunctionName& name) const override;
   std::vector<FunctionSpec> list_functions(TenantId tenant, const std::string& after,
                                            size_t limit) const override;

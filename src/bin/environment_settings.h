@@ -1,0 +1,31 @@
+// What lambent-worker installs functions' Python packages with and from. Used by its main, before
+// the loop runs.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "bin/installation.h"
+#include "bin/worker_config.h"
+#include "core/base/result.h"
+#include "core/domain/function.h"
+#include "node/environments/store.h"
+
+namespace lambent {
+
+// NOT_FOUND, naming the flag: a program, a file or a folder that it names is not there. Without a
+// uv the worker runs, and refuses functions that have packages.
+Result<environments::EnvironmentOptions> environment_options(const WorkerConfig& config,
+                                                             const Installation& installation);
+
+// The store, with what an earlier worker left. Blocks.
+Result<std::unique_ptr<environments::EnvironmentStore>> open_environments(
+    const WorkerConfig& config, const Installation& installation, loop::EventLoop& loop,
+    LogSink& log, environments::EnvironmentStore::Offload offload);
+
+// For sandboxes: where the environment of a function lies. The store outlives it.
+std::function<Result<std::string>(const FunctionSpec&)> environment_of(
+    const environments::EnvironmentStore& store);
+
+}  // namespace lambent

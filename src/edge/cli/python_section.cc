@@ -1,0 +1,118 @@
+#include "edge/cli/python_section.h"
+
+#include <utility>
+
+#include "core/base/fd.h"
+#include "edge/cli/staging.h"
+#include "edge/cli/table_reader.h"
+
+namespace lambent::cli {
+namespace {
+
+Error wrong(const std::string& file, const toml::node& node, const std::string& what) {
+  return Error{ErrorCode::kInvalidArgument,
+               file + " line " + std::to_string(node.source().begin.line) + ": " + what};
+}
+
+Result<std::vector<std::string>> requirements_of(const toml::array& list, const std::string& file) {
+  std::vector<std::string> requirements;
+  for (const toml::node& node : list) {
+    const auto text = node.value_exact<std::string>();
+    if (!text) return wrong(file, node, "python.requirements are texts in quotes");
+    auto requirement = read_requirement(*text);
+    if (!requirement.ok()) return wrong(file, node, requirement.error().message);
+    requirements.push_back(std::move(*requirement));
+  }
+  return sorted_requirements(std::move(requirements));
+}
+
+// Locks of other tools have URLs and conditions of their own; uv writes all of them in our form.
+Result<void> check_lock_name(const std::string& name, const std::string& file) {
+  const bool is_other = name.ends_with("uv.lock") || name.ends_with(".toml") ||
+                        name.ends_with("poetry.lock") || name.ends_with("Pipfile.lock");
+  if (!is_other) return {};
+  return Error{ErrorCode::kInvalidArgument,
+               file +
+                   ": python.lock is a file in the form of requirements.txt, with all packages "
+                   "in exact versions; of a uv.lock 'uv export --no-emit-project -o "
+                   "requirements.lock' writes one, of a pyproject.toml or requirements.txt 'uv "
+                   "pip compile --generate-hashes -o requirements.lock'"};
+}
+
+}  // namespace
+
+Result<PythonSection> read_python_section(const toml::table& table, const std::string& file,
+                                          std::vector<std::string>& warnings) {
+  PythonSection section;
+  TableReader reader(table, "python.", file);
+  reader.read("version", section.packages.version);
+  reader.read("lock", section.lock_file);
+  reader.read("pyproject", section.pyproject_file);
+  if (const toml::array* list = table["requirements"].as_array()) {
+    static constexpr std::string_view kKnown[] = {"requirements"};
+    reader.know(kKnown);
+    ASSIGN_OR_RETURN(section.packages.requirements, requirements_of(*list, file));
+  } else {
+    reader.read("requirements", section.requirements_file);
+  }
+  RETURN_IF_ERROR(reader.verdict());
+  reader.warn_of_unknown(warnings);
+  if (const auto good = check_python_version(section.packages.version); !good.ok()) {
+    return wrong(file, *table.get("version"), good.error().message);
+  }
+  const int sources = (table.contains("requirements") ? 1 : 0) + (table.contains("lock") ? 1 : 0) +
+                      (table.contains("pyproject") ? 1 : 0);
+  if (sources > 1) {
+    return wrong(file, table, "[python] has one of requirements, lock and pyproject");
+  }
+  if (sources == 0) {
+    return wrong(file, table,
+                 "[python] has requirements (a list, or the name of a file), lock or pyproject");
+  }
+  RETURN_IF_ERROR(check_lock_name(section.lock_file, file));
+  return section;
+}
+
+Result<std::vector<std::string>> read_pyproject(std::string_view text) {
+  const toml::parse_result parsed = toml::parse(text);
+  if (!parsed) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "line " + std::to_string(parsed.error().source().begin.line) + ": " +
+                     std::string(parsed.error().description())};
+  }
+  const toml::array* list = parsed.table()["project"]["dependencies"].as_array();
+  if (list == nullptr) {
+    return Error{ErrorCode::kInvalidArgument, "there is no list dependencies in [project]"};
+  }
+  std::vector<std::string> requirements;
+  for (const toml::node& node : *list) {
+    const auto one = node.value_exact<std::string>();
+    if (!one) return Error{ErrorCode::kInvalidArgument, "project.dependencies are texts"};
+    ASSIGN_OR_RETURN(std::string requirement, read_requirement(*one));
+    requirements.push_back(std::move(requirement));
+  }
+  return sorted_requirements(std::move(requirements));
+}
+
+Result<PythonPackages> load_python_packages(const PythonSection& section,
+                                            const std::string& folder) {
+  PythonPackages packages = section.packages;
+  std::string name = section.requirements_file;
+  if (!section.lock_file.empty()) name = section.lock_file;
+  if (!section.pyproject_file.empty()) name = section.pyproject_file;
+  if (name.empty()) return packages;
+  const std::string path = join_path(folder, name);
+  ASSIGN_OR_RETURN(const std::string text, read_file(path, kMostRequirementText.count));
+  auto read = section.pyproject_file.empty() ? read_requirements_file(text) : read_pyproject(text);
+  if (!read.ok()) return read.error().with_context(path);
+  packages.requirements = std::move(*read);
+  packages.locked = !section.lock_file.empty();
+  for (const std::string& one : packages.requirements) {
+    if (!packages.locked || one.find("==") != std::string::npos) continue;
+    return Error{ErrorCode::kInvalidArgument,
+                 path + ": '" + one + "' names no exact version, and a lock has those of all"};
+  }
+  return packages;
+}
+
+}  // namespace lambent::cli

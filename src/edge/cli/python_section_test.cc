@@ -1,0 +1,79 @@
+#include "edge/cli/python_section.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "edge/cli/manifest.h"
+#include "edge/cli/staging.h"
+
+namespace lambent::cli {
+namespace {
+
+Result<Manifest> parse(const std::string& python) {
+  return parse_manifest("name = \"f\"\nruntime = \"python3\"\nhandler = \"app.f\"\n" + python,
+                        "lambent.toml");
+}
+
+TEST(PythonSectionTest, AListOfRequirementsIsAllThatIsNeeded) {
+  const auto manifest =
+      parse("[python]\nversion = \"3.11\"\nrequirements = [\"numpy>=2\", \"b\", \"b\"]\n");
+  ASSERT_TRUE(manifest.ok()) << manifest.error().message;
+  ASSERT_TRUE(manifest->python.has_value());
+  EXPECT_EQ(manifest->python->packages,
+            (PythonPackages{.version = "3.11", .requirements = {"b", "numpy>=2"}}));
+  EXPECT_TRUE(manifest->warnings.empty());
+}
+
+TEST(PythonSectionTest, WithoutTheTableThereAreNoPackages) {
+  EXPECT_FALSE(parse("")->python.has_value());
+}
+
+TEST(PythonSectionTest, MistakesNameTheirLine) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"[python]\nrequirements = [\"-e .\"]\n", "line 5: requirement '-e .'"},
+      {"[python]\nrequirements = [3]\n", "line 5: python.requirements are texts"},
+      {"[python]\nversion = \"3\"\nrequirements = []\n", "line 5: python.version is '3'"},
+      {"[python]\n", "line 4: [python] has requirements"},
+      {"[python]\nrequirements = []\nlock = \"l\"\n", "line 4: [python] has one of"},
+      {"[python]\nlock = \"uv.lock\"\n", "uv export"},
+      {"python = 3\n", "line 4: python is a table"}};
+  for (const auto& [text, expected] : cases) {
+    const auto manifest = parse(text);
+    ASSERT_FALSE(manifest.ok()) << text;
+    EXPECT_EQ(manifest.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_NE(manifest.error().message.find(expected), std::string::npos)
+        << manifest.error().message;
+  }
+}
+
+TEST(PythonSectionTest, AFunctionWithoutPythonHasNoPackages) {
+  EXPECT_FALSE(parse_manifest("name = \"f\"\n[python]\nrequirements = []\n", "x").ok());
+  EXPECT_FALSE(
+      parse_manifest("name = \"f\"\nkind = \"kernel\"\n[python]\nrequirements = []\n", "x").ok());
+}
+
+TEST(PythonSectionTest, FilesAreReadBesideTheManifest) {
+  const auto folder = StagingFolder::make();
+  ASSERT_TRUE(folder.ok());
+  std::ofstream(folder->path() + "/requirements.txt") << "numpy  # fast\n";
+  std::ofstream(folder->path() + "/lock.txt") << "numpy==2.0\nb>1\n";
+  std::ofstream(folder->path() + "/pyproject.toml")
+      << "[project]\nname = \"x\"\ndependencies = [\"c>=1\", \"b\"]\n";
+  PythonSection section{.requirements_file = "requirements.txt"};
+  EXPECT_EQ(load_python_packages(section, folder->path())->requirements,
+            (std::vector<std::string>{"numpy"}));
+  section = {.pyproject_file = "pyproject.toml"};
+  EXPECT_EQ(load_python_packages(section, folder->path())->requirements,
+            (std::vector<std::string>{"b", "c>=1"}));
+  section = {.lock_file = "lock.txt"};
+  const auto loose = load_python_packages(section, folder->path());
+  ASSERT_FALSE(loose.ok());
+  EXPECT_NE(loose.error().message.find("'b>1' names no exact version"), std::string::npos);
+  section = {.requirements_file = "missing.txt"};
+  EXPECT_EQ(load_python_packages(section, folder->path()).error().code, ErrorCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace lambent::cli

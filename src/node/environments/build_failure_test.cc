@@ -1,0 +1,42 @@
+#include "node/environments/build_failure.h"
+
+#include <gtest/gtest.h>
+
+namespace lambent::environments {
+namespace {
+
+TEST(BuildFailureTest, WhatCannotBeResolvedIsTheDeploymentsMistake) {
+  const Error error = build_failure(
+      "Using Python 3.11.2 environment at: v\nerror: No solution found when resolving "
+      "dependencies\n  cause: Because nonexistent-zzz was not found in the package registry and "
+      "you\n"
+      "  require nonexistent-zzz, we can conclude that your requirements are unsatisfiable.\n");
+  EXPECT_EQ(error.code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(error.message,
+            "python packages: No solution found when resolving dependencies cause: Because "
+            "nonexistent-zzz was not found in the package registry and you require "
+            "nonexistent-zzz, we can conclude that your requirements are unsatisfiable.");
+}
+
+TEST(BuildFailureTest, AnIndexThatDoesNotAnswerMayAnswerLater) {
+  EXPECT_EQ(build_failure("error: Failed to fetch: `https://x/`\n  cause: dns error").code,
+            ErrorCode::kUnavailable);
+  EXPECT_EQ(build_failure("error: failed to write: No space left on device").code,
+            ErrorCode::kStorageFull);
+}
+
+TEST(BuildFailureTest, CredentialsAreNeverTold) {
+  EXPECT_EQ(without_credentials("get https://me:p4ss@index.example/simple/ and http://a@b"),
+            "get https://index.example/simple/ and http://b");
+  EXPECT_EQ(without_credentials("https://me:p@ss@x/y@z"), "https://x/y@z");
+  EXPECT_EQ(without_credentials("\x1b[31merror\x1b[0m\r\n\a"), "error\n");
+  EXPECT_EQ(without_credentials("a://"), "a://");
+}
+
+TEST(BuildFailureTest, ALongReasonIsShortened) {
+  const Error error = build_failure("error: " + std::string(100'000, 'x'));
+  EXPECT_LT(error.message.size(), kMostReason + 100);
+}
+
+}  // namespace
+}  // namespace lambent::environments

@@ -1,0 +1,263 @@
+#include "node/environments/builder.h"
+
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <set>
+#include <system_error>
+#include <utility>
+
+#include "core/base/fd.h"
+#include "core/base/time.h"
+#include "node/environments/build_failure.h"
+#include "node/sandbox/program.h"
+
+namespace lambent::environments {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Inside the walls. One mount holds the build and uv's cache, since there are no hard links from
+// one mount to another.
+constexpr char kWorkInside[] = "/opt/lambent/work";
+constexpr char kUvInside[] = "/opt/lambent/uv";
+constexpr char kWheelsInside[] = "/opt/lambent/wheels";
+constexpr char kCertificates[] = "/etc/ssl/certs/ca-certificates.crt";
+constexpr Bytes kKeepFree = Bytes::mib(512);  // of the disk
+constexpr size_t kMostPackages = 5000;
+
+Bytes free_on_disk(const std::string& folder) {
+  struct statvfs status {};
+  if (statvfs(folder.c_str(), &status) != 0) return Bytes();
+  return Bytes(status.f_bavail * status.f_frsize);
+}
+
+// One build: its folders, its programs and how long and large it may be.
+class Build {
+ public:
+  Build(const Walls& walls, const BuildOrder& order,
+        const std::function<void(std::string_view)>& tell)
+      : walls_(walls),
+        order_(order),
+        tell_(tell),
+        work_(order.folder + "/" + kWorkFolder),
+        place_(work_ + "/" + order.key),
+        free_at_start_(free_on_disk(order.folder)),
+        until_(clock_.now() + order.timeout) {}
+  ~Build() {
+    std::error_code ignored;
+    fs::remove_all(place_, ignored);
+  }
+  Build(const Build&) = delete;
+  Build& operator=(const Build&) = delete;
+
+  Result<BuildReport> run() {
+    RETURN_IF_ERROR(make_folders());
+    tell_("making an environment");
+    RETURN_IF_ERROR(
+        uv({"venv", "--relocatable", "--no-project", "--python", order_.python, tree_inside()},
+           false));
+    tell_("resolving packages");
+    RETURN_IF_ERROR(install());
+    tell_("compiling");
+    RETURN_IF_ERROR(compile());
+    BuildReport report{.size = Bytes(), .cache = Bytes(), .packages = std::move(packages_)};
+    report.size = size_of(place_ + "/" + kTreeFolder);
+    report.cache = kept_in_cache();
+    RETURN_IF_ERROR(finish(report));
+    return report;
+  }
+
+ private:
+  std::string place_inside() const { return std::string(kWorkInside) + "/" + order_.key; }
+  std::string tree_inside() const { return place_inside() + "/" + kTreeFolder; }
+
+  Result<void> make_folders() {
+    std::error_code error;
+    fs::remove_all(place_, error);
+    for (const std::string& folder :
+         {order_.folder + "/" + kReadyFolder, work_, work_ + "/cache", place_}) {
+      if (!error) fs::create_directories(folder, error);
+    }
+    if (error) return Error{ErrorCode::kInternal, "create " + place_ + ": " + error.message()};
+    std::string text;
+    for (const std::string& one : order_.requirements) text += one + "\n";
+    RETURN_IF_ERROR(write_file_atomically(place_ + "/requirements.txt", text, false));
+    if (!walls_.change_user) return {};
+    for (const std::string& folder : {work_, work_ + "/cache", place_}) {
+      if (chown(folder.c_str(), sandbox::kNobody, sandbox::kNobody) != 0) {
+        return error_from_errno("give away " + folder, errno);
+      }
+    }
+    return {};
+  }
+
+  Result<void> install() {
+    std::vector<std::string> arguments = {"pip",
+                                          "install",
+                                          "--python",
+                                          tree_inside() + "/bin/python",
+                                          "--only-binary",
+                                          ":all:",
+                                          "--link-mode",
+                                          "hardlink",
+                                          "--strict",
+                                          "-r",
+                                          place_inside() + "/requirements.txt"};
+    if (order_.locked) arguments.push_back("--no-deps");
+    if (!order_.wheels.empty()) {
+      arguments.insert(arguments.end(), {"--find-links", kWheelsInside});
+    }
+    if (order_.offline) arguments.insert(arguments.end(), {"--offline", "--no-index"});
+    return order_.requirements.empty() ? Result<void>{} : uv(std::move(arguments), !order_.offline);
+  }
+
+  // A package's files are read, never run: it is the system's interpreter, which does not look
+  // into the environment. What cannot be compiled is left as it is.
+  Result<void> compile() {
+    ConfinedProgram program;
+    program.argv = {order_.python,
+                    "-I",
+                    "-m",
+                    "compileall",
+                    "-q",
+                    "--invalidation-mode",
+                    "unchecked-hash",
+                    tree_inside() + "/lib"};
+    program.environment = {{"HOME", "/tmp"}, {"LANG", "C.UTF-8"}};
+    program.binds = {{work_, kWorkInside, true}};
+    ConfinedWatch watch = watch_of();
+    watch.on_line = nullptr;
+    const auto end = run_confined(walls_, program, watch);
+    return end.ok() ? Result<void>{} : end.error();
+  }
+
+  Result<void> uv(std::vector<std::string> arguments, bool network) {
+    ConfinedProgram program;
+    program.argv = {kUvInside};
+    program.argv.insert(program.argv.end(), arguments.begin(), arguments.end());
+    program.argv.insert(program.argv.end(),
+                        {"--no-config", "--no-python-downloads", "--color", "never"});
+    program.environment = {
+        {"HOME", "/tmp"},        {"PATH", "/usr/local/bin:/usr/bin:/bin"},
+        {"LANG", "C.UTF-8"},     {"UV_CACHE_DIR", std::string(kWorkInside) + "/cache"},
+        {"UV_NO_PROGRESS", "1"}, {"SSL_CERT_FILE", kCertificates}};
+    for (const std::string& variable : order_.variables) {
+      const size_t equals = variable.find('=');
+      if (equals == std::string::npos) continue;
+      program.environment[variable.substr(0, equals)] = variable.substr(equals + 1);
+    }
+    // Not an argument, which all processes could read.
+    if (!order_.index.empty()) program.environment["UV_DEFAULT_INDEX"] = order_.index;
+    program.binds = {{work_, kWorkInside, true}, {order_.uv, kUvInside}};
+    if (!order_.wheels.empty()) program.binds.push_back({order_.wheels, kWheelsInside});
+    program.network = network;
+    const auto end = run_confined(walls_, program, watch_of());
+    if (!end.ok()) return end.error();
+    if (end->exit_code == 0) return {};
+    return build_failure(end->output);
+  }
+
+  ConfinedWatch watch_of() {
+    return {.on_line = [this](std::string_view line) { on_line(line); },
+            .stop = [this] { return check_bounds(); }};
+  }
+
+  // uv says " + numpy==2.4.6" of what it installed, and "Downloading numpy (16.1MiB)" before.
+  void on_line(std::string_view line) {
+    if (line.starts_with(" + ") && packages_.size() < kMostPackages) {
+      packages_.emplace_back(line.substr(3));
+      return;
+    }
+    for (const char* word : {"Resolved ", "Downloading ", "Prepared ", "Installed "}) {
+      if (line.starts_with(word)) return tell_(without_credentials(line));
+    }
+  }
+
+  Result<void> check_bounds() {
+    if (clock_.now() > until_) {
+      return Error{ErrorCode::kDeadlineExceeded,
+                   "python packages: they were not installed within " +
+                       std::to_string(static_cast<int64_t>(to_seconds(order_.timeout))) +
+                       " s; the worker's --environment-timeout says how long they may take"};
+    }
+    const Bytes free = free_on_disk(order_.folder);
+    if (free < kKeepFree) {
+      return Error{ErrorCode::kStorageFull,
+                   "python packages: the disk of the state folder is full"};
+    }
+    if (free_at_start_ > free && free_at_start_ - free > order_.most) {
+      return Error{ErrorCode::kInvalidArgument,
+                   "python packages: they take more than " + to_string(order_.most) +
+                       ", which the worker's --environments-size allows"};
+    }
+    return {};
+  }
+
+  // Each file once, however many names it has.
+  Bytes size_of(const std::string& folder) const { return sum(folder, false); }
+  // What is in no environment.
+  Bytes kept_in_cache() const { return sum(work_ + "/cache", true); }
+  static Bytes sum(const std::string& folder, bool with_one_name_only) {
+    Bytes bytes;
+    std::set<std::pair<dev_t, ino_t>> seen;
+    std::error_code error;
+    for (fs::recursive_directory_iterator at(folder, error), end; !error && at != end;
+         at.increment(error)) {
+      struct stat status {};
+      if (lstat(at->path().c_str(), &status) != 0) continue;
+      if (with_one_name_only && status.st_nlink > 1 && !S_ISDIR(status.st_mode)) continue;
+      if (!seen.insert({status.st_dev, status.st_ino}).second) continue;
+      bytes += Bytes(static_cast<uint64_t>(status.st_blocks) * 512);
+    }
+    return bytes;
+  }
+
+  // From here on it is the worker's.
+  Result<void> finish(const BuildReport& report) {
+    const std::string ready = order_.folder + "/" + kReadyFolder + "/" + order_.key;
+    RETURN_IF_ERROR(write_file_atomically(place_ + "/" + kReportFile, to_json(report), false));
+    std::error_code error;
+    fs::remove(place_ + "/requirements.txt", error);
+    if (walls_.change_user && chown(place_.c_str(), 0, 0) != 0) {
+      return error_from_errno("take back " + place_, errno);
+    }
+    fs::permissions(place_, fs::perms(0755), error);
+    fs::permissions(place_ + "/" + kTreeFolder, fs::perms(0755), error);
+    sync();
+    error.clear();
+    fs::rename(place_, ready, error);
+    if (error) return Error{ErrorCode::kInternal, "move to " + ready + ": " + error.message()};
+    return {};
+  }
+
+  const Walls& walls_;
+  const BuildOrder& order_;
+  const std::function<void(std::string_view)>& tell_;
+  const SystemClock clock_;
+  const std::string work_;
+  const std::string place_;
+  const Bytes free_at_start_;
+  const Instant until_;
+  std::vector<std::string> packages_;
+};
+
+}  // namespace
+
+Result<BuildReport> build_environment(const Walls& walls, const BuildOrder& order,
+                                      const std::function<void(std::string_view)>& tell) {
+  return Build(walls, order, tell).run();
+}
+
+void remove_environments(const std::string& folder, const std::vector<std::string>& keys,
+                         bool cache) {
+  std::error_code ignored;
+  for (const std::string& key : keys) {
+    fs::remove_all(folder + "/" + kReadyFolder + "/" + key, ignored);
+  }
+  if (cache) fs::remove_all(folder + "/" + kWorkFolder + "/cache", ignored);
+}
+
+}  // namespace lambent::environments

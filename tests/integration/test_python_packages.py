@@ -1,0 +1,333 @@
+"""Python packages of functions in a running worker, without any network: from a folder of wheels that this test writes, good and
+hostile ones. ./dev test
+installs uv into .venv."""
+import base64
+import json
+import os
+import pathlib
+import shutil
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+from harness import PREFIX, HttpError, Worker, make_zip
+from python_wheels import write_wheel
+
+LAMBENT = str(PREFIX / "bin/lambent")
+OWN_UV = pathlib.Path(__file__).resolve().parents[2] / ".venv/bin/uv"
+UV = shutil.which("uv") or str(OWN_UV)
+PASSWORD = "p4ssw0rd-of-the-index"
+VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
+HANDLER = """
+import sys
+def handler(event, context):
+    import importlib, os
+    module = importlib.import_module(event['module'])
+    try:
+        open(os.path.join(os.path.dirname(module.__file__), 'new'), 'w')
+        written = True
+    except OSError:
+        written = False
+    return {'version': module.VERSION, 'file': module.__file__, 'path': sys.path, 'prefix': sys.prefix, 'written': written,
+            'cached': module.__cached__ and os.path.exists(module.__cached__)}
+"""
+
+
+def python_json(requirements, version="", **more):
+    return json.dumps({"version": version, "requirements": requirements, **more})
+
+
+@unittest.skipUnless(os.path.exists(UV), "there is no uv")
+class PythonPackagesTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="lambent-packages-"))
+        cls.wheels = cls.folder / "wheels"
+        cls.wheels.mkdir()
+        write_wheel(cls.wheels, "apple", requires=["pear>=2"])
+        write_wheel(cls.wheels, "pear", "1.0")
+        write_wheel(cls.wheels, "pear", "2.0", scripts="bite = pear:main", files={
+            "pear/__init__.py": "VERSION = '2.0'\ndef main():\n    print('bitten')\n"})
+        write_wheel(cls.wheels, "clash", requires=["pear<2"])
+        write_wheel(cls.wheels, "bad_syntax", files={"bad_syntax/__init__.py": "VERSION = '1.0'\n", "bad_syntax/old.py": "print 'x'\n"})
+        # Hostile ones.
+        write_wheel(cls.wheels, "outside", files={"../../../../../../escaped.py": "x = 1\n", "outside/__init__.py": "VERSION = '1.0'\n"})
+        write_wheel(cls.wheels, "absolute", files={"/tmp/absolute_escaped.py": "x = 1\n", "absolute/__init__.py": "VERSION = '1.0'\n"})
+        write_wheel(cls.wheels, "liar", lies=["liar/__init__.py"], files={"liar/__init__.py": "VERSION = '1.0'\n"})
+        write_wheel(cls.wheels, "startup", files={
+            "startup.pth": "import os; open(os.path.join(os.path.dirname(os.__file__), '..', '..', 'tmp', 'ran'), 'w')\n",
+            "startup/__init__.py": "VERSION = '1.0'\n"})
+        (cls.wheels / "broken-1.0-py3-none-any.whl").write_bytes(b"PK\x03\x04 no zip")
+        (cls.wheels / "sourceonly-1.0.tar.gz").write_bytes(b"\x1f\x8b no tar")
+        cls.flags = ("--uv", UV, "--python-wheels", str(cls.wheels), "--python-offline")
+        cls.worker = Worker(*cls.flags, gpu="none", folder=cls.folder)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.worker.close()
+        shutil.rmtree(cls.folder, ignore_errors=True)
+
+    def deploy(self, name, requirements, version="", code=HANDLER, **more):
+        files = {"app.py": code, ".lambent/python.json": python_json(requirements, version, **more)}
+        return self.worker.create(name, make_zip(files))
+
+    def refused(self, name, requirements, version="", status=400, **more):
+        with self.assertRaises(HttpError) as caught:
+            self.deploy(name, requirements, version, **more)
+        self.assertEqual(caught.exception.status, status, caught.exception.body)
+        return caught.exception.body.decode()
+
+    def environments(self):
+        return sorted(path.name for path in (self.folder / "state/environments/ready").iterdir())
+
+    def builds(self):
+        return self.worker.log().count('"environment_built"')
+
+    def test_packages_and_what_they_require_are_there_and_read_only(self):
+        self.deploy("fruit", ["apple"], VERSION)
+        answer = self.worker.invoke("fruit", {"module": "apple"}).json
+        self.assertEqual(answer["version"], "1.0")
+        self.assertFalse(answer["written"])
+        self.assertTrue(answer["cached"])
+        self.assertEqual(answer["prefix"], "/opt/lambent/python")
+        site = [index for index, path in enumerate(answer["path"]) if path.startswith("/opt/lambent/python/lib")]
+        self.assertLess(answer["path"].index("/var/task"), site[0])
+        self.assertEqual(self.worker.invoke("fruit", {"module": "pear"}).json["version"], "2.0")
+
+    def test_the_code_goes_before_the_packages(self):
+        files = {"app.py": HANDLER, "pear.py": "VERSION = 'mine'\n", ".lambent/python.json": python_json(["pear"])}
+        self.worker.create("mine", make_zip(files))
+        self.assertEqual(self.worker.invoke("mine", {"module": "pear"}).json["version"], "mine")
+
+    def test_scripts_of_packages_run(self):
+        code = "import subprocess\ndef handler(event, context):\n    return subprocess.check_output(['bite'], text=True)\n"
+        self.deploy("script", ["pear==2.0"], code=code)
+        self.assertEqual(self.worker.invoke("script", {}).json, "bitten\n")
+
+    def test_another_line_of_code_and_another_function_build_nothing_again(self):
+        self.deploy("first", ["pear<2", "bad_syntax"])
+        before = self.builds()
+        changed = make_zip({"app.py": HANDLER + "\n# changed\n", ".lambent/python.json": python_json(["bad_syntax", "pear<2"])})
+        self.worker.request("PUT", "/2015-03-31/functions/first/code", json.dumps({"ZipFile": base64.b64encode(changed).decode()}))
+        self.deploy("second", ["bad_syntax", "pear<2", "pear<2"])
+        self.assertEqual(self.builds(), before)
+        for name in ("first", "second"):
+            self.assertEqual(self.worker.invoke(name, {"module": "pear"}).json["version"], "1.0")
+
+    def test_two_deployments_at_once_build_one_environment(self):
+        before = self.builds()
+        threads = [threading.Thread(target=self.deploy, args=(f"twin{i}", ["apple==1.0", "bad_syntax"])) for i in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(self.builds(), before + 1)
+        self.assertEqual(self.worker.invoke("twin3", {"module": "apple"}).json["version"], "1.0")
+
+    def test_what_cannot_be_had_is_refused_with_the_reason(self):
+        self.assertIn("nonexistent", self.refused("none", ["nonexistent"]))
+        self.assertIn("pear", self.refused("clash", ["apple", "clash"]))
+        self.assertIn("pear", self.refused("unsatisfied", ["pear>=9"]))
+        self.refused("source", ["sourceonly"])
+        self.refused("broken", ["broken"])
+        with self.assertRaises(HttpError) as caught:
+            self.worker.request("GET", "/2015-03-31/functions/none")
+        self.assertEqual(caught.exception.status, 404)
+
+    def test_a_python_that_is_not_there_is_refused_with_those_that_are(self):
+        text = self.refused("version", ["pear"], "3.99")
+        self.assertIn("Python 3.99 is not there", text)
+        self.assertIn(VERSION if os.path.exists(f"/usr/bin/python{VERSION}") else "3.", text)
+
+    def test_options_and_places_are_no_requirements(self):
+        for bad in ("--index-url http://127.0.0.1:1/", "-e .", "-r /etc/passwd", "pear --index-url=http://127.0.0.1:1/",
+                    "pear @ file:///etc/passwd", "/etc/passwd", "pear\n--no-binary :all:", "pear==2.0 --config-settings x=y",
+                    "../pear-2.0-py3-none-any.whl", "pear; --index-url http://x"):
+            self.assertIn("requirement", self.refused("option", [bad]), bad)
+        self.refused("shape", "pear")
+        self.refused("hash", ["pear==2.0 --hash=sha256:" + "0" * 64])
+
+    def test_hostile_wheels_leave_nothing_outside_their_environment(self):
+        for name in ("outside", "absolute", "liar", "startup"):
+            try:
+                self.deploy("hostile-" + name, [name])
+            except HttpError as error:
+                self.assertEqual(error.status, 400, (name, error.body))
+        self.assertFalse(os.path.exists("/tmp/absolute_escaped.py"))
+        self.assertFalse(os.path.exists("/tmp/ran"))
+        self.assertEqual([str(path) for path in self.folder.rglob("escaped.py") if "site-packages" not in path.parts], [])
+        for path in (self.folder / "state/environments").rglob("*"):
+            mode = path.lstat().st_mode
+            self.assertFalse(stat.S_ISREG(mode) and mode & (stat.S_ISUID | stat.S_ISGID), path)
+            self.assertTrue(stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode), path)
+        # Others are unharmed.
+        self.deploy("after", ["pear"])
+        self.assertEqual(self.worker.invoke("after", {"module": "pear"}).json["version"], "2.0")
+
+    def test_the_command_shows_the_reason_and_its_exit_status(self):
+        folder = self.folder / "cli"
+        folder.mkdir()
+        (folder / "app.py").write_text(HANDLER)
+        manifest = 'name = "cli"\nruntime = "python3"\nhandler = "app.handler"\n[python]\nrequirements = "requirements.txt"\n'
+        (folder / "lambent.toml").write_text(manifest)
+        (folder / "requirements.txt").write_text("# fruit\napple==1.0  # red\n")
+        run = [LAMBENT, "deploy", str(folder), "--endpoint", self.worker.endpoint]
+        done = subprocess.run(run, capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.worker.invoke("cli", {"module": "apple"}).json["version"], "1.0")
+        (folder / "requirements.txt").write_text("nonexistent\n")
+        failed = subprocess.run(run, capture_output=True, text=True, check=False)
+        self.assertEqual(failed.returncode, 13, failed.stderr)
+        self.assertIn("nonexistent", failed.stderr)
+        # What it was before serves on.
+        self.assertEqual(self.worker.invoke("cli", {"module": "apple"}).json["version"], "1.0")
+        (folder / "requirements.txt").write_text("pear\n")
+        self.assertEqual(subprocess.run(run, capture_output=True, check=False).returncode, 0)
+        self.assertEqual(self.worker.invoke("cli", {"module": "pear"}).json["version"], "2.0")
+
+
+@unittest.skipUnless(os.path.exists(UV), "there is no uv")
+class EnvironmentsOverTimeTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="lambent-packages-"))
+        self.wheels = self.folder / "wheels"
+        self.wheels.mkdir()
+        write_wheel(self.wheels, "pear")
+        self.worker = None
+
+    def tearDown(self):
+        if self.worker:
+            self.worker.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def start(self, *flags):
+        self.worker = Worker("--uv", UV, "--python-wheels", str(self.wheels), "--python-offline", *flags, gpu="none", folder=self.folder)
+
+    def create(self, name, requirements):
+        self.worker.create(name, make_zip({"app.py": HANDLER, ".lambent/python.json": python_json(requirements)}))
+
+    def test_they_survive_a_killed_worker_and_half_built_ones_do_not(self):
+        self.start()
+        self.create("kept", ["pear"])
+        self.worker.kill()
+        half = self.folder / "state/environments/work" / ("0" * 64)
+        half.mkdir()
+        (half / "file").write_text("x")
+        torn = self.folder / "state/environments/ready" / ("1" * 64)
+        torn.mkdir()
+        self.worker.start()
+        self.assertFalse(half.exists())
+        self.assertFalse(torn.exists())
+        self.assertEqual(self.worker.invoke("kept", {"module": "pear"}).json["version"], "1.0")
+        self.create("again", ["pear"])
+        self.assertEqual(self.worker.log().count('"environment_built"'), 1)
+
+    def test_an_environment_that_vanished_is_built_again_and_others_are_unharmed(self):
+        self.start()
+        self.create("gone", ["pear"])
+        self.create("other", ["pear<5"])
+        self.worker.stop()
+        environments = self.folder / "state/environments"
+        shutil.rmtree(next((environments / "ready").iterdir()))
+        shutil.rmtree(environments / "functions")  # as in a state that was restored
+        self.worker.start()
+        for name in ("gone", "other"):
+            self.worker.wait_for(lambda name=name: "version" in self.worker.invoke(name, {"module": "pear"}).json, what=name)
+
+    def test_one_that_cannot_be_built_again_is_an_error_of_its_function_alone(self):
+        self.start()
+        write_wheel(self.wheels, "plum")
+        self.create("gone", ["plum"])
+        self.create("other", ["pear"])
+        self.worker.stop()
+        shutil.rmtree(self.folder / "state/environments/ready")
+        (self.wheels / "plum-1.0-py3-none-any.whl").unlink()
+        self.worker.start()
+        self.worker.wait_for(lambda: "version" in self.worker.invoke("other", {"module": "pear"}).json, what="the other one")
+        self.worker.wait_for(lambda: '"packages_not_installed"' in self.worker.log(), what="the failure")
+        answer = self.worker.invoke("gone", {"module": "plum"})
+        self.assertIn("deploy it again", answer.body.decode())
+
+    def test_more_than_the_disk_that_is_allowed_is_refused(self):
+        self.start("--environments-size", "1M")
+        (self.wheels / "x").mkdir()
+        write_wheel(self.wheels, "large", files={"large/__init__.py": "VERSION = '1.0'\n" + "# " + "x" * 100 + "\n" * 2_000_000})
+        with self.assertRaises(HttpError) as caught:
+            self.create("large", ["large"])
+        self.assertIn(b"--environments-size", caught.exception.body)
+        self.create("small", ["pear"])
+        self.assertEqual(self.worker.invoke("small", {"module": "pear"}).json["version"], "1.0")
+
+
+@unittest.skipUnless(os.path.exists(UV), "there is no uv")
+class SlowIndexTest(unittest.TestCase):
+    """An index that takes connections and never answers."""
+
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="lambent-packages-"))
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        index = self.folder / "index"
+        index.write_text(f"http://me:{PASSWORD}@127.0.0.1:{self.listener.getsockname()[1]}/simple\n")
+        self.worker = Worker("--uv", UV, "--python-index", f"@{index}", "--environment-timeout", "3", gpu="none", folder=self.folder)
+
+    def tearDown(self):
+        self.worker.close()
+        self.listener.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def create(self, name, headers=None):
+        code = base64.b64encode(make_zip({"app.py": HANDLER, ".lambent/python.json": python_json(["pear"])})).decode()
+        body = {"FunctionName": name, "Runtime": "python3.11", "Handler": "app.handler", "Role": "r", "Code": {"ZipFile": code}}
+        return self.worker.request("POST", "/2015-03-31/functions", json.dumps(body), headers)
+
+    def test_a_deployment_waits_no_longer_than_it_may_and_the_password_is_never_shown(self):
+        with self.assertRaises(HttpError) as caught:
+            self.create("waits")
+        self.assertIn(b"--environment-timeout", caught.exception.body)
+        shown = caught.exception.body.decode() + self.worker.log()
+        self.assertNotIn(PASSWORD, shown)
+        for path in (self.folder / "state").rglob("*"):
+            if path.is_file() and not path.is_symlink():
+                self.assertNotIn(PASSWORD.encode(), path.read_bytes(), path)
+
+    def test_who_does_not_want_to_wait_sees_lambdas_states(self):
+        created = self.create("early", {"Prefer": "respond-async"}).json
+        self.assertEqual(created["State"], "Pending")
+        with self.assertRaises(HttpError) as caught:
+            self.worker.invoke("early")
+        self.assertEqual(caught.exception.status, 409)
+        shown = lambda: self.worker.request("GET", "/2015-03-31/functions/early/configuration").json
+        self.worker.wait_for(lambda: shown()["State"] == "Failed", what="the failure")
+        self.assertIn("--environment-timeout", shown()["StateReason"])
+        self.worker.delete("early")
+        with self.assertRaises(HttpError) as caught:
+            shown()
+        self.assertEqual(caught.exception.status, 404)
+
+    def test_a_worker_that_stops_leaves_no_build_behind(self):
+        self.create("early", {"Prefer": "respond-async"})
+        self.worker.wait_for(lambda: any((self.folder / "state/environments/work").iterdir()), what="the build")
+        self.assertEqual(self.worker.stop(), 0)
+        running = subprocess.run(["pgrep", "-f", str(self.folder)], capture_output=True, text=True, check=False)
+        self.assertEqual(running.stdout, "")
+
+
+class WithoutUvTest(unittest.TestCase):
+    def test_a_worker_without_uv_says_what_to_do(self):
+        worker = Worker(gpu="none", environment={"PATH": "/nonexistent"})
+        try:
+            if (PREFIX / "bin/uv").exists():
+                self.skipTest("this installation has its own")
+            with self.assertRaises(HttpError) as caught:
+                worker.create("f", make_zip({"app.py": HANDLER, ".lambent/python.json": python_json(["pear"])}))
+            self.assertIn(b"--uv", caught.exception.body)
+        finally:
+            worker.close()
+
+
+if __name__ == "__main__":
+    unittest.main()
