@@ -23,8 +23,9 @@ namespace lambent::dispatch {
 
 // Raised whenever what `Dispatcher::archive` writes changes, or what the log hash makes of events
 // and actions: a journal is replayed only by programs that read its number. 15 added what a node
-// with tenants has beyond others, at the end: one without has the state that it had with 14.
-constexpr uint32_t kStateVersion = 15;
+// with tenants has beyond others, at the end: one without has the state that it had with 14. 16
+// added max_queue_time in the same way, and to the options in a journal.
+constexpr uint32_t kStateVersion = 16;
 constexpr uint32_t kOldestStateVersion = 14;
 
 // What `explain` tells of an invocation that has no outcome yet.

@@ -20,6 +20,8 @@ void archive(StateArchive& archive, SegmentHeader& header) {
   archive.field(header.now);
   archive.field(header.snapshot_size);
   archive.field(header.snapshot_sum);
+  // Of before, there was no such bound.
+  if (header.state_version >= 16) archive.field(header.facts.options.max_queue_time);
 }
 
 }  // namespace
