@@ -136,8 +136,8 @@ TEST(FunctionTags, AnUnknownOneIsToldWhichThereAre) {
   EXPECT_EQ(apply_tags(spec).error().message,
             "there is no setting 'lambent:gpu'; tags that begin with lambent: are kind, "
             "gpu-memory, launch-mode, memory-mode, working-set, checkpoint, gpu-runtime, "
-            "gpu-domain, gpu-share, cpu-variant, cpu-handler, gpu-speedup, weight and "
-            "max-concurrency");
+            "gpu-domain, gpu-share, cpu-variant, cpu-handler, gpu-speedup, weight, "
+            "max-concurrency and max-queue-time");
   spec.tags = {{"lambent:", "1"}};
   EXPECT_TRUE(apply_tags(spec).error().message.starts_with("there is no setting 'lambent:';"));
 }
