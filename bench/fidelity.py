@@ -44,7 +44,7 @@ class Scale:
 def worker(policy, scale):
     return Worker("--gpu", f"emulated:{PRESET}", "--time-scale", str(scale.time_scale), "--memory-scale", "16", "--policy", policy,
                   "--pool", str(POOL), "--concurrency", str(CONCURRENCY), "--drain", "1",
-                  "--set", "queue_wait_s=1000000")
+                  "--set", "queue_wait_s=1000000", "--max-queue-time", "0")
 
 
 def calibrate(scale, profile):

@@ -73,7 +73,7 @@ def points(quick):
 def measured(trace, pool, flags, functions, scale):
     """The worker's figures, or None and why."""
     with Worker("--gpu", f"emulated:{PRESET}", "--time-scale", str(scale.time_scale), "--memory-scale", "16", "--pool", str(pool), "--concurrency", str(CONCURRENCY),
-                "--drain", "1", "--set", "queue_wait_s=1000000", *flags) as node:
+                "--drain", "1", "--set", "queue_wait_s=1000000", "--max-queue-time", "0", *flags) as node:
         figures, note = run_replay(node, trace, "measured", scale, 120 + 2 * (scale.window + scale.give_up) / scale.time_scale,
                                    seed=SEED, load=LOAD, more=functions)
     if figures is None or not figures["valid"] or figures["failed"]:

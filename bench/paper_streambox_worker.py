@@ -105,7 +105,7 @@ class Node:
         node.write_text(node_text(scale))
         self.worker = Worker("--gpu", f"emulated:{node}", "--time-scale", str(scale.time_scale), "--memory-scale", "16", "--drain", "1",
                              "--concurrency", str(self.concurrency), "--pool", "512", "--keep-alive", str(KEEP_ALIVE_S / scale.time_scale),
-                             "--executor-pool-hold", str(HOLD_S / scale.time_scale), "--object-memory", "4G", "--set", "queue_wait_s=1000000",
+                             "--executor-pool-hold", str(HOLD_S / scale.time_scale), "--object-memory", "4G", "--set", "queue_wait_s=1000000", "--max-queue-time", "0",
                              *FLAGS[system])
         self.samples = Samples(self.worker.folder / "run/gpu-node")
         own = system in PROCESSES

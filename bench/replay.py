@@ -70,7 +70,7 @@ def replay_under(policy, trace, scale):
     window = scale.naive_window if naive else scale.window
     give_up = scale.naive_give_up if naive else scale.give_up
     with Worker("--gpu", f"emulated:{PRESET}", "--time-scale", str(scale.time_scale), "--memory-scale", "16", "--policy", policy,
-                "--pool", str(POOL), "--concurrency", str(CONCURRENCY), "--drain", "1", "--set", "queue_wait_s=1000000") as worker:
+                "--pool", str(POOL), "--concurrency", str(CONCURRENCY), "--drain", "1", "--set", "queue_wait_s=1000000", "--max-queue-time", "0") as worker:
         figures, note = run_replay(worker, trace, policy, scale, 60 + 2 * (window + give_up) / scale.time_scale)
     if figures is None:
         return {**{key: None for key in KEYS}, "valid": False, "invalid_because": note}

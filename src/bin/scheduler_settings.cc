@@ -128,6 +128,12 @@ const std::map<std::string, Apply>& table() {
       {"queued_invocations", queue([](auto& s) -> size_t& { return s.dispatch.queued_invocations; })},
       {"queued_synchronous", queue([](auto& s) -> size_t& { return s.dispatch.queued_synchronous; })},
       {"queue_wait_s", duration([](auto& s, Duration d) { s.dispatch.queue_wait = d; })},
+      {"max_queue_time_s",
+       [](const std::string& text, SchedulerSettings& s) {
+         const auto bound = queue_time_from(text);
+         if (bound) s.dispatch.max_queue_time = *bound;
+         return bound.has_value();
+       }},
       {"longest_wait_s", duration([](auto& s, Duration d) { s.dispatch.longest_wait = d; })},
       {"init_timeout_s", duration([](auto& s, Duration d) { s.dispatch.init_timeout = d; })},
       {"stop_timeout_s", duration([](auto& s, Duration d) { s.dispatch.stop_timeout = d; })},
@@ -153,6 +159,13 @@ std::string present_name(const std::string& name) {
 }
 
 }  // namespace
+
+std::optional<Duration> queue_time_from(const std::string& text) {
+  if (text == "auto") return scheduling::kLearntQueueTime;
+  double amount = 0;
+  if (!read_number(text, 0, amount)) return std::nullopt;
+  return amount > 0 ? from_seconds(amount) : scheduling::kNoQueueTime;
+}
 
 SchedulerSettings default_settings() {
   SchedulerSettings settings;

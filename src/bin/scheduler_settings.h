@@ -2,6 +2,7 @@
 // what is unknown. Used by mains.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,9 @@ struct SchedulerSettings {
 
 // What `lambent serve` and `lambent simulate` have unless told otherwise, where that is not what
 // the papers' policies have.
+// "auto", or seconds, of which 0 is no bound.
+std::optional<Duration> queue_time_from(const std::string& text);
+
 SchedulerSettings default_settings();
 
 // Applies each KEY=VALUE on top of `settings`. Durations are in seconds. INVALID_ARGUMENT for an

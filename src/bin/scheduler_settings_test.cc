@@ -12,7 +12,7 @@ TEST(SchedulerSettings, ApplyWhatIsWritten) {
   SchedulerSettings settings = default_settings();
   ASSERT_TRUE(apply_settings({"over_run_s=2.5", "order=length-first", "second_grace_period=3",
                               "grace_period_s=7", "prefetch=false", "queue_wait_s=0.25",
-                              "queued_per_function=12"},
+                              "max_queue_time_s=auto", "queued_per_function=12"},
                              settings)
                   .ok());
   EXPECT_EQ(settings.policy.mqfq.over_run, milliseconds(2500));
@@ -21,6 +21,7 @@ TEST(SchedulerSettings, ApplyWhatIsWritten) {
   EXPECT_EQ(settings.policy.density.grace_period, seconds(7));
   EXPECT_FALSE(settings.dispatch.fleet.prefetch);
   EXPECT_EQ(settings.dispatch.queue_wait, milliseconds(250));
+  EXPECT_EQ(settings.dispatch.max_queue_time, scheduling::kLearntQueueTime);
   EXPECT_EQ(settings.dispatch.queued_per_function, 12u);
 }
 

@@ -10,6 +10,7 @@
 
 #include "bin/flag_checks.h"
 #include "bin/pool_flags.h"
+#include "bin/scheduler_settings.h"
 #include "bin/shown_names.h"
 #include "bin/usage.h"
 #include "decide/scheduling/make_policy.h"
@@ -231,6 +232,15 @@ class SandboxFlags {
         ->check(CLI::Range(1, 4096))
         ->capture_default_str();
     app.add_option("--set", config.settings, "KEY=VALUE for the scheduler; see docs/scheduling.md");
+    app.add_option("--max-queue-time", config.max_queue_time,
+                   "seconds that a client may wait in a function's queue; 0: no bound; auto: a few "
+                   "runs, while it is overloaded")
+        ->check(CLI::Validator(
+            [](const std::string& text) {
+              return queue_time_from(text) ? "" : "'" + text + "' is neither auto nor seconds";
+            },
+            "auto|SECONDS"))
+        ->capture_default_str();
     app.add_option("--keep-alive", keep_alive_s_, "seconds after which an idle sandbox is stopped")
         ->check(bin::within(0.0, 86400.0))
         ->capture_default_str();

@@ -43,7 +43,8 @@ struct WorkerConfig {
   std::string managed_memory = "prefetch";      // how memory of mode uvm comes in
   unsigned sandbox_pool = 4;                    // sandboxes kept ready to start
   std::string policy{scheduling::kDefaultPolicy};
-  std::vector<std::string> settings;  // KEY=VALUE of the scheduler
+  std::vector<std::string> settings;    // KEY=VALUE of the scheduler
+  std::string max_queue_time = "auto";  // or seconds; 0: no bound
   unsigned most_sandboxes = 64;
   unsigned concurrency = 2;  // D, per device
   // D by utilisation instead, where NVML tells it; elsewhere `concurrency` holds.

@@ -135,6 +135,7 @@ Result<SchedulerSettings> scheduler_settings(const WorkerConfig& config,
   // Clients that wait leave half of the connections to others.
   options.queued_synchronous = std::min(kQueuedSynchronous, most_connections() / 2);
   options.queue_wait = kQueueWait;
+  options.max_queue_time = *queue_time_from(config.max_queue_time);
   RETURN_IF_ERROR(apply_settings(config.settings, settings));
   if (config.gpu == GpuKind::kEmulated) scale_time(config.time_scale, settings);
   return settings;

@@ -85,7 +85,7 @@ def ten_times(ground):
             "slowest_beside_s": round(slowest, 2)}
 
 
-@checks("F", "what is admitted under overload does not wait the whole limit", short=False, known="docs/scheduling.md#overload")
+@checks("F", "what is admitted under overload does not wait the whole limit", short=False)
 def standing_queue(ground):
     worker = flooded(ground)
     try:

@@ -1,6 +1,16 @@
 #include "tests/scenarios/given.h"
 
 namespace lambent::scenario {
+namespace {
+
+// learnt, none, or a time.
+Duration read_queue_time(Words& words) {
+  if (words.take("learnt")) return scheduling::kLearntQueueTime;
+  if (words.take("none")) return scheduling::kNoQueueTime;
+  return words.duration();
+}
+
+}  // namespace
 
 bool Given::read(Words& words) {
   if (words.take("policy")) {
@@ -102,6 +112,8 @@ void Given::read_function(Words& words) {
       profile.checkpoints = true;
     } else if (words.take("without-gpu")) {
       profile.device_memory = Bytes(0);
+    } else if (words.take("max-queue-time")) {
+      profile.max_queue_time = read_queue_time(words);
     } else if (words.take("timeout")) {
       profile.timeout = words.duration();
     } else if (words.take("of")) {
@@ -167,6 +179,8 @@ bool Given::read_option(Words& words) {
     options_.queued_per_function = words.count();
   } else if (words.take("queue-synchronous")) {
     options_.queued_synchronous = words.count();
+  } else if (words.take("max-queue-time")) {
+    options_.max_queue_time = read_queue_time(words);
   } else if (words.take("queue-wait")) {
     options_.queue_wait = words.duration();
   } else if (words.take("queue")) {

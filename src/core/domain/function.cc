@@ -235,6 +235,10 @@ Result<void> validate(const FunctionSpec& spec) {
   }
   RETURN_IF_ERROR(validate_gpu(spec.gpu));
   if (spec.cpu_variant) RETURN_IF_ERROR(validate_cpu_variant(spec));
+  const double wait = spec.max_queue_time_s;
+  if (wait != -1 && !(wait >= 0 && wait <= limits::kMostQueueTimeSeconds)) {
+    return invalid("max_queue_time_s must be 0 (no bound) to 86400, or -1 (as the worker says)");
+  }
   if (spec.max_concurrency == 0) return invalid("max_concurrency must be at least 1");
   if (spec.kind == FunctionKind::kHttp) return validate_http(spec);
   if (spec.kind != FunctionKind::kHandler) {
@@ -259,6 +263,7 @@ bool keeps_sandboxes(const FunctionSpec& before, const FunctionSpec& after) {
   made_from.last_modified = before.last_modified;
   made_from.weight = before.weight;
   made_from.max_concurrency = before.max_concurrency;
+  made_from.max_queue_time_s = before.max_queue_time_s;
   made_from.tags = before.tags;
   // The executor changes it while the function runs.
   if (after.kind == FunctionKind::kKernel || after.gpu.runtime == GpuRuntime::kShared) {

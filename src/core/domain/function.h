@@ -123,6 +123,9 @@ struct FunctionSpec {
   double weight = 1;
   // How many sandboxes the function may have at work at once. 1: its calls never overlap.
   unsigned max_concurrency = limits::kDefaultConcurrency;
+  // How long a synchronous invocation may wait in its queue; 0: without this bound; -1: as the
+  // worker says.
+  double max_queue_time_s = -1;
 
   std::string code_sha256;   // base64, as Lambda's CodeSha256
   Bytes code_size;           // of the zip

@@ -39,6 +39,7 @@ constexpr FieldRange kWeightRange{limits::kLeastWeight, limits::kMostWeight};
 constexpr FieldRange kConcurrencyRange{1, limits::kMostConcurrency};
 constexpr FieldRange kShareRange{1, 100};  // per cent
 constexpr FieldRange kPortRange{1, 65535};
+constexpr FieldRange kQueueTimeRange{-1, limits::kMostQueueTimeSeconds};
 
 struct FunctionField {
   // A constructor, so that a field which forgets a representation does not compile.
@@ -146,6 +147,9 @@ void visit_fields(Visitor& visit, Specs&... specs) {
   visit({kSetting, "max_concurrency", "max_concurrency", "max-concurrency", kNone,
          "max_concurrency", kConcurrencyRange},
         specs.max_concurrency...);
+  visit({kSetting, "max_queue_time_s", "max_queue_time_s", "max-queue-time", kNone,
+         "max_queue_time_seconds", kQueueTimeRange},
+        specs.max_queue_time_s...);
   visit({kRecord, "code_sha256", kNone, kNone, "CodeSha256", "code_sha256"}, specs.code_sha256...);
   visit({kRecord, "code_bytes", kNone, kNone, "CodeSize", "code_bytes"}, specs.code_size...);
   visit({kRecord, "last_modified_ns", kNone, kNone, "LastModified", "last_modified_seconds"},

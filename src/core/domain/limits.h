@@ -166,5 +166,8 @@ constexpr size_t kJournalSegments = 8;  // that share the journal's size
 // How long the outcome of an invocation answers repeats of the same request.
 constexpr Duration kIdempotencyWindow = std::chrono::minutes(15);
 constexpr size_t kIdempotencyEntries = 10'000;
+// Of those that were refused, how many are known again when they come as they were told.
+constexpr size_t kPromisedTurns = 10'000;
+constexpr double kMostQueueTimeSeconds = 86'400;
 
 }  // namespace lambent::limits

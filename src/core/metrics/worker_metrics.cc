@@ -28,6 +28,8 @@ struct WorkerMetrics::State {
 
   Family<Counter>& invocations =
       registry.family<Counter>("lambent_invocations_total", "Invocations by outcome.");
+  Family<Counter>& refusals = registry.family<Counter>(
+      "lambent_refusals_total", "Invocations refused because too much waits, by limit.");
   Family<Histogram>& durations = registry.family<Histogram>("lambent_invocation_duration_seconds",
                                                             "From submission to outcome.");
   Family<Histogram>& queues =
@@ -153,7 +155,8 @@ struct WorkerMetrics::State {
     Gauge* pending = nullptr;
     Gauge* running = nullptr;
     Gauge* virtual_time = nullptr;
-    std::array<Counter*, 2> slo{};  // late, in time
+    std::array<Counter*, 2> slo{};             // late, in time
+    std::map<std::string, Counter*> refusals;  // by limit; there are less than ten
   };
   std::map<FunctionName, Series> functions;
 
@@ -168,6 +171,19 @@ struct WorkerMetrics::State {
     series.running = &running.add(labels);
     series.virtual_time = &virtual_times.add(labels);
     return series;
+  }
+
+  // Of error types "Overload.QueueWait" the reason is the second word.
+  void note_refusal(const FunctionName& function, const std::string& error_type) {
+    std::string reason = error_type.substr(error_type.find('.') + 1);
+    if (reason.empty()) reason = "Waiting";
+    Counter*& counter = series_of(function).refusals[reason];
+    if (counter == nullptr) {
+      Labels labels = labels_of(function);
+      labels["reason"] = reason;
+      counter = &refusals.add(labels);
+    }
+    counter->increment();
   }
 };
 
@@ -200,6 +216,7 @@ void WorkerMetrics::completed(const FunctionName& function, const InvocationResu
     counter = &state_->invocations.add(labels);
   }
   counter->increment();
+  if (result.retry_after > Duration(0)) state_->note_refusal(function, result.error_type);
   // A refusal takes no time: under overload it would make latencies look better the worse they are.
   if (result.retry_after > Duration(0)) return;
   series.duration->observe(to_seconds(result.phases.total()));

@@ -84,11 +84,15 @@ TEST(Metrics, RefusalsAreCountedAndLeftOutOfLatencies) {
   WorkerMetrics metrics("1.2.3");
   InvocationResult refused = result_of(Outcome::kRejected, StartClass::kWarm, Duration{});
   refused.retry_after = seconds(1);
+  refused.error_type = "Overload.QueueWait";
   metrics.completed(kResize, refused);
   const std::string text = metrics.text();
   EXPECT_TRUE(has(text, "outcome=\"rejected\",start=\"warm\",tenant=\"7\"} 1")) << text;
   EXPECT_TRUE(
       has(text, "lambent_invocation_duration_seconds_count{function=\"resize\",tenant=\"7\"} 0"))
+      << text;
+  EXPECT_TRUE(
+      has(text, "lambent_refusals_total{function=\"resize\",reason=\"QueueWait\",tenant=\"7\"} 1"))
       << text;
 }
 

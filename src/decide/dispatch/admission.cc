@@ -50,23 +50,19 @@ void Admission::submit(const InvocationSubmitted& event) {
     refuse(event.invocation, *refusal);
     return;
   }
-  if (auto refusal = hour_refusal_of(event)) {
-    refuse(event.invocation, {ErrorCode::kResourceExhausted, std::move(refusal->message)},
-           refusal->retry_after);
-    return;
-  }
-  if (auto refusal = queues_.overload_of(event)) {
+  if (auto refusal = hour_refusal_of(event)) return refuse(event.invocation, *std::move(refusal));
+  auto refusal = control_.refusal_of(event);
+  if (!refusal) refusal = queues_.overload_of(event);
+  if (refusal) {
     note_shedding(event.function);
-    refuse(event.invocation, {ErrorCode::kResourceExhausted, std::move(refusal->message)},
-           refusal->retry_after);
-    return;
+    return refuse(event.invocation, *std::move(refusal));
   }
   Flow& flow = flows_[event.function.value];
   const Instant now = log_.now();
   if (flow.last_arrival != kNever) flow.interarrival.learn(now - flow.last_arrival);
   flow.last_arrival = now;
   flow.last_activity = now;
-  queues_.add(event, now);
+  control_.added(queues_.add(event, now));
   pools_.of(flow).scheduler().enqueued(event.function);
 }
 
@@ -125,25 +121,53 @@ std::optional<scheduling::Refusal> Admission::hour_refusal_of(
                 "the tenant has used %.1f of the %.1f seconds of GPU time that it may use in an "
                 "hour (gpu_time_per_hour); enough of it comes back in about %.0f seconds",
                 to_seconds(tenant.hour.used_at(now)), to_seconds(*limit), to_seconds(wait));
-  return scheduling::Refusal{text, std::max<Duration>(wait, seconds(1))};
+  return scheduling::Refusal{text, std::max<Duration>(wait, seconds(1)), "Overload.TenantGpuTime"};
 }
 
-void Admission::refuse(InvocationId id, Error error, Duration retry_after) {
+void Admission::refuse(InvocationId id, scheduling::Refusal refusal) {
+  refuse(id, {ErrorCode::kResourceExhausted, std::move(refusal.message)}, refusal.retry_after,
+         refusal.error_type);
+}
+
+void Admission::refuse(InvocationId id, Error error, Duration retry_after,
+                       std::string_view error_type) {
   ++log_.counters().rejected;
   log_.add(CompleteInvocation{.invocation = id,
                               .outcome = Outcome::kRejected,
                               .error = std::move(error),
-                              .retry_after = retry_after});
+                              .retry_after = retry_after,
+                              .error_type = std::string(error_type)});
 }
 
-void Admission::reject(InvocationSlot slot, Error error) {
+void Admission::give_up(InvocationSlot slot) {
+  if (auto refusal = control_.late(slot)) {
+    note_shedding(queues_[slot].function);
+    return reject(slot, {ErrorCode::kResourceExhausted, std::move(refusal->message)},
+                  refusal->retry_after, refusal->error_type);
+  }
+  const PendingInvocation& invocation = queues_[slot];
+  // Its time was bounded while its function was overloaded, and that is over.
+  const Instant latest = invocation.submitted + options_.longest_wait;
+  if (log_.now() < latest) return queues_.extend_wait(slot, latest);
+  char text[96];
+  std::snprintf(text, sizeof(text), "it waited %.2f seconds for its turn (%s)",
+                to_seconds(log_.now() - invocation.submitted),
+                std::string(name_of(invocation.wait_reason)).c_str());
+  reject(slot, {ErrorCode::kDeadlineExceeded, text});
+}
+
+void Admission::reject(InvocationSlot slot, Error error, Duration retry_after,
+                       std::string_view error_type) {
   queues_.leave(slot);
+  control_.left(queues_[slot].function);
   const PendingInvocation& invocation = queues_[slot];
   tell_policy(invocation.function);
   ++log_.counters().rejected;
   log_.add(CompleteInvocation{.invocation = invocation.id,
                               .outcome = Outcome::kRejected,
                               .error = std::move(error),
+                              .retry_after = retry_after,
+                              .error_type = std::string(error_type),
                               .phases = {.queue = log_.now() - invocation.submitted},
                               .wait_reason = invocation.wait_reason});
   queues_.remove(slot);

@@ -3,12 +3,15 @@
 #pragma once
 
 #include <optional>
+#include <string_view>
+#include <utility>
 
 #include "core/base/result.h"
 #include "core/base/state_archive.h"
 #include "decide/dispatch/action_log.h"
 #include "decide/dispatch/device_pools.h"
 #include "decide/dispatch/host_overflow.h"
+#include "decide/dispatch/queue_control.h"
 #include "decide/dispatch/queues.h"
 
 namespace lambent::dispatch {
@@ -24,13 +27,16 @@ class Admission {
         queues_(queues),
         overflow_(overflow),
         pools_(pools),
-        log_(log) {}
+        log_(log),
+        control_(flows, queues, pools, log) {}
 
   void submit(const InvocationSubmitted& event);
   void cancel(const InvocationCancelled& event);
 
   // Of invocations that wait.
-  void reject(InvocationSlot slot, Error error);
+  void reject(InvocationSlot slot, Error error) { reject(slot, std::move(error), {}, {}); }
+  // One whose time to wait is over.
+  void give_up(InvocationSlot slot);
   void reject_all(FunctionId function, const Error& error);
   // What waits of a function that has changed, if nothing here can serve it any more.
   void reject_unservable(FunctionId function);
@@ -42,6 +48,8 @@ class Admission {
   bool draining() const { return draining_; }
   void reject_synchronous(FunctionId function);
 
+  QueueControl& control() { return control_; }
+
   void archive(StateArchive& archive) { archive.field(draining_); }
 
  private:
@@ -50,7 +58,10 @@ class Admission {
   std::optional<Error> never_served(const scheduling::Flow& flow) const;
   // Why a client would wait in vain for GPU time of its tenant.
   std::optional<scheduling::Refusal> hour_refusal_of(const InvocationSubmitted& event) const;
-  void refuse(InvocationId id, Error error, Duration retry_after = {});
+  void refuse(InvocationId id, Error error, Duration retry_after = {},
+              std::string_view error_type = {});
+  void refuse(InvocationId id, scheduling::Refusal refusal);
+  void reject(InvocationSlot slot, Error error, Duration retry_after, std::string_view error_type);
   void note_shedding(FunctionId function);
   void tell_policy(FunctionId function);
 
@@ -61,6 +72,7 @@ class Admission {
   const HostOverflow& overflow_;
   DevicePools& pools_;
   ActionLog& log_;
+  QueueControl control_;
   bool draining_ = false;
 };
 

@@ -24,7 +24,8 @@ namespace lambent::dispatch {
 // Raised whenever what `Dispatcher::archive` writes changes, or what the log hash makes of events
 // and actions: a journal is replayed only by programs that read its number. 15 added what a node
 // with tenants has beyond others, at the end: one without has the state that it had with 14. 16
-// added to a segment's header whether Density adapts; one that does not has the state that it had.
+// added max_queue_time in the same way, and to a segment's header that and whether Density adapts;
+// one without either has the state that it had.
 constexpr uint32_t kStateVersion = 16;
 constexpr uint32_t kVersionOfAdapts = 16;
 constexpr uint32_t kOldestStateVersion = 14;

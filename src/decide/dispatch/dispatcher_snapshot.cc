@@ -10,20 +10,15 @@ namespace {
 // A snapshot begins with its instant, which is never negative. This one says that the instant is
 // the next field, and that a part about tenants follows at the end.
 constexpr Instant kWithTenants = Instant(Duration(-1));
+// The same, with two bools after it: whether that part follows, and one about queues after it.
+constexpr Instant kWithParts = Instant(Duration(-2));
 
 }  // namespace
 
 void Dispatcher::State::archive(StateArchive& archive) {
   bool with_tenants = !archive.reading() && tenants_are_state();
-  if (with_tenants) {
-    Instant mark = kWithTenants;
-    archive.field(mark);
-  }
-  log.archive_now(archive);
-  if (archive.reading() && log.now() == kWithTenants) {
-    with_tenants = true;
-    log.archive_now(archive);
-  }
+  bool with_queues = !archive.reading() && admission.control().is_state();
+  archive_parts(archive, with_tenants, with_queues);
   archive.list(flows, [&](scheduling::Flow& flow) { flow.archive(archive); });
   queues.archive(archive);
   placements.archive(archive);
@@ -34,12 +29,41 @@ void Dispatcher::State::archive(StateArchive& archive) {
   overflow.archive(archive);
   log.archive_totals(archive);
   if (with_tenants) archive_tenants(archive);
+  if (with_queues) archive_queues(archive);
   if (!archive.reading() || !archive.ok()) return;
   archive.expect(each_sandbox_has_its_own_invocation());
   if (!archive.ok()) return;
   if (!with_tenants) find_tenants();
   overflow.find_again();
   queues.find_again();
+}
+
+// Which parts a snapshot has beyond those that all have, and its instant.
+void Dispatcher::State::archive_parts(StateArchive& archive, bool& with_tenants,
+                                      bool& with_queues) {
+  if (with_tenants || with_queues) {
+    Instant mark = with_queues ? kWithParts : kWithTenants;
+    archive.field(mark);
+    if (with_queues) {
+      archive.field(with_tenants);
+      archive.field(with_queues);
+    }
+  }
+  log.archive_now(archive);
+  if (!archive.reading() || log.now() >= Instant{}) return;
+  with_tenants = log.now() == kWithTenants;
+  if (log.now() == kWithParts) {
+    archive.field(with_tenants);
+    archive.field(with_queues);
+  }
+  log.archive_now(archive);
+}
+
+void Dispatcher::State::archive_queues(StateArchive& archive) {
+  admission.control().archive(archive);
+  for (scheduling::Flow& flow : flows) {
+    if (archive.ok()) archive.field(flow.max_queue_time);
+  }
 }
 
 // A node without tenants has the state that it had before there were any.

@@ -27,7 +27,7 @@ void Dispatcher::State::handle(const Event& event, Instant now, std::vector<Acti
   for (DevicePool* pool : pools.all()) pool->fleet().set_time(now);
   tenants.set_time(now);
   std::visit([this](const auto& e) { on(e); }, event);
-  room.settle();
+  if (tenants.limit_memory()) room.settle();
   overflow.rank_functions(now);
   for (DevicePool* pool : pools.all()) {
     pool->moves().move_in_wanting();

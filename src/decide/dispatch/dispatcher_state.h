@@ -74,6 +74,8 @@ struct Dispatcher::State {
   bool tenants_are_state() const;
   void archive_tenants(StateArchive& archive);
   void find_tenants();
+  void archive_parts(StateArchive& archive, bool& with_tenants, bool& with_queues);
+  void archive_queues(StateArchive& archive);
 
   Instant armed_ = kNever;
 };

@@ -47,6 +47,9 @@ struct FunctionProfile {
   // The limit of the host's memory of each of its sandboxes, on whatever device: what a tenant's
   // host_memory counts. Zero: not known, and not counted.
   Bytes host_memory;
+  // How long a synchronous invocation may wait in its queue: zero: as the worker says;
+  // Duration::max(): without this bound.
+  Duration max_queue_time{};
 
   template <typename Self, typename Visitor>
   static void fields(Self& self, Visitor& visit) {
@@ -70,6 +73,7 @@ struct FunctionProfile {
       host("completed_on_host", self.completed_on_host);
     });
     visit.template unless_zero<0>("host_memory", self.host_memory);
+    visit.template unless_zero<1>("max_queue_time", self.max_queue_time);
   }
 };
 
@@ -105,14 +109,19 @@ struct InvocationSubmitted {
   // A call of a workflow: if a client waits, then for the workflow, and holds no connection for
   // this. It has the client's bound of time all the same.
   bool within_run = false;
+  // It was refused before, told when to come again, and has waited for so long.
+  bool promised = false;
 
   static constexpr std::string_view kName = "invocation submitted";
+  // A client holds a connection for it, so that it may be refused for what it would wait.
+  bool holds_connection() const { return !asynchronous && !acknowledged && !within_run; }
+
   template <typename Self, typename Visitor>
   static void fields(Self& self, Visitor& visit) {
     visit("invocation", self.invocation);
     visit("function", self.function);
-    visit.flags("asynchronous,acknowledged,within_run", self.asynchronous, self.acknowledged,
-                self.within_run);
+    visit.flags("asynchronous,acknowledged,within_run,promised", self.asynchronous,
+                self.acknowledged, self.within_run, self.promised);
   }
 };
 // Nobody wants the outcome any more; a queued one is dropped, a running one goes on.

@@ -6,6 +6,7 @@
 #include "decide/scheduling/admission.h"
 #include "decide/scheduling/fleet.h"
 #include "decide/scheduling/hybrid.h"
+#include "decide/scheduling/overload_watch.h"
 
 namespace lambent::dispatch {
 
@@ -28,6 +29,9 @@ struct DispatchOptions {
   size_t queued_invocations = limits::kQueuedInvocations;
   size_t queued_synchronous = limits::kQueuedInvocations;
   Duration queue_wait = scheduling::QueueLimits::kForever;
+  // The same of functions that state no max_queue_time (overload_watch.h). A worker learns it;
+  // comparisons of policies have no such bound. Journals have it apart from archive().
+  Duration max_queue_time = scheduling::kNoQueueTime;
   // A synchronous invocation that waited this long for its turn is rejected.
   Duration longest_wait = seconds(300);
   // A sandbox must ask for work within this time after it was started, or within its function's

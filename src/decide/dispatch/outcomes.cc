@@ -42,6 +42,7 @@ void Outcomes::finished(const InvocationFinished& event) {
     const Duration execution = std::max(Duration(0), event.execution - invocation.memory_time);
     overflow_.learn_run(invocation, execution, log_.now());
   }
+  admission_.control().run_ended(invocation.function, log_.now() - invocation.dispatched);
   if (event.succeeded) {
     overflow_.note_success(invocation);
   } else if (flows_[invocation.function.value].max_concurrency > 0) {
@@ -222,10 +223,7 @@ void Outcomes::expire(InvocationSlot slot) {
     if (!queues_.find(id)) return;
   }
   if (invocation.state == InvocationState::kQueued) {
-    std::snprintf(text, sizeof(text), "it waited %.2f seconds for its turn (%s)",
-                  to_seconds(now - invocation.submitted),
-                  std::string(name_of(invocation.wait_reason)).c_str());
-    admission_.reject(slot, {ErrorCode::kDeadlineExceeded, text});
+    admission_.give_up(slot);
     return;
   }
   ++log_.counters().timeouts;

@@ -20,8 +20,7 @@ void Placements::dispatch(DevicePool& pool, const scheduling::Decision& decision
   const DeviceId device = pool.fleet().devices()[decision.place.device].options.id;
   if (watcher_) watcher_(queues_[slot].id, decision.function, device);
   Flow& flow = flows_[decision.function.value];
-  flow.took_turn(log_.now());
-  queues_.leave(slot);
+  take_turn(decision.function, slot);
   queues_[slot].dispatched = log_.now();
   queues_[slot].device = device;
   ++flow.in_flight;
@@ -35,11 +34,17 @@ void Placements::dispatch(DevicePool& pool, const scheduling::Decision& decision
   pool.scheduler().dispatched(decision.function);
 }
 
+void Placements::take_turn(FunctionId function, InvocationSlot slot) {
+  flows_[function.value].took_turn(log_.now());
+  queues_.leave(slot);
+  admission_.control().served(function);
+  admission_.control().left(function);
+}
+
 void Placements::dispatch_on_host(const scheduling::HostChoice& choice) {
   const InvocationSlot slot = queues_.front(choice.function);
   Flow& flow = flows_[choice.function.value];
-  flow.took_turn(log_.now());
-  queues_.leave(slot);
+  take_turn(choice.function, slot);
   ++flow.on_host;
   tenants_.run_started(flow.tenant_slot);
   flow.last_activity = log_.now();

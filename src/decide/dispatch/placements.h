@@ -69,6 +69,8 @@ class Placements {
   void archive(StateArchive& archive) { archive.field(sandbox_ids_); }
 
  private:
+  // It leaves the queue of its function for a place.
+  void take_turn(FunctionId function, InvocationSlot slot);
   void place(DevicePool& pool, InvocationSlot invocation, const scheduling::Place& place);
   void start(DevicePool& pool, scheduling::SandboxSlot sandbox);
   void run(DevicePool& pool, scheduling::SandboxSlot sandbox, InvocationSlot invocation);

@@ -1,5 +1,7 @@
 #include "decide/dispatch/queues.h"
 
+#include <algorithm>
+
 namespace lambent::dispatch {
 
 using scheduling::Flow;
@@ -13,10 +15,22 @@ std::optional<scheduling::Refusal> Queues::overload_of(const InvocationSubmitted
       {.per_function = options_.queued_per_function,
        .all = options_.queued_invocations,
        .synchronous = options_.queued_synchronous,
-       .wait = options_.queue_wait});
+       .wait = longest_queue(event.function)});
 }
 
-void Queues::add(const InvocationSubmitted& event, Instant now) {
+// How long its queue may be, in time.
+Duration Queues::longest_queue(FunctionId function) const {
+  const Duration bound = max_queue_time(function);
+  const bool is_given = bound != scheduling::kLearntQueueTime && bound != scheduling::kNoQueueTime;
+  return is_given ? bound : options_.queue_wait;
+}
+
+void Queues::bound_wait(InvocationSlot slot, Instant until, Instant now) {
+  const Instant before = deadlines_.of(slot);
+  if (until < before) deadlines_.put(slot, std::max(until, now));
+}
+
+InvocationSlot Queues::add(const InvocationSubmitted& event, Instant now) {
   Flow& flow = flows_[event.function.value];
   const InvocationSlot slot = table_.add(event.invocation);
   PendingInvocation& invocation = table_[slot];
@@ -38,6 +52,7 @@ void Queues::add(const InvocationSubmitted& event, Instant now) {
     new_heads_.push_back(event.function);
   }
   note_queued(invocation);
+  return slot;
 }
 
 void Queues::leave(InvocationSlot slot) {

@@ -56,8 +56,14 @@ class Queues {
 
   // Why it may not wait beside those that wait already.
   std::optional<scheduling::Refusal> overload_of(const InvocationSubmitted& event) const;
+  // How long its clients may wait in its queue: scheduling::kLearntQueueTime, kNoQueueTime or a
+  // time that was given.
+  Duration max_queue_time(FunctionId function) const {
+    const Duration own = flows_[function.value].max_queue_time;
+    return own != Duration(0) ? own : options_.max_queue_time;
+  }
   // It waits from now on. Its id must be unknown.
-  void add(const InvocationSubmitted& event, Instant now);
+  InvocationSlot add(const InvocationSubmitted& event, Instant now);
   // It waits no longer: it has a place, or gets its outcome.
   void leave(InvocationSlot slot);
   // It lost its place, and waits again where it was in its queue. `is_new_wait`: as long as one
@@ -75,6 +81,10 @@ class Queues {
   Waiting uncount(FunctionId function);
   void count(FunctionId function, Waiting waiting);
 
+  // One that waits may do so no longer than until then; what has passed counts as now.
+  void bound_wait(InvocationSlot slot, Instant until, Instant now);
+  // It may wait until then, if no other bound comes before.
+  void extend_wait(InvocationSlot slot, Instant until) { deadlines_.put(slot, until); }
   // Until when it may wait or run; one that starts has no deadline.
   void start_timeout(InvocationSlot slot, Instant now);
   void clear_deadline(InvocationSlot slot) { deadlines_.erase(slot); }
@@ -109,6 +119,7 @@ class Queues {
   // It waits: again, or from now on.
   void note_queued(const PendingInvocation& invocation);
   void note_waiting(FunctionId function);
+  Duration longest_queue(FunctionId function) const;
 
   const DispatchOptions& options_;
   scheduling::Flows& flows_;

@@ -78,9 +78,20 @@ std::vector<Event> of_version_2() {
           TenantChanged{.tenant = TenantId{2}, .weight = 0.5, .gpu_memory = Bytes(0)}};
 }
 
+// What version 3 of the format added.
+std::vector<Event> of_version_3() {
+  const FunctionProfile profile{.id = FunctionId{7},
+                                .tenant = TenantId{3},
+                                .device_memory = Bytes::gib(2),
+                                .max_queue_time = seconds(60)};
+  return {FunctionRegistered{profile},
+          InvocationSubmitted{.invocation = {1, 4}, .function = FunctionId{7}, .promised = true}};
+}
+
 std::vector<Event> all_events() {
   std::vector<Event> events = one_of_each();
   for (Event& event : of_version_2()) events.push_back(std::move(event));
+  for (Event& event : of_version_3()) events.push_back(std::move(event));
   return events;
 }
 
@@ -164,6 +175,13 @@ TEST(EventCodec, WritesAndHashesWhatVersionTwoAddedAsItAlwaysDid) {
       "01000000000000008096980000000000030000001000070301000000000000f03f01808080800800"
       "0100000000808080800634fa8e020d80ade204f0a204000000000000084001000180808080200180"
       "c0cbacf622018080808080022a9ff7380d80ade20402000000000000e03f0001000000e173f64d");
+}
+
+TEST(EventCodec, WritesAndHashesWhatVersionThreeAddedAsItAlwaysDid) {
+  expect_written_as(
+      of_version_3(), {5868030144688237846u, 18274541413685544058u},
+      "01000000000000008096980000000000020000002000070301000000000000f03f018080808008000100"
+      "00000080e0ba84bf03162d6d918280ade20401000000000000000400000000000000077a44e4d3");
 }
 
 TEST(EventCodec, KeepsTheTypeOfAnErrorAndNotItsMessage) {

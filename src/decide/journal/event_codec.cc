@@ -26,7 +26,6 @@ static_assert(std::variant_size_v<Event> == 14, "a new event comes last");
 
 // The kind is in the low four bits of an event's head, its flags are above.
 constexpr unsigned kFirstFlag = 4;
-constexpr uint8_t kMostHead = 0x7f;
 
 // Writes at a place that has room. A visitor of fields.
 struct Encoder {
@@ -272,7 +271,7 @@ Result<void> BatchReader::next(RecordedEvent& event) {
   decoder.number(passed);
   const size_t kind = decoder.head & 0x0f;
   const int64_t before = now_.time_since_epoch().count();
-  if (!decoder.ok || kind >= std::variant_size_v<Event> || decoder.head > kMostHead ||
+  if (!decoder.ok || kind >= std::variant_size_v<Event> ||
       passed > static_cast<uint64_t>(INT64_MAX) ||
       before > INT64_MAX - static_cast<int64_t>(passed)) {
     return Error{ErrorCode::kInvalidArgument,

@@ -20,8 +20,10 @@ void archive(StateArchive& archive, SegmentHeader& header) {
   archive.field(header.now);
   archive.field(header.snapshot_size);
   archive.field(header.snapshot_sum);
+  // Of before, there was neither.
   if (header.state_version >= dispatch::kVersionOfAdapts) {
     archive.field(header.facts.policy_options.density.adapts);
+    archive.field(header.facts.options.max_queue_time);
   }
 }
 

@@ -16,8 +16,8 @@ Duration times(Duration one, size_t count) {
 // What `used` of `limit` leaves.
 size_t left_of(size_t limit, size_t used) { return limit > used ? limit - used : 0; }
 
-Refusal refusal(const FunctionQueue& queue, std::string message) {
-  return {std::move(message), retry_after(times(queue.turn, queue.waiting) / 2)};
+Refusal refusal(const FunctionQueue& queue, std::string_view error_type, std::string message) {
+  return {std::move(message), retry_after(times(queue.turn, queue.waiting) / 2), error_type};
 }
 
 std::string of_function(const FunctionQueue& queue) {
@@ -69,24 +69,28 @@ Duration retry_after(Duration first) {
 std::optional<Refusal> refusal_of(const Newcomer& newcomer, const FunctionQueue& queue,
                                   const QueueTotals& waiting, const QueueLimits& limits) {
   if (queue.waiting >= limits.per_function) {
-    return refusal(queue, of_function(queue) + "the most allowed (queued_per_function)");
+    return refusal(queue, "Overload.QueuedPerFunction",
+                   of_function(queue) + "the most allowed (queued_per_function)");
   }
   if (queue.waiting >= left_of(limits.all, waiting.all)) {
-    return refusal(queue, of_worker(waiting.all, queue.waiting, "queued_invocations"));
+    return refusal(queue, "Overload.QueuedInvocations",
+                   of_worker(waiting.all, queue.waiting, "queued_invocations"));
   }
   const Bytes room = limits.payloads - waiting.payloads;
   if (newcomer.payload > room || queue.payloads > room) {
-    return refusal(queue, of_payloads(queue, waiting.payloads, limits.payloads));
+    return refusal(queue, "Overload.Payloads",
+                   of_payloads(queue, waiting.payloads, limits.payloads));
   }
   if (newcomer.asynchronous) return std::nullopt;
   if (!newcomer.within_run &&
       queue.synchronous >= left_of(limits.synchronous, waiting.synchronous)) {
-    return refusal(queue, of_worker(waiting.synchronous, queue.synchronous, "queued_synchronous"));
+    return refusal(queue, "Overload.QueuedSynchronous",
+                   of_worker(waiting.synchronous, queue.synchronous, "queued_synchronous"));
   }
   if (queue.waiting < kAlwaysAdmitted || limits.wait == QueueLimits::kForever) return std::nullopt;
   const Duration expected = times(queue.turn, queue.waiting);
   if (expected <= limits.wait) return std::nullopt;
-  return refusal(queue, of_wait(queue, expected, limits.wait));
+  return refusal(queue, "Overload.QueueWait", of_wait(queue, expected, limits.wait));
 }
 
 }  // namespace lambent::scheduling

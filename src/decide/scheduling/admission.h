@@ -7,6 +7,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "core/base/time.h"
 #include "core/base/units.h"
@@ -71,9 +72,13 @@ struct Newcomer {
   Bytes payload{};
 };
 
+// Which limit refused it: the error's type, "Overload." and the limit.
+inline constexpr std::string_view kOverloadPrefix = "Overload.";
+
 struct Refusal {
   std::string message;     // names the limit
   Duration retry_after{};  // by then half of what waits is expected to be gone
+  std::string_view error_type;
 };
 
 // Why the next invocation of a function with this queue may not wait; none: it may.

@@ -22,7 +22,8 @@ void archive_ranked(StateArchive& archive, Order& order) {
 
 // ---- Flows and their tenants
 
-FairQueuing::Tenant& FairQueuing::enter_tenant(const View& view, FunctionId function) {
+[[gnu::noinline]] FairQueuing::Tenant& FairQueuing::enter_tenant(const View& view,
+                                                                 FunctionId function) {
   const uint32_t slot = view.flow(function).tenant_slot;
   if (slots_[function.value] == slot) return tenants_[slot];
   const uint32_t left = std::exchange(slots_[function.value], slot);
@@ -42,7 +43,7 @@ FairQueuing::Tenant& FairQueuing::enter_tenant(const View& view, FunctionId func
   return tenants_[slot];
 }
 
-void FairQueuing::follow_tenant(uint32_t slot) {
+[[gnu::noinline]] void FairQueuing::follow_tenant(uint32_t slot) {
   tenant_order_.grow(tenants_.size());
   const Tenant& tenant = tenants_[slot];
   tenant_order_.set_working(slot, !tenant.working.empty() && !tenant.held);
@@ -515,9 +516,12 @@ void FairQueuing::find_flows(StateArchive& archive) {
 
 // ---- Indexes
 
-void FairQueuing::index(const View& view, FunctionId function) {
+// Flattened, because each event of a flow comes here: with calls of the heaps' parts, which are the
+// compiler's choice, a decision among ten flows takes 64 ns and not 60.
+[[gnu::flatten]] void FairQueuing::index(const View& view, FunctionId function) {
   const Flow& flow = view.flow(function);
-  Tenant& tenant = enter_tenant(view, function);
+  const bool stays = slots_[function.value] == flow.tenant_slot;
+  Tenant& tenant = stays ? tenants_[flow.tenant_slot] : enter_tenant(view, function);
   const Duration virtual_time = virtual_times_[function.value];
   const bool could_run = view.fleet.device_table().could_hold(flow.device_memory);
   if (flow.has_work() && could_run) {

@@ -99,6 +99,8 @@ struct alignas(64) Flow {
   Instant host_failed{};
   // The limit of the host's memory of each of its sandboxes; zero: not known.
   Bytes host_memory;
+  // How long its owner lets its invocations wait in its queue; zero: as the worker says.
+  Duration max_queue_time{};
 
   // Whether it has something to do or is expected to, soon.
   bool is_active(Instant now) const { return has_work() || now < active_until; }

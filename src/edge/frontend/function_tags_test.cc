@@ -137,7 +137,7 @@ TEST(FunctionTags, AnUnknownOneIsToldWhichThereAre) {
             "there is no setting 'lambent:gpu'; tags that begin with lambent: are kind, "
             "gpu-memory, launch-mode, memory-mode, working-set, checkpoint, gpu-runtime, "
             "gpu-domain, gpu-share, cpu-variant, cpu-handler, gpu-speedup, http-port, "
-            "http-readiness, weight and max-concurrency");
+            "http-readiness, weight, max-concurrency and max-queue-time");
   spec.tags = {{"lambent:", "1"}};
   EXPECT_TRUE(apply_tags(spec).error().message.starts_with("there is no setting 'lambent:';"));
 }

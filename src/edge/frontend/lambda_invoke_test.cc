@@ -26,7 +26,9 @@ TEST_F(LambdaTest, ARefusedInvocationSaysWhenThereMayBeRoom) {
     result.retry_after = milliseconds(4001);
     return result;
   };
-  EXPECT_EQ(invoke("{}").headers.get("Retry-After"), "5");
+  const http::Response refused = invoke("{}");
+  EXPECT_EQ(refused.headers.get("Retry-After"), "5");
+  EXPECT_EQ(refused.headers.get("retry-after-ms"), "4001");
 }
 
 TEST_F(LambdaTest, WhatClientsSayOfEveryPayloadIsNoType) {

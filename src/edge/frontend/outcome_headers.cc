@@ -47,6 +47,9 @@ void add_outcome(http::Headers& headers, const InvocationResult& result) {
 void add_retry_after(http::Headers& headers, Duration retry_after) {
   const auto whole = std::chrono::ceil<std::chrono::seconds>(retry_after).count();
   headers.add("Retry-After", std::to_string(std::max<int64_t>(1, whole)));
+  if (retry_after <= Duration(0)) return;
+  const auto exact = std::chrono::ceil<std::chrono::milliseconds>(retry_after).count();
+  headers.add("retry-after-ms", std::to_string(exact));
 }
 
 }  // namespace lambent::frontend

@@ -12,7 +12,8 @@ namespace lambent::frontend {
 // X-Amz-Function-Error if the function failed; x-amzn-RequestId.
 void add_outcome(http::Headers& headers, const InvocationResult& result);
 
-// When a refused request may be sent again: in whole seconds, at least one.
+// When a refused request may be sent again: in whole seconds, at least one, and if that is known in
+// milliseconds (retry-after-ms).
 void add_retry_after(http::Headers& headers, Duration retry_after);
 
 }  // namespace lambent::frontend

@@ -198,6 +198,11 @@ CREATE TABLE tokens (
 ) WITHOUT ROWID;
 )sql";
 
+// -1: as the worker says.
+constexpr const char* kQueueTimes = R"sql(
+ALTER TABLE functions ADD COLUMN max_queue_time_s REAL NOT NULL DEFAULT -1;
+)sql";
+
 // Sealed with the node's key.
 constexpr const char* kSecrets = R"sql(
 CREATE TABLE secrets (
@@ -234,7 +239,7 @@ const std::vector<std::string>& migrations() {
   static const std::vector<std::string> steps = {
       kFunctions, kAsyncInvocations, kStatistics,       kAsyncRepeats, kMemoryModes, kMemoryPhase,
       kNeeds,     kSharedRuntimes,   kPipelineProfiles, kCpuVariants,  kDevices,     kWorkingSets,
-      kTenants,   kSecrets,          kHttpFunctions};
+      kTenants,   kSecrets,          kHttpFunctions,    kQueueTimes};
   return steps;
 }
 

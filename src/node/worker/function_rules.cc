@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <string>
 
+#include "decide/scheduling/overload_watch.h"
+
 namespace lambent::worker {
 namespace {
 
@@ -96,6 +98,10 @@ dispatch::FunctionProfile profile_of(const FunctionSpec& spec, uint64_t sandbox_
   // What runs in an executor counts for the executor.
   if (has_process) profile.host_memory = spec.memory;
   profile.timeout = spec.timeout;
+  if (spec.max_queue_time_s >= 0) {
+    profile.max_queue_time =
+        spec.max_queue_time_s > 0 ? from_seconds(spec.max_queue_time_s) : scheduling::kNoQueueTime;
+  }
   const bool is_client =
       spec.kind == FunctionKind::kHandler && spec.gpu.runtime == GpuRuntime::kShared;
   // The worker does not know which memory of a client could move.

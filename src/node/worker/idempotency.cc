@@ -31,6 +31,7 @@ void IdempotencyTable::finish(const std::string& key, const InvocationResult& re
   if (entry == entries_.end() || entry->second.success) return;
   if (result.outcome != Outcome::kSucceeded) {
     entries_.erase(entry);
+    if (result.retry_after > Duration(0)) promise(key, now + result.retry_after);
     return;
   }
   entry->second.success = result;
@@ -40,6 +41,25 @@ void IdempotencyTable::finish(const std::string& key, const InvocationResult& re
   while (!finished_.empty() && (finished_.size() > limits_.entries || bytes_ > limits_.bytes)) {
     erase(entries_.find(finished_.front()));
   }
+}
+
+void IdempotencyTable::promise(const std::string& key, Instant due) {
+  const auto [found, is_new] = promises_.try_emplace(key);
+  found->second.due = due;
+  if (!is_new) return;
+  found->second.order = promised_.insert(promised_.end(), key);
+  while (promised_.size() > limits::kPromisedTurns) {
+    promises_.erase(promised_.front());
+    promised_.pop_front();
+  }
+}
+
+bool IdempotencyTable::take_promise(const std::string& key, Instant now) {
+  const auto found = promises_.find(key);
+  if (found == promises_.end() || now < found->second.due) return false;
+  promised_.erase(found->second.order);
+  promises_.erase(found);
+  return true;
 }
 
 void IdempotencyTable::drop_expired(Instant now) {

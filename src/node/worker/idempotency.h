@@ -40,8 +40,12 @@ class IdempotencyTable {
   // What is known of the key; nullopt: nothing, so the caller starts it.
   std::optional<Found> find(const std::string& key, Instant now);
   void start(const std::string& key, InvocationId invocation);
-  // Keeps a success for the window; forgets anything else.
+  // Keeps a success for the window, and of one that was refused when it may come again; forgets
+  // anything else.
   void finish(const std::string& key, const InvocationResult& result, Instant now);
+
+  // Whether one with this key was refused, told when to come again, and comes then: once.
+  bool take_promise(const std::string& key, Instant now);
 
   size_t size() const { return entries_.size(); }
 
@@ -53,6 +57,7 @@ class IdempotencyTable {
     std::list<std::string>::iterator order;  // valid while `success` is set
   };
 
+  void promise(const std::string& key, Instant due);
   void drop_expired(Instant now);
   void erase(std::unordered_map<std::string, Entry>::iterator entry);
 
@@ -60,6 +65,14 @@ class IdempotencyTable {
   std::unordered_map<std::string, Entry> entries_;
   std::list<std::string> finished_;  // oldest first; all have the same window
   Bytes bytes_;
+  // Of those that were refused: when they were told to come again. In the order in which they were
+  // told so.
+  struct Promise {
+    Instant due;
+    std::list<std::string>::iterator order;
+  };
+  std::unordered_map<std::string, Promise> promises_;
+  std::list<std::string> promised_;
 };
 
 }  // namespace lambent::worker

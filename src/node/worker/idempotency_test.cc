@@ -77,5 +77,31 @@ TEST(IdempotencyTable, TheOldestSuccessesMakeRoomAtTheLimits) {
   EXPECT_EQ(table.size(), 0u) << "what is larger than the whole table is not kept";
 }
 
+TEST(IdempotencyTable, OneThatWasRefusedIsKnownOnceWhenItComesAsItWasTold) {
+  IdempotencyTable table;
+  InvocationResult refused = result_of(kFirst, Outcome::kRejected, "");
+  refused.retry_after = seconds(2);
+  table.start("k", kFirst);
+  table.finish("k", refused, Instant{});
+  EXPECT_FALSE(table.take_promise("other", Instant(seconds(2))));
+  EXPECT_FALSE(table.take_promise("k", Instant(seconds(1)))) << "too early";
+  EXPECT_TRUE(table.take_promise("k", Instant(seconds(3))));
+  EXPECT_FALSE(table.take_promise("k", Instant(seconds(3))));
+  EXPECT_FALSE(table.find("k", Instant(seconds(3))).has_value()) << "it runs again";
+}
+
+TEST(IdempotencyTable, PromisesAreBounded) {
+  IdempotencyTable table;
+  InvocationResult refused = result_of(kFirst, Outcome::kRejected, "");
+  refused.retry_after = seconds(1);
+  for (size_t i = 0; i <= limits::kPromisedTurns; ++i) {
+    const std::string key = std::to_string(i);
+    table.start(key, kFirst);
+    table.finish(key, refused, Instant{});
+  }
+  EXPECT_FALSE(table.take_promise("0", Instant(seconds(1))));
+  EXPECT_TRUE(table.take_promise("1", Instant(seconds(1))));
+}
+
 }  // namespace
 }  // namespace lambent::worker

@@ -44,6 +44,7 @@ void Intake::submit(InvocationRequest request, Done done) {
     refused.id = request.id;
     refused.outcome = Outcome::kRejected;
     refused.error = Error{ErrorCode::kResourceExhausted, std::move(refusal->message)};
+    refused.error_type = refusal->error_type;
     refused.retry_after = refusal->retry_after;
     return refuse_unless_repeated(request, std::move(refused), std::move(done));
   }
@@ -207,6 +208,9 @@ void Intake::route_to_pipeline(LiveInvocation& live, const FunctionSpec& spec) {
 }
 
 void Intake::route_to_dispatch(const LiveInvocation& live) {
+  const bool promised =
+      !live.idempotency_key.empty() &&
+      uses_.idempotency.take_promise(live.idempotency_key, uses_.loop.clock().now());
   // What is asynchronous was acknowledged before, by this worker or by an earlier one.
   const bool asynchronous = live.request.kind == InvocationKind::kAsynchronous;
   uses_.driver.handle(
@@ -214,7 +218,8 @@ void Intake::route_to_dispatch(const LiveInvocation& live) {
                                     .function = live.function,
                                     .asynchronous = asynchronous,
                                     .acknowledged = asynchronous || live.request.acknowledged,
-                                    .within_run = live.request.within_run});
+                                    .within_run = live.request.within_run,
+                                    .promised = promised});
 }
 
 void Intake::forget(InvocationId id) {

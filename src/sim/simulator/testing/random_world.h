@@ -62,6 +62,8 @@ inline RandomWorld make_random_world(uint64_t seed, bool with_faults) {
     dispatch.queued_invocations = between(20, 200);
     if (seed % 3 == 0) dispatch.queued_synchronous = dispatch.queued_invocations / 2;
     if (seed % 2 == 0) dispatch.queue_wait = seconds(2);
+    if (seed % 4 == 1) dispatch.max_queue_time = scheduling::kLearntQueueTime;
+    if (seed % 8 == 3) dispatch.max_queue_time = seconds(3);
     world.options.faults = {.start_fails = 0.05,
                             .init_crashes = 0.05,
                             .start_hangs = 0.02,
