@@ -1,12 +1,14 @@
-// paper_mqfq_bench [--quick] [--out FILE] [--traces DIR] [--plots DIR] [--seed N] [--only table3]
-// [--sweep]: the whole evaluation of the MQFQ-Sticky paper in our simulator, its own policy and its
-// baselines beside ours: Table 3, the surface over D, pool and T, Figures 4 and 6 to 9, Table 4.
-// Prints tables and, as its last line, one JSON object. All of it is simulated.
+// paper_mqfq_bench [--quick] [--out FILE] [--traces DIR] [--plots DIR] [--seed N]
+// [--only table3|contention] [--sweep] [--write-traces DIR]: the whole evaluation of the MQFQ-Sticky
+// paper in our simulator, its own policy and its baselines beside ours: Table 3, all of them over
+// contention, the surface over D, pool and T, Figures 4 and 6 to 9, Table 4. Prints tables and, as
+// its last line, one JSON object. All of it is simulated.
 #include <cstdio>
 #include <cstring>
 #include <fstream>
 
 #include "bench/json.h"
+#include "bench/paper_mqfq/contention.h"
 #include "bench/paper_mqfq/families.h"
 #include "bench/paper_mqfq/figures.h"
 #include "bench/paper_mqfq/own_traces.h"
@@ -73,8 +75,10 @@ std::string json_of_mappings() {
 struct Chosen {
   bool sweeps = false;
   bool table3_alone = false;
+  bool contention_alone = false;
   uint64_t seed = 0;  // other than 0: inputs on which nothing was chosen
   const char* out = nullptr;
+  const char* write_traces = nullptr;  // the folder for them; then nothing is run
 };
 
 // Traces that somebody brought, and, with a seed, five more of the generator; then nothing was
@@ -104,6 +108,10 @@ int run(const Plan& plan, const Chosen& chosen) {
   if (!workloads.ok()) return fail(workloads.error().message);
   const auto added = add_fresh(*workloads, *catalogue, plan.traces, chosen.seed);
   if (!added.ok()) return fail(added.error().message);
+  if (chosen.write_traces != nullptr) {
+    const auto written = write_traces(*workloads, chosen.write_traces);
+    return written.ok() ? 0 : fail(written.error().message);
+  }
   if (chosen.sweeps && chosen.seed != 0) {
     // What would be best on those inputs themselves: no setting is taken from that.
     workloads->drawn.clear();
@@ -128,9 +136,11 @@ int run(const Plan& plan, const Chosen& chosen) {
               plan.quick ? "QUICK RUN; " : "", name_of(plan.site).c_str(),
               plan.traces.empty() ? "generated, so that no row is the paper's" : "the traces'",
               static_cast<unsigned long long>(plan.seeds));
-  const std::string table = table3(bench);
+  const bool alone = chosen.table3_alone || chosen.contention_alone;
+  const std::string table = chosen.contention_alone ? "null" : table3(bench);
   std::string points = "null", both = "null", decided = "null", all_figures = "null";
-  if (!chosen.table3_alone) {
+  const std::string over = chosen.table3_alone ? "null" : over_contention(bench);
+  if (!alone) {
     points = surface(bench);
     Joined pictures;
     pictures.add("figure4", figure4(bench)).add("figure6", figure6(bench));
@@ -140,7 +150,7 @@ int run(const Plan& plan, const Chosen& chosen) {
     both = table4(bench);
     decided = sensitivity(bench);
   }
-  const std::string goals = json_of(bench.goals, !chosen.table3_alone);
+  const std::string goals = json_of(bench.goals, !alone);
   const std::string json =
       Joined()
           .add("bench", quoted("paper-mqfq"))
@@ -152,6 +162,7 @@ int run(const Plan& plan, const Chosen& chosen) {
           .add("site", quoted(name_of(plan.site)))
           .add("goals", goals)
           .add("table3", table)
+          .add("contention", over)
           .add("surface", points)
           .add("figures", all_figures)
           .add("table4", both)
@@ -184,11 +195,14 @@ int main(int count, char** arguments) {
       plan.traces = arguments[++i];
     } else if (std::strcmp(arguments[i], "--plots") == 0 && more) {
       plan.plots = arguments[++i];
+    } else if (std::strcmp(arguments[i], "--write-traces") == 0 && more) {
+      chosen.write_traces = arguments[++i];
     } else if (std::strcmp(arguments[i], "--sweep") == 0) {
       chosen.sweeps = true;
     } else if (std::strcmp(arguments[i], "--only") == 0 && more &&
-               std::strcmp(arguments[i + 1], "table3") == 0) {
-      chosen.table3_alone = true;
+               (std::strcmp(arguments[i + 1], "table3") == 0 ||
+                std::strcmp(arguments[i + 1], "contention") == 0)) {
+      (arguments[i + 1][0] == 't' ? chosen.table3_alone : chosen.contention_alone) = true;
       ++i;
     } else if (std::strcmp(arguments[i], "--seed") == 0 && more &&
                lambent::workload::whole_number_of(arguments[i + 1])) {
@@ -196,7 +210,7 @@ int main(int count, char** arguments) {
     } else {
       std::fprintf(stderr,
                    "usage: paper_mqfq_bench [--quick] [--out FILE] [--traces DIR] [--plots DIR] "
-                   "[--seed N] [--only table3] [--sweep]\n");
+                   "[--seed N] [--only table3|contention] [--sweep] [--write-traces DIR]\n");
       return 2;
     }
   }

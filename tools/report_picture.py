@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""Makes docs/images/report.svg: a part of the page that `lambent report` writes for a simulated run, as one picture.
+"""Makes docs/images/report.svg: a part of the page that `lambent report` writes for the comparison of `./dev demo`, as one picture.
 
     python3 tools/report_picture.py build/release/bin/lambent docs/images/report.svg
     python3 tools/report_picture.py build/release/bin/lambent OUT docs/images/report.svg    makes OUT, and fails where the other is not the same
 
-The same program makes the same picture: the workload is the generator's, with its default seed, and simulations repeat to the bit.
-The workload is that of the comparison of `./dev demo` (POOL, CONCURRENCY, LOAD and the window there), simulated and not replayed.
+The runs are those of a worker, kept by `./dev demo --results docs/results/DATE-demo`: the same files make the same picture.
 """
 import pathlib
 import re
@@ -14,8 +13,7 @@ import sys
 import tempfile
 
 POLICIES = ("density", "mqfq-sticky", "batch", "fcfs")
-SIMULATE = ["simulate", "--policy", ",".join(POLICIES), "--pool", "16", "--concurrency", "2", "--load", "0.9", "--duration", "400",
-            "--quiet"]
+RUNS = pathlib.Path(__file__).resolve().parents[1] / "docs/results/2026-11-28-demo"
 WIDTH, MARGIN, TITLE = 800, 20, 46
 
 
@@ -57,20 +55,19 @@ def picture(page, headings):
                      f'viewBox="0 0 {width} {height}">{inside}</svg>')
         top += TITLE + height + 14
     return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {top}" role="img" '
-            f'aria-label="Part of a report: four policies on one simulated workload">\n'
+            f'aria-label="Part of a report: one workload under four policies, in a worker on an emulated GPU">\n'
             f"<style>{rules}svg .heading{{font-size:16px;font-weight:600;fill:{colours['ink']}}}</style>\n"
             f'<rect width="{WIDTH}" height="{top}" rx="12" fill="{colours["card"]}" stroke="{colours["rule"]}"/>\n'
-            f'<text x="{MARGIN}" y="{MARGIN + 14}">lambent {" ".join(SIMULATE[:-1])}</text>\n'
+            f'<text x="{MARGIN}" y="{MARGIN + 14}">./dev demo: a worker on an emulated GPU</text>\n'
             + "\n".join(parts) + "\n</svg>\n")
 
 
 def main(lambent, out, shown=None):
     with tempfile.TemporaryDirectory() as folder:
-        runs = [f"{folder}/run-{policy}.jsonl" for policy in POLICIES]
-        subprocess.run([lambent, *SIMULATE, "--out", f"{folder}/run.jsonl"], check=True, capture_output=True)
+        runs = [str(RUNS / f"{policy}.jsonl") for policy in POLICIES]
         subprocess.run([lambent, "report", *runs, "-o", f"{folder}/report.html"], check=True, capture_output=True)
         page = pathlib.Path(folder, "report.html").read_text()
-    drawn = picture(page, (("Where the time went", "The mean latency, cut into its parts. Simulated."),))
+    drawn = picture(page, (("Where the time went", "The mean latency, cut into its parts. Emulated."),))
     path = pathlib.Path(out)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(drawn)

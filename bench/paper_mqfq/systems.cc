@@ -30,6 +30,13 @@ System with_our_eviction(System system, const std::string& name) {
   return system;
 }
 
+// What of ours is the pool: eviction by cost and two cold starts beside the tokens.
+System with_our_pool(System system) {
+  system.eviction = EvictionRule::kCostAware;
+  system.starts_outside_tokens = scheduling::kStartsOutsideTokens;
+  return system;
+}
+
 std::vector<System> make_systems() {
   std::vector<System> all = {faithful("mqfq"), faithful("mqfq-nodup"), fcfs("fcfs", true),
                              fcfs("fcfs-stays", false), fcfs("fcfs-holds", true)};
@@ -48,19 +55,30 @@ std::vector<System> make_systems() {
   all.push_back(all[0]);
   all.back().name = "mqfq-starts";
   all.back().starts_outside_tokens = scheduling::kStartsOutsideTokens;
-  all.push_back({.name = "ours", .policy = "density", .eviction = EvictionRule::kCostAware});
-  all.back().second_containers = true;
-  all.back().second_grace_period = 1;
-  all.back().starts_outside_tokens = scheduling::kStartsOutsideTokens;
-  all.push_back(all.back());
-  all.back().name = "ours-tokens";
-  all.back().starts_outside_tokens = 0;
-  all.push_back(all[all.size() - 2]);
-  all.back().name = "ours-second";
-  all.back().second_grace_period = 0;
-  all.push_back(all.back());
-  all.back().name = "ours-one";
-  all.back().second_containers = false;
+  for (const char* policy : {"mqfq-sticky", "fcfs", "batch"}) {
+    all.push_back(with_our_pool({.policy = policy}));
+    all.back().name = std::string(policy == std::string("mqfq-sticky") ? "mqfq" : policy) + "-pool";
+    all.back().options.fcfs_moves_off_after_run = false;
+  }
+  System ours = with_our_pool({.name = "ours", .policy = "density"});
+  ours.options.density.adapts = true;
+  ours.second_containers = true;
+  ours.second_grace_period = 1;
+  all.push_back(ours);
+  const auto add = [&](const std::string& name) -> System& {
+    all.push_back(ours);
+    all.back().name = name;
+    return all.back();
+  };
+  add("ours-tokens").starts_outside_tokens = 0;
+  add("ours-one").second_containers = false;
+  add("ours-fixed").options.density.adapts = false;
+  System& second = add("ours-fixed-second");
+  second.options.density.adapts = false;
+  second.second_grace_period = 0;
+  System& one = add("ours-fixed-one");
+  one.options.density.adapts = false;
+  one.second_containers = false;
   return all;
 }
 
@@ -106,6 +124,7 @@ std::string settings_of(const System& system) {
     if (system.policy == "density") {
       add("density, grace period " +
           bench::number(to_seconds(system.options.density.grace_period)) + " s");
+      if (system.options.density.adapts) add("gains weighed, T by rounds");
     } else {
       add(mqfq.order == CandidateOrder::kInFlightFirst ? "in-flight first" : "length first");
     }

@@ -36,10 +36,15 @@ std::string settings_of(const System& system);
 //   batch, naive, uniform (faithful, but each invocation is charged one second)
 //   mqfq+, fcfs+, batch+   with our eviction rule
 //   mqfq-starts  the faithful one, but two cold starts hold no token, as with ours
-//   ours         Density, its defaults, our eviction, second containers when they pay, two cold
-//                starts that hold no token: what ships
+//   mqfq-pool, fcfs-pool, batch-pool   with all that our pool has: our eviction and two cold starts
+//                that hold no token, and the stronger of their readings: T 20 s, memory that stays
+//                (FCFS), no second containers
+//   ours         Density, its defaults, our eviction, two cold starts that hold no token: what
+//                ships. It adapts: second containers, runs beside others and T by what is gained
 //   ours-tokens  every cold start holds a token, as with all the others
-//   ours-second  second containers at once; ours-one: none
+//   ours-one     no second containers
+//   ours-fixed   what shipped before: it does not adapt, a second container after a cold start's
+//                time of waiting; ours-fixed-second: at once; ours-fixed-one: none
 const std::vector<System>& systems();
 // One of systems(), by its name. CHECKed.
 const System& system_named(const std::string& name);

@@ -1,5 +1,9 @@
 #include "bench/paper_mqfq/workloads.h"
 
+#include <filesystem>
+#include <fstream>
+#include <iomanip>
+
 #include "bench/json.h"
 #include "bench/paper_mqfq/families.h"
 #include "sim/workload/generator.h"
@@ -104,6 +108,29 @@ Result<Workloads> open_workloads(const workload::Catalogue& catalogue,
     }
   }
   return all;
+}
+
+Result<void> write_traces(const Workloads& workloads, const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  for (const auto* kind : {&workloads.nine, &workloads.others, &workloads.drawn}) {
+    for (const Workload& workload : *kind) {
+      const std::string path = folder + "/" + workload.name;
+      std::ofstream arrivals(path + ".csv"), functions(path + "_functions.csv");
+      arrivals << "t_ms,func\n" << std::fixed << std::setprecision(6);
+      for (const Arrival& arrival : workload.arrivals) {
+        arrivals << to_seconds(arrival.at) * 1e3 << ",f" << arrival.function << "\n";
+      }
+      functions << "func,gpu_function\n";
+      for (size_t i = 0; i < workload.entries.size(); ++i) {
+        functions << "f" << i << "," << workload.entries[i].name << "\n";
+      }
+      if (!arrivals.flush() || !functions.flush()) {
+        return Error{ErrorCode::kInvalidArgument, path + ".csv cannot be written"};
+      }
+    }
+  }
+  return {};
 }
 
 workload::Trace trace_of(const Workload& workload) {

@@ -55,6 +55,10 @@ Result<Workloads> open_workloads(const workload::Catalogue& catalogue,
 Workload generated(const workload::Catalogue& catalogue, const std::string& name, double load,
                    uint64_t seed, double length_s = 600);
 
+// Each as NAME.csv with its NAME_functions.csv, which `lambent simulate`, `sweep` and `replay`
+// read. The folder is made. INVALID_ARGUMENT if a file cannot be written.
+Result<void> write_traces(const Workloads& workloads, const std::string& folder);
+
 // One after the other, for run_workload(); `workload` outlives the trace.
 workload::Trace trace_of(const Workload& workload);
 

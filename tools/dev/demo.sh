@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ./dev demo [--quick] [--report FILE]: builds what a user runs, then shows it: functions deployed and invoked on an emulated GPU, and
+# ./dev demo [--quick] [--report FILE] [--results DIR]: builds what a user runs, then shows it: functions deployed and invoked on an emulated GPU, and
 # one workload under five schedulers.
 source "$(dirname "$0")/common.sh"
 export LAMBENT_UNITY="${LAMBENT_UNITY:-ON}"  # who builds to look, builds once
