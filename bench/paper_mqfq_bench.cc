@@ -1,8 +1,8 @@
 // paper_mqfq_bench [--quick] [--out FILE] [--traces DIR] [--plots DIR] [--seed N]
-// [--only table3|contention] [--sweep] [--write-traces DIR]: the whole evaluation of the MQFQ-Sticky
-// paper in our simulator, its own policy and its baselines beside ours: Table 3, all of them over
-// contention, the surface over D, pool and T, Figures 4 and 6 to 9, Table 4. Prints tables and, as
-// its last line, one JSON object. All of it is simulated.
+// [--only table3|contention] [--sweep] [--write-traces DIR]: the whole evaluation of the
+// MQFQ-Sticky paper in our simulator, its own policy and its baselines beside ours: Table 3, all of
+// them over contention, the surface over D, pool and T, Figures 4 and 6 to 9, Table 4. Prints
+// tables and, as its last line, one JSON object. All of it is simulated.
 #include <cstdio>
 #include <cstring>
 #include <fstream>

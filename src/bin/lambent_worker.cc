@@ -207,11 +207,11 @@ void warn_of_unreadable(const tenants::SecretStore& secrets, const WorkerConfig&
 tenants::SecretUsers users_of(worker::Worker& worker) {
   return {.functions =
               [&worker](TenantId tenant, const std::string& name) {
-                return worker.users_of_secret(tenant, name);
+                return worker.deployments().users_of_secret(tenant, name);
               },
           .changed =
               [&worker](TenantId tenant, const std::string& name, std::function<void()> renewed) {
-                worker.secret_changed(tenant, name, std::move(renewed));
+                worker.deployments().secret_changed(tenant, name, std::move(renewed));
               }};
 }
 
@@ -369,7 +369,6 @@ Result<void> run(WorkerConfig config) {
 
   ASSIGN_OR_RETURN(worker::GpuDriver driver, find_driver(config, installation));
   ASSIGN_OR_RETURN(const auto emulated_node, serve_emulated_node(driver, loop, log));
-  ASSIGN_OR_RETURN(std::vector<std::string> cublas, find_cublas(config, driver));
   ASSIGN_OR_RETURN(auto launcher, start_launcher(config, installation, loop, log));
   ASSIGN_OR_RETURN(const OwnedFd served, mark_devices(config, driver, log));
   std::optional<DeviceWatch> watch;
@@ -404,7 +403,7 @@ Result<void> run(WorkerConfig config) {
                                             std::move(object_listener));
 
   worker::WorkerOptions options = worker_options(config, installation, driver, devices, shares);
-  options.executors.cublas = std::move(cublas);
+  ASSIGN_OR_RETURN(options.executors.cublas, find_cublas(config, driver));
   options.on_object = objects_of_handlers(objects_frontend);
   ASSIGN_OR_RETURN(auto slices, slice_dispatcher(config, options.pipelines.planner.costs));
   ASSIGN_OR_RETURN(const WorkerJournal journal, open_journal(config, settings, clock, random, log));

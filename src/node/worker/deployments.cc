@@ -258,6 +258,30 @@ void Deployments::renew(const FunctionName& name, Done done) {
   update({.spec = **current, .zip_base64 = {}, .renews_sandboxes = true}, std::move(done));
 }
 
+std::vector<std::string> Deployments::users_of_secret(TenantId tenant,
+                                                      const std::string& secret) const {
+  std::vector<std::string> users;
+  for (const FunctionSpec& spec : uses_.functions.list(tenant, "", limits::kFunctions)) {
+    const auto names = secret_names(spec.environment);
+    if (names.ok() && names->contains(secret)) users.push_back(spec.name.name);
+  }
+  return users;
+}
+
+void Deployments::secret_changed(TenantId tenant, const std::string& secret,
+                                 std::function<void()> renewed) {
+  // Held by the callbacks: the last one that goes calls it.
+  const std::shared_ptr<void> all_renewed(nullptr,
+                                          [renewed = std::move(renewed)](void*) { renewed(); });
+  for (const std::string& name : users_of_secret(tenant, secret)) {
+    renew({tenant, name}, [this, name, all_renewed](Result<FunctionSpec> changed) {
+      if (changed.ok() || changed.error().code == ErrorCode::kNotFound) return;
+      uses_.log.warning("sandboxes_not_renewed",
+                        {{"function", name}, {"error", to_string(changed.error())}});
+    });
+  }
+}
+
 void Deployments::renew_waiting(const FunctionName& name) {
   const auto waiting = renewals_.find(name);
   if (waiting == renewals_.end()) return;

@@ -71,6 +71,11 @@ class Deployments {
   void remove(const FunctionName& name, Done done);
   // New sandboxes for the function as it is, after a change that is under way.
   void renew(const FunctionName& name, Done done);
+  // The functions that refer to a secret, in order of name.
+  std::vector<std::string> users_of_secret(TenantId tenant, const std::string& secret) const;
+  // They get new sandboxes, since those that they have were started with another value; `renewed`
+  // is called when invocations no longer go to the old ones.
+  void secret_changed(TenantId tenant, const std::string& secret, std::function<void()> renewed);
   // Blocks; before the loop runs. FAILED_PRECONDITION: functions of several tenants use a GPU that
   // serves one only.
   Result<void> recover(catalog::Snapshot snapshot);

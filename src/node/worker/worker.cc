@@ -227,29 +227,6 @@ TenantUsage Worker::usage_of(TenantId tenant) const {
   return usage;
 }
 
-std::vector<std::string> Worker::users_of_secret(TenantId tenant, const std::string& secret) const {
-  std::vector<std::string> users;
-  for (const FunctionSpec& spec : functions_.list(tenant, "", limits::kFunctions)) {
-    const auto names = secret_names(spec.environment);
-    if (names.ok() && names->contains(secret)) users.push_back(spec.name.name);
-  }
-  return users;
-}
-
-void Worker::secret_changed(TenantId tenant, const std::string& secret,
-                            std::function<void()> renewed) {
-  // Held by the callbacks: the last one that goes calls it.
-  const std::shared_ptr<void> all_renewed(nullptr,
-                                          [renewed = std::move(renewed)](void*) { renewed(); });
-  for (const std::string& name : users_of_secret(tenant, secret)) {
-    deployments_.renew({tenant, name}, [this, name, all_renewed](Result<FunctionSpec> changed) {
-      if (changed.ok() || changed.error().code == ErrorCode::kNotFound) return;
-      uses_.log.warning("sandboxes_not_renewed",
-                        {{"function", name}, {"error", to_string(changed.error())}});
-    });
-  }
-}
-
 void Worker::drain(std::function<void()> drained) {
   if (drain_.begin(std::move(drained))) {
     if (objects_ != nullptr) {

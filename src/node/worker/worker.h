@@ -92,11 +92,7 @@ class Worker final : public InvocationService {
   void set_tenant(const Tenant& tenant);
   void remove_tenant(TenantId tenant);
   TenantUsage usage_of(TenantId tenant) const;
-  // The functions that refer to a secret, in order of name.
-  std::vector<std::string> users_of_secret(TenantId tenant, const std::string& secret) const;
-  // They get new sandboxes, since those that they have were started with another value; `renewed`
-  // is called when invocations no longer go to the old ones.
-  void secret_changed(TenantId tenant, const std::string& secret, std::function<void()> renewed);
+  Deployments& deployments() { return deployments_; }
 
   // What lambent-device reports goes there.
   DeviceHealth& devices() { return health_; }
