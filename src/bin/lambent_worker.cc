@@ -324,6 +324,14 @@ Result<std::unique_ptr<worker::EmulatedNodeServer>> serve_emulated_node(
   return worker::EmulatedNodeServer::open(loop, log, node_image(driver), driver.emulated_node);
 }
 
+// Calls on objects that handlers make in their sandboxes.
+decltype(worker::WorkerOptions::on_object) object_calls_to(frontend::ObjectsFrontend& objects) {
+  return [&objects](TenantId tenant, http::Request request, std::string_view path,
+                    http::Responder responder) {
+    objects.handle({.tenant = tenant}, std::move(request), path, std::move(responder));
+  };
+}
+
 Result<void> run(WorkerConfig config) {
   SpdlogSink log(config.log_format, config.log_level);
   allow_many_files(log);
@@ -375,21 +383,17 @@ Result<void> run(WorkerConfig config) {
 
   worker::WorkerOptions options = worker_options(config, installation, driver, devices, shares);
   options.executors.cublas = std::move(cublas);
-  options.on_object = [&](TenantId tenant, http::Request request, std::string_view path,
-                          http::Responder responder) {
-    objects_frontend.handle({.tenant = tenant}, std::move(request), path, std::move(responder));
-  };
+  options.on_object = object_calls_to(objects_frontend);
   ASSIGN_OR_RETURN(auto slices, slice_dispatcher(config, options.pipelines.planner.costs));
   ASSIGN_OR_RETURN(const WorkerJournal journal, open_journal(config, settings, clock, random, log));
   worker::FileThread environment_files(loop);
   ASSIGN_OR_RETURN(const auto environments,
                    open_environments(config, installation, loop, log, disk_of(environment_files)));
   options.sandboxes.environment_of = environment_of(*environments);
-  worker::Worker worker(
-      {loop, log, random, *launcher, *catalog, metrics, journal.recorder.get(), &objects,
-       watch ? &*watch : nullptr, &secrets, environments.get()},
-      options, std::make_unique<dispatch::Dispatcher>(settings.dispatch, std::move(policy)),
-      std::move(slices));
+  auto dispatcher = std::make_unique<dispatch::Dispatcher>(settings.dispatch, std::move(policy));
+  worker::Worker worker({loop, log, random, *launcher, *catalog, metrics, journal.recorder.get(),
+                         &objects, watch ? &*watch : nullptr, &secrets, environments.get()},
+                        options, std::move(dispatcher), std::move(slices));
   secrets.set_users(users_of(worker));
   tenants::AccessControl access(*catalog, clock, node_key, records, observer_of(worker, secrets));
   ASSIGN_OR_RETURN(const auto audit, open_audit_log(config, loop, log));
