@@ -239,7 +239,7 @@ class SandboxFlags {
             [](const std::string& text) {
               return queue_time_from(text) ? "" : "'" + text + "' is neither auto nor seconds";
             },
-            "auto|SECONDS"))
+            "SECONDS or auto"))
         ->capture_default_str();
     app.add_option("--keep-alive", keep_alive_s_, "seconds after which an idle sandbox is stopped")
         ->check(bin::within(0.0, 86400.0))
