@@ -17,11 +17,12 @@ class FunctionTableTest : public testing::Test {
   FunctionTableTest() : database_(std::move(*Database::open(folder_ / "catalog.db"))) {
     EXPECT_TRUE(migrate(*database_).ok());
     for (const FunctionSpec& spec : {FunctionSpec{}, with_every_field_set()}) {
-      EXPECT_TRUE(database_
-                      ->run("INSERT OR IGNORE INTO tenants (id, name, weight, created_at_ns) VALUES (" +
-                            std::to_string(spec.name.tenant.value) + ", 'tenant " +
-                            std::to_string(spec.name.tenant.value) + "', 1, 0)")
-                      .ok());
+      EXPECT_TRUE(
+          database_
+              ->run("INSERT OR IGNORE INTO tenants (id, name, weight, created_at_ns) VALUES (" +
+                    std::to_string(spec.name.tenant.value) + ", 'tenant " +
+                    std::to_string(spec.name.tenant.value) + "', 1, 0)")
+              .ok());
     }
   }
 
