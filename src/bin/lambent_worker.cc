@@ -177,9 +177,8 @@ Result<std::unique_ptr<tenants::AuditLog>> open_audit_log(const WorkerConfig& co
 }
 
 AuditSink sink_of(tenants::AuditLog* audit) {
-  using Written = std::function<void(const Result<void>&)>;
-  if (audit == nullptr) return [](AuditRecord, const Written& written) { written({}); };
-  return [audit](AuditRecord record, Written written) {
+  if (audit == nullptr) return [](AuditRecord, const AuditWritten& written) { written({}); };
+  return [audit](AuditRecord record, AuditWritten written) {
     audit->append(std::move(record), std::move(written));
   };
 }

@@ -21,9 +21,9 @@ struct AuditRecord {
   int status = 0;    // of the answer
 };
 
-// Takes a record; calls `written` on the loop thread when it is on disk, with an error when it
-// cannot be written, or at once if nothing is kept.
-using AuditSink =
-    std::function<void(AuditRecord record, std::function<void(const Result<void>&)> written)>;
+// Called on the loop thread when a record is on disk, or with an error when it cannot be written.
+using AuditWritten = std::function<void(const Result<void>&)>;
+// Takes a record; calls `written` at once if nothing is kept.
+using AuditSink = std::function<void(AuditRecord record, AuditWritten written)>;
 
 }  // namespace lambent

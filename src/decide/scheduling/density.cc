@@ -10,8 +10,7 @@ namespace {
 
 constexpr Duration kMostGracePeriod = std::chrono::hours(24);
 constexpr unsigned kFractionBits = 16;
-// How much the cold start counts to which it is expected to lead that a sandbox makes way: others
-// wait behind it.
+// The weight of the cold start that evicting a sandbox is expected to cause: others wait behind it.
 constexpr double kLossWeight = 2;
 
 // The binary logarithm in units of 2^-16, straight between the powers of two: whole numbers, so

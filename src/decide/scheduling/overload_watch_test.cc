@@ -131,7 +131,7 @@ TEST(OverloadWatch, OneMayAlwaysWaitSoThatNoPlaceStaysFree) {
   EXPECT_FALSE(OverloadWatch::has_room(flow, seconds(100), false));
 }
 
-TEST(OverloadWatch, WhoeverWasToldToComeAgainFindsMoreRoom) {
+TEST(OverloadWatch, AClientThatWasToldToComeAgainFindsMoreRoom) {
   Flow flow;
   flow.execution = RunningMean(kRun, 100);
   flow.pending = 4;

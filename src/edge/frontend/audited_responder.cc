@@ -28,8 +28,8 @@ class AuditedExchange final : public http::Responder::Exchange,
     // Kept by the callback, which must be copyable; the client's end is seen meanwhile.
     auto kept = std::make_shared<http::Response>(std::move(response));
     sink_(std::move(record_), [inner = inner_, kept](const Result<void>& written) {
-      const bool keeps_quiet = !written.ok() && kept->status < 400;
-      inner->send(keeps_quiet ? error_response(not_recorded(written.error())) : std::move(*kept));
+      const bool is_withheld = !written.ok() && kept->status < 400;
+      inner->send(is_withheld ? error_response(not_recorded(written.error())) : std::move(*kept));
     });
   }
   // What changes something answers in one piece.

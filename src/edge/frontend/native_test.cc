@@ -95,8 +95,7 @@ class NativeTest : public testing::Test {
                       }},
        .auth = {},
        .offload = [](auto, auto) { return false; },
-       .audit = [](AuditRecord,
-                   const std::function<void(const Result<void>&)>& written) { written({}); },
+       .audit = [](AuditRecord, const AuditWritten& written) { written({}); },
        .usage = [](TenantId) { return TenantUsage(); }},
       RequestGuard{HostPolicy{}}};
 };

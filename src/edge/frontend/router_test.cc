@@ -58,8 +58,7 @@ class RouterTest : public testing::Test {
                             return true;
                           },
                       .audit =
-                          [this](AuditRecord record,
-                                 const std::function<void(const Result<void>&)>& written) {
+                          [this](AuditRecord record, const AuditWritten& written) {
                             audited_.push_back(std::move(record));
                             if (!holds_audit_) written(audit_result_);
                           },

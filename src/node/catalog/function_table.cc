@@ -92,7 +92,7 @@ Result<void> load_variables(Database& database, std::vector<FunctionSpec>& specs
   }
 }
 
-// A tenant can be removed while a function of it is on its way.
+// A tenant can be removed while its first function is on its way; not once it has one.
 Result<void> check_tenant(Database& database, TenantId tenant) {
   ASSIGN_OR_RETURN(Statement rows, database.prepare("SELECT 1 FROM tenants WHERE id = ?1"));
   rows.bind(1, uint64_t{tenant.value});
@@ -104,8 +104,8 @@ Result<void> check_tenant(Database& database, TenantId tenant) {
 }  // namespace
 
 Result<FunctionSpec> put_function(Database& database, FunctionSpec spec) {
-  RETURN_IF_ERROR(check_tenant(database, spec.name.tenant));
   if (spec.id == FunctionId()) {
+    RETURN_IF_ERROR(check_tenant(database, spec.name.tenant));
     RETURN_IF_ERROR(insert_function(database, spec));
   } else {
     RETURN_IF_ERROR(update_function(database, spec));

@@ -1,7 +1,6 @@
 #include "node/environments/build_process.h"
 
 #include <fcntl.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,35 +9,13 @@
 #include <utility>
 
 #include "core/base/sealed_memory.h"
+#include "node/sandbox/spawn.h"
 
 namespace lambent::environments {
 namespace {
 
 constexpr size_t kLongestLine = 2 << 20;
 constexpr size_t kLongestProgress = 200;
-
-Result<pid_t> spawn(const std::string& program, int input, int output) {
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t none;
-  sigemptyset(&none);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-  std::string name = program;
-  char* argv[] = {name.data(), nullptr};
-  char* no_environment[] = {nullptr};
-  pid_t pid = -1;
-  const int result =
-      posix_spawn(&pid, program.c_str(), &actions, &attributes, argv, no_environment);
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&actions);
-  if (result != 0) return error_from_errno("start " + program, result);
-  return pid;
-}
 
 // A file whose place is its beginning.
 Result<OwnedFd> file_of(std::string_view text) {
@@ -90,7 +67,8 @@ Result<std::unique_ptr<BuildProcess>> BuildProcess::start(loop::EventLoop& loop,
   const OwnedFd writing(ends[1]);
   // Its end of the pipe waits when it is full.
   if (fcntl(writing.get(), F_SETFL, 0) != 0) return error_from_errno("fcntl", errno);
-  ASSIGN_OR_RETURN(process->pid_, spawn(program, input.get(), writing.get()));
+  ASSIGN_OR_RETURN(process->pid_, sandbox::spawn({program}, {{input.get(), STDIN_FILENO},
+                                                             {writing.get(), STDOUT_FILENO}}));
   process->watch_ = loop.watch(process->output_.get(), true, false,
                                [raw = process.get()](loop::Readiness) { raw->read(); });
   return process;

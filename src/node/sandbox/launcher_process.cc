@@ -2,11 +2,13 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <spawn.h>
 #include <sys/wait.h>
 
 #include <cerrno>
 #include <csignal>
+#include <utility>
+
+#include "node/sandbox/spawn.h"
 
 namespace lambent::sandbox {
 namespace {
@@ -26,28 +28,7 @@ Result<pid_t> start(const LauncherOptions& options, int channel) {
     arguments.insert(arguments.end(), {"--cgroup-parent", options.cgroup_parent});
   }
   if (options.require_strong_limits) arguments.push_back("--strict");
-  std::vector<char*> argv;
-  for (std::string& argument : arguments) argv.push_back(argument.data());
-  argv.push_back(nullptr);
-
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  // Also when both are the same number: then it clears close-on-exec.
-  posix_spawn_file_actions_adddup2(&actions, channel, kChannelInChild);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t none;
-  sigemptyset(&none);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-  char* no_environment[] = {nullptr};
-  pid_t pid = -1;
-  const int result = posix_spawn(&pid, options.program.c_str(), &actions, &attributes, argv.data(),
-                                 no_environment);
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&actions);
-  if (result != 0) return error_from_errno("start " + options.program, result);
-  return pid;
+  return spawn(std::move(arguments), {{channel, kChannelInChild}});
 }
 
 }  // namespace

@@ -128,7 +128,7 @@ bool AuditLog::is_counted_only(const AuditRecord& record) {
   return ++refusals_ > options_.most_refusals_per_second;
 }
 
-void AuditLog::append(AuditRecord record, Written written) {
+void AuditLog::append(AuditRecord record, AuditWritten written) {
   const bool counted_only = is_counted_only(record);
   {
     const MutexLock lock(mutex_);

@@ -41,16 +41,15 @@ class AuditLog {
   AuditLog(const AuditLog&) = delete;
   AuditLog& operator=(const AuditLog&) = delete;
 
-  using Written = std::function<void(const Result<void>&)>;
   // `written` runs on the loop thread once the line is synced to the disk, or with an error when it
   // could not be, which the log says too: then the line is kept and tried again with the next one.
   // Refusals (status 401 and 403) above the bound are only counted.
-  void append(AuditRecord record, Written written);
+  void append(AuditRecord record, AuditWritten written);
 
  private:
   struct Entry {
     AuditRecord record;
-    Written written;
+    AuditWritten written;
   };
 
   AuditLog(AuditLogOptions options, OwnedFd file, std::string chain, LogSink& log, Post post);

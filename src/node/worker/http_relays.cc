@@ -19,15 +19,14 @@ void explain_init_timeout(const FunctionSpec& spec, InvocationResult& result) {
 }  // namespace
 
 void HttpRelays::relay(http::RelayCall call) {
-  const auto spec = uses_.functions.get(call.function);
-  if (!spec.ok()) return call.responder.send(call.answer_of(spec.error()));
+  // One that is not there, or not yet, is refused as an invocation of it is.
+  const FunctionSpec* spec = uses_.functions.find(call.function);
   const std::string& name = call.function.name;
-  if ((*spec)->kind != FunctionKind::kHttp) {
-    return call.responder.send(
-        call.answer_of(Error{ErrorCode::kFailedPrecondition,
-                             "'" + name + "' is a " + std::string(name_of((*spec)->kind)) +
-                                 " function, which takes no HTTP requests: "
-                                 "invoke it"}));
+  if (spec != nullptr && spec->kind != FunctionKind::kHttp) {
+    return call.responder.send(call.answer_of(Error{
+        ErrorCode::kFailedPrecondition, "'" + name + "' is a " + std::string(name_of(spec->kind)) +
+                                            " function, which takes no HTTP requests: "
+                                            "invoke it"}));
   }
   if (live_.size() >= limits::kRelayedRequests) {
     return call.responder.send(call.answer_of(

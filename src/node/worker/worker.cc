@@ -64,7 +64,7 @@ Worker::Worker(Dependencies dependencies, WorkerOptions options,
                workflows_, pipelines_, care_, health_}),
       relays_({uses_.random, functions_,
                [this](InvocationRequest request, auto done) {
-                 intake_.submit(std::move(request), std::move(done));
+                 submit(std::move(request), std::move(done));
                },
                [this](InvocationId id) { intake_.forget(id); }}) {
   uses_.launcher.on_exit([this](SandboxId id, const sandbox::Exit& exit) {
