@@ -68,6 +68,9 @@ void add_create_token(Shell& shell, CLI::App& group) {
       ->required();
   verb->add_option("--expires", options->expires,
                    "after how long it is worth nothing, such as 12h or 30d (default: never)");
+  verb->add_option("--certificate", options->certificate,
+                   "an alternative name, such as email:alice@team.example, uri:... or dns:...: the "
+                   "token is for clients whose certificate has it, and has no secret");
   verb->callback([&shell, options] {
     shell.verb = [&shell, options](Transport& transport, const cli::Destination& destination) {
       options->tenant = shell.tenant;
@@ -160,9 +163,10 @@ void add_secrets(Shell& shell) {
         };
       });
   auto options = std::make_shared<cli::SetSecretOptions>();
-  CLI::App* set = add_verb(
-      shell, "set", "keep a value, from standard input or a file; functions that use it start again",
-      "printf %s \"$PASSWORD\" | lambent secrets set db-password", group);
+  CLI::App* set =
+      add_verb(shell, "set",
+               "keep a value, from standard input or a file; functions that use it start again",
+               "printf %s \"$PASSWORD\" | lambent secrets set db-password", group);
   set->add_option("NAME", options->name, "letters, digits, '-', '_' and '.'")->required();
   set->add_option("--from-file", options->file, "the file that holds the value, as it is");
   set->callback([&shell, options] {

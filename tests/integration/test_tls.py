@@ -19,6 +19,7 @@ import unittest
 
 from certificates import Authority
 from harness import PREFIX, HttpError, Worker
+from tenants import Operator
 
 HELLO = "def handler(event, context): return 'hello'"
 
@@ -197,6 +198,75 @@ class ClientTest(TlsTest):
         self.assertNotEqual(curl("--cacert", self.authority.certificate, worker.endpoint + "/livez")[0], 0)
         self.assertEqual(curl("--cacert", self.authority.certificate, "--cert", alice[0], "--key", alice[1],
                               worker.endpoint + "/livez")[0], 0)
+
+
+class CertificatesOfTokens(TlsTest):
+    """With --auth tokens, a client certificate stands for the token that has its name."""
+
+    def start_for_tokens(self, *flags):
+        socket_path = self.folder / "api.sock"
+        worker = self.start("--tls-client-ca", str(self.authority.certificate), "--auth", "tokens", "--socket",
+                            str(socket_path), *flags)
+        return worker, Operator(worker, socket_path)
+
+    def bind(self, operator, tenant, certificate, scopes=("read", "invoke"), **fields):
+        body = {"name": "person", "scopes": list(scopes), "certificate": certificate, **fields}
+        return operator.request("POST", f"/v1/tenants/{tenant}/tokens", json.dumps(body)).json
+
+    def ask(self, worker, path, certificate=None, headers=None):
+        connection = http.client.HTTPSConnection(*worker.address, timeout=20, context=self.authority.context(*(certificate or ())))
+        with contextlib.closing(connection):
+            connection.request("GET", path, headers=headers or {})
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
+
+    def test_a_client_with_a_certificate_is_its_tokens_tenant(self):
+        worker, operator = self.start_for_tokens()
+        operator.create_tenant("vision")
+        alice = self.authority.issue("alice", "email:alice@team.example")
+        bob = self.authority.issue("bob", "email:bob@team.example")
+        token = self.bind(operator, "vision", "email:alice@team.example")
+        self.assertNotIn("secret", token)
+        status, answer = self.ask(worker, "/v1/whoami", alice)
+        self.assertEqual((status, json.loads(answer)["tenant"], json.loads(answer)["token"]), (200, "vision", token["id"]))
+        # Its scopes hold, a certificate without a token is not enough, and neither is none at all.
+        self.assertEqual(self.ask(worker, "/v1/tenants", alice)[0], 403)
+        self.assertEqual(self.ask(worker, "/v1/functions", bob)[0], 401)
+        self.assertEqual(self.ask(worker, "/v1/functions")[0], 401)
+        self.assertEqual(self.ask(worker, "/v1/whoami", alice, {"Authorization": "Bearer forged"})[0], 401)
+        status, output, errors = lambent("whoami", "--endpoint", worker.endpoint, "--ca", self.authority.certificate,
+                                         "--client-certificate", alice[0], "--client-key", alice[1])
+        self.assertEqual(status, 0, errors)
+        self.assertIn("vision", output)
+        # The same name again, in another tenant's favour, is refused until the first is revoked.
+        with self.assertRaises(HttpError) as caught:
+            self.bind(operator, "default", "email:alice@team.example")
+        self.assertEqual(caught.exception.status, 409)
+
+    def test_a_revoked_token_shuts_out_connections_that_are_open(self):
+        worker, operator = self.start_for_tokens()
+        alice = self.authority.issue("alice", "URI:spiffe://team.example/alice")
+        token = self.bind(operator, "default", "uri:spiffe://team.example/alice")
+        connection = http.client.HTTPSConnection(*worker.address, timeout=20, context=self.authority.context(*alice))
+        with contextlib.closing(connection):
+            for expected in (200, 401):
+                connection.request("GET", "/v1/functions")
+                answer = connection.getresponse()
+                answer.read()
+                self.assertEqual(answer.status, expected)
+                if expected == 200:
+                    operator.request("DELETE", f"/v1/tenants/default/tokens/{token['id']}")
+
+    def test_a_node_is_let_in_by_its_own_certificate(self):
+        far, operator = self.start_for_tokens()
+        name = operator.request("POST", "/v1/objects", b"far away").json["object"]
+        near_own = self.authority.issue("near", "DNS:localhost,DNS:GPU2.example,IP:127.0.0.1")
+        near = self.start("--peer", far.endpoint, "--peer-ca", str(self.authority.certificate), own=near_own)
+        with self.assertRaises(HttpError) as caught:
+            near.request("GET", f"/v1/objects/{name}")
+        self.assertIn(b"401", caught.exception.body)
+        self.bind(operator, "default", "dns:gpu2.example", scopes=["invoke"])
+        self.assertEqual(near.request("GET", f"/v1/objects/{name}").body, b"far away")
 
 
 class PeerTest(TlsTest):

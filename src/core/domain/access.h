@@ -56,10 +56,16 @@ Result<Scopes> scopes_from(std::string_view text);
 struct Principal {
   TenantId tenant;
   Scopes scopes;
-  std::string token;  // its id; empty: the request came without one and was trusted for its origin
+  // The token's id; empty: the request came without one and was trusted for its origin.
+  std::string token;
 
   bool operator==(const Principal&) const = default;
 };
+
+// The alternative name of a client certificate as text: "email:alice@team.example",
+// "uri:spiffe://team.example/ci", "dns:gpu2.example" (in lower case). INVALID_ARGUMENT if it is of
+// no such form.
+Result<std::string> certificate_name_from(std::string_view text);
 
 // What is known of a token beside its secret, which is shown once and kept as a digest only.
 struct Token {
@@ -69,11 +75,14 @@ struct Token {
   Scopes scopes;
   Duration created_at{};               // since the Unix epoch
   std::optional<Duration> expires_at;  // likewise; none: never
+  // Who shows a client certificate with this alternative name has the token; it has no secret then.
+  // Empty: who knows its secret.
+  std::string certificate;
 
   bool operator==(const Token&) const = default;
 };
 
-// A token as its owner gets it, once.
+// A token as its owner gets it, once. Of one for a certificate there are no secrets.
 struct IssuedToken {
   Token token;
   std::string secret;  // "lambent_ID_...": after "Authorization: Bearer"

@@ -20,6 +20,7 @@ struct TokenRequest {
   std::string name;
   Scopes scopes;
   std::optional<Duration> lifetime;  // none: it does not expire
+  std::string certificate;           // as a Token's
 };
 
 // What a tenant has and uses of the node now.
@@ -53,6 +54,7 @@ class AccessService {
   // In order of name, after `after` (empty: from the start), at most `limit`.
   virtual std::vector<Tenant> list_tenants(const std::string& after, size_t limit) const = 0;
 
+  // ALREADY_EXISTS if a token has that certificate name, whichever tenant's it is.
   virtual void create_token(TokenRequest request, Callback<IssuedToken> done) = 0;
   // From the call on the token is worth nothing here, whatever becomes of the change on disk.
   // NOT_FOUND if the tenant has none of that id.
@@ -62,6 +64,10 @@ class AccessService {
 
   // UNAUTHENTICATED, without a word about what is wrong unless the secret is right.
   virtual Result<Principal> authenticate(std::string_view bearer_token) const = 0;
+  // Of a request whose connection showed a verified client certificate with these names. Nothing if
+  // none of them has a token. UNAUTHENTICATED if several have, or the token has expired.
+  virtual Result<std::optional<Principal>> authenticate_certificate(
+      const std::vector<std::string>& names) const = 0;
   // For requests that were signed with a token's signing secret: the secret, if the token is good.
   // UNAUTHENTICATED likewise.
   struct Signer {

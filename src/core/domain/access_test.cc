@@ -29,5 +29,20 @@ TEST(ScopesTest, TheyOverlapIfTheyShareOne) {
   EXPECT_FALSE(Scopes().overlaps(Scopes::all()));
 }
 
+TEST(CertificateNames, HaveAKindAndHostsAreInLowerCase) {
+  EXPECT_EQ(certificate_name_from("email:Alice@team.example").value(), "email:Alice@team.example");
+  EXPECT_EQ(certificate_name_from("uri:spiffe://team.example/ci").value(),
+            "uri:spiffe://team.example/ci");
+  EXPECT_EQ(certificate_name_from("dns:GPU2.example").value(), "dns:gpu2.example");
+  for (const std::string& text :
+       {std::string(), std::string("alice"), std::string("email:"), std::string("cn:alice"),
+        std::string("Email:a@b"), std::string("email:a b"), std::string("dns:\xc3\xa9"),
+        std::string("uri:a\0b", 7), "dns:" + std::string(256, 'a')}) {
+    const auto name = certificate_name_from(text);
+    ASSERT_FALSE(name.ok()) << text;
+    EXPECT_EQ(name.error().code, ErrorCode::kInvalidArgument);
+  }
+}
+
 }  // namespace
 }  // namespace lambent

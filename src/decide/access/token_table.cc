@@ -38,13 +38,17 @@ std::optional<BearerToken> parse_bearer_token(std::string_view text) {
 
 void TokenTable::add(Token token, crypto::Digest secret_digest) {
   std::string id = token.id;
+  if (!token.certificate.empty()) by_certificate_.insert_or_assign(token.certificate, id);
   entries_.insert_or_assign(std::move(id), Entry{std::move(token), secret_digest});
 }
 
-void TokenTable::remove(const std::string& id) { entries_.erase(id); }
+void TokenTable::remove(const std::string& id) {
+  std::erase_if(by_certificate_, [&](const auto& each) { return each.second == id; });
+  entries_.erase(id);
+}
 
 void TokenTable::remove_of(TenantId tenant) {
-  std::erase_if(entries_, [&](const auto& each) { return each.second.token.tenant == tenant; });
+  for (const Token& token : list(tenant)) remove(token.id);
 }
 
 const Token* TokenTable::find(const std::string& id) const {
@@ -72,20 +76,44 @@ size_t TokenTable::count(TenantId tenant) const {
 Result<Principal> TokenTable::authenticate(std::string_view text, Duration now) const {
   const BearerToken token = parse_bearer_token(text).value_or(BearerToken{});
   const crypto::Digest digest = crypto::sha256(token.secret);
-  const auto found = entries_.find(token.id);
+  const Entry* found = entry_with_secret(token.id);
   // An unknown id is compared too, with what no secret has as its digest.
-  const crypto::Digest expected =
-      found == entries_.end() ? crypto::Digest{} : found->second.secret_digest;
+  const crypto::Digest expected = found == nullptr ? crypto::Digest{} : found->secret_digest;
   const bool is_right =
       crypto::equal_in_constant_time(crypto::bytes_of(digest), crypto::bytes_of(expected));
-  if (found == entries_.end() || !is_right) return not_valid();
-  return principal_if_unexpired(found->second.token, now);
+  if (found == nullptr || !is_right) return not_valid();
+  return principal_if_unexpired(found->token, now);
 }
 
 Result<Principal> TokenTable::principal_of(std::string_view id, Duration now) const {
+  const Entry* found = entry_with_secret(id);
+  if (found == nullptr) return not_valid();
+  return principal_if_unexpired(found->token, now);
+}
+
+const TokenTable::Entry* TokenTable::entry_with_secret(std::string_view id) const {
   const auto found = entries_.find(id);
-  if (found == entries_.end()) return not_valid();
-  return principal_if_unexpired(found->second.token, now);
+  if (found == entries_.end() || !found->second.token.certificate.empty()) return nullptr;
+  return &found->second;
+}
+
+Result<std::optional<Principal>> TokenTable::principal_of_certificate(
+    const std::vector<std::string>& names, Duration now) const {
+  const Token* token = nullptr;
+  for (const std::string& name : names) {
+    const auto found = by_certificate_.find(name);
+    if (found == by_certificate_.end() || (token != nullptr && token->id == found->second))
+      continue;
+    if (token != nullptr) {
+      return Error{ErrorCode::kUnauthenticated,
+                   "the client certificate has the names of two tokens, " + token->certificate +
+                       " and " + name + "; send a token's secret instead, or revoke one of them"};
+    }
+    token = find(found->second);
+  }
+  if (token == nullptr) return std::optional<Principal>();
+  ASSIGN_OR_RETURN(Principal principal, principal_if_unexpired(*token, now));
+  return std::optional(std::move(principal));
 }
 
 }  // namespace lambent::access

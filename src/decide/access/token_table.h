@@ -27,6 +27,7 @@ std::optional<BearerToken> parse_bearer_token(std::string_view text);
 
 class TokenTable {
  public:
+  // Of a token for a certificate the digest is not looked at.
   void add(Token token, crypto::Digest secret_digest);
   void remove(const std::string& id);
   void remove_of(TenantId tenant);
@@ -41,6 +42,11 @@ class TokenTable {
   Result<Principal> authenticate(std::string_view bearer_token, Duration now) const;
   // The principal of a token whose secret was proved in another way; the errors are the same.
   Result<Principal> principal_of(std::string_view id, Duration now) const;
+  // Of a client certificate with these alternative names. Nothing if none of them has a token.
+  // UNAUTHENTICATED if they have several tokens, or one that has expired.
+  Result<std::optional<Principal>> principal_of_certificate(const std::vector<std::string>& names,
+                                                            Duration now) const;
+  bool has_certificate(const std::string& name) const { return by_certificate_.contains(name); }
 
  private:
   struct Entry {
@@ -48,7 +54,11 @@ class TokenTable {
     crypto::Digest secret_digest;
   };
 
+  // Null if the id is not known or its token has no secret.
+  const Entry* entry_with_secret(std::string_view id) const;
+
   std::map<std::string, Entry, std::less<>> entries_;
+  std::map<std::string, std::string, std::less<>> by_certificate_;  // name to id
 };
 
 }  // namespace lambent::access

@@ -17,8 +17,20 @@ class TokenTableTest : public testing::Test {
                 .name = "ci",
                 .scopes = {Scope::kInvoke},
                 .created_at = seconds(++created_),
-                .expires_at = expires_at},
+                .expires_at = expires_at,
+                .certificate = {}},
                crypto::sha256(secret));
+  }
+  void add_for_certificate(const std::string& id, const std::string& name,
+                           std::optional<Duration> expires_at = std::nullopt) {
+    table_.add({.id = id,
+                .tenant = kTeam,
+                .name = "alice",
+                .scopes = {Scope::kInvoke},
+                .created_at = seconds(++created_),
+                .expires_at = expires_at,
+                .certificate = name},
+               crypto::sha256("secret"));
   }
   std::string refusal_of(const std::string& text, Duration now = seconds(100)) {
     const auto principal = table_.authenticate(text, now);
@@ -36,6 +48,49 @@ TEST_F(TokenTableTest, ARightSecretIsItsPrincipal) {
   add(kId, "s_ecret");
   EXPECT_EQ(table_.authenticate(bearer_token(kId, "s_ecret"), seconds(100)).value(),
             (Principal{.tenant = kTeam, .scopes = {Scope::kInvoke}, .token = kId}));
+}
+
+TEST_F(TokenTableTest, ACertificateWithTheNameOfATokenIsItsPrincipal) {
+  add_for_certificate(kId, "email:alice@team.example");
+  const auto principal =
+      table_.principal_of_certificate({"dns:laptop", "email:alice@team.example"}, seconds(100));
+  EXPECT_EQ(principal.value(),
+            (Principal{.tenant = kTeam, .scopes = {Scope::kInvoke}, .token = kId}));
+  EXPECT_EQ(
+      table_.principal_of_certificate({"dns:laptop", "uri:email:alice@team.example"}, seconds(100))
+          .value(),
+      std::nullopt);
+}
+
+TEST_F(TokenTableTest, ATokenForACertificateHasNoSecret) {
+  add_for_certificate(kId, "dns:gpu2.example");
+  for (const char* secret : {"secret", ""}) {
+    EXPECT_EQ(refusal_of(bearer_token(kId, secret)), "the token is not valid");
+  }
+  EXPECT_EQ(table_.principal_of(kId, seconds(100)).error().message, "the token is not valid");
+}
+
+TEST_F(TokenTableTest, ACertificateWithTheNamesOfTwoTokensIsRefused) {
+  add_for_certificate("A", "dns:a");
+  add_for_certificate("B", "dns:b");
+  EXPECT_TRUE(table_.principal_of_certificate({"dns:a", "dns:a"}, seconds(100)).ok());
+  const auto principal = table_.principal_of_certificate({"dns:a", "dns:b"}, seconds(100));
+  ASSERT_FALSE(principal.ok());
+  EXPECT_EQ(principal.error().code, ErrorCode::kUnauthenticated);
+  EXPECT_NE(principal.error().message.find("dns:a and dns:b"), std::string::npos);
+}
+
+TEST_F(TokenTableTest, ACertificateIsWorthNothingOnceItsTokenHasExpiredOrGone) {
+  add_for_certificate("A", "dns:a", seconds(50));
+  EXPECT_TRUE(table_.principal_of_certificate({"dns:a"}, seconds(49)).value());
+  EXPECT_EQ(table_.principal_of_certificate({"dns:a"}, seconds(50)).error().code,
+            ErrorCode::kUnauthenticated);
+  table_.remove("A");
+  EXPECT_EQ(table_.principal_of_certificate({"dns:a"}, seconds(50)).value(), std::nullopt);
+  EXPECT_FALSE(table_.has_certificate("dns:a"));
+  add_for_certificate("B", "dns:a");
+  table_.remove_of(kTeam);
+  EXPECT_FALSE(table_.has_certificate("dns:a"));
 }
 
 TEST_F(TokenTableTest, EveryForgedTokenIsRefusedWithTheSameWords) {

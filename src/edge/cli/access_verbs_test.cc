@@ -87,8 +87,8 @@ TEST_F(Verbs, TokensOfWhoeverAsksAreSoughtByWhoami) {
   EXPECT_EQ(run_tokens_ls(transport, console, ""), 0);
   EXPECT_EQ(transport.requests.at(1).target, "/v1/tenants/red/tokens");
   EXPECT_EQ(out.str(),
-            "ID     NAME  SCOPES       CREATED               EXPIRES\n"
-            "LAMBA  ci    deploy,read  2026-11-28 04:22 UTC  never\n");
+            "ID     NAME  SCOPES       CREATED               EXPIRES  CERTIFICATE\n"
+            "LAMBA  ci    deploy,read  2026-11-28 04:22 UTC  never    -\n");
 }
 
 TEST_F(Verbs, ANewTokensSecretsAreLinesForAShellOnStandardOutputOnly) {

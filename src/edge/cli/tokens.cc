@@ -44,8 +44,14 @@ std::string end_of(const Json& token) {
   return date_text(token["expires_at"].get<double>());
 }
 
+std::string certificate_of(const Json& token) {
+  const auto found = token.find("certificate");
+  return found != token.end() && found->is_string() ? found->get<std::string>() : "-";
+}
+
 Result<Json> request_of(const CreateTokenOptions& options) {
   Json body = {{"name", options.name}, {"scopes", options.scopes}};
+  if (!options.certificate.empty()) body["certificate"] = options.certificate;
   if (!options.expires) return body;
   auto lifetime = duration_in(*options.expires);
   if (!lifetime.ok()) return lifetime.error().with_context("--expires");
@@ -78,10 +84,10 @@ int run_tokens_ls(Transport& transport, Console& console, const std::string& ten
     console.out << list->dump(2) << "\n";
     return 0;
   }
-  TextTable table({"ID", "NAME", "SCOPES", "CREATED", "EXPIRES"});
+  TextTable table({"ID", "NAME", "SCOPES", "CREATED", "EXPIRES", "CERTIFICATE"});
   for (const Json& token : list->value("tokens", Json::array())) {
     table.add({token.value("id", "-"), token.value("name", "-"), scopes_of(token),
-               date_text(token.value("created_at", 0.0)), end_of(token)});
+               date_text(token.value("created_at", 0.0)), end_of(token), certificate_of(token)});
   }
   console.out << table.str();
   return 0;
@@ -100,8 +106,12 @@ int run_tokens_create(Transport& transport, const http::Endpoint& endpoint, Cons
     return 0;
   }
   console.err << "token " << token->value("id", "-") << " of tenant " << token->value("tenant", "-")
-              << ", scopes " << scopes_of(*token) << ", expires " << end_of(*token)
-              << "; its secrets are shown this once:\n";
+              << ", scopes " << scopes_of(*token) << ", expires " << end_of(*token);
+  if (!options.certificate.empty()) {
+    console.err << "; for clients that show a certificate with " << certificate_of(*token) << "\n";
+    return 0;
+  }
+  console.err << "; its secrets are shown this once:\n";
   write_lines(console.out, *token, endpoint);
   return 0;
 }

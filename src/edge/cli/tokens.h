@@ -20,6 +20,7 @@ struct CreateTokenOptions {
   std::string name;
   std::vector<std::string> scopes;
   std::optional<std::string> expires;  // "30d"; none: never
+  std::string certificate;             // "email:alice@team.example"; empty: it gets a secret
 };
 // Writes lines for a shell that let clients use it: ours by its secret, AWS clients by their keys.
 int run_tokens_create(Transport& transport, const http::Endpoint& endpoint, Console& console,

@@ -124,7 +124,7 @@ Result<Scopes> scopes_of_document(const Json& list) {
 
 Result<CreateToken> decode_create_token(std::string tenant, std::string_view body) {
   ASSIGN_OR_RETURN(const Json document, document_of(body, "the token"));
-  RETURN_IF_ERROR(check_keys(document, "", {"name", "scopes", "lifetime_seconds"}));
+  RETURN_IF_ERROR(check_keys(document, "", {"name", "scopes", "lifetime_seconds", "certificate"}));
   CreateToken call{.tenant = std::move(tenant)};
   ASSIGN_OR_RETURN(const Json* name, required_member(document, "", "name"));
   if (!name->is_string()) {
@@ -138,6 +138,12 @@ Result<CreateToken> decode_create_token(std::string tenant, std::string_view bod
     ASSIGN_OR_RETURN(const double number, number_value(*lifetime, "lifetime_seconds", 1,
                                                        to_seconds(limits::kMostTokenLife)));
     call.lifetime = from_seconds(number);
+  }
+  if (const auto certificate = document.find("certificate"); certificate != document.end()) {
+    if (!certificate->is_string()) return invalid_at("certificate", "text is expected");
+    auto name = certificate_name_from(certificate->get_ref<const std::string&>());
+    if (!name.ok()) return name.error().with_context("certificate");
+    call.certificate = *std::move(name);
   }
   return call;
 }

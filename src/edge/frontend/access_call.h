@@ -41,6 +41,7 @@ struct CreateToken {
   std::string name;
   Scopes scopes;
   std::optional<Duration> lifetime;
+  std::string certificate;
 };
 struct RevokeToken {
   std::string tenant;

@@ -77,7 +77,8 @@ json json_of(const Token& token, const std::string& tenant) {
           {"name", token.name},
           {"scopes", json_of(token.scopes)},
           {"created_at", seconds_of(token.created_at)},
-          {"expires_at", token.expires_at ? json(seconds_of(*token.expires_at)) : json(nullptr)}};
+          {"expires_at", token.expires_at ? json(seconds_of(*token.expires_at)) : json(nullptr)},
+          {"certificate", token.certificate.empty() ? json(nullptr) : json(token.certificate)}};
 }
 
 // Performs one decoded call; a function object over the kinds of call.
@@ -154,13 +155,16 @@ class Answering {
     service_.create_token({.tenant = tenant->id,
                            .name = std::move(call.name),
                            .scopes = call.scopes,
-                           .lifetime = call.lifetime},
+                           .lifetime = call.lifetime,
+                           .certificate = std::move(call.certificate)},
                           [answer = answer_, name = tenant->name](Result<IssuedToken> issued) {
                             if (!issued.ok()) return answer->send(error_response(issued.error()));
                             json body = json_of(issued->token, name);
-                            body["secret"] = issued->secret;
-                            body["aws_access_key_id"] = issued->token.id;
-                            body["aws_secret_access_key"] = issued->signing_secret;
+                            if (issued->token.certificate.empty()) {
+                              body["secret"] = issued->secret;
+                              body["aws_access_key_id"] = issued->token.id;
+                              body["aws_secret_access_key"] = issued->signing_secret;
+                            }
                             answer->send(json_response(201, body));
                           });
   }

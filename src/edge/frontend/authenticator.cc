@@ -27,6 +27,22 @@ Refusal no_credentials(std::string message) {
   return {{ErrorCode::kUnauthenticated, std::move(message)}, "MissingAuthenticationTokenException"};
 }
 
+// As tokens name them.
+std::vector<std::string> names_of(const http::PeerCertificate& certificate) {
+  std::vector<std::string> names;
+  const auto add = [&](std::string_view kind, const std::vector<std::string>& texts) {
+    for (const std::string& text : texts) {
+      // A name that no token can have is no name of one.
+      auto name = certificate_name_from(std::string(kind) + text);
+      if (name.ok()) names.push_back(*std::move(name));
+    }
+  };
+  add("email:", certificate.emails);
+  add("uri:", certificate.uris);
+  add("dns:", certificate.dns_names);
+  return names;
+}
+
 bool has_several(const http::Request& request) {
   const auto& fields = request.headers.fields();
   return std::count_if(fields.begin(), fields.end(), [](const auto& field) {
@@ -50,7 +66,7 @@ std::variant<Principal, Refusal> Authenticator::authenticate(const http::Request
                                                              const std::string& body_digest) const {
   const std::string_view authorization = authorization_of(request);
   if (has_several(request)) return no_credentials("the request has several Authorization headers");
-  if (authorization.empty()) return by_origin(request);
+  if (authorization.empty()) return without_authorization(request);
   if (is_bearer(authorization)) {
     auto principal = access_.authenticate(authorization.substr(kBearer.size()));
     if (!principal.ok()) return unknown_token(principal.error());
@@ -71,13 +87,22 @@ std::variant<Principal, Refusal> Authenticator::by_signature(const http::Request
   if (!signature->has_value())
     return no_credentials("the Authorization header has no known scheme");
   const bool is_ours = (*signature)->access_key_id.starts_with(kOurKeys);
-  if (options_.mode == AuthMode::kNone && !is_ours) return by_origin(request);
+  if (options_.mode == AuthMode::kNone && !is_ours) return without_authorization(request);
   const auto signer = access_.find_signer((*signature)->access_key_id);
   if (!signer.ok()) return unknown_token(signer.error());
   const auto verified =
       verify_sigv4(request, **signature, signer->signing_secret, body_digest, clock_.wall_now());
   if (!verified.ok()) return Refusal{verified.error(), "InvalidSignatureException"};
   return signer->principal;
+}
+
+std::variant<Principal, Refusal> Authenticator::without_authorization(
+    const http::Request& request) const {
+  if (!request.peer.certificate) return by_origin(request);
+  auto principal = access_.authenticate_certificate(names_of(*request.peer.certificate));
+  if (!principal.ok()) return unknown_token(principal.error());
+  if (!*principal) return by_origin(request);
+  return **std::move(principal);
 }
 
 std::variant<Principal, Refusal> Authenticator::by_origin(const http::Request& request) const {

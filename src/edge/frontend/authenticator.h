@@ -1,5 +1,6 @@
-// Authenticator: whose request it is: by a bearer token, by AWS Signature Version 4, or by where it
-// comes from. Asked once for every request, after the guard, before any route. On the loop thread.
+// Authenticator: whose request it is: by a bearer token, by AWS Signature Version 4, by the client
+// certificate of its connection, or by where it comes from. Asked once for every request, after the
+// guard, before any route. On the loop thread.
 #pragma once
 
 #include <cstdint>
@@ -43,6 +44,7 @@ class Authenticator {
  private:
   std::variant<Principal, Refusal> by_signature(const http::Request& request,
                                                 const std::string& body_digest) const;
+  std::variant<Principal, Refusal> without_authorization(const http::Request& request) const;
   std::variant<Principal, Refusal> by_origin(const http::Request& request) const;
 
   const AccessService& access_;

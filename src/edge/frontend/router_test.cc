@@ -162,6 +162,33 @@ TEST_F(RouterTest, RootAndTheWorkersOwnUserAreTrustedOverTheUnixSocket) {
   EXPECT_EQ(send(std::move(request)).status, 401);
 }
 
+TEST_F(RouterTest, AClientCertificateIsThePrincipalOfItsToken) {
+  access_.certificates["email:alice@team.example"] = {
+      .tenant = kTeam, .scopes = {Scope::kRead}, .token = "LAMB-alice"};
+  const auto ask = [&](http::PeerCertificate certificate, const HeaderList& headers = {}) {
+    http::Request request = request_of("GET", "/v1/whoami", "", headers);
+    request.peer.certificate = std::move(certificate);
+    return send(std::move(request));
+  };
+  for (const AuthMode mode : {AuthMode::kTokens, AuthMode::kNone}) {
+    use(mode);
+    const json me = json::parse(ask({.emails = {"alice@team.example"}}).body);
+    EXPECT_EQ(me["tenant"], "team");
+    EXPECT_EQ(me["token"], "LAMB-alice");
+    // What a client says counts more than what its connection shows, and is checked.
+    EXPECT_EQ(
+        json::parse(ask({.emails = {"alice@team.example"}}, {{"Authorization", "Bearer invoker"}})
+                        .body)["token"],
+        "LAMB-invoker");
+    EXPECT_EQ(ask({.emails = {"alice@team.example"}}, {{"Authorization", "Bearer forged"}}).status,
+              401);
+  }
+  use(AuthMode::kTokens);
+  // A common name is no alternative name, and a name of another kind is another name.
+  EXPECT_EQ(ask({.common_name = "alice@team.example", .dns_names = {"alice@team.example"}}).status,
+            401);
+}
+
 TEST_F(RouterTest, OtherSchemesAndSeveralHeadersAreRefused) {
   use(AuthMode::kTokens);
   EXPECT_EQ(call("GET", "/v1/functions", "", "", {{"Authorization", "Basic eDp5"}}).status, 401);
@@ -468,13 +495,26 @@ TEST_F(TenantRoutes, ATokenIsShownOnceAndRevoked) {
   call_json("DELETE", path, "", 404);
 }
 
+TEST_F(TenantRoutes, ATokenForACertificateHasNoSecrets) {
+  const json issued =
+      call_json("POST", "/v1/tenants/team/tokens",
+                R"({"name":"alice","scopes":["read"],"certificate":"dns:Laptop.example"})", 201);
+  EXPECT_EQ(issued["certificate"], "dns:laptop.example");
+  EXPECT_FALSE(issued.contains("secret"));
+  EXPECT_FALSE(issued.contains("aws_secret_access_key"));
+  EXPECT_EQ(json::parse(call("GET", "/v1/tenants/team/tokens").body)["tokens"][0]["certificate"],
+            "dns:laptop.example");
+}
+
 TEST_F(TenantRoutes, TokenRequestsThatAreWrongAreRefused) {
   for (const char* body :
        {"", "{}", R"({"name":"a"})", R"({"name":"a","scopes":[]})", R"({"name":"a","scopes":[1]})",
         R"({"name":"a","scopes":["root"]})", R"({"name":1,"scopes":["read"]})",
         R"({"name":"a","scopes":["read"],"lifetime_seconds":0})",
         R"({"name":"a","scopes":["read","read","read","read","read"]})",
-        R"({"name":"a","scopes":["read"],"expires":1})"}) {
+        R"({"name":"a","scopes":["read"],"expires":1})",
+        R"({"name":"a","scopes":["read"],"certificate":"alice"})",
+        R"({"name":"a","scopes":["read"],"certificate":1})"}) {
     call_json("POST", "/v1/tenants/team/tokens", body, 400);
   }
   call_json("POST", "/v1/tenants/nobody/tokens", R"({"name":"a","scopes":["read"]})", 404);

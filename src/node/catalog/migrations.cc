@@ -220,6 +220,12 @@ ALTER TABLE functions ADD COLUMN http_port INTEGER NOT NULL DEFAULT 8080;
 ALTER TABLE functions ADD COLUMN http_readiness TEXT NOT NULL DEFAULT '';
 )sql";
 
+// Tokens that a client certificate stands for, each by one alternative name.
+constexpr const char* kTokensForCertificates = R"sql(
+ALTER TABLE tokens ADD COLUMN certificate TEXT NOT NULL DEFAULT '';
+CREATE UNIQUE INDEX tokens_by_certificate ON tokens (certificate) WHERE certificate != '';
+)sql";
+
 Result<void> apply_step(Database& database, size_t version) {
   RETURN_IF_ERROR(database.run("BEGIN IMMEDIATE"));
   auto applied = database.run(migrations()[version - 1]);
@@ -236,10 +242,23 @@ Result<void> apply_step(Database& database, size_t version) {
 }  // namespace
 
 const std::vector<std::string>& migrations() {
-  static const std::vector<std::string> steps = {
-      kFunctions, kAsyncInvocations, kStatistics,       kAsyncRepeats, kMemoryModes, kMemoryPhase,
-      kNeeds,     kSharedRuntimes,   kPipelineProfiles, kCpuVariants,  kDevices,     kWorkingSets,
-      kTenants,   kSecrets,          kHttpFunctions,    kQueueTimes};
+  static const std::vector<std::string> steps = {kFunctions,
+                                                 kAsyncInvocations,
+                                                 kStatistics,
+                                                 kAsyncRepeats,
+                                                 kMemoryModes,
+                                                 kMemoryPhase,
+                                                 kNeeds,
+                                                 kSharedRuntimes,
+                                                 kPipelineProfiles,
+                                                 kCpuVariants,
+                                                 kDevices,
+                                                 kWorkingSets,
+                                                 kTenants,
+                                                 kSecrets,
+                                                 kHttpFunctions,
+                                                 kQueueTimes,
+                                                 kTokensForCertificates};
   return steps;
 }
 

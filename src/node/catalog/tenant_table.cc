@@ -137,16 +137,22 @@ Result<std::vector<Tenant>> load_tenants(Database& database) {
 
 Result<void> put_token(Database& database, const TokenRecord& record) {
   const Token& token = record.token;
-  ASSIGN_OR_RETURN(
-      Statement put,
-      database.prepare("INSERT INTO tokens (id, tenant, name, scopes, secret_sha256, "
-                       "created_at_ns, expires_at_ns) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7 "
-                       "WHERE EXISTS (SELECT 1 FROM tenants WHERE id = ?2)"));
+  ASSIGN_OR_RETURN(Statement put,
+                   database.prepare("INSERT INTO tokens (id, tenant, name, scopes, secret_sha256, "
+                                    "created_at_ns, expires_at_ns, certificate) "
+                                    "SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 "
+                                    "WHERE EXISTS (SELECT 1 FROM tenants WHERE id = ?2)"));
   put.bind_text(1, token.id).bind(2, uint64_t{token.tenant.value}).bind_text(3, token.name);
   put.bind_text(4, to_string(token.scopes)).bind_blob(5, record.secret_sha256);
   put.bind(6, int64_t{token.created_at.count()});
   bind_duration(put, 7, token.expires_at);
-  RETURN_IF_ERROR(put.run());
+  put.bind_text(8, token.certificate);
+  const auto inserted = put.run();
+  if (!inserted.ok() && inserted.error().code == ErrorCode::kAlreadyExists) {
+    return Error{ErrorCode::kAlreadyExists,
+                 "there is a token for certificates with " + token.certificate + " already"};
+  }
+  RETURN_IF_ERROR(inserted);
   if (database.changes() == 0) return no_tenant();
   return {};
 }
@@ -202,7 +208,7 @@ Result<std::vector<TokenRecord>> load_tokens(Database& database) {
   std::vector<TokenRecord> tokens;
   ASSIGN_OR_RETURN(Statement rows,
                    database.prepare("SELECT id, tenant, name, scopes, secret_sha256, "
-                                    "created_at_ns, expires_at_ns FROM tokens "
+                                    "created_at_ns, expires_at_ns, certificate FROM tokens "
                                     "ORDER BY created_at_ns, id"));
   for (;;) {
     ASSIGN_OR_RETURN(const bool more, rows.next());
@@ -215,6 +221,7 @@ Result<std::vector<TokenRecord>> load_tokens(Database& database) {
     record.secret_sha256 = rows.column_text(4);
     record.token.created_at = Duration(rows.column_int(5));
     record.token.expires_at = duration_of(rows, 6);
+    record.token.certificate = rows.column_text(7);
     tokens.push_back(std::move(record));
   }
 }

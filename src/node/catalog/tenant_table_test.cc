@@ -103,6 +103,18 @@ TEST_F(TenantTableTest, TokensComeBackInOrderOfCreation) {
   EXPECT_EQ(remove_token(*database_, "B").error().code, ErrorCode::kNotFound);
 }
 
+TEST_F(TenantTableTest, ACertificatesNameHasOneTokenInAllTenants) {
+  TokenRecord first = token_of(kDefaultTenant, "A");
+  first.token.certificate = "email:alice@team.example";
+  ASSERT_TRUE(put_token(*database_, first).ok());
+  EXPECT_EQ(*load_tokens(*database_), std::vector<TokenRecord>{first});
+  TokenRecord second = token_of(put_tenant(*database_, named("a"))->id, "B");
+  second.token.certificate = first.token.certificate;
+  EXPECT_EQ(put_token(*database_, second).error().code, ErrorCode::kAlreadyExists);
+  ASSERT_TRUE(remove_token(*database_, "A").ok());
+  EXPECT_TRUE(put_token(*database_, second).ok());
+}
+
 TEST_F(TenantTableTest, TokensGoWithTheirTenant) {
   const TenantId tenant = put_tenant(*database_, named("a"))->id;
   ASSERT_TRUE(put_token(*database_, token_of(tenant, "A")).ok());

@@ -51,6 +51,12 @@ Result<void> validate(const TokenRequest& request) {
   if (request.scopes.empty()) {
     return Error{ErrorCode::kInvalidArgument, "a token needs a scope"};
   }
+  if (!request.certificate.empty()) {
+    ASSIGN_OR_RETURN(const std::string name, certificate_name_from(request.certificate));
+    if (name != request.certificate) {
+      return Error{ErrorCode::kInvalidArgument, "the name of a host is written in lower case"};
+    }
+  }
   if (request.lifetime &&
       (*request.lifetime < seconds(1) || *request.lifetime > limits::kMostTokenLife)) {
     return Error{ErrorCode::kInvalidArgument, "a token lives 1 second to 10 years"};
@@ -165,6 +171,12 @@ void AccessControl::create_token(TokenRequest request, Callback<IssuedToken> don
                       "a tenant has at most " + std::to_string(limits::kTokensPerTenant) +
                           " tokens, expired ones included; revoke some"});
   }
+  if (!request.certificate.empty() && tokens_.has_certificate(request.certificate)) {
+    return done(Error{ErrorCode::kAlreadyExists,
+                      "there is a token for certificates with " + request.certificate +
+                          " already, of this tenant or another; revoke it first"});
+  }
+  // That of a token for a certificate is told to no one.
   const std::string secret = base64_for_urls(crypto::random_bytes(kSecretBytes));
   const crypto::Digest digest = crypto::sha256(secret);
   IssuedToken issued;
@@ -173,10 +185,13 @@ void AccessControl::create_token(TokenRequest request, Callback<IssuedToken> don
                   .name = std::move(request.name),
                   .scopes = request.scopes,
                   .created_at = clock_.wall_now(),
-                  .expires_at = std::nullopt};
+                  .expires_at = std::nullopt,
+                  .certificate = std::move(request.certificate)};
   if (request.lifetime) issued.token.expires_at = issued.token.created_at + *request.lifetime;
-  issued.secret = access::bearer_token(issued.token.id, secret);
-  issued.signing_secret = signing_secret(issued.token.id);
+  if (issued.token.certificate.empty()) {
+    issued.secret = access::bearer_token(issued.token.id, secret);
+    issued.signing_secret = signing_secret(issued.token.id);
+  }
   catalog_.put_token({issued.token, std::string(crypto::bytes_of(digest))},
                      [this, alive = std::weak_ptr(alive_), issued, digest,
                       done = std::move(done)](Result<void> kept) {
@@ -206,6 +221,11 @@ std::vector<Token> AccessControl::list_tokens(TenantId tenant) const {
 
 Result<Principal> AccessControl::authenticate(std::string_view bearer_token) const {
   return tokens_.authenticate(bearer_token, clock_.wall_now());
+}
+
+Result<std::optional<Principal>> AccessControl::authenticate_certificate(
+    const std::vector<std::string>& names) const {
+  return tokens_.principal_of_certificate(names, clock_.wall_now());
 }
 
 Result<AccessService::Signer> AccessControl::find_signer(std::string_view token_id) const {

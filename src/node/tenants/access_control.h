@@ -42,6 +42,8 @@ class AccessControl final : public AccessService {
   std::vector<Token> list_tokens(TenantId tenant) const override;
 
   Result<Principal> authenticate(std::string_view bearer_token) const override;
+  Result<std::optional<Principal>> authenticate_certificate(
+      const std::vector<std::string>& names) const override;
   Result<Signer> find_signer(std::string_view token_id) const override;
   Admission admit_request(TenantId tenant) override;
 

@@ -32,8 +32,22 @@ class AccessControlTest : public testing::Test {
                             std::optional<Duration> lifetime = std::nullopt,
                             const std::string& name = "ci") {
     return loop_.await<IssuedToken>([&](auto done) {
-      control_->create_token(
-          {.tenant = tenant, .name = name, .scopes = scopes, .lifetime = lifetime}, done);
+      control_->create_token({.tenant = tenant,
+                              .name = name,
+                              .scopes = scopes,
+                              .lifetime = lifetime,
+                              .certificate = {}},
+                             done);
+    });
+  }
+  Result<IssuedToken> issue_for_certificate(TenantId tenant, const std::string& name) {
+    return loop_.await<IssuedToken>([&](auto done) {
+      control_->create_token({.tenant = tenant,
+                              .name = "alice",
+                              .scopes = {Scope::kRead},
+                              .lifetime = std::nullopt,
+                              .certificate = name},
+                             done);
     });
   }
   Result<Token> revoke(TenantId tenant, const std::string& id) {
@@ -105,6 +119,31 @@ TEST_F(AccessControlTest, ATokenExpires) {
   clock_.advance(seconds(1));
   EXPECT_FALSE(control_->authenticate(issued.secret).ok());
   EXPECT_EQ(control_->list_tokens(kDefaultTenant).size(), 1u);
+}
+
+TEST_F(AccessControlTest, ACertificateIsItsTokensPrincipalAfterARestartTooAndUntilItIsRevoked) {
+  const Tenant team = create("team").value();
+  const IssuedToken issued = issue_for_certificate(team.id, "email:alice@team.example").value();
+  EXPECT_EQ(issued.secret, "");
+  EXPECT_EQ(issued.signing_secret, "");
+  EXPECT_FALSE(control_->find_signer(issued.token.id).ok());
+  const std::vector<std::string> names = {"email:alice@team.example"};
+  const Principal principal = {team.id, {Scope::kRead}, issued.token.id};
+  EXPECT_EQ(control_->authenticate_certificate(names).value(), principal);
+  start();
+  EXPECT_EQ(control_->authenticate_certificate(names).value(), principal);
+  ASSERT_TRUE(revoke(team.id, issued.token.id).ok());
+  EXPECT_EQ(control_->authenticate_certificate(names).value(), std::nullopt);
+}
+
+TEST_F(AccessControlTest, ACertificatesNameHasOneToken) {
+  ASSERT_TRUE(issue_for_certificate(kDefaultTenant, "dns:gpu2.example").ok());
+  EXPECT_EQ(issue_for_certificate(create("team")->id, "dns:gpu2.example").error().code,
+            ErrorCode::kAlreadyExists);
+  for (const char* name : {"dns:GPU3.example", "gpu3.example"}) {
+    EXPECT_EQ(issue_for_certificate(kDefaultTenant, name).error().code,
+              ErrorCode::kInvalidArgument);
+  }
 }
 
 TEST_F(AccessControlTest, TokensThatMakeNoSenseAreRefused) {

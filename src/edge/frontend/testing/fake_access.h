@@ -18,6 +18,7 @@ class FakeAccess final : public AccessService {
   std::map<std::string, Tenant> tenants;
   std::map<std::string, Principal, std::less<>> bearers;
   std::map<std::string, Signer, std::less<>> signers;
+  std::map<std::string, Principal, std::less<>> certificates;
   std::vector<Token> tokens;
   std::optional<Duration> refuse_rate;
 
@@ -74,10 +75,13 @@ class FakeAccess final : public AccessService {
                     .name = request.name,
                     .scopes = request.scopes,
                     .created_at = seconds(10),
-                    .expires_at = std::nullopt};
+                    .expires_at = std::nullopt,
+                    .certificate = request.certificate};
     if (request.lifetime) issued.token.expires_at = issued.token.created_at + *request.lifetime;
-    issued.secret = "lambent_secret";
-    issued.signing_secret = "signing";
+    if (request.certificate.empty()) {
+      issued.secret = "lambent_secret";
+      issued.signing_secret = "signing";
+    }
     tokens.push_back(issued.token);
     done(issued);
   }
@@ -102,6 +106,14 @@ class FakeAccess final : public AccessService {
     const auto found = bearers.find(bearer_token);
     if (found == bearers.end()) return not_valid();
     return found->second;
+  }
+  Result<std::optional<Principal>> authenticate_certificate(
+      const std::vector<std::string>& names) const override {
+    for (const std::string& name : names) {
+      const auto found = certificates.find(name);
+      if (found != certificates.end()) return std::optional(found->second);
+    }
+    return std::optional<Principal>();
   }
   Result<Signer> find_signer(std::string_view token_id) const override {
     const auto found = signers.find(token_id);
