@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "bin/host_memory.h"
+#include "core/domain/model_function.h"
 #include "decide/slice_scheduling/make_policy.h"
 #include "node/worker/cpu_list.h"
 
@@ -204,6 +205,7 @@ worker::WorkerOptions worker_options(const WorkerConfig& config, const Installat
   }
   options.sandboxes.python_program = config.python;
   options.sandboxes.python_folder = installation.python();
+  options.sandboxes.model_server = installation.program(std::string(kModelServer));
   options.sandboxes.shim_folder = installation.shim();
   if (std::filesystem::exists(installation.forwarded_driver() + "/libcuda.so.1")) {
     options.sandboxes.forward_folder = installation.forwarded_driver();

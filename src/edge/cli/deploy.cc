@@ -8,6 +8,7 @@
 
 #include "core/archive/zip.h"
 #include "core/base/fd.h"
+#include "core/domain/model_function.h"
 #include "decide/pipeline/limits.h"
 #include "decide/pipeline/pipeline_json.h"
 #include "decide/workflow/graph_json.h"
@@ -259,6 +260,34 @@ Result<void> add_components(const std::string& folder, const std::string& file,
   return {};
 }
 
+// A name that a function may have, made of the file's.
+std::string name_of_model(const std::string& file) {
+  std::string name = std::filesystem::path(file).stem();
+  for (char& c : name) {
+    const bool is_fit = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    if (!is_fit && c != '-' && c != '_') c = '-';
+  }
+  return name;
+}
+
+// "resnet.onnx": a folder with the file and a manifest of a model.
+Result<Package> package_of_model(const DeployOptions& options) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(options.path, error)) {
+    return Error{ErrorCode::kNotFound, "there is no file '" + options.path + "'"};
+  }
+  ASSIGN_OR_RETURN(const StagingFolder staging, StagingFolder::make());
+  RETURN_IF_ERROR(staging.add(options.path, "model.onnx"));
+  RETURN_IF_ERROR(
+      write_file_atomically(staging.path() + "/lambent.toml", "kind = \"model\"\n", false));
+  const DeployOptions inner{.path = staging.path(),
+                            .name = options.name.value_or(name_of_model(options.path)),
+                            .build_bundle = options.build_bundle};
+  ASSIGN_OR_RETURN(Package package, make_package_within(inner, 0));
+  package.file = options.path;
+  return package;
+}
+
 Result<Package> make_package_within(const DeployOptions& options, size_t depth) {
   const std::string file =
       options.path.ends_with(".toml") ? options.path : join_path(options.path, "lambent.toml");
@@ -294,6 +323,41 @@ Result<Package> make_package_within(const DeployOptions& options, size_t depth) 
   return package;
 }
 
+// "x FP32[-1,4]", of a model's metadata.
+std::string tensors_of(const Json& metadata, const char* key) {
+  std::string text;
+  for (const Json& tensor : metadata.value(key, Json::array())) {
+    std::string shape;
+    for (const Json& size : tensor.value("shape", Json::array())) {
+      shape += (shape.empty() ? "" : ",") + size.dump();
+    }
+    text += (text.empty() ? "" : ", ") + tensor.value("name", "") + " " +
+            tensor.value("datatype", "") + "[" + shape + "]";
+  }
+  return text;
+}
+
+// Loads the model once, so that one that cannot be loaded is told now, and tells what it takes.
+Result<void> try_model(Transport& transport, Console& console, const std::string& name) {
+  const std::string target = "/v2/models/" + http::percent_encode(name);
+  const auto answer = transport.send({.method = "GET", .target = target}, kTimeout);
+  if (!answer.ok()) return answer.error();
+  const Json json = Json::parse(answer->body, nullptr, false);
+  if (answer->status == 200 && json.is_object()) {
+    if (!console.json) {
+      console.out << "  " << tensors_of(json, "inputs") << " -> " << tensors_of(json, "outputs")
+                  << "\n  " << target << "\n";
+    }
+    return {};
+  }
+  // Who may deploy and not invoke cannot try it.
+  if (answer->status == 401 || answer->status == 403) return {};
+  const std::string why =
+      json.is_object() && json.contains("error") && json["error"].is_string() ? json["error"] : "";
+  return Error{ErrorCode::kFailedPrecondition,
+               "it is deployed, but the model cannot be loaded: " + why};
+}
+
 // Components before those that call them. The error names the function.
 Result<void> deploy_all(Transport& transport, Console& console, const Package& package,
                         const http::Endpoint& endpoint, Json& actions) {
@@ -313,9 +377,13 @@ Result<void> deploy_all(Transport& transport, Console& console, const Package& p
   if (!console.json) {
     console.out << action << " " << spec.name.name << " (" << to_string(Bytes(package.zip.size()))
                 << ")\n";
-    if (spec.kind == FunctionKind::kHttp) {
+    if (spec.kind == FunctionKind::kHttp && !serves_model(spec)) {
       console.out << "  curl " << curl_words(endpoint, spec.name.name) << "\n";
     }
+  }
+  if (serves_model(spec)) {
+    const auto loaded = try_model(transport, console, spec.name.name);
+    if (!loaded.ok()) return loaded.error().with_context(spec.name.name);
   }
   Json json = {{"action", action}, {"package_bytes", package.zip.size()}};
   const Json answer = Json::parse(deployed->answer, nullptr, false);
@@ -367,7 +435,9 @@ DeploymentState read_deployment_state(const std::string& configuration) {
 }
 
 Result<Package> make_package(const DeployOptions& options) {
-  ASSIGN_OR_RETURN(Package package, make_package_within(options, 0));
+  const bool is_model = options.path.ends_with(".onnx") && !options.code;
+  ASSIGN_OR_RETURN(Package package,
+                   is_model ? package_of_model(options) : make_package_within(options, 0));
   std::map<std::string, std::string> files;
   RETURN_IF_ERROR(check_names(package, files));
   return package;

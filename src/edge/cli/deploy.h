@@ -15,7 +15,7 @@
 namespace lambent::cli {
 
 struct DeployOptions {
-  std::string path = ".";  // a folder with lambent.toml, or such a file
+  std::string path = ".";  // a folder with lambent.toml, such a file, or a model (.onnx)
   // Override what the manifest says.
   std::optional<std::string> name;
   std::optional<std::string> code;  // relative to the working folder

@@ -10,6 +10,7 @@
 #include "core/domain/command_line.h"
 #include "core/domain/function_fields.h"
 #include "core/domain/function_words.h"
+#include "core/domain/model_function.h"
 #include "decide/pipeline/limits.h"
 #include "edge/cli/table_reader.h"
 #include "edge/cli/workflow_manifest.h"
@@ -18,8 +19,9 @@ namespace lambent::cli {
 namespace {
 
 // The keys that are no fields of the function.
-constexpr std::string_view kOtherKeys[] = {"graph",  "code", "bundles", "sources", "component",
-                                           "output", "slo",  "command", "python"};
+constexpr std::string_view kOtherKeys[] = {"graph",     "code",   "bundles", "sources",
+                                           "component", "output", "slo",     "command",
+                                           "python",    "model",  "threads"};
 
 // Reads the fields of a function. A field's key names its table.
 class FieldReader {
@@ -137,6 +139,13 @@ std::string graph_file_of(FunctionKind kind) {
 
 // Keys that say something about functions of other kinds alone.
 Result<void> check_kind_keys(const toml::table& table, FunctionKind kind, const std::string& file) {
+  for (const char* key : {"model", "threads"}) {
+    if (const toml::node* node = table.get(key)) {
+      return Error{ErrorCode::kInvalidArgument,
+                   file + " line " + std::to_string(node->source().begin.line) + ": " + key +
+                       " is for functions of kind 'model'"};
+    }
+  }
   static constexpr std::string_view kNotOfHandlers[] = {"graph", "component", "output",   "slo",
                                                         "port",  "command",   "readiness"};
   static constexpr std::string_view kNotOfKernels[] = {
@@ -182,6 +191,50 @@ Result<void> read_workflow(const toml::table& table, const std::string& file, Ma
   }
   manifest.workflow = std::move(tables.json);
   manifest.packages = std::move(tables.packages);
+  return {};
+}
+
+// A function of kind 'model' is an HTTP function whose program is ours.
+constexpr std::string_view kModelKind = "model";
+constexpr int64_t kMostThreads = 1024;
+constexpr Bytes kModelMemory = Bytes::gib(1);
+
+Error wrong_key(const toml::table& table, std::string_view key, const std::string& file,
+                const std::string& message) {
+  const toml::node* node = table.get(key);
+  const std::string place =
+      node == nullptr ? "" : " line " + std::to_string(node->source().begin.line);
+  return Error{ErrorCode::kInvalidArgument, file + place + ": " + message};
+}
+
+// The command of our program, of the keys model and threads.
+Result<void> read_model(const toml::table& table, const std::string& file, FunctionSpec& spec) {
+  for (const std::string_view key : {"graph", "component", "output", "handler", "cpu", "slo",
+                                     "port", "command", "readiness", "runtime", "gpu"}) {
+    if (table.get(key) != nullptr) {
+      return wrong_key(table, key, file,
+                       "a function of kind 'model' has no " + std::string(key) +
+                           (key == "gpu" ? ": models run on the host's processors" : ""));
+    }
+  }
+  if (table.get("model") != nullptr && !table["model"].is_string()) {
+    return wrong_key(table, "model", file, "model is the name of a file, such as \"model.onnx\"");
+  }
+  const std::string model = table["model"].value_or(std::string("model.onnx"));
+  std::vector<std::string> command = {std::string(kModelServer), model};
+  if (table.get("threads") != nullptr) {
+    const auto threads = table["threads"].value<int64_t>();
+    if (!table["threads"].is_integer() || *threads < 1 || *threads > kMostThreads) {
+      return wrong_key(table, "threads", file,
+                       "threads is a whole number from 1 to " + std::to_string(kMostThreads));
+    }
+    command.insert(command.end(), {"--threads", std::to_string(*threads)});
+  }
+  spec.kind = FunctionKind::kHttp;
+  spec.handler = command_text(command);
+  spec.runtime_name = "python3";
+  spec.runtime = Runtime::kPython;
+  if (table.get("memory") == nullptr) spec.memory = kModelMemory;
   return {};
 }
 
@@ -241,11 +294,17 @@ Result<Manifest> parse_manifest(std::string_view text, const std::string& file) 
   const toml::table* slo = reader.table("slo");
   RETURN_IF_ERROR(fields.verdict());
   fields.warn_of_unknown(manifest.warnings);
+  if (fields.kind() == kModelKind) {
+    RETURN_IF_ERROR(read_model(parsed.table(), file, spec));
+    RETURN_IF_ERROR(read_python(parsed.table(), file, manifest));
+    if (!manifest.python) manifest.python.emplace().packages.requirements = {"onnxruntime"};
+    return manifest;
+  }
   const auto known = function_kind_from(fields.kind());
   if (!known) {
-    return Error{
-        ErrorCode::kInvalidArgument,
-        file + ": kind is '" + fields.kind() + "'; it can be " + list_of_words<FunctionKind>("'")};
+    return Error{ErrorCode::kInvalidArgument, file + ": kind is '" + fields.kind() +
+                                                  "'; it can be 'model', " +
+                                                  list_of_words<FunctionKind>("'")};
   }
   spec.kind = *known;
   RETURN_IF_ERROR(check_kind_keys(parsed.table(), spec.kind, file));

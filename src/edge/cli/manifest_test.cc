@@ -1,6 +1,9 @@
 // lambent.toml: every field of a function has its key, and a mistake is named.
 #include "edge/cli/manifest.h"
 
+#include "core/domain/command_line.h"
+#include "core/domain/model_function.h"
+
 #include <gmock/gmock.h>
 
 #include <regex>
@@ -102,12 +105,32 @@ TEST(Manifest, ATableOfTheCpuAloneMakesAVariant) {
   EXPECT_EQ(read->spec.cpu_variant, CpuVariant());
 }
 
+TEST(Manifest, AModelIsAnHttpFunctionWhoseProgramIsOurs) {
+  const auto plain = parse_manifest("kind = 'model'\nname = 'm'", "f");
+  ASSERT_TRUE(plain.ok()) << plain.error().message;
+  EXPECT_EQ(plain->spec.kind, FunctionKind::kHttp);
+  EXPECT_EQ(plain->spec.handler, "lambent-model-server model.onnx");
+  EXPECT_TRUE(serves_model(plain->spec));
+  EXPECT_EQ(plain->spec.memory, Bytes::gib(1));
+  EXPECT_EQ(plain->python->packages.requirements, std::vector<std::string>{"onnxruntime"});
+  EXPECT_TRUE(plain->warnings.empty());
+  const auto own = parse_manifest(
+      "kind = 'model'\nname = 'm'\nmodel = 'a b.onnx'\nthreads = 2\nmemory = '256M'\n"
+      "[python]\nrequirements = ['onnxruntime==1.20']",
+      "f");
+  ASSERT_TRUE(own.ok()) << own.error().message;
+  EXPECT_EQ(command_words(own->spec.handler).value(),
+            (std::vector<std::string>{"lambent-model-server", "a b.onnx", "--threads", "2"}));
+  EXPECT_EQ(own->spec.memory, Bytes::mib(256));
+  EXPECT_EQ(own->python->packages.requirements, std::vector<std::string>{"onnxruntime==1.20"});
+}
+
 TEST(Manifest, AWrongValueIsNamedWithItsLine) {
   const std::pair<const char*, const char*> cases[] = {
       {"name = 1", "f line 1: name must be text in quotes"},
       {"kind = 1", "f line 1: kind must be text in quotes"},
       {"kind = 'x'",
-       "f: kind is 'x'; it can be 'handler', 'kernel', 'workflow', "
+       "f: kind is 'x'; it can be 'model', 'handler', 'kernel', 'workflow', "
        "'pipeline' or 'http'"},
       {"runtime = 'java'",
        "f: runtime is 'java'; it can be 'provided.al2023' (an executable named bootstrap) or "
@@ -143,6 +166,14 @@ TEST(Manifest, AWrongValueIsNamedWithItsLine) {
       {"code = 1", "f line 1: code must be text in quotes"},
       {"graph = 'g'", "f line 1: a function of kind 'handler' has no graph"},
       {"kind = 'kernel'\ngraph = 1", "f line 2: graph must be text in quotes"},
+      {"kind = 'model'\ncommand = ['x']", "f line 2: a function of kind 'model' has no command"},
+      {"kind = 'model'\n[gpu]\nmemory = '1G'",
+       "f line 2: a function of kind 'model' has no gpu: models run on the host's processors"},
+      {"kind = 'model'\nthreads = 0", "f line 2: threads is a whole number from 1 to 1024"},
+      {"kind = 'model'\nmodel = 1",
+       "f line 2: model is the name of a file, such as \"model.onnx\""},
+      {"kind = 'http'\ncommand = ['x']\nmodel = 'm'",
+       "f line 3: model is for functions of kind 'model'"},
       {"kind = 'kernel'\nruntime = 'x'", "f line 2: a function of kind 'kernel' has no runtime"},
   };
   for (const auto& [text, message] : cases) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/http/hop_by_hop.h"
+#include "edge/frontend/inference_frontend.h"
 #include "edge/frontend/json_text.h"
 #include "edge/frontend/native_error.h"
 #include "edge/frontend/outcome_headers.h"
@@ -22,6 +23,11 @@ constexpr std::string_view kPageSandbox =
 bool is_ours(std::string_view name) {
   return http::same_name(name, "Expect") || http::same_name(name, "X-Lambent-Tenant") ||
          http::same_name(name, kOwnAuthorization) || http::same_name(name, "Authorization");
+}
+
+bool is_of_body(std::string_view name) {
+  return http::same_name(name, "Content-Length") || http::same_name(name, "Content-Type") ||
+         http::same_name(name, "Content-Encoding");
 }
 
 std::string host_of(const http::Peer& peer) {
@@ -47,7 +53,7 @@ http::Headers headers_for_program(const http::Request& request, const FunctionTa
   http::Headers headers;
   const http::Headers passed_on = http::end_to_end(request.headers);
   for (const auto& [name, value] : passed_on.fields()) {
-    if (!is_ours(name)) headers.add(name, value);
+    if (!is_ours(name) && !(target.loads && is_of_body(name))) headers.add(name, value);
   }
   if (const auto passed = request.headers.get(kOwnAuthorization); !passed.empty()) {
     headers.add("Authorization", std::string(passed));
@@ -87,6 +93,17 @@ std::string message_of(const InvocationResult& result) {
     return json["errorMessage"];
   }
   return "the program gave no answer";
+}
+
+// As clients of the inference protocol read it.
+http::Response inference_answer_of(const Result<InvocationResult>& ended,
+                                   const std::string& function) {
+  if (!ended.ok()) return inference_error(ended.error());
+  std::string message = message_of(*ended);
+  if (ended->outcome != Outcome::kRejected) message += " (its log: lambent logs " + function + ")";
+  http::Response response = inference_error(status_of(*ended), message);
+  if (response.status == 503) add_retry_after(response.headers, ended->retry_after);
+  return response;
 }
 
 http::Response answer_of(Result<InvocationResult> ended, const std::string& function,
@@ -129,19 +146,22 @@ void FunctionFrontend::handle(const Caller& caller, const FunctionTarget& target
                        .answer_headers = {},
                        .responder = std::move(responder),
                        .answer_of = {}};
-  call.has_body =
-      request.headers.contains("Transfer-Encoding") ||
-      (request.headers.contains("Content-Length") && request.headers.get("Content-Length") != "0");
+  // What comes with the wish to load a model is of no use to its program.
+  call.has_body = !target.loads && (request.headers.contains("Transfer-Encoding") ||
+                                    (request.headers.contains("Content-Length") &&
+                                     request.headers.get("Content-Length") != "0"));
   call.upgrade = http::upgrade_of(request.headers);
-  call.head.method = request.method;
+  call.head.method = target.loads ? "GET" : request.method;
   call.head.target = target.target;
   call.head.headers = headers_for_program(request, target);
   call.head.peer = request.peer;
-  if (!target.prefix.empty()) {
+  if (!target.prefix.empty() || target.is_inference) {
     call.answer_headers.add("Content-Security-Policy", std::string(kPageSandbox));
   }
   const bool with_log = http::same_name(request.headers.get("X-Amz-Log-Type"), "Tail");
-  call.answer_of = [name = target.name, with_log](Result<InvocationResult> result) {
+  call.answer_of = [name = target.name, with_log,
+                    is_inference = target.is_inference](Result<InvocationResult> result) {
+    if (is_inference) return inference_answer_of(result, name);
     return answer_of(std::move(result), name, with_log);
   };
   relays_.relay(std::move(call));

@@ -8,6 +8,32 @@ namespace lambent::frontend {
 namespace {
 
 constexpr std::string_view kFunctions = "/f/";
+constexpr std::string_view kModels = "/v2/models/";
+constexpr std::string_view kRepository = "/v2/repository/models/";
+constexpr std::string_view kLoad = "/load";
+
+// The first segment, as it is written.
+std::string_view segment_of(std::string_view target) {
+  return target.substr(0, std::min(target.find_first_of("/?#"), target.size()));
+}
+
+std::optional<FunctionTarget> model_target(std::string_view target) {
+  FunctionTarget model;
+  model.is_inference = true;
+  if (target.starts_with(kModels)) {
+    model.name = segment_of(target.substr(kModels.size()));
+    model.target = target;
+    return model;
+  }
+  if (!target.starts_with(kRepository)) return std::nullopt;
+  model.name = segment_of(target.substr(kRepository.size()));
+  if (http::path_of(target.substr(kRepository.size() + model.name.size())) != kLoad) {
+    return std::nullopt;
+  }
+  model.target = std::string(kModels) + model.name + "/ready";
+  model.loads = true;
+  return model;
+}
 
 }  // namespace
 
@@ -32,9 +58,9 @@ std::optional<FunctionTarget> function_target(const http::Request& request,
       }
     }
   }
-  if (!target.starts_with(kFunctions)) return std::nullopt;
-  const size_t end = std::min(target.find_first_of("/?#", kFunctions.size()), target.size());
-  const std::string_view name = target.substr(kFunctions.size(), end - kFunctions.size());
+  if (!target.starts_with(kFunctions)) return model_target(target);
+  const std::string_view name = segment_of(target.substr(kFunctions.size()));
+  const size_t end = kFunctions.size() + name.size();
   const std::string_view rest = target.substr(end);
   return FunctionTarget{std::string(name),
                         std::string(rest.starts_with('/') ? "" : "/") + std::string(rest),

@@ -1,5 +1,5 @@
-// FunctionTarget: which HTTP function a request is for, told by its path (/f/NAME/...) or by its
-// host (NAME.DOMAIN). Pure; fuzzed; any thread.
+// FunctionTarget: which HTTP function a request is for, told by its path (/f/NAME/...,
+// /v2/models/NAME/...) or by its host (NAME.DOMAIN). Pure; fuzzed; any thread.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,12 @@ namespace lambent::frontend {
 struct FunctionTarget {
   std::string name;    // perhaps of no function
   std::string target;  // what the program gets: begins with '/', query included
-  std::string prefix;  // what was taken off the path: "/f/NAME"; empty: it was named by its host
+  std::string prefix;  // what was taken off the path: "/f/NAME"; empty: nothing was
+  // By a path of the Open Inference Protocol, which the program gets whole. Errors have its form.
+  bool is_inference = false;
+  // The request is that the model be loaded: its program gets a question that it answers once it
+  // is.
+  bool loads = false;
 
   bool operator==(const FunctionTarget&) const = default;
 };

@@ -44,6 +44,20 @@ TEST(FunctionTarget, OtherHostsNameNoFunction) {
             std::nullopt);
 }
 
+TEST(FunctionTarget, APathOfTheInferenceProtocolNamesTheModelAndStaysWhole) {
+  for (const char* path :
+       {"/v2/models/resnet", "/v2/models/resnet/versions/1/infer", "/v2/models/resnet/config?x"}) {
+    EXPECT_EQ(target_of(path), (FunctionTarget{"resnet", path, "", true})) << path;
+  }
+  EXPECT_EQ(target_of("/v2/repository/models/resnet/load"),
+            (FunctionTarget{"resnet", "/v2/models/resnet/ready", "", true, true}));
+  for (const char* path :
+       {"/v2", "/v2/models", "/v2/health/ready", "/v2/repository/index",
+        "/v2/repository/models/resnet/unload", "/v2/repository/models/a/b/load"}) {
+    EXPECT_EQ(target_of(path), std::nullopt) << path;
+  }
+}
+
 TEST(FunctionTarget, AFunctionWithoutANameIsNotTheApiEither) {
   EXPECT_EQ(target_of("/f/"), (FunctionTarget{"", "/", "/f/"}));
 }

@@ -22,12 +22,17 @@ constexpr Bytes kDigestedAtOnce = Bytes::kib(256);
 
 std::string digest_of(const std::string& body) { return crypto::to_hex(crypto::sha256(body)); }
 
+bool is_to_models(const http::Request& request) {
+  return is_inference_path(http::path_of(request.target));
+}
+
 bool is_to_lambda(const http::Request& request) {
   return is_lambda_path(http::path_of(request.target));
 }
 
 http::Response response_of_error(const http::Request& request, const Error& error,
                                  Duration retry_after = {}) {
+  if (is_to_models(request)) return inference_error(error, retry_after);
   if (!is_to_lambda(request)) return error_response(error, retry_after);
   LambdaFault fault = fault_of(error);
   fault.retry_after = retry_after;
@@ -40,7 +45,7 @@ http::Response response_of_refusal(const http::Request& request, const Refusal& 
     fault.type = refusal.lambda_type;
     return response_of(fault);
   }
-  http::Response response = error_response(refusal.error);
+  http::Response response = response_of_error(request, refusal.error);
   response.headers.add("WWW-Authenticate", "Bearer realm=\"lambent\"");
   return response;
 }
@@ -77,7 +82,8 @@ Router::Router(Services services, loop::EventLoop& loop, Random& random, RouterO
       native_(services.invocations, loop, random, with_tokens(options_.native, access_)),
       tenants_(access_, options_.usage),
       secrets_(services.secrets),
-      functions_(services.relays) {}
+      functions_(services.relays),
+      models_(services.invocations, options_.native.version, options_.native.ready) {}
 
 bool Router::streams(const http::Request& head) const { return target_of(head).has_value(); }
 
@@ -195,7 +201,9 @@ void Router::dispatch(const Principal& principal, http::Request request,
     return functions_.handle(caller, *target, std::move(request), std::move(responder));
   }
   const std::string path(http::path_of(request.target));
-  if (is_lambda_path(path)) {
+  if (is_inference_path(path)) {
+    models_.handle(caller, request, std::move(responder));
+  } else if (is_lambda_path(path)) {
     lambda_.handle(caller, std::move(request), std::move(responder));
   } else if (path == kObjects || path.starts_with(std::string(kObjects) + "/")) {
     objects_.handle(caller, std::move(request), path.substr(kObjects.size()), std::move(responder));

@@ -12,6 +12,7 @@
 #include "edge/frontend/access_frontend.h"
 #include "edge/frontend/authenticator.h"
 #include "edge/frontend/function_frontend.h"
+#include "edge/frontend/inference_frontend.h"
 #include "edge/frontend/lambda.h"
 #include "edge/frontend/native.h"
 #include "edge/frontend/objects.h"
@@ -77,6 +78,7 @@ class Router {
   AccessFrontend tenants_;
   SecretFrontend secrets_;
   FunctionFrontend functions_;
+  InferenceFrontend models_;
 };
 
 }  // namespace lambent::frontend

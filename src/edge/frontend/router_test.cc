@@ -560,6 +560,53 @@ TEST_F(RouterTest, RequestsToHttpFunctionsNeedTheScopeInvoke) {
   EXPECT_FALSE(relays_.calls[0].head.headers.contains("Authorization"));
 }
 
+TEST_F(RouterTest, TheInferenceProtocolIsAnsweredWithItsOwnErrors) {
+  use(AuthMode::kTokens);
+  EXPECT_EQ(json::parse(call("GET", "/v2").body)["name"], "lambent");
+  EXPECT_EQ(call("GET", "/v2/health/ready").status, 200);
+  const http::Response refused = call("GET", "/v2/models/m/ready");
+  EXPECT_EQ(refused.status, 401);
+  EXPECT_TRUE(json::parse(refused.body)["error"].is_string());
+  EXPECT_EQ(call("POST", "/v2/models/m/infer", "reader").status, 403);
+  EXPECT_EQ(call("POST", "/v2/repository/index").status, 401);
+  EXPECT_EQ(call("POST", "/v2/repository/models/m/unload", "invoker").status, 501);
+  for (const char* path : {"/v2/nothing", "/v2/models"}) {
+    const http::Response unknown = call("GET", path, "admin");
+    EXPECT_EQ(unknown.status, 404) << path;
+    EXPECT_TRUE(json::parse(unknown.body)["error"].is_string()) << path;
+  }
+  EXPECT_EQ(call("POST", "/v2/health/live").status, 405);
+}
+
+TEST_F(RouterTest, TheRepositoryListsTheTenantsModels) {
+  use(AuthMode::kTokens);
+  FunctionSpec model = named({kTeam, "m"});
+  model.kind = FunctionKind::kHttp;
+  model.handler = "lambent-model-server model.onnx";
+  service_.functions[model.name] = model;
+  model.name.tenant = kDefaultTenant;
+  service_.functions[model.name] = model;
+  const json index = json::parse(call("POST", "/v2/repository/index", "reader").body);
+  EXPECT_EQ(index, json::parse(R"([{"name":"m","version":"1","state":"READY","reason":""}])"));
+}
+
+TEST_F(RouterTest, RequestsToAModelAreRelayedWithTheirPath) {
+  use(AuthMode::kTokens);
+  call("POST", "/v2/models/m/infer", "invoker", "{}");
+  ASSERT_EQ(relays_.calls.size(), 1u);
+  EXPECT_EQ(relays_.calls[0].function, (FunctionName{kTeam, "m"}));
+  EXPECT_EQ(relays_.calls[0].head.target, "/v2/models/m/infer");
+  const http::Response failed =
+      relays_.calls[0].answer_of(Error{ErrorCode::kNotFound, "there is no function 'm'"});
+  EXPECT_EQ(failed.status, 404);
+  EXPECT_EQ(json::parse(failed.body)["error"], "there is no function 'm'");
+  call("POST", "/v2/repository/models/m/load", "invoker", "{}");
+  ASSERT_EQ(relays_.calls.size(), 2u);
+  EXPECT_EQ(relays_.calls[1].head.method, "GET");
+  EXPECT_EQ(relays_.calls[1].head.target, "/v2/models/m/ready");
+  EXPECT_FALSE(relays_.calls[1].has_body);
+}
+
 TEST_F(RouterTest, TheHostOfAFunctionServesNothingElse) {
   use(AuthMode::kNone);
   call("GET", "/v1/functions", "", "", {{"Host", "web.lambent.localhost:8980"}});

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/domain/command_line.h"
+#include "core/domain/model_function.h"
 #include "node/worker/system_folder.h"
 
 namespace lambent::worker {
@@ -19,7 +20,9 @@ std::vector<std::string> http_command(const FunctionSpec& spec, const std::strin
   std::vector<std::string> words = read.ok() ? std::move(*read) : std::vector<std::string>();
   if (words.empty()) words = {"./bootstrap"};
   std::string& program = words.front();
-  if (program == "python3" || program == "python") {
+  if (program == kModelServer) {
+    program = kModelServerFile;
+  } else if (program == "python3" || program == "python") {
     program = python;
   } else if (!program.starts_with('/') && program.find('/') != std::string::npos) {
     const bool from_here = program.starts_with("./");
@@ -201,6 +204,7 @@ sandbox::LaunchPlan plan_sandbox(const SandboxSetting& setting, const FunctionSp
   plan.environment["LAMBENT_DEVICE"] = uses_gpu(spec) ? "gpu" : "cpu";
   if (spec.runtime == Runtime::kPython) add_python(setting, plan);
   add_environment(request, plan);
+  if (serves_model(spec)) plan.binds.push_back({setting.model_server, kModelServerFile});
   if (uses_gpu(spec) && spec.gpu.runtime == GpuRuntime::kShared) {
     add_shared_gpu(setting, request, plan);
   } else if (uses_gpu(spec)) {

@@ -33,6 +33,8 @@ struct GpuDriver {
 // What all sandboxes of a node have in common.
 struct SandboxSetting {
   std::string python_program = "/usr/bin/python3";
+  std::string model_server =
+      {};                     // lambent-model-server, the program of functions that serve models
   std::string python_folder;  // holds the packages lambent_runtime and lambent_cuda
   std::string shim_folder;
   // Holds the libcuda.so.1 of functions that share a GPU runtime; empty: there are no such
@@ -79,6 +81,7 @@ struct SandboxRequest {
 // Where things lie inside a sandbox.
 inline constexpr char kRuntimeFolder[] = "/var/runtime";
 inline constexpr char kPythonFolder[] = "/opt/lambent/python";
+inline constexpr char kModelServerFile[] = "/opt/lambent/model-server";
 inline constexpr char kDriverFolder[] = "/opt/lambent/driver";
 inline constexpr char kShimFolder[] = "/opt/lambent/shim";
 inline constexpr char kNodeFile[] = "/opt/lambent/gpu-node";

@@ -129,6 +129,20 @@ TEST(SandboxPlan, AFunctionThatSharesARuntimeSeesNoDeviceAndNoShim) {
   EXPECT_TRUE(sandbox::validate(plan).ok()) << sandbox::validate(plan).error().message;
 }
 
+TEST(SandboxPlan, AFunctionThatServesAModelRunsOurProgram) {
+  SandboxSetting with_server = setting();
+  with_server.model_server = "/usr/lib/lambent/bin/lambent-model-server";
+  FunctionSpec model = python_function();
+  model.kind = FunctionKind::kHttp;
+  model.handler = "lambent-model-server model.onnx --threads 2";
+  const auto plan = plan_sandbox(with_server, model, request());
+  EXPECT_EQ(plan.argv, (std::vector<std::string>{"/opt/lambent/model-server", "model.onnx",
+                                                 "--threads", "2"}));
+  const sandbox::Bind expected{with_server.model_server, "/opt/lambent/model-server", false};
+  EXPECT_NE(std::ranges::find(plan.binds, expected), plan.binds.end());
+  EXPECT_TRUE(sandbox::validate(plan).ok());
+}
+
 TEST(SandboxPlan, APythonFunctionWithPackagesRunsTheInterpreterOfItsEnvironment) {
   SandboxRequest with = request();
   with.environment_folder = "/state/environments/ready/k/python";

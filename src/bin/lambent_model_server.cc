@@ -1,0 +1,113 @@
+// lambent-model-server: serves one ONNX model by the Open Inference Protocol. The program of
+// functions of kind 'model': started by the worker in a sandbox, asked over the sandbox's loopback.
+#include <sched.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+
+#include "core/http/server.h"
+#include "core/loop/event_loop.h"
+#include "edge/inference/model_service.h"
+#include "node/onnx_runtime/onnx_engine.h"
+
+namespace {
+
+using namespace lambent;
+
+constexpr unsigned kMostThreads = 4;
+
+std::string variable(const char* name, const char* otherwise) {
+  const char* value = getenv(name);
+  return value == nullptr ? otherwise : value;
+}
+
+// Of the packages that the function's Python has; empty if onnxruntime is not one.
+std::string library_of_packages() {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path libraries = fs::path(variable("VIRTUAL_ENV", "/usr")) / "lib";
+  for (const fs::directory_entry& python : fs::directory_iterator(libraries, error)) {
+    const fs::path folder = python.path() / "site-packages/onnxruntime/capi";
+    std::error_code absent;
+    for (const fs::directory_entry& file : fs::directory_iterator(folder, absent)) {
+      if (file.path().filename().string().starts_with("libonnxruntime.so")) return file.path();
+    }
+  }
+  return {};
+}
+
+// As many as it may run on, and no more than serve one run well beside other functions.
+int default_threads() {
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  if (sched_getaffinity(0, sizeof mask, &mask) != 0) return 1;
+  return std::clamp(CPU_COUNT(&mask), 1, static_cast<int>(kMostThreads));
+}
+
+Result<void> serve(const onnx::OnnxOptions& options, const std::string& name, uint16_t port) {
+  if (options.library.empty()) {
+    return Error{ErrorCode::kNotFound,
+                 "there is no onnxruntime among the function's packages; name it under [python] "
+                 "requirements"};
+  }
+  ASSIGN_OR_RETURN(const auto engine, onnx::load_onnx_model(options));
+  const SystemClock clock;
+  loop::EventLoop loop(clock);
+  inference::ModelService service(*engine, loop,
+                                  {.model = {.name = name}, .version = LAMBENT_VERSION});
+  http::ServerOptions server_options;
+  server_options.max_body = Bytes::mib(512);
+  server_options.max_unfinished_bodies = Bytes::gib(1);
+  server_options.error_response = [](int status, std::string_view reason) {
+    return inference::error_response(status, std::string(reason));
+  };
+  http::Server server(loop, server_options, [&](http::Request request, http::Responder responder) {
+    service.handle(std::move(request), std::move(responder));
+  });
+  ASSIGN_OR_RETURN(OwnedFd listener, http::listen_tcp("127.0.0.1", port));
+  RETURN_IF_ERROR(server.listen(std::move(listener)));
+  const ModelDescription& model = engine->description();
+  std::cout << "model " << name << ":";
+  for (const TensorSpec& input : model.inputs) {
+    std::cout << " " << input.name << " " << name_of(input.type) << to_string(input.shape);
+  }
+  std::cout << " ->";
+  for (const TensorSpec& output : model.outputs) {
+    std::cout << " " << output.name << " " << name_of(output.type) << to_string(output.shape);
+  }
+  std::cout << std::endl;
+  loop.run();
+  return {};
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  CLI::App app("Serves one ONNX model by the Open Inference Protocol (v2) on 127.0.0.1.");
+  onnx::OnnxOptions options;
+  options.library = library_of_packages();
+  options.threads = default_threads();
+  std::string name = variable("K_SERVICE", "model");
+  uint16_t port =
+      static_cast<uint16_t>(std::strtoul(variable("PORT", "8080").c_str(), nullptr, 10));
+  app.add_option("MODEL", options.model, "The file, such as model.onnx")->required();
+  app.add_option("--onnxruntime", options.library,
+                 "libonnxruntime.so.* (default: of the package onnxruntime in $VIRTUAL_ENV)");
+  app.add_option("--threads", options.threads, "Threads that share one run")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1024));
+  app.add_option("--name", name, "What the model is called (default: $K_SERVICE)");
+  app.add_option("--port", port, "Where it listens (default: $PORT)");
+  CLI11_PARSE(app, count, words);
+  // A reader of its output that goes away is no reason to end.
+  signal(SIGPIPE, SIG_IGN);
+  const auto served = serve(options, name, port);
+  if (served.ok()) return 0;
+  std::cerr << "lambent-model-server: " << served.error().message << std::endl;
+  return 1;
+}

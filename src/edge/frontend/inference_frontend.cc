@@ -1,0 +1,104 @@
+#include "edge/frontend/inference_frontend.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "core/domain/model_function.h"
+#include "edge/frontend/json_text.h"
+#include "edge/frontend/outcome_headers.h"
+
+namespace lambent::frontend {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view kRoot = "/v2";
+constexpr size_t kPage = 1'000;
+
+http::Response json_response(const json& body) {
+  http::Response response;
+  response.headers.add("Content-Type", "application/json");
+  response.body = to_text(body);
+  return response;
+}
+
+http::Response wrong_method(const std::string& allowed) {
+  http::Response response = inference_error(405, "this path takes " + allowed);
+  response.headers.add("Allow", allowed);
+  return response;
+}
+
+}  // namespace
+
+bool is_inference_path(std::string_view path) {
+  return path == kRoot || (path.starts_with(kRoot) && path[kRoot.size()] == '/');
+}
+
+http::Response inference_error(int status, const std::string& message) {
+  http::Response response = json_response({{"error", message}});
+  response.status = status;
+  return response;
+}
+
+http::Response inference_error(const Error& error, Duration retry_after) {
+  http::Response response = inference_error(http_status_of(error.code), error.message);
+  if (response.status == 429) add_retry_after(response.headers, retry_after);
+  return response;
+}
+
+void InferenceFrontend::handle(const Caller& caller, const http::Request& request,
+                               http::Responder responder) const {
+  responder.send(answer_to(caller, request));
+}
+
+http::Response InferenceFrontend::answer_to(const Caller& caller,
+                                            const http::Request& request) const {
+  const std::string_view path = http::path_of(request.target);
+  const bool is_get = request.method == "GET" || request.method == "HEAD";
+  const bool is_post = request.method == "POST";
+  if (path == "/v2" || path == "/v2/") {
+    if (!is_get) return wrong_method("GET");
+    return json_response(
+        {{"name", "lambent"},
+         {"version", version_},
+         {"extensions", json::array({"binary_tensor_data", "statistics", "model_configuration",
+                                     "model_repository"})}});
+  }
+  if (path == "/v2/health/live") {
+    return is_get ? json_response({{"live", true}}) : wrong_method("GET");
+  }
+  if (path == "/v2/health/ready") {
+    if (!is_get) return wrong_method("GET");
+    if (ready_()) return json_response({{"ready", true}});
+    http::Response response = json_response({{"ready", false}});
+    response.status = 503;
+    return response;
+  }
+  if (path == "/v2/repository/index") {
+    return is_post ? index_of(caller.tenant) : wrong_method("POST");
+  }
+  if (path.starts_with("/v2/repository/models/") && path.ends_with("/unload")) {
+    return inference_error(501,
+                           "models are not unloaded by clients: one that rests leaves by itself "
+                           "when others need its place");
+  }
+  return inference_error(404, "there is nothing at " + std::string(path));
+}
+
+http::Response InferenceFrontend::index_of(TenantId tenant) const {
+  json models = json::array();
+  std::string after;
+  for (;;) {
+    const auto page = service_.list_functions(tenant, after, kPage);
+    for (const FunctionSpec& spec : page) {
+      if (!serves_model(spec)) continue;
+      // It is loaded by the first request at the latest, so it is always ready for one.
+      models.push_back(
+          {{"name", spec.name.name}, {"version", "1"}, {"state", "READY"}, {"reason", ""}});
+    }
+    if (page.size() < kPage) return json_response(models);
+    after = page.back().name.name;
+  }
+}
+
+}  // namespace lambent::frontend

@@ -1,0 +1,37 @@
+// InferRequest: what a client of the Open Inference Protocol (v2, REST) asks of a model: JSON,
+// perhaps with tensors as bytes behind it (Triton's extension binary_tensor_data). Pure; fuzzed;
+// any thread.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/result.h"
+#include "core/base/units.h"
+#include "core/domain/inference.h"
+
+namespace lambent::inference {
+
+struct RequestedOutput {
+  std::string name;
+  bool is_binary = false;
+};
+
+struct InferRequest {
+  std::string id;  // of the client's; empty: it gave none
+  std::vector<Tensor> inputs;
+  std::vector<RequestedOutput> outputs;
+};
+
+// `json_length`: the header Inference-Header-Content-Length; without it the whole body is JSON, and
+// 0 says that the body is the one input, as bytes. Contents of inputs may point into `body`.
+// INVALID_ARGUMENT, naming the tensor and what it should be, for all that the model cannot take.
+Result<InferRequest> parse_infer_request(std::string_view body, std::optional<size_t> json_length,
+                                         const ModelDescription& model);
+
+// The value of that header. INVALID_ARGUMENT if it is no number.
+Result<std::optional<size_t>> parse_json_length(std::string_view header);
+
+}  // namespace lambent::inference

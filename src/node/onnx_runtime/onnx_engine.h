@@ -1,0 +1,22 @@
+// OnnxEngine: runs an ONNX model on the host's processors by onnxruntime, a library that is loaded
+// when a model is (Microsoft's, of PyPI's package). One thread at a time.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "core/domain/inference.h"
+
+namespace lambent::onnx {
+
+struct OnnxOptions {
+  std::string library;  // libonnxruntime.so.*
+  std::string model;    // the file; what it refers to lies beside it
+  int threads = 1;      // that share one run; at least 1
+};
+
+// NOT_FOUND if the library or the model is not there, INVALID_ARGUMENT if the library takes no such
+// model or an input or output of it is no tensor. Blocks, for seconds if the model is large.
+Result<std::unique_ptr<ModelEngine>> load_onnx_model(const OnnxOptions& options);
+
+}  // namespace lambent::onnx

@@ -1,0 +1,220 @@
+"""Models by the Open Inference Protocol: Triton's own client (HTTP, blocking and asyncio), unmodified, and a real onnxruntime in a
+real sandbox. The environment of the models is built offline, from a wheel that holds the library of the onnxruntime in .venv."""
+import asyncio
+import http.client
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+import zipfile
+
+import numpy as np
+import onnxruntime
+import tritonclient.http as triton
+import tritonclient.http.aio as triton_aio
+from tritonclient.utils import InferenceServerException
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "examples/20_python_packages"))
+
+from harness import PREFIX, Worker  # noqa: E402
+from make_model import field, matrix_model, value_info  # noqa: E402
+from python_wheels import record_line  # noqa: E402
+
+LAMBENT = str(PREFIX / "bin/lambent")
+UV = ROOT / ".venv/bin/uv"
+WEIGHTS = np.arange(12, dtype=np.float32).reshape(4, 3)
+STRING, FLOAT16, INT64, BOOL = 8, 10, 7, 9
+
+
+def write_library_wheel(folder):
+    """A wheel 'onnxruntime' with the library and nothing else, so that it needs no other package and no network."""
+    library = next((pathlib.Path(onnxruntime.__file__).parent / "capi").glob("libonnxruntime.so*"))
+    info = "onnxruntime-1.0.dist-info"
+    contents = {"onnxruntime/__init__.py": b"", f"onnxruntime/capi/{library.name}": library.read_bytes(),
+                f"{info}/METADATA": b"Metadata-Version: 2.1\nName: onnxruntime\nVersion: 1.0\n",
+                f"{info}/WHEEL": b"Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"}
+    record = "".join(record_line(path, content) for path, content in contents.items()) + f"{info}/RECORD,,\n"
+    with zipfile.ZipFile(pathlib.Path(folder) / "onnxruntime-1.0-py3-none-any.whl", "w") as wheel:
+        for path, content in {**contents, f"{info}/RECORD": record.encode()}.items():
+            wheel.writestr(path, content)
+
+
+def typed_info(name, element, shape):
+    info = value_info(name, shape)
+    # value_info writes FLOAT; the type is the first field of the tensor type.
+    return info.replace(field(1, 1), field(1, element), 1) if element != 1 else info
+
+
+def identity_model(tensors):
+    """y_i = x_i for (name, element type, shape) each."""
+    nodes = b"".join(field(1, field(1, name) + field(2, "out_" + name) + field(4, "Identity")) for name, _, _ in tensors)
+    graph = (nodes + field(2, "identity") + b"".join(field(11, typed_info(*tensor)) for tensor in tensors)
+             + b"".join(field(12, typed_info("out_" + name, element, shape)) for name, element, shape in tensors))
+    return field(1, 8) + field(7, graph) + field(8, field(1, "") + field(2, 16))
+
+
+def lambent(worker, *arguments):
+    return subprocess.run([LAMBENT, *map(str, arguments), "--endpoint", worker.endpoint], capture_output=True, text=True, timeout=120)
+
+
+@unittest.skipUnless(UV.exists(), "there is no uv in .venv")
+class ModelsTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="lambent-models-"))
+        cls.addClassCleanup(shutil.rmtree, cls.folder, True)
+        (cls.folder / "wheels").mkdir()
+        write_library_wheel(cls.folder / "wheels")
+        cls.worker = Worker("--uv", str(UV), "--python-wheels", str(cls.folder / "wheels"), "--python-offline", gpu="none",
+                            folder=cls.folder)
+        cls.addClassCleanup(cls.worker.close)
+        (cls.folder / "scores.onnx").write_bytes(matrix_model(WEIGHTS))
+        (cls.folder / "every type.onnx").write_bytes(identity_model(
+            [("text", STRING, ["n"]), ("half", FLOAT16, ["n", 2]), ("long", INT64, [2]), ("flag", BOOL, ["n"])]))
+        for name in ("scores", "every type"):
+            deployed = lambent(cls.worker, "deploy", cls.folder / f"{name}.onnx")
+            assert deployed.returncode == 0, deployed.stderr
+            cls.said = deployed.stdout if name == "scores" else cls.said
+
+    def client(self):
+        client = triton.InferenceServerClient(self.worker.endpoint.removeprefix("http://"))
+        self.addCleanup(client.close)
+        return client
+
+    @staticmethod
+    def input_of(values, name="x", datatype="FP32", binary=True):
+        given = triton.InferInput(name, values.shape, datatype)
+        given.set_data_from_numpy(values, binary_data=binary)
+        return given
+
+    def test_deploying_a_file_tells_what_the_model_takes(self):
+        self.assertIn("x FP32[-1,4] -> scores FP32[-1,3]", self.said)
+        self.assertIn("/v2/models/scores", self.said)
+
+    def test_tritons_client_sees_the_server_and_the_model(self):
+        client = self.client()
+        self.assertTrue(client.is_server_live() and client.is_server_ready() and client.is_model_ready("scores"))
+        self.assertEqual(client.get_server_metadata()["name"], "lambent")
+        self.assertEqual(client.get_model_metadata("scores")["inputs"], [{"name": "x", "datatype": "FP32", "shape": [-1, 4]}])
+        self.assertEqual(client.get_model_config("scores")["input"][0]["data_type"], "TYPE_FP32")
+        index = {each["name"]: each["state"] for each in client.get_model_repository_index()}
+        self.assertEqual({name: index.get(name) for name in ("scores", "every-type")},
+                         {"scores": "READY", "every-type": "READY"})
+        client.load_model("scores")
+        with self.assertRaisesRegex(InferenceServerException, "not unloaded by clients"):
+            client.unload_model("scores")
+
+    def test_answers_are_those_of_onnxruntime_itself(self):
+        client, values = self.client(), np.random.default_rng(1).random((5, 4), dtype=np.float32)
+        session = onnxruntime.InferenceSession(str(self.folder / "scores.onnx"))
+        expected = session.run(None, {"x": values})[0]
+        for binary in (True, False):
+            for options in ({}, {"request_compression_algorithm": "gzip", "response_compression_algorithm": "deflate"},
+                            {"outputs": [triton.InferRequestedOutput("scores", binary_data=binary)]}):
+                result = client.infer("scores", [self.input_of(values, binary=binary)], request_id="7", **options)
+                np.testing.assert_allclose(result.as_numpy("scores"), expected, rtol=1e-6)
+                self.assertEqual(result.get_response()["id"], "7")
+        self.assertEqual(client.infer("scores", [self.input_of(values[:0])]).as_numpy("scores").shape, (0, 3))
+        # 8 MB in and 6 MB out: more than an invocation's payload may have.
+        large = np.ones((500_000, 4), dtype=np.float32)
+        np.testing.assert_allclose(client.infer("scores", [self.input_of(large)]).as_numpy("scores"), large @ WEIGHTS)
+
+    def test_every_type_comes_back_as_it_went(self):
+        texts = np.array(["", "a", "größer"], dtype=np.object_)
+        half, flags = np.array([[1.5, -2]], dtype=np.float16), np.array([True, False])
+        long = np.array([-(2**62), 2**62 + 1])
+        result = self.client().infer("every-type", [
+            self.input_of(texts, "text", "BYTES"), self.input_of(half, "half", "FP16"),
+            self.input_of(long, "long", "INT64"), self.input_of(flags, "flag", "BOOL")])
+        self.assertEqual([text.decode() for text in result.as_numpy("out_text")], list(texts))
+        for name, values in (("out_half", half), ("out_long", long), ("out_flag", flags)):
+            np.testing.assert_array_equal(result.as_numpy(name), values)
+
+    def test_errors_have_the_protocols_form_and_status(self):
+        client, values = self.client(), np.ones((1, 4), dtype=np.float32)
+        for message, call in (
+                (r"\[404\] .*nope", lambda: client.infer("nope", [self.input_of(values)])),
+                (r"\[404\] .*no version 9", lambda: client.infer("scores", [self.input_of(values)], model_version="9")),
+                (r"\[400\] input 'x': shape is \[1,3\], the model's is \[-1,4\]",
+                 lambda: client.infer("scores", [self.input_of(values[:, :3])])),
+                (r"\[400\] input 'y': the model has no such input; it has x",
+                 lambda: client.infer("scores", [self.input_of(values, "y")])),
+                (r"\[400\] output 'z': the model has no such output",
+                 lambda: client.infer("scores", [self.input_of(values)], outputs=[triton.InferRequestedOutput("z")]))):
+            with self.assertRaisesRegex(InferenceServerException, message):
+                call()
+
+    def test_asyncio_and_threads_are_served_side_by_side(self):
+        values = np.ones((2, 4), dtype=np.float32)
+
+        async def ask():
+            client = triton_aio.InferenceServerClient(self.worker.endpoint.removeprefix("http://"))
+            results = await asyncio.gather(*(client.infer("scores", [self.input_of(values * n)]) for n in range(20)))
+            await client.close()
+            return results
+
+        for n, result in enumerate(asyncio.run(ask())):
+            np.testing.assert_allclose(result.as_numpy("scores"), values * n @ WEIGHTS)
+        failed = []
+
+        def many():
+            client = triton.InferenceServerClient(self.worker.endpoint.removeprefix("http://"))
+            for _ in range(20):
+                if not np.allclose(client.infer("scores", [self.input_of(values)]).as_numpy("scores"), values @ WEIGHTS):
+                    failed.append(1)
+            client.close()
+
+        threads = [threading.Thread(target=many) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(failed, [])
+
+    def test_statistics_count_what_was_asked(self):
+        client, values = self.client(), np.ones((3, 4), dtype=np.float32)
+        before = client.get_inference_statistics("scores")["model_stats"][0]
+        client.infer("scores", [self.input_of(values)])
+        after = client.get_inference_statistics("scores")["model_stats"][0]
+        # Of the sandbox that answers; several may serve a model.
+        self.assertGreaterEqual(after["inference_count"], 3)
+        self.assertEqual(after["name"], before["name"])
+
+    def test_a_file_that_is_no_model_is_told_when_it_is_deployed(self):
+        for name, content, reason in (("broken", b"no protocol buffer", "cannot be loaded"),
+                                      ("cut", matrix_model(WEIGHTS)[:-40], "cannot be loaded")):
+            (self.folder / f"{name}.onnx").write_bytes(content)
+            deployed = lambent(self.worker, "deploy", self.folder / f"{name}.onnx")
+            self.assertNotEqual(deployed.returncode, 0)
+            self.assertIn(reason, deployed.stderr)
+        # The others go on.
+        self.client().infer("scores", [self.input_of(np.ones((1, 4), dtype=np.float32))])
+
+    def test_a_page_of_another_origin_gets_nothing(self):
+        connection = http.client.HTTPConnection(*self.worker.address, timeout=20)
+        self.addCleanup(connection.close)
+        connection.request("POST", "/v2/models/scores/infer", "{}", {"Origin": "https://evil.example"})
+        answer = connection.getresponse()
+        self.assertEqual(answer.status, 403)
+        self.assertIsInstance(json.loads(answer.read())["error"], str)
+
+    def test_a_folder_with_a_manifest_is_a_model_too(self):
+        folder = self.folder / "own"
+        folder.mkdir()
+        (folder / "weights.onnx").write_bytes(matrix_model(WEIGHTS))
+        (folder / "lambent.toml").write_text('kind = "model"\nname = "own"\nmodel = "weights.onnx"\nthreads = 1\nmemory = "512M"\n')
+        deployed = lambent(self.worker, "deploy", folder)
+        self.assertEqual(deployed.returncode, 0, deployed.stderr)
+        values = np.ones((1, 4), dtype=np.float32)
+        np.testing.assert_allclose(self.client().infer("own", [self.input_of(values)]).as_numpy("scores"), values @ WEIGHTS)
+        (folder / "lambent.toml").write_text('kind = "model"\nname = "own"\ncommand = ["x"]\n')
+        self.assertIn("line 3: a function of kind 'model' has no command", lambent(self.worker, "deploy", folder).stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
