@@ -106,6 +106,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             os._exit(4)
         if path == "/never":
             time.sleep(60)
+        if path == "/late":
+            time.sleep(float(self.path.split("=")[1]))
+            return self.answer(200, str(os.getpid()).encode())
         if path == "/garbage":
             self.wfile.write(b"this is no HTTP at all\r\n\r\n")
             self.close_connection = True
@@ -395,6 +398,33 @@ class HttpFunctionsTest(WorkerTest):
         for thread in threads:
             thread.join()
         self.assertEqual(len(set(replies)), 1)
+
+    def leave(self, path):
+        """A client that goes away half a second after it asked."""
+        connection = self.raw()
+        connection.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        time.sleep(0.5)
+        connection.close()
+
+    def states(self, name):
+        return [each["state"] for each in self.worker.sandboxes() if each["function"] == name]
+
+    def test_what_a_client_left_is_at_work_until_the_program_has_answered(self):
+        self.create_http("abandoned", max_concurrency=1)
+        self.get("/f/abandoned/pid")
+        self.leave("/f/abandoned/late?s=3")
+        self.assertEqual(self.states("abandoned"), ["busy"])
+        begin = time.monotonic()
+        self.get("/f/abandoned/pid")
+        self.assertGreater(time.monotonic() - begin, 1, "the next one waits for its turn")
+        self.worker.wait_for(lambda: any(line.startswith("lambent_invocations_total{") and 'function="abandoned"' in line
+                                         and 'outcome="function_error"' in line for line in self.worker.metrics().splitlines()))
+
+    def test_what_a_client_left_ends_with_the_functions_time(self):
+        self.create_http("burns", timeout=2)
+        self.get("/f/burns/pid")
+        self.leave("/f/burns/late?s=60")
+        self.worker.wait_for(lambda: self.states("burns") == [], seconds=10)
 
     def test_functions_of_other_kinds_are_not_for_http_and_http_functions_not_for_invoking(self):
         self.worker.create_python("handler", "def handler(e, c): return 1")

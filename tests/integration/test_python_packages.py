@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 
 from harness import PREFIX, HttpError, Worker, make_zip
@@ -283,6 +284,27 @@ class SlowIndexTest(unittest.TestCase):
         code = base64.b64encode(make_zip({"app.py": HANDLER, ".lambent/python.json": python_json(["pear"])})).decode()
         body = {"FunctionName": name, "Runtime": "python3.11", "Handler": "app.handler", "Role": "r", "Code": {"ZipFile": code}}
         return self.worker.request("POST", "/2015-03-31/functions", json.dumps(body), headers)
+
+    def installers(self):
+        """Processes of uv that ask our index: their environment names its port."""
+        port, found = str(self.listener.getsockname()[1]).encode(), []
+        for entry in pathlib.Path("/proc").iterdir():
+            try:
+                name = (entry / "cmdline").read_bytes().split(b"\0")[0] if entry.name.isdigit() else b""
+                if name.endswith(b"/uv") and port in (entry / "environ").read_bytes():
+                    found.append(int(entry.name))
+            except OSError:
+                pass
+        return found
+
+    def test_nothing_goes_on_installing_for_a_worker_that_was_killed(self):
+        thread = threading.Thread(target=lambda: self.assertRaises(Exception, self.create, "endless"))
+        thread.start()
+        self.worker.wait_for(self.installers, what="uv at work")
+        time.sleep(1)
+        self.worker.kill()
+        thread.join()
+        self.worker.wait_for(lambda: not self.installers(), seconds=2, what="the end of uv")
 
     def test_a_deployment_waits_no_longer_than_it_may_and_the_password_is_never_shown(self):
         with self.assertRaises(HttpError) as caught:

@@ -15,6 +15,10 @@ constexpr std::string_view kHopByHop[] = {"Connection",
                                           "Transfer-Encoding",
                                           "Upgrade"};
 
+// What a message means stands in these, so no list takes them away.
+constexpr std::string_view kNeverNamed[] = {"Host",         "Authorization",    "Cookie",
+                                            "Content-Type", "Content-Encoding", "Content-Length"};
+
 }  // namespace
 
 bool list_contains(std::string_view list, std::string_view word) {
@@ -38,7 +42,8 @@ Headers end_to_end(const Headers& headers) {
         headers.fields().begin(), headers.fields().end(), [&name = name](const auto& field) {
           return same_name(field.first, "Connection") && list_contains(field.second, name);
         });
-    if (!is_named) kept.add(name, value);
+    const bool stays = std::any_of(std::begin(kNeverNamed), std::end(kNeverNamed), is_name);
+    if (stays || !is_named) kept.add(name, value);
   }
   return kept;
 }

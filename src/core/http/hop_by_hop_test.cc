@@ -19,6 +19,17 @@ TEST(HopByHop, WhatIsForOneConnectionIsNotPassedOn) {
   EXPECT_EQ(kept.fields()[1].first, "X-Kept");
 }
 
+TEST(HopByHop, WhatAMessageMeansIsNotTakenAwayByItsSender) {
+  Headers headers;
+  headers.add("Host", "h");
+  headers.add("Connection", "host, cookie, Content-Length");
+  headers.add("Cookie", "a=b");
+  headers.add("Content-Length", "3");
+  const Headers kept = end_to_end(headers);
+  EXPECT_EQ(kept.fields().size(), 3u);
+  EXPECT_EQ(kept.get("Host"), "h");
+}
+
 TEST(HopByHop, ARequestAsksForAnotherProtocolInBothHeaders) {
   Headers headers;
   headers.add("Upgrade", "websocket");

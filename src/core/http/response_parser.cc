@@ -91,6 +91,7 @@ Result<void> ResponseParser::parse_head(std::string_view head) {
   }
   if (parsed != head.size()) return malformed("it ends early");
   response_.status = static_cast<int>(parser.status_code);
+  if (response_.status < 100) return malformed("its status is " + std::to_string(response_.status));
   keep_alive_ = http_should_keep_alive(&parser) != 0;
   const bool old = parser.http_major == 1 && parser.http_minor == 0;
   if (old && !response_.headers.contains("Connection")) keep_alive_ = false;
@@ -101,6 +102,9 @@ Result<void> ResponseParser::parse_head(std::string_view head) {
   size_.reset();
   if (bodiless && is_chunked) return {};
   if (is_chunked) {
+    if (!same_name(response_.headers.get("Transfer-Encoding"), "chunked")) {
+      return malformed("it has another transfer coding than chunked");
+    }
     framing_ = Framing::kChunked;
     chunks_ = ChunkedDecoder(SIZE_MAX, kMostTrailers);
   } else if ((parser.flags & F_CONTENTLENGTH) != 0) {

@@ -1,5 +1,6 @@
 #include "edge/frontend/function_frontend.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -30,6 +31,18 @@ bool is_of_body(std::string_view name) {
          http::same_name(name, "Content-Encoding");
 }
 
+// Programs whose interface turns names into variables (CGI, WSGI) take X_Forwarded_For for
+// X-Forwarded-For, which is ours to say.
+bool is_disguised(std::string_view name) {
+  if (name.find('_') == std::string_view::npos) return false;
+  std::string plain(name);
+  std::replace(plain.begin(), plain.end(), '_', '-');
+  for (const std::string_view ours : {"X-Forwarded-", "X-Lambent-"}) {
+    if (http::same_name(std::string_view(plain).substr(0, ours.size()), ours)) return true;
+  }
+  return is_of_body(plain) || http::same_name(plain, "Transfer-Encoding");
+}
+
 std::string host_of(const http::Peer& peer) {
   const size_t colon = peer.address.rfind(':');
   return colon == std::string::npos ? peer.address : peer.address.substr(0, colon);
@@ -53,7 +66,9 @@ http::Headers headers_for_program(const http::Request& request, const FunctionTa
   http::Headers headers;
   const http::Headers passed_on = http::end_to_end(request.headers);
   for (const auto& [name, value] : passed_on.fields()) {
-    if (!is_ours(name) && !(target.loads && is_of_body(name))) headers.add(name, value);
+    const bool is_dropped =
+        is_ours(name) || is_disguised(name) || (target.loads && is_of_body(name));
+    if (!is_dropped) headers.add(name, value);
   }
   if (const auto passed = request.headers.get(kOwnAuthorization); !passed.empty()) {
     headers.add("Authorization", std::string(passed));
@@ -134,7 +149,12 @@ void separate_authorizations(http::Request& request, bool wants_token) {
   if (has_own || !wants_token) {
     passed = request.headers.get("Authorization");
     const std::string own(request.headers.get(kOwnAuthorization));
+    const auto several = std::count_if(
+        request.headers.fields().begin(), request.headers.fields().end(),
+        [](const auto& field) { return http::same_name(field.first, kOwnAuthorization); });
     request.headers.set("Authorization", own);
+    // As several of the other: refused.
+    if (several > 1) request.headers.add("Authorization", own);
   }
   request.headers.set(kOwnAuthorization, passed);
 }

@@ -60,6 +60,19 @@ TEST_F(FunctionFrontendTest, ThoseWhoForwardedItBeforeAreKeptInOrder) {
       << "who says otherwise is not trusted";
 }
 
+TEST_F(FunctionFrontendTest, NamesThatProgramsTakeForOursAreNotPassedOn) {
+  const http::RelayCall& call = relay(from("127.0.0.1:1", {{"X_Forwarded_For", "6.6.6.6"},
+                                                           {"x-forwarded_Prefix", "/"},
+                                                           {"X_Lambent_Tenant", "a"},
+                                                           {"Content_Length", "1"},
+                                                           {"my_own", "2"}}));
+  EXPECT_EQ(call.head.headers.get("my_own"), "2");
+  for (const char* name :
+       {"X_Forwarded_For", "x-forwarded_Prefix", "X_Lambent_Tenant", "Content_Length"}) {
+    EXPECT_FALSE(call.head.headers.contains(name)) << name;
+  }
+}
+
 TEST_F(FunctionFrontendTest, APageUnderAPathGetsAnOriginOfItsOwn) {
   EXPECT_THAT(std::string(relay(from("")).answer_headers.get("Content-Security-Policy")),
               HasSubstr("sandbox"));

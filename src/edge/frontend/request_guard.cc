@@ -37,6 +37,24 @@ bool is_own_origin(std::string_view origin, const std::optional<http::Authority>
   return false;
 }
 
+// Whether a browser opens this as a page of its own, after a link or a redirect: nothing of the
+// answer can be read by the page where the link was.
+bool is_navigation(const http::Request& request) {
+  return (request.method == "GET" || request.method == "HEAD") &&
+         request.headers.get("sec-fetch-mode") == "navigate" &&
+         request.headers.get("sec-fetch-dest") == "document" && !request.headers.contains("origin");
+}
+
+// Of a target such as "http://HOST/path"; nothing if it has another form.
+std::optional<std::string_view> authority_of(std::string_view target) {
+  for (const std::string_view scheme : {"http://", "https://"}) {
+    if (!http::same_name(target.substr(0, scheme.size()), scheme)) continue;
+    target.remove_prefix(scheme.size());
+    return target.substr(0, std::min(target.find_first_of("/?#"), target.size()));
+  }
+  return std::nullopt;
+}
+
 bool is_wildcard(const http::Authority& listener) {
   return listener.host == "0.0.0.0" || listener.host == "::";
 }
@@ -66,13 +84,26 @@ Result<void> RequestGuard::check(const http::Request& request) const {
     return refused("this worker does not answer to the host " + quoted(host_text) +
                    "; if that is a name of this machine, start it with --host");
   }
+  // Whichever of the two counted, another program on the way may have looked at the other.
+  if (const auto named = authority_of(request.target)) {
+    const auto authority = http::parse_authority(*named);
+    const uint16_t port = encrypted ? 443 : 80;
+    if (!authority || !host || !same_place(*authority, *host, port)) {
+      return refused("the request's target names another host than Host does");
+    }
+  }
+  // Links to the pages of a function may stand anywhere.
+  const bool is_page_of_function = host &&
+                                   !function_label(host->host, policy_.function_domain).empty() &&
+                                   is_navigation(request);
   for (const auto& [name, value] : request.headers.fields()) {
     if (http::same_name(name, "origin") && !is_own_origin(value, host)) {
       return refused("web pages of other origins (here " + quoted(value) +
                      ") may not use this API");
     }
-    if (http::same_name(name, "sec-fetch-site") && value != "same-origin" && value != "none") {
-      return refused("web pages of other sites may not use this API (Sec-Fetch-Site is " +
+    if (http::same_name(name, "sec-fetch-site") && value != "same-origin" && value != "none" &&
+        !is_page_of_function) {
+      return refused("web pages of other sites may not use this (Sec-Fetch-Site is " +
                      quoted(value) + ")");
     }
   }

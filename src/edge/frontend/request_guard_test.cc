@@ -113,6 +113,37 @@ TEST(RequestGuard, RefusesPagesOfOtherSites) {
   }
 }
 
+TEST(RequestGuard, LinksToPagesOfFunctionsMayStandAnywhere) {
+  HostPolicy policy;
+  policy.function_domain = "lambent.localhost";
+  const HeaderList link = {{"Host", "web.lambent.localhost"},
+                           {"Sec-Fetch-Site", "cross-site"},
+                           {"Sec-Fetch-Mode", "navigate"},
+                           {"Sec-Fetch-Dest", "document"}};
+  EXPECT_TRUE(allows(policy, link));
+  for (const size_t changed : {size_t{0}, size_t{2}, size_t{3}}) {
+    HeaderList other = link;
+    other[changed].second = changed == 0 ? "localhost" : "empty";
+    EXPECT_FALSE(allows(policy, other)) << other[changed].first;
+  }
+  HeaderList with_origin = link;
+  with_origin.push_back({"Origin", "https://evil.example"});
+  EXPECT_FALSE(allows(policy, with_origin));
+  http::Request form = request_of("POST", "/", "", link);
+  EXPECT_FALSE(RequestGuard(policy).check(form).ok());
+}
+
+TEST(RequestGuard, AWholeTargetNamesTheSameHostAsHost) {
+  const auto check = [](const std::string& target, const std::string& host) {
+    return RequestGuard(HostPolicy()).check(request_of("GET", target, "", {{"Host", host}})).ok();
+  };
+  EXPECT_TRUE(check("http://localhost:8980/v1/version", "localhost:8980"));
+  EXPECT_TRUE(check("HTTP://localhost/", "localhost:80"));
+  EXPECT_FALSE(check("http://evil.example/f/web/", "localhost:8980"));
+  EXPECT_FALSE(check("http://localhost:81/", "localhost"));
+  EXPECT_FALSE(check("http:///", "localhost"));
+}
+
 TEST(RequestGuard, LooksAtHostOverTlsWhereItsUsualPortIs443) {
   const HostPolicy policy{.listener = authority("10.0.0.1:443"),
                           .names = {*authority("gpu.example:443")}};

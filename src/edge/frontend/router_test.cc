@@ -615,6 +615,16 @@ TEST_F(RouterTest, TheHostOfAFunctionServesNothingElse) {
   EXPECT_EQ(relays_.calls[0].head.target, "/v1/functions");
 }
 
+TEST_F(RouterTest, SeveralTokensOfOursAreRefusedBeforeAFunctionToo) {
+  use(AuthMode::kTokens);
+  EXPECT_EQ(call("GET", "/f/web/", "", "",
+                 {{"X-Lambent-Authorization", "Bearer invoker"},
+                  {"X-Lambent-Authorization", "Bearer admin"}})
+                .status,
+            401);
+  EXPECT_TRUE(relays_.calls.empty());
+}
+
 TEST_F(RouterTest, AProgramsOwnTokenIsNotTheWorkersWhereThatWantsNone) {
   use(AuthMode::kNone);
   call("GET", "/f/web/", "of the program");

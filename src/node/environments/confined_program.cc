@@ -71,7 +71,7 @@ void limit(__rlimit_resource resource, rlim_t amount) {
   (void)setrlimit(resource, &both);
 }
 
-// In the first process of its own pid namespace, which becomes the program.
+// In a process of a pid namespace of its own, which becomes the program.
 Error become(const Walls& walls, const sandbox::LaunchPlan& plan,
              const std::vector<OwnedFd>& sources, bool network, int output) {
   const auto prepare = [&]() -> Result<sandbox::Confinement> {
@@ -95,6 +95,18 @@ Error become(const Walls& walls, const sandbox::LaunchPlan& plan,
   const auto confinement = prepare();
   if (!confinement.ok()) return confinement.error();
   return sandbox::become_program(plan, *confinement, output);
+}
+
+// The first process of a pid namespace: all others in it end with it, and it ends with the process
+// that made it. The program cannot be this one, because a change of user takes that promise back.
+[[noreturn]] void stand_above(pid_t program) {
+  for (;;) {
+    int status = 0;
+    const pid_t ended = waitpid(-1, &status, 0);
+    if (ended < 0 && errno != EINTR) _exit(kOurFailure);
+    if (ended != program) continue;
+    _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+  }
 }
 
 // Gives whole lines on, and keeps the end of all of it.
@@ -163,7 +175,13 @@ Result<ConfinedEnd> run_confined(const Walls& walls, const ConfinedProgram& prog
   if (cloned.pid == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     reading.reset();
-    const Error error = become(walls, plan, sources, program.network, writing.get());
+    const pid_t child = fork();
+    if (child > 0) {
+      writing.reset();
+      stand_above(child);
+    }
+    const Error error = child < 0 ? error_from_errno("fork", errno)
+                                  : become(walls, plan, sources, program.network, writing.get());
     (void)write_all(writing.get(), "error: " + error.message + "\n");
     _exit(kOurFailure);
   }

@@ -38,6 +38,9 @@ std::string chunk_of(std::string_view bytes) {
   return chunk;
 }
 
+// Of an answer that its client does not get any more: with more the program is stopped.
+constexpr size_t kMostUnwanted = 256 * 1024;
+
 // Sending it twice does what sending it once does (RFC 9110, 9.2.2).
 bool is_idempotent(const std::string& method) {
   return method == "GET" || method == "HEAD" || method == "OPTIONS" || method == "PUT" ||
@@ -53,9 +56,7 @@ Passage::Passage(std::shared_ptr<RelayedRequest> request, std::function<void(Pas
       parser_({.bodiless = request_->head.method == "HEAD",
                .upgrades = !request_->upgrade.empty(),
                .max_head = limits::kRelayedHead.count}) {
-  request_->on_client_gone = [this] {
-    end({.succeeded = true, .message = "the client went away"});
-  };
+  request_->on_client_gone = [this] { client_left(); };
 }
 
 Passage::~Passage() {
@@ -107,7 +108,41 @@ void Passage::body_ended() {
   if (chunks_body_) upstream_->write("0\r\n\r\n");
 }
 
-void Passage::on_room() { client_->hold(false); }
+void Passage::on_room() {
+  if (!client_left_) client_->hold(false);
+}
+
+// The program sees that nothing more comes, but perhaps only once it looks: until it closes the
+// connection or has answered it is at work, and its sandbox gets nothing else to do.
+void Passage::client_left() {
+  client_left_ = true;
+  if (client_ != nullptr) {
+    client_->on_room(nullptr);
+    client_->hold(true);  // its sink ends with this
+  }
+  if (upstream_ == nullptr) return end({.error_type = "Http.ClientLeft"});
+  if (parser_.switched()) return end({.succeeded = true});
+  upstream_->finish_writing();
+  upstream_->watch_reads(true);
+}
+
+bool Passage::take_unwanted(std::string_view bytes) {
+  unwanted_ += bytes.size();
+  PassageEnd left;
+  // A client that leaves a stream has had what it wanted.
+  left.succeeded = head_passed_;
+  if (!left.succeeded) {
+    left.error_type = "Http.ClientLeft";
+    left.message = "the client went away before it was answered";
+  }
+  const auto whole = parser_.feed(bytes);
+  parser_.response().body.clear();
+  // A stream may have no end. Its next write fails, which tells the program.
+  const bool has_end = !parser_.head_done() || parser_.size().has_value();
+  if (whole.ok() && !*whole && has_end && unwanted_ < kMostUnwanted) return true;
+  end(std::move(left));
+  return false;
+}
 
 void Passage::on_readable() {
   char buffer[kReadAtOnce];
@@ -125,6 +160,7 @@ void Passage::on_readable() {
 }
 
 bool Passage::take(std::string_view bytes) {
+  if (client_left_) return take_unwanted(bytes);
   if (parser_.switched()) {
     if (!client_->send_bytes(bytes)) client_is_behind_ = true;
     return true;
@@ -163,11 +199,17 @@ void Passage::begin_answer() {
                       .on_end = [this] { body_ended(); }});
     return;
   }
-  for (const auto& [name, value] : request_->answer_headers.fields()) head.headers.add(name, value);
+  // Ours win: a program cannot name another invocation.
+  for (const auto& [name, value] : request_->answer_headers.fields()) head.headers.set(name, value);
   client_->start(std::move(head), parser_.size());
 }
 
 void Passage::on_upstream_end(http::Transfer::Kind kind) {
+  if (client_left_) {
+    PassageEnd left{.succeeded = head_passed_};
+    if (!left.succeeded) left.error_type = "Http.ClientLeft";
+    return end(std::move(left));
+  }
   const bool in_order = kind == http::Transfer::Kind::kEnd;
   if (parser_.switched() || (in_order && parser_.finish())) return finish();
   if (head_passed_) {

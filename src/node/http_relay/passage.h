@@ -19,7 +19,8 @@ namespace lambent::http_relay {
 // How it ended.
 struct PassageEnd {
   bool succeeded = false;
-  std::string error_type = {};  // "Http.BadAnswer", "Http.Disconnected", "Http.ServerError"
+  // "Http.BadAnswer", "Http.Disconnected", "Http.ServerError", "Http.ClientLeft"
+  std::string error_type = {};
   std::string message = {};
   bool keeps_connection = false;
   // The connection was closed before anything of an answer came, and nothing was taken of the
@@ -50,6 +51,9 @@ class Passage {
   bool pass_answer();
   void on_upstream_end(http::Transfer::Kind kind);
   void finish();
+  void client_left();
+  // Of the answer that its client does not get any more. False: this is over.
+  bool take_unwanted(std::string_view bytes);
   void fail(std::string type, std::string message);
   void end(PassageEnd how);
 
@@ -66,6 +70,8 @@ class Passage {
   bool head_passed_ = false;
   bool something_came_ = false;
   bool client_is_behind_ = false;
+  bool client_left_ = false;
+  size_t unwanted_ = 0;  // bytes that came since
   bool is_over_ = false;
 };
 

@@ -15,6 +15,8 @@ constexpr size_t kMostIdle = 1;
 // A program that ends closes its connections first.
 constexpr Duration kEndTime = milliseconds(200);
 
+constexpr const char* kClientLeft = "Http.ClientLeft";
+
 }  // namespace
 
 Session::Session(loop::EventLoop& loop, Sockets sockets, SessionOptions options,
@@ -167,7 +169,7 @@ void Session::give(InvocationId id, std::shared_ptr<RelayedRequest> request) {
   running.request = std::move(request);
   if (running.request->client_is_gone) {
     loop_.call_after(Duration::zero(), [self = self_, id] {
-      if (*self != nullptr) (*self)->ended(id, {.succeeded = true});
+      if (*self != nullptr) (*self)->ended(id, {.error_type = kClientLeft});
     });
     return;
   }
@@ -206,7 +208,7 @@ void Session::connect(InvocationId id) {
 
 void Session::begin(InvocationId id) {
   Running& running = running_.at(id);
-  if (running.request->client_is_gone) return ended(id, {.succeeded = true});
+  if (running.request->client_is_gone) return ended(id, {.error_type = kClientLeft});
   running.began = true;
   running.passage = std::make_unique<Passage>(
       running.request, [this, id](PassageEnd how) { ended(id, std::move(how)); });

@@ -277,9 +277,58 @@ TEST_F(RelaySession, TheProgramSeesThatItsClientIsGone) {
   program_.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n");
   wait_for(client_, "x\r\n");
   client_.fd.reset();
+  wait_for_end(program_);
+  turn();
+  EXPECT_TRUE(ends_.empty()) << "until it closes too, it is at work";
+  program_.fd.reset();
   wait_until([this] { return ends_.size() == 1; });
   EXPECT_TRUE(ends_[0].succeeded) << "it is not the program that failed";
+}
+
+TEST_F(RelaySession, AStreamWithoutAClientIsCutOffAtTheProgramsNextWrite) {
+  open_ready();
+  get();
+  wait_for(program_, "\r\n\r\n");
+  program_.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n");
+  wait_for(client_, "x\r\n");
+  client_.fd.reset();
   wait_for_end(program_);
+  program_.send("1\r\ny\r\n");
+  wait_until([this] { return ends_.size() == 1; });
+  EXPECT_TRUE(ends_[0].succeeded);
+}
+
+TEST_F(RelaySession, AProgramWhoseClientLeftIsAtWorkUntilItHasAnswered) {
+  open_ready();
+  get();
+  wait_for(program_, "\r\n\r\n");
+  client_.fd.reset();
+  wait_for_end(program_);
+  turn();
+  EXPECT_TRUE(ends_.empty());
+  program_.send("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n");
+  turn();
+  EXPECT_TRUE(ends_.empty());
+  program_.send("hello");
+  wait_until([this] { return ends_.size() == 1; });
+  EXPECT_EQ(ends_[0].error_type, "Http.ClientLeft");
+  EXPECT_FALSE(ends_[0].keeps_connection);
+}
+
+TEST_F(RelaySession, AnAnswerWithAnImpossibleStatusOrAForeignCodingIsRefused) {
+  for (const char* answer :
+       {"HTTP/1.1 000 Odd\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n"}) {
+    ends_.clear();
+    open_ready();
+    get();
+    wait_for(program_, "\r\n\r\n");
+    program_.send(answer);
+    wait_until([this] { return ends_.size() == 1; });
+    EXPECT_EQ(ends_[0].error_type, "Http.BadAnswer") << answer;
+    session_.reset();
+    readies_ = 0;
+  }
 }
 
 TEST_F(RelaySession, ASlowClientHoldsTheProgramBack) {
