@@ -221,6 +221,18 @@ Result<void> SandboxCgroup::enter() const {
   return {};
 }
 
+Result<std::vector<OwnedFd>> SandboxCgroup::open_entries() const {
+  std::vector<OwnedFd> entries;
+  for (const Folder& folder : folders_) {
+    const bool v1 = folder.version == CgroupVersion::kV1;
+    const std::string path = folder.path + (v1 ? "/tasks" : "/cgroup.procs");
+    OwnedFd entry(open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    if (!entry.valid()) return error_from_errno("open " + path, errno);
+    entries.push_back(std::move(entry));
+  }
+  return entries;
+}
+
 Result<void> SandboxCgroup::set_limits(const SandboxLimits& limits) {
   for (const Folder& folder : folders_) {
     const bool v1 = folder.version == CgroupVersion::kV1;

@@ -39,6 +39,8 @@ class SandboxCgroup {
   int birth_folder() const { return v2_folder_.get(); }
   // Enters the v1 folders; called by the new process itself, see cgroup.cc.
   Result<void> enter() const;
+  // What a process that was not born here enters by: it writes "0" into each, in any namespace.
+  Result<std::vector<OwnedFd>> open_entries() const;
 
   uint64_t oom_kills() const;
   Bytes memory_peak() const;
