@@ -40,6 +40,13 @@ struct WorkerMetrics::State {
   Family<Histogram>& cold_starts = registry.family<Histogram>(
       "lambent_cold_start_seconds",
       "Starts of sandboxes: phase sandbox is ours, phase runtime the function's.");
+  Counter& forked = registry
+                        .family<Counter>("lambent_sandboxes_forked_total",
+                                         "Sandboxes whose program was forked from a zygote.")
+                        .add({});
+  Family<Counter>& zygotes = registry.family<Counter>(
+      "lambent_zygotes_total",
+      "Zygotes that became ready, failed (sandboxes start without), or were retired.");
   Family<Gauge>& pending = registry.family<Gauge>("lambent_flow_pending",
                                                   "Invocations that wait in a function's queue.");
   Family<Gauge>& running = registry.family<Gauge>(
@@ -229,6 +236,12 @@ void WorkerMetrics::completed(const FunctionName& function, const InvocationResu
 void WorkerMetrics::sandbox_started(Duration sandbox_time, Duration init_time) {
   state_->sandbox_seconds.observe(to_seconds(sandbox_time));
   state_->runtime_seconds.observe(to_seconds(init_time));
+}
+
+void WorkerMetrics::sandbox_forked() { state_->forked.increment(); }
+
+void WorkerMetrics::zygote(std::string_view event) {
+  state_->zygotes.add({{"event", std::string(event)}}).increment();
 }
 
 void WorkerMetrics::slo(const FunctionName& function, bool in_time) {

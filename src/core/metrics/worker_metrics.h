@@ -24,6 +24,10 @@ class WorkerMetrics {
   // no part in the latencies.
   void completed(const FunctionName& function, const InvocationResult& result);
   void sandbox_started(Duration sandbox_time, Duration init_time);
+  // A sandbox was forked from a zygote, and did not start a program.
+  void sandbox_forked();
+  // A zygote is "ready", has "failed" or was "retired".
+  void zygote(std::string_view event);
   // Device memory of a sandbox was moved, off its device or back.
   void memory_moved(bool out, Bytes moved, Duration duration);
   // A running sandbox asked for memory that was offloaded, and may fetch it or not.
