@@ -231,11 +231,12 @@ void Server::hear_box(BoxNumber number, Envelope envelope) {
     OwnedFd pidfd(fcntl(box.init.pidfd.get(), F_DUPFD_CLOEXEC, 0));
     if (!pidfd.valid()) return give_up(box, errno);
     box.stage = Stage::kRunning;
+    box.retry.reset();
     std::vector<OwnedFd> fds;
     fds.push_back(std::move(pidfd));
     fds.push_back(std::move(box.listener));
     fds.push_back(std::move(box.output));
-    if (box.memory.file().valid()) fds.push_back(std::move(box.memory).release());
+    for (OwnedFd& each : std::move(box.memory).release()) fds.push_back(std::move(each));
     return tell(StartedReply{box.sandbox, box.init.pid, clock_.now() - box.asked, box.zygote != 0},
                 std::move(fds));
   }
@@ -277,14 +278,7 @@ void Server::bury(BoxNumber number) {
 
   if (box.zygote != 0) zygotes_.box_ended(box.zygote);
   if (box.stage == Stage::kPreparing) bury_preparing(box);
-  if (box.stage == Stage::kStarting) {
-    by_sandbox_.erase(box.sandbox);
-    const Error died{ErrorCode::kInternal, box.cgroup.oom_kills() > 0
-                                               ? "out of memory before the program started"
-                                               : "the sandbox ended before its program started"};
-    const Error cancelled{ErrorCode::kCancelled, "killed while it was being started"};
-    tell(FailedReply{box.sandbox, box.killed ? cancelled : box.error.value_or(died)});
-  }
+  if (box.stage == Stage::kStarting) bury_starting(box);
   if (box.stage == Stage::kRunning) {
     by_sandbox_.erase(box.sandbox);
     Exit killed;
@@ -322,6 +316,21 @@ void Server::bury_preparing(const Box& box) {
   if (first == waiting_.end()) return;
   tell(FailedReply{first->plan.sandbox, error});
   waiting_.erase(first);
+}
+
+// A fork that does not take its plan costs the sandbox some time, and its zygote its place.
+void Server::bury_starting(Box& box) {
+  by_sandbox_.erase(box.sandbox);
+  if (box.retry && !box.killed) {
+    zygotes_.fail(box.zygote, box.error ? box.error->message : "a fork ended before it ran");
+    waiting_.push_back(Waiting{std::move(*box.retry), box.asked});
+    return;
+  }
+  const Error died{ErrorCode::kInternal, box.cgroup.oom_kills() > 0
+                                             ? "out of memory before the program started"
+                                             : "the sandbox ended before its program started"};
+  const Error cancelled{ErrorCode::kCancelled, "killed while it was being started"};
+  tell(FailedReply{box.sandbox, box.killed ? cancelled : box.error.value_or(died)});
 }
 
 // --- making and starting ---
@@ -430,6 +439,10 @@ void Server::start(BoxNumber number, Waiting waiting) {
   box.stage = Stage::kStarting;
   box.sandbox = waiting.plan.sandbox;
   box.asked = waiting.asked;
+  if (box.zygote != 0) {
+    box.retry = waiting.plan;
+    box.retry->zygote.reset();
+  }
   by_sandbox_[box.sandbox] = number;
   auto go = [&]() -> Result<void> {
     int ends[2];
@@ -450,6 +463,7 @@ void Server::start(BoxNumber number, Waiting waiting) {
     return box.init.control.send(LaunchRequest{std::move(waiting.plan)}, fds);
   };
   if (auto gone = go(); !gone.ok()) {
+    box.retry.reset();
     box.error = gone.error();
     send_kill(box.init.pidfd.get());
   }

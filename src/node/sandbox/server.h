@@ -53,6 +53,7 @@ class Server {
     std::optional<Error> error;
     BoxNumber zygote = 0;  // that it is forked from; 0: its program is executed
     Instant made{};
+    std::optional<LaunchPlan> retry;  // its plan without the zygote, until the program runs
   };
   struct Waiting {
     LaunchPlan plan;
@@ -74,6 +75,7 @@ class Server {
   void bury(BoxNumber number);
   void bury_zygote(BoxNumber number);
   void bury_preparing(const Box& box);
+  void bury_starting(Box& box);
 
   Result<void> make_box();
   Result<void> make_forked_box(BoxNumber zygote);

@@ -296,6 +296,19 @@ INSTANTIATE_TEST_SUITE_P(
                 "hangs"}),
     [](const auto& info) { return info.param.what; });
 
+TEST_F(ZygoteTest, AForkThatDoesNotTakeItsPlanIsReplacedByAProgram) {
+  for (const char* trick : {"time.sleep(100)", "(channel.recv(1 << 17), os._exit(0))"}) {
+    packages_.write("evil.py",
+                    "import os, sys, time\nsys.modules['__main__']._run = lambda channel: " +
+                        std::string(trick));
+    bring_up(trick, {"evil"});
+    ASSERT_EQ(events_.back(), ZygoteEvent::kReady) << why_;
+    EXPECT_EQ(run(plan("print('runs')", trick, {"evil"})).output, "runs\n");
+    EXPECT_FALSE(forked_);
+    EXPECT_EQ(events_.back(), ZygoteEvent::kFailed);
+  }
+}
+
 TEST_F(ZygoteTest, WhenItIsKilledItsSandboxesLiveOn) {
   bring_up();
   LaunchPlan lives = plan("print('up', flush=True); import time; time.sleep(1); print('done')");
