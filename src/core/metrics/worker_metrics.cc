@@ -67,6 +67,10 @@ struct WorkerMetrics::State {
       "lambent_gpu_xid_errors_total", "Xid errors that the driver reported, by number.");
   Family<Gauge>& sandboxes =
       registry.family<Gauge>("lambent_pool_containers", "Sandboxes by state.");
+  Gauge& host_memory = registry
+                           .family<Gauge>("lambent_sandbox_host_memory_bytes",
+                                          "Host memory that sandboxes of handlers use now.")
+                           .add({});
   Gauge& memory_on_host =
       registry
           .family<Gauge>("lambent_moved_out_memory_bytes",
@@ -334,6 +338,10 @@ void WorkerMetrics::set_sandboxes(const std::map<std::string, uint64_t>& by_stat
 
 void WorkerMetrics::set_memory_on_host(Bytes memory) {
   state_->memory_on_host.set(static_cast<double>(memory.count));
+}
+
+void WorkerMetrics::set_host_memory(Bytes memory) {
+  state_->host_memory.set(static_cast<double>(memory.count));
 }
 
 void WorkerMetrics::set_objects(const ObjectGauges& gauges) {

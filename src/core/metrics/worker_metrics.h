@@ -71,6 +71,8 @@ class WorkerMetrics {
   void set_gpu_time(uint32_t gpu, Duration busy);
   // How many sandboxes are in each state.
   void set_sandboxes(const std::map<std::string, uint64_t>& by_state);
+  // Host memory that all of them use now.
+  void set_host_memory(Bytes memory);
   void set_queued(uint64_t queued);
   // Device memory that is on the host, of all GPUs.
   void set_memory_on_host(Bytes memory);

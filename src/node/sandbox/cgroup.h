@@ -44,7 +44,8 @@ class SandboxCgroup {
 
   uint64_t oom_kills() const;
   Bytes memory_peak() const;
-  // Its peak as a file to read and reset; measures nothing without a memory controller.
+  // Its peak as a file to read and reset, and its usage; measures nothing without a memory
+  // controller.
   MemoryMeter memory_meter() const;
   // None without a memory controller.
   std::optional<Bytes> memory_usage() const;
@@ -61,6 +62,7 @@ class SandboxCgroup {
   };
   const Folder* memory_folder() const;
   static std::string peak_file(const Folder& folder);
+  static std::string usage_file(const Folder& folder);
 
   std::vector<Folder> folders_;
   std::vector<OwnedFd> v1_entries_;

@@ -170,7 +170,7 @@ class ProcessLauncher final : public Launcher {
     OnStarted callback = finish_launch(reply.sandbox);
     sandboxes_[reply.sandbox] = callback != nullptr;
     if (!callback) return;  // given up and being killed: the descriptors close
-    if (fds.size() != 3 && fds.size() != 4) {
+    if (fds.size() < 3 || fds.size() > 5) {
       sandboxes_[reply.sandbox] = false;
       send(KillRequest{reply.sandbox});
       return callback(Error{ErrorCode::kResourceExhausted,
@@ -181,7 +181,10 @@ class ProcessLauncher final : public Launcher {
     started.pidfd = std::move(fds[0]);
     started.runtime_api_listener = std::move(fds[1]);
     started.output = std::move(fds[2]);
-    if (fds.size() > 3) started.memory = MemoryMeter(std::move(fds[3]));
+    if (fds.size() > 3) {
+      started.memory =
+          MemoryMeter(std::move(fds[3]), fds.size() > 4 ? std::move(fds[4]) : OwnedFd());
+    }
     started.elapsed = reply.elapsed;
     started.forked = reply.forked;
     if (reply.forked && on_zygote_) on_zygote_("", ZygoteEvent::kForked, "");

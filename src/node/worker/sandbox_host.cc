@@ -631,6 +631,7 @@ std::vector<SandboxStatus> SandboxHost::status() const {
     status.age = loop_.clock().now() - sandbox->requested_at;
     status.invocations = sandbox->invocations;
     status.device_memory = sandbox->device_memory;
+    status.host_memory = sandbox->host_memory.now();
     all.push_back(std::move(status));
   }
   return all;
