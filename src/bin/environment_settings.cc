@@ -90,10 +90,12 @@ Result<std::unique_ptr<environments::EnvironmentStore>> open_environments(
   return store;
 }
 
-std::function<Result<std::string>(const FunctionSpec&)> environment_of(
+std::function<Result<worker::PythonEnvironment>(const FunctionSpec&)> environment_of(
     const environments::EnvironmentStore& store) {
-  return [&store](const FunctionSpec& spec) {
-    return store.folder_of(archive::code_folder_name(spec.code_sha256));
+  return [&store](const FunctionSpec& spec) -> Result<worker::PythonEnvironment> {
+    const std::string code = archive::code_folder_name(spec.code_sha256);
+    ASSIGN_OR_RETURN(std::string folder, store.folder_of(code));
+    return worker::PythonEnvironment{std::move(folder), store.preload_of(code)};
   };
 }
 

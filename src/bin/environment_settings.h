@@ -11,6 +11,7 @@
 #include "core/base/result.h"
 #include "core/domain/function.h"
 #include "node/environments/store.h"
+#include "node/worker/sandbox_plan.h"
 
 namespace lambent {
 
@@ -24,8 +25,8 @@ Result<std::unique_ptr<environments::EnvironmentStore>> open_environments(
     const WorkerConfig& config, const Installation& installation, loop::EventLoop& loop,
     LogSink& log, environments::EnvironmentStore::Offload offload);
 
-// For sandboxes: where the environment of a function lies. The store outlives it.
-std::function<Result<std::string>(const FunctionSpec&)> environment_of(
+// For sandboxes: the environment of a function. The store outlives it.
+std::function<Result<worker::PythonEnvironment>(const FunctionSpec&)> environment_of(
     const environments::EnvironmentStore& store);
 
 }  // namespace lambent

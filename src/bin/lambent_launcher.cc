@@ -19,7 +19,8 @@ using namespace lambent;
 
 constexpr char kUsage[] =
     "usage: lambent-launcher --probe [--cgroup-parent PATH]\n"
-    "       lambent-launcher --channel FD [--pool N] [--most N] [--cgroup-parent PATH] [--strict]\n"
+    "       lambent-launcher --channel FD [--pool N] [--most N] [--zygotes N] [--cgroup-parent "
+    "PATH] [--strict]\n"
     "The first form prints what sandboxes can do on this machine. The second is for the worker.\n";
 
 struct Flags {
@@ -44,6 +45,8 @@ bool parse(int argc, char** argv, Flags& flags) {
       flags.server.pool = static_cast<unsigned>(atoi(argv[++i]));
     } else if (flag == "--most") {
       flags.server.most_sandboxes = static_cast<unsigned>(atoi(argv[++i]));
+    } else if (flag == "--zygotes") {
+      flags.server.zygotes = static_cast<unsigned>(atoi(argv[++i]));
     } else if (flag == "--cgroup-parent") {
       flags.server.cgroup_parent = argv[++i];
     } else {

@@ -130,6 +130,7 @@ Result<std::unique_ptr<sandbox::Launcher>> start_launcher(const WorkerConfig& co
   sandbox::LauncherOptions options;
   options.program = installation.program("lambent-launcher");
   options.pool = config.sandbox_pool;
+  options.zygotes = config.zygotes;
   options.require_strong_limits = config.require_strong_limits;
   ASSIGN_OR_RETURN(auto launcher, sandbox::start_launcher(loop, log, options));
   for (const std::string& sentence : sandbox::weaker_limits(launcher->capabilities())) {

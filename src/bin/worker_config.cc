@@ -250,6 +250,11 @@ class SandboxFlags {
     app.add_option("--ready-sandboxes", config.sandbox_pool, "empty sandboxes kept ready to start")
         ->check(CLI::Range(0, 64))
         ->capture_default_str();
+    app.add_option("--zygotes", config.zygotes,
+                   "most processes that have imported packages and are forked into sandboxes of "
+                   "Python functions; 0: each sandbox starts its own Python")
+        ->check(CLI::Range(0, 256))
+        ->capture_default_str();
     app.add_flag("--strict-limits", config.require_strong_limits,
                  "refuse to start where a limit would be weaker than with cgroups");
   }

@@ -16,6 +16,7 @@
 #include "decide/dispatch/options.h"
 #include "decide/scheduling/make_policy.h"
 #include "edge/frontend/authenticator.h"
+#include "node/sandbox/zygote_limits.h"
 
 namespace lambent {
 
@@ -42,6 +43,7 @@ struct WorkerConfig {
   WorkingSet working_set = WorkingSet::kWhole;  // of functions that do not say
   std::string managed_memory = "prefetch";      // how memory of mode uvm comes in
   unsigned sandbox_pool = 4;                    // sandboxes kept ready to start
+  unsigned zygotes = limits::kZygotes;          // processes that Python sandboxes are forked from
   std::string policy{scheduling::kDefaultPolicy};
   std::vector<std::string> settings;    // KEY=VALUE of the scheduler
   std::string max_queue_time = "auto";  // or seconds; 0: no bound

@@ -92,7 +92,11 @@ class BasicsTest(WorkerTest):
         self.worker.invoke("shown")
         functions = self.worker.request("GET", "/v1/functions").json["functions"]
         self.assertIn("shown", [each["name"] for each in functions])
-        self.assertIn("shown", [each["function"] for each in self.worker.sandboxes()])
+        shown = [each for each in self.worker.sandboxes() if each["function"] == "shown"]
+        self.assertEqual(len(shown), 1)
+        self.assertGreater(shown[0]["host_memory_bytes"], 1 << 20)
+        total = next(line for line in self.worker.metrics().splitlines() if line.startswith("lambent_sandbox_host_memory_bytes "))
+        self.assertGreater(float(total.split()[1]), 1 << 20)
 
 
 if __name__ == "__main__":

@@ -196,6 +196,27 @@ Result<std::vector<std::string>> sorted_requirements(std::vector<std::string> re
   return requirements;
 }
 
+Result<void> check_preload(const std::vector<std::string>& modules) {
+  if (modules.size() > kMostPreloads) {
+    return Error{ErrorCode::kResourceExhausted,
+                 "more than " + std::to_string(kMostPreloads) + " modules are preloaded"};
+  }
+  for (const std::string& module : modules) {
+    bool good = !module.empty() && module.size() <= kModuleNameLength;
+    char before = '.';
+    for (const char c : module) {
+      const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+      const bool digit = c >= '0' && c <= '9';
+      good = good && (letter || (before != '.' && (digit || c == '.')));
+      before = c;
+    }
+    if (good && before != '.') continue;
+    return Error{ErrorCode::kInvalidArgument,
+                 "preload: '" + module + "' is not the name of a module, such as torch.nn"};
+  }
+  return {};
+}
+
 Result<PythonPackages> parse_python_packages(std::string_view text) {
   const auto wrong = [](const std::string& what) {
     return Error{ErrorCode::kInvalidArgument, std::string(kPythonPackagesFile) + ": " + what};
@@ -209,6 +230,13 @@ Result<PythonPackages> parse_python_packages(std::string_view text) {
       packages.version = value.get<std::string>();
     } else if (key == "locked" && value.is_boolean()) {
       packages.locked = value.get<bool>();
+    } else if (key == "preload" && value.is_array()) {
+      for (const json& one : value) {
+        if (!one.is_string()) return wrong("the modules of preload are strings");
+        packages.preload.push_back(one.get<std::string>());
+        if (packages.preload.size() > kMostPreloads) break;
+      }
+      if (auto good = check_preload(packages.preload); !good.ok()) return good.error();
     } else if (key == "requirements" && value.is_array()) {
       if (value.size() > kMostRequirements) {
         return wrong("there are more than " + std::to_string(kMostRequirements) + " requirements");
@@ -220,7 +248,8 @@ Result<PythonPackages> parse_python_packages(std::string_view text) {
       }
     } else {
       return wrong(
-          "it has version (a string), requirements (a list of strings) and locked (a boolean)");
+          "it has version (a string), requirements and preload (lists of strings) and locked (a "
+          "boolean)");
     }
   }
   RETURN_IF_ERROR(check_python_version(packages.version));
@@ -229,9 +258,10 @@ Result<PythonPackages> parse_python_packages(std::string_view text) {
 }
 
 std::string to_json(const PythonPackages& packages) {
-  const json object = {{"version", packages.version},
-                       {"requirements", packages.requirements},
-                       {"locked", packages.locked}};
+  json object = {{"version", packages.version},
+                 {"requirements", packages.requirements},
+                 {"locked", packages.locked}};
+  if (!packages.preload.empty()) object["preload"] = packages.preload;
   return object.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 

@@ -18,6 +18,8 @@ inline constexpr char kPythonPackagesFile[] = ".lambent/python.json";
 inline constexpr size_t kMostRequirements = 2000;
 inline constexpr size_t kRequirementLength = 64 << 10;  // bytes, with all hashes
 inline constexpr Bytes kMostRequirementText = Bytes::mib(1);
+inline constexpr size_t kMostPreloads = 64;
+inline constexpr size_t kModuleNameLength = 200;
 
 struct PythonPackages {
   std::string version;  // of Python, "3.11"; empty: the worker's
@@ -25,12 +27,18 @@ struct PythonPackages {
   std::vector<std::string> requirements;
   // They are all that is installed: what they depend on is among them.
   bool locked = false;
+  // Modules that are imported once, before sandboxes need them: "numpy", "torch.nn".
+  std::vector<std::string> preload = {};
 
   bool operator==(const PythonPackages&) const = default;
 };
 
 // "3.11", or "" for the worker's. INVALID_ARGUMENT.
 Result<void> check_python_version(std::string_view version);
+
+// The names of modules, each of identifiers with points between. INVALID_ARGUMENT,
+// RESOURCE_EXHAUSTED.
+Result<void> check_preload(const std::vector<std::string>& modules);
 
 // One requirement in its usual form: a name, perhaps extras, versions, a marker and hashes. What
 // names a place (a URL, a path) or an option is refused, because only the

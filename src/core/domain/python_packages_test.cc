@@ -78,8 +78,22 @@ TEST(PythonPackagesTest, TooManyRequirementsAreRefused) {
   EXPECT_EQ(sorted_requirements(many).error().code, ErrorCode::kResourceExhausted);
 }
 
+TEST(PythonPackagesTest, WhatIsPreloadedAreNamesOfModules) {
+  EXPECT_TRUE(check_preload({"numpy", "torch.nn", "_x.y_1"}).ok());
+  for (const char* bad : {"", ".", "a.", ".a", "a..b", "1a", "a.1", "a-b", "a b", "-m", "a/b"}) {
+    const auto checked = check_preload({bad});
+    ASSERT_FALSE(checked.ok()) << bad;
+    EXPECT_EQ(checked.error().code, ErrorCode::kInvalidArgument) << bad;
+  }
+  EXPECT_EQ(check_preload(std::vector<std::string>(kMostPreloads + 1, "a")).error().code,
+            ErrorCode::kResourceExhausted);
+}
+
 TEST(PythonPackagesTest, WhatIsWrittenIsReadAgain) {
-  const PythonPackages packages{.version = "3.11", .requirements = {"a", "b>1"}, .locked = true};
+  const PythonPackages packages{.version = "3.11",
+                                .requirements = {"a", "b>1"},
+                                .locked = true,
+                                .preload = {"numpy", "torch.nn"}};
   const auto read = parse_python_packages(to_json(packages));
   ASSERT_TRUE(read.ok()) << read.error().message;
   EXPECT_EQ(*read, packages);
@@ -89,7 +103,8 @@ TEST(PythonPackagesTest, WhatIsNoDescriptionIsRefused) {
   for (const char* bad :
        {"", "[]", "{\"version\": 3.11}", "{\"version\": \"3\"}", "{\"version\": \"../3.1\"}",
         "{\"requirements\": \"a\"}", "{\"requirements\": [1]}", "{\"requirements\": [\"-e .\"]}",
-        "{\"index\": \"http://x\"}", "{\"locked\": 1}"}) {
+        "{\"index\": \"http://x\"}", "{\"locked\": 1}", "{\"preload\": \"numpy\"}",
+        "{\"preload\": [1]}", "{\"preload\": [\"os; x\"]}"}) {
     EXPECT_FALSE(parse_python_packages(bad).ok()) << bad;
   }
 }

@@ -40,6 +40,13 @@ struct WorkerMetrics::State {
   Family<Histogram>& cold_starts = registry.family<Histogram>(
       "lambent_cold_start_seconds",
       "Starts of sandboxes: phase sandbox is ours, phase runtime the function's.");
+  Counter& forked = registry
+                        .family<Counter>("lambent_sandboxes_forked_total",
+                                         "Sandboxes whose program was forked from a zygote.")
+                        .add({});
+  Family<Counter>& zygotes = registry.family<Counter>(
+      "lambent_zygotes_total",
+      "Zygotes that became ready, failed (sandboxes start without), or were retired.");
   Family<Gauge>& pending = registry.family<Gauge>("lambent_flow_pending",
                                                   "Invocations that wait in a function's queue.");
   Family<Gauge>& running = registry.family<Gauge>(
@@ -60,6 +67,10 @@ struct WorkerMetrics::State {
       "lambent_gpu_xid_errors_total", "Xid errors that the driver reported, by number.");
   Family<Gauge>& sandboxes =
       registry.family<Gauge>("lambent_pool_containers", "Sandboxes by state.");
+  Gauge& host_memory = registry
+                           .family<Gauge>("lambent_sandbox_host_memory_bytes",
+                                          "Host memory that sandboxes of handlers use now.")
+                           .add({});
   Gauge& memory_on_host =
       registry
           .family<Gauge>("lambent_moved_out_memory_bytes",
@@ -231,6 +242,12 @@ void WorkerMetrics::sandbox_started(Duration sandbox_time, Duration init_time) {
   state_->runtime_seconds.observe(to_seconds(init_time));
 }
 
+void WorkerMetrics::sandbox_forked() { state_->forked.increment(); }
+
+void WorkerMetrics::zygote(std::string_view event) {
+  state_->zygotes.add({{"event", std::string(event)}}).increment();
+}
+
 void WorkerMetrics::slo(const FunctionName& function, bool in_time) {
   Counter*& counter = state_->series_of(function).slo[in_time ? 1 : 0];
   if (counter == nullptr) {
@@ -321,6 +338,10 @@ void WorkerMetrics::set_sandboxes(const std::map<std::string, uint64_t>& by_stat
 
 void WorkerMetrics::set_memory_on_host(Bytes memory) {
   state_->memory_on_host.set(static_cast<double>(memory.count));
+}
+
+void WorkerMetrics::set_host_memory(Bytes memory) {
+  state_->host_memory.set(static_cast<double>(memory.count));
 }
 
 void WorkerMetrics::set_objects(const ObjectGauges& gauges) {

@@ -24,6 +24,10 @@ class WorkerMetrics {
   // no part in the latencies.
   void completed(const FunctionName& function, const InvocationResult& result);
   void sandbox_started(Duration sandbox_time, Duration init_time);
+  // A sandbox was forked from a zygote, and did not start a program.
+  void sandbox_forked();
+  // A zygote is "ready", has "failed" or was "retired".
+  void zygote(std::string_view event);
   // Device memory of a sandbox was moved, off its device or back.
   void memory_moved(bool out, Bytes moved, Duration duration);
   // A running sandbox asked for memory that was offloaded, and may fetch it or not.
@@ -67,6 +71,8 @@ class WorkerMetrics {
   void set_gpu_time(uint32_t gpu, Duration busy);
   // How many sandboxes are in each state.
   void set_sandboxes(const std::map<std::string, uint64_t>& by_state);
+  // Host memory that all of them use now.
+  void set_host_memory(Bytes memory);
   void set_queued(uint64_t queued);
   // Device memory that is on the host, of all GPUs.
   void set_memory_on_host(Bytes memory);

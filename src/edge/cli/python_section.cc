@@ -1,5 +1,6 @@
 #include "edge/cli/python_section.h"
 
+#include <span>
 #include <utility>
 
 #include "core/base/fd.h"
@@ -26,6 +27,21 @@ Result<std::vector<std::string>> requirements_of(const toml::array& list, const 
   return sorted_requirements(std::move(requirements));
 }
 
+Result<std::vector<std::string>> preload_of(const toml::node& node, const std::string& file) {
+  const toml::array* list = node.as_array();
+  if (list == nullptr) return wrong(file, node, "python.preload is a list of modules");
+  std::vector<std::string> modules;
+  for (const toml::node& each : *list) {
+    const auto text = each.value_exact<std::string>();
+    if (!text) return wrong(file, each, "python.preload has names of modules in quotes");
+    modules.push_back(*text);
+  }
+  if (const auto good = check_preload(modules); !good.ok()) {
+    return wrong(file, node, good.error().message);
+  }
+  return modules;
+}
+
 // Locks of other tools have URLs and conditions of their own; uv writes all of them in our form.
 Result<void> check_lock_name(const std::string& name, const std::string& file) {
   const bool is_other = name.ends_with("uv.lock") || name.ends_with(".toml") ||
@@ -48,9 +64,13 @@ Result<PythonSection> read_python_section(const toml::table& table, const std::s
   reader.read("version", section.packages.version);
   reader.read("lock", section.lock_file);
   reader.read("pyproject", section.pyproject_file);
+  static constexpr std::string_view kLists[] = {"requirements", "preload"};
+  if (const toml::node* preload = table.get("preload")) {
+    reader.know(std::span(kLists).subspan(1));
+    ASSIGN_OR_RETURN(section.packages.preload, preload_of(*preload, file));
+  }
   if (const toml::array* list = table["requirements"].as_array()) {
-    static constexpr std::string_view kKnown[] = {"requirements"};
-    reader.know(kKnown);
+    reader.know(std::span(kLists).first(1));
     ASSIGN_OR_RETURN(section.packages.requirements, requirements_of(*list, file));
   } else {
     reader.read("requirements", section.requirements_file);

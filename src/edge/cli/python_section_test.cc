@@ -26,6 +26,20 @@ TEST(PythonSectionTest, AListOfRequirementsIsAllThatIsNeeded) {
   EXPECT_TRUE(manifest->warnings.empty());
 }
 
+TEST(PythonSectionTest, ModulesToPreloadAreTakenAlongWithAFileOfRequirements) {
+  const auto folder = StagingFolder::make();
+  ASSERT_TRUE(folder.ok());
+  std::ofstream(folder->path() + "/r.txt") << "numpy\n";
+  const auto manifest =
+      parse("[python]\nrequirements = \"r.txt\"\npreload = [\"numpy\", \"numpy.fft\"]\n");
+  ASSERT_TRUE(manifest.ok()) << manifest.error().message;
+  EXPECT_TRUE(manifest->warnings.empty());
+  const auto packages = load_python_packages(*manifest->python, folder->path());
+  ASSERT_TRUE(packages.ok()) << packages.error().message;
+  EXPECT_EQ(*packages,
+            (PythonPackages{.requirements = {"numpy"}, .preload = {"numpy", "numpy.fft"}}));
+}
+
 TEST(PythonSectionTest, WithoutTheTableThereAreNoPackages) {
   EXPECT_FALSE(parse("")->python.has_value());
 }
@@ -35,6 +49,9 @@ TEST(PythonSectionTest, MistakesNameTheirLine) {
       {"[python]\nrequirements = [\"-e .\"]\n", "line 5: requirement '-e .'"},
       {"[python]\nrequirements = [3]\n", "line 5: python.requirements are texts"},
       {"[python]\nversion = \"3\"\nrequirements = []\n", "line 5: python.version is '3'"},
+      {"[python]\nrequirements = []\npreload = \"numpy\"\n", "line 6: python.preload is a list"},
+      {"[python]\nrequirements = []\npreload = [1]\n", "line 6: python.preload has names"},
+      {"[python]\nrequirements = []\npreload = [\"a-b\"]\n", "line 6: preload: 'a-b' is not"},
       {"[python]\n", "line 4: [python] has requirements"},
       {"[python]\nrequirements = []\nlock = \"l\"\n", "line 4: [python] has one of"},
       {"[python]\nlock = \"uv.lock\"\n", "uv export"},

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <utility>
 
 #include "core/crypto/crypto.h"
@@ -19,7 +20,7 @@ namespace fs = std::filesystem;
 
 constexpr char kBindingsFolder[] = "functions";
 constexpr size_t kMostReport = 1 << 20;
-constexpr size_t kMostBinding = 256;
+constexpr size_t kMostBinding = 256 + kMostPreloads * (kModuleNameLength + 1);
 
 std::string machine() {
   utsname names{};
@@ -98,8 +99,15 @@ void EnvironmentStore::recover_ready() {
 void EnvironmentStore::recover_bindings() {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(options_.folder + "/" + kBindingsFolder, error)) {
-    const auto key = read_file(entry.path(), kMostBinding);
-    if (key.ok() && is_key(*key)) bindings_[entry.path().filename()] = *key;
+    const auto text = read_file(entry.path(), kMostBinding);
+    if (!text.ok()) continue;
+    std::istringstream lines(*text);
+    std::string key, module;
+    std::getline(lines, key);
+    if (!is_key(key)) continue;
+    const std::string code = entry.path().filename();
+    bindings_[code] = key;
+    while (std::getline(lines, module)) preloads_[code].push_back(module);
   }
 }
 
@@ -123,6 +131,8 @@ Result<BuildOrder> EnvironmentStore::order_of(const PythonPackages& packages) co
 
 void EnvironmentStore::ensure(const std::string& code, const PythonPackages& packages, Done done) {
   wanted_.insert(code);
+  preloads_.erase(code);
+  if (!packages.preload.empty()) preloads_[code] = packages.preload;
   auto order = order_of(packages);
   if (!order.ok()) return done(order.error());
   const std::string key = order->key;
@@ -244,9 +254,11 @@ void EnvironmentStore::evict(const std::string& key) {
 void EnvironmentStore::bind(const std::string& code, const std::string& key, Done done) {
   bindings_[code] = key;
   wanted_.erase(code);
+  std::string text = key;
+  for (const std::string& module : preload_of(code)) text += "\n" + module;
   const auto written = std::make_shared<Result<void>>();
   const bool queued = offload_(
-      [written, path = binding(code), key] { *written = write_file_atomically(path, key, true); },
+      [written, path = binding(code), text] { *written = write_file_atomically(path, text, true); },
       [written, done] { done(*written); });
   if (!queued) {
     done(Error{ErrorCode::kResourceExhausted, "too many deployments at once; try again later"});
@@ -267,6 +279,11 @@ std::string EnvironmentStore::progress(const std::string& code) const {
 bool EnvironmentStore::has(const std::string& code) const {
   const auto found = bindings_.find(code);
   return found != bindings_.end() && shelf_.contains(found->second);
+}
+
+std::vector<std::string> EnvironmentStore::preload_of(const std::string& code) const {
+  const auto found = preloads_.find(code);
+  return found == preloads_.end() ? std::vector<std::string>() : found->second;
 }
 
 Result<std::string> EnvironmentStore::folder_of(const std::string& code) const {
@@ -294,6 +311,7 @@ void EnvironmentStore::collect(const std::set<std::string>& codes) {
   std::vector<std::string> files;
   for (const std::string& code : gone) {
     bindings_.erase(code);
+    preloads_.erase(code);
     files.push_back(binding(code));
   }
   if (files.empty()) return;

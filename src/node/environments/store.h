@@ -63,6 +63,8 @@ class EnvironmentStore {
   // Where the environment of this code lies on the host; empty: it has none. UNAVAILABLE: it is
   // being built. FAILED_PRECONDITION: it could not be.
   Result<std::string> folder_of(const std::string& code) const;
+  // What the packages of this code want imported before sandboxes need it.
+  std::vector<std::string> preload_of(const std::string& code) const;
   // The packages that functions have: others' environments may go.
   void collect(const std::set<std::string>& codes);
 
@@ -96,8 +98,9 @@ class EnvironmentStore {
   Bytes cache_;
   std::set<std::string> wanted_;                 // codes whose environments are not bound yet
   std::map<std::string, std::string> bindings_;  // code to key
-  std::map<std::string, std::unique_ptr<Build>> builds_;  // by key
-  std::deque<std::string> queue_;                         // keys of builds that wait
+  std::map<std::string, std::vector<std::string>> preloads_;  // by code, where there are some
+  std::map<std::string, std::unique_ptr<Build>> builds_;      // by key
+  std::deque<std::string> queue_;                             // keys of builds that wait
   size_t running_ = 0;
   uint64_t evicted_ = 0;  // counts, for names
 };

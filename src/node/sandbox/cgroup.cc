@@ -221,6 +221,18 @@ Result<void> SandboxCgroup::enter() const {
   return {};
 }
 
+Result<std::vector<OwnedFd>> SandboxCgroup::open_entries() const {
+  std::vector<OwnedFd> entries;
+  for (const Folder& folder : folders_) {
+    const bool v1 = folder.version == CgroupVersion::kV1;
+    const std::string path = folder.path + (v1 ? "/tasks" : "/cgroup.procs");
+    OwnedFd entry(open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    if (!entry.valid()) return error_from_errno("open " + path, errno);
+    entries.push_back(std::move(entry));
+  }
+  return entries;
+}
+
 Result<void> SandboxCgroup::set_limits(const SandboxLimits& limits) {
   for (const Folder& folder : folders_) {
     const bool v1 = folder.version == CgroupVersion::kV1;
@@ -279,6 +291,11 @@ std::string SandboxCgroup::peak_file(const Folder& folder) {
          (folder.version == CgroupVersion::kV1 ? "/memory.max_usage_in_bytes" : "/memory.peak");
 }
 
+std::string SandboxCgroup::usage_file(const Folder& folder) {
+  return folder.path +
+         (folder.version == CgroupVersion::kV1 ? "/memory.usage_in_bytes" : "/memory.current");
+}
+
 MemoryMeter SandboxCgroup::memory_meter() const {
   const Folder* folder = memory_folder();
   if (folder == nullptr) return {};
@@ -286,15 +303,14 @@ MemoryMeter SandboxCgroup::memory_meter() const {
   OwnedFd file(open(path.c_str(), O_RDWR | O_CLOEXEC));
   // Kernels before 6.12 refuse to write the one of v2.
   if (!file.valid()) file = OwnedFd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  return MemoryMeter(std::move(file));
+  return MemoryMeter(std::move(file),
+                     OwnedFd(open(usage_file(*folder).c_str(), O_RDONLY | O_CLOEXEC)));
 }
 
 std::optional<Bytes> SandboxCgroup::memory_usage() const {
   const Folder* folder = memory_folder();
   if (folder == nullptr) return std::nullopt;
-  return Bytes(
-      read_number(folder->path + (folder->version == CgroupVersion::kV1 ? "/memory.usage_in_bytes"
-                                                                        : "/memory.current")));
+  return Bytes(read_number(usage_file(*folder)));
 }
 
 bool SandboxCgroup::remove() {

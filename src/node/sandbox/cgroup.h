@@ -39,10 +39,13 @@ class SandboxCgroup {
   int birth_folder() const { return v2_folder_.get(); }
   // Enters the v1 folders; called by the new process itself, see cgroup.cc.
   Result<void> enter() const;
+  // What a process that was not born here enters by: it writes "0" into each, in any namespace.
+  Result<std::vector<OwnedFd>> open_entries() const;
 
   uint64_t oom_kills() const;
   Bytes memory_peak() const;
-  // Its peak as a file to read and reset; measures nothing without a memory controller.
+  // Its peak as a file to read and reset, and its usage; measures nothing without a memory
+  // controller.
   MemoryMeter memory_meter() const;
   // None without a memory controller.
   std::optional<Bytes> memory_usage() const;
@@ -59,6 +62,7 @@ class SandboxCgroup {
   };
   const Folder* memory_folder() const;
   static std::string peak_file(const Folder& folder);
+  static std::string usage_file(const Folder& folder);
 
   std::vector<Folder> folders_;
   std::vector<OwnedFd> v1_entries_;

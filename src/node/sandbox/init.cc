@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -65,14 +66,19 @@ Result<OwnedFd> prepare() {
   return listener;
 }
 
-// `sources`: what the plan binds. Forks the program; none if it was executed, else
-// why not. The channel's far end closes on exec: silence means success.
-Result<pid_t> start_program(const LaunchPlan& plan, const Confinement& confinement,
-                            const OwnedFd& output, std::span<const OwnedFd> sources) {
+// `sources`: what the plan binds.
+Result<void> show_plan(const LaunchPlan& plan, std::span<const OwnedFd> sources) {
   if (sethostname(plan.hostname.data(), plan.hostname.size()) != 0) {
     return error_from_errno("set the host name", errno);
   }
-  RETURN_IF_ERROR(complete_root(plan, sources));
+  return complete_root(plan, sources);
+}
+
+// Forks the program; none if it was executed, else why not. The channel's far end closes on exec:
+// silence means success.
+Result<pid_t> start_program(const LaunchPlan& plan, const Confinement& confinement,
+                            const OwnedFd& output, std::span<const OwnedFd> sources) {
+  RETURN_IF_ERROR(show_plan(plan, sources));
   ASSIGN_OR_RETURN(auto ends, Channel::make_pair());
   const pid_t child = fork();
   if (child < 0) return error_from_errno("fork", errno);
@@ -108,6 +114,13 @@ Bytes resident_memory() {
   }
   closedir(folder);
   return Bytes(pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)));
+}
+
+Duration cpu_of_children() {
+  rusage usage{};
+  getrusage(RUSAGE_CHILDREN, &usage);
+  auto sum = [](const timeval& time) { return seconds(time.tv_sec) + microseconds(time.tv_usec); };
+  return sum(usage.ru_utime) + sum(usage.ru_stime);
 }
 
 // Lives until the program ends; orphans are reaped on the way.
@@ -202,8 +215,28 @@ void reset_signals() {
   sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-[[noreturn]] void run_init(Channel control, const Confinement& confinement) {
+// What runs in the sandbox from then on: a fork of a zygote that is in it already, or the program.
+Result<pid_t> start_or_hand_over(const LaunchPlan& plan, const Confinement& confinement,
+                                 const OwnedFd& output, std::span<const OwnedFd> sources,
+                                 std::optional<Adopted>& adopted) {
+  if (!adopted) return start_program(plan, confinement, output, sources);
+  RETURN_IF_ERROR(show_plan(plan, sources));
+  RETURN_IF_ERROR(hand_over(*adopted, plan, confinement, output));
+  return adopted->pid;
+}
+
+// `origin`: the zygote whose fork is to be the program; none: it is executed.
+[[noreturn]] void run_init(Channel control, const Confinement& confinement,
+                           std::optional<ForkOrigin> origin) {
   auto listener = prepare();
+  std::optional<Adopted> adopted;
+  if (listener.ok() && origin) {
+    if (auto fork = adopt(std::move(*origin)); fork.ok()) {
+      adopted = std::move(*fork);
+    } else {
+      listener = fork.error();
+    }
+  }
   if (!listener.ok()) {
     (void)control.send(FailedReply{SandboxId(), listener.error().with_context("make a sandbox")});
     _exit(kOurFailure);
@@ -229,7 +262,8 @@ void reset_signals() {
   if (fds.size() < first_source) _exit(kOurFailure);
   MemoryMeter memory;
   if (confinement.watch_memory) memory = MemoryMeter(std::move(fds[1]));
-  auto program = start_program(plan, confinement, fds[0], std::span(fds).subspan(first_source));
+  auto program =
+      start_or_hand_over(plan, confinement, fds[0], std::span(fds).subspan(first_source), adopted);
   fds.clear();
   if (!program.ok()) {
     (void)control.send(FailedReply{plan.sandbox, program.error()});
@@ -241,30 +275,57 @@ void reset_signals() {
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 
   Watcher watcher(control, plan, *program, std::move(memory));
-  const Exit exit = watcher.run(child_events.get());
+  Exit exit = watcher.run(child_events.get());
+  exit.cpu = cpu_of_children();
   (void)control.send(ExitedReply{plan.sandbox, exit});
   _exit(0);  // and the kernel ends whatever the program left behind
 }
 
 }  // namespace
 
+void begin_as_init() {
+  prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+  prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+  reset_signals();
+}
+
 Result<InitProcess> spawn_init(const SandboxCgroup& cgroup, const Confinement& confinement) {
   ASSIGN_OR_RETURN(auto ends, Channel::make_pair());
   ASSIGN_OR_RETURN(Cloned cloned, clone_process(CLONE_NEWPID, cgroup.birth_folder()));
   if (cloned.pid == 0) {
     prctl(PR_SET_NAME, "lambent-init", 0, 0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-    reset_signals();
+    begin_as_init();
     auto entered = cgroup.enter();
-    if (entered.ok()) entered = close_all_but(ends.second.fd());
+    if (entered.ok()) entered = close_all_but({ends.second.fd()});
     if (!entered.ok()) {
       (void)ends.second.send(FailedReply{SandboxId(), entered.error()});
       _exit(kOurFailure);
     }
-    run_init(std::move(ends.second), confinement);
+    run_init(std::move(ends.second), confinement, std::nullopt);
   }
   return InitProcess{cloned.pid, std::move(cloned.pidfd), std::move(ends.first)};
+}
+
+Result<OwnedFd> spawn_forked_init(Channel control, ForkOrigin origin,
+                                  const Confinement& confinement) {
+  ASSIGN_OR_RETURN(Cloned cloned, clone_process(CLONE_NEWPID, -1));
+  if (cloned.pid == 0) {
+    prctl(PR_SET_NAME, "lambent-init", 0, 0, 0);
+    begin_as_init();
+    std::vector<int> keep = {control.fd(), origin.zygote.get()};
+    Result<void> entered;
+    for (const OwnedFd& entry : origin.cgroup_entries) {
+      keep.push_back(entry.get());
+      if (write(entry.get(), "0", 1) != 1) entered = error_from_errno("enter a cgroup", errno);
+    }
+    if (entered.ok()) entered = close_all_but(std::move(keep));
+    if (!entered.ok()) {
+      (void)control.send(FailedReply{SandboxId(), entered.error()});
+      _exit(kOurFailure);
+    }
+    run_init(std::move(control), confinement, std::move(origin));
+  }
+  return std::move(cloned.pidfd);
 }
 
 }  // namespace lambent::sandbox

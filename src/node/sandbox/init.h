@@ -2,6 +2,7 @@
 // plan, starts the program, reaps orphans and tells how it ended. Made by lambent-launcher.
 #pragma once
 
+#include "node/sandbox/adoption.h"
 #include "node/sandbox/cgroup.h"
 #include "node/sandbox/channel.h"
 #include "node/sandbox/program.h"
@@ -18,5 +19,13 @@ struct InitProcess {
 // Init dies with the calling thread's process, with the control channel and by SIGKILL; the kernel
 // then ends everything in its pid namespace.
 Result<InitProcess> spawn_init(const SandboxCgroup& cgroup, const Confinement& confinement);
+
+// The same below the root of a zygote, whose fork is in the sandbox before it is Ready. The far end
+// of `control` is the launcher's. Returns its pidfd.
+Result<OwnedFd> spawn_forked_init(Channel control, ForkOrigin origin,
+                                  const Confinement& confinement);
+
+// The first steps of a process that is the first of its pid namespace.
+void begin_as_init();
 
 }  // namespace lambent::sandbox

@@ -35,6 +35,8 @@ class ProcessLauncher final : public Launcher {
 
   void on_exit(OnExit callback) override { on_exit_ = std::move(callback); }
 
+  void on_zygote(OnZygote callback) override { on_zygote_ = std::move(callback); }
+
   void launch(LaunchPlan plan, OnStarted callback) override {
     const SandboxId sandbox = plan.sandbox;
     auto refuse = [&](Error error) {
@@ -168,7 +170,7 @@ class ProcessLauncher final : public Launcher {
     OnStarted callback = finish_launch(reply.sandbox);
     sandboxes_[reply.sandbox] = callback != nullptr;
     if (!callback) return;  // given up and being killed: the descriptors close
-    if (fds.size() != 3 && fds.size() != 4) {
+    if (fds.size() < 3 || fds.size() > 5) {
       sandboxes_[reply.sandbox] = false;
       send(KillRequest{reply.sandbox});
       return callback(Error{ErrorCode::kResourceExhausted,
@@ -179,8 +181,13 @@ class ProcessLauncher final : public Launcher {
     started.pidfd = std::move(fds[0]);
     started.runtime_api_listener = std::move(fds[1]);
     started.output = std::move(fds[2]);
-    if (fds.size() > 3) started.memory = MemoryMeter(std::move(fds[3]));
+    if (fds.size() > 3) {
+      started.memory =
+          MemoryMeter(std::move(fds[3]), fds.size() > 4 ? std::move(fds[4]) : OwnedFd());
+    }
     started.elapsed = reply.elapsed;
+    started.forked = reply.forked;
+    if (reply.forked && on_zygote_) on_zygote_("", ZygoteEvent::kForked, "");
     callback(std::move(started));
   }
 
@@ -229,12 +236,29 @@ class ProcessLauncher final : public Launcher {
     callback(std::move(fds));
   }
 
+  void handle(ZygoteNews& news, std::vector<OwnedFd>&) {
+    if (news.event == ZygoteEvent::kFailed) {
+      log_.warning("zygote_failed", {{"zygote", news.key}, {"why", news.text}});
+    } else if (news.event == ZygoteEvent::kReady) {
+      log_.info("zygote_ready", {{"zygote", news.key}, {"ms", to_milliseconds(news.elapsed)}});
+    } else {
+      log_.info("zygote_retired", {{"zygote", news.key}, {"why", news.text}});
+    }
+    if (on_zygote_) on_zygote_(news.key, news.event, news.text);
+  }
+
   // Ours, not its.
   void handle(LaunchRequest&, std::vector<OwnedFd>&) {}
   void handle(KillRequest&, std::vector<OwnedFd>&) {}
   void handle(UsageRequest&, std::vector<OwnedFd>&) {}
   void handle(SocketsRequest&, std::vector<OwnedFd>&) {}
   void handle(Ready&, std::vector<OwnedFd>&) {}
+  // Between it and its zygotes.
+  void handle(ZygoteRequest&, std::vector<OwnedFd>&) {}
+  void handle(ZygoteReady&, std::vector<OwnedFd>&) {}
+  void handle(ZygoteRetirement&, std::vector<OwnedFd>&) {}
+  void handle(BoxRequest&, std::vector<OwnedFd>&) {}
+  void handle(BoxReply&, std::vector<OwnedFd>&) {}
 
   void answer_usage(SandboxId sandbox, const Result<Bytes>& answer) {
     const auto found = usages_.find(sandbox);
@@ -316,6 +340,7 @@ class ProcessLauncher final : public Launcher {
   loop::TimerId deferred_timer_;
   bool deferring_ = false;
   OnExit on_exit_;
+  OnZygote on_zygote_;
 };
 
 }  // namespace

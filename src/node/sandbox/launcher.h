@@ -20,6 +20,8 @@
 #include "node/sandbox/exit.h"
 #include "node/sandbox/memory_meter.h"
 #include "node/sandbox/plan.h"
+#include "node/sandbox/zygote_event.h"
+#include "node/sandbox/zygote_limits.h"
 
 namespace lambent::sandbox {
 
@@ -38,6 +40,7 @@ struct Started {
   MemoryMeter memory;
   // From the launcher's taking up the plan until the program was executed.
   Duration elapsed{};
+  bool forked = false;  // from a zygote
 };
 
 class Launcher {
@@ -53,6 +56,11 @@ class Launcher {
   // not be. If lambent-launcher itself dies, it is called for all (as killed by signal 9), and the
   // next launch starts another one, at most one a second; launches wait for it.
   virtual void on_exit(OnExit callback) = 0;
+
+  // What becomes of zygotes, for counts: the key of their plans (of kForked: empty), what happened,
+  // why.
+  using OnZygote = std::function<void(const std::string& key, ZygoteEvent, const std::string& why)>;
+  virtual void on_zygote(OnZygote) {}
 
   // Starts a sandbox. `callback` is called exactly once, later, from the loop: with
   // INVALID_ARGUMENT (a broken plan), NOT_FOUND or PERMISSION_DENIED (the program cannot be
@@ -83,6 +91,7 @@ struct LauncherOptions {
   std::string cgroup_parent;           // cgroup folder to work in; empty: our own cgroup
   bool require_strong_limits = false;  // refuse to start where a limit would be weaker
   unsigned most_sandboxes = limits::kSandboxes;
+  unsigned zygotes = limits::kZygotes;  // at one time; 0: none
   Duration launch_timeout = limits::kSandboxLaunchTimeout;
 };
 

@@ -23,7 +23,9 @@ Result<pid_t> start(const LauncherOptions& options, int channel) {
                                         "--pool",
                                         std::to_string(options.pool),
                                         "--most",
-                                        std::to_string(options.most_sandboxes)};
+                                        std::to_string(options.most_sandboxes),
+                                        "--zygotes",
+                                        std::to_string(options.zygotes)};
   if (!options.cgroup_parent.empty()) {
     arguments.insert(arguments.end(), {"--cgroup-parent", options.cgroup_parent});
   }

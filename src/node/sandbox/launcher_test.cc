@@ -177,6 +177,7 @@ TEST_F(LauncherTest, MemoryInUseCanBeAsked) {
   EXPECT_GE(*usage, Bytes::mib(7));
   const MemoryMeter& meter = harness_.started(plan.sandbox)->memory;
   EXPECT_TRUE(harness_.wait([&] { return meter.peak() >= Bytes::mib(7); }));
+  EXPECT_GE(meter.now(), Bytes::mib(7));
   ASSERT_TRUE(unknown.has_value());
   EXPECT_EQ(unknown->code, ErrorCode::kNotFound);
 }

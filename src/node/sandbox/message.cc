@@ -6,7 +6,7 @@ namespace lambent::sandbox {
 namespace {
 
 // A message: the version, the kind, then its fields.
-constexpr uint8_t kVersion = 5;
+constexpr uint8_t kVersion = 6;
 
 // The bytes of a plan are its limit: validate() checks how many entries it has.
 constexpr size_t kUnlimited = SIZE_MAX;
@@ -35,8 +35,15 @@ void archive_limits(StateArchive& archive, SandboxLimits& limits) {
   archive.field(limits.file_size);
 }
 
-void archive_body(StateArchive& archive, LaunchRequest& request) {
-  LaunchPlan& plan = request.plan;
+void archive_zygote(StateArchive& archive, ZygotePlan& zygote) {
+  archive.field(zygote.key);
+  archive_texts(archive, zygote.argv);
+  archive_map(archive, zygote.environment);
+  archive_list(archive, zygote.binds, kUnlimited,
+               [&archive](Bind& bind) { archive_bind(archive, bind); });
+}
+
+void archive_plan(StateArchive& archive, LaunchPlan& plan) {
   archive.field(plan.sandbox);
   archive_texts(archive, plan.argv);
   archive_map(archive, plan.environment);
@@ -51,6 +58,12 @@ void archive_body(StateArchive& archive, LaunchRequest& request) {
   archive_list(archive, plan.processors, kUnlimited,
                [&archive](uint32_t& processor) { archive.field(processor); });
   archive_limits(archive, plan.limits);
+  archive_optional(archive, plan.zygote,
+                   [&archive](ZygotePlan& zygote) { archive_zygote(archive, zygote); });
+}
+
+void archive_body(StateArchive& archive, LaunchRequest& request) {
+  archive_plan(archive, request.plan);
 }
 
 void archive_body(StateArchive& archive, KillRequest& request) { archive.field(request.sandbox); }
@@ -77,6 +90,7 @@ void archive_body(StateArchive& archive, StartedReply& reply) {
   archive.field(reply.sandbox);
   archive_signed(archive, reply.pid);
   archive.field(reply.elapsed);
+  archive.field(reply.forked);
 }
 
 void archive_body(StateArchive& archive, FailedReply& reply) {
@@ -107,6 +121,25 @@ void archive_body(StateArchive& archive, SocketsRequest& request) {
 }
 
 void archive_body(StateArchive& archive, SocketsReply& reply) { archive.field(reply.sandbox); }
+
+void archive_body(StateArchive& archive, ZygoteRequest& request) {
+  archive_plan(archive, request.plan);
+}
+
+void archive_body(StateArchive&, ZygoteReady&) {}
+
+void archive_body(StateArchive&, ZygoteRetirement&) {}
+
+void archive_body(StateArchive& archive, BoxRequest& request) { archive.field(request.number); }
+
+void archive_body(StateArchive& archive, BoxReply& reply) { archive.field(reply.number); }
+
+void archive_body(StateArchive& archive, ZygoteNews& news) {
+  archive.field(news.key);
+  archive.choice(news.event, ZygoteEvent::kRetired);
+  archive.field(news.text);
+  archive.field(news.elapsed);
+}
 
 void archive_message(StateArchive& archive, uint8_t& version, Message& message) {
   archive.field(version);

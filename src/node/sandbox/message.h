@@ -14,6 +14,7 @@
 #include "node/sandbox/capabilities.h"
 #include "node/sandbox/exit.h"
 #include "node/sandbox/plan.h"
+#include "node/sandbox/zygote_event.h"
 
 namespace lambent::sandbox {
 
@@ -51,6 +52,7 @@ struct StartedReply {
   SandboxId sandbox;
   int32_t pid = 0;
   Duration elapsed{};
+  bool forked = false;  // from a zygote
   bool operator==(const StartedReply&) const = default;
 };
 struct FailedReply {
@@ -75,8 +77,43 @@ struct SocketsReply {
   bool operator==(const SocketsReply&) const = default;
 };
 
-using Message = std::variant<LaunchRequest, KillRequest, UsageRequest, Hello, Ready, StartedReply,
-                             FailedReply, ExitedReply, UsageReply, SocketsRequest, SocketsReply>;
+// Launcher to the root of a zygote, once, with the sources of its plan.
+struct ZygoteRequest {
+  LaunchPlan plan;
+  bool operator==(const ZygoteRequest&) const = default;
+};
+// Root of a zygote to launcher: it has loaded everything. (A FailedReply: it could not, or ended.)
+struct ZygoteReady {
+  bool operator==(const ZygoteReady&) const = default;
+};
+// Launcher to the root of a zygote: end the process that is forked, leave the sandboxes.
+struct ZygoteRetirement {
+  bool operator==(const ZygoteRetirement&) const = default;
+};
+// Launcher to the root of a zygote, with the far end of the init's control channel, then what the
+// cgroups of the sandbox are entered by.
+struct BoxRequest {
+  uint64_t number = 0;
+  bool operator==(const BoxRequest&) const = default;
+};
+// Its answer, with the init's pidfd; without one: the init could not be made.
+struct BoxReply {
+  uint64_t number = 0;
+  bool operator==(const BoxReply&) const = default;
+};
+// Launcher to worker.
+struct ZygoteNews {
+  std::string key;
+  ZygoteEvent event = ZygoteEvent::kReady;
+  std::string text;    // why, in the words of what failed: foreign
+  Duration elapsed{};  // of kReady: from its start
+  bool operator==(const ZygoteNews&) const = default;
+};
+
+using Message =
+    std::variant<LaunchRequest, KillRequest, UsageRequest, Hello, Ready, StartedReply, FailedReply,
+                 ExitedReply, UsageReply, SocketsRequest, SocketsReply, ZygoteRequest, ZygoteReady,
+                 ZygoteRetirement, BoxRequest, BoxReply, ZygoteNews>;
 
 // At most limits::kLauncherMessage bytes for every plan that validate() accepts.
 std::string encode(Message message);

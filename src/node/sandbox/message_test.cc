@@ -19,6 +19,10 @@ LaunchPlan full_plan() {
   plan.processors = {0, 3, 8191};
   plan.limits.cpus = 0.25;
   plan.limits.memory = Bytes::mib(300);
+  plan.zygote = ZygotePlan{.key = "tenant 1",
+                           .argv = {"/usr/bin/python3", "-m", "x"},
+                           .environment = {{"LANG", "C"}},
+                           .binds = {{"/srv/layer", "/opt", false}}};
   return plan;
 }
 
@@ -43,7 +47,14 @@ std::vector<Message> one_of_each() {
           UsageReply{SandboxId(8), Bytes(9), true},
           UsageReply{SandboxId(8), std::nullopt, false},
           SocketsRequest{SandboxId(8), 5},
-          SocketsReply{SandboxId(8)}};
+          SocketsReply{SandboxId(8)},
+          StartedReply{SandboxId(3), 4, Duration(5), true},
+          ZygoteRequest{full_plan()},
+          ZygoteReady{},
+          ZygoteRetirement{},
+          BoxRequest{9},
+          BoxReply{10},
+          ZygoteNews{"tenant 1", ZygoteEvent::kRetired, "why", Duration(11)}};
 }
 
 TEST(MessageTest, EveryKindComesBackAsItWas) {

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <string_view>
 
+#include "node/sandbox/zygote_limits.h"
+
 namespace lambent::sandbox {
 namespace {
 
@@ -161,6 +163,16 @@ Result<void> check_size(const LaunchPlan& plan) {
     size += device.host_path.size() + device.sandbox_path.size() + 2 * kPerText;
   }
   size += plan.processors.size() * sizeof(uint32_t);
+  if (plan.zygote) {
+    size += plan.zygote->key.size();
+    for (const std::string& argument : plan.zygote->argv) size += argument.size() + kPerText;
+    for (const auto& [name, value] : plan.zygote->environment) {
+      size += name.size() + value.size() + 2 * kPerText;
+    }
+    for (const Bind& bind : plan.zygote->binds) {
+      size += bind.host_path.size() + bind.sandbox_path.size() + 2 * kPerText;
+    }
+  }
   if (size + 1024 > limits::kLauncherMessage.count) {
     return invalid("argv, environment and paths",
                    "are together larger than " + to_string(limits::kLauncherMessage));
@@ -180,6 +192,21 @@ Result<void> check_hostname(const std::string& hostname) {
   return {};
 }
 
+Result<void> check_zygote(const LaunchPlan& plan) {
+  if (!plan.zygote) return {};
+  const ZygotePlan& zygote = *plan.zygote;
+  RETURN_IF_ERROR(check_text("a zygote's key", zygote.key));
+  if (zygote.key.empty() || zygote.key.size() > limits::kZygoteKeyLength) {
+    return invalid("a zygote's key", "is empty or too long");
+  }
+  LaunchPlan own;
+  own.argv = zygote.argv;
+  own.environment = zygote.environment;
+  own.binds = zygote.binds;
+  RETURN_IF_ERROR(check_program(own));
+  return check_binds(own);
+}
+
 }  // namespace
 
 Result<void> validate(const LaunchPlan& plan) {
@@ -190,6 +217,7 @@ Result<void> validate(const LaunchPlan& plan) {
   RETURN_IF_ERROR(check_devices(plan));
   RETURN_IF_ERROR(check_processors(plan));
   RETURN_IF_ERROR(check_hostname(plan.hostname));
+  RETURN_IF_ERROR(check_zygote(plan));
   RETURN_IF_ERROR(check_size(plan));
   return check_limits(plan.limits);
 }

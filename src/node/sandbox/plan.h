@@ -55,6 +55,19 @@ enum class Network {
   kIsolated,  // loopback alone, in a network of its own: no route out
 };
 
+// A program that has loaded what the sandbox's program needs and is forked into the sandbox. What
+// it has in common with others of its key is loaded once, and nothing of one sandbox is in it.
+struct ZygotePlan {
+  // Sandboxes with the same key may be forked from one process: what follows is the same then.
+  std::string key;
+  std::vector<std::string>
+      argv;  // as that of a LaunchPlan; speaks zygote_protocol.h on descriptor 3
+  std::map<std::string, std::string> environment;
+  std::vector<Bind> binds;  // the sandbox has them at the same places
+
+  bool operator==(const ZygotePlan&) const = default;
+};
+
 struct LaunchPlan {
   SandboxId sandbox;
   // argv[0] is executed: an absolute path inside the sandbox, or a name looked up in the PATH of
@@ -77,6 +90,8 @@ struct LaunchPlan {
   // none of them, or the list is empty, all that it may use. Numbers from 0, each once.
   std::vector<uint32_t> processors;
   SandboxLimits limits;
+  // Where one is ready, its fork takes `argv` over instead of its being executed.
+  std::optional<ZygotePlan> zygote = {};
 
   bool operator==(const LaunchPlan&) const = default;
 };

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/capability.h>
 #include <linux/close_range.h>
 #include <sched.h>
 #include <sys/prctl.h>
@@ -34,22 +35,6 @@ Result<void> set_limits(const SandboxLimits& limits) {
   RETURN_IF_ERROR(set_limit(RLIMIT_CORE, 0));
   RETURN_IF_ERROR(set_limit(RLIMIT_NOFILE, limits.open_files));
   return set_limit(RLIMIT_FSIZE, limits.file_size.count);
-}
-
-// Nearness is a wish: whatever is wrong with it, the program starts.
-void stay_near(const std::vector<uint32_t>& processors) {
-  if (processors.empty()) return;
-  // The kernel's sets are as long as the host is large; ours are as long as any may be.
-  const size_t size = CPU_ALLOC_SIZE(kMostProcessors);
-  std::vector<unsigned long> allowed(size / sizeof(unsigned long));
-  std::vector<unsigned long> near(allowed.size());
-  auto* const may = reinterpret_cast<cpu_set_t*>(allowed.data());
-  auto* const wants = reinterpret_cast<cpu_set_t*>(near.data());
-  if (sched_getaffinity(0, size, may) != 0) return;
-  for (const uint32_t processor : processors) {
-    if (CPU_ISSET_S(processor, size, may)) CPU_SET_S(processor, size, wants);
-  }
-  if (CPU_COUNT_S(size, wants) > 0) (void)sched_setaffinity(0, size, wants);
 }
 
 Result<void> give_up_rights(const LaunchPlan& plan, const Confinement& confinement) {
@@ -118,6 +103,22 @@ Error execute(const LaunchPlan& plan) {
 
 }  // namespace
 
+// Nearness is a wish: whatever is wrong with it, the program starts.
+void stay_near(pid_t pid, const std::vector<uint32_t>& processors) {
+  if (processors.empty()) return;
+  // The kernel's sets are as long as the host is large; ours are as long as any may be.
+  const size_t size = CPU_ALLOC_SIZE(kMostProcessors);
+  std::vector<unsigned long> allowed(size / sizeof(unsigned long));
+  std::vector<unsigned long> near(allowed.size());
+  auto* const may = reinterpret_cast<cpu_set_t*>(allowed.data());
+  auto* const wants = reinterpret_cast<cpu_set_t*>(near.data());
+  if (sched_getaffinity(pid, size, may) != 0) return;
+  for (const uint32_t processor : processors) {
+    if (CPU_ISSET_S(processor, size, may)) CPU_SET_S(processor, size, wants);
+  }
+  if (CPU_COUNT_S(size, wants) > 0) (void)sched_setaffinity(pid, size, wants);
+}
+
 Result<void> become_nobody() {
   if (setgroups(0, nullptr) != 0) return error_from_errno("drop the groups", errno);
   // The capabilities are needed once more, for the user namespace; drop_capabilities() follows.
@@ -133,7 +134,7 @@ Error become_program(const LaunchPlan& plan, const Confinement& confinement, int
     setsid();
     if (dup2(output, 1) < 0 || dup2(output, 2) < 0) return error_from_errno("dup2", errno);
     RETURN_IF_ERROR(set_limits(plan.limits));
-    stay_near(plan.processors);
+    stay_near(0, plan.processors);
     RETURN_IF_ERROR(give_up_rights(plan, confinement));
     if (chdir(plan.working_directory.c_str()) != 0) {
       return error_from_errno("enter " + plan.working_directory, errno);
@@ -143,6 +144,29 @@ Error become_program(const LaunchPlan& plan, const Confinement& confinement, int
     sigprocmask(SIG_SETMASK, &none, nullptr);
     close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
     return install_seccomp_filter(confinement.filter);
+  };
+  if (auto prepared = prepare(); !prepared.ok()) return prepared.error();
+  return execute(plan);
+}
+
+Error become_zygote(const LaunchPlan& plan, const Confinement& confinement, int channel) {
+  auto prepare = [&]() -> Result<void> {
+    setsid();
+    RETURN_IF_ERROR(set_limits(plan.limits));
+    prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+    // The kernel shall pick it, not its root, when memory runs out.
+    (void)write_text("/proc/self/oom_score_adj", "500");
+    RETURN_IF_ERROR(drop_capabilities({CAP_SYS_ADMIN, CAP_SYS_CHROOT}));
+    if (chdir(plan.working_directory.c_str()) != 0) {
+      return error_from_errno("enter " + plan.working_directory, errno);
+    }
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, nullptr);
+    close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
+    const int dup = channel == 3 ? fcntl(3, F_SETFD, 0) : dup2(channel, 3);
+    if (dup < 0) return error_from_errno("dup2", errno);
+    return install_seccomp_filter(confinement.zygote_filter);
   };
   if (auto prepared = prepare(); !prepared.ok()) return prepared.error();
   return execute(plan);

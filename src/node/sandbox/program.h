@@ -2,6 +2,10 @@
 // without any rights. Used by the sandbox's init alone.
 #pragma once
 
+#include <sys/types.h>
+
+#include <vector>
+
 #include "core/base/result.h"
 #include "node/sandbox/plan.h"
 #include "node/sandbox/seccomp.h"
@@ -15,6 +19,7 @@ struct Confinement {
   bool limit_by_rlimit = false;     // no pids cgroup: RLIMIT_NPROC
   bool watch_memory = false;        // no memory cgroup: init looks, and kills on overrun
   SeccompFilter filter;
+  SeccompFilter zygote_filter;
 };
 
 // Who user programs are, inside and (as root) outside.
@@ -27,5 +32,13 @@ Result<void> become_nobody();
 // Gives everything up and executes the plan's program with `output` as standard output and error.
 // Returns only if that failed.
 Error become_program(const LaunchPlan& plan, const Confinement& confinement, int output);
+
+// Executes the program of a zygote, with `channel` as descriptor 3. As root of the user namespace
+// that we are in it keeps two rights, to enter namespaces that are owned by it; the filter lets it
+// do little else with them. Returns only if that failed.
+Error become_zygote(const LaunchPlan& plan, const Confinement& confinement, int channel);
+
+// Keeps a process (0: this one) on these processors of the host, as far as it may use them.
+void stay_near(pid_t pid, const std::vector<uint32_t>& processors);
 
 }  // namespace lambent::sandbox

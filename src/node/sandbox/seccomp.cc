@@ -14,6 +14,7 @@
 #include <array>
 #include <cerrno>
 #include <memory>
+#include <string_view>
 
 namespace lambent::sandbox {
 namespace {
@@ -64,9 +65,10 @@ Error failed(const std::string& doing, int result) {
   return error_from_errno("seccomp: " + doing, -result);
 }
 
-Result<void> refuse_calls(scmp_filter_ctx context) {
+Result<void> refuse_calls(scmp_filter_ctx context, SeccompException exception) {
   for (const Reason& reason : refused()) {
     for (const char* name : reason.calls) {
+      if (exception == SeccompException::kSetns && std::string_view(name) == "setns") continue;
       const int call = seccomp_syscall_resolve_name(name);
       if (call == __NR_SCMP_ERROR) continue;  // this libseccomp does not know it
       const int result = seccomp_rule_add(context, SCMP_ACT_ERRNO(EPERM), call, 0);
@@ -119,12 +121,12 @@ Result<void> refuse_by_argument(scmp_filter_ctx context) {
 
 }  // namespace
 
-Result<SeccompFilter> compile_seccomp_filter() {
+Result<SeccompFilter> compile_seccomp_filter(SeccompException exception) {
   const Context context(seccomp_init(SCMP_ACT_ALLOW));
   if (!context) return Error{ErrorCode::kInternal, "seccomp: cannot make a filter"};
   // Other instruction sets of the machine (32 bit) have other numbers: refused altogether.
   seccomp_attr_set(context.get(), SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
-  RETURN_IF_ERROR(refuse_calls(context.get()));
+  RETURN_IF_ERROR(refuse_calls(context.get(), exception));
   RETURN_IF_ERROR(refuse_by_argument(context.get()));
 
   const OwnedFd file(memfd_create("seccomp", MFD_CLOEXEC));

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 
 #include "node/sandbox/root_filesystem.h"
 
@@ -30,12 +31,34 @@ Duration cpu_of(const rusage& usage) {
   return sum(usage.ru_utime) + sum(usage.ru_stime);
 }
 
+// As we number it; 0 if it is gone.
+pid_t pid_of(int pidfd) {
+  const auto text = read_file("/proc/self/fdinfo/" + std::to_string(pidfd), 4096);
+  const size_t at = text.ok() ? text->find("Pid:\t") : std::string::npos;
+  return at == std::string::npos ? 0 : std::max(0, atoi(text->c_str() + at + 5));
+}
+
 void send_kill(int pidfd) { syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, nullptr, 0); }
 
 }  // namespace
 
 Server::Server(const Clock& clock, ServerOptions options, CgroupTree cgroups)
-    : clock_(clock), options_(std::move(options)), cgroups_(std::move(cgroups)) {}
+    : clock_(clock),
+      options_(std::move(options)),
+      cgroups_(std::move(cgroups)),
+      zygotes_(zygotes_use(), options_.zygotes) {}
+
+Zygotes::Dependencies Server::zygotes_use() {
+  return {clock_,
+          cgroups_,
+          confinement_,
+          [this](const InitProcess& process, BoxNumber number) {
+            watch(process.control.fd(), control_key(number));
+            watch(process.pidfd.get(), pidfd_key(number));
+          },
+          [this](const ZygoteNews& news) { tell(news); },
+          [this](BoxNumber number, OwnedFd pidfd) { take_forked_box(number, std::move(pidfd)); }};
+}
 
 Result<std::unique_ptr<Server>> Server::create(const Clock& clock, ServerOptions options) {
   Capabilities capabilities = probe_namespaces();
@@ -50,6 +73,8 @@ Result<std::unique_ptr<Server>> Server::create(const Clock& clock, ServerOptions
   if (options.require_strong_limits && !weaker.empty()) {
     return Error{ErrorCode::kFailedPrecondition, "strong limits are required, but " + weaker[0]};
   }
+  // A zygote's memory has to be bounded, and its rights need a namespace to end with.
+  if (!capabilities.memory_cgroup || !capabilities.user_namespaces) options.zygotes = 0;
   std::unique_ptr<Server> server(new Server(clock, std::move(options), std::move(cgroups)));
   server->capabilities_ = capabilities;
   Confinement& confinement = server->confinement_;
@@ -58,6 +83,7 @@ Result<std::unique_ptr<Server>> Server::create(const Clock& clock, ServerOptions
   confinement.limit_by_rlimit = !capabilities.pids_cgroup;
   confinement.watch_memory = !capabilities.memory_cgroup;
   ASSIGN_OR_RETURN(confinement.filter, compile_seccomp_filter());
+  ASSIGN_OR_RETURN(confinement.zygote_filter, compile_seccomp_filter(SeccompException::kSetns));
   RETURN_IF_ERROR(enter_launcher_namespaces(capabilities.root));
   server->epoll_ = OwnedFd(epoll_create1(EPOLL_CLOEXEC));
   if (!server->epoll_.valid()) return error_from_errno("epoll_create1", errno);
@@ -74,7 +100,9 @@ void Server::run(Channel worker) {
   while (worker_there) {
     epoll_event events[kEvents];
     // Cgroups that were busy are tried again soon.
-    const int timeout_ms = lingering_.empty() ? -1 : 20;
+    const auto patience = zygotes_.patience();
+    const int rest_ms = patience ? static_cast<int>(to_milliseconds(*patience)) : -1;
+    const int timeout_ms = lingering_.empty() ? rest_ms : 20;
     const int got = epoll_wait(epoll_.get(), events, kEvents, timeout_ms);
     for (int i = 0; i < got; ++i) {
       const uint64_t key = events[i].data.u64;
@@ -86,6 +114,7 @@ void Server::run(Channel worker) {
         bury(key / 2);
       }
     }
+    tend_zygotes();
     match();
     refill();
     std::erase_if(lingering_, [](SandboxCgroup& cgroup) { return cgroup.remove(); });
@@ -130,6 +159,7 @@ void Server::handle(LaunchRequest request) {
         "all " + std::to_string(options_.most_sandboxes) + " sandboxes of this node are in use"});
   }
   preparing_failed_ = false;
+  zygotes_.want(request.plan, next_number_++);
   waiting_.push_back(Waiting{std::move(request.plan), clock_.now()});
   match();
 }
@@ -175,6 +205,7 @@ void Server::handle(const SocketsRequest& request) {
 // --- the boxes ---
 
 void Server::hear_box(BoxNumber number) {
+  if (zygotes_.has(number)) return zygotes_.hear(number);
   while (true) {
     const auto found = boxes_.find(number);
     if (found == boxes_.end()) return;
@@ -194,19 +225,20 @@ void Server::hear_box(BoxNumber number, Envelope envelope) {
   if (std::holds_alternative<Ready>(envelope.message)) {
     if (envelope.fds.size() != 1) return give_up(box, EMFILE);
     box.listener = std::move(envelope.fds[0]);
-    box.stage = Stage::kReady;
-    return;
+    return settle(box);
   }
   if (std::holds_alternative<StartedReply>(envelope.message) && box.stage == Stage::kStarting) {
     OwnedFd pidfd(fcntl(box.init.pidfd.get(), F_DUPFD_CLOEXEC, 0));
     if (!pidfd.valid()) return give_up(box, errno);
     box.stage = Stage::kRunning;
+    box.retry.reset();
     std::vector<OwnedFd> fds;
     fds.push_back(std::move(pidfd));
     fds.push_back(std::move(box.listener));
     fds.push_back(std::move(box.output));
-    if (box.memory.file().valid()) fds.push_back(std::move(box.memory).release());
-    return tell(StartedReply{box.sandbox, box.init.pid, clock_.now() - box.asked}, std::move(fds));
+    for (OwnedFd& each : std::move(box.memory).release()) fds.push_back(std::move(each));
+    return tell(StartedReply{box.sandbox, box.init.pid, clock_.now() - box.asked, box.zygote != 0},
+                std::move(fds));
   }
   if (auto* failed = std::get_if<FailedReply>(&envelope.message)) box.error = failed->error;
   if (auto* exited = std::get_if<ExitedReply>(&envelope.message)) box.exit = exited->exit;
@@ -218,6 +250,11 @@ void Server::hear_box(BoxNumber number, Envelope envelope) {
   }
 }
 
+// Its init's pidfd, which a zygote's root sends, and what the init says come by different ways.
+void Server::settle(Box& box) {
+  if (box.init.pidfd.valid() && box.listener.valid()) box.stage = Stage::kReady;
+}
+
 // For want of descriptors: its end, and with it the answer to who waits for it, follows.
 void Server::give_up(Box& box, int error_number) {
   box.error = error_from_errno("take the descriptors of a sandbox", error_number);
@@ -226,6 +263,7 @@ void Server::give_up(Box& box, int error_number) {
 
 // The init is dead, and with it all that was in its pid namespace.
 void Server::bury(BoxNumber number) {
+  if (zygotes_.has(number)) return bury_zygote(number);
   if (!boxes_.contains(number)) return;
   hear_box(number);  // its last words
   Box box = std::move(boxes_.at(number));
@@ -238,36 +276,61 @@ void Server::bury(BoxNumber number) {
   rusage usage{};
   syscall(SYS_waitid, P_PIDFD, box.init.pidfd.get(), &status, WEXITED, &usage);
 
-  if (box.stage == Stage::kPreparing) {
-    preparing_failed_ = true;
-    const Error error = box.error.value_or(
-        Error{ErrorCode::kInternal, "a sandbox ended while it was being prepared"});
-    if (!waiting_.empty()) {
-      tell(FailedReply{waiting_.front().plan.sandbox, error});
-      waiting_.pop_front();
-    }
-  }
-  if (box.stage == Stage::kStarting) {
-    by_sandbox_.erase(box.sandbox);
-    const Error died{ErrorCode::kInternal, box.cgroup.oom_kills() > 0
-                                               ? "out of memory before the program started"
-                                               : "the sandbox ended before its program started"};
-    const Error cancelled{ErrorCode::kCancelled, "killed while it was being started"};
-    tell(FailedReply{box.sandbox, box.killed ? cancelled : box.error.value_or(died)});
-  }
+  if (box.zygote != 0) zygotes_.box_ended(box.zygote);
+  if (box.stage == Stage::kPreparing) bury_preparing(box);
+  if (box.stage == Stage::kStarting) bury_starting(box);
   if (box.stage == Stage::kRunning) {
     by_sandbox_.erase(box.sandbox);
     Exit killed;
     killed.signal = SIGKILL;
     Exit exit = box.exit.value_or(killed);
     exit.killed = box.killed;
-    exit.cpu = cpu_of(usage);
+    // Of one below a zygote we are not the parent: its init has told.
+    exit.cpu = std::max(exit.cpu, cpu_of(usage));
     exit.memory_peak = std::max(exit.memory_peak, box.cgroup.memory_peak());
     const bool failed = exit.signal != 0 || exit.exit_code != 0;
     exit.out_of_memory = exit.out_of_memory || (failed && box.cgroup.oom_kills() > 0);
     tell(ExitedReply{box.sandbox, exit});
   }
   if (!box.cgroup.remove()) lingering_.push_back(std::move(box.cgroup));
+}
+
+// The kernel ends its boxes, and their pidfds say so; of those that have none yet we hear no more.
+void Server::bury_zygote(BoxNumber number) {
+  zygotes_.bury(number);
+  std::vector<BoxNumber> unmade;
+  for (const auto& [box_number, box] : boxes_) {
+    if (box.zygote == number && !box.init.pidfd.valid()) unmade.push_back(box_number);
+  }
+  for (const BoxNumber box : unmade) bury(box);
+}
+
+// Those that wait for a fork of a zygote that is none any more start without.
+void Server::bury_preparing(const Box& box) {
+  const Error error = box.error.value_or(
+      Error{ErrorCode::kInternal, "a sandbox ended while it was being prepared"});
+  if (box.zygote != 0) return zygotes_.fail(box.zygote, error.message);
+  preparing_failed_ = true;
+  const auto first = std::ranges::find_if(
+      waiting_, [this](const Waiting& waiting) { return zygotes_.serving(waiting.plan) == 0; });
+  if (first == waiting_.end()) return;
+  tell(FailedReply{first->plan.sandbox, error});
+  waiting_.erase(first);
+}
+
+// A fork that does not take its plan costs the sandbox some time, and its zygote its place.
+void Server::bury_starting(Box& box) {
+  by_sandbox_.erase(box.sandbox);
+  if (box.retry && !box.killed) {
+    zygotes_.fail(box.zygote, box.error ? box.error->message : "a fork ended before it ran");
+    waiting_.push_back(Waiting{std::move(*box.retry), box.asked});
+    return;
+  }
+  const Error died{ErrorCode::kInternal, box.cgroup.oom_kills() > 0
+                                             ? "out of memory before the program started"
+                                             : "the sandbox ended before its program started"};
+  const Error cancelled{ErrorCode::kCancelled, "killed while it was being started"};
+  tell(FailedReply{box.sandbox, box.killed ? cancelled : box.error.value_or(died)});
 }
 
 // --- making and starting ---
@@ -285,19 +348,88 @@ Result<void> Server::make_box() {
   return {};
 }
 
+// Its init is made by the root of the zygote, and take_forked_box() follows.
+Result<void> Server::make_forked_box(BoxNumber zygote) {
+  const BoxNumber number = next_number_++;
+  ASSIGN_OR_RETURN(SandboxCgroup cgroup, cgroups_.create(number));
+  ASSIGN_OR_RETURN(auto ends, Channel::make_pair());
+  RETURN_IF_ERROR(zygotes_.order_box(zygote, number, ends.second, cgroup));
+  ends.first.set_blocking(false);
+  watch(ends.first.fd(), control_key(number));
+  Box& box = boxes_[number];
+  box.init.control = std::move(ends.first);
+  box.cgroup = std::move(cgroup);
+  box.zygote = zygote;
+  box.made = clock_.now();
+  return {};
+}
+
+void Server::take_forked_box(BoxNumber number, OwnedFd pidfd) {
+  const auto found = boxes_.find(number);
+  if (found == boxes_.end()) return;
+  if (!pidfd.valid()) return bury(number);
+  Box& box = found->second;
+  box.init.pid = pid_of(pidfd.get());
+  box.init.pidfd = std::move(pidfd);
+  watch(box.init.pidfd.get(), pidfd_key(number));
+  settle(box);
+}
+
+// Boxes that a zygote does not get done are given up, and it with them; those that stand ready for
+// one that serves no more go.
+void Server::tend_zygotes() {
+  zygotes_.tend();
+  const std::vector<BoxNumber> serving = zygotes_.all_serving();
+  std::vector<BoxNumber> lost;
+  for (const auto& [number, box] : boxes_) {
+    if (box.zygote == 0 || (box.stage != Stage::kPreparing && box.stage != Stage::kReady)) continue;
+    const bool serves = std::ranges::find(serving, box.zygote) != serving.end();
+    const bool hangs =
+        box.stage == Stage::kPreparing && clock_.now() - box.made > 2 * limits::kZygoteForkTimeout;
+    if (hangs) zygotes_.fail(box.zygote, "a sandbox was not forked in time");
+    if (hangs || !serves) lost.push_back(number);
+  }
+  for (const BoxNumber number : lost) {
+    Box& box = boxes_.at(number);
+    if (!box.init.pidfd.valid()) continue;  // its root sends one, or ends
+    send_kill(box.init.pidfd.get());
+  }
+}
+
 // Gives waiting plans to prepared sandboxes, and makes more where too few are on the way.
 void Server::match() {
-  for (auto& [number, box] : boxes_) {
-    if (waiting_.empty()) return;
-    if (box.stage != Stage::kReady) continue;
-    Waiting waiting = std::move(waiting_.front());
-    waiting_.pop_front();
-    start(number, std::move(waiting));
+  for (auto next = waiting_.begin(); next != waiting_.end();) {
+    const BoxNumber zygote = zygotes_.serving(next->plan);
+    const auto ready = std::ranges::find_if(boxes_, [zygote](const auto& entry) {
+      return entry.second.stage == Stage::kReady && entry.second.zygote == zygote;
+    });
+    if (ready == boxes_.end()) {
+      ++next;
+      continue;
+    }
+    Waiting waiting = std::move(*next);
+    next = waiting_.erase(next);
+    start(ready->first, std::move(waiting));
   }
-  while (count(Stage::kPreparing) < waiting_.size()) {
-    if (auto made = make_box(); !made.ok()) {
-      tell(FailedReply{waiting_.front().plan.sandbox, made.error()});
-      waiting_.pop_front();
+  make_wanted();
+}
+
+void Server::make_wanted() {
+  std::map<BoxNumber, size_t> wanted;
+  for (const Waiting& waiting : waiting_) ++wanted[zygotes_.serving(waiting.plan)];
+  for (auto [zygote, number] : wanted) {
+    while (count(Stage::kPreparing, zygote) < number) {
+      const auto made = zygote == 0 ? make_box() : make_forked_box(zygote);
+      if (made.ok()) continue;
+      if (zygote != 0) {
+        zygotes_.fail(zygote, made.error().message);
+        return make_wanted();
+      }
+      const auto first = std::ranges::find_if(
+          waiting_, [this](const Waiting& waiting) { return zygotes_.serving(waiting.plan) == 0; });
+      tell(FailedReply{first->plan.sandbox, made.error()});
+      waiting_.erase(first);
+      --number;
     }
   }
 }
@@ -307,6 +439,10 @@ void Server::start(BoxNumber number, Waiting waiting) {
   box.stage = Stage::kStarting;
   box.sandbox = waiting.plan.sandbox;
   box.asked = waiting.asked;
+  if (box.zygote != 0) {
+    box.retry = waiting.plan;
+    box.retry->zygote.reset();
+  }
   by_sandbox_[box.sandbox] = number;
   auto go = [&]() -> Result<void> {
     int ends[2];
@@ -327,6 +463,7 @@ void Server::start(BoxNumber number, Waiting waiting) {
     return box.init.control.send(LaunchRequest{std::move(waiting.plan)}, fds);
   };
   if (auto gone = go(); !gone.ok()) {
+    box.retry.reset();
     box.error = gone.error();
     send_kill(box.init.pidfd.get());
   }
@@ -335,17 +472,29 @@ void Server::start(BoxNumber number, Waiting waiting) {
 // Only in quiet moments: a start in progress shall not share its cores with our preparations.
 void Server::refill() {
   if (preparing_failed_ || !waiting_.empty() || count(Stage::kStarting) > 0) return;
-  while (count(Stage::kPreparing) + count(Stage::kReady) < options_.pool) {
+  while (count(Stage::kPreparing, 0) + count(Stage::kReady, 0) < options_.pool) {
     if (!make_box().ok()) {
       preparing_failed_ = true;
       return;
     }
   }
+  if (options_.pool == 0) return;
+  for (const BoxNumber zygote : zygotes_.all_serving()) {
+    if (count(Stage::kPreparing, zygote) + count(Stage::kReady, zygote) > 0) continue;
+    if (auto made = make_forked_box(zygote); !made.ok())
+      zygotes_.fail(zygote, made.error().message);
+  }
 }
 
 void Server::shut_down() {
   for (auto& [number, box] : boxes_) send_kill(box.init.pidfd.get());
+  for (const int pidfd : zygotes_.pidfds()) send_kill(pidfd);
+  for (const int pidfd : zygotes_.pidfds()) {
+    siginfo_t status{};
+    waitid(P_PIDFD, static_cast<id_t>(pidfd), &status, WEXITED);
+  }
   for (auto& [number, box] : boxes_) {
+    if (box.zygote != 0) continue;  // gone with its zygote's root
     siginfo_t status{};
     waitid(P_PIDFD, static_cast<id_t>(box.init.pidfd.get()), &status, WEXITED);
   }
@@ -382,6 +531,12 @@ void Server::flush() {
 size_t Server::count(Stage stage) const {
   return static_cast<size_t>(std::count_if(
       boxes_.begin(), boxes_.end(), [&](const auto& each) { return each.second.stage == stage; }));
+}
+
+size_t Server::count(Stage stage, BoxNumber zygote) const {
+  return static_cast<size_t>(std::ranges::count_if(boxes_, [&](const auto& each) {
+    return each.second.stage == stage && each.second.zygote == zygote;
+  }));
 }
 
 void Server::watch(int fd, uint64_t key) {

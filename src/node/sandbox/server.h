@@ -12,6 +12,8 @@
 #include "node/sandbox/cgroup.h"
 #include "node/sandbox/channel.h"
 #include "node/sandbox/init.h"
+#include "node/sandbox/zygote_limits.h"
+#include "node/sandbox/zygotes.h"
 
 namespace lambent::sandbox {
 
@@ -20,6 +22,7 @@ struct ServerOptions {
   unsigned most_sandboxes = limits::kSandboxes;
   std::string cgroup_parent;
   bool require_strong_limits = false;
+  unsigned zygotes = limits::kZygotes;  // at one time; 0: none
 };
 
 class Server {
@@ -48,12 +51,14 @@ class Server {
     bool killed = false;
     std::optional<Exit> exit;
     std::optional<Error> error;
+    BoxNumber zygote = 0;  // that it is forked from; 0: its program is executed
+    Instant made{};
+    std::optional<LaunchPlan> retry;  // its plan without the zygote, until the program runs
   };
   struct Waiting {
     LaunchPlan plan;
     Instant asked{};
   };
-  using BoxNumber = uint64_t;
 
   Server(const Clock& clock, ServerOptions options, CgroupTree cgroups);
 
@@ -65,11 +70,20 @@ class Server {
 
   void hear_box(BoxNumber number);
   void hear_box(BoxNumber number, Envelope envelope);
+  static void settle(Box& box);
   static void give_up(Box& box, int error_number);
   void bury(BoxNumber number);
+  void bury_zygote(BoxNumber number);
+  void bury_preparing(const Box& box);
+  void bury_starting(Box& box);
 
   Result<void> make_box();
+  Result<void> make_forked_box(BoxNumber zygote);
+  void take_forked_box(BoxNumber number, OwnedFd pidfd);
+  Zygotes::Dependencies zygotes_use();
+  void tend_zygotes();
   void match();
+  void make_wanted();
   void start(BoxNumber number, Waiting waiting);
   void refill();
   void shut_down();
@@ -77,6 +91,7 @@ class Server {
   void tell(const Message& message, std::vector<OwnedFd> fds = {});
   void flush();
   size_t count(Stage stage) const;
+  size_t count(Stage stage, BoxNumber zygote) const;
   void watch(int fd, uint64_t key);
 
   const Clock& clock_;
@@ -89,6 +104,7 @@ class Server {
   bool worker_writable_ = true;
 
   std::map<BoxNumber, Box> boxes_;
+  Zygotes zygotes_;
   std::map<SandboxId, BoxNumber> by_sandbox_;
   std::deque<Waiting> waiting_;  // plans without a prepared sandbox; bounded by most_sandboxes
   struct Outgoing {

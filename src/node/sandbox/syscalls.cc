@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -44,8 +45,9 @@ Result<void> enter_user_namespace(uint32_t inside_id, int more_flags) {
   return write_text("/proc/self/gid_map", inside + " " + gid + " 1");
 }
 
-Result<void> drop_capabilities() {
+Result<void> drop_capabilities(std::initializer_list<int> keep) {
   for (int capability = 0; capability <= CAP_LAST_CAP; ++capability) {
+    if (std::ranges::find(keep, capability) != keep.end()) continue;
     // EINVAL: a capability that this kernel does not know. EPERM: none of them can be dropped.
     if (prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) != 0 && errno != EINVAL) {
       return error_from_errno("drop a capability from the bounding set", errno);
@@ -53,9 +55,14 @@ Result<void> drop_capabilities() {
   }
   prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
-  __user_cap_data_struct none[2] = {};
-  if (syscall(SYS_capset, &header, none) != 0) {
-    return error_from_errno("drop all capabilities", errno);
+  __user_cap_data_struct kept[2] = {};
+  for (const int capability : keep) {
+    __user_cap_data_struct& half = kept[capability / 32];
+    half.effective |= 1U << (capability % 32);
+    half.permitted = half.effective;
+  }
+  if (syscall(SYS_capset, &header, kept) != 0) {
+    return error_from_errno("drop capabilities", errno);
   }
   return {};
 }
@@ -69,12 +76,18 @@ Result<void> raise_permitted_capabilities() {
   return {};
 }
 
-Result<void> close_all_but(int keep) {
+Result<void> close_all_but(std::vector<int> keep) {
   const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
   if (null < 0) return error_from_errno("open /dev/null", errno);
   for (int standard = 0; standard <= 2; ++standard) dup2(null, standard);
-  if (keep > 3) close_range(3, static_cast<unsigned>(keep) - 1, 0);
-  close_range(static_cast<unsigned>(keep) + 1, ~0U, 0);
+  std::ranges::sort(keep);
+  unsigned next = 3;
+  for (const int kept : keep) {
+    const auto number = static_cast<unsigned>(kept);
+    if (number > next) close_range(next, number - 1, 0);
+    next = std::max(next, number + 1);
+  }
+  close_range(next, ~0U, 0);
   return {};
 }
 

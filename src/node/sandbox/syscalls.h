@@ -4,7 +4,9 @@
 
 #include <sys/types.h>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
+#include <vector>
 
 #include "core/base/fd.h"
 #include "core/base/result.h"
@@ -23,13 +25,14 @@ Result<Cloned> clone_process(uint64_t flags, int cgroup);
 // `inside_id` and nobody else exists.
 Result<void> enter_user_namespace(uint32_t inside_id, int more_flags);
 
-// Takes all capabilities away from this process and whatever it executes.
-Result<void> drop_capabilities();
+// Takes all capabilities away from this process and whatever it executes, but those of `keep`
+// (CAP_SYS_ADMIN, say), which root keeps over an exec.
+Result<void> drop_capabilities(std::initializer_list<int> keep = {});
 // Makes every permitted capability effective again, after a change of user.
 Result<void> raise_permitted_capabilities();
 
-// Closes every descriptor but `keep`; 0, 1 and 2 become /dev/null.
-Result<void> close_all_but(int keep);
+// Closes every descriptor but those of `keep`, which are above 2; 0, 1 and 2 become /dev/null.
+Result<void> close_all_but(std::vector<int> keep);
 
 // One write of the whole text into a file that exists.
 Result<void> write_text(const std::string& path, std::string_view text);

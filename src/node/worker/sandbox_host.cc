@@ -179,7 +179,7 @@ void SandboxHost::start(BackendStart start, BackendObserver& observer) {
   if (setting_.environment_of) {
     auto environment = setting_.environment_of(spec);
     if (!environment.ok()) return refuse(environment.error(), "Runtime.MissingPackages");
-    request.environment_folder = std::move(*environment);
+    request.environment = std::move(*environment);
   }
   launcher_.launch(plan_sandbox(setting_, resolved, request),
                    [this, id](Result<sandbox::Started> result) { started(id, std::move(result)); });
@@ -631,6 +631,7 @@ std::vector<SandboxStatus> SandboxHost::status() const {
     status.age = loop_.clock().now() - sandbox->requested_at;
     status.invocations = sandbox->invocations;
     status.device_memory = sandbox->device_memory;
+    status.host_memory = sandbox->host_memory.now();
     all.push_back(std::move(status));
   }
   return all;

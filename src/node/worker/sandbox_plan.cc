@@ -1,6 +1,9 @@
 #include "node/worker/sandbox_plan.h"
 
 #include <algorithm>
+#include <array>
+#include <optional>
+#include <string_view>
 
 #include "core/domain/command_line.h"
 #include "core/domain/model_function.h"
@@ -33,7 +36,7 @@ std::vector<std::string> http_command(const FunctionSpec& spec, const std::strin
 
 std::vector<std::string> command_of(const SandboxSetting& setting, const FunctionSpec& spec,
                                     const SandboxRequest& request) {
-  const std::string python = request.environment_folder.empty()
+  const std::string python = request.environment.folder.empty()
                                  ? setting.python_program
                                  : std::string(kPythonFolder) + "/bin/python";
   if (spec.kind == FunctionKind::kHttp) return http_command(spec, python);
@@ -89,11 +92,19 @@ void add_python(const SandboxSetting& setting, sandbox::LaunchPlan& plan) {
 
 // The interpreter in there finds the packages; the code goes before them.
 void add_environment(const SandboxRequest& request, sandbox::LaunchPlan& plan) {
-  if (request.environment_folder.empty()) return;
-  plan.binds.push_back({request.environment_folder, kPythonFolder});
+  if (request.environment.folder.empty()) return;
+  plan.binds.push_back({request.environment.folder, kPythonFolder});
   std::string& path = plan.environment["PATH"];
   path = std::string(kPythonFolder) + "/bin:" + path;
   plan.environment["VIRTUAL_ENV"] = kPythonFolder;
+}
+
+// Variables that are read when Python starts or a library is loaded, which was before a fork.
+bool is_read_early(const std::string& name) {
+  constexpr std::string_view kPrefixes[] = {"PYTHON", "LD_",  "MALLOC_", "GLIBC_",   "OMP_",
+                                            "GOMP_",  "KMP_", "MKL_",    "OPENBLAS_"};
+  return std::ranges::any_of(kPrefixes,
+                             [&name](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
 void add_gpu(const SandboxSetting& setting, const FunctionSpec& spec, const SandboxRequest& request,
@@ -139,6 +150,43 @@ void add_shared_gpu(const SandboxSetting& setting, const SandboxRequest& request
   std::string& libraries = plan.environment["LD_LIBRARY_PATH"];
   libraries = std::string(kForwardFolder) + (libraries.empty() ? "" : ":") + libraries;
   plan.environment["LAMBENT_FORWARD_SOCKET"] = kForwardSocket;
+}
+
+// What a handler's sandbox is forked from: Python with the runtime client and what the function's
+// package names. It has none of the function's variables, nothing of its code and no GPU: the shim
+// and the driver do nothing before the first CUDA call, which only a fork may make. Tenants never
+// share one, because forks have their addresses and their hash seed in common.
+std::optional<sandbox::ZygotePlan> zygote_of(const FunctionSpec& spec,
+                                             const SandboxRequest& request,
+                                             const sandbox::LaunchPlan& plan) {
+  const bool is_plain_handler = spec.runtime == Runtime::kPython &&
+                                spec.kind == FunctionKind::kHandler &&
+                                request.extras.environment.empty();
+  const bool has_early = std::ranges::any_of(
+      spec.environment, [](const auto& variable) { return is_read_early(variable.first); });
+  if (!is_plain_handler || has_early) return std::nullopt;
+  sandbox::ZygotePlan zygote;
+  zygote.argv = {plan.argv[0], "-m", "lambent_runtime.zygote"};
+  for (const std::string& module : request.environment.preload) zygote.argv.push_back(module);
+  for (const char* name : {"PATH", "HOME", "LANG", "TZ", "LD_LIBRARY_PATH", "LD_PRELOAD",
+                           "LAMBENT_SHIM_DRIVER", "LAMBENT_SHIM_NVML", "PYTHONPATH",
+                           "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED", "VIRTUAL_ENV"}) {
+    const auto found = plan.environment.find(name);
+    if (found != plan.environment.end()) zygote.environment.insert(*found);
+  }
+  for (const sandbox::Bind& bind : plan.binds) {
+    const bool is_common = std::ranges::any_of(
+        std::array{kRuntimeFolder, kPythonFolder, kShimFolder, kDriverFolder, kForwardFolder},
+        [&bind](const char* folder) { return bind.sandbox_path == folder; });
+    if (is_common) zygote.binds.push_back(bind);
+  }
+  zygote.key = "tenant " + std::to_string(spec.name.tenant.value);
+  if (uses_gpu(spec)) {
+    zygote.key += spec.gpu.runtime == GpuRuntime::kShared ? " shared GPU runtime" : " GPU";
+  }
+  if (!request.environment.folder.empty()) zygote.key += " " + request.environment.folder;
+  for (const std::string& module : request.environment.preload) zygote.key += " " + module;
+  return zygote;
 }
 
 }  // namespace
@@ -213,6 +261,7 @@ sandbox::LaunchPlan plan_sandbox(const SandboxSetting& setting, const FunctionSp
   const StageProcessExtras& extras = request.extras;
   plan.binds.insert(plan.binds.end(), extras.binds.begin(), extras.binds.end());
   for (const auto& [name, value] : extras.environment) plan.environment[name] = value;
+  plan.zygote = zygote_of(spec, request, plan);
   return plan;
 }
 

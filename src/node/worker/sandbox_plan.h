@@ -30,6 +30,12 @@ struct GpuDriver {
   std::map<DeviceId, std::vector<uint32_t>> near = {};
 };
 
+// The Python packages of a function.
+struct PythonEnvironment {
+  std::string folder;                // on the host; empty: it has none
+  std::vector<std::string> preload;  // modules that its zygote imports
+};
+
 // What all sandboxes of a node have in common.
 struct SandboxSetting {
   std::string python_program = "/usr/bin/python3";
@@ -51,9 +57,8 @@ struct SandboxSetting {
   // (docs/shim.md).
   std::string managed_memory = "prefetch";
   unsigned most_processes = limits::kSandboxProcesses;
-  // Where the Python environment of a function's code lies on the host; empty: it has none. May be
-  // empty itself.
-  std::function<Result<std::string>(const FunctionSpec&)> environment_of = {};
+  // The Python environment of a function's code. May be empty.
+  std::function<Result<PythonEnvironment>(const FunctionSpec&)> environment_of = {};
 };
 
 // What a stage of a pipeline has beside what all sandboxes have.
@@ -74,7 +79,7 @@ struct SandboxRequest {
   std::string link_path = {};
   // Socket of the GPU runtime that it shares; empty: it has a driver of its own.
   std::string runtime_path = {};
-  std::string environment_folder = {};  // of its Python packages; empty: it has none
+  PythonEnvironment environment = {};
   StageProcessExtras extras = {};
 };
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 namespace lambent::worker {
 namespace {
@@ -39,6 +40,75 @@ TEST(SandboxPlan, TheUsersVariablesCannotReplaceOurs) {
   const auto plan = plan_sandbox(setting(), python_function(), request());
   EXPECT_EQ(plan.environment.at("MINE"), "1");
   EXPECT_EQ(plan.environment.at("AWS_LAMBDA_RUNTIME_API"), "127.0.0.1:9001");
+}
+
+TEST(SandboxPlan, AZygoteHasThePackagesAndNothingOfTheFunction) {
+  auto spec = python_function();
+  spec.environment = {{"SECRET", "treasure"}};
+  auto with = request();
+  with.environment = {"/state/environments/ready/k/python", {"numpy"}};
+  const auto plan = plan_sandbox(setting(), spec, with);
+  ASSERT_TRUE(plan.zygote.has_value());
+  EXPECT_EQ(plan.zygote->argv, (std::vector<std::string>{"/opt/lambent/python/bin/python", "-m",
+                                                         "lambent_runtime.zygote", "numpy"}));
+  EXPECT_FALSE(plan.zygote->environment.contains("SECRET"));
+  EXPECT_FALSE(plan.zygote->environment.contains("_HANDLER"));
+  EXPECT_EQ(plan.zygote->binds.size(), 2U);
+  EXPECT_EQ(plan.environment.at("SECRET"), "treasure");
+  EXPECT_TRUE(sandbox::validate(plan).ok()) << sandbox::validate(plan).error().message;
+}
+
+TEST(SandboxPlan, AZygoteOfAGpuFunctionHasTheShimAndTheDriverButNoGpu) {
+  auto spec = python_function();
+  spec.environment.clear();
+  spec.gpu.memory = Bytes::mib(64);
+  const auto plan = plan_sandbox(setting(), spec, request());
+  ASSERT_TRUE(plan.zygote.has_value());
+  EXPECT_EQ(plan.zygote->environment.at("LD_PRELOAD"), plan.environment.at("LD_PRELOAD"));
+  EXPECT_EQ(plan.zygote->environment.at("LD_LIBRARY_PATH"), plan.environment.at("LD_LIBRARY_PATH"));
+  for (const char* of_a_gpu :
+       {"CUDA_VISIBLE_DEVICES", "LAMBENT_SHIM_LEDGER", "EMULATED_CUDA_NODE"}) {
+    EXPECT_TRUE(plan.environment.contains(of_a_gpu)) << of_a_gpu;
+    EXPECT_FALSE(plan.zygote->environment.contains(of_a_gpu)) << of_a_gpu;
+  }
+  for (const sandbox::Bind& bind : plan.zygote->binds) {
+    EXPECT_FALSE(bind.writable) << bind.sandbox_path;
+  }
+  EXPECT_TRUE(sandbox::validate(plan).ok()) << sandbox::validate(plan).error().message;
+  spec.gpu.memory = Bytes(0);
+  EXPECT_NE(plan_sandbox(setting(), spec, request()).zygote->key, plan.zygote->key);
+}
+
+TEST(SandboxPlan, TenantsEnvironmentsAndPreloadsHaveZygotesOfTheirOwn) {
+  auto spec = python_function();
+  spec.environment.clear();
+  auto with = request();
+  std::set<std::string> keys;
+  for (const uint32_t tenant : {1, 2}) {
+    spec.name.tenant = TenantId(tenant);
+    for (const char* folder : {"", "/a", "/b"}) {
+      with.environment.folder = folder;
+      with.environment.preload.clear();
+      keys.insert(plan_sandbox(setting(), spec, with).zygote->key);
+      with.environment.preload = {"x"};
+      keys.insert(plan_sandbox(setting(), spec, with).zygote->key);
+    }
+  }
+  EXPECT_EQ(keys.size(), 12U);
+  spec.name.name = "another";
+  EXPECT_TRUE(keys.contains(plan_sandbox(setting(), spec, with).zygote->key));
+}
+
+TEST(SandboxPlan, WhatIsReadBeforeAForkKeepsAFunctionFromZygotes) {
+  auto spec = python_function();
+  for (const char* name : {"PYTHONHASHSEED", "PYTHONPATH", "LD_PRELOAD", "OMP_NUM_THREADS"}) {
+    spec.environment = {{name, "1"}};
+    EXPECT_FALSE(plan_sandbox(setting(), spec, request()).zygote.has_value()) << name;
+  }
+  spec.environment.clear();
+  EXPECT_TRUE(plan_sandbox(setting(), spec, request()).zygote.has_value());
+  spec.runtime = Runtime::kProvided;
+  EXPECT_FALSE(plan_sandbox(setting(), spec, request()).zygote.has_value());
 }
 
 TEST(SandboxPlan, OnlyAFunctionThatAsksForAGpuGetsTheShimAndTheDriver) {
@@ -145,7 +215,7 @@ TEST(SandboxPlan, AFunctionThatServesAModelRunsOurProgram) {
 
 TEST(SandboxPlan, APythonFunctionWithPackagesRunsTheInterpreterOfItsEnvironment) {
   SandboxRequest with = request();
-  with.environment_folder = "/state/environments/ready/k/python";
+  with.environment.folder = "/state/environments/ready/k/python";
   const auto plan = plan_sandbox(setting(), python_function(), with);
   EXPECT_EQ(plan.argv[0], "/opt/lambent/python/bin/python");
   EXPECT_TRUE(plan.environment.at("PATH").starts_with("/opt/lambent/python/bin:"));

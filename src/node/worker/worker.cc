@@ -11,6 +11,19 @@ ExecutorSetting for_starts(ExecutorSetting setting, const dispatch::DispatchOpti
   return setting;
 }
 
+void count(sandbox::ZygoteEvent event, metrics::WorkerMetrics& metrics) {
+  switch (event) {
+    case sandbox::ZygoteEvent::kReady:
+      return metrics.zygote("ready");
+    case sandbox::ZygoteEvent::kFailed:
+      return metrics.zygote("failed");
+    case sandbox::ZygoteEvent::kRetired:
+      return metrics.zygote("retired");
+    case sandbox::ZygoteEvent::kForked:
+      return metrics.sandbox_forked();
+  }
+}
+
 }  // namespace
 
 Worker::Worker(Dependencies dependencies, WorkerOptions options,
@@ -70,10 +83,13 @@ Worker::Worker(Dependencies dependencies, WorkerOptions options,
   uses_.launcher.on_exit([this](SandboxId id, const sandbox::Exit& exit) {
     if (!sandboxes_.exited(id, exit)) executors_.exited(id, exit);
   });
+  uses_.launcher.on_zygote([this](const std::string&, sandbox::ZygoteEvent event,
+                                  const std::string&) { count(event, uses_.metrics); });
 }
 
 Worker::~Worker() {
   uses_.launcher.on_exit([](SandboxId, const sandbox::Exit&) {});
+  uses_.launcher.on_zygote({});
 }
 
 FunctionRules Worker::function_rules() const {

@@ -185,8 +185,13 @@ void WorkerStatus::update_gauges() const {
   set_objects();
   std::map<std::string, uint64_t> by_state = {
       {"starting", 0}, {"idle", 0}, {"busy", 0}, {"stopping", 0}};
-  for (const SandboxStatus& sandbox : uses_.backends.status()) ++by_state[sandbox.state];
+  Bytes host_memory;
+  for (const SandboxStatus& sandbox : uses_.backends.status()) {
+    ++by_state[sandbox.state];
+    host_memory += sandbox.host_memory;
+  }
   uses_.metrics.set_sandboxes(by_state);
+  uses_.metrics.set_host_memory(host_memory);
 }
 
 void WorkerStatus::set_flows() const {
