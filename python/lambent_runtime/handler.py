@@ -56,7 +56,7 @@ def trace_of(error):
     import traceback
 
     frames = [frame for frame in traceback.extract_tb(error.__traceback__)
-              if "lambent_runtime" not in frame.filename and "importlib" not in frame.filename]
+              if not any(ours in frame.filename for ours in ("lambent_runtime", "importlib", "/lambent/app"))]
     return [line.rstrip("\n") for line in traceback.format_list(frames)]
 
 

@@ -91,7 +91,8 @@ def _serve_one(api, handler):
     try:
         answer = _answer(handler, headers, body)
     except Exception as error:
-        return _fail(api, request_id, type(error).__name__, str(error), trace_of(error))
+        return _fail(api, request_id, type(error).__name__, str(error), trace_of(error),
+                     getattr(error, "lambent_exception", None))
     _respond(api, request_id, answer)
 
 
@@ -132,14 +133,17 @@ def encode(answer):
     return "application/json", json.dumps(answer, ensure_ascii=False, allow_nan=False).encode()
 
 
-def _fail(api, request_id, error_type, message, trace):
+def _fail(api, request_id, error_type, message, trace, exception=None):
     _report(error_type, message, trace)
-    api.fail(request_id, error_type, _error_body(error_type, message, trace))
+    api.fail(request_id, error_type, _error_body(error_type, message, trace, exception))
 
 
-def _error_body(error_type, message, trace):
-    return json.dumps({"errorMessage": message, "errorType": error_type,
-                       "stackTrace": trace}).encode()
+def _error_body(error_type, message, trace, exception=None):
+    """`exception`: itself, as lambent.app_calls sends it; none of others."""
+    body = {"errorMessage": message, "errorType": error_type, "stackTrace": trace}
+    if exception is not None:
+        body["lambentException"] = exception
+    return json.dumps(body).encode()
 
 
 def _report(error_type, message, trace):

@@ -1,0 +1,101 @@
+"""python3 -m lambent deploy FILE | run FILE::FUNCTION [ARGUMENT...] [--KEYWORD VALUE...]: apps from the shell."""
+import argparse
+import ast
+import importlib.util
+import os
+import sys
+
+from .app import App, Function
+from .errors import LambentError
+
+
+def load(path):
+    """The module of a file, under its own name."""
+    if not os.path.isfile(path):
+        raise LambentError("there is no file %r" % path, "NOT_FOUND")
+    folder, name = os.path.split(os.path.abspath(path))
+    sys.path.insert(0, folder)
+    name = os.path.splitext(name)[0]
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def app_in(module, path):
+    apps = [value for value in vars(module).values() if isinstance(value, App)]
+    if len(apps) != 1:
+        raise LambentError("%s has %d apps; it needs one, app = lambent.App(NAME)" % (path, len(apps)), "INVALID_ARGUMENT")
+    return apps[0]
+
+
+def value_of(word):
+    """3, [1, 2], {"a": 1}, True; all else is a text."""
+    try:
+        return ast.literal_eval(word)
+    except (ValueError, SyntaxError):
+        return word
+
+
+def arguments_of(words):
+    args, kwargs, left = [], {}, list(words)
+    while left:
+        word = left.pop(0)
+        if not word.startswith("--"):
+            args.append(value_of(word))
+            continue
+        name, equals, value = word[2:].partition("=")
+        if not equals:
+            if not left:
+                raise LambentError("--%s has no value" % name, "INVALID_ARGUMENT")
+            value = left.pop(0)
+        kwargs[name.replace("-", "_")] = value_of(value)
+    return args, kwargs
+
+
+def say(line):
+    sys.stderr.write("lambent: %s\n" % line)
+
+
+def deploy(path):
+    app = app_in(load(path), path)
+    changed = app.deploy(say)
+    for name in app.deployments:
+        print("deployed" if name in changed else "unchanged", name)
+
+
+def run(place, words):
+    path, colons, name = place.partition("::")
+    module = load(path)
+    app = app_in(module, path)
+    found = app.functions.get(name.partition(".")[0]) if colons else None
+    if found is not None and "." in name:
+        found = getattr(found(), name.partition(".")[2])
+    if not isinstance(found, Function):
+        raise LambentError("say which function: %s" % ", ".join("%s::%s" % (path, each) for each in app.functions), "NOT_FOUND")
+    args, kwargs = arguments_of(words)
+    app.deploy(say)
+    answer = found.remote(*args, **kwargs)
+    if answer is not None:
+        print(answer)
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="python3 -m lambent", description="Deploys the functions of an app, and runs them.")
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    verbs.add_parser("deploy", help="deploy an app's functions").add_argument("file")
+    runs = verbs.add_parser("run", help="deploy, call one function and print what it returns")
+    runs.add_argument("place", metavar="FILE::FUNCTION")
+    runs.add_argument("words", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="as Python writes them; --name VALUE by keyword")
+    options = parser.parse_args()
+    try:
+        deploy(options.file) if options.verb == "deploy" else run(options.place, options.words)
+    except LambentError as error:
+        sys.stderr.write("lambent: %s\n" % error)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,257 @@
+"""App: functions of a Python file, deployed as they are and called from anywhere. Standard library only.
+
+    import lambent
+
+    app = lambent.App("shop")
+
+    @app.function(memory="1G", requirements=["numpy"])
+    def square(x):
+        import numpy
+        return numpy.square(x)
+
+    square.local(3)                  # here
+    with app.run():                  # deploys what has changed
+        square.remote(3)             # there; waits for the answer
+        call = square.spawn(3)       # there; call.get() waits
+        list(square.map(range(10)))  # there, many at once
+
+Arguments, answers and exceptions go as pickles, so both sides have the same classes. A caller unpickles what a function
+answers: call functions whose code is yours. Threads, spawned calls and asyncio (`remote_async`) have clients of their own.
+"""
+from __future__ import annotations
+
+import asyncio
+import collections
+import concurrent.futures
+import contextlib
+import functools
+import inspect
+import itertools
+import os
+import re
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from . import app_calls, app_code
+from .client import Client
+from .errors import LambentError
+
+if TYPE_CHECKING:
+    from typing import ParamSpec
+
+    P = ParamSpec("P")
+else:
+    try:
+        from typing import ParamSpec
+
+        P = ParamSpec("P")
+    except ImportError:  # Python 3.9: there, nothing checks the types
+        P = TypeVar("P")
+
+R = TypeVar("R")
+# These modules have no annotations.
+_calls: Any = app_calls
+_code: Any = app_code
+_make_client: Any = Client
+_error: Any = LambentError
+_MOST_AT_ONCE = 64  # calls of an app that are under way in the background, each on a connection of its own
+
+
+class Call(Generic[R]):
+    """A call that was begun by spawn(). It goes on in the background of this process, and ends with it."""
+
+    def __init__(self, future: concurrent.futures.Future[R]) -> None:
+        self._future = future
+
+    def get(self, timeout: float | None = None) -> R:
+        """Waits for the answer; raises what the function raised. TimeoutError after `timeout` seconds."""
+        try:
+            return self._future.result(timeout)
+        except concurrent.futures.TimeoutError:
+            if self._future.done():
+                raise
+            raise TimeoutError(f"no answer within {timeout} seconds") from None
+
+    def done(self) -> bool:
+        return self._future.done()
+
+    async def get_async(self) -> R:
+        return await asyncio.wrap_future(self._future)
+
+
+class Function(Generic[P, R]):
+    """A function of an app. `name` is what the worker calls it: APP-FUNCTION."""
+
+    def __init__(self, app: App, function: Callable[P, R], name: str, method: str = "") -> None:
+        functools.update_wrapper(self, function)
+        self._app, self._function, self.name, self._method = app, function, name, method
+
+    def local(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Runs it in this process."""
+        return self._function(*args, **kwargs)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self._function(*args, **kwargs)
+
+    def remote(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Runs it on the worker and waits for its answer. Raises what it raised, with the remote traceback as its cause."""
+        return _calls.call(self._app.client, self.name, self._method, args, kwargs)  # type: ignore[no-any-return]
+
+    async def remote_async(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        return await self.spawn(*args, **kwargs).get_async()
+
+    def spawn(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
+        """Begins a call and does not wait. More than 64 of an app wait for each other."""
+        return Call(self._app.pool.submit(functools.partial(self.remote, *args, **kwargs)))
+
+    def map(self, *iterables: Iterable[Any], at_once: int = _MOST_AT_ONCE) -> Iterator[R]:
+        """A call for each item, as the built-in map has them, `at_once` of them under way. Answers come in order; the
+        first failure is raised in its place."""
+        return self.starmap(zip(*iterables), at_once=at_once)
+
+    def starmap(self, arguments: Iterable[Sequence[Any]], at_once: int = _MOST_AT_ONCE) -> Iterator[R]:
+        """As map(), for items that are lists of arguments."""
+        if at_once < 1:
+            raise ValueError("at_once is at least 1")
+        left = iter(arguments)
+        calls: collections.deque[Call[R]] = collections.deque()
+        spawn: Any = self.spawn
+        for each in itertools.islice(left, at_once):
+            calls.append(spawn(*each))
+        while calls:
+            yield calls.popleft().get()
+            for each in itertools.islice(left, 1):
+                calls.append(spawn(*each))
+
+
+def enter(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Marks a method of an @app.cls class that is run once in each sandbox, before its first call: weights are loaded here."""
+    method.lambent_enter = True  # type: ignore[attr-defined]
+    return method
+
+
+class Instance:
+    """What an @app.cls class makes here: its public methods are functions (`.remote`, `.map`, ...). The object itself is made in
+    each sandbox, without arguments, and once here for `.local`."""
+
+    def __init__(self, app: App, kind: type, name: str) -> None:
+        self._app, self._kind, self._name = app, kind, name
+        self._made: Any = None
+
+    def _here(self) -> Any:
+        if self._made is None:
+            self._made = _calls.make_instance(self._kind)
+        return self._made
+
+    def __getattr__(self, method: str) -> Function[..., Any]:
+        found = getattr(self._kind, method, None)
+        if method.startswith("_") or not callable(found):
+            raise AttributeError(f"{self._kind.__name__} has no public method {method!r}")
+
+        @functools.wraps(found)
+        def run_here(*args: Any, **kwargs: Any) -> Any:
+            return getattr(self._here(), method)(*args, **kwargs)
+
+        function: Function[..., Any] = Function(self._app, run_here, self._name, method)
+        return function
+
+
+class App:
+    """`name`: what the names of its functions begin with. `include`: files and folders, beside the file of the app, that go with
+    its code; "*.py" for all modules there. `endpoint`, `token` and `tenant` are those of lambent.client.Client."""
+
+    def __init__(self, name: str, include: Sequence[str] = (), endpoint: str | None = None, token: str | None = None,
+                 tenant: str | None = None) -> None:
+        if not re.fullmatch("[A-Za-z0-9_-]{1,40}", name):
+            raise ValueError(f"the app's name {name!r} is no 1 to 40 letters, digits, '-' and '_'")
+        self.name, self.include = name, tuple(include)
+        self._identity = {"endpoint": endpoint, "token": token, "tenant": tenant}
+        self._clients = threading.local()
+        self._module = ""  # of its functions
+        self.deployments: dict[str, app_code.Deployment] = {}
+        self.functions: dict[str, Any] = {}
+
+    @property
+    def client(self) -> Client:
+        """This thread's."""
+        if not hasattr(self._clients, "client"):
+            self._clients.client = _make_client(**self._identity)
+        return self._clients.client  # type: ignore[no-any-return]
+
+    @functools.cached_property
+    def pool(self) -> concurrent.futures.ThreadPoolExecutor:
+        """For calls in the background."""
+        return concurrent.futures.ThreadPoolExecutor(_MOST_AT_ONCE, thread_name_prefix=f"lambent-{self.name}")
+
+    def _register(self, thing: Any, settings: app_code.Settings, kind: str = "handler") -> str:
+        module = thing.__module__
+        if self._module not in ("", module):
+            raise ValueError(f"app {self.name!r} has functions in {self._module} and in {module}: an app is one module")
+        if "<locals>" in thing.__qualname__ or "." in thing.__qualname__:
+            raise ValueError(f"{thing.__qualname__} is no function or class of the module itself, which the sandbox imports")
+        self._module = module
+        name = f"{self.name}-{thing.__name__}"
+        if thing.__name__ in self.functions:
+            raise ValueError(f"app {self.name!r} has two functions {thing.__name__!r}")
+        self.deployments[name] = app_code.Deployment(name, thing.__name__, kind, settings)
+        return name
+
+    def function(self, **settings: Any) -> Callable[[Callable[P, R]], Function[P, R]]:
+        """Makes a function one of the app. Settings are those of lambent.toml: memory="1G", gpu="2G" (its memory), timeout=60 (s),
+        weight=1, max_concurrency=100, requirements=["numpy"], python="3.11", preload=[...], environment={"A": "1"},
+        secrets={"TOKEN": "name-of-a-secret"}."""
+        checked = _code.Settings.of(settings)
+
+        def decorate(function: Callable[P, R]) -> Function[P, R]:
+            name = self._register(function, checked)
+            made: Function[P, R] = Function(self, function, name)
+            self.functions[function.__name__] = made
+            return made
+
+        return decorate
+
+    def cls(self, **settings: Any) -> Callable[[type], Callable[[], Instance]]:
+        """Makes a class one function of the app, whose public methods are called. One object lives in each sandbox; what it loads
+        in methods marked with @lambent.enter is there for every call."""
+        checked = _code.Settings.of(settings)
+
+        def decorate(kind: type) -> Callable[[], Instance]:
+            name = self._register(kind, checked)
+            instance = Instance(self, kind, name)
+            made: Callable[[], Instance] = lambda: instance  # noqa: E731
+            made.lambent_class = kind  # type: ignore[attr-defined]
+            self.functions[kind.__name__] = made
+            return made
+
+        return decorate
+
+    def asgi(self, **settings: Any) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
+        """Makes what the function returns (an ASGI application: FastAPI, Starlette) an HTTP function, served by uvicorn, which has to
+        be among its requirements; it is at /f/APP-FUNCTION/ and at the host name of that function."""
+        checked = _code.Settings.of(settings)
+
+        def decorate(function: Callable[[], Any]) -> Callable[[], Any]:
+            self._register(function, checked, "http")
+            self.functions[function.__name__] = function
+            return function
+
+        return decorate
+
+    def deploy(self, tell: Callable[[str], None] | None = None) -> list[str]:
+        """Deploys what has changed since the last time; the names of these functions. `tell` gets lines of progress. Raises
+        LambentError, and leaves the functions that came before deployed."""
+        if not self._module:
+            raise _error(f"app {self.name!r} has no function", "FAILED_PRECONDITION")
+        path = inspect.getsourcefile(sys.modules[self._module])
+        if path is None or not os.path.isfile(path):
+            raise _error("an app has to stand in a file, because its file is what is deployed", "FAILED_PRECONDITION")
+        return [each.name for each in self.deployments.values()
+                if _code.deploy(self.client, each, path, self.include, tell)]
+
+    @contextlib.contextmanager
+    def run(self) -> Iterator[App]:
+        """Deploys, for a block of calls. The functions stay: they cost nothing while they rest."""
+        self.deploy()
+        yield self

@@ -1,0 +1,225 @@
+"""What an app's functions are deployed as: settings, a package that is the same for the same files, and the requests. Standard
+library only."""
+import base64
+import dataclasses
+import fnmatch
+import hashlib
+import io
+import json
+import os
+import re
+import sys
+import time
+import zipfile
+from urllib.parse import quote
+
+from .errors import LambentError, error_of
+from .http_objects import error_from
+
+_FUNCTIONS = "/2015-03-31/functions"
+_MOST_PACKAGE = 50 << 20
+_ASK_AGAIN = 0.3  # seconds between looks at a deployment
+_LAUNCHER = "_lambent_app.py"
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+
+SETTINGS = {
+    "memory": "host memory of a sandbox, such as '512M'",
+    "gpu": "GPU memory, such as '2G'; without it the function has no GPU",
+    "timeout": "seconds of one call",
+    "weight": "its share beside other functions",
+    "max_concurrency": "sandboxes at work at once",
+    "requirements": "packages of its Python, as pip has them",
+    "python": "the version of its Python, such as '3.11'",
+    "preload": "modules that are imported before its sandboxes are forked",
+    "environment": "variables",
+    "secrets": "variables whose values are secrets: {variable: name of the secret}",
+}
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+def bytes_of(amount, what):
+    """Of "512M", "2GiB" or a number of bytes."""
+    if isinstance(amount, int) and not isinstance(amount, bool):
+        return amount
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", amount.strip()) if isinstance(amount, str) else None
+    if found is None:
+        raise ValueError("%s is %r, not an amount such as '512M'" % (what, amount))
+    return int(float(found[1]) * _UNITS[found[2]])
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    memory: int = 512 << 20
+    gpu: int = 0
+    timeout: int = 30
+    weight: float = 1.0
+    max_concurrency: int = 1000
+    requirements: tuple = ()
+    python: str = ""
+    preload: tuple = ()
+    environment: tuple = ()  # of pairs
+
+    @staticmethod
+    def of(given):
+        """ValueError or TypeError names what is wrong."""
+        unknown = sorted(set(given) - set(SETTINGS))
+        if unknown:
+            raise TypeError("there is no setting %s; there are %s" % (", ".join(unknown), ", ".join(SETTINGS)))
+        environment = {str(k): str(v) for k, v in given.get("environment", {}).items()}
+        for variable, secret in given.get("secrets", {}).items():
+            environment[variable] = "${secret:%s}" % secret
+        for name in ("requirements", "preload"):
+            if isinstance(given.get(name, ()), str):
+                raise TypeError("%s is a list of texts" % name)
+        if given.get("preload") and not given.get("requirements"):
+            raise ValueError("preload goes with requirements")
+        return Settings(memory=bytes_of(given.get("memory", 512 << 20), "memory"), gpu=bytes_of(given.get("gpu", 0), "gpu"),
+                        timeout=int(given.get("timeout", 30)), weight=float(given.get("weight", 1)),
+                        max_concurrency=int(given.get("max_concurrency", 1000)),
+                        requirements=tuple(given.get("requirements", ())), python=str(given.get("python", "")),
+                        preload=tuple(given.get("preload", ())), environment=tuple(sorted(environment.items())))
+
+
+@dataclasses.dataclass(frozen=True)
+class Deployment:
+    """A function as the worker gets it."""
+    name: str  # there
+    entry: str  # in the module
+    kind: str  # "handler" or "http"
+    settings: Settings
+
+
+def package_of(deployment, path, include):
+    """The zip: the app's file, what is included, and the module that finds the function. The same files give the same bytes."""
+    folder = os.path.dirname(os.path.abspath(path))
+    module = os.path.splitext(os.path.basename(path))[0]
+    if not module.isidentifier():
+        raise LambentError("%s cannot be imported: its name is no word of Python" % path, "INVALID_ARGUMENT")
+    files = {module + ".py": path}
+    for pattern in include:
+        matched = _matching(folder, pattern)
+        if not matched:
+            raise error_of("NOT_FOUND", "include: there is nothing that matches %r in %s" % (pattern, folder))
+        files.update(matched)
+    launcher = ("from lambent import app_calls\n\n\ndef __getattr__(name):\n"
+                "    if name.startswith('_'):\n        raise AttributeError(name)\n"
+                "    return app_calls.handler_of(%r, name)\n" % module)
+    texts = {_LAUNCHER: launcher}
+    if deployment.settings.requirements:
+        texts[".lambent/python.json"] = json.dumps(
+            {"version": deployment.settings.python, "requirements": list(deployment.settings.requirements),
+             **({"preload": list(deployment.settings.preload)} if deployment.settings.preload else {})})
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in sorted({**files, **texts}):
+            entry = zipfile.ZipInfo(name, _EPOCH)
+            entry.external_attr, entry.compress_type = 0o644 << 16, zipfile.ZIP_DEFLATED
+            if name in texts:
+                archive.writestr(entry, texts[name])
+            else:
+                with open(files[name], "rb") as file:
+                    archive.writestr(entry, file.read())
+    if made.tell() > _MOST_PACKAGE:
+        raise error_of("OUT_OF_RANGE", "the app's package has %d bytes; at most %d are taken" % (made.tell(), _MOST_PACKAGE))
+    return made.getvalue()
+
+
+def _matching(folder, pattern):
+    """{name in the package: file} of a file, a folder or a pattern of names in the app's folder."""
+    whole = os.path.join(folder, pattern)
+    if os.path.isabs(pattern) or os.path.relpath(whole, folder).startswith(".."):
+        raise error_of("INVALID_ARGUMENT", "include: %r does not lie beside the app's file" % pattern)
+    if os.path.isdir(whole):
+        return {os.path.relpath(os.path.join(below, name), folder): os.path.join(below, name)
+                for below, _, names in os.walk(whole) for name in names
+                if "__pycache__" not in below and not name.endswith(".pyc")}
+    if os.path.isfile(whole):
+        return {pattern: whole}
+    inside = os.path.dirname(whole)
+    names = os.listdir(inside) if os.path.isdir(inside) else []
+    return {os.path.relpath(os.path.join(inside, name), folder): os.path.join(inside, name) for name in names
+            if fnmatch.fnmatch(name, os.path.basename(pattern)) and os.path.isfile(os.path.join(inside, name))}
+
+
+def _configuration(deployment):
+    settings = deployment.settings
+    version = settings.python or "%d.%d" % sys.version_info[:2] if deployment.settings.requirements else settings.python
+    handler = ("python3 -m lambent.app_server %s" % deployment.entry if deployment.kind == "http"
+               else "_lambent_app." + deployment.entry)
+    return {"Runtime": "python" + (version or "3"), "Handler": handler, "Timeout": settings.timeout,
+            "MemorySize": -(-settings.memory >> 20) if settings.memory % (1 << 20) == 0 else (settings.memory >> 20) + 1,
+            "Environment": {"Variables": dict(settings.environment)}}
+
+
+def _tags(deployment):
+    settings = deployment.settings
+    return {"lambent:kind": deployment.kind, "lambent:gpu-memory": "%dMiB" % (-(-settings.gpu // (1 << 20))),
+            "lambent:weight": "%g" % settings.weight, "lambent:max-concurrency": str(settings.max_concurrency)}
+
+
+def _is_as(found, deployment, digest):
+    configuration = found.get("Configuration", {})
+    wanted = _configuration(deployment)
+    same = all(configuration.get(key) == value for key, value in wanted.items() if key != "Environment")
+    environment = configuration.get("Environment", {}).get("Variables", {}) == wanted["Environment"]["Variables"]
+    tags = found.get("Tags", {})
+    return (same and environment and configuration.get("CodeSha256") == digest
+            and all(tags.get(key) == value for key, value in _tags(deployment).items()))
+
+
+def _send(client, method, path, body=None):
+    status, headers, answer = client._http.request(method, path, None if body is None else json.dumps(body).encode(),
+                                                   {"Content-Type": "application/json"})
+    if status >= 300:
+        error = error_from(status, headers, answer)
+        try:
+            error.message = json.loads(answer)["Message"]
+        except (ValueError, KeyError, TypeError):
+            pass
+        raise error
+    return json.loads(answer) if answer else {}
+
+
+def deploy(client, deployment, path, include, tell=None):
+    """Creates or changes the function; false if it is as it should be."""
+    package = package_of(deployment, path, include)
+    digest = base64.b64encode(hashlib.sha256(package).digest()).decode()
+    target = "%s/%s" % (_FUNCTIONS, quote(deployment.name, safe=""))
+    configuration, tags, code = _configuration(deployment), _tags(deployment), base64.b64encode(package).decode()
+    try:
+        found = _send(client, "GET", target)
+    except LambentError as error:
+        if error.code != "NOT_FOUND":
+            raise
+        _send(client, "POST", _FUNCTIONS, {"FunctionName": deployment.name, "Role": "arn:aws:iam::000000000000:role/lambent",
+                                           **configuration, "Tags": tags, "Code": {"ZipFile": code}})
+        _wait(client, target, tell, deployment.name)
+        return True
+    if _is_as(found, deployment, digest):
+        return False
+    if found["Configuration"].get("CodeSha256") != digest:
+        _send(client, "PUT", target + "/code", {"ZipFile": code})
+        _wait(client, target, tell, deployment.name)
+    if any(found.get("Tags", {}).get(key) != value for key, value in tags.items()):
+        _send(client, "POST", "/2017-03-31/tags/" + quote(found["Configuration"]["FunctionArn"], safe=""), {"Tags": tags})
+    _send(client, "PUT", target + "/configuration", configuration)
+    _wait(client, target, tell, deployment.name)
+    return True
+
+
+def _wait(client, target, tell, name):
+    """Until the worker has installed its packages. Raises what that failed with."""
+    told = None
+    while True:
+        state = _send(client, "GET", target + "/configuration")
+        for key in ("State", "LastUpdateStatus"):
+            if state.get(key) == "Failed":
+                raise error_of("FAILED_PRECONDITION", "%s: %s" % (name, state.get(key + "Reason", "it failed")))
+        waits = [key for key in ("State", "LastUpdateStatus") if state.get(key) in ("Pending", "InProgress")]
+        if not waits:
+            return
+        reason = state.get(waits[0] + "Reason", "")
+        if tell is not None and reason != told:
+            tell("%s: %s" % (name, reason))
+        told = reason
+        time.sleep(_ASK_AGAIN)

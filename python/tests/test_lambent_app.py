@@ -1,0 +1,218 @@
+"""Apps without a worker: settings, packages, and calls between a caller and a handler in one process."""
+import io
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import textwrap
+import unittest
+import zipfile
+
+PYTHON = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(PYTHON))
+
+import lambent  # noqa: E402
+from lambent import __main__ as command  # noqa: E402
+from lambent import app_calls, app_code  # noqa: E402
+from lambent.errors import FunctionError, LambentError  # noqa: E402
+
+app = lambent.App("test")
+
+
+class Odd(Exception):
+    def __init__(self, number):
+        super().__init__("odd: %d" % number)
+        self.number = number
+
+    def __reduce__(self):
+        return Odd, (self.number,)
+
+
+@app.function(memory="1G", gpu="2GiB", timeout=7, environment={"A": "1"}, secrets={"TOKEN": "db"})
+def twice(x, by=2):
+    if x == 3:
+        raise Odd(x)
+    return (x * by, {x})
+
+
+@app.cls()
+class Counter:
+    @lambent.enter
+    def load(self):
+        self.count = 10
+
+    def add(self, n):
+        self.count += n
+        return self.count
+
+    def _secret(self):
+        return 1
+
+
+class Handled:
+    """A client whose functions are handlers in this process."""
+
+    def __init__(self):
+        self.handlers, self.stored, self.sent = {}, {}, 0
+
+    def invoke(self, name, payload, needs=()):
+        self.sent = len(payload)
+        if name not in self.handlers:
+            raise app_calls.error_of("NOT_FOUND", "no such function")
+        try:
+            return json.dumps(self.handlers[name](json.loads(payload), None)).encode()
+        except Exception as error:
+            body = {"errorMessage": str(error), "errorType": type(error).__name__, "stackTrace": ["  File x"]}
+            if hasattr(error, "lambent_exception"):
+                body["lambentException"] = error.lambent_exception
+            raise FunctionError(type(error).__name__, json.dumps(body).encode()) from None
+
+    def release(self, references):
+        pass
+
+
+def call(name, *args, method="", **kwargs):
+    client = Handled()
+    client.handlers[name] = app_calls.handler_of(__name__, name)
+    return app_calls.call(client, name, method, args, kwargs)
+
+
+class CallsTest(unittest.TestCase):
+    def test_arguments_and_answers_keep_their_types(self):
+        self.assertEqual(call("twice", 4), (8, {4}))
+        self.assertEqual(call("twice", 4, by=0.5), (2.0, {4}))
+
+    def test_an_exception_is_raised_as_it_was_with_the_remote_traceback(self):
+        with self.assertRaises(Odd) as caught:
+            call("twice", 3)
+        self.assertEqual(caught.exception.number, 3)
+        self.assertIn("Odd: odd: 3", str(caught.exception.__cause__))
+        self.assertIsInstance(caught.exception.__cause__, app_calls.RemoteTraceback)
+
+    def test_one_that_cannot_be_sent_is_a_remote_error(self):
+        with self.assertRaises(app_calls.RemoteError) as caught:
+            app_calls.raise_remote(FunctionError("Strange", b'{"errorMessage": "m", "errorType": "Strange", "stackTrace": []}'))
+        self.assertEqual(caught.exception.type, "Strange")
+        with self.assertRaises(FunctionError):
+            app_calls.raise_remote(FunctionError("Runtime.ExitError", b"no JSON"))
+
+    def test_a_class_has_one_object_that_was_entered(self):
+        handler = app_calls.handler_of(__name__, "Counter")
+        client = Handled()
+        client.handlers["c"] = handler
+        self.assertEqual(app_calls.call(client, "c", "add", (5,), {}), 15)
+        self.assertEqual(app_calls.call(client, "c", "add", (5,), {}), 20)
+        for method in ("_secret", "", "nothing"):
+            with self.assertRaises(AttributeError):
+                app_calls.call(client, "c", method, (), {})
+        self.assertEqual(Counter().add.local(1), 11)
+        with self.assertRaises(AttributeError):
+            Counter()._secret
+
+    def test_plain_json_has_keywords_or_arguments(self):
+        handler = app_calls.handler_of(__name__, "plain_json")
+        self.assertEqual(handler({"a": 1, "b": 2}, None), [1, 2])
+        self.assertEqual(handler([3, 4], None), [3, 4])
+        self.assertEqual(handler("x", None), ["x", 1])
+        counter = app_calls.handler_of(__name__, "Counter")
+        self.assertEqual(counter({"method": "add", "n": 1}, None), 11)
+        with self.assertRaises(TypeError):
+            counter([1], None)
+
+    def test_a_function_that_is_not_deployed_is_told_how_to_deploy(self):
+        with self.assertRaisesRegex(LambentError, "deploy its app first"):
+            app_calls.call(Handled(), "test-twice", "", (), {})
+
+
+@app.function()
+def plain_json(a, b=1):
+    return [a, b]
+
+
+class AppTest(unittest.TestCase):
+    def test_a_function_is_called_here_as_any_other(self):
+        self.assertEqual(twice(5), (10, {5}))
+        self.assertEqual(twice.local(5), (10, {5}))
+        self.assertEqual((twice.name, twice.__name__), ("test-twice", "twice"))
+
+    def test_what_a_sandbox_could_not_import_is_refused(self):
+        with self.assertRaisesRegex(ValueError, "no function or class of the module itself"):
+            @app.function()
+            def inner():
+                pass
+        with self.assertRaisesRegex(ValueError, "two functions 'twice'"):
+            app.function()(twice._function)
+        with self.assertRaisesRegex(ValueError, "1 to 40 letters"):
+            lambent.App("a b")
+
+    def test_settings_that_make_no_sense_are_named(self):
+        for settings, message in (({"memry": "1G"}, "no setting memry"), ({"memory": "lots"}, "memory is 'lots'"),
+                                  ({"requirements": "numpy"}, "requirements is a list"),
+                                  ({"preload": ["numpy"]}, "preload goes with requirements")):
+            with self.assertRaisesRegex((TypeError, ValueError), message):
+                app.function(**settings)
+
+    def test_settings_are_what_the_worker_gets(self):
+        deployment = app.deployments["test-twice"]
+        configuration = app_code._configuration(deployment)
+        self.assertEqual((configuration["MemorySize"], configuration["Timeout"], configuration["Handler"]),
+                         (1024, 7, "_lambent_app.twice"))
+        self.assertEqual(configuration["Environment"]["Variables"], {"A": "1", "TOKEN": "${secret:db}"})
+        self.assertEqual(app_code._tags(deployment)["lambent:gpu-memory"], "2048MiB")
+
+
+class PackageTest(unittest.TestCase):
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.folder = pathlib.Path(temporary.name)
+        (self.folder / "shop.py").write_text("x = 1\n")
+        (self.folder / "helper.py").write_text("y = 2\n")
+        (self.folder / "data").mkdir()
+        (self.folder / "data/table.json").write_text("{}")
+
+    def names(self, include=(), **settings):
+        deployment = app_code.Deployment("a-f", "f", "handler", app_code.Settings.of(settings))
+        made = app_code.package_of(deployment, str(self.folder / "shop.py"), include)
+        again = app_code.package_of(deployment, str(self.folder / "shop.py"), include)
+        self.assertEqual(made, again, "the same files give the same bytes")
+        with zipfile.ZipFile(io.BytesIO(made)) as archive:
+            return sorted(archive.namelist())
+
+    def test_a_package_has_the_apps_file_and_what_is_included(self):
+        self.assertEqual(self.names(), ["_lambent_app.py", "shop.py"])
+        self.assertEqual(self.names(["*.py", "data"]), ["_lambent_app.py", "data/table.json", "helper.py", "shop.py"])
+        self.assertEqual(self.names(requirements=["numpy"]), [".lambent/python.json", "_lambent_app.py", "shop.py"])
+
+    def test_what_does_not_lie_beside_the_app_is_refused(self):
+        for pattern in ("../secret", "/etc/passwd", "data/../../x"):
+            with self.assertRaisesRegex(LambentError, "does not lie beside"):
+                self.names([pattern])
+        with self.assertRaisesRegex(LambentError, "nothing that matches"):
+            self.names(["none.txt"])
+
+
+class CommandTest(unittest.TestCase):
+    def test_words_are_values_of_python_or_texts(self):
+        self.assertEqual(command.arguments_of(["3", "a b", "--by", "[1, 2]", "--to-what=None"]),
+                         ([3, "a b"], {"by": [1, 2], "to_what": None}))
+        with self.assertRaisesRegex(LambentError, "--by has no value"):
+            command.arguments_of(["--by"])
+
+    def test_mistakes_are_told_in_a_line(self):
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "two.py").write_text(textwrap.dedent("""
+                import lambent
+                a, b = lambent.App("a"), lambent.App("b")
+            """))
+            for words, message in ((["deploy", "nothing.py"], "NOT_FOUND: there is no file"), (["deploy", "two.py"], "has 2 apps")):
+                done = subprocess.run([sys.executable, "-m", "lambent", *words], capture_output=True, text=True, cwd=folder,
+                                      env={"PYTHONPATH": str(PYTHON), "PATH": "/usr/bin"})
+                self.assertEqual(done.returncode, 1)
+                self.assertIn(message, done.stderr)
+                self.assertNotIn("Traceback", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

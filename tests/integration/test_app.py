@@ -1,0 +1,136 @@
+"""lambent.App against a real worker: calls, classes, exceptions, what is deployed again and what is not, the command."""
+import asyncio
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from harness import PREFIX, Worker
+
+PYTHON = str(PREFIX / "share/lambent/python")
+sys.path.insert(0, PYTHON)
+
+APP = """
+import os
+import lambent
+
+app = lambent.App("try", include=["words.txt"])
+
+class Odd(Exception):
+    def __init__(self, number):
+        super().__init__("odd: %d" % number)
+        self.number = number
+    def __reduce__(self):
+        return Odd, (self.number,)
+
+@app.function(memory="128M", environment={"GREETING": "hello"})
+def greet(name, times=1):
+    with open(os.path.join(os.path.dirname(__file__), "words.txt")) as words:
+        return {(os.environ["GREETING"], name): words.read().strip() * times}
+
+@app.function(memory="128M")
+def check(number):
+    if number % 2:
+        raise Odd(number)
+    return number
+
+@app.function(memory="256M")
+def echo(value):
+    return value
+
+@app.cls(memory="128M")
+class Counter:
+    @lambent.enter
+    def load(self):
+        self.count = 100
+
+    def add(self, n):
+        self.count += n
+        return self.count, os.getpid()
+"""
+
+
+class AppTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="lambent-app-"))
+        cls.addClassCleanup(shutil.rmtree, cls.folder, True)
+        (cls.folder / "tried_app.py").write_text(APP)
+        (cls.folder / "words.txt").write_text("ho\n")
+        cls.worker = Worker(gpu="none")
+        cls.addClassCleanup(cls.worker.close)
+        os.environ["LAMBENT_ENDPOINT"] = cls.worker.endpoint
+        cls.addClassCleanup(os.environ.pop, "LAMBENT_ENDPOINT", None)
+        sys.path.insert(0, str(cls.folder))
+        import tried_app
+
+        cls.module = tried_app
+        cls.deployed = tried_app.app.deploy()
+
+    def run_command(self, *words):
+        return subprocess.run([sys.executable, "-m", "lambent", *words], capture_output=True, text=True, cwd=self.folder, timeout=60,
+                              env={**os.environ, "PYTHONPATH": PYTHON})
+
+    def test_values_keep_their_types_on_their_way(self):
+        self.assertEqual(self.module.greet.remote("Ada", times=2), {("hello", "Ada"): "hoho"})
+        self.assertEqual(self.module.echo.remote((1, {2}, b"3", None)), (1, {2}, b"3", None))
+
+    def test_many_calls_are_answered_in_order(self):
+        self.assertEqual(list(self.module.echo.map(range(50), at_once=8)), list(range(50)))
+        self.assertEqual(list(self.module.greet.starmap([("a", 1), ("b", 3)])), [{("hello", "a"): "ho"}, {("hello", "b"): "hohoho"}])
+
+    def test_what_a_function_raises_is_raised_here(self):
+        for call in (lambda: self.module.check.remote(3), lambda: self.module.check.spawn(3).get(),
+                     lambda: list(self.module.check.map([2, 3]))):
+            with self.assertRaises(self.module.Odd) as caught:
+                call()
+            self.assertEqual(caught.exception.number, 3)
+            self.assertIn("raise Odd(number)", str(caught.exception.__cause__))
+            self.assertNotIn("app_calls", str(caught.exception.__cause__))
+        self.assertIn('outcome="function_error"', self.worker.metrics())
+
+    def test_large_values_go_as_objects(self):
+        large = os.urandom(9 << 20)
+        self.assertEqual(self.module.echo.remote(large), large)
+
+    def test_a_class_has_one_object_in_a_sandbox(self):
+        counter = self.module.Counter()
+        (first, process), (second, same) = counter.add.remote(1), counter.add.remote(1)
+        self.assertEqual((first, second, process), (101, 102, same))
+        self.assertEqual(counter.add.local(5)[0], 105)
+
+    def test_coroutines_wait_side_by_side(self):
+        async def ask():
+            return await asyncio.gather(*(self.module.echo.remote_async(n) for n in range(10)))
+
+        self.assertEqual(asyncio.run(ask()), list(range(10)))
+
+    def test_other_clients_send_json(self):
+        self.assertEqual(self.worker.invoke("try-check", {"number": 4}).json, 4)
+        self.assertEqual(self.worker.invoke("try-check", [6]).json, 6)
+        self.assertEqual(self.worker.invoke("try-Counter", {"method": "add", "n": 0}).json[0] >= 100, True)
+
+    def test_only_what_has_changed_is_deployed(self):
+        self.assertEqual(sorted(self.deployed), ["try-Counter", "try-check", "try-echo", "try-greet"])
+        self.assertEqual(self.module.app.deploy(), [])
+        done = self.run_command("deploy", "tried_app.py")
+        self.assertEqual(done.stdout.split(), ["unchanged", "try-greet", "unchanged", "try-check", "unchanged", "try-echo",
+                                               "unchanged", "try-Counter"], done.stderr)
+        (self.folder / "other.py").write_text(APP.replace('"try"', '"other"'))
+        self.assertIn("deployed other-greet", self.run_command("deploy", "other.py").stdout)
+        (self.folder / "other.py").write_text(APP.replace('"try"', '"other"').replace("hello", "bye"))
+        self.assertIn("('bye', 'Eve'): 'ho'", self.run_command("run", "other.py::greet", "Eve").stdout)
+
+    def test_the_command_calls_functions_and_methods_and_tells_mistakes(self):
+        self.assertEqual(self.run_command("run", "tried_app.py::echo", "[1, 2]").stdout, "[1, 2]\n")
+        self.assertIn("10", self.run_command("run", "tried_app.py::Counter.add", "--n", "1").stdout)
+        done = self.run_command("run", "tried_app.py::nothing")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("say which function: tried_app.py::greet", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
