@@ -36,15 +36,22 @@ std::string search_uv(const Installation& installation) {
   return "";
 }
 
+// The message does not show it: it may have a password.
+Result<std::string> checked_index(std::string index) {
+  if (index.empty() || index.starts_with("http://") || index.starts_with("https://")) return index;
+  return Error{ErrorCode::kInvalidArgument,
+               "--python-index is a URL, such as https://pypi.example/simple, or @FILE with one"};
+}
+
 Result<std::string> read_index(const std::string& text) {
-  if (!text.starts_with('@')) return text;
+  if (!text.starts_with('@')) return checked_index(text);
   auto read = read_file(text.substr(1), kMostIndex);
   if (!read.ok()) return read.error().with_context("--python-index");
   std::string index = std::move(*read);
   while (!index.empty() && (index.back() == '\n' || index.back() == '\r' || index.back() == ' ')) {
     index.pop_back();
   }
-  return index;
+  return checked_index(std::move(index));
 }
 
 }  // namespace

@@ -19,6 +19,8 @@
 namespace lambent {
 namespace {
 
+constexpr Bytes kLeastEnvironments = Bytes::mib(1);
+
 const std::vector<std::pair<std::string, LogFormat>> kFormats = {{"text", LogFormat::kText},
                                                                  {"json", LogFormat::kJson}};
 const std::vector<std::pair<std::string, frontend::AuthMode>> kAuthModes = {
@@ -372,6 +374,11 @@ class EnvironmentFlags {
   Result<void> read(WorkerConfig& config) const {
     ASSIGN_OR_RETURN(const auto size, read_amount("--environments-size", size_));
     config.environments_size = size.value_or(config.environments_size);
+    if (config.environments_size < kLeastEnvironments) {
+      return Error{ErrorCode::kInvalidArgument, "--environments-size is at least " +
+                                                    to_string(kLeastEnvironments) +
+                                                    ": less holds no environment"};
+    }
     config.environment_timeout = from_seconds(timeout_s_);
     if (config.python_offline && config.python_wheels.empty()) {
       return Error{ErrorCode::kInvalidArgument,

@@ -126,7 +126,7 @@ Result<std::string> read_requirement(std::string_view text) {
   const std::string_view whole = trimmed(text);
   if (whole.size() > kRequirementLength) return refused(whole, "is longer than 64 KiB");
   const bool printable = std::ranges::all_of(whole, [](char c) { return c >= ' ' && c < 127; });
-  if (!printable) return refused(whole, "has characters that are not ASCII");
+  if (!printable) return refused(whole, "has characters that are not ASCII, or more than one line");
   if (whole.starts_with('-')) {
     return refused(whole, whole.starts_with("-e") || whole.starts_with("--editable")
                               ? "is the project itself; leave it out (uv export "

@@ -8,6 +8,7 @@
 
 #include "core/archive/zip.h"
 #include "core/base/fd.h"
+#include "core/domain/command_line.h"
 #include "core/domain/model_function.h"
 #include "decide/pipeline/limits.h"
 #include "decide/pipeline/pipeline_json.h"
@@ -191,13 +192,31 @@ bool has_module(const std::string& code, std::string module) {
   return false;
 }
 
+// "./server" is a file of the package; what has no '/' may be anywhere in the sandbox's PATH.
+void warn_of_missing_program(const std::string& code, const std::string& file, Manifest& manifest) {
+  namespace fs = std::filesystem;
+  const auto words = command_words(manifest.spec.handler);
+  if (!words.ok() || words->empty()) return;
+  const std::string& program = words->front();
+  if (program.starts_with('/') || program.find('/') == std::string::npos) return;
+  std::error_code error;
+  const fs::file_status status = fs::status(fs::path(code) / program, error);
+  if (!fs::is_regular_file(status)) {
+    manifest.warnings.push_back(file + ": there is no program '" + program + "' in " + code);
+  } else if ((status.permissions() & fs::perms::others_exec) == fs::perms::none) {
+    manifest.warnings.push_back(code + "/" + program + " is not executable: chmod 755 it");
+  }
+}
+
 // What an invocation would fail for is better told now; but a handler may come from elsewhere, such
 // as from Python's own library.
 void warn_of_missing_code(const std::string& code, const std::string& file, Manifest& manifest) {
   namespace fs = std::filesystem;
   std::error_code error;
   const FunctionSpec& spec = manifest.spec;
-  if (spec.kind != FunctionKind::kHandler || !fs::is_directory(code, error)) return;
+  if (!fs::is_directory(code, error)) return;
+  if (spec.kind == FunctionKind::kHttp) return warn_of_missing_program(code, file, manifest);
+  if (spec.kind != FunctionKind::kHandler) return;
   if (spec.runtime == Runtime::kProvided) {
     const fs::file_status status = fs::status(fs::path(code) / "bootstrap", error);
     if (!fs::exists(status)) {

@@ -1,5 +1,6 @@
 #include "edge/cli/python_section.h"
 
+#include <filesystem>
 #include <span>
 #include <utility>
 
@@ -86,8 +87,11 @@ Result<PythonSection> read_python_section(const toml::table& table, const std::s
     return wrong(file, table, "[python] has one of requirements, lock and pyproject");
   }
   if (sources == 0) {
-    return wrong(file, table,
-                 "[python] has requirements (a list, or the name of a file), lock or pyproject");
+    // What is missing may be there under a name that is spelt wrong.
+    std::string message =
+        "[python] has requirements (a list, or the name of a file), lock or pyproject";
+    for (const std::string& warning : warnings) message += "\n  " + warning;
+    return wrong(file, table, message);
   }
   RETURN_IF_ERROR(check_lock_name(section.lock_file, file));
   return section;
@@ -121,8 +125,21 @@ Result<PythonPackages> load_python_packages(const PythonSection& section,
   if (!section.lock_file.empty()) name = section.lock_file;
   if (!section.pyproject_file.empty()) name = section.pyproject_file;
   if (name.empty()) return packages;
+  const std::filesystem::path inside = std::filesystem::path(name).lexically_normal();
+  if (inside.is_absolute() || inside.begin()->string() == "..") {
+    return Error{ErrorCode::kInvalidArgument,
+                 "[python] names '" + name + "', which does not lie beside lambent.toml"};
+  }
   const std::string path = join_path(folder, name);
-  ASSIGN_OR_RETURN(const std::string text, read_file(path, kMostRequirementText.count));
+  auto content = read_file(path, kMostRequirementText.count);
+  if (!content.ok() && content.error().code == ErrorCode::kNotFound) {
+    return Error{ErrorCode::kNotFound,
+                 "there is no file " + path +
+                     ", which [python] names; packages themselves are a list: requirements = [\"" +
+                     name + "\"]"};
+  }
+  if (!content.ok()) return content.error();
+  const std::string text = *std::move(content);
   auto read = section.pyproject_file.empty() ? read_requirements_file(text) : read_pyproject(text);
   if (!read.ok()) return read.error().with_context(path);
   packages.requirements = std::move(*read);

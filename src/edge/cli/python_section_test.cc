@@ -90,6 +90,12 @@ TEST(PythonSectionTest, FilesAreReadBesideTheManifest) {
   EXPECT_NE(loose.error().message.find("'b>1' names no exact version"), std::string::npos);
   section = {.requirements_file = "missing.txt"};
   EXPECT_EQ(load_python_packages(section, folder->path()).error().code, ErrorCode::kNotFound);
+  for (const char* outside : {"../requirements.txt", "/etc/passwd", "a/../../b"}) {
+    section = {.requirements_file = outside};
+    EXPECT_EQ(load_python_packages(section, folder->path()).error().code,
+              ErrorCode::kInvalidArgument)
+        << outside;
+  }
 }
 
 }  // namespace

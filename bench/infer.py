@@ -1,0 +1,235 @@
+#!/usr/bin/env python3
+"""bench infer: requests a second and latencies of one small ONNX model by the Open Inference Protocol, JSON over HTTP: through a
+worker, by lambent-model-server alone, and by other servers with the same onnxruntime, in one run.
+
+docs/benchmarks.md says what each figure means. Usage: infer.py [--quick] [--repeats N] [--seconds S] [--peers]
+--peers installs MLServer and LitServe into build/peers (bench/infer-peers.txt).
+"""
+import argparse
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+
+from worker_under_test import PREFIX, PROGRAMS, ROOT, Worker, machine, make_zip
+
+sys.path.insert(0, str(ROOT / "examples/20_python_packages"))
+from make_model import field, value_info  # noqa: E402
+
+CLIENTS = (1, 8, 32)
+ROWS, COLUMNS = 64, 16
+REQUEST = json.dumps({"inputs": [{"name": "x", "shape": [1, ROWS], "datatype": "FP32", "data": [0.5] * ROWS}]})
+LITSERVE_REQUEST = json.dumps({"x": [[0.5] * ROWS]})
+
+MLSERVER = '''
+import numpy, onnxruntime
+from mlserver import MLModel
+from mlserver.codecs import NumpyCodec
+from mlserver.types import InferenceResponse
+
+class Peer(MLModel):
+    async def load(self):
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        self.session = onnxruntime.InferenceSession("model.onnx", options)
+        return True
+
+    async def predict(self, payload):
+        x = self.decode(payload.inputs[0], default_codec=NumpyCodec)
+        scores = self.session.run(None, {"x": x})[0]
+        return InferenceResponse(model_name=self.name, outputs=[NumpyCodec.encode_output("scores", scores)])
+'''
+LITSERVE = '''
+import sys
+import litserve, numpy, onnxruntime
+
+class Peer(litserve.LitAPI):
+    def setup(self, device):
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        self.session = onnxruntime.InferenceSession("model.onnx", options)
+    def decode_request(self, request):
+        return numpy.array(request["x"], dtype=numpy.float32)
+    def predict(self, x):
+        return self.session.run(None, {"x": x})[0]
+    def encode_response(self, scores):
+        return {"scores": scores.tolist()}
+
+if __name__ == "__main__":
+    litserve.LitServer(Peer(), accelerator="cpu", workers_per_device=1).run(
+        host="127.0.0.1", port=int(sys.argv[1]), num_api_servers=1, generate_client_file=False, log_level="warning")
+'''
+
+
+def model():
+    """scores = x @ weights."""
+    import struct
+    weights = struct.pack(f"{ROWS * COLUMNS}f", *(i % 7 for i in range(ROWS * COLUMNS)))
+    constant = field(1, ROWS) + field(1, COLUMNS) + field(2, 1) + field(8, "weights") + field(9, weights)
+    node = field(1, "x") + field(1, "weights") + field(2, "scores") + field(4, "MatMul")
+    graph = (field(1, node) + field(2, "bench") + field(5, constant) + field(11, value_info("x", ["n", ROWS]))
+             + field(12, value_info("scores", ["n", COLUMNS])))
+    return field(1, 8) + field(7, graph) + field(8, field(1, "") + field(2, 13))
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def load(address, path, clients, seconds, body=REQUEST):
+    run = subprocess.run([str(PROGRAMS / "http_load"), "--connections", str(clients), "--seconds", str(seconds), "--warm-up", "0.5",
+                          "--path", path, "--body", body, address], stdout=subprocess.PIPE, text=True, check=False)
+    if run.returncode != 0:
+        raise SystemExit(f"http_load on {path} failed: {run.stdout}")
+    return json.loads(run.stdout)
+
+
+@contextlib.contextmanager
+def server(words, folder, port, path, body, environment=None):
+    """A process that answers a POST on that path; yields its address."""
+    log = open(pathlib.Path(folder) / "server.log", "wb")
+    process = subprocess.Popen(words, cwd=folder, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True,
+                               env={**os.environ, **(environment or {})})
+    try:
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                urllib.request.urlopen(urllib.request.Request(f"http://127.0.0.1:{port}{path}", body.encode(),
+                                                              {"Content-Type": "application/json"}), timeout=5).read()
+                break
+            except (OSError, urllib.error.URLError) as error:
+                if process.poll() is not None or time.monotonic() > deadline:
+                    raise SystemExit(f"{words[0]} did not answer: {error}; see {folder}/server.log") from None
+                time.sleep(0.1)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, 15)
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, 9)
+            process.wait(10)
+        log.close()
+
+
+def peers_python():
+    """The interpreter that has the peers; installs them."""
+    folder = ROOT / "build/peers"
+    python = folder / "bin/python"
+    wanted = (ROOT / "bench/infer-peers.txt").read_text()
+    if not (folder / "installed.txt").exists() or (folder / "installed.txt").read_text() != wanted:
+        subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
+        subprocess.run([str(python), "-m", "pip", "install", "-q", "-r", str(ROOT / "bench/infer-peers.txt")], check=True)
+        (folder / "installed.txt").write_text(wanted)
+    return python
+
+
+def library():
+    """libonnxruntime of the peers, or of the tests' packages."""
+    for packages in (ROOT / "build/peers", ROOT / ".venv"):
+        for found in packages.glob("lib/python3*/site-packages/onnxruntime/capi/libonnxruntime.so*"):
+            return found
+    raise SystemExit("there is no onnxruntime: run with --peers, or ./dev test first")
+
+
+def write_wheel(folder):
+    """The library as a wheel of its own, for a worker without an index."""
+    import zipfile
+    lib, info = library(), "onnxruntime-1.0.dist-info"
+    with zipfile.ZipFile(pathlib.Path(folder) / "onnxruntime-1.0-py3-none-any.whl", "w") as wheel:
+        wheel.writestr("onnxruntime/__init__.py", "")
+        wheel.write(lib, f"onnxruntime/capi/{lib.name}")
+        wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: onnxruntime\nVersion: 1.0\n")
+        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: bench\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(f"{info}/RECORD", "".join(f"{name},,\n" for name in wheel.namelist()))
+
+
+@contextlib.contextmanager
+def through_worker(folder):
+    wheels = folder / "wheels"
+    wheels.mkdir()
+    write_wheel(wheels)
+    uv = shutil.which("uv") or str(ROOT / ".venv/bin/uv")
+    with Worker("--gpu", "none", "--uv", uv, "--python-wheels", str(wheels), "--python-offline") as worker:
+        worker.create("m", make_zip({"model.onnx": model(), ".lambent/python.json":
+                                     json.dumps({"version": "", "requirements": ["onnxruntime"]}).encode()}), "python3",
+                      "lambent-model-server model.onnx --threads 1", memory=1024, tags={"lambent:kind": "http"})
+        deadline = time.monotonic() + 120
+        while True:
+            try:
+                worker.request("POST", "/v2/models/m/infer", REQUEST)
+                break
+            except Exception:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.2)
+        yield worker.endpoint
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=3)
+    parser.add_argument("--peers", action="store_true")
+    options = parser.parse_args()
+    if options.quick:
+        options.repeats, options.seconds = 1, 0.5
+    python = peers_python() if options.peers else None
+    with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as stack:
+        folder = pathlib.Path(name)
+        (folder / "model.onnx").write_bytes(model())
+        ports = [free_port() for _ in range(4)]
+        systems = {"worker": (stack.enter_context(through_worker(folder)), "/v2/models/m/infer", REQUEST),
+                   "model_server": (stack.enter_context(server(
+                       [str(PROGRAMS / "lambent-model-server"), "model.onnx", "--onnxruntime", str(library()), "--threads", "1",
+                        "--name", "m", "--port", str(ports[0])], folder, ports[0], "/v2/models/m/infer", REQUEST)),
+                       "/v2/models/m/infer", REQUEST)}
+        if python is not None:
+            (folder / "peer_mlserver.py").write_text(MLSERVER)
+            (folder / "peer_litserve.py").write_text(LITSERVE)
+            (folder / "settings.json").write_text(json.dumps(
+                {"host": "127.0.0.1", "http_port": ports[1], "grpc_port": ports[2], "metrics_endpoint": None, "parallel_workers": 0,
+                 "debug": False}))
+            (folder / "model-settings.json").write_text(json.dumps({"name": "m", "implementation": "peer_mlserver.Peer"}))
+            systems["mlserver"] = (stack.enter_context(server(
+                [str(python.parent / "mlserver"), "start", "."], folder, ports[1], "/v2/models/m/infer", REQUEST,
+                {"PYTHONPATH": str(folder)})), "/v2/models/m/infer", REQUEST)
+            systems["litserve"] = (stack.enter_context(server(
+                [str(python), "peer_litserve.py", str(ports[3])], folder, ports[3], "/predict", LITSERVE_REQUEST)),
+                "/predict", LITSERVE_REQUEST)
+        runs = {name: {n: [] for n in CLIENTS} for name in systems}
+        for _ in range(options.repeats):
+            for clients in CLIENTS:
+                for name, (address, path, body) in systems.items():
+                    runs[name][clients].append(load(address, path, clients, options.seconds, body))
+
+    def middle(name, clients, key, digits):
+        return round(statistics.median(run[key] for run in runs[name][clients]), digits)
+
+    result = {"benchmark": "infer", "machine": machine(), "prefix": PREFIX.name, "systems": {
+        name: {str(n): {"rps": middle(name, n, "rps", 0), "p50_us": middle(name, n, "p50_us", 1), "p99_us": middle(name, n, "p99_us", 1)}
+               for n in CLIENTS} for name in systems}}
+    result["over_peer"] = {peer: {str(n): round(statistics.median(
+        own["rps"] / other["rps"] for own, other in zip(runs["worker"][n], runs[peer][n])), 2) for n in CLIENTS}
+        for peer in systems if peer != "worker"}
+    for name in systems:
+        print(name + ": " + "; ".join(f"{n} clients {middle(name, n, 'rps', 0):.0f}/s, p50 {middle(name, n, 'p50_us', 0):.0f} us, "
+                                      f"p99 {middle(name, n, 'p99_us', 0):.0f} us" for n in CLIENTS))
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()
