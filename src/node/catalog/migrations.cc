@@ -220,6 +220,46 @@ ALTER TABLE functions ADD COLUMN http_port INTEGER NOT NULL DEFAULT 8080;
 ALTER TABLE functions ADD COLUMN http_readiness TEXT NOT NULL DEFAULT '';
 )sql";
 
+// Versions are functions of their own, named NAME:NUMBER. `last` is the number of the newest one.
+// A record of a revision is a function as text (core/domain/function_record.h).
+constexpr const char* kVersions = R"sql(
+CREATE TABLE function_versions (
+  tenant   INTEGER NOT NULL,
+  function INTEGER NOT NULL,
+  last     INTEGER NOT NULL,
+  PRIMARY KEY (tenant, function),
+  FOREIGN KEY (tenant, function) REFERENCES functions (tenant, id) ON DELETE CASCADE
+) WITHOUT ROWID;
+CREATE TABLE function_aliases (
+  tenant       INTEGER NOT NULL,
+  function     INTEGER NOT NULL,
+  name         TEXT    NOT NULL,
+  description  TEXT    NOT NULL,
+  version      TEXT    NOT NULL,
+  second       TEXT    NOT NULL,
+  second_share REAL    NOT NULL,
+  revision     INTEGER NOT NULL,
+  PRIMARY KEY (tenant, function, name),
+  FOREIGN KEY (tenant, function) REFERENCES functions (tenant, id) ON DELETE CASCADE
+) WITHOUT ROWID;
+CREATE TABLE function_revisions (
+  tenant   INTEGER NOT NULL,
+  function INTEGER NOT NULL,
+  revision INTEGER NOT NULL,
+  record   TEXT    NOT NULL,
+  PRIMARY KEY (tenant, function, revision),
+  FOREIGN KEY (tenant, function) REFERENCES functions (tenant, id) ON DELETE CASCADE
+) WITHOUT ROWID;
+CREATE TABLE deployments (
+  tenant  INTEGER NOT NULL REFERENCES tenants (id) ON DELETE CASCADE,
+  name    TEXT    NOT NULL,
+  creates INTEGER NOT NULL,
+  record  TEXT    NOT NULL,
+  failure TEXT    NOT NULL,
+  PRIMARY KEY (tenant, name)
+) WITHOUT ROWID;
+)sql";
+
 Result<void> apply_step(Database& database, size_t version) {
   RETURN_IF_ERROR(database.run("BEGIN IMMEDIATE"));
   auto applied = database.run(migrations()[version - 1]);
@@ -239,7 +279,7 @@ const std::vector<std::string>& migrations() {
   static const std::vector<std::string> steps = {
       kFunctions, kAsyncInvocations, kStatistics,       kAsyncRepeats, kMemoryModes, kMemoryPhase,
       kNeeds,     kSharedRuntimes,   kPipelineProfiles, kCpuVariants,  kDevices,     kWorkingSets,
-      kTenants,   kSecrets,          kHttpFunctions,    kQueueTimes};
+      kTenants,   kSecrets,          kHttpFunctions,    kQueueTimes,   kVersions};
   return steps;
 }
 
