@@ -18,6 +18,7 @@
 #include "edge/frontend/request_guard.h"
 #include "edge/frontend/route_scopes.h"
 #include "edge/frontend/secret_frontend.h"
+#include "edge/frontend/version_frontend.h"
 
 namespace lambent::frontend {
 
@@ -37,6 +38,7 @@ class Router {
   // All that is given outlives the router, and the router the server.
   struct Services {
     InvocationService& invocations;
+    VersionService& versions;
     AccessService& access;
     SecretService& secrets;
     ObjectsFrontend& objects;
@@ -76,6 +78,7 @@ class Router {
   NativeFrontend native_;
   AccessFrontend tenants_;
   SecretFrontend secrets_;
+  VersionFrontend versions_;
   FunctionFrontend functions_;
 };
 
