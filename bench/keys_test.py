@@ -96,6 +96,18 @@ class KeysTest(unittest.TestCase):
             self.assertIsNone(result[key]["executor"])
         self.assertGreater(result["bare"]["descriptor_us"], 0)
 
+    def test_deploy(self):
+        result = last_line(sys.executable, "-B", str(BENCH / "deploy.py"), "--quick")
+        cases = result["cases"]
+        self.assertEqual(set(cases), {"nothing", "a_setting", "a_line"})
+        for case in cases.values():
+            self.assertGreater(case["ms"], 0)
+        # Settings alone, where nothing of the code has changed; and never more than the package with them.
+        self.assertLess(cases["a_setting"]["sent_bytes"], 5_000)
+        self.assertLess(cases["a_line"]["sent_bytes"], result["package_bytes"] + 10_000)
+        self.assertGreater(result["lambda_sent_bytes"], result["package_bytes"])
+        self.assertGreater(result["bare_put_ms"], 0)
+
     def test_stages(self):
         result = last_line(sys.executable, "-B", str(BENCH / "stages.py"), "--quick", "--repeats", "1")
         self.assertTrue(result["emulated"])

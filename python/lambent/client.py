@@ -252,6 +252,43 @@ class Client:
             raise FunctionError(headers.get("x-lambent-error-type", "Unhandled"), body)
         return body
 
+    # Versions. A call names one after the function: client.function("square:prod").
+    def publish(self, function, description=None):
+        """Keeps a function as it is now as a version; its number, as text."""
+        body = {} if description is None else {"description": description}
+        return self._ask("POST", function, "versions", body)["version"]
+
+    def versions(self, function):
+        return self._ask("GET", function, "versions")["versions"]
+
+    def set_alias(self, function, alias, version, second=None, second_share=0.0, description=""):
+        """Gives a name to a version, or the name to another one. `second` gets `second_share` (above 0, below 1) of the
+        invocations."""
+        body = {"version": str(version), "description": description}
+        if second is not None:
+            body.update(second=str(second), second_share=second_share)
+        return self._ask("PUT", function, "aliases/" + quote(alias, safe=""), body)
+
+    def aliases(self, function):
+        return self._ask("GET", function, "aliases")["aliases"]
+
+    def remove_alias(self, function, alias):
+        self._ask("DELETE", function, "aliases/" + quote(alias, safe=""))
+
+    def revisions(self, function):
+        """What it was, the newest first."""
+        return self._ask("GET", function, "revisions")["revisions"]
+
+    def roll_back(self, function, revision=None):
+        """Deploys an earlier revision again, unless said the one before the present one; the number of the new one."""
+        what = "rollback" + ("" if revision is None else "?revision=%d" % revision)
+        return self._ask("POST", function, what)["revision"]
+
+    def _ask(self, method, function, what, body=None):
+        path = "/v1/functions/%s/%s" % (quote(function, safe=""), what)
+        payload = None if body is None else json.dumps(body).encode()
+        return json.loads(self._http.good(method, path, payload, {"Content-Type": "application/json"})[2])
+
     def encode(self, value, needs):
         """`value` as JSON has it, with references for objects; `needs` takes them."""
         if isinstance(value, dict):

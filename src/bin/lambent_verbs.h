@@ -51,6 +51,10 @@ CLI::App* add_verb(Shell& shell, const char* name, const char* what, const std::
 // Functions.
 void add_init(Shell& shell);
 void add_deploy(Shell& shell);
+void add_publish(Shell& shell);
+void add_versions(Shell& shell);
+void add_alias(Shell& shell);
+void add_rollback(Shell& shell);  // and revisions
 void add_invoke(Shell& shell);
 void add_result(Shell& shell);
 void add_logs(Shell& shell);

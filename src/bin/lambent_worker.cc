@@ -423,7 +423,7 @@ Result<void> run(WorkerConfig config) {
   if (watch) watch->tell(worker);
 
   frontend::Router router(
-      {worker, access, secrets, objects_frontend, worker.relays()}, loop, random,
+      {worker, worker.versions(), access, secrets, objects_frontend, worker.relays()}, loop, random,
       {.native = native_options(worker, metrics, objects, storage, identity.get(),
                                 facts_of(config, shares.dispatched)),
        .auth = {.mode = config.auth, .own_user = geteuid()},

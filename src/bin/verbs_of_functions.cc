@@ -13,6 +13,7 @@
 #include "edge/cli/logs.h"
 #include "edge/cli/objects.h"
 #include "edge/cli/remove.h"
+#include "edge/cli/versions.h"
 #include "gpu/bundle/builder.h"
 
 namespace lambent::bin {
@@ -64,10 +65,108 @@ void add_deploy(Shell& shell) {
   verb->add_option("PATH", options->path, "a folder with lambent.toml, or such a file");
   verb->add_option("--name", options->name, "instead of the manifest's name");
   verb->add_option("--code", options->code, "a folder or .zip instead of the manifest's code");
+  verb->add_flag("--dry-run", options->dry_run,
+                 "check all, say what would change, and change nothing");
+  verb->add_flag("!--no-wait", options->waits,
+                 "end while packages are installed, and not once the function serves");
   verb->callback([&shell, options] {
     shell.verb = [&shell, options](Transport& transport, const cli::Destination& destination) {
       options->endpoint = destination.endpoint;
       return cli::run_deploy(transport, shell.console, *options);
+    };
+  });
+}
+
+void add_publish(Shell& shell) {
+  auto function = std::make_shared<std::string>();
+  auto description = std::make_shared<std::optional<std::string>>();
+  CLI::App* verb = add_verb(shell, "publish", "keep a function as it is now as its next version",
+                            "lambent publish hello --description \"the first\"");
+  verb->add_option("FUNCTION", *function, "its name")->required();
+  verb->add_option("--description", *description, "of the version, instead of the function's");
+  verb->callback([&shell, function, description] {
+    shell.verb = [&shell, function, description](Transport& transport, const cli::Destination&) {
+      return cli::run_publish(transport, shell.console, *function, *description);
+    };
+  });
+}
+
+void add_versions(Shell& shell) {
+  CLI::App* group = shell.app.add_subcommand("versions", "the versions of a function");
+  group->require_subcommand(1);
+  auto function = std::make_shared<std::string>();
+  CLI::App* list = add_verb(shell, "ls", "list its versions", "lambent versions ls hello", group);
+  list->add_option("FUNCTION", *function, "its name")->required();
+  list->callback([&shell, function] {
+    shell.verb = [&shell, function](Transport& transport, const cli::Destination&) {
+      return cli::run_versions_ls(transport, shell.console, *function);
+    };
+  });
+  auto versions = std::make_shared<std::vector<std::string>>();
+  CLI::App* remove = add_verb(shell, "rm", "remove versions that no alias needs",
+                              "lambent versions rm hello 1", group);
+  remove->add_option("FUNCTION", *function, "its name")->required();
+  remove->add_option("VERSION", *versions, "their numbers")->required();
+  remove->callback([&shell, function, versions] {
+    shell.verb = [&shell, function, versions](Transport& transport, const cli::Destination&) {
+      return cli::run_versions_rm(transport, shell.console, *function, *versions);
+    };
+  });
+}
+
+void add_alias(Shell& shell) {
+  CLI::App* group =
+      shell.app.add_subcommand("alias", "names for versions of a function, such as prod");
+  group->require_subcommand(1);
+  auto options = std::make_shared<cli::SetAliasOptions>();
+  CLI::App* set = add_verb(shell, "set", "give a name to a version, or the name to another one",
+                           "lambent alias set hello prod 1 --second 2=0.1", group);
+  set->add_option("FUNCTION", options->function, "its name")->required();
+  set->add_option("ALIAS", options->alias, "letters, digits, '-' and '_'")->required();
+  set->add_option("VERSION", options->version, "a number, or $LATEST")->required();
+  set->add_option("--second", options->second,
+                  "VERSION=SHARE: another version, and its share of the invocations");
+  set->add_option("--description", options->description, "what the alias is for");
+  set->callback([&shell, options] {
+    shell.verb = [&shell, options](Transport& transport, const cli::Destination&) {
+      return cli::run_alias_set(transport, shell.console, *options);
+    };
+  });
+  CLI::App* list = add_verb(shell, "ls", "list its aliases", "lambent alias ls hello", group);
+  list->add_option("FUNCTION", options->function, "its name")->required();
+  list->callback([&shell, options] {
+    shell.verb = [&shell, options](Transport& transport, const cli::Destination&) {
+      return cli::run_alias_ls(transport, shell.console, options->function);
+    };
+  });
+  CLI::App* remove = add_verb(shell, "rm", "remove an alias", "lambent alias rm hello prod", group);
+  remove->add_option("FUNCTION", options->function, "its name")->required();
+  remove->add_option("ALIAS", options->alias, "its name")->required();
+  remove->callback([&shell, options] {
+    shell.verb = [&shell, options](Transport& transport, const cli::Destination&) {
+      return cli::run_alias_rm(transport, shell.console, options->function, options->alias);
+    };
+  });
+}
+
+void add_rollback(Shell& shell) {
+  auto function = std::make_shared<std::string>();
+  CLI::App* list = add_verb(shell, "revisions", "list what a function was, the newest first",
+                            "lambent revisions hello");
+  list->add_option("FUNCTION", *function, "its name")->required();
+  list->callback([&shell, function] {
+    shell.verb = [&shell, function](Transport& transport, const cli::Destination&) {
+      return cli::run_revisions(transport, shell.console, *function);
+    };
+  });
+  auto revision = std::make_shared<std::optional<uint64_t>>();
+  CLI::App* verb = add_verb(shell, "rollback", "deploy an earlier revision of a function again",
+                            "lambent rollback hello --to 3");
+  verb->add_option("FUNCTION", *function, "its name")->required();
+  verb->add_option("--to", *revision, "the revision; without it, the one before the present one");
+  verb->callback([&shell, function, revision] {
+    shell.verb = [&shell, function, revision](Transport& transport, const cli::Destination&) {
+      return cli::run_rollback(transport, shell.console, *function, *revision);
     };
   });
 }

@@ -92,6 +92,8 @@ struct InvocationResult {
   // Whether it was answered well within its function's SLO; none: that has none.
   std::optional<bool> in_time;
   uint64_t revision = 0;
+  // Which version of its function ran: a number, or "$LATEST"; empty: it is not known.
+  std::string version;
 };
 
 }  // namespace lambent

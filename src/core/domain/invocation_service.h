@@ -17,10 +17,19 @@ struct FunctionChange {
   // The zip in base64, as it was sent: decoding many megabytes takes long, so the service does it
   // off the loop thread (INVALID_ARGUMENT if it cannot). Empty when only the configuration changes.
   std::string zip_base64;
+  std::string zip;  // the same without base64; at most one of the two is given
   // Sandboxes of before serve it no longer, although the spec says nothing of it: a secret changed.
   bool renews_sandboxes = false;
   // What takes longer is answered meanwhile and goes on: see DeploymentStatus.
   Duration answer_within = seconds(20);
+  // All is checked as if it were deployed, and nothing is changed: the answer is the function as it
+  // would be.
+  bool dry_run = false;
+  // Where neither code nor settings differ, the answer is the function as it is, and there is no
+  // new revision.
+  bool only_if_different = false;
+  // A version of it is published once the change is done: the answer is that version.
+  bool publish = false;
 };
 
 // A change of a function that was answered before it was done, or that failed after that: its

@@ -25,8 +25,8 @@ namespace lambent::dispatch {
 // and actions: a journal is replayed only by programs that read its number. 15 added what a node
 // with tenants has beyond others, at the end: one without has the state that it had with 14. 16
 // added max_queue_time in the same way, and to a segment's header that and whether Density adapts;
-// one without either has the state that it had.
-constexpr uint32_t kStateVersion = 16;
+// one without either has the state that it had. 17 added the accounts of versions in the same way.
+constexpr uint32_t kStateVersion = 17;
 constexpr uint32_t kVersionOfAdapts = 16;
 constexpr uint32_t kOldestStateVersion = 14;
 

@@ -65,5 +65,30 @@ TEST(DispatcherRestore, RefusesASandboxWhoseInvocationIsNoneOrAnothers) {
   EXPECT_GT(refused, 0u);
 }
 
+TEST(DispatcherRestore, VersionsShareTheirFunctionsAccountAfterASnapshotToo) {
+  Dispatcher original = fresh();
+  std::vector<Action> actions;
+  for (uint32_t i = 1; i <= 3; ++i) {
+    original.handle(FunctionRegistered{{.id = FunctionId{i},
+                                        .tenant = TenantId{1},
+                                        .device_memory = Bytes::gib(1),
+                                        .account = FunctionId{i == 2 ? 1U : 0U}}},
+                    Instant(seconds(i)), actions);
+  }
+  Dispatcher restored = fresh();
+  ASSERT_TRUE(restored.restore(original.snapshot()));
+  EXPECT_EQ(restored.snapshot(), original.snapshot());
+  for (Dispatcher* each : {&original, &restored}) {
+    const Instant now(seconds(4));
+    each->handle(InvocationSubmitted{{0, 9}, FunctionId{2}}, now, actions);
+    const auto time_of = [&](uint32_t function) {
+      return each->status(FunctionId{function}, now).virtual_time;
+    };
+    EXPECT_GT(time_of(2), Duration(0));
+    EXPECT_EQ(time_of(1), time_of(2)) << "the version's function";
+    EXPECT_EQ(time_of(3), Duration(0)) << "another one";
+  }
+}
+
 }  // namespace
 }  // namespace lambent::dispatch

@@ -12,13 +12,17 @@ namespace {
 constexpr Instant kWithTenants = Instant(Duration(-1));
 // The same, with two bools after it: whether that part follows, and one about queues after it.
 constexpr Instant kWithParts = Instant(Duration(-2));
+// The same, with a third one: whether a part about versions comes after these.
+constexpr Instant kWithVersions = Instant(Duration(-3));
 
 }  // namespace
 
 void Dispatcher::State::archive(StateArchive& archive) {
-  bool with_tenants = !archive.reading() && tenants_are_state();
-  bool with_queues = !archive.reading() && admission.control().is_state();
-  archive_parts(archive, with_tenants, with_queues);
+  SnapshotParts parts;
+  if (!archive.reading()) {
+    parts = {tenants_are_state(), admission.control().is_state(), versions_are_state()};
+  }
+  archive_parts(archive, parts);
   archive.list(flows, [&](scheduling::Flow& flow) { flow.archive(archive); });
   queues.archive(archive);
   placements.archive(archive);
@@ -28,35 +32,49 @@ void Dispatcher::State::archive(StateArchive& archive) {
   admission.archive(archive);
   overflow.archive(archive);
   log.archive_totals(archive);
-  if (with_tenants) archive_tenants(archive);
-  if (with_queues) archive_queues(archive);
+  if (parts.tenants) archive_tenants(archive);
+  if (parts.queues) archive_queues(archive);
+  if (parts.versions) archive_versions(archive);
   if (!archive.reading() || !archive.ok()) return;
   archive.expect(each_sandbox_has_its_own_invocation());
   if (!archive.ok()) return;
-  if (!with_tenants) find_tenants();
+  if (!parts.tenants) find_tenants();
   overflow.find_again();
   queues.find_again();
 }
 
 // Which parts a snapshot has beyond those that all have, and its instant.
-void Dispatcher::State::archive_parts(StateArchive& archive, bool& with_tenants,
-                                      bool& with_queues) {
-  if (with_tenants || with_queues) {
-    Instant mark = with_queues ? kWithParts : kWithTenants;
+void Dispatcher::State::archive_parts(StateArchive& archive, SnapshotParts& parts) {
+  if (parts.tenants || parts.queues || parts.versions) {
+    Instant mark = parts.versions ? kWithVersions : parts.queues ? kWithParts : kWithTenants;
     archive.field(mark);
-    if (with_queues) {
-      archive.field(with_tenants);
-      archive.field(with_queues);
+    if (mark != kWithTenants) {
+      archive.field(parts.tenants);
+      archive.field(parts.queues);
     }
+    if (mark == kWithVersions) archive.field(parts.versions);
   }
   log.archive_now(archive);
   if (!archive.reading() || log.now() >= Instant{}) return;
-  with_tenants = log.now() == kWithTenants;
-  if (log.now() == kWithParts) {
-    archive.field(with_tenants);
-    archive.field(with_queues);
+  const Instant mark = log.now();
+  parts.tenants = mark == kWithTenants;
+  if (mark == kWithParts || mark == kWithVersions) {
+    archive.field(parts.tenants);
+    archive.field(parts.queues);
   }
+  if (mark == kWithVersions) archive.field(parts.versions);
   log.archive_now(archive);
+}
+
+bool Dispatcher::State::versions_are_state() const {
+  return std::any_of(flows.begin(), flows.end(),
+                     [](const auto& flow) { return flow.account != FunctionId{}; });
+}
+
+void Dispatcher::State::archive_versions(StateArchive& archive) {
+  for (scheduling::Flow& flow : flows) {
+    if (archive.ok()) archive.field(flow.account);
+  }
 }
 
 void Dispatcher::State::archive_queues(StateArchive& archive) {

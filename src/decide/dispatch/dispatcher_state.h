@@ -74,8 +74,16 @@ struct Dispatcher::State {
   bool tenants_are_state() const;
   void archive_tenants(StateArchive& archive);
   void find_tenants();
-  void archive_parts(StateArchive& archive, bool& with_tenants, bool& with_queues);
+  // What a snapshot has beyond what all have.
+  struct SnapshotParts {
+    bool tenants = false;
+    bool queues = false;
+    bool versions = false;
+  };
+  void archive_parts(StateArchive& archive, SnapshotParts& parts);
   void archive_queues(StateArchive& archive);
+  bool versions_are_state() const;
+  void archive_versions(StateArchive& archive);
 
   Instant armed_ = kNever;
 };

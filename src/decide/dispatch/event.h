@@ -50,6 +50,9 @@ struct FunctionProfile {
   // How long a synchronous invocation may wait in its queue: zero: as the worker says;
   // Duration::max(): without this bound.
   Duration max_queue_time{};
+  // The function whose account of service it is charged to as well, because it is a version of it;
+  // zero: it has one of its own.
+  FunctionId account;
 
   template <typename Self, typename Visitor>
   static void fields(Self& self, Visitor& visit) {
@@ -74,6 +77,7 @@ struct FunctionProfile {
     });
     visit.template unless_zero<0>("host_memory", self.host_memory);
     visit.template unless_zero<1>("max_queue_time", self.max_queue_time);
+    visit.template unless_zero<2>("account", self.account);
   }
 };
 

@@ -133,6 +133,7 @@ void FunctionChanges::set_limits(const FunctionProfile& profile) {
   flow.host_memory = profile.host_memory;
   flow.timeout = profile.timeout;
   flow.max_queue_time = profile.max_queue_time;
+  flow.account = profile.account;
   flow.memory_moves = profile.memory_moves;
   flow.checkpoints = profile.checkpoints;
   flow.has_cpu_variant = profile.has_cpu_variant && uses_gpu;

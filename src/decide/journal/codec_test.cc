@@ -88,10 +88,20 @@ std::vector<Event> of_version_3() {
           InvocationSubmitted{.invocation = {1, 4}, .function = FunctionId{7}, .promised = true}};
 }
 
+// What version 4 of the format added.
+std::vector<Event> of_version_4() {
+  const FunctionProfile profile{.id = FunctionId{9},
+                                .tenant = TenantId{3},
+                                .device_memory = Bytes::gib(2),
+                                .account = FunctionId{7}};
+  return {FunctionRegistered{profile}};
+}
+
 std::vector<Event> all_events() {
   std::vector<Event> events = one_of_each();
   for (Event& event : of_version_2()) events.push_back(std::move(event));
   for (Event& event : of_version_3()) events.push_back(std::move(event));
+  for (Event& event : of_version_4()) events.push_back(std::move(event));
   return events;
 }
 

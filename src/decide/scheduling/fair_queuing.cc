@@ -68,6 +68,7 @@ void FairQueuing::flow_changed(const View& view, FunctionId function, Instant) {
     slots_.resize(function.value + 1);
     if (cold_is_known_) is_cold_.resize(function.value + 1);
   }
+  accounts_.enter(view.flows, function);
   Tenant& tenant = enter_tenant(view, function);
   // A flow with work is never behind; one that was registered again may have been.
   Duration& virtual_time = virtual_times_[function.value];
@@ -103,6 +104,12 @@ void FairQueuing::dispatched(const View& view, FunctionId function, Instant) {
     tenant_order_.charge(slot, by_weight(charge_of(flow), view.tenants.weight(slot)));
   }
   if (is_ahead) ++conserving_;
+  // All versions of a function have one virtual time.
+  accounts_.for_each_other(view.flows, function, [&](FunctionId other) {
+    if (other.value >= virtual_times_.size()) return;
+    virtual_times_[other.value] = std::max(virtual_times_[other.value], virtual_time);
+    index(view, other);
+  });
   index(view, function);
   advance_global(view, tenant);
 }
@@ -463,6 +470,7 @@ void FairQueuing::archive(StateArchive& archive) {
   first.throttled.archive(archive);
   if (!archive.reading()) return;
   slots_.assign(virtual_times_.size(), 0);
+  accounts_.forget();
   find_flows(archive);
 }
 

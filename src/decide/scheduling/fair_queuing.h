@@ -8,6 +8,7 @@
 #include "decide/scheduling/indexed_heap.h"
 #include "decide/scheduling/policy.h"
 #include "decide/scheduling/rounds.h"
+#include "decide/scheduling/shared_accounts.h"
 #include "decide/scheduling/tenant_order.h"
 #include "decide/scheduling/waiting_order.h"
 
@@ -41,6 +42,9 @@ struct FairQueuingOptions {
 // A flow for which no healthy device is large enough (DeviceTable::could_hold) takes no part: what
 // waits for a device to come back holds nobody up. When one does, the flow starts at global virtual
 // time.
+//
+// Flows that are versions of one function (Flow::account) have one virtual time: what one of them
+// is charged, all are. So a function has one share, however many versions of it are served.
 //
 // If a token is free and every flow that could use it is throttled, the one least ahead runs all
 // the same (counted by conserving_dispatches): no device idles for fairness.
@@ -203,6 +207,7 @@ class FairQueuing : public Policy {
   uint64_t tenants_noticed_ = 0;         // by Tenants::version
   std::vector<uint32_t> slots_;          // of their tenants, by FunctionId
   std::vector<Duration> virtual_times_;  // likewise
+  SharedAccounts accounts_;
   enum class Where : uint8_t { kNowhere, kCandidate, kThrottled };
   std::vector<Where> where_;  // it waits; likewise
   // Whether it is a candidate without an idle sandbox: from when that matters first.

@@ -191,5 +191,42 @@ TEST_P(TwoDevices, WhereNoTokenIsLeftOneThatIsColdMayStartBesideThem) {
   EXPECT_EQ(decision.place.warm, kNoSandbox);
 }
 
+TEST_P(TwoDevices, AFunctionOfWhichTenVersionsAreServedHasOneShare) {
+  constexpr uint32_t kFunction = 10;
+  constexpr uint32_t kOther = 30;
+  for (uint32_t i = kFunction + 1; i <= kFunction + 10; ++i) {
+    flows_[i].account = FunctionId{kFunction};
+    policy_->flow_changed(view(), FunctionId{i}, now_);
+  }
+  int served = 0;
+  int of_other = 0;
+  for (int each = 0; each < 2; ++each) {  // so that no queue is ever empty
+    for (uint32_t i = kFunction; i <= kFunction + 10; ++i) submit(i);
+    submit(kOther);
+  }
+  for (; served < 4000; ++served) {
+    const Decision decision = decide();
+    ASSERT_TRUE(decision.dispatch) << "after " << served;
+    serve(decision.function.value);
+    submit(decision.function.value);
+    of_other += decision.function.value == kOther ? 1 : 0;
+  }
+  // Each run is charged a second. Shares differ by 2T and one charge at most, and T is at most ten
+  // times what it was set to. With a share for each version the other one would have a twelfth.
+  EXPECT_NEAR(of_other, served / 2, 401);
+}
+
+TEST_P(TwoDevices, WhatAVersionIsChargedItsFunctionIsToo) {
+  flows_[11].account = FunctionId{10};
+  policy_->flow_changed(view(), FunctionId{11}, now_);
+  submit(11);
+  serve(11);
+  EXPECT_EQ(virtual_time(10), seconds(1));
+  submit(10);
+  serve(10);
+  EXPECT_EQ(virtual_time(11), seconds(2));
+  EXPECT_EQ(virtual_time(12), Duration(0)) << "another function";
+}
+
 }  // namespace
 }  // namespace lambent::scheduling

@@ -101,6 +101,9 @@ struct alignas(64) Flow {
   Bytes host_memory;
   // How long its owner lets its invocations wait in its queue; zero: as the worker says.
   Duration max_queue_time{};
+  // The flow whose virtual time it has too, because both are versions of one function; zero: it has
+  // one of its own.
+  FunctionId account;
 
   // Whether it has something to do or is expected to, soon.
   bool is_active(Instant now) const { return has_work() || now < active_until; }

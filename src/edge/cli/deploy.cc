@@ -15,6 +15,7 @@
 #include "decide/workflow/graph_json.h"
 #include "decide/workflow/limits.h"
 #include "edge/cli/api_error.h"
+#include "edge/cli/api_json.h"
 #include "edge/cli/function_request.h"
 #include "edge/cli/staging.h"
 
@@ -26,6 +27,10 @@ using Json = nlohmann::ordered_json;
 constexpr Duration kTimeout = seconds(120);
 constexpr Duration kAskAgain = milliseconds(300);
 constexpr size_t kMostManifest = 1 << 20;
+// A smaller package is sent at once, without asking whether the worker has it.
+constexpr size_t kAsksFirst = 64 * 1024;
+// How a worker begins when it says that it has no code of that digest.
+constexpr std::string_view kCodeIsMissing = "the worker does not have this code";
 
 // "kernels/step.cu" becomes bundles/step.
 Result<void> add_compiled(const StagingFolder& staging, const std::string& source,
@@ -377,34 +382,70 @@ Result<void> try_model(Transport& transport, Console& console, const std::string
                "it is deployed, but the model cannot be loaded: " + why};
 }
 
+// "memory_bytes: 536870912 -> 1073741824", a line for each.
+std::string change_lines(const std::string& changes) {
+  const Json list = Json::parse(changes, nullptr, false);
+  std::string lines;
+  for (const Json& change : list.is_array() ? list : Json::array()) {
+    const auto text = [&change](const char* key) {
+      const Json value = change.value(key, Json());
+      return value.is_null()     ? std::string("-")
+             : value.is_string() ? value.get<std::string>()
+                                 : value.dump();
+    };
+    lines += "  " + text("field") + ": " + text("from") + " -> " + text("to") + "\n";
+  }
+  return lines;
+}
+
+std::string summary_of(const Deployed& deployed, const std::string& name, size_t zip_size,
+                       bool dry_run) {
+  std::string summary = deployed.action + " " + name;
+  if (dry_run) {
+    if (deployed.action == "unchanged") return summary + " (dry run)\n";
+    return "would be " + summary + "\n" + change_lines(deployed.changes);
+  }
+  if (deployed.action == "unchanged") {
+    return summary + ", at revision " + std::to_string(deployed.revision) + "\n";
+  }
+  summary += " (" + to_string(Bytes(zip_size));
+  if (deployed.bytes_sent < zip_size) summary += ", of which the worker has all";
+  return summary + ")" + (deployed.under_way ? ", once its packages are installed" : "") + "\n";
+}
+
 // Components before those that call them. The error names the function.
 Result<void> deploy_all(Transport& transport, Console& console, const Package& package,
-                        const http::Endpoint& endpoint, Json& actions) {
+                        const DeployOptions& options, Json& actions) {
   for (const Package& component : package.components) {
-    RETURN_IF_ERROR(deploy_all(transport, console, component, endpoint, actions));
+    RETURN_IF_ERROR(deploy_all(transport, console, component, options, actions));
   }
   const FunctionSpec& spec = package.manifest.spec;
   for (const std::string& warning : package.manifest.warnings) {
     console.err << "lambent: warning: " << warning << "\n";
   }
-  const auto deployed =
-      deploy_function(transport, spec, package.zip, [&](const std::string& progress) {
+  const DeployHow how{
+      .dry_run = options.dry_run, .waits = options.waits, .tell = [&](const std::string& progress) {
         console.err << "lambent: " << spec.name.name << ": " << progress << std::endl;
-      });
+      }};
+  const auto deployed = deploy_function(transport, spec, package.zip, how);
   if (!deployed.ok()) return deployed.error().with_context("deploying " + spec.name.name);
-  const char* action = deployed->created ? "created" : "updated";
   if (!console.json) {
-    console.out << action << " " << spec.name.name << " (" << to_string(Bytes(package.zip.size()))
-                << ")\n";
-    if (spec.kind == FunctionKind::kHttp && !serves_model(spec)) {
-      console.out << "  curl " << curl_words(endpoint, spec.name.name) << "\n";
+    console.out << summary_of(*deployed, spec.name.name, package.zip.size(), options.dry_run);
+    if (spec.kind == FunctionKind::kHttp && !serves_model(spec) && !options.dry_run) {
+      console.out << "  curl " << curl_words(options.endpoint, spec.name.name) << "\n";
     }
   }
-  if (serves_model(spec)) {
+  if (serves_model(spec) && !options.dry_run && !deployed->under_way) {
     const auto loaded = try_model(transport, console, spec.name.name);
     if (!loaded.ok()) return loaded.error().with_context(spec.name.name);
   }
-  Json json = {{"action", action}, {"package_bytes", package.zip.size()}};
+  Json json = {{"action", deployed->action},
+               {"package_bytes", package.zip.size()},
+               {"sent_bytes", deployed->bytes_sent},
+               {"revision", deployed->revision}};
+  if (options.dry_run) json["dry_run"] = true;
+  const Json changes = Json::parse(deployed->changes, nullptr, false);
+  json["changes"] = changes.is_discarded() ? Json::array() : changes;
   const Json answer = Json::parse(deployed->answer, nullptr, false);
   json["function"] = answer.is_discarded() ? Json() : answer;
   actions.push_back(std::move(json));
@@ -463,33 +504,43 @@ Result<Package> make_package(const DeployOptions& options) {
 }
 
 Result<Deployed> deploy_function(Transport& transport, const FunctionSpec& spec,
-                                 const std::string& zip, const DeployProgress& tell) {
-  auto created = good(transport.send(create_request(spec, zip), kTimeout));
-  if (created.ok()) {
-    RETURN_IF_ERROR(wait_until_done(transport, spec.name.name, created->body, tell));
-    return Deployed{.created = true, .answer = std::move(created->body)};
+                                 const std::string& zip, const DeployHow& how) {
+  uint64_t sent = 0;
+  const auto send = [&](const DeployRequestOptions& options) {
+    const http::Request request = deploy_request(spec, options);
+    sent += request.body.size();
+    return good(transport.send(request, kTimeout));
+  };
+  // A worker that has the code takes its digest for it.
+  const bool asks_first = zip.size() > kAsksFirst;
+  auto answer = send(asks_first ? DeployRequestOptions{.code_sha256 = archive::code_sha256(zip),
+                                                       .dry_run = how.dry_run}
+                                : DeployRequestOptions{.zip = zip, .dry_run = how.dry_run});
+  const bool lacks_code = asks_first && !answer.ok() &&
+                          answer.error().code == ErrorCode::kFailedPrecondition &&
+                          answer.error().message.starts_with(kCodeIsMissing);
+  if (lacks_code) answer = send({.zip = zip, .dry_run = how.dry_run});
+  if (!answer.ok()) return answer.error();
+  const Json body = Json::parse(answer->body, nullptr, false);
+  if (!body.is_object()) return not_a_worker("/v1/functions");
+  Deployed deployed{.action = body.value("action", "updated"),
+                    .changes = body.value("changes", Json::array()).dump(),
+                    .answer = body.value("configuration", Json::object()).dump(),
+                    .bytes_sent = sent,
+                    .revision = body.value("revision", uint64_t{0})};
+  if (how.waits) {
+    RETURN_IF_ERROR(wait_until_done(transport, spec.name.name, deployed.answer, how.tell));
+  } else {
+    deployed.under_way = read_deployment_state(deployed.answer).under_way;
   }
-  if (created.error().code != ErrorCode::kAlreadyExists) return created.error();
-  auto updated = good(transport.send(update_code_request(spec.name.name, zip), kTimeout));
-  // AWS has one word for "it exists" and for "this worker cannot take it". Who says no more than
-  // that (no x-lambent-code) meant the other.
-  if (!updated.ok() && updated.error().code == ErrorCode::kNotFound) {
-    return Error{ErrorCode::kFailedPrecondition, created.error().message};
-  }
-  if (!updated.ok()) return updated.error().with_context("updating the code");
-  RETURN_IF_ERROR(wait_until_done(transport, spec.name.name, updated->body, tell));
-  updated = good(transport.send(update_tags_request(spec), kTimeout));
-  if (!updated.ok()) return updated.error().with_context("updating the tags");
-  updated = good(transport.send(update_configuration_request(spec), kTimeout));
-  if (!updated.ok()) return updated.error().with_context("updating the configuration");
-  return Deployed{.created = false, .answer = std::move(updated->body)};
+  return deployed;
 }
 
 int run_deploy(Transport& transport, Console& console, const DeployOptions& options) {
   const auto package = make_package(options);
   if (!package.ok()) return fail(console, package.error());
   Json actions = Json::array();
-  const auto deployed = deploy_all(transport, console, *package, options.endpoint, actions);
+  const auto deployed = deploy_all(transport, console, *package, options, actions);
   if (!deployed.ok()) return fail(console, deployed.error());
   if (console.json) {
     // The function itself, with those that came before it.

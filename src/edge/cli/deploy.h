@@ -23,6 +23,8 @@ struct DeployOptions {
   std::function<Result<void>(const std::string& source, const std::string& folder)> build_bundle =
       {};
   http::Endpoint endpoint = {};  // of the worker, for telling where an HTTP function is
+  bool dry_run = false;          // all is checked, and nothing changed
+  bool waits = true;             // until it serves, also if packages are installed
 };
 
 // A function as its manifest describes it, with its code and kernel bundles packed, and the
@@ -39,8 +41,12 @@ Result<Package> make_package(const DeployOptions& options);
 int run_deploy(Transport& transport, Console& console, const DeployOptions& options);
 
 struct Deployed {
-  bool created = false;  // or updated
-  std::string answer;    // the worker's FunctionConfiguration, JSON
+  std::string action;       // "created", "updated" or "unchanged"
+  std::string changes;      // JSON: a list of what differs, field by field
+  std::string answer;       // the worker's FunctionConfiguration, JSON
+  uint64_t bytes_sent = 0;  // in bodies
+  uint64_t revision = 0;
+  bool under_way = false;  // packages are installed; it serves once they are there
 };
 // What a deployment waits for, in words.
 using DeployProgress = std::function<void(const std::string& progress)>;
@@ -53,8 +59,14 @@ struct DeploymentState {
 };
 DeploymentState read_deployment_state(const std::string& configuration);
 
-// Creates the function, or updates code and configuration of the one that has its name.
+struct DeployHow {
+  bool dry_run = false;
+  bool waits = true;
+  DeployProgress tell = {};
+};
+// Creates the function, or changes code and settings of the one that has its name, in one call and
+// one revision. Code that the worker has is not sent.
 Result<Deployed> deploy_function(Transport& transport, const FunctionSpec& spec,
-                                 const std::string& zip, const DeployProgress& tell = {});
+                                 const std::string& zip, const DeployHow& how = {});
 
 }  // namespace lambent::cli

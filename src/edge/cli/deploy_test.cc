@@ -2,12 +2,14 @@
 #include <gmock/gmock.h>
 
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "core/archive/zip.h"
-#include "core/base/base64.h"
 #include "core/base/fd.h"
+#include "core/base/random.h"
 #include "core/base/testing/testing.h"
+#include "core/http/multipart.h"
 #include "edge/cli/deploy.h"
 #include "edge/cli/testing/verbs_testing.h"
 
@@ -25,6 +27,14 @@ class Deploy : public Verbs {
     std::filesystem::create_directories(path.parent_path());
     ASSERT_TRUE(write_file_atomically(path, text, false).ok());
   }
+  // The parts of a deployment that was sent, by their names.
+  static std::map<std::string, std::string> parts_of(const http::Request& request) {
+    std::map<std::string, std::string> parts;
+    const auto read = http::parse_multipart(request.headers.get("Content-Type"), request.body);
+    EXPECT_TRUE(read.ok());
+    for (const http::Part& part : read.value()) parts[part.name] = part.content;
+    return parts;
+  }
   TemporaryFolder temporary;
   const std::filesystem::path folder = temporary.path();
 };
@@ -40,13 +50,15 @@ TEST_F(Deploy, CreatesAFunctionFromItsManifest) {
         "\"app.on_cpu\"\ngpu_speedup = 7.5\n[environment]\nA = \"b\"\n");
   write("code/app.py", "def handler(event, context): return event\n");
   write("out/add.bundle", "bundle");
-  transport.answer(response(201, "{\"FunctionName\":\"hello\"}"));
+  transport.answer(response(201, R"({"action":"created","configuration":{}})"));
   EXPECT_EQ(run_deploy(transport, console, {.path = folder}), 0) << err.str();
   EXPECT_THAT(err.str(), HasSubstr("line 8: no key 'max_concurency'; did you mean "
                                    "'max_concurrency'?"));
   EXPECT_THAT(out.str(), HasSubstr("created hello ("));
   ASSERT_EQ(transport.requests.size(), 1u);
-  const Json sent = Json::parse(transport.requests[0].body);
+  EXPECT_EQ(transport.requests[0].target, "/v1/functions/hello");
+  const auto parts = parts_of(transport.requests[0]);
+  const Json sent = Json::parse(parts.at("settings"));
   EXPECT_EQ(sent["FunctionName"], "hello");
   EXPECT_EQ(sent["Timeout"], 12);
   EXPECT_EQ(sent["MemorySize"], 256);
@@ -63,10 +75,8 @@ TEST_F(Deploy, CreatesAFunctionFromItsManifest) {
   EXPECT_EQ(sent["Tags"]["lambent:cpu-handler"], "app.on_cpu");
   EXPECT_EQ(sent["Tags"]["lambent:gpu-speedup"], "7.5");
   EXPECT_EQ(sent["Tags"]["lambent:weight"], "2.5");
-  const auto zip = base64_decode(sent["Code"]["ZipFile"].get<std::string>());
-  ASSERT_TRUE(zip.has_value());
-  EXPECT_THAT(*zip, HasSubstr("bundles/add.bundle"));
-  EXPECT_THAT(*zip, HasSubstr("app.py"));
+  EXPECT_THAT(parts.at("code"), HasSubstr("bundles/add.bundle"));
+  EXPECT_THAT(parts.at("code"), HasSubstr("app.py"));
 }
 
 TEST_F(Deploy, WarnsOfReferencesWithinATextOfAWorkflow) {
@@ -147,46 +157,78 @@ TEST_F(Deploy, PutsTheManifestsSloIntoWhatThePipelineSaysOfItself) {
               HasSubstr("a function of kind 'handler' has no slo"));
 }
 
-TEST_F(Deploy, UpdatesCodeConfigurationAndTagsOfAFunctionThatExists) {
+TEST_F(Deploy, OfAFunctionThatExistsSaysWhatItDid) {
   write("lambent.toml", "name = \"hello\"\n");
   write("bootstrap", "#!/bin/sh\n");
-  transport.answer(response(409, "{\"Message\":\"Function already exist: hello\"}",
-                            {{"x-amzn-ErrorType", "ResourceConflictException"}}));
-  transport.answer(response(200, "{}"));
-  transport.answer(response(204, ""));
-  transport.answer(response(200, "{\"FunctionName\":\"hello\"}"));
+  transport.answer(
+      response(200, R"({"action":"updated","changes":[],"revision":4,"configuration":{}})"));
   EXPECT_EQ(run_deploy(transport, console, {.path = folder}), 0) << err.str();
   EXPECT_THAT(out.str(), HasSubstr("updated hello ("));
-  ASSERT_EQ(transport.requests.size(), 4u);
-  EXPECT_EQ(transport.requests[1].target, "/2015-03-31/functions/hello/code");
-  EXPECT_EQ(transport.requests[2].target, "/2017-03-31/tags/hello");
-  EXPECT_EQ(Json::parse(transport.requests[2].body)["Tags"]["lambent:gpu-memory"], "0MiB");
-  EXPECT_EQ(transport.requests[3].target, "/2015-03-31/functions/hello/configuration");
+  transport.answer(response(200, R"({"action":"unchanged","revision":4,"configuration":{}})"));
+  EXPECT_EQ(run_deploy(transport, console, {.path = folder}), 0) << err.str();
+  EXPECT_THAT(out.str(), HasSubstr("unchanged hello, at revision 4"));
+  EXPECT_EQ(transport.requests.size(), 2u) << "one call each";
+}
+
+TEST_F(Deploy, InADryRunSaysWhatWouldChange) {
+  write("lambent.toml", "name = \"hello\"\n");
+  write("bootstrap", "#!/bin/sh\n");
+  transport.answer(response(200, R"({"action":"updated","dry_run":true,"revision":4,"changes":[
+      {"field":"memory_bytes","from":1,"to":2},{"field":"environment.A","from":null,"to":"***"}],
+      "configuration":{}})"));
+  EXPECT_EQ(run_deploy(transport, console, {.path = folder, .dry_run = true}), 0) << err.str();
+  EXPECT_EQ(out.str(),
+            "would be updated hello\n  memory_bytes: 1 -> 2\n  environment.A: - -> ***\n");
+  EXPECT_EQ(transport.requests[0].target, "/v1/functions/hello?dry_run=1");
+}
+
+TEST_F(Deploy, SendsALargePackageOnlyToAWorkerThatLacksIt) {
+  write("lambent.toml", "name = \"hello\"\n");
+  std::string noise;
+  SeededRandom random(1);
+  while (noise.size() < 100'000) noise += static_cast<char>(random.next());
+  write("bootstrap", noise);
+  transport.answer(response(200, R"({"action":"updated","configuration":{}})"));
+  EXPECT_EQ(run_deploy(transport, console, {.path = folder}), 0) << err.str();
+  ASSERT_EQ(transport.requests.size(), 1u);
+  EXPECT_THAT(transport.requests[0].target, HasSubstr("?code_sha256="));
+  EXPECT_EQ(parts_of(transport.requests[0]).count("code"), 0u);
+  EXPECT_THAT(out.str(), HasSubstr("of which the worker has all"));
+
+  transport.answer(response(412, R"({"error":{"code":"FAILED_PRECONDITION","message":
+      "the worker does not have this code; send it as the part 'code'"}})"));
+  transport.answer(response(201, R"({"action":"created","configuration":{}})"));
+  EXPECT_EQ(run_deploy(transport, console, {.path = folder}), 0) << err.str();
+  ASSERT_EQ(transport.requests.size(), 3u);
+  EXPECT_GT(parts_of(transport.requests[2]).at("code").size(), 100'000u);
+}
+
+TEST_F(Deploy, WaitsUnlessToldOtherwise) {
+  write("lambent.toml", "name = \"hello\"\n");
+  write("bootstrap", "#!/bin/sh\n");
+  const std::string pending = R"({"State":"Pending","StateReason":"installing"})";
+  transport.answer(response(201, R"({"action":"created","configuration":)" + pending + "}"));
+  EXPECT_EQ(run_deploy(transport, console, {.path = folder, .waits = false}), 0) << err.str();
+  EXPECT_THAT(out.str(), HasSubstr("once its packages are installed"));
+  EXPECT_EQ(transport.requests.size(), 1u);
+  transport.answer(response(201, R"({"action":"created","configuration":)" + pending + "}"));
+  transport.answer(response(200, R"({"State":"Failed","StateReason":"no such package",
+      "StateReasonCode":"INVALID_ARGUMENT"})"));
+  EXPECT_EQ(run_deploy(transport, console, {.path = folder}),
+            exit_code_of(ErrorCode::kInvalidArgument));
+  EXPECT_THAT(err.str(), HasSubstr("no such package"));
 }
 
 TEST_F(Deploy, ChangesNothingWhereTheWorkerSaysThatItCannotTakeIt) {
   write("lambent.toml", "name = \"hello\"\n");
   write("bootstrap", "#!/bin/sh\n");
-  transport.answer(response(409, "{\"Message\":\"no devices for pipelines here\"}",
-                            {{"x-amzn-ErrorType", "ResourceConflictException"},
-                             {"x-lambent-code", "FAILED_PRECONDITION"}}));
+  transport.answer(response(412, R"({"error":{"code":"FAILED_PRECONDITION","message":
+      "no devices for pipelines here"}})"));
   EXPECT_EQ(run_deploy(transport, console, {.path = folder}),
             exit_code_of(ErrorCode::kFailedPrecondition));
   EXPECT_THAT(err.str(),
               HasSubstr("FAILED_PRECONDITION: deploying hello: no devices for pipelines here"));
   EXPECT_EQ(transport.requests.size(), 1u);
-}
-
-TEST_F(Deploy, SaysWhyAWorkerRefusesAFunctionThatItDoesNotHave) {
-  write("lambent.toml", "name = \"hello\"\n");
-  write("bootstrap", "#!/bin/sh\n");
-  transport.answer(response(409, "{\"Message\":\"no devices for pipelines here\"}",
-                            {{"x-amzn-ErrorType", "ResourceConflictException"}}));
-  transport.answer(response(404, "{\"Message\":\"Function not found\"}",
-                            {{"x-amzn-ErrorType", "ResourceNotFoundException"}}));
-  EXPECT_EQ(run_deploy(transport, console, {.path = folder}),
-            exit_code_of(ErrorCode::kFailedPrecondition));
-  EXPECT_THAT(err.str(), HasSubstr("no devices for pipelines here"));
 }
 
 constexpr const char* kWorkflow =
@@ -202,19 +244,19 @@ TEST_F(Deploy, AWorkflowsTablesBecomeItsGraphAndItsPackagesComeFirst) {
   write("lambent.toml", kWorkflow);
   write("detector/lambent.toml", "name = \"detector\"\n");
   write("detector/bootstrap", "#!/bin/sh\n");
-  for (int i = 0; i < 3; ++i) transport.answer(response(201, "{}"));
+  for (int i = 0; i < 3; ++i) transport.answer(response(201, R"({"action":"created"})"));
   EXPECT_EQ(run_deploy(transport, console, {.path = folder}), 0) << err.str();
   EXPECT_THAT(out.str(), AllOf(HasSubstr("created detector ("), HasSubstr("created named ("),
                                HasSubstr("created traffic (")));
   ASSERT_EQ(transport.requests.size(), 3u);
-  EXPECT_EQ(Json::parse(transport.requests[0].body)["FunctionName"], "detector");
-  EXPECT_EQ(Json::parse(transport.requests[1].body)["FunctionName"], "named");
-  const Json sent = Json::parse(transport.requests[2].body);
+  EXPECT_EQ(transport.requests[0].target, "/v1/functions/detector");
+  EXPECT_EQ(transport.requests[1].target, "/v1/functions/named");
+  const auto parts = parts_of(transport.requests[2]);
+  const Json sent = Json::parse(parts.at("settings"));
   EXPECT_EQ(sent["FunctionName"], "traffic");
   EXPECT_EQ(sent["Handler"], "workflow.json");
   EXPECT_EQ(sent["Tags"]["lambent:kind"], "workflow");
-  const auto zip = base64_decode(sent["Code"]["ZipFile"].get<std::string>());
-  ASSERT_TRUE(zip && archive::unpack_zip(*zip, folder / "unpacked").ok());
+  ASSERT_TRUE(archive::unpack_zip(parts.at("code"), folder / "unpacked").ok());
   const Json graph = Json::parse(*read_file(folder / "unpacked/workflow.json", 1 << 20));
   const Json expected = Json::parse(R"({"components": [
       {"name": "detect", "input": {"image": "$input"}, "function": "detector"},
@@ -229,9 +271,9 @@ TEST_F(Deploy, AWorkflowsTablesBecomeItsGraphAndItsPackagesComeFirst) {
 TEST_F(Deploy, AWorkflowMayBringItsGraphAsAFile) {
   write("lambent.toml", "name = \"w\"\nkind = \"workflow\"\ngraph = \"mine.json\"\n");
   write("mine.json", "{}");
-  transport.answer(response(201, "{}"));
+  transport.answer(response(201, R"({"action":"created"})"));
   EXPECT_EQ(run_deploy(transport, console, {.path = folder}), 0) << err.str();
-  EXPECT_EQ(Json::parse(transport.requests.at(0).body)["Handler"], "mine.json");
+  EXPECT_EQ(Json::parse(parts_of(transport.requests.at(0)).at("settings"))["Handler"], "mine.json");
 }
 
 TEST_F(Deploy, PackagesOfOneNameDoNotReplaceEachOther) {

@@ -3,29 +3,19 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
+#include <vector>
 
-#include "core/base/base64.h"
 #include "core/base/check.h"
+#include "core/base/random.h"
 #include "core/domain/function_fields.h"
 #include "core/domain/function_words.h"
+#include "core/http/multipart.h"
 
 namespace lambent::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-http::Request request(std::string method, std::string target, const Json& body) {
-  http::Request request{.method = std::move(method), .target = std::move(target)};
-  request.headers.add("Content-Type", "application/json");
-  request.body = body.dump(-1, ' ', false, Json::error_handler_t::replace);
-  return request;
-}
-
-// While packages are installed the worker answers at once, and is asked how far it is.
-http::Request answered_early(http::Request request) {
-  request.headers.add("Prefer", "respond-async");
-  return request;
-}
 
 std::string shortest(double number) {
   char text[32];
@@ -115,25 +105,31 @@ std::string function_target(const std::string& name, std::string_view rest) {
   return "/2015-03-31/functions/" + http::percent_encode(name) + std::string(rest);
 }
 
-http::Request create_request(const FunctionSpec& spec, std::string_view zip) {
-  Json json = configuration_of(spec);
-  json["Tags"] = tags_of(spec);
-  json["Code"] = {{"ZipFile", base64_encode(zip)}};
-  return answered_early(request("POST", "/2015-03-31/functions", json));
+std::string settings_text(const FunctionSpec& spec) {
+  Json settings = configuration_of(spec);
+  settings["Tags"] = tags_of(spec);
+  return settings.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-http::Request update_code_request(const std::string& name, std::string_view zip) {
-  return answered_early(
-      request("PUT", function_target(name, "/code"), {{"ZipFile", base64_encode(zip)}}));
-}
-
-http::Request update_configuration_request(const FunctionSpec& spec) {
-  return request("PUT", function_target(spec.name.name, "/configuration"), configuration_of(spec));
-}
-
-http::Request update_tags_request(const FunctionSpec& spec) {
-  return request("POST", "/2017-03-31/tags/" + http::percent_encode(spec.name.name),
-                 {{"Tags", tags_of(spec)}});
+http::Request deploy_request(const FunctionSpec& spec, const DeployRequestOptions& options) {
+  const std::string text = settings_text(spec);
+  std::vector<http::Part> parts = {{"settings", text}};
+  if (!options.zip.empty()) parts.push_back({"code", options.zip});
+  http::Request request{.method = "PUT",
+                        .target = "/v1/functions/" + http::percent_encode(spec.name.name)};
+  std::string query;
+  if (options.dry_run) query += "&dry_run=1";
+  if (!options.code_sha256.empty()) {
+    query += "&code_sha256=" + http::percent_encode(options.code_sha256);
+  }
+  if (!query.empty()) request.target += "?" + query.substr(1);
+  SystemRandom random;
+  http::MultipartBody body = http::make_multipart(parts, to_string(new_invocation_id(random)));
+  request.headers.add("Content-Type", std::move(body.content_type));
+  // While packages are installed the worker answers at once, and is asked how far it is.
+  request.headers.add("Prefer", "respond-async");
+  request.body = std::move(body.body);
+  return request;
 }
 
 }  // namespace lambent::cli

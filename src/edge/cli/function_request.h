@@ -1,5 +1,5 @@
-// The Lambda API's words for deploying a function: what we send to create or change one. Pure; used
-// by deploy and replay.
+// Deploying a function: what we send to create or change one, its settings in the Lambda API's
+// words. Pure; used by deploy and replay.
 #pragma once
 
 #include <string>
@@ -10,12 +10,15 @@
 
 namespace lambent::cli {
 
-http::Request create_request(const FunctionSpec& spec, std::string_view zip);
-http::Request update_code_request(const std::string& name, std::string_view zip);
-http::Request update_configuration_request(const FunctionSpec& spec);
-// What Lambda has no field for (GPU, weight, concurrency) travels as tags, which have a call of
-// their own once the function exists.
-http::Request update_tags_request(const FunctionSpec& spec);
+// One call that creates or changes a function: its settings and, if there is one, its code.
+struct DeployRequestOptions {
+  std::string zip = {};          // empty: the code that the worker has already, by its digest
+  std::string code_sha256 = {};  // of the code, if it is not sent
+  bool dry_run = false;
+};
+// The settings as they are sent: JSON.
+std::string settings_text(const FunctionSpec& spec);
+http::Request deploy_request(const FunctionSpec& spec, const DeployRequestOptions& options);
 
 // "/2015-03-31/functions/NAME" with `rest` after it.
 std::string function_target(const std::string& name, std::string_view rest = "");

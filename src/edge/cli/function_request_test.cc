@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/domain/testing/every_field.h"
+#include "core/http/multipart.h"
 
 namespace lambent::cli {
 namespace {
@@ -14,7 +15,7 @@ using Json = nlohmann::json;
 
 TEST(FunctionRequest, IsWrittenAsItAlwaysWas) {
   EXPECT_EQ(
-      create_request(with_every_field_set(), "zip").body,
+      settings_text(with_every_field_set()),
       R"({"FunctionName":"name","Runtime":"python3.11","Role":"role","Handler":"handler",)"
       R"("Description":"description","Timeout":7,"MemorySize":300,)"
       R"("Environment":{"Variables":{"environment":"1"}},)"
@@ -23,13 +24,12 @@ TEST(FunctionRequest, IsWrittenAsItAlwaysWas) {
       R"("lambent:checkpoint":"true","lambent:gpu-runtime":"shared","lambent:gpu-domain":"gpu_domain",)"
       R"("lambent:gpu-share":"40","lambent:cpu-variant":"true","lambent:cpu-handler":"cpu_handler",)"
       R"("lambent:gpu-speedup":"2.5","lambent:http-port":"40",)"
-      R"("lambent:http-readiness":"http_readiness","lambent:weight":"2.5","lambent:max-concurrency":"40","lambent:max-queue-time":"2.5"},)"
-      R"("Code":{"ZipFile":"emlw"}})");
+      R"("lambent:http-readiness":"http_readiness","lambent:weight":"2.5","lambent:max-concurrency":"40","lambent:max-queue-time":"2.5"}})");
 }
 
 TEST(FunctionRequest, OfADefaultFunctionTakesBackEverySetting) {
   EXPECT_EQ(
-      create_request(FunctionSpec(), "zip").body,
+      settings_text(FunctionSpec()),
       R"({"FunctionName":"","Runtime":"provided.al2023",)"
       R"("Role":"arn:aws:iam::000000000000:role/lambent","Handler":"bootstrap","Description":"",)"
       R"("Timeout":30,"MemorySize":512,"Environment":{"Variables":{}},)"
@@ -38,8 +38,7 @@ TEST(FunctionRequest, OfADefaultFunctionTakesBackEverySetting) {
       R"("lambent:checkpoint":"false","lambent:gpu-runtime":"own","lambent:gpu-domain":"",)"
       R"("lambent:gpu-share":"100","lambent:cpu-variant":"false","lambent:cpu-handler":"",)"
       R"("lambent:gpu-speedup":"0","lambent:http-port":"8080","lambent:http-readiness":"",)"
-      R"("lambent:weight":"1","lambent:max-concurrency":"1000","lambent:max-queue-time":"-1"},)"
-      R"("Code":{"ZipFile":"emlw"}})");
+      R"("lambent:weight":"1","lambent:max-concurrency":"1000","lambent:max-queue-time":"-1"}})");
 }
 
 // Expects the name of every setting in a request.
@@ -65,8 +64,33 @@ struct ExpectSent {
 
 TEST(FunctionRequest, HasEverySetting) {
   const FunctionSpec spec = with_every_field_set();
-  ExpectSent expect{Json::parse(create_request(spec, "zip").body)};
+  ExpectSent expect{Json::parse(settings_text(spec))};
   visit_fields(expect, spec);
+}
+
+TEST(FunctionRequest, IsOneCallWithTheSettingsAndTheCodeAsItIs) {
+  FunctionSpec spec;
+  spec.name.name = "hello";
+  const http::Request request = deploy_request(spec, {.zip = "PK\r\n--", .dry_run = true});
+  EXPECT_EQ(request.method, "PUT");
+  EXPECT_EQ(request.target, "/v1/functions/hello?dry_run=1");
+  const auto parts = http::parse_multipart(request.headers.get("Content-Type"), request.body);
+  ASSERT_TRUE(parts.ok()) << to_string(parts.error());
+  ASSERT_EQ(parts->size(), 2u);
+  EXPECT_EQ((*parts)[0].name, "settings");
+  EXPECT_EQ((*parts)[0].content, settings_text(spec));
+  EXPECT_EQ((*parts)[1].name, "code");
+  EXPECT_EQ((*parts)[1].content, "PK\r\n--");
+}
+
+TEST(FunctionRequest, NamesCodeThatIsNotSentByItsDigest) {
+  FunctionSpec spec;
+  spec.name.name = "hello";
+  const http::Request request = deploy_request(spec, {.code_sha256 = "a+b/c="});
+  EXPECT_EQ(request.target, "/v1/functions/hello?code_sha256=a%2Bb%2Fc%3D");
+  const auto parts = http::parse_multipart(request.headers.get("Content-Type"), request.body);
+  ASSERT_TRUE(parts.ok());
+  EXPECT_EQ(parts->size(), 1u);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "core/base/check.h"
 #include "core/domain/function_fields.h"
+#include "core/domain/version.h"
 #include "edge/frontend/function_tags.h"
 #include "edge/frontend/lambda_name.h"
 
@@ -34,7 +35,6 @@ constexpr Unsupported kUnsupported[] = {
     {"Layers", nullptr},
     {"LoggingConfig", R"({"LogFormat":"Text"})"},
     {"PackageType", R"("Zip")"},
-    {"Publish", nullptr},
     {"PublishTo", nullptr},
     {"SnapStart", R"({"ApplyOn":"None"})"},
     {"TenancyConfig", nullptr},
@@ -229,13 +229,34 @@ Result<FunctionSpec> apply_patch(FunctionSpec spec, const ConfigurationPatch& pa
   return spec;
 }
 
+Result<FunctionSpec> read_new_function(const json& object, TenantId tenant) {
+  FunctionSpec spec;
+  ASSIGN_OR_RETURN(const std::string name, read_string(object, "FunctionName"));
+  ASSIGN_OR_RETURN(const LambdaName parsed, parse_lambda_name(name));
+  if (!parsed.qualifier.empty()) return invalid("a new function's name has no qualifier");
+  spec.name = {tenant, parsed.name};
+  ASSIGN_OR_RETURN(spec.tags, read_strings(object, "Tags"));
+  ASSIGN_OR_RETURN(ConfigurationPatch patch, read_patch(object));
+  if (!patch.given.contains("Runtime")) return invalid("Runtime is missing");
+  if (!patch.given.contains("Role")) return invalid("Role is missing (any text will do)");
+  return apply_patch(spec, patch);
+}
+
+Result<bool> read_bool(const json& object, std::string_view key) {
+  const auto found = object.find(key);
+  if (found == object.end() || found->is_null()) return false;
+  if (!found->is_boolean()) return invalid(std::string(key) + " must be true or false");
+  return found->get<bool>();
+}
+
 json to_json(const FunctionSpec& spec) {
   ConfigurationWriter writer;
   visit_fields(writer, spec);
   writer.configuration.update({
+      {"FunctionName", function_of(spec.name).name},
       {"FunctionArn", arn_of(spec.name.name)},
       {"RevisionId", revision_id_of(spec)},
-      {"Version", "$LATEST"},
+      {"Version", version_of(spec.name)},
       {"State", "Active"},
       {"LastUpdateStatus", "Successful"},
       {"PackageType", "Zip"},
@@ -264,6 +285,22 @@ json to_json(const FunctionSpec& spec, const std::optional<DeploymentStatus>& de
   configuration[state + "Reason"] = reason;
   configuration[state + "ReasonCode"] = code;
   return configuration;
+}
+
+std::string revision_id_of(const Alias& alias) {
+  return to_string(InvocationId{std::hash<std::string>()(alias.name), alias.revision});
+}
+
+json to_json(const Alias& alias) {
+  json shown = {{"AliasArn", arn_of(alias.function.name + ":" + alias.name)},
+                {"Name", alias.name},
+                {"FunctionVersion", alias.version},
+                {"Description", alias.description},
+                {"RevisionId", revision_id_of(alias)}};
+  if (!alias.second.empty()) {
+    shown["RoutingConfig"] = {{"AdditionalVersionWeights", {{alias.second, alias.second_share}}}};
+  }
+  return shown;
 }
 
 std::string revision_id_of(const FunctionSpec& spec) {

@@ -12,6 +12,7 @@
 #include "core/base/result.h"
 #include "core/domain/function.h"
 #include "core/domain/invocation_service.h"
+#include "core/domain/version.h"
 
 namespace lambent::frontend {
 
@@ -29,6 +30,11 @@ Result<ConfigurationPatch> read_patch(const nlohmann::json& object);
 // The spec with the patch in it, still valid; INVALID_ARGUMENT otherwise.
 Result<FunctionSpec> apply_patch(FunctionSpec spec, const ConfigurationPatch& patch);
 
+// What a request to create a function says of it, without its code. INVALID_ARGUMENT.
+Result<FunctionSpec> read_new_function(const nlohmann::json& object, TenantId tenant);
+
+// False if absent. INVALID_ARGUMENT if it is something else.
+Result<bool> read_bool(const nlohmann::json& object, std::string_view key);
 // A string field; empty if absent. INVALID_ARGUMENT if it is something else.
 Result<std::string> read_string(const nlohmann::json& object, std::string_view key);
 // {"a": "b"}; empty if absent.
@@ -41,5 +47,8 @@ nlohmann::json to_json(const FunctionSpec& spec);
 nlohmann::json to_json(const FunctionSpec& spec, const std::optional<DeploymentStatus>& deployment);
 // Changes with every revision, and is the same after a restart.
 std::string revision_id_of(const FunctionSpec& spec);
+std::string revision_id_of(const Alias& alias);
+// AliasConfiguration.
+nlohmann::json to_json(const Alias& alias);
 
 }  // namespace lambent::frontend

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "core/base/base64.h"
 #include "edge/frontend/function_json.h"
@@ -41,6 +42,15 @@ Response accepted_response(InvocationId id) {
   return response;
 }
 
+// The setting for which Lambda has reserved concurrency.
+constexpr std::string_view kConcurrencyTag = "lambent:max-concurrency";
+
+LambdaFault stale_revision(const std::string& latest) {
+  return {.status = 412,
+          .type = "PreconditionFailedException",
+          .message = "The RevisionId provided does not match the latest one, " + latest};
+}
+
 Response fault_response(const Error& error) { return response_of(fault_of(error)); }
 
 // Shared by the callback that answers and the one that hears of a client's end, since a callback
@@ -76,9 +86,10 @@ Response invoke_response(Result<InvocationResult> outcome, const Invoke& call) {
 class Performance {
  public:
   // `answers_early`: what takes long is answered at once, and goes on.
-  Performance(InvocationService& service, InvocationId id, bool answers_early,
-              http::Responder responder)
+  Performance(InvocationService& service, VersionService& versions, InvocationId id,
+              bool answers_early, http::Responder responder)
       : service_(service),
+        versions_(versions),
         id_(id),
         answers_early_(answers_early),
         answer_(std::make_shared<http::Responder>(std::move(responder))) {}
@@ -94,6 +105,8 @@ class Performance {
     FunctionChange change;
     if (!find(call.name, call.revision_id, change.spec)) return;
     change.zip_base64 = std::move(call.zip_base64);
+    change.dry_run = call.dry_run;
+    change.publish = call.publish;
     if (answers_early_) change.answer_within = kAnswerAtOnce;
     service_.update_function(std::move(change), answer_with_configuration(200));
   }
@@ -125,21 +138,126 @@ class Performance {
 
   void operator()(GetFunctionConfiguration& call) {
     FunctionSpec spec;
-    if (find(call.name, "", spec)) send(json_response(200, configuration_of(spec)));
+    if (find(call.name, "", spec)) send(json_response(200, configuration_of(spec, call.name)));
   }
 
   void operator()(GetFunction& call) {
     FunctionSpec spec;
     if (!find(call.name, "", spec)) return;
     // The code is not given back; there is no place that a client could fetch it from.
-    json body = {{"Configuration", configuration_of(spec)},
+    json body = {{"Configuration", configuration_of(spec, call.name)},
                  {"Code", {{"RepositoryType", "Lambent"}}}};
     if (!spec.tags.empty()) body["Tags"] = spec.tags;
     send(json_response(200, body));
   }
 
   void operator()(DeleteFunction& call) {
-    service_.remove_function(call.name, answer_with_nothing());
+    if (!is_version_record(call.name)) {
+      return service_.remove_function(call.name, answer_with_nothing());
+    }
+    const auto version = version_number(version_of(call.name));
+    if (!version) {
+      return send(fault_response(
+          Error{ErrorCode::kInvalidArgument,
+                "the qualifier must be the number of a version; DeleteAlias deletes an alias"}));
+    }
+    versions_.remove_version(function_of(call.name), *version, answer_with_nothing());
+  }
+
+  void operator()(PublishVersion& call) {
+    FunctionSpec spec;
+    if (!find(call.publication.function, call.revision_id, spec)) return;
+    versions_.publish(std::move(call.publication), answer_with_configuration(201));
+  }
+
+  void operator()(ListVersions& call) {
+    FunctionSpec spec;
+    if (!find(call.name, "", spec)) return;
+    json body = {{"Versions", json::array()}};
+    std::vector<FunctionSpec> all;
+    if (call.after.empty()) all.push_back(std::move(spec));
+    const uint64_t after = version_number(call.after).value_or(0);
+    if (auto versions = versions_.list_versions(call.name); versions.ok()) {
+      for (FunctionSpec& version : *versions) {
+        if (version_number(version_of(version.name)) > after) all.push_back(std::move(version));
+      }
+    }
+    if (all.size() > call.limit) {
+      all.resize(call.limit);
+      const std::string last = version_of(all.back().name);
+      body["NextMarker"] = last == kLatestVersion ? "0" : last;
+    }
+    for (const FunctionSpec& each : all) body["Versions"].push_back(to_json(each));
+    send(json_response(200, body));
+  }
+
+  void operator()(CreateAlias& call) {
+    FunctionSpec spec;
+    if (!find(call.alias.function, "", spec)) return;
+    versions_.create_alias(std::move(call.alias), answer_with_alias(201));
+  }
+
+  void operator()(UpdateAlias& call) {
+    auto alias = versions_.find_alias(call.function, call.name);
+    if (!alias.ok()) return send(fault_response(alias.error()));
+    if (!call.revision_id.empty() && call.revision_id != revision_id_of(*alias)) {
+      return send(response_of(stale_revision(revision_id_of(*alias))));
+    }
+    if (call.description) alias->description = *call.description;
+    if (call.version) alias->version = *call.version;
+    if (call.second) std::tie(alias->second, alias->second_share) = *call.second;
+    versions_.update_alias(*std::move(alias), answer_with_alias(200));
+  }
+
+  void operator()(GetAlias& call) {
+    const auto alias = versions_.find_alias(call.function, call.name);
+    send(alias.ok() ? json_response(200, to_json(*alias)) : fault_response(alias.error()));
+  }
+
+  void operator()(DeleteAlias& call) {
+    versions_.remove_alias(call.function, call.name, [send = sender()](Result<Alias> removed) {
+      send(removed.ok() ? empty_response(204) : fault_response(removed.error()));
+    });
+  }
+
+  void operator()(ListAliases& call) {
+    const auto aliases = versions_.list_aliases(call.function);
+    if (!aliases.ok()) return send(fault_response(aliases.error()));
+    json body = {{"Aliases", json::array()}};
+    for (const Alias& alias : *aliases) {
+      const bool has =
+          call.version.empty() || alias.version == call.version || alias.second == call.version;
+      if (has) body["Aliases"].push_back(to_json(alias));
+    }
+    send(json_response(200, body));
+  }
+
+  // Our own setting, which is a tag, and so is what the next change of a tag keeps.
+  void operator()(PutConcurrency& call) {
+    FunctionSpec spec;
+    if (!find(call.name, "", spec)) return;
+    spec.tags[std::string(kConcurrencyTag)] = std::to_string(call.most);
+    update(apply_patch(std::move(spec), {}), [send = sender(), most = call.most](auto changed) {
+      send(changed.ok() ? json_response(200, {{"ReservedConcurrentExecutions", most}})
+                        : fault_response(changed.error()));
+    });
+  }
+
+  void operator()(GetConcurrency& call) {
+    FunctionSpec spec;
+    if (!find(call.name, "", spec)) return;
+    json body = json::object();
+    if (spec.tags.contains(std::string(kConcurrencyTag))) {
+      body["ReservedConcurrentExecutions"] = spec.max_concurrency;
+    }
+    send(json_response(200, body));
+  }
+
+  void operator()(DeleteConcurrency& call) {
+    FunctionSpec spec;
+    if (!find(call.name, "", spec)) return;
+    spec.tags.erase(std::string(kConcurrencyTag));
+    update(apply_patch(std::move(spec), {}), answer_with_nothing());
   }
 
   void operator()(ListFunctions& call) {
@@ -216,26 +334,36 @@ class Performance {
     };
   }
 
-  json configuration_of(const FunctionSpec& spec) const {
-    return to_json(spec, service_.deployment(spec.name));
+  InvocationService::Callback<Alias> answer_with_alias(int status) const {
+    return [send = sender(), status](Result<Alias> alias) {
+      send(alias.ok() ? json_response(status, to_json(*alias)) : fault_response(alias.error()));
+    };
   }
 
-  // False if it answered already: there is no such function, or it is not at that revision.
+  // With the ARN by which it was asked for.
+  json configuration_of(const FunctionSpec& spec, const FunctionName& asked) const {
+    json configuration = to_json(spec, service_.deployment(spec.name));
+    configuration["FunctionArn"] = arn_of(asked.name);
+    return configuration;
+  }
+
+  // False if it answered already: there is no such function or version, or it is not at that
+  // revision.
   bool find(const FunctionName& name, const std::string& revision_id, FunctionSpec& spec) const {
-    Result<FunctionSpec> found = service_.find_function(name);
+    Result<FunctionSpec> found =
+        is_version_record(name) ? versions_.find_qualified(name) : service_.find_function(name);
     if (!found.ok()) {
       LambdaFault fault = fault_of(found.error());
-      if (fault.status == 404) fault.message = "Function not found: " + arn_of(name.name);
+      if (fault.status == 404) {
+        fault.message = "Function not found: " + arn_of(name.name);
+        if (is_version_record(name)) fault.message += " (" + found.error().message + ")";
+      }
       send(response_of(fault));
       return false;
     }
     spec = std::move(*found);
     if (revision_id.empty() || revision_id == revision_id_of(spec)) return true;
-    send(response_of(LambdaFault{
-        .status = 412,
-        .type = "PreconditionFailedException",
-        .message =
-            "The RevisionId provided does not match the latest one, " + revision_id_of(spec)}));
+    send(response_of(stale_revision(revision_id_of(spec))));
     return false;
   }
 
@@ -247,6 +375,7 @@ class Performance {
   }
 
   InvocationService& service_;
+  VersionService& versions_;
   const InvocationId id_;
   const bool answers_early_;
   const Answer answer_;
@@ -254,15 +383,15 @@ class Performance {
 
 }  // namespace
 
-LambdaFrontend::LambdaFrontend(InvocationService& service, Random& random)
-    : service_(service), random_(random) {}
+LambdaFrontend::LambdaFrontend(InvocationService& service, VersionService& versions, Random& random)
+    : service_(service), versions_(versions), random_(random) {}
 
 void LambdaFrontend::handle(const Caller& caller, http::Request request,
                             http::Responder responder) {
   // RFC 7240; others wait a while for what takes long.
   const bool answers_early = request.headers.get("Prefer") == "respond-async";
   LambdaCall call = decode_lambda_call(std::move(request), caller);
-  Performance performance(service_, new_invocation_id(random_), answers_early,
+  Performance performance(service_, versions_, new_invocation_id(random_), answers_early,
                           std::move(responder));
   std::visit(performance, call);
 }

@@ -4,6 +4,7 @@
 
 #include "core/base/random.h"
 #include "core/domain/invocation_service.h"
+#include "core/domain/version_service.h"
 #include "core/http/server.h"
 #include "edge/frontend/caller.h"
 
@@ -12,12 +13,13 @@ namespace lambent::frontend {
 class LambdaFrontend {
  public:
   // Both outlive the frontend; the frontend may go while answers are still out.
-  LambdaFrontend(InvocationService& service, Random& random);
+  LambdaFrontend(InvocationService& service, VersionService& versions, Random& random);
 
   void handle(const Caller& caller, http::Request request, http::Responder responder);
 
  private:
   InvocationService& service_;
+  VersionService& versions_;
   Random& random_;
 };
 

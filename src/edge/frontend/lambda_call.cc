@@ -77,16 +77,8 @@ Result<std::string> read_zip(const json& object, JsonBody& body) {
 Result<CreateFunction> decode_create(JsonBody body, const Caller& caller) {
   const json& object = body.object;
   CreateFunction create;
-  FunctionSpec& spec = create.change.spec;
-  ASSIGN_OR_RETURN(const std::string name, read_string(object, "FunctionName"));
-  ASSIGN_OR_RETURN(const LambdaName parsed, parse_lambda_name(name));
-  if (!parsed.qualifier.empty()) return invalid("a new function's name has no qualifier");
-  spec.name = {caller.tenant, parsed.name};
-  ASSIGN_OR_RETURN(spec.tags, read_strings(object, "Tags"));
-  ASSIGN_OR_RETURN(ConfigurationPatch patch, read_patch(object));
-  if (!patch.given.contains("Runtime")) return invalid("Runtime is missing");
-  if (!patch.given.contains("Role")) return invalid("Role is missing (any text will do)");
-  ASSIGN_OR_RETURN(spec, apply_patch(spec, patch));
+  ASSIGN_OR_RETURN(create.change.spec, read_new_function(object, caller.tenant));
+  ASSIGN_OR_RETURN(create.change.publish, read_bool(object, "Publish"));
   const auto code = object.find("Code");
   if (code == object.end() || !code->is_object()) return invalid("Code is missing");
   ASSIGN_OR_RETURN(create.change.zip_base64, read_zip(*code, body));
@@ -97,13 +89,96 @@ Result<UpdateFunctionCode> decode_update_code(JsonBody body, FunctionName name) 
   const json& object = body.object;
   UpdateFunctionCode update{.name = std::move(name), .zip_base64 = "", .revision_id = ""};
   ASSIGN_OR_RETURN(update.revision_id, read_string(object, "RevisionId"));
-  if (object.value("DryRun", json()) == true) return invalid("DryRun is not supported");
-  // Publish and Architectures: refused as in a configuration.
-  RETURN_IF_ERROR(read_patch({{"Publish", object.value("Publish", json())},
-                              {"PublishTo", object.value("PublishTo", json())},
+  ASSIGN_OR_RETURN(update.dry_run, read_bool(object, "DryRun"));
+  ASSIGN_OR_RETURN(update.publish, read_bool(object, "Publish"));
+  // Refused as in a configuration.
+  RETURN_IF_ERROR(read_patch({{"PublishTo", object.value("PublishTo", json())},
                               {"Architectures", object.value("Architectures", json())}}));
   ASSIGN_OR_RETURN(update.zip_base64, read_zip(object, body));
   return update;
+}
+
+Result<PublishVersion> decode_publish(const json& object, FunctionName name) {
+  PublishVersion publish{.publication = {.function = std::move(name)}, .revision_id = ""};
+  ASSIGN_OR_RETURN(publish.publication.code_sha256, read_string(object, "CodeSha256"));
+  ASSIGN_OR_RETURN(publish.revision_id, read_string(object, "RevisionId"));
+  if (object.contains("Description") && !object.at("Description").is_null()) {
+    ASSIGN_OR_RETURN(publish.publication.description, read_string(object, "Description"));
+    if (publish.publication.description->size() > limits::kDescriptionLength) {
+      return invalid("Description has at most 256 bytes");
+    }
+  }
+  RETURN_IF_ERROR(read_patch({{"PublishTo", object.value("PublishTo", json())}}));
+  return publish;
+}
+
+// {"AdditionalVersionWeights": {"2": 0.05}}, or nothing of it.
+Result<std::pair<std::string, double>> read_routing(const json& routing) {
+  std::pair<std::string, double> second;
+  if (!routing.is_object()) return invalid("RoutingConfig must be an object");
+  const auto weights = routing.find("AdditionalVersionWeights");
+  if (weights == routing.end() || weights->is_null()) return second;
+  if (!weights->is_object() || weights->size() > 1) {
+    return invalid("AdditionalVersionWeights must have one version at most");
+  }
+  for (const auto& [version, weight] : weights->items()) {
+    if (!weight.is_number()) return invalid("the weight of version " + version + " is no number");
+    second = {version, weight.get<double>()};
+    if (second.second == 0) second.first.clear();
+  }
+  return second;
+}
+
+Result<UpdateAlias> decode_alias(const json& object, FunctionName function, std::string name) {
+  UpdateAlias alias{.function = std::move(function),
+                    .name = std::move(name),
+                    .description = {},
+                    .version = {},
+                    .second = {},
+                    .revision_id = ""};
+  const auto given = [&object](const char* key) {
+    return object.contains(key) && !object.at(key).is_null();
+  };
+  if (given("FunctionVersion")) {
+    ASSIGN_OR_RETURN(alias.version, read_string(object, "FunctionVersion"));
+  }
+  if (given("Description")) {
+    ASSIGN_OR_RETURN(alias.description, read_string(object, "Description"));
+  }
+  if (given("RoutingConfig")) {
+    ASSIGN_OR_RETURN(alias.second, read_routing(object.at("RoutingConfig")));
+  }
+  ASSIGN_OR_RETURN(alias.revision_id, read_string(object, "RevisionId"));
+  return alias;
+}
+
+Result<CreateAlias> decode_create_alias(const json& object, FunctionName function) {
+  ASSIGN_OR_RETURN(std::string name, read_string(object, "Name"));
+  ASSIGN_OR_RETURN(UpdateAlias read, decode_alias(object, std::move(function), std::move(name)));
+  if (!read.version) return invalid("FunctionVersion is missing");
+  const auto second = read.second.value_or(std::pair<std::string, double>());
+  return CreateAlias{{.function = std::move(read.function),
+                      .name = std::move(read.name),
+                      .description = read.description.value_or(""),
+                      .version = *read.version,
+                      .second = second.first,
+                      .second_share = second.second}};
+}
+
+Result<PutConcurrency> decode_concurrency(const json& object, FunctionName name) {
+  const auto found = object.find("ReservedConcurrentExecutions");
+  if (found == object.end() || !found->is_number_unsigned() ||
+      found->get<uint64_t>() > limits::kMostConcurrency) {
+    return invalid("ReservedConcurrentExecutions must be 1 to " +
+                   std::to_string(limits::kMostConcurrency));
+  }
+  const auto most = found->get<unsigned>();
+  if (most == 0) {
+    return invalid(
+        "ReservedConcurrentExecutions of 0 is not supported: a function that is to take "
+        "no invocations is deleted, or its alias is");
+  }
+  return PutConcurrency{std::move(name), most};
 }
 
 Result<UpdateFunctionConfiguration> decode_update_configuration(const json& object,
@@ -134,16 +209,20 @@ Result<UntagFunction> decode_untag(std::string_view query, FunctionName name) {
   return untag;
 }
 
-Result<ListFunctions> decode_list(std::string_view query, const Caller& caller) {
-  ListFunctions list{.tenant = caller.tenant, .after = http::query_value(query, "Marker")};
+Result<size_t> read_page_size(std::string_view query) {
   const std::string limit = http::query_value(query, "MaxItems");
-  if (limit.empty()) return list;
+  if (limit.empty()) return limits::kFunctionsPerPage;
   size_t number = 0;
   const auto [end, code] = std::from_chars(limit.data(), limit.data() + limit.size(), number);
   if (code != std::errc() || end != limit.data() + limit.size() || number == 0 || number > 10'000) {
     return invalid("MaxItems must be 1 to 10000");
   }
-  list.limit = std::min(number, limits::kFunctionsPerPage);
+  return std::min(number, limits::kFunctionsPerPage);
+}
+
+Result<ListFunctions> decode_list(std::string_view query, const Caller& caller) {
+  ListFunctions list{.tenant = caller.tenant, .after = http::query_value(query, "Marker")};
+  ASSIGN_OR_RETURN(list.limit, read_page_size(query));
   return list;
 }
 
@@ -236,17 +315,63 @@ Result<Invoke> decode_invoke(http::Request request, FunctionName name) {
   return invoke;
 }
 
+// What has no version: it is the function that is changed.
+Result<void> refuse_qualifier(LambdaOperation operation, const FunctionName& name) {
+  switch (operation) {
+    case LambdaOperation::kGetFunction:
+    case LambdaOperation::kGetFunctionConfiguration:
+    case LambdaOperation::kDeleteFunction:
+    case LambdaOperation::kInvoke:
+      return {};
+    default:
+      break;
+  }
+  if (!is_version_record(name)) return {};
+  return invalid("this is for a function, not for '" + version_of(name) +
+                 "' of one: versions never change, and aliases have calls of their own");
+}
+
+LambdaCall decode_list_versions(const std::string& query, FunctionName name) {
+  const auto limit = read_page_size(query);
+  if (!limit.ok()) return fault_of(limit.error());
+  return ListVersions{std::move(name), http::query_value(query, "Marker"), *limit};
+}
+
+// Calls on one function without a body; the other ones get their turn.
+std::optional<LambdaCall> decode_without_body(const LambdaRoute& route, const std::string& query,
+                                              FunctionName& name) {
+  switch (route.operation) {
+    case LambdaOperation::kGetFunction:
+      return GetFunction{std::move(name)};
+    case LambdaOperation::kDeleteFunction:
+      return DeleteFunction{std::move(name)};
+    case LambdaOperation::kListTags:
+      return ListTags{std::move(name)};
+    case LambdaOperation::kGetFunctionConfiguration:
+      return GetFunctionConfiguration{std::move(name)};
+    case LambdaOperation::kUntagFunction:
+      return call_or_fault(decode_untag(query, std::move(name)));
+    case LambdaOperation::kListVersions:
+      return decode_list_versions(query, std::move(name));
+    case LambdaOperation::kListAliases:
+      return ListAliases{std::move(name), http::query_value(query, "FunctionVersion")};
+    case LambdaOperation::kGetAlias:
+      return GetAlias{std::move(name), route.alias};
+    case LambdaOperation::kDeleteAlias:
+      return DeleteAlias{std::move(name), route.alias};
+    case LambdaOperation::kGetConcurrency:
+      return GetConcurrency{std::move(name)};
+    case LambdaOperation::kDeleteConcurrency:
+      return DeleteConcurrency{std::move(name)};
+    default:
+      return std::nullopt;
+  }
+}
+
 // Calls on one function whose bodies, if any, are JSON.
-LambdaCall decode_on_function(LambdaOperation operation, http::Request request, FunctionName name) {
-  if (operation == LambdaOperation::kGetFunction) return GetFunction{std::move(name)};
-  if (operation == LambdaOperation::kDeleteFunction) return DeleteFunction{std::move(name)};
-  if (operation == LambdaOperation::kListTags) return ListTags{std::move(name)};
-  if (operation == LambdaOperation::kGetFunctionConfiguration) {
-    return GetFunctionConfiguration{std::move(name)};
-  }
-  if (operation == LambdaOperation::kUntagFunction) {
-    return call_or_fault(decode_untag(http::query_of(request.target), std::move(name)));
-  }
+LambdaCall decode_on_function(const LambdaRoute& route, http::Request request, FunctionName name) {
+  const std::string query(http::query_of(request.target));
+  if (auto call = decode_without_body(route, query, name)) return *std::move(call);
   auto body = read_body(std::move(request.body));
   if (!body.ok()) {
     return LambdaFault{
@@ -254,13 +379,23 @@ LambdaCall decode_on_function(LambdaOperation operation, http::Request request, 
         .type = "InvalidRequestContentException",
         .message = "Could not parse request body into json: " + body.error().message};
   }
-  if (operation == LambdaOperation::kUpdateFunctionCode) {
-    return call_or_fault(decode_update_code(std::move(*body), std::move(name)));
+  switch (route.operation) {
+    case LambdaOperation::kUpdateFunctionCode:
+      return call_or_fault(decode_update_code(std::move(*body), std::move(name)));
+    case LambdaOperation::kUpdateFunctionConfiguration:
+      return call_or_fault(decode_update_configuration(body->object, std::move(name)));
+    case LambdaOperation::kPublishVersion:
+      return call_or_fault(decode_publish(body->object, std::move(name)));
+    case LambdaOperation::kCreateAlias:
+      return call_or_fault(decode_create_alias(body->object, std::move(name)));
+    case LambdaOperation::kUpdateAlias:
+      return call_or_fault(decode_alias(body->object, std::move(name), route.alias));
+    case LambdaOperation::kPutConcurrency:
+      return call_or_fault(decode_concurrency(body->object, std::move(name)));
+    default:
+      break;
   }
-  if (operation == LambdaOperation::kUpdateFunctionConfiguration) {
-    return call_or_fault(decode_update_configuration(body->object, std::move(name)));
-  }
-  CHECK(operation == LambdaOperation::kTagFunction, "every other operation is handled above");
+  CHECK(route.operation == LambdaOperation::kTagFunction, "every other one is handled above");
   return call_or_fault(decode_tag(body->object, std::move(name)));
 }
 
@@ -303,13 +438,15 @@ LambdaCall decode_lambda_call(http::Request request, const Caller& caller) {
     default:
       break;
   }
-  auto name = resolve_lambda_name(route.function, http::query_value(query, "Qualifier"));
+  auto name = qualified_lambda_name(route.function, http::query_value(query, "Qualifier"));
   if (!name.ok()) return fault_of(name.error());
   FunctionName function{caller.tenant, std::move(*name)};
+  const auto allowed = refuse_qualifier(route.operation, function);
+  if (!allowed.ok()) return fault_of(allowed.error());
   if (route.operation == LambdaOperation::kInvoke) {
     return call_or_fault(decode_invoke(std::move(request), std::move(function)));
   }
-  return decode_on_function(route.operation, std::move(request), std::move(function));
+  return decode_on_function(route, std::move(request), std::move(function));
 }
 
 }  // namespace lambent::frontend

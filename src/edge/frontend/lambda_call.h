@@ -2,11 +2,14 @@
 // a pure function and the only reader of such requests.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include "core/domain/invocation_service.h"
+#include "core/domain/version_service.h"
 #include "core/http/message.h"
 #include "edge/frontend/caller.h"
 #include "edge/frontend/function_json.h"
@@ -21,6 +24,8 @@ struct UpdateFunctionCode {
   FunctionName name;
   std::string zip_base64;
   std::string revision_id;  // empty: whatever it is now
+  bool dry_run = false;
+  bool publish = false;
 };
 struct UpdateFunctionConfiguration {
   FunctionName name;
@@ -57,6 +62,50 @@ struct UntagFunction {
   FunctionName name;
   std::vector<std::string> keys;
 };
+struct PublishVersion {
+  Publication publication;
+  std::string revision_id;  // empty: whatever it is now
+};
+struct ListVersions {
+  FunctionName name;
+  std::string after;  // a version; empty: from $LATEST on
+  size_t limit = limits::kFunctionsPerPage;
+};
+struct CreateAlias {
+  Alias alias;
+};
+// Fields that are not given stay.
+struct UpdateAlias {
+  FunctionName function;
+  std::string name;
+  std::optional<std::string> description;
+  std::optional<std::string> version;
+  // The second version and its share; empty: none.
+  std::optional<std::pair<std::string, double>> second;
+  std::string revision_id;  // empty: whatever it is now
+};
+struct GetAlias {
+  FunctionName function;
+  std::string name;
+};
+struct DeleteAlias {
+  FunctionName function;
+  std::string name;
+};
+struct ListAliases {
+  FunctionName function;
+  std::string version;  // only those that have it; empty: all
+};
+struct PutConcurrency {
+  FunctionName name;
+  unsigned most = 0;
+};
+struct GetConcurrency {
+  FunctionName name;
+};
+struct DeleteConcurrency {
+  FunctionName name;
+};
 struct GetAccountSettings {
   TenantId tenant;
 };
@@ -65,7 +114,9 @@ struct GetAccountSettings {
 using LambdaCall =
     std::variant<LambdaFault, CreateFunction, UpdateFunctionCode, UpdateFunctionConfiguration,
                  GetFunction, GetFunctionConfiguration, DeleteFunction, ListFunctions, Invoke,
-                 ListTags, TagFunction, UntagFunction, GetAccountSettings>;
+                 ListTags, TagFunction, UntagFunction, GetAccountSettings, PublishVersion,
+                 ListVersions, CreateAlias, UpdateAlias, GetAlias, DeleteAlias, ListAliases,
+                 PutConcurrency, GetConcurrency, DeleteConcurrency>;
 
 // Takes the body out of the request where the call carries it.
 LambdaCall decode_lambda_call(http::Request request, const Caller& caller);

@@ -71,7 +71,7 @@ TEST_F(LambdaTest, ABadCreationIsRefusedNamingTheField) {
       {"VpcConfig", {{"SubnetIds", {"subnet-1"}}}},
       {"Architectures", {"arm64"}},
       {"PackageType", "Image"},
-      {"Publish", true},
+      {"Publish", "yes"},
       {"EphemeralStorage", {{"Size", 1024}}},
       {"Code", nullptr},
       {"Code", {{"S3Bucket", "b"}, {"S3Key", "k"}}},
@@ -225,8 +225,8 @@ TEST_F(LambdaTest, CodeIsReplacedAndTheRestKept) {
                          json{{"ZipFile", base64_encode("x")}, {"RevisionId", revision}}),
                412, "PreconditionFailedException");
   const json refused[] = {{{"S3Bucket", "b"}, {"S3Key", "k"}},
-                          {{"ZipFile", base64_encode("x")}, {"Publish", true}},
-                          {{"ZipFile", base64_encode("x")}, {"DryRun", true}},
+                          {{"ZipFile", base64_encode("x")}, {"Publish", "yes"}},
+                          {{"ZipFile", base64_encode("x")}, {"DryRun", 1}},
                           {{"ZipFile", base64_encode("x")}, {"Architectures", {"arm64"}}},
                           json::object()};
   for (const json& body : refused) {
@@ -282,8 +282,7 @@ TEST_F(LambdaTest, AccountSettingsCountTheFunctions) {
 TEST_F(LambdaTest, WhatIsNotSupportedIsSaidSo) {
   create("f");
   for (const char* target :
-       {"/2015-03-31/functions/f/versions", "/2015-03-31/functions/f/aliases",
-        "/2015-03-31/functions/f/aliases/prod", "/2017-10-31/functions/f/concurrency",
+       {"/2015-03-31/functions/f/policy", "/2019-09-30/functions/f/provisioned-concurrency",
         "/2021-11-15/functions/f/response-streaming-invocations",
         "/2014-11-13/functions/f/invoke-async", "/2015-03-31/event-source-mappings",
         "/2018-10-31/layers/l/versions/1"}) {

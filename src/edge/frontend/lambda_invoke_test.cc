@@ -60,6 +60,7 @@ TEST_F(LambdaTest, AnInvocationCarriesWhatTheClientSentAndAnswersWithItsOutcome)
                      milliseconds(4)};
     result.device_memory_peak = Bytes(5);
     result.log_tail = "a log";
+    result.version = "$LATEST";
     result.in_time = true;
     return result;
   };

@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "core/domain/limits.h"
+#include "core/domain/version.h"
 
 namespace lambent::frontend {
 namespace {
 
-constexpr std::string_view kLatest = "$LATEST";
 // As in AWS: a whole ARN with a qualifier.
 constexpr size_t kLongest = 256;
 
@@ -67,19 +67,19 @@ Result<LambdaName> parse_lambda_name(std::string_view text) {
   return parsed;
 }
 
-Result<std::string> resolve_lambda_name(std::string_view text, std::string_view other) {
+Result<std::string> qualified_lambda_name(std::string_view text, std::string_view other) {
   ASSIGN_OR_RETURN(LambdaName parsed, parse_lambda_name(text));
   if (!other.empty() && !parsed.qualifier.empty() && parsed.qualifier != other) {
     return Error{ErrorCode::kInvalidArgument,
                  "the qualifier in the function name contradicts the one beside it"};
   }
   if (!other.empty()) parsed.qualifier = other;
-  if (!parsed.qualifier.empty() && parsed.qualifier != kLatest) {
-    return Error{ErrorCode::kNotFound, "Function not found: " + arn_of(parsed.name) + ":" +
-                                           parsed.qualifier +
-                                           " (there are no versions or aliases, only $LATEST)"};
+  if (parsed.qualifier.empty() || parsed.qualifier == kLatestVersion) return parsed.name;
+  if (!is_word(parsed.qualifier, "-_") || parsed.qualifier.size() > kAliasNameLength) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "the qualifier must be $LATEST, the number of a version or the name of an alias"};
   }
-  return parsed.name;
+  return parsed.name + ":" + parsed.qualifier;
 }
 
 std::string arn_of(std::string_view function) {

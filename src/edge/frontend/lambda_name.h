@@ -19,11 +19,12 @@ struct LambdaName {
 // ":qualifier" or without. INVALID_ARGUMENT for anything else.
 Result<LambdaName> parse_lambda_name(std::string_view text);
 
-// There are no versions: what a qualifier other than $LATEST names does not exist. `other` is the
-// one in the query, which must not contradict.
-Result<std::string> resolve_lambda_name(std::string_view text, std::string_view other);
+// The name with the qualifier that it has or that stands beside it in the query; these must not
+// contradict. "hello", or "hello:prod". $LATEST is left out.
+Result<std::string> qualified_lambda_name(std::string_view text, std::string_view other);
 
-// There are no regions or accounts either; clients want a whole ARN nevertheless.
+// There are no regions or accounts; clients want a whole ARN nevertheless. `function` may have a
+// qualifier.
 std::string arn_of(std::string_view function);
 
 }  // namespace lambent::frontend

@@ -25,6 +25,16 @@ constexpr Method kInvocations[] = {{"POST", LambdaOperation::kInvoke}};
 constexpr Method kTags[] = {{"GET", LambdaOperation::kListTags},
                             {"POST", LambdaOperation::kTagFunction},
                             {"DELETE", LambdaOperation::kUntagFunction}};
+constexpr Method kVersions[] = {{"POST", LambdaOperation::kPublishVersion},
+                                {"GET", LambdaOperation::kListVersions}};
+constexpr Method kAliases[] = {{"POST", LambdaOperation::kCreateAlias},
+                               {"GET", LambdaOperation::kListAliases}};
+constexpr Method kAlias[] = {{"GET", LambdaOperation::kGetAlias},
+                             {"PUT", LambdaOperation::kUpdateAlias},
+                             {"DELETE", LambdaOperation::kDeleteAlias}};
+constexpr Method kConcurrency[] = {{"PUT", LambdaOperation::kPutConcurrency},
+                                   {"GET", LambdaOperation::kGetConcurrency},
+                                   {"DELETE", LambdaOperation::kDeleteConcurrency}};
 constexpr Method kAccount[] = {{"GET", LambdaOperation::kGetAccountSettings}};
 
 LambdaRoute choose(std::string_view method, std::span<const Method> known) {
@@ -52,10 +62,13 @@ LambdaRoute route_part(std::string_view method, std::string_view what) {
   if (what == "configuration") return choose(method, kConfiguration);
   if (what == "code") return choose(method, kCode);
   if (what == "invocations") return choose(method, kInvocations);
+  if (what == "versions") return choose(method, kVersions);
+  if (what == "aliases") return choose(method, kAliases);
+  if (what == "concurrency") return choose(method, kConcurrency);
   for (const std::string_view feature :
-       {"versions", "aliases", "policy", "concurrency", "provisioned-concurrency", "url", "urls",
-        "event-invoke-config", "code-signing-config", "runtime-management-config",
-        "recursion-config", "response-streaming-invocations", "invoke-async"}) {
+       {"policy", "provisioned-concurrency", "url", "urls", "event-invoke-config",
+        "code-signing-config", "runtime-management-config", "recursion-config",
+        "response-streaming-invocations", "invoke-async"}) {
     if (what == feature) return unsupported(feature);
   }
   return LambdaRoute();
@@ -95,6 +108,9 @@ LambdaRoute route_lambda(std::string_view method, std::string_view path) {
   if (collection == "functions" && segments.size() == 2) route = choose(method, kFunctions);
   if (collection == "functions" && segments.size() == 3) route = choose(method, kFunction);
   if (collection == "functions" && segments.size() >= 4) route = route_part(method, segments[3]);
+  const bool is_of_alias =
+      collection == "functions" && segments.size() == 5 && segments[3] == "aliases";
+  if (is_of_alias) route = choose(method, kAlias);
   if (collection == "tags" && segments.size() == 3) route = choose(method, kTags);
   if (collection == "account-settings" && segments.size() == 2) route = choose(method, kAccount);
   for (const std::string_view feature : {"event-source-mappings", "layers", "layers-by-arn",
@@ -102,8 +118,9 @@ LambdaRoute route_lambda(std::string_view method, std::string_view path) {
     if (collection == feature) return unsupported(feature);
   }
   const bool supported_part_goes_on =
-      segments.size() > 4 && route.operation != LambdaOperation::kUnsupported;
+      segments.size() > 4 && !is_of_alias && route.operation != LambdaOperation::kUnsupported;
   if (supported_part_goes_on) return LambdaRoute();
+  if (is_of_alias && !http::percent_decode(segments[4], route.alias)) return LambdaRoute();
   if (segments.size() >= 3 && !http::percent_decode(segments[2], route.function)) {
     return LambdaRoute();
   }

@@ -19,6 +19,16 @@ enum class LambdaOperation {
   kTagFunction,
   kUntagFunction,
   kGetAccountSettings,
+  kPublishVersion,
+  kListVersions,
+  kCreateAlias,
+  kListAliases,
+  kGetAlias,
+  kUpdateAlias,
+  kDeleteAlias,
+  kPutConcurrency,
+  kGetConcurrency,
+  kDeleteConcurrency,
   kUnsupported,       // one that AWS has and we do not: `feature` names it
   kMethodNotAllowed,  // `allow` names those that are
   kUnknown,
@@ -27,6 +37,7 @@ enum class LambdaOperation {
 struct LambdaRoute {
   LambdaOperation operation = LambdaOperation::kUnknown;
   std::string function;  // the name or ARN in the path, percent-decoded
+  std::string alias;     // the name in the path, percent-decoded
   std::string feature;
   std::string allow;
 };

@@ -45,6 +45,7 @@ class NativeTest : public testing::Test {
   FakeClock clock_;
   loop::EventLoop loop_{clock_};
   FakeService service_;
+  FakeVersions versions_{service_};
   SeededRandom random_{1};
   bool ready_ = true;
   std::optional<std::string> disk_failure_;
@@ -58,7 +59,7 @@ class NativeTest : public testing::Test {
   FakeSecrets secrets_;
   FakeRelays relays_;
   Router router_{
-      {service_, access_, secrets_, objects_, relays_},
+      {service_, versions_, access_, secrets_, objects_, relays_},
       loop_,
       random_,
       {.native = {.version = "1.2.3",

@@ -25,7 +25,7 @@ void add_outcome(http::Headers& headers, const InvocationResult& result) {
   headers.add("x-lambent-outcome", std::string(name_of(result.outcome)));
   if (result.in_time) headers.add("x-lambent-slo", *result.in_time ? "in_time" : "late");
   if (result.outcome == Outcome::kRejected) return;
-  headers.add("X-Amz-Executed-Version", "$LATEST");
+  if (!result.version.empty()) headers.add("X-Amz-Executed-Version", result.version);
   if (result.outcome == Outcome::kFunctionError) {
     headers.add("X-Amz-Function-Error", "Unhandled");
     headers.add("x-lambent-error-type", header_text(result.error_type));

@@ -55,17 +55,22 @@ TEST(LambdaName, EveryFormNamesTheSameFunction) {
        {"f-1", "f-1:$LATEST", "123456789012:function:f-1", "function:f-1",
         "123456789012:function:f-1:$LATEST", "arn:aws:lambda:eu-west-1:123456789012:function:f-1",
         "arn:aws-cn:lambda:us-east-1:123456789012:function:f-1:$LATEST"}) {
-    const auto name = resolve_lambda_name(text, "");
+    const auto name = qualified_lambda_name(text, "");
     ASSERT_TRUE(name.ok()) << text;
     EXPECT_EQ(*name, "f-1");
   }
-  EXPECT_EQ(*resolve_lambda_name(arn_of("f"), "$LATEST"), "f");
+  EXPECT_EQ(*qualified_lambda_name(arn_of("f"), "$LATEST"), "f");
 }
 
-TEST(LambdaName, AVersionOrAliasDoesNotExist) {
-  EXPECT_EQ(resolve_lambda_name("f:prod", "").error().code, ErrorCode::kNotFound);
-  EXPECT_EQ(resolve_lambda_name("f", "1").error().code, ErrorCode::kNotFound);
-  EXPECT_EQ(resolve_lambda_name("f:$LATEST", "1").error().code, ErrorCode::kInvalidArgument);
+TEST(LambdaName, AQualifierStandsInTheNameOrBesideIt) {
+  EXPECT_EQ(*qualified_lambda_name("f:prod", ""), "f:prod");
+  EXPECT_EQ(*qualified_lambda_name("f", "1"), "f:1");
+  EXPECT_EQ(*qualified_lambda_name(arn_of("f:2"), "2"), "f:2");
+  EXPECT_EQ(qualified_lambda_name("f:$LATEST", "1").error().code, ErrorCode::kInvalidArgument);
+  for (const std::string& bad : {std::string("$latest"), std::string("a:b"), std::string("a b"),
+                                 std::string(129, 'a'), std::string("../x")}) {
+    EXPECT_EQ(qualified_lambda_name("f", bad).error().code, ErrorCode::kInvalidArgument) << bad;
+  }
 }
 
 TEST(LambdaName, WhatIsNoNameIsRefused) {
@@ -74,7 +79,7 @@ TEST(LambdaName, WhatIsNoNameIsRefused) {
         std::string("f:a:b"), std::string(65, 'x'), std::string(1000, ':'), std::string("f\n"),
         std::string("arn:aws:s3:::bucket"), std::string("arn:aws:lambda:r:12:function:f"),
         std::string("arn:aws:lambda:us-east-1:123456789012:layer:f")}) {
-    const auto name = resolve_lambda_name(text, "");
+    const auto name = qualified_lambda_name(text, "");
     ASSERT_FALSE(name.ok()) << text;
     EXPECT_EQ(name.error().code, ErrorCode::kInvalidArgument) << text;
   }

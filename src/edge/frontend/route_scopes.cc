@@ -29,6 +29,10 @@ RouteScopes scopes_of_lambda(std::string_view method, std::string_view path) {
     case LambdaOperation::kGetFunction:
     case LambdaOperation::kGetFunctionConfiguration:
     case LambdaOperation::kListTags:
+    case LambdaOperation::kListVersions:
+    case LambdaOperation::kListAliases:
+    case LambdaOperation::kGetAlias:
+    case LambdaOperation::kGetConcurrency:
       return reads(kAnyone);
     case LambdaOperation::kCreateFunction:
     case LambdaOperation::kDeleteFunction:
@@ -36,6 +40,12 @@ RouteScopes scopes_of_lambda(std::string_view method, std::string_view path) {
     case LambdaOperation::kUpdateFunctionConfiguration:
     case LambdaOperation::kTagFunction:
     case LambdaOperation::kUntagFunction:
+    case LambdaOperation::kPublishVersion:
+    case LambdaOperation::kCreateAlias:
+    case LambdaOperation::kUpdateAlias:
+    case LambdaOperation::kDeleteAlias:
+    case LambdaOperation::kPutConcurrency:
+    case LambdaOperation::kDeleteConcurrency:
       return changes(kDeployers);
     // Nothing happens there, and the answer says so.
     default:
@@ -73,6 +83,15 @@ constexpr Route kRoutes[] = {
     {"", "v1/devices/*/undrain", kOperators},
     {"", "v1/invocations/*", reads({Scope::kInvoke, Scope::kRead})},
     {"", "v1/invocations/*/trace", reads({Scope::kInvoke, Scope::kRead})},
+    {"PUT", "v1/functions/*", changes(kDeployers)},
+    {"GET", "v1/functions/*/versions", reads(kAnyone)},
+    {"POST", "v1/functions/*/versions", changes(kDeployers)},
+    {"DELETE", "v1/functions/*/versions/*", changes(kDeployers)},
+    {"GET", "v1/functions/*/aliases", reads(kAnyone)},
+    {"PUT", "v1/functions/*/aliases/*", changes(kDeployers)},
+    {"DELETE", "v1/functions/*/aliases/*", changes(kDeployers)},
+    {"GET", "v1/functions/*/revisions", reads(kAnyone)},
+    {"POST", "v1/functions/*/rollback", changes(kDeployers)},
     {"", "v1/functions/*/log", reads()},
     {"", "v1/functions/*/pipeline", reads(kAnyone)},
     {"", "v1/functions/*/profile", reads(kInvokers)},

@@ -77,11 +77,12 @@ Router::Router(Services services, loop::EventLoop& loop, Random& random, RouterO
       options_(std::move(options)),
       guard_(std::move(guard)),
       authenticator_(access_, loop.clock(), options_.auth),
-      lambda_(services.invocations, random),
+      lambda_(services.invocations, services.versions, random),
       objects_(services.objects),
       native_(services.invocations, loop, random, with_tokens(options_.native, access_)),
       tenants_(access_, options_.usage),
       secrets_(services.secrets),
+      versions_(services.invocations, services.versions),
       functions_(services.relays),
       models_(services.invocations, options_.native.version, options_.native.ready) {}
 
@@ -211,6 +212,8 @@ void Router::dispatch(const Principal& principal, http::Request request,
     tenants_.handle(principal, request, std::move(responder));
   } else if (is_secret_path(path)) {
     secrets_.handle(caller, std::move(request), std::move(responder));
+  } else if (is_version_path(request.method, path)) {
+    versions_.handle(caller, std::move(request), std::move(responder));
   } else {
     native_.handle(caller, std::move(request), std::move(responder));
   }

@@ -19,6 +19,7 @@
 #include "edge/frontend/request_guard.h"
 #include "edge/frontend/route_scopes.h"
 #include "edge/frontend/secret_frontend.h"
+#include "edge/frontend/version_frontend.h"
 
 namespace lambent::frontend {
 
@@ -38,6 +39,7 @@ class Router {
   // All that is given outlives the router, and the router the server.
   struct Services {
     InvocationService& invocations;
+    VersionService& versions;
     AccessService& access;
     SecretService& secrets;
     ObjectsFrontend& objects;
@@ -77,6 +79,7 @@ class Router {
   NativeFrontend native_;
   AccessFrontend tenants_;
   SecretFrontend secrets_;
+  VersionFrontend versions_;
   FunctionFrontend functions_;
   InferenceFrontend models_;
 };

@@ -41,7 +41,7 @@ class RouterTest : public testing::Test {
   }
   void use(AuthMode mode) {
     router_ = std::make_unique<Router>(
-        Router::Services{service_, access_, secrets_, objects_, relays_}, loop_, random_,
+        Router::Services{service_, versions_, access_, secrets_, objects_, relays_}, loop_, random_,
         RouterOptions{.native = {.version = "1",
                                  .metrics =
                                      [] {
@@ -96,6 +96,7 @@ class RouterTest : public testing::Test {
   FakeClock clock_;
   loop::EventLoop loop_{clock_};
   FakeService service_;
+  FakeVersions versions_{service_};
   FakeAccess access_;
   FakeSecrets secrets_;
   SeededRandom random_{1};

@@ -27,6 +27,8 @@ std::vector<std::string> parts_of(std::string_view path) {
   return parts;
 }
 
+std::string_view without_qualifier(std::string_view name) { return name.substr(0, name.find(':')); }
+
 Json json_of(const InferStatistics::Sum& sum) {
   return {{"count", sum.count}, {"ns", sum.time.count()}};
 }
@@ -79,7 +81,8 @@ http::Response ModelService::answer_to(const std::string& method, std::string_vi
     return not_found("there is nothing at " + std::string(path));
   }
   if (parts.size() == 3 && parts[2] == "stats") return json_response(statistics_json());
-  if (parts[2] != options_.model.name) {
+  // An alias or a version may be named behind it, as of any function.
+  if (without_qualifier(parts[2]) != without_qualifier(options_.model.name)) {
     return not_found("unknown model '" + parts[2] + "'; this is " + options_.model.name);
   }
   parts.erase(parts.begin(), parts.begin() + 3);

@@ -95,6 +95,7 @@ TEST_F(ModelServiceTest, AModelTellsWhatItTakesAndGives) {
   EXPECT_EQ(metadata["inputs"], json::parse(R"([{"name":"x","datatype":"FP32","shape":[-1]}])"));
   EXPECT_EQ(ask("GET", "/v2/models/double/versions/1").status, 200);
   EXPECT_EQ(ask("GET", "/v2/models/double/ready").status, 200);
+  EXPECT_EQ(ask("GET", "/v2/models/double:prod/ready").status, 200);
   EXPECT_EQ(ask("GET", "/v2/health/ready").status, 200);
   EXPECT_EQ(json::parse(ask("GET", "/v2").body)["version"], "7");
   const json configuration = json::parse(ask("GET", "/v2/models/double/config").body);

@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "core/domain/version.h"
+
 namespace lambent::catalog {
 namespace {
 
@@ -139,6 +141,15 @@ AsyncInvocation read_pending_row(const Statement& row) {
   return invocation;
 }
 
+Result<std::string> version_that_ran(Database& database, TenantId tenant, InvocationId id) {
+  ASSIGN_OR_RETURN(Statement rows,
+                   database.prepare("SELECT function_name FROM async_invocations WHERE tenant = ?1 "
+                                    "AND id = ?2"));
+  rows.bind(1, uint64_t{tenant.value}).bind_blob(2, blob_of(id));
+  ASSIGN_OR_RETURN(const bool there, rows.next());
+  return there ? version_of({tenant, rows.column_text(0)}) : std::string();
+}
+
 }  // namespace
 
 Result<std::optional<InvocationId>> find_async(Database& database, TenantId tenant,
@@ -214,6 +225,7 @@ Result<std::optional<InvocationResult>> read_async_result(Database& database, Te
   ASSIGN_OR_RETURN(const bool finished, rows.next());
   if (finished) {
     ASSIGN_OR_RETURN(InvocationResult result, read_result_row(rows));
+    ASSIGN_OR_RETURN(result.version, version_that_ran(database, tenant, id));
     return std::optional<InvocationResult>(std::move(result));
   }
   ASSIGN_OR_RETURN(

@@ -12,6 +12,7 @@
 #include "node/catalog/group_commit.h"
 #include "node/catalog/migrations.h"
 #include "node/catalog/tenant_table.h"
+#include "node/catalog/version_table.h"
 
 namespace lambent::catalog {
 namespace {
@@ -108,6 +109,9 @@ Result<Snapshot> Catalog::load_all() {
   Snapshot snapshot;
   RETURN_IF_ERROR(state_->writer->run_and_wait([&](Database& database) -> Result<void> {
     ASSIGN_OR_RETURN(snapshot.functions, load_functions(database));
+    ASSIGN_OR_RETURN(snapshot.aliases, load_aliases(database));
+    ASSIGN_OR_RETURN(snapshot.revisions, load_revisions(database));
+    ASSIGN_OR_RETURN(snapshot.deployments, load_deployments(database));
     ASSIGN_OR_RETURN(snapshot.statistics, load_statistics(database));
     ASSIGN_OR_RETURN(snapshot.profiles, load_profiles(database));
     ASSIGN_OR_RETURN(snapshot.devices, load_devices(database));
@@ -137,12 +141,48 @@ Result<std::vector<AsyncInvocation>> Catalog::pending_async(uint64_t after_seque
   return pending;
 }
 
-void Catalog::put_function(FunctionSpec spec, Done<FunctionSpec> done) {
+void Catalog::put_function(FunctionSpec spec, Done<FunctionSpec> done, bool keeps_revision) {
+  const size_t bytes = size_of(spec);
+  state_->ask<FunctionSpec>(
+      false, bytes, std::move(done),
+      [spec = std::move(spec), keeps_revision](Database& database) -> Result<FunctionSpec> {
+        ASSIGN_OR_RETURN(FunctionSpec stored, catalog::put_function(database, spec));
+        if (keeps_revision) RETURN_IF_ERROR(keep_revision(database, stored));
+        return stored;
+      });
+}
+
+void Catalog::publish_version(FunctionSpec spec, Done<FunctionSpec> done) {
   const size_t bytes = size_of(spec);
   state_->ask<FunctionSpec>(false, bytes, std::move(done),
                             [spec = std::move(spec)](Database& database) {
-                              return catalog::put_function(database, spec);
+                              return catalog::publish_version(database, spec);
                             });
+}
+
+void Catalog::put_alias(Alias alias, Done<void> done) {
+  state_->change(sizeof(alias), std::move(done), [alias = std::move(alias)](Database& database) {
+    return catalog::put_alias(database, alias);
+  });
+}
+
+void Catalog::remove_alias(Alias alias, Done<void> done) {
+  state_->change(sizeof(alias), std::move(done), [alias = std::move(alias)](Database& database) {
+    return catalog::remove_alias(database, alias);
+  });
+}
+
+void Catalog::put_deployment(DeploymentRecord record, Done<void> done) {
+  const size_t bytes = size_of(record.spec) + record.failure.size();
+  state_->change(bytes, std::move(done), [record = std::move(record)](Database& database) {
+    return catalog::put_deployment(database, record);
+  });
+}
+
+void Catalog::remove_deployment(FunctionName name, Done<void> done) {
+  state_->change(sizeof(name), std::move(done), [name = std::move(name)](Database& database) {
+    return catalog::remove_deployment(database, name);
+  });
 }
 
 void Catalog::remove_function(FunctionName name, Done<void> done) {

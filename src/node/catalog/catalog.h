@@ -64,8 +64,19 @@ class Catalog {
   // Adds a function (spec.id zero: the catalog gives one, never one that was used before;
   // ALREADY_EXISTS if the tenant has that name) or replaces it (spec.id set; NOT_FOUND if it is
   // gone). The answer is the spec as kept.
-  void put_function(FunctionSpec spec, Done<FunctionSpec> done);
-  // NOT_FOUND if there is none. Its statistics go; its asynchronous invocations and results stay.
+  // `keeps_revision`: it can be gone back to later.
+  void put_function(FunctionSpec spec, Done<FunctionSpec> done, bool keeps_revision = true);
+  // Keeps the function under the next number of its versions, as a function of its own. The answer
+  // is that one. NOT_FOUND.
+  void publish_version(FunctionSpec spec, Done<FunctionSpec> done);
+  // Adds or replaces it. NOT_FOUND if its function is gone.
+  void put_alias(Alias alias, Done<void> done);
+  void remove_alias(Alias alias, Done<void> done);
+  // What becomes of a deployment that was answered already; adds or replaces it.
+  void put_deployment(DeploymentRecord record, Done<void> done);
+  void remove_deployment(FunctionName name, Done<void> done);
+  // NOT_FOUND if there is none. Its versions, aliases and statistics go; its asynchronous
+  // invocations and results stay.
   void remove_function(FunctionName name, Done<void> done);
 
   // Accepts an asynchronous invocation; ALREADY_EXISTS if the tenant has one with this id. The

@@ -122,7 +122,12 @@ Result<void> remove_function(Database& database, const FunctionName& name) {
   if (database.changes() == 0) {
     return Error{ErrorCode::kNotFound, "function '" + name.name + "' does not exist"};
   }
-  return {};
+  // Its versions: no name of a function has a colon, and ';' follows it.
+  ASSIGN_OR_RETURN(Statement versions,
+                   database.prepare("DELETE FROM functions WHERE tenant = ?1 AND name > ?2 || ':' "
+                                    "AND name < ?2 || ';'"));
+  versions.bind(1, uint64_t{name.tenant.value}).bind_text(2, name.name);
+  return versions.run();
 }
 
 Result<std::vector<FunctionSpec>> load_functions(Database& database) {

@@ -226,6 +226,46 @@ ALTER TABLE tokens ADD COLUMN certificate TEXT NOT NULL DEFAULT '';
 CREATE UNIQUE INDEX tokens_by_certificate ON tokens (certificate) WHERE certificate != '';
 )sql";
 
+// Versions are functions of their own, named NAME:NUMBER. `last` is the number of the newest one.
+// A record of a revision is a function as text (core/domain/function_record.h).
+constexpr const char* kVersions = R"sql(
+CREATE TABLE function_versions (
+  tenant   INTEGER NOT NULL,
+  function INTEGER NOT NULL,
+  last     INTEGER NOT NULL,
+  PRIMARY KEY (tenant, function),
+  FOREIGN KEY (tenant, function) REFERENCES functions (tenant, id) ON DELETE CASCADE
+) WITHOUT ROWID;
+CREATE TABLE function_aliases (
+  tenant       INTEGER NOT NULL,
+  function     INTEGER NOT NULL,
+  name         TEXT    NOT NULL,
+  description  TEXT    NOT NULL,
+  version      TEXT    NOT NULL,
+  second       TEXT    NOT NULL,
+  second_share REAL    NOT NULL,
+  revision     INTEGER NOT NULL,
+  PRIMARY KEY (tenant, function, name),
+  FOREIGN KEY (tenant, function) REFERENCES functions (tenant, id) ON DELETE CASCADE
+) WITHOUT ROWID;
+CREATE TABLE function_revisions (
+  tenant   INTEGER NOT NULL,
+  function INTEGER NOT NULL,
+  revision INTEGER NOT NULL,
+  record   TEXT    NOT NULL,
+  PRIMARY KEY (tenant, function, revision),
+  FOREIGN KEY (tenant, function) REFERENCES functions (tenant, id) ON DELETE CASCADE
+) WITHOUT ROWID;
+CREATE TABLE deployments (
+  tenant  INTEGER NOT NULL REFERENCES tenants (id) ON DELETE CASCADE,
+  name    TEXT    NOT NULL,
+  creates INTEGER NOT NULL,
+  record  TEXT    NOT NULL,
+  failure TEXT    NOT NULL,
+  PRIMARY KEY (tenant, name)
+) WITHOUT ROWID;
+)sql";
+
 Result<void> apply_step(Database& database, size_t version) {
   RETURN_IF_ERROR(database.run("BEGIN IMMEDIATE"));
   auto applied = database.run(migrations()[version - 1]);
@@ -258,7 +298,8 @@ const std::vector<std::string>& migrations() {
                                                  kSecrets,
                                                  kHttpFunctions,
                                                  kQueueTimes,
-                                                 kTokensForCertificates};
+                                                 kTokensForCertificates,
+                                                 kVersions};
   return steps;
 }
 

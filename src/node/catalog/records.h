@@ -10,6 +10,7 @@
 #include "core/domain/function.h"
 #include "core/domain/invocation.h"
 #include "core/domain/tenant.h"
+#include "core/domain/version.h"
 
 namespace lambent::catalog {
 
@@ -84,6 +85,16 @@ struct SecretRecord {
   bool operator==(const SecretRecord&) const = default;
 };
 
+// A deployment that was answered before it was done: a worker that finds one when it starts was
+// ended meanwhile.
+struct DeploymentRecord {
+  FunctionSpec spec;  // as it will be
+  bool creates = false;
+  std::string failure;  // empty: it is under way
+
+  bool operator==(const DeploymentRecord&) const = default;
+};
+
 // Who may use the node, and what they keep there.
 struct AccessRecords {
   std::vector<Tenant> tenants;      // in order of id; the default one is always there
@@ -93,7 +104,10 @@ struct AccessRecords {
 
 // What a worker reads when it starts.
 struct Snapshot {
-  std::vector<FunctionSpec> functions;  // in order of id
+  std::vector<FunctionSpec> functions;  // in order of id; versions as well
+  std::vector<Alias> aliases;
+  std::vector<FunctionSpec> revisions;  // of each function the last ones, in order
+  std::vector<DeploymentRecord> deployments;
   std::vector<FunctionStatistics> statistics;
   std::vector<PipelineProfileRecord> profiles;
   std::vector<DeviceRecord> devices;  // in order of uuid; those of GPUs that went as well

@@ -6,6 +6,7 @@
 #include "core/base/check.h"
 #include "core/base/log.h"
 #include "core/base/random.h"
+#include "core/domain/version.h"
 #include "node/runtime_api/error_type.h"
 
 namespace lambent::runtime_api {
@@ -300,10 +301,11 @@ void Session::handle_extension(std::string_view rest, const http::Request& reque
                                http::Responder responder) {
   if (rest == "register" && request.method == "POST") {
     SystemRandom random;
+    const FunctionName name{.tenant = {}, .name = options_.function_name};
     http::Response response =
-        json_response(200, "{\"functionName\":\"" + json_escape(options_.function_name) +
-                               "\",\"functionVersion\":\"$LATEST\",\"handler\":\"" +
-                               json_escape(options_.handler) + "\"}");
+        json_response(200, "{\"functionName\":\"" + json_escape(name.name) +
+                               "\",\"functionVersion\":\"" + json_escape(version_of(name)) +
+                               "\",\"handler\":\"" + json_escape(options_.handler) + "\"}");
     response.headers.add("Lambda-Extension-Identifier", to_string(new_invocation_id(random)));
     return responder.send(std::move(response));
   }

@@ -24,22 +24,22 @@ std::string CodeStore::folder(const FunctionSpec& spec) const {
   return folder_ + "/" + archive::code_folder_name(spec.code_sha256);
 }
 
-Result<void> CodeStore::unpack(std::string zip_base64, FunctionSpec& spec) const {
+Result<void> CodeStore::unpack_base64(std::string zip_base64, FunctionSpec& spec) const {
   const auto zip = base64_decode(std::move(zip_base64));
   if (!zip) return Error{ErrorCode::kInvalidArgument, "ZipFile is no valid base64"};
-  spec.code_sha256 = archive::code_sha256(*zip);
-  spec.code_size = Bytes(zip->size());
-  const auto unpacked = archive::unpack_zip(*zip, folder(spec));
+  return unpack(*zip, spec);
+}
+
+Result<void> CodeStore::unpack(std::string_view zip, FunctionSpec& spec) const {
+  spec.code_sha256 = archive::code_sha256(zip);
+  spec.code_size = Bytes(zip.size());
+  const auto unpacked = archive::unpack_zip(zip, folder(spec));
   if (!unpacked.ok()) return unpacked.error();
   return {};
 }
 
-void CodeStore::collect(const FunctionRegistry& functions) {
-  if (functions.changing()) return;
-  auto used = std::make_shared<std::set<std::string>>();
-  for (const FunctionSpec& spec : functions.all()) {
-    used->insert(archive::code_folder_name(spec.code_sha256));
-  }
+void CodeStore::collect(std::set<std::string> in_use) {
+  auto used = std::make_shared<std::set<std::string>>(std::move(in_use));
   files_.run(
       [folder = folder_, used] {
         std::error_code error;

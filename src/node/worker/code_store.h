@@ -2,11 +2,11 @@
 // the parts of Worker on the loop thread; folder() and unpack() on any.
 #pragma once
 
+#include <set>
 #include <string>
 
 #include "core/domain/function.h"
 #include "node/worker/file_thread.h"
-#include "node/worker/function_registry.h"
 
 namespace lambent::worker {
 
@@ -19,13 +19,14 @@ class CodeStore {
   // Makes the folder of all code; blocks.
   Result<void> create();
   std::string folder(const FunctionSpec& spec) const;
-  // Unpacks a zip in base64 into its folder, and writes its digest and size into `spec`. Blocks.
-  // INVALID_ARGUMENT and RESOURCE_EXHAUSTED as archive::unpack_zip().
-  Result<void> unpack(std::string zip_base64, FunctionSpec& spec) const;
-  // Removes, in the background, folders that no function uses, unless one is being changed: its
-  // code may be unpacked already. Sandboxes that still run from one keep their open files and
-  // mounts.
-  void collect(const FunctionRegistry& functions);
+  // Unpacks a zip, perhaps in base64, into its folder, and writes its digest and size into `spec`.
+  // Blocks. INVALID_ARGUMENT and RESOURCE_EXHAUSTED as archive::unpack_zip().
+  Result<void> unpack(std::string_view zip, FunctionSpec& spec) const;
+  Result<void> unpack_base64(std::string zip_base64, FunctionSpec& spec) const;
+  // Removes, in the background, all folders but these, which are the names of those in use. Not
+  // while a function is being changed: its code may be unpacked already. Sandboxes that still run
+  // from one keep their open files and mounts.
+  void collect(std::set<std::string> in_use);
 
  private:
   const std::string folder_;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/domain/slice.h"
+#include "core/domain/version.h"
 #include "node/runtime_api/error_type.h"
 
 namespace lambent::worker {
@@ -32,6 +33,7 @@ void Completions::complete(InvocationResult result) {
 
 void Completions::complete(LiveInvocation live, InvocationResult result) {
   result.revision = live.revision;
+  result.version = version_of(live.request.function);
   if (result.outcome == Outcome::kFunctionError && result.payload.empty()) {
     const std::string message = result.error ? result.error->message : "the function failed";
     result.payload =

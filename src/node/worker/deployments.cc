@@ -42,6 +42,17 @@ Result<std::optional<PythonPackages>> read_python(const std::string& folder) {
   return std::optional(std::move(packages));
 }
 
+// A version has the name of its record, which no function may have.
+FunctionSpec as_function(FunctionSpec spec) {
+  spec.name = function_of(spec.name);
+  return spec;
+}
+
+Error another_change(const FunctionName& name) {
+  return {ErrorCode::kAborted,
+          "another change of function '" + name.name + "' is under way; try again when it is done"};
+}
+
 // Gives its answer once.
 Deployments::Done once(Deployments::Done done) {
   auto given = std::make_shared<bool>(false);
@@ -53,7 +64,7 @@ Deployments::Done once(Deployments::Done done) {
 }  // namespace
 
 Result<void> Deployments::check(const FunctionSpec& spec) const {
-  RETURN_IF_ERROR(check_function(spec, rules_->functions));
+  RETURN_IF_ERROR(check_function(as_function(spec), rules_->functions));
   if (uses_.secrets == nullptr) return {};
   const auto resolved = resolve_secrets(spec.environment, [&](const std::string& name) {
     return uses_.secrets->find_secret(spec.name.tenant, name);
@@ -77,7 +88,7 @@ void Deployments::create(FunctionChange change, Done done) {
       !allowed.ok()) {
     return done(allowed.error());
   }
-  if (change.zip_base64.empty()) {
+  if (change.zip_base64.empty() && change.zip.empty()) {
     return done(Error{ErrorCode::kInvalidArgument, "a new function needs its code as a zip"});
   }
   change.spec.id = FunctionId{};
@@ -102,29 +113,31 @@ void Deployments::update(FunctionChange change, Done done) {
 
 void Deployments::store(FunctionChange change, Done done) {
   const FunctionName name = change.spec.name;
-  if (!uses_.functions.begin_change(name)) {
-    return done(
-        Error{ErrorCode::kAborted, "another change of function '" + name.name + "' is under way"});
-  }
+  if (!uses_.functions.begin_change(name)) return done(another_change(name));
   if (const auto claimed = claim_gpu(change.spec); !claimed.ok()) {
     uses_.functions.end_change(name);
     renew_waiting(name);
     return done(claimed.error());
   }
   const Done answer = once(std::move(done));
-  pending_.forget(name);
-  const auto finish = [this, name, answer](Result<FunctionSpec> result) {
+  const bool dry_run = change.dry_run;
+  if (!dry_run && pending_.forget(name)) uses_.catalog.remove_deployment(name, [](Result<void>) {});
+  const auto finish = [this, name, answer, dry_run](Result<FunctionSpec> result) {
     uses_.functions.end_change(name);
     release_gpu_unless_used(name);
-    pending_.end(name, result);
+    if (!dry_run) end_pending(name, result);
     collect();
     answer(std::move(result));
     renew_waiting(name);
   };
-  if (change.zip_base64.empty() && !has_graph(change.spec.kind)) {
-    return put_within_quota({.change = std::move(change)}, finish);
-  }
+  store_change(std::move(change), answer, finish);
+}
 
+void Deployments::store_change(FunctionChange change, Done answer, Done finish) {
+  const bool has_code = !change.zip_base64.empty() || !change.zip.empty();
+  if (!has_code && !has_graph(change.spec.kind)) {
+    return put_within_quota({.change = std::move(change)}, std::move(finish));
+  }
   // Shared with the file thread, which fills it in while this thread goes on.
   struct Work {
     Unpacking unpacking;
@@ -132,16 +145,16 @@ void Deployments::store(FunctionChange change, Done done) {
   };
   auto work = std::make_shared<Work>();
   work->unpacking.change = std::move(change);
-  const bool queued = uses_.files.run(
-      [work, &code = std::as_const(uses_.code), rules = rules_] {
-        work->result = unpack(code, *rules, work->unpacking);
-      },
-      [this, work, answer, finish] {
-        if (!work->result.ok()) return finish(work->result.error());
-        const auto good = check_function(work->unpacking.change.spec, rules_->functions);
-        if (!good.ok()) return finish(good.error());
-        install(std::move(work->unpacking), answer, finish);
-      });
+  const bool queued =
+      uses_.files.run([work, &code = std::as_const(uses_.code),
+                       rules = rules_] { work->result = unpack(code, *rules, work->unpacking); },
+                      [this, work, answer, finish] {
+                        if (!work->result.ok()) return finish(work->result.error());
+                        const auto good = check_function(as_function(work->unpacking.change.spec),
+                                                         rules_->functions);
+                        if (!good.ok()) return finish(good.error());
+                        install(std::move(work->unpacking), answer, finish);
+                      });
   if (!queued) {
     finish(Error{ErrorCode::kResourceExhausted, "too many deployments at once; try again later"});
   }
@@ -150,7 +163,9 @@ void Deployments::store(FunctionChange change, Done done) {
 Result<void> Deployments::unpack(const CodeStore& code, const Rules& rules, Unpacking& unpacking) {
   FunctionSpec& spec = unpacking.change.spec;
   std::string zip_base64 = std::exchange(unpacking.change.zip_base64, {});
-  if (!zip_base64.empty()) RETURN_IF_ERROR(code.unpack(std::move(zip_base64), spec));
+  const std::string zip = std::exchange(unpacking.change.zip, {});
+  if (!zip_base64.empty()) RETURN_IF_ERROR(code.unpack_base64(std::move(zip_base64), spec));
+  if (!zip.empty()) RETURN_IF_ERROR(code.unpack(zip, spec));
   const std::string folder = code.folder(spec);
   if (spec.kind != FunctionKind::kKernel && spec.kind != FunctionKind::kWorkflow) {
     ASSIGN_OR_RETURN(unpacking.python, read_python(folder));
@@ -174,14 +189,15 @@ void Deployments::install(Unpacking unpacked, Done answer, Done done) {
   if (uses_.environments == nullptr) {
     return done(Error{ErrorCode::kFailedPrecondition, "this worker installs no Python packages"});
   }
-  const FunctionSpec& spec = unpacked.change.spec;
+  // Whether they can be had is known once they are there.
+  if (unpacked.change.dry_run) return put_within_quota(std::move(unpacked), std::move(done));
+  FunctionSpec spec = unpacked.change.spec;
+  spec.last_modified = uses_.loop.clock().wall_now();
   const std::string code = archive::code_folder_name(spec.code_sha256);
   pending_.begin(spec, uses_.functions.find(spec.name) == nullptr, code);
-  const loop::TimerId timer = uses_.loop.call_after(unpacked.change.answer_within,
-                                                    [this, spec, answer = std::move(answer)] {
-                                                      pending_.answered(spec.name);
-                                                      answer(spec);
-                                                    });
+  const loop::TimerId timer = uses_.loop.call_after(
+      unpacked.change.answer_within,
+      [this, spec, answer = std::move(answer)] { answer_early(spec, answer); });
   const PythonPackages packages = *unpacked.python;
   auto shared = std::make_shared<Unpacking>(std::move(unpacked));
   uses_.environments->ensure(code, packages,
@@ -192,14 +208,36 @@ void Deployments::install(Unpacking unpacked, Done answer, Done done) {
                              });
 }
 
+void Deployments::answer_early(const FunctionSpec& spec, const Done& answer) {
+  pending_.answered(spec.name);
+  const bool creates = uses_.functions.find(spec.name) == nullptr;
+  // Durable first: who was answered is told what became of it, by this worker or the next one.
+  uses_.catalog.put_deployment({.spec = spec, .creates = creates, .failure = ""},
+                               [spec, answer](Result<void> kept) {
+                                 if (!kept.ok()) return answer(kept.error());
+                                 answer(spec);
+                               });
+}
+
+void Deployments::end_pending(const FunctionName& name, const Result<FunctionSpec>& result) {
+  const std::optional<DeploymentStatus> answered = pending_.find(name);
+  pending_.end(name, result);
+  if (!answered) return;
+  if (result.ok()) return uses_.catalog.remove_deployment(name, [](Result<void>) {});
+  uses_.catalog.put_deployment(
+      {.spec = answered->spec, .creates = answered->creates, .failure = result.error().message},
+      [](Result<void>) {});
+}
+
 void Deployments::collect() {
-  uses_.code.collect(uses_.functions);
-  if (uses_.environments == nullptr || uses_.functions.changing()) return;
+  if (uses_.functions.changing()) return;
+  std::set<std::string> sha256;
+  uses_.revisions.add_codes(sha256);
+  for (const FunctionSpec& spec : uses_.functions.all()) sha256.insert(spec.code_sha256);
   std::set<std::string> codes;
-  for (const FunctionSpec& spec : uses_.functions.all()) {
-    codes.insert(archive::code_folder_name(spec.code_sha256));
-  }
-  uses_.environments->collect(codes);
+  for (const std::string& one : sha256) codes.insert(archive::code_folder_name(one));
+  if (uses_.environments != nullptr) uses_.environments->collect(codes);
+  uses_.code.collect(std::move(codes));
 }
 
 FunctionQuotas::Addition Deployments::addition_of(const FunctionSpec& spec) const {
@@ -210,10 +248,14 @@ FunctionQuotas::Addition Deployments::addition_of(const FunctionSpec& spec) cons
 }
 
 void Deployments::put_within_quota(Unpacking unpacked, Done done) {
+  const FunctionSpec* before = uses_.functions.find(unpacked.change.spec.name);
+  const bool may_stay = unpacked.change.only_if_different && before != nullptr;
+  if (may_stay && is_same_deployment(*before, unpacked.change.spec)) return done(*before);
   const TenantId tenant = unpacked.change.spec.name.tenant;
   const FunctionQuotas::Addition addition = addition_of(unpacked.change.spec);
   const auto allowed = quotas_.check(tenant, uses_.functions.totals(tenant), addition);
   if (!allowed.ok()) return done(allowed.error());
+  if (unpacked.change.dry_run) return done(std::move(unpacked.change.spec));
   quotas_.reserve(tenant, addition);
   put(std::move(unpacked), [this, tenant, addition, done = std::move(done)](auto stored) {
     quotas_.release(tenant, addition);
@@ -224,28 +266,91 @@ void Deployments::put_within_quota(Unpacking unpacked, Done done) {
 void Deployments::put(Unpacking unpacked, Done done) {
   FunctionSpec spec = std::move(unpacked.change.spec);
   spec.last_modified = uses_.loop.clock().wall_now();
+  // What differs in the value of a secret only is no revision to go back to.
+  const bool keeps = !unpacked.change.renews_sandboxes && !is_version_record(spec.name);
   uses_.catalog.put_function(
-      std::move(spec), [this, done, unpacked = std::move(unpacked)](Result<FunctionSpec> stored) {
+      std::move(spec),
+      [this, done, keeps, unpacked = std::move(unpacked)](Result<FunctionSpec> stored) {
         if (!stored.ok()) return done(stored.error());
         const FunctionSpec* before = uses_.functions.find(stored->name);
         const std::optional<FunctionSpec> old = before ? std::optional(*before) : std::nullopt;
         uses_.functions.put(*stored, unpacked.change.renews_sandboxes);
+        if (keeps) uses_.revisions.keep(*stored);
         uses_.workflows.put(stored->id, unpacked.graph);
         if (unpacked.pipeline != nullptr) {
           uses_.pipelines.put(*stored, unpacked.pipeline, unpacked.planned, "");
         } else {
           uses_.pipelines.remove(stored->id);
         }
-        uses_.log.info("function_deployed", {{"tenant", int64_t{stored->name.tenant.value}},
-                                             {"function", stored->name.name},
-                                             {"revision", static_cast<int64_t>(stored->revision)}});
-        uses_.driver.journal().name(stored->id, stored->name.name);
-        uses_.keeper.keep(*stored);
+        adopt(*stored);
         if (old) uses_.keeper.drop(*old);
-        uses_.executors.change_share(*stored);
-        tell_dispatch(*stored);
+        if (unpacked.change.publish) return publish_now(*stored, done);
         done(std::move(stored));
-      });
+      },
+      keeps);
+}
+
+void Deployments::adopt(const FunctionSpec& spec) {
+  uses_.log.info("function_deployed", {{"tenant", int64_t{spec.name.tenant.value}},
+                                       {"function", spec.name.name},
+                                       {"revision", static_cast<int64_t>(spec.revision)}});
+  uses_.driver.journal().name(spec.id, spec.name.name);
+  uses_.keeper.keep(spec);
+  uses_.executors.change_share(spec);
+  tell_dispatch(spec);
+}
+
+void Deployments::publish(Publication publication, Done done) {
+  const FunctionName& name = publication.function;
+  const auto current = uses_.functions.get(name);
+  if (!current.ok()) return done(pending_.refuse(name).value_or(current.error()));
+  FunctionSpec spec = **current;
+  if (publication.revision && *publication.revision != spec.revision) {
+    return done(
+        Error{ErrorCode::kFailedPrecondition, "function '" + name.name + "' is at revision " +
+                                                  std::to_string(spec.revision) + ", not at " +
+                                                  std::to_string(*publication.revision)});
+  }
+  if (!publication.code_sha256.empty() && publication.code_sha256 != spec.code_sha256) {
+    return done(Error{ErrorCode::kInvalidArgument, "the code of function '" + name.name +
+                                                       "' has the digest " + spec.code_sha256 +
+                                                       ", not " + publication.code_sha256});
+  }
+  if (!uses_.functions.begin_change(name)) return done(another_change(name));
+  if (publication.description) spec.description = *publication.description;
+  publish_now(std::move(spec), [this, name, done = std::move(done)](Result<FunctionSpec> version) {
+    uses_.functions.end_change(name);
+    done(std::move(version));
+    renew_waiting(name);
+  });
+}
+
+void Deployments::publish_now(FunctionSpec spec, Done done) {
+  if (spec.kind == FunctionKind::kWorkflow || spec.kind == FunctionKind::kPipeline) {
+    return done(Error{ErrorCode::kFailedPrecondition,
+                      "a " + std::string(name_of(spec.kind)) +
+                          " has no versions; handlers, HTTP functions and kernel functions have"});
+  }
+  const std::vector<const FunctionSpec*> versions = uses_.functions.versions(spec.name);
+  if (!versions.empty()) {
+    FunctionSpec last = *versions.back();
+    last.description = spec.description;
+    if (is_same_deployment(last, spec)) return done(*versions.back());
+  }
+  if (versions.size() >= kVersionsPerFunction || uses_.functions.size() >= limits::kFunctions) {
+    return done(Error{ErrorCode::kFailedPrecondition,
+                      "function '" + spec.name.name + "' has " + std::to_string(versions.size()) +
+                          " versions, and there is room for no more; remove those that no alias "
+                          "needs"});
+  }
+  uses_.catalog.publish_version(std::move(spec),
+                                [this, done = std::move(done)](Result<FunctionSpec> stored) {
+                                  if (!stored.ok()) return done(stored.error());
+                                  uses_.functions.put(*stored);
+                                  if (uses_a_gpu(*stored)) (void)tenancy_.admit(stored->name).ok();
+                                  adopt(*stored);
+                                  done(std::move(stored));
+                                });
 }
 
 void Deployments::renew(const FunctionName& name, Done done) {
@@ -261,7 +366,8 @@ void Deployments::renew(const FunctionName& name, Done done) {
 std::vector<std::string> Deployments::users_of_secret(TenantId tenant,
                                                       const std::string& secret) const {
   std::vector<std::string> users;
-  for (const FunctionSpec& spec : uses_.functions.list(tenant, "", limits::kFunctions)) {
+  for (const FunctionSpec& spec : uses_.functions.all()) {
+    if (spec.name.tenant != tenant) continue;
     const auto names = secret_names(spec.environment);
     if (names.ok() && names->contains(secret)) users.push_back(spec.name.name);
   }
@@ -297,29 +403,27 @@ void Deployments::remove(const FunctionName& name, Done done) {
   // One that could not be created is gone when it is forgotten.
   if (const auto created = pending_.created(name); created && !uses_.functions.is_changing(name)) {
     pending_.forget(name);
-    return done(*created);
+    return uses_.catalog.remove_deployment(name, [done, spec = *created](Result<void> forgotten) {
+      if (!forgotten.ok()) return done(forgotten.error());
+      done(spec);
+    });
   }
   const auto current = uses_.functions.get(name);
   if (!current.ok()) return done(pending_.refuse(name).value_or(current.error()));
-  pending_.forget(name);
-  if (!uses_.functions.begin_change(name)) {
-    return done(
-        Error{ErrorCode::kAborted, "a change of function '" + name.name + "' is under way"});
-  }
+  if (!uses_.functions.begin_change(name)) return done(another_change(name));
+  if (pending_.forget(name)) uses_.catalog.remove_deployment(name, [](Result<void>) {});
   uses_.catalog.remove_function(name, [this, name, done, spec = **current](Result<void> removed) {
-    if (removed.ok()) uses_.functions.remove(name);
+    std::vector<FunctionSpec> gone{spec};
+    for (const FunctionSpec* version : uses_.functions.versions(name)) gone.push_back(*version);
+    if (removed.ok()) {
+      for (const FunctionSpec& each : gone) uses_.functions.remove(each.name);
+      uses_.aliases.remove_all(name);
+      uses_.revisions.remove(spec.id);
+    }
     uses_.functions.end_change(name);
     renew_waiting(name);
     if (!removed.ok()) return done(removed.error());
-    release_gpu_unless_used(name);
-    uses_.keeper.drop(spec);
-    uses_.statistics.forget(spec.id);
-    uses_.workflows.remove(spec.id);
-    uses_.pipelines.remove(spec.id);
-    uses_.driver.handle(dispatch::FunctionRemoved{spec.id});
-    uses_.driver.journal().forget(spec.id);
-    uses_.logs.remove(spec.id);
-    uses_.metrics.forget(name);
+    for (const FunctionSpec& each : gone) forget(each);
     collect();
     uses_.log.info("function_removed",
                    {{"tenant", int64_t{name.tenant.value}}, {"function", name.name}});
@@ -327,10 +431,28 @@ void Deployments::remove(const FunctionName& name, Done done) {
   });
 }
 
+void Deployments::forget(const FunctionSpec& spec) {
+  release_gpu_unless_used(spec.name);
+  uses_.keeper.drop(spec);
+  uses_.statistics.forget(spec.id);
+  uses_.workflows.remove(spec.id);
+  uses_.pipelines.remove(spec.id);
+  uses_.driver.handle(dispatch::FunctionRemoved{spec.id});
+  uses_.driver.journal().forget(spec.id);
+  uses_.logs.remove(spec.id);
+  uses_.metrics.forget(spec.name);
+}
+
 void Deployments::tell_dispatch(const FunctionSpec& spec) {
   uses_.driver.handle(dispatch::FunctionRegistered{
       profile_of(spec, uses_.functions.sandbox_revision(spec.id), rules_->functions.context_memory,
-                 uses_.statistics.find(spec.id))});
+                 uses_.statistics.find(spec.id), account_of(spec.name))});
+}
+
+FunctionId Deployments::account_of(const FunctionName& name) const {
+  if (!is_version_record(name)) return {};
+  const FunctionSpec* function = uses_.functions.find(function_of(name));
+  return function == nullptr ? FunctionId{} : function->id;
 }
 
 Result<void> Deployments::claim_gpu(const FunctionSpec& spec) {
@@ -371,6 +493,9 @@ bool Deployments::uses_slices(const PipelinePackage& package) const {
 }
 
 Result<void> Deployments::recover(catalog::Snapshot snapshot) {
+  for (Alias& alias : snapshot.aliases) uses_.aliases.put(std::move(alias));
+  for (const FunctionSpec& spec : snapshot.revisions) uses_.revisions.keep(spec);
+  recover_deployments(std::move(snapshot.deployments));
   for (FunctionSpec& spec : snapshot.functions) {
     if (uses_a_gpu(spec) && !tenancy_.admit(spec.name).ok()) {
       return Error{
@@ -394,10 +519,33 @@ Result<void> Deployments::recover(catalog::Snapshot snapshot) {
     }
     recover_packages(spec);
     uses_.functions.put(spec);
+    keep_first_revision(spec);
     tell_dispatch(spec);
   }
   collect();
   return {};
+}
+
+// Of a function that was deployed before revisions were kept, the present one is the first.
+void Deployments::keep_first_revision(const FunctionSpec& spec) {
+  if (is_version_record(spec.name) || !uses_.revisions.list(spec.id).empty()) return;
+  uses_.revisions.keep(spec);
+  uses_.catalog.put_function(spec, [](const Result<FunctionSpec>&) {});
+}
+
+void Deployments::recover_deployments(std::vector<catalog::DeploymentRecord> records) {
+  for (catalog::DeploymentRecord& record : records) {
+    if (record.failure.empty()) {
+      record.failure =
+          "the worker ended while the function's Python packages were installed; "
+          "deploy it again";
+      uses_.catalog.put_deployment(record, [](Result<void>) {});
+    }
+    pending_.restore({.spec = std::move(record.spec),
+                      .creates = record.creates,
+                      .progress = "",
+                      .failure = Error{ErrorCode::kAborted, record.failure}});
+  }
 }
 
 // A state that was restored has no environments, and an operator may have removed one.

@@ -11,7 +11,9 @@
 #include "core/domain/invocation_service.h"
 #include "core/domain/python_packages.h"
 #include "core/domain/secret.h"
+#include "core/domain/version_service.h"
 #include "node/environments/store.h"
+#include "node/worker/aliases.h"
 #include "node/worker/code_store.h"
 #include "node/worker/dispatch_driver.h"
 #include "node/worker/executor_keeper.h"
@@ -38,6 +40,8 @@ class Deployments {
     catalog::Catalog& catalog;
     metrics::WorkerMetrics& metrics;
     FunctionRegistry& functions;
+    Aliases& aliases;
+    Revisions& revisions;
     LearntStatistics& statistics;
     LogStore& logs;
     FileThread& files;
@@ -68,7 +72,10 @@ class Deployments {
   // As InvocationService::create_function(), update_function() and remove_function().
   void create(FunctionChange change, Done done);
   void update(FunctionChange change, Done done);
+  // Of a function with its versions and aliases; of a version's record, only that.
   void remove(const FunctionName& name, Done done);
+  // As VersionService::publish().
+  void publish(Publication publication, Done done);
   // New sandboxes for the function as it is, after a change that is under way.
   void renew(const FunctionName& name, Done done);
   // The functions that refer to a secret, in order of name.
@@ -101,12 +108,25 @@ class Deployments {
   void store(FunctionChange change, Done done);
   // Blocks; on the file thread, perhaps after the end of this object.
   static Result<void> unpack(const CodeStore& code, const Rules& rules, Unpacking& unpacking);
+  void store_change(FunctionChange change, Done answer, Done finish);
   // Makes the environment of its Python packages, then goes on. Once the change's answer_within is
   // at its end `answer` is called, and `done` later all the same.
   void install(Unpacking unpacked, Done answer, Done done);
   // What no function uses any more.
   void collect();
   void put(Unpacking unpacked, Done done);
+  // What all others are told of a function that is in the catalog.
+  void adopt(const FunctionSpec& spec);
+  // Its own part of a removal.
+  void forget(const FunctionSpec& spec);
+  void publish_now(FunctionSpec spec, Done done);
+  // The change was answered and goes on: what becomes of it is kept.
+  void answer_early(const FunctionSpec& spec, const Done& answer);
+  void end_pending(const FunctionName& name, const Result<FunctionSpec>& result);
+  void keep_first_revision(const FunctionSpec& spec);
+  void recover_deployments(std::vector<catalog::DeploymentRecord> records);
+  // What the function `name` was charged is charged to.
+  FunctionId account_of(const FunctionName& name) const;
   void put_within_quota(Unpacking unpacked, Done done);
   // What the deployment of `spec` adds to what its tenant has.
   FunctionQuotas::Addition addition_of(const FunctionSpec& spec) const;

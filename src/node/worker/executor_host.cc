@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/base/sealed_memory.h"
+#include "core/domain/version.h"
 #include "node/runtime_api/error_type.h"
 #include "node/worker/executor_instance.h"
 
@@ -278,7 +279,8 @@ void ExecutorHost::deliver(SandboxId id, InvocationRequest& request, Duration) {
   instance.given_at = loop_.clock().now();
   instance.time_to_live = request.time_to_live;
   instance.tail.clear();
-  instance.tail.append("START RequestId: " + to_string(request.id) + " Version: $LATEST\n");
+  instance.tail.append("START RequestId: " + to_string(request.id) +
+                       " Version: " + version_of(request.function) + "\n");
   protocol::Run run;
   run.invocation = request.id;
   run.instance = id;

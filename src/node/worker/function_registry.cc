@@ -1,6 +1,10 @@
 #include "node/worker/function_registry.h"
 
+#include <algorithm>
+#include <set>
+
 #include "core/base/spelling.h"
+#include "core/domain/version.h"
 
 namespace lambent::worker {
 namespace {
@@ -52,6 +56,7 @@ Result<const FunctionSpec*> FunctionRegistry::get(const FunctionName& name) cons
   for (auto it = by_name_.lower_bound({name.tenant, ""});
        it != by_name_.end() && it->first.tenant == name.tenant && compared++ < kMostCompared;
        ++it) {
+    if (is_version_record(it->first)) continue;
     const size_t distance = edit_distance(it->first.name, name.name);
     if (distance < best) {
       best = distance;
@@ -67,15 +72,43 @@ std::vector<FunctionSpec> FunctionRegistry::list(TenantId tenant, const std::str
   std::vector<FunctionSpec> specs;
   for (auto it = by_name_.upper_bound({tenant, after});
        it != by_name_.end() && it->first.tenant == tenant && specs.size() < limit; ++it) {
-    specs.push_back(it->second);
+    if (!is_version_record(it->first)) specs.push_back(it->second);
   }
   return specs;
 }
 
+std::vector<const FunctionSpec*> FunctionRegistry::versions(const FunctionName& function) const {
+  std::vector<const FunctionSpec*> versions;
+  // No name of a function has a colon, and ';' follows it.
+  const auto end = by_name_.lower_bound({function.tenant, function.name + ";"});
+  for (auto it = by_name_.lower_bound({function.tenant, function.name + ":"}); it != end; ++it) {
+    versions.push_back(&it->second);
+  }
+  std::ranges::sort(versions, {}, [](const FunctionSpec* version) {
+    return version_number(version_of(version->name)).value_or(0);
+  });
+  return versions;
+}
+
+// Code that a function and its versions have in common is kept once.
+Bytes FunctionRegistry::code_of_version(const FunctionSpec& version, CountedCode& counted) const {
+  const FunctionName function = function_of(version.name);
+  if (counted.function != function) counted = {function, {}};
+  const FunctionSpec* now = find(function);
+  const bool is_functions = now != nullptr && now->code_sha256 == version.code_sha256;
+  const bool is_new = !is_functions && counted.sha256.insert(version.code_sha256).second;
+  return is_new ? version.code_size : Bytes(0);
+}
+
 FunctionTotals FunctionRegistry::totals(TenantId tenant) const {
   FunctionTotals totals;
+  CountedCode counted;
   for (auto it = by_name_.lower_bound({tenant, ""});
        it != by_name_.end() && it->first.tenant == tenant; ++it) {
+    if (is_version_record(it->first)) {
+      totals.code += code_of_version(it->second, counted);
+      continue;
+    }
     ++totals.functions;
     totals.code += it->second.code_size;
   }

@@ -1,5 +1,6 @@
-// FunctionRegistry: the functions of this worker, by id and by name, as they were last
-// acknowledged. Pure; used by the worker on the loop thread.
+// FunctionRegistry: the functions of this worker and their versions, which are functions of their
+// own (core/domain/version.h), by id and by name, as they were last acknowledged. Pure; used by the
+// worker on the loop thread.
 #pragma once
 
 #include <map>
@@ -26,7 +27,10 @@ class FunctionRegistry {
   uint64_t sandbox_revision(FunctionId id) const;
   // NOT_FOUND, as long as there are not too many with the closest existing name as a suggestion.
   Result<const FunctionSpec*> get(const FunctionName& name) const;
+  // Without versions.
   std::vector<FunctionSpec> list(TenantId tenant, const std::string& after, size_t limit) const;
+  // The records of its versions, in order of their numbers.
+  std::vector<const FunctionSpec*> versions(const FunctionName& function) const;
   FunctionTotals totals(TenantId tenant) const;
   std::vector<FunctionSpec> all() const;
   size_t size() const { return by_name_.size(); }
@@ -38,6 +42,13 @@ class FunctionRegistry {
   bool changing() const { return !changing_.empty(); }
 
  private:
+  // Of the versions of one function.
+  struct CountedCode {
+    FunctionName function;
+    std::set<std::string> sha256;
+  };
+  Bytes code_of_version(const FunctionSpec& version, CountedCode& counted) const;
+
   std::map<FunctionName, FunctionSpec> by_name_;
   std::unordered_map<FunctionId, FunctionName> names_;
   std::unordered_map<FunctionId, uint64_t> sandbox_revisions_;

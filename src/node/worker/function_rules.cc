@@ -82,8 +82,10 @@ Result<void> check_function(const FunctionSpec& spec, const FunctionRules& rules
 
 dispatch::FunctionProfile profile_of(const FunctionSpec& spec, uint64_t sandbox_revision,
                                      Bytes context_memory,
-                                     const catalog::FunctionStatistics* learnt) {
+                                     const catalog::FunctionStatistics* learnt,
+                                     FunctionId account) {
   dispatch::FunctionProfile profile;
+  profile.account = account;
   profile.id = spec.id;
   profile.tenant = spec.name.tenant;
   profile.revision = sandbox_revision;

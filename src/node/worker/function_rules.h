@@ -28,9 +28,10 @@ Result<void> check_function(const FunctionSpec& spec, const FunctionRules& rules
 // What the largest device has for a function of this kind.
 Bytes most_device_memory(FunctionKind kind, const FunctionRules& rules);
 
-// `learnt`: null: nothing is known of it yet.
+// `learnt`: null: nothing is known of it yet. `account`: of a version, its function.
 dispatch::FunctionProfile profile_of(const FunctionSpec& spec, uint64_t sandbox_revision,
                                      Bytes context_memory,
-                                     const catalog::FunctionStatistics* learnt);
+                                     const catalog::FunctionStatistics* learnt,
+                                     FunctionId account = {});
 
 }  // namespace lambent::worker

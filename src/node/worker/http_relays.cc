@@ -19,6 +19,9 @@ void explain_init_timeout(const FunctionSpec& spec, InvocationResult& result) {
 }  // namespace
 
 void HttpRelays::relay(http::RelayCall call) {
+  if (auto resolved = uses_.resolve(call.function); resolved.ok()) {
+    call.function = std::move(resolved).value();
+  }
   // One that is not there, or not yet, is refused as an invocation of it is.
   const FunctionSpec* spec = uses_.functions.find(call.function);
   const std::string& name = call.function.name;

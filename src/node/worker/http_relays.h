@@ -20,6 +20,8 @@ class HttpRelays final : public http::RelayService {
   struct Dependencies {
     Random& random;
     const FunctionRegistry& functions;
+    // The function or version that a name, perhaps with a qualifier, means for one request.
+    std::function<Result<FunctionName>(const FunctionName&)> resolve;
     std::function<void(InvocationRequest, InvocationService::Callback<InvocationResult>)> submit;
     std::function<void(InvocationId)> forget;  // its client is gone
   };

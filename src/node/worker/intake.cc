@@ -1,5 +1,6 @@
 #include "node/worker/intake.h"
 
+#include <functional>
 #include <utility>
 
 #include "node/worker/flow_of.h"
@@ -19,6 +20,15 @@ Error too_large(Bytes size, Bytes limit, std::string_view what) {
 }  // namespace
 
 void Intake::submit(InvocationRequest request, Done done) {
+  if (request.function.name.find(':') != std::string::npos) {
+    const uint64_t number = request.idempotency_key.empty()
+                                ? uses_.random.next()
+                                : std::hash<std::string>()(request.idempotency_key);
+    auto record = resolve(request.function, static_cast<double>(number >> 11) * 0x1p-53,
+                          uses_.functions, uses_.aliases);
+    if (!record.ok()) return done(record.error());
+    request.function = std::move(record).value();
+  }
   const auto spec = uses_.functions.get(request.function);
   if (!spec.ok()) return done(spec.error());
   if ((*spec)->kind == FunctionKind::kHttp && !uses_.relays.has(request.id)) {

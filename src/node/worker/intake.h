@@ -8,6 +8,7 @@
 #include "core/base/random.h"
 #include "decide/scheduling/admission.h"
 #include "node/catalog/catalog.h"
+#include "node/worker/aliases.h"
 #include "node/worker/completions.h"
 #include "node/worker/dispatch_driver.h"
 #include "node/worker/http_relays.h"
@@ -27,6 +28,7 @@ class Intake {
     metrics::WorkerMetrics& metrics;
     const dispatch::Dispatcher& dispatcher;
     const FunctionRegistry& functions;
+    const Aliases& aliases;
     LiveInvocations& live;
     IdempotencyTable& idempotency;
     Drain& drain;
@@ -45,7 +47,8 @@ class Intake {
 
   explicit Intake(Dependencies dependencies) : uses_(dependencies) {}
 
-  // As InvocationService::submit() and forget().
+  // As InvocationService::submit() and forget(). A qualifier of the function's name chooses the
+  // version; repeats of a request get that of the first, unless the alias was changed.
   void submit(InvocationRequest request, Done done);
   void forget(InvocationId id);
   // The asynchronous invocations that an earlier worker left: those that still can run are

@@ -26,6 +26,12 @@ void PendingDeployments::end(const FunctionName& name, const Result<FunctionSpec
   found->second.status.failure = result.error();
 }
 
+void PendingDeployments::restore(DeploymentStatus status) {
+  if (changes_.size() >= kMostFailed) return;
+  const FunctionName name = status.spec.name;
+  changes_[name] = {.status = std::move(status), .code = "", .answered = true};
+}
+
 size_t PendingDeployments::failed() const {
   return static_cast<size_t>(std::ranges::count_if(
       changes_, [](const auto& one) { return one.second.status.failure.has_value(); }));

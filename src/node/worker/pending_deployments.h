@@ -24,7 +24,10 @@ class PendingDeployments {
   // From now on its failure is remembered.
   void answered(const FunctionName& name);
   void end(const FunctionName& name, const Result<FunctionSpec>& result);
-  void forget(const FunctionName& name) { changes_.erase(name); }
+  // Whether there was something to forget.
+  bool forget(const FunctionName& name) { return changes_.erase(name) > 0; }
+  // One of an earlier worker, which failed.
+  void restore(DeploymentStatus status);
 
   std::optional<DeploymentStatus> find(const FunctionName& name) const;
   // The function that is being created, or could not be.

@@ -12,6 +12,7 @@
 #include <tuple>
 #include <utility>
 
+#include "core/domain/version.h"
 #include "node/runtime_api/error_type.h"
 #include "node/worker/sandbox_socket.h"
 
@@ -346,7 +347,9 @@ void SandboxHost::deliver(SandboxId id, InvocationRequest& request, Duration tim
   Sandbox::InFlight& given = sandbox.in_flight.emplace_back();
   given.id = request.id;
   given.given_at = loop_.clock().now();
-  print_of(sandbox, given.tail, "START RequestId: " + to_string(given.id) + " Version: $LATEST\n");
+  print_of(sandbox, given.tail,
+           "START RequestId: " + to_string(given.id) +
+               " Version: " + version_of(sandbox.spec.name) + "\n");
   hand_over(sandbox, request, timeout);
 }
 

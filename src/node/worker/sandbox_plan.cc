@@ -7,6 +7,7 @@
 
 #include "core/domain/command_line.h"
 #include "core/domain/model_function.h"
+#include "core/domain/version.h"
 #include "node/worker/system_folder.h"
 
 namespace lambent::worker {
@@ -51,11 +52,12 @@ std::vector<std::string> command_of(const SandboxSetting& setting, const Functio
 
 void add_lambda_variables(const FunctionSpec& spec, SandboxId sandbox, Environment& environment) {
   environment["AWS_LAMBDA_RUNTIME_API"] = sandbox::kRuntimeApiAddress;
-  environment["AWS_LAMBDA_FUNCTION_NAME"] = spec.name.name;
-  environment["AWS_LAMBDA_FUNCTION_VERSION"] = "$LATEST";
+  environment["AWS_LAMBDA_FUNCTION_NAME"] = function_of(spec.name).name;
+  const std::string version = version_of(spec.name);
+  environment["AWS_LAMBDA_FUNCTION_VERSION"] = version;
   environment["AWS_LAMBDA_FUNCTION_MEMORY_SIZE"] = std::to_string(spec.memory.count >> 20);
-  environment["AWS_LAMBDA_LOG_GROUP_NAME"] = "/aws/lambda/" + spec.name.name;
-  environment["AWS_LAMBDA_LOG_STREAM_NAME"] = "[$LATEST]" + std::to_string(sandbox.value);
+  environment["AWS_LAMBDA_LOG_GROUP_NAME"] = "/aws/lambda/" + function_of(spec.name).name;
+  environment["AWS_LAMBDA_LOG_STREAM_NAME"] = "[" + version + "]" + std::to_string(sandbox.value);
   environment["AWS_LAMBDA_INITIALIZATION_TYPE"] = "on-demand";
   environment["AWS_EXECUTION_ENV"] = "AWS_Lambda_" + spec.runtime_name;
   environment["AWS_REGION"] = "us-east-1";

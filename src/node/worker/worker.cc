@@ -24,6 +24,15 @@ void count(sandbox::ZygoteEvent event, metrics::WorkerMetrics& metrics) {
   }
 }
 
+// NOT_FOUND, FAILED_PRECONDITION: it is of another kind.
+Result<FunctionId> pipeline_called(const FunctionRegistry& functions, const FunctionName& name) {
+  ASSIGN_OR_RETURN(const FunctionSpec* spec, functions.get(name));
+  if (spec->kind == FunctionKind::kPipeline) return spec->id;
+  return Error{
+      ErrorCode::kFailedPrecondition,
+      "function '" + name.name + "' is a " + std::string(name_of(spec->kind)) + ", no pipeline"};
+}
+
 }  // namespace
 
 Worker::Worker(Dependencies dependencies, WorkerOptions options,
@@ -61,21 +70,41 @@ Worker::Worker(Dependencies dependencies, WorkerOptions options,
       objects_(make_objects(uses_.objects)),
       completions_({uses_.loop, uses_.log, uses_.catalog, uses_.metrics, live_, idempotency_,
                     drain_, objects_.get(), workflows_, pipelines_, options_.result_window}),
-      intake_({uses_.loop, uses_.log, uses_.random, uses_.catalog, uses_.metrics, *dispatcher_,
-               functions_, live_, idempotency_, drain_, objects_.get(), executors_, workflows_,
-               pipelines_, driver_, completions_, relays_, options_.most_payloads,
+      intake_({uses_.loop,
+               uses_.log,
+               uses_.random,
+               uses_.catalog,
+               uses_.metrics,
+               *dispatcher_,
+               functions_,
+               aliases_,
+               live_,
+               idempotency_,
+               drain_,
+               objects_.get(),
+               executors_,
+               workflows_,
+               pipelines_,
+               driver_,
+               completions_,
+               relays_,
+               options_.most_payloads,
                options_.most_attempts}),
       statistics_(uses_.loop, uses_.log, uses_.catalog, functions_, *dispatcher_),
       keeper_(functions_, *dispatcher_, care_, executors_),
       health_({uses_.loop, uses_.log, uses_.catalog, care_, driver_, pipelines_, executors_,
                keeper_, options_.devices}),
-      deployments_({uses_.loop, uses_.log, uses_.catalog, uses_.metrics, functions_, statistics_,
-                    logs_, files_, code_, driver_, sandboxes_, executors_, keeper_, workflows_,
-                    pipelines_, uses_.secrets, uses_.environments},
+      deployments_({uses_.loop, uses_.log, uses_.catalog, uses_.metrics, functions_, aliases_,
+                    revisions_, statistics_, logs_, files_, code_, driver_, sandboxes_, executors_,
+                    keeper_, workflows_, pipelines_, uses_.secrets, uses_.environments},
                    deployment_rules()),
+      versions_({uses_.catalog, functions_, aliases_, revisions_, deployments_}),
       status_({uses_.loop, uses_.metrics, *dispatcher_, functions_, live_, backends_, executors_,
                workflows_, pipelines_, care_, health_}),
       relays_({uses_.random, functions_,
+               [this](const FunctionName& name) {
+                 return resolve(name, uses_.random.uniform(), functions_, aliases_);
+               },
                [this](InvocationRequest request, auto done) {
                  submit(std::move(request), std::move(done));
                },
@@ -126,7 +155,10 @@ WorkflowHost::Events Worker::workflow_events() {
     intake_.submit(std::move(request), std::move(done));
   };
   events.forget = [this](InvocationId call) { intake_.forget(call); };
-  events.find_function = [this](const FunctionName& name) { return functions_.find(name); };
+  events.find_function = [this](const FunctionName& name) {
+    const auto found = resolve(name, 1, functions_, aliases_);
+    return found.ok() ? functions_.find(*found) : nullptr;
+  };
   events.stopping = [this] { return drain_.draining(); };
   events.has_room = [this](const FunctionName& function, Bytes payload) {
     return intake_.has_room_for_call(function, payload);
@@ -256,7 +288,9 @@ void Worker::drain(std::function<void()> drained) {
 }
 
 void Worker::submit(InvocationRequest request, Callback<InvocationResult> done) {
-  if (const auto created = deployments_.pending().refuse(request.function)) return done(*created);
+  if (const auto created = deployments_.pending().refuse(function_of(request.function))) {
+    return done(*created);
+  }
   intake_.submit(std::move(request), std::move(done));
 }
 
@@ -307,27 +341,20 @@ std::vector<SandboxStatus> Worker::sandbox_status(TenantId tenant) const {
 
 Result<InvocationService::LogChunk> Worker::read_log(const FunctionName& name,
                                                      uint64_t offset) const {
-  ASSIGN_OR_RETURN(const FunctionSpec* spec, functions_.get(name));
+  ASSIGN_OR_RETURN(const FunctionName record, resolve(name, 1, functions_, aliases_));
+  ASSIGN_OR_RETURN(const FunctionSpec* spec, functions_.get(record));
   auto chunk = logs_.read(spec->id, offset, Bytes::mib(1).count);
   return LogChunk{std::move(chunk.text), chunk.next_offset};
 }
 
-Result<FunctionId> Worker::pipeline_called(const FunctionName& name) const {
-  ASSIGN_OR_RETURN(const FunctionSpec* spec, functions_.get(name));
-  if (spec->kind == FunctionKind::kPipeline) return spec->id;
-  return Error{
-      ErrorCode::kFailedPrecondition,
-      "function '" + name.name + "' is a " + std::string(name_of(spec->kind)) + ", no pipeline"};
-}
-
 Result<std::string> Worker::describe_pipeline(const FunctionName& name) const {
-  ASSIGN_OR_RETURN(const FunctionId function, pipeline_called(name));
+  ASSIGN_OR_RETURN(const FunctionId function, pipeline_called(functions_, name));
   return pipelines_.status().describe(function);
 }
 
 void Worker::measure_pipeline(const FunctionName& name, std::string event, unsigned repeat,
                               Callback<std::string> done) {
-  const auto function = pipeline_called(name);
+  const auto function = pipeline_called(functions_, name);
   if (!function.ok()) return done(function.error());
   if (drain_.draining()) return done(Error{ErrorCode::kUnavailable, "the worker is stopping"});
   pipelines_.measure(*function, std::move(event), repeat, std::move(done));

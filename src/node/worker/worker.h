@@ -22,6 +22,7 @@
 #include "node/worker/backend_reports.h"
 #include "node/worker/deployments.h"
 #include "node/worker/device_health.h"
+#include "node/worker/function_versions.h"
 #include "node/worker/http_relays.h"
 #include "node/worker/intake.h"
 #include "node/worker/log_files.h"
@@ -87,6 +88,7 @@ class Worker final : public InvocationService {
 
   // Requests to HTTP functions.
   http::RelayService& relays() { return relays_; }
+  VersionService& versions() { return versions_; }
 
   // Called for every tenant before recover(), and whenever one is added, changed or removed.
   void set_tenant(const Tenant& tenant);
@@ -158,8 +160,6 @@ class Worker final : public InvocationService {
   std::unique_ptr<InvocationObjects> make_objects(objects::ObjectStore* store);
   FunctionRules function_rules() const;
   Deployments::Rules deployment_rules();
-  // NOT_FOUND, FAILED_PRECONDITION: it is of another kind.
-  Result<FunctionId> pipeline_called(const FunctionName& name) const;
 
   // The parts know each other by reference, also those that are made after them: no constructor
   // calls another part that is not there yet.
@@ -167,6 +167,8 @@ class Worker final : public InvocationService {
   const WorkerOptions options_;
   std::unique_ptr<dispatch::Dispatcher> dispatcher_;
   FunctionRegistry functions_;
+  Aliases aliases_;
+  Revisions revisions_;
   LiveInvocations live_;
   IdempotencyTable idempotency_;
   LogStore logs_;
@@ -191,6 +193,7 @@ class Worker final : public InvocationService {
   ExecutorKeeper keeper_;
   DeviceHealth health_;
   Deployments deployments_;
+  FunctionVersions versions_;
   WorkerStatus status_;
   HttpRelays relays_;
 };

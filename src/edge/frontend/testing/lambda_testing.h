@@ -62,7 +62,8 @@ class LambdaTest : public testing::Test {
 
   FakeService service_;
   SeededRandom random_{1};
-  LambdaFrontend frontend_{service_, random_};
+  FakeVersions versions_{service_};
+  LambdaFrontend frontend_{service_, versions_, random_};
 };
 
 }  // namespace lambent::frontend

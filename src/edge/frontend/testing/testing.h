@@ -9,6 +9,7 @@
 
 #include "core/base/base64.h"
 #include "core/domain/invocation_service.h"
+#include "core/domain/version_service.h"
 #include "core/http/exchange.h"
 #include "core/http/relay_service.h"
 
@@ -22,6 +23,7 @@ class FakeService final : public InvocationService {
         InvocationResult result;
         result.id = request.id;
         result.payload = request.payload;
+        result.version = version_of(request.function);
         return result;
       };
   bool hold = false;  // keep callbacks in `held`
@@ -125,8 +127,100 @@ class FakeService final : public InvocationService {
   void keep(FunctionChange& change) {
     const auto zip = base64_decode(change.zip_base64);
     if (!zip->empty()) change.spec.code_size = Bytes(zip->size());
+    if (!change.zip.empty()) change.spec.code_size = Bytes(change.zip.size());
+    if (change.dry_run) return;
     functions[change.spec.name] = change.spec;
   }
+};
+
+// Versions of the functions of a FakeService, in its map.
+class FakeVersions final : public VersionService {
+ public:
+  explicit FakeVersions(FakeService& service) : service_(service) {}
+
+  std::map<std::pair<FunctionName, std::string>, Alias> aliases;
+  std::map<FunctionName, uint64_t> last;
+  std::vector<Publication> publications;
+  std::vector<std::optional<uint64_t>> rollbacks;
+  std::vector<Revision> revisions;
+
+  Result<FunctionSpec> find_qualified(const FunctionName& name) const override {
+    const auto alias = aliases.find({function_of(name), version_of(name)});
+    if (alias == aliases.end()) return service_.find_function(name);
+    const std::string& version = alias->second.version;
+    if (version == kLatestVersion) return service_.find_function(function_of(name));
+    return service_.find_function({name.tenant, function_of(name).name + ":" + version});
+  }
+  void publish(Publication publication, Callback<FunctionSpec> done) override {
+    publications.push_back(publication);
+    auto spec = service_.find_function(publication.function);
+    if (!spec.ok()) return done(spec.error());
+    spec->name = version_record(publication.function, ++last[publication.function]);
+    spec->description = publication.description.value_or(spec->description);
+    service_.functions[spec->name] = *spec;
+    done(spec);
+  }
+  Result<std::vector<FunctionSpec>> list_versions(const FunctionName& function) const override {
+    std::vector<FunctionSpec> versions;
+    for (const auto& [name, spec] : service_.functions) {
+      if (is_version_record(name) && function_of(name) == function) versions.push_back(spec);
+    }
+    return versions;
+  }
+  void remove_version(const FunctionName& function, uint64_t version,
+                      Callback<FunctionSpec> done) override {
+    service_.remove_function(version_record(function, version), std::move(done));
+  }
+  void create_alias(Alias alias, Callback<Alias> done) override {
+    if (const auto valid = validate(alias); !valid.ok()) return done(valid.error());
+    if (aliases.contains({alias.function, alias.name})) {
+      return done(Error{ErrorCode::kAlreadyExists, "there is such an alias"});
+    }
+    put(std::move(alias), std::move(done));
+  }
+  void update_alias(Alias alias, Callback<Alias> done) override {
+    if (const auto valid = validate(alias); !valid.ok()) return done(valid.error());
+    ++alias.revision;
+    put(std::move(alias), std::move(done));
+  }
+  void remove_alias(const FunctionName& function, const std::string& alias,
+                    Callback<Alias> done) override {
+    const auto found = find_alias(function, alias);
+    aliases.erase({function, alias});
+    done(found);
+  }
+  Result<Alias> find_alias(const FunctionName& function, const std::string& alias) const override {
+    const auto found = aliases.find({function, alias});
+    if (found != aliases.end()) return found->second;
+    return Error{ErrorCode::kNotFound, "there is no alias '" + alias + "'"};
+  }
+  Result<std::vector<Alias>> list_aliases(const FunctionName& function) const override {
+    std::vector<Alias> list;
+    for (const auto& [key, alias] : aliases) {
+      if (key.first == function) list.push_back(alias);
+    }
+    return list;
+  }
+  Result<std::vector<Revision>> list_revisions(const FunctionName&) const override {
+    return revisions;
+  }
+  void roll_back(const FunctionName& function, std::optional<uint64_t> revision,
+                 Callback<FunctionSpec> done) override {
+    rollbacks.push_back(revision);
+    auto spec = service_.find_function(function);
+    if (!spec.ok()) return done(spec.error());
+    ++spec->revision;
+    spec->memory = Bytes::mib(999);
+    done(spec);
+  }
+
+ private:
+  void put(Alias alias, Callback<Alias> done) {
+    aliases[{alias.function, alias.name}] = alias;
+    done(alias);
+  }
+
+  FakeService& service_;
 };
 
 class FakeRelays final : public http::RelayService {

@@ -1,0 +1,105 @@
+"""What a deployment sends and how long it takes, by what has changed: nothing, a setting, one line of code. Beside them, the zip as
+the three calls of Lambda's API send it (base64 in JSON), and a bare PUT of as many bytes to a server that reads them.
+
+The function is a Python package of --files files with 4 KiB of text that does not compress well. docs/benchmarks.md says what each
+figure means. Usage: deploy.py [--quick] [--rounds N] [--files N]
+"""
+import argparse
+import base64
+import http.server
+import json
+import os
+import pathlib
+import random
+import statistics
+import subprocess
+import tempfile
+import threading
+import time
+import urllib.request
+
+from worker_under_test import PREFIX, Worker, machine, make_zip
+
+LAMBENT = str(PREFIX / "bin/lambent")
+
+
+class Sink(http.server.BaseHTTPRequestHandler):
+    def do_PUT(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+def bare_put_ms(size, rounds):
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Sink)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    body, times = os.urandom(size), []
+    for _ in range(rounds):
+        begin = time.perf_counter()
+        urllib.request.urlopen(urllib.request.Request("http://127.0.0.1:%d/" % server.server_port, body, method="PUT")).read()
+        times.append(time.perf_counter() - begin)
+    server.shutdown()
+    return round(statistics.median(times) * 1e3, 2)
+
+
+def write_package(folder, files):
+    chance = random.Random(1)
+    for i in range(files):
+        (folder / ("part%d.py" % i)).write_text("DATA = %r\n" % bytes(chance.randrange(256) for _ in range(1200)))
+    write_code(folder, 0)
+    write_manifest(folder, 30)
+
+
+def write_code(folder, number):
+    (folder / "app.py").write_text("def handler(event, context):\n    return %d\n" % number)
+
+
+def write_manifest(folder, timeout):
+    (folder / "lambent.toml").write_text(
+        'name = "deployed"\nruntime = "python3"\nhandler = "app.handler"\ntimeout_s = %d\n' % timeout)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--files", type=int, default=100)
+    options = parser.parse_args()
+    if options.quick:
+        options.rounds, options.files = 2, 30
+    with Worker("--gpu", "none") as worker, tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        write_package(folder, options.files)
+
+        def deploy():
+            begin = time.perf_counter()
+            run = subprocess.run([LAMBENT, "deploy", str(folder), "--json"], check=True, stdout=subprocess.PIPE,
+                                 env={**os.environ, "LAMBENT_ENDPOINT": worker.endpoint})
+            return time.perf_counter() - begin, json.loads(run.stdout)
+        _, first = deploy()
+        cases = {}
+        for case, change, action in (("nothing", lambda i: None, "unchanged"),
+                                     ("a_setting", lambda i: write_manifest(folder, 31 + i), "updated"),
+                                     ("a_line", lambda i: write_code(folder, 1 + i), "updated")):
+            times, sent = [], []
+            for i in range(options.rounds):
+                change(i)
+                took, answer = deploy()
+                assert answer["action"] == action, answer["action"]
+                times.append(took)
+                sent.append(answer["sent_bytes"])
+            cases[case] = {"ms": round(statistics.median(times) * 1e3, 2), "sent_bytes": round(statistics.median(sent))}
+        package = {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix == ".py"}
+        in_json = len(base64.b64encode(make_zip(package))) + 60
+        print(json.dumps({"bench": "deploy", "machine": machine(), "files": options.files,
+                          "package_bytes": first["package_bytes"], "first_sent_bytes": first["sent_bytes"],
+                          "lambda_sent_bytes": in_json, "cases": cases,
+                          "bare_put_ms": bare_put_ms(first["package_bytes"], options.rounds)}))
+
+
+if __name__ == "__main__":
+    main()

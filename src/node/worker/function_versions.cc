@@ -1,0 +1,196 @@
+#include "node/worker/function_versions.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace lambent::worker {
+namespace {
+
+std::string in_quotes(const std::string& name) { return "'" + name + "'"; }
+
+Error no_such_alias(const FunctionName& function, const std::string& alias) {
+  return {ErrorCode::kNotFound,
+          "function " + in_quotes(function.name) + " has no alias " + in_quotes(alias)};
+}
+
+}  // namespace
+
+Result<FunctionSpec> FunctionVersions::find_qualified(const FunctionName& name) const {
+  // An alias without regard to its second version: the first one has the rest of the share.
+  ASSIGN_OR_RETURN(const FunctionName record, resolve(name, 1, uses_.functions, uses_.aliases));
+  ASSIGN_OR_RETURN(const FunctionSpec* spec, uses_.functions.get(record));
+  return *spec;
+}
+
+void FunctionVersions::publish(Publication publication, Callback<FunctionSpec> done) {
+  uses_.deployments.publish(std::move(publication), std::move(done));
+}
+
+Result<std::vector<FunctionSpec>> FunctionVersions::list_versions(
+    const FunctionName& function) const {
+  RETURN_IF_ERROR(uses_.functions.get(function));
+  std::vector<FunctionSpec> versions;
+  for (const FunctionSpec* version : uses_.functions.versions(function)) {
+    versions.push_back(*version);
+  }
+  return versions;
+}
+
+void FunctionVersions::remove_version(const FunctionName& function, uint64_t version,
+                                      Callback<FunctionSpec> done) {
+  const FunctionName record = version_record(function, version);
+  const auto found = resolve(record, 1, uses_.functions, uses_.aliases);
+  if (!found.ok()) return done(found.error());
+  const std::string number = std::to_string(version);
+  for (const Alias& alias : uses_.aliases.list(function)) {
+    if (alias.version != number && alias.second != number) continue;
+    return done(Error{ErrorCode::kFailedPrecondition,
+                      "version " + number + " of function " + in_quotes(function.name) +
+                          " is needed by the alias " + in_quotes(alias.name) +
+                          "; give that another version first"});
+  }
+  uses_.deployments.remove(record, std::move(done));
+}
+
+Result<void> FunctionVersions::check(const Alias& alias) const {
+  RETURN_IF_ERROR(validate(alias));
+  RETURN_IF_ERROR(uses_.functions.get(alias.function));
+  for (const std::string& version : {alias.version, alias.second}) {
+    if (version.empty()) continue;
+    // Not by way of an alias of that name: there is none, since it would look like a version.
+    const FunctionName named{alias.function.tenant, alias.function.name + ":" + version};
+    ASSIGN_OR_RETURN(const FunctionName record, resolve(named, 1, uses_.functions, uses_.aliases));
+    // It may be on its way out.
+    const bool is_leaving = is_version_record(record) && uses_.functions.is_changing(record);
+    if (is_leaving) {
+      return Error{ErrorCode::kAborted, "version " + version + " of function " +
+                                            in_quotes(alias.function.name) + " is being changed"};
+    }
+  }
+  return {};
+}
+
+void FunctionVersions::put(Alias alias, Callback<Alias> done) {
+  uses_.catalog.put_alias(alias, [this, alias, done = std::move(done)](Result<void> stored) {
+    if (!stored.ok()) return done(stored.error());
+    // What came meanwhile is newer; and the function may have been removed.
+    const Alias* now = uses_.aliases.find(alias.function, alias.name);
+    const bool is_newest = now == nullptr || now->revision <= alias.revision;
+    if (is_newest && uses_.functions.find(alias.function) != nullptr) uses_.aliases.put(alias);
+    done(alias);
+  });
+}
+
+void FunctionVersions::create_alias(Alias alias, Callback<Alias> done) {
+  if (const auto good = check(alias); !good.ok()) return done(good.error());
+  if (uses_.aliases.find(alias.function, alias.name) != nullptr) {
+    return done(Error{ErrorCode::kAlreadyExists, "function " + in_quotes(alias.function.name) +
+                                                     " has an alias " + in_quotes(alias.name) +
+                                                     " already"});
+  }
+  if (uses_.aliases.count(alias.function) >= kAliasesPerFunction) {
+    return done(Error{ErrorCode::kFailedPrecondition,
+                      "function " + in_quotes(alias.function.name) + " has " +
+                          std::to_string(kAliasesPerFunction) + " aliases, which is the most"});
+  }
+  alias.revision = 1;
+  // At once, so that another of this name is refused while this one is written.
+  uses_.aliases.put(alias);
+  put(alias, [this, alias, done = std::move(done)](Result<Alias> stored) {
+    if (!stored.ok()) uses_.aliases.remove(alias.function, alias.name);
+    done(std::move(stored));
+  });
+}
+
+void FunctionVersions::update_alias(Alias alias, Callback<Alias> done) {
+  if (const auto good = check(alias); !good.ok()) return done(good.error());
+  const Alias* now = uses_.aliases.find(alias.function, alias.name);
+  if (now == nullptr) return done(no_such_alias(alias.function, alias.name));
+  if (alias.revision != now->revision) {
+    return done(Error{ErrorCode::kAborted, "alias " + in_quotes(alias.name) + " of function " +
+                                               in_quotes(alias.function.name) +
+                                               " was changed by another client meanwhile"});
+  }
+  const Alias before = *now;
+  ++alias.revision;
+  // At once: of two that were made from one revision the second is refused.
+  uses_.aliases.put(alias);
+  put(alias, [this, before, alias, done = std::move(done)](Result<Alias> stored) {
+    const Alias* now = uses_.aliases.find(alias.function, alias.name);
+    if (!stored.ok() && now != nullptr && *now == alias) uses_.aliases.put(before);
+    done(std::move(stored));
+  });
+}
+
+void FunctionVersions::remove_alias(const FunctionName& function, const std::string& alias,
+                                    Callback<Alias> done) {
+  const auto found = find_alias(function, alias);
+  if (!found.ok()) return done(found.error());
+  uses_.catalog.remove_alias(*found, [this, alias = *found, done](Result<void> removed) {
+    if (!removed.ok()) return done(removed.error());
+    uses_.aliases.remove(alias.function, alias.name);
+    done(alias);
+  });
+}
+
+Result<Alias> FunctionVersions::find_alias(const FunctionName& function,
+                                           const std::string& alias) const {
+  RETURN_IF_ERROR(uses_.functions.get(function));
+  const Alias* found = uses_.aliases.find(function, alias);
+  if (found != nullptr) return *found;
+  return no_such_alias(function, alias);
+}
+
+Result<std::vector<Alias>> FunctionVersions::list_aliases(const FunctionName& function) const {
+  RETURN_IF_ERROR(uses_.functions.get(function));
+  return uses_.aliases.list(function);
+}
+
+Result<std::vector<Revision>> FunctionVersions::list_revisions(const FunctionName& function) const {
+  ASSIGN_OR_RETURN(const FunctionSpec* current, uses_.functions.get(function));
+  std::vector<Revision> revisions;
+  for (FunctionSpec& spec : uses_.revisions.list(current->id)) {
+    const bool is_current = spec.revision == current->revision;
+    revisions.push_back({std::move(spec), is_current});
+  }
+  std::ranges::reverse(revisions);
+  return revisions;
+}
+
+Result<FunctionSpec> FunctionVersions::find_revision(const FunctionSpec& current,
+                                                     std::optional<uint64_t> revision) const {
+  const std::vector<FunctionSpec> kept = uses_.revisions.list(current.id);
+  std::string numbers;
+  const FunctionSpec* found = nullptr;
+  for (const FunctionSpec& spec : kept) {
+    if (spec.revision >= current.revision && !revision) break;
+    numbers += (numbers.empty() ? "" : ", ") + std::to_string(spec.revision);
+    const bool differs = !is_same_deployment(spec, current);
+    if (revision ? spec.revision == *revision : differs) found = &spec;
+  }
+  if (found != nullptr) return *found;
+  const std::string has = numbers.empty() ? "none is kept" : "kept are " + numbers;
+  if (!revision) {
+    return Error{ErrorCode::kFailedPrecondition, "function " + in_quotes(current.name.name) +
+                                                     " has no other revision to go back to; " +
+                                                     has};
+  }
+  return Error{ErrorCode::kNotFound, "function " + in_quotes(current.name.name) +
+                                         " has no revision " + std::to_string(*revision) + "; " +
+                                         has};
+}
+
+void FunctionVersions::roll_back(const FunctionName& function, std::optional<uint64_t> revision,
+                                 Callback<FunctionSpec> done) {
+  const auto current = uses_.functions.get(function);
+  if (!current.ok()) return done(current.error());
+  auto earlier = find_revision(**current, revision);
+  if (!earlier.ok()) return done(earlier.error());
+  FunctionChange change;
+  change.spec = std::move(earlier).value();
+  change.spec.revision = (*current)->revision;
+  change.only_if_different = true;
+  uses_.deployments.update(std::move(change), std::move(done));
+}
+
+}  // namespace lambent::worker

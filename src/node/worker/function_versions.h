@@ -1,0 +1,49 @@
+// FunctionVersions: publishes, lists and removes versions, changes aliases, and goes back to
+// earlier revisions. Used by the worker on the loop thread.
+#pragma once
+
+#include "core/domain/version_service.h"
+#include "node/worker/aliases.h"
+#include "node/worker/deployments.h"
+
+namespace lambent::worker {
+
+class FunctionVersions final : public VersionService {
+ public:
+  // All outlive it; the constructor uses none.
+  struct Dependencies {
+    catalog::Catalog& catalog;
+    const FunctionRegistry& functions;
+    Aliases& aliases;
+    const Revisions& revisions;
+    Deployments& deployments;
+  };
+
+  explicit FunctionVersions(Dependencies dependencies) : uses_(dependencies) {}
+
+  Result<FunctionSpec> find_qualified(const FunctionName& name) const override;
+  void publish(Publication publication, Callback<FunctionSpec> done) override;
+  Result<std::vector<FunctionSpec>> list_versions(const FunctionName& function) const override;
+  void remove_version(const FunctionName& function, uint64_t version,
+                      Callback<FunctionSpec> done) override;
+  void create_alias(Alias alias, Callback<Alias> done) override;
+  void update_alias(Alias alias, Callback<Alias> done) override;
+  void remove_alias(const FunctionName& function, const std::string& alias,
+                    Callback<Alias> done) override;
+  Result<Alias> find_alias(const FunctionName& function, const std::string& alias) const override;
+  Result<std::vector<Alias>> list_aliases(const FunctionName& function) const override;
+  Result<std::vector<Revision>> list_revisions(const FunctionName& function) const override;
+  void roll_back(const FunctionName& function, std::optional<uint64_t> revision,
+                 Callback<FunctionSpec> done) override;
+
+ private:
+  // Valid by itself, and its versions are there.
+  Result<void> check(const Alias& alias) const;
+  void put(Alias alias, Callback<Alias> done);
+  Result<FunctionSpec> find_revision(const FunctionSpec& current,
+                                     std::optional<uint64_t> revision) const;
+
+  const Dependencies uses_;
+};
+
+}  // namespace lambent::worker
