@@ -28,6 +28,7 @@ void Dispatcher::State::archive(StateArchive& archive) {
   admission.archive(archive);
   overflow.archive(archive);
   log.archive_totals(archive);
+  if (options.fleet.foresight.starts_ahead) ahead.archive(archive);
   if (with_tenants) archive_tenants(archive);
   if (with_queues) archive_queues(archive);
   if (!archive.reading() || !archive.ok()) return;
