@@ -1,5 +1,5 @@
 // paper_mqfq_bench [--quick] [--out FILE] [--traces DIR] [--plots DIR] [--seed N]
-// [--only table3|contention] [--sweep] [--write-traces DIR]: the whole evaluation of the
+// [--only table3|contention|foreseen] [--sweep] [--write-traces DIR]: the whole evaluation of the
 // MQFQ-Sticky paper in our simulator, its own policy and its baselines beside ours: Table 3, all of
 // them over contention, the surface over D, pool and T, Figures 4 and 6 to 9, Table 4. Prints
 // tables and, as its last line, one JSON object. All of it is simulated.
@@ -11,6 +11,7 @@
 #include "bench/paper_mqfq/contention.h"
 #include "bench/paper_mqfq/families.h"
 #include "bench/paper_mqfq/figures.h"
+#include "bench/paper_mqfq/foreseen.h"
 #include "bench/paper_mqfq/own_traces.h"
 #include "bench/paper_mqfq/sensitivity.h"
 #include "bench/paper_mqfq/surface.h"
@@ -76,6 +77,7 @@ struct Chosen {
   bool sweeps = false;
   bool table3_alone = false;
   bool contention_alone = false;
+  bool foreseen_alone = false;
   uint64_t seed = 0;  // other than 0: inputs on which nothing was chosen
   const char* out = nullptr;
   const char* write_traces = nullptr;  // the folder for them; then nothing is run
@@ -136,10 +138,18 @@ int run(const Plan& plan, const Chosen& chosen) {
               plan.quick ? "QUICK RUN; " : "", name_of(plan.site).c_str(),
               plan.traces.empty() ? "generated, so that no row is the paper's" : "the traces'",
               static_cast<unsigned long long>(plan.seeds));
-  const bool alone = chosen.table3_alone || chosen.contention_alone;
-  const std::string table = chosen.contention_alone ? "null" : table3(bench);
+  const bool alone = chosen.table3_alone || chosen.contention_alone || chosen.foreseen_alone;
+  const bool tabled = !chosen.contention_alone && !chosen.foreseen_alone;
+  const std::string table = tabled ? table3(bench) : "null";
   std::string points = "null", both = "null", decided = "null", all_figures = "null";
-  const std::string over = chosen.table3_alone ? "null" : over_contention(bench);
+  const bool contends = !chosen.table3_alone && !chosen.foreseen_alone;
+  const std::string over = contends ? over_contention(bench) : "null";
+  std::string foreseen = "null";
+  if (chosen.foreseen_alone || !alone) {
+    auto days = open_days(plan.traces, *catalogue, plan.quick);
+    if (!days.ok()) return fail(days.error().message);
+    foreseen = over_foresight(bench, *days);
+  }
   if (!alone) {
     points = surface(bench);
     Joined pictures;
@@ -163,6 +173,7 @@ int run(const Plan& plan, const Chosen& chosen) {
           .add("goals", goals)
           .add("table3", table)
           .add("contention", over)
+          .add("foreseen", foreseen)
           .add("surface", points)
           .add("figures", all_figures)
           .add("table4", both)
@@ -201,16 +212,21 @@ int main(int count, char** arguments) {
       chosen.sweeps = true;
     } else if (std::strcmp(arguments[i], "--only") == 0 && more &&
                (std::strcmp(arguments[i + 1], "table3") == 0 ||
-                std::strcmp(arguments[i + 1], "contention") == 0)) {
-      (arguments[i + 1][0] == 't' ? chosen.table3_alone : chosen.contention_alone) = true;
+                std::strcmp(arguments[i + 1], "contention") == 0 ||
+                std::strcmp(arguments[i + 1], "foreseen") == 0)) {
+      const char first = arguments[i + 1][0];
+      (first == 't'   ? chosen.table3_alone
+       : first == 'c' ? chosen.contention_alone
+                      : chosen.foreseen_alone) = true;
       ++i;
     } else if (std::strcmp(arguments[i], "--seed") == 0 && more &&
                lambent::workload::whole_number_of(arguments[i + 1])) {
       chosen.seed = *lambent::workload::whole_number_of(arguments[++i]);
     } else {
-      std::fprintf(stderr,
-                   "usage: paper_mqfq_bench [--quick] [--out FILE] [--traces DIR] [--plots DIR] "
-                   "[--seed N] [--only table3|contention] [--sweep] [--write-traces DIR]\n");
+      std::fprintf(
+          stderr,
+          "usage: paper_mqfq_bench [--quick] [--out FILE] [--traces DIR] [--plots DIR] "
+          "[--seed N] [--only table3|contention|foreseen] [--sweep] [--write-traces DIR]\n");
       return 2;
     }
   }

@@ -377,7 +377,81 @@ Result<std::vector<Recorded>> read_streambox(const std::string& folder, Random& 
   return all;
 }
 
+// Functions that are called at most twice a minute, drawn from such until they ask for the load;
+// at their own pace, calls spread uniformly in their minutes.
+Workload real_time_from(const std::vector<Recorded>& all, const std::string& family, double load,
+                        size_t most_functions, uint64_t seed, const Catalogue& catalogue) {
+  SeededRandom random(seed * 7919 + 13);
+  std::vector<Recorded> rare;
+  for (const Recorded& one : all) {
+    const double minutes = static_cast<double>(one.counts.size());
+    if (one.calls() >= 4 && one.calls() <= 2 * minutes) rare.push_back(one);
+  }
+  shuffle(rare, random);
+  rare.resize(std::min(rare.size(), most_functions));
+  std::vector<CatalogueEntry> entries = entries_of(rare, catalogue, random);
+  Workload workload{.name = family + "-" + std::to_string(seed) + "-" + bench::number(load),
+                    .family = family};
+  double asked_s = 0;
+  for (size_t i = 0; i < rare.size(); ++i) {
+    const double length_s = 60 * static_cast<double>(rare[i].counts.size());
+    const double more_s = rare[i].calls() * entries[i].gpu_warm_s;
+    if (asked_s + more_s > load * length_s) continue;
+    asked_s += more_s;
+    workload.length_s = length_s;
+    const auto number = static_cast<uint32_t>(workload.entries.size());
+    workload.functions.push_back({.name = rare[i].name});
+    workload.entries.push_back(entries[i]);
+    std::vector<Duration> instants;
+    for (size_t minute = 0; minute < rare[i].counts.size(); ++minute) {
+      instants.clear();
+      workload::spread(workload::Spreading::kUniform, rare[i].counts[minute], seconds(60), random,
+                       instants);
+      for (const Duration at : instants) {
+        workload.arrivals.push_back({seconds(60) * static_cast<int64_t>(minute) + at, number});
+      }
+    }
+  }
+  std::ranges::sort(workload.arrivals);
+  return workload;
+}
+
 }  // namespace
+
+Result<std::vector<Workload>> open_days(const std::string& folder, const Catalogue& catalogue,
+                                        bool quick) {
+  std::vector<Workload> all;
+  const auto has = [&](const char* family) {
+    return std::filesystem::exists(folder + "/" + family);
+  };
+  std::vector<Recorded> hours, day;
+  if (has("azure2019_8h")) {
+    ASSIGN_OR_RETURN(hours, read_azure2019_8h(folder));
+  }
+  if (has("azure2019_day")) {
+    ASSIGN_OR_RETURN(day, read_counts(folder + "/azure2019_day/invocations.csv.gz", "fid"));
+  }
+  const std::vector<uint64_t> seeds =
+      quick ? std::vector<uint64_t>{1} : std::vector<uint64_t>{1, 2, 3, 4};
+  for (const uint64_t seed : seeds) {
+    for (const auto& [load, functions] : {std::pair(0.2, size_t{24}), {0.4, size_t{60}}}) {
+      if (!hours.empty()) {
+        all.push_back(real_time_from(hours, "real-8h", load, functions, seed, catalogue));
+        all.back().use = Use::kTraining;
+      }
+      if (!day.empty()) {
+        all.push_back(real_time_from(day, "real-day", load, functions, seed, catalogue));
+      }
+    }
+    // Of the generator, long enough for gaps to be learnt.
+    for (const double load : {0.3, 0.6}) {
+      const std::string name = "generator-2h-" + std::to_string(seed) + "-" + bench::number(load);
+      all.push_back(generated(catalogue, name, load, 9500 + seed, 7200));
+      all.back().family = "generator-2h";
+    }
+  }
+  return all;
+}
 
 Result<std::vector<Workload>> open_families(const std::string& folder, const Catalogue& catalogue,
                                             bool quick) {

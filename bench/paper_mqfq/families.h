@@ -15,6 +15,11 @@ namespace lambent::paper_mqfq {
 // file.
 Result<std::vector<Workload>> open_families(const std::string& folder,
                                             const workload::Catalogue& catalogue, bool quick);
+// Days of Azure 2019 at their own pace: of each folder that DIR has, functions that are called at
+// most twice a minute. azure2019_8h is for training, azure2019_day is judged, and so are two hours
+// of the generator.
+Result<std::vector<Workload>> open_days(const std::string& folder,
+                                        const workload::Catalogue& catalogue, bool quick);
 // By family: how its functions became the catalogue's, and its arrivals ours.
 const std::vector<std::pair<std::string, std::string>>& mappings();
 

@@ -51,6 +51,7 @@ simulator::WorkloadRunOptions options_of(const System& system, const Site& site,
   dispatch.fleet.most_sandboxes = site.pool;
   dispatch.fleet.memory_rule = scheduling::MemoryRule::kMoveIdle;
   dispatch.fleet.eviction = system.eviction;
+  dispatch.fleet.foresight.starts_ahead = system.foresees;
   dispatch.fleet.second_grace_period = system.second_grace_period;
   dispatch.fleet.starts_outside_tokens = system.starts_outside_tokens;
   // An open loop: whatever comes waits.
@@ -81,6 +82,23 @@ const std::vector<Figure>& figures() {
   return kFigures;
 }
 
+namespace {
+
+// When each function is called next, by what the workload says.
+scheduling::Foresight::Oracle oracle_of(const Workload& workload) {
+  std::vector<std::vector<Instant>> calls(workload.entries.size());
+  for (const workload::Arrival& arrival : workload.arrivals) {
+    calls[arrival.function].push_back(Instant{} + arrival.at);
+  }
+  return [calls = std::move(calls)](FunctionId function, Instant now) {
+    const std::vector<Instant>& own = calls[function.value - 1];
+    const auto next = std::upper_bound(own.begin(), own.end(), now);
+    return next == own.end() ? kNever : *next;
+  };
+}
+
+}  // namespace
+
 Figures run_once(const Workload& workload, const System& system, const Site& site,
                  const Constants& constants, uint64_t seed) {
   auto policy = scheduling::make_policy(system.policy, system.options);
@@ -106,8 +124,9 @@ Figures run_once(const Workload& workload, const System& system, const Site& sit
     executions += (sample.latency_s - sample.queue_s) / entries[sample.function].gpu_warm_s;
   };
   workload::Trace trace = trace_of(workload);
-  const auto ran = simulator::run_workload(
-      trace, entries, options_of(system, site, constants, seed), std::move(*policy), sinks);
+  simulator::WorkloadRunOptions options = options_of(system, site, constants, seed);
+  if (system.clairvoyant) options.oracle = oracle_of(workload);
+  const auto ran = simulator::run_workload(trace, entries, options, std::move(*policy), sinks);
   CHECK(ran.ok(), "a workload in memory can be read");
   const workload::Summary& summary = ran->summary;
   Figures figures{.mean_s = summary.mean_s,
@@ -123,6 +142,7 @@ Figures run_once(const Workload& workload, const System& system, const Site& sit
                   .utilisation = ran->utilisation,
                   .execution = executions / std::max<double>(1, static_cast<double>(summary.count)),
                   .run_s = summary.run_mean_s,
+                  .least_s = summary.least_mean_s.value_or(0),
                   .failed = static_cast<double>(summary.failed)};
   workload::Mean slowdowns;
   for (const workload::FunctionSummary& function : summary.functions) {

@@ -27,6 +27,7 @@ struct Figures {
   double utilisation = 0;
   double execution = 0;  // time after the queue over warm time, mean over invocations
   double run_s = 0;      // mean time at work on the device
+  double least_s = 0;    // the mean that no order can be below (LeastLatency)
   double failed = 0;     // invocations
 };
 struct Figure {

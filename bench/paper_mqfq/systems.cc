@@ -70,6 +70,18 @@ std::vector<System> make_systems() {
     all.back().name = name;
     return all.back();
   };
+  // What is foreseen: starts and memory ahead of calls, eviction by the gaps, and both.
+  add("ours-ahead").foresees = true;
+  add("ours-gaps").eviction = EvictionRule::kForeseen;
+  System& foreseen = add("ours-foreseen");
+  foreseen.foresees = true;
+  foreseen.eviction = EvictionRule::kForeseen;
+  System& clairvoyant = add("clairvoyant");
+  clairvoyant.foresees = true;
+  clairvoyant.clairvoyant = true;
+  clairvoyant.eviction = EvictionRule::kForeseen;
+  clairvoyant.options.mqfq.over_run = seconds(100'000);
+  clairvoyant.options.density.grace_period = seconds(100'000);
   add("ours-tokens").starts_outside_tokens = 0;
   add("ours-one").second_containers = false;
   add("ours-fixed").options.density.adapts = false;

@@ -22,6 +22,8 @@ struct System {
   double second_grace_period = 0;
   // FleetOptions::starts_outside_tokens.
   unsigned starts_outside_tokens = 0;
+  bool foresees = false;     // FleetOptions::foresees
+  bool clairvoyant = false;  // it knows all calls (scheduling::Foresight::ask)
   // FCFS: the memory's way off the device after a run holds the token.
   bool move_off_holds_token = false;
 };
@@ -40,7 +42,13 @@ std::string settings_of(const System& system);
 //                that hold no token, and the stronger of their readings: T 20 s, memory that stays
 //                (FCFS), no second containers
 //   ours         Density, its defaults, our eviction, two cold starts that hold no token: what
-//                ships. It adapts: second containers, runs beside others and T by what is gained
+//                ships, but for starts ahead. It adapts: second containers, runs beside others and
+//                T by what is gained
+//   ours-ahead   ours, and sandboxes are started ahead of calls: what ships; ours-gaps: eviction by
+//                the gaps between calls instead; ours-foreseen: both
+//   clairvoyant  ours, which knows all calls: starts ahead of each, eviction of what is called last
+//                for what its start costs, shortest work first. No bound: a schedule to compare
+//                with
 //   ours-tokens  every cold start holds a token, as with all the others
 //   ours-one     no second containers
 //   ours-fixed   what shipped before: it does not adapt, a second container after a cold start's

@@ -60,8 +60,24 @@ Apply choice(std::string first, std::string second,
   };
 }
 
-const std::map<std::string, Apply>& table() {
-  static const std::map<std::string, Apply> kTable = {
+// Of eviction and of what is foreseen.
+std::map<std::string, Apply> settings_of_foresight() {
+  return {
+      {"eviction",
+       [](const std::string& text, SchedulerSettings& s) {
+         const auto rule = scheduling::eviction_rule_from(text);
+         if (rule) s.dispatch.fleet.eviction = *rule;
+         return rule.has_value();
+       }},
+      {"foresee", choice("true", "false",
+                         [](auto& s, bool yes) { s.dispatch.fleet.foresight.starts_ahead = yes; })},
+      {"foresee_window_s",
+       duration([](auto& s, Duration d) { s.dispatch.fleet.foresight.window = d; })},
+  };
+}
+
+std::map<std::string, Apply> all_settings() {
+  std::map<std::string, Apply> all = {
       {"over_run_s", duration([](auto& s, Duration d) { s.policy.mqfq.over_run = d; })},
       {"anticipation", number(0, [](auto& s, double n) { s.policy.mqfq.anticipation = n; })},
       {"longest_anticipation_s",
@@ -76,12 +92,6 @@ const std::map<std::string, Apply>& table() {
        choice("true", "false", [](auto& s, bool yes) { s.policy.mqfq.duplicates_last = yes; })},
       {"memory_first",
        choice("true", "false", [](auto& s, bool yes) { s.policy.mqfq.memory_first = yes; })},
-      {"eviction", choice("cost-aware", "lru",
-                          [](auto& s, bool first) {
-                            s.dispatch.fleet.eviction =
-                                first ? scheduling::EvictionRule::kCostAware
-                                      : scheduling::EvictionRule::kLeastRecentlyUsed;
-                          })},
       {"starts_outside_tokens", number(0,
                                        [](auto& s, double n) {
                                          s.dispatch.fleet.starts_outside_tokens =
@@ -138,6 +148,12 @@ const std::map<std::string, Apply>& table() {
       {"init_timeout_s", duration([](auto& s, Duration d) { s.dispatch.init_timeout = d; })},
       {"stop_timeout_s", duration([](auto& s, Duration d) { s.dispatch.stop_timeout = d; })},
   };
+  all.merge(settings_of_foresight());
+  return all;
+}
+
+const std::map<std::string, Apply>& table() {
+  static const std::map<std::string, Apply> kTable = all_settings();
   return kTable;
 }
 
@@ -172,6 +188,7 @@ SchedulerSettings default_settings() {
   settings.policy.fcfs_moves_off_after_run = false;
   settings.policy.density.adapts = true;
   settings.dispatch.fleet.starts_outside_tokens = scheduling::kStartsOutsideTokens;
+  settings.dispatch.fleet.foresight.starts_ahead = true;
   return settings;
 }
 
@@ -209,6 +226,9 @@ void scale_time(double time_scale, SchedulerSettings& settings) {
   if (settings.policy.mqfq.uniform_cost) scale(*settings.policy.mqfq.uniform_cost);
   scale(settings.dispatch.fleet.guesses.gap);
   scale(settings.dispatch.fleet.guesses.cold_start);
+  scale(settings.dispatch.fleet.foresight.window);
+  scale(settings.dispatch.fleet.foresight.horizon);
+  scale(settings.dispatch.fleet.foresight.look_again);
   scale(settings.policy.density.grace_period);
   scale(settings.policy.density.first_start);
   settings.policy.density.link_bytes_per_second *= time_scale;

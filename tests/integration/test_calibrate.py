@@ -24,7 +24,7 @@ class CalibrateTest(unittest.TestCase):
         return done
 
     def test_a_node_is_measured_and_simulated(self):
-        with contextlib.closing(Worker("--time-scale", "10", "--concurrency", "2", "--set", "adapts=false", gpu="emulated:v100-16gb")) as worker:
+        with contextlib.closing(Worker("--time-scale", "10", "--concurrency", "2", "--set", "adapts=false", "--set", "foresee=false", gpu="emulated:v100-16gb")) as worker:
             measured = json.loads(self.run_cli("calibrate", "--endpoint", worker.endpoint, "--repeats", "1", "-o", "node.toml",
                                                "--json").stdout)
             left = json.loads(self.run_cli("ls", "--endpoint", worker.endpoint, "--json").stdout)

@@ -151,9 +151,11 @@ bool Given::read_option(Words& words) {
     options_.fleet.most_sandboxes = static_cast<unsigned>(words.count());
   } else if (words.take("eviction")) {
     const std::string rule = words.take_any();
-    if (rule != "lru" && rule != "cost-aware") throw Failure("eviction is lru or cost-aware");
-    options_.fleet.eviction = rule == "lru" ? scheduling::EvictionRule::kLeastRecentlyUsed
-                                            : scheduling::EvictionRule::kCostAware;
+    const auto known = scheduling::eviction_rule_from(rule);
+    if (!known) throw Failure("eviction is lru, cost-aware or foreseen");
+    options_.fleet.eviction = *known;
+  } else if (words.take("foresee")) {
+    options_.fleet.foresight.starts_ahead = true;
   } else if (words.take("move-grace-period")) {
     options_.fleet.move_grace_period = words.number();
   } else if (words.take("second-grace-period")) {

@@ -22,6 +22,7 @@ struct StartSandbox {
   FunctionId function;
   uint64_t revision = 1;
   DeviceId device;
+  bool ahead = false;  // no invocation waits for it yet
 
   static constexpr std::string_view kName = "start sandbox";
   template <typename Self, typename Visitor>
@@ -30,6 +31,7 @@ struct StartSandbox {
     visit("function", self.function);
     visit("revision", self.revision);
     visit("device", self.device);
+    visit.only_if(self.ahead, [&](auto& ahead) { ahead("ahead", self.ahead); });
   }
 };
 

@@ -59,6 +59,9 @@ void Admission::submit(const InvocationSubmitted& event) {
   }
   Flow& flow = flows_[event.function.value];
   const Instant now = log_.now();
+  if (processor_of(flow) == Processor::kGpu) {
+    pools_.gpu.fleet().foresight().arrived(event.function, flow, now);
+  }
   if (flow.last_arrival != kNever) flow.interarrival.learn(now - flow.last_arrival);
   flow.last_arrival = now;
   flow.last_activity = now;

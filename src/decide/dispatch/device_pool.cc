@@ -26,13 +26,33 @@ DevicePool::DevicePool(Processor processor, scheduling::FleetOptions fleet,
 
 SandboxSlot DevicePool::plan(SandboxId id, FunctionId function, const scheduling::Place& place,
                              InvocationSlot invocation) {
+  const SandboxSlot slot = plan_ahead(id, function, place);
+  fleet().assign(slot, invocation);
+  return slot;
+}
+
+SandboxSlot DevicePool::start_ahead_of(FunctionId function) const {
+  if (!fleet().foresight().learns() || fleet().starts_of(function) == 0) {
+    return scheduling::kNoSandbox;
+  }
+  for (const SandboxSlot slot : fleet().all()) {
+    const Sandbox& sandbox = fleet().sandbox(slot);
+    if (sandbox.function == function && is_start(sandbox.state) && !sandbox.has_invocation &&
+        sandbox.revision == flows_[function.value].revision) {
+      return slot;
+    }
+  }
+  return scheduling::kNoSandbox;
+}
+
+SandboxSlot DevicePool::plan_ahead(SandboxId id, FunctionId function,
+                                   const scheduling::Place& place) {
   const scheduling::Flow& flow = flows_[function.value];
   const Bytes memory = fleet().memory_of(flow, place.device);
   for (const SandboxSlot victim : victims_for(fleet(), place, memory, flows_, log_.now())) {
     evict(victim);
   }
   const SandboxSlot slot = fleet().plan(id, function, flow, place.device, log_.now());
-  fleet().assign(slot, invocation);
   count(slot, SandboxAccounts::Use::kAtWork);
   return slot;
 }
@@ -47,7 +67,8 @@ void DevicePool::start(SandboxSlot slot) {
   log_.add(StartSandbox{.sandbox = sandbox.id,
                         .function = sandbox.function,
                         .revision = sandbox.revision,
-                        .device = fleet().devices()[sandbox.device].options.id});
+                        .device = fleet().devices()[sandbox.device].options.id,
+                        .ahead = !sandbox.has_invocation});
 }
 
 void DevicePool::started(SandboxSlot slot) {
@@ -67,18 +88,37 @@ bool DevicePool::run(SandboxSlot slot, InvocationSlot invocation) {
 void DevicePool::rest(SandboxSlot slot) {
   fleet().rest(slot, log_.now());
   count(slot, SandboxAccounts::Use::kIdle);
-  deadlines_.put(slot, log_.now() + options_.keep_alive);
+  deadlines_.put(slot, log_.now() + keep_alive_of(slot));
   scheduler_.places_changed(slot);
   moves_.rest(slot);
 }
 
+// One that was started ahead of a call stays at least for as long as that was expected within.
+Duration DevicePool::keep_alive_of(SandboxSlot slot) const {
+  const Sandbox& sandbox = fleet().sandbox(slot);
+  if (sandbox.served > 0) return options_.keep_alive;
+  return std::max(options_.keep_alive, fleet().foresight().expectation(sandbox.function).within);
+}
+
 void DevicePool::stop(SandboxSlot slot, StopReason reason) {
   moves_.forget(slot);
+  const Sandbox& stopped = fleet().sandbox(slot);
+  // One that was started ahead in vain is not started again before the next call.
+  const bool rested = stopped.state == SandboxState::kIdle && stopped.served > 0;
   fleet().stop(slot, log_.now());
+  if (rested && (reason == StopReason::kEvicted || reason == StopReason::kIdle)) {
+    plan_look(fleet().sandbox(slot).function);
+  }
   count(slot, SandboxAccounts::Use::kNone);
   deadlines_.put(slot, log_.now() + options_.stop_timeout);
   log_.add(StopSandbox{fleet().sandbox(slot).id, reason});
   scheduler_.places_changed(slot);
+}
+
+void DevicePool::plan_look(FunctionId function) {
+  const scheduling::Flow& flow = flows_[function.value];
+  const Duration cold_start = flow.cold_start.mean_or(options_.fleet.guesses.cold_start);
+  fleet().foresight().plan_look(function, flow, cold_start, log_.now());
 }
 
 void DevicePool::evict(SandboxSlot slot) {

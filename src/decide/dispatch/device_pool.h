@@ -41,6 +41,11 @@ class DevicePool {
   // are evicted, and it may start when they are gone.
   scheduling::SandboxSlot plan(SandboxId id, FunctionId function, const scheduling::Place& place,
                                InvocationSlot invocation);
+  // The same for no invocation yet; and the one of the function for which that was done and that
+  // is not ready, or kNoSandbox.
+  scheduling::SandboxSlot plan_ahead(SandboxId id, FunctionId function,
+                                     const scheduling::Place& place);
+  scheduling::SandboxSlot start_ahead_of(FunctionId function) const;
   // The process of a planned one, or another process in the place of one that failed or ended.
   void start(scheduling::SandboxSlot slot);
   // It has asked for work, and how long that took has been learnt.
@@ -52,6 +57,8 @@ class DevicePool {
   // What it holds stays held until it is removed.
   void stop(scheduling::SandboxSlot slot, StopReason reason);
   void evict(scheduling::SandboxSlot slot);
+  // It may have no sandbox at its next call: Foresight::plan_look.
+  void plan_look(FunctionId function);
   // All idle ones of the function, and those of another revision.
   void stop_idle(FunctionId function, StopReason reason);
   void retire_others(FunctionId function, uint64_t revision);
@@ -78,6 +85,7 @@ class DevicePool {
 
  private:
   void count(scheduling::SandboxSlot slot, SandboxAccounts::Use use);
+  Duration keep_alive_of(scheduling::SandboxSlot slot) const;
 
   const Processor processor_;
   const DispatchOptions& options_;

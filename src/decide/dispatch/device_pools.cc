@@ -14,6 +14,9 @@ scheduling::FleetOptions host_fleet_options(const DispatchOptions& options) {
                           .contexts = options.host_sandboxes});
   host.most_sandboxes = options.host_sandboxes;
   host.eviction = options.fleet.eviction;
+  if (host.eviction == scheduling::EvictionRule::kForeseen) {
+    host.eviction = scheduling::EvictionRule::kCostAware;
+  }
   // Its processors are many and its starts short: calls of one function run beside each other.
   host.second_grace_period = 0;
   return host;

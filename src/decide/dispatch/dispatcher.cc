@@ -20,6 +20,10 @@ void Dispatcher::handle(const Event& event, Instant now, std::vector<Action>& ou
 
 void Dispatcher::watch(Watcher watcher) { state_->placements.watch(std::move(watcher)); }
 
+void Dispatcher::foretell(scheduling::Foresight::Oracle oracle) {
+  state_->pools.gpu.fleet().foresight().ask(std::move(oracle));
+}
+
 // ---- Ahead of an event. With thousands of functions few of these records were used lately, and
 // each would be waited for alone.
 
@@ -55,6 +59,7 @@ const scheduling::Policy& Dispatcher::policy() const {
 }
 const scheduling::Fleet& Dispatcher::fleet() const { return state_->pools.gpu.fleet(); }
 const scheduling::Fleet& Dispatcher::host_fleet() const { return state_->pools.host.fleet(); }
+uint64_t Dispatcher::starts_ahead() const { return state_->ahead.started(); }
 bool Dispatcher::draining() const { return state_->admission.draining(); }
 
 scheduling::FlowStatus Dispatcher::status(FunctionId function, Instant now) const {

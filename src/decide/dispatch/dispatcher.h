@@ -26,7 +26,9 @@ namespace lambent::dispatch {
 // with tenants has beyond others, at the end: one without has the state that it had with 14. 16
 // added max_queue_time in the same way, and to a segment's header that and whether Density adapts;
 // one without either has the state that it had. 17 added the accounts of versions in the same way.
-constexpr uint32_t kStateVersion = 17;
+// 18 added to the header what is foreseen; where nothing is, the state is that of before.
+constexpr uint32_t kStateVersion = 18;
+constexpr uint32_t kVersionOfForesight = 18;
 constexpr uint32_t kVersionOfAdapts = 16;
 constexpr uint32_t kOldestStateVersion = 14;
 
@@ -107,6 +109,7 @@ class Dispatcher {
   const scheduling::Policy& policy() const;
   const scheduling::Fleet& fleet() const;       // the GPUs and the sandboxes on them
   const scheduling::Fleet& host_fleet() const;  // the sandboxes without GPU, of CPU variants too
+  uint64_t starts_ahead() const;                // sandboxes started ahead of calls so far
   bool draining() const;
   // Draining, and nothing runs or lives any more. Asynchronous invocations may still be queued.
   bool drained() const;
@@ -122,6 +125,10 @@ class Dispatcher {
   // explains decisions, which it must not change.
   using Watcher = std::function<void(InvocationId, FunctionId, DeviceId)>;
   void watch(Watcher watcher);
+
+  // For a simulation that knows what comes: scheduling::Foresight::ask. Such a dispatcher is no
+  // longer a function of its events.
+  void foretell(scheduling::Foresight::Oracle oracle);
 
   // Its whole state. A dispatcher with the same options and policies that was restored from it does
   // from then on what this one does, bit for bit. Not while an event is handled.

@@ -32,6 +32,7 @@ void Dispatcher::State::archive(StateArchive& archive) {
   admission.archive(archive);
   overflow.archive(archive);
   log.archive_totals(archive);
+  if (options.fleet.foresight.starts_ahead) ahead.archive(archive);
   if (parts.tenants) archive_tenants(archive);
   if (parts.queues) archive_queues(archive);
   if (parts.versions) archive_versions(archive);

@@ -16,6 +16,7 @@
 #include "decide/dispatch/outcomes.h"
 #include "decide/dispatch/placements.h"
 #include "decide/dispatch/queues.h"
+#include "decide/dispatch/starts_ahead.h"
 #include "decide/dispatch/tenant_room.h"
 
 namespace lambent::dispatch {
@@ -45,6 +46,8 @@ struct Dispatcher::State {
   Placements placements{flows, tenants, queues, overflow, admission, pools, room, log};
   Outcomes outcomes{options, flows, tenants, queues, overflow, admission, pools, placements, log};
   MemoryPressure pressure{options, flows, pools.gpu, log};
+  StartsAhead ahead{options,   flows,      tenants,  queues, admission,
+                    pools.gpu, placements, pressure, log};
   FunctionChanges functions{options,   flows, tenants,    queues, overflow,
                             admission, pools, placements, log};
 

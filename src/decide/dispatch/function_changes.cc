@@ -80,6 +80,7 @@ void FunctionChanges::registered(const FunctionRegistered& event) {
   pools_.of(flow).scheduler().flow_changed(profile.id);
   admission_.reject_unservable(profile.id);
   for (DevicePool* pool : pools_.all()) pool->retire_others(profile.id, flow.revision);
+  if (uses_gpu) pools_.gpu.plan_look(profile.id);
 }
 
 // What was planned for the function as it was needs another place.
@@ -90,7 +91,8 @@ void FunctionChanges::drop_outdated_plans(const FunctionProfile& profile) {
     placements_.drop_planned(*pool, [&](const Sandbox& sandbox) {
       return sandbox.function == profile.id &&
              (sandbox.revision != profile.revision || sandbox.memory != memory ||
-              queues_[sandbox.invocation].is_cpu_variant() != is_cpu_variant);
+              (sandbox.has_invocation &&
+               queues_[sandbox.invocation].is_cpu_variant() != is_cpu_variant));
     });
   }
 }

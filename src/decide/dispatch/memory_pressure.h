@@ -26,6 +26,8 @@ class MemoryPressure {
   bool make_room_beside_taken();
   // Fetches memory of flows whose turn comes soon.
   void prefetch();
+  // The same for one function of which a call is likely soon.
+  void bring_in(FunctionId function) { prefetch_for(function); }
 
   // By the accounting there was room for this one, so something else takes it: one more sandbox
   // leaves the device, and when it is gone (FleetMemory::may_move_in) the move is tried once again.

@@ -217,8 +217,9 @@ void Outcomes::expire(InvocationSlot slot) {
                                       : WaitReason::kNoSandbox;
     }
     const InvocationId id = invocation.id;
-    placements_.drop_planned(pools_.of(invocation),
-                             [&](const Sandbox& one) { return one.invocation == slot; });
+    placements_.drop_planned(pools_.of(invocation), [&](const Sandbox& one) {
+      return one.has_invocation && one.invocation == slot;
+    });
     // A worker that stops has rejected it meanwhile.
     if (!queues_.find(id)) return;
   }
@@ -253,6 +254,10 @@ void Outcomes::expire(DevicePool& pool, SandboxSlot slot) {
   }
   CHECK(sandbox.state == SandboxState::kStarting, "planned and busy sandboxes have no deadline");
   ++log_.counters().timeouts;
+  if (!sandbox.has_invocation) {
+    pool.stop(slot, StopReason::kInitTimedOut);
+    return;
+  }
   char text[64];
   std::snprintf(text, sizeof(text), "Init timed out after %.2f seconds",
                 to_seconds(log_.now() - sandbox.since));
@@ -301,7 +306,11 @@ void Outcomes::lose_device(uint32_t device) {
     const Sandbox& sandbox = pool.fleet().sandbox(slot);
     if (sandbox.device != device) continue;
     if (sandbox.state == SandboxState::kStarting) {
-      start_lost(pool, slot);
+      if (sandbox.has_invocation) {
+        start_lost(pool, slot);
+      } else {
+        pool.stop(slot, StopReason::kDeviceLost);
+      }
     } else if (sandbox.state == SandboxState::kIdle) {
       pool.stop(slot, StopReason::kDeviceLost);
     }

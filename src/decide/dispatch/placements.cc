@@ -71,6 +71,11 @@ void Placements::place(DevicePool& pool, InvocationSlot slot, const scheduling::
   }
   PendingInvocation& invocation = queues_[slot];
   const Flow& flow = flows_[invocation.function.value];
+  if (const SandboxSlot ahead = pool.start_ahead_of(invocation.function);
+      ahead != scheduling::kNoSandbox) {
+    take_over(pool, slot, ahead);
+    return;
+  }
   room_.make_room(flow.tenant_slot,
                   {.gpu = pool.fleet().memory_of(flow, place.device), .host = flow.host_memory});
   const SandboxSlot sandbox =
@@ -86,8 +91,32 @@ void Placements::place(DevicePool& pool, InvocationSlot slot, const scheduling::
   }
 }
 
+// The start that is under way is for this one now.
+void Placements::take_over(DevicePool& pool, InvocationSlot slot, SandboxSlot sandbox) {
+  PendingInvocation& invocation = queues_[slot];
+  pool.fleet().assign(sandbox, slot);
+  invocation.sandbox = sandbox;
+  invocation.on_host = false;
+  invocation.state = InvocationState::kStarting;
+  invocation.start = StartClass::kCold;
+  invocation.device = pool.fleet().devices()[pool.fleet().sandbox(sandbox).device].options.id;
+  if (pool.fleet().sandbox(sandbox).state == SandboxState::kStarting) queues_.clear_deadline(slot);
+}
+
+void Placements::start_ahead(DevicePool& pool, FunctionId function,
+                             const scheduling::Place& place) {
+  const SandboxSlot sandbox = pool.plan_ahead(SandboxId{++sandbox_ids_}, function, place);
+  if (pool.fleet().may_start(sandbox)) {
+    start(pool, sandbox);
+  } else {
+    pool.waits().wait_to_start(sandbox);
+  }
+}
+
 void Placements::start(DevicePool& pool, SandboxSlot sandbox) {
-  queues_.clear_deadline(pool.fleet().sandbox(sandbox).invocation);
+  if (pool.fleet().sandbox(sandbox).has_invocation) {
+    queues_.clear_deadline(pool.fleet().sandbox(sandbox).invocation);
+  }
   pool.start(sandbox);
 }
 
@@ -104,25 +133,44 @@ void Placements::sandbox_ready(const SandboxReady& event) {
   }
   DevicePool& pool = found->pool;
   const Sandbox& sandbox = pool.fleet().sandbox(found->slot);
-  CHECK(sandbox.has_invocation, "a sandbox is started for an invocation");
-  PendingInvocation& invocation = queues_[sandbox.invocation];
   const Duration start_time = log_.now() - sandbox.since;
-  // The sandbox measured its own init; the rest since the dispatch went into making it, a failed
-  // first try and waiting for the room of others included.
-  invocation.init_time = std::min(event.init_time, start_time);
-  invocation.sandbox_time = log_.now() - invocation.dispatched - invocation.init_time;
   Flow& flow = flows_[sandbox.function.value];
   const bool uses_gpu = processor_of(flow) == Processor::kGpu;
   if (uses_gpu || pool.is_host()) {
     (uses_gpu && pool.is_host() ? flow.host_cold_start : flow.cold_start).learn(start_time);
   }
   pool.started(found->slot);
+  if (!sandbox.has_invocation) {
+    rest_ahead(pool, found->slot);
+    return;
+  }
+  PendingInvocation& invocation = queues_[sandbox.invocation];
+  // The sandbox measured its own init; the rest since the dispatch went into making it, a failed
+  // first try and waiting for the room of others included. One that was started ahead may have
+  // been at its init by then.
+  const Duration since_dispatch = log_.now() - invocation.dispatched;
+  invocation.init_time = std::min({event.init_time, start_time, since_dispatch});
+  invocation.sandbox_time = since_dispatch - invocation.init_time;
   if (pool.fleet().may_run(found->slot)) {
     run(pool, found->slot, sandbox.invocation);
     return;
   }
   if (invocation.wait_reason == WaitReason::kNone) invocation.wait_reason = WaitReason::kNoToken;
   pool.waits().wait_to_run(found->slot);
+}
+
+// It was started ahead, and no call has come yet.
+void Placements::rest_ahead(DevicePool& pool, SandboxSlot slot) {
+  const Sandbox& sandbox = pool.fleet().sandbox(slot);
+  const Flow& flow = flows_[sandbox.function.value];
+  const bool is_present = flow.registered && flow.revision == sandbox.revision;
+  if (admission_.draining()) {
+    pool.stop(slot, StopReason::kDrained);
+  } else if (!is_present || pool.fleet().memory_of(flow, sandbox.device) != sandbox.memory) {
+    pool.stop(slot, StopReason::kRetired);
+  } else {
+    pool.rest(slot);
+  }
 }
 
 void Placements::run_ready(DevicePool& pool) {
@@ -263,7 +311,7 @@ void Placements::return_to_queue(DevicePool& pool, SandboxSlot sandbox) {
 
 void Placements::drop_planned(DevicePool& pool, const std::function<bool(const Sandbox&)>& drops) {
   pool.waits().drop_planned(drops, [&](SandboxSlot sandbox) {
-    return_to_queue(pool, sandbox);
+    if (pool.fleet().sandbox(sandbox).has_invocation) return_to_queue(pool, sandbox);
     pool.remove(sandbox);
   });
 }

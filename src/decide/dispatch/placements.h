@@ -38,6 +38,9 @@ class Placements {
   void dispatch_on_host(const scheduling::HostChoice& choice);
   void watch(Watcher watcher) { watcher_ = std::move(watcher); }
 
+  // A new sandbox of the function there, for its next call.
+  void start_ahead(DevicePool& pool, FunctionId function, const scheduling::Place& place);
+
   // What waited for others to leave, or for a token, goes on if it may.
   void start_planned(DevicePool& pool);
   void run_ready(DevicePool& pool);
@@ -72,7 +75,9 @@ class Placements {
   // It leaves the queue of its function for a place.
   void take_turn(FunctionId function, InvocationSlot slot);
   void place(DevicePool& pool, InvocationSlot invocation, const scheduling::Place& place);
+  void take_over(DevicePool& pool, InvocationSlot invocation, scheduling::SandboxSlot sandbox);
   void start(DevicePool& pool, scheduling::SandboxSlot sandbox);
+  void rest_ahead(DevicePool& pool, scheduling::SandboxSlot sandbox);
   void run(DevicePool& pool, scheduling::SandboxSlot sandbox, InvocationSlot invocation);
   uint64_t& start_counter(StartClass start);
   bool keeps_place(DevicePool& pool, scheduling::SandboxSlot sandbox) const;

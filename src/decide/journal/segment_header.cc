@@ -25,6 +25,9 @@ void archive(StateArchive& archive, SegmentHeader& header) {
     archive.field(header.facts.policy_options.density.adapts);
     archive.field(header.facts.options.max_queue_time);
   }
+  if (header.state_version >= dispatch::kVersionOfForesight) {
+    scheduling::archive(archive, header.facts.options.fleet.foresight);
+  }
 }
 
 }  // namespace

@@ -252,8 +252,29 @@ void Why::note_place(const ReplayStep& step) {
   waits_for_token_ = started_ = false;
 }
 
+// Whether its sandbox was started before it came, and why.
+void Why::note_foreseen(const ReplayedDecision& decision) {
+  const scheduling::Fleet& fleet = decision.dispatcher.fleet();
+  for (const scheduling::SandboxSlot slot : fleet.all()) {
+    const scheduling::Sandbox& sandbox = fleet.sandbox(slot);
+    const bool starts = is_start(sandbox.state) && !sandbox.has_invocation;
+    const bool rests = sandbox.state == scheduling::SandboxState::kIdle && sandbox.served == 0;
+    if (sandbox.function != decision.function || (!starts && !rests)) continue;
+    const auto expected = fleet.foresight().expectation(decision.function);
+    char chance[16];
+    std::snprintf(chance, sizeof(chance), "%.0f %%", 100 * expected.chance);
+    say(decision.now, "its sandbox was started ahead " +
+                          duration_in_words(decision.now - expected.at) +
+                          " before, because a call was expected within " +
+                          duration_in_words(expected.within) + " (" + chance + " of such gaps, " +
+                          duration_in_words(expected.silence) + " after the call before)");
+    return;
+  }
+}
+
 // Of those that are dispatched while it waits: what the policy saw then.
 void Why::decided(const ReplayedDecision& decision) {
+  if (decision.invocation == invocation_) note_foreseen(decision);
   if (!found_ || outcome_ || !queued_ || decision.invocation == invocation_) return;
   const scheduling::Flows& flows = decision.dispatcher.flows();
   const bool uses_gpu = flows[function_.value].device_memory.count > 0;

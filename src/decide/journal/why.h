@@ -63,6 +63,7 @@ class Why {
   void arrive(const ReplayStep& step, const dispatch::InvocationSubmitted& event);
   void follow(const ReplayStep& step);
   void note_place(const ReplayStep& step);
+  void note_foreseen(const ReplayedDecision& decision);
   void tell_waits(Instant now);
   std::vector<std::string> waits_in_words() const;
   std::string order_in_words(const WentFirst& other) const;

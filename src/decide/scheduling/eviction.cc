@@ -22,6 +22,19 @@ double expected_loss(const EvictionGuesses& guesses, const EvictionCandidate& ca
   return to_seconds(cold_start) / to_seconds(gap);
 }
 
+// The same, by how likely a call is soon.
+double foreseen_loss(const EvictionGuesses& guesses, const EvictionCandidate& candidate,
+                     Instant now) {
+  if (candidate.foresight == nullptr || candidate.cpu_variant) {
+    return expected_loss(guesses, candidate, now);
+  }
+  const Flow& flow = *candidate.flow;
+  const Duration ahead = candidate.foresight->horizon(now - candidate.last_used);
+  const double chance = candidate.foresight->chance(
+      candidate.function, flow, flow.interarrival.mean_or(guesses.gap), ahead, now);
+  return chance / to_seconds(ahead) * to_seconds(flow.cold_start.mean_or(guesses.cold_start));
+}
+
 // The order of who is given up: by the flow first, then by how long it has not been used.
 struct Rank {
   bool wanted = false;  // something waits for it, or is expected to
@@ -37,6 +50,9 @@ Rank rank_of(EvictionRule rule, const EvictionGuesses& guesses, const EvictionCa
   if (rule == EvictionRule::kCostAware) {
     rank.wanted = candidate.flow->pending > 0;
     rank.loss = expected_loss(guesses, candidate, now);
+  } else if (rule == EvictionRule::kForeseen) {
+    rank.wanted = candidate.flow->pending > 0;
+    rank.loss = foreseen_loss(guesses, candidate, now);
   } else {
     rank.wanted = candidate.flow->is_active(now);
   }
@@ -44,6 +60,13 @@ Rank rank_of(EvictionRule rule, const EvictionGuesses& guesses, const EvictionCa
 }
 
 }  // namespace
+
+std::optional<EvictionRule> eviction_rule_from(std::string_view name) {
+  if (name == "lru") return EvictionRule::kLeastRecentlyUsed;
+  if (name == "cost-aware") return EvictionRule::kCostAware;
+  if (name == "foreseen") return EvictionRule::kForeseen;
+  return std::nullopt;
+}
 
 uint32_t choose_victim(EvictionRule rule, const EvictionGuesses& guesses,
                        std::span<const EvictionCandidate> candidates, Instant now) {

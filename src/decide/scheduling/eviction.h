@@ -2,10 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string_view>
 
 #include "core/base/time.h"
 #include "decide/scheduling/flow.h"
+#include "decide/scheduling/foresight.h"
 
 namespace lambent::scheduling {
 
@@ -14,7 +17,13 @@ enum class EvictionRule {
   // The one whose loss is expected to cost least: cold start time of its function times how often
   // the function is called, with a function that has work waiting last of all.
   kCostAware,
+  // The same, where how often it is called is how likely that is soon, by the gaps between its
+  // calls (Foresight).
+  kForeseen,
 };
+
+// "lru", "cost-aware" or "foreseen"; nullopt: none of these.
+std::optional<EvictionRule> eviction_rule_from(std::string_view name);
 
 // What kCostAware takes a function for of which nothing is known yet.
 struct EvictionGuesses {
@@ -27,6 +36,9 @@ struct EvictionCandidate {
   Instant last_used{};
   const Flow* flow = nullptr;  // never null
   bool cpu_variant = false;    // it runs on the host although its function uses a GPU
+  // For kForeseen: which function it is, and who foresees its calls (null: nothing does).
+  FunctionId function{};
+  const Foresight* foresight = nullptr;
 };
 
 // The slot to evict; `candidates` is not empty. Scans: it is asked once per cold start in a full

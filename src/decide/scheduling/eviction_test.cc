@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <tuple>
 #include <vector>
 
 namespace lambent::scheduling {
@@ -71,6 +72,35 @@ TEST(Eviction, ByCostAFunctionThatHasWorkWaitingGoesLast) {
   const std::vector<EvictionCandidate> candidates = {{1, ago(seconds(9)), &awaited},
                                                      {2, ago(seconds(1)), &precious}};
   EXPECT_EQ(choose_victim(EvictionRule::kCostAware, {}, candidates, kNow), 2u);
+}
+
+TEST(Eviction, ByTheGapsAFunctionThatIsDueOutlastsOneThatHasJustBeenCalled) {
+  Foresight foresight({}, true);
+  Flow steady = flow(seconds(5), seconds(100)), bursty = flow(seconds(5), seconds(100));
+  // The one has been silent for 90 s, and is called every 100; the other was called just now, and
+  // is called in bursts, ten minutes apart.
+  for (const auto& [function, flow, gap] :
+       {std::tuple(FunctionId{1}, &steady, seconds(100)), {FunctionId{2}, &bursty, seconds(600)}}) {
+    for (int i = 0; i < 8; ++i) {
+      const Instant now = Instant(gap * i);
+      foresight.arrived(function, *flow, now);
+      flow->last_arrival = now;
+    }
+  }
+  steady.last_arrival = ago(seconds(90));
+  bursty.last_arrival = ago(seconds(5));
+  const std::vector<EvictionCandidate> candidates = {
+      {1, ago(seconds(90)), &steady, false, FunctionId{1}, &foresight},
+      {2, ago(seconds(5)), &bursty, false, FunctionId{2}, &foresight}};
+  EXPECT_EQ(choose_victim(EvictionRule::kForeseen, {}, candidates, kNow), 2u);
+}
+
+TEST(Eviction, ByTheGapsIsByCostWhereNothingForesees) {
+  const Flow slow_start = flow(seconds(16), seconds(10));
+  const Flow quick_start = flow(seconds(1), seconds(10));
+  const std::vector<EvictionCandidate> candidates = {{1, ago(seconds(9)), &slow_start},
+                                                     {2, ago(seconds(1)), &quick_start}};
+  EXPECT_EQ(choose_victim(EvictionRule::kForeseen, {}, candidates, kNow), 2u);
 }
 
 }  // namespace

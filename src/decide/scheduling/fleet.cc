@@ -14,7 +14,9 @@ Fleet::Fleet(FleetOptions options)
       idle_(sandboxes_, options_.devices.size()),
       memory_(options_, sandboxes_, devices_, changes_),
       places_(options_, sandboxes_, idle_, devices_, changes_),
-      contention_(options_.devices.size(), options_.learns_contention) {}
+      contention_(options_.devices.size(), options_.learns_contention),
+      foresight_(options_.foresight,
+                 options_.foresight.starts_ahead || options_.eviction == EvictionRule::kForeseen) {}
 
 // ---- Questions
 
@@ -195,6 +197,7 @@ void Fleet::archive(StateArchive& archive) {
   devices_.archive_totals(archive);
   memory_.archive_totals(archive);
   if (archive.ok()) contention_.archive(archive);
+  if (archive.ok()) foresight_.archive(archive);
   if (archive.reading() && archive.ok()) devices_.find_again();
 }
 

@@ -15,6 +15,7 @@
 #include "decide/scheduling/fleet_memory.h"
 #include "decide/scheduling/fleet_options.h"
 #include "decide/scheduling/flow.h"
+#include "decide/scheduling/foresight.h"
 #include "decide/scheduling/idle_sandboxes.h"
 #include "decide/scheduling/place.h"
 #include "decide/scheduling/places.h"
@@ -34,6 +35,8 @@ class Fleet {
   std::optional<uint32_t> device_index(DeviceId id) const { return devices_.index_of(id); }
   const Sandbox& sandbox(SandboxSlot slot) const { return sandboxes_[slot]; }
   std::optional<SandboxSlot> find(SandboxId id) const { return sandboxes_.find(id); }
+  // How many of the function are planned or starting.
+  unsigned starts_of(FunctionId function) const { return sandboxes_.starts_of(function); }
   // Every sandbox that exists, in no order.
   const std::vector<SandboxSlot>& all() const { return sandboxes_.all(); }
 
@@ -44,6 +47,8 @@ class Fleet {
   const FleetMemory& memory() const { return memory_; }
   const Contention& contention() const { return contention_; }
   FleetMemory& memory() { return memory_; }
+  const Foresight& foresight() const { return foresight_; }
+  Foresight& foresight() { return foresight_; }
 
   // The device memory that a sandbox of this flow takes there: none on the host.
   Bytes memory_of(const Flow& flow, uint32_t device) const {
@@ -79,7 +84,10 @@ class Fleet {
   void assign(SandboxSlot slot, uint32_t invocation);
   void unassign(SandboxSlot slot) { sandboxes_[slot].has_invocation = false; }
   // What was learnt of this function's runs is of another one.
-  void forget(FunctionId function) { contention_.forget(function); }
+  void forget(FunctionId function) {
+    contention_.forget(function);
+    foresight_.forget(function);
+  }
 
   void set_reading(uint32_t device, double utilisation, bool healthy, bool lost = false);
   void set_taken(uint32_t device, Bytes taken);
@@ -100,6 +108,7 @@ class Fleet {
   FleetMemory memory_;
   Places places_;
   Contention contention_;
+  Foresight foresight_;
 };
 
 }  // namespace lambent::scheduling

@@ -26,12 +26,19 @@ void archive(StateArchive& archive, FleetOptions& options) {
   archive.choice(options.memory_rule, MemoryRule::kMoveIdle);
   archive.field(options.prefetch);
   archive.field(options.host_memory);
-  archive.choice(options.eviction, EvictionRule::kCostAware);
+  archive.choice(options.eviction, EvictionRule::kForeseen);
   archive.field(options.guesses.gap);
   archive.field(options.guesses.cold_start);
   archive.field(options.starts_outside_tokens);
   archive.field(options.move_grace_period);
   archive.field(options.second_grace_period);
+}
+
+void archive(StateArchive& archive, ForesightOptions& options) {
+  archive.field(options.starts_ahead);
+  archive.field(options.window);
+  archive.field(options.horizon);
+  archive.field(options.look_again);
 }
 
 }  // namespace lambent::scheduling

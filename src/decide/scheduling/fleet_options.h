@@ -12,6 +12,7 @@
 #include "core/base/units.h"
 #include "decide/scheduling/device_concurrency.h"
 #include "decide/scheduling/eviction.h"
+#include "decide/scheduling/foresight.h"
 
 namespace lambent::scheduling {
 
@@ -68,6 +69,8 @@ struct FleetOptions {
   // A function whose sandboxes are all at work gets one more when the first of its queue has waited
   // for so many times what its cold start takes; 0: at once.
   double second_grace_period = 1;
+  // Journals have it apart from archive().
+  ForesightOptions foresight;
   // Whether the fleet learns how runs slow each other down (Fleet::contention). Its policy says so
   // (Policy::adapt), so it is no option of the journal.
   bool learns_contention = false;
@@ -75,5 +78,6 @@ struct FleetOptions {
 
 // So that a journal can say under which options it was recorded.
 void archive(StateArchive& archive, FleetOptions& options);
+void archive(StateArchive& archive, ForesightOptions& options);
 
 }  // namespace lambent::scheduling

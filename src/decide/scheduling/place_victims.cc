@@ -12,14 +12,18 @@ bool is_cpu_variant(const Fleet& fleet, const Flow& flow, uint32_t device) {
   return fleet.memory_of(flow, device) != flow.device_memory;
 }
 
+const Foresight* foresight_of(const Fleet& fleet) {
+  return fleet.foresight().learns() ? &fleet.foresight() : nullptr;
+}
+
 void add_candidates_of_device(const Fleet& fleet, uint32_t device, const Flows& flows,
                               const std::vector<SandboxSlot>& except,
                               std::vector<EvictionCandidate>& candidates) {
   for (const auto [slot, function] : fleet.idle().on(device)) {
     if (std::find(except.begin(), except.end(), slot) != except.end()) continue;
     const Flow& flow = flows[function.value];
-    candidates.push_back(
-        {slot, fleet.sandbox(slot).last_used, &flow, is_cpu_variant(fleet, flow, device)});
+    candidates.push_back({slot, fleet.sandbox(slot).last_used, &flow,
+                          is_cpu_variant(fleet, flow, device), function, foresight_of(fleet)});
   }
 }
 
@@ -37,8 +41,9 @@ void add_candidates_of_functions(const Fleet& fleet, const Flows& flows,
       if (least && *least != sandbox.last_used) break;
       least = sandbox.last_used;
       const Flow& flow = flows[function];
-      candidates.push_back(
-          {slot, sandbox.last_used, &flow, is_cpu_variant(fleet, flow, sandbox.device)});
+      candidates.push_back({slot, sandbox.last_used, &flow,
+                            is_cpu_variant(fleet, flow, sandbox.device), FunctionId{function},
+                            foresight_of(fleet)});
     }
   }
 }

@@ -62,7 +62,8 @@ void DispatchDriver::start_sandbox(const dispatch::StartSandbox& action) {
   uses_.log.debug("sandbox_start", {{"sandbox", static_cast<int64_t>(action.sandbox.value)},
                                     {"tenant", int64_t{spec->name.tenant.value}},
                                     {"function", spec->name.name},
-                                    {"device", int64_t{action.device.value}}});
+                                    {"device", int64_t{action.device.value}},
+                                    {"ahead", int64_t{action.ahead}}});
   const bool as_variant = action.device == scheduling::kHostDevice && spec->cpu_variant &&
                           spec->kind == FunctionKind::kHandler;
   const FunctionSpec started = whole ? *whole : as_variant ? cpu_variant_of(*spec) : *spec;

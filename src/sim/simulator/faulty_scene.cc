@@ -73,6 +73,8 @@ FaultyScene make_faulty_scene(uint64_t seed) {
   dispatch.stop_timeout = seconds(between(random, 1, 40));
   dispatch.move_timeout = seconds(between(random, 1, 20));
   dispatch.start_retries = static_cast<unsigned>(random.below(3));
+  if (seed % 3 == 0) dispatch.fleet.foresight = {.starts_ahead = true, .look_again = seconds(1)};
+  if (seed % 5 < 2) dispatch.fleet.eviction = scheduling::EvictionRule::kForeseen;
   // Half of all worlds leave the GPUs their whole load.
   constexpr scheduling::HybridRule kRules[] = {
       scheduling::HybridRule::kQueueing, scheduling::HybridRule::kOff,

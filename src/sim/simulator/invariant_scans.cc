@@ -213,9 +213,17 @@ void InvariantScans::check_deadlines(const InvariantMoment& moment, bool after_t
     if (process.state == WorldAccounts::State::kStarting) {
       hold(process.since + process.start_limit, [&] { return "the start of " + name(); });
     } else if (process.state == WorldAccounts::State::kIdle) {
-      hold(process.since + options_.limits.keep_alive, [&] { return "the rest of " + name(); });
+      hold(process.since + rest_limit(process), [&] { return "the rest of " + name(); });
     }
   }
+}
+
+// One that was started ahead of a call may wait for it for as long as it was expected within.
+Duration InvariantScans::rest_limit(const WorldAccounts::Process& process) const {
+  const Duration keep_alive = options_.limits.keep_alive;
+  if (!process.ahead) return keep_alive;
+  const auto expected = dispatcher_.fleet().foresight().expectation(process.function);
+  return std::max(keep_alive, expected.within);
 }
 
 void InvariantScans::check_accounts() {

@@ -46,6 +46,7 @@ class InvariantScans {
   void check_conservation(const InvariantMoment& moment);
   void check_grace_period(const InvariantMoment& moment);
   unsigned planned_on(uint32_t device) const;
+  Duration rest_limit(const WorldAccounts::Process& process) const;
   void check_slots(const scheduling::Fleet& fleet, const scheduling::Device& device);
   void check_places(const std::vector<unsigned>& planned);
 

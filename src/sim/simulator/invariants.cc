@@ -76,6 +76,7 @@ void Invariants::see(const dispatch::SandboxReady& event) {
   if (found == accounts_.processes.end() || found->second.state != State::kStarting) return;
   accounts_.change(found->second, State::kReady);
   found->second.since = moment_.now;
+  if (found->second.ahead) ready_ahead_ = event.sandbox;
 }
 
 void Invariants::see(const dispatch::SandboxExited& event) {
@@ -158,6 +159,7 @@ void Invariants::see(const dispatch::StartSandbox& action) {
                   .movable = known.profile.memory_moves &&
                              accounts_.devices[action.device.value].options.memory_moves,
                   .checkpoints = known.profile.checkpoints,
+                  .ahead = action.ahead,
                   .start_limit = std::max(options_.limits.init_timeout, known.profile.timeout),
                   .since = moment_.now,
                   .device_losses = accounts_.devices[action.device.value].losses};
@@ -177,6 +179,9 @@ void Invariants::see(const dispatch::StartInvocation& action) {
   const bool just_answered =
       std::find(answered_.begin(), answered_.end(), action.sandbox) != answered_.end();
   const bool warm = process.state == State::kIdle || just_answered;
+  // One that was started ahead, with what came too late to take its start over.
+  const bool was_ahead =
+      process.ahead && process.state == State::kReady && action.start == StartClass::kWarm;
   if (process.state != State::kReady && !warm) return wrong("which is not ready for one");
   const auto invocation = accounts_.live.find(action.invocation);
   if (invocation == accounts_.live.end())
@@ -195,10 +200,11 @@ void Invariants::see(const dispatch::StartInvocation& action) {
     wrong("whose device was lost since it was started");
   }
   const bool in = process.where == Process::Where::kIn;
-  const StartClass start = !warm ? StartClass::kCold
-                           : in  ? StartClass::kWarm
-                                 : StartClass::kGpuCold;
+  const StartClass start = !warm && !was_ahead ? StartClass::kCold
+                           : in                ? StartClass::kWarm
+                                               : StartClass::kGpuCold;
   if (action.start != start) wrong("under the wrong start class");
+  process.ahead = false;
   std::erase(answered_, action.sandbox);
   accounts_.change(process, State::kBusy);
   process.invocation = action.invocation;
@@ -293,6 +299,14 @@ void Invariants::settle() {
     accounts_.change(found->second, State::kIdle);
     found->second.since = moment_.now;
     if (found->second.where == Process::Where::kOut) found->second.move_limit = kNever;
+  }
+  if (const auto id = std::exchange(ready_ahead_, std::nullopt)) {
+    const auto found = accounts_.processes.find(*id);
+    const auto slot = dispatcher_.fleet().find(*id);
+    if (found != accounts_.processes.end() && found->second.state == State::kReady && slot &&
+        dispatcher_.fleet().sandbox(*slot).state == scheduling::SandboxState::kIdle) {
+      accounts_.change(found->second, State::kIdle);
+    }
   }
   if (must_complete_) {
     violate(Invariant::kOneOutcome, text_of(*must_complete_) + " is over and has no outcome");

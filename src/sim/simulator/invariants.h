@@ -85,6 +85,7 @@ class Invariants {
   // Of the event that is checked: what must get its outcome, how, and sandboxes whose invocation is
   // over.
   std::optional<InvocationId> must_complete_;
+  std::optional<SandboxId> ready_ahead_;  // in this event
   std::optional<bool> handler_succeeded_;
   std::vector<SandboxId> answered_;
 };

@@ -35,6 +35,7 @@ Simulation::Simulation(SimulationOptions options, std::unique_ptr<scheduling::Po
     return device.by_utilisation.has_value();
   });
   if (reads_utilisation_) next_reading_ = now_ + options_.device.reading_period;
+  if (options_.oracle) dispatcher_.foretell(options_.oracle);
   for (const dispatch::TenantChanged& tenant : options_.tenants) give(tenant);
   for (const FunctionModel& function : options_.functions) {
     const uint32_t id = function.profile.id.value;

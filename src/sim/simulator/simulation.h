@@ -51,6 +51,7 @@ struct SimulationOptions {
   std::vector<dispatch::TenantChanged> tenants;
   std::vector<std::pair<Duration, dispatch::TenantChanged>> tenant_changes;
   uint64_t seed = 1;
+  scheduling::Foresight::Oracle oracle;  // what a clairvoyant knows; empty: nothing is
 };
 
 class Simulation {

@@ -37,6 +37,12 @@ std::vector<FunctionModel> models_of(const std::vector<workload::CatalogueEntry>
     model.sandbox_time = options.sandbox_time;
     model.init_time =
         std::max(from_seconds(entry.init_s()), options.init_floor) + options.init_overhead;
+    if (options.oracle) {
+      model.profile.completed = 1;
+      model.profile.mean_execution = model.execution;
+      model.profile.mean_interarrival = seconds(60);
+      model.profile.mean_cold_start = model.sandbox_time + model.init_time;
+    }
     if (options.cpu_variants) add_cpu_variant(entry, options, model);
     models.push_back(model);
   }
@@ -156,18 +162,17 @@ Result<WorkloadRunTotals> run_workload(workload::Trace& trace,
                                        std::unique_ptr<scheduling::Policy> policy,
                                        const WorkloadRunSinks& sinks) {
   std::vector<std::string> names;
+  for (const workload::TraceFunction& function : trace.functions) names.push_back(function.name);
   std::vector<double> warm_s;
-  for (size_t i = 0; i < entries.size(); ++i) {
-    names.push_back(trace.functions[i].name);
-    warm_s.push_back(entries[i].gpu_warm_s);
-  }
+  for (const workload::CatalogueEntry& entry : entries) warm_s.push_back(entry.gpu_warm_s);
   workload::RunStatistics statistics(names, warm_s);
   WorkloadRunTotals totals{.tenants = empty_totals_of(options.tenants)};
   SimulationOptions simulated{.dispatch = options.dispatch,
                               .device = options.device,
                               .faults = options.faults,
                               .functions = models_of(entries, options),
-                              .seed = options.seed};
+                              .seed = options.seed,
+                              .oracle = options.oracle};
   ASSIGN_OR_RETURN(const std::vector<size_t> tenant_of, give_to_tenants(names, options, simulated));
   const auto devices = static_cast<uint32_t>(options.dispatch.fleet.devices.size());
   Instant next_reading = Instant{} + options.reading_period;

@@ -38,6 +38,8 @@ struct WorkloadRunOptions {
   Duration timeout{};                    // of each invocation; zero: never
   std::vector<SimulatedTenant> tenants;  // none: all functions are of one
   uint64_t seed = 1;
+  // What a clairvoyant knows (Dispatcher::foretell); empty: nothing is known.
+  scheduling::Foresight::Oracle oracle;
   // Utilisation is read this often for `reading`; zero: never.
   Duration reading_period{};
 };

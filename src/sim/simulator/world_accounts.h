@@ -34,6 +34,7 @@ class WorldAccounts {
     Bytes on_host;
     Instant move_limit = kNever;  // when the move, or the wait for one, must be over
     InvocationId invocation;      // while busy
+    bool ahead = false;           // no invocation waited for it when it was started
     Duration start_limit{};
     Instant since{};
     unsigned device_losses = 0;  // of its device, when it was started

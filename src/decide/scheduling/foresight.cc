@@ -1,0 +1,91 @@
+#include "decide/scheduling/foresight.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace lambent::scheduling {
+namespace {
+
+// How many gaps what is not known of a function weighs.
+constexpr double kDoubt = 1;
+
+}  // namespace
+
+void Foresight::arrived(FunctionId function, const Flow& flow, Instant now) {
+  if (!learns_) return;
+  if (function.value >= known_.size()) known_.resize(function.value + 1);
+  if (flow.last_arrival != kNever) known_[function.value].gaps.learn(now - flow.last_arrival);
+  no_look(function);
+}
+
+void Foresight::forget(FunctionId function) {
+  no_look(function);
+  if (function.value < known_.size()) known_[function.value] = {};
+}
+
+const GapHistogram* Foresight::gaps_of(FunctionId function) const {
+  return function.value < known_.size() ? &known_[function.value].gaps : nullptr;
+}
+
+double Foresight::chance(FunctionId function, const Flow& flow, Duration mean_gap, Duration ahead,
+                         Instant now) const {
+  if (oracle_) {
+    const Instant next = oracle_(function, now);
+    return next == kNever ? 0 : to_seconds(ahead) / std::max(to_seconds(next - now), 1e-3);
+  }
+  const Duration silence = flow.last_arrival == kNever ? Duration(0) : now - flow.last_arrival;
+  const double gap_s = std::max({to_seconds(mean_gap), to_seconds(silence), 1e-3});
+  const double without = 1 - std::exp(-to_seconds(ahead) / gap_s);
+  const GapHistogram* gaps = gaps_of(function);
+  if (gaps == nullptr || gaps->samples() < kLeastGaps) return without;
+  const GapHistogram::Ends ends = gaps->ends(silence, ahead);
+  return (ends.within + kDoubt * without) / (ends.longer + kDoubt);
+}
+
+Duration Foresight::reach(Duration cold_start, Duration silence) const {
+  return cold_start + std::max(options_.window, from_seconds(kWindowShare * to_seconds(silence)));
+}
+
+Duration Foresight::horizon(Duration silence) const {
+  return std::max({options_.horizon, from_seconds(kHorizonShare * to_seconds(silence)),
+                   Duration(milliseconds(1))});
+}
+
+void Foresight::expect(FunctionId function, const Expectation& expectation) {
+  if (function.value >= known_.size()) known_.resize(function.value + 1);
+  known_[function.value].expectation = expectation;
+}
+
+void Foresight::plan_look(FunctionId function, const Flow& flow, Duration cold_start, Instant now) {
+  if (!learns_) return;
+  if (oracle_) {
+    const Instant next = oracle_(function, now);
+    if (next != kNever) look_at(function, std::max(now, next - cold_start));
+    return;
+  }
+  if (flow.last_arrival == kNever) return;
+  const GapHistogram* gaps = gaps_of(function);
+  if (gaps == nullptr || gaps->samples() < kLeastGaps || gaps->out_of_bounds()) return;
+  const auto ahead = [&](Duration silence) { return reach(cold_start, silence); };
+  const auto is_likely = [&](Duration silence) {
+    const GapHistogram::Ends ends = gaps->ends(silence, ahead(silence));
+    return ends.within >= kLeastChance * (ends.longer + kDoubt);
+  };
+  const Duration silence = gaps->first_likely(now - flow.last_arrival, ahead, is_likely);
+  if (silence != Duration::max()) look_at(function, flow.last_arrival + silence);
+}
+
+void Foresight::archive(StateArchive& archive) {
+  if (!learns_) return;
+  archive.list(known_, [&](Known& known) {
+    known.gaps.archive(archive);
+    Expectation& expectation = known.expectation;
+    archive.field(expectation.at);
+    archive.field(expectation.silence);
+    archive.field(expectation.within);
+    archive.field(expectation.chance);
+  });
+  looks_.archive(archive);
+}
+
+}  // namespace lambent::scheduling
