@@ -6,12 +6,17 @@ them. The fork gives its rights up, says its number on the socket, waits there f
 Until then no code of a function and nothing of its environment is in here. The init at the other end of the socket checks all of
 it from outside.
 """
+import sys
+
+# What each Python has loaded before it runs a function, so that no file of the function can take its place.
+FROM_THE_START = frozenset(sys.modules) | frozenset(sys.builtin_module_names)
+
 import array
 import ctypes
 import gc
+import importlib.machinery
 import os
 import socket
-import sys
 import threading
 import time
 
@@ -185,6 +190,7 @@ def _run(connection):
         os.environb[name] = value
     os.chdir(folder)
     _renew()
+    _make_way(os.environ.get("LAMBDA_TASK_ROOT", os.getcwd()))
     # As python3 -m lambent_runtime HANDLER has it.
     sys.argv = [os.path.join(os.path.dirname(__file__), "__main__.py"), *(os.fsdecode(each) for each in arguments[3:])]
     connection.send(b"go")
@@ -193,6 +199,17 @@ def _run(connection):
 
     handler = sys.argv[1] if len(sys.argv) > 1 else os.environ.get("_HANDLER", "")
     return serve(os.environ["AWS_LAMBDA_RUNTIME_API"], handler)
+
+
+def _make_way(folder):
+    """The function's own modules go before all others, also before those that were loaded here."""
+    loaded = {name.partition(".")[0] for name in sys.modules} - FROM_THE_START
+    for name in {entry.partition(".")[0] for entry in os.listdir(folder)} & loaded:
+        found = importlib.machinery.PathFinder.find_spec(name, [folder])
+        if name == __package__ or found is None or found.loader is None:
+            continue
+        for other in [each for each in sys.modules if each == name or each.startswith(name + ".")]:
+            del sys.modules[other]
 
 
 def _renew():

@@ -182,6 +182,22 @@ TEST_F(ZygoteTest, ForksHaveTheirOwnVariablesFilesAndRandomNumbers) {
   EXPECT_EQ(seen.size(), 2U);
 }
 
+TEST_F(ZygoteTest, TheFunctionsOwnModulesGoBeforeThoseThatAreLoaded) {
+  packages_.write("mine.py", "OWNER = 'the package'");
+  bring_up("modules", {"mine", "decimal"});
+  LaunchPlan own = plan(
+      "import mine, difflib, decimal, json\n"
+      "print(mine.OWNER, difflib.OWNER, hasattr(decimal, 'OWNER'), hasattr(json, 'dumps'))",
+      "modules", {"mine", "decimal"});
+  codes_.back()->write("mine.py", "OWNER = 'the function'");
+  codes_.back()->write("difflib.py", "OWNER = 'the function, too'");
+  codes_.back()->write("decimal.txt", "no module");
+  EXPECT_EQ(run(own).output, "the function the function, too False True\n");
+  EXPECT_TRUE(forked_) << why_;
+  EXPECT_EQ(run(plan("import mine; print(mine.OWNER)", "modules", {"mine", "decimal"})).output,
+            "the package\n");
+}
+
 TEST_F(ZygoteTest, AForkIsHeldToTheLimitsOfItsOwnPlan) {
   bring_up();
   LaunchPlan greedy = plan("x = bytearray(200 << 20)");
