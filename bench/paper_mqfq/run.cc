@@ -51,6 +51,7 @@ simulator::WorkloadRunOptions options_of(const System& system, const Site& site,
   dispatch.fleet.most_sandboxes = site.pool;
   dispatch.fleet.memory_rule = scheduling::MemoryRule::kMoveIdle;
   dispatch.fleet.eviction = system.eviction;
+  dispatch.fleet.prefetch = system.prefetches;
   dispatch.fleet.foresight.starts_ahead = system.foresees;
   dispatch.fleet.second_grace_period = system.second_grace_period;
   dispatch.fleet.starts_outside_tokens = system.starts_outside_tokens;

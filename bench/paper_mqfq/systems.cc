@@ -49,6 +49,12 @@ std::vector<System> make_systems() {
   all.push_back(uniform);
   // Each invocation has a container of its own.
   all.push_back({.name = "naive", .policy = "fcfs-naive", .second_containers = true});
+  for (const auto& [name, base] : {std::pair("fcfs-text", size_t{2}), {"fcfs-text-holds", 4}}) {
+    System text = all[base];
+    text.name = name;
+    text.prefetches = false;
+    all.push_back(text);
+  }
   all.push_back(with_our_eviction(all[1], "mqfq+"));
   all.push_back(with_our_eviction(all[2], "fcfs+"));
   all.push_back(with_our_eviction(all[5], "batch+"));
@@ -156,7 +162,11 @@ std::string settings_of(const System& system) {
   if (system.starts_outside_tokens > 0) {
     add(std::to_string(system.starts_outside_tokens) + " cold starts that hold no token");
   }
-  add(system.eviction == EvictionRule::kCostAware ? "cost-aware eviction" : "LRU eviction");
+  add(system.eviction == EvictionRule::kCostAware  ? "cost-aware eviction"
+      : system.eviction == EvictionRule::kForeseen ? "eviction by gaps"
+                                                   : "LRU eviction");
+  if (!system.prefetches) add("no prefetch");
+  if (system.foresees) add(system.clairvoyant ? "all calls known" : "starts ahead");
   return text;
 }
 

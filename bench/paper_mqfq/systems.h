@@ -22,6 +22,7 @@ struct System {
   double second_grace_period = 0;
   // FleetOptions::starts_outside_tokens.
   unsigned starts_outside_tokens = 0;
+  bool prefetches = true;    // FleetOptions::prefetch
   bool foresees = false;     // FleetOptions::foresees
   bool clairvoyant = false;  // it knows all calls (scheduling::Foresight::ask)
   // FCFS: the memory's way off the device after a run holds the token.
@@ -34,7 +35,8 @@ std::string settings_of(const System& system);
 //   mqfq         the faithful MQFQ-Sticky: T 10 s, alpha 1.5, least recently used goes first, in
 //                flight before length, second containers allowed; mqfq-nodup: without those
 //   fcfs         memory moves off after each run in the background; fcfs-stays: it stays;
-//                fcfs-holds: the token is held until it is off
+//                fcfs-holds: the token is held until it is off; fcfs-text and fcfs-text-holds: the
+//                same two as the text has them, one queue without prefetch
 //   batch, naive, uniform (faithful, but each invocation is charged one second)
 //   mqfq+, fcfs+, batch+   with our eviction rule
 //   mqfq-starts  the faithful one, but two cold starts hold no token, as with ours
