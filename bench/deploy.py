@@ -70,7 +70,7 @@ def main():
     parser.add_argument("--files", type=int, default=100)
     options = parser.parse_args()
     if options.quick:
-        options.rounds, options.files = 2, 30
+        options.rounds, options.files = 2, 60
     with Worker("--gpu", "none") as worker, tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         write_package(folder, options.files)

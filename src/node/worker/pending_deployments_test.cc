@@ -48,6 +48,17 @@ TEST(PendingDeploymentsTest, AFailureIsRememberedUntilItIsForgotten) {
   EXPECT_FALSE(pending.find(spec.name));
 }
 
+TEST(PendingDeploymentsTest, OneOfAnEarlierWorkerIsAFailureUntilItIsForgotten) {
+  PendingDeployments pending(nullptr);
+  const FunctionSpec spec = function("f");
+  pending.restore({.spec = spec, .creates = true, .progress = "", .failure = kRefused});
+  EXPECT_EQ(pending.find(spec.name)->failure, kRefused);
+  EXPECT_EQ(pending.created(spec.name), spec);
+  EXPECT_EQ(pending.refuse(spec.name)->code, ErrorCode::kFailedPrecondition);
+  EXPECT_TRUE(pending.forget(spec.name));
+  EXPECT_FALSE(pending.find(spec.name));
+}
+
 TEST(PendingDeploymentsTest, AnUpdateDoesNotStandInTheWayOfWhatIsThere) {
   PendingDeployments pending(nullptr);
   const FunctionSpec spec = function("f");

@@ -68,6 +68,7 @@ class FakeService final : public InvocationService {
     if (failure.has_value()) return done(*failure);
     if (!base64_decode(change.zip_base64)) return done(no_base64());
     ++change.spec.revision;
+    if (change.dry_run) return done(change.spec);
     keep(change);
     done(functions[change.spec.name]);
   }
@@ -128,7 +129,6 @@ class FakeService final : public InvocationService {
     const auto zip = base64_decode(change.zip_base64);
     if (!zip->empty()) change.spec.code_size = Bytes(zip->size());
     if (!change.zip.empty()) change.spec.code_size = Bytes(change.zip.size());
-    if (change.dry_run) return;
     functions[change.spec.name] = change.spec;
   }
 };
