@@ -28,7 +28,7 @@
 namespace lambent::sandbox {
 namespace {
 
-constexpr size_t kMostText = 16 << 20;  // of a file in /proc
+constexpr size_t kMostOfProc = 16 << 20;  // of a file in /proc
 
 // In the order in which a fork enters them: the user namespace takes the right to the others away,
 // and the mount namespace the sight of them.
@@ -83,7 +83,7 @@ Result<OwnedFd> make_user_namespace() {
 
 std::map<std::string, std::string> status_of(pid_t pid) {
   std::map<std::string, std::string> fields;
-  const auto text = read_file(proc(pid, "status"), kMostText);
+  const auto text = read_file(proc(pid, "status"), kMostOfProc);
   std::string_view rest = text.ok() ? std::string_view(*text) : std::string_view();
   while (!rest.empty()) {
     const std::string_view line = rest.substr(0, rest.find('\n'));
@@ -164,7 +164,7 @@ Result<void> check(pid_t pid, const OwnedFd& user) {
   RETURN_IF_ERROR(check_namespaces(pid, user));
   RETURN_IF_ERROR(check_descriptors(pid));
   RETURN_IF_ERROR(check_company(pid));
-  const auto maps = read_file(proc(pid, "maps"), kMostText);
+  const auto maps = read_file(proc(pid, "maps"), kMostOfProc);
   if (!maps.ok()) return refused("its memory cannot be looked at");
   const std::string shared = shared_memory_in(*maps);
   if (!shared.empty()) return refused("it shares memory with the zygote: " + shared);

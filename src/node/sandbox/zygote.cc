@@ -20,7 +20,7 @@
 namespace lambent::sandbox {
 namespace {
 
-constexpr int kOurFailure = 125;
+constexpr int kRootFailure = 125;
 constexpr char kReadyWord[] = "ready";
 
 // Inside we are root from now on, outside the user of sandboxes.
@@ -107,7 +107,7 @@ class ZygoteRoot {
     const Error error =
         prepared.ok() ? become_zygote(plan, confinement_, far_end) : prepared.error();
     (void)send_packet(far_end, error.message);
-    _exit(kOurFailure);
+    _exit(kRootFailure);
   }
 
   // "ready", or why it cannot be: the last words of ours or of foreign code.
@@ -195,7 +195,7 @@ Result<InitProcess> spawn_zygote(const SandboxCgroup& cgroup, const Confinement&
     auto entered = cgroup.enter();
     if (entered.ok()) entered = close_all_but({ends.second.fd()});
     if (entered.ok()) ZygoteRoot(std::move(ends.second), confinement).run();
-    _exit(kOurFailure);
+    _exit(kRootFailure);
   }
   ends.second.close();
   // It waits for its plan meanwhile; without one it ends.

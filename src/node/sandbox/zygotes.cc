@@ -18,7 +18,7 @@ constexpr Duration kLoadingCheck = milliseconds(250);
 constexpr Duration kIdleCheck = seconds(5);
 constexpr size_t kMostBarred = 1'000;
 
-void send_kill(int pidfd) { syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, nullptr, 0); }
+void end_root(int pidfd) { syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, nullptr, 0); }
 
 LaunchPlan plan_of(const ZygotePlan& zygote) {
   LaunchPlan plan;
@@ -172,7 +172,7 @@ void Zygotes::tend() {
     } else if (zygote.stage == Stage::kServing && now - zygote.used > limits::kZygoteRest) {
       retire(zygote);
     }
-    if (zygote.stage == Stage::kOver && zygote.boxes == 0) send_kill(zygote.process.pidfd.get());
+    if (zygote.stage == Stage::kOver && zygote.boxes == 0) end_root(zygote.process.pidfd.get());
   }
 }
 
