@@ -26,6 +26,9 @@ struct PassageEnd {
   // request that could not be sent again.
   bool may_be_repeated = false;
   bool connection_is_lost = false;  // by the program's doing, before the answer was whole
+  // Only the end of the connection ended the answer. It is whole if that was not the end of the
+  // program; the client has not been told yet.
+  bool may_be_cut_off = false;
 };
 
 class Passage {
@@ -50,6 +53,7 @@ class Passage {
   bool pass_answer();
   void on_upstream_end(http::Transfer::Kind kind);
   void finish();
+  PassageEnd end_by_status();
   void fail(std::string type, std::string message);
   void end(PassageEnd how);
 
