@@ -6,7 +6,7 @@ namespace lambent::sandbox {
 namespace {
 
 // A message: the version, the kind, then its fields.
-constexpr uint8_t kVersion = 5;
+constexpr uint8_t kVersion = 6;
 
 // The bytes of a plan are its limit: validate() checks how many entries it has.
 constexpr size_t kUnlimited = SIZE_MAX;
@@ -54,6 +54,10 @@ void archive_body(StateArchive& archive, LaunchRequest& request) {
 }
 
 void archive_body(StateArchive& archive, KillRequest& request) { archive.field(request.sandbox); }
+
+void archive_body(StateArchive& archive, TerminateRequest& request) {
+  archive.field(request.sandbox);
+}
 
 void archive_body(StateArchive& archive, UsageRequest& request) { archive.field(request.sandbox); }
 

@@ -26,6 +26,11 @@ struct KillRequest {
   SandboxId sandbox;
   bool operator==(const KillRequest&) const = default;
 };
+// Worker to launcher: the program is to end.
+struct TerminateRequest {
+  SandboxId sandbox;
+  bool operator==(const TerminateRequest&) const = default;
+};
 struct UsageRequest {
   SandboxId sandbox;
   bool operator==(const UsageRequest&) const = default;
@@ -46,7 +51,8 @@ struct Hello {
 struct Ready {
   bool operator==(const Ready&) const = default;
 };
-// The program was executed. To the worker it comes with pidfd, listener and output.
+// The program was executed. From init it comes with the program's pidfd; to the worker with init's
+// pidfd, listener and output.
 struct StartedReply {
   SandboxId sandbox;
   int32_t pid = 0;
@@ -75,8 +81,9 @@ struct SocketsReply {
   bool operator==(const SocketsReply&) const = default;
 };
 
-using Message = std::variant<LaunchRequest, KillRequest, UsageRequest, Hello, Ready, StartedReply,
-                             FailedReply, ExitedReply, UsageReply, SocketsRequest, SocketsReply>;
+using Message =
+    std::variant<LaunchRequest, KillRequest, UsageRequest, Hello, Ready, StartedReply, FailedReply,
+                 ExitedReply, UsageReply, SocketsRequest, SocketsReply, TerminateRequest>;
 
 // At most limits::kLauncherMessage bytes for every plan that validate() accepts.
 std::string encode(Message message);

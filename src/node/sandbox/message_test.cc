@@ -43,7 +43,8 @@ std::vector<Message> one_of_each() {
           UsageReply{SandboxId(8), Bytes(9), true},
           UsageReply{SandboxId(8), std::nullopt, false},
           SocketsRequest{SandboxId(8), 5},
-          SocketsReply{SandboxId(8)}};
+          SocketsReply{SandboxId(8)},
+          TerminateRequest{SandboxId(9)}};
 }
 
 TEST(MessageTest, EveryKindComesBackAsItWas) {
