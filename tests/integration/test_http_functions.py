@@ -1,6 +1,8 @@
 """HTTP functions: programs that listen, reached under /f/NAME/ and by a host name of their own."""
+import base64
 import hashlib
 import http.client
+import json
 import os
 import pathlib
 import resource
@@ -101,6 +103,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.chunk(b"half")
             time.sleep(0.1)
             os._exit(3)
+        if path == "/dies-unsized":
+            self.protocol_version = "HTTP/1.0"
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"half")
+            os._exit(3)
         if path == "/crashes":
             print("last words", flush=True)
             os._exit(4)
@@ -152,6 +160,19 @@ class Handler(http.server.BaseHTTPRequestHandler):
 print("starting", flush=True)
 http.server.ThreadingHTTPServer(("127.0.0.1", int(os.environ["PORT"])), Handler).serve_forever()
 '''
+
+
+# Says that it was asked to end, and does.
+POLITE = SERVER.replace("\nclass Handler", '''
+import signal
+
+def end(*_):
+    print("asked to end", flush=True)
+    os._exit(0)
+
+signal.signal(signal.SIGTERM, end)
+
+class Handler''')
 
 
 class HttpFunctionsTest(WorkerTest):
@@ -312,12 +333,13 @@ class HttpFunctionsTest(WorkerTest):
 
     def test_a_program_that_dies_in_its_answer_leaves_one_that_looks_cut_off(self):
         self.create_http("dying")
-        connection = self.worker.connect()
-        connection.request("GET", "/f/dying/dies")
-        response = connection.getresponse()
-        with self.assertRaises(http.client.IncompleteRead):
-            response.read()
-        connection.close()
+        for path in ("dies", "dies-unsized"):
+            connection = self.worker.connect()
+            connection.request("GET", "/f/dying/" + path)
+            response = connection.getresponse()
+            with self.assertRaises(http.client.IncompleteRead):
+                response.read()
+            connection.close()
         self.assertEqual(len(self.get("/f/dying/pid").body) > 0, True)
 
     def test_a_program_that_crashes_is_told_with_its_exit_and_its_log(self):
@@ -345,9 +367,10 @@ class HttpFunctionsTest(WorkerTest):
 
     def test_a_program_that_does_not_listen_is_told_so(self):
         self.create_http("mute", source="import time; print('I do not listen', flush=True); time.sleep(100)", timeout=1)
-        error = self.error_of(self.get, "/f/mute/")
+        error = self.error_of(self.get, "/f/mute/", headers={"X-Amz-Log-Type": "Tail"})
         self.assertEqual(error.status, 504)
         self.assertIn("port 8080", error.json["error"]["message"])
+        self.assertIn("I do not listen", error.json["log"])
         self.log_has("mute", "I do not listen")
 
     def test_a_program_that_ends_at_once_is_told_with_its_exit(self):
@@ -356,6 +379,49 @@ class HttpFunctionsTest(WorkerTest):
         self.assertEqual(error.status, 502)
         self.assertIn("exit status 7 before it was ready", error.json["error"]["message"])
         self.assertIn("no model", error.json["log"])
+
+    # ---- ends
+
+    def change(self, name, source):
+        zipped = base64.b64encode(make_zip({"server.py": source})).decode()
+        self.worker.request("PUT", f"/2015-03-31/functions/{name}/code", json.dumps({"ZipFile": zipped}))
+
+    def sandboxes_of(self, name):
+        return [each for each in self.worker.sandboxes() if each["function"] == name]
+
+    def test_a_request_in_flight_at_a_change_ends_where_it_began_and_then_its_program_is_asked_to_end(self):
+        self.create_http("changing", source=POLITE)
+        self.assertEqual(self.get("/f/changing/pid").body, b"2")
+        connection = self.worker.connect()
+        connection.request("GET", "/f/changing/events?n=15")
+        response = connection.getresponse()
+        self.assertEqual(response.read1(), b"data: 0\n\n")
+        self.change("changing", POLITE.replace("str(os.getpid())", "'changed'"))
+        self.assertEqual(self.get("/f/changing/pid").body, b"changed")
+        self.assertEqual(response.read(), b"".join(b"data: %d\n\n" % n for n in range(1, 15)))
+        connection.close()
+        self.log_has("changing", "asked to end")
+
+    def test_a_program_at_rest_that_does_not_end_when_it_is_asked_is_killed_after_its_grace(self):
+        self.create_http("stubborn", source=POLITE.replace("os._exit(0)", "pass"))
+        self.assertTrue(self.get("/f/stubborn/pid").body)
+        began = time.monotonic()
+        self.change("stubborn", SERVER)
+        self.log_has("stubborn", "asked to end")
+        self.worker.wait_for(lambda: not self.sandboxes_of("stubborn"), what="its end")
+        self.assertGreater(time.monotonic() - began, 4)
+
+    def test_a_program_is_asked_to_end_when_it_rests_too_long_and_when_the_worker_stops(self):
+        for flags in (("--keep-alive", "0.5"), ()):
+            worker = Worker(*flags, gpu="none")
+            self.addCleanup(worker.close)
+            worker.create("web", make_zip({"server.py": POLITE}), handler="python3 server.py", tags={"lambent:kind": "http"})
+            self.assertTrue(worker.request("GET", "/f/web/pid").body)
+            if not flags:
+                self.assertEqual(worker.stop(), 0)
+                worker.start()
+            worker.wait_for(lambda: "asked to end" in worker.request("GET", "/v1/functions/web/log?offset=0").body.decode())
+            worker.wait_for(lambda: not worker.sandboxes(), what="its end")
 
     def test_answers_that_are_no_http_are_bad_gateways(self):
         for path, words in (("garbage", "not HTTP"), ("huge-head", "headers have more than 65536 bytes")):

@@ -1,4 +1,5 @@
 """The worker of an ordinary user: the same functions, with the weaker limits that it tells of."""
+import base64
 import json
 import os
 import pathlib
@@ -7,7 +8,7 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import PREFIX, Worker, descendants, process_exists
+from harness import PREFIX, Worker, descendants, make_zip, process_exists
 
 USER = 64123  # has no account, no groups, no home
 
@@ -74,6 +75,26 @@ def handler(event, context):
     return [os.getuid(), os.path.exists("/root"), os.path.exists("/etc/shadow"), sorted(os.listdir("/tmp"))]
 """)
         self.assertEqual(self.answer("who"), [65534, False, False, []])
+
+    def test_programs_that_listen_run_and_are_asked_to_end(self):
+        source = """
+import http.server, os, signal
+def end(*_):
+    print("asked to end", flush=True)
+    os._exit(0)
+signal.signal(signal.SIGTERM, end)
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(204)
+        self.end_headers()
+http.server.HTTPServer(("127.0.0.1", int(os.environ["PORT"])), Handler).serve_forever()
+"""
+        self.worker.create("web", make_zip({"server.py": source}), handler="python3 server.py", tags={"lambent:kind": "http"})
+        self.assertEqual(self.worker.request("GET", "/f/web/").status, 204)
+        changed = base64.b64encode(make_zip({"server.py": source + "#"})).decode()
+        self.worker.request("PUT", "/2015-03-31/functions/web/code", json.dumps({"ZipFile": changed}))
+        log = "/v1/functions/web/log?offset=0"
+        self.worker.wait_for(lambda: b"asked to end" in self.worker.request("GET", log).body, what="its last words")
 
     def test_native_functions_run_with_the_gpu(self):
         done = subprocess.run([str(PREFIX / "bin/lambent"), "deploy", str(PREFIX / "examples/05_native_handler"),

@@ -211,7 +211,12 @@ void Passage::on_upstream_end(http::Transfer::Kind kind) {
     return end(std::move(left));
   }
   const bool in_order = kind == http::Transfer::Kind::kEnd;
-  if (parser_.switched() || (in_order && parser_.finish())) return finish();
+  if (parser_.switched()) return finish();
+  if (in_order && parser_.finish()) {
+    PassageEnd how = end_by_status();
+    how.may_be_cut_off = true;
+    return end(std::move(how));
+  }
   if (head_passed_) {
     return end({.error_type = "Http.Disconnected",
                 .message = "the program closed the connection in the middle of its answer",
@@ -230,6 +235,13 @@ void Passage::on_upstream_end(http::Transfer::Kind kind) {
 
 void Passage::finish() {
   client_->finish();
+  PassageEnd how = end_by_status();
+  how.keeps_connection = parser_.keep_alive() && body_is_over_ && !parser_.switched() &&
+                         upstream_->unsent() == 0 && !says_more_ && request_->head.method != "HEAD";
+  end(std::move(how));
+}
+
+PassageEnd Passage::end_by_status() {
   PassageEnd how;
   const int status = parser_.response().status;
   how.succeeded = status < 500;
@@ -237,9 +249,7 @@ void Passage::finish() {
     how.error_type = "Http.ServerError";
     how.message = "the program answered with status " + std::to_string(status);
   }
-  how.keeps_connection = parser_.keep_alive() && body_is_over_ && !parser_.switched() &&
-                         upstream_->unsent() == 0 && !says_more_ && request_->head.method != "HEAD";
-  end(std::move(how));
+  return how;
 }
 
 void Passage::fail(std::string type, std::string message) {

@@ -27,6 +27,9 @@ struct PassageEnd {
   // request that could not be sent again.
   bool may_be_repeated = false;
   bool connection_is_lost = false;  // by the program's doing, before the answer was whole
+  // Only the end of the connection ended the answer. It is whole if that was not the end of the
+  // program; the client has not been told yet.
+  bool may_be_cut_off = false;
 };
 
 class Passage {
@@ -54,6 +57,7 @@ class Passage {
   void client_left();
   // Of the answer that its client does not get any more. False: this is over.
   bool take_unwanted(std::string_view bytes);
+  PassageEnd end_by_status();
   void fail(std::string type, std::string message);
   void end(PassageEnd how);
 

@@ -14,6 +14,8 @@ constexpr Duration kSocketPause = milliseconds(100);
 constexpr size_t kMostIdle = 1;
 // A program that ends closes its connections first.
 constexpr Duration kEndTime = milliseconds(200);
+// The same where that is the exception: an answer without a size ends with its connection.
+constexpr Duration kUnsizedEndTime = milliseconds(50);
 
 constexpr const char* kClientLeft = "Http.ClientLeft";
 
@@ -223,12 +225,13 @@ void Session::ended(InvocationId id, PassageEnd how) {
   const bool is_repeated = how.may_be_repeated && over.reuses && !over.request->client_is_gone;
   // If that is because the program has ended, its end says more, and comes in a moment.
   const bool may_be_its_end = !how.succeeded && how.connection_is_lost;
-  if (is_repeated || may_be_its_end) {
+  if (is_repeated || may_be_its_end || how.may_be_cut_off) {
     Running& again = found->second;
     again = Running{.request = over.request, .repeats = true, .began = over.began && !is_repeated};
     ended_.push_back(std::move(over));
     reap_soon();
-    loop_.call_after(is_repeated ? Duration::zero() : kEndTime,
+    const Duration wait = is_repeated ? Duration::zero() : kEndTime;
+    loop_.call_after(how.may_be_cut_off ? kUnsizedEndTime : wait,
                      [self = self_, id, is_repeated, how = std::move(how)] {
                        Session* session = *self;
                        if (session == nullptr || !session->running_.contains(id)) return;
@@ -244,6 +247,11 @@ void Session::ended(InvocationId id, PassageEnd how) {
 }
 
 void Session::tell_end(InvocationId id, PassageEnd how) {
+  if (how.may_be_cut_off) {
+    RelayedRequest& request = *running_.at(id).request;
+    http::StreamedExchange* client = request.responder.stream();
+    if (client != nullptr && !request.client_is_gone) client->finish();
+  }
   running_.erase(id);
   callbacks_.on_end(id, std::move(how));
 }

@@ -13,6 +13,7 @@ namespace {
 
 using testing::EndsWith;
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 class RelaySession : public http::ServerTest {
@@ -219,6 +220,36 @@ TEST_F(RelaySession, AnAnswerThatBreaksOffIsAFailure) {
   EXPECT_TRUE(relayed_->answered);
   relayed_->responder = http::Responder(nullptr);
   wait_for_end(client_);
+}
+
+TEST_F(RelaySession, AnAnswerWithoutASizeIsWholeIfTheProgramGoesOn) {
+  open_ready();
+  get();
+  wait_for(program_, "\r\n\r\n");
+  program_.send("HTTP/1.1 200 OK\r\n\r\nto the end");
+  program_.fd.reset();
+  wait_for(client_, "to the end");
+  turn(5);
+  client_.receive();
+  EXPECT_THAT(client_.received, Not(EndsWith("0\r\n\r\n"))) << "it may be the program's end";
+  EXPECT_TRUE(ends_.empty());
+  wait_until([this] { return ends_.size() == 1; });
+  EXPECT_TRUE(ends_[0].succeeded);
+  wait_for(client_, "0\r\n\r\n");
+}
+
+TEST_F(RelaySession, AnAnswerWithoutASizeIsCutOffIfTheProgramEnds) {
+  open_ready();
+  get();
+  wait_for(program_, "\r\n\r\n");
+  program_.send("HTTP/1.1 200 OK\r\n\r\nhalf");
+  program_.fd.reset();
+  wait_for(client_, "half");
+  // As the worker does at the end of a sandbox.
+  session_.reset();
+  relayed_->responder = http::Responder(nullptr);
+  wait_for_end(client_);
+  EXPECT_THAT(client_.received, Not(EndsWith("0\r\n\r\n")));
 }
 
 TEST_F(RelaySession, ARequestIsRepeatedWhereTheProgramHadClosedTheConnection) {

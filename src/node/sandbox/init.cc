@@ -11,6 +11,7 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -269,7 +270,10 @@ Result<pid_t> start_or_hand_over(const LaunchPlan& plan, const Confinement& conf
     (void)control.send(FailedReply{plan.sandbox, program.error()});
     _exit(kOurFailure);
   }
-  if (!control.send(StartedReply{plan.sandbox}).ok()) _exit(kOurFailure);
+  const OwnedFd program_fd(static_cast<int>(syscall(SYS_pidfd_open, *program, 0)));
+  std::vector<int> told;
+  if (program_fd.valid()) told.push_back(program_fd.get());
+  if (!control.send(StartedReply{plan.sandbox}, told).ok()) _exit(kOurFailure);
   // From here on we need no right but to wait for our children.
   if (!drop_capabilities().ok()) _exit(kOurFailure);
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);

@@ -63,6 +63,12 @@ class ProcessLauncher final : public Launcher {
     if (launches_.contains(sandbox) || sandboxes_.contains(sandbox)) send(KillRequest{sandbox});
   }
 
+  void terminate(SandboxId sandbox) override {
+    if (launches_.contains(sandbox) || sandboxes_.contains(sandbox)) {
+      send(TerminateRequest{sandbox});
+    }
+  }
+
   void usage(SandboxId sandbox, OnUsage callback) override {
     if (!sandboxes_.contains(sandbox)) {
       return defer([callback = std::move(callback)] {
@@ -250,6 +256,7 @@ class ProcessLauncher final : public Launcher {
   // Ours, not its.
   void handle(LaunchRequest&, std::vector<OwnedFd>&) {}
   void handle(KillRequest&, std::vector<OwnedFd>&) {}
+  void handle(TerminateRequest&, std::vector<OwnedFd>&) {}
   void handle(UsageRequest&, std::vector<OwnedFd>&) {}
   void handle(SocketsRequest&, std::vector<OwnedFd>&) {}
   void handle(Ready&, std::vector<OwnedFd>&) {}

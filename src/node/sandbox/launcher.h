@@ -73,6 +73,11 @@ class Launcher {
   // being started. Unknown and ended ids are ignored.
   virtual void kill(SandboxId sandbox) = 0;
 
+  // Asks the program to end by SIGTERM, which goes to it and not to what it started. on_exit
+  // follows if it does; nothing ends it that does not, until kill(). One that is still being
+  // started is killed. Unknown and ended ids are ignored.
+  virtual void terminate(SandboxId sandbox) = 0;
+
   // Memory in use now; NOT_FOUND for an unknown sandbox, UNIMPLEMENTED where it cannot be measured.
   virtual void usage(SandboxId sandbox, OnUsage callback) = 0;
 

@@ -120,8 +120,36 @@ TEST_F(LifetimeTest, AProgramThatKillsItsParentShellEndsAsThatShellDid) {
   EXPECT_FALSE(harness_.outcome(plan.sandbox).exit->killed);
 }
 
+TEST_F(LifetimeTest, AProgramThatIsAskedToEndMayFinishInItsOwnWay) {
+  const LaunchPlan plan = shell_plan(
+      "trap 'echo asked; exit 3' TERM; "
+      "bash -c 'trap \"echo the child was asked\" TERM; echo up; sleep 1000 & wait' & wait");
+  start(plan);
+  ASSERT_TRUE(harness_.wait([&] { return !harness_.outcome(plan.sandbox).output.empty(); }));
+  harness_.launcher().terminate(plan.sandbox);
+  ASSERT_TRUE(finish(plan.sandbox));
+  EXPECT_EQ(harness_.outcome(plan.sandbox).output, "up\nasked\n");
+  EXPECT_EQ(harness_.outcome(plan.sandbox).exit->exit_code, 3);
+  EXPECT_FALSE(harness_.outcome(plan.sandbox).exit->killed);
+}
+
+TEST_F(LifetimeTest, AProgramThatDoesNotWantToEndGoesOnUntilItIsKilled) {
+  const LaunchPlan plan =
+      shell_plan("trap 'echo asked' TERM; echo up; while :; do sleep 0.01; done");
+  start(plan);
+  const std::string& output = harness_.outcome(plan.sandbox).output;
+  ASSERT_TRUE(harness_.wait([&] { return output == "up\n"; }));
+  harness_.launcher().terminate(plan.sandbox);
+  ASSERT_TRUE(harness_.wait([&] { return output == "up\nasked\n"; }));
+  EXPECT_FALSE(harness_.finished(plan.sandbox));
+  harness_.launcher().kill(plan.sandbox);
+  ASSERT_TRUE(finish(plan.sandbox));
+  EXPECT_TRUE(harness_.outcome(plan.sandbox).exit->killed);
+}
+
 TEST_F(LifetimeTest, KillingWhatIsNotThereDoesNothing) {
   harness_.launcher().kill(SandboxId(123456));
+  harness_.launcher().terminate(SandboxId(123456));
   EXPECT_EQ(harness_.run(shell_plan("echo fine")).output, "fine\n");
 }
 

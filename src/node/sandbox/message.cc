@@ -68,6 +68,10 @@ void archive_body(StateArchive& archive, LaunchRequest& request) {
 
 void archive_body(StateArchive& archive, KillRequest& request) { archive.field(request.sandbox); }
 
+void archive_body(StateArchive& archive, TerminateRequest& request) {
+  archive.field(request.sandbox);
+}
+
 void archive_body(StateArchive& archive, UsageRequest& request) { archive.field(request.sandbox); }
 
 void archive_body(StateArchive& archive, Hello& hello) {

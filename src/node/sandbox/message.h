@@ -27,6 +27,11 @@ struct KillRequest {
   SandboxId sandbox;
   bool operator==(const KillRequest&) const = default;
 };
+// Worker to launcher: the program is to end.
+struct TerminateRequest {
+  SandboxId sandbox;
+  bool operator==(const TerminateRequest&) const = default;
+};
 struct UsageRequest {
   SandboxId sandbox;
   bool operator==(const UsageRequest&) const = default;
@@ -47,7 +52,8 @@ struct Hello {
 struct Ready {
   bool operator==(const Ready&) const = default;
 };
-// The program was executed. To the worker it comes with pidfd, listener and output.
+// The program was executed. From init it comes with the program's pidfd; to the worker with init's
+// pidfd, listener and output.
 struct StartedReply {
   SandboxId sandbox;
   int32_t pid = 0;
@@ -113,7 +119,7 @@ struct ZygoteNews {
 using Message =
     std::variant<LaunchRequest, KillRequest, UsageRequest, Hello, Ready, StartedReply, FailedReply,
                  ExitedReply, UsageReply, SocketsRequest, SocketsReply, ZygoteRequest, ZygoteReady,
-                 ZygoteRetirement, BoxRequest, BoxReply, ZygoteNews>;
+                 ZygoteRetirement, BoxRequest, BoxReply, ZygoteNews, TerminateRequest>;
 
 // At most limits::kLauncherMessage bytes for every plan that validate() accepts.
 std::string encode(Message message);

@@ -54,7 +54,8 @@ std::vector<Message> one_of_each() {
           ZygoteRetirement{},
           BoxRequest{9},
           BoxReply{10},
-          ZygoteNews{"tenant 1", ZygoteEvent::kRetired, "why", Duration(11)}};
+          ZygoteNews{"tenant 1", ZygoteEvent::kRetired, "why", Duration(11)},
+          TerminateRequest{SandboxId(9)}};
 }
 
 TEST(MessageTest, EveryKindComesBackAsItWas) {

@@ -38,7 +38,11 @@ pid_t pid_of(int pidfd) {
   return at == std::string::npos ? 0 : std::max(0, atoi(text->c_str() + at + 5));
 }
 
-void send_kill(int pidfd) { syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, nullptr, 0); }
+void send_signal(int pidfd, int signal) {
+  syscall(SYS_pidfd_send_signal, pidfd, signal, nullptr, 0);
+}
+
+void send_kill(int pidfd) { send_signal(pidfd, SIGKILL); }
 
 }  // namespace
 
@@ -137,6 +141,7 @@ bool Server::hear_worker() {
     Message& message = (*word)->message;
     if (auto* launch = std::get_if<LaunchRequest>(&message)) handle(std::move(*launch));
     if (auto* kill = std::get_if<KillRequest>(&message)) handle(*kill);
+    if (auto* end = std::get_if<TerminateRequest>(&message)) handle(*end);
     if (auto* usage = std::get_if<UsageRequest>(&message)) handle(*usage);
     if (auto* sockets = std::get_if<SocketsRequest>(&message)) handle(*sockets);
   }
@@ -177,6 +182,15 @@ void Server::handle(const KillRequest& request) {
   if (waits == waiting_.end()) return;
   waiting_.erase(waits);
   tell(FailedReply{request.sandbox, Error{ErrorCode::kCancelled, "killed before it started"}});
+}
+
+// Its init has no right to signal a program of another user; we have.
+void Server::handle(const TerminateRequest& request) {
+  const auto found = by_sandbox_.find(request.sandbox);
+  if (found != by_sandbox_.end() && boxes_.at(found->second).stage == Stage::kRunning) {
+    return send_signal(boxes_.at(found->second).program.get(), SIGTERM);
+  }
+  handle(KillRequest{request.sandbox});
 }
 
 void Server::handle(const UsageRequest& request) {
@@ -228,6 +242,8 @@ void Server::hear_box(BoxNumber number, Envelope envelope) {
     return settle(box);
   }
   if (std::holds_alternative<StartedReply>(envelope.message) && box.stage == Stage::kStarting) {
+    if (envelope.fds.size() != 1) return give_up(box, EMFILE);
+    box.program = std::move(envelope.fds[0]);
     OwnedFd pidfd(fcntl(box.init.pidfd.get(), F_DUPFD_CLOEXEC, 0));
     if (!pidfd.valid()) return give_up(box, errno);
     box.stage = Stage::kRunning;

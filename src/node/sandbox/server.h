@@ -42,6 +42,7 @@ class Server {
   struct Box {
     Stage stage = Stage::kPreparing;
     InitProcess init;
+    OwnedFd program;  // its pidfd, once it was executed
     OwnedFd listener;
     OwnedFd output;
     SandboxCgroup cgroup;
@@ -65,6 +66,7 @@ class Server {
   bool hear_worker();
   void handle(LaunchRequest request);
   void handle(const KillRequest& request);
+  void handle(const TerminateRequest& request);
   void handle(const UsageRequest& request);
   void handle(const SocketsRequest& request);
 

@@ -100,6 +100,10 @@ class Backend {
   virtual bool has_own_contexts() const = 0;
   // Ends it at once; on_end follows with `error` and `error_type` (a time-out, an eviction).
   virtual void stop(SandboxId sandbox, Error error, std::string error_type) = 0;
+  // The same, but a program that can be asked to end has so long to do it.
+  virtual void end(SandboxId sandbox, Duration /*grace*/, Error error, std::string error_type) {
+    stop(sandbox, std::move(error), std::move(error_type));
+  }
 
   // What its (oldest) invocation printed and allocated until now; for one that is completed before
   // it ended.

@@ -7,6 +7,33 @@
 #include "node/worker/backend_reports.h"
 
 namespace lambent::worker {
+namespace {
+
+// How long a program that is asked to end may take. Its memory and its token stay taken meanwhile.
+constexpr Duration kGrace = seconds(5);
+// The same where another function waits for its place.
+constexpr Duration kGraceWhileOthersWait = seconds(1);
+
+Duration grace_of(dispatch::StopReason reason) {
+  using dispatch::StopReason;
+  switch (reason) {
+    case StopReason::kIdle:
+    case StopReason::kRetired:
+    case StopReason::kDrained:
+      return kGrace;
+    case StopReason::kEvicted:
+    case StopReason::kUsedOnce:
+      return kGraceWhileOthersWait;
+    case StopReason::kTimedOut:
+    case StopReason::kInitTimedOut:
+    case StopReason::kDeviceLost:
+    case StopReason::kMoveFailed:
+      break;  // it does not do what it should, or its device is not usable
+  }
+  return Duration::zero();
+}
+
+}  // namespace
 
 DispatchDriver::DispatchDriver(Dependencies dependencies)
     : uses_(dependencies),
@@ -30,7 +57,9 @@ void DispatchDriver::handle(dispatch::Event event) {
     journal_.record(next, now);
     deferred_.evict_objects();
     // An action may bring up events, but those wait: actions_ does not change meanwhile.
-    for (const dispatch::Action& action : actions_) perform(action);
+    for (performing_ = 0; performing_ < actions_.size(); ++performing_) {
+      perform(actions_[performing_]);
+    }
   }
   handling_ = false;
   if (uses_.drain.draining()) uses_.drain.check();
@@ -107,7 +136,8 @@ void DispatchDriver::perform(const dispatch::StopSandbox& action) {
   if (deferred && std::holds_alternative<dispatch::StartSandbox>(*deferred)) {
     return fail_start(std::get<dispatch::StartSandbox>(*deferred), error, "Sandbox.Stopped");
   }
-  uses_.backends.of(action.sandbox).stop(action.sandbox, error, "Sandbox.Stopped");
+  uses_.backends.of(action.sandbox)
+      .end(action.sandbox, grace_of(action.reason), error, "Sandbox.Stopped");
 }
 
 void DispatchDriver::perform(const dispatch::CompleteInvocation& action) {
@@ -166,6 +196,8 @@ InvocationResult DispatchDriver::result_of(LiveInvocation& live,
   if (completion.outcome != Outcome::kRejected) result.device = completion.device;
   const bool failed_itself = live.answer && !live.answer->succeeded;
   if (failed_itself && !result.error) result.error = live.answer->error;
+  // It was not given to the sandbox that was to serve it, whose words say why it was not ready.
+  if (completion.error_type == "Sandbox.InitTimeout") live.sandbox = sandbox_not_ready_in_time();
   RunReport report = report_of(live, completion.outcome);
   result.payload = std::move(report.payload);
   if (failed_itself) result.error_type = std::move(report.error_type);
@@ -173,6 +205,14 @@ InvocationResult DispatchDriver::result_of(LiveInvocation& live,
   result.host_memory_peak = report.host_memory_peak;
   result.log_tail = std::move(report.log_tail);
   return result;
+}
+
+// Dispatch stops the sandbox right after it gave up what waited for it.
+SandboxId DispatchDriver::sandbox_not_ready_in_time() const {
+  if (performing_ + 1 >= actions_.size()) return {};
+  const auto* stop = std::get_if<dispatch::StopSandbox>(&actions_[performing_ + 1]);
+  const bool is_it = stop != nullptr && stop->reason == dispatch::StopReason::kInitTimedOut;
+  return is_it ? stop->sandbox : SandboxId{};
 }
 
 RunReport DispatchDriver::report_of(LiveInvocation& live, Outcome outcome) {

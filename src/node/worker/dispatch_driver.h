@@ -84,6 +84,8 @@ class DispatchDriver final : public BackendObserver, public ExecutorMemory {
   // The end of what dispatch served; takes the answer out of `live`.
   InvocationResult result_of(LiveInvocation& live, const dispatch::CompleteInvocation& completion);
   RunReport report_of(LiveInvocation& live, Outcome outcome);
+  // The sandbox that the next action stops because it was not ready in time, if it does.
+  SandboxId sandbox_not_ready_in_time() const;
 
   const Dependencies uses_;
   dispatch::Dispatcher& dispatcher_;
@@ -92,6 +94,7 @@ class DispatchDriver final : public BackendObserver, public ExecutorMemory {
   std::deque<dispatch::Event> events_;
   bool handling_ = false;
   std::vector<dispatch::Action> actions_;
+  size_t performing_ = 0;  // in actions_
   // Set while dispatch handles the end of a sandbox, so that an invocation which never reached its
   // handler gets the runtime's own words.
   const SandboxEnd* ending_ = nullptr;

@@ -128,6 +128,7 @@ struct SandboxHost::Sandbox {
   // Why it is being stopped, if we stop it; or what the runtime said when its start failed.
   std::optional<EndWords> end_words;
   std::string end_payload;
+  loop::TimerId grace;  // of one that was asked to end
 };
 
 SandboxHost::SandboxHost(Dependencies dependencies, SandboxSetting setting, std::string run_folder)
@@ -147,7 +148,10 @@ SandboxHost::SandboxHost(Dependencies dependencies, SandboxSetting setting, std:
 }
 
 SandboxHost::~SandboxHost() {
-  for (const auto& [id, sandbox] : sandboxes_) launcher_.kill(id);
+  for (const auto& [id, sandbox] : sandboxes_) {
+    loop_.cancel(sandbox->grace);
+    launcher_.kill(id);
+  }
 }
 
 void SandboxHost::start(BackendStart start, BackendObserver& observer) {
@@ -482,6 +486,21 @@ void SandboxHost::stop(SandboxId id, Error error, std::string error_type) {
   launcher_.kill(id);
 }
 
+void SandboxHost::end(SandboxId id, Duration grace, Error error, std::string error_type) {
+  const auto found = sandboxes_.find(id);
+  if (found == sandboxes_.end()) return;
+  Sandbox& sandbox = *found->second;
+  const bool can_be_asked = sandbox.relay != nullptr && !sandbox.end_words;
+  if (!can_be_asked || grace == Duration::zero()) {
+    return stop(id, std::move(error), std::move(error_type));
+  }
+  sandbox.end_words = EndWords{std::move(error), std::move(error_type)};
+  // Servers wait for their open connections before they end.
+  sandbox.relay.reset();
+  launcher_.terminate(id);
+  sandbox.grace = loop_.call_after(grace, [this, id] { launcher_.kill(id); });
+}
+
 bool SandboxHost::exited(SandboxId id, const sandbox::Exit& exit) {
   const auto found = sandboxes_.find(id);
   if (found == sandboxes_.end()) return false;
@@ -503,6 +522,7 @@ void SandboxHost::finish(SandboxId id, Error error, std::string error_type,
   if (found == sandboxes_.end()) return;
   const std::unique_ptr<Sandbox> sandbox = std::move(found->second);
   sandboxes_.erase(found);
+  loop_.cancel(sandbox->grace);
   if (!sandbox->secret_folder.empty()) {
     std::error_code ignored;
     std::filesystem::remove_all(sandbox->secret_folder, ignored);

@@ -61,6 +61,8 @@ class SandboxHost final : public Backend {
   void grant_memory(SandboxId sandbox, Bytes bytes) override;
   bool has_own_contexts() const override { return true; }
   void stop(SandboxId sandbox, Error error, std::string error_type) override;
+  // The program of an HTTP function gets SIGTERM, and SIGKILL after `grace`; all others SIGKILL.
+  void end(SandboxId sandbox, Duration grace, Error error, std::string error_type) override;
   RunReport partial_report(SandboxId sandbox) override;
   std::vector<SandboxStatus> status() const override;
   // Whether a sandbox that uses a GPU belongs to a tenant other than this one.

@@ -317,5 +317,53 @@ TEST_F(SandboxHostTest, ASandboxThatIsStoppedWhileItIsStartedEndsOnce) {
   EXPECT_EQ(readies, 0);
 }
 
+TEST_F(SandboxHostTest, AProgramThatListensIsAskedToEndAndKilledAfterItsGrace) {
+  spec.kind = FunctionKind::kHttp;
+  spec.http.port = 1;                   // where no program listens
+  launcher.init = [](FakeRuntime&) {};  // it asks no Runtime API for work
+  start();
+  ASSERT_TRUE(until([&] { return launcher.running.contains(kSandbox); }));
+  host->end(kSandbox, seconds(5), Error{ErrorCode::kCancelled, "stopped"}, "Sandbox.Stopped");
+  EXPECT_THAT(launcher.terminations, ElementsAre(kSandbox));
+  clock.advance(milliseconds(4'999));
+  loop.run_once(Duration(0));
+  EXPECT_THAT(launcher.kills, IsEmpty());
+  clock.advance(milliseconds(1));
+  ASSERT_TRUE(until([&] { return !ends.empty(); }));
+  EXPECT_THAT(launcher.kills, ElementsAre(kSandbox));
+  EXPECT_EQ(ends[0].error_type, "Sandbox.Stopped");
+}
+
+TEST_F(SandboxHostTest, AProgramThatEndsInItsGraceIsNotKilled) {
+  spec.kind = FunctionKind::kHttp;
+  spec.http.port = 1;
+  launcher.init = [](FakeRuntime&) {};  // it asks no Runtime API for work
+  start();
+  ASSERT_TRUE(until([&] { return launcher.running.contains(kSandbox); }));
+  host->end(kSandbox, seconds(5), Error{ErrorCode::kCancelled, "stopped"}, "Sandbox.Stopped");
+  launcher.end(kSandbox, {});
+  ASSERT_TRUE(until([&] { return !ends.empty(); }));
+  EXPECT_EQ(ends[0].error_type, "Sandbox.Stopped");
+  clock.advance(seconds(6));
+  loop.run_once(Duration(0));
+  EXPECT_THAT(launcher.kills, IsEmpty());
+}
+
+TEST_F(SandboxHostTest, HandlersAndProgramsWithoutGraceAreKilledAtOnce) {
+  start();
+  ASSERT_TRUE(until([&] { return readies == 1; }));
+  host->end(kSandbox, seconds(5), Error{ErrorCode::kCancelled, "stopped"}, "Sandbox.Stopped");
+  EXPECT_THAT(launcher.kills, ElementsAre(kSandbox));
+  ASSERT_TRUE(until([&] { return ends.size() == 1; }));
+  spec.kind = FunctionKind::kHttp;
+  spec.http.port = 1;
+  launcher.init = [](FakeRuntime&) {};  // it asks no Runtime API for work
+  start();
+  ASSERT_TRUE(until([&] { return launcher.running.contains(kSandbox); }));
+  host->end(kSandbox, Duration::zero(), Error{ErrorCode::kCancelled, "stopped"}, "Sandbox.Stopped");
+  EXPECT_THAT(launcher.kills, ElementsAre(kSandbox, kSandbox));
+  EXPECT_THAT(launcher.terminations, IsEmpty());
+}
+
 }  // namespace
 }  // namespace lambent::worker

@@ -83,6 +83,7 @@ class ExecutorLauncher final : public sandbox::Launcher {
     ++kills;
     end(id, {.signal = 9, .killed = true});
   }
+  void terminate(SandboxId id) override { kill(id); }
   void usage(SandboxId, OnUsage callback) override { callback(Bytes(0)); }
   void sockets(SandboxId, uint32_t, OnSockets) override {}
   const sandbox::Capabilities& capabilities() const override { return capabilities_; }

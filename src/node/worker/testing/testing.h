@@ -146,6 +146,8 @@ class FakeLauncher final : public sandbox::Launcher {
     if (starting_.contains(id)) cancelled_.insert(id);
     end(id, {.signal = 9, .killed = true});
   }
+  // Its program goes on until a test ends it.
+  void terminate(SandboxId id) override { terminations.push_back(id); }
   void usage(SandboxId, OnUsage callback) override { callback(Bytes(0)); }
   // Of this machine's network: a test listens where the sandbox's program would.
   void sockets(SandboxId, uint32_t count, OnSockets callback) override {
@@ -182,6 +184,7 @@ class FakeLauncher final : public sandbox::Launcher {
 
   std::vector<sandbox::LaunchPlan> plans;
   std::vector<SandboxId> kills;
+  std::vector<SandboxId> terminations;  // it was asked to end
   std::map<SandboxId, std::unique_ptr<FakeRuntime>> running;
 
  private:
