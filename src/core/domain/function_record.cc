@@ -15,6 +15,7 @@ using nlohmann::json;
 
 json json_of(const std::string& text) { return text; }
 json json_of(const Variables& variables) { return variables; }
+json json_of(const Mounts& mounts) { return text_of(mounts); }
 json json_of(Bytes amount) { return amount.count; }
 json json_of(Duration duration) { return int64_t{duration.count()}; }
 template <typename Tag, typename Number>
@@ -84,6 +85,13 @@ bool take(const json& value, Variables& to) {
     if (!take(text, to[key])) return false;
   }
   return true;
+}
+
+bool take(const json& value, Mounts& to) {
+  if (!value.is_string()) return false;
+  auto mounts = parse_mounts(value.get_ref<const std::string&>());
+  if (mounts.ok()) to = *std::move(mounts);
+  return mounts.ok();
 }
 
 struct Reader {

@@ -266,6 +266,13 @@ CREATE TABLE deployments (
 ) WITHOUT ROWID;
 )sql";
 
+// Sizes of what lies in a sandbox's memory, and what it sees of volumes and the host.
+constexpr const char* kMounts = R"sql(
+ALTER TABLE functions ADD COLUMN scratch_bytes INTEGER NOT NULL DEFAULT 536870912;
+ALTER TABLE functions ADD COLUMN shared_memory_bytes INTEGER NOT NULL DEFAULT 67108864;
+ALTER TABLE functions ADD COLUMN mounts TEXT NOT NULL DEFAULT '';
+)sql";
+
 Result<void> apply_step(Database& database, size_t version) {
   RETURN_IF_ERROR(database.run("BEGIN IMMEDIATE"));
   auto applied = database.run(migrations()[version - 1]);
@@ -299,7 +306,8 @@ const std::vector<std::string>& migrations() {
                                                  kHttpFunctions,
                                                  kQueueTimes,
                                                  kTokensForCertificates,
-                                                 kVersions};
+                                                 kVersions,
+                                                 kMounts};
   return steps;
 }
 

@@ -1,6 +1,7 @@
 #include "node/worker/deployments.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <functional>
 #include <set>
 #include <utility>
@@ -53,6 +54,21 @@ Error another_change(const FunctionName& name) {
           "another change of function '" + name.name + "' is under way; try again when it is done"};
 }
 
+// That what is mounted is there, by a path without links, as lambent-launcher will want it. Blocks.
+Result<void> check_mounted(const Mounts& mounts, const std::vector<std::string>& folders) {
+  for (size_t i = 0; i < folders.size(); ++i) {
+    std::error_code error;
+    const std::filesystem::path real = std::filesystem::canonical(folders[i], error);
+    if (!error && real == folders[i] && std::filesystem::is_directory(real, error)) continue;
+    const std::string& source = mounts[i].host.empty() ? mounts[i].volume : mounts[i].host;
+    return Error{ErrorCode::kFailedPrecondition,
+                 "the mount at " + mounts[i].at + ": " + source +
+                     (error ? " is not there: " + error.message()
+                            : std::string(" is no folder, or its path goes through a link"))};
+  }
+  return {};
+}
+
 // Gives its answer once.
 Deployments::Done once(Deployments::Done done) {
   auto given = std::make_shared<bool>(false);
@@ -65,6 +81,13 @@ Deployments::Done once(Deployments::Done done) {
 
 Result<void> Deployments::check(const FunctionSpec& spec) const {
   RETURN_IF_ERROR(check_function(as_function(spec), rules_->functions));
+  if (!spec.mounts.empty()) {
+    if (!uses_.folders_of_mounts) {
+      return Error{ErrorCode::kFailedPrecondition, "this worker has no volumes and mounts"};
+    }
+    const auto folders = uses_.folders_of_mounts(spec);
+    if (!folders.ok()) return folders.error();
+  }
   if (uses_.secrets == nullptr) return {};
   const auto resolved = resolve_secrets(spec.environment, [&](const std::string& name) {
     return uses_.secrets->find_secret(spec.name.tenant, name);
@@ -84,8 +107,7 @@ void Deployments::create(FunctionChange change, Done done) {
                       "this worker has " + std::to_string(limits::kFunctions) + " functions"});
   }
   const TenantId tenant = change.spec.name.tenant;
-  if (const auto allowed = quotas_.check(tenant, uses_.functions.totals(tenant), {.functions = 1});
-      !allowed.ok()) {
+  if (const auto allowed = quotas_.check(tenant, totals(tenant), {.functions = 1}); !allowed.ok()) {
     return done(allowed.error());
   }
   if (change.zip_base64.empty() && change.zip.empty()) {
@@ -135,7 +157,7 @@ void Deployments::store(FunctionChange change, Done done) {
 
 void Deployments::store_change(FunctionChange change, Done answer, Done finish) {
   const bool has_code = !change.zip_base64.empty() || !change.zip.empty();
-  if (!has_code && !has_graph(change.spec.kind)) {
+  if (!has_code && !has_graph(change.spec.kind) && change.spec.mounts.empty()) {
     return put_within_quota({.change = std::move(change)}, std::move(finish));
   }
   // Shared with the file thread, which fills it in while this thread goes on.
@@ -145,6 +167,11 @@ void Deployments::store_change(FunctionChange change, Done answer, Done finish) 
   };
   auto work = std::make_shared<Work>();
   work->unpacking.change = std::move(change);
+  if (const FunctionSpec& spec = work->unpacking.change.spec; !spec.mounts.empty()) {
+    auto folders = uses_.folders_of_mounts(spec);
+    if (!folders.ok()) return finish(folders.error());
+    work->unpacking.mount_folders = std::move(*folders);
+  }
   const bool queued =
       uses_.files.run([work, &code = std::as_const(uses_.code),
                        rules = rules_] { work->result = unpack(code, *rules, work->unpacking); },
@@ -162,6 +189,7 @@ void Deployments::store_change(FunctionChange change, Done answer, Done finish) 
 
 Result<void> Deployments::unpack(const CodeStore& code, const Rules& rules, Unpacking& unpacking) {
   FunctionSpec& spec = unpacking.change.spec;
+  RETURN_IF_ERROR(check_mounted(spec.mounts, unpacking.mount_folders));
   std::string zip_base64 = std::exchange(unpacking.change.zip_base64, {});
   const std::string zip = std::exchange(unpacking.change.zip, {});
   if (!zip_base64.empty()) RETURN_IF_ERROR(code.unpack_base64(std::move(zip_base64), spec));
@@ -240,6 +268,12 @@ void Deployments::collect() {
   uses_.code.collect(std::move(codes));
 }
 
+FunctionTotals Deployments::totals(TenantId tenant) const {
+  FunctionTotals totals = uses_.functions.totals(tenant);
+  if (uses_.used_by_volumes) totals.code += uses_.used_by_volumes(tenant);
+  return totals;
+}
+
 FunctionQuotas::Addition Deployments::addition_of(const FunctionSpec& spec) const {
   const FunctionSpec* before = uses_.functions.find(spec.name);
   if (before == nullptr) return {.functions = 1, .code = spec.code_size};
@@ -253,7 +287,7 @@ void Deployments::put_within_quota(Unpacking unpacked, Done done) {
   if (may_stay && is_same_deployment(*before, unpacked.change.spec)) return done(*before);
   const TenantId tenant = unpacked.change.spec.name.tenant;
   const FunctionQuotas::Addition addition = addition_of(unpacked.change.spec);
-  const auto allowed = quotas_.check(tenant, uses_.functions.totals(tenant), addition);
+  const auto allowed = quotas_.check(tenant, totals(tenant), addition);
   if (!allowed.ok()) return done(allowed.error());
   if (unpacked.change.dry_run) return done(std::move(unpacked.change.spec));
   quotas_.reserve(tenant, addition);
@@ -370,6 +404,16 @@ std::vector<std::string> Deployments::users_of_secret(TenantId tenant,
     if (spec.name.tenant != tenant) continue;
     const auto names = secret_names(spec.environment);
     if (names.ok() && names->contains(secret)) users.push_back(spec.name.name);
+  }
+  return users;
+}
+
+std::vector<std::string> Deployments::users_of_volume(TenantId tenant,
+                                                      const std::string& volume) const {
+  std::vector<std::string> users;
+  for (const FunctionSpec& spec : uses_.functions.list(tenant, "", limits::kFunctions)) {
+    const auto mounts_it = [&](const Mount& mount) { return mount.volume == volume; };
+    if (std::ranges::any_of(spec.mounts, mounts_it)) users.push_back(spec.name.name);
   }
   return users;
 }

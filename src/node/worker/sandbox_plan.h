@@ -59,6 +59,9 @@ struct SandboxSetting {
   unsigned most_processes = limits::kSandboxProcesses;
   // The Python environment of a function's code. May be empty.
   std::function<Result<PythonEnvironment>(const FunctionSpec&)> environment_of = {};
+  // Where the function's mounts lie on the host, in their order, now that a sandbox of it starts.
+  // May be empty: then there are no mounts.
+  std::function<Result<std::vector<std::string>>(const FunctionSpec&)> folders_of_mounts = {};
 };
 
 // What a stage of a pipeline has beside what all sandboxes have.
@@ -80,6 +83,8 @@ struct SandboxRequest {
   // Socket of the GPU runtime that it shares; empty: it has a driver of its own.
   std::string runtime_path = {};
   PythonEnvironment environment = {};
+  // Where its mounts lie on the host, in their order.
+  std::vector<std::string> mount_folders = {};
   StageProcessExtras extras = {};
 };
 
