@@ -365,6 +365,12 @@ Result<std::vector<protocol::DeviceInventory>> devices_of(std::optional<DeviceWa
   return devices;
 }
 
+frontend::Router::Services services_of(worker::Worker& worker, tenants::AccessControl& access,
+                                       tenants::SecretStore& secrets,
+                                       frontend::ObjectsFrontend& objects, NodeVolumes& volumes) {
+  return {worker, worker.versions(), access, secrets, objects, worker.relays(), volumes.store()};
+}
+
 Result<void> run(WorkerConfig config) {
   SpdlogSink log(config.log_format, config.log_level);
   allow_many_files(log);
@@ -433,9 +439,7 @@ Result<void> run(WorkerConfig config) {
   if (watch) watch->tell(worker);
 
   frontend::Router router(
-      {worker, worker.versions(), access, secrets, objects_frontend, worker.relays(),
-       volumes->store()},
-      loop, random,
+      services_of(worker, access, secrets, objects_frontend, *volumes), loop, random,
       {.native = native_options(worker, metrics, objects, storage, identity.get(),
                                 facts_of(config, shares.dispatched)),
        .auth = {.mode = config.auth, .own_user = geteuid()},

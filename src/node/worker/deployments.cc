@@ -82,10 +82,10 @@ Deployments::Done once(Deployments::Done done) {
 Result<void> Deployments::check(const FunctionSpec& spec) const {
   RETURN_IF_ERROR(check_function(as_function(spec), rules_->functions));
   if (!spec.mounts.empty()) {
-    if (!uses_.folders_of_mounts) {
+    if (!mounts_.folders) {
       return Error{ErrorCode::kFailedPrecondition, "this worker has no volumes and mounts"};
     }
-    const auto folders = uses_.folders_of_mounts(spec);
+    const auto folders = mounts_.folders(spec);
     if (!folders.ok()) return folders.error();
   }
   if (uses_.secrets == nullptr) return {};
@@ -168,7 +168,7 @@ void Deployments::store_change(FunctionChange change, Done answer, Done finish) 
   auto work = std::make_shared<Work>();
   work->unpacking.change = std::move(change);
   if (const FunctionSpec& spec = work->unpacking.change.spec; !spec.mounts.empty()) {
-    auto folders = uses_.folders_of_mounts(spec);
+    auto folders = mounts_.folders(spec);
     if (!folders.ok()) return finish(folders.error());
     work->unpacking.mount_folders = std::move(*folders);
   }
@@ -270,7 +270,7 @@ void Deployments::collect() {
 
 FunctionTotals Deployments::totals(TenantId tenant) const {
   FunctionTotals totals = uses_.functions.totals(tenant);
-  if (uses_.used_by_volumes) totals.code += uses_.used_by_volumes(tenant);
+  if (mounts_.used_by_volumes) totals.code += mounts_.used_by_volumes(tenant);
   return totals;
 }
 

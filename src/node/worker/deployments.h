@@ -29,6 +29,13 @@
 
 namespace lambent::worker {
 
+// What deployments ask those who have volumes and mounts.
+struct MountUses {
+  // As SandboxSetting has it; empty: functions have no mounts.
+  std::function<Result<std::vector<std::string>>(const FunctionSpec&)> folders = {};
+  std::function<Bytes(TenantId)> used_by_volumes = {};  // of the disk; empty: nothing
+};
+
 class Deployments {
  public:
   using Done = InvocationService::Callback<FunctionSpec>;
@@ -54,9 +61,6 @@ class Deployments {
     PipelineHost& pipelines;
     const SecretService* secrets = nullptr;                  // null: functions refer to none
     environments::EnvironmentStore* environments = nullptr;  // null: no Python packages
-    // As SandboxSetting has it; empty: functions have no mounts.
-    std::function<Result<std::vector<std::string>>(const FunctionSpec&)> folders_of_mounts = {};
-    std::function<Bytes(TenantId)> used_by_volumes = {};  // of the disk; empty: nothing
   };
   // What functions and their packages are checked against.
   struct Rules {
@@ -66,8 +70,9 @@ class Deployments {
   };
 
   // `code` outlives the file thread's work.
-  Deployments(Dependencies dependencies, Rules rules)
+  Deployments(Dependencies dependencies, Rules rules, MountUses mounts)
       : uses_(dependencies),
+        mounts_(std::move(mounts)),
         rules_(std::make_shared<const Rules>(std::move(rules))),
         pending_(uses_.environments),
         tenancy_(rules_->functions.gpu_serves_one_tenant) {}
@@ -152,6 +157,7 @@ class Deployments {
   void renew_waiting(const FunctionName& name);
 
   const Dependencies uses_;
+  const MountUses mounts_;
   const std::shared_ptr<const Rules> rules_;
   PendingDeployments pending_;
   FunctionQuotas quotas_;

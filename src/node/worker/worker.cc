@@ -24,6 +24,10 @@ void count(sandbox::ZygoteEvent event, metrics::WorkerMetrics& metrics) {
   }
 }
 
+MountUses mount_uses(const WorkerOptions& options) {
+  return {options.sandboxes.folders_of_mounts, options.used_by_volumes};
+}
+
 // NOT_FOUND, FAILED_PRECONDITION: it is of another kind.
 Result<FunctionId> pipeline_called(const FunctionRegistry& functions, const FunctionName& name) {
   ASSIGN_OR_RETURN(const FunctionSpec* spec, functions.get(name));
@@ -96,9 +100,8 @@ Worker::Worker(Dependencies dependencies, WorkerOptions options,
                keeper_, options_.devices}),
       deployments_({uses_.loop, uses_.log, uses_.catalog, uses_.metrics, functions_, aliases_,
                     revisions_, statistics_, logs_, files_, code_, driver_, sandboxes_, executors_,
-                    keeper_, workflows_, pipelines_, uses_.secrets, uses_.environments,
-                    options_.sandboxes.folders_of_mounts, options_.used_by_volumes},
-                   deployment_rules()),
+                    keeper_, workflows_, pipelines_, uses_.secrets, uses_.environments},
+                   deployment_rules(), mount_uses(options_)),
       versions_({uses_.catalog, functions_, aliases_, revisions_, deployments_}),
       status_({uses_.loop, uses_.metrics, *dispatcher_, functions_, live_, backends_, executors_,
                workflows_, pipelines_, care_, health_}),
@@ -113,8 +116,7 @@ Worker::Worker(Dependencies dependencies, WorkerOptions options,
   uses_.launcher.on_exit([this](SandboxId id, const sandbox::Exit& exit) {
     if (!sandboxes_.exited(id, exit)) executors_.exited(id, exit);
   });
-  uses_.launcher.on_zygote([this](const std::string&, sandbox::ZygoteEvent event,
-                                  const std::string&) { count(event, uses_.metrics); });
+  uses_.launcher.on_zygote([this](auto&, auto event, auto&) { count(event, uses_.metrics); });
 }
 
 Worker::~Worker() {
