@@ -9,7 +9,8 @@ import re
 import subprocess
 
 BIN = pathlib.Path(os.environ.get("LAMBENT_PREFIX", "build/release")).resolve() / "bin"
-PARENTS = ("objects", "slices", "bundle", "tenants", "tokens", "audit", "alias", "versions")  # their verbs have options of their own
+PARENTS = ("objects", "slices", "bundle", "tenants", "tokens", "audit", "alias", "versions",
+           "volumes")  # their verbs have options of their own
 
 
 @dataclasses.dataclass
