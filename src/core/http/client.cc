@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "core/http/response_parser.h"
@@ -56,8 +57,14 @@ struct BlockingClient::State {
   Result<void> wait_for(Transfer::Kind kind);
   Error lost() const;
   Result<void> write_request(const Request& request);
+  Result<void> write(std::string_view first, std::string_view second);
+  Result<void> write_body(const BodySource& source, uint64_t size, Duration timeout);
   Result<Response> exchange(const Request& request,
                             const std::function<bool(std::string_view)>* sink, bool& nothing_read);
+  // Of a request that was written, or not wholly.
+  Result<Response> read_response(const Request& request, const Result<void>& written,
+                                 const std::function<bool(std::string_view)>* sink,
+                                 bool& nothing_read);
   Result<Response> send(const Request& request, Duration timeout,
                         const std::function<bool(std::string_view)>* sink);
 
@@ -148,8 +155,11 @@ Result<void> BlockingClient::State::connect() {
 }
 
 Result<void> BlockingClient::State::write_request(const Request& request) {
-  std::string head = encode_request(request, endpoint);
-  std::string_view parts[2] = {head, request.body};
+  return write(encode_request(request, endpoint), request.body);
+}
+
+Result<void> BlockingClient::State::write(std::string_view first, std::string_view second) {
+  std::string_view parts[2] = {first, second};
   while (!parts[0].empty() || !parts[1].empty()) {
     iovec buffers[2];
     for (int i = 0; i < 2; i++) {
@@ -176,7 +186,27 @@ Result<Response> BlockingClient::State::exchange(const Request& request,
                                                  bool& nothing_read) {
   // A server that refuses a large body answers before it has read it, so a failure to send is
   // reported only if there is no answer either.
-  const Result<void> written = write_request(request);
+  return read_response(request, write_request(request), sink, nothing_read);
+}
+
+// A server that has answered reads no more than it has to: then the rest is not sent.
+Result<void> BlockingClient::State::write_body(const BodySource& source, uint64_t size,
+                                               Duration timeout) {
+  std::string piece;
+  while (size > 0 && stream->peek().kind == Transfer::Kind::kWaitsToRead) {
+    deadline = clock.now() + timeout;
+    RETURN_IF_ERROR(source(piece));
+    RETURN_IF_ERROR(write(piece, {}));
+    size -= std::min<uint64_t>(size, piece.size());
+  }
+  deadline = clock.now() + timeout;
+  if (size == 0) return {};
+  return Error{ErrorCode::kUnavailable, "the server answered before it had all"};
+}
+
+Result<Response> BlockingClient::State::read_response(
+    const Request& request, const Result<void>& written,
+    const std::function<bool(std::string_view)>* sink, bool& nothing_read) {
   if (!written.ok() && written.error().code != ErrorCode::kUnavailable) return written.error();
   ResponseParser parser(request.method == "HEAD");
   bool whole = false;
@@ -242,6 +272,33 @@ Result<Response> BlockingClient::send(const Request& request, Duration timeout) 
 Result<Response> BlockingClient::stream(const Request& request, Duration timeout,
                                         const std::function<bool(std::string_view)>& sink) {
   return state_->send(request, timeout, &sink);
+}
+
+Result<Response> BlockingClient::upload(const Request& request, uint64_t size, Duration timeout,
+                                        const BodySource& source) {
+  State& state = *state_;
+  state.stream.reset();  // what a connection lost of a body cannot be sent again
+  state.deadline = state.clock.now() + timeout;
+  state.buffer.resize(kReadSize);
+  RETURN_IF_ERROR(state.connect());
+  Request head = request;
+  head.headers.set("Content-Length", std::to_string(size));
+  Result<void> written = state.write_request(head);
+  std::optional<Error> not_read;  // of the source, which is no matter of the server
+  const BodySource noted = [&](std::string& piece) {
+    const Result<void> read = source(piece);
+    if (!read.ok()) not_read = read.error();
+    return read;
+  };
+  if (written.ok()) written = state.write_body(noted, size, timeout);
+  if (not_read) {
+    state.stream.reset();
+    return *not_read;
+  }
+  bool nothing_read = true;
+  auto response = state.read_response(head, written, nullptr, nothing_read);
+  if (!response.ok()) state.stream.reset();
+  return response;
 }
 
 Result<Endpoint> parse_endpoint(std::string_view text) {

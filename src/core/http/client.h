@@ -26,6 +26,9 @@ struct Endpoint {
 Result<Endpoint> parse_endpoint(std::string_view text);
 std::string to_string(const Endpoint& endpoint);
 
+// Gives the next bytes of a body, at least one; an error ends the request.
+using BodySource = std::function<Result<void>(std::string& piece)>;
+
 class BlockingClient {
  public:
   explicit BlockingClient(Endpoint endpoint);
@@ -41,6 +44,11 @@ class BlockingClient {
   // The same, handing body bytes to `sink` as they arrive; a false from it ends the request.
   Result<Response> stream(const Request& request, Duration timeout,
                           const std::function<bool(std::string_view)>& sink);
+  // A body of `size` bytes that comes in pieces, on a connection of its own; the request's has
+  // none. What the server answers before it has all of them is the response. DEADLINE_EXCEEDED
+  // after `timeout` without any progress.
+  Result<Response> upload(const Request& request, uint64_t size, Duration timeout,
+                          const BodySource& source);
 
  private:
   struct State;

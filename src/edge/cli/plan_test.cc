@@ -35,6 +35,10 @@ constexpr const char* kProfile = R"({"profile": 1, "context_mb": 512, "start_ms"
 // A worker that has one pipeline function and answers what it is given.
 class OneFunction final : public Transport {
  public:
+  Result<http::Response> upload(const http::Request&, Bytes, Duration,
+                                const http::BodySource&) override {
+    return Error{ErrorCode::kUnimplemented, "nothing is put here"};
+  }
   Result<http::Response> send(const http::Request& request, Duration) override {
     http::Response response{.status = 200};
     if (request.target == "/v1/functions/app/pipeline") {

@@ -34,4 +34,11 @@ Result<http::Response> HttpTransport::stream(const http::Request& request, Durat
   return response;
 }
 
+Result<http::Response> HttpTransport::upload(const http::Request& request, Bytes size,
+                                             Duration timeout, const http::BodySource& source) {
+  auto response = client_.upload(authorized(request), size.count, timeout, source);
+  if (!response.ok()) return explained(response.error());
+  return response;
+}
+
 }  // namespace lambent::cli

@@ -9,6 +9,7 @@
 
 #include "core/base/result.h"
 #include "core/base/time.h"
+#include "core/base/units.h"
 #include "core/http/client.h"
 #include "edge/cli/credentials.h"
 
@@ -23,6 +24,8 @@ class Transport {
   virtual Result<http::Response> send(const http::Request& request, Duration timeout) = 0;
   virtual Result<http::Response> stream(const http::Request& request, Duration timeout,
                                         const Sink& sink) = 0;
+  virtual Result<http::Response> upload(const http::Request& request, Bytes size, Duration timeout,
+                                        const http::BodySource& source) = 0;
 };
 
 // How an HTTP function is asked there, as words of a shell after "curl": its URL, and the socket.
@@ -37,6 +40,8 @@ class HttpTransport final : public Transport {
   Result<http::Response> send(const http::Request& request, Duration timeout) override;
   Result<http::Response> stream(const http::Request& request, Duration timeout,
                                 const Sink& sink) override;
+  Result<http::Response> upload(const http::Request& request, Bytes size, Duration timeout,
+                                const http::BodySource& source) override;
 
  private:
   Error explained(const Error& error) const;

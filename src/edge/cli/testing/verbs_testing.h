@@ -28,6 +28,17 @@ class ScriptedTransport final : public Transport {
     return response;
   }
 
+  Result<http::Response> upload(const http::Request& request, Bytes size, Duration timeout,
+                                const http::BodySource& source) override {
+    http::Request whole = request;
+    while (whole.body.size() < size.count) {
+      std::string piece;
+      RETURN_IF_ERROR(source(piece));
+      whole.body += piece;
+    }
+    return send(whole, timeout);
+  }
+
   std::vector<http::Request> requests;
 
  private:
