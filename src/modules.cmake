@@ -50,6 +50,7 @@ module(tenants          DEPENDS base domain crypto catalog access)
 module(environments     DEPENDS base domain crypto loop sandbox)
 module(runtime_api      DEPENDS base domain loop http)
 module(http_relay       DEPENDS base domain loop http)
+module(volumes          DEPENDS base domain crypto loop)
 module(journal_store    DEPENDS base domain journal TEST_USES dispatch scheduling)
 module(worker           DEPENDS base domain workflow pipeline slice_scheduling forward_ring stage_channel kernel_graph bundle objects ledger protocol metrics scheduling dispatch journal loop catalog archive sandbox http runtime_api http_relay environments)
 
@@ -61,7 +62,7 @@ module(slice_simulator  DEPENDS base domain pipeline slice_scheduling)
 
 floor(edge USES core decide gpu/mig node/objects sim/workload)
 module(frontend         DEPENDS base domain crypto loop http metrics objects)
-module(cli              DEPENDS base domain workload workflow pipeline mig loop http archive LINKS ${LAMBENT_HTTP_PARSER})
+module(cli              DEPENDS base domain crypto workload workflow pipeline mig loop http archive LINKS ${LAMBENT_HTTP_PARSER})
 module(runtime_client   DEPENDS base)
 
 # These decide, simulate and record, event after event. In position-independent code g++ inlines no function that another

@@ -18,6 +18,7 @@ from .errors import FunctionError, LambentError, error_of
 from .http_objects import HttpObjects, error_from
 from .local_objects import LocalObjects
 from .tensor import tensor_of
+from .volumes import Volumes
 
 _MOST_WAIT = 600.0  # seconds of one request; longer waits are several
 
@@ -147,6 +148,7 @@ class Client:
         self.endpoint = endpoint or os.environ.get("LAMBENT_ENDPOINT") or "http://127.0.0.1:8980"
         identity = _identity(token or os.environ.get("LAMBENT_TOKEN"), tenant)
         self._http = HttpObjects(self.endpoint, "/v1/objects", identity)
+        self.volumes = Volumes(self.endpoint, self._http, identity)  # files that functions see by [[mounts]]
         self._objects = self._http
         if local and not identity:
             path = self.version().get("object_socket", "")

@@ -82,19 +82,16 @@ Result<environments::EnvironmentOptions> environment_options(const WorkerConfig&
 
 Result<std::unique_ptr<environments::EnvironmentStore>> open_environments(
     const WorkerConfig& config, const Installation& installation, loop::EventLoop& loop,
-    LogSink& log, environments::EnvironmentStore::Offload offload) {
+    LogSink& log, environments::EnvironmentStore::Offload offload,
+    worker::SandboxSetting& sandboxes) {
   ASSIGN_OR_RETURN(auto options, environment_options(config, installation));
   auto store = std::make_unique<environments::EnvironmentStore>(loop, log, std::move(offload),
                                                                 std::move(options));
   RETURN_IF_ERROR(store->recover());
-  return store;
-}
-
-std::function<Result<std::string>(const FunctionSpec&)> environment_of(
-    const environments::EnvironmentStore& store) {
-  return [&store](const FunctionSpec& spec) {
+  sandboxes.environment_of = [&store = *store](const FunctionSpec& spec) {
     return store.folder_of(archive::code_folder_name(spec.code_sha256));
   };
+  return store;
 }
 
 }  // namespace lambent

@@ -2,15 +2,14 @@
 // the loop runs.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 
 #include "bin/installation.h"
 #include "bin/worker_config.h"
 #include "core/base/result.h"
-#include "core/domain/function.h"
 #include "node/environments/store.h"
+#include "node/worker/sandbox_plan.h"
 
 namespace lambent {
 
@@ -19,13 +18,11 @@ namespace lambent {
 Result<environments::EnvironmentOptions> environment_options(const WorkerConfig& config,
                                                              const Installation& installation);
 
-// The store, with what an earlier worker left. Blocks.
+// The store, with what an earlier worker left; it outlives the sandboxes of the setting, which find
+// their environments there. Blocks.
 Result<std::unique_ptr<environments::EnvironmentStore>> open_environments(
     const WorkerConfig& config, const Installation& installation, loop::EventLoop& loop,
-    LogSink& log, environments::EnvironmentStore::Offload offload);
-
-// For sandboxes: where the environment of a function lies. The store outlives it.
-std::function<Result<std::string>(const FunctionSpec&)> environment_of(
-    const environments::EnvironmentStore& store);
+    LogSink& log, environments::EnvironmentStore::Offload offload,
+    worker::SandboxSetting& sandboxes);
 
 }  // namespace lambent

@@ -69,6 +69,9 @@ void add_whoami(Shell& shell);
 void add_audit(Shell& shell);
 void add_secrets(Shell& shell);
 
+// What functions see beside their code.
+void add_volumes(Shell& shell);
+
 // A worker's state folder.
 void add_backup(Shell& shell);  // and restore
 

@@ -12,6 +12,7 @@
 #include "bin/device_watch.h"
 #include "bin/environment_settings.h"
 #include "bin/installation.h"
+#include "bin/node_volumes.h"
 #include "bin/service_manager.h"
 #include "bin/worker_config.h"
 #include "bin/worker_settings.h"
@@ -183,12 +184,14 @@ AuditSink sink_of(tenants::AuditLog* audit) {
   };
 }
 
-tenants::TenantObserver observer_of(worker::Worker& worker, tenants::SecretStore& secrets) {
+tenants::TenantObserver observer_of(worker::Worker& worker, tenants::SecretStore& secrets,
+                                    volumes::VolumeStore& volumes) {
   return {.changed = [&worker](const Tenant& tenant) { worker.set_tenant(tenant); },
           .removed =
-              [&worker, &secrets](TenantId tenant) {
+              [&worker, &secrets, &volumes](TenantId tenant) {
                 worker.remove_tenant(tenant);
                 secrets.forget_tenant(tenant);
+                volumes.forget_tenant(tenant);
               }};
 }
 
@@ -212,6 +215,13 @@ tenants::SecretUsers users_of(worker::Worker& worker) {
               [&worker](TenantId tenant, const std::string& name, std::function<void()> renewed) {
                 worker.deployments().secret_changed(tenant, name, std::move(renewed));
               }};
+}
+
+// What keeps things for functions learns which of them use it.
+void connect(worker::Worker& worker, const AccessService& access, tenants::SecretStore& secrets,
+             NodeVolumes& volumes) {
+  secrets.set_users(users_of(worker));
+  volumes.connect(worker, access);
 }
 
 // What our own API asks of the worker beside the InvocationService.
@@ -378,15 +388,13 @@ Result<void> run(WorkerConfig config) {
   RETURN_IF_ERROR(describe_devices(config, devices, driver, log));
   ASSIGN_OR_RETURN(const worker::DeviceShares shares,
                    worker::share_devices(devices, config.pipeline_slices));
-
   worker::StorageWatch storage(loop, log, config.state_folder);
   ASSIGN_OR_RETURN(const auto catalog, open_catalog(config, loop, storage));
   ASSIGN_OR_RETURN(const std::string node_key, tenants::read_or_make_node_key(config.node_key));
   ASSIGN_OR_RETURN(const catalog::AccessRecords records, catalog->load_access());
   tenants::SecretStore secrets(*catalog, clock, node_key, records.secrets);
   warn_of_unreadable(secrets, config, log);
-  ASSIGN_OR_RETURN(const SchedulerSettings settings,
-                   scheduler_settings(config, shares.dispatched, log));
+  ASSIGN_OR_RETURN(const auto settings, scheduler_settings(config, shares.dispatched, log));
   ASSIGN_OR_RETURN(auto policy, scheduling::make_policy(config.policy, settings.policy));
   metrics::WorkerMetrics metrics(LAMBENT_VERSION);
   worker::FileThread object_disk(loop);
@@ -408,21 +416,23 @@ Result<void> run(WorkerConfig config) {
   ASSIGN_OR_RETURN(const WorkerJournal journal, open_journal(config, settings, clock, random, log));
   worker::FileThread environment_files(loop);
   ASSIGN_OR_RETURN(const auto environments,
-                   open_environments(config, installation, loop, log, disk_of(environment_files)));
-  options.sandboxes.environment_of = environment_of(*environments);
+                   open_environments(config, installation, loop, log, disk_of(environment_files),
+                                     options.sandboxes));
+  ASSIGN_OR_RETURN(const auto volumes, NodeVolumes::open(config, loop, log, options));
   worker::Worker worker(
       {loop, log, random, *launcher, *catalog, metrics, journal.recorder.get(), &objects,
        watch ? &*watch : nullptr, &secrets, environments.get()},
       options, std::make_unique<dispatch::Dispatcher>(settings.dispatch, std::move(policy)),
       std::move(slices));
-  secrets.set_users(users_of(worker));
-  tenants::AccessControl access(*catalog, clock, node_key, records, observer_of(worker, secrets));
+  tenants::AccessControl access(*catalog, clock, node_key, records,
+                                observer_of(worker, secrets, volumes->store()));
+  connect(worker, access, secrets, *volumes);
   ASSIGN_OR_RETURN(const auto audit, open_audit_log(config, loop, log));
   RETURN_IF_ERROR(worker.recover());
   if (watch) watch->tell(worker);
 
   frontend::Router router(
-      {worker, access, secrets, objects_frontend, worker.relays()}, loop, random,
+      {worker, access, secrets, objects_frontend, worker.relays(), volumes->store()}, loop, random,
       {.native = native_options(worker, metrics, objects, storage, identity.get(),
                                 facts_of(config, shares.dispatched)),
        .auth = {.mode = config.auth, .own_user = geteuid()},

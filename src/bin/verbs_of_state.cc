@@ -1,4 +1,5 @@
 // Verbs of lambent about a worker's state folder on this machine; they need no worker.
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -20,6 +21,15 @@ int tell(Console& console, const Result<void>& result, const std::string& folder
   return 0;
 }
 
+// Volumes are as large as they want, and have a source.
+void tell_of_volumes(Console& console, const std::string& state) {
+  std::error_code ignored;
+  const std::string volumes = state + "/volumes";
+  if (std::filesystem::is_empty(volumes, ignored) || ignored) return;
+  console.err << "lambent: volumes are not in the backup; to keep them, copy " << volumes
+              << " as well, with 'cp -a', to the folder volumes of the restored state\n";
+}
+
 struct Folders {
   std::string state;
   std::string backup;
@@ -36,7 +46,9 @@ void add_backup(Shell& shell) {
   backup->add_option("TO", folders->backup, "the folder to be made")->required();
   backup->callback([&shell, folders] {
     shell.verb = [&shell, folders](Transport&, const cli::Destination&) {
-      return tell(shell.console, back_up_state(folders->state, folders->backup), folders->backup);
+      const auto done = back_up_state(folders->state, folders->backup);
+      if (done.ok()) tell_of_volumes(shell.console, folders->state);
+      return tell(shell.console, done, folders->backup);
     };
   });
   CLI::App* restore =

@@ -355,6 +355,10 @@ class EnvironmentFlags {
                    "folder of wheels from which packages are installed as well");
     app.add_flag("--python-offline", config.python_offline,
                  "install packages only from --python-wheels");
+    app.add_option("--mount-allow", config.mount_allow,
+                   "folder of the host that functions may mount, read-only, with all below it; "
+                   "PATH=TENANT: only those of one tenant; several: several times")
+        ->type_name("PATH[=TENANT]");
     app.add_option("--environments-size", size_,
                    "disk for functions' Python packages, in the state folder, such as 50G")
         ->capture_default_str();

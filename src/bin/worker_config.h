@@ -81,6 +81,8 @@ struct WorkerConfig {
   bool python_offline = false;  // nothing but that folder
   Bytes environments_size = Bytes::gib(20);
   Duration environment_timeout = std::chrono::minutes(30);
+  // Folders of the host that functions may mount: see node/volumes/host_folders.h.
+  std::vector<std::string> mount_allow;
   LogFormat log_format = LogFormat::kText;
   LogLevel log_level = LogLevel::kInfo;
 };

@@ -9,7 +9,7 @@ import re
 import subprocess
 
 BIN = pathlib.Path(os.environ.get("LAMBENT_PREFIX", "build/release")).resolve() / "bin"
-PARENTS = ("objects", "slices", "bundle", "tenants", "tokens", "audit")  # their verbs have options of their own
+PARENTS = ("objects", "slices", "bundle", "tenants", "tokens", "audit", "volumes")  # their verbs have options of their own
 
 
 @dataclasses.dataclass

@@ -25,7 +25,7 @@ struct TokenRequest {
 // What a tenant has and uses of the node now.
 struct TenantUsage {
   uint64_t functions = 0;
-  Bytes disk;  // packages of its functions
+  Bytes disk;  // packages of its functions, and its volumes
   Bytes objects;
   uint64_t running = 0;  // invocations at work
   uint64_t waiting = 0;

@@ -116,6 +116,24 @@ Result<void> validate_cpu_variant(const FunctionSpec& spec) {
   return {};
 }
 
+// Of what sandboxes see beside their code.
+Result<void> validate_places(const FunctionSpec& spec) {
+  for (const auto& [name, size] : {std::pair<const char*, Bytes>{"scratch", spec.scratch},
+                                   {"shared_memory", spec.shared_memory}}) {
+    if (size < limits::kLeastScratch || size > limits::kMostMemory) {
+      return invalid(std::string(name) + " must be " + to_string(limits::kLeastScratch) + " to " +
+                     to_string(limits::kMostMemory) + ", not " + to_string(size));
+    }
+  }
+  const bool has_sandboxes =
+      spec.kind != FunctionKind::kKernel && spec.kind != FunctionKind::kWorkflow;
+  if (!spec.mounts.empty() && !has_sandboxes) {
+    return invalid("a function of kind '" + std::string(name_of(spec.kind)) +
+                   "' has no sandbox, so it can have no mounts");
+  }
+  return validate(spec.mounts);
+}
+
 // A kernel function's file is looked for below its package, and nowhere else.
 bool is_path_inside(const std::string& path) {
   if (path.empty() || path.front() == '/' || path.find('\0') != std::string::npos) return false;
@@ -227,6 +245,7 @@ Result<void> validate(const FunctionSpec& spec) {
     return invalid("the memory size must be " + to_string(limits::kLeastMemory) + " to " +
                    to_string(limits::kMostMemory));
   }
+  RETURN_IF_ERROR(validate_places(spec));
   if (!(spec.weight >= limits::kLeastWeight && spec.weight <= limits::kMostWeight)) {
     return invalid("the weight must be 0.01 to 1000");
   }

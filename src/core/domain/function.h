@@ -13,6 +13,7 @@
 #include "core/base/time.h"
 #include "core/base/units.h"
 #include "core/domain/limits.h"
+#include "core/domain/mount.h"
 #include "core/domain/tenant.h"
 
 namespace lambent {
@@ -117,6 +118,10 @@ struct FunctionSpec {
 
   Duration timeout = limits::kDefaultTimeout;
   Bytes memory = limits::kDefaultMemory;  // host memory limit of one sandbox
+  // The sizes of a sandbox's /tmp and /dev/shm; what lies there is memory and counts as such.
+  Bytes scratch = limits::kSandboxScratch;
+  Bytes shared_memory = limits::kSandboxSharedMemory;
+  Mounts mounts;
   GpuNeeds gpu;
   std::optional<CpuVariant> cpu_variant;
   HttpContract http;

@@ -28,6 +28,9 @@ enum class FieldRole {
 // For a representation that has no such field.
 constexpr std::string_view kNone;
 
+// Lambda has its number of MiB in an object, {"Size": 512}.
+constexpr std::string_view kEphemeralStorage = "EphemeralStorage";
+
 // The numbers that a field may have, where a representation refuses others itself.
 struct FieldRange {
   double least = 0;
@@ -135,6 +138,12 @@ void visit_fields(Visitor& visit, Specs&... specs) {
   visit({kSetting, "timeout_ns", "timeout_s", kNone, "Timeout", "timeout_seconds"},
         specs.timeout...);
   visit({kSetting, "memory_bytes", "memory", kNone, "MemorySize", "memory_bytes"}, specs.memory...);
+  visit({kSetting, "scratch_bytes", "scratch", kNone, kEphemeralStorage, "scratch_bytes"},
+        specs.scratch...);
+  visit({kSetting, "shared_memory_bytes", "shared_memory", "shared-memory", kNone,
+         "shared_memory_bytes"},
+        specs.shared_memory...);
+  visit({kSetting, "mounts", "mounts", "mounts", kNone, "mounts"}, specs.mounts...);
   visit({kSetting, "environment", "environment", kNone, "Environment", kNone},
         specs.environment...);
   // Lambda has calls of their own for tags.

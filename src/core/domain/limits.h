@@ -34,6 +34,20 @@ constexpr size_t kTokenNameLength = 64;
 constexpr Duration kMostTokenLife = std::chrono::hours(24 * 366 * 10);
 constexpr size_t kSecretsPerTenant = 1'000;
 constexpr size_t kSecretNameLength = 64;
+// Volumes and mounts.
+constexpr size_t kMountsPerFunction = 16;
+constexpr size_t kVolumesPerTenant = 256;
+constexpr size_t kVolumeNameLength = 64;
+constexpr size_t kVolumePathLength = 1'024;
+constexpr size_t kVolumePathDepth = 32;
+constexpr size_t kVolumePartLength = 255;  // a name's of the file system
+constexpr size_t kFilesPerVolume = 100'000;
+constexpr size_t kVolumeFilesPerPage = 1'000;
+constexpr size_t kVolumeTransfers = 64;     // at once, of a worker
+constexpr size_t kUnfinishedUploads = 256;  // of a volume
+constexpr Duration kUnfinishedUploadAge = std::chrono::hours(24);
+constexpr Bytes kVolumePiece = Bytes::mib(1);  // that is read or written at once
+constexpr Bytes kVolumeAhead = Bytes::mib(4);  // of a transfer, that waits for the disk
 constexpr Bytes kSecretValue = Bytes::kib(64);
 
 // What a function may ask for.
@@ -97,6 +111,8 @@ constexpr Bytes kLogPerFunction = Bytes::mib(4);
 constexpr unsigned kSandboxProcesses = 256;
 constexpr unsigned kSandboxOpenFiles = 1024;
 constexpr Bytes kSandboxScratch = Bytes::mib(512);
+constexpr Bytes kSandboxSharedMemory = Bytes::mib(64);
+constexpr Bytes kLeastScratch = Bytes::mib(1);  // and shared memory
 constexpr Bytes kSandboxFileSize = Bytes::mib(512);
 constexpr unsigned kSandboxes = 1'000;  // at one time on a node
 constexpr size_t kSandboxBinds = 64;

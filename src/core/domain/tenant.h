@@ -28,7 +28,7 @@ struct TenantQuotas {
   std::optional<Duration> gpu_time_per_hour;  // of runs that hold a GPU, over a sliding hour
   std::optional<Bytes> host_memory;           // the limits of its sandboxes' memory
   std::optional<Bytes> objects;               // memory and disk of its objects
-  std::optional<Bytes> disk;                  // the packages of its functions
+  std::optional<Bytes> disk;                  // the packages of its functions, and its volumes
   std::optional<double> requests_per_second;  // over HTTP, with bursts of one second's worth
 
   bool operator==(const TenantQuotas&) const = default;

@@ -58,6 +58,7 @@ struct TagWriter {
   static std::string text_of(bool value) { return value ? "true" : "false"; }
   static std::string text_of(unsigned number) { return std::to_string(number); }
   static std::string text_of(double number) { return shortest(number); }
+  static std::string text_of(const Mounts& mounts) { return lambent::text_of(mounts); }
   static std::string text_of(Bytes amount) { return std::to_string(amount.count >> 20) + "MiB"; }
   template <HasWords Enum>
   static std::string text_of(Enum value) {
@@ -80,7 +81,9 @@ struct ConfigurationWriter {
   void operator()(const FunctionField& field, const Value& value) {
     if (field.lambda.empty() || field.role == FieldRole::kRecord) return;
     if constexpr (requires { json_of(value); }) {
-      configuration[field.lambda] = json_of(value);
+      Json written = json_of(value);
+      if (field.lambda == kEphemeralStorage) written = {{"Size", written}};
+      configuration[field.lambda] = std::move(written);
     } else {
       CHECK(false, "a field of this type has no form in a configuration");
     }

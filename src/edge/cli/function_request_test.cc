@@ -16,9 +16,10 @@ TEST(FunctionRequest, IsWrittenAsItAlwaysWas) {
   EXPECT_EQ(
       create_request(with_every_field_set(), "zip").body,
       R"({"FunctionName":"name","Runtime":"python3.11","Role":"role","Handler":"handler",)"
-      R"("Description":"description","Timeout":7,"MemorySize":300,)"
+      R"("Description":"description","Timeout":7,"MemorySize":300,"EphemeralStorage":{"Size":300},)"
       R"("Environment":{"Variables":{"environment":"1"}},)"
-      R"("Tags":{"tag":"1","lambent:kind":"kernel","lambent:gpu-memory":"300MiB",)"
+      R"("Tags":{"tag":"1","lambent:kind":"kernel","lambent:shared-memory":"300MiB",)"
+      R"("lambent:mounts":"weights:/weights,/data/models:/models","lambent:gpu-memory":"300MiB",)"
       R"("lambent:launch-mode":"model","lambent:memory-mode":"uvm","lambent:working-set":"whole",)"
       R"("lambent:checkpoint":"true","lambent:gpu-runtime":"shared","lambent:gpu-domain":"gpu_domain",)"
       R"("lambent:gpu-share":"40","lambent:cpu-variant":"true","lambent:cpu-handler":"cpu_handler",)"
@@ -32,8 +33,9 @@ TEST(FunctionRequest, OfADefaultFunctionTakesBackEverySetting) {
       create_request(FunctionSpec(), "zip").body,
       R"({"FunctionName":"","Runtime":"provided.al2023",)"
       R"("Role":"arn:aws:iam::000000000000:role/lambent","Handler":"bootstrap","Description":"",)"
-      R"("Timeout":30,"MemorySize":512,"Environment":{"Variables":{}},)"
-      R"("Tags":{"lambent:kind":"handler","lambent:gpu-memory":"0MiB",)"
+      R"("Timeout":30,"MemorySize":512,"EphemeralStorage":{"Size":512},"Environment":{"Variables":{}},)"
+      R"("Tags":{"lambent:kind":"handler","lambent:shared-memory":"64MiB","lambent:mounts":"",)"
+      R"("lambent:gpu-memory":"0MiB",)"
       R"("lambent:launch-mode":"compute","lambent:memory-mode":"vmm","lambent:working-set":"worker",)"
       R"("lambent:checkpoint":"false","lambent:gpu-runtime":"own","lambent:gpu-domain":"",)"
       R"("lambent:gpu-share":"100","lambent:cpu-variant":"false","lambent:cpu-handler":"",)"

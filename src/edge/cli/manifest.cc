@@ -141,10 +141,10 @@ Result<void> check_kind_keys(const toml::table& table, FunctionKind kind, const 
                                                         "port",  "command",   "readiness"};
   static constexpr std::string_view kNotOfKernels[] = {
       "runtime", "handler", "environment", "cpu",       "component", "output",
-      "slo",     "port",    "command",     "readiness", "python"};
+      "slo",     "port",    "command",     "readiness", "python",    "mounts"};
   static constexpr std::string_view kNotOfWorkflows[] = {
-      "runtime", "handler", "environment", "gpu",     "cpu",       "bundles",
-      "sources", "slo",     "port",        "command", "readiness", "python"};
+      "runtime", "handler", "environment", "gpu",       "cpu",    "bundles", "sources",
+      "slo",     "port",    "command",     "readiness", "python", "mounts"};
   static constexpr std::string_view kNotOfPipelines[] = {
       "handler", "cpu", "component", "output", "port", "command", "readiness"};
   static constexpr std::string_view kNotOfHttp[] = {"graph",   "component", "output",

@@ -22,7 +22,7 @@ class ManifestText {
       if (!table.empty()) text += "[" + table + "]\n";
       text += lines;
     }
-    return text;
+    return text + mounts_;
   }
 
   template <typename Value>
@@ -41,6 +41,16 @@ class ManifestText {
   void operator()(const FunctionField& field, const Variables& values) {
     for (const auto& [key, value] : values) {
       tables_[std::string(field.key)] += key + " = '" + value + "'\n";
+    }
+  }
+
+  void operator()(const FunctionField& field, const Mounts& mounts) {
+    for (const Mount& mount : mounts) {
+      const bool is_volume = !mount.volume.empty();
+      mounts_ +=
+          "[[" + std::string(field.key) + "]]\n" +
+          (is_volume ? "volume = " + toml_of(mount.volume) : "host = " + toml_of(mount.host)) +
+          "\nat = " + toml_of(mount.at) + "\n";
     }
   }
 
@@ -64,6 +74,7 @@ class ManifestText {
   }
 
   std::map<std::string, std::string> tables_;
+  std::string mounts_;
 };
 
 // Expects that the fields which have a key are equal.
@@ -100,6 +111,27 @@ TEST(Manifest, ATableOfTheCpuAloneMakesAVariant) {
   const auto read = parse_manifest("[gpu]\nmemory = 1\n[cpu]\n", "lambent.toml");
   ASSERT_TRUE(read.ok());
   EXPECT_EQ(read->spec.cpu_variant, CpuVariant());
+}
+
+TEST(Manifest, AMountThatIsWrongIsNamedWithItsLine) {
+  const auto error_of = [](const std::string& text) {
+    const auto read = parse_manifest(text, "f");
+    return read.ok() ? std::string("none") : read.error().message;
+  };
+  const std::string form =
+      "mounts are tables, [[mounts]], each with at = \"/weights\" and either volume = \"NAME\" or "
+      "host = \"/a/folder\"";
+  EXPECT_EQ(error_of("[mounts]\nvolume = 'w'\nat = '/w'"), "f line 1: " + form);
+  EXPECT_EQ(error_of("[[mounts]]\nvolume = 'w'"), "f line 1: " + form);
+  EXPECT_EQ(error_of("[[mounts]]\nat = '/w'"), "f line 1: " + form);
+  EXPECT_EQ(error_of("[[mounts]]\nvolume = 'w'\nhost = '/w'\nat = '/w'"), "f line 1: " + form);
+  EXPECT_EQ(error_of("mounts = 'w:/w'"), "f line 1: " + form);
+  EXPECT_EQ(error_of("[[mounts]]\nvolume = 'w'\nat = '/w'\nwritable = true"),
+            "f line 4: mounts has 'writable'; a mount has only the texts volume or host, and at");
+  EXPECT_THAT(error_of("[[mounts]]\nvolume = 'w'\nat = '/tmp/w'"),
+              testing::HasSubstr("f line 1: mounts are wrong: a mount cannot be at '/tmp/w'"));
+  EXPECT_THAT(error_of("kind = 'workflow'\n[[mounts]]\nvolume = 'w'\nat = '/w'"),
+              testing::HasSubstr("a function of kind 'workflow' has no mounts"));
 }
 
 TEST(Manifest, AWrongValueIsNamedWithItsLine) {

@@ -86,6 +86,51 @@ void TableReader::read(std::string_view key, std::map<std::string, std::string>&
   }
 }
 
+namespace {
+constexpr const char* kMountForm =
+    "are tables, [[mounts]], each with at = \"/weights\" and either volume = \"NAME\" or host = "
+    "\"/a/folder\"";
+}  // namespace
+
+std::optional<Mount> TableReader::read_mount(std::string_view key, const toml::node& node) {
+  Mount mount;
+  if (node.is_table()) {
+    for (const auto& [name, value] : *node.as_table()) {
+      const auto text = value.value_exact<std::string>();
+      std::string* to = nullptr;
+      if (name.str() == "volume") to = &mount.volume;
+      if (name.str() == "host") to = &mount.host;
+      if (name.str() == "at") to = &mount.at;
+      if (to == nullptr || !text) {
+        wrong(key, value,
+              "has '" + std::string(name.str()) +
+                  "'; a mount has only the texts volume or host, and at");
+        return std::nullopt;
+      }
+      *to = *text;
+    }
+  }
+  if (mount.at.empty() || mount.volume.empty() == mount.host.empty()) {
+    wrong(key, node, kMountForm);
+    return std::nullopt;
+  }
+  return mount;
+}
+
+void TableReader::read(std::string_view key, Mounts& to) {
+  const toml::node* node = find(key);
+  if (node == nullptr) return;
+  if (!node->is_array()) return wrong(key, *node, kMountForm);
+  for (const toml::node& each : *node->as_array()) {
+    auto mount = read_mount(key, each);
+    if (!mount) return;
+    if (const auto good = validate(Mounts{*mount}); !good.ok()) {
+      return wrong(key, each, "are wrong: " + good.error().message);
+    }
+    to.push_back(std::move(*mount));
+  }
+}
+
 std::optional<double> TableReader::number(std::string_view key) {
   const toml::node* node = find(key);
   if (node == nullptr) return std::nullopt;

@@ -17,6 +17,7 @@
 #include "core/base/time.h"
 #include "core/base/units.h"
 #include "core/domain/function_words.h"
+#include "core/domain/mount.h"
 
 namespace lambent::cli {
 
@@ -35,6 +36,7 @@ class TableReader {
   void read(std::string_view key, Duration& to);  // a number of seconds
   void read(std::string_view key, std::vector<std::string>& to);
   void read(std::string_view key, std::map<std::string, std::string>& to);
+  void read(std::string_view key, Mounts& to);  // tables, each with `at` and `volume` or `host`
   template <HasWords Enum>
   void read(std::string_view key, Enum& to) {
     std::string word(name_of(to));
@@ -58,6 +60,7 @@ class TableReader {
  private:
   // The key's value, which is known from now on; nothing if it is missing.
   const toml::node* find(std::string_view key);
+  std::optional<Mount> read_mount(std::string_view key, const toml::node& node);
   void wrong(std::string_view key, const toml::node& node, const std::string& why);
 
   const toml::table& table_;

@@ -44,6 +44,8 @@ class AuditedExchange final : public http::Responder::Exchange,
   void on_disconnect(std::function<void()> callback) override {
     inner_->on_disconnect(std::move(callback));
   }
+  // Its answer goes by send(), in one piece.
+  http::StreamedExchange* stream() override { return inner_->stream(); }
   // The client gets 500 from the responder within.
   void abandon() override {
     inner_ = nullptr;

@@ -27,7 +27,6 @@ constexpr Unsupported kUnsupported[] = {
     {"CodeSigningConfigArn", nullptr},
     {"DeadLetterConfig", nullptr},
     {"DurableConfig", nullptr},
-    {"EphemeralStorage", R"({"Size":512})"},
     {"FileSystemConfigs", nullptr},
     {"ImageConfig", nullptr},
     {"KMSKeyArn", nullptr},
@@ -110,7 +109,12 @@ class PatchReader {
     return {};
   }
   static Result<void> read(std::string_view key, const json& found, Bytes& to) {
-    ASSIGN_OR_RETURN(const uint64_t number, whole_number(found, key));
+    const bool is_wrapped = key == kEphemeralStorage;
+    if (is_wrapped && (!found.is_object() || !found.contains("Size"))) {
+      return invalid(std::string(key) + " must be an object with a Size in MiB");
+    }
+    ASSIGN_OR_RETURN(const uint64_t number,
+                     whole_number(is_wrapped ? found.at("Size") : found, key));
     to = Bytes::mib(number);
     return {};
   }
@@ -166,7 +170,9 @@ struct ConfigurationWriter {
   void operator()(const FunctionField& field, const Value& value) {
     if (field.lambda.empty()) return;
     if constexpr (requires { json_of(field.role, value); }) {
-      configuration[field.lambda] = json_of(field.role, value);
+      json written = json_of(field.role, value);
+      if (field.lambda == kEphemeralStorage) written = {{"Size", written}};
+      configuration[field.lambda] = std::move(written);
     } else {
       CHECK(false, "a field of this type has no form in a configuration");
     }
@@ -240,7 +246,6 @@ json to_json(const FunctionSpec& spec) {
       {"LastUpdateStatus", "Successful"},
       {"PackageType", "Zip"},
       {"Architectures", {"x86_64"}},
-      {"EphemeralStorage", {{"Size", 512}}},
       {"TracingConfig", {{"Mode", "PassThrough"}}},
       {"SnapStart", {{"ApplyOn", "None"}, {"OptimizationStatus", "Off"}}},
   });

@@ -18,7 +18,7 @@ TEST(FunctionJson, IsWrittenAsItAlwaysWas) {
   EXPECT_EQ(to_json(spec).dump(),
             R"({"Architectures":["x86_64"],"CodeSha256":"code_sha256","CodeSize":314572800,)"
             R"("Description":"description","Environment":{"Variables":{"environment":"1"}},)"
-            R"("EphemeralStorage":{"Size":512},)"
+            R"("EphemeralStorage":{"Size":300},)"
             R"("FunctionArn":"arn:aws:lambda:us-east-1:000000000000:function:name",)"
             R"("FunctionName":"name","Handler":"handler",)"
             R"("LastModified":"2023-11-14T22:13:20.120+0000","LastUpdateStatus":"Successful",)"

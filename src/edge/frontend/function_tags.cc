@@ -61,6 +61,12 @@ std::string read_value(const FunctionField& field, const std::string& text, doub
   if (is_read && to <= range.most) return "";
   return "a number of " + shown(range.least) + " to " + shown(range.most);
 }
+std::string read_value(const FunctionField&, const std::string& text, Mounts& to) {
+  auto mounts = parse_mounts(text);
+  if (!mounts.ok()) return "a list of mounts such as weights:/weights,/data/models:/models";
+  to = std::move(*mounts);
+  return "";
+}
 template <HasWords Enum>
 std::string read_value(const FunctionField&, const std::string& text, Enum& to) {
   const auto known = value_named<Enum>(text);

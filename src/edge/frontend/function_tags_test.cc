@@ -135,7 +135,7 @@ TEST(FunctionTags, AnUnknownOneIsToldWhichThereAre) {
   spec.tags = {{"lambent:gpu", "1"}};
   EXPECT_EQ(apply_tags(spec).error().message,
             "there is no setting 'lambent:gpu'; tags that begin with lambent: are kind, "
-            "gpu-memory, launch-mode, memory-mode, working-set, checkpoint, gpu-runtime, "
+            "shared-memory, mounts, gpu-memory, launch-mode, memory-mode, working-set, checkpoint, gpu-runtime, "
             "gpu-domain, gpu-share, cpu-variant, cpu-handler, gpu-speedup, http-port, "
             "http-readiness, weight, max-concurrency and max-queue-time");
   spec.tags = {{"lambent:", "1"}};
@@ -178,6 +178,8 @@ struct WriteTags {
       return std::to_string(value.count);
     } else if constexpr (std::is_same_v<Value, std::string>) {
       return value;
+    } else if constexpr (std::is_same_v<Value, Mounts>) {
+      return lambent::text_of(value);
     } else {
       ADD_FAILURE() << "a tag of a type that has no text";
       return "";

@@ -47,6 +47,15 @@ struct FieldWriter {
   static json json_of(uint64_t number) { return number; }
   static json json_of(double number) { return number; }
   static json json_of(Bytes amount) { return amount.count; }
+  static json json_of(const Mounts& mounts) {
+    json list = json::array();
+    for (const Mount& mount : mounts) {
+      const bool is_volume = !mount.volume.empty();
+      list.push_back({{is_volume ? "volume" : "host", is_volume ? mount.volume : mount.host},
+                      {"at", mount.at}});
+    }
+    return list;
+  }
   static json json_of(Duration duration) { return seconds_of(duration); }
   template <HasWords Enum>
   static json json_of(Enum value) {

@@ -20,8 +20,8 @@ TEST(NativeJson, OfAFunctionIsWrittenAsItAlwaysWas) {
       R"("gpu_domain":"gpu_domain","gpu_memory_bytes":314572800,"gpu_runtime":"shared",)"
       R"("gpu_share":40,"handler":"handler","http_port":40,"http_readiness":"http_readiness","kind":"kernel","last_modified_seconds":7.0,)"
       R"("launch_mode":"model","max_concurrency":40,"max_queue_time_seconds":2.5,"memory_bytes":314572800,)"
-      R"("memory_mode":"uvm","name":"name","queued":1,"revision":40,"running":2,)"
-      R"("runtime":"python3.11","sandboxes":4,"timeout_seconds":7.0,"weight":2.5,)"
+      R"("memory_mode":"uvm","mounts":[{"at":"/weights","volume":"weights"},{"at":"/models","host":"/data/models"}],"name":"name","queued":1,"revision":40,"running":2,)"
+      R"("runtime":"python3.11","sandboxes":4,"scratch_bytes":314572800,"shared_memory_bytes":314572800,"timeout_seconds":7.0,"weight":2.5,)"
       R"("working_set":"whole"}]})");
 }
 

@@ -10,6 +10,7 @@
 #include "edge/frontend/router.h"
 #include "edge/frontend/testing/fake_access.h"
 #include "edge/frontend/testing/fake_secrets.h"
+#include "edge/frontend/testing/fake_volumes.h"
 #include "edge/frontend/testing/testing.h"
 
 namespace lambent::frontend {
@@ -56,9 +57,10 @@ class NativeTest : public testing::Test {
   ObjectsFrontend objects_{store_, [](auto, auto) { return false; }, loop_, random_};
   FakeAccess access_;
   FakeSecrets secrets_;
+  FakeVolumes volumes_;
   FakeRelays relays_;
   Router router_{
-      {service_, access_, secrets_, objects_, relays_},
+      {service_, access_, secrets_, objects_, relays_, volumes_},
       loop_,
       random_,
       {.native = {.version = "1.2.3",

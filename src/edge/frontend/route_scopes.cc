@@ -43,7 +43,7 @@ RouteScopes scopes_of_lambda(std::string_view method, std::string_view path) {
   }
 }
 
-// A path's pattern: '*' stands for one segment.
+// A path's pattern: '*' stands for one segment, and '**' at its end for all that follow.
 struct Route {
   std::string_view method;  // empty: any
   std::string_view pattern;
@@ -63,6 +63,14 @@ constexpr Route kRoutes[] = {
     {"GET", "v1/secrets", reads({Scope::kDeploy, Scope::kRead})},
     {"PUT", "v1/secrets/*", changes(kDeployers)},
     {"DELETE", "v1/secrets/*", changes(kDeployers)},
+    {"GET", "v1/volumes", reads({Scope::kDeploy, Scope::kRead})},
+    {"PUT", "v1/volumes/*", changes(kDeployers)},
+    {"DELETE", "v1/volumes/*", changes(kDeployers)},
+    {"GET", "v1/volumes/*/files", reads({Scope::kDeploy, Scope::kRead})},
+    {"GET", "v1/volumes/*/files/**", reads({Scope::kDeploy, Scope::kRead})},
+    {"PUT", "v1/volumes/*/files/**", changes(kDeployers)},
+    {"DELETE", "v1/volumes/*/files/**", changes(kDeployers)},
+    {"GET", "v1/volumes/*/uploads/**", reads(kDeployers)},
     {"", "v1/devices", reads()},
     {"", "v1/devices/*/drain", kOperators},
     {"", "v1/devices/*/undrain", kOperators},
@@ -81,6 +89,7 @@ constexpr Route kRoutes[] = {
 
 bool matches(std::string_view pattern, std::string_view path) {
   for (;;) {
+    if (pattern == "**") return true;
     const size_t pattern_end = std::min(pattern.find('/'), pattern.size());
     const size_t path_end = std::min(path.find('/'), path.size());
     const std::string_view segment = pattern.substr(0, pattern_end);

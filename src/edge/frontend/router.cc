@@ -77,9 +77,12 @@ Router::Router(Services services, loop::EventLoop& loop, Random& random, RouterO
       native_(services.invocations, loop, random, with_tokens(options_.native, access_)),
       tenants_(access_, options_.usage),
       secrets_(services.secrets),
-      functions_(services.relays) {}
+      functions_(services.relays),
+      volumes_(services.volumes) {}
 
-bool Router::streams(const http::Request& head) const { return target_of(head).has_value(); }
+bool Router::streams(const http::Request& head) const {
+  return target_of(head).has_value() || streams_volume(head);
+}
 
 RouteScopes Router::scopes_for(const http::Request& request) const {
   if (target_of(request)) return {.any_of = {Scope::kInvoke}};
@@ -90,16 +93,15 @@ void Router::handle(http::Request request, http::Responder responder) {
   if (const auto allowed = guard_.check(request); !allowed.ok()) {
     return responder.send(response_of_error(request, allowed.error()));
   }
-  const bool is_for_function = streams(request);
-  if (is_for_function) {
+  if (target_of(request)) {
     separate_authorizations(request, options_.auth.mode == AuthMode::kTokens);
   }
-  if (is_for_function && authenticator_.needs_body_digest(request)) {
+  if (streams(request) && authenticator_.needs_body_digest(request)) {
     return responder.send(response_of_refusal(
         request,
         {{ErrorCode::kUnauthenticated,
-          "requests to HTTP functions stream, so that no signature covers their bodies: send "
-          "'Authorization: Bearer TOKEN'"},
+          "requests to HTTP functions and files of volumes stream, so that no signature covers "
+          "their bodies: send 'Authorization: Bearer TOKEN'"},
          "InvalidSignatureException"}));
   }
   if (!authenticator_.needs_body_digest(request)) {
@@ -203,6 +205,8 @@ void Router::dispatch(const Principal& principal, http::Request request,
     tenants_.handle(principal, request, std::move(responder));
   } else if (is_secret_path(path)) {
     secrets_.handle(caller, std::move(request), std::move(responder));
+  } else if (is_volume_path(path)) {
+    volumes_.handle(caller, std::move(request), std::move(responder));
   } else {
     native_.handle(caller, std::move(request), std::move(responder));
   }

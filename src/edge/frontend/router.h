@@ -18,6 +18,7 @@
 #include "edge/frontend/request_guard.h"
 #include "edge/frontend/route_scopes.h"
 #include "edge/frontend/secret_frontend.h"
+#include "edge/frontend/volume_frontend.h"
 
 namespace lambent::frontend {
 
@@ -41,6 +42,7 @@ class Router {
     SecretService& secrets;
     ObjectsFrontend& objects;
     http::RelayService& relays;
+    VolumeService& volumes;
   };
   Router(Services services, loop::EventLoop& loop, Random& random, RouterOptions options,
          RequestGuard guard);
@@ -50,7 +52,8 @@ class Router {
   // credentials 401 or, as AWS has it, 403; those of scopes 403.
   void handle(http::Request request, http::Responder responder);
   http::Server::Handler handler();
-  // Which requests stream (http::ServerOptions::streams): those to HTTP functions.
+  // Which requests stream (http::ServerOptions::streams): those to HTTP functions, and contents of
+  // files in volumes.
   bool streams(const http::Request& head) const;
 
  private:
@@ -77,6 +80,7 @@ class Router {
   AccessFrontend tenants_;
   SecretFrontend secrets_;
   FunctionFrontend functions_;
+  VolumeFrontend volumes_;
 };
 
 }  // namespace lambent::frontend

@@ -8,6 +8,7 @@
 
 #include "edge/frontend/testing/fake_access.h"
 #include "edge/frontend/testing/fake_secrets.h"
+#include "edge/frontend/testing/fake_volumes.h"
 #include "edge/frontend/testing/testing.h"
 
 namespace lambent::frontend {
@@ -41,7 +42,7 @@ class RouterTest : public testing::Test {
   }
   void use(AuthMode mode) {
     router_ = std::make_unique<Router>(
-        Router::Services{service_, access_, secrets_, objects_, relays_}, loop_, random_,
+        Router::Services{service_, access_, secrets_, objects_, relays_, volumes_}, loop_, random_,
         RouterOptions{.native = {.version = "1",
                                  .metrics =
                                      [] {
@@ -98,6 +99,7 @@ class RouterTest : public testing::Test {
   FakeService service_;
   FakeAccess access_;
   FakeSecrets secrets_;
+  FakeVolumes volumes_;
   SeededRandom random_{1};
   NullLogSink log_;
   objects::ObjectStore store_{loop_, log_, [](auto, auto) { return false; }, {}};
@@ -196,6 +198,16 @@ TEST_F(RouterTest, EachScopeOpensItsRoutesOnly) {
                            {"PUT", "/v1/secrets/pw", "deployer,admin"},
                            {"GET", "/v1/secrets/pw", "admin"},
                            {"DELETE", "/v1/secrets/pw", "deployer,admin"},
+                           {"GET", "/v1/volumes", "reader,deployer,admin"},
+                           {"PUT", "/v1/volumes/w", "deployer,admin"},
+                           {"GET", "/v1/volumes/w", "admin"},
+                           {"DELETE", "/v1/volumes/w", "deployer,admin"},
+                           {"GET", "/v1/volumes/w/files", "reader,deployer,admin"},
+                           {"GET", "/v1/volumes/w/files/a/b", "reader,deployer,admin"},
+                           {"PUT", "/v1/volumes/w/files/a/b", "deployer,admin"},
+                           {"DELETE", "/v1/volumes/w/files/a", "deployer,admin"},
+                           {"POST", "/v1/volumes/w/files/a", "admin"},
+                           {"GET", "/v1/volumes/w/uploads/a/b", "deployer,admin"},
                            {"GET", "/metrics", "reader,admin"},
                            {"POST", "/v1/devices/0/drain", "admin"},
                            {"GET", "/v1/tenants", "admin"},
@@ -506,6 +518,25 @@ TEST_F(RouterTest, ASecretGoesInAndNeverComesOut) {
   }
   EXPECT_EQ(call("DELETE", "/v1/secrets/pw", "deployer").status, 200);
   EXPECT_EQ(call("DELETE", "/v1/secrets/pw", "deployer").status, 404);
+}
+
+TEST_F(RouterTest, FilesOfVolumesStreamAndPutsAndRemovesAreAudited) {
+  use(AuthMode::kTokens);
+  EXPECT_TRUE(router_->streams(request_of("PUT", "/v1/volumes/w/files/a/b")));
+  EXPECT_TRUE(router_->streams(request_of("GET", "/v1/volumes/w/files/a%2Fb?sha256=x")));
+  EXPECT_FALSE(router_->streams(request_of("GET", "/v1/volumes/w/files")));
+  EXPECT_FALSE(router_->streams(request_of("DELETE", "/v1/volumes/w/files/a")));
+  EXPECT_FALSE(router_->streams(request_of("PUT", "/v1/volumes/w")));
+  EXPECT_EQ(call("PUT", "/v1/volumes/w", "deployer").status, 200);
+  EXPECT_EQ(call("PUT", "/v1/volumes/w/files/a/b", "deployer", "hello").status, 200);
+  EXPECT_EQ(call("GET", "/v1/volumes/w/files/a/b", "reader").body, "hello");
+  EXPECT_EQ(call("DELETE", "/v1/volumes/w/files/a/b", "deployer").status, 200);
+  ASSERT_EQ(audited_.size(), 3u);
+  EXPECT_EQ(audited_[1].method + " " + audited_[1].path, "PUT /v1/volumes/w/files/a/b");
+  EXPECT_EQ(audited_[1].status, 200);
+  EXPECT_EQ(audited_[2].method, "DELETE");
+  EXPECT_EQ(volumes_.list_volumes(kTeam).size(), 1u);
+  EXPECT_TRUE(volumes_.list_volumes(kDefaultTenant).empty());
 }
 
 TEST_F(RouterTest, RequestsToHttpFunctionsNeedTheScopeInvoke) {

@@ -71,6 +71,9 @@ class FieldBinder {
   void operator()(const FunctionField&, const Enum& value) {
     statement_.bind_text(++parameter_, name_of(value));
   }
+  void operator()(const FunctionField&, const Mounts& mounts) {
+    statement_.bind_text(++parameter_, text_of(mounts));
+  }
   void operator()(const FunctionField&, const Variables&) {}
   void operator()(const FunctionField& field, const std::optional<CpuVariant>& variant) {
     (*this)(field, variant.has_value());
@@ -113,6 +116,14 @@ class FieldReader {
       verdict_ =
           Error{ErrorCode::kDataLoss, "the catalog has an unknown " +
                                           std::string(Words<Enum>::kNoun) + " '" + word + "'"};
+    }
+  }
+  void operator()(const FunctionField&, Mounts& mounts) {
+    auto read = parse_mounts(row_.column_text(column_++));
+    if (read.ok()) {
+      mounts = std::move(*read);
+    } else if (verdict_.ok()) {
+      verdict_ = Error{ErrorCode::kDataLoss, "the catalog has bad mounts: " + read.error().message};
     }
   }
   void operator()(const FunctionField&, Variables&) {}

@@ -220,6 +220,13 @@ ALTER TABLE functions ADD COLUMN http_port INTEGER NOT NULL DEFAULT 8080;
 ALTER TABLE functions ADD COLUMN http_readiness TEXT NOT NULL DEFAULT '';
 )sql";
 
+// Sizes of what lies in a sandbox's memory, and what it sees of volumes and the host.
+constexpr const char* kMounts = R"sql(
+ALTER TABLE functions ADD COLUMN scratch_bytes INTEGER NOT NULL DEFAULT 536870912;
+ALTER TABLE functions ADD COLUMN shared_memory_bytes INTEGER NOT NULL DEFAULT 67108864;
+ALTER TABLE functions ADD COLUMN mounts TEXT NOT NULL DEFAULT '';
+)sql";
+
 Result<void> apply_step(Database& database, size_t version) {
   RETURN_IF_ERROR(database.run("BEGIN IMMEDIATE"));
   auto applied = database.run(migrations()[version - 1]);
@@ -239,7 +246,7 @@ const std::vector<std::string>& migrations() {
   static const std::vector<std::string> steps = {
       kFunctions, kAsyncInvocations, kStatistics,       kAsyncRepeats, kMemoryModes, kMemoryPhase,
       kNeeds,     kSharedRuntimes,   kPipelineProfiles, kCpuVariants,  kDevices,     kWorkingSets,
-      kTenants,   kSecrets,          kHttpFunctions,    kQueueTimes};
+      kTenants,   kSecrets,          kHttpFunctions,    kQueueTimes,   kMounts};
   return steps;
 }
 

@@ -68,6 +68,44 @@ TEST_F(IsolationTest, BindsShowWhatThePlanSaysAndNoMore) {
   EXPECT_EQ(read_file(shown.path() + "/note", 100).value(), "read me\n");
 }
 
+// A mount that others than the worker can change.
+TEST_F(IsolationTest, AMountThatMayHaveNoLinksIsNotShownThroughOne) {
+  CodeFolder shown;
+  std::filesystem::create_directory(shown.path() + "/models");
+  shown.write("models/note", "read me\n", 0644);
+  const std::string real = std::filesystem::canonical(shown.path());
+  LaunchPlan plan = shell_plan("cat /weights/note; touch /weights/x; chmod 777 /weights/note");
+  Bind mount{real + "/models", "/weights"};
+  mount.without_links = true;
+  plan.binds = {mount};
+  const Outcome outcome = harness_.run(plan);
+  EXPECT_THAT(outcome.output, HasSubstr("read me"));
+  EXPECT_THAT(outcome.output, HasSubstr("'/weights/x': Read-only file system"));
+
+  std::filesystem::rename(real + "/models", real + "/moved");
+  std::filesystem::create_directory_symlink("/etc", real + "/models");
+  const Outcome refused = harness_.run(plan);
+  ASSERT_TRUE(refused.error.has_value());
+  EXPECT_THAT(refused.error->message, HasSubstr(real + "/models"));
+  std::filesystem::remove(real + "/models");
+  const Outcome missing = harness_.run(plan);
+  ASSERT_TRUE(missing.error.has_value());
+  EXPECT_THAT(missing.error->message, HasSubstr("No such file"));
+}
+
+TEST_F(IsolationTest, SetUserIdBitsOfAMountDoNotWork) {
+  CodeFolder shown;
+  std::filesystem::copy_file("/usr/bin/id", shown.path() + "/id");
+  if (chown((shown.path() + "/id").c_str(), 0, 0) != 0) GTEST_SKIP() << "not root";
+  chmod((shown.path() + "/id").c_str(), 04755);
+  LaunchPlan plan = shell_plan("/weights/id -u; id -u");
+  plan.binds = {{shown.path(), "/weights"}};
+  const std::string output = harness_.run(plan).output;
+  const size_t half = output.size() / 2;
+  EXPECT_EQ(output.substr(0, half), output.substr(half));
+  EXPECT_NE(output.substr(0, half), "0\n");
+}
+
 TEST_F(IsolationTest, DevicesAreThereOnlyIfThePlanNamesThem) {
   if (access("/dev/ptmx", F_OK) != 0) GTEST_SKIP() << "no /dev/ptmx to show";
   const std::string script = "test -c /dev/ptmx && echo there";

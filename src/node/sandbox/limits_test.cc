@@ -78,6 +78,14 @@ TEST_F(LimitsTest, ScratchSpaceEndsAtTheLimit) {
   EXPECT_THAT(output, HasSubstr("\n1048576\n"));
 }
 
+TEST_F(LimitsTest, SharedMemoryHasTheSizeOfThePlan) {
+  LaunchPlan plan =
+      shell_plan("df -k --output=size /dev/shm | tail -1; touch /dev/shm/x && echo x");
+  EXPECT_THAT(harness_.run(plan).output, HasSubstr("65536\nx\n"));
+  plan.limits.shared_memory = Bytes::mib(256);
+  EXPECT_THAT(harness_.run(plan).output, HasSubstr("262144\nx\n"));
+}
+
 TEST_F(LimitsTest, OpenFilesAndCoreDumpsAreLimited) {
   LaunchPlan plan = shell_plan("ulimit -n; ulimit -c; ulimit -Hn");
   plan.limits.open_files = 77;

@@ -6,7 +6,7 @@ namespace lambent::sandbox {
 namespace {
 
 // A message: the version, the kind, then its fields.
-constexpr uint8_t kVersion = 5;
+constexpr uint8_t kVersion = 6;
 
 // The bytes of a plan are its limit: validate() checks how many entries it has.
 constexpr size_t kUnlimited = SIZE_MAX;
@@ -19,6 +19,7 @@ void archive_bind(StateArchive& archive, Bind& bind) {
   archive.field(bind.host_path);
   archive.field(bind.sandbox_path);
   archive.field(bind.writable);
+  archive.field(bind.without_links);
 }
 
 void archive_device(StateArchive& archive, DeviceNode& device) {
@@ -32,6 +33,7 @@ void archive_limits(StateArchive& archive, SandboxLimits& limits) {
   archive.field(limits.cpus);
   archive.field(limits.open_files);
   archive.field(limits.scratch);
+  archive.field(limits.shared_memory);
   archive.field(limits.file_size);
 }
 

@@ -127,6 +127,9 @@ Result<void> check_limits(const SandboxLimits& limits) {
   if (limits.processes == 0) return invalid("limits.processes", "is zero");
   if (limits.open_files < 8) return invalid("limits.open_files", "is below 8");
   if (limits.scratch < Bytes::kib(64)) return invalid("limits.scratch", "is below 64 KiB");
+  if (limits.shared_memory < Bytes::kib(64)) {
+    return invalid("limits.shared_memory", "is below 64 KiB");
+  }
   if (limits.file_size.count == 0) return invalid("limits.file_size", "is zero");
   if (limits.cpus && !(*limits.cpus >= 0.01 && *limits.cpus <= 10'000)) {
     return invalid("limits.cpus", "is not between 0.01 and 10,000");

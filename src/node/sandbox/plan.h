@@ -26,6 +26,9 @@ struct Bind {
   std::string host_path;
   std::string sandbox_path;
   bool writable = false;
+  // Whether the host's path has to lead there without a symbolic link: for paths that were checked
+  // and that others than the worker can change.
+  bool without_links = false;
 
   bool operator==(const Bind&) const = default;
 };
@@ -45,8 +48,9 @@ struct SandboxLimits {
   unsigned processes = limits::kSandboxProcesses;  // threads count as well
   std::optional<double> cpus;                      // 0.5 = half a core; none: no quota
   unsigned open_files = limits::kSandboxOpenFiles;
-  Bytes scratch = limits::kSandboxScratch;     // size of /tmp
-  Bytes file_size = limits::kSandboxFileSize;  // of a single file
+  Bytes scratch = limits::kSandboxScratch;             // size of /tmp
+  Bytes shared_memory = limits::kSandboxSharedMemory;  // size of /dev/shm
+  Bytes file_size = limits::kSandboxFileSize;          // of a single file
 
   bool operator==(const SandboxLimits&) const = default;
 };

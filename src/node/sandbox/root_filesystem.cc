@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/mount.h>
+#include <linux/openat2.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -129,8 +130,9 @@ Result<void> make_dev() {
   RETURN_IF_ERROR(make_link("/proc/self/fd/1", kStaging + "/dev/stdout"));
   RETURN_IF_ERROR(make_link("/proc/self/fd/2", kStaging + "/dev/stderr"));
   RETURN_IF_ERROR(make_folder(kStaging + "/dev/shm"));
-  return mount_new("tmpfs", "/dev/shm", MS_NOSUID | MS_NODEV | MS_NOEXEC,
-                   "mode=1777,size=64m,nr_inodes=16k");
+  return mount_new(
+      "tmpfs", "/dev/shm", MS_NOSUID | MS_NODEV | MS_NOEXEC,
+      "mode=1777,nr_inodes=16k,size=" + std::to_string(limits::kSandboxSharedMemory.count));
 }
 
 // The kernel's switches are read-only, and what tells of the host is covered.
@@ -156,6 +158,20 @@ Result<OwnedFd> open_source(const std::string& path) {
   // With everything that is mounted below: the kernel does not let it be left out.
   const long fd = syscall(SYS_open_tree, AT_FDCWD, path.c_str(),
                           OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
+  if (fd < 0) return failed("show " + path);
+  return OwnedFd(static_cast<int>(fd));
+}
+
+// The same of a path that may have no symbolic link in any of its parts.
+Result<OwnedFd> open_source_without_links(const std::string& path) {
+  open_how how{};
+  how.flags = O_PATH | O_CLOEXEC;
+  how.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+  const OwnedFd place(
+      static_cast<int>(syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof(how))));
+  if (!place.valid()) return failed("show " + path);
+  const long fd = syscall(SYS_open_tree, place.get(), "",
+                          AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
   if (fd < 0) return failed("show " + path);
   return OwnedFd(static_cast<int>(fd));
 }
@@ -225,7 +241,10 @@ Result<std::vector<OwnedFd>> open_sources(const LaunchPlan& plan) {
     return source.ok() ? Result<void>{} : source.error();
   };
   if (!plan.code.empty()) RETURN_IF_ERROR(add(open_source(plan.code)));
-  for (const Bind& bind : plan.binds) RETURN_IF_ERROR(add(open_source(bind.host_path)));
+  for (const Bind& bind : plan.binds) {
+    RETURN_IF_ERROR(add(bind.without_links ? open_source_without_links(bind.host_path)
+                                           : open_source(bind.host_path)));
+  }
   for (const DeviceNode& device : plan.devices) RETURN_IF_ERROR(add(open_device(device.host_path)));
   return sources;
 }
@@ -239,6 +258,11 @@ Result<void> complete_root(const LaunchPlan& plan, std::span<const OwnedFd> sour
   if (mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV,
             (options + std::to_string(plan.limits.scratch.count)).c_str()) != 0) {
     return failed("mount the scratch space");
+  }
+  if (plan.limits.shared_memory != limits::kSandboxSharedMemory &&
+      mount("", "/dev/shm", nullptr, MS_REMOUNT | MS_NOSUID | MS_NODEV | MS_NOEXEC,
+            ("size=" + std::to_string(plan.limits.shared_memory.count)).c_str()) != 0) {
+    return failed("give /dev/shm its size");
   }
   auto next = sources.begin();
   if (!plan.code.empty()) {

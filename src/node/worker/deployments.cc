@@ -1,6 +1,7 @@
 #include "node/worker/deployments.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <functional>
 #include <set>
 #include <utility>
@@ -42,6 +43,21 @@ Result<std::optional<PythonPackages>> read_python(const std::string& folder) {
   return std::optional(std::move(packages));
 }
 
+// That what is mounted is there, by a path without links, as lambent-launcher will want it. Blocks.
+Result<void> check_mounted(const Mounts& mounts, const std::vector<std::string>& folders) {
+  for (size_t i = 0; i < folders.size(); ++i) {
+    std::error_code error;
+    const std::filesystem::path real = std::filesystem::canonical(folders[i], error);
+    if (!error && real == folders[i] && std::filesystem::is_directory(real, error)) continue;
+    const std::string& source = mounts[i].host.empty() ? mounts[i].volume : mounts[i].host;
+    return Error{ErrorCode::kFailedPrecondition,
+                 "the mount at " + mounts[i].at + ": " + source +
+                     (error ? " is not there: " + error.message()
+                            : std::string(" is no folder, or its path goes through a link"))};
+  }
+  return {};
+}
+
 // Gives its answer once.
 Deployments::Done once(Deployments::Done done) {
   auto given = std::make_shared<bool>(false);
@@ -54,6 +70,13 @@ Deployments::Done once(Deployments::Done done) {
 
 Result<void> Deployments::check(const FunctionSpec& spec) const {
   RETURN_IF_ERROR(check_function(spec, rules_->functions));
+  if (!spec.mounts.empty()) {
+    if (!uses_.folders_of_mounts) {
+      return Error{ErrorCode::kFailedPrecondition, "this worker has no volumes and mounts"};
+    }
+    const auto folders = uses_.folders_of_mounts(spec);
+    if (!folders.ok()) return folders.error();
+  }
   if (uses_.secrets == nullptr) return {};
   const auto resolved = resolve_secrets(spec.environment, [&](const std::string& name) {
     return uses_.secrets->find_secret(spec.name.tenant, name);
@@ -73,8 +96,7 @@ void Deployments::create(FunctionChange change, Done done) {
                       "this worker has " + std::to_string(limits::kFunctions) + " functions"});
   }
   const TenantId tenant = change.spec.name.tenant;
-  if (const auto allowed = quotas_.check(tenant, uses_.functions.totals(tenant), {.functions = 1});
-      !allowed.ok()) {
+  if (const auto allowed = quotas_.check(tenant, totals(tenant), {.functions = 1}); !allowed.ok()) {
     return done(allowed.error());
   }
   if (change.zip_base64.empty()) {
@@ -121,7 +143,7 @@ void Deployments::store(FunctionChange change, Done done) {
     answer(std::move(result));
     renew_waiting(name);
   };
-  if (change.zip_base64.empty() && !has_graph(change.spec.kind)) {
+  if (change.zip_base64.empty() && !has_graph(change.spec.kind) && change.spec.mounts.empty()) {
     return put_within_quota({.change = std::move(change)}, finish);
   }
 
@@ -132,6 +154,11 @@ void Deployments::store(FunctionChange change, Done done) {
   };
   auto work = std::make_shared<Work>();
   work->unpacking.change = std::move(change);
+  if (const FunctionSpec& spec = work->unpacking.change.spec; !spec.mounts.empty()) {
+    auto folders = uses_.folders_of_mounts(spec);
+    if (!folders.ok()) return finish(folders.error());
+    work->unpacking.mount_folders = std::move(*folders);
+  }
   const bool queued = uses_.files.run(
       [work, &code = std::as_const(uses_.code), rules = rules_] {
         work->result = unpack(code, *rules, work->unpacking);
@@ -149,6 +176,7 @@ void Deployments::store(FunctionChange change, Done done) {
 
 Result<void> Deployments::unpack(const CodeStore& code, const Rules& rules, Unpacking& unpacking) {
   FunctionSpec& spec = unpacking.change.spec;
+  RETURN_IF_ERROR(check_mounted(spec.mounts, unpacking.mount_folders));
   std::string zip_base64 = std::exchange(unpacking.change.zip_base64, {});
   if (!zip_base64.empty()) RETURN_IF_ERROR(code.unpack(std::move(zip_base64), spec));
   const std::string folder = code.folder(spec);
@@ -202,6 +230,12 @@ void Deployments::collect() {
   uses_.environments->collect(codes);
 }
 
+FunctionTotals Deployments::totals(TenantId tenant) const {
+  FunctionTotals totals = uses_.functions.totals(tenant);
+  if (uses_.used_by_volumes) totals.code += uses_.used_by_volumes(tenant);
+  return totals;
+}
+
 FunctionQuotas::Addition Deployments::addition_of(const FunctionSpec& spec) const {
   const FunctionSpec* before = uses_.functions.find(spec.name);
   if (before == nullptr) return {.functions = 1, .code = spec.code_size};
@@ -212,7 +246,7 @@ FunctionQuotas::Addition Deployments::addition_of(const FunctionSpec& spec) cons
 void Deployments::put_within_quota(Unpacking unpacked, Done done) {
   const TenantId tenant = unpacked.change.spec.name.tenant;
   const FunctionQuotas::Addition addition = addition_of(unpacked.change.spec);
-  const auto allowed = quotas_.check(tenant, uses_.functions.totals(tenant), addition);
+  const auto allowed = quotas_.check(tenant, totals(tenant), addition);
   if (!allowed.ok()) return done(allowed.error());
   quotas_.reserve(tenant, addition);
   put(std::move(unpacked), [this, tenant, addition, done = std::move(done)](auto stored) {
@@ -264,6 +298,16 @@ std::vector<std::string> Deployments::users_of_secret(TenantId tenant,
   for (const FunctionSpec& spec : uses_.functions.list(tenant, "", limits::kFunctions)) {
     const auto names = secret_names(spec.environment);
     if (names.ok() && names->contains(secret)) users.push_back(spec.name.name);
+  }
+  return users;
+}
+
+std::vector<std::string> Deployments::users_of_volume(TenantId tenant,
+                                                      const std::string& volume) const {
+  std::vector<std::string> users;
+  for (const FunctionSpec& spec : uses_.functions.list(tenant, "", limits::kFunctions)) {
+    const auto mounts_it = [&](const Mount& mount) { return mount.volume == volume; };
+    if (std::ranges::any_of(spec.mounts, mounts_it)) users.push_back(spec.name.name);
   }
   return users;
 }

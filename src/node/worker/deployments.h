@@ -50,6 +50,9 @@ class Deployments {
     PipelineHost& pipelines;
     const SecretService* secrets = nullptr;                  // null: functions refer to none
     environments::EnvironmentStore* environments = nullptr;  // null: no Python packages
+    // As SandboxSetting has it; empty: functions have no mounts.
+    std::function<Result<std::vector<std::string>>(const FunctionSpec&)> folders_of_mounts = {};
+    std::function<Bytes(TenantId)> used_by_volumes = {};  // of the disk; empty: nothing
   };
   // What functions and their packages are checked against.
   struct Rules {
@@ -73,6 +76,8 @@ class Deployments {
   void renew(const FunctionName& name, Done done);
   // The functions that refer to a secret, in order of name.
   std::vector<std::string> users_of_secret(TenantId tenant, const std::string& secret) const;
+  // The functions that mount a volume, in order of name.
+  std::vector<std::string> users_of_volume(TenantId tenant, const std::string& volume) const;
   // They get new sandboxes, since those that they have were started with another value; `renewed`
   // is called when invocations no longer go to the old ones.
   void secret_changed(TenantId tenant, const std::string& secret, std::function<void()> renewed);
@@ -94,6 +99,7 @@ class Deployments {
     std::shared_ptr<const PipelinePackage> pipeline;
     PipelineHost::Planned planned;
     std::optional<PythonPackages> python;  // to install first
+    std::vector<std::string> mount_folders = {};
   };
 
   // What is wrong with the function itself, and the secrets that it refers to and are not there.
@@ -108,6 +114,8 @@ class Deployments {
   void collect();
   void put(Unpacking unpacked, Done done);
   void put_within_quota(Unpacking unpacked, Done done);
+  // What its tenant has on the disk.
+  FunctionTotals totals(TenantId tenant) const;
   // What the deployment of `spec` adds to what its tenant has.
   FunctionQuotas::Addition addition_of(const FunctionSpec& spec) const;
   void recover_packages(const FunctionSpec& spec);

@@ -21,7 +21,8 @@ class FunctionQuotas {
     uint64_t functions = 0;
     Bytes code;
   };
-  // RESOURCE_EXHAUSTED, naming the quota, if the tenant would have more than it may. A tenant that
+  // RESOURCE_EXHAUSTED, naming the quota, if the tenant would have more than it may; of code `has`
+  // counts what else it has on the disk. A tenant that
   // has more already, because its quota was lowered, may still deploy what adds nothing.
   Result<void> check(TenantId tenant, const FunctionTotals& has, const Addition& addition) const;
 

@@ -181,6 +181,11 @@ void SandboxHost::start(BackendStart start, BackendObserver& observer) {
     if (!environment.ok()) return refuse(environment.error(), "Runtime.MissingPackages");
     request.environment_folder = std::move(*environment);
   }
+  if (!spec.mounts.empty() && setting_.folders_of_mounts) {
+    auto folders = setting_.folders_of_mounts(spec);
+    if (!folders.ok()) return refuse(folders.error(), "Runtime.MissingMount");
+    request.mount_folders = std::move(*folders);
+  }
   launcher_.launch(plan_sandbox(setting_, resolved, request),
                    [this, id](Result<sandbox::Started> result) { started(id, std::move(result)); });
 }

@@ -128,6 +128,16 @@ void add_gpu(const SandboxSetting& setting, const FunctionSpec& spec, const Sand
   environment["LAMBENT_SHIM_OVERSUBSCRIBE"] = "1";
 }
 
+void add_mounts(const FunctionSpec& spec, const SandboxRequest& request,
+                sandbox::LaunchPlan& plan) {
+  const size_t count = std::min(spec.mounts.size(), request.mount_folders.size());
+  for (size_t i = 0; i < count; ++i) {
+    sandbox::Bind bind{request.mount_folders[i], spec.mounts[i].at};
+    bind.without_links = true;
+    plan.binds.push_back(std::move(bind));
+  }
+}
+
 // Its driver calls run elsewhere: it sees no device, no driver and no shim.
 void add_shared_gpu(const SandboxSetting& setting, const SandboxRequest& request,
                     sandbox::LaunchPlan& plan) {
@@ -194,6 +204,9 @@ sandbox::LaunchPlan plan_sandbox(const SandboxSetting& setting, const FunctionSp
   plan.code = request.code_folder;
   plan.limits.memory = spec.memory;
   plan.limits.processes = setting.most_processes;
+  plan.limits.scratch = spec.scratch;
+  plan.limits.shared_memory = spec.shared_memory;
+  plan.limits.file_size = std::max(plan.limits.file_size, spec.scratch);
   // The user's variables first: ours win.
   plan.environment = spec.environment;
   add_lambda_variables(spec, request.sandbox, plan.environment);
@@ -201,6 +214,7 @@ sandbox::LaunchPlan plan_sandbox(const SandboxSetting& setting, const FunctionSp
   plan.environment["LAMBENT_DEVICE"] = uses_gpu(spec) ? "gpu" : "cpu";
   if (spec.runtime == Runtime::kPython) add_python(setting, plan);
   add_environment(request, plan);
+  add_mounts(spec, request, plan);
   if (uses_gpu(spec) && spec.gpu.runtime == GpuRuntime::kShared) {
     add_shared_gpu(setting, request, plan);
   } else if (uses_gpu(spec)) {

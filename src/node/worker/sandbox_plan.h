@@ -52,6 +52,9 @@ struct SandboxSetting {
   // Where the Python environment of a function's code lies on the host; empty: it has none. May be
   // empty itself.
   std::function<Result<std::string>(const FunctionSpec&)> environment_of = {};
+  // Where the function's mounts lie on the host, in their order, now that a sandbox of it starts.
+  // May be empty: then there are no mounts.
+  std::function<Result<std::vector<std::string>>(const FunctionSpec&)> folders_of_mounts = {};
 };
 
 // What a stage of a pipeline has beside what all sandboxes have.
@@ -73,6 +76,8 @@ struct SandboxRequest {
   // Socket of the GPU runtime that it shares; empty: it has a driver of its own.
   std::string runtime_path = {};
   std::string environment_folder = {};  // of its Python packages; empty: it has none
+  // Where its mounts lie on the host, in their order.
+  std::vector<std::string> mount_folders = {};
   StageProcessExtras extras = {};
 };
 

@@ -58,7 +58,8 @@ Worker::Worker(Dependencies dependencies, WorkerOptions options,
                keeper_, options_.devices}),
       deployments_({uses_.loop, uses_.log, uses_.catalog, uses_.metrics, functions_, statistics_,
                     logs_, files_, code_, driver_, sandboxes_, executors_, keeper_, workflows_,
-                    pipelines_, uses_.secrets, uses_.environments},
+                    pipelines_, uses_.secrets, uses_.environments,
+                    options_.sandboxes.folders_of_mounts, options_.used_by_volumes},
                    deployment_rules()),
       status_({uses_.loop, uses_.metrics, *dispatcher_, functions_, live_, backends_, executors_,
                workflows_, pipelines_, care_, health_}),
@@ -214,6 +215,7 @@ TenantUsage Worker::usage_of(TenantId tenant) const {
   TenantUsage usage;
   usage.functions = totals.functions;
   usage.disk = totals.code;
+  if (options_.used_by_volumes) usage.disk += options_.used_by_volumes(tenant);
   if (uses_.objects != nullptr) usage.objects = uses_.objects->used(tenant);
   for (const dispatch::TenantStatus& status :
        dispatcher_->tenant_status(uses_.loop.clock().now())) {

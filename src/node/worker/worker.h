@@ -46,6 +46,7 @@ struct WorkerOptions {
   bool gpu_serves_one_tenant = false;
   // Handlers' calls on objects (SandboxHost::Dependencies); may be empty.
   std::function<void(TenantId, http::Request, std::string_view path, http::Responder)> on_object;
+  std::function<Bytes(TenantId)> used_by_volumes = {};  // of the disk; empty: nothing
   // A function that takes turns on a GPU may have no longer timeout: nothing takes a run off a GPU,
   // so that is how long it can keep the others waiting.
   Duration longest_gpu_run = limits::kMostTimeout;

@@ -31,6 +31,10 @@ struct GiveOtherValue {
       if (other != value) return static_cast<void>(value = other);
     }
   }
+  void operator()(const FunctionField&, Mounts& value) {
+    value = {{.volume = "weights", .host = {}, .at = "/weights"},
+             {.volume = {}, .host = "/data/models", .at = "/models"}};
+  }
   void operator()(const FunctionField& field, Variables& value) {
     value = {{std::string(field.column), "1"}};
   }
