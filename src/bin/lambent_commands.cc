@@ -120,11 +120,11 @@ int run_client_command(int argc, char** argv) {
   shell.app.set_version_flag("-v,--version", "lambent " LAMBENT_VERSION);
   add_destination(shell, shell.app);
   for (const auto add :
-       {add_publish, add_versions, add_alias,      add_rollback, add_init,      add_deploy,
-        add_invoke,  add_result,   add_logs,       add_listing,  add_rm,        add_objects,
-        add_devices, add_why,      add_tenants,    add_tokens,   add_whoami,    add_audit,
-        add_backup,  add_secrets, add_volumes, add_replay,     add_load,     add_calibrate, add_report,
-        add_profile, add_plan,     add_completion, add_programs}) {
+       {add_publish, add_versions, add_alias,   add_rollback,   add_init,    add_deploy,
+        add_invoke,  add_result,   add_logs,    add_listing,    add_rm,      add_objects,
+        add_devices, add_why,      add_tenants, add_tokens,     add_whoami,  add_audit,
+        add_backup,  add_secrets,  add_volumes, add_replay,     add_load,    add_calibrate,
+        add_report,  add_profile,  add_plan,    add_completion, add_programs}) {
     add(shell);
   }
   group_verbs(shell.app);

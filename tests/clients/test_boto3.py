@@ -82,7 +82,8 @@ class Boto3Test(WorkerTest):
     def test_what_is_not_there_is_refused_clearly(self):
         self.create("versioned")
         with self.assertRaises(botocore.exceptions.ClientError) as caught:
-            self.client.publish_version(FunctionName="versioned")
+            self.client.put_provisioned_concurrency_config(FunctionName="versioned", Qualifier="1",
+                                                           ProvisionedConcurrentExecutions=1)
         self.assertIn("not", caught.exception.response["Error"]["Message"].lower())
 
 

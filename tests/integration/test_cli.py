@@ -58,7 +58,9 @@ class VerbsTest(CommandTest):
         self.assertEqual(json.loads(done.stdout), {"hello": "Ada"})
         self.assertRegex(done.stderr, PHASES + rf".*id {UUID}\n$")
         again = self.json_of("deploy", self.folder / "hello")
-        self.assertEqual(again["action"], "updated")
+        self.assertEqual(again["action"], "unchanged")
+        (self.folder / "hello/app.py").write_text(source + "# another line\n")
+        self.assertEqual(self.json_of("deploy", self.folder / "hello")["action"], "updated")
         self.assertIn("hello", self.run_cli("ls").stdout)
         listed = [each for each in self.json_of("ls")["functions"] if each["name"] == "hello"]
         self.assertEqual(listed[0]["gpu_memory_bytes"], 32 << 20)

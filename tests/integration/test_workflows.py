@@ -300,7 +300,7 @@ class CommandLine(Workflows):
         deployed = self.lambent("deploy", str(folder)).stdout
         self.assertEqual([line.split()[:2] for line in deployed.splitlines()],
                          [["created", "words"], ["created", "measure"], ["created", "hello_words"]])
-        self.assertIn("updated measure", self.lambent("deploy", str(folder)).stdout)
+        self.assertIn("unchanged measure", self.lambent("deploy", str(folder)).stdout)
         done = self.lambent("invoke", "hello_words", "--log", "-d", json.dumps({"text": "The quick fox"}))
         self.assertEqual(json.loads(done.stdout), {
             "words": ["the", "quick", "fox"],

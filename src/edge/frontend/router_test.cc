@@ -42,7 +42,8 @@ class RouterTest : public testing::Test {
   }
   void use(AuthMode mode) {
     router_ = std::make_unique<Router>(
-        Router::Services{service_, versions_, access_, secrets_, objects_, relays_, volumes_}, loop_, random_,
+        Router::Services{service_, versions_, access_, secrets_, objects_, relays_, volumes_},
+        loop_, random_,
         RouterOptions{.native = {.version = "1",
                                  .metrics =
                                      [] {

@@ -79,6 +79,14 @@ void Invariants::see(const dispatch::SandboxReady& event) {
   if (found->second.ahead) ready_ahead_ = event.sandbox;
 }
 
+// One that was started ahead rests as soon as it is ready, unless a call has come meanwhile.
+void Invariants::rest_ahead(SandboxId id, Process& process) {
+  if (ready_ahead_ != id || process.state != State::kReady) return;
+  ready_ahead_.reset();
+  accounts_.change(process, State::kIdle);
+  process.since = moment_.now;
+}
+
 void Invariants::see(const dispatch::SandboxExited& event) {
   const auto found = accounts_.processes.find(event.sandbox);
   if (found == accounts_.processes.end()) return;
@@ -229,6 +237,7 @@ void Invariants::see(const dispatch::StopSandbox& action) {
   if (process.state == State::kStopping) {
     violate(Invariant::kStopSandbox, text_of(action.sandbox) + " is stopped twice");
   }
+  rest_ahead(action.sandbox, process);
   const bool answered =
       std::find(answered_.begin(), answered_.end(), action.sandbox) != answered_.end();
   if (process.state == State::kBusy && !answered) {

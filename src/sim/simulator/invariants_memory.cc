@@ -42,6 +42,7 @@ void Invariants::see(const dispatch::MoveMemoryOut& action) {
     accounts_.change(process, State::kIdle);
     process.since = moment_.now;
   }
+  rest_ahead(action.sandbox, process);
   if (process.state != State::kIdle) return wrong("while it is at work");
   if (!process.movable) wrong("though it cannot be moved");
   const bool deep = action.depth == dispatch::MoveDepth::kContext;
