@@ -165,7 +165,7 @@ def through_worker(folder):
     with Worker("--gpu", "none", "--uv", uv, "--python-wheels", str(wheels), "--python-offline") as worker:
         worker.create("m", make_zip({"model.onnx": model(), ".lambent/python.json":
                                      json.dumps({"version": "", "requirements": ["onnxruntime"]}).encode()}), "python3",
-                      "lambent-model-server model.onnx --threads 1", memory=1024, tags={"lambent:kind": "http"})
+                      "lambent-model-server model.onnx --threads 1", tags={"lambent:kind": "http"})
         deadline = time.monotonic() + 120
         while True:
             try:

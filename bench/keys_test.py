@@ -34,6 +34,14 @@ class KeysTest(unittest.TestCase):
         self.assertGreater(result["worker_cpu_us_per_invocation"], 0)
         self.assertGreater(result["rps_per_worker_core"], 0)
 
+    def test_infer(self):
+        result = last_line(sys.executable, "-B", str(BENCH / "infer.py"), "--quick")
+        for system in ("worker", "model_server"):
+            for clients in ("1", "8", "32"):
+                for key in ("rps", "p50_us", "p99_us"):
+                    self.assertGreater(result["systems"][system][clients][key], 0, f"{system} {clients} {key}")
+        self.assertGreater(result["over_peer"]["model_server"]["1"], 0)
+
     def test_simulate(self):
         result = last_line(str(BUILD / "bin" / "simulate_bench"), "--quick", "--only", "few")
         row = result["cases"]["few"]
