@@ -184,8 +184,8 @@ Result<std::vector<std::string>> read_requirements_file(std::string_view text) {
 
 Result<std::vector<std::string>> sorted_requirements(std::vector<std::string> requirements) {
   std::ranges::sort(requirements);
-  const auto repeats = std::ranges::unique(requirements);
-  requirements.erase(repeats.begin(), repeats.end());
+  // Not std::ranges::unique: clang 14, which fuzzes this, does not take that of libstdc++ 12.
+  requirements.erase(std::unique(requirements.begin(), requirements.end()), requirements.end());
   size_t bytes = 0;
   for (const std::string& requirement : requirements) bytes += requirement.size() + 1;
   if (requirements.size() > kMostRequirements || bytes > kMostRequirementText.count) {
