@@ -20,7 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     CHECK(target->target.starts_with('/'), "a program gets a path");
     CHECK(target->name.find('/') == std::string::npos, "a function's name is one segment");
     CHECK(target->prefix.empty() || request.target.starts_with("/f/"), "and what it was taken off");
-    CHECK(!target->is_inference || target->target.starts_with("/v2/models/" + target->name),
+    CHECK(!target->is_inference || target->target == request.target,
           "a model's program gets the protocol's path");
   } else {
     CHECK(!request.target.starts_with("/f/"), "a path of a function is none of the API");

@@ -66,9 +66,7 @@ http::Headers headers_for_program(const http::Request& request, const FunctionTa
   http::Headers headers;
   const http::Headers passed_on = http::end_to_end(request.headers);
   for (const auto& [name, value] : passed_on.fields()) {
-    const bool is_dropped =
-        is_ours(name) || is_disguised(name) || (target.loads && is_of_body(name));
-    if (!is_dropped) headers.add(name, value);
+    if (!is_ours(name) && !is_disguised(name)) headers.add(name, value);
   }
   if (const auto passed = request.headers.get(kOwnAuthorization); !passed.empty()) {
     headers.add("Authorization", std::string(passed));
@@ -166,12 +164,11 @@ void FunctionFrontend::handle(const Caller& caller, const FunctionTarget& target
                        .answer_headers = {},
                        .responder = std::move(responder),
                        .answer_of = {}};
-  // What comes with the wish to load a model is of no use to its program.
-  call.has_body = !target.loads && (request.headers.contains("Transfer-Encoding") ||
-                                    (request.headers.contains("Content-Length") &&
-                                     request.headers.get("Content-Length") != "0"));
+  call.has_body =
+      request.headers.contains("Transfer-Encoding") ||
+      (request.headers.contains("Content-Length") && request.headers.get("Content-Length") != "0");
   call.upgrade = http::upgrade_of(request.headers);
-  call.head.method = target.loads ? "GET" : request.method;
+  call.head.method = request.method;
   call.head.target = target.target;
   call.head.headers = headers_for_program(request, target);
   call.head.peer = request.peer;

@@ -30,8 +30,8 @@ std::optional<FunctionTarget> model_target(std::string_view target) {
   if (http::path_of(target.substr(kRepository.size() + model.name.size())) != kLoad) {
     return std::nullopt;
   }
-  model.target = std::string(kModels) + model.name + "/ready";
-  model.loads = true;
+  // Its program answers that once it runs, which is when the model is loaded.
+  model.target = target;
   return model;
 }
 

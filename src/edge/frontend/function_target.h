@@ -16,9 +16,6 @@ struct FunctionTarget {
   std::string prefix;  // what was taken off the path: "/f/NAME"; empty: nothing was
   // By a path of the Open Inference Protocol, which the program gets whole. Errors have its form.
   bool is_inference = false;
-  // The request is that the model be loaded: its program gets a question that it answers once it
-  // is.
-  bool loads = false;
 
   bool operator==(const FunctionTarget&) const = default;
 };

@@ -50,7 +50,7 @@ TEST(FunctionTarget, APathOfTheInferenceProtocolNamesTheModelAndStaysWhole) {
     EXPECT_EQ(target_of(path), (FunctionTarget{"resnet", path, "", true})) << path;
   }
   EXPECT_EQ(target_of("/v2/repository/models/resnet/load"),
-            (FunctionTarget{"resnet", "/v2/models/resnet/ready", "", true, true}));
+            (FunctionTarget{"resnet", "/v2/repository/models/resnet/load", "", true}));
   for (const char* path :
        {"/v2", "/v2/models", "/v2/health/ready", "/v2/repository/index",
         "/v2/repository/models/resnet/unload", "/v2/repository/models/a/b/load"}) {

@@ -635,9 +635,8 @@ TEST_F(RouterTest, RequestsToAModelAreRelayedWithTheirPath) {
   EXPECT_EQ(json::parse(failed.body)["error"], "there is no function 'm'");
   call("POST", "/v2/repository/models/m/load", "invoker", "{}");
   ASSERT_EQ(relays_.calls.size(), 2u);
-  EXPECT_EQ(relays_.calls[1].head.method, "GET");
-  EXPECT_EQ(relays_.calls[1].head.target, "/v2/models/m/ready");
-  EXPECT_FALSE(relays_.calls[1].has_body);
+  EXPECT_EQ(relays_.calls[1].function, (FunctionName{kTeam, "m"}));
+  EXPECT_EQ(relays_.calls[1].head.target, "/v2/repository/models/m/load");
 }
 
 TEST_F(RouterTest, TheHostOfAFunctionServesNothingElse) {

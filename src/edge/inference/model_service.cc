@@ -13,6 +13,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr std::string_view kRepository = "/v2/repository/models/";
+
 // The decoded parts of a path between its slashes; empty if one cannot be decoded.
 std::vector<std::string> parts_of(std::string_view path) {
   std::vector<std::string> parts;
@@ -56,6 +58,10 @@ void ModelService::handle(http::Request request, http::Responder responder) {
   const std::string path(http::path_of(request.target));
   if (request.method == "POST" && path.ends_with("/infer")) {
     return infer(std::move(request), std::move(responder));
+  }
+  // It is loaded, or it would not answer.
+  if (request.method == "POST" && path.starts_with(kRepository) && path.ends_with("/load")) {
+    return responder.send(json_response("{}"));
   }
   responder.send(answer_to(request.method, path));
 }

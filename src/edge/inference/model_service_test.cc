@@ -113,6 +113,7 @@ TEST_F(ModelServiceTest, OtherModelsVersionsAndPathsAreNotFound) {
   EXPECT_EQ(ask("POST", "/v2/models/other/infer", "{}").status, 404);
   EXPECT_EQ(ask("POST", "/v2/models/double/versions/2/infer", "{}").status, 404);
   EXPECT_EQ(ask("POST", "/v2/models/double", "{}").status, 405);
+  EXPECT_EQ(ask("POST", "/v2/repository/models/double/load", "{}").status, 200);
 }
 
 TEST_F(ModelServiceTest, AnInferenceIsAnsweredAsJson) {
