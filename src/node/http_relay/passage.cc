@@ -62,9 +62,15 @@ Passage::Passage(std::shared_ptr<RelayedRequest> request, std::function<void(Pas
 Passage::~Passage() {
   if (is_over_) return;
   request_->on_client_gone = nullptr;
+  let_go_of_client();
+}
+
+// It may end before this does: once its side is over nothing here may touch it.
+void Passage::let_go_of_client() {
   if (client_ == nullptr) return;
   client_->on_room(nullptr);
   client_->hold(true);  // its sink ends with this
+  client_ = nullptr;
 }
 
 void Passage::begin(Upstream& upstream) {
@@ -109,17 +115,14 @@ void Passage::body_ended() {
 }
 
 void Passage::on_room() {
-  if (!client_left_) client_->hold(false);
+  if (client_ != nullptr) client_->hold(false);
 }
 
 // The program sees that nothing more comes, but perhaps only once it looks: until it closes the
 // connection or has answered it is at work, and its sandbox gets nothing else to do.
 void Passage::client_left() {
   client_left_ = true;
-  if (client_ != nullptr) {
-    client_->on_room(nullptr);
-    client_->hold(true);  // its sink ends with this
-  }
+  let_go_of_client();
   if (upstream_ == nullptr) return end({.error_type = "Http.ClientLeft"});
   if (parser_.switched()) return end({.succeeded = true});
   upstream_->finish_writing();
@@ -259,10 +262,7 @@ void Passage::fail(std::string type, std::string message) {
 void Passage::end(PassageEnd how) {
   is_over_ = true;
   request_->on_client_gone = nullptr;
-  if (client_ != nullptr) {
-    client_->on_room(nullptr);
-    client_->hold(true);  // its sink ends with this
-  }
+  let_go_of_client();
   const std::function<void(PassageEnd)> tell = std::move(on_end_);
   tell(std::move(how));
 }

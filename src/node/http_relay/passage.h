@@ -55,6 +55,7 @@ class Passage {
   void on_upstream_end(http::Transfer::Kind kind);
   void finish();
   void client_left();
+  void let_go_of_client();
   // Of the answer that its client does not get any more. False: this is over.
   bool take_unwanted(std::string_view bytes);
   PassageEnd end_by_status();
@@ -64,7 +65,7 @@ class Passage {
   // Shared with the worker's table: see RelayedRequest.
   std::shared_ptr<RelayedRequest> request_;
   std::function<void(PassageEnd)> on_end_;
-  http::StreamedExchange* client_;
+  http::StreamedExchange* client_;  // null: there is none, or it is over
   Upstream* upstream_ = nullptr;
   http::ResponseParser parser_;
   std::string head_;  // until it is sent

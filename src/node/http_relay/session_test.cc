@@ -346,6 +346,31 @@ TEST_F(RelaySession, AProgramWhoseClientLeftIsAtWorkUntilItHasAnswered) {
   EXPECT_FALSE(ends_[0].keeps_connection);
 }
 
+// The worker drops the responder of what it has given up: its memory is another client's by then.
+TEST_F(RelaySession, AClientThatIsOverIsNotTouchedWhenItsSessionEnds) {
+  open_ready();
+  get();
+  wait_for(program_, "\r\n\r\n");
+  const auto gone = std::exchange(relayed_->on_client_gone, nullptr);
+  ASSERT_TRUE(gone);
+  gone();
+  relayed_->responder = http::Responder(nullptr);
+  turn();
+  EXPECT_TRUE(ends_.empty());
+  client_ = http::RawClient();
+  client_ = connect();
+  client_.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\n");
+  const size_t before = held.size();
+  wait_until([&] { return held.size() > before; });
+  std::string received;
+  held.back().stream()->receive(
+      {.on_bytes = [&](std::string_view bytes) { received += bytes; }, .on_end = [] {}});
+  session_.reset();
+  turn();
+  client_.send("hello");
+  wait_until([&] { return received == "hello"; });
+}
+
 TEST_F(RelaySession, AnAnswerWithAnImpossibleStatusOrAForeignCodingIsRefused) {
   for (const char* answer :
        {"HTTP/1.1 000 Odd\r\nContent-Length: 0\r\n\r\n",
