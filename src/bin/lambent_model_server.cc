@@ -61,7 +61,7 @@ Result<void> serve(const onnx::OnnxOptions& options, const std::string& name, ui
   inference::ModelService service(*engine, loop,
                                   {.model = {.name = name}, .version = LAMBENT_VERSION});
   http::ServerOptions server_options;
-  server_options.max_body = Bytes::mib(512);
+  server_options.max_body = inference::kMostBody;
   server_options.max_unfinished_bodies = Bytes::gib(1);
   server_options.error_response = [](int status, std::string_view reason) {
     return inference::error_response(status, std::string(reason));

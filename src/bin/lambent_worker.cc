@@ -18,6 +18,7 @@
 #include "bin/worker_settings.h"
 #include "bin/worker_setup.h"
 #include "core/http/server.h"
+#include "core/loop/work_thread.h"
 #include "core/metrics/worker_metrics.h"
 #include "core/tls/node_identity.h"
 #include "edge/frontend/native_error.h"
@@ -34,7 +35,6 @@
 #include "node/tenants/node_key.h"
 #include "node/tenants/secret_store.h"
 #include "node/worker/emulated_node_server.h"
-#include "node/worker/file_thread.h"
 #include "node/worker/storage_watch.h"
 #include "node/worker/worker.h"
 
@@ -43,7 +43,7 @@ namespace {
 
 constexpr size_t kPeerThreads = 4;
 
-objects::Disk disk_of(worker::FileThread& thread) {
+objects::Disk disk_of(loop::WorkThread& thread) {
   return [&thread](std::function<void()> work, std::function<void()> completion) {
     return thread.run(std::move(work), std::move(completion));
   };
@@ -51,10 +51,10 @@ objects::Disk disk_of(worker::FileThread& thread) {
 
 // Threads that wait for peers, so that one that is slow holds up a part of the objects alone.
 std::vector<objects::Disk> lanes_of(const std::vector<http::Endpoint>& peers, loop::EventLoop& loop,
-                                    std::vector<std::unique_ptr<worker::FileThread>>& threads) {
+                                    std::vector<std::unique_ptr<loop::WorkThread>>& threads) {
   std::vector<objects::Disk> lanes;
   while (!peers.empty() && lanes.size() < kPeerThreads) {
-    threads.push_back(std::make_unique<worker::FileThread>(loop));
+    threads.push_back(std::make_unique<loop::WorkThread>(loop));
     lanes.push_back(disk_of(*threads.back()));
   }
   return lanes;
@@ -91,7 +91,7 @@ metrics::WorkerMetrics::TlsGauges gauges_of(const tls::IdentityStatistics& stati
 Result<std::unique_ptr<tls::NodeIdentity>> open_identity(const WorkerConfig& config,
                                                          std::vector<http::Endpoint>& peers,
                                                          loop::EventLoop& loop, LogSink& log,
-                                                         worker::FileThread& thread) {
+                                                         loop::WorkThread& thread) {
   std::unique_ptr<tls::NodeIdentity> identity;
   if (!uses_tls(config, peers)) return identity;
   ASSIGN_OR_RETURN(identity,
@@ -404,13 +404,13 @@ Result<void> run(WorkerConfig config) {
   ASSIGN_OR_RETURN(const auto settings, scheduler_settings(config, shares.dispatched, log));
   ASSIGN_OR_RETURN(auto policy, scheduling::make_policy(config.policy, settings.policy));
   metrics::WorkerMetrics metrics(LAMBENT_VERSION);
-  worker::FileThread object_disk(loop);
+  loop::WorkThread object_disk(loop);
   objects::ObjectStore objects(loop, log, disk_of(object_disk), object_options(config));
-  std::vector<std::unique_ptr<worker::FileThread>> peer_threads;
+  std::vector<std::unique_ptr<loop::WorkThread>> peer_threads;
   ASSIGN_OR_RETURN(auto peers, peers_of(config));
   ASSIGN_OR_RETURN(const auto identity, open_identity(config, peers, loop, log, object_disk));
   const frontend::PeerObjects peer_objects(objects, peers, lanes_of(peers, loop, peer_threads));
-  worker::FileThread object_copies(loop);
+  loop::WorkThread object_copies(loop);
   frontend::ObjectsFrontend objects_frontend(objects, disk_of(object_copies), loop, random);
   ASSIGN_OR_RETURN(OwnedFd object_listener, listen_for_objects(config));
   const objects::ObjectSocket local_objects(loop, log, objects, random, kDefaultTenant,
@@ -421,7 +421,7 @@ Result<void> run(WorkerConfig config) {
   options.on_object = objects_of_handlers(objects_frontend);
   ASSIGN_OR_RETURN(auto slices, slice_dispatcher(config, options.pipelines.planner.costs));
   ASSIGN_OR_RETURN(const WorkerJournal journal, open_journal(config, settings, clock, random, log));
-  worker::FileThread environment_files(loop);
+  loop::WorkThread environment_files(loop);
   ASSIGN_OR_RETURN(const auto environments,
                    open_environments(config, installation, loop, log, disk_of(environment_files),
                                      options.sandboxes));

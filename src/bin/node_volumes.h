@@ -8,9 +8,9 @@
 #include "core/base/log.h"
 #include "core/domain/access_service.h"
 #include "core/loop/event_loop.h"
+#include "core/loop/work_thread.h"
 #include "node/volumes/host_folders.h"
 #include "node/volumes/volume_store.h"
-#include "node/worker/file_thread.h"
 #include "node/worker/worker.h"
 
 namespace lambent {
@@ -35,7 +35,7 @@ class NodeVolumes {
   Result<std::vector<std::string>> folders_of(const FunctionSpec& spec) const;
   Result<void> room(const worker::Worker& worker, TenantId tenant, Bytes more) const;
 
-  worker::FileThread thread_;
+  loop::WorkThread thread_;
   const volumes::HostFolders folders_;
   std::unique_ptr<volumes::VolumeStore> store_;
   const AccessService* access_ = nullptr;

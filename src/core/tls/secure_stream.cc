@@ -73,8 +73,6 @@ void forget_errors() {
 
 Error lost(std::string why) { return {ErrorCode::kUnavailable, std::move(why)}; }
 
-bool would_block() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
-
 }  // namespace
 
 std::unique_ptr<http::Stream> SecureStream::make(OwnedFd fd, OwnedSsl ssl,

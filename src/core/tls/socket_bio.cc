@@ -10,8 +10,6 @@ namespace {
 
 int socket_of(BIO* bio) { return static_cast<int>(reinterpret_cast<intptr_t>(BIO_get_data(bio))); }
 
-bool would_block() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
-
 int read_socket(BIO* bio, char* into, int size) {
   BIO_clear_retry_flags(bio);
   const ssize_t got = recv(socket_of(bio), into, static_cast<size_t>(size), 0);
@@ -38,6 +36,8 @@ BIO_METHOD* make_method() {
 }
 
 }  // namespace
+
+bool would_block() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
 
 OwnedBio socket_bio(int fd) {
   // A table of functions, which every stream of the process uses and which never changes.

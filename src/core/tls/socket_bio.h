@@ -9,4 +9,7 @@ namespace lambent::tls {
 // `fd` stays the caller's and outlives it. Null if there is no memory.
 OwnedBio socket_bio(int fd);
 
+// Whether errno says that the call on a socket can be made again later.
+bool would_block();
+
 }  // namespace lambent::tls

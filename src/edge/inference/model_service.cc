@@ -13,8 +13,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::string_view kRepository = "/v2/repository/models/";
-
 // The decoded parts of a path between its slashes; empty if one cannot be decoded.
 std::vector<std::string> parts_of(std::string_view path) {
   std::vector<std::string> parts;
@@ -35,7 +33,55 @@ Json json_of(const InferStatistics::Sum& sum) {
   return {{"count", sum.count}, {"ns", sum.time.count()}};
 }
 
-http::Response not_found(const std::string& message) { return error_response(404, message); }
+enum class Route {
+  kServer,
+  kLive,
+  kServerReady,
+  kMetadata,
+  kReady,
+  kConfig,
+  kStats,
+  kInfer,
+  kLoad
+};
+
+// v2, v2/health/X, v2/models/stats, v2/models/NAME[/versions/V][/X],
+// v2/repository/models/NAME/load. NOT_FOUND for other paths, models and versions.
+Result<Route> route_of(const ModelIdentity& model, std::string_view path) {
+  using Parts = std::vector<std::string>;
+  const Error nothing{ErrorCode::kNotFound, "there is nothing at " + std::string(path)};
+  Parts parts = parts_of(path);
+  if (parts.empty() || parts.front() != "v2") return nothing;
+  parts.erase(parts.begin());
+  if (parts.empty()) return Route::kServer;
+  if (parts == Parts{"health", "live"}) return Route::kLive;
+  if (parts == Parts{"health", "ready"}) return Route::kServerReady;
+  if (parts == Parts{"models", "stats"}) return Route::kStats;
+  const bool repository = parts.front() == "repository";
+  if (repository) parts.erase(parts.begin());
+  if (parts.size() < 2 || parts.front() != "models") return nothing;
+  // An alias or a version may be named behind it, as of any function.
+  if (without_qualifier(parts[1]) != without_qualifier(model.name)) {
+    return Error{ErrorCode::kNotFound, "unknown model '" + parts[1] + "'; this is " + model.name};
+  }
+  parts.erase(parts.begin(), parts.begin() + 2);
+  if (repository) {
+    if (parts == Parts{"load"}) return Route::kLoad;
+    return nothing;
+  }
+  if (parts.size() >= 2 && parts.front() == "versions") {
+    if (parts[1] != model.version) {
+      return Error{ErrorCode::kNotFound, "model '" + model.name + "' has no version " + parts[1]};
+    }
+    parts.erase(parts.begin(), parts.begin() + 2);
+  }
+  if (parts.empty()) return Route::kMetadata;
+  if (parts == Parts{"ready"}) return Route::kReady;
+  if (parts == Parts{"config"}) return Route::kConfig;
+  if (parts == Parts{"stats"}) return Route::kStats;
+  if (parts == Parts{"infer"}) return Route::kInfer;
+  return nothing;
+}
 
 // The first dimension, where all tensors have an open one.
 uint64_t batch_of(const ModelDescription& model, const std::vector<Tensor>& inputs) {
@@ -48,131 +94,125 @@ uint64_t batch_of(const ModelDescription& model, const std::vector<Tensor>& inpu
 
 }  // namespace
 
+// One request, from its arrival to its answer. On the loop thread, but for what compute() does
+// while the engine has it.
+struct ModelService::Inference {
+  http::Request request;
+  http::Responder responder;
+  Instant begin{};
+  InferRequest infer;
+  uint64_t batch = 1;
+  Instant queued{};
+  Instant started{};
+  Instant computed{};
+  Result<std::vector<Tensor>> outputs = std::vector<Tensor>();
+
+  void compute(ModelEngine& engine, const Clock& clock) {
+    started = clock.now();
+    std::vector<std::string> names;
+    for (const RequestedOutput& output : infer.outputs) names.push_back(output.name);
+    outputs = engine.run(infer.inputs, names);
+    computed = clock.now();
+  }
+};
+
 ModelService::ModelService(ModelEngine& engine, loop::EventLoop& loop, ModelServiceOptions options)
-    : loop_(loop),
+    : engine_(engine),
+      loop_(loop),
       options_(std::move(options)),
       description_(engine.description()),
-      thread_(engine, loop) {}
+      thread_(loop) {}
+
+ModelService::~ModelService() { closing_ = true; }
 
 void ModelService::handle(http::Request request, http::Responder responder) {
-  const std::string path(http::path_of(request.target));
-  if (request.method == "POST" && path.ends_with("/infer")) {
-    return infer(std::move(request), std::move(responder));
+  const auto route = route_of(options_.model, http::path_of(request.target));
+  if (!route.ok()) return responder.send(error_response(route.error()));
+  if (*route == Route::kInfer || *route == Route::kLoad) {
+    if (request.method != "POST") return responder.send(error_response(405, "this takes POST"));
+  } else if (request.method != "GET" && request.method != "HEAD") {
+    return responder.send(error_response(405, "this takes GET; POST goes to .../infer"));
   }
-  // It is loaded, or it would not answer.
-  if (request.method == "POST" && path.starts_with(kRepository) && path.ends_with("/load")) {
-    return responder.send(json_response("{}"));
+  switch (*route) {
+    case Route::kServer:
+      return responder.send(json_response(Json{
+          {"name", "lambent"},
+          {"version", options_.version},
+          {"extensions", Json::array({"binary_tensor_data", "statistics", "model_configuration"})}}
+                                              .dump()));
+    case Route::kLive:
+      return responder.send(json_response(R"({"live":true})"));
+    case Route::kServerReady:
+      return responder.send(json_response(R"({"ready":true})"));
+    case Route::kMetadata:
+      return responder.send(json_response(metadata_json(options_.model, description_)));
+    case Route::kReady:
+      return responder.send(
+          json_response(Json{{"name", options_.model.name}, {"ready", true}}.dump()));
+    case Route::kConfig:
+      return responder.send(json_response(configuration_json(options_.model, description_)));
+    case Route::kStats:
+      return responder.send(json_response(statistics_json()));
+    case Route::kLoad:  // It is loaded, or it would not answer.
+      return responder.send(json_response("{}"));
+    case Route::kInfer:
+      return infer(std::move(request), std::move(responder));
   }
-  responder.send(answer_to(request.method, path));
-}
-
-// v2, v2/health/X, v2/models/stats, v2/models/NAME[/versions/V][/X]
-http::Response ModelService::answer_to(const std::string& method, std::string_view path) const {
-  std::vector<std::string> parts = parts_of(path);
-  if (method != "GET" && method != "HEAD") {
-    return error_response(405, "the model takes GET, and POST at .../infer");
-  }
-  if (parts == std::vector<std::string>{"v2"}) {
-    return json_response(Json{
-        {"name", "lambent"},
-        {"version", options_.version},
-        {"extensions", Json::array({"binary_tensor_data", "statistics", "model_configuration"})}}
-                             .dump());
-  }
-  if (parts.size() == 3 && parts[0] == "v2" && parts[1] == "health" &&
-      (parts[2] == "live" || parts[2] == "ready")) {
-    return json_response(Json{{parts[2], true}}.dump());
-  }
-  if (parts.size() < 3 || parts[0] != "v2" || parts[1] != "models") {
-    return not_found("there is nothing at " + std::string(path));
-  }
-  if (parts.size() == 3 && parts[2] == "stats") return json_response(statistics_json());
-  // An alias or a version may be named behind it, as of any function.
-  if (without_qualifier(parts[2]) != without_qualifier(options_.model.name)) {
-    return not_found("unknown model '" + parts[2] + "'; this is " + options_.model.name);
-  }
-  parts.erase(parts.begin(), parts.begin() + 3);
-  if (parts.size() >= 2 && parts[0] == "versions") {
-    if (parts[1] != options_.model.version) {
-      return not_found("model '" + options_.model.name + "' has no version " + parts[1]);
-    }
-    parts.erase(parts.begin(), parts.begin() + 2);
-  }
-  if (parts.empty()) return json_response(metadata_json(options_.model, description_));
-  if (parts.size() == 1 && parts[0] == "ready") {
-    return json_response(Json{{"name", options_.model.name}, {"ready", true}}.dump());
-  }
-  if (parts.size() == 1 && parts[0] == "config") {
-    return json_response(configuration_json(options_.model, description_));
-  }
-  if (parts.size() == 1 && parts[0] == "stats") return json_response(statistics_json());
-  return not_found("there is nothing at " + std::string(path));
 }
 
 void ModelService::infer(http::Request request, http::Responder responder) {
-  const Instant begin = loop_.clock().now();
-  const auto refuse = [&](const http::Response& response) {
-    statistics_.fail.add(loop_.clock().now() - begin);
-    responder.send(response);
-  };
-  std::string path(http::path_of(request.target));
-  path.resize(path.size() - std::string_view("/infer").size());
-  const http::Response found = answer_to("GET", path + "/ready");
-  if (found.status != 200) return refuse(found);
-  // What the answer needs: the tensors point into the body.
-  struct Asked {
-    http::Request request;
-    InferRequest infer;
-    http::Responder responder;
-  };
+  // Shared because a task must be copyable.
+  auto inference = std::make_shared<Inference>(Inference{.request = std::move(request),
+                                                         .responder = std::move(responder),
+                                                         .begin = loop_.clock().now()});
+  const auto read = this->read(*inference);
+  if (!read.ok()) return refuse(*inference, read.error());
+  inference->queued = loop_.clock().now();
+  const bool runs = thread_.run(
+      [this, inference] {
+        if (!closing_) inference->compute(engine_, loop_.clock());
+      },
+      [this, inference] { finish(*inference); });
+  if (!runs) {
+    refuse(*inference, Error{ErrorCode::kResourceExhausted,
+                             "model '" + options_.model.name + "' has too many requests waiting"});
+  }
+}
+
+Result<void> ModelService::read(Inference& inference) const {
+  http::Request& request = inference.request;
   const std::string_view coding = request.headers.get("Content-Encoding");
   if (!coding.empty()) {
-    auto plain = decompress(request.body, coding, options_.most_body);
-    if (!plain.ok()) return refuse(error_response(plain.error()));
-    request.body = *std::move(plain);
+    ASSIGN_OR_RETURN(request.body, decompress(request.body, coding, kMostBody));
   }
-  auto asked =
-      std::make_shared<Asked>(Asked{std::move(request), InferRequest{}, std::move(responder)});
-  const auto refuse_asked = [&](const Error& error) {
-    statistics_.fail.add(loop_.clock().now() - begin);
-    asked->responder.send(error_response(error));
-  };
-  const auto length =
-      parse_json_length(asked->request.headers.get("Inference-Header-Content-Length"));
-  if (!length.ok()) return refuse_asked(length.error());
-  auto parsed = parse_infer_request(asked->request.body, *length, description_);
-  if (!parsed.ok()) return refuse_asked(parsed.error());
-  asked->infer = *std::move(parsed);
-  const uint64_t batch = batch_of(description_, asked->infer.inputs);
-  EngineThread::Work work;
-  work.inputs = std::move(asked->infer.inputs);
-  for (const RequestedOutput& output : asked->infer.outputs) work.outputs.push_back(output.name);
-  statistics_.input.add(loop_.clock().now() - begin);
-  work.done = [this, asked, begin, batch](EngineRun run) {
-    const Instant computed = loop_.clock().now();
-    Result<http::Response> response =
-        run.outputs.ok() ? infer_response(options_.model, asked->infer, *run.outputs)
-                         : Result<http::Response>(run.outputs.error());
-    if (response.ok()) {
-      compress(*response, asked->request.headers.get("Accept-Encoding"));
-    } else {
-      response = error_response(response.error());
-    }
-    const Instant end = loop_.clock().now();
-    statistics_.queue.add(run.queued);
-    if (response->status == 200) {
-      statistics_.success.add(end - begin);
-      statistics_.infer.add(run.compute);
-      statistics_.output.add(end - computed);
-      statistics_.inferences += batch;
-      ++statistics_.executions;
-      statistics_.last = loop_.clock().wall_now();
-    } else {
-      statistics_.fail.add(end - begin);
-    }
-    asked->responder.send(*std::move(response));
-  };
-  thread_.run(std::move(work));
+  ASSIGN_OR_RETURN(const auto length,
+                   parse_json_length(request.headers.get("Inference-Header-Content-Length")));
+  ASSIGN_OR_RETURN(inference.infer, parse_infer_request(request.body, length, description_));
+  inference.batch = batch_of(description_, inference.infer.inputs);
+  return {};
+}
+
+void ModelService::finish(Inference& inference) {
+  if (!inference.outputs.ok()) return refuse(inference, inference.outputs.error());
+  Result<http::Response> response =
+      infer_response(options_.model, inference.infer, *inference.outputs);
+  if (!response.ok()) return refuse(inference, response.error());
+  compress(*response, inference.request.headers.get("Accept-Encoding"));
+  const Instant end = loop_.clock().now();
+  statistics_.success.add(end - inference.begin);
+  statistics_.input.add(inference.queued - inference.begin);
+  statistics_.queue.add(inference.started - inference.queued);
+  statistics_.infer.add(inference.computed - inference.started);
+  statistics_.output.add(end - inference.computed);
+  statistics_.inferences += inference.batch;
+  ++statistics_.executions;
+  statistics_.last = loop_.clock().wall_now();
+  inference.responder.send(*std::move(response));
+}
+
+void ModelService::refuse(Inference& inference, const Error& error) {
+  statistics_.fail.add(loop_.clock().now() - inference.begin);
+  inference.responder.send(error_response(error));
 }
 
 std::string ModelService::statistics_json() const {

@@ -2,20 +2,22 @@
 // extensions for bytes, statistics and the configuration. On the loop thread.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 
 #include "core/http/server.h"
-#include "edge/inference/engine_thread.h"
+#include "core/loop/work_thread.h"
 #include "edge/inference/infer_response.h"
 
 namespace lambent::inference {
 
+// Of a request, as it comes and once it is decompressed.
+constexpr Bytes kMostBody = Bytes::mib(512);
+
 struct ModelServiceOptions {
   ModelIdentity model;
   std::string version;  // of Lambent, which server metadata tells
-  // What a compressed body may come to.
-  Bytes most_body = Bytes::mib(512);
 };
 
 // As Triton counts: nanoseconds and times.
@@ -38,20 +40,28 @@ class ModelService {
  public:
   // Both outlive it; the server that calls handle() is gone before.
   ModelService(ModelEngine& engine, loop::EventLoop& loop, ModelServiceOptions options);
+  // Waits for the inference that runs; those that wait for it are not run.
+  ~ModelService();
 
   void handle(http::Request request, http::Responder responder);
   const InferStatistics& statistics() const { return statistics_; }
 
  private:
-  http::Response answer_to(const std::string& method, std::string_view path) const;
+  struct Inference;
   void infer(http::Request request, http::Responder responder);
+  // The tensors of its request, which point into its body.
+  Result<void> read(Inference& inference) const;
+  void finish(Inference& inference);
+  void refuse(Inference& inference, const Error& error);
   std::string statistics_json() const;
 
+  ModelEngine& engine_;
   loop::EventLoop& loop_;
   const ModelServiceOptions options_;
   const ModelDescription& description_;
   InferStatistics statistics_;
-  EngineThread thread_;
+  std::atomic<bool> closing_ = false;
+  loop::WorkThread thread_;  // last: what it runs reads the others
 };
 
 }  // namespace lambent::inference

@@ -47,6 +47,8 @@ class Doubler final : public ModelEngine {
       .outputs = {{"y", DataType::kFp32, {-1}}, {"half", DataType::kFp16, {-1}}}};
 };
 
+const std::string kOnlyY = R"(,"outputs":[{"name":"y"}])";
+
 class ModelServiceTest : public http::ServerTest {
  protected:
   void SetUp() override {
@@ -86,8 +88,6 @@ class ModelServiceTest : public http::ServerTest {
   std::unique_ptr<ModelService> service_;
 };
 
-const std::string kOnlyY = R"(,"outputs":[{"name":"y"}])";
-
 TEST_F(ModelServiceTest, AModelTellsWhatItTakesAndGives) {
   const json metadata = json::parse(ask("GET", "/v2/models/double").body);
   EXPECT_EQ(metadata["name"], "double");
@@ -113,7 +113,11 @@ TEST_F(ModelServiceTest, OtherModelsVersionsAndPathsAreNotFound) {
   EXPECT_EQ(ask("POST", "/v2/models/other/infer", "{}").status, 404);
   EXPECT_EQ(ask("POST", "/v2/models/double/versions/2/infer", "{}").status, 404);
   EXPECT_EQ(ask("POST", "/v2/models/double", "{}").status, 405);
+  EXPECT_EQ(ask("GET", "/v2/models/double/infer").status, 405);
+  EXPECT_EQ(ask("POST", "/v2/health/infer", request_for("[1]", kOnlyY)).status, 404);
   EXPECT_EQ(ask("POST", "/v2/repository/models/double/load", "{}").status, 200);
+  EXPECT_EQ(ask("POST", "/v2/repository/models/other/load", "{}").status, 404);
+  EXPECT_EQ(service_->statistics().success.count, 0u);
 }
 
 TEST_F(ModelServiceTest, AnInferenceIsAnsweredAsJson) {
@@ -153,7 +157,10 @@ TEST_F(ModelServiceTest, WhatTheModelRefusesIsAnErrorOfTheClient) {
                 .status,
             400);
   EXPECT_EQ(service_->statistics().fail.count, 4u);
+  // Only of what succeeds is it told where the time went.
   EXPECT_EQ(service_->statistics().success.count, 0u);
+  EXPECT_EQ(service_->statistics().queue.count, 0u);
+  EXPECT_EQ(service_->statistics().input.count, 0u);
 }
 
 TEST_F(ModelServiceTest, BodiesMayBeCompressedBothWays) {

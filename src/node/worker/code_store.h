@@ -6,14 +6,14 @@
 #include <string>
 
 #include "core/domain/function.h"
-#include "node/worker/file_thread.h"
+#include "core/loop/work_thread.h"
 
 namespace lambent::worker {
 
 class CodeStore {
  public:
   // Code lies in state_folder/code. `files` outlives it.
-  CodeStore(const std::string& state_folder, FileThread& files)
+  CodeStore(const std::string& state_folder, loop::WorkThread& files)
       : folder_(state_folder + "/code"), files_(files) {}
 
   // Makes the folder of all code; blocks.
@@ -30,7 +30,7 @@ class CodeStore {
 
  private:
   const std::string folder_;
-  FileThread& files_;
+  loop::WorkThread& files_;
 };
 
 }  // namespace lambent::worker

@@ -51,7 +51,7 @@ class Deployments {
     Revisions& revisions;
     LearntStatistics& statistics;
     LogStore& logs;
-    FileThread& files;
+    loop::WorkThread& files;
     CodeStore& code;
     DispatchDriver& driver;
     SandboxHost& sandboxes;

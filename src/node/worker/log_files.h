@@ -11,7 +11,7 @@
 #include "core/base/log.h"
 #include "core/base/units.h"
 #include "core/loop/event_loop.h"
-#include "node/worker/file_thread.h"
+#include "core/loop/work_thread.h"
 #include "node/worker/log_store.h"
 
 namespace lambent::worker {
@@ -71,7 +71,7 @@ class LogFiles {
   const LogFilesOptions options_;
   // Used by one task at a time: of the thread once it runs.
   const std::shared_ptr<Writer> writer_;
-  FileThread thread_;
+  loop::WorkThread thread_;
   std::unordered_map<FunctionId, Waiting> waiting_;
   Bytes waiting_bytes_;
   uint64_t dropped_bytes_ = 0;

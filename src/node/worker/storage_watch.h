@@ -12,7 +12,7 @@
 #include "core/base/result.h"
 #include "core/base/units.h"
 #include "core/loop/event_loop.h"
-#include "node/worker/file_thread.h"
+#include "core/loop/work_thread.h"
 
 namespace lambent::worker {
 
@@ -60,7 +60,7 @@ class StorageWatch {
   bool suspected_ = false;  // since the last look began
   loop::TimerId timer_;
   // Last: nothing of this is called once the rest is gone.
-  FileThread thread_;
+  loop::WorkThread thread_;
 };
 
 }  // namespace lambent::worker

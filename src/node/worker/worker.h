@@ -175,7 +175,7 @@ class Worker final : public InvocationService {
   LogStore logs_;
   std::unique_ptr<LogFiles> log_files_;  // null: logs end with the worker
   CodeStore code_;
-  FileThread files_;
+  loop::WorkThread files_;
   Drain drain_;
   DispatchDriver driver_;
   BackendReports dispatch_reports_;

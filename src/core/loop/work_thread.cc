@@ -1,13 +1,13 @@
-#include "node/worker/file_thread.h"
+#include "core/loop/work_thread.h"
 
 #include <chrono>
 #include <utility>
 
-namespace lambent::worker {
+namespace lambent::loop {
 
-FileThread::FileThread(loop::EventLoop& loop) : loop_(loop), thread_([this] { serve(); }) {}
+WorkThread::WorkThread(EventLoop& loop) : loop_(loop), thread_([this] { serve(); }) {}
 
-FileThread::~FileThread() {
+WorkThread::~WorkThread() {
   {
     const MutexLock lock(mutex_);
     stopping_ = true;
@@ -16,7 +16,7 @@ FileThread::~FileThread() {
   thread_.join();
 }
 
-bool FileThread::run(std::function<void()> work, std::function<void()> completion) {
+bool WorkThread::run(std::function<void()> work, std::function<void()> completion) {
   {
     const MutexLock lock(mutex_);
     if (tasks_.size() >= kQueueLimit) return false;
@@ -26,7 +26,7 @@ bool FileThread::run(std::function<void()> work, std::function<void()> completio
   return true;
 }
 
-void FileThread::serve() {
+void WorkThread::serve() {
   while (true) {
     Task task;
     {
@@ -41,8 +41,8 @@ void FileThread::serve() {
   }
 }
 
-void FileThread::complete(std::function<void()> completion) {
-  // A full mailbox empties as the loop turns; when the loop has stopped, nobody waits for the
+void WorkThread::complete(std::function<void()> completion) {
+  // A full mailbox empties as the loop turns; when the loop has stopped, no one waits for the
   // completion.
   while (!loop_.post(completion)) {
     MutexLock lock(mutex_);
@@ -51,4 +51,4 @@ void FileThread::complete(std::function<void()> completion) {
   }
 }
 
-}  // namespace lambent::worker
+}  // namespace lambent::loop

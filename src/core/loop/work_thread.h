@@ -1,6 +1,6 @@
-// FileThread: runs slow disk work (unpacking code, removing folders) off the loop thread, one task
-// at a time. run() is called on the loop thread; work runs on the thread, its completion on the
-// loop thread again.
+// WorkThread: runs what takes long (work on the disk, a model) off the loop thread, one task at a
+// time, in order. run() is called on the loop thread; work runs on the thread, its completion on
+// the loop thread again.
 #pragma once
 
 #include <deque>
@@ -10,15 +10,15 @@
 #include "core/base/mutex.h"
 #include "core/loop/event_loop.h"
 
-namespace lambent::worker {
+namespace lambent::loop {
 
-class FileThread {
+class WorkThread {
  public:
-  explicit FileThread(loop::EventLoop& loop);
+  explicit WorkThread(EventLoop& loop);
   // Finishes what is queued; completions that find the loop gone are dropped.
-  ~FileThread();
-  FileThread(const FileThread&) = delete;
-  FileThread& operator=(const FileThread&) = delete;
+  ~WorkThread();
+  WorkThread(const WorkThread&) = delete;
+  WorkThread& operator=(const WorkThread&) = delete;
 
   // The most tasks that may wait.
   static constexpr size_t kQueueLimit = 1024;
@@ -34,7 +34,7 @@ class FileThread {
   void serve();
   void complete(std::function<void()> completion);
 
-  loop::EventLoop& loop_;
+  EventLoop& loop_;
   Mutex mutex_;
   Condition wake_;
   std::deque<Task> tasks_ GUARDED_BY(mutex_);
@@ -42,4 +42,4 @@ class FileThread {
   std::thread thread_;
 };
 
-}  // namespace lambent::worker
+}  // namespace lambent::loop
