@@ -1,7 +1,7 @@
 """What a deployment sends and how long it takes, by what has changed: nothing, a setting, one line of code. Beside them, the zip as
 the three calls of Lambda's API send it (base64 in JSON), and a bare PUT of as many bytes to a server that reads them.
 
-The function is a Python package of --files files with 4 KiB of text that does not compress well. docs/benchmarks.md says what each
+The function is a Python package of --files files with 4 KiB of text that does not compress well. docs/internals/benchmarks.md says what each
 figure means. Usage: deploy.py [--quick] [--rounds N] [--files N]
 """
 import argparse

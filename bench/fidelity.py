@@ -4,7 +4,7 @@
 The simulator knows the node from calibrations made before. Errors are in per cent of the worker's figures, beside how much its runs differ.
 Where a device is nearly full, one start some milliseconds sooner may decide all that follows, in the simulator as in the worker. So what is compared is the
 mean of several runs of the one with that of many of the other, each of which takes every value from one of the calibrations, drawn for it.
-The worker's device is emulated, so this is consistency between two models of one GPU, not truth about one. docs/benchmarks.md says more.
+The worker's device is emulated, so this is consistency between two models of one GPU, not truth about one. docs/internals/benchmarks.md says more.
 Real delays count times the time scale, so on a busy machine a lower one is nearer to what would be without them, and takes as much longer.
 Usage: fidelity.py [--quick] [--traces DIR] [--only t7,t4] [--time-scale 10]
 """

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """bench http: what the way through the worker adds to a request to a program that listens, beside the program alone, in one run.
 
-docs/benchmarks.md says what each figure means. Usage: http_functions.py [--quick] [--repeats N] [--seconds S]
+docs/internals/benchmarks.md says what each figure means. Usage: http_functions.py [--quick] [--repeats N] [--seconds S]
 """
 import argparse
 import contextlib

@@ -2,7 +2,7 @@
 """bench infer: requests a second and latencies of one small ONNX model by the Open Inference Protocol, JSON over HTTP: through a
 worker, by lambent-model-server alone, and by other servers with the same onnxruntime, in one run.
 
-docs/benchmarks.md says what each figure means. Usage: infer.py [--quick] [--repeats N] [--seconds S] [--peers]
+docs/internals/benchmarks.md says what each figure means. Usage: infer.py [--quick] [--repeats N] [--seconds S] [--peers]
 --peers installs MLServer and LitServe into build/peers (bench/infer-peers.txt).
 """
 import argparse

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """bench invoke: latency and rate of warm invocations beside a bare echo that makes the same hops, in the same run.
 
-docs/benchmarks.md says what each figure means. Usage: invoke.py [--quick] [--repeats N] [--seconds S]
+docs/internals/benchmarks.md says what each figure means. Usage: invoke.py [--quick] [--repeats N] [--seconds S]
 """
 import argparse
 import contextlib

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The benchmarks print the keys that docs/benchmarks.md promises; a run of each as short as can be. Not a measurement; of models,
+"""The benchmarks print the keys that docs/internals/benchmarks.md promises; a run of each as short as can be. Not a measurement; of models,
 which give the same figures on every machine, also that each mechanism helps with what it is for.
 
 Usage: keys_test.py BUILD_FOLDER

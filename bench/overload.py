@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """bench overload: a worker asked for ten times what it can do, one with 10,000 functions, and one with 10,000 idle connections.
 
-docs/benchmarks.md says what each figure means. Usage: overload.py [--quick] [--only load,functions,connections] [--set KEY=VALUE]
+docs/internals/benchmarks.md says what each figure means. Usage: overload.py [--quick] [--only load,functions,connections] [--set KEY=VALUE]
 """
 import argparse
 import base64

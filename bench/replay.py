@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """bench replay: one workload under four scheduling policies, each on a worker of its own with the same emulated GPU.
 
-All times are emulated: real time x the time scale. docs/benchmarks.md says what each figure means.
+All times are emulated: real time x the time scale. docs/internals/benchmarks.md says what each figure means.
 Usage: replay.py [--quick] [--traces DIR] [--only t7,t4]
 """
 import argparse

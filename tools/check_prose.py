@@ -4,7 +4,7 @@
 Each pattern below is a coinage or a turn of phrase with the plain form beside it. Where old text still has some,
 tools/prose_allowance.txt says how many in which area; these numbers may only fall. A module's README has at most 400 words.
 On pages, sentences over 35 words and lines of tables over 200 characters count the same way (`long-sentence`, `long-table-line`).
-The types that docs/glossary.md names must exist.
+The types that docs/reference/glossary.md names must exist.
 
 Usage: check_prose.py [--list PATTERN | --update]   --list shows where a pattern stands, --update lowers the numbers
 """
@@ -88,7 +88,7 @@ def lengths_in(text):
 
 def check_glossary(root):
     """Types that the glossary names and no header declares."""
-    page = root / "docs/glossary.md"
+    page = root / "docs/reference/glossary.md"
     if not page.exists():
         return
     declared = set()
@@ -97,7 +97,7 @@ def check_glossary(root):
     for number, line in enumerate(page.read_text().split("\n"), 1):
         for name in re.findall(r"`(?:\w+::)*([A-Z]\w*[a-z]\w*)`", line):
             if name not in declared:
-                yield f"docs/glossary.md:{number}: no header declares {name}"
+                yield f"docs/reference/glossary.md:{number}: no header declares {name}"
 
 
 def prose_of_source(text):

@@ -72,10 +72,10 @@ class ProseTest(unittest.TestCase):
 
     def test_types_of_the_glossary_exist(self):
         self.write("src/f/m/x.h", "struct alignas(8) Flow {};\nenum class Kind { kOne };\nstruct Outer::Inner {};\n")
-        self.write("docs/glossary.md", "`m::Flow`, `Kind`, `Outer::Inner`, `flow`, `LD_PRELOAD`\n")
+        self.write("docs/reference/glossary.md", "`m::Flow`, `Kind`, `Outer::Inner`, `flow`, `LD_PRELOAD`\n")
         self.assertEqual(list(subject.check_glossary(self.root)), [])
-        self.write("docs/glossary.md", "One\n`m::Fleet`\n")
-        self.assertEqual(list(subject.check_glossary(self.root)), ["docs/glossary.md:2: no header declares Fleet"])
+        self.write("docs/reference/glossary.md", "One\n`m::Fleet`\n")
+        self.assertEqual(list(subject.check_glossary(self.root)), ["docs/reference/glossary.md:2: no header declares Fleet"])
 
     def test_a_module_readme_has_a_length(self):
         self.write("src/f/m/README.md", "word. " * 400)

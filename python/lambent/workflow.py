@@ -1,4 +1,4 @@
-"""Builds workflows: functions that are called in an order which their values give (docs/workflows.md).
+"""Builds workflows: functions that are called in an order which their values give (docs/guides/workflows.md).
 
     from lambent.workflow import Workflow, item
 

@@ -129,7 +129,8 @@ int run_client_command(int argc, char** argv) {
   }
   group_verbs(shell.app);
   shell.app.footer(
-      "'lambent VERB --help' tells a verb's options; docs/cli.md has an example of each.");
+      "'lambent VERB --help' tells a verb's options; docs/reference/cli.md has an example of "
+      "each.");
   std::vector<std::string> words = help_for_help(argc, argv);
   std::reverse(words.begin(), words.end());  // as CLI11 takes them
   try {

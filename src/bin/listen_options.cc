@@ -110,7 +110,7 @@ ListenFlags::ListenFlags(CLI::App& app) {
   app.add_option("--socket-group", socket_group_, "its group, by name or number");
   app.add_option("--tls-certificate", tls_.server.certificate,
                  "serve HTTPS at --listen with the certificate in this PEM file, and show it to "
-                 "peers; see docs/tls.md");
+                 "peers; see docs/operate/tls.md");
   app.add_option("--tls-key", tls_.server.key, "the certificate's private key, in PEM");
   app.add_option("--tls-client-ca", tls_.server.authorities,
                  "ask clients for certificates, and take those that an authority in this PEM file "

@@ -46,7 +46,8 @@ void add_scheduler_flags(CLI::App& app, SimulateOptions& options) {
       ->check(shown_names(scheduling::policy_names()))
       ->delimiter(',')
       ->allow_extra_args(false);
-  app.add_option("--set", options.settings, "KEY=VALUE for the scheduler; see docs/scheduling.md")
+  app.add_option("--set", options.settings,
+                 "KEY=VALUE for the scheduler; see docs/reference/scheduling.md")
       ->allow_extra_args(false);
   app.add_option("--tenant", options.tenants,
                  "a tenant: NAME,KEY=VALUE,... with weight, concurrency, gpu-memory, host-memory, "

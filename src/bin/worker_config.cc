@@ -126,7 +126,7 @@ class PolicyFlags {
  public:
   PolicyFlags(CLI::App& app, WorkerConfig& config)
       : concurrency_(std::to_string(config.concurrency)) {
-    app.add_option("--policy", config.policy, "who runs next; see docs/scheduling.md")
+    app.add_option("--policy", config.policy, "who runs next; see docs/reference/scheduling.md")
         ->check(bin::shown_names(scheduling::policy_names()))
         ->capture_default_str();
     app.add_option(
@@ -233,7 +233,8 @@ class SandboxFlags {
                    "sandboxes kept at most, of GPU functions and of others each")
         ->check(CLI::Range(1, 4096))
         ->capture_default_str();
-    app.add_option("--set", config.settings, "KEY=VALUE for the scheduler; see docs/scheduling.md");
+    app.add_option("--set", config.settings,
+                   "KEY=VALUE for the scheduler; see docs/reference/scheduling.md");
     app.add_option("--max-queue-time", config.max_queue_time,
                    "seconds that a client may wait in a function's queue; 0: no bound; auto: a few "
                    "runs, while it is overloaded")
@@ -434,7 +435,7 @@ void add_node_flags(CLI::App& app, WorkerConfig& config) {
                  "instance), or some, such as 0,1:2,MIG-4f")
       ->capture_default_str();
   app.add_option("--slice-policy", config.slice_policy,
-                 "who gets which of these; see docs/pipelines.md")
+                 "who gets which of these; see docs/guides/pipelines.md")
       ->check(bin::shown_names(slice_scheduling::slice_policy_names()));
   app.add_option("--python", config.python, "interpreter of Python functions")
       ->capture_default_str();

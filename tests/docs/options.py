@@ -1,4 +1,4 @@
-"""Writes docs/options.md from what the programs' --help say: LAMBENT_PREFIX=build/release python3 tests/docs/options.py > docs/options.md.
+"""Writes docs/reference/options.md from what the programs' --help say: LAMBENT_PREFIX=build/release python3 tests/docs/options.py > docs/reference/options.md.
 test_mentions.py holds the page against them.
 """
 import help_text
@@ -7,8 +7,8 @@ HEAD = """# Every option
 
 What `--help` says of each verb of `lambent`, on one page; [cli.md](cli.md) says what the verbs are for. This page is written by
 `tests/docs/options.py` and held against the programs by a test. Verbs that ask a worker also take
-`--endpoint http://HOST:PORT`, `https://HOST:PORT` or `unix:PATH`, for https `--ca FILE`, `--client-certificate FILE` and `--client-key FILE` ([tls.md](tls.md)),
-`--token-file FILE` (else `LAMBENT_TOKEN`) and `--tenant NAME` ([tenants.md](tenants.md#tokens)).
+`--endpoint http://HOST:PORT`, `https://HOST:PORT` or `unix:PATH`, for https `--ca FILE`, `--client-certificate FILE` and `--client-key FILE` ([tls.md](../operate/tls.md)),
+`--token-file FILE` (else `LAMBENT_TOKEN`) and `--tenant NAME` ([tenants.md](../operate/tenants.md#tokens)).
 """
 
 # Those, and what every program has.

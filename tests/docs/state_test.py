@@ -1,4 +1,4 @@
-"""Holds docs/state.md: every feature stands there once, and what it names (files, tests) exists. LAMBENT_PREFIX: the build folder."""
+"""Holds docs/internals/claims.md: every feature stands there once, and what it names (files, tests) exists. LAMBENT_PREFIX: the build folder."""
 import collections
 import os
 import pathlib
@@ -7,7 +7,7 @@ import subprocess
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "state.md"
+PAGE = ROOT / "docs" / "internals" / "claims.md"
 HOW_MANY = {"A": 15, "B": 12, "C": 8, "D": 9, "N": 12}
 STATES = {"done", "partly", "model", "missing"}
 

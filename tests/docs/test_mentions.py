@@ -174,7 +174,7 @@ class ReferenceTest(unittest.TestCase):
     maxDiff = None
 
     def test_the_table_of_cli_md_has_every_verb_and_no_other(self):
-        rows = [cells_of(line)[0] for line in (REPOSITORY / "docs/cli.md").read_text().partition("\n## ")[0].split("\n")
+        rows = [cells_of(line)[0] for line in (REPOSITORY / "docs/reference/cli.md").read_text().partition("\n## ")[0].split("\n")
                 if line.startswith("|")][2:]
         verbs, below = set(), {}
         for row in rows:
@@ -193,7 +193,7 @@ class ReferenceTest(unittest.TestCase):
         # Of each field: its role, column, key and tag.
         fields = r'visit\(\s*\{k\w+,\s*"[^"]+",\s*(?:kNone|"[^"]+"),\s*"([a-z-]+)"'
         taken = re.findall(fields, (REPOSITORY / "src/core/domain/function_fields.h").read_text())
-        told = re.findall(r"^\| `lambent:([a-z-]+)`", (REPOSITORY / "docs/lambda.md").read_text(), re.MULTILINE)
+        told = re.findall(r"^\| `lambent:([a-z-]+)`", (REPOSITORY / "docs/guides/lambda.md").read_text(), re.MULTILINE)
         self.assertEqual(sorted(told), sorted(taken))
 
     def test_every_verb_below_another_is_on_some_page(self):
@@ -203,9 +203,9 @@ class ReferenceTest(unittest.TestCase):
                 self.assertRegex(text, rf"lambent[ -]{verb} (\w+, )*{sub}\b")
 
     def test_options_md_has_every_option_as_help_tells_it(self):
-        found = (REPOSITORY / "docs/options.md").read_text()
-        difference = "\n".join(difflib.unified_diff(found.split("\n"), options.page().split("\n"), "docs/options.md", "--help", lineterm=""))
-        self.assertEqual(difference, "", "write it again: LAMBENT_PREFIX=build/release python3 tests/docs/options.py > docs/options.md")
+        found = (REPOSITORY / "docs/reference/options.md").read_text()
+        difference = "\n".join(difflib.unified_diff(found.split("\n"), options.page().split("\n"), "docs/reference/options.md", "--help", lineterm=""))
+        self.assertEqual(difference, "", "write it again: LAMBENT_PREFIX=build/release python3 tests/docs/options.py > docs/reference/options.md")
 
     def test_the_options_of_every_verb_are_read_from_its_help(self):
         for words in help_text.commands():
@@ -218,7 +218,7 @@ class ReferenceTest(unittest.TestCase):
         """cli.md has a chapter for some verbs; a flag in it belongs to one of these verbs, or to one that it names."""
         known = {name for words in help_text.commands() for option in help_text.options_of(*words) for name in option.names}
         wrong, heading = [], ""
-        for piece in pieces_of((REPOSITORY / "docs/cli.md").read_text()):
+        for piece in pieces_of((REPOSITORY / "docs/reference/cli.md").read_text()):
             if isinstance(piece, Heading):
                 heading = piece.text
             elif isinstance(piece, Inline) and piece.text.startswith("--"):
@@ -226,7 +226,7 @@ class ReferenceTest(unittest.TestCase):
                        for option in help_text.options_of(verb) for name in option.names}
                 flag = FLAG.match(piece.text)[0]
                 if flag not in (own if own and heading != "sweep" else known):
-                    wrong.append(f"docs/cli.md:{piece.line}: {flag} in chapter '{heading}'")
+                    wrong.append(f"docs/reference/cli.md:{piece.line}: {flag} in chapter '{heading}'")
         self.assertEqual(wrong, [])
 
 

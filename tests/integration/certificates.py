@@ -1,4 +1,4 @@
-"""Certificates for tests, made by the openssl command as docs/tls.md makes them."""
+"""Certificates for tests, made by the openssl command as docs/operate/tls.md makes them."""
 import pathlib
 import ssl
 import subprocess

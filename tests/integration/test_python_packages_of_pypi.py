@@ -1,4 +1,4 @@
-"""Real packages of PyPI, as docs/python-packages.md has them: ./dev test --all only, because PyTorch is 3 GB to fetch."""
+"""Real packages of PyPI, as docs/guides/python-packages.md has them: ./dev test --all only, because PyTorch is 3 GB to fetch."""
 import pathlib
 import shutil
 import subprocess

@@ -15,6 +15,7 @@ import unittest
 
 import packaged
 import archives
+import contents
 import symbols
 
 
@@ -51,6 +52,12 @@ class ReproducibleTest(unittest.TestCase):
                 self.assertEqual(archive.getnames(), ["top", "top/B", "top/a", "top/b", "top/b/a", "top/c", "top/ä"])
                 self.assertEqual({entry.mtime for entry in archive}, {1000000000})
                 self.assertEqual(archive.extractfile("top/c").read(), b"a")
+
+    def test_the_target_product_builds_all_that_a_package_contains(self):
+        lists = (packaged.ROOT / "tools" / "CMakeLists.txt").read_text()
+        built = set(re.search(r"add_custom_target\(product DEPENDS([^)]*)\)", lists)[1].split())
+        # The checkpoint program is built with the shim.
+        self.assertEqual(contents.TARGETS - built, {"lambent_checkpoint"})
 
     def test_programs_name_no_folder_of_this_machine(self):
         folder = unpacked()

@@ -5,7 +5,7 @@
 source "$(dirname "$0")/common.sh"
 
 list() {
-  echo "Benchmarks (docs/benchmarks.md says what each figure means):"
+  echo "Benchmarks (docs/internals/benchmarks.md says what each figure means):"
   sed -n "s/^\([a-z-]*\) *: \([^|]*\)|.*/  \1\t\2/p" bench/benchmarks.txt | expand -t 14
 }
 

@@ -3,7 +3,7 @@
 Matrices are row-major buffers of two dimensions, vectors of one (or of two, the last being 1).
 Numbers are FP32 or FP64; with `complex_numbers`, pairs of FP32, in buffers whose shape has a 2 at its
 end. All buffers of a call have the same datatype. On a real GPU the executor runs cuBLAS
-in place of these kernels, with the same results but for the order of sums (docs/kernels.md).
+in place of these kernels, with the same results but for the order of sums (docs/guides/kernels.md).
 """
 from typing import Tuple, Union
 

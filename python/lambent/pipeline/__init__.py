@@ -26,7 +26,7 @@
     python3 -m lambent.pipeline profile app.App --event event.json  # times and memory on this slice
     python3 -m lambent.pipeline run app.App --event event.json --processes "deblur;classify"
 
-docs/pipelines.md says more. `Module` is made when it is first asked for: only then is torch imported.
+docs/guides/pipelines.md says more. `Module` is made when it is first asked for: only then is torch imported.
 """
 from .dag import PipelineError
 from .module import Component, KernelModule

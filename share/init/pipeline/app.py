@@ -1,7 +1,7 @@
 # Components, and who needs what of whom. After a change of define_dag:
 #   python3 -m lambent.pipeline build app.App -o pipeline.json
 # Each component may run in a process of its own, on a slice of its own. With torch, write
-# `from lambent.pipeline import Module` and load the weights in setup(self): docs/pipelines.md.
+# `from lambent.pipeline import Module` and load the weights in setup(self): docs/guides/pipelines.md.
 from lambent.pipeline import Component, Pipeline
 
 

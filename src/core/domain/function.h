@@ -42,19 +42,19 @@ enum class Runtime {
 };
 
 // How a function's device memory is moved to the host while the function rests and others need the
-// room (docs/shim.md): never, mapped by the shim and copied, or as managed memory.
+// room (docs/reference/shim.md): never, mapped by the shim and copied, or as managed memory.
 enum class MemoryMode { kOff, kVmm, kUvm };
 std::string_view name_of(MemoryMode mode);  // "off", "vmm", "uvm"
 std::optional<MemoryMode> memory_mode_from(std::string_view name);
 
-// What of its device memory comes in before it runs (docs/shim.md): what the worker's --working-set
-// says, all of it, or what its calls have named recently.
+// What of its device memory comes in before it runs (docs/reference/shim.md): what the worker's
+// --working-set says, all of it, or what its calls have named recently.
 enum class WorkingSet { kWorker, kWhole, kTouched };
 std::string_view name_of(WorkingSet set);  // "worker", "whole", "touched"
 std::optional<WorkingSet> working_set_from(std::string_view name);
 
 // Whose CUDA context a handler's driver calls run in: one of its sandbox's own, or, forwarded, that
-// of the executor which the functions of its tenant and domain share (docs/workflows.md).
+// of the executor which the functions of its tenant and domain share (docs/guides/workflows.md).
 enum class GpuRuntime { kOwn, kShared };
 std::string_view name_of(GpuRuntime runtime);  // "own", "shared"
 std::optional<GpuRuntime> gpu_runtime_from(std::string_view name);
@@ -89,7 +89,7 @@ struct CpuVariant {
   bool operator==(const CpuVariant&) const = default;
 };
 
-// How the program of an HTTP function is reached (docs/http-functions.md).
+// How the program of an HTTP function is reached (docs/guides/http-functions.md).
 struct HttpContract {
   unsigned port = 8080;   // of its own loopback, where it listens; it is told as PORT
   std::string readiness;  // a path that is answered with 2xx or 3xx once it is ready; empty: it is

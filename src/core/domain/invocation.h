@@ -81,7 +81,8 @@ struct InvocationResult {
 
   StartClass start = StartClass::kWarm;
   Phases phases;
-  // What held it back in the queue, in a word of docs/scheduling.md; empty if nothing did.
+  // What held it back in the queue, in a word of docs/reference/scheduling.md; empty if nothing
+  // did.
   std::string wait_reason;
   // Where its place was; none: it had none, for it was refused, or is a workflow, whose calls have
   // theirs.

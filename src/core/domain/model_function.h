@@ -1,5 +1,5 @@
 // Functions that serve a model: HTTP functions whose program is ours, lambent-model-server
-// (docs/models.md). Free functions; any thread.
+// (docs/guides/models.md). Free functions; any thread.
 #pragma once
 
 #include <string_view>

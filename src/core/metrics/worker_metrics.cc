@@ -120,12 +120,12 @@ struct WorkerMetrics::State {
       "Processes that kernel functions and handlers with a shared runtime run in, by device.");
   Family<Counter>& executor_ends = registry.family<Counter>(
       "lambent_executor_ends_total",
-      "Such processes that ended: unused, by a fault of what ran there, for what ran there "
-      "did not end, died in another way, or never were ready.");
+      "Such processes that ended, by how: unused, a fault of what ran there, something that "
+      "did not end, another death, never ready.");
   Family<Counter>& object_moves = registry.family<Counter>(
       "lambent_object_moves_total",
       "Objects that made way on a device, by where they are then: where another function "
-      "has read them, on a neighbour, in host memory alone.");
+      "has read them, on a neighbour, in host memory only.");
   Family<Counter>& object_reads = registry.family<Counter>(
       "lambent_object_reads_total",
       "Objects that kernel functions needed and that did not lie where they could use them, "

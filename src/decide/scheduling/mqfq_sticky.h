@@ -1,5 +1,5 @@
 // MQFQ-Sticky: multi-queue fair queuing made sticky for serverless GPUs (MQFQ-Sticky, HPDC'25),
-// with the readings that docs/scheduling.md argues for. See policy.h for who calls it.
+// with the readings that docs/reference/scheduling.md argues for. See policy.h for who calls it.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// lambent objects put, get, ls, rm: objects from the command line (docs/objects.md).
+// lambent objects put, get, ls, rm: objects from the command line (docs/guides/objects.md).
 #pragma once
 
 #include <optional>

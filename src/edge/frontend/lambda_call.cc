@@ -291,10 +291,10 @@ Result<Invoke> decode_invoke(http::Request request, FunctionName name) {
   const bool asynchronous = invoke.type == Invoke::Type::kEvent;
   const Bytes limit = asynchronous ? limits::kAsyncPayload : limits::kSyncPayload;
   if (Bytes(request.body.size()) > limit) {
-    return Error{ErrorCode::kOutOfRange, "Request must be smaller than " +
-                                             std::to_string(limit.count) +
-                                             " bytes for the Invoke operation; what is larger "
-                                             "goes by reference, as an object (docs/objects.md)"};
+    return Error{ErrorCode::kOutOfRange,
+                 "Request must be smaller than " + std::to_string(limit.count) +
+                     " bytes for the Invoke operation; what is larger "
+                     "goes by reference, as an object (docs/guides/objects.md)"};
   }
   ASSIGN_OR_RETURN(invoke.request.client_context, read_client_context(headers));
   ASSIGN_OR_RETURN(invoke.request.needs, read_needs(headers, invoke.request.client_context));

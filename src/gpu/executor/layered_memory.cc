@@ -13,8 +13,9 @@ namespace {
 constexpr uint32_t kMeasuredPages = 16;
 constexpr uint64_t kMeasuredFor = 200'000'000;
 constexpr Duration kLongestInterval = seconds(1);
-// What the pool keeps while requests follow each other. In the model (docs/workflows-evaluation.md)
-// it takes away what buying pages again costs, and is a small part of what a static pool has.
+// What the pool keeps while requests follow each other. In the model
+// (docs/internals/workflows-evaluation.md) it takes away what buying pages again costs, and is a
+// small part of what a static pool has.
 constexpr Bytes kKept = Bytes::mib(64);
 
 bool needs(const kernel_graph::Layer& layer, uint32_t page) {

@@ -54,7 +54,7 @@ struct SandboxSetting {
   // What of it comes in again, for functions that do not say: not kWorker.
   WorkingSet working_set = WorkingSet::kWhole;
   // How managed memory (mode uvm) comes back to a device: prefetch, advise or faults
-  // (docs/shim.md).
+  // (docs/reference/shim.md).
   std::string managed_memory = "prefetch";
   unsigned most_processes = limits::kSandboxProcesses;
   // The Python environment of a function's code. May be empty.

@@ -9,7 +9,7 @@
 
 namespace lambent::worker {
 
-// The types of errors that workflows have of their own (docs/workflows.md).
+// The types of errors that workflows have of their own (docs/guides/workflows.md).
 constexpr const char* kCallRejected = "Workflow.CallRejected";
 constexpr const char* kBadAnswer = "Workflow.BadValue";
 

@@ -1,5 +1,5 @@
 // What one long function can do to the others, as a bound that holds in every world:
-// docs/scheduling.md states it.
+// docs/reference/scheduling.md states it.
 #include <gtest/gtest.h>
 
 #include <map>

@@ -1,4 +1,4 @@
-"""A pipeline with the components of docs/pipelines.md, on numbers instead of images: small enough to be run by a test."""
+"""A pipeline with the components of docs/guides/pipelines.md, on numbers instead of images: small enough to be run by a test."""
 from lambent.pipeline import Component, Pipeline
 
 
