@@ -128,8 +128,8 @@ struct WorkerMetrics::State {
       "has read them, on a neighbour, in host memory only.");
   Family<Counter>& object_reads = registry.family<Counter>(
       "lambent_object_reads_total",
-      "Objects that kernel functions needed and that did not lie where they could use them, "
-      "by where they were had from: their device, a neighbour, host memory.");
+      "Objects that kernel functions had to copy, by where from: their device, a neighbour, host "
+      "memory.");
   Family<Counter>& object_read_bytes = registry.family<Counter>(
       "lambent_object_read_bytes_total", "The bytes of these objects, by the same.");
   Family<Counter>& object_moved_bytes = registry.family<Counter>(
