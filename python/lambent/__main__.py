@@ -1,4 +1,4 @@
-"""python3 -m lambent deploy FILE | run FILE::FUNCTION [ARGUMENT...] [--KEYWORD VALUE...]: apps from the shell."""
+"""python3 -m lambent deploy FILE | dev FILE | run FILE::FUNCTION [ARGUMENT...] [--KEYWORD VALUE...]: apps from the shell."""
 import argparse
 import ast
 import importlib.util
@@ -6,6 +6,7 @@ import os
 import sys
 
 from .app import App, Function
+from .app_watch import dev
 from .errors import LambentError
 
 
@@ -85,12 +86,16 @@ def main():
     parser = argparse.ArgumentParser(prog="python3 -m lambent", description="Deploys the functions of an app, and runs them.")
     verbs = parser.add_subparsers(dest="verb", required=True)
     verbs.add_parser("deploy", help="deploy an app's functions").add_argument("file")
+    verbs.add_parser("dev", help="deploy whenever a file beside the app changes, and show what its functions print").add_argument("file")
     runs = verbs.add_parser("run", help="deploy, call one function and print what it returns")
     runs.add_argument("place", metavar="FILE::FUNCTION")
     runs.add_argument("words", nargs=argparse.REMAINDER, metavar="ARGUMENT", help="as Python writes them; --name VALUE by keyword")
     options = parser.parse_args()
     try:
-        deploy(options.file) if options.verb == "deploy" else run(options.place, options.words)
+        if options.verb == "run":
+            run(options.place, options.words)
+        else:
+            {"deploy": deploy, "dev": dev}[options.verb](options.file)
     except LambentError as error:
         sys.stderr.write("lambent: %s\n" % error)
         return 1

@@ -1,4 +1,4 @@
-"""What an app's functions are deployed as: settings, a package that is the same for the same files, and the requests. Standard
+"""What an app's functions are deployed as: settings, a package that is the same for the same files, and the request. Standard
 library only."""
 import base64
 import dataclasses
@@ -10,6 +10,7 @@ import os
 import re
 import sys
 import time
+import uuid
 import zipfile
 from urllib.parse import quote
 
@@ -18,6 +19,7 @@ from .http_objects import error_from
 
 _FUNCTIONS = "/2015-03-31/functions"
 _MOST_PACKAGE = 50 << 20
+_ASKS_FIRST = 64 << 10  # bytes of a package: larger ones are sent only to a worker that lacks them
 _ASK_AGAIN = 0.3  # seconds between looks at a deployment
 _LAUNCHER = "_lambent_app.py"
 _EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -32,6 +34,7 @@ SETTINGS = {
     "python": "the version of its Python, such as '3.11'",
     "preload": "modules that are imported before its sandboxes are forked",
     "environment": "variables",
+    "volumes": "volumes of the tenant, or allowed folders of the host, by their place in the sandbox: {'/weights': 'weights'}",
     "secrets": "variables whose values are secrets: {variable: name of the secret}",
 }
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
@@ -58,6 +61,7 @@ class Settings:
     python: str = ""
     preload: tuple = ()
     environment: tuple = ()  # of pairs
+    volumes: tuple = ()  # of pairs
 
     @staticmethod
     def of(given):
@@ -77,7 +81,8 @@ class Settings:
                         timeout=int(given.get("timeout", 30)), weight=float(given.get("weight", 1)),
                         max_concurrency=int(given.get("max_concurrency", 1000)),
                         requirements=tuple(given.get("requirements", ())), python=str(given.get("python", "")),
-                        preload=tuple(given.get("preload", ())), environment=tuple(sorted(environment.items())))
+                        preload=tuple(given.get("preload", ())), environment=tuple(sorted(environment.items())),
+                        volumes=tuple(sorted(given.get("volumes", {}).items())))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -153,23 +158,13 @@ def _configuration(deployment):
 
 def _tags(deployment):
     settings = deployment.settings
-    return {"lambent:kind": deployment.kind, "lambent:gpu-memory": "%dMiB" % (-(-settings.gpu // (1 << 20))),
+    return {"lambent:kind": deployment.kind, "lambent:mounts": ",".join("%s:%s" % (source, at) for at, source in settings.volumes),
+            "lambent:gpu-memory": "%dMiB" % (-(-settings.gpu // (1 << 20))),
             "lambent:weight": "%g" % settings.weight, "lambent:max-concurrency": str(settings.max_concurrency)}
 
 
-def _is_as(found, deployment, digest):
-    configuration = found.get("Configuration", {})
-    wanted = _configuration(deployment)
-    same = all(configuration.get(key) == value for key, value in wanted.items() if key != "Environment")
-    environment = configuration.get("Environment", {}).get("Variables", {}) == wanted["Environment"]["Variables"]
-    tags = found.get("Tags", {})
-    return (same and environment and configuration.get("CodeSha256") == digest
-            and all(tags.get(key) == value for key, value in _tags(deployment).items()))
-
-
-def _send(client, method, path, body=None):
-    status, headers, answer = client._http.request(method, path, None if body is None else json.dumps(body).encode(),
-                                                   {"Content-Type": "application/json"})
+def _send(client, method, path, body=None, headers=None):
+    status, headers, answer = client._http.request(method, path, body, headers or {})
     if status >= 300:
         error = error_from(status, headers, answer)
         try:
@@ -181,30 +176,32 @@ def _send(client, method, path, body=None):
 
 
 def deploy(client, deployment, path, include, tell=None):
-    """Creates or changes the function; false if it is as it should be."""
+    """Creates or changes the function in one revision, or not at all; false if it is as it should be."""
     package = package_of(deployment, path, include)
-    digest = base64.b64encode(hashlib.sha256(package).digest()).decode()
-    target = "%s/%s" % (_FUNCTIONS, quote(deployment.name, safe=""))
-    configuration, tags, code = _configuration(deployment), _tags(deployment), base64.b64encode(package).decode()
-    try:
-        found = _send(client, "GET", target)
-    except LambentError as error:
-        if error.code != "NOT_FOUND":
-            raise
-        _send(client, "POST", _FUNCTIONS, {"FunctionName": deployment.name, "Role": "arn:aws:iam::000000000000:role/lambent",
-                                           **configuration, "Tags": tags, "Code": {"ZipFile": code}})
-        _wait(client, target, tell, deployment.name)
-        return True
-    if _is_as(found, deployment, digest):
-        return False
-    if found["Configuration"].get("CodeSha256") != digest:
-        _send(client, "PUT", target + "/code", {"ZipFile": code})
-        _wait(client, target, tell, deployment.name)
-    if any(found.get("Tags", {}).get(key) != value for key, value in tags.items()):
-        _send(client, "POST", "/2017-03-31/tags/" + quote(found["Configuration"]["FunctionArn"], safe=""), {"Tags": tags})
-    _send(client, "PUT", target + "/configuration", configuration)
-    _wait(client, target, tell, deployment.name)
-    return True
+    settings = json.dumps({**_configuration(deployment), "Role": "arn:aws:iam::000000000000:role/lambent", "Tags": _tags(deployment)}).encode()
+    target = "/v1/functions/" + quote(deployment.name, safe="")
+    answer = None
+    if len(package) > _ASKS_FIRST:
+        # A worker that has the code takes its digest for it.
+        digest = base64.b64encode(hashlib.sha256(package).digest()).decode()
+        try:
+            answer = _put(client, target + "?code_sha256=" + quote(digest, safe=""), settings)
+        except LambentError as error:
+            if error.code != "FAILED_PRECONDITION":
+                raise
+    if answer is None:
+        answer = _put(client, target, settings, package)
+    if answer["action"] != "unchanged":
+        _wait(client, "%s/%s" % (_FUNCTIONS, quote(deployment.name, safe="")), tell, deployment.name)
+    return answer["action"] != "unchanged"
+
+
+def _put(client, target, settings, package=None):
+    boundary = "lambent-" + uuid.uuid4().hex
+    parts = {"settings": settings, **({} if package is None else {"code": package})}
+    body = b"".join(b'--%s\r\nContent-Disposition: form-data; name="%s"\r\n\r\n%s\r\n' % (boundary.encode(), name.encode(), content)
+                    for name, content in parts.items()) + b"--%s--\r\n" % boundary.encode()
+    return _send(client, "PUT", target, body, {"Content-Type": "multipart/form-data; boundary=" + boundary, "Prefer": "respond-async"})
 
 
 def _wait(client, target, tell, name):

@@ -2,6 +2,7 @@
 import io
 import json
 import pathlib
+import random
 import subprocess
 import sys
 import tempfile
@@ -14,7 +15,7 @@ sys.path.insert(0, str(PYTHON))
 
 import lambent  # noqa: E402
 from lambent import __main__ as command  # noqa: E402
-from lambent import app_calls, app_code  # noqa: E402
+from lambent import app_calls, app_code, app_watch  # noqa: E402
 from lambent.errors import FunctionError, LambentError  # noqa: E402
 
 app = lambent.App("test")
@@ -160,6 +161,85 @@ class AppTest(unittest.TestCase):
                          (1024, 7, "_lambent_app.twice"))
         self.assertEqual(configuration["Environment"]["Variables"], {"A": "1", "TOKEN": "${secret:db}"})
         self.assertEqual(app_code._tags(deployment)["lambent:gpu-memory"], "2048MiB")
+
+    def test_volumes_are_mounts(self):
+        settings = app_code.Settings.of({"volumes": {"/weights": "weights", "/data": "/srv/data"}})
+        tags = app_code._tags(app_code.Deployment("a-f", "f", "handler", settings))
+        self.assertEqual(tags["lambent:mounts"], "/srv/data:/data,weights:/weights")
+
+
+class RequestTest(unittest.TestCase):
+    """What a deployment sends, to a worker that notes it."""
+
+    class Worker:
+        def __init__(self, action="updated", has_code=False):
+            self.action, self.has_code, self.requests, self._http = action, has_code, [], self
+
+        def request(self, method, path, body=None, headers=None):
+            self.requests.append((method, path, body))
+            if "code_sha256" in path and not self.has_code:
+                return 412, {}, b'{"error": {"code": "FAILED_PRECONDITION", "message": "no kept revision has this code"}}'
+            return 200, {}, json.dumps({"action": self.action, "State": "Active"}).encode()
+
+    def deploy(self, worker, content):
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "shop.py").write_text(content)
+            deployment = app_code.Deployment("a-f", "f", "handler", app_code.Settings.of({"memory": "1G"}))
+            changed = app_code.deploy(worker, deployment, str(pathlib.Path(folder) / "shop.py"), ())
+        return changed, [(method, path.partition("?")[0]) for method, path, _ in worker.requests]
+
+    def test_it_is_one_request_with_settings_and_code(self):
+        worker = self.Worker()
+        self.assertEqual(self.deploy(worker, "x = 1"), (True, [("PUT", "/v1/functions/a-f"), ("GET", "/2015-03-31/functions/a-f/configuration")]))
+        body = worker.requests[0][2]
+        self.assertIn(b'name="settings"\r\n\r\n{"Runtime": "python3"', body)
+        self.assertIn(b'name="code"\r\n\r\nPK', body)
+
+    def test_what_has_not_changed_is_not_waited_for(self):
+        self.assertEqual(self.deploy(self.Worker("unchanged"), "x = 1"), (False, [("PUT", "/v1/functions/a-f")]))
+
+    def test_a_large_package_goes_to_a_worker_that_lacks_it_only(self):
+        large = "# " + random.Random(1).randbytes(100_000).hex()
+        has, lacks = self.Worker(has_code=True), self.Worker()
+        self.deploy(has, large)
+        self.deploy(lacks, large)
+        self.assertEqual([b"PK" in (body or b"") for _, _, body in has.requests], [False, False])
+        self.assertEqual([b"PK" in (body or b"") for _, _, body in lacks.requests], [False, True, False])
+
+
+class WatchTest(unittest.TestCase):
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.folder = pathlib.Path(temporary.name)
+        (self.folder / "shop.py").write_text("x = 1\n")
+        self.log, self.deployed, self.shown, self._http = b"before\n", 0, [], self
+        self.watch = app_watch.Watch(str(self.folder), self.deploy, self.shown.append, self)
+
+    def deploy(self):
+        self.deployed += 1
+        return ["shop-f"]
+
+    def request(self, method, path):
+        offset = int(path.partition("offset=")[2])
+        return 200, {"x-lambent-next-offset": str(len(self.log))}, self.log[offset:]
+
+    def test_each_change_is_deployed_once_and_nothing_else_is(self):
+        for change, times in ((None, 1), ("shop.py", 2), (None, 2), (".hidden", 2), ("module.pyc", 2), ("data/table.json", 3)):
+            if change:
+                path = self.folder / change
+                path.parent.mkdir(exist_ok=True)
+                path.write_text("changed\n")
+            self.watch.look()
+            self.assertEqual(self.deployed, times, change)
+
+    def test_whole_lines_that_are_printed_from_now_on_are_shown(self):
+        self.watch.look()
+        self.log += b"one\ntw"
+        self.watch.look()
+        self.log += b"o\n"
+        self.watch.look()
+        self.assertEqual(self.shown, ["shop-f | one", "shop-f | two"])
 
 
 class PackageTest(unittest.TestCase):

@@ -124,6 +124,28 @@ class AppTest(unittest.TestCase):
         (self.folder / "other.py").write_text(APP.replace('"try"', '"other"').replace("hello", "bye"))
         self.assertIn("('bye', 'Eve'): 'ho'", self.run_command("run", "other.py::greet", "Eve").stdout)
 
+    def test_dev_deploys_what_changes_and_shows_what_functions_print(self):
+        folder = self.folder / "watched"
+        folder.mkdir()
+        text = "import lambent\napp = lambent.App('watched')\n\n@app.function(memory='128M')\ndef f(x):\n    print('got', x)\n    return x + 1\n"
+        (folder / "live.py").write_text(text)
+        process = subprocess.Popen([sys.executable, "-u", "-m", "lambent", "dev", "live.py"], cwd=folder, stdout=subprocess.PIPE, text=True,
+                                   env={**os.environ, "PYTHONPATH": PYTHON})
+        try:
+            self.assertEqual(process.stdout.readline(), "deployed watched-f\n")
+            self.assertEqual(self.worker.invoke("watched-f", [1]).json, 2)
+            (folder / "live.py").write_text(text.replace("x + 1", "x + 10"))
+            lines = [process.stdout.readline()]
+            while lines[-1] != "deployed watched-f\n":
+                lines.append(process.stdout.readline())
+            self.assertEqual(self.worker.invoke("watched-f", [2]).json, 12)
+            while lines[-1] != "watched-f | got 2\n":
+                lines.append(process.stdout.readline())
+            self.assertIn("watched-f | got 1\n", lines)
+        finally:
+            process.terminate()
+            process.communicate()
+
     def test_the_command_calls_functions_and_methods_and_tells_mistakes(self):
         self.assertEqual(self.run_command("run", "tried_app.py::echo", "[1, 2]").stdout, "[1, 2]\n")
         self.assertIn("10", self.run_command("run", "tried_app.py::Counter.add", "--n", "1").stdout)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the packages of a finished build: a tarball, a Debian package and the list of what they are made of.
+"""Makes the packages of a finished build: a tarball, a Debian package, wheels for pip and the list of what they are made of.
 
 `make.py --build build/release --out dist`. The same commit and the same programs give the same bytes.
 """
@@ -16,6 +16,7 @@ import debian
 import materials
 import spdx
 import symbols
+import wheel
 
 
 def add_materials(tree, build, version, time):
@@ -49,10 +50,11 @@ def make(build, out, fast=False):
         tarball = out / f"{name}.tar.gz"
         archives.write_tar_gz(tree, name, time, tarball, 1 if fast else 9)
         deb = out / f"lambent_{version}_amd64.deb"
+        wheels = wheel.write_wheels(tree, version, glibc, time, out, 1 if fast else 9)
         debian.write_deb(tree, stage, version, time, glibc, built_using, deb, 0 if fast else 6)
         listing = out / f"{name}.spdx.json"
         shutil.copyfile(tree / "sbom.spdx.json", listing)
-    return [tarball, deb, listing]
+    return [tarball, deb, *wheels, listing]
 
 
 def main():

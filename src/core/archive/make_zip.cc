@@ -161,12 +161,18 @@ class ZipMaker {
   Bytes unzipped_;
 };
 
+// Python writes its compiled modules there, differently each time.
+bool is_compiled_python(const std::string& path) {
+  return ("/" + path + "/").find("/__pycache__/") != std::string::npos;
+}
+
 }  // namespace
 
 Result<std::string> make_zip(const std::string& folder, const ZipLimits& limits,
                              const std::string& without) {
   ASSIGN_OR_RETURN(std::vector<std::string> paths, list_folder(folder, limits));
   if (paths.size() > 1) std::erase(paths, without);
+  std::erase_if(paths, is_compiled_python);
   ZipMaker maker(folder, limits);
   for (const std::string& path : paths) RETURN_IF_ERROR(maker.add(path));
   return maker.finish();

@@ -110,6 +110,19 @@ TEST_F(Deploy, SendsTheSameCodeWhateverTheManifestBesideItSays) {
   EXPECT_THAT(sent[0], HasSubstr("data/lambent.toml"));
 }
 
+TEST_F(Deploy, SendsTheSameCodeWhateverPythonCompiledBesideIt) {
+  write("lambent.toml", "name = \"hello\"\nruntime = \"python3\"\nhandler = \"app.handler\"\n");
+  write("app.py", "def handler(event, context): return event\n");
+  write("part/module.py", "x = 1\n");
+  const auto before = make_package({.path = folder});
+  ASSERT_TRUE(before.ok()) << to_string(before.error());
+  write("__pycache__/app.cpython-311.pyc", "compiled");
+  write("part/__pycache__/module.cpython-311.pyc", "compiled");
+  const auto after = make_package({.path = folder});
+  ASSERT_TRUE(after.ok()) << to_string(after.error());
+  EXPECT_EQ(before->zip, after->zip);
+}
+
 TEST_F(Deploy, PutsTheManifestsSloIntoWhatThePipelineSaysOfItself) {
   const std::string manifest = "name = \"app\"\nkind = \"pipeline\"\ncode = \"code\"\n";
   const std::string pipeline =

@@ -48,7 +48,8 @@ Result<std::vector<TemplateFile>> read_templates(const std::string& folder) {
   }
   std::vector<TemplateFile> files;
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder, error)) {
-    if (!entry.is_regular_file(error)) continue;
+    // pip compiles what it installs, templates too.
+    if (!entry.is_regular_file(error) || entry.path().extension() == ".pyc") continue;
     TemplateFile file{.path = entry.path().lexically_relative(folder).string(), .text = ""};
     ASSIGN_OR_RETURN(file.text, read_file(entry.path().string(), kMostTemplate));
     files.push_back(std::move(file));

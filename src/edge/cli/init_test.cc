@@ -80,6 +80,16 @@ TEST_F(Init, TellsTheCommandsThatComeNext) {
   EXPECT_THAT(json["files"], testing::Contains("split/app.py"));
 }
 
+TEST_F(Init, LeavesOutWhatPythonCompiledBesideItsTemplates) {
+  const std::string copy = temporary / "templates";
+  fs::copy(templates, copy, fs::copy_options::recursive);
+  fs::create_directory(copy + "/python/__pycache__");
+  ASSERT_TRUE(write_file_atomically(copy + "/python/__pycache__/app.pyc", "compiled", false).ok());
+  templates = copy;
+  ASSERT_EQ(run(temporary / "hello"), 0) << err.str();
+  EXPECT_FALSE(fs::exists(temporary / "hello/__pycache__"));
+}
+
 TEST_F(Init, OverwritesNothing) {
   const std::string folder = temporary / "hello";
   fs::create_directory(folder);

@@ -1,0 +1,11 @@
+"""The command `lambent` of an installed wheel: starts the program that the wheel has beside this file."""
+import os
+import sys
+
+
+def main() -> None:
+    program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_server", "bin", "lambent")
+    if not os.path.exists(program):
+        sys.exit("lambent: this wheel has the Python client only; the programs are in the wheels for Linux on x86-64 with glibc 2.34 or newer, "
+                 "and in the packages (docs/get-started/install.md). Apps are deployed by 'python3 -m lambent'")
+    os.execv(program, [program, *sys.argv[1:]])
