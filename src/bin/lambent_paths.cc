@@ -53,6 +53,12 @@ std::string find_example(const std::string& name) {
   return "";
 }
 
+std::string default_state_folder() {
+  const std::string home = value_of("HOME");
+  if (geteuid() == 0 || home.empty()) return "/var/lib/lambent";
+  return home + "/.local/share/lambent";
+}
+
 std::string default_endpoint() {
   if (const char* endpoint = std::getenv("LAMBENT_ENDPOINT"); endpoint && *endpoint != '\0') {
     return endpoint;

@@ -15,6 +15,8 @@ std::string own_folder();
 std::string find_shared(const std::string& name);
 // The folder of a built example, in an installation or a build; empty if it is not built.
 std::string find_example(const std::string& name);
+// Of a worker that this user starts: /var/lib/lambent for root, else below the home folder.
+std::string default_state_folder();
 // LAMBENT_ENDPOINT, else the socket of a worker on this machine if there is one, else
 // http://127.0.0.1:8980.
 std::string default_endpoint();

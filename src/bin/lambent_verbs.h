@@ -69,6 +69,7 @@ void add_why(Shell& shell);
 // Who may use it.
 void add_tenants(Shell& shell);
 void add_tokens(Shell& shell);
+void add_doctor(Shell& shell);
 void add_whoami(Shell& shell);
 void add_audit(Shell& shell);
 void add_secrets(Shell& shell);

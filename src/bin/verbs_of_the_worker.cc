@@ -4,7 +4,10 @@
 #include <memory>
 #include <utility>
 
+#include "bin/lambent_paths.h"
+#include "bin/machine_facts.h"
 #include "edge/cli/devices.h"
+#include "edge/cli/doctor.h"
 #include "edge/cli/listing.h"
 #include "edge/cli/why.h"
 
@@ -61,6 +64,21 @@ void add_devices(Shell& shell) {
   add_change("undrain", "give a GPU work again: it is well, whatever was known against it",
              "lambent undrain 0")
       .second->drain = false;
+}
+
+void add_doctor(Shell& shell) {
+  auto state = std::make_shared<std::string>(default_state_folder());
+  CLI::App* verb = add_verb(
+      shell, "doctor", "what this machine has for a worker, what it lacks, and what to do about it",
+      "lambent doctor");
+  verb->add_option("--state", *state, "the state folder that the worker is to have")
+      ->capture_default_str();
+  verb->callback([&shell, state] {
+    shell.verb = [&shell, state](Transport& transport, const cli::Destination&) {
+      return cli::show_findings(
+          shell.console, cli::findings_of(find_machine_facts(*state, transport, shell.endpoint)));
+    };
+  });
 }
 
 // With --journal it is another program's (lambent.cc).

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bin/flag_checks.h"
+#include "bin/lambent_paths.h"
 #include "bin/pool_flags.h"
 #include "bin/scheduler_settings.h"
 #include "bin/shown_names.h"
@@ -34,13 +35,10 @@ const std::vector<std::pair<std::string, LogLevel>> kLevels = {{"debug", LogLeve
 
 // As root /var/lib and /run, otherwise the user's own folders.
 void default_folders(WorkerConfig& config) {
-  const char* home = std::getenv("HOME");
   const char* run = std::getenv("XDG_RUNTIME_DIR");
   const bool has_run = run != nullptr && *run != '\0';
   const bool root = geteuid() == 0;
-  config.state_folder = root || home == nullptr || *home == '\0'
-                            ? "/var/lib/lambent"
-                            : std::string(home) + "/.local/share/lambent";
+  config.state_folder = bin::default_state_folder();
   config.run_folder = root      ? "/run/lambent"
                       : has_run ? std::string(run) + "/lambent"
                                 : "/tmp/lambent-" + std::to_string(geteuid());

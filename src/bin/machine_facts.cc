@@ -1,0 +1,137 @@
+#include "bin/machine_facts.h"
+
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <regex>
+
+#include "bin/lambent_paths.h"
+#include "core/base/error.h"
+#include "gpu/bundle/child_process.h"
+
+namespace lambent::bin {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr Duration kPatience = seconds(10);
+
+Result<bundle::ChildOutcome> run(const std::vector<std::string>& command) {
+  return bundle::run_child(command, {.wall_time = kPatience});
+}
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+// What a program says of itself; none if it cannot be run.
+std::optional<std::string> version_of(const std::string& program) {
+  const auto outcome = run({program, "--version"});
+  if (!outcome.ok() || outcome->exit_code != 0) return std::nullopt;
+  return first_line(outcome->standard_output);
+}
+
+// nvcc says it in the middle of other lines.
+std::optional<std::string> version_of_nvcc() {
+  for (const char* program : {"nvcc", "/usr/local/cuda/bin/nvcc"}) {
+    const auto outcome = run({program, "--version"});
+    if (!outcome.ok() || outcome->exit_code != 0) continue;
+    std::smatch found;
+    const bool has =
+        std::regex_search(outcome->standard_output, found, std::regex("release ([0-9.]+)"));
+    return has ? found[1].str() : first_line(outcome->standard_output);
+  }
+  return std::nullopt;
+}
+
+// A program of ours that reports; what it printed, or why it could not.
+Result<bundle::ChildOutcome> ask_sibling(const std::string& program, const std::string& flag) {
+  auto outcome = run({own_folder() + "/" + program, flag});
+  if (outcome.ok() && outcome->timed_out) {
+    return Error{ErrorCode::kDeadlineExceeded, program + " did not answer"};
+  }
+  return outcome;
+}
+
+void find_sandboxes(cli::MachineFacts& facts) {
+  const auto probe = ask_sibling("lambent-launcher", "--probe");
+  if (!probe.ok()) {
+    facts.sandboxes = probe.error();
+    return;
+  }
+  facts.sandboxes = probe->standard_output;
+  facts.sandboxes_possible = probe->exit_code == 0;
+}
+
+void find_gpus(cli::MachineFacts& facts) {
+  std::error_code ignored;
+  const std::regex device("nvidia[0-9]+");
+  for (const fs::directory_entry& entry : fs::directory_iterator("/dev", ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (std::regex_match(name, device)) facts.gpu_files.push_back(entry.path().string());
+  }
+  std::sort(facts.gpu_files.begin(), facts.gpu_files.end());
+  std::ifstream module("/sys/module/nvidia/version");
+  std::getline(module, facts.driver_version);
+  if (facts.gpu_files.empty() || facts.driver_version.empty()) return;
+  const auto described = ask_sibling("lambent-device", "--describe-driver");
+  if (!described.ok()) {
+    facts.driver = described.error();
+  } else if (described->exit_code != 0) {
+    facts.driver = Error{ErrorCode::kUnavailable, first_line(described->standard_error)};
+  } else {
+    facts.driver = described->standard_output;
+  }
+}
+
+// Of the nearest folder that exists, which has to let us make the rest.
+Result<Bytes> free_for(const std::string& folder) {
+  fs::path nearest(folder);
+  std::error_code ignored;
+  while (!fs::exists(nearest, ignored) && nearest.has_relative_path()) {
+    nearest = nearest.parent_path();
+  }
+  if (access(nearest.c_str(), W_OK) != 0) {
+    return error_from_errno("write to " + nearest.string(), errno);
+  }
+  struct statvfs disk {};
+  if (statvfs(nearest.c_str(), &disk) != 0) {
+    return error_from_errno("ask for the free space of " + nearest.string(), errno);
+  }
+  return Bytes(uint64_t{disk.f_bavail} * disk.f_frsize);
+}
+
+void find_worker(cli::Transport& transport, cli::MachineFacts& facts) {
+  const auto answer = transport.send({.method = "GET", .target = "/v1/version"}, kPatience);
+  if (!answer.ok()) return;
+  const auto json = nlohmann::json::parse(answer->body, nullptr, false);
+  if (answer->status == 200 && json.is_object() && json.contains("policy")) {
+    facts.worker = json.value("version", "a worker");
+  } else {
+    facts.other_one = "HTTP " + std::to_string(answer->status);
+  }
+}
+
+}  // namespace
+
+cli::MachineFacts find_machine_facts(const std::string& state_folder, cli::Transport& transport,
+                                     const std::string& endpoint) {
+  cli::MachineFacts facts;
+  find_sandboxes(facts);
+  find_gpus(facts);
+  facts.state_folder = state_folder;
+  facts.state_free = free_for(state_folder);
+  facts.python = version_of("python3");
+  facts.uv = version_of("uv");
+  facts.compiler = version_of("clang++");
+  if (!facts.compiler) facts.compiler = version_of("g++");
+  facts.nvcc = version_of_nvcc();
+  facts.endpoint = endpoint;
+  find_worker(transport, facts);
+  return facts;
+}
+
+}  // namespace lambent::bin

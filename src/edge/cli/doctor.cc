@@ -1,0 +1,189 @@
+#include "edge/cli/doctor.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+namespace lambent::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// A worker needs some for functions, their packages and results.
+constexpr Bytes kLittleDisk = Bytes::gib(2);
+constexpr std::string_view kWeaker = "weaker: ";
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+// What follows "NAME: " in a line of the probe; empty if there is none.
+std::string value_in(const std::string& probe, const std::string& name) {
+  for (const std::string& line : lines_of(probe)) {
+    if (line.starts_with(name + ": ")) return line.substr(name.size() + 2);
+  }
+  return "";
+}
+
+void find_sandboxes(const MachineFacts& facts, std::vector<Finding>& found) {
+  if (!facts.sandboxes.ok()) {
+    found.push_back({Health::kBad, "sandboxes",
+                     "could not be tried: " + facts.sandboxes.error().message,
+                     "lambent-launcher belongs beside lambent: install the whole package"});
+    return;
+  }
+  if (!facts.sandboxes_possible) {
+    found.push_back({Health::kBad, "sandboxes", value_in(*facts.sandboxes, "sandboxes"),
+                     "sysctl user.max_user_namespaces has to be above 0; Ubuntu 24.04 needs an "
+                     "AppArmor profile, which the Debian package installs"});
+    return;
+  }
+  found.push_back({Health::kGood, "sandboxes",
+                   "can be made, with the rights of " + value_in(*facts.sandboxes, "rights"), ""});
+  const size_t before = found.size();
+  for (const std::string& line : lines_of(*facts.sandboxes)) {
+    if (!line.starts_with(kWeaker)) continue;
+    const std::string says = line.substr(kWeaker.size());
+    const bool of_cgroups = says.find("cgroup") != std::string::npos;
+    found.push_back(
+        {Health::kWeaker, "limits", says,
+         of_cgroups ? "run the worker as a service with Delegate=yes, or as root" : ""});
+  }
+  if (found.size() == before) {
+    found.push_back(
+        {Health::kGood, "limits",
+         "memory, processes and CPU are held by cgroup " + value_in(*facts.sandboxes, "cgroup"),
+         ""});
+  }
+}
+
+void find_gpus(const MachineFacts& facts, std::vector<Finding>& found) {
+  if (facts.gpu_files.empty() && facts.driver_version.empty()) {
+    found.push_back({Health::kGood, "GPU", "none of NVIDIA's: a worker has an emulated one",
+                     "lambent serve --gpu none is for functions without a GPU"});
+    return;
+  }
+  if (facts.gpu_files.empty()) {
+    found.push_back({Health::kBad, "GPU",
+                     "driver " + facts.driver_version + " is loaded, but there is no /dev/nvidia0",
+                     "nvidia-modprobe -c 0 -u makes the device files"});
+    return;
+  }
+  if (facts.driver_version.empty()) {
+    found.push_back({Health::kBad, "GPU", "there are device files, but no driver is loaded",
+                     "modprobe nvidia; its log is in dmesg"});
+    return;
+  }
+  if (!facts.driver.ok()) {
+    found.push_back({Health::kBad, "GPU",
+                     "driver " + facts.driver_version +
+                         " is loaded, but CUDA does not start: " + facts.driver.error().message,
+                     "libcuda.so.1 has to be of the same version as the module"});
+    return;
+  }
+  const size_t devices = lines_of(*facts.driver).size();
+  found.push_back({devices == 0 ? Health::kBad : Health::kGood, "GPU",
+                   std::to_string(devices) + " by driver " + facts.driver_version,
+                   devices == 0 ? "CUDA sees no device: look at CUDA_VISIBLE_DEVICES and nvidia-smi"
+                                : "lambent serve --gpu nvidia uses them"});
+}
+
+void find_disk(const MachineFacts& facts, std::vector<Finding>& found) {
+  if (!facts.state_free.ok()) {
+    found.push_back({Health::kBad, "state",
+                     facts.state_folder + ": " + facts.state_free.error().message,
+                     "choose a folder that you can write to with --state"});
+    return;
+  }
+  const bool is_little = *facts.state_free < kLittleDisk;
+  found.push_back({is_little ? Health::kWeaker : Health::kGood, "state",
+                   facts.state_folder + " has " + to_string(*facts.state_free) + " free",
+                   is_little ? "packages of functions take gigabytes: choose another disk with "
+                               "--state"
+                             : ""});
+}
+
+void find_program(const std::optional<std::string>& version, const std::string& subject,
+                  const std::string& lacks, const std::string& remedy,
+                  std::vector<Finding>& found) {
+  if (version) {
+    found.push_back({Health::kGood, subject, *version, ""});
+  } else {
+    found.push_back({Health::kWeaker, subject, lacks, remedy});
+  }
+}
+
+void find_worker(const MachineFacts& facts, std::vector<Finding>& found) {
+  if (facts.worker) {
+    found.push_back({Health::kGood, "worker", *facts.worker + " answers at " + facts.endpoint, ""});
+  } else if (facts.other_one) {
+    found.push_back({Health::kWeaker, "worker",
+                     "something else answers at " + facts.endpoint + ": " + *facts.other_one,
+                     "start one elsewhere with lambent serve --listen 127.0.0.1:PORT"});
+  } else {
+    found.push_back(
+        {Health::kGood, "worker", "none runs at " + facts.endpoint, "lambent serve starts one"});
+  }
+}
+
+}  // namespace
+
+std::string_view name_of(Health health) {
+  switch (health) {
+    case Health::kGood:
+      return "good";
+    case Health::kWeaker:
+      return "weaker";
+    case Health::kBad:
+      return "bad";
+  }
+  return "bad";
+}
+
+std::vector<Finding> findings_of(const MachineFacts& facts) {
+  std::vector<Finding> found;
+  find_sandboxes(facts, found);
+  find_gpus(facts, found);
+  find_disk(facts, found);
+  find_program(facts.python, "python3", "is not there: Python functions do not start",
+               "apt install python3", found);
+  find_program(facts.uv, "uv", "is not there: [python] requirements and models are refused",
+               "pip install uv", found);
+  find_program(facts.compiler, "compiler", "is not there: kernels are not compiled",
+               "apt install clang", found);
+  if (!facts.gpu_files.empty()) {
+    find_program(facts.nvcc, "nvcc", "is not there: kernels are compiled for the emulator only",
+                 "install NVIDIA's CUDA toolkit", found);
+  }
+  find_worker(facts, found);
+  return found;
+}
+
+int show_findings(Console& console, const std::vector<Finding>& findings) {
+  const bool can_run = std::none_of(findings.begin(), findings.end(), [](const Finding& each) {
+    return each.health == Health::kBad;
+  });
+  if (console.json) {
+    Json json = {{"can_run", can_run}, {"findings", Json::array()}};
+    for (const Finding& each : findings) {
+      json["findings"].push_back({{"health", name_of(each.health)},
+                                  {"subject", each.subject},
+                                  {"says", each.says},
+                                  {"remedy", each.remedy}});
+    }
+    console.out << json.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+  } else {
+    for (const Finding& each : findings) {
+      std::string line = std::string(name_of(each.health)) + ": ";
+      line.resize(std::max<size_t>(line.size(), 8), ' ');
+      console.out << line << each.subject << ": " << each.says << "\n";
+      if (!each.remedy.empty()) console.out << "        -> " << each.remedy << "\n";
+    }
+  }
+  return can_run ? 0 : exit_code_of(ErrorCode::kFailedPrecondition);
+}
+
+}  // namespace lambent::cli
