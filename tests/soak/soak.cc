@@ -1,6 +1,6 @@
 // soak: runs worlds in which everything goes wrong, one seed after the other on all processors, and
 // holds the dispatcher to its invariants after every event. A failure prints the seed, the commit
-// and the command that replays it. See docs/guides/simulator.md.
+// and the command that replays it. See docs/internals/simulator.md.
 #include <unistd.h>
 
 #include <atomic>
