@@ -256,10 +256,11 @@ frontend::NativeOptions native_options(worker::Worker& worker, metrics::WorkerMe
       .explain = [&worker](TenantId tenant,
                            InvocationId id) { return worker.explain_json(tenant, id); },
       .devices = [&worker] { return worker.devices_json(); },
-      .drain_devices = [&worker](const std::string& gpu, const std::string& reason,
-                                 auto done) { worker.drain_devices(gpu, reason, std::move(done)); },
+      .drain_devices = [&worker](
+                           const std::string& gpu, const std::string& reason,
+                           auto done) { worker.devices().drain(gpu, reason, std::move(done)); },
       .undrain_devices = [&worker](const std::string& gpu,
-                                   auto done) { worker.undrain_devices(gpu, std::move(done)); },
+                                   auto done) { worker.devices().undrain(gpu, std::move(done)); },
       .slices = [&worker](TenantId tenant) { return worker.slices_json(tenant); },
       .pipeline = [&worker](const FunctionName& name) { return worker.describe_pipeline(name); },
       .measure =
