@@ -62,7 +62,8 @@ module(simulator        DEPENDS base domain scheduling dispatch workload metrics
 module(slice_simulator  DEPENDS base domain pipeline slice_scheduling)
 
 floor(edge USES core decide gpu/mig node/objects sim/workload)
-module(frontend         DEPENDS base domain crypto loop http metrics objects)
+module(dashboard        OWN_BUILD)
+module(frontend         DEPENDS base domain crypto loop http metrics objects dashboard)
 module(cli              DEPENDS base domain crypto workload workflow pipeline mig loop http archive LINKS ${LAMBENT_HTTP_PARSER})
 module(runtime_client   DEPENDS base)
 module(inference        DEPENDS base domain loop http LINKS ${LAMBENT_ZLIB})

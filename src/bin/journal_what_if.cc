@@ -174,8 +174,10 @@ Result<std::vector<Row>> rows_of(const WhatIfOptions& options, MeasuredWorkload&
                                                     std::to_string(limits::kTraceArrivals) +
                                                     " arrivals; name one of its segments"};
   }
+  if (options.last) workload.keep_last(*options.last);
   if (workload.arrivals().empty()) {
-    return Error{ErrorCode::kNotFound, options.journal + " holds no arrival after its last start"};
+    return Error{ErrorCode::kNotFound, options.journal + " holds no arrival after its last start" +
+                                           (options.last ? " within the time of --last" : "")};
   }
   Settings settings{.policy = workload.facts().policy,
                     .scheduler = {workload.facts().policy_options, workload.facts().options}};

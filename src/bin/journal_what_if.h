@@ -2,9 +2,11 @@
 // journal under other settings, on modelled devices. Used by the simulator's main.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "core/base/time.h"
 #include "edge/cli/console.h"
 #include "sim/simulator/model.h"
 
@@ -14,6 +16,7 @@ struct WhatIfOptions {
   std::string journal;
   std::vector<std::string> changes;  // KEY=VALUE: D, T, policy, pool, gpus, memory, or of --set
   simulator::DeviceModel device;
+  std::optional<Duration> last;  // only what arrived in this time before the journal's end
 };
 
 // Prints what was recorded, the same simulated (so that the model's error shows), and the changed

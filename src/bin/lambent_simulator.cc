@@ -29,6 +29,7 @@ struct JournalOptions {
   uint64_t most_mib = 1024;
   ReplayJournalOptions replay;
   std::vector<std::string> what_if;
+  std::optional<double> last_s;
 };
 
 void add_journal_flags(CLI::App& app, JournalOptions& options) {
@@ -45,6 +46,10 @@ void add_journal_flags(CLI::App& app, JournalOptions& options) {
          "with --replay: the journal's arrivals and measured times, simulated under another "
          "KEY=VALUE: D, T, alpha, policy, pool, gpus, memory or a setting of --set")
       ->needs("--replay");
+  app.add_option("--last", options.last_s,
+                 "with --what-if: only what arrived in so many seconds before the journal's end")
+      ->check(CLI::PositiveNumber)
+      ->needs("--what-if");
   app.add_option("--timeline", options.replay.timeline,
                  "write what ran where and when as a Chrome trace, for ui.perfetto.dev; with "
                  "several policies, one for each: FILE-POLICY")
@@ -58,7 +63,8 @@ std::optional<int> refuse_beside_replay(const CLI::App& app, const JournalOption
   if (journal.what_if.empty()) {
     heeded.insert("--timeline");
   } else {
-    heeded.insert({"--what-if", "--profile", "--slowdown", "--link", "--host-share", "--touched"});
+    heeded.insert(
+        {"--what-if", "--last", "--profile", "--slowdown", "--link", "--host-share", "--touched"});
   }
   for (const CLI::Option* option : app.get_options()) {
     if (option->count() == 0 || heeded.contains(option->get_name())) continue;
@@ -144,10 +150,12 @@ int run(int argc, char** argv) {
   if (const auto exit_code = parse(argc, argv, options, journal)) return *exit_code;
   cli::Console console{std::cout, std::cerr, options.json, isatty(STDERR_FILENO) != 0};
   if (!journal.what_if.empty()) {
-    return what_if({.journal = journal.replay.journal,
-                    .changes = journal.what_if,
-                    .device = options.run.device},
-                   console);
+    return what_if(
+        {.journal = journal.replay.journal,
+         .changes = journal.what_if,
+         .device = options.run.device,
+         .last = journal.last_s ? std::optional(from_seconds(*journal.last_s)) : std::nullopt},
+        console);
   }
   if (!journal.replay.journal.empty()) return replay_journal(journal.replay, console);
   std::vector<cli::RunFigures> runs;

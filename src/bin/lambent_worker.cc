@@ -12,6 +12,7 @@
 #include "bin/device_watch.h"
 #include "bin/environment_settings.h"
 #include "bin/installation.h"
+#include "bin/journal_programs.h"
 #include "bin/node_volumes.h"
 #include "bin/service_manager.h"
 #include "bin/worker_config.h"
@@ -110,10 +111,14 @@ Result<WorkerJournal> open_journal(const WorkerConfig& config, const SchedulerSe
                                    Clock& clock, Random& random, LogSink& log) {
   WorkerJournal journal;
   if (config.journal_folder.empty()) return journal;
-  ASSIGN_OR_RETURN(
-      journal.store,
-      journal_store::SegmentStore::open(
-          {.folder = config.journal_folder, .most_size = config.journal_size}, clock, log));
+  auto store = journal_store::SegmentStore::open(
+      {.folder = config.journal_folder, .most_size = config.journal_size}, clock, log);
+  if (!store.ok() && config.journal_is_usual) {
+    log.warning("no_journal", {{"error", to_string(store.error())}});
+    return journal;
+  }
+  if (!store.ok()) return store.error();
+  journal.store = std::move(*store);
   journal.recorder = std::make_unique<journal::Recorder>(
       journal::RunFacts{.version = LAMBENT_VERSION,
                         .policy = config.policy,
@@ -123,6 +128,17 @@ Result<WorkerJournal> open_journal(const WorkerConfig& config, const SchedulerSe
       *journal.store,
       journal::RecorderOptions{journal_store::segment_size_of(config.journal_size)});
   return journal;
+}
+
+std::unique_ptr<JournalPrograms> journal_programs(const WorkerConfig& config,
+                                                  const Installation& installation,
+                                                  const WorkerJournal& journal,
+                                                  loop::EventLoop& loop) {
+  if (journal.recorder == nullptr) return nullptr;
+  return std::make_unique<JournalPrograms>(
+      loop, JournalPrograms::Options{.why = installation.program("lambent-why"),
+                                     .simulator = installation.program("lambent-simulator"),
+                                     .journal = config.journal_folder});
 }
 
 Result<std::unique_ptr<sandbox::Launcher>> start_launcher(const WorkerConfig& config,
@@ -256,16 +272,30 @@ frontend::NativeOptions native_options(worker::Worker& worker, metrics::WorkerMe
       .explain = [&worker](TenantId tenant,
                            InvocationId id) { return worker.explain_json(tenant, id); },
       .devices = [&worker] { return worker.devices_json(); },
-      .drain_devices = [&worker](const std::string& gpu, const std::string& reason,
-                                 auto done) { worker.drain_devices(gpu, reason, std::move(done)); },
+      .drain_devices = [&worker](
+                           const std::string& gpu, const std::string& reason,
+                           auto done) { worker.devices().drain(gpu, reason, std::move(done)); },
       .undrain_devices = [&worker](const std::string& gpu,
-                                   auto done) { worker.undrain_devices(gpu, std::move(done)); },
+                                   auto done) { worker.devices().undrain(gpu, std::move(done)); },
       .slices = [&worker](TenantId tenant) { return worker.slices_json(tenant); },
       .pipeline = [&worker](const FunctionName& name) { return worker.describe_pipeline(name); },
       .measure =
           [&worker](const FunctionName& name, std::string event, unsigned repeat, auto done) {
             worker.measure_pipeline(name, std::move(event), repeat, std::move(done));
           }};
+}
+
+// Without what our own API asks, and the audit log.
+frontend::RouterOptions router_options(worker::Worker& worker, const WorkerConfig& config,
+                                       loop::WorkThread& offload, JournalService* journal) {
+  return {.native = {},
+          .auth = {.mode = config.auth, .own_user = geteuid()},
+          .offload = disk_of(offload),
+          .audit = {},
+          .usage = [&worker](TenantId tenant) { return worker.usage_of(tenant); },
+          .function_domain = config.listen.function_domain,
+          .activity = &worker.activity(),
+          .journal = journal};
 }
 
 std::function<void(TenantId, http::Request, std::string_view, http::Responder)> objects_of_handlers(
@@ -340,6 +370,7 @@ void run_until_told(const Serving& serving, const std::string& status) {
 Result<void> serve(const Serving& serving) {
   const auto& [config, signals, loop, log, worker, server, service, identity] = serving;
   ASSIGN_OR_RETURN(const std::string endpoint, listen_all(config.listen, identity, server, log));
+  if (endpoint.starts_with("http")) log.info("dashboard", {{"address", endpoint + "/"}});
   // For the process that started the worker with port 0.
   RETURN_IF_ERROR(write_file_atomically(config.run_folder + "/endpoint", endpoint + "\n", false));
   const std::string status = "serving at " + endpoint;
@@ -438,16 +469,14 @@ Result<void> run(WorkerConfig config) {
   RETURN_IF_ERROR(worker.recover());
   if (watch) watch->tell(worker);
 
-  frontend::Router router(
-      services_of(worker, access, secrets, objects_frontend, *volumes), loop, random,
-      {.native = native_options(worker, metrics, objects, storage, identity.get(),
-                                facts_of(config, shares.dispatched)),
-       .auth = {.mode = config.auth, .own_user = geteuid()},
-       .offload = disk_of(object_copies),
-       .audit = sink_of(audit.get()),
-       .usage = [&worker](TenantId tenant) { return worker.usage_of(tenant); },
-       .function_domain = config.listen.function_domain},
-      frontend::RequestGuard(host_policy(config.listen)));
+  const auto questions = journal_programs(config, installation, journal, loop);
+  frontend::RouterOptions answers = router_options(worker, config, object_copies, questions.get());
+  answers.native = native_options(worker, metrics, objects, storage, identity.get(),
+                                  facts_of(config, shares.dispatched));
+  answers.audit = sink_of(audit.get());
+  frontend::Router router(services_of(worker, access, secrets, objects_frontend, *volumes), loop,
+                          random, std::move(answers),
+                          frontend::RequestGuard(host_policy(config.listen)));
   http::Server server(loop, server_options(router), router.handler());
   return serve({config, signals, loop, log, worker, server, service, identity.get()});
 }

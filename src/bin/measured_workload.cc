@@ -56,6 +56,7 @@ double MeasuredWorkload::work_done_s(uint32_t device, Instant now) {
 void MeasuredWorkload::step(const journal::ReplayStep& step) {
   const Instant now = step.recorded.now;
   if (!begin_) begin_ = now;
+  last_event_ = now;
   const Event& event = step.recorded.event;
   if (const auto* registered = std::get_if<FunctionRegistered>(&event)) {
     functions_[registered->profile.id].profile = registered->profile;
@@ -116,8 +117,9 @@ void MeasuredWorkload::start(const StartInvocation& action, Instant now) {
 }
 
 void MeasuredWorkload::complete(const CompleteInvocation& action, Instant now) {
-  if (waiting_.erase(action.invocation) > 0) {
-    recorded_.add(action);
+  if (const auto waiting = waiting_.find(action.invocation); waiting != waiting_.end()) {
+    ended_.push_back({waiting->second, action});
+    waiting_.erase(waiting);
     return;
   }
   const auto found = running_.find(action.invocation);
@@ -128,8 +130,8 @@ void MeasuredWorkload::complete(const CompleteInvocation& action, Instant now) {
     if (clock.running > 0) --clock.running;
     return;
   }
-  recorded_.add(action);
   const Running& run = found->second;
+  ended_.push_back({run.arrival, action});
   const Duration alone = from_seconds(work_done_s(run.device, now) - run.work_from_s);
   if (clocks_[run.device].running > 0) --clocks_[run.device].running;
   simulator::Arrival& arrival = arrivals_[run.arrival];
@@ -138,13 +140,38 @@ void MeasuredWorkload::complete(const CompleteInvocation& action, Instant now) {
   running_.erase(found);
 }
 
-uint64_t MeasuredWorkload::unmeasured() const {
-  return static_cast<uint64_t>(std::count_if(
-      arrivals_.begin(), arrivals_.end(),
-      [](const simulator::Arrival& arrival) { return arrival.execution == Duration(0); }));
+void MeasuredWorkload::keep_last(Duration last) {
+  if (!begin_) return;
+  const Instant from = Instant(last_event_ - last - *begin_);
+  const auto kept = std::ranges::find_if(
+      arrivals_, [&](const simulator::Arrival& arrival) { return arrival.at >= from; });
+  first_kept_ = static_cast<size_t>(kept - arrivals_.begin());
 }
 
-std::vector<simulator::Arrival> MeasuredWorkload::arrivals() const { return arrivals_; }
+RunOutcomes MeasuredWorkload::recorded() const {
+  RunOutcomes outcomes;
+  for (const Ended& each : ended_) {
+    if (each.arrival >= first_kept_) outcomes.add(each.outcome);
+  }
+  return outcomes;
+}
+
+uint64_t MeasuredWorkload::unmeasured() const {
+  const std::vector<simulator::Arrival> kept = arrivals();
+  return static_cast<uint64_t>(
+      std::ranges::count(kept, Duration(0), &simulator::Arrival::execution));
+}
+
+std::vector<simulator::Arrival> MeasuredWorkload::arrivals() const {
+  std::vector<simulator::Arrival> kept(arrivals_.begin() + static_cast<ptrdiff_t>(first_kept_),
+                                       arrivals_.end());
+  if (kept.empty()) return kept;
+  const Duration first = kept.front().at.time_since_epoch();
+  if (first_kept_ > 0) {
+    for (simulator::Arrival& arrival : kept) arrival.at -= first;
+  }
+  return kept;
+}
 
 std::vector<simulator::FunctionModel> MeasuredWorkload::functions() const {
   std::vector<simulator::FunctionModel> models;

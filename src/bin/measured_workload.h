@@ -35,7 +35,10 @@ class MeasuredWorkload {
   void step(const journal::ReplayStep& step);
 
   const journal::RunFacts& facts() const { return facts_; }
-  const RunOutcomes& recorded() const { return recorded_; }
+  // Leaves out what arrived longer ago than this before the last event. What it took teaches the
+  // means all the same.
+  void keep_last(Duration last);
+  RunOutcomes recorded() const;
   // From the first event on; those that were not over have the mean execution of their function.
   std::vector<simulator::Arrival> arrivals() const;
   std::vector<simulator::FunctionModel> functions() const;
@@ -85,7 +88,13 @@ class MeasuredWorkload {
   std::unordered_map<InvocationId, Running> running_;
   std::map<uint32_t, WorkClock> clocks_;
   std::vector<simulator::Arrival> arrivals_;
-  RunOutcomes recorded_;
+  struct Ended {
+    size_t arrival = 0;
+    dispatch::CompleteInvocation outcome;
+  };
+  std::vector<Ended> ended_;
+  size_t first_kept_ = 0;  // of the arrivals
+  Instant last_event_{};
   bool too_many_ = false;
 };
 

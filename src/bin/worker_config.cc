@@ -276,20 +276,30 @@ class SandboxFlags {
 
 class JournalFlags {
  public:
-  JournalFlags(CLI::App& app, WorkerConfig& config) : size_mib_(config.journal_size.count >> 20) {
-    app.add_option(
-        "--journal", config.journal_folder,
-        "record every event in this folder, for 'lambent simulate --replay' and 'lambent "
-        "why'");
-    app.add_option("--journal-size", size_mib_, "MiB of it at most; the oldest part goes")
-        ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 24))
+  JournalFlags(CLI::App& app, WorkerConfig& config) {
+    app.add_option("--journal", config.journal_folder,
+                   "record every event in this folder, for 'lambent simulate --replay', 'lambent "
+                   "why' and the dashboard; auto: 'journal' in the state folder; none")
         ->capture_default_str();
+    app.add_option("--journal-size", size_mib_,
+                   "MiB of it at most; the oldest part goes; with auto 64, else 1024, unless this "
+                   "says otherwise")
+        ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 24));
   }
 
-  void read(WorkerConfig& config) const { config.journal_size = Bytes::mib(size_mib_); }
+  // After the state folder is known.
+  void read(WorkerConfig& config) const {
+    config.journal_is_usual = config.journal_folder == "auto";
+    if (config.journal_is_usual) {
+      config.journal_folder = config.state_folder + "/journal";
+      config.journal_size = Bytes::mib(64);
+    }
+    if (config.journal_folder == "none") config.journal_folder.clear();
+    if (size_mib_) config.journal_size = Bytes::mib(*size_mib_);
+  }
 
  private:
-  uint64_t size_mib_;
+  std::optional<uint64_t> size_mib_;
 };
 
 class FunctionLogFlags {

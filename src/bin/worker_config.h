@@ -65,7 +65,10 @@ struct WorkerConfig {
   // Functions' logs, in the state folder; zero bytes: they end with the worker.
   Bytes function_log_size = limits::kLogPerFunction;
   Duration function_log_age = std::chrono::hours(24 * 7);
-  std::string journal_folder;  // of every event of dispatch; empty: none
+  // Of every event of dispatch; empty: none. One that was not asked for is smaller, and what keeps
+  // the worker from writing it does not keep it from serving.
+  std::string journal_folder = "auto";
+  bool journal_is_usual = false;
   Bytes journal_size = Bytes::mib(1024);
   // Of objects: host memory, disk in the state folder (zero: none is spilled), and what one tenant
   // may have of both.

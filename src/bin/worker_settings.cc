@@ -250,6 +250,45 @@ worker::WorkerOptions worker_options(const WorkerConfig& config, const Installat
   return options;
 }
 
+namespace {
+
+std::string text_of(double number) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%g", number);
+  return text;
+}
+
+std::string mib_of(Bytes amount) { return std::to_string(amount.count >> 20) + " MiB"; }
+
+std::vector<frontend::WorkerFacts::Setting> settings_of(const WorkerConfig& config) {
+  const std::string concurrency =
+      config.by_utilisation ? "by utilisation, up to " + std::to_string(config.by_utilisation->most)
+                            : std::to_string(config.concurrency);
+  std::vector<frontend::WorkerFacts::Setting> settings = {
+      {"--policy", config.policy, "which function's invocation goes next"},
+      {"--concurrency", concurrency, "invocations at once on a GPU"},
+      {"--pool", std::to_string(config.most_sandboxes), "sandboxes that may be there at once"},
+      {"--max-queue-time", config.max_queue_time, "how long a synchronous invocation may wait"},
+      {"--keep-alive", text_of(to_seconds(config.keep_alive)) + " s",
+       "how long a sandbox stays without work"},
+      {"--zygotes", std::to_string(config.zygotes), "processes that Python is forked from"},
+      {"--host-memory", config.host_memory ? mib_of(*config.host_memory) : "",
+       "for GPU memory that moves to the host"},
+      {"--object-memory", mib_of(config.object_memory), "host memory of objects"},
+      {"--pipeline-slices", config.pipeline_slices, "devices that serve pipelines"},
+      {"--journal", config.journal_folder.empty() ? "none" : config.journal_folder,
+       "where events are recorded, for why and what-if"},
+      {"--journal-size", mib_of(config.journal_size), "of it at most"},
+      {"--auth", config.auth == frontend::AuthMode::kTokens ? "tokens" : "none",
+       "who may use the API"}};
+  for (const std::string& each : config.settings) {
+    settings.push_back({"--set", each, "of the scheduler"});
+  }
+  return settings;
+}
+
+}  // namespace
+
 frontend::WorkerFacts facts_of(const WorkerConfig& config,
                                const std::vector<protocol::DeviceInventory>& devices) {
   const bool emulated = config.gpu == GpuKind::kEmulated;
@@ -262,7 +301,9 @@ frontend::WorkerFacts facts_of(const WorkerConfig& config,
           .concurrency = config.by_utilisation ? config.by_utilisation->most : config.concurrency,
           .device_memory = memory,
           .context_memory = context_memory(config, memory),
-          .object_socket = std::filesystem::absolute(config.run_folder) / "objects.sock"};
+          .object_socket = std::filesystem::absolute(config.run_folder) / "objects.sock",
+          .settings = settings_of(config),
+          .policies = {scheduling::policy_names().begin(), scheduling::policy_names().end()}};
 }
 
 }  // namespace lambent

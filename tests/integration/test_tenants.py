@@ -22,7 +22,9 @@ LAMBDA = "/2015-03-31/functions"
 # Each route of the worker, with what it is about in braces.
 ROUTES = [
     ("GET", "/metrics"), ("GET", "/v1/version"), ("GET", "/v1/whoami"), ("GET", "/v1/functions"), ("GET", "/v1/sandboxes"),
-    ("GET", "/v1/slices"), ("GET", "/v1/devices"), ("POST", "/v1/devices/0/drain"), ("POST", "/v1/devices/0/undrain"),
+    ("GET", "/v1/slices"), ("GET", "/v1/settings"), ("GET", "/v1/activity/functions"), ("GET", "/v1/activity/functions/{function}"),
+    ("GET", "/v1/activity/invocations"), ("GET", "/v1/activity/invocations/{invocation}"), ("GET", "/v1/activity/events"),
+    ("GET", "/v1/invocations/{invocation}/why"), ("POST", "/v1/what-if"), ("GET", "/v1/devices"), ("POST", "/v1/devices/0/drain"), ("POST", "/v1/devices/0/undrain"),
     ("GET", "/v1/invocations/{invocation}"), ("GET", "/v1/invocations/{invocation}/trace"), ("GET", "/v1/functions/{function}/log"),
     ("GET", "/v1/functions/{function}/log?follow=1"), ("GET", "/v1/functions/{function}/pipeline"),
     ("POST", "/v1/functions/{function}/profile"), ("POST", "/v1/functions/{function}/invocations"), ("GET", "/v1/objects"),
@@ -112,9 +114,9 @@ class WhoGetsInTest(TokensTest):
 
     def test_without_a_token_only_liveness_is_answered(self):
         nobody = Caller(self.worker)
-        for path in ("/livez", "/healthz", "/readyz"):
+        for path in ("/livez", "/healthz", "/readyz", "/", "/dashboard/app.js"):
             self.assertEqual(nobody.status_of("GET", path)[0], 200)
-        for method, path in ROUTES + [("GET", "/"), ("GET", "/no/such"), ("OPTIONS", "/v1/functions"), ("TRACE", "/v1/tenants")]:
+        for method, path in ROUTES + [("POST", "/no/such"), ("GET", "/no/such"), ("OPTIONS", "/v1/functions"), ("TRACE", "/v1/tenants")]:
             with self.subTest(method=method, path=path):
                 self.assertIn(nobody.status_of(method, path, "{}" if method != "GET" else None)[0], (400, 401, 403))
         error = self.assert_refused(nobody, "lambent tokens create")

@@ -20,6 +20,8 @@ ROUTES = [
     ("POST", "/v1/functions/good/invocations"), ("POST", "/v1/functions/good/profile"),
     ("GET", "/v1/invocations/00000000-0000-4000-8000-000000000000"),
     ("GET", "/v1/invocations/00000000-0000-4000-8000-000000000000/trace"), ("GET", "/v1/sandboxes"), ("GET", "/v1/slices"),
+    ("GET", "/"), ("GET", "/dashboard/app.js"), ("GET", "/v1/activity/events"), ("GET", "/v1/activity/functions"),
+    ("GET", "/v1/invocations/00000000-0000-4000-8000-000000000000/why"), ("POST", "/v1/what-if"), ("GET", "/v1/settings"),
     ("GET", "/v1/devices"), ("POST", "/v1/devices/0/drain"), ("POST", "/v1/devices/0/undrain"), ("PUT", "/v1/objects"),
     ("POST", "/v1/objects?datatype=FP32&shape=1"), ("GET", "/v1/objects"), ("GET", "/no/such/path"), ("OPTIONS", "/v1/functions")]
 LAMBDA_ROUTES = [

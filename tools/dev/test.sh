@@ -15,6 +15,7 @@ if [ "${1:-}" = --all ]; then
   export LAMBENT_WHOLE_TESTS=1
 fi
 clients=(tests/clients/requirements.txt tests/integration/requirements.txt tests/package/requirements.txt)
+[ ${#choice[@]} -gt 0 ] || clients+=(tests/browser/requirements.txt)
 if has_nvcc; then
   python_packages "${clients[@]}"
 elif python_packages "${clients[@]}" tests/programs/requirements.txt; then

@@ -161,12 +161,20 @@ TEST_F(Verbs, WhyTellsTheCallsOfAWorkflow) {
                                HasSubstr("and 2 more calls")));
 }
 
-TEST_F(Verbs, WhySaysWhereStoriesOfOtherFunctionsAre) {
+TEST_F(Verbs, WhyAsksTheJournalForStoriesOfOtherFunctions) {
   EXPECT_EQ(run_why(transport, console, "7"), exit_code_of(ErrorCode::kInvalidArgument));
   EXPECT_TRUE(transport.requests.empty());
-  transport.answer(response(404, R"({"error": {"code": "NOT_FOUND", "message": "unknown"}})"));
+  const char* unknown = R"({"error": {"code": "NOT_FOUND", "message": "not in the journal"}})";
+  transport.answer(response(404, unknown));
+  transport.answer(response(200, R"({"function": "f", "story": [
+      {"at_ms": 0, "what": "arrived"}, {"at_ms": 1500, "what": "begins to run"}]})"));
+  EXPECT_EQ(run_why(transport, console, kId), 0) << err.str();
+  EXPECT_EQ(transport.requests[1].target, std::string("/v1/invocations/") + kId + "/why");
+  EXPECT_THAT(out.str(), AllOf(HasSubstr("of f\n"), HasSubstr("+1.500000 s  begins to run")));
+  transport.answer(response(404, unknown));
+  transport.answer(response(404, unknown));
   EXPECT_EQ(run_why(transport, console, kId), exit_code_of(ErrorCode::kNotFound));
-  EXPECT_THAT(err.str(), HasSubstr("--journal FOLDER"));
+  EXPECT_THAT(err.str(), HasSubstr("not in the journal"));
   transport.answer(response(200, "<html>"));
   EXPECT_EQ(run_why(transport, console, kId), exit_code_of(ErrorCode::kInternal));
 }

@@ -106,6 +106,36 @@ std::string workflow_text(const Json& trace) {
   return story;
 }
 
+// As lambent-why tells it.
+std::string story_text(const Json& why) {
+  std::string story;
+  for (const Json& moment : list(why, "story")) {
+    char at[32];
+    std::snprintf(at, sizeof(at), "%+12.6f s  ", number(moment, "at_ms") / 1000);
+    story += at + text(moment, "what") + "\n";
+  }
+  return story;
+}
+
+// Of what the worker itself does not remember, its journal tells.
+int run_why_of_journal(Transport& transport, Console& console, const std::string& invocation) {
+  const auto response = good(transport.send(
+      {.method = "GET", .target = "/v1/invocations/" + invocation + "/why"}, kTimeout));
+  if (!response.ok()) return fail(console, response.error());
+  const Json why = Json::parse(response->body, nullptr, false);
+  if (!why.is_object()) {
+    return fail(console, {ErrorCode::kInternal,
+                          "the worker's answer is no JSON object; is that a Lambent worker?"});
+  }
+  if (console.json) {
+    console.out << why.dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+  } else {
+    console.out << "invocation " << invocation << " of " << text(why, "function") << "\n"
+                << story_text(why);
+  }
+  return 0;
+}
+
 }  // namespace
 
 int run_why(Transport& transport, Console& console, const std::string& invocation) {
@@ -117,14 +147,10 @@ int run_why(Transport& transport, Console& console, const std::string& invocatio
   }
   const auto response = good(transport.send(
       {.method = "GET", .target = "/v1/invocations/" + invocation + "/trace"}, kTimeout));
-  if (!response.ok()) {
-    Error error = response.error();
-    if (error.code == ErrorCode::kNotFound) {
-      error.message += "; stories of other functions are in the worker's journal: lambent why " +
-                       invocation + " --journal FOLDER";
-    }
-    return fail(console, error);
+  if (!response.ok() && response.error().code == ErrorCode::kNotFound) {
+    return run_why_of_journal(transport, console, invocation);
   }
+  if (!response.ok()) return fail(console, response.error());
   const Json trace = Json::parse(response->body, nullptr, false);
   if (!trace.is_object()) {
     return fail(console, {ErrorCode::kInternal,

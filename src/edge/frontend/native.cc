@@ -193,6 +193,15 @@ class Answering {
                                     {"object_socket", about.object_socket}})));
   }
 
+  void operator()(GetSettings&) {
+    nlohmann::json settings = nlohmann::json::array();
+    for (const WorkerFacts::Setting& each : options_.about.settings) {
+      settings.push_back({{"name", each.name}, {"value", each.value}, {"meaning", each.meaning}});
+    }
+    responder_.send(json_response(
+        200, to_text({{"settings", std::move(settings)}, {"policies", options_.about.policies}})));
+  }
+
   void operator()(Livez&) { responder_.send(text_response(200, "text/plain", "ok\n")); }
 
   // The reasons of a worker that is not ready are told unasked: a person reads them.

@@ -28,6 +28,14 @@ struct WorkerFacts {
   Bytes device_memory;        // of the first device
   Bytes context_memory;       // that admission counts for each sandbox beside the function's own
   std::string object_socket;  // a path; clients on this machine get objects there without a copy
+  // What it was told to do, in an order for reading.
+  struct Setting {
+    std::string name;  // as its flag
+    std::string value;
+    std::string meaning;
+  };
+  std::vector<Setting> settings = {};
+  std::vector<std::string> policies = {};  // that there are
 };
 
 // Something that has to be well, such as "state_disk", and why it is not.

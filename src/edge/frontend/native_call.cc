@@ -137,6 +137,7 @@ NativeCall decode_path(const http::Request& request, const Caller& caller) {
     return decode_device_change(parts->at(2), parts->at(3) == "drain", query);
   }
   if (parts->size() == 2 && kind == "version") return GetVersion();
+  if (parts->size() == 2 && kind == "settings") return GetSettings();
   if (parts->size() == 3 && kind == "invocations") {
     return decode_invocation<ReadResult>(parts->at(2), caller);
   }

@@ -64,6 +64,7 @@ struct SubmitInvocation {
   InvocationRequest request;  // without an id; the payload stays in the HTTP request
 };
 struct GetVersion {};
+struct GetSettings {};
 struct Livez {};
 struct Readyz {
   bool verbose = false;  // with a line for each thing that has to be well
@@ -74,10 +75,10 @@ struct GetMetrics {
 };
 
 // A request that is no good call is the response that answers it.
-using NativeCall =
-    std::variant<http::Response, ListFunctionStatus, ListSandboxStatus, ReadLog, ReadResult,
-                 ReadTrace, ListSlices, ListDevices, ChangeDevice, DescribePipeline,
-                 MeasurePipeline, SubmitInvocation, GetVersion, Livez, Readyz, GetMetrics>;
+using NativeCall = std::variant<http::Response, ListFunctionStatus, ListSandboxStatus, ReadLog,
+                                ReadResult, ReadTrace, ListSlices, ListDevices, ChangeDevice,
+                                DescribePipeline, MeasurePipeline, SubmitInvocation, GetVersion,
+                                GetSettings, Livez, Readyz, GetMetrics>;
 
 NativeCall decode_native_call(const http::Request& request, const Caller& caller);
 

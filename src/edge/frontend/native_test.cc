@@ -356,7 +356,7 @@ TEST_F(NativeTest, ProbesAndMetricsAnswer) {
 }
 
 TEST_F(NativeTest, UnknownPathsAndWrongMethodsAreErrors) {
-  for (const char* target : {"/", "", "*", "/v1", "/v1/", "/v3/functions", "/v1/functions/f",
+  for (const char* target : {"", "*", "/v1", "/v1/", "/v3/functions", "/v1/functions/f",
                              "/v1/functions/f/log/x", "/v1/functions/%zz/log", "/nothing\xff"}) {
     expect_error(get(target), 404, "NOT_FOUND");
   }

@@ -61,6 +61,9 @@ struct Route {
 };
 
 constexpr Route kRoutes[] = {
+    {"", "", {.open = true}},
+    {"", "dashboard", {.open = true}},
+    {"", "dashboard/**", {.open = true}},
     {"", "livez", {.open = true}},
     {"", "healthz", {.open = true}},
     {"", "readyz", {.open = true}},
@@ -72,6 +75,15 @@ constexpr Route kRoutes[] = {
     {"", "metrics", reads()},
     {"", "v1/version", reads(kAnyone)},
     {"", "v1/whoami", reads(kAnyone)},
+    {"", "v1/settings", reads()},
+    {"", "v1/activity/events", reads()},
+    {"", "v1/activity/functions", reads()},
+    {"", "v1/activity/functions/*", reads()},
+    {"", "v1/activity/invocations", reads()},
+    {"", "v1/activity/invocations/*", reads()},
+    // A journal names the functions of all tenants.
+    {"", "v1/invocations/*/why", {.any_of = {Scope::kAdmin}}},
+    {"", "v1/what-if", {.any_of = {Scope::kAdmin}}},
     {"", "v1/functions", reads(kAnyone)},
     {"", "v1/sandboxes", reads()},
     {"", "v1/slices", reads()},

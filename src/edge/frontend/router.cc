@@ -63,6 +63,17 @@ NativeOptions with_tokens(NativeOptions options, const AccessService& access) {
   return options;
 }
 
+std::unique_ptr<ActivityFrontend> activity_frontend(const RouterOptions& options,
+                                                    InvocationService& invocations,
+                                                    AccessService& access, loop::EventLoop& loop) {
+  if (options.activity == nullptr) return nullptr;
+  const NativeOptions native = with_tokens(options.native, access);
+  return std::make_unique<ActivityFrontend>(
+      ActivityFollowers::Dependencies{*options.activity, invocations, loop, native.devices,
+                                      native.slices, native.ready},
+      native.token_is_good);
+}
+
 std::string origin_of(const http::Peer& peer) {
   if (peer.transport != http::Transport::kUnix) return peer.address;
   return peer.user ? "unix, user " + std::to_string(*peer.user) : "unix";
@@ -85,7 +96,9 @@ Router::Router(Services services, loop::EventLoop& loop, Random& random, RouterO
       versions_(services.invocations, services.versions),
       functions_(services.relays),
       models_(services.invocations, options_.native.version, options_.native.ready),
-      volumes_(services.volumes) {}
+      volumes_(services.volumes),
+      activity_(activity_frontend(options_, services.invocations, access_, loop)),
+      journal_(options_.journal) {}
 
 bool Router::streams(const http::Request& head) const {
   return target_of(head).has_value() || streams_volume(head);
@@ -216,6 +229,12 @@ void Router::dispatch(const Principal& principal, http::Request request,
     secrets_.handle(caller, std::move(request), std::move(responder));
   } else if (is_version_path(request.method, path)) {
     versions_.handle(caller, std::move(request), std::move(responder));
+  } else if (is_dashboard_path(path)) {
+    responder.send(dashboard_.answer(request));
+  } else if (activity_ != nullptr && is_activity_path(path)) {
+    activity_->handle(caller, request, std::move(responder));
+  } else if (is_journal_path(path)) {
+    journal_.handle(request, std::move(responder));
   } else if (is_volume_path(path)) {
     volumes_.handle(caller, std::move(request), std::move(responder));
   } else {

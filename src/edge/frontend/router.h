@@ -10,9 +10,12 @@
 #include "core/domain/audit.h"
 #include "core/http/server.h"
 #include "edge/frontend/access_frontend.h"
+#include "edge/frontend/activity_frontend.h"
 #include "edge/frontend/authenticator.h"
+#include "edge/frontend/dashboard_frontend.h"
 #include "edge/frontend/function_frontend.h"
 #include "edge/frontend/inference_frontend.h"
+#include "edge/frontend/journal_frontend.h"
 #include "edge/frontend/lambda.h"
 #include "edge/frontend/native.h"
 #include "edge/frontend/objects.h"
@@ -33,6 +36,9 @@ struct RouterOptions {
   AccessFrontend::Usage usage;
   // Each HTTP function has a name below it; empty: they have paths only.
   std::string function_domain = {};
+  // What the dashboard asks, and the journal's questions; null: both are refused.
+  ActivityService* activity = nullptr;
+  JournalService* journal = nullptr;
 };
 
 class Router {
@@ -86,6 +92,9 @@ class Router {
   FunctionFrontend functions_;
   InferenceFrontend models_;
   VolumeFrontend volumes_;
+  const DashboardFrontend dashboard_;
+  std::unique_ptr<ActivityFrontend> activity_;  // null: there is no such service
+  JournalFrontend journal_;
 };
 
 }  // namespace lambent::frontend

@@ -45,7 +45,7 @@ void Completions::complete(LiveInvocation live, InvocationResult result) {
   }
   if (result.in_time) uses_.metrics.slo(live.request.function, *result.in_time);
   if (uses_.objects != nullptr) uses_.objects->end(live, result);
-  uses_.metrics.completed(live.request.function, result);
+  count(live.request.function, result);
   log_completion(live, result);
   if (!live.idempotency_key.empty()) {
     uses_.idempotency.finish(live.idempotency_key, result, uses_.loop.clock().now());
@@ -58,6 +58,11 @@ void Completions::complete(LiveInvocation live, InvocationResult result) {
   if (!live.waiters.empty()) live.waiters.back()(std::move(result));
   uses_.workflows.room_made();
   if (uses_.drain.draining()) uses_.drain.check();
+}
+
+void Completions::count(const FunctionName& function, const InvocationResult& result) {
+  uses_.metrics.completed(function, result);
+  uses_.recent.ended(function, result, uses_.loop.clock().wall_now());
 }
 
 // Once for every invocation, so the fields are made only if the log takes them.

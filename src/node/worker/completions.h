@@ -12,6 +12,7 @@
 #include "node/worker/invocation_objects.h"
 #include "node/worker/live_invocations.h"
 #include "node/worker/pipeline_host.h"
+#include "node/worker/recent_invocations.h"
 #include "node/worker/workflow_host.h"
 
 namespace lambent::worker {
@@ -30,6 +31,7 @@ class Completions {
     InvocationObjects* objects;  // null: there are no objects
     WorkflowHost& workflows;
     PipelineHost& pipelines;
+    RecentInvocations& recent;
     // How long the results of asynchronous invocations can be read.
     Duration result_window;
   };
@@ -41,6 +43,8 @@ class Completions {
   // Takes it out of the live ones.
   void complete(InvocationResult result);
   void complete(LiveInvocation live, InvocationResult result);
+  // Of one that is answered elsewhere: in the metrics and among the recent ones.
+  void count(const FunctionName& function, const InvocationResult& result);
   // It never ran.
   void reject(InvocationId id, Error error);
   // In the catalog, again and again while that is full. A rejected one stays queued there while the

@@ -46,7 +46,10 @@ class DeviceHealth {
   void devices_silent();
   void devices_faulted(const std::vector<protocol::DeviceFault>& faults);
 
-  // As Worker has them.
+  // Gives a device no more work, and work again. `name` is its place ("0", "0:2"; "0" are also all
+  // instances of that GPU) or how its UUID begins. NOT_FOUND; FAILED_PRECONDITION: it is lost.
+  // `done` once it is in the catalog; what the catalog fails with otherwise: it holds until the
+  // worker ends.
   void drain(const std::string& name, const std::string& reason, Done done);
   void undrain(const std::string& name, Done done);
 

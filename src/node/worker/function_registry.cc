@@ -70,9 +70,16 @@ Result<const FunctionSpec*> FunctionRegistry::get(const FunctionName& name) cons
 std::vector<FunctionSpec> FunctionRegistry::list(TenantId tenant, const std::string& after,
                                                  size_t limit) const {
   std::vector<FunctionSpec> specs;
+  for (const FunctionSpec* spec : page(tenant, after, limit)) specs.push_back(*spec);
+  return specs;
+}
+
+std::vector<const FunctionSpec*> FunctionRegistry::page(TenantId tenant, const std::string& after,
+                                                        size_t limit) const {
+  std::vector<const FunctionSpec*> specs;
   for (auto it = by_name_.upper_bound({tenant, after});
        it != by_name_.end() && it->first.tenant == tenant && specs.size() < limit; ++it) {
-    if (!is_version_record(it->first)) specs.push_back(it->second);
+    if (!is_version_record(it->first)) specs.push_back(&it->second);
   }
   return specs;
 }

@@ -29,6 +29,9 @@ class FunctionRegistry {
   Result<const FunctionSpec*> get(const FunctionName& name) const;
   // Without versions.
   std::vector<FunctionSpec> list(TenantId tenant, const std::string& after, size_t limit) const;
+  // The same without copies; they are good until the next change.
+  std::vector<const FunctionSpec*> page(TenantId tenant, const std::string& after,
+                                        size_t limit) const;
   // The records of its versions, in order of their numbers.
   std::vector<const FunctionSpec*> versions(const FunctionName& function) const;
   FunctionTotals totals(TenantId tenant) const;

@@ -140,7 +140,7 @@ void Intake::refuse_unless_repeated(const InvocationRequest& request,
                                     Result<InvocationResult> refusal, Done done) {
   auto refuse = [this, function = request.function,
                  refusal = std::move(refusal)](const Done& answer) {
-    if (refusal.ok()) uses_.metrics.completed(function, *refusal);
+    if (refusal.ok()) uses_.completions.count(function, *refusal);
     answer(refusal);
   };
   if (request.kind == InvocationKind::kSynchronous || request.idempotency_key.empty()) {
@@ -242,9 +242,7 @@ void Intake::forget(InvocationId id) {
     return uses_.completions.reject(
         id, {ErrorCode::kCancelled, "the client went away while this waited for objects"});
   }
-  if (uses_.workflows.has(id)) {
-    return uses_.workflows.cancel(id, {ErrorCode::kCancelled, "the client went away"});
-  }
+  if (uses_.workflows.cancel(id, {ErrorCode::kCancelled, "the client went away"})) return;
   if (uses_.pipelines.has(id)) return uses_.pipelines.cancel(id);
   uses_.driver.handle(dispatch::InvocationCancelled{id});
 }

@@ -44,6 +44,15 @@ LiveInvocation LiveInvocations::take(InvocationId id) {
   return live;
 }
 
+std::vector<const LiveInvocation*> LiveInvocations::some(TenantId tenant, size_t most) const {
+  std::vector<const LiveInvocation*> found;
+  for (const auto& [id, live] : live_) {
+    if (most-- == 0) break;
+    if (live.request.function.tenant == tenant) found.push_back(&live);
+  }
+  return found;
+}
+
 void LiveInvocations::release_payload(LiveInvocation& live) {
   const Bytes payload = std::exchange(live.payload, {});
   payloads_ -= payload;

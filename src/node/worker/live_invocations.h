@@ -41,6 +41,8 @@ class LiveInvocations {
   // It must be there.
   LiveInvocation& at(InvocationId id);
   LiveInvocation take(InvocationId id);
+  // Of a tenant, in no order, looking at `most` of all.
+  std::vector<const LiveInvocation*> some(TenantId tenant, size_t most) const;
   // Its payload counts elsewhere from now on.
   void release_payload(LiveInvocation& live);
 

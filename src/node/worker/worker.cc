@@ -48,10 +48,7 @@ Worker::Worker(Dependencies dependencies, WorkerOptions options,
       logs_(options_.logs.per_function),
       code_(options_.state_folder, files_),
       files_(uses_.loop),
-      drain_(uses_.loop,
-             [this] {
-               return dispatcher_->drained() && workflows_.live() == 0 && pipelines_.live() == 0;
-             }),
+      drain_(uses_.loop, [this] { return has_drained(); }),
       driver_({uses_.loop, uses_.log, uses_.metrics, *dispatcher_, uses_.journal, functions_, code_,
                live_, drain_, backends_, dispatch_reports_, executors_, pipelines_, completions_,
                options_.context_memory}),
@@ -73,7 +70,8 @@ Worker::Worker(Dependencies dependencies, WorkerOptions options,
       pipeline_reports_(uses_.log, uses_.metrics, logs_, pipelines_.stage_processes()),
       objects_(make_objects(uses_.objects)),
       completions_({uses_.loop, uses_.log, uses_.catalog, uses_.metrics, live_, idempotency_,
-                    drain_, objects_.get(), workflows_, pipelines_, options_.result_window}),
+                    drain_, objects_.get(), workflows_, pipelines_, recent_,
+                    options_.result_window}),
       intake_({uses_.loop,
                uses_.log,
                uses_.random,
@@ -105,6 +103,7 @@ Worker::Worker(Dependencies dependencies, WorkerOptions options,
       versions_({uses_.catalog, functions_, aliases_, revisions_, deployments_}),
       status_({uses_.loop, uses_.metrics, *dispatcher_, functions_, live_, backends_, executors_,
                workflows_, pipelines_, care_, health_}),
+      activity_(status_, recent_),
       relays_({uses_.random, functions_,
                [this](const FunctionName& name) {
                  return resolve(name, uses_.random.uniform(), functions_, aliases_);
@@ -122,6 +121,10 @@ Worker::Worker(Dependencies dependencies, WorkerOptions options,
 Worker::~Worker() {
   uses_.launcher.on_exit([](SandboxId, const sandbox::Exit&) {});
   uses_.launcher.on_zygote({});
+}
+
+bool Worker::has_drained() const {
+  return dispatcher_->drained() && workflows_.live() == 0 && pipelines_.live() == 0;
 }
 
 FunctionRules Worker::function_rules() const {
@@ -257,6 +260,7 @@ void Worker::set_tenant(const Tenant& tenant) {
 void Worker::remove_tenant(TenantId tenant) {
   deployments_.quotas().remove(tenant);
   driver_.handle(dispatch::TenantChanged{.tenant = tenant});
+  recent_.forget(tenant);
   if (uses_.objects != nullptr) uses_.objects->set_quota(tenant, std::nullopt);
 }
 
@@ -314,7 +318,10 @@ void Worker::update_function(FunctionChange change, Callback<FunctionSpec> done)
 }
 
 void Worker::remove_function(FunctionName name, Callback<FunctionSpec> done) {
-  deployments_.remove(name, std::move(done));
+  deployments_.remove(name, [this, name, done = std::move(done)](Result<FunctionSpec> removed) {
+    if (removed.ok()) recent_.forget(name);
+    done(std::move(removed));
+  });
 }
 
 std::optional<DeploymentStatus> Worker::deployment(const FunctionName& name) const {

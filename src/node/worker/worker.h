@@ -27,6 +27,7 @@
 #include "node/worker/intake.h"
 #include "node/worker/log_files.h"
 #include "node/worker/sandbox_host.h"
+#include "node/worker/worker_activity.h"
 #include "node/worker/worker_status.h"
 
 namespace lambent::worker {
@@ -101,21 +102,13 @@ class Worker final : public InvocationService {
   DeviceHealth& devices() { return health_; }
   // All devices and their state, as JSON.
   std::string devices_json() const { return status_.devices_json(); }
-  // Gives a device no more work, and work again. `name` is its place ("0", "0:2"; "0" are also all
-  // instances of that GPU) or how its UUID begins. NOT_FOUND; FAILED_PRECONDITION: it is lost.
-  // `done` once it is in the catalog; what the catalog fails with otherwise: it holds until the
-  // worker ends.
-  void drain_devices(const std::string& name, const std::string& reason, Callback<void> done) {
-    health_.drain(name, reason, std::move(done));
-  }
-  void undrain_devices(const std::string& name, Callback<void> done) {
-    health_.undrain(name, std::move(done));
-  }
   // Takes no more work; `drained` is called when nothing runs any more.
   void drain(std::function<void()> drained);
   bool draining() const { return drain_.draining(); }
   // Brings the gauges up to date; called before metrics are shown.
   void update_gauges() { status_.update_gauges(); }
+
+  ActivityService& activity() { return activity_; }
 
   // The devices that serve pipelines, and who has them, as JSON.
   std::string slices_json(TenantId tenant) const { return pipelines_.status().slices_json(tenant); }
@@ -159,6 +152,7 @@ class Worker final : public InvocationService {
   void save_profile(FunctionId function, std::string profile);
   void keep_logs();
   std::unique_ptr<InvocationObjects> make_objects(objects::ObjectStore* store);
+  bool has_drained() const;
   FunctionRules function_rules() const;
   Deployments::Rules deployment_rules();
 
@@ -171,6 +165,7 @@ class Worker final : public InvocationService {
   Aliases aliases_;
   Revisions revisions_;
   LiveInvocations live_;
+  RecentInvocations recent_;
   IdempotencyTable idempotency_;
   LogStore logs_;
   std::unique_ptr<LogFiles> log_files_;  // null: logs end with the worker
@@ -196,6 +191,7 @@ class Worker final : public InvocationService {
   Deployments deployments_;
   FunctionVersions versions_;
   WorkerStatus status_;
+  WorkerActivity activity_;
   HttpRelays relays_;
 };
 

@@ -62,32 +62,33 @@ std::vector<FunctionStatus> WorkerStatus::functions(TenantId tenant, const std::
   for (FunctionSpec& spec : uses_.functions.list(tenant, after, limit)) {
     FunctionStatus& status = all.emplace_back();
     status.spec = std::move(spec);
-    count(status);
+    const Counts counted = counts(status.spec);
+    status.queued = counted.queued;
+    status.running = counted.running;
+    status.completed = counted.completed;
     const auto found = sandboxes.find(status.spec.name.name);
     if (found != sandboxes.end()) status.sandboxes = found->second;
   }
   return all;
 }
 
-void WorkerStatus::count(FunctionStatus& status) const {
-  const FunctionSpec& spec = status.spec;
+WorkerStatus::Counts WorkerStatus::counts(const FunctionSpec& spec) const {
+  Counts counted;
   if (const scheduling::Flow* flow = flow_of(uses_.dispatcher, spec.id)) {
-    status.queued = flow->pending;
-    status.running = flow->in_flight + flow->on_host;
-    status.completed = flow->execution.samples() + flow->host_execution.samples();
+    counted = {flow->pending, flow->in_flight + flow->on_host,
+               flow->execution.samples() + flow->host_execution.samples()};
   }
   if (spec.kind == FunctionKind::kWorkflow) {
     const WorkflowHost::Counts counts = uses_.workflows.counts(spec.id);
-    status.queued = counts.waiting;
-    status.running = counts.running;
-    status.completed = counts.completed;
+    counted = {counts.waiting, counts.running, counts.completed};
   }
   if (spec.kind == FunctionKind::kPipeline) {
     const PipelineStatus::Counts counts = uses_.pipelines.status().counts(spec.id);
-    status.queued += counts.queued;  // beside those that dispatch serves
-    status.running += counts.running;
-    status.completed = counts.completed;
+    counted.queued += counts.queued;  // beside those that dispatch serves
+    counted.running += counts.running;
+    counted.completed = counts.completed;
   }
+  return counted;
 }
 
 std::vector<SandboxStatus> WorkerStatus::sandboxes(TenantId tenant) const {

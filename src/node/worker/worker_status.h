@@ -28,10 +28,17 @@ class WorkerStatus {
   };
 
   explicit WorkerStatus(Dependencies dependencies) : uses_(dependencies) {}
+  const Dependencies& uses() const { return uses_; }
 
   std::vector<FunctionStatus> functions(TenantId tenant, const std::string& after,
                                         size_t limit) const;
   std::vector<SandboxStatus> sandboxes(TenantId tenant) const;
+  struct Counts {
+    uint64_t queued = 0;
+    uint64_t running = 0;
+    uint64_t completed = 0;
+  };
+  Counts counts(const FunctionSpec& spec) const;
   // As Worker::explain_json() and devices_json().
   Result<std::string> explain_json(TenantId tenant, InvocationId id) const;
   std::string devices_json() const;
@@ -39,7 +46,6 @@ class WorkerStatus {
   void update_gauges() const;
 
  private:
-  void count(FunctionStatus& status) const;
   void set_flows() const;
   void set_devices() const;
   void set_executors() const;

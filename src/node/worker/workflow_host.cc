@@ -88,8 +88,10 @@ Duration WorkflowHost::turn() const {
   return took_.mean_or(Duration(0)) / static_cast<int64_t>(std::max<size_t>(limits_.live, 1));
 }
 
-void WorkflowHost::cancel(InvocationId run, Error error) {
+bool WorkflowHost::cancel(InvocationId run, Error error) {
+  if (!runs_.contains(run)) return false;
   take_turns(Cancelled{run, std::move(error)});
+  return true;
 }
 
 WorkflowHost::Counts WorkflowHost::counts(FunctionId function) const {

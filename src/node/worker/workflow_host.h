@@ -68,19 +68,23 @@ class WorkflowHost {
   // The graph of a function, from now on (null: it has none); runs that have begun keep theirs.
   void put(FunctionId function, std::shared_ptr<const workflow::Workflow> graph);
   void remove(FunctionId function);
+  // Null: it has none.
+  const workflow::Workflow* graph(FunctionId function) const {
+    const auto found = graphs_.find(function);
+    return found == graphs_.end() ? nullptr : found->second.get();
+  }
 
   // Begins a run; on_end tells how it went. Takes the payload out of `request`. Beyond the limit of
   // live runs a synchronous one is RESOURCE_EXHAUSTED, and an asynchronous one waits for a place;
   // what a run calls needs no place of its own. Calls of a run that was acknowledged wait in it
   // while there is no room for them, and take none.
   void start(InvocationRequest& request, const FunctionSpec& spec);
-  bool has(InvocationId run) const { return runs_.contains(run); }
   // Something ended, or the worker is about to stop: calls that wait for room are tried again,
   // soon.
   void room_made() { parked_.try_soon(); }
   size_t parked() const { return parked_.count(); }  // calls that wait for room
-  // Ends a run that has begun or waits, as rejected with this error.
-  void cancel(InvocationId run, Error error);
+  // Ends a run that has begun or waits, as rejected with this error. False: there is none.
+  bool cancel(InvocationId run, Error error);
 
   size_t waiting() const { return waiting_.size(); }
   // How often a place comes free while none is: zero if that is not known.

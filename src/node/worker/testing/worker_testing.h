@@ -126,10 +126,10 @@ class WorkerTest : public ::testing::Test {
     return answer.value_or(Error{ErrorCode::kUnknown, "no answer"});
   }
   Result<void> drain(const std::string& gpu, const std::string& reason) {
-    return await_done([&](auto done) { worker->drain_devices(gpu, reason, std::move(done)); });
+    return await_done([&](auto done) { worker->devices().drain(gpu, reason, std::move(done)); });
   }
   Result<void> undrain(const std::string& gpu) {
-    return await_done([&](auto done) { worker->undrain_devices(gpu, std::move(done)); });
+    return await_done([&](auto done) { worker->devices().undrain(gpu, std::move(done)); });
   }
   FunctionSpec deploy(FunctionSpec spec) {
     auto deployed = await_change([&](auto done) {

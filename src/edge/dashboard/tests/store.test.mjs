@@ -1,0 +1,50 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { MOST_ENDED, Store, memoryMap, percentile, slowest, summary } from "../web/store.js";
+
+const call = (sequence, more = {}) => ({ sequence, invocation: `id-${sequence}`, function: "f", ended: 1000 + sequence, took_ms: 100, outcome: "succeeded", start: "warm",
+  gpu: "0", phases_ms: { queue: 0, sandbox: 0, init: 0, memory: 0, run: 100 }, ...more });
+
+test("the snapshot does not undo what an event told after it", () => {
+  const store = new Store();
+  store.apply("functions", { functions: [{ name: "a", queued: 5 }] }, 0);
+  store.apply("snapshot", { functions: [{ name: "a", queued: 1 }, { name: "b", queued: 2 }] }, 0);
+  assert.equal(store.functions.get("a").queued, 5);
+  assert.equal(store.functions.get("b").queued, 2);
+  store.apply("functions", { functions: [], removed: ["a"] }, 0);
+  assert.deepEqual([...store.functions.keys()], ["b"]);
+});
+
+test("calls are kept once each, the newest first, and not without end", () => {
+  const store = new Store();
+  store.apply("ended", { invocations: [call(2), call(1)], missed: 3 }, 0);
+  store.addEnded([call(3), call(2)]);
+  assert.deepEqual(store.ended.map(each => each.sequence), [3, 2, 1]);
+  assert.equal(store.missed, 3);
+  store.addEnded(Array.from({ length: MOST_ENDED + 10 }, (_, index) => call(index + 10)));
+  assert.equal(store.ended.length, MOST_ENDED);
+  assert.equal(store.known.size, MOST_ENDED);
+  assert.equal(store.ended[0].sequence, MOST_ENDED + 19);
+});
+
+test("the worker's clock counts, not the page's", () => {
+  const store = new Store();
+  store.apply("state", { at: 5000, devices: [{ gpu: "0", utilization: 0.5 }, { gpu: "1", utilization: null }] }, 100);
+  assert.equal(store.now(101), 5001);
+  assert.deepEqual([...store.utilisation.keys()], ["0"]);
+});
+
+test("sums are of what ended in time; refused calls have no latency", () => {
+  const ended = [call(3, { outcome: "rejected", took_ms: 1 }), call(2, { start: "cold", took_ms: 300 }), call(1, { outcome: "function_error" }), call(-500)];
+  const sums = summary(ended, 1004, 60);
+  assert.deepEqual([sums.calls, sums.failed, sums.refused, sums.cold, sums.ran], [3, 1, 1, 1, 2]);
+  assert.equal(sums.p95, 300);
+  assert.deepEqual(slowest(ended, 1004, 60, 1).map(each => each.sequence), [2]);
+  assert.ok(Number.isNaN(percentile([], 0.5)));
+});
+
+test("memory is summed by function, and what is on the host apart", () => {
+  const sandbox = (name, bytes, place, gpu = "0") => ({ function: name, device_memory_bytes: bytes, device_memory_place: place, gpu });
+  const rows = memoryMap([sandbox("a", 10, "in"), sandbox("a", 5, "moving in"), sandbox("b", 40, "in"), sandbox("a", 7, "out with context"), sandbox("c", 9, "in", "1"), sandbox("d", 0, "in")], "0");
+  assert.deepEqual(rows, [{ name: "b", bytes: 40, moving: 0, onHost: 0 }, { name: "a", bytes: 10, moving: 5, onHost: 7 }]);
+});

@@ -1,0 +1,41 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { causeSentence, findings, headline, reasonAdvice, reasonWords } from "../web/words.js";
+
+const plain = text => text.replaceAll("\u00a0", " ");
+const call = (phases, more = {}) => {
+  const phases_ms = { queue: 0, sandbox: 0, init: 0, memory: 0, run: 0, ...phases };
+  return { outcome: "succeeded", phases_ms, took_ms: Object.values(phases_ms).reduce((a, b) => a + b), wait_reason: "", ...more };
+};
+
+test("the headline names the longest part and what caused it", () => {
+  const waited = call({ queue: 1674, run: 226 }, { wait_reason: "no_token" });
+  assert.equal(plain(headline(waited)), "It took 1.90 s, 1.67 s of it waiting, because every GPU ran as many calls as it may at once.");
+  assert.equal(plain(causeSentence(waited)), "1.67 s of 1.90 s waiting: every GPU ran as many calls as it may at once");
+  assert.equal(plain(headline(call({ run: 12 }))), "It took 12.0 ms, all of it running the function's own code.");
+  assert.equal(plain(headline(call({ init: 280, sandbox: 6, run: 26 }))), "It took 312 ms, 280 ms of it loading the code in a new sandbox.");
+});
+
+test("a refused call says why it never ran", () => {
+  const refused = call({}, { outcome: "rejected", error: "the queue is full" });
+  assert.equal(causeSentence(refused), "refused: the queue is full");
+  assert.equal(findings(refused)[0].text, "the queue is full");
+});
+
+test("findings come longest first, and what took nearly nothing is left out", () => {
+  const keys = findings(call({ queue: 50, init: 300, memory: 0.01, run: 100 })).map(each => each.key);
+  assert.deepEqual(keys, ["init", "run", "queue"]);
+});
+
+test("every reason that the command has words for has some here, with advice", () => {
+  const source = readFileSync(new URL("../../cli/wait_words.cc", import.meta.url), "utf8");
+  const reasons = [...source.matchAll(/\{"(\w+)",/g)].map(match => match[1]);
+  assert.ok(reasons.length > 10);
+  for (const reason of reasons) {
+    assert.notEqual(reasonWords(reason), reason.replaceAll("_", " "), reason);
+    assert.notEqual(reasonAdvice(reason), "", reason);
+  }
+  assert.equal(reasonWords("none"), "");
+  assert.equal(reasonWords("something_new"), "something new");
+});

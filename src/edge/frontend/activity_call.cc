@@ -1,0 +1,61 @@
+#include "edge/frontend/activity_call.h"
+
+#include <charconv>
+
+#include "edge/frontend/native_error.h"
+#include "edge/frontend/native_path.h"
+
+namespace lambent::frontend {
+namespace {
+
+constexpr std::string_view kActivity = "/v1/activity";
+
+ActivityCall decode_ended(std::string_view query) {
+  ListEnded call;
+  call.query.function = http::query_value(query, "function");
+  const auto limit = page_limit(query, kActivityPerPage);
+  if (!limit.ok()) return error_response(limit.error());
+  call.query.limit = *limit;
+  const std::string after = http::query_value(query, "after");
+  if (after.empty()) return call;
+  const auto [end, code] =
+      std::from_chars(after.data(), after.data() + after.size(), call.query.after);
+  if (code == std::errc() && end == after.data() + after.size()) return call;
+  return error_response(
+      Error{ErrorCode::kInvalidArgument, "after must be the number 'sequence' of an invocation"});
+}
+
+}  // namespace
+
+bool is_activity_path(std::string_view path) {
+  return path.starts_with(kActivity) &&
+         (path.size() == kActivity.size() || path[kActivity.size()] == '/');
+}
+
+ActivityCall decode_activity_call(const http::Request& request) {
+  const std::string_view path = http::path_of(request.target);
+  const std::string_view query = http::query_of(request.target);
+  const auto parts = path_parts(path);
+  if (!parts || parts->size() < 3 || parts->size() > 4) return no_such_path(path);
+  if (request.method != "GET") return method_not_allowed(request.method, "GET");
+  const std::string& kind = parts->at(2);
+  const bool is_list = parts->size() == 3;
+  if (kind == "events" && is_list) return FollowActivity();
+  if (kind == "functions" && !is_list) return ReadFunctionActivity{parts->at(3)};
+  if (kind == "functions") {
+    const auto limit = page_limit(query, kActivityPerPage);
+    if (!limit.ok()) return error_response(limit.error());
+    return ListFunctionActivity{http::query_value(query, "after"), *limit};
+  }
+  if (kind == "invocations" && is_list) return decode_ended(query);
+  if (kind == "invocations") {
+    const auto id = invocation_id_from_string(parts->at(3));
+    if (id) return ReadEnded{*id};
+    return error_response(
+        Error{ErrorCode::kInvalidArgument,
+              "the id of an invocation is a UUID, as 'lambent invoke' prints it"});
+  }
+  return no_such_path(path);
+}
+
+}  // namespace lambent::frontend

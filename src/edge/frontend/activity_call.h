@@ -1,0 +1,38 @@
+// The calls of /v1/activity, decoded from HTTP. Values; decode_activity_call is a pure function and
+// the only reader of such requests.
+#pragma once
+
+#include <string_view>
+#include <variant>
+
+#include "core/domain/activity.h"
+#include "core/http/message.h"
+#include "edge/frontend/caller.h"
+
+namespace lambent::frontend {
+
+constexpr size_t kActivityPerPage = 500;
+
+struct ListFunctionActivity {
+  std::string after;  // a name; empty: from the start
+  size_t limit = kActivityPerPage;
+};
+struct ReadFunctionActivity {
+  std::string function;
+};
+struct ListEnded {
+  EndedQuery query;
+};
+struct ReadEnded {
+  InvocationId invocation;
+};
+struct FollowActivity {};
+
+// A request that is no good call is the response that answers it.
+using ActivityCall = std::variant<http::Response, ListFunctionActivity, ReadFunctionActivity,
+                                  ListEnded, ReadEnded, FollowActivity>;
+
+bool is_activity_path(std::string_view path);
+ActivityCall decode_activity_call(const http::Request& request);
+
+}  // namespace lambent::frontend
