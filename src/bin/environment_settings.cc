@@ -24,18 +24,6 @@ bool is_program(const std::string& path) {
   return std::filesystem::is_regular_file(path, error) && access(path.c_str(), X_OK) == 0;
 }
 
-// Empty: there is none.
-std::string search_uv(const Installation& installation) {
-  if (is_program(installation.program("uv"))) return installation.program("uv");
-  const char* path = std::getenv("PATH");
-  std::istringstream folders(path == nullptr ? "/usr/local/bin:/usr/bin" : path);
-  std::string folder;
-  while (std::getline(folders, folder, ':')) {
-    if (!folder.empty() && is_program(folder + "/uv")) return folder + "/uv";
-  }
-  return "";
-}
-
 // The message does not show it: it may have a password.
 Result<std::string> checked_index(std::string index) {
   if (index.empty() || index.starts_with("http://") || index.starts_with("https://")) return index;
@@ -56,6 +44,25 @@ Result<std::string> read_index(const std::string& text) {
 
 }  // namespace
 
+std::string search_program(const std::string& name, const Installation& installation) {
+  if (is_program(installation.program(name))) return installation.program(name);
+  const char* path = std::getenv("PATH");
+  std::istringstream folders(path == nullptr ? "/usr/local/bin:/usr/bin" : path);
+  std::string folder;
+  while (std::getline(folders, folder, ':')) {
+    if (!folder.empty() && is_program(folder + "/" + name)) return folder + "/" + name;
+  }
+  return "";
+}
+
+std::vector<std::string> proxy_variables() {
+  std::vector<std::string> variables;
+  for (const char* name : kProxyVariables) {
+    if (const char* value = std::getenv(name)) variables.push_back(std::string(name) + "=" + value);
+  }
+  return variables;
+}
+
 Result<environments::EnvironmentOptions> environment_options(const WorkerConfig& config,
                                                              const Installation& installation) {
   environments::EnvironmentOptions options;
@@ -65,7 +72,7 @@ Result<environments::EnvironmentOptions> environment_options(const WorkerConfig&
   options.offline = config.python_offline;
   options.most = config.environments_size;
   options.timeout = config.environment_timeout;
-  options.uv = config.uv.empty() ? search_uv(installation) : config.uv;
+  options.uv = config.uv.empty() ? search_program("uv", installation) : config.uv;
   if (!config.uv.empty() && !is_program(config.uv)) {
     return Error{ErrorCode::kNotFound, "--uv: there is no program " + config.uv};
   }
@@ -79,11 +86,7 @@ Result<environments::EnvironmentOptions> environment_options(const WorkerConfig&
     options.wheels = std::filesystem::canonical(config.python_wheels, error);
   }
   ASSIGN_OR_RETURN(options.index, read_index(config.python_index));
-  for (const char* name : kProxyVariables) {
-    if (const char* value = std::getenv(name)) {
-      options.variables.push_back(std::string(name) + "=" + value);
-    }
-  }
+  options.variables = proxy_variables();
   return options;
 }
 

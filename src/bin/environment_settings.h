@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "bin/installation.h"
 #include "bin/worker_config.h"
@@ -12,6 +13,12 @@
 #include "node/worker/sandbox_plan.h"
 
 namespace lambent {
+
+// A program of this installation, or in the PATH; empty: there is none.
+std::string search_program(const std::string& name, const Installation& installation);
+
+// "NAME=VALUE" of what tells programs of the node's proxy.
+std::vector<std::string> proxy_variables();
 
 // NOT_FOUND, naming the flag: a program, a file or a folder that it names is not there. Without a
 // uv the worker runs, and refuses functions that have packages.

@@ -11,6 +11,7 @@
 
 #include "bin/device_watch.h"
 #include "bin/environment_settings.h"
+#include "bin/image_settings.h"
 #include "bin/installation.h"
 #include "bin/journal_programs.h"
 #include "bin/node_volumes.h"
@@ -402,6 +403,23 @@ frontend::Router::Services services_of(worker::Worker& worker, tenants::AccessCo
   return {worker, worker.versions(), access, secrets, objects, worker.relays(), volumes.store()};
 }
 
+// What functions need beside their code.
+struct Builds {
+  std::unique_ptr<environments::EnvironmentStore> environments;
+  std::unique_ptr<images::ImageStore> images;
+};
+
+Result<Builds> open_builds(const WorkerConfig& config, const Installation& installation,
+                           loop::EventLoop& loop, LogSink& log, loop::WorkThread& files,
+                           worker::SandboxSetting& sandboxes) {
+  Builds builds;
+  ASSIGN_OR_RETURN(builds.environments,
+                   open_environments(config, installation, loop, log, disk_of(files), sandboxes));
+  ASSIGN_OR_RETURN(builds.images,
+                   open_images(config, installation, loop, log, disk_of(files), sandboxes));
+  return builds;
+}
+
 Result<void> run(WorkerConfig config) {
   SpdlogSink log(config.log_format, config.log_level);
   allow_many_files(log);
@@ -453,13 +471,12 @@ Result<void> run(WorkerConfig config) {
   ASSIGN_OR_RETURN(auto slices, slice_dispatcher(config, options.pipelines.planner.costs));
   ASSIGN_OR_RETURN(const WorkerJournal journal, open_journal(config, settings, clock, random, log));
   loop::WorkThread environment_files(loop);
-  ASSIGN_OR_RETURN(const auto environments,
-                   open_environments(config, installation, loop, log, disk_of(environment_files),
-                                     options.sandboxes));
+  ASSIGN_OR_RETURN(const Builds builds, open_builds(config, installation, loop, log,
+                                                    environment_files, options.sandboxes));
   ASSIGN_OR_RETURN(const auto volumes, NodeVolumes::open(config, loop, log, options));
   worker::Worker worker(
       {loop, log, random, *launcher, *catalog, metrics, journal.recorder.get(), &objects,
-       watch ? &*watch : nullptr, &secrets, environments.get()},
+       watch ? &*watch : nullptr, &secrets, builds.environments.get(), builds.images.get()},
       options, std::make_unique<dispatch::Dispatcher>(settings.dispatch, std::move(policy)),
       std::move(slices));
   tenants::AccessControl access(*catalog, clock, node_key, records,

@@ -26,6 +26,9 @@ void NodeVolumes::describe(worker::WorkerOptions& options) const {
   options.sandboxes.folders_of_mounts = [this](const FunctionSpec& spec) {
     return folders_of(spec);
   };
+  options.host_path = [this](TenantId tenant, const std::string& path) {
+    return folders_.resolve(access_ == nullptr ? "" : access_->tenant_name(tenant), path);
+  };
   options.used_by_volumes = [this](TenantId tenant) { return store_->used_by(tenant); };
 }
 

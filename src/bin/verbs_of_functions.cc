@@ -65,6 +65,9 @@ void add_deploy(Shell& shell) {
   verb->add_option("PATH", options->path, "a folder with lambent.toml, or such a file");
   verb->add_option("--name", options->name, "instead of the manifest's name");
   verb->add_option("--code", options->code, "a folder or .zip instead of the manifest's code");
+  verb->add_option("--image", options->image,
+                   "a container image that serves HTTP, such as ghcr.io/owner/app:1, instead of a "
+                   "folder with a manifest");
   verb->add_flag("--dry-run", options->dry_run,
                  "check all, say what would change, and change nothing");
   verb->add_flag("!--no-wait", options->waits,

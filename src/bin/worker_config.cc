@@ -378,8 +378,20 @@ class EnvironmentFlags {
     app.add_option("--environments-size", size_,
                    "disk for functions' Python packages, in the state folder, such as 50G")
         ->capture_default_str();
+    app.add_option("--image-registry", config.image_registries,
+                   "registry of images that functions may have, such as ghcr.io or ghcr.io/owner; "
+                   "several: several times (default: all but those of this machine)")
+        ->type_name("REGISTRY[/NAME]");
+    app.add_option("--registry-auth", config.registry_auth,
+                   "file of credentials for registries, such as that of podman login or docker "
+                   "login")
+        ->type_name("FILE");
+    app.add_option("--images-size", images_size_,
+                   "disk for functions' images, unpacked, in the state folder, such as 100G")
+        ->capture_default_str();
     app.add_option("--environment-timeout", timeout_s_,
-                   "seconds that installing a function's Python packages may take")
+                   "seconds that installing a function's Python packages, or pulling its image, "
+                   "may take")
         ->check(bin::within(1.0, 86400.0))
         ->capture_default_str();
   }
@@ -393,6 +405,13 @@ class EnvironmentFlags {
                                                     ": less holds no environment"};
     }
     config.environment_timeout = from_seconds(timeout_s_);
+    ASSIGN_OR_RETURN(const auto images, read_amount("--images-size", images_size_));
+    config.images_size = images.value_or(config.images_size);
+    if (config.images_size < kLeastEnvironments) {
+      return Error{
+          ErrorCode::kInvalidArgument,
+          "--images-size is at least " + to_string(kLeastEnvironments) + ": less holds no image"};
+    }
     if (config.python_offline && config.python_wheels.empty()) {
       return Error{ErrorCode::kInvalidArgument,
                    "--python-offline needs --python-wheels, a folder of wheels"};
@@ -402,6 +421,7 @@ class EnvironmentFlags {
 
  private:
   std::string size_ = "20G";
+  std::string images_size_ = "40G";
   double timeout_s_;
 };
 

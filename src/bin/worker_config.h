@@ -86,6 +86,10 @@ struct WorkerConfig {
   bool python_offline = false;  // nothing but that folder
   Bytes environments_size = Bytes::gib(20);
   Duration environment_timeout = std::chrono::minutes(30);
+  // Of functions' images: see node/images/store.h.
+  std::vector<std::string> image_registries;
+  std::string registry_auth;  // a file
+  Bytes images_size = Bytes::gib(40);
   // Folders of the host that functions may mount: see node/volumes/host_folders.h.
   std::vector<std::string> mount_allow;
   LogFormat log_format = LogFormat::kText;

@@ -9,6 +9,7 @@
 #include "core/archive/zip.h"
 #include "core/base/fd.h"
 #include "core/domain/command_line.h"
+#include "core/domain/image_function.h"
 #include "core/domain/model_function.h"
 #include "decide/pipeline/limits.h"
 #include "decide/pipeline/pipeline_json.h"
@@ -312,6 +313,22 @@ Result<Package> package_of_model(const DeployOptions& options) {
   return package;
 }
 
+// "ghcr.io/owner/app:1": an HTTP function called app, as if a manifest said so.
+Result<Package> package_of_image(const DeployOptions& options) {
+  if (options.code) return Error{ErrorCode::kInvalidArgument, "--image goes with no --code"};
+  ASSIGN_OR_RETURN(ImageReference image, parse_image_reference(*options.image));
+  if (image.is_local()) image.name = std::filesystem::absolute(image.name).lexically_normal();
+  ASSIGN_OR_RETURN(const StagingFolder staging, StagingFolder::make());
+  RETURN_IF_ERROR(write_file_atomically(staging.path() + "/lambent.toml",
+                                        "kind = \"http\"\nimage = '" + text_of(image) + "'\n",
+                                        false));
+  const DeployOptions inner{.path = staging.path(),
+                            .name = options.name.value_or(name_of_model(image.name))};
+  ASSIGN_OR_RETURN(Package package, make_package_within(inner, 0));
+  package.file = *options.image;
+  return package;
+}
+
 Result<Package> make_package_within(const DeployOptions& options, size_t depth) {
   const std::string file =
       options.path.ends_with(".toml") ? options.path : join_path(options.path, "lambent.toml");
@@ -340,6 +357,10 @@ Result<Package> make_package_within(const DeployOptions& options, size_t depth) 
     RETURN_IF_ERROR(check_graph(package.manifest.workflow, file));
     warn_of_inner_references(Json::parse(package.manifest.workflow), file + ": ",
                              package.manifest.warnings);
+  }
+  if (runs_image(spec)) {
+    if (!options.code) return package;
+    return Error{ErrorCode::kInvalidArgument, "--code: a function of an image has no code"};
   }
   ASSIGN_OR_RETURN(package.zip, zip_of(file, package.manifest, options));
   const std::string code = options.code ? *options.code : join_path(folder, package.manifest.code);
@@ -398,15 +419,21 @@ std::string change_lines(const std::string& changes) {
   return lines;
 }
 
-std::string summary_of(const Deployed& deployed, const std::string& name, size_t zip_size,
+std::string summary_of(const Deployed& deployed, const FunctionSpec& spec, size_t zip_size,
                        bool dry_run) {
-  std::string summary = deployed.action + " " + name;
+  std::string summary = deployed.action + " " + spec.name.name;
   if (dry_run) {
     if (deployed.action == "unchanged") return summary + " (dry run)\n";
     return "would be " + summary + "\n" + change_lines(deployed.changes);
   }
   if (deployed.action == "unchanged") {
     return summary + ", at revision " + std::to_string(deployed.revision) + "\n";
+  }
+  if (runs_image(spec)) {
+    if (deployed.under_way) return summary + ", once its image is pulled\n";
+    const Json answer = Json::parse(deployed.answer, nullptr, false);
+    const uint64_t size = answer.is_object() ? answer.value("CodeSize", uint64_t{0}) : 0;
+    return summary + " (an image of " + to_string(Bytes(size)) + ")\n";
   }
   summary += " (" + to_string(Bytes(zip_size));
   if (deployed.bytes_sent < zip_size) summary += ", of which the worker has all";
@@ -430,7 +457,7 @@ Result<void> deploy_all(Transport& transport, Console& console, const Package& p
   const auto deployed = deploy_function(transport, spec, package.zip, how);
   if (!deployed.ok()) return deployed.error().with_context("deploying " + spec.name.name);
   if (!console.json) {
-    console.out << summary_of(*deployed, spec.name.name, package.zip.size(), options.dry_run);
+    console.out << summary_of(*deployed, spec, package.zip.size(), options.dry_run);
     if (spec.kind == FunctionKind::kHttp && !serves_model(spec) && !options.dry_run) {
       console.out << "  curl " << curl_words(options.endpoint, spec.name.name) << "\n";
     }
@@ -496,8 +523,9 @@ DeploymentState read_deployment_state(const std::string& configuration) {
 
 Result<Package> make_package(const DeployOptions& options) {
   const bool is_model = options.path.ends_with(".onnx") && !options.code;
-  ASSIGN_OR_RETURN(Package package,
-                   is_model ? package_of_model(options) : make_package_within(options, 0));
+  ASSIGN_OR_RETURN(Package package, options.image ? package_of_image(options)
+                                    : is_model    ? package_of_model(options)
+                                                  : make_package_within(options, 0));
   std::map<std::string, std::string> files;
   RETURN_IF_ERROR(check_names(package, files));
   return package;

@@ -18,7 +18,8 @@ struct DeployOptions {
   std::string path = ".";  // a folder with lambent.toml, such a file, or a model (.onnx)
   // Override what the manifest says.
   std::optional<std::string> name;
-  std::optional<std::string> code;  // relative to the working folder
+  std::optional<std::string> code;   // relative to the working folder
+  std::optional<std::string> image;  // an HTTP function of this image; there is no manifest then
   // Compiles a CUDA source into a bundle in a new folder; empty: there is no compiler.
   std::function<Result<void>(const std::string& source, const std::string& folder)> build_bundle =
       {};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <filesystem>
 #include <optional>
 #include <span>
 #include <utility>
@@ -10,8 +11,10 @@
 #include "core/domain/command_line.h"
 #include "core/domain/function_fields.h"
 #include "core/domain/function_words.h"
+#include "core/domain/image_function.h"
 #include "core/domain/model_function.h"
 #include "decide/pipeline/limits.h"
+#include "edge/cli/staging.h"
 #include "edge/cli/table_reader.h"
 #include "edge/cli/workflow_manifest.h"
 
@@ -19,9 +22,9 @@ namespace lambent::cli {
 namespace {
 
 // The keys that are no fields of the function.
-constexpr std::string_view kOtherKeys[] = {"graph",     "code",   "bundles", "sources",
-                                           "component", "output", "slo",     "command",
-                                           "python",    "model",  "threads"};
+constexpr std::string_view kOtherKeys[] = {
+    "graph",   "code",   "bundles", "sources", "component", "output",      "slo",
+    "command", "python", "model",   "threads", "image",     "entry_point", "working_directory"};
 
 // Reads the fields of a function. A field's key names its table.
 class FieldReader {
@@ -137,6 +140,14 @@ std::string graph_file_of(FunctionKind kind) {
   return "";
 }
 
+Error wrong_key(const toml::table& table, std::string_view key, const std::string& file,
+                const std::string& message) {
+  const toml::node* node = table.get(key);
+  const std::string place =
+      node == nullptr ? "" : " line " + std::to_string(node->source().begin.line);
+  return Error{ErrorCode::kInvalidArgument, file + place + ": " + message};
+}
+
 // Keys that say something about functions of other kinds alone.
 Result<void> check_kind_keys(const toml::table& table, FunctionKind kind, const std::string& file) {
   for (const char* key : {"model", "threads"}) {
@@ -146,8 +157,14 @@ Result<void> check_kind_keys(const toml::table& table, FunctionKind kind, const 
                        " is for functions of kind 'model'"};
     }
   }
-  static constexpr std::string_view kNotOfHandlers[] = {"graph", "component", "output",   "slo",
-                                                        "port",  "command",   "readiness"};
+  const bool has_image = table.get("image") != nullptr;
+  for (const char* key : {"entry_point", "working_directory"}) {
+    if (!has_image && table.get(key) != nullptr) {
+      return wrong_key(table, key, file, std::string(key) + " is for functions with an image");
+    }
+  }
+  static constexpr std::string_view kNotOfHandlers[] = {"graph", "component", "output", "slo",
+                                                        "port",  "readiness", "command"};
   static constexpr std::string_view kNotOfKernels[] = {
       "runtime", "handler", "environment", "cpu",       "component", "output",
       "slo",     "port",    "command",     "readiness", "python",    "mounts"};
@@ -163,6 +180,8 @@ Result<void> check_kind_keys(const toml::table& table, FunctionKind kind, const 
   if (kind == FunctionKind::kWorkflow) foreign = kNotOfWorkflows;
   if (kind == FunctionKind::kPipeline) foreign = kNotOfPipelines;
   if (kind == FunctionKind::kHttp) foreign = kNotOfHttp;
+  // Its command is the image's.
+  if (kind == FunctionKind::kHandler && has_image) foreign = foreign.first(foreign.size() - 1);
   for (const std::string_view key : foreign) {
     if (const toml::node* node = table.get(key)) {
       return Error{ErrorCode::kInvalidArgument,
@@ -199,14 +218,6 @@ constexpr std::string_view kModelKind = "model";
 constexpr int64_t kMostThreads = 1024;
 constexpr Bytes kModelMemory = Bytes::gib(1);
 
-Error wrong_key(const toml::table& table, std::string_view key, const std::string& file,
-                const std::string& message) {
-  const toml::node* node = table.get(key);
-  const std::string place =
-      node == nullptr ? "" : " line " + std::to_string(node->source().begin.line);
-  return Error{ErrorCode::kInvalidArgument, file + place + ": " + message};
-}
-
 // The command of our program, of the keys model and threads.
 Result<void> read_model(const toml::table& table, const std::string& file, FunctionSpec& spec) {
   for (const std::string_view key : {"graph", "component", "output", "handler", "cpu", "slo",
@@ -236,6 +247,60 @@ Result<void> read_model(const toml::table& table, const std::string& file, Funct
   spec.runtime = Runtime::kPython;
   if (table.get("memory") == nullptr) spec.memory = kModelMemory;
   return {};
+}
+
+// A list of texts; nothing if the key is not there.
+Result<std::optional<std::vector<std::string>>> words_of(const toml::table& table,
+                                                         std::string_view key,
+                                                         const std::string& file) {
+  std::optional<std::vector<std::string>> words;
+  const toml::node* node = table.get(key);
+  if (node == nullptr) return words;
+  const toml::array* list = node->as_array();
+  const auto is_text = [](const toml::node& word) { return word.is_string(); };
+  if (list == nullptr || !std::all_of(list->begin(), list->end(), is_text)) {
+    return wrong_key(table, key, file,
+                     std::string(key) + " is a list of words, such as [\"python3\", \"app.py\"]");
+  }
+  words.emplace();
+  for (const toml::node& word : *list) words->push_back(word.as_string()->get());
+  return words;
+}
+
+// Of a function of an image, which is its code.
+Result<void> read_image(const toml::table& table, const std::string& file, FunctionSpec& spec) {
+  for (const std::string_view key :
+       {"runtime", "handler", "code", "bundles", "sources", "python", "cpu"}) {
+    if (table.get(key) != nullptr) {
+      return wrong_key(table, key, file, "a function of an image has no " + std::string(key));
+    }
+  }
+  if (spec.kind != FunctionKind::kHandler && spec.kind != FunctionKind::kHttp) {
+    return wrong_key(table, "image", file,
+                     "a function of kind '" + std::string(name_of(spec.kind)) + "' has no image");
+  }
+  if (!table["image"].is_string()) {
+    return wrong_key(table, "image", file, "image is the name of one, in quotes");
+  }
+  ImageCommand command;
+  auto image = parse_image_reference(table["image"].ref<std::string>());
+  if (!image.ok()) return wrong_key(table, "image", file, image.error().message);
+  if (image->is_local() && !image->name.starts_with('/')) {
+    const std::string path = join_path(folder_of(file), image->name);
+    image->name = std::filesystem::absolute(path).lexically_normal().string();
+    if (image->name.ends_with('/')) image->name.pop_back();
+  }
+  command.image = std::move(*image);
+  ASSIGN_OR_RETURN(command.entry_point, words_of(table, "entry_point", file));
+  ASSIGN_OR_RETURN(command.command, words_of(table, "command", file));
+  if (command.command && command.command->empty()) command.command.reset();
+  command.working_directory = table["working_directory"].value_or(std::string());
+  spec.runtime_name = kImageRuntime;
+  spec.runtime = Runtime::kProvided;
+  spec.handler = text_of(command);
+  const auto good = parse_image_command(spec.handler);
+  return good.ok() ? Result<void>{}
+                   : wrong_key(table, "working_directory", file, good.error().message);
 }
 
 // Its words, each a text of its own.
@@ -311,6 +376,10 @@ Result<Manifest> parse_manifest(std::string_view text, const std::string& file) 
   if (slo != nullptr) RETURN_IF_ERROR(read_slo(*slo, file, manifest));
   if (spec.kind == FunctionKind::kWorkflow) {
     RETURN_IF_ERROR(read_workflow(parsed.table(), file, manifest));
+  }
+  if (parsed.table().get("image") != nullptr) {
+    RETURN_IF_ERROR(read_image(parsed.table(), file, spec));
+    return manifest;
   }
   if (spec.kind == FunctionKind::kHttp) {
     RETURN_IF_ERROR(read_command(parsed.table(), file, spec));

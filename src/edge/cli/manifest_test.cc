@@ -267,6 +267,39 @@ TEST(Manifest, OfAnHttpFunctionWithoutACommandIsRefused) {
   }
 }
 
+TEST(Manifest, AnImageIsTheCode) {
+  const auto http = parse_manifest(
+      "kind = 'http'\nimage = 'ghcr.io/a/b:1'\nentry_point = ['/bin/x']\ncommand = ['a b']\n"
+      "working_directory = '/w'\nport = 7000",
+      "f/lambent.toml");
+  ASSERT_TRUE(http.ok()) << http.error().message;
+  EXPECT_EQ(http->spec.runtime_name, "image");
+  EXPECT_EQ(http->spec.handler, "--entrypoint=/bin/x --workdir=/w ghcr.io/a/b:1 \"a b\"");
+  EXPECT_EQ(http->spec.http.port, 7000U);
+  const auto handler = parse_manifest("image = 'a:1'\ncommand = ['app.handler']", "lambent.toml");
+  ASSERT_TRUE(handler.ok()) << handler.error().message;
+  EXPECT_EQ(handler->spec.handler, "a:1 app.handler");
+  EXPECT_TRUE(handler->warnings.empty());
+  const auto local = parse_manifest("image = 'oci:../images/x:1'", "/srv/f/lambent.toml");
+  ASSERT_TRUE(local.ok()) << local.error().message;
+  EXPECT_EQ(local->spec.handler, "oci:/srv/images/x:1");
+}
+
+TEST(Manifest, WhatDoesNotGoWithAnImageIsNamedWithItsLine) {
+  for (const char* more : {"runtime = 'python3'", "handler = 'a.b'", "code = '.'",
+                           "kind = 'workflow'", "image = 7", "[python]\nrequirements = ['numpy']",
+                           "entry_point = 'x'", "command = [7]", "working_directory = 'here'"}) {
+    const std::string text =
+        std::string(more).starts_with("image") ? more : "image = 'a:1'\n" + std::string(more);
+    const auto manifest = parse_manifest(text, "lambent.toml");
+    ASSERT_FALSE(manifest.ok()) << more;
+    EXPECT_EQ(manifest.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_NE(manifest.error().message.find("lambent.toml line "), std::string::npos) << more;
+  }
+  EXPECT_FALSE(parse_manifest("image = 'Not/A/Name'", "lambent.toml").ok());
+  EXPECT_FALSE(parse_manifest("entry_point = ['x']", "lambent.toml").ok());
+}
+
 TEST(Manifest, OfAnotherKindHasNoPortAndNoCommand) {
   const auto manifest = parse_manifest("name = 'x'\nhandler = 'a.b'\nport = 80\n", "f");
   ASSERT_FALSE(manifest.ok());

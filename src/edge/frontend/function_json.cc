@@ -1,11 +1,13 @@
 #include "edge/frontend/function_json.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <ctime>
 #include <nlohmann/json.hpp>
 
 #include "core/base/check.h"
 #include "core/domain/function_fields.h"
+#include "core/domain/image_function.h"
 #include "core/domain/version.h"
 #include "edge/frontend/function_tags.h"
 #include "edge/frontend/lambda_name.h"
@@ -29,7 +31,6 @@ constexpr Unsupported kUnsupported[] = {
     {"DeadLetterConfig", nullptr},
     {"DurableConfig", nullptr},
     {"FileSystemConfigs", nullptr},
-    {"ImageConfig", nullptr},
     {"KMSKeyArn", nullptr},
     {"Layers", nullptr},
     {"LoggingConfig", R"({"LogFormat":"Text"})"},
@@ -61,6 +62,64 @@ Result<void> refuse_unsupported(const json& object) {
         (one.harmless == nullptr ? std::string() : std::string(" other than ") + one.harmless));
   }
   return {};
+}
+
+Result<std::vector<std::string>> words_of(const json& object, const char* key) {
+  std::vector<std::string> words;
+  const auto found = object.find(key);
+  if (found == object.end() || found->is_null()) return words;
+  const auto is_text = [](const json& word) { return word.is_string(); };
+  if (!found->is_array() || !std::ranges::all_of(*found, is_text)) {
+    return invalid("ImageConfig." + std::string(key) + " must be a list of strings");
+  }
+  for (const json& word : *found) words.push_back(word.get<std::string>());
+  return words;
+}
+
+// An empty list is none, as in Lambda.
+Result<ImageCommand> read_image_config(const json& config) {
+  ImageCommand command;
+  if (!config.is_object()) return invalid("ImageConfig must be an object");
+  ASSIGN_OR_RETURN(std::vector<std::string> entry_point, words_of(config, "EntryPoint"));
+  ASSIGN_OR_RETURN(std::vector<std::string> words, words_of(config, "Command"));
+  ASSIGN_OR_RETURN(command.working_directory, read_string(config, "WorkingDirectory"));
+  if (!entry_point.empty()) command.entry_point = std::move(entry_point);
+  if (!words.empty()) command.command = std::move(words);
+  return command;
+}
+
+Result<void> apply_image(FunctionSpec& spec, const ConfigurationPatch& patch) {
+  if (!runs_image(spec)) {
+    const ImageCommand nothing;
+    if (!patch.image || *patch.image == nothing) return {};
+    return invalid("ImageConfig is for functions of images (PackageType Image)");
+  }
+  if (!patch.image) return {};
+  ASSIGN_OR_RETURN(const ImageCommand now, parse_image_command(spec.handler));
+  ImageCommand command = *patch.image;
+  command.image = now.image;
+  spec.handler = text_of(command);
+  return {};
+}
+
+// {"EntryPoint": [...], "Command": [...], "WorkingDirectory": "/x"}, as far as it is given.
+json image_config_of(const ImageCommand& command) {
+  json config = json::object();
+  if (command.entry_point) config["EntryPoint"] = *command.entry_point;
+  if (command.command) config["Command"] = *command.command;
+  if (!command.working_directory.empty()) config["WorkingDirectory"] = command.working_directory;
+  return config;
+}
+
+// Lambda's functions of images have neither a runtime nor a handler.
+void describe_image(const FunctionSpec& spec, json& configuration) {
+  configuration.erase("Runtime");
+  configuration.erase("Handler");
+  configuration["PackageType"] = "Image";
+  const auto command = parse_image_command(spec.handler);
+  if (!command.ok()) return;
+  const json config = image_config_of(*command);
+  if (!config.empty()) configuration["ImageConfigResponse"] = {{"ImageConfig", config}};
 }
 
 Result<std::string> string_of(const json& value, std::string_view key) {
@@ -139,8 +198,18 @@ struct PatchApplier {
   }
 };
 
+// PackageType says how a new function's code comes, which is no setting.
+json without_package_type(const json& object) {
+  json settings = object;
+  if (settings.contains("PackageType") && settings["PackageType"] == "Image") {
+    settings.erase("PackageType");
+  }
+  return settings;
+}
+
 Result<Runtime> runtime_of(const std::string& name) {
   if (name.starts_with("python3")) return Runtime::kPython;
+  if (name == kImageRuntime) return Runtime::kProvided;
   if (name == "provided" || name.starts_with("provided.")) return Runtime::kProvided;
   return invalid("Runtime '" + name +
                  "' is not supported: use python3.N, or provided.al2023 with an executable "
@@ -218,6 +287,9 @@ Result<ConfigurationPatch> read_patch(const json& object) {
   ConfigurationPatch patch;
   const PatchReader reader(object, patch);
   RETURN_IF_ERROR(reader.verdict());
+  if (const auto found = object.find("ImageConfig"); found != object.end() && !found->is_null()) {
+    ASSIGN_OR_RETURN(patch.image, read_image_config(*found));
+  }
   if (patch.values.description.size() > limits::kDescriptionLength) {
     return invalid("Description has at most 256 bytes");
   }
@@ -225,12 +297,17 @@ Result<ConfigurationPatch> read_patch(const json& object) {
 }
 
 Result<FunctionSpec> apply_patch(FunctionSpec spec, const ConfigurationPatch& patch) {
+  const bool was_image = runs_image(spec);
+  if (was_image && (patch.given.contains("Runtime") || patch.given.contains("Handler"))) {
+    return invalid("a function of an image has neither Runtime nor Handler");
+  }
   PatchApplier applier{patch.given};
   visit_fields(applier, spec, patch.values);
   if (patch.given.contains("Runtime")) {
     ASSIGN_OR_RETURN(spec.runtime, runtime_of(spec.runtime_name));
   }
   RETURN_IF_ERROR(apply_tags(spec));
+  RETURN_IF_ERROR(apply_image(spec, patch));
   RETURN_IF_ERROR(validate(spec));
   return spec;
 }
@@ -242,10 +319,25 @@ Result<FunctionSpec> read_new_function(const json& object, TenantId tenant) {
   if (!parsed.qualifier.empty()) return invalid("a new function's name has no qualifier");
   spec.name = {tenant, parsed.name};
   ASSIGN_OR_RETURN(spec.tags, read_strings(object, "Tags"));
-  ASSIGN_OR_RETURN(ConfigurationPatch patch, read_patch(object));
-  if (!patch.given.contains("Runtime")) return invalid("Runtime is missing");
+  ASSIGN_OR_RETURN(ConfigurationPatch patch, read_patch(without_package_type(object)));
+  const bool is_image = object.contains("PackageType") && object["PackageType"] == "Image";
+  if (is_image) {
+    const auto code = object.find("Code");
+    if (code == object.end() || !code->is_object()) return invalid("Code is missing");
+    ASSIGN_OR_RETURN(const ImageReference image, read_image_uri(*code));
+    spec.runtime_name = kImageRuntime;
+    spec.handler = text_of(image);
+  } else if (!patch.given.contains("Runtime")) {
+    return invalid("Runtime is missing");
+  }
   if (!patch.given.contains("Role")) return invalid("Role is missing (any text will do)");
   return apply_patch(spec, patch);
+}
+
+Result<ImageReference> read_image_uri(const json& object) {
+  ASSIGN_OR_RETURN(const std::string uri, read_string(object, "ImageUri"));
+  if (uri.empty()) return invalid("ImageUri, the name of the image, is missing");
+  return parse_image_reference(uri);
 }
 
 Result<bool> read_bool(const json& object, std::string_view key) {
@@ -270,6 +362,7 @@ json to_json(const FunctionSpec& spec) {
       {"TracingConfig", {{"Mode", "PassThrough"}}},
       {"SnapStart", {{"ApplyOn", "None"}, {"OptimizationStatus", "Off"}}},
   });
+  if (runs_image(spec)) describe_image(spec, writer.configuration);
   return std::move(writer.configuration);
 }
 
@@ -278,8 +371,11 @@ json to_json(const FunctionSpec& spec, const std::optional<DeploymentStatus>& de
   if (!deployment) return configuration;
   // As Lambda has it, so that its clients' waiters work.
   const std::string state = deployment->creates ? "State" : "LastUpdateStatus";
-  std::string reason = deployment->progress.empty() ? "installing the function's Python packages"
-                                                    : deployment->progress;
+  std::string reason = deployment->progress;
+  if (reason.empty()) {
+    reason = runs_image(spec) ? "pulling the function's image"
+                              : "installing the function's Python packages";
+  }
   std::string code = "Creating";
   if (deployment->failure) {
     reason = deployment->failure->message;

@@ -11,6 +11,7 @@
 
 #include "core/base/result.h"
 #include "core/domain/function.h"
+#include "core/domain/image_function.h"
 #include "core/domain/invocation_service.h"
 #include "core/domain/version.h"
 
@@ -22,6 +23,9 @@ struct ConfigurationPatch {
   std::set<std::string_view> given;
   // Has the values of these.
   FunctionSpec values;
+  // Of a function of an image: what its entry point, command and working directory are instead of
+  // the image's, all three of them. The image in it is none.
+  std::optional<ImageCommand> image;
 };
 
 // Reads the fields of a patch out of an object. INVALID_ARGUMENT for a wrong type or value, and for
@@ -32,6 +36,9 @@ Result<FunctionSpec> apply_patch(FunctionSpec spec, const ConfigurationPatch& pa
 
 // What a request to create a function says of it, without its code. INVALID_ARGUMENT.
 Result<FunctionSpec> read_new_function(const nlohmann::json& object, TenantId tenant);
+
+// What a function's image is, as ImageUri has it. INVALID_ARGUMENT.
+Result<ImageReference> read_image_uri(const nlohmann::json& object);
 
 // False if absent. INVALID_ARGUMENT if it is something else.
 Result<bool> read_bool(const nlohmann::json& object, std::string_view key);

@@ -82,6 +82,29 @@ Response invoke_response(Result<InvocationResult> outcome, const Invoke& call) {
   return response;
 }
 
+Result<void> replace_image(FunctionSpec& spec, const ImageReference& image) {
+  if (!runs_image(spec)) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "the function has its code as a zip; one with PackageType Image has an ImageUri"};
+  }
+  ASSIGN_OR_RETURN(ImageCommand command, parse_image_command(spec.handler));
+  command.image = image;
+  spec.handler = text_of(command);
+  return {};
+}
+
+json code_of(const FunctionSpec& spec) {
+  json code = {{"RepositoryType", "Lambent"}};
+  const auto command =
+      runs_image(spec) ? parse_image_command(spec.handler) : Result<ImageCommand>(ImageCommand());
+  if (!runs_image(spec) || !command.ok()) return code;
+  ImageReference image = command->image;
+  code["ResolvedImageUri"] = text_of(image);
+  image.digest.clear();
+  code["ImageUri"] = text_of(image);
+  return code;
+}
+
 // Performs one decoded call; a function object over the kinds of call.
 class Performance {
  public:
@@ -105,6 +128,10 @@ class Performance {
     FunctionChange change;
     if (!find(call.name, call.revision_id, change.spec)) return;
     change.zip_base64 = std::move(call.zip_base64);
+    if (call.image) {
+      const auto replaced = replace_image(change.spec, *call.image);
+      if (!replaced.ok()) return send(fault_response(replaced.error()));
+    }
     change.dry_run = call.dry_run;
     change.publish = call.publish;
     if (answers_early_) change.answer_within = kAnswerAtOnce;
@@ -145,8 +172,7 @@ class Performance {
     FunctionSpec spec;
     if (!find(call.name, "", spec)) return;
     // The code is not given back; there is no place that a client could fetch it from.
-    json body = {{"Configuration", configuration_of(spec, call.name)},
-                 {"Code", {{"RepositoryType", "Lambent"}}}};
+    json body = {{"Configuration", configuration_of(spec, call.name)}, {"Code", code_of(spec)}};
     if (!spec.tags.empty()) body["Tags"] = spec.tags;
     send(json_response(200, body));
   }

@@ -47,10 +47,13 @@ Result<JsonBody> read_body(std::string body) {
 
 // The field ZipFile of `object`, in base64 still. Takes it out of the body, in place.
 Result<std::string> read_zip(const json& object, JsonBody& body) {
-  for (const char* key : {"S3Bucket", "S3Key", "S3ObjectVersion", "ImageUri", "SourceKMSKeyArn"}) {
+  for (const char* key : {"S3Bucket", "S3Key", "S3ObjectVersion", "SourceKMSKeyArn"}) {
     if (object.contains(key) && !object.at(key).is_null()) {
       return invalid(std::string(key) + " is not supported: send the code itself, as ZipFile");
     }
+  }
+  if (object.contains("ImageUri") && !object.at("ImageUri").is_null()) {
+    return invalid("ImageUri is for functions of images, which have PackageType Image");
   }
   const auto found = object.find("ZipFile");
   if (found == object.end() || !found->is_string()) {
@@ -79,6 +82,7 @@ Result<CreateFunction> decode_create(JsonBody body, const Caller& caller) {
   CreateFunction create;
   ASSIGN_OR_RETURN(create.change.spec, read_new_function(object, caller.tenant));
   ASSIGN_OR_RETURN(create.change.publish, read_bool(object, "Publish"));
+  if (runs_image(create.change.spec)) return create;
   const auto code = object.find("Code");
   if (code == object.end() || !code->is_object()) return invalid("Code is missing");
   ASSIGN_OR_RETURN(create.change.zip_base64, read_zip(*code, body));
@@ -87,13 +91,18 @@ Result<CreateFunction> decode_create(JsonBody body, const Caller& caller) {
 
 Result<UpdateFunctionCode> decode_update_code(JsonBody body, FunctionName name) {
   const json& object = body.object;
-  UpdateFunctionCode update{.name = std::move(name), .zip_base64 = "", .revision_id = ""};
+  UpdateFunctionCode update{
+      .name = std::move(name), .zip_base64 = "", .image = {}, .revision_id = ""};
   ASSIGN_OR_RETURN(update.revision_id, read_string(object, "RevisionId"));
   ASSIGN_OR_RETURN(update.dry_run, read_bool(object, "DryRun"));
   ASSIGN_OR_RETURN(update.publish, read_bool(object, "Publish"));
   // Refused as in a configuration.
   RETURN_IF_ERROR(read_patch({{"PublishTo", object.value("PublishTo", json())},
                               {"Architectures", object.value("Architectures", json())}}));
+  if (object.contains("ImageUri") && !object.at("ImageUri").is_null()) {
+    ASSIGN_OR_RETURN(update.image, read_image_uri(object));
+    return update;
+  }
   ASSIGN_OR_RETURN(update.zip_base64, read_zip(object, body));
   return update;
 }

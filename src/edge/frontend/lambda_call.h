@@ -23,7 +23,8 @@ struct CreateFunction {
 struct UpdateFunctionCode {
   FunctionName name;
   std::string zip_base64;
-  std::string revision_id;  // empty: whatever it is now
+  std::optional<ImageReference> image = {};  // of a function of an image, which has no zip
+  std::string revision_id;                   // empty: whatever it is now
   bool dry_run = false;
   bool publish = false;
 };

@@ -94,6 +94,69 @@ TEST_F(LambdaTest, ABadCreationIsRefusedNamingTheField) {
   }
 }
 
+json image_body(const std::string& name) {
+  return {{"FunctionName", name},
+          {"Role", "r"},
+          {"PackageType", "Image"},
+          {"Code", {{"ImageUri", "ghcr.io/a/b:1"}}}};
+}
+
+TEST_F(LambdaTest, AFunctionOfAnImageHasNeitherRuntimeNorHandlerNorZip) {
+  json body = image_body("f");
+  body["ImageConfig"] = {
+      {"EntryPoint", {"/bin/x"}}, {"Command", {"a b"}}, {"WorkingDirectory", "/w"}};
+  const json made = json::parse(call_json("POST", kFunctions, body).body);
+  EXPECT_EQ(made["PackageType"], "Image");
+  EXPECT_FALSE(made.contains("Runtime"));
+  EXPECT_FALSE(made.contains("Handler"));
+  EXPECT_EQ(made["ImageConfigResponse"]["ImageConfig"], body["ImageConfig"]);
+  EXPECT_EQ(spec("f").runtime_name, "image");
+  EXPECT_EQ(spec("f").handler, "--entrypoint=/bin/x --workdir=/w ghcr.io/a/b:1 \"a b\"");
+  EXPECT_TRUE(service_.changes.at(0).zip_base64.empty());
+  const json shown = json::parse(call("GET", kFunctions + "/f").body);
+  EXPECT_EQ(shown["Code"]["ImageUri"], "ghcr.io/a/b:1");
+}
+
+TEST_F(LambdaTest, TheImageAndItsConfigurationAreChanged) {
+  ASSERT_EQ(call_json("POST", kFunctions, image_body("f")).status, 201);
+  const json config = {{"ImageConfig", {{"Command", {"app.other"}}}}};
+  ASSERT_EQ(call_json("PUT", kFunctions + "/f/configuration", config).status, 200);
+  EXPECT_EQ(spec("f").handler, "ghcr.io/a/b:1 app.other");
+  const json code = {{"ImageUri", "ghcr.io/a/b:2"}};
+  ASSERT_EQ(call_json("PUT", kFunctions + "/f/code", code).status, 200);
+  EXPECT_EQ(spec("f").handler, "ghcr.io/a/b:2 app.other");
+  const json none = {{"ImageConfig", json::object()}};
+  ASSERT_EQ(call_json("PUT", kFunctions + "/f/configuration", none).status, 200);
+  EXPECT_EQ(spec("f").handler, "ghcr.io/a/b:2");
+}
+
+TEST_F(LambdaTest, WhatIsOfZipsIsRefusedForImagesAndTheOtherWayRound) {
+  const std::pair<const char*, json> bad[] = {{"Runtime", "python3.11"},
+                                              {"Handler", "app.handler"},
+                                              {"Code", json::object()},
+                                              {"Code", {{"ImageUri", "Not/A/Name"}}},
+                                              {"Code", {{"ImageUri", 7}}},
+                                              {"ImageConfig", {{"Command", "app.handler"}}},
+                                              {"ImageConfig", {{"WorkingDirectory", "relative"}}},
+                                              {"ImageConfig", json::array({"x"})}};
+  for (const auto& [key, value] : bad) {
+    json body = image_body("f");
+    body[key] = value;
+    expect_fault(call_json("POST", kFunctions, body), 400, "InvalidParameterValueException");
+  }
+  json zip = create_body("f");
+  zip["ImageConfig"] = {{"Command", {"x"}}};
+  expect_fault(call_json("POST", kFunctions, zip), 400, "InvalidParameterValueException");
+  create("zip");
+  const json code = {{"ImageUri", "ghcr.io/a/b:1"}};
+  expect_fault(call_json("PUT", kFunctions + "/zip/code", code), 400,
+               "InvalidParameterValueException");
+  ASSERT_EQ(call_json("POST", kFunctions, image_body("g")).status, 201);
+  const json runtime = {{"Runtime", "python3.11"}};
+  expect_fault(call_json("PUT", kFunctions + "/g/configuration", runtime), 400,
+               "InvalidParameterValueException");
+}
+
 TEST_F(LambdaTest, ABodyThatIsNoJsonObjectIsBadContent) {
   for (const char* body : {"{", "[]", "\"a\"", "{\"a\":\xff}"}) {
     expect_fault(call("POST", kFunctions, body), 400, "InvalidRequestContentException");

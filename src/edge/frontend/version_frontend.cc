@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/domain/function_record.h"
+#include "core/domain/image_function.h"
 #include "core/http/multipart.h"
 #include "edge/frontend/function_changes.h"
 #include "edge/frontend/function_json.h"
@@ -210,7 +211,7 @@ class Call {
       body["revision"] = spec->revision;
       answer->send(json_response(before ? 200 : 201, body));
     };
-    if (!deploy->has_code) {
+    if (!deploy->has_code && !runs_image(change.spec)) {
       const auto kept = kept_code();
       if (!kept.ok()) return refuse(kept.error());
       change.spec.code_sha256 = kept->code_sha256;

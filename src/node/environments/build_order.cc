@@ -2,66 +2,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "node/environments/order_reader.h"
+
 namespace lambent::environments {
 namespace {
 
 using nlohmann::json;
-
-// Reads members and remembers whether one was missing or of another type.
-class Reader {
- public:
-  explicit Reader(std::string_view text) : object_(json::parse(text, nullptr, false)) {}
-
-  void read(const char* key, std::string& to) {
-    const json* value = find(key);
-    if (value != nullptr && value->is_string()) {
-      to = value->get<std::string>();
-    } else {
-      good_ = false;
-    }
-  }
-  void read(const char* key, bool& to) {
-    const json* value = find(key);
-    if (value != nullptr && value->is_boolean()) {
-      to = value->get<bool>();
-    } else {
-      good_ = false;
-    }
-  }
-  void read(const char* key, uint64_t& to) {
-    const json* value = find(key);
-    if (value != nullptr && value->is_number_unsigned()) {
-      to = value->get<uint64_t>();
-    } else {
-      good_ = false;
-    }
-  }
-  void read(const char* key, std::vector<std::string>& to) {
-    const json* value = find(key);
-    if (value == nullptr || !value->is_array()) {
-      good_ = false;
-      return;
-    }
-    for (const json& one : *value) {
-      if (!one.is_string()) {
-        good_ = false;
-        return;
-      }
-      to.push_back(one.get<std::string>());
-    }
-  }
-  bool good() const { return good_; }
-
- private:
-  const json* find(const char* key) const {
-    if (!object_.is_object()) return nullptr;
-    const auto found = object_.find(key);
-    return found == object_.end() ? nullptr : &*found;
-  }
-
-  const json object_;
-  bool good_ = true;
-};
 
 std::string text_of(const json& object) {
   return object.dump(-1, ' ', false, json::error_handler_t::replace);
@@ -87,7 +33,7 @@ std::string to_json(const BuildOrder& order) {
 }
 
 Result<BuildOrder> parse_build_order(std::string_view text) {
-  Reader reader(text);
+  OrderReader reader(text);
   BuildOrder order;
   uint64_t timeout_ms = 0;
   reader.read("folder", order.folder);
@@ -117,7 +63,7 @@ std::string to_json(const BuildReport& report) {
 }
 
 Result<BuildReport> parse_build_report(std::string_view text) {
-  Reader reader(text);
+  OrderReader reader(text);
   BuildReport report;
   reader.read("bytes", report.size.count);
   reader.read("cache_bytes", report.cache.count);

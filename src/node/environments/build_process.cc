@@ -42,7 +42,7 @@ void BuildLines::take(std::string_view line) {
   if (kind == "tell") {
     progress_ = rest.substr(0, kLongestProgress);
   } else if (kind == "done") {
-    outcome_ = parse_build_report(rest);
+    outcome_ = std::string(rest);
   } else if (kind == "failed") {
     const size_t end = std::min(rest.find(' '), rest.size());
     const auto code = error_code_from_name(rest.substr(0, end));
@@ -51,15 +51,15 @@ void BuildLines::take(std::string_view line) {
   }
 }
 
-Result<BuildReport> BuildLines::outcome() const {
+Result<std::string> BuildLines::outcome() const {
   if (outcome_) return *outcome_;
-  return Error{ErrorCode::kInternal, "python packages: lambent-environment ended without a result"};
+  return Error{ErrorCode::kInternal, "lambent-environment ended without a result"};
 }
 
 Result<std::unique_ptr<BuildProcess>> BuildProcess::start(loop::EventLoop& loop,
-                                                          const std::string& program,
-                                                          const BuildOrder& order, Ended ended) {
-  ASSIGN_OR_RETURN(const OwnedFd input, file_of(to_json(order)));
+                                                          std::vector<std::string> command,
+                                                          std::string_view order, Ended ended) {
+  ASSIGN_OR_RETURN(const OwnedFd input, file_of(order));
   int ends[2];
   if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return error_from_errno("make a pipe", errno);
   std::unique_ptr<BuildProcess> process(new BuildProcess(std::move(ended)));
@@ -67,8 +67,9 @@ Result<std::unique_ptr<BuildProcess>> BuildProcess::start(loop::EventLoop& loop,
   const OwnedFd writing(ends[1]);
   // Its end of the pipe waits when it is full.
   if (fcntl(writing.get(), F_SETFL, 0) != 0) return error_from_errno("fcntl", errno);
-  ASSIGN_OR_RETURN(process->pid_, sandbox::spawn({program}, {{input.get(), STDIN_FILENO},
-                                                             {writing.get(), STDOUT_FILENO}}));
+  ASSIGN_OR_RETURN(process->pid_,
+                   sandbox::spawn(std::move(command),
+                                  {{input.get(), STDIN_FILENO}, {writing.get(), STDOUT_FILENO}}));
   process->watch_ = loop.watch(process->output_.get(), true, false,
                                [raw = process.get()](loop::Readiness) { raw->read(); });
   return process;

@@ -1,5 +1,5 @@
-// BuildProcess: lambent-environment at work on one order. Used by EnvironmentStore on the loop
-// thread; it ends with this object.
+// BuildProcess: lambent-environment at work on one order, of Python packages or of an image. Used
+// by EnvironmentStore and ImageStore on the loop thread; it ends with this object.
 #pragma once
 
 #include <sys/types.h>
@@ -8,11 +8,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "core/base/fd.h"
 #include "core/base/result.h"
 #include "core/loop/event_loop.h"
-#include "node/environments/build_order.h"
 
 namespace lambent::environments {
 
@@ -21,26 +22,28 @@ class BuildLines {
  public:
   // Takes what was read. Whole lines count, of at most 2 MiB.
   void add(std::string_view text);
-  // What it told last, and how it ended: an error if it ended without saying so.
+  // What it told last, and how it ended: its report, or an error, also if it ended without saying
+  // so.
   const std::string& progress() const { return progress_; }
-  Result<BuildReport> outcome() const;
+  Result<std::string> outcome() const;
 
  private:
   void take(std::string_view line);
 
   std::string rest_;
   std::string progress_ = "starting";
-  std::optional<Result<BuildReport>> outcome_;
+  std::optional<Result<std::string>> outcome_;
 };
 
 class BuildProcess {
  public:
-  using Ended = std::function<void(Result<BuildReport>)>;
+  using Ended = std::function<void(Result<std::string> report)>;
 
-  // `ended` is called once, in a later turn of the loop; it may destroy this.
+  // The command's standard input is the order. `ended` is called once, in a later turn of the loop;
+  // it may destroy this.
   static Result<std::unique_ptr<BuildProcess>> start(loop::EventLoop& loop,
-                                                     const std::string& program,
-                                                     const BuildOrder& order, Ended ended);
+                                                     std::vector<std::string> command,
+                                                     std::string_view order, Ended ended);
   ~BuildProcess();
   BuildProcess(const BuildProcess&) = delete;
   BuildProcess& operator=(const BuildProcess&) = delete;

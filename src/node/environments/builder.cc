@@ -1,16 +1,15 @@
 #include "node/environments/builder.h"
 
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <filesystem>
-#include <set>
 #include <system_error>
 #include <utility>
 
 #include "core/base/fd.h"
 #include "core/base/time.h"
+#include "node/environments/build_bounds.h"
 #include "node/environments/build_failure.h"
 #include "node/sandbox/program.h"
 
@@ -25,14 +24,7 @@ constexpr char kWorkInside[] = "/opt/lambent/work";
 constexpr char kUvInside[] = "/opt/lambent/uv";
 constexpr char kWheelsInside[] = "/opt/lambent/wheels";
 constexpr char kCertificates[] = "/etc/ssl/certs/ca-certificates.crt";
-constexpr Bytes kKeepFree = Bytes::mib(512);  // of the disk
 constexpr size_t kMostPackages = 5000;
-
-Bytes free_on_disk(const std::string& folder) {
-  struct statvfs status {};
-  if (statvfs(folder.c_str(), &status) != 0) return Bytes();
-  return Bytes(status.f_bavail * status.f_frsize);
-}
 
 // One build: its folders, its programs and how long and large it may be.
 class Build {
@@ -44,8 +36,8 @@ class Build {
         tell_(tell),
         work_(order.folder + "/" + kWorkFolder),
         place_(work_ + "/" + order.key),
-        free_at_start_(free_on_disk(order.folder)),
-        until_(clock_.now() + order.timeout) {}
+        bounds_(order.folder, order.most, order.timeout,
+                {"python packages", "--environments-size", "--environment-timeout"}) {}
   ~Build() {
     std::error_code ignored;
     fs::remove_all(place_, ignored);
@@ -64,8 +56,9 @@ class Build {
     tell_("compiling");
     RETURN_IF_ERROR(compile());
     BuildReport report{.size = Bytes(), .cache = Bytes(), .packages = std::move(packages_)};
-    report.size = size_of(place_ + "/" + kTreeFolder);
-    report.cache = kept_in_cache();
+    report.size = size_on_disk(place_ + "/" + kTreeFolder);
+    // What is in no environment.
+    report.cache = size_on_disk(work_ + "/cache", true);
     RETURN_IF_ERROR(finish(report));
     return report;
   }
@@ -162,7 +155,7 @@ class Build {
 
   ConfinedWatch watch_of() {
     return {.on_line = [this](std::string_view line) { on_line(line); },
-            .stop = [this] { return check_bounds(); }};
+            .stop = [this] { return bounds_.check(); }};
   }
 
   // uv says " + numpy==2.4.6" of what it installed, and "Downloading numpy (16.1MiB)" before.
@@ -174,45 +167,6 @@ class Build {
     for (const char* word : {"Resolved ", "Downloading ", "Prepared ", "Installed "}) {
       if (line.starts_with(word)) return tell_(without_credentials(line));
     }
-  }
-
-  Result<void> check_bounds() {
-    if (clock_.now() > until_) {
-      return Error{ErrorCode::kDeadlineExceeded,
-                   "python packages: they were not installed within " +
-                       std::to_string(static_cast<int64_t>(to_seconds(order_.timeout))) +
-                       " s; the worker's --environment-timeout says how long they may take"};
-    }
-    const Bytes free = free_on_disk(order_.folder);
-    if (free < kKeepFree) {
-      return Error{ErrorCode::kStorageFull,
-                   "python packages: the disk of the state folder is full"};
-    }
-    if (free_at_start_ > free && free_at_start_ - free > order_.most) {
-      return Error{ErrorCode::kInvalidArgument,
-                   "python packages: they take more than " + to_string(order_.most) +
-                       ", which the worker's --environments-size allows"};
-    }
-    return {};
-  }
-
-  // Each file once, however many names it has.
-  Bytes size_of(const std::string& folder) const { return sum(folder, false); }
-  // What is in no environment.
-  Bytes kept_in_cache() const { return sum(work_ + "/cache", true); }
-  static Bytes sum(const std::string& folder, bool with_one_name_only) {
-    Bytes bytes;
-    std::set<std::pair<dev_t, ino_t>> seen;
-    std::error_code error;
-    for (fs::recursive_directory_iterator at(folder, error), end; !error && at != end;
-         at.increment(error)) {
-      struct stat status {};
-      if (lstat(at->path().c_str(), &status) != 0) continue;
-      if (with_one_name_only && status.st_nlink > 1 && !S_ISDIR(status.st_mode)) continue;
-      if (!seen.insert({status.st_dev, status.st_ino}).second) continue;
-      bytes += Bytes(static_cast<uint64_t>(status.st_blocks) * 512);
-    }
-    return bytes;
   }
 
   // From here on it is the worker's.
@@ -236,11 +190,9 @@ class Build {
   const Walls& walls_;
   const BuildOrder& order_;
   const std::function<void(std::string_view)>& tell_;
-  const SystemClock clock_;
   const std::string work_;
   const std::string place_;
-  const Bytes free_at_start_;
-  const Instant until_;
+  const BuildBounds bounds_;
   std::vector<std::string> packages_;
 };
 

@@ -165,8 +165,9 @@ void EnvironmentStore::start_builds() {
     build.started = loop_.clock().now();
     ++running_;
     auto process = BuildProcess::start(
-        loop_, options_.program, build.order,
-        [this, key](Result<BuildReport> report) { ended(key, std::move(report)); });
+        loop_, {options_.program}, to_json(build.order), [this, key](Result<std::string> report) {
+          ended(key, report.ok() ? parse_build_report(*report) : report.error());
+        });
     if (process.ok()) {
       build.process = std::move(*process);
       continue;

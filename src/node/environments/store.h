@@ -14,6 +14,7 @@
 #include "core/base/log.h"
 #include "core/domain/python_packages.h"
 #include "core/loop/event_loop.h"
+#include "node/environments/build_order.h"
 #include "node/environments/build_process.h"
 #include "node/environments/interpreters.h"
 #include "node/environments/shelf.h"

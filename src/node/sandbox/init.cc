@@ -23,6 +23,7 @@
 #include <span>
 
 #include "node/sandbox/root_filesystem.h"
+#include "node/sandbox/syscalls.h"
 
 namespace lambent::sandbox {
 namespace {
@@ -40,6 +41,9 @@ Result<void> bring_loopback_up() {
   if (ioctl(socket_fd.get(), SIOCSIFFLAGS, &request) != 0) {
     return error_from_errno("bring the loopback up", errno);
   }
+  // Programs of images listen on port 80 as well; the network is the sandbox's own. Where the
+  // kernel refuses, such a program tells that it may not.
+  (void)write_text("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0");
   return {};
 }
 

@@ -68,6 +68,98 @@ TEST_F(IsolationTest, BindsShowWhatThePlanSaysAndNoMore) {
   EXPECT_EQ(read_file(shown.path() + "/note", 100).value(), "read me\n");
 }
 
+// The tree of an image: this machine's shell with its libraries, and what a plan of it says.
+class ImageFolder {
+ public:
+  ImageFolder() {
+    namespace fs = std::filesystem;
+    root_ = std::filesystem::path(folder_.path()) / "root";
+    for (const char* name : {"bin", "etc", "lib64"}) fs::create_directories(root_ / name);
+    fs::copy_file("/bin/sh", root_ / "bin/sh");
+    fs::copy_file("/lib64/ld-linux-x86-64.so.2", root_ / "lib64/ld-linux-x86-64.so.2");
+    fs::create_directories(root_ / "lib/x86_64-linux-gnu");
+    fs::copy_file("/lib/x86_64-linux-gnu/libc.so.6", root_ / "lib/x86_64-linux-gnu/libc.so.6");
+    folder_.write("root/etc/name", "image\n", 0644);
+    // As umoci leaves it: all of it is the user's who will run in it.
+    for (const auto& entry : fs::recursive_directory_iterator(root_)) give(entry.path());
+    give(root_);
+  }
+
+  LaunchPlan plan(const std::string& script) const {
+    LaunchPlan plan = shell_plan(script);
+    plan.argv = {"/bin/sh", "-c", script};
+    plan.working_directory = "/srv/made";
+    plan.image = {.host_path = root_, .user = 1234};
+    return plan;
+  }
+  const std::filesystem::path& root() const { return root_; }
+
+ private:
+  static void give(const std::filesystem::path& path) {
+    if (geteuid() == 0) (void)!lchown(path.c_str(), kNobodyInside, kNobodyInside);
+  }
+
+  CodeFolder folder_;
+  std::filesystem::path root_;
+};
+
+TEST_F(IsolationTest, AnImageIsTheRootAndTheHostIsNotThere) {
+  const ImageFolder image;
+  const Outcome outcome = harness_.run(
+      image.plan("read name < /etc/name; echo $name; pwd; echo /*; [ -e /usr ] && echo host;"
+                 "read inside outside count < /proc/self/uid_map; echo user $inside of $count"));
+  ASSERT_FALSE(outcome.error) << outcome.error->message;
+  EXPECT_THAT(outcome.output, HasSubstr("image\n/srv/made\n"));
+  EXPECT_THAT(outcome.output, HasSubstr("/bin /dev /etc /lib /lib64 /proc /srv /tmp\n"));
+  EXPECT_THAT(outcome.output, Not(HasSubstr("host")));
+  EXPECT_THAT(outcome.output, HasSubstr("user 1234 of 1\n"));
+}
+
+TEST_F(IsolationTest, WhatAProgramWritesToItsImageIsItsOwn) {
+  const ImageFolder image;
+  const LaunchPlan plan = image.plan(
+      "for place in /etc/new /new /tmp/new /etc/name; do echo x > $place && echo wrote $place; "
+      "done;"
+      "for place in /dev/new /proc/new /proc/sys/kernel/hostname; do echo x > $place && echo "
+      "$place;"
+      "done; [ -c /dev/null ] && echo null");
+  for (int i = 0; i < 2; ++i) {
+    const Outcome outcome = harness_.run(plan);
+    ASSERT_FALSE(outcome.error) << outcome.error->message;
+    for (const char* place : {"/etc/new", "/new", "/tmp/new", "/etc/name"}) {
+      EXPECT_THAT(outcome.output, HasSubstr("wrote " + std::string(place) + "\n"));
+    }
+    EXPECT_THAT(outcome.output, Not(HasSubstr("\n/")));
+    EXPECT_THAT(outcome.output, HasSubstr("null\n"));
+  }
+  EXPECT_FALSE(std::filesystem::exists(image.root() / "new"));
+  EXPECT_EQ(read_file(image.root() / "etc/name", 100).value(), "image\n");
+}
+
+TEST_F(IsolationTest, BindsAreShownInAnImageToo) {
+  const ImageFolder image;
+  CodeFolder shown;
+  shown.write("note", "read me\n", 0644);
+  LaunchPlan plan =
+      image.plan("read note < /opt/layer/note; echo $note; echo x > /opt/layer/note; echo over");
+  plan.binds = {{shown.path(), "/opt/layer", false}};
+  const Outcome outcome = harness_.run(plan);
+  ASSERT_FALSE(outcome.error) << outcome.error->message;
+  EXPECT_THAT(outcome.output, HasSubstr("read me\n"));
+  EXPECT_THAT(outcome.output, HasSubstr("Read-only file system"));
+  EXPECT_EQ(read_file(shown.path() + "/note", 100).value(), "read me\n");
+}
+
+TEST_F(IsolationTest, AnImageWithoutTheProgramSaysWhichIsMissing) {
+  const ImageFolder image;
+  LaunchPlan plan = image.plan("");
+  plan.argv = {"/bin/missing"};
+  const Outcome outcome = harness_.run(plan);
+  ASSERT_TRUE(outcome.error);
+  EXPECT_EQ(outcome.error->code, ErrorCode::kNotFound);
+  EXPECT_THAT(outcome.error->message, HasSubstr("/bin/missing"));
+}
+
 // A mount that others than the worker can change.
 TEST_F(IsolationTest, AMountThatMayHaveNoLinksIsNotShownThroughOne) {
   CodeFolder shown;

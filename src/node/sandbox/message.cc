@@ -6,7 +6,7 @@ namespace lambent::sandbox {
 namespace {
 
 // A message: the version, the kind, then its fields.
-constexpr uint8_t kVersion = 6;
+constexpr uint8_t kVersion = 7;
 
 // The bytes of a plan are its limit: validate() checks how many entries it has.
 constexpr size_t kUnlimited = SIZE_MAX;
@@ -62,6 +62,10 @@ void archive_plan(StateArchive& archive, LaunchPlan& plan) {
   archive_limits(archive, plan.limits);
   archive_optional(archive, plan.zygote,
                    [&archive](ZygotePlan& zygote) { archive_zygote(archive, zygote); });
+  archive_optional(archive, plan.image, [&archive](ImageRoot& image) {
+    archive.field(image.host_path);
+    archive.field(image.user);
+  });
 }
 
 void archive_body(StateArchive& archive, LaunchRequest& request) {

@@ -23,6 +23,7 @@ LaunchPlan full_plan() {
                            .argv = {"/usr/bin/python3", "-m", "x"},
                            .environment = {{"LANG", "C"}},
                            .binds = {{"/srv/layer", "/opt", false}}};
+  plan.image = ImageRoot{.host_path = "/srv/image", .user = 1000};
   return plan;
 }
 
@@ -112,6 +113,7 @@ TEST(MessageTest, ChangedBytesNeverDoHarm) {
 
 TEST(MessageTest, ThePlanOfTheGreatestSizeFitsIntoOneMessage) {
   LaunchPlan plan = full_plan();
+  plan.zygote.reset();  // an image goes with none
   std::string& big = plan.environment["BIG"];
   size_t step = limits::kLauncherMessage.count;
   for (; step > 0; step /= 2) {

@@ -166,6 +166,7 @@ Result<void> check_size(const LaunchPlan& plan) {
     size += device.host_path.size() + device.sandbox_path.size() + 2 * kPerText;
   }
   size += plan.processors.size() * sizeof(uint32_t);
+  if (plan.image) size += plan.image->host_path.size() + kPerText;
   if (plan.zygote) {
     size += plan.zygote->key.size();
     for (const std::string& argument : plan.zygote->argv) size += argument.size() + kPerText;
@@ -221,6 +222,8 @@ Result<void> validate(const LaunchPlan& plan) {
   RETURN_IF_ERROR(check_processors(plan));
   RETURN_IF_ERROR(check_hostname(plan.hostname));
   RETURN_IF_ERROR(check_zygote(plan));
+  if (plan.image) RETURN_IF_ERROR(check_path("the image's root", plan.image->host_path));
+  if (plan.image && plan.zygote) return invalid("image", "goes with no zygote");
   RETURN_IF_ERROR(check_size(plan));
   return check_limits(plan.limits);
 }

@@ -19,6 +19,7 @@ constexpr char kRuntimeApiAddress[] = "127.0.0.1:9001";
 constexpr uint16_t kRuntimeApiPort = limits::kRuntimeApiPort;
 constexpr char kCodeFolder[] = "/var/task";
 constexpr uint32_t kMostProcessors = 8192;  // of a host
+constexpr uint32_t kNobodyInside = 65534;    // the user of programs without an image
 
 // A file or folder of the host, shown inside the sandbox. Read-only binds are read-only for every
 // mount below them; set-user-id bits and device files below a bind never work.
@@ -53,6 +54,17 @@ struct SandboxLimits {
   Bytes file_size = limits::kSandboxFileSize;          // of a single file
 
   bool operator==(const SandboxLimits&) const = default;
+};
+
+// The root file system of a container image, in place of the system's folders. What the program
+// writes to it lies in memory, as scratch space does, and ends with the sandbox.
+struct ImageRoot {
+  std::string host_path;
+  // What the program's user is called inside, where sandboxes have user namespaces. Every file of
+  // the image is that user's, whoever owns it outside.
+  uint32_t user = kNobodyInside;
+
+  bool operator==(const ImageRoot&) const = default;
 };
 
 enum class Network {
@@ -96,6 +108,9 @@ struct LaunchPlan {
   SandboxLimits limits;
   // Where one is ready, its fork takes `argv` over instead of its being executed.
   std::optional<ZygotePlan> zygote = {};
+  // None: the system's folders, and /etc as we make it. With one `code` is empty most often, and
+  // argv[0] may be a path seen from the working directory.
+  std::optional<ImageRoot> image = {};
 
   bool operator==(const LaunchPlan&) const = default;
 };

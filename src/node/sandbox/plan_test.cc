@@ -52,6 +52,19 @@ TEST(PlanTest, PathsThatAreNotPlainAreRefused) {
   expect_refused(plan, "longer than");
 }
 
+TEST(PlanTest, AnImageHasAnAbsolutePathAndNoZygote) {
+  LaunchPlan plan = good_plan();
+  plan.image = {.host_path = "/srv/images/1/root", .user = 0};
+  EXPECT_TRUE(validate(plan).ok());
+  plan.image->host_path = "images/1";
+  expect_refused(plan, "the image's root");
+  plan.image->host_path = "/srv/images/../1";
+  expect_refused(plan, "the image's root");
+  plan.image->host_path = "/srv/images/1/root";
+  plan.zygote = ZygotePlan{.key = "k", .argv = {"/usr/bin/python3"}};
+  expect_refused(plan, "goes with no zygote");
+}
+
 TEST(PlanTest, NulBytesAreRefusedEverywhere) {
   const std::string nul("/a\0b", 4);
   LaunchPlan plan = good_plan();

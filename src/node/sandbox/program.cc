@@ -37,6 +37,8 @@ Result<void> set_limits(const SandboxLimits& limits) {
   return set_limit(RLIMIT_FSIZE, limits.file_size.count);
 }
 
+uint32_t user_of(const LaunchPlan& plan) { return plan.image ? plan.image->user : kNobody; }
+
 Result<void> give_up_rights(const LaunchPlan& plan, const Confinement& confinement) {
   // Init hides its /proc/self, and so does a change of user; oom_score_adj and the maps need it.
   prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
@@ -44,7 +46,7 @@ Result<void> give_up_rights(const LaunchPlan& plan, const Confinement& confineme
   (void)write_text("/proc/self/oom_score_adj", "500");
   if (confinement.change_user) RETURN_IF_ERROR(become_nobody());
   prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
-  if (confinement.own_user_namespace) RETURN_IF_ERROR(enter_user_namespace(kNobody, 0));
+  if (confinement.own_user_namespace) RETURN_IF_ERROR(enter_user_namespace(user_of(plan), 0));
   // After the user namespace was made: set earlier it would bind all processes of the host's user
   // together; set now it counts those in this sandbox alone.
   if (confinement.limit_by_rlimit) RETURN_IF_ERROR(set_limit(RLIMIT_NPROC, plan.limits.processes));

@@ -49,6 +49,7 @@ Result<void> make_link(const std::string& target, const std::string& path) {
 }
 
 Result<void> set_attributes(const std::string& path, uint64_t attributes, bool recursive) {
+  if (attributes == 0) return {};
   mount_attr attribute{};
   attribute.attr_set = attributes;
   if (syscall(SYS_mount_setattr, AT_FDCWD, path.c_str(), recursive ? AT_RECURSIVE : 0, &attribute,
@@ -65,7 +66,7 @@ Result<void> show_at(const std::string& host, const std::string& inside, uint64_
   if (mount(host.c_str(), target.c_str(), nullptr, MS_BIND | MS_REC, nullptr) != 0) {
     return failed("show " + host + " at " + inside);
   }
-  return attributes == 0 ? Result<void>{} : set_attributes(target, attributes, true);
+  return set_attributes(target, attributes, true);
 }
 
 Result<void> mount_new(const char* type, const std::string& inside, unsigned long flags,
@@ -206,14 +207,62 @@ Result<void> attach(const OwnedFd& source, const std::string& inside, uint64_t a
   return set_attributes(inside, attributes, true);
 }
 
+// As far as the image allows it: its /etc may be no folder. In the place of a link, whose target
+// may be missing, comes a file.
+void name_this_host(const std::string& hostname) {
+  (void)make_folder("/etc");
+  const std::pair<const char*, std::string> files[] = {
+      {"/etc/hosts", "127.0.0.1 localhost\n::1 localhost\n127.0.0.1 " + hostname + "\n"},
+      {"/etc/hostname", hostname + "\n"},
+      {"/etc/resolv.conf", ""}};
+  for (const auto& [path, content] : files) {
+    unlink(path);
+    (void)make_file(path, content);
+  }
+}
+
 // pivot_root(".", "."): the old root comes to lie on top of the new one and is taken off. Taking it
 // off can wait for milliseconds on a busy machine, which is why it happens ahead of time.
-Result<void> leave_host() {
-  if (chdir(kStaging.c_str()) != 0) return failed("enter the new root");
+Result<void> leave_for(const std::string& root) {
+  if (chdir(root.c_str()) != 0) return failed("enter the new root");
   if (syscall(SYS_pivot_root, ".", ".") != 0) return failed("pivot_root");
   if (umount2(".", MNT_DETACH) != 0) return failed("take the old root away");
   if (chdir("/") != 0) return failed("enter the new root");
   return {};
+}
+
+// The image's tree with memory over it becomes "/"; /proc and /dev come along. Set-user-id bits and
+// device files of the image have no effect there.
+Result<void> enter_image(const LaunchPlan& plan, const OwnedFd& source) {
+  const std::string lower = "/image/lower", memory = "/image/memory", root = "/image/root";
+  RETURN_IF_ERROR(attach(source, lower, kHarmless | MOUNT_ATTR_RDONLY));
+  RETURN_IF_ERROR(make_folder(memory));
+  RETURN_IF_ERROR(make_folder(root));
+  const std::string size = "mode=755,nr_inodes=128k,size=";
+  if (mount("tmpfs", memory.c_str(), "tmpfs", MS_NOSUID | MS_NODEV,
+            (size + std::to_string(plan.limits.scratch.count)).c_str()) != 0) {
+    return failed("mount memory over the image");
+  }
+  const std::string upper = memory + "/upper", work = memory + "/work";
+  RETURN_IF_ERROR(make_folder(upper));
+  RETURN_IF_ERROR(make_folder(work));
+  // "/" itself is the program's as well, like all below it.
+  struct stat top {};
+  if (stat(lower.c_str(), &top) != 0) return failed("look at the image's root");
+  if (chown(upper.c_str(), top.st_uid, top.st_gid) != 0) return failed("give the root its owner");
+  const std::string options =
+      "userxattr,lowerdir=" + lower + ",upperdir=" + upper + ",workdir=" + work;
+  if (mount("overlay", root.c_str(), "overlay", MS_NOSUID | MS_NODEV, options.c_str()) != 0) {
+    return failed("lay memory over the image (overlayfs)");
+  }
+  ASSIGN_OR_RETURN(const OwnedFd proc, open_source("/proc"));
+  ASSIGN_OR_RETURN(const OwnedFd dev, open_source("/dev"));
+  RETURN_IF_ERROR(leave_for(root));
+  RETURN_IF_ERROR(attach(proc, "/proc", 0));
+  RETURN_IF_ERROR(attach(dev, "/dev", 0));
+  name_this_host(plan.hostname);
+  RETURN_IF_ERROR(make_folder("/tmp"));
+  return make_folders("", plan.working_directory);
 }
 
 }  // namespace
@@ -231,7 +280,7 @@ Result<void> build_common_root() {
   }
   RETURN_IF_ERROR(make_link("/tmp", kStaging + "/var/tmp"));
   RETURN_IF_ERROR(make_proc());
-  return leave_host();
+  return leave_for(kStaging);
 }
 
 Result<std::vector<OwnedFd>> open_sources(const LaunchPlan& plan) {
@@ -246,14 +295,17 @@ Result<std::vector<OwnedFd>> open_sources(const LaunchPlan& plan) {
                                            : open_source(bind.host_path)));
   }
   for (const DeviceNode& device : plan.devices) RETURN_IF_ERROR(add(open_device(device.host_path)));
+  if (plan.image) RETURN_IF_ERROR(add(open_source(plan.image->host_path)));
   return sources;
 }
 
 Result<void> complete_root(const LaunchPlan& plan, std::span<const OwnedFd> sources) {
-  const size_t expected = (plan.code.empty() ? 0 : 1) + plan.binds.size() + plan.devices.size();
+  const size_t expected =
+      (plan.code.empty() ? 0 : 1) + plan.binds.size() + plan.devices.size() + (plan.image ? 1 : 0);
   if (sources.size() != expected) {
     return Error{ErrorCode::kInternal, "the plan's sources did not all arrive"};
   }
+  if (plan.image) RETURN_IF_ERROR(enter_image(plan, sources.back()));
   const std::string options = "mode=1777,nr_inodes=128k,size=";
   if (mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV,
             (options + std::to_string(plan.limits.scratch.count)).c_str()) != 0) {
@@ -275,7 +327,8 @@ Result<void> complete_root(const LaunchPlan& plan, std::span<const OwnedFd> sour
   for (const DeviceNode& device : plan.devices) {
     RETURN_IF_ERROR(attach(*next++, device.sandbox_path, MOUNT_ATTR_NOSUID));
   }
-  return set_attributes("/", MOUNT_ATTR_RDONLY, false);
+  // An image's root is the program's to write to, in memory.
+  return set_attributes(plan.image ? "/dev" : "/", MOUNT_ATTR_RDONLY, false);
 }
 
 }  // namespace lambent::sandbox

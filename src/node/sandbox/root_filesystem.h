@@ -17,7 +17,8 @@ namespace lambent::sandbox {
 Result<void> build_common_root();
 
 // Opens what a plan shows of the host, as mounts that are not attached anywhere yet: code (if any),
-// binds, devices, in this order. By the launcher, which still sees the host.
+// binds, devices, the image's root (if any), in this order. By the launcher, which still sees the
+// host.
 Result<std::vector<OwnedFd>> open_sources(const LaunchPlan& plan);
 
 // Attaches the plan's sources, mounts its scratch space and makes "/" read-only.

@@ -8,6 +8,8 @@
 
 #include "core/archive/zip.h"
 #include "core/base/fd.h"
+#include "core/domain/image_function.h"
+#include "core/domain/model_function.h"
 #include "node/worker/kernel_package.h"
 #include "node/worker/workflow_package.h"
 
@@ -49,6 +51,56 @@ FunctionSpec as_function(FunctionSpec spec) {
   return spec;
 }
 
+// Of a function of an image, whatever the image is.
+Result<void> check_image_function(const FunctionSpec& spec) {
+  if (spec.kind != FunctionKind::kHandler && spec.kind != FunctionKind::kHttp) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "a function of kind '" + std::string(name_of(spec.kind)) +
+                     "' has no image; handlers and HTTP functions have"};
+  }
+  if (spec.cpu_variant || spec.gpu.runtime == GpuRuntime::kShared || serves_model(spec)) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "a function of an image has no CPU variant and no shared GPU runtime"};
+  }
+  const auto command = parse_image_command(spec.handler);
+  return command.ok() ? Result<void>{} : command.error();
+}
+
+// Where an image of the worker's machine lies; empty: it is a registry's.
+Result<std::string> host_path_of(const MountUses& uses, TenantId tenant,
+                                 const ImageReference& image) {
+  if (!image.is_local()) return std::string();
+  const std::string what = "image " + text_of(image);
+  const std::filesystem::path path = image.name;
+  if (!path.is_absolute() || path.lexically_normal() != path || image.name.ends_with('/')) {
+    return Error{ErrorCode::kInvalidArgument,
+                 what + ": its path is absolute, and has no '.', '..' or '/' at its end"};
+  }
+  if (!uses.host_path) {
+    return Error{ErrorCode::kPermissionDenied, what + ": this worker takes none of its machine"};
+  }
+  auto allowed = uses.host_path(tenant, image.name);
+  return allowed.ok() ? std::move(allowed) : allowed.error().with_context(what);
+}
+
+// What the image says of what the function does not, and what the function is known by from then
+// on: the digest that its tag named.
+Result<void> fit_to_image(FunctionSpec& spec, const images::PulledImage& image,
+                          const images::ImageStore& store, const FunctionRules& rules) {
+  ASSIGN_OR_RETURN(ImageCommand command, parse_image_command(spec.handler));
+  const auto start = images::start_of(image, command);
+  if (!start.ok()) return start.error();
+  if (uses_a_gpu(spec)) RETURN_IF_ERROR(store.check_gpu(image));
+  command.image.digest = image.digest;
+  spec.handler = text_of(command);
+  spec.code_sha256 = images::code_sha256_of(image.digest);
+  spec.code_size = image.size;
+  // A port that the function does not name is the only one that the image names.
+  const bool is_default = spec.http.port == HttpContract().port;
+  if (is_default && image.config.ports.size() == 1) spec.http.port = image.config.ports.front();
+  return check_function(as_function(spec), rules);
+}
+
 Error another_change(const FunctionName& name) {
   return {ErrorCode::kAborted,
           "another change of function '" + name.name + "' is under way; try again when it is done"};
@@ -81,6 +133,7 @@ Deployments::Done once(Deployments::Done done) {
 
 Result<void> Deployments::check(const FunctionSpec& spec) const {
   RETURN_IF_ERROR(check_function(as_function(spec), rules_->functions));
+  if (runs_image(spec)) RETURN_IF_ERROR(check_image_function(spec));
   if (!spec.mounts.empty()) {
     if (!mounts_.folders) {
       return Error{ErrorCode::kFailedPrecondition, "this worker has no volumes and mounts"};
@@ -110,7 +163,7 @@ void Deployments::create(FunctionChange change, Done done) {
   if (const auto allowed = quotas_.check(tenant, totals(tenant), {.functions = 1}); !allowed.ok()) {
     return done(allowed.error());
   }
-  if (change.zip_base64.empty() && change.zip.empty()) {
+  if (change.zip_base64.empty() && change.zip.empty() && !runs_image(change.spec)) {
     return done(Error{ErrorCode::kInvalidArgument, "a new function needs its code as a zip"});
   }
   change.spec.id = FunctionId{};
@@ -157,7 +210,11 @@ void Deployments::store(FunctionChange change, Done done) {
 
 void Deployments::store_change(FunctionChange change, Done answer, Done finish) {
   const bool has_code = !change.zip_base64.empty() || !change.zip.empty();
-  if (!has_code && !has_graph(change.spec.kind) && change.spec.mounts.empty()) {
+  const bool needs_files = has_code || has_graph(change.spec.kind) || !change.spec.mounts.empty();
+  if (!needs_files && runs_image(change.spec)) {
+    return pull({.change = std::move(change)}, std::move(answer), std::move(finish));
+  }
+  if (!needs_files) {
     return put_within_quota({.change = std::move(change)}, std::move(finish));
   }
   // Shared with the file thread, which fills it in while this thread goes on.
@@ -190,6 +247,10 @@ void Deployments::store_change(FunctionChange change, Done answer, Done finish) 
 Result<void> Deployments::unpack(const CodeStore& code, const Rules& rules, Unpacking& unpacking) {
   FunctionSpec& spec = unpacking.change.spec;
   RETURN_IF_ERROR(check_mounted(spec.mounts, unpacking.mount_folders));
+  if (runs_image(spec)) {
+    if (unpacking.change.zip_base64.empty() && unpacking.change.zip.empty()) return {};
+    return Error{ErrorCode::kInvalidArgument, "a function of an image has no code beside it"};
+  }
   std::string zip_base64 = std::exchange(unpacking.change.zip_base64, {});
   const std::string zip = std::exchange(unpacking.change.zip, {});
   if (!zip_base64.empty()) RETURN_IF_ERROR(code.unpack_base64(std::move(zip_base64), spec));
@@ -213,19 +274,17 @@ Result<void> Deployments::unpack(const CodeStore& code, const Rules& rules, Unpa
 }
 
 void Deployments::install(Unpacking unpacked, Done answer, Done done) {
+  if (runs_image(unpacked.change.spec)) {
+    return pull(std::move(unpacked), std::move(answer), std::move(done));
+  }
   if (!unpacked.python) return put_within_quota(std::move(unpacked), std::move(done));
   if (uses_.environments == nullptr) {
     return done(Error{ErrorCode::kFailedPrecondition, "this worker installs no Python packages"});
   }
   // Whether they can be had is known once they are there.
   if (unpacked.change.dry_run) return put_within_quota(std::move(unpacked), std::move(done));
-  FunctionSpec spec = unpacked.change.spec;
-  spec.last_modified = uses_.loop.clock().wall_now();
-  const std::string code = archive::code_folder_name(spec.code_sha256);
-  pending_.begin(spec, uses_.functions.find(spec.name) == nullptr, code);
-  const loop::TimerId timer = uses_.loop.call_after(
-      unpacked.change.answer_within,
-      [this, spec, answer = std::move(answer)] { answer_early(spec, answer); });
+  const std::string code = archive::code_folder_name(unpacked.change.spec.code_sha256);
+  const loop::TimerId timer = begin_waiting(unpacked, code, std::move(answer));
   const PythonPackages packages = *unpacked.python;
   auto shared = std::make_shared<Unpacking>(std::move(unpacked));
   uses_.environments->ensure(code, packages,
@@ -234,6 +293,46 @@ void Deployments::install(Unpacking unpacked, Done answer, Done done) {
                                if (!ready.ok()) return done(ready.error());
                                put_within_quota(std::move(*shared), done);
                              });
+}
+
+loop::TimerId Deployments::begin_waiting(const Unpacking& unpacked, const std::string& awaited,
+                                         Done answer) {
+  FunctionSpec spec = unpacked.change.spec;
+  spec.last_modified = uses_.loop.clock().wall_now();
+  pending_.begin(spec, uses_.functions.find(spec.name) == nullptr, awaited);
+  return uses_.loop.call_after(
+      unpacked.change.answer_within,
+      [this, spec, answer = std::move(answer)] { answer_early(spec, answer); });
+}
+
+void Deployments::pull(Unpacking unpacked, Done answer, Done done) {
+  const FunctionSpec& spec = unpacked.change.spec;
+  if (uses_.images == nullptr) {
+    return done(Error{ErrorCode::kFailedPrecondition, "this worker runs no images"});
+  }
+  const auto command = parse_image_command(spec.handler);
+  if (!command.ok()) return done(command.error());
+  const ImageReference image = command->image;
+  // One that is here already needs no path.
+  const bool is_here = uses_.images->find(image.digest) != nullptr;
+  auto path =
+      is_here ? Result<std::string>(std::string()) : host_path_of(mounts_, spec.name.tenant, image);
+  if (!path.ok()) return done(path.error());
+  // Whether it can be had is known once it is there.
+  if (unpacked.change.dry_run && !is_here) {
+    return put_within_quota(std::move(unpacked), std::move(done));
+  }
+  const loop::TimerId timer = begin_waiting(unpacked, text_of(image), std::move(answer));
+  auto shared = std::make_shared<Unpacking>(std::move(unpacked));
+  uses_.images->ensure(
+      image, *path,
+      [this, timer, shared, done = std::move(done)](Result<images::PulledImage> here) {
+        uses_.loop.cancel(timer);
+        if (!here.ok()) return done(here.error());
+        const auto fit = fit_to_image(shared->change.spec, *here, *uses_.images, rules_->functions);
+        if (!fit.ok()) return done(fit.error());
+        put_within_quota(std::move(*shared), done);
+      });
 }
 
 void Deployments::answer_early(const FunctionSpec& spec, const Done& answer) {
@@ -265,6 +364,7 @@ void Deployments::collect() {
   std::set<std::string> codes;
   for (const std::string& one : sha256) codes.insert(archive::code_folder_name(one));
   if (uses_.environments != nullptr) uses_.environments->collect(codes);
+  if (uses_.images != nullptr) uses_.images->collect(codes);
   uses_.code.collect(std::move(codes));
 }
 
@@ -580,9 +680,10 @@ void Deployments::keep_first_revision(const FunctionSpec& spec) {
 void Deployments::recover_deployments(std::vector<catalog::DeploymentRecord> records) {
   for (catalog::DeploymentRecord& record : records) {
     if (record.failure.empty()) {
-      record.failure =
-          "the worker ended while the function's Python packages were installed; "
-          "deploy it again";
+      record.failure = "the worker ended while the function's " +
+                       std::string(runs_image(record.spec) ? "image was pulled"
+                                                           : "Python packages were installed") +
+                       "; deploy it again";
       uses_.catalog.put_deployment(record, [](Result<void>) {});
     }
     pending_.restore({.spec = std::move(record.spec),
@@ -594,6 +695,7 @@ void Deployments::recover_deployments(std::vector<catalog::DeploymentRecord> rec
 
 // A state that was restored has no environments, and an operator may have removed one.
 void Deployments::recover_packages(const FunctionSpec& spec) {
+  if (runs_image(spec)) return recover_image(spec);
   const bool may_have_some =
       spec.kind == FunctionKind::kHandler || spec.kind == FunctionKind::kPipeline;
   if (uses_.environments == nullptr || !may_have_some) return;
@@ -606,6 +708,21 @@ void Deployments::recover_packages(const FunctionSpec& spec) {
     uses_.log.error("packages_not_installed", {{"function", name.name},
                                                {"tenant", int64_t{name.tenant.value}},
                                                {"error", to_string(ready.error())}});
+  });
+}
+
+void Deployments::recover_image(const FunctionSpec& spec) {
+  const auto command = parse_image_command(spec.handler);
+  if (uses_.images == nullptr || !command.ok() || uses_.images->find(command->image.digest)) return;
+  const auto failed = [this, name = spec.name](const Error& error) {
+    uses_.log.error("image_not_pulled", {{"function", name.name},
+                                         {"tenant", int64_t{name.tenant.value}},
+                                         {"error", to_string(error)}});
+  };
+  const auto path = host_path_of(mounts_, spec.name.tenant, command->image);
+  if (!path.ok()) return failed(path.error());
+  uses_.images->ensure(command->image, *path, [failed](const Result<images::PulledImage>& here) {
+    if (!here.ok()) failed(here.error());
   });
 }
 

@@ -13,6 +13,7 @@
 #include "core/domain/secret.h"
 #include "core/domain/version_service.h"
 #include "node/environments/store.h"
+#include "node/images/store.h"
 #include "node/worker/aliases.h"
 #include "node/worker/code_store.h"
 #include "node/worker/dispatch_driver.h"
@@ -29,11 +30,13 @@
 
 namespace lambent::worker {
 
-// What deployments ask those who have volumes and mounts.
+// What deployments ask those who have volumes and mounts, and files of the host.
 struct MountUses {
   // As SandboxSetting has it; empty: functions have no mounts.
   std::function<Result<std::vector<std::string>>(const FunctionSpec&)> folders = {};
   std::function<Bytes(TenantId)> used_by_volumes = {};  // of the disk; empty: nothing
+  // Where a path of the host lies that the tenant may use; empty: it may use none.
+  std::function<Result<std::string>(TenantId, const std::string& path)> host_path = {};
 };
 
 class Deployments {
@@ -61,6 +64,7 @@ class Deployments {
     PipelineHost& pipelines;
     const SecretService* secrets = nullptr;                  // null: functions refer to none
     environments::EnvironmentStore* environments = nullptr;  // null: no Python packages
+    images::ImageStore* images = nullptr;                    // null: no images
   };
   // What functions and their packages are checked against.
   struct Rules {
@@ -74,7 +78,10 @@ class Deployments {
       : uses_(dependencies),
         mounts_(std::move(mounts)),
         rules_(std::make_shared<const Rules>(std::move(rules))),
-        pending_(uses_.environments),
+        pending_([environments = uses_.environments, images = uses_.images](const auto& awaited) {
+          std::string said = images == nullptr ? "" : images->progress(awaited);
+          return said.empty() && environments != nullptr ? environments->progress(awaited) : said;
+        }),
         tenancy_(rules_->functions.gpu_serves_one_tenant) {}
 
   // As InvocationService::create_function(), update_function() and remove_function().
@@ -123,6 +130,11 @@ class Deployments {
   // Makes the environment of its Python packages, then goes on. Once the change's answer_within is
   // at its end `answer` is called, and `done` later all the same.
   void install(Unpacking unpacked, Done answer, Done done);
+  // The same of the image of a function that has one: makes it the spec's. One that is there takes
+  // no time.
+  void pull(Unpacking unpacked, Done answer, Done done);
+  // Starts the time after which a change that waits for something is answered.
+  loop::TimerId begin_waiting(const Unpacking& unpacked, const std::string& awaited, Done answer);
   // What no function uses any more.
   void collect();
   void put(Unpacking unpacked, Done done);
@@ -144,6 +156,7 @@ class Deployments {
   // What the deployment of `spec` adds to what its tenant has.
   FunctionQuotas::Addition addition_of(const FunctionSpec& spec) const;
   void recover_packages(const FunctionSpec& spec);
+  void recover_image(const FunctionSpec& spec);
   void recover_pipeline(FunctionSpec& spec,
                         const std::vector<catalog::PipelineProfileRecord>& profiles);
   // No longer than this worker allows, for one that was deployed when a longer one was allowed.

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 
+#include "core/domain/image_function.h"
+
 namespace lambent::worker {
 
-void PendingDeployments::begin(const FunctionSpec& spec, bool creates, const std::string& code) {
+void PendingDeployments::begin(const FunctionSpec& spec, bool creates, const std::string& awaited) {
   changes_[spec.name] = {
-      .status = {.spec = spec, .creates = creates, .progress = "", .failure = {}}, .code = code};
+      .status = {.spec = spec, .creates = creates, .progress = "", .failure = {}},
+      .awaited = awaited};
 }
 
 void PendingDeployments::answered(const FunctionName& name) {
@@ -29,7 +32,7 @@ void PendingDeployments::end(const FunctionName& name, const Result<FunctionSpec
 void PendingDeployments::restore(DeploymentStatus status) {
   if (changes_.size() >= kMostFailed) return;
   const FunctionName name = status.spec.name;
-  changes_[name] = {.status = std::move(status), .code = "", .answered = true};
+  changes_[name] = {.status = std::move(status), .awaited = "", .answered = true};
 }
 
 size_t PendingDeployments::failed() const {
@@ -41,7 +44,7 @@ std::optional<DeploymentStatus> PendingDeployments::find(const FunctionName& nam
   const auto found = changes_.find(name);
   if (found == changes_.end() || !found->second.answered) return std::nullopt;
   DeploymentStatus status = found->second.status;
-  if (environments_ != nullptr) status.progress = environments_->progress(found->second.code);
+  if (progress_) status.progress = progress_(found->second.awaited);
   return status;
 }
 
@@ -57,8 +60,9 @@ std::optional<Error> PendingDeployments::refuse(const FunctionName& name) const 
   if (!created(name)) return std::nullopt;
   const DeploymentStatus& status = changes_.at(name).status;
   if (!status.failure) {
-    return Error{ErrorCode::kAborted, "function '" + name.name +
-                                          "' is being created: its Python packages are installed"};
+    const char* what =
+        runs_image(status.spec) ? "image is pulled" : "Python packages are installed";
+    return Error{ErrorCode::kAborted, "function '" + name.name + "' is being created: its " + what};
   }
   return Error{ErrorCode::kFailedPrecondition,
                "function '" + name.name + "' could not be created: " + status.failure->message};

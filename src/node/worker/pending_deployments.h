@@ -1,13 +1,13 @@
-// PendingDeployments: changes of functions that wait for their Python packages, and those that
-// failed after they were answered. Used by Deployments on the loop thread.
+// PendingDeployments: changes of functions that wait for their Python packages or their image, and
+// those that failed after they were answered. Used by Deployments on the loop thread.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 
 #include "core/domain/invocation_service.h"
-#include "node/environments/store.h"
 
 namespace lambent::worker {
 
@@ -15,12 +15,12 @@ class PendingDeployments {
  public:
   static constexpr size_t kMostFailed = 1000;  // that are remembered
 
-  // `environments` tells what happens, and outlives this; null: nothing is told.
-  explicit PendingDeployments(const environments::EnvironmentStore* environments)
-      : environments_(environments) {}
+  // Tells what is done right now for what a change waits for. May be empty: then nothing is told.
+  using Progress = std::function<std::string(const std::string& awaited)>;
+  explicit PendingDeployments(Progress progress) : progress_(std::move(progress)) {}
 
-  // `code` names its package there.
-  void begin(const FunctionSpec& spec, bool creates, const std::string& code);
+  // `awaited` names that: the package whose environment is built, or the image.
+  void begin(const FunctionSpec& spec, bool creates, const std::string& awaited);
   // From now on its failure is remembered.
   void answered(const FunctionName& name);
   void end(const FunctionName& name, const Result<FunctionSpec>& result);
@@ -39,12 +39,12 @@ class PendingDeployments {
  private:
   struct Change {
     DeploymentStatus status;
-    std::string code;
+    std::string awaited;
     bool answered = false;
   };
   size_t failed() const;
 
-  const environments::EnvironmentStore* environments_;
+  const Progress progress_;
   std::map<FunctionName, Change> changes_;
 };
 

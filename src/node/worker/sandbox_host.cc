@@ -12,6 +12,7 @@
 #include <tuple>
 #include <utility>
 
+#include "core/domain/image_function.h"
 #include "core/domain/version.h"
 #include "node/runtime_api/error_type.h"
 #include "node/worker/sandbox_socket.h"
@@ -185,6 +186,13 @@ void SandboxHost::start(BackendStart start, BackendObserver& observer) {
     auto environment = setting_.environment_of(spec);
     if (!environment.ok()) return refuse(environment.error(), "Runtime.MissingPackages");
     request.environment = std::move(*environment);
+  }
+  if (runs_image(spec)) {
+    Result<SandboxImage> image =
+        Error{ErrorCode::kFailedPrecondition, "this worker runs no images"};
+    if (setting_.image_of) image = setting_.image_of(spec);
+    if (!image.ok()) return refuse(image.error(), "Runtime.MissingImage");
+    request.image = std::move(*image);
   }
   if (!spec.mounts.empty() && setting_.folders_of_mounts) {
     auto folders = setting_.folders_of_mounts(spec);

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "core/domain/command_line.h"
+#include "core/domain/image_function.h"
 #include "core/domain/model_function.h"
 #include "core/domain/version.h"
 #include "node/worker/system_folder.h"
@@ -37,6 +38,7 @@ std::vector<std::string> http_command(const FunctionSpec& spec, const std::strin
 
 std::vector<std::string> command_of(const SandboxSetting& setting, const FunctionSpec& spec,
                                     const SandboxRequest& request) {
+  if (runs_image(spec)) return request.image.command;
   const std::string python = request.environment.folder.empty()
                                  ? setting.python_program
                                  : std::string(kPythonFolder) + "/bin/python";
@@ -59,9 +61,14 @@ void add_lambda_variables(const FunctionSpec& spec, SandboxId sandbox, Environme
   environment["AWS_LAMBDA_LOG_GROUP_NAME"] = "/aws/lambda/" + function_of(spec.name).name;
   environment["AWS_LAMBDA_LOG_STREAM_NAME"] = "[" + version + "]" + std::to_string(sandbox.value);
   environment["AWS_LAMBDA_INITIALIZATION_TYPE"] = "on-demand";
-  environment["AWS_EXECUTION_ENV"] = "AWS_Lambda_" + spec.runtime_name;
+  environment["AWS_EXECUTION_ENV"] =
+      "AWS_Lambda_" + (runs_image(spec) ? std::string("Image") : spec.runtime_name);
   environment["AWS_REGION"] = "us-east-1";
   environment["AWS_DEFAULT_REGION"] = "us-east-1";
+}
+
+// Of what the system's folders and the package have.
+void add_package_variables(const FunctionSpec& spec, Environment& environment) {
   environment["_HANDLER"] = spec.handler;
   environment["LAMBDA_TASK_ROOT"] = sandbox::kCodeFolder;
   environment["LAMBDA_RUNTIME_DIR"] = kRuntimeFolder;
@@ -70,6 +77,15 @@ void add_lambda_variables(const FunctionSpec& spec, SandboxId sandbox, Environme
   environment["PATH"] = "/usr/local/bin:/usr/bin:/bin:/opt/bin";
   environment["HOME"] = "/tmp";
   environment["LD_LIBRARY_PATH"] = "/var/task:/var/task/lib:/opt/lib";
+}
+
+// What programs of images expect to be there, unless the image or the function says otherwise.
+void add_image_variables(const SandboxImage& image, Environment& environment) {
+  environment.insert(image.environment.begin(), image.environment.end());
+  environment.insert({"PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"});
+  environment.insert({"LAMBDA_TASK_ROOT", sandbox::kCodeFolder});
+  environment.insert({"LAMBDA_RUNTIME_DIR", kRuntimeFolder});
+  if (!image.command.empty()) environment.insert({"_HANDLER", image.command.back()});
 }
 
 // As Knative has them; there is no Runtime API for it.
@@ -142,6 +158,13 @@ void add_gpu(const SandboxSetting& setting, const FunctionSpec& spec, const Sand
   plan.limits.memory += spec.gpu.memory * 2;
   // More managed memory than the device has is a risk on a real one alone.
   environment["LAMBENT_SHIM_OVERSUBSCRIBE"] = "1";
+}
+
+void add_image(const SandboxImage& image, sandbox::LaunchPlan& plan) {
+  add_image_variables(image, plan.environment);
+  plan.code.clear();
+  plan.working_directory = image.working_directory;
+  plan.image = {.host_path = image.folder, .user = image.user};
 }
 
 void add_mounts(const FunctionSpec& spec, const SandboxRequest& request,
@@ -219,8 +242,16 @@ std::string add_driver(const GpuDriver& gpu, DeviceId device, bool modelled,
                        sandbox::LaunchPlan& plan) {
   // A driver among the system's own libraries is there already.
   const bool is_system_folder = is_in_system(gpu.folder);
-  const std::string driver = is_system_folder ? gpu.folder : kDriverFolder;
-  if (!is_system_folder) plan.binds.push_back({gpu.folder, driver});
+  const bool is_there = is_system_folder && !plan.image;
+  const std::string driver = is_there ? gpu.folder : kDriverFolder;
+  if (!is_system_folder) {
+    plan.binds.push_back({gpu.folder, driver});
+  } else if (plan.image) {
+    // The host's other libraries are none of an image's.
+    for (const std::string& library : gpu.libraries) {
+      plan.binds.push_back({gpu.folder + "/" + library, driver + "/" + library});
+    }
+  }
   Environment& environment = plan.environment;
   std::string& libraries = environment["LD_LIBRARY_PATH"];
   libraries = driver + (libraries.empty() ? "" : ":") + libraries;
@@ -263,6 +294,11 @@ sandbox::LaunchPlan plan_sandbox(const SandboxSetting& setting, const FunctionSp
   // The user's variables first: ours win.
   plan.environment = spec.environment;
   add_lambda_variables(spec, request.sandbox, plan.environment);
+  if (runs_image(spec)) {
+    add_image(request.image, plan);
+  } else {
+    add_package_variables(spec, plan.environment);
+  }
   if (spec.kind == FunctionKind::kHttp) add_http_variables(spec, plan.environment);
   plan.environment["LAMBENT_DEVICE"] = uses_gpu(spec) ? "gpu" : "cpu";
   if (spec.runtime == Runtime::kPython) add_python(setting, plan);

@@ -23,6 +23,8 @@ struct GpuDriver {
   std::string emulated_node;
   // Those of a real GPU's driver; of each device only what runs on it sees.
   DeviceNodes nodes = {};
+  // The names of its libraries, where the folder has others as well: images are shown these only.
+  std::vector<std::string> libraries = {};
   // What CUDA_VISIBLE_DEVICES calls each device; one that is not here is called by its index.
   std::map<DeviceId, std::string> visible = {};
   // The host's processors near each device, where what uses it is kept; one that is not here is
@@ -34,6 +36,15 @@ struct GpuDriver {
 struct PythonEnvironment {
   std::string folder;                // on the host; empty: it has none
   std::vector<std::string> preload;  // modules that its zygote imports
+};
+
+// The container image of a function, and what is started in it.
+struct SandboxImage {
+  std::string folder;  // of its root file system on the host; empty: the function has no image
+  std::vector<std::string> command;
+  std::map<std::string, std::string> environment;
+  std::string working_directory;
+  uint32_t user = sandbox::kNobodyInside;
 };
 
 // What all sandboxes of a node have in common.
@@ -59,6 +70,8 @@ struct SandboxSetting {
   unsigned most_processes = limits::kSandboxProcesses;
   // The Python environment of a function's code. May be empty.
   std::function<Result<PythonEnvironment>(const FunctionSpec&)> environment_of = {};
+  // The image of a function that has one. May be empty: then there are no images.
+  std::function<Result<SandboxImage>(const FunctionSpec&)> image_of = {};
   // Where the function's mounts lie on the host, in their order, now that a sandbox of it starts.
   // May be empty: then there are no mounts.
   std::function<Result<std::vector<std::string>>(const FunctionSpec&)> folders_of_mounts = {};
@@ -83,6 +96,7 @@ struct SandboxRequest {
   // Socket of the GPU runtime that it shares; empty: it has a driver of its own.
   std::string runtime_path = {};
   PythonEnvironment environment = {};
+  SandboxImage image = {};
   // Where its mounts lie on the host, in their order.
   std::vector<std::string> mount_folders = {};
   StageProcessExtras extras = {};

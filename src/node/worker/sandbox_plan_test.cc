@@ -224,6 +224,57 @@ TEST(SandboxPlan, APythonFunctionWithPackagesRunsTheInterpreterOfItsEnvironment)
   EXPECT_TRUE(sandbox::validate(plan).ok());
 }
 
+FunctionSpec image_function() {
+  auto spec = python_function();
+  spec.runtime = Runtime::kProvided;
+  spec.runtime_name = "image";
+  spec.handler = "ghcr.io/a/b:1 app.handler";
+  return spec;
+}
+
+SandboxRequest image_request() {
+  SandboxRequest with = request();
+  with.image = {.folder = "/state/images/ready/k/root",
+                .command = {"python", "-m", "awslambdaric", "app.handler"},
+                .environment = {{"COLOUR", "red"}, {"MINE", "the image's"}, {"HOME", "/home/app"}},
+                .working_directory = "/srv",
+                .user = 1000};
+  return with;
+}
+
+TEST(SandboxPlan, AFunctionOfAnImageRunsWhatTheImageSays) {
+  const auto plan = plan_sandbox(setting(), image_function(), image_request());
+  EXPECT_EQ(plan.argv, image_request().image.command);
+  EXPECT_EQ(plan.working_directory, "/srv");
+  const sandbox::ImageRoot expected{.host_path = "/state/images/ready/k/root", .user = 1000};
+  EXPECT_EQ(plan.image, expected);
+  EXPECT_TRUE(plan.code.empty());
+  EXPECT_FALSE(plan.zygote.has_value());
+  EXPECT_EQ(plan.environment.at("COLOUR"), "red");
+  EXPECT_EQ(plan.environment.at("MINE"), "1");
+  EXPECT_EQ(plan.environment.at("HOME"), "/home/app");
+  EXPECT_EQ(plan.environment.at("_HANDLER"), "app.handler");
+  EXPECT_EQ(plan.environment.at("AWS_LAMBDA_RUNTIME_API"), "127.0.0.1:9001");
+  EXPECT_FALSE(plan.environment.contains("LD_LIBRARY_PATH"));
+  EXPECT_TRUE(sandbox::validate(plan).ok());
+}
+
+TEST(SandboxPlan, AnImageIsShownTheDriversLibrariesAndNoOthersOfTheSystem) {
+  SandboxSetting real = setting();
+  real.gpu.folder = "/usr/lib/x86_64-linux-gnu";
+  real.gpu.emulated_node.clear();
+  real.gpu.libraries = {"libcuda.so.1"};
+  FunctionSpec spec = image_function();
+  spec.gpu.memory = Bytes::mib(64);
+  const auto plan = plan_sandbox(real, spec, image_request());
+  const sandbox::Bind expected{"/usr/lib/x86_64-linux-gnu/libcuda.so.1",
+                               "/opt/lambent/driver/libcuda.so.1", false};
+  EXPECT_NE(std::ranges::find(plan.binds, expected), plan.binds.end());
+  EXPECT_EQ(plan.environment.at("LD_LIBRARY_PATH"), "/opt/lambent/driver");
+  EXPECT_EQ(plan.environment.at("LAMBENT_SHIM_DRIVER"), "/opt/lambent/driver/libcuda.so.1");
+  EXPECT_TRUE(sandbox::validate(plan).ok());
+}
+
 TEST(SandboxPlan, ANativeFunctionRunsItsBootstrap) {
   auto spec = python_function();
   spec.runtime = Runtime::kProvided;

@@ -25,7 +25,7 @@ void count(sandbox::ZygoteEvent event, metrics::WorkerMetrics& metrics) {
 }
 
 MountUses mount_uses(const WorkerOptions& options) {
-  return {options.sandboxes.folders_of_mounts, options.used_by_volumes};
+  return {options.sandboxes.folders_of_mounts, options.used_by_volumes, options.host_path};
 }
 
 // NOT_FOUND, FAILED_PRECONDITION: it is of another kind.
@@ -96,10 +96,12 @@ Worker::Worker(Dependencies dependencies, WorkerOptions options,
       keeper_(functions_, *dispatcher_, care_, executors_),
       health_({uses_.loop, uses_.log, uses_.catalog, care_, driver_, pipelines_, executors_,
                keeper_, options_.devices}),
-      deployments_({uses_.loop, uses_.log, uses_.catalog, uses_.metrics, functions_, aliases_,
-                    revisions_, statistics_, logs_, files_, code_, driver_, sandboxes_, executors_,
-                    keeper_, workflows_, pipelines_, uses_.secrets, uses_.environments},
-                   deployment_rules(), mount_uses(options_)),
+      deployments_(
+          {uses_.loop,         uses_.log,   uses_.catalog, uses_.metrics, functions_, aliases_,
+           revisions_,         statistics_, logs_,         files_,        code_,      driver_,
+           sandboxes_,         executors_,  keeper_,       workflows_,    pipelines_, uses_.secrets,
+           uses_.environments, uses_.images},
+          deployment_rules(), mount_uses(options_)),
       versions_({uses_.catalog, functions_, aliases_, revisions_, deployments_}),
       status_({uses_.loop, uses_.metrics, *dispatcher_, functions_, live_, backends_, executors_,
                workflows_, pipelines_, care_, health_}),

@@ -49,6 +49,8 @@ struct WorkerOptions {
   // Handlers' calls on objects (SandboxHost::Dependencies); may be empty.
   std::function<void(TenantId, http::Request, std::string_view path, http::Responder)> on_object;
   std::function<Bytes(TenantId)> used_by_volumes = {};  // of the disk; empty: nothing
+  // As MountUses has it.
+  std::function<Result<std::string>(TenantId, const std::string& path)> host_path = {};
   // A function that takes turns on a GPU may have no longer timeout: nothing takes a run off a GPU,
   // so that is how long it can keep the others waiting.
   Duration longest_gpu_run = limits::kMostTimeout;
@@ -76,6 +78,7 @@ class Worker final : public InvocationService {
     DeviceLinks* links = nullptr;             // null: device memory moves without turns
     const SecretService* secrets = nullptr;   // null: functions refer to none
     environments::EnvironmentStore* environments = nullptr;  // null: no Python packages
+    images::ImageStore* images = nullptr;                    // null: no images
   };
 
   Worker(Dependencies dependencies, WorkerOptions options,

@@ -1,0 +1,19 @@
+// What skopeo or umoci said, as the error of a deployment. Pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "core/base/result.h"
+
+namespace lambent::images {
+
+// INVALID_ARGUMENT: there is no such image, it is not for this machine, or its layers are no good.
+// PERMISSION_DENIED: its registry wants credentials. UNAVAILABLE: the
+// registry did not answer. STORAGE_FULL.
+Error pull_failure(const std::string& reference, std::string_view output);
+
+// Of umoci: INVALID_ARGUMENT, STORAGE_FULL.
+Error unpack_failure(const std::string& reference, std::string_view output);
+
+}  // namespace lambent::images

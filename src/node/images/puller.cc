@@ -1,0 +1,304 @@
+#include "node/images/puller.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "core/base/fd.h"
+#include "core/domain/image_function.h"
+#include "node/environments/build_bounds.h"
+#include "node/images/image_tree.h"
+#include "node/images/pull_failure.h"
+#include "node/sandbox/program.h"
+
+namespace lambent::images {
+namespace {
+
+namespace fs = std::filesystem;
+using environments::ConfinedEnd;
+using environments::ConfinedProgram;
+using environments::Walls;
+
+// Inside the walls.
+constexpr char kWorkInside[] = "/opt/lambent/work";
+constexpr char kSourceInside[] = "/opt/lambent/source";
+constexpr char kSkopeoInside[] = "/opt/lambent/skopeo";
+constexpr char kUmociInside[] = "/opt/lambent/umoci";
+constexpr char kLayoutFolder[] = "layout";
+constexpr size_t kMostJson = 4 << 20;
+constexpr size_t kMostAuth = 1 << 20;
+constexpr size_t kMostPasswd = 1 << 20;
+
+std::string machine() {
+  utsname names{};
+  return uname(&names) == 0 ? names.machine : "";
+}
+
+class Pull {
+ public:
+  Pull(const Walls& walls, const PullOrder& order, ImageReference reference,
+       const std::function<void(std::string_view)>& tell)
+      : walls_(walls),
+        order_(order),
+        reference_(std::move(reference)),
+        tell_(tell),
+        work_(order.folder + "/" + kWorkFolder + "/" + order.work),
+        architecture_(architecture_of(machine())),
+        bounds_(order.folder, order.most, order.timeout,
+                {"image " + order.reference, "--images-size", "--environment-timeout"}) {}
+  ~Pull() { remove_tree(work_); }
+  Pull(const Pull&) = delete;
+  Pull& operator=(const Pull&) = delete;
+
+  Result<PulledImage> run() {
+    RETURN_IF_ERROR(make_folders());
+    PulledImage image;
+    image.digest = reference_.digest;
+    if (image.digest.empty() || reference_.is_local()) {
+      tell_("resolving " + order_.reference);
+      ASSIGN_OR_RETURN(image.digest, resolve());
+    }
+    const std::string ready = order_.folder + "/" + kReadyFolder + "/" + key_of(image.digest);
+    const auto report = read_file(ready + "/" + kReportFile, kMostJson);
+    if (report.ok()) return parse_pulled_image(*report);
+    tell_("pulling " + order_.reference);
+    RETURN_IF_ERROR(copy(image.digest));
+    ASSIGN_OR_RETURN(image.config, read_config());
+    RETURN_IF_ERROR(check_machine(image.config));
+    tell_("unpacking " + order_.reference);
+    RETURN_IF_ERROR(unpack());
+    const std::string root = work_ + "/" + kRootFolder;
+    const auto passwd = read_inside(root, "/etc/passwd", kMostPasswd);
+    ASSIGN_OR_RETURN(image.user, find_user(image.config.user, passwd.ok() ? *passwd : ""));
+    image.c_library = c_library_of(root);
+    image.size = environments::size_on_disk(root);
+    RETURN_IF_ERROR(finish(image, ready));
+    return image;
+  }
+
+ private:
+  Result<void> make_folders() {
+    remove_tree(work_);
+    std::error_code error;
+    for (const std::string& folder : {order_.folder + "/" + kReadyFolder, work_, work_ + "/tmp"}) {
+      if (!error) fs::create_directories(folder, error);
+    }
+    if (error) return Error{ErrorCode::kInternal, "create " + work_ + ": " + error.message()};
+    if (!order_.auth_file.empty()) RETURN_IF_ERROR(copy_credentials());
+    return give_away({"", "/tmp"});
+  }
+
+  // The programs are another user, who cannot read the operator's own file.
+  Result<void> copy_credentials() {
+    auto text = read_file(order_.auth_file, kMostAuth);
+    if (!text.ok()) return text.error().with_context("--registry-auth");
+    const OwnedFd file(
+        open((work_ + "/auth.json").c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    if (!file.valid()) return error_from_errno("create auth.json", errno);
+    RETURN_IF_ERROR(write_all(file.get(), *text));
+    return give_away({"/auth.json"});
+  }
+
+  Result<void> give_away(std::initializer_list<const char*> names) {
+    if (!walls_.change_user) return {};
+    for (const char* name : names) {
+      if (lchown((work_ + name).c_str(), sandbox::kNobody, sandbox::kNobody) != 0) {
+        return error_from_errno("give away " + work_ + name, errno);
+      }
+    }
+    return {};
+  }
+
+  // `digest` empty: as the reference says.
+  std::string source(const std::string& digest) const {
+    const std::string tag = reference_.tag.empty() ? "" : ":" + reference_.tag;
+    switch (reference_.transport) {
+      case ImageTransport::kOciLayout:
+        return std::string("oci:") + kSourceInside + tag;
+      case ImageTransport::kOciArchive:
+        return std::string("oci-archive:") + kSourceInside + tag;
+      case ImageTransport::kDockerArchive:
+        return std::string("docker-archive:") + kSourceInside + tag;
+      case ImageTransport::kRegistry:
+        break;
+    }
+    return "docker://" + reference_.name + (digest.empty() ? tag : "@" + digest);
+  }
+
+  ConfinedProgram skopeo(std::vector<std::string> arguments) const {
+    ConfinedProgram program;
+    program.argv = {
+        kSkopeoInside,     "--insecure-policy", "--override-os", "linux",
+        "--override-arch", architecture_,       "--tmpdir",      std::string(kWorkInside) + "/tmp"};
+    program.argv.insert(program.argv.end(), arguments.begin(), arguments.end());
+    program.environment = environment();
+    for (const std::string& variable : order_.variables) {
+      const size_t equals = variable.find('=');
+      if (equals == std::string::npos) continue;
+      program.environment[variable.substr(0, equals)] = variable.substr(equals + 1);
+    }
+    program.binds = {{work_, kWorkInside, true}, {order_.skopeo, kSkopeoInside}};
+    if (reference_.is_local()) {
+      sandbox::Bind bind{order_.local_path, kSourceInside};
+      bind.without_links = true;
+      program.binds.push_back(bind);
+    }
+    program.network = !reference_.is_local();
+    return program;
+  }
+
+  static std::map<std::string, std::string> environment() {
+    return {{"HOME", "/tmp"},
+            {"PATH", "/usr/local/bin:/usr/bin:/bin"},
+            {"LANG", "C.UTF-8"},
+            {"XDG_RUNTIME_DIR", "/tmp"}};
+  }
+
+  std::vector<std::string> of_registry(const char* tls_flag, const char* auth_flag) const {
+    std::vector<std::string> flags;
+    if (reference_.is_local()) return flags;
+    if (order_.plain_http) flags.push_back(std::string(tls_flag) + "=false");
+    if (!order_.auth_file.empty()) {
+      flags.insert(flags.end(), {auth_flag, std::string(kWorkInside) + "/auth.json"});
+    }
+    return flags;
+  }
+
+  using Failure = Error (*)(const std::string& reference, std::string_view output);
+
+  Result<ConfinedEnd> run(const ConfinedProgram& program, Failure failure, bool tells = false) {
+    const environments::ConfinedWatch watch = {.on_line =
+                                                   [this, tells](std::string_view line) {
+                                                     if (tells && line.starts_with("Copying blob "))
+                                                       tell_(line.substr(0, 40));
+                                                   },
+                                               .stop = [this] { return bounds_.check(); }};
+    ASSIGN_OR_RETURN(ConfinedEnd end, environments::run_confined(walls_, program, watch));
+    if (end.exit_code != 0) return failure(order_.reference, end.output);
+    return end;
+  }
+
+  Result<std::string> resolve() {
+    std::vector<std::string> arguments = {"inspect", "--no-tags", "--format", "{{.Digest}}"};
+    for (std::string& flag : of_registry("--tls-verify", "--authfile")) {
+      arguments.push_back(std::move(flag));
+    }
+    arguments.push_back(source(""));
+    ASSIGN_OR_RETURN(const ConfinedEnd end, run(skopeo(std::move(arguments)), &pull_failure));
+    const size_t at = end.output.find("sha256:");
+    const std::string digest = at == std::string::npos ? "" : end.output.substr(at, 71);
+    if (!is_image_digest(digest)) return pull_failure(order_.reference, end.output);
+    if (!reference_.digest.empty() && digest != reference_.digest) {
+      return Error{ErrorCode::kFailedPrecondition,
+                   "image " + order_.reference + ": it is another image now, " + digest};
+    }
+    return digest;
+  }
+
+  Result<void> copy(const std::string& digest) {
+    std::vector<std::string> arguments = {"copy"};
+    for (std::string& flag : of_registry("--src-tls-verify", "--src-authfile")) {
+      arguments.push_back(std::move(flag));
+    }
+    arguments.push_back(source(digest));
+    arguments.push_back(std::string("oci:") + kWorkInside + "/" + kLayoutFolder + ":image");
+    const auto end = run(skopeo(std::move(arguments)), &pull_failure, true);
+    std::error_code ignored;
+    fs::remove(work_ + "/auth.json", ignored);
+    return end.ok() ? Result<void>{} : end.error();
+  }
+
+  Result<std::string> read_blob(const std::string& digest) const {
+    return read_inside(work_ + "/" + kLayoutFolder, "/blobs/sha256/" + digest.substr(7), kMostJson);
+  }
+
+  Result<ImageConfig> read_config() const {
+    ASSIGN_OR_RETURN(const std::string index,
+                     read_inside(work_ + "/" + kLayoutFolder, "/index.json", kMostJson));
+    ASSIGN_OR_RETURN(const std::string manifest_digest, parse_image_index(index));
+    ASSIGN_OR_RETURN(const std::string manifest, read_blob(manifest_digest));
+    ASSIGN_OR_RETURN(const std::string config_digest, parse_image_manifest(manifest));
+    ASSIGN_OR_RETURN(const std::string config, read_blob(config_digest));
+    return parse_image_config(config);
+  }
+
+  Result<void> check_machine(const ImageConfig& config) const {
+    const bool fits = (config.os.empty() || config.os == "linux") &&
+                      (config.architecture.empty() || config.architecture == architecture_);
+    if (fits) return {};
+    return Error{ErrorCode::kInvalidArgument, "image " + order_.reference + ": it is for " +
+                                                  config.os + "/" + config.architecture +
+                                                  ", and this machine is linux/" + architecture_};
+  }
+
+  // As an ordinary user, to whom all files come to belong: no other user, no device and no
+  // capability of the image gets onto the disk.
+  Result<void> unpack() {
+    ConfinedProgram program;
+    program.argv = {kUmociInside,
+                    "raw",
+                    "unpack",
+                    "--rootless",
+                    "--image",
+                    std::string(kWorkInside) + "/" + kLayoutFolder + ":image",
+                    std::string(kWorkInside) + "/" + kRootFolder};
+    program.environment = environment();
+    program.binds = {{work_, kWorkInside, true}, {order_.umoci, kUmociInside}};
+    const auto end = run(program, &unpack_failure);
+    if (!end.ok()) return end.error();
+    remove_tree(work_ + "/" + kLayoutFolder);
+    remove_tree(work_ + "/tmp");
+    // An image without a layer has no tree.
+    std::error_code error;
+    fs::create_directory(work_ + "/" + kRootFolder, error);
+    return give_away({(std::string("/") + kRootFolder).c_str()});
+  }
+
+  // From here on it is the worker's.
+  Result<void> finish(const PulledImage& image, const std::string& ready) {
+    RETURN_IF_ERROR(bounds_.check());
+    if (image.size > order_.most) {
+      return Error{ErrorCode::kInvalidArgument,
+                   "image " + order_.reference + ": it takes " + to_string(image.size) +
+                       ", and the worker's --images-size allows " + to_string(order_.most)};
+    }
+    RETURN_IF_ERROR(write_file_atomically(work_ + "/" + kReportFile, to_json(image), false));
+    if (walls_.change_user && chown(work_.c_str(), 0, 0) != 0) {
+      return error_from_errno("take back " + work_, errno);
+    }
+    std::error_code error;
+    fs::permissions(work_, fs::perms(0755), error);
+    sync();
+    error.clear();
+    fs::rename(work_, ready, error);
+    // Another pull of the same image, by another name, may have been first.
+    if (error && !fs::exists(ready + "/" + kReportFile)) {
+      return Error{ErrorCode::kInternal, "move to " + ready + ": " + error.message()};
+    }
+    return {};
+  }
+
+  const Walls& walls_;
+  const PullOrder& order_;
+  const ImageReference reference_;
+  const std::function<void(std::string_view)>& tell_;
+  const std::string work_;
+  const std::string architecture_;
+  const environments::BuildBounds bounds_;
+};
+
+}  // namespace
+
+Result<PulledImage> pull_image(const Walls& walls, const PullOrder& order,
+                               const std::function<void(std::string_view)>& tell) {
+  ASSIGN_OR_RETURN(ImageReference reference, parse_image_reference(order.reference));
+  return Pull(walls, order, std::move(reference), tell).run();
+}
+
+}  // namespace lambent::images

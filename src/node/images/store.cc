@@ -1,0 +1,262 @@
+#include "node/images/store.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "core/base/fd.h"
+#include "node/images/image_tree.h"
+#include "node/images/puller.h"
+
+namespace lambent::images {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kMostReport = 1 << 20;
+
+bool is_of_this_host(const std::string& registry) {
+  const std::string host = registry.substr(0, registry.find(':'));
+  return host == "localhost" || host.starts_with("127.");
+}
+
+}  // namespace
+
+Result<ImageStart> start_of(const PulledImage& image, const ImageCommand& command) {
+  ImageStart start{.folder = "",
+                   .command = command.entry_point.value_or(image.config.entry_point),
+                   .environment = image.config.environment,
+                   .working_directory = command.working_directory.empty()
+                                            ? image.config.working_directory
+                                            : command.working_directory,
+                   .user = image.user.id};
+  // As `docker run` does: the image's words go with the image's entry point.
+  std::vector<std::string> words = command.command.value_or(
+      command.entry_point ? std::vector<std::string>() : image.config.command);
+  start.command.insert(start.command.end(), words.begin(), words.end());
+  start.environment.insert({"HOME", image.user.home});
+  if (!start.command.empty() && !start.command.front().empty()) return start;
+  return Error{ErrorCode::kInvalidArgument,
+               "image " + text_of(command.image) +
+                   ": it has neither an entry point nor a command; give the function a command"};
+}
+
+Result<void> check_registry(const ImageReference& reference,
+                            const std::vector<std::string>& allowed) {
+  if (reference.is_local()) return {};
+  const std::string registry = reference.registry();
+  const auto covers = [&](const std::string& one) {
+    return registry == one || reference.name == one || reference.name.starts_with(one + "/");
+  };
+  if (std::ranges::any_of(allowed, covers)) return {};
+  if (allowed.empty() && !is_of_this_host(registry)) return {};
+  return Error{ErrorCode::kPermissionDenied,
+               "image " + text_of(reference) + ": this worker pulls nothing from " + registry +
+                   "; its operator allows registries with --image-registry"};
+}
+
+Result<void> check_for_gpu(const PulledImage& image, const std::string& glibc_needed) {
+  const CLibrary& library = image.c_library;
+  if (library.name == "glibc" && is_version_at_least(library.version, glibc_needed)) return {};
+  std::string has = "no C library that programs share (it is linked statically?)";
+  if (library.name == "glibc") has = "glibc " + library.version;
+  if (library.name == "musl") has = "musl";
+  return Error{ErrorCode::kFailedPrecondition,
+               "the image has " + has + ", and a function with a GPU needs glibc " + glibc_needed +
+                   " or later, with which the driver is linked; build the image on a newer "
+                   "distribution, such as Debian 12"};
+}
+
+ImageStore::ImageStore(loop::EventLoop& loop, LogSink& log, Offload offload, ImageOptions options)
+    : loop_(loop),
+      log_(log),
+      offload_(std::move(offload)),
+      options_(std::move(options)),
+      shelf_(options_.most) {}
+
+ImageStore::~ImageStore() = default;
+
+std::string ImageStore::ready(const std::string& key) const {
+  return options_.folder + "/" + kReadyFolder + "/" + key;
+}
+
+Result<void> ImageStore::recover() {
+  std::error_code error;
+  for (const char* folder : {kReadyFolder, kWorkFolder}) {
+    if (!error) fs::create_directories(options_.folder + "/" + folder, error);
+  }
+  // Its owner's only: other users of the machine are no tenants.
+  if (!error) fs::permissions(options_.folder, fs::perms::owner_all, error);
+  if (error)
+    return Error{ErrorCode::kInternal, "create " + options_.folder + ": " + error.message()};
+  for (const auto& entry : fs::directory_iterator(options_.folder + "/" + kWorkFolder, error)) {
+    remove_tree(entry.path());
+  }
+  for (const auto& entry : fs::directory_iterator(options_.folder + "/" + kReadyFolder, error)) {
+    const std::string key = entry.path().filename();
+    const auto text = read_file(entry.path().string() + "/" + kReportFile, kMostReport);
+    auto image = text.ok() ? parse_pulled_image(*text) : Result<PulledImage>(text.error());
+    if (!image.ok() || key_of(image->digest) != key) {
+      remove_tree(entry.path());
+      continue;
+    }
+    shelf_.add(key, image->size, loop_.clock().wall_now());
+    images_[key] = std::move(*image);
+  }
+  return {};
+}
+
+Result<PullOrder> ImageStore::order_of(const ImageReference& reference,
+                                       const std::string& local_path) {
+  if (options_.skopeo.empty() || options_.umoci.empty()) {
+    return Error{ErrorCode::kFailedPrecondition,
+                 "this worker pulls no images, because it has found no " +
+                     std::string(options_.skopeo.empty() ? "skopeo" : "umoci") +
+                     "; 'apt install skopeo umoci' on its machine, and start it again"};
+  }
+  RETURN_IF_ERROR(check_registry(reference, options_.registries));
+  return PullOrder{.folder = options_.folder,
+                   .work = "pull-" + std::to_string(++count_),
+                   .skopeo = options_.skopeo,
+                   .umoci = options_.umoci,
+                   .auth_file = reference.is_local() ? "" : options_.auth_file,
+                   .reference = text_of(reference),
+                   .local_path = local_path,
+                   .plain_http = !reference.is_local() && is_of_this_host(reference.registry()),
+                   .variables = options_.variables,
+                   .most = options_.most,
+                   .timeout = options_.timeout};
+}
+
+void ImageStore::ensure(const ImageReference& reference, const std::string& local_path, Done done) {
+  if (const PulledImage* image = find(reference.digest)) return done(*image);
+  const std::string name = text_of(reference);
+  auto found = pulls_.find(name);
+  if (found == pulls_.end()) {
+    auto order = order_of(reference, local_path);
+    if (!order.ok()) return done(order.error());
+    if (queue_.size() >= kMostWaiting) {
+      return done(Error{ErrorCode::kResourceExhausted,
+                        "too many images wait to be pulled; try again later"});
+    }
+    auto pull = std::make_unique<Pull>();
+    pull->order = std::move(*order);
+    found = pulls_.emplace(name, std::move(pull)).first;
+    queue_.push_back(name);
+  }
+  found->second->waiting.push_back(std::move(done));
+  start_pulls();
+}
+
+void ImageStore::start_pulls() {
+  while (running_ < kPullsAtOnce && !queue_.empty()) {
+    const std::string name = std::move(queue_.front());
+    queue_.pop_front();
+    Pull& pull = *pulls_.at(name);
+    pull.started = loop_.clock().now();
+    ++running_;
+    auto process = environments::BuildProcess::start(
+        loop_, {options_.program, "image"}, to_json(pull.order),
+        [this, name](Result<std::string> report) {
+          ended(name, report.ok() ? parse_pulled_image(*report) : report.error());
+        });
+    if (process.ok()) {
+      pull.process = std::move(*process);
+      continue;
+    }
+    // Those who wait may ask again at once, so not within this turn.
+    loop_.call_after(Duration(0), [this, name, error = process.error()] { ended(name, error); });
+  }
+}
+
+void ImageStore::ended(const std::string& reference, Result<PulledImage> image) {
+  const auto found = pulls_.find(reference);
+  const std::unique_ptr<Pull> pull = std::move(found->second);
+  pulls_.erase(found);
+  --running_;
+  const double seconds_taken = to_seconds(loop_.clock().now() - pull->started);
+  if (image.ok()) {
+    log_.info("image_pulled", {{"image", reference},
+                               {"digest", image->digest},
+                               {"bytes", static_cast<int64_t>(image->size.count)},
+                               {"seconds", seconds_taken}});
+    const std::string key = key_of(image->digest);
+    shelf_.add(key, image->size, loop_.clock().wall_now());
+    images_[key] = *image;
+    if (const auto room = make_room(key); !room.ok()) image = room.error();
+  } else {
+    log_.warning(
+        "image_failed",
+        {{"image", reference}, {"seconds", seconds_taken}, {"error", to_string(image.error())}});
+  }
+  for (Done& done : pull->waiting) done(image);
+  start_pulls();
+}
+
+Result<void> ImageStore::make_room(const std::string& newest) {
+  if (shelf_.fits(Bytes())) return {};
+  std::set<std::string> used = used_;
+  used.insert(newest);
+  for (const std::string& key : shelf_.to_evict(used, Bytes(), loop_.clock().wall_now(), kGrace)) {
+    evict(key);
+  }
+  if (shelf_.fits(Bytes())) return {};
+  const Bytes all = shelf_.size();
+  if (!used_.contains(newest)) evict(newest);
+  return Error{ErrorCode::kResourceExhausted, "with this image those of this worker take " +
+                                                  to_string(all) + ", and it keeps at most " +
+                                                  to_string(shelf_.most()) +
+                                                  " (--images-size); remove functions with others"};
+}
+
+void ImageStore::evict(const std::string& key) {
+  shelf_.remove(key);
+  log_.info("image_removed", {{"digest", images_.at(key).digest}});
+  images_.erase(key);
+  // Out of the way at once, because the same one may be wanted again.
+  const std::string aside =
+      options_.folder + "/" + kWorkFolder + "/removed-" + std::to_string(++count_);
+  std::error_code error;
+  fs::rename(ready(key), aside, error);
+  if (!error) offload_([aside] { remove_tree(aside); }, [] {});
+}
+
+std::string ImageStore::progress(const std::string& reference) const {
+  const auto found = pulls_.find(reference);
+  if (found == pulls_.end()) return "";
+  const auto& process = found->second->process;
+  return process == nullptr ? "waits for other images to be pulled" : process->progress();
+}
+
+const PulledImage* ImageStore::find(const std::string& digest) const {
+  if (digest.empty()) return nullptr;
+  const auto found = images_.find(key_of(digest));
+  return found == images_.end() ? nullptr : &found->second;
+}
+
+Result<ImageStart> ImageStore::start(const ImageCommand& command) const {
+  const PulledImage* image = find(command.image.digest);
+  if (image != nullptr) {
+    ASSIGN_OR_RETURN(ImageStart start, start_of(*image, command));
+    start.folder = ready(key_of(image->digest)) + "/" + kRootFolder;
+    return start;
+  }
+  if (pulls_.contains(text_of(command.image))) {
+    return Error{ErrorCode::kUnavailable,
+                 "the function's image is being pulled again; try again later"};
+  }
+  return Error{ErrorCode::kFailedPrecondition,
+               "the function's image is not there, and could not be pulled again; deploy it again "
+               "to see why"};
+}
+
+void ImageStore::collect(const std::set<std::string>& keys) {
+  // Until now they were used.
+  shelf_.touch(used_, loop_.clock().wall_now());
+  used_.clear();
+  for (const std::string& key : keys) {
+    if (images_.contains(key)) used_.insert(key);
+  }
+}
+
+}  // namespace lambent::images

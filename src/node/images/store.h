@@ -1,0 +1,120 @@
+// ImageStore: the container images of functions. One is pulled and unpacked once for all functions
+// that name it, shared by them read-only, and removed when no function refers to it and there is no
+// room. Used by the worker on the loop thread.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/base/log.h"
+#include "core/domain/image_function.h"
+#include "core/loop/event_loop.h"
+#include "node/environments/build_process.h"
+#include "node/environments/shelf.h"
+#include "node/images/pull_order.h"
+
+namespace lambent::images {
+
+struct ImageOptions {
+  std::string folder;   // in the state folder
+  std::string program;  // lambent-environment
+  std::string skopeo;   // empty: there is none, and no image can be pulled
+  std::string umoci;
+  std::string auth_file;  // of registries; empty: none
+  std::vector<std::string>
+      registries;                      // that functions may name; empty: all but those of this host
+  std::vector<std::string> variables;  // "NAME=VALUE" for skopeo: the node's proxies
+  Bytes most = Bytes::gib(40);         // of all
+  Duration timeout = std::chrono::minutes(30);
+  std::string glibc_needed;  // by what functions with a GPU are shown; empty: nothing
+};
+
+// What a function of an image starts with.
+struct ImageStart {
+  std::string folder;  // its root on the host
+  std::vector<std::string> command;
+  std::map<std::string, std::string> environment;
+  std::string working_directory;
+  uint32_t user = 0;
+};
+
+// INVALID_ARGUMENT: neither has a program. Pure.
+Result<ImageStart> start_of(const PulledImage& image, const ImageCommand& command);
+
+// Whether functions may name an image of this registry: `allowed` as in ImageOptions, each a
+// registry or the beginning of a repository's name ("ghcr.io/owner"). PERMISSION_DENIED. Pure.
+Result<void> check_registry(const ImageReference& reference,
+                            const std::vector<std::string>& allowed);
+
+// Whether the shim and the driver can be loaded in it. FAILED_PRECONDITION. Pure.
+Result<void> check_for_gpu(const PulledImage& image, const std::string& glibc_needed);
+
+class ImageStore {
+ public:
+  using Done = std::function<void(Result<PulledImage>)>;
+  // Runs work off the loop thread; false: too much waits.
+  using Offload = std::function<bool(std::function<void()> work, std::function<void()> then)>;
+
+  static constexpr size_t kPullsAtOnce = 2;
+  static constexpr size_t kMostWaiting = 100;
+  static constexpr Duration kGrace = std::chrono::minutes(20);
+
+  ImageStore(loop::EventLoop& loop, LogSink& log, Offload offload, ImageOptions options);
+  ~ImageStore();
+
+  // Finds what an earlier worker pulled, and removes what it did not finish. Blocks; before the
+  // loop runs.
+  Result<void> recover();
+
+  // `local_path`: where an image of the worker's machine lies, without links; it was allowed. Its
+  // digest is what a function has to keep. FAILED_PRECONDITION: there is no skopeo or umoci.
+  // PERMISSION_DENIED: the registry is not allowed. Others as pull_image().
+  void ensure(const ImageReference& reference, const std::string& local_path, Done done);
+  // What is done for this reference right now, in words; empty: nothing.
+  std::string progress(const std::string& reference) const;
+  // The image that has this digest; null: it is not here.
+  const PulledImage* find(const std::string& digest) const;
+  // UNAVAILABLE: it is being pulled again. FAILED_PRECONDITION: it is not here.
+  Result<ImageStart> start(const ImageCommand& command) const;
+  // The packages that functions have (key_of() of images): other images may go.
+  void collect(const std::set<std::string>& keys);
+  // As check_for_gpu(), on this machine.
+  Result<void> check_gpu(const PulledImage& image) const {
+    return check_for_gpu(image, options_.glibc_needed);
+  }
+
+ private:
+  struct Pull {
+    PullOrder order;
+    std::vector<Done> waiting;
+    std::unique_ptr<environments::BuildProcess> process;  // null: it waits itself
+    Instant started;
+  };
+
+  std::string ready(const std::string& key) const;
+  Result<PullOrder> order_of(const ImageReference& reference, const std::string& local_path);
+  void start_pulls();
+  void ended(const std::string& reference, Result<PulledImage> image);
+  // RESOURCE_EXHAUSTED: there is none, whatever goes.
+  Result<void> make_room(const std::string& newest);
+  void evict(const std::string& key);
+
+  loop::EventLoop& loop_;
+  LogSink& log_;
+  const Offload offload_;
+  const ImageOptions options_;
+  environments::Shelf shelf_;
+  std::map<std::string, PulledImage> images_;           // by key
+  std::set<std::string> used_;                          // keys
+  std::map<std::string, std::unique_ptr<Pull>> pulls_;  // by reference
+  std::deque<std::string> queue_;                       // references of pulls that wait
+  size_t running_ = 0;
+  uint64_t count_ = 0;  // of pulls and removals, for names
+};
+
+}  // namespace lambent::images
