@@ -120,7 +120,7 @@ int run(const Options& options) {
   }
   journal::Why why(*id);
   auto totals = read_story(options, why);
-  if (totals.ok() && !why.found()) {
+  if (totals.ok() && !why.over()) {
     std::this_thread::sleep_for(kMayStillCome);
     why = journal::Why(*id);
     totals = read_story(options, why);

@@ -282,8 +282,7 @@ class JournalFlags {
                    "why' and the dashboard; auto: 'journal' in the state folder; none")
         ->capture_default_str();
     app.add_option("--journal-size", size_mib_,
-                   "MiB of it at most; the oldest part goes; with auto 64, else 1024, unless this "
-                   "says otherwise")
+                   "MiB of it at most; the oldest part goes; 64 with auto, else 1024")
         ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 24));
   }
 

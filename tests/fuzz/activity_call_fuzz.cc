@@ -1,5 +1,5 @@
-// A request of the dashboard: the method in the first line, the target in the second, the body after
-// them. What becomes a question to the journal is words that no program takes for options.
+// A request of the dashboard: the method in the first line, the target in the second, the body
+// after them. What becomes a question to the journal is words that no program takes for options.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -7,7 +7,7 @@ import tempfile
 import time
 import unittest
 
-from harness import PREFIX, Worker
+from harness import PREFIX, HttpError, Worker
 
 LAMBENT = str(PREFIX / "bin/lambent")
 FAILED_PRECONDITION, INVALID, NOT_FOUND, DATA_LOSS = 19, 13, 15, 25
@@ -45,6 +45,47 @@ class JournalTest(unittest.TestCase):
             if done.returncode == 0 and json.loads(done.stdout)["outcome"]:
                 return json.loads(done.stdout)
             self.assertLess(time.monotonic(), deadline, f"{done.stdout}\n{done.stderr}")
+
+    def test_a_worker_keeps_a_journal_by_itself_and_answers_from_it(self):
+        (self.folder / "worker").mkdir()
+        worker = Worker(gpu="none", folder=self.folder / "worker")
+        self.addCleanup(worker.close)
+        worker.create_python("echo", ECHO)
+        ids = [worker.invoke("echo").headers["x-amzn-requestid"] for _ in range(3)]
+        self.assertTrue(list((self.folder / "worker/state/journal").glob("*.journal")))
+        told = subprocess.run([LAMBENT, "why", ids[0]], capture_output=True, text=True, timeout=60,
+                              env={"LAMBENT_ENDPOINT": worker.endpoint, "PATH": "/usr/bin"})
+        self.assertEqual(told.returncode, 0, told.stderr)
+        self.assertIn("of echo", told.stdout)
+        self.assertIn("succeeded", told.stdout)
+        worker.wait_for(lambda: "succeeded" in worker.request("GET", f"/v1/invocations/{ids[2]}/why").body.decode())
+        question = {"last_seconds": 600, "changes": {"pool": 1}}
+        rows = worker.request("POST", "/v1/what-if", json.dumps(question)).json["rows"]
+        self.assertEqual([row["ran"] for row in rows], [3, 3, 3])
+        for body, status in (({"changes": {"pool": "x"}}, 400), ({"changes": {"nothing": 1}}, 400)):
+            with self.assertRaises(HttpError) as caught:
+                worker.request("POST", "/v1/what-if", json.dumps(body))
+            self.assertEqual(caught.exception.status, status, body)
+
+    def test_what_came_longer_ago_can_be_left_out(self):
+        self.simulate()
+        whole = json.loads(self.run_cli("simulate", "--replay", self.journal, "--what-if", "D=1", "--json").stdout)["rows"]
+        last = json.loads(self.run_cli("simulate", "--replay", self.journal, "--what-if", "D=1", "--last", "30", "--json").stdout)["rows"]
+        self.assertLess(last[0]["ran"], whole[0]["ran"] / 2)
+        self.assertGreater(last[0]["ran"], 0)
+        self.assertEqual(last[0]["ran"], last[1]["ran"])
+        self.run_cli("simulate", "--replay", self.journal, "--last", "30", expect=2)
+
+    def test_without_a_journal_it_says_so(self):
+        (self.folder / "worker").mkdir()
+        worker = Worker("--journal", "none", gpu="none", folder=self.folder / "worker")
+        self.addCleanup(worker.close)
+        worker.create_python("echo", ECHO)
+        invocation = worker.invoke("echo").headers["x-amzn-requestid"]
+        with self.assertRaises(HttpError) as caught:
+            worker.request("GET", f"/v1/invocations/{invocation}/why")
+        self.assertEqual(caught.exception.status, 412)
+        self.assertFalse((self.folder / "worker/state/journal").exists())
 
     def test_a_worker_that_was_killed_leaves_a_journal_that_replays_and_the_next_one_goes_on(self):
         (self.folder / "worker").mkdir()

@@ -41,6 +41,7 @@ struct EndedInvocation {
 struct EndedQuery {
   std::string function = {};  // empty: all
   uint64_t after = 0;         // those with a higher sequence
+  uint64_t before = 0;        // and a lower one; zero: all
   size_t limit = 500;
 };
 

@@ -1,6 +1,7 @@
 #include "edge/frontend/activity_call.h"
 
 #include <charconv>
+#include <utility>
 
 #include "edge/frontend/native_error.h"
 #include "edge/frontend/native_path.h"
@@ -16,13 +17,17 @@ ActivityCall decode_ended(std::string_view query) {
   const auto limit = page_limit(query, kActivityPerPage);
   if (!limit.ok()) return error_response(limit.error());
   call.query.limit = *limit;
-  const std::string after = http::query_value(query, "after");
-  if (after.empty()) return call;
-  const auto [end, code] =
-      std::from_chars(after.data(), after.data() + after.size(), call.query.after);
-  if (code == std::errc() && end == after.data() + after.size()) return call;
-  return error_response(
-      Error{ErrorCode::kInvalidArgument, "after must be the number 'sequence' of an invocation"});
+  for (const auto& [name, sequence] :
+       {std::pair("after", &call.query.after), std::pair("before", &call.query.before)}) {
+    const std::string text = http::query_value(query, name);
+    if (text.empty()) continue;
+    const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), *sequence);
+    if (code == std::errc() && end == text.data() + text.size()) continue;
+    return error_response(
+        Error{ErrorCode::kInvalidArgument,
+              std::string(name) + " must be the number 'sequence' of an invocation"});
+  }
+  return call;
 }
 
 }  // namespace

@@ -83,6 +83,7 @@ TEST_F(ActivityTest, TellsAFunctionWithItsSettingsAndLatencies) {
 TEST_F(ActivityTest, TellsWhatEnded) {
   EXPECT_EQ(get("/v1/activity/invocations")["invocations"].size(), 2u);
   EXPECT_EQ(get("/v1/activity/invocations?after=1")["invocations"][0]["sequence"], 2);
+  EXPECT_EQ(get("/v1/activity/invocations?before=2")["invocations"][0]["sequence"], 1);
   EXPECT_EQ(get("/v1/activity/invocations?function=b")["invocations"].size(), 0u);
   const json one = get("/v1/activity/invocations/" + to_string(InvocationId{0, 2}));
   EXPECT_EQ(one["took_ms"], 3.0);
@@ -95,6 +96,7 @@ TEST_F(ActivityTest, RefusesWhatIsNoCall) {
   get("/v1/activity/events/more", 404);
   get("/v1/activity/invocations/no-uuid", 400);
   get("/v1/activity/invocations?after=x", 400);
+  get("/v1/activity/invocations?before=-1", 400);
   get("/v1/activity/functions?limit=0", 400);
 }
 

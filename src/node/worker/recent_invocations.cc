@@ -78,6 +78,7 @@ std::vector<EndedInvocation> RecentInvocations::find(TenantId tenant,
   if (of_tenant == tenants_.end()) return found;
   for (const EndedInvocation& each : std::views::reverse(of_tenant->second.ended)) {
     if (each.sequence <= query.after || found.size() >= query.limit) break;
+    if (query.before != 0 && each.sequence >= query.before) continue;
     if (query.function.empty() || each.function == query.function) found.push_back(each);
   }
   return found;

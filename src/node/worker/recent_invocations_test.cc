@@ -24,12 +24,13 @@ TEST(RecentInvocations, GivesTheNewestFirstAndOnlyWhatIsAskedFor) {
   for (uint64_t i = 1; i <= 4; ++i) {
     recent.ended({kRed, i % 2 == 0 ? "even" : "odd"}, result_of(i), seconds(100 + i));
   }
-  const auto all = recent.find(kRed, {});
+  const auto all = recent.find(kRed, EndedQuery{});
   ASSERT_EQ(all.size(), 4u);
   EXPECT_EQ(all.front().sequence, 4u);
   EXPECT_EQ(all.front().ended, seconds(104));
   EXPECT_EQ(recent.find(kRed, {.function = "odd"}).size(), 2u);
   EXPECT_EQ(recent.find(kRed, {.after = 3}).size(), 1u);
+  EXPECT_EQ(recent.find(kRed, {.before = 3}).front().sequence, 2u);
   const auto limited = recent.find(kRed, {.limit = 2});
   ASSERT_EQ(limited.size(), 2u);
   EXPECT_EQ(limited.back().sequence, 3u);
@@ -38,7 +39,7 @@ TEST(RecentInvocations, GivesTheNewestFirstAndOnlyWhatIsAskedFor) {
 TEST(RecentInvocations, KeepsTenantsApart) {
   RecentInvocations recent;
   recent.ended({kRed, "f"}, result_of(1), {});
-  EXPECT_TRUE(recent.find(kBlue, {}).empty());
+  EXPECT_TRUE(recent.find(kBlue, EndedQuery{}).empty());
   EXPECT_EQ(recent.find(kBlue, InvocationId{0, 1}), nullptr);
   EXPECT_NE(recent.find(kRed, InvocationId{0, 1}), nullptr);
   EXPECT_EQ(recent.counts({kBlue, "f"}), nullptr);
@@ -90,9 +91,9 @@ TEST(RecentInvocations, ForgetsTheTenantThatHadNoneForTheLongestTime) {
   }
   recent.ended({TenantId{1}, "f"}, result_of(100), {});
   recent.ended({TenantId{1'000}, "f"}, result_of(101), {});
-  EXPECT_FALSE(recent.find(TenantId{1}, {}).empty());
-  EXPECT_TRUE(recent.find(TenantId{2}, {}).empty());
-  EXPECT_FALSE(recent.find(TenantId{1'000}, {}).empty());
+  EXPECT_FALSE(recent.find(TenantId{1}, EndedQuery{}).empty());
+  EXPECT_TRUE(recent.find(TenantId{2}, EndedQuery{}).empty());
+  EXPECT_FALSE(recent.find(TenantId{1'000}, EndedQuery{}).empty());
 }
 
 TEST(RecentInvocations, CutsWhatAHandlerSaid) {
@@ -101,8 +102,8 @@ TEST(RecentInvocations, CutsWhatAHandlerSaid) {
   failed.error_type = std::string(10'000, 'x');
   failed.error = Error{ErrorCode::kInternal, std::string(10'000, 'y')};
   recent.ended({kRed, "f"}, failed, {});
-  EXPECT_EQ(recent.find(kRed, {}).front().error_type.size(), kRecentError);
-  EXPECT_EQ(recent.find(kRed, {}).front().error.size(), kRecentError);
+  EXPECT_EQ(recent.find(kRed, EndedQuery{}).front().error_type.size(), kRecentError);
+  EXPECT_EQ(recent.find(kRed, EndedQuery{}).front().error.size(), kRecentError);
 }
 
 TEST(RecentInvocations, ForgetsAFunctionAndATenantThatAreGone) {
@@ -111,9 +112,9 @@ TEST(RecentInvocations, ForgetsAFunctionAndATenantThatAreGone) {
   recent.ended({kRed, "g"}, result_of(2), {});
   recent.forget(FunctionName{kRed, "f"});
   EXPECT_EQ(recent.counts({kRed, "f"}), nullptr);
-  EXPECT_EQ(recent.find(kRed, {}).size(), 2u);
+  EXPECT_EQ(recent.find(kRed, EndedQuery{}).size(), 2u);
   recent.forget(kRed);
-  EXPECT_TRUE(recent.find(kRed, {}).empty());
+  EXPECT_TRUE(recent.find(kRed, EndedQuery{}).empty());
   EXPECT_EQ(recent.counts({kRed, "g"}), nullptr);
 }
 

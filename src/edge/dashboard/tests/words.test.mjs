@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { causeSentence, findings, headline, reasonAdvice, reasonWords } from "../web/words.js";
+import { causeSentence, findings, headline, mainReason, reasonAdvice, reasonWords } from "../web/words.js";
 
 const plain = text => text.replaceAll("\u00a0", " ");
 const call = (phases, more = {}) => {
@@ -15,6 +15,12 @@ test("the headline names the longest part and what caused it", () => {
   assert.equal(plain(causeSentence(waited)), "1.67 s of 1.90 s waiting: every GPU ran as many calls as it may at once");
   assert.equal(plain(headline(call({ run: 12 }))), "It took 12.0 ms, all of it running the function's own code.");
   assert.equal(plain(headline(call({ init: 280, sandbox: 6, run: 26 }))), "It took 312 ms, 280 ms of it loading the code in a new sandbox.");
+});
+
+test("of several reasons the longest counts", () => {
+  assert.equal(mainReason({ at_work: 15, own_queue: 6190, none: 9000 }, "at_work"), "own_queue");
+  assert.equal(mainReason({}, "at_work"), "at_work");
+  assert.equal(mainReason(undefined, "at_work"), "at_work");
 });
 
 test("a refused call says why it never ran", () => {

@@ -107,10 +107,16 @@ async function snapshot(signal) {
     after = answer.next ?? "";
     more = after !== "";
   }
-  store.addEnded((await get("/v1/activity/invocations?limit=500", signal)).invocations);
   facts = await get("/v1/version", signal);
   store.complete = true;
   redraw();
+  for (let before = "", more = true; more;) {
+    const { invocations } = await get(`/v1/activity/invocations?limit=500&before=${before}`, signal);
+    store.addEnded(invocations);
+    before = invocations.at(-1)?.sequence ?? "";
+    more = invocations.length === 500;
+    redraw();
+  }
 }
 
 async function restart() {

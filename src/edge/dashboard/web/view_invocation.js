@@ -4,7 +4,7 @@ import { phaseBar } from "./charts.js";
 import { h } from "./dom.js";
 import { ago, bytes, clock, duration, percent, plural } from "./format.js";
 import { graphPicture, workflowGraph } from "./graph.js";
-import { PHASES, findings, headline, outcomeWords, reasonWords, startWords } from "./words.js";
+import { PHASES, findings, headline, mainReason, outcomeWords, reasonWords, startWords } from "./words.js";
 
 /** @param {string} id @param {() => void} redraw @param {(name: string) => string | undefined} kindOf */
 export function invocationPage(id, redraw, kindOf) {
@@ -47,6 +47,7 @@ export function invocationPage(id, redraw, kindOf) {
     redraw();
     try {
       page.story = await get(`/v1/invocations/${path}/why`, abort.signal);
+      if (page.call) page.call = { ...page.call, wait_reason: mainReason(page.story.waits_ms, page.call.wait_reason) };
     } catch (error) {
       if (abort.signal.aborted) return;
       page.storyError = error;

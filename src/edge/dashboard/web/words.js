@@ -50,6 +50,12 @@ export function reasonAdvice(reason) {
   return REASONS[reason]?.[1] ?? "";
 }
 
+/** Of several reasons the one that took the most; the worker itself remembers the last. @param {Record<string, number>} waits_ms */
+export function mainReason(waits_ms, otherwise) {
+  const known = Object.entries(waits_ms ?? {}).filter(([reason, ms]) => ms > 0 && reasonWords(reason));
+  return known.length ? known.reduce((most, each) => (each[1] > most[1] ? each : most))[0] : otherwise;
+}
+
 /** The phase that took the most. @param {Record<string, number>} phases */
 export function longestPhase(phases) {
   return PHASES.map(([key]) => key).reduce((longest, key) => ((phases[key] ?? 0) > (phases[longest] ?? 0) ? key : longest), "queue");
@@ -79,7 +85,7 @@ const FINDINGS = {
   }),
   sandbox: call => ({
     title: `A sandbox was started in ${duration(call.phases_ms.sandbox)}`,
-    text: "No sandbox of the function was free.",
+    text: "No sandbox of the function was free. A start also waits until the GPU has the memory: what others have there may have to move first.",
     advice: "Sandboxes stay for --keep-alive; a larger --pool keeps more of them.",
   }),
   init: call => ({

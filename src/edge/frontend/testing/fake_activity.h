@@ -21,6 +21,7 @@ class FakeActivity final : public ActivityService {
     if (of_tenant == over.end()) return found;
     for (const EndedInvocation& each : of_tenant->second) {
       if (each.sequence <= query.after || found.size() >= query.limit) break;
+      if (query.before != 0 && each.sequence >= query.before) continue;
       if (query.function.empty() || query.function == each.function) found.push_back(each);
     }
     return found;
