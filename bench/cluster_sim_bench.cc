@@ -1,0 +1,200 @@
+// cluster_sim_bench [--quick]: the routing policies in a simulated cluster of 3 to 1,000 nodes with
+// 8 GPUs each, under functions and arrivals of the Azure-like generator: latency, cold starts,
+// forwarded requests; and what one decision costs, measured. Prints a table and, as its last line,
+// one JSON object. All but the cost of decisions is simulated; see docs/internals/routing.md.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "bench/json.h"
+#include "core/base/random.h"
+#include "decide/routing/policy.h"
+#include "sim/cluster_simulator/cluster_run.h"
+#include "sim/workload/catalogue.h"
+#include "sim/workload/generator.h"
+
+namespace lambent {
+namespace {
+
+using cluster_simulator::ClusterFigures;
+using cluster_simulator::ClusterOptions;
+using cluster_simulator::FunctionModel;
+
+struct Case {
+  std::string name;
+  ClusterOptions options;
+  size_t functions = 4000;
+  double load = 0.3;  // of all slots, were every invocation warm
+};
+
+template <typename T>
+T must(Result<T> result) {
+  if (result.ok()) return *std::move(result);
+  std::fprintf(stderr, "cluster_sim_bench: %s\n", to_string(result.error()).c_str());
+  std::exit(1);
+}
+
+struct Workload {
+  std::vector<FunctionModel> functions;
+  std::unique_ptr<workload::ArrivalSource> arrivals;
+};
+
+Workload workload_of(const Case& each, const workload::Catalogue& catalogue, double invocations) {
+  const double slots = each.options.nodes * each.options.node.slots();
+  // The catalogue's functions take 1.7 s on average; how many come out is printed.
+  const double duration_s = invocations * 1.7 / (slots * each.load);
+  workload::Trace trace = must(workload::generate({.functions = each.functions,
+                                                   .duration = from_seconds(duration_s),
+                                                   .offered_load = slots * each.load,
+                                                   .seed = 11},
+                                                  catalogue));
+  SeededRandom random(11);
+  Workload workload;
+  for (const auto* entry : must(workload::assign_entries(trace.functions, catalogue, random))) {
+    workload.functions.push_back({.run = from_seconds(entry->gpu_warm_s),
+                                  .start = from_seconds(entry->init_s()),
+                                  .memory = entry->device_memory});
+  }
+  workload.arrivals = std::move(trace.arrivals);
+  return workload;
+}
+
+// A cluster at work, for timing decisions.
+class BusyView final : public routing::NodeView {
+ public:
+  explicit BusyView(uint32_t nodes) {
+    SeededRandom random(3);
+    for (routing::NodeIndex index = 0; index < nodes; ++index) {
+      ring.add(index, routing::hash_of("node" + std::to_string(index)));
+      loads_.push_back({.slots = 16,
+                        .load = static_cast<uint32_t>(random.below(20)),
+                        .memory_free = Bytes::gib(random.below(100))});
+      total_ += loads_.back().load;
+    }
+  }
+  uint32_t size() const override { return static_cast<uint32_t>(loads_.size()); }
+  routing::NodeLoad node(routing::NodeIndex index) const override { return loads_[index]; }
+  routing::Warmth warmth(routing::NodeIndex index, uint64_t function) const override {
+    return (function + index) % 8 == 0 ? routing::Warmth::kResident : routing::Warmth::kNone;
+  }
+  uint64_t total_slots() const override { return 16 * loads_.size(); }
+  uint64_t total_load() const override { return total_; }
+
+  routing::HashRing ring;
+
+ private:
+  std::vector<routing::NodeLoad> loads_;
+  uint64_t total_ = 0;
+};
+
+double decision_ns(const std::string& policy_name, uint32_t nodes, uint64_t decisions) {
+  const auto policy = must(routing::make_policy(policy_name, {}));
+  const BusyView view(nodes);
+  SeededRandom random(5);
+  uint64_t sum = 0;
+  const auto begin = std::chrono::steady_clock::now();
+  for (uint64_t each = 0; each < decisions; ++each) {
+    sum += policy
+               ->choose({.function = random.next(),
+                         .memory = Bytes::gib(1),
+                         .entry = static_cast<routing::NodeIndex>(random.below(nodes)),
+                         .draw = random.next()},
+                        view.ring, view)
+               ->node;
+  }
+  const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - begin;
+  // So that no decision is left out.
+  if (sum == UINT64_MAX) std::puts("");
+  return took.count() / static_cast<double>(decisions);
+}
+
+// As many for each node, so that what happens at the beginning, when all is cold, counts as much;
+// and enough for each function where there are few nodes.
+double invocations_of(const Case& each, bool quick) {
+  const double usual = std::max(each.options.nodes * 2000.0, 200'000.0);
+  return quick ? usual / 10 : usual;
+}
+
+std::vector<Case> cases(bool quick) {
+  std::vector<Case> all;
+  const std::vector<uint32_t> sizes =
+      quick ? std::vector<uint32_t>{3, 30, 300} : std::vector<uint32_t>{3, 10, 30, 100, 300, 1000};
+  for (const uint32_t nodes : sizes) {
+    for (const std::string& policy : routing::policy_names()) {
+      all.push_back({"size", {.nodes = nodes, .policy = policy}});
+    }
+  }
+  if (quick) return all;
+  for (const std::string& policy : routing::policy_names()) {
+    all.push_back({"100,000 functions", {.nodes = 1000, .policy = policy}, 100'000});
+    all.push_back({"load 0.5", {.nodes = 100, .policy = policy}, 4000, 0.5});
+    all.push_back(
+        {"all known at once", {.nodes = 100, .policy = policy, .report_period = Duration::zero()}});
+  }
+  for (const double bound : {1.1, 1.25, 1.5, 2.0}) {
+    for (const double share : {0.0, 0.5, 0.75, 1.0}) {
+      all.push_back({"constants", {.nodes = 100, .policy_options = {bound, share}}});
+    }
+  }
+  return all;
+}
+
+int run(bool quick) {
+  const auto catalogue =
+      must(workload::open_catalogue(LAMBENT_SHARE_DIR "/catalogue/mqfq_table1.csv"));
+
+  bench::Joined rows, costs;
+  std::printf("%-18s %5s %-13s %5s %5s | %8s %8s %8s %6s %6s %6s %6s\n", "simulated", "nodes",
+              "policy", "bound", "share", "mean s", "p50 s", "p99 s", "cold", "swap", "fwd",
+              "most");
+  for (const Case& each : cases(quick)) {
+    const Workload workload = workload_of(each, catalogue, invocations_of(each, quick));
+    const ClusterFigures figures =
+        must(cluster_simulator::run_cluster(each.options, workload.functions, *workload.arrivals));
+    const auto& tuned = each.options.policy_options;
+    std::printf("%-18s %5u %-13s %5.2f %5.2f | %8.3f %8.3f %8.3f %6.3f %6.3f %6.3f %6.2f\n",
+                each.name.c_str(), each.options.nodes, each.options.policy.c_str(), tuned.bound,
+                tuned.free_share, figures.mean_s, figures.p50_s, figures.p99_s, figures.cold,
+                figures.swapped_in, figures.forwarded, figures.most_load);
+    std::fflush(stdout);
+    bench::Joined row;
+    row.add("case", bench::quoted(each.name)).add("nodes", each.options.nodes);
+    row.add("functions", static_cast<double>(each.functions)).add("load", each.load);
+    row.add("policy", bench::quoted(each.options.policy)).add("bound", tuned.bound);
+    row.add("free_share", tuned.free_share);
+    row.add("invocations", static_cast<double>(figures.invocations));
+    row.add("mean_s", figures.mean_s).add("p50_s", figures.p50_s).add("p99_s", figures.p99_s);
+    row.add("cold", figures.cold).add("swapped_in", figures.swapped_in);
+    row.add("forwarded", figures.forwarded).add("most_load", figures.most_load);
+    rows.add(row.object());
+  }
+  std::printf("\n%-13s %6s %10s\n", "decision", "nodes", "ns");
+  for (const std::string& policy : routing::policy_names()) {
+    for (const uint32_t nodes : {3U, 30U, 300U, 1000U}) {
+      const double ns = decision_ns(policy, nodes, quick ? 20'000 : 200'000);
+      std::printf("%-13s %6u %10.0f\n", policy.c_str(), nodes, ns);
+      bench::Joined cost;
+      cost.add("policy", bench::quoted(policy)).add("nodes", nodes).add("ns", ns);
+      costs.add(cost.object());
+    }
+  }
+  bench::Joined all;
+  all.add("simulated", rows.list()).add("decisions", costs.list());
+  std::printf("%s\n", all.object().c_str());
+  return 0;
+}
+
+}  // namespace
+}  // namespace lambent
+
+int main(int argc, char** argv) {
+  const bool quick = argc == 2 && std::strcmp(argv[1], "--quick") == 0;
+  if (argc > 2 || (argc == 2 && !quick)) {
+    std::fprintf(stderr, "usage: cluster_sim_bench [--quick]\n");
+    return 2;
+  }
+  return lambent::run(quick);
+}

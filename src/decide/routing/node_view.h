@@ -1,0 +1,39 @@
+// NodeView: what the choice of a node sees: the nodes' loads, and what of a function is warm where.
+// Implemented by node/cluster, the simulator and tests. Any thread.
+#pragma once
+
+#include <cstdint>
+
+#include "core/base/units.h"
+
+namespace lambent::routing {
+
+// A node's place in the view; the same as long as the node is a member.
+using NodeIndex = uint32_t;
+
+struct NodeLoad {
+  bool takes_work = true;  // false: it is drained, lost or unknown
+  uint32_t slots = 1;      // invocations that it can run at once; at least 1
+  uint32_t load = 0;       // invocations that it runs or that wait there
+  Bytes memory_free;       // on its GPUs, with what idle sandboxes hold
+};
+
+// The best idle sandbox that a node has of a function.
+enum class Warmth {
+  kNone,        // there is none, or all are busy
+  kSwappedOut,  // its GPU memory is in the host's
+  kResident,    // its GPU memory is in place, or it has none
+};
+
+class NodeView {
+ public:
+  virtual ~NodeView() = default;
+  virtual uint32_t size() const = 0;  // indices are below it
+  virtual NodeLoad node(NodeIndex index) const = 0;
+  virtual Warmth warmth(NodeIndex index, uint64_t function) const = 0;
+  // Of the nodes that take work.
+  virtual uint64_t total_slots() const = 0;
+  virtual uint64_t total_load() const = 0;
+};
+
+}  // namespace lambent::routing

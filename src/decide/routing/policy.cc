@@ -1,0 +1,209 @@
+#include "decide/routing/policy.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace lambent::routing {
+namespace {
+
+// As many nodes with room are compared for each invocation. With more, a function has warm
+// sandboxes on more nodes.
+constexpr size_t kCompared = 3;
+// So many nodes are looked at on the ring until all are.
+constexpr size_t kLookedAt = 16;
+
+// A multiple of the work that an average node has, without dividing by zero slots.
+double relative(const NodeLoad& node) { return static_cast<double>(node.load) / node.slots; }
+
+// The least load for its slots; of equal ones the first from a drawn place on, so that nodes which
+// all know the same do not all choose the same.
+std::optional<Route> least_loaded(const RouteRequest& request, const NodeView& view) {
+  std::optional<Route> best;
+  double least = 0;
+  const uint32_t nodes = view.size();
+  const uint32_t start = nodes == 0 ? 0 : static_cast<uint32_t>(request.draw % nodes);
+  for (uint32_t step = 0; step < nodes; ++step) {
+    const NodeIndex index = start + step < nodes ? start + step : start + step - nodes;
+    const NodeLoad node = view.node(index);
+    if (!node.takes_work) continue;
+    if (best && relative(node) >= least) continue;
+    best = Route{index, RouteReason::kLeastLoaded};
+    least = relative(node);
+  }
+  return best;
+}
+
+class LeastLoaded final : public Policy {
+ public:
+  std::optional<Route> choose(const RouteRequest& request, const HashRing&,
+                              const NodeView& view) const override {
+    return least_loaded(request, view);
+  }
+};
+
+// Of nodes that take work, one from a drawn place on.
+std::optional<NodeIndex> drawn(uint64_t draw, const NodeView& view) {
+  const uint32_t nodes = view.size();
+  for (uint32_t step = 0; step < nodes; ++step) {
+    const auto index = static_cast<NodeIndex>((draw + step) % nodes);
+    if (view.node(index).takes_work) return index;
+  }
+  return std::nullopt;
+}
+
+class RandomNode final : public Policy {
+ public:
+  std::optional<Route> choose(const RouteRequest& request, const HashRing&,
+                              const NodeView& view) const override {
+    const auto node = drawn(request.draw, view);
+    if (!node) return std::nullopt;
+    return Route{*node, RouteReason::kRandom};
+  }
+};
+
+// The less loaded of two drawn ones (Mitzenmacher, 1996).
+class TwoChoices final : public Policy {
+ public:
+  std::optional<Route> choose(const RouteRequest& request, const HashRing&,
+                              const NodeView& view) const override {
+    const auto one = drawn(request.draw >> 32, view);
+    const auto other = drawn(hash_of(request.draw) >> 32, view);
+    if (!one || !other) return std::nullopt;
+    const bool first = relative(view.node(*one)) <= relative(view.node(*other));
+    return Route{first ? *one : *other, RouteReason::kLeastLoaded};
+  }
+};
+
+// Consistent hashing with bounded loads (Mirrokni, Thorup and Zadimoghaddam, 2018), and among the
+// first few nodes with room the one where the function is warm.
+class BoundedHash final : public Policy {
+ public:
+  explicit BoundedHash(const PolicyOptions& options) : options_(options) {}
+
+  std::optional<Route> choose(const RouteRequest& request, const HashRing& ring,
+                              const NodeView& view) const override {
+    const Candidates found = candidates(request, ring, view);
+    // Whoever has the request saves the way by running it, where nothing is to be started.
+    if (warmth_here(request, view) == Warmth::kResident) {
+      return Route{request.entry, RouteReason::kWarm};
+    }
+    if (found.count == 0) return least_loaded(request, view);
+    size_t best = 0;
+    for (size_t each = 1; each < found.count; ++each) {
+      if (is_better(found.at[each], found.at[best], request)) best = each;
+    }
+    return Route{found.at[best].node, reason_of(found, best)};
+  }
+
+ private:
+  struct Candidate {
+    NodeIndex node = 0;
+    Warmth warmth = Warmth::kNone;
+    bool has_memory = false;
+  };
+  struct Candidates {
+    std::array<Candidate, kCompared> at;
+    size_t count = 0;
+    bool passed_full = false;  // one before the first had too much work
+  };
+
+  bool has_room(const NodeLoad& node, const NodeView& view) const {
+    return node.takes_work &&
+           node.load < bound_of(options_, node.slots, view.total_slots(), view.total_load());
+  }
+
+  Warmth warmth_here(const RouteRequest& request, const NodeView& view) const {
+    if (request.entry >= view.size()) return Warmth::kNone;
+    if (!has_room(view.node(request.entry), view)) return Warmth::kNone;
+    return view.warmth(request.entry, request.function);
+  }
+
+  Candidates candidates(const RouteRequest& request, const HashRing& ring,
+                        const NodeView& view) const {
+    Candidates found;
+    std::array<NodeIndex, kLookedAt> seen{};
+    size_t looked_at = 0;
+    ring.walk(request.function, [&](NodeIndex index) {
+      const auto end = seen.begin() + static_cast<ptrdiff_t>(looked_at);
+      if (std::find(seen.begin(), end, index) != end) return true;
+      seen[looked_at++] = index;
+      const NodeLoad node = view.node(index);
+      if (has_room(node, view)) {
+        found.at[found.count++] = {index, view.warmth(index, request.function),
+                                   node.memory_free >= request.memory};
+      } else if (found.count == 0 && node.takes_work) {
+        found.passed_full = true;
+      }
+      return found.count < kCompared && looked_at < std::min<size_t>(kLookedAt, view.size());
+    });
+    return found;
+  }
+
+  // `a` stands behind `b` on the ring.
+  static bool is_better(const Candidate& a, const Candidate& b, const RouteRequest& request) {
+    if (a.warmth != b.warmth) return a.warmth > b.warmth;
+    if (a.warmth != Warmth::kNone) return a.node == request.entry;
+    return a.has_memory && !b.has_memory;
+  }
+
+  static RouteReason reason_of(const Candidates& found, size_t chosen) {
+    if (found.at[chosen].warmth != Warmth::kNone) return RouteReason::kWarm;
+    if (chosen > 0) return RouteReason::kMemory;
+    return found.passed_full ? RouteReason::kOverflow : RouteReason::kPreferred;
+  }
+
+  const PolicyOptions options_;
+};
+
+}  // namespace
+
+std::string_view name_of(RouteReason reason) {
+  switch (reason) {
+    case RouteReason::kWarm:
+      return "warm";
+    case RouteReason::kPreferred:
+      return "preferred";
+    case RouteReason::kMemory:
+      return "memory";
+    case RouteReason::kOverflow:
+      return "overflow";
+    case RouteReason::kLeastLoaded:
+      return "least_loaded";
+    case RouteReason::kRandom:
+      return "random";
+  }
+  return "unknown";
+}
+
+uint64_t bound_of(const PolicyOptions& options, uint32_t slots, uint64_t total_slots,
+                  uint64_t total_load) {
+  // With the invocation that is to be placed: otherwise an idle cluster had room for nothing.
+  const double average =
+      static_cast<double>(total_load + 1) / static_cast<double>(std::max<uint64_t>(total_slots, 1));
+  const double most = std::max(options.bound * average, options.free_share) * slots;
+  return static_cast<uint64_t>(std::max(std::ceil(most), 1.0));
+}
+
+std::vector<std::string> policy_names() {
+  return {"bounded-hash", "least-loaded", "two-choices", "random"};
+}
+
+Result<std::unique_ptr<Policy>> make_policy(std::string_view name, const PolicyOptions& options) {
+  if (options.bound <= 1 || options.free_share < 0) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "the bound of a node's load must be above 1, and its free share not below 0"};
+  }
+  std::unique_ptr<Policy> policy;
+  if (name == "bounded-hash") policy = std::make_unique<BoundedHash>(options);
+  if (name == "least-loaded") policy = std::make_unique<LeastLoaded>();
+  if (name == "two-choices") policy = std::make_unique<TwoChoices>();
+  if (name == "random") policy = std::make_unique<RandomNode>();
+  if (policy) return policy;
+  std::string known;
+  for (const std::string& each : policy_names()) known += (known.empty() ? "" : ", ") + each;
+  return Error{ErrorCode::kInvalidArgument,
+               "there is no routing policy '" + std::string(name) + "'; there are " + known};
+}
+
+}  // namespace lambent::routing

@@ -1,0 +1,67 @@
+// Policy: which node runs an invocation. Pure: the same view, request and draw give the same node.
+// Used by node/cluster on the loop thread, and by the simulator.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/result.h"
+#include "decide/routing/hash_ring.h"
+#include "decide/routing/node_view.h"
+
+namespace lambent::routing {
+
+constexpr std::string_view kDefaultPolicy = "bounded-hash";
+
+struct RouteRequest {
+  uint64_t function = 0;  // the hash of its tenant and name
+  Bytes memory;           // that it needs on a GPU
+  NodeIndex entry = 0;    // the node that the request reached
+  uint64_t draw = 0;      // a random number
+};
+
+// Why a node was chosen; the words are those of the metric.
+enum class RouteReason {
+  kWarm,         // it has an idle sandbox
+  kPreferred,    // it is the function's, by the ring
+  kMemory,       // the function's first node has too little free memory, this one has enough
+  kOverflow,     // those before it on the ring have too much work
+  kLeastLoaded,  // it has the least
+  kRandom,
+};
+std::string_view name_of(RouteReason reason);
+
+struct Route {
+  NodeIndex node = 0;
+  RouteReason reason = RouteReason::kPreferred;
+  bool operator==(const Route&) const = default;
+};
+
+class Policy {
+ public:
+  virtual ~Policy() = default;
+  // Nothing if no node takes work. The ring has the nodes of the view.
+  virtual std::optional<Route> choose(const RouteRequest& request, const HashRing& ring,
+                                      const NodeView& view) const = 0;
+};
+
+struct PolicyOptions {
+  // A node has too much work if its load reaches this many times the average for its slots, and
+  // reaches `free_share` of its slots. The average needs room above it: more than 1.
+  double bound = 1.25;
+  double free_share = 0.75;
+};
+
+// "bounded-hash", "least-loaded", "two-choices" or "random"; INVALID_ARGUMENT names them.
+Result<std::unique_ptr<Policy>> make_policy(std::string_view name, const PolicyOptions& options);
+std::vector<std::string> policy_names();
+
+// From how much work on a node counts as full under `options`; at least 1.
+uint64_t bound_of(const PolicyOptions& options, uint32_t slots, uint64_t total_slots,
+                  uint64_t total_load);
+
+}  // namespace lambent::routing

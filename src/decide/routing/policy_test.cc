@@ -1,0 +1,236 @@
+#include "decide/routing/policy.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+
+#include "core/base/random.h"
+
+namespace lambent::routing {
+namespace {
+
+struct Node {
+  NodeLoad load;
+  std::map<uint64_t, Warmth> warm;
+};
+
+class TestView final : public NodeView {
+ public:
+  explicit TestView(uint32_t nodes, uint32_t slots = 16) : nodes_(nodes) {
+    for (uint32_t index = 0; index < nodes; ++index) {
+      nodes_[index].load = {.slots = slots, .memory_free = Bytes::gib(16)};
+      ring.add(index, hash_of("node" + std::to_string(index)));
+    }
+  }
+  uint32_t size() const override { return static_cast<uint32_t>(nodes_.size()); }
+  NodeLoad node(NodeIndex index) const override { return nodes_[index].load; }
+  Warmth warmth(NodeIndex index, uint64_t function) const override {
+    const auto found = nodes_[index].warm.find(function);
+    return found == nodes_[index].warm.end() ? Warmth::kNone : found->second;
+  }
+  uint64_t total_slots() const override {
+    return sum([](const NodeLoad& load) { return load.slots; });
+  }
+  uint64_t total_load() const override {
+    return sum([](const NodeLoad& load) { return load.load; });
+  }
+  Node& at(NodeIndex index) { return nodes_[index]; }
+
+  HashRing ring;
+
+ private:
+  template <typename Of>
+  uint64_t sum(Of of) const {
+    uint64_t total = 0;
+    for (const Node& each : nodes_) total += each.load.takes_work ? of(each.load) : 0;
+    return total;
+  }
+  std::vector<Node> nodes_;
+};
+
+std::unique_ptr<Policy> policy(std::string_view name = kDefaultPolicy) {
+  return *make_policy(name, {});
+}
+
+// The order of the nodes behind a function's hash.
+std::vector<NodeIndex> order_of(const HashRing& ring, uint64_t function) {
+  std::vector<NodeIndex> order;
+  ring.walk(function, [&](NodeIndex node) {
+    if (std::find(order.begin(), order.end(), node) == order.end()) order.push_back(node);
+    return true;
+  });
+  return order;
+}
+
+constexpr uint64_t kFunction = 0x1234567812345678;
+// A node at which no request comes in, in the stories where that does not matter.
+constexpr NodeIndex kOutside = UINT32_MAX;
+
+TEST(RoutingPolicyTest, AFunctionGoesToItsNodeWhateverNodeIsAsked) {
+  const TestView view(5);
+  const NodeIndex first = order_of(view.ring, kFunction)[0];
+  for (NodeIndex entry = 0; entry < 5; ++entry) {
+    const auto route = policy()->choose({.function = kFunction, .entry = entry}, view.ring, view);
+    EXPECT_EQ(route, (Route{first, RouteReason::kPreferred}));
+  }
+}
+
+TEST(RoutingPolicyTest, ANodeWithTooMuchWorkIsPassedOver) {
+  TestView view(5);
+  const auto order = order_of(view.ring, kFunction);
+  view.at(order[0]).load.load = 16;
+  const auto route = policy()->choose({.function = kFunction, .entry = kOutside}, view.ring, view);
+  EXPECT_EQ(route, (Route{order[1], RouteReason::kOverflow}));
+}
+
+TEST(RoutingPolicyTest, AWarmNodeBehindTheFirstIsTaken) {
+  TestView view(5);
+  const auto order = order_of(view.ring, kFunction);
+  view.at(order[1]).warm[kFunction] = Warmth::kSwappedOut;
+  view.at(order[2]).warm[kFunction] = Warmth::kResident;
+  EXPECT_EQ(policy()->choose({.function = kFunction, .entry = kOutside}, view.ring, view),
+            (Route{order[2], RouteReason::kWarm}));
+  view.at(order[2]).load.load = 16;  // full: what is swapped out is the next best
+  EXPECT_EQ(policy()->choose({.function = kFunction, .entry = kOutside}, view.ring, view),
+            (Route{order[1], RouteReason::kWarm}));
+}
+
+TEST(RoutingPolicyTest, WhatIsResidentAtTheEntryStaysThere) {
+  TestView view(9);
+  const auto order = order_of(view.ring, kFunction);
+  view.at(order[0]).warm[kFunction] = Warmth::kResident;
+  view.at(order[8]).warm[kFunction] = Warmth::kResident;
+  EXPECT_EQ(policy()->choose({.function = kFunction, .entry = order[8]}, view.ring, view),
+            (Route{order[8], RouteReason::kWarm}));
+}
+
+TEST(RoutingPolicyTest, AColdFunctionGoesWhereItsMemoryFits) {
+  TestView view(5);
+  const auto order = order_of(view.ring, kFunction);
+  view.at(order[0]).load.memory_free = Bytes::gib(1);
+  EXPECT_EQ(policy()->choose({.function = kFunction, .memory = Bytes::gib(2), .entry = kOutside},
+                             view.ring, view),
+            (Route{order[1], RouteReason::kMemory}));
+  // Where it fits nowhere its own node makes room.
+  EXPECT_EQ(policy()->choose({.function = kFunction, .memory = Bytes::gib(99), .entry = kOutside},
+                             view.ring, view),
+            (Route{order[0], RouteReason::kPreferred}));
+}
+
+TEST(RoutingPolicyTest, NoPolicyChoosesANodeThatTakesNoWork) {
+  TestView view(4);
+  const auto order = order_of(view.ring, kFunction);
+  for (const std::string& name : policy_names()) {
+    for (const NodeIndex node : order) view.at(node).load.takes_work = false;
+    view.at(order[2]).load.takes_work = true;
+    for (uint64_t draw = 0; draw < 100; ++draw) {
+      const auto route =
+          policy(name)->choose({.function = kFunction, .draw = hash_of(draw)}, view.ring, view);
+      ASSERT_TRUE(route.has_value()) << name;
+      EXPECT_EQ(route->node, order[2]) << name;
+    }
+    view.at(order[2]).load.takes_work = false;
+    EXPECT_FALSE(policy(name)->choose({.function = kFunction}, view.ring, view)) << name;
+  }
+}
+
+TEST(RoutingPolicyTest, NoPolicyChoosesOfNoNodes) {
+  const TestView view(0);
+  for (const std::string& name : policy_names()) {
+    EXPECT_FALSE(policy(name)->choose({.function = kFunction}, view.ring, view)) << name;
+  }
+}
+
+TEST(RoutingPolicyTest, LeastLoadedCountsSlots) {
+  TestView view(3);
+  view.at(0).load = {.slots = 4, .load = 2};
+  view.at(1).load = {.slots = 16, .load = 4};
+  view.at(2).load = {.slots = 16, .load = 5};
+  for (uint64_t draw = 0; draw < 3; ++draw) {
+    EXPECT_EQ(policy("least-loaded")->choose({.draw = draw}, view.ring, view),
+              (Route{1, RouteReason::kLeastLoaded}));
+  }
+}
+
+TEST(RoutingPolicyTest, AMistakeInTheOptionsIsNamed) {
+  EXPECT_EQ(make_policy("best", {}).error().code, ErrorCode::kInvalidArgument);
+  EXPECT_NE(make_policy("best", {}).error().message.find("bounded-hash"), std::string::npos);
+  EXPECT_FALSE(make_policy(kDefaultPolicy, {.bound = 1.0}).ok());
+}
+
+TEST(RoutingPropertyTest, ANodeThatComesTakesFunctionsOnlyToItself) {
+  TestView before(20);
+  TestView after(21);
+  constexpr int kFunctions = 20'000;
+  int moved = 0;
+  for (int each = 0; each < kFunctions; ++each) {
+    const uint64_t function = hash_of(uint64_t(each));
+    const auto old_route =
+        policy()->choose({.function = function, .entry = kOutside}, before.ring, before);
+    const auto new_route =
+        policy()->choose({.function = function, .entry = kOutside}, after.ring, after);
+    if (old_route->node == new_route->node) continue;
+    ++moved;
+    EXPECT_EQ(new_route->node, 20U);
+  }
+  // A 21st, and what unevenness 64 points leave.
+  EXPECT_GT(moved, kFunctions / 21 / 2);
+  EXPECT_LT(moved, kFunctions / 21 * 2);
+}
+
+TEST(RoutingPropertyTest, ANodeThatGoesMovesOnlyItsOwnFunctions) {
+  TestView view(20);
+  HashRing smaller = view.ring;
+  smaller.remove(7);
+  for (int each = 0; each < 5'000; ++each) {
+    const uint64_t function = hash_of(uint64_t(each));
+    const auto order = order_of(view.ring, function);
+    const auto fewer = order_of(smaller, function);
+    if (order[0] == 7) {
+      EXPECT_EQ(fewer[0], order[1]);
+    } else {
+      EXPECT_EQ(fewer[0], order[0]);
+    }
+  }
+}
+
+TEST(RoutingPropertyTest, NoNodeGetsMoreThanItsBound) {
+  SeededRandom random(7);
+  for (int world = 0; world < 50; ++world) {
+    const auto nodes = static_cast<uint32_t>(2 + random.below(40));
+    TestView view(nodes);
+    for (NodeIndex node = 0; node < nodes; ++node) {
+      view.at(node).load.slots = static_cast<uint32_t>(1 + random.below(32));
+    }
+    // One function has half of all work: without bounds its node would have it too.
+    const uint64_t work = view.total_slots() * 2;
+    for (uint64_t placed = 0; placed < work; ++placed) {
+      const uint64_t function = random.below(2) == 0 ? kFunction : random.next();
+      const auto route = policy()->choose(
+          {.function = function, .entry = static_cast<NodeIndex>(random.below(nodes))}, view.ring,
+          view);
+      ASSERT_TRUE(route.has_value());
+      NodeLoad& load = view.at(route->node).load;
+      ASSERT_LT(load.load, bound_of({}, load.slots, view.total_slots(), view.total_load()))
+          << "world " << world << ", node " << route->node;
+      ++load.load;
+    }
+  }
+}
+
+TEST(RoutingPropertyTest, NodesWithMoreSlotsGetMore) {
+  TestView view(2, 4);
+  view.at(1).load.slots = 12;
+  for (int each = 0; each < 160; ++each) {
+    const auto route =
+        policy()->choose({.function = hash_of(uint64_t(each)), .entry = kOutside}, view.ring, view);
+    ++view.at(route->node).load.load;
+  }
+  EXPECT_GE(view.at(1).load.load, 160 - bound_of({}, 4, 16, 160));
+}
+
+}  // namespace
+}  // namespace lambent::routing
