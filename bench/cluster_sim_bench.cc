@@ -67,13 +67,15 @@ class BusyView final : public routing::NodeView {
  public:
   explicit BusyView(uint32_t nodes) {
     SeededRandom random(3);
+    std::vector<uint64_t> keys;
     for (routing::NodeIndex index = 0; index < nodes; ++index) {
-      ring.add(index, routing::hash_of("node" + std::to_string(index)));
+      keys.push_back(routing::hash_of("node" + std::to_string(index)));
       loads_.push_back({.slots = 16,
                         .load = static_cast<uint32_t>(random.below(20)),
                         .memory_free = Bytes::gib(random.below(100))});
       total_ += loads_.back().load;
     }
+    ring = routing::HashRing::of(keys);
   }
   uint32_t size() const override { return static_cast<uint32_t>(loads_.size()); }
   routing::NodeLoad node(routing::NodeIndex index) const override { return loads_[index]; }
@@ -90,7 +92,7 @@ class BusyView final : public routing::NodeView {
   uint64_t total_ = 0;
 };
 
-double decision_ns(const std::string& policy_name, uint32_t nodes, uint64_t decisions) {
+double decision_ns(std::string_view policy_name, uint32_t nodes, uint64_t decisions) {
   const auto policy = must(routing::make_policy(policy_name, {}));
   const BusyView view(nodes);
   SeededRandom random(5);
@@ -123,16 +125,17 @@ std::vector<Case> cases(bool quick) {
   const std::vector<uint32_t> sizes =
       quick ? std::vector<uint32_t>{3, 30, 300} : std::vector<uint32_t>{3, 10, 30, 100, 300, 1000};
   for (const uint32_t nodes : sizes) {
-    for (const std::string& policy : routing::policy_names()) {
-      all.push_back({"size", {.nodes = nodes, .policy = policy}});
+    for (const std::string_view policy : routing::policy_names()) {
+      all.push_back({"size", {.nodes = nodes, .policy = std::string(policy)}});
     }
   }
   if (quick) return all;
-  for (const std::string& policy : routing::policy_names()) {
-    all.push_back({"100,000 functions", {.nodes = 1000, .policy = policy}, 100'000});
-    all.push_back({"load 0.5", {.nodes = 100, .policy = policy}, 4000, 0.5});
+  for (const std::string_view policy : routing::policy_names()) {
+    all.push_back({"100,000 functions", {.nodes = 1000, .policy = std::string(policy)}, 100'000});
+    all.push_back({"load 0.5", {.nodes = 100, .policy = std::string(policy)}, 4000, 0.5});
     all.push_back(
-        {"all known at once", {.nodes = 100, .policy = policy, .report_period = Duration::zero()}});
+        {"all known at once",
+         {.nodes = 100, .policy = std::string(policy), .report_period = Duration::zero()}});
   }
   for (const double bound : {1.1, 1.25, 1.5, 2.0}) {
     for (const double share : {0.0, 0.5, 0.75, 1.0}) {
@@ -172,12 +175,12 @@ int run(bool quick) {
     rows.add(row.object());
   }
   std::printf("\n%-13s %6s %10s\n", "decision", "nodes", "ns");
-  for (const std::string& policy : routing::policy_names()) {
+  for (const std::string_view policy : routing::policy_names()) {
     for (const uint32_t nodes : {3U, 30U, 300U, 1000U}) {
       const double ns = decision_ns(policy, nodes, quick ? 20'000 : 200'000);
-      std::printf("%-13s %6u %10.0f\n", policy.c_str(), nodes, ns);
+      std::printf("%-13s %6u %10.0f\n", std::string(policy).c_str(), nodes, ns);
       bench::Joined cost;
-      cost.add("policy", bench::quoted(policy)).add("nodes", nodes).add("ns", ns);
+      cost.add("policy", bench::quoted(std::string(policy))).add("nodes", nodes).add("ns", ns);
       costs.add(cost.object());
     }
   }

@@ -34,6 +34,19 @@ class KeysTest(unittest.TestCase):
         self.assertGreater(result["worker_cpu_us_per_invocation"], 0)
         self.assertGreater(result["rps_per_worker_core"], 0)
 
+    def test_cluster(self):
+        result = last_line(sys.executable, "-B", str(BENCH / "cluster.py"), "--quick", "--repeats", "1", "--seconds", "0.1")
+        for key in ("here_p50_us", "forwarded_p50_us", "here_rps", "forwarded_rps", "rps_one_node", "rps_three_nodes"):
+            self.assertGreater(result[key], 0, key)
+
+    def test_cluster_sim(self):
+        result = last_line(str(BUILD / "bin/cluster_sim_bench"), "--quick")
+        rows = {(row["nodes"], row["policy"]): row for row in result["simulated"]}
+        # Simulated: the same on every machine.
+        for nodes in (3, 30, 300):
+            self.assertLess(rows[nodes, "bounded-hash"]["cold"], rows[nodes, "random"]["cold"])
+        self.assertTrue(all(row["ns"] > 0 for row in result["decisions"]))
+
     def test_infer(self):
         result = last_line(sys.executable, "-B", str(BENCH / "infer.py"), "--quick")
         for system in ("worker", "model_server"):

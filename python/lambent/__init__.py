@@ -1,6 +1,6 @@
 """Lambent from Python: `lambent.client` speaks to a worker, `lambent.objects` is for handlers, `lambent.kernels` builds
 kernel functions, `lambent.workflow` workflows, `lambent.pipeline` functions that are cut into stages. `lambent.App` deploys functions of a
-Python file. Standard library only."""
+Python file. Standard library only, but `lambent.ray`, which joins the nodes of a Ray cluster."""
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:

@@ -33,6 +33,9 @@ class FunctionError(LambentError):
         super().__init__("%s: %s" % (kind, payload[:2000].decode("utf-8", "replace")))
         self.type, self.payload = kind, payload
 
+    def __reduce__(self):  # so that it passes between processes
+        return (FunctionError, (self.type, self.payload))
+
 
 _CLASSES = {}
 for _code in CODES[1:]:

@@ -14,6 +14,7 @@
 #include "bin/image_settings.h"
 #include "bin/installation.h"
 #include "bin/journal_programs.h"
+#include "bin/node_cluster.h"
 #include "bin/node_volumes.h"
 #include "bin/service_manager.h"
 #include "bin/worker_config.h"
@@ -288,7 +289,8 @@ frontend::NativeOptions native_options(worker::Worker& worker, metrics::WorkerMe
 
 // Without what our own API asks, and the audit log.
 frontend::RouterOptions router_options(worker::Worker& worker, const WorkerConfig& config,
-                                       loop::WorkThread& offload, JournalService* journal) {
+                                       loop::WorkThread& offload, JournalService* journal,
+                                       NodeCluster* cluster) {
   return {.native = {},
           .auth = {.mode = config.auth, .own_user = geteuid()},
           .offload = disk_of(offload),
@@ -296,7 +298,10 @@ frontend::RouterOptions router_options(worker::Worker& worker, const WorkerConfi
           .usage = [&worker](TenantId tenant) { return worker.usage_of(tenant); },
           .function_domain = config.listen.function_domain,
           .activity = &worker.activity(),
-          .journal = journal};
+          .journal = journal,
+          .report = reports_of(cluster),
+          .package = packages_in(config.state_folder),
+          .cluster = cluster == nullptr ? nullptr : &cluster->node()};
 }
 
 std::function<void(TenantId, http::Request, std::string_view, http::Responder)> objects_of_handlers(
@@ -399,8 +404,11 @@ Result<std::vector<protocol::DeviceInventory>> devices_of(std::optional<DeviceWa
 
 frontend::Router::Services services_of(worker::Worker& worker, tenants::AccessControl& access,
                                        tenants::SecretStore& secrets,
-                                       frontend::ObjectsFrontend& objects, NodeVolumes& volumes) {
-  return {worker, worker.versions(), access, secrets, objects, worker.relays(), volumes.store()};
+                                       frontend::ObjectsFrontend& objects, NodeVolumes& volumes,
+                                       NodeCluster* cluster) {
+  return {
+      worker,  worker.versions(), access,          secrets,
+      objects, worker.relays(),   volumes.store(), cluster == nullptr ? nullptr : &cluster->node()};
 }
 
 // What functions need beside their code.
@@ -485,13 +493,16 @@ Result<void> run(WorkerConfig config) {
   ASSIGN_OR_RETURN(const auto audit, open_audit_log(config, loop, log));
   RETURN_IF_ERROR(worker.recover());
   if (watch) watch->tell(worker);
+  ASSIGN_OR_RETURN(const auto cluster, NodeCluster::open(config, devices,
+                                                         {loop, log, random, worker, access,
+                                                          disk_of(object_copies), identity.get()}));
 
   const auto questions = journal_programs(config, installation, journal, loop);
-  frontend::RouterOptions answers = router_options(worker, config, object_copies, questions.get());
+  frontend::RouterOptions answers = router_options(worker, config, object_copies, questions.get(), cluster.get());
   answers.native = native_options(worker, metrics, objects, storage, identity.get(),
                                   facts_of(config, shares.dispatched));
   answers.audit = sink_of(audit.get());
-  frontend::Router router(services_of(worker, access, secrets, objects_frontend, *volumes), loop,
+  frontend::Router router(services_of(worker, access, secrets, objects_frontend, *volumes, cluster.get()), loop,
                           random, std::move(answers),
                           frontend::RequestGuard(host_policy(config.listen)));
   http::Server server(loop, server_options(router), router.handler());

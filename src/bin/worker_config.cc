@@ -453,6 +453,20 @@ class AccessFlags {
   std::string node_key_;
 };
 
+void add_cluster_flags(CLI::App& app, WorkerConfig& config) {
+  app.add_option("--cluster-key", config.cluster_key,
+                 "file of the key that all nodes of a cluster have, at least 32 bytes; makes this "
+                 "node one of a cluster; see docs/operate/cluster.md");
+  app.add_option("--cluster-node", config.cluster_nodes,
+                 "a node of the cluster, such as a=http://10.0.0.2:8980; all of them, this one "
+                 "too, in the same order on each: the first has the catalog");
+  app.add_option("--node-name", config.node_name,
+                 "what this node is called in its cluster (default: the machine's name)");
+  app.add_option("--cluster-policy", config.cluster_policy, "which node runs an invocation")
+      ->capture_default_str()
+      ->check(bin::shown_names(routing::policy_names()));
+}
+
 void add_node_flags(CLI::App& app, WorkerConfig& config) {
   app.add_option("--peer", config.peers,
                  "another node, such as http://10.0.0.2:8980, where objects that are unknown here "
@@ -495,6 +509,7 @@ std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& conf
   FunctionLogFlags function_logs(app, config);
   ObjectFlags objects(app);
   EnvironmentFlags environments(app, config);
+  add_cluster_flags(app, config);
   add_node_flags(app, config);
   if (const auto exit_code = bin::parse(app, argc, argv)) return *exit_code;
 

@@ -14,6 +14,7 @@
 #include "core/domain/executor_pool.h"
 #include "core/domain/function.h"
 #include "decide/dispatch/options.h"
+#include "decide/routing/policy.h"
 #include "decide/scheduling/make_policy.h"
 #include "edge/frontend/authenticator.h"
 #include "node/sandbox/zygote_limits.h"
@@ -76,6 +77,11 @@ struct WorkerConfig {
   Bytes object_disk = Bytes::gib(8);
   std::optional<Bytes> object_quota;
   std::vector<std::string> peers;  // other nodes, where objects that are unknown here are sought
+  // Of a cluster: see docs/operate/cluster.md. Without a key this node is in none.
+  std::string node_name;                   // empty: the machine's
+  std::string cluster_key;                 // the file of it
+  std::vector<std::string> cluster_nodes;  // NAME=URL of all, this one too; the first is the home
+  std::string cluster_policy{routing::kDefaultPolicy};
   std::string pipeline_slices = "none";  // devices that serve pipelines: node/worker/slice_choice.h
   std::string slice_policy;              // who gets which of them; empty: the default
   std::string python = "/usr/bin/python3";

@@ -82,6 +82,16 @@ TEST(WorkerConfig, TakesEveryGroupOfFlags) {
                                         "0",
                                         "--object-quota",
                                         "1M",
+                                        "--cluster-key",
+                                        "key",
+                                        "--cluster-node",
+                                        "a=http://10.0.0.1:1",
+                                        "--cluster-node",
+                                        "b=http://10.0.0.2:1",
+                                        "--node-name",
+                                        "b",
+                                        "--cluster-policy",
+                                        "two-choices",
                                         "--peer",
                                         "http://10.0.0.2:1",
                                         "--log-format",
@@ -104,6 +114,11 @@ TEST(WorkerConfig, TakesEveryGroupOfFlags) {
   EXPECT_EQ(config.object_memory, Bytes::mib(2));
   EXPECT_EQ(config.object_disk, Bytes(0));
   EXPECT_EQ(config.object_quota, Bytes::mib(1));
+  EXPECT_EQ(config.cluster_key, "key");
+  EXPECT_EQ(config.cluster_nodes,
+            (std::vector<std::string>{"a=http://10.0.0.1:1", "b=http://10.0.0.2:1"}));
+  EXPECT_EQ(config.node_name, "b");
+  EXPECT_EQ(config.cluster_policy, "two-choices");
   EXPECT_EQ(config.peers, std::vector<std::string>{"http://10.0.0.2:1"});
   EXPECT_EQ(config.log_format, LogFormat::kJson);
   EXPECT_TRUE(config.state_folder.starts_with('/')) << "sandboxes are shown paths of this machine";

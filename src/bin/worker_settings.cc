@@ -219,6 +219,7 @@ worker::WorkerOptions worker_options(const WorkerConfig& config, const Installat
   options.executors.transfers_take_turns = config.executor_transfers_take_turns;
   options.executors.share_objects = config.executor_objects != ExecutorObjects::kHost;
   options.executors.elastic_objects = config.executor_objects == ExecutorObjects::kElastic;
+  options.keeps_packages = !config.cluster_key.empty();
   options.devices = all_devices;
   options.gpu_serves_one_tenant = config.gpu == GpuKind::kEmulated;
   options.longest_gpu_run = config.longest_gpu_run;

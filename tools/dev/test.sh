@@ -14,7 +14,10 @@ if [ "${1:-}" = --all ]; then
   choice=()
   export LAMBENT_WHOLE_TESTS=1
 fi
-clients=(tests/clients/requirements.txt tests/integration/requirements.txt tests/package/requirements.txt)
+# Ray is large: without it tests/clients/test_ray.py is skipped, and says so.
+ray=()
+[ -z "${LAMBENT_WHOLE_TESTS:-}" ] || ray=(tests/clients/ray-requirements.txt)
+clients=(tests/clients/requirements.txt tests/integration/requirements.txt tests/package/requirements.txt ${ray[@]+"${ray[@]}"})
 [ ${#choice[@]} -gt 0 ] || clients+=(tests/browser/requirements.txt)
 if has_nvcc; then
   python_packages "${clients[@]}"

@@ -13,17 +13,31 @@ uint64_t hash_of(uint64_t number) {
 }
 
 uint64_t hash_of(std::string_view text) {
-  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a, whose low bits alone are too even for a ring
+  uint64_t hash =
+      0xcbf29ce484222325;  // FNV-1a, whose low bits by themselves are too even for a ring
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
   return hash_of(hash);
 }
 
+HashRing HashRing::of(const std::vector<uint64_t>& keys) {
+  HashRing ring;
+  ring.points_.reserve(keys.size() * kPoints);
+  for (size_t node = 0; node < keys.size(); ++node) {
+    ring.append(static_cast<NodeIndex>(node), keys[node]);
+  }
+  std::sort(ring.points_.begin(), ring.points_.end());
+  return ring;
+}
+
 void HashRing::add(NodeIndex node, uint64_t key) {
-  points_.reserve(points_.size() + kPoints);
+  append(node, key);
+  std::sort(points_.begin(), points_.end());
+}
+
+void HashRing::append(NodeIndex node, uint64_t key) {
   for (uint32_t point = 0; point < kPoints; ++point) {
     points_.push_back({hash_of(key ^ hash_of(uint64_t{point})), node});
   }
-  std::sort(points_.begin(), points_.end());
 }
 
 void HashRing::remove(NodeIndex node) {

@@ -20,6 +20,8 @@ class HashRing {
   // More make shares more even (by some 1/sqrt(kPoints)) and take 16 bytes each.
   static constexpr uint32_t kPoints = 64;
 
+  // Of the nodes with these keys, each of which has its place in the list as its index.
+  static HashRing of(const std::vector<uint64_t>& keys);
   // `key` is the hash of the node's name, so that its points do not depend on its index. A node is
   // added at most once.
   void add(NodeIndex node, uint64_t key);
@@ -42,6 +44,7 @@ class HashRing {
     NodeIndex node;
     auto operator<=>(const Point&) const = default;
   };
+  void append(NodeIndex node, uint64_t key);
   size_t position_of(uint64_t hash) const;
 
   std::vector<Point> points_;  // sorted

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <string>
 
 namespace lambent::routing {
 namespace {
@@ -83,11 +84,12 @@ class BoundedHash final : public Policy {
 
   std::optional<Route> choose(const RouteRequest& request, const HashRing& ring,
                               const NodeView& view) const override {
-    const Candidates found = candidates(request, ring, view);
-    // Whoever has the request saves the way by running it, where nothing is to be started.
-    if (warmth_here(request, view) == Warmth::kResident) {
+    const Totals totals{view.total_slots(), view.total_load()};
+    // The entry node saves the way by running it, where nothing is to be started.
+    if (warmth_here(request, view, totals) == Warmth::kResident) {
       return Route{request.entry, RouteReason::kWarm};
     }
+    const Candidates found = candidates(request, ring, view, totals);
     if (found.count == 0) return least_loaded(request, view);
     size_t best = 0;
     for (size_t each = 1; each < found.count; ++each) {
@@ -108,19 +110,24 @@ class BoundedHash final : public Policy {
     bool passed_full = false;  // one before the first had too much work
   };
 
-  bool has_room(const NodeLoad& node, const NodeView& view) const {
-    return node.takes_work &&
-           node.load < bound_of(options_, node.slots, view.total_slots(), view.total_load());
+  struct Totals {
+    uint64_t slots = 0;
+    uint64_t load = 0;
+  };
+
+  bool has_room(const NodeLoad& node, const Totals& totals) const {
+    return node.takes_work && node.load < bound_of(options_, node.slots, totals.slots, totals.load);
   }
 
-  Warmth warmth_here(const RouteRequest& request, const NodeView& view) const {
+  Warmth warmth_here(const RouteRequest& request, const NodeView& view,
+                     const Totals& totals) const {
     if (request.entry >= view.size()) return Warmth::kNone;
-    if (!has_room(view.node(request.entry), view)) return Warmth::kNone;
+    if (!has_room(view.node(request.entry), totals)) return Warmth::kNone;
     return view.warmth(request.entry, request.function);
   }
 
-  Candidates candidates(const RouteRequest& request, const HashRing& ring,
-                        const NodeView& view) const {
+  Candidates candidates(const RouteRequest& request, const HashRing& ring, const NodeView& view,
+                        const Totals& totals) const {
     Candidates found;
     std::array<NodeIndex, kLookedAt> seen{};
     size_t looked_at = 0;
@@ -129,7 +136,7 @@ class BoundedHash final : public Policy {
       if (std::find(seen.begin(), end, index) != end) return true;
       seen[looked_at++] = index;
       const NodeLoad node = view.node(index);
-      if (has_room(node, view)) {
+      if (has_room(node, totals)) {
         found.at[found.count++] = {index, view.warmth(index, request.function),
                                    node.memory_free >= request.memory};
       } else if (found.count == 0 && node.takes_work) {
@@ -185,8 +192,10 @@ uint64_t bound_of(const PolicyOptions& options, uint32_t slots, uint64_t total_s
   return static_cast<uint64_t>(std::max(std::ceil(most), 1.0));
 }
 
-std::vector<std::string> policy_names() {
-  return {"bounded-hash", "least-loaded", "two-choices", "random"};
+std::span<const std::string_view> policy_names() {
+  static constexpr std::string_view kNames[] = {"bounded-hash", "least-loaded", "two-choices",
+                                                "random"};
+  return kNames;
 }
 
 Result<std::unique_ptr<Policy>> make_policy(std::string_view name, const PolicyOptions& options) {
@@ -201,7 +210,9 @@ Result<std::unique_ptr<Policy>> make_policy(std::string_view name, const PolicyO
   if (name == "random") policy = std::make_unique<RandomNode>();
   if (policy) return policy;
   std::string known;
-  for (const std::string& each : policy_names()) known += (known.empty() ? "" : ", ") + each;
+  for (const std::string_view each : policy_names()) {
+    known += (known.empty() ? "" : ", ") + std::string(each);
+  }
   return Error{ErrorCode::kInvalidArgument,
                "there is no routing policy '" + std::string(name) + "'; there are " + known};
 }

@@ -5,9 +5,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <string>
+#include <span>
 #include <string_view>
-#include <vector>
 
 #include "core/base/result.h"
 #include "decide/routing/hash_ring.h"
@@ -58,7 +57,7 @@ struct PolicyOptions {
 
 // "bounded-hash", "least-loaded", "two-choices" or "random"; INVALID_ARGUMENT names them.
 Result<std::unique_ptr<Policy>> make_policy(std::string_view name, const PolicyOptions& options);
-std::vector<std::string> policy_names();
+std::span<const std::string_view> policy_names();
 
 // From how much work on a node counts as full under `options`; at least 1.
 uint64_t bound_of(const PolicyOptions& options, uint32_t slots, uint64_t total_slots,

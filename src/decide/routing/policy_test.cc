@@ -123,7 +123,7 @@ TEST(RoutingPolicyTest, AColdFunctionGoesWhereItsMemoryFits) {
 TEST(RoutingPolicyTest, NoPolicyChoosesANodeThatTakesNoWork) {
   TestView view(4);
   const auto order = order_of(view.ring, kFunction);
-  for (const std::string& name : policy_names()) {
+  for (const std::string_view name : policy_names()) {
     for (const NodeIndex node : order) view.at(node).load.takes_work = false;
     view.at(order[2]).load.takes_work = true;
     for (uint64_t draw = 0; draw < 100; ++draw) {
@@ -139,7 +139,7 @@ TEST(RoutingPolicyTest, NoPolicyChoosesANodeThatTakesNoWork) {
 
 TEST(RoutingPolicyTest, NoPolicyChoosesOfNoNodes) {
   const TestView view(0);
-  for (const std::string& name : policy_names()) {
+  for (const std::string_view name : policy_names()) {
     EXPECT_FALSE(policy(name)->choose({.function = kFunction}, view.ring, view)) << name;
   }
 }

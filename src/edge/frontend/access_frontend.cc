@@ -199,6 +199,11 @@ class Answering {
 
 }  // namespace
 
+json tenant_settings(const Tenant& tenant) {
+  const json shown = json_of(tenant);
+  return {{"weight", shown["weight"]}, {"quotas", shown["quotas"]}};
+}
+
 void AccessFrontend::handle(const Principal& principal, const http::Request& request,
                             http::Responder responder) {
   AccessCall call = decode_access_call(request);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <nlohmann/json_fwd.hpp>
 #include <utility>
 
 #include "core/domain/access_service.h"
@@ -9,6 +10,9 @@
 #include "edge/frontend/caller.h"
 
 namespace lambent::frontend {
+
+// Weight and quotas, as apply_tenant_patch() reads them.
+nlohmann::json tenant_settings(const Tenant& tenant);
 
 class AccessFrontend {
  public:

@@ -6,7 +6,9 @@
 #include "core/crypto/crypto.h"
 #include "edge/frontend/access_call.h"
 #include "edge/frontend/audited_responder.h"
+#include "edge/frontend/forwarding.h"
 #include "edge/frontend/lambda_fault.h"
+#include "edge/frontend/lambda_name.h"
 #include "edge/frontend/lambda_route.h"
 #include "edge/frontend/native_error.h"
 #include "edge/frontend/route_scopes.h"
@@ -98,7 +100,15 @@ Router::Router(Services services, loop::EventLoop& loop, Random& random, RouterO
       models_(services.invocations, options_.native.version, options_.native.ready),
       volumes_(services.volumes),
       activity_(activity_frontend(options_, services.invocations, access_, loop)),
-      journal_(options_.journal) {}
+      journal_(options_.journal),
+      cluster_({.cluster = options_.cluster,
+                .functions = services.invocations,
+                .access = services.access,
+                .disk = options_.offload,
+                .report = options_.report,
+                .package = options_.package}),
+      invocations_(services.invocations),
+      forwards_(services.forwards) {}
 
 bool Router::streams(const http::Request& head) const {
   return target_of(head).has_value() || streams_volume(head);
@@ -110,6 +120,17 @@ RouteScopes Router::scopes_for(const http::Request& request) const {
 }
 
 void Router::handle(http::Request request, http::Responder responder) {
+  if (forwards_ != nullptr) {
+    // Asked first: no page has the cluster's key.
+    const auto forwarded = forwards_->forwarded_by(request);
+    if (!forwarded.ok()) {
+      return responder.send(
+          response_of_refusal(request, {forwarded.error(), "UnrecognizedClientException"}));
+    }
+    if (*forwarded) {
+      return take_forwarded(**forwarded, std::move(request), std::move(responder));
+    }
+  }
   if (const auto allowed = guard_.check(request); !allowed.ok()) {
     return responder.send(response_of_error(request, allowed.error()));
   }
@@ -146,6 +167,51 @@ void Router::handle(http::Request request, http::Responder responder) {
   if (queued) return;
   held->responder.send(response_of_error(
       held->request, Error{ErrorCode::kResourceExhausted, "too much to do at once; try again"}));
+}
+
+void Router::take_forwarded(const http::ForwardService::Forwarded& forwarded, http::Request request,
+                            http::Responder responder) {
+  forwards_->take(request);
+  const auto tenant = access_.find_tenant(forwarded.tenant);
+  if (!tenant.ok()) return responder.send(response_of_error(request, tenant.error()));
+  const Principal principal{
+      .tenant = tenant->id, .scopes = forwarded.scopes, .token = forwarded.token};
+  const RouteScopes needed = scopes_for(request);
+  if (needed.audited && request.method != "GET") {
+    AuditRecord record = record_of(request);
+    record.origin = "node " + forwarded.node;
+    record.token = principal.token;
+    record.tenant = forwarded.tenant;
+    responder = audited(std::move(responder), std::move(record), options_.audit);
+  }
+  answer_forwarded(principal, std::move(request), std::move(responder));
+}
+
+void Router::answer_forwarded(const Principal& principal, http::Request request,
+                              http::Responder responder) {
+  const auto what = forwarding_of(request, options_.function_domain);
+  const bool runs = what && (what->destination == http::Destination::kAnyNode ||
+                             what->destination == http::Destination::kAnyNodeAndMore);
+  const FunctionName name{principal.tenant, what ? what->function : ""};
+  const auto is_known = [this, name] {
+    return name.name.find(':') != std::string::npos || invocations_.find_function(name).ok();
+  };
+  if (!runs || is_known()) return dispatch(principal, std::move(request), std::move(responder));
+  // Deployed a moment ago; shared because a callback must be copyable.
+  struct Held {
+    http::Request request;
+    http::Responder responder;
+  };
+  auto held = std::make_shared<Held>(Held{std::move(request), std::move(responder)});
+  forwards_->catch_up(name, [this, held, principal, is_known] {
+    if (is_known()) {
+      return dispatch(principal, std::move(held->request), std::move(held->responder));
+    }
+    http::Response response = response_of_error(
+        held->request, Error{ErrorCode::kNotFound, "this node does not have the function"});
+    response.headers.add(std::string(http::kNotHere), "true");
+    held->responder.send(std::move(response));
+  });
 }
 
 void Router::authenticate(http::Request request, http::Responder responder,
@@ -206,7 +272,29 @@ void Router::admit(Principal principal, http::Request request, http::Responder r
   if (needed.audited && request.method != "GET") {
     responder = audited(std::move(responder), std::move(record), options_.audit);
   }
-  dispatch(principal, std::move(request), std::move(responder));
+  choose_node(principal, std::move(request), std::move(responder));
+}
+
+void Router::choose_node(const Principal& principal, http::Request request,
+                         http::Responder responder) {
+  auto what =
+      forwards_ == nullptr ? std::nullopt : forwarding_of(request, options_.function_domain);
+  if (!what) return dispatch(principal, std::move(request), std::move(responder));
+  // What says in which form errors are answered.
+  http::Request form{.method = request.method, .target = request.target};
+  forwards_->route(
+      {.destination = what->destination,
+       .function = {principal.tenant, std::move(what->function)},
+       .principal = principal,
+       .tenant = access_.tenant_name(principal.tenant),
+       .request = std::move(request),
+       .responder = std::move(responder),
+       .here =
+           [this, principal](http::Request here, http::Responder answer) {
+             dispatch(principal, std::move(here), std::move(answer));
+           },
+       .response_of = [form = std::move(form)](
+                          const Error& error) { return response_of_error(form, error); }});
 }
 
 void Router::dispatch(const Principal& principal, http::Request request,
@@ -235,6 +323,8 @@ void Router::dispatch(const Principal& principal, http::Request request,
     activity_->handle(caller, request, std::move(responder));
   } else if (is_journal_path(path)) {
     journal_.handle(request, std::move(responder));
+  } else if (is_cluster_path(path)) {
+    cluster_.handle(request, std::move(responder));
   } else if (is_volume_path(path)) {
     volumes_.handle(caller, std::move(request), std::move(responder));
   } else {

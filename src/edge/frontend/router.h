@@ -8,11 +8,13 @@
 #include <string>
 
 #include "core/domain/audit.h"
+#include "core/http/forward_service.h"
 #include "core/http/server.h"
 #include "edge/frontend/access_frontend.h"
 #include "edge/frontend/activity_frontend.h"
 #include "edge/frontend/authenticator.h"
 #include "edge/frontend/dashboard_frontend.h"
+#include "edge/frontend/cluster_frontend.h"
 #include "edge/frontend/function_frontend.h"
 #include "edge/frontend/inference_frontend.h"
 #include "edge/frontend/journal_frontend.h"
@@ -39,6 +41,10 @@ struct RouterOptions {
   // What the dashboard asks, and the journal's questions; null: both are refused.
   ActivityService* activity = nullptr;
   JournalService* journal = nullptr;
+  // What other nodes are told; without a cluster nothing is.
+  std::function<std::string()> report = {};
+  std::function<std::string(const std::string& sha256)> package = {};
+  Cluster* cluster = nullptr;
 };
 
 class Router {
@@ -52,6 +58,8 @@ class Router {
     ObjectsFrontend& objects;
     http::RelayService& relays;
     VolumeService& volumes;
+    // Null: this node is in no cluster, and answers what it gets.
+    http::ForwardService* forwards = nullptr;
   };
   Router(Services services, loop::EventLoop& loop, Random& random, RouterOptions options,
          RequestGuard guard);
@@ -68,7 +76,14 @@ class Router {
  private:
   void authenticate(http::Request request, http::Responder responder,
                     const std::string& body_digest);
+  // Of a node that has found out whose request it is, and let it pass.
+  void take_forwarded(const http::ForwardService::Forwarded& forwarded, http::Request request,
+                      http::Responder responder);
+  void answer_forwarded(const Principal& principal, http::Request request,
+                        http::Responder responder);
   void admit(Principal principal, http::Request request, http::Responder responder);
+  // To the node that is to answer it, which may be this one.
+  void choose_node(const Principal& principal, http::Request request, http::Responder responder);
   // Whose tenant the request is for: an admin may name another than its token's.
   Result<TenantId> tenant_for(const Principal& principal, const http::Request& request) const;
   void dispatch(const Principal& principal, http::Request request, http::Responder responder);
@@ -95,6 +110,9 @@ class Router {
   const DashboardFrontend dashboard_;
   std::unique_ptr<ActivityFrontend> activity_;  // null: there is no such service
   JournalFrontend journal_;
+  ClusterFrontend cluster_;
+  InvocationService& invocations_;
+  http::ForwardService* const forwards_;
 };
 
 }  // namespace lambent::frontend

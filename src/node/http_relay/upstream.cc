@@ -21,14 +21,24 @@ Upstream::Upstream(loop::EventLoop& loop, OwnedFd socket)
 Upstream::~Upstream() { loop_.cancel(soon_); }
 
 void Upstream::connect(uint16_t port) {
-  const int on = 1;
-  setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(port);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  const int result =
-      ::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  begin_connecting(reinterpret_cast<const sockaddr*>(&address), sizeof address);
+}
+
+void Upstream::connect(const sockaddr* address, socklen_t length, http::SecureConnector encrypt,
+                       std::string host) {
+  encrypt_ = std::move(encrypt);
+  host_ = std::move(host);
+  begin_connecting(address, length);
+}
+
+void Upstream::begin_connecting(const sockaddr* address, socklen_t length) {
+  const int on = 1;
+  setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  const int result = ::connect(socket_.get(), address, length);
   if (result == 0 || errno != EINPROGRESS) {
     soon_ = loop_.call_after(Duration::zero(), [this, connected = result == 0] {
       if (connected) return check_connected();
@@ -46,10 +56,36 @@ void Upstream::check_connected() {
   watch_.reset();
   const std::function<void(bool)> tell = events_.on_connected;
   if (!known || error != 0) return tell(false);
+  if (encrypt_) {
+    auto stream = encrypt_(std::move(socket_), host_);
+    if (!stream.ok()) return tell(false);
+    stream_ = *std::move(stream);
+    watch_ = loop_.watch(stream_->fd(), false, true, [this](loop::Readiness) { agree(); });
+    return;
+  }
   stream_ = http::plain_stream(std::move(socket_));
   watch_ =
       loop_.watch(stream_->fd(), false, false, [this](loop::Readiness ready) { on_ready(ready); });
   tell(true);
+}
+
+// Looking for input makes both sides agree; nothing comes before the request is sent.
+void Upstream::agree() {
+  const http::Transfer looked = stream_->peek();
+  const bool waits = looked.kind == http::Transfer::Kind::kWaitsToRead ||
+                     looked.kind == http::Transfer::Kind::kWaitsToWrite;
+  const std::function<void(bool)> tell = events_.on_connected;
+  if (stream_->is_ready()) {
+    watch_ = loop_.watch(stream_->fd(), false, false,
+                         [this](loop::Readiness ready) { on_ready(ready); });
+    return tell(true);
+  }
+  if (waits) {
+    return watch_.update(looked.kind == http::Transfer::Kind::kWaitsToRead,
+                         looked.kind == http::Transfer::Kind::kWaitsToWrite);
+  }
+  watch_.reset();
+  tell(false);
 }
 
 OwnedFd Upstream::take_socket() {

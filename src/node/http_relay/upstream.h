@@ -1,6 +1,9 @@
-// Upstream: one connection to the program of a sandbox: connecting, writing what the program is
-// slow to take, reading. Owned by a Session; loop thread.
+// Upstream: one connection to the program of a sandbox, or to another node: connecting, writing
+// what the other side is slow to take, reading. Owned by a Session or by node/cluster; loop thread.
 #pragma once
+
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <deque>
 #include <functional>
@@ -33,6 +36,9 @@ class Upstream {
   void set_events(Events events) { events_ = std::move(events); }
   // To a port of the sandbox's loopback; answered by on_connected, in a later turn.
   void connect(uint16_t port);
+  // To an address of another node; with `encrypt`, on_connected comes once both sides have agreed.
+  void connect(const sockaddr* address, socklen_t length, http::SecureConnector encrypt,
+               std::string host);
   // The socket again, of one that could not connect. It is good for another try.
   OwnedFd take_socket();
 
@@ -47,13 +53,17 @@ class Upstream {
 
  private:
   void on_ready(loop::Readiness ready);
+  void begin_connecting(const sockaddr* address, socklen_t length);
   void check_connected();
+  void agree();
   void flush();
   void watch_for(bool reads, bool writes);
 
   loop::EventLoop& loop_;
   Events events_;
   OwnedFd socket_;  // until it is connected
+  http::SecureConnector encrypt_;
+  std::string host_;
   std::unique_ptr<http::Stream> stream_;
   loop::Watch watch_;
   loop::TimerId soon_;

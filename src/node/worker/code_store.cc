@@ -7,6 +7,7 @@
 
 #include "core/archive/zip.h"
 #include "core/base/base64.h"
+#include "core/base/fd.h"
 
 namespace lambent::worker {
 
@@ -35,7 +36,8 @@ Result<void> CodeStore::unpack(std::string_view zip, FunctionSpec& spec) const {
   spec.code_size = Bytes(zip.size());
   const auto unpacked = archive::unpack_zip(zip, folder(spec));
   if (!unpacked.ok()) return unpacked.error();
-  return {};
+  if (!keeps_packages_) return {};
+  return write_file_atomically(package_of(folder(spec)), zip, false);
 }
 
 void CodeStore::collect(std::set<std::string> in_use) {
@@ -44,7 +46,9 @@ void CodeStore::collect(std::set<std::string> in_use) {
       [folder = folder_, used] {
         std::error_code error;
         for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-          if (used->contains(entry.path().filename())) continue;
+          std::string name = entry.path().filename();
+          if (name.ends_with(".zip")) name.resize(name.size() - 4);
+          if (used->contains(name)) continue;
           std::error_code ignored;
           std::filesystem::remove_all(entry.path(), ignored);
         }

@@ -13,12 +13,15 @@ namespace lambent::worker {
 class CodeStore {
  public:
   // Code lies in state_folder/code. `files` outlives it.
-  CodeStore(const std::string& state_folder, loop::WorkThread& files)
-      : folder_(state_folder + "/code"), files_(files) {}
+  // `keeps_packages`: the zips too, for other nodes.
+  CodeStore(const std::string& state_folder, loop::WorkThread& files, bool keeps_packages = false)
+      : folder_(state_folder + "/code"), files_(files), keeps_packages_(keeps_packages) {}
 
   // Makes the folder of all code; blocks.
   Result<void> create();
   std::string folder(const FunctionSpec& spec) const;
+  // The zip of the code in `folder`, where zips are kept.
+  static std::string package_of(const std::string& folder) { return folder + ".zip"; }
   // Unpacks a zip, perhaps in base64, into its folder, and writes its digest and size into `spec`.
   // Blocks. INVALID_ARGUMENT and RESOURCE_EXHAUSTED as archive::unpack_zip().
   Result<void> unpack(std::string_view zip, FunctionSpec& spec) const;
@@ -31,6 +34,7 @@ class CodeStore {
  private:
   const std::string folder_;
   loop::WorkThread& files_;
+  const bool keeps_packages_;
 };
 
 }  // namespace lambent::worker

@@ -61,6 +61,8 @@ struct WorkerOptions {
   Bytes most_payloads = Bytes::mib(1024);
   // An asynchronous invocation that a worker was killed under this often is given up.
   unsigned most_attempts = 3;
+  // The zips of functions' code stay beside it, for other nodes of a cluster.
+  bool keeps_packages = false;
 };
 
 class Worker final : public InvocationService {

@@ -43,10 +43,12 @@ class Cluster {
   Cluster(const ClusterOptions& options, const std::vector<FunctionModel>& functions,
           std::unique_ptr<routing::Policy> policy)
       : options_(options), policy_(std::move(policy)), random_(options.seed) {
+    std::vector<uint64_t> keys;
     for (NodeIndex index = 0; index < options.nodes; ++index) {
       nodes_.emplace_back(options.node, functions);
-      ring_.add(index, routing::hash_of("node" + std::to_string(index)));
+      keys.push_back(routing::hash_of("node" + std::to_string(index)));
     }
+    ring_ = routing::HashRing::of(keys);
     for (uint32_t each = 0; each < functions.size(); ++each) {
       functions_by_hash_.emplace(hash_of_function(each), each);
       memory_.push_back(functions[each].memory);

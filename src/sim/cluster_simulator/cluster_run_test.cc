@@ -23,8 +23,9 @@ ClusterFigures run(const ClusterOptions& options, std::vector<workload::Arrival>
 }
 
 TEST(ClusterRunTest, EachInvocationEndsOnce) {
-  for (const std::string& policy : routing::policy_names()) {
-    EXPECT_EQ(run({.nodes = 5, .policy = policy}, one_each(milliseconds(10), 20)).invocations,
+  for (const std::string_view policy : routing::policy_names()) {
+    EXPECT_EQ(run({.nodes = 5, .policy = std::string(policy)}, one_each(milliseconds(10), 20))
+                  .invocations,
               800U);
   }
 }

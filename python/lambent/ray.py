@@ -1,0 +1,272 @@
+"""Lambent on the nodes of a Ray cluster: one worker for each, joined to one cluster. Needs ray (pip install lambent[ray]).
+
+    import ray, lambent.ray
+    ray.init(address="auto")
+    lambent.ray.start(key="/etc/lambent/cluster.key")
+    square = lambent.ray.function("square")
+    ray.get(square.remote(ray.put({"x": 3})))
+
+Ray says which nodes there are, reserves their GPUs, and hands references on. Requests never pass through it, and the workers do
+not end with it.
+"""
+import json
+import os
+import shutil
+import subprocess
+import threading
+import time
+
+import ray
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from .client import Client
+from .errors import LambentError, error_of
+from .http_objects import connect
+
+NAMESPACE = "lambent"
+LEASE = 5.0  # seconds for which a worker takes our word for who the others are
+_PERIOD = 1.0
+_CALLS = 64  # of an agent at once
+_MEMBERS = "lambent-members"
+
+
+def _agent_name(node_id):
+    return "lambent-agent-" + node_id
+
+
+def _request(endpoint, method, path, body=None, timeout=5.0):
+    """The JSON of an answer; LambentError otherwise."""
+    connection = connect(endpoint)
+    connection.timeout = timeout
+    try:
+        connection.request(method, path, body)
+        answer = connection.getresponse()
+        content = answer.read()
+    finally:
+        connection.close()
+    if answer.status >= 300:
+        raise error_of("UNKNOWN", "%s %s: HTTP %d %s" % (method, path, answer.status, content[:300].decode("utf-8", "replace")))
+    return json.loads(content)
+
+
+def _tail_of(path, most=2000):
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, os.path.getsize(path) - most))
+            return file.read().decode("utf-8", "replace")
+    except OSError as error:
+        return str(error)
+
+
+class _Members:
+    """What the agents know of their workers. Its loss is none: they tell it again."""
+
+    def __init__(self):
+        self._known, self._home = {}, ""
+
+    def tell(self, node_id, member, home):
+        """One agent's worker; all that are on nodes that live, and the home among them."""
+        self._known[node_id] = member
+        alive = {node["NodeID"] for node in ray.nodes() if node["Alive"]}
+        self._known = {each: known for each, known in self._known.items() if each in alive}
+        names = {known["node"] for known in self._known.values()}
+        # It never moves by itself: two nodes that take changes of the catalog would be two catalogs.
+        if not self._home:
+            self._home = home or member["node"]
+        return {"home": self._home if self._home in names else "", "members": list(self._known.values()),
+                "wanted_home": self._home}
+
+
+class _Agent:
+    """Of one node: it finds or starts the node's worker, tells it who the others are, and hands it calls of Ray tasks."""
+
+    def __init__(self, node_id, options, members):
+        self._options, self._node_id, self._members = options, node_id, members
+        self._local, self._stop, self._error = threading.local(), threading.Event(), ""
+        fields = {"node": node_id[:12]}
+        self._endpoint = "unix:" + options["socket"].format(**fields)
+        self._ensure_worker(fields)
+        self._tell()
+        threading.Thread(target=self._beat, daemon=True).start()
+
+    def _answers(self):
+        try:
+            return _request(self._endpoint, "GET", "/v1/cluster")
+        except (OSError, LambentError, ValueError) as error:
+            self._error = str(error)
+            return None
+
+    def _ensure_worker(self, fields):
+        if self._answers():
+            return
+        command = self._options["serve"]
+        if not command:
+            raise error_of("FAILED_PRECONDITION", "no worker of a cluster answers at %s (%s), and none is to be started: start it "
+                           "with --cluster-key, or give `serve`" % (self._endpoint, self._error))
+        words = [word.format(**fields) for word in command]
+        if "--socket" not in words:
+            words += ["--socket", self._endpoint[5:]]
+        log = self._options["log"].format(**fields)
+        os.makedirs(os.path.dirname(os.path.abspath(log)), exist_ok=True)
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+        # A session of its own, and no child of ours: Ray ends the children of its workers.
+        with open(log, "ab") as output:
+            subprocess.run(["setsid", "--fork", *words], stdin=subprocess.DEVNULL, stdout=output, stderr=output, check=True,
+                           env=environment)
+        deadline = time.monotonic() + self._options["timeout"]
+        while not self._answers():
+            if time.monotonic() > deadline:
+                raise error_of("DEADLINE_EXCEEDED", "the worker did not start (%s); the end of its log %s:\n%s" %
+                               (self._error, log, _tail_of(log)))
+            time.sleep(0.1)
+
+    def _member(self, status):
+        address = self._options["address"].get(self._node_id) or self._own_address()
+        own = next(each for each in status["members"] if each["self"])
+        return {"node": status["self"], "address": address,
+                "gpus": [{"name": gpu["name"], "memory_bytes": gpu["memory_bytes"]} for gpu in own["gpus"]]}
+
+    def _own_address(self):
+        """Where the worker listens, as it wrote beside its socket."""
+        path = os.path.join(os.path.dirname(self._endpoint[5:]), "endpoint")
+        with open(path) as file:
+            address = file.read().strip()
+        if not address.startswith("http"):
+            raise error_of("FAILED_PRECONDITION", "the worker listens on no TCP address: start it with --listen")
+        for every in ("//0.0.0.0:", "//[::]:"):
+            address = address.replace(every, "//%s:" % ray.util.get_node_ip_address())
+        return address
+
+    def _tell(self):
+        status = _request(self._endpoint, "GET", "/v1/cluster")
+        told = ray.get(self._members.tell.remote(self._node_id, self._member(status), status["home"]), timeout=LEASE)
+        if not told["home"]:
+            # Its node is gone: who was told of it before still is, and says so where the catalog is to be changed.
+            return
+        _request(self._endpoint, "PUT", "/v1/cluster/members",
+                 json.dumps({"source": "ray", "home": told["home"], "lease_seconds": LEASE, "members": told["members"]}))
+
+    def _beat(self):
+        while not self._stop.wait(_PERIOD):
+            try:
+                self._tell()
+                self._error = ""
+            except Exception as error:  # whatever it is, the worker goes on and the next beat may do better
+                self._error = str(error)
+
+    def status(self):
+        return {"node_id": self._node_id, "endpoint": self._endpoint, "error": self._error,
+                "gpus": ray.get_gpu_ids(), "pid": os.getpid(), "cluster": self._answers()}
+
+    def invoke(self, function, payload):
+        """Ray has put the value in place of a reference."""
+        if not hasattr(self._local, "client"):
+            self._local.client = Client(self._endpoint, local=False)
+        body = bytes(payload) if isinstance(payload, (bytes, bytearray, memoryview)) else json.dumps(payload).encode()
+        try:
+            answer = self._local.client.invoke(function, body)
+        except OSError as error:
+            raise error_of("UNAVAILABLE", "the worker at %s was lost: %s" % (self._endpoint, error)) from None
+        try:
+            return json.loads(answer)
+        except ValueError:
+            return answer
+
+
+class Cluster:
+    """The agents of start(): handles by node id."""
+
+    def __init__(self, agents):
+        self.agents = agents
+
+    def status(self):
+        return ray.get([agent.status.remote() for agent in self.agents.values()])
+
+    def wait_until_up(self, timeout=30.0):
+        """Until every worker has heard from every other."""
+        deadline = time.monotonic() + timeout
+        while True:
+            states = [[member["state"] for member in (each["cluster"] or {"members": []})["members"]] for each in self.status()]
+            if all(len(each) >= len(self.agents) and set(each) == {"up"} for each in states):
+                return self
+            if time.monotonic() > deadline:
+                raise error_of("DEADLINE_EXCEEDED", "the nodes did not hear from each other: %s" % self.status())
+            time.sleep(0.2)
+
+    def stop(self):
+        """Ends the agents, which gives Ray its GPUs back. The workers go on."""
+        for agent in self.agents.values():
+            ray.kill(agent)
+
+
+def _usual_command(key, state):
+    program = shutil.which("lambent")
+    if program is None:
+        raise error_of("NOT_FOUND", "there is no command `lambent`: install it, or give `serve`")
+    return [program, "serve", "--cluster-key", key, "--node-name", "ray-{node}", "--state", state + "/{node}",
+            "--run", state + "/{node}/run"]
+
+
+def start(key="/etc/lambent/cluster.key", *, state="/var/lib/lambent/ray", socket=None, serve=None, address=None, reserve_gpus=True,
+          timeout=60.0):
+    """Starts an agent on each node of the Ray cluster, which finds that node's worker at `socket` (a path) or starts it by
+    `serve` (words). In both "{node}" stands for the beginning of the node's id. `address`: URLs of workers by node id, where
+    they do not tell themselves what others reach them by. Agents are detached: they outlive this driver. Call it again after
+    nodes came; what runs stays. A node's GPUs are reserved from Ray, so that its tasks do not collide with ours; RuntimeError
+    within `timeout` if tasks of Ray have them."""
+    if not ray.is_initialized():
+        ray.init(address="auto", namespace=NAMESPACE)
+    options = {"socket": socket or state + "/{node}/run/lambent.sock", "log": state + "/{node}/worker.log",
+               "serve": serve if serve is not None else _usual_command(key, state), "address": dict(address or {}),
+               "timeout": timeout}
+    members = ray.remote(_Members).options(name=_MEMBERS, namespace=NAMESPACE, lifetime="detached", get_if_exists=True, num_cpus=0,
+                                           max_restarts=-1).remote()
+    agents = {}
+    for node in ray.nodes():
+        if not node["Alive"]:
+            continue
+        node_id = node["NodeID"]
+        agents[node_id] = ray.remote(_Agent).options(
+            name=_agent_name(node_id), namespace=NAMESPACE, lifetime="detached", get_if_exists=True, num_cpus=0,
+            num_gpus=node["Resources"].get("GPU", 0) if reserve_gpus else 0, max_restarts=-1, max_task_retries=0,
+            max_concurrency=_CALLS,
+            scheduling_strategy=NodeAffinitySchedulingStrategy(node_id, soft=False)).remote(node_id, options, members)
+    for node_id, agent in agents.items():
+        try:
+            ray.get(agent.status.remote(), timeout=timeout)
+        except ray.exceptions.GetTimeoutError:
+            raise RuntimeError("the agent of node %s did not start in %g s: other tasks of Ray have its GPUs, or its worker does "
+                               "not start" % (node_id, timeout)) from None
+    return Cluster(agents)
+
+
+class Function:
+    """A function of the Lambent cluster, for Ray's tasks."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def remote(self, payload=None):
+        """A Ray ObjectRef of its answer: JSON as a value, else bytes. `payload` is JSON, bytes or an ObjectRef of either; a
+        reference is waited for by Ray, not here. What fails raises ray.exceptions.RayTaskError, which is a LambentError too;
+        when the node is lost meanwhile, RayActorError. It runs at most once."""
+        return _agent_here().invoke.remote(self.name, payload)
+
+
+_agents = {}
+
+
+def _agent_here():
+    node_id = ray.get_runtime_context().get_node_id()
+    key = (ray.get_runtime_context().gcs_address, node_id)
+    if key not in _agents:
+        try:
+            _agents[key] = ray.get_actor(_agent_name(node_id), namespace=NAMESPACE)
+        except ValueError:
+            raise error_of("FAILED_PRECONDITION", "there is no agent of Lambent on this node: lambent.ray.start()") from None
+    return _agents[key]
+
+
+def function(name):
+    """A Function that has been deployed, by `lambent deploy` at any node."""
+    return Function(name)

@@ -1,0 +1,153 @@
+#include "bin/node_cluster.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "core/archive/zip.h"
+#include "core/base/fd.h"
+#include "node/worker/code_store.h"
+
+namespace lambent {
+namespace {
+
+constexpr size_t kMostKey = 4096;
+// An idle sandbox with its GPU memory in place, or without any.
+bool is_resident(const SandboxStatus& sandbox) {
+  return sandbox.device_memory_place.empty() || sandbox.device_memory_place == "in" ||
+         sandbox.device_memory_place == "moving in";
+}
+
+std::string machine_name() {
+  char name[256] = {};
+  return gethostname(name, sizeof name - 1) == 0 ? name : "";
+}
+
+Result<ClusterTold> listed_nodes(const std::vector<std::string>& nodes) {
+  ClusterTold told{.source = "file", .home = {}, .members = {}, .lease = {}};
+  for (const std::string& text : nodes) {
+    const size_t equals = text.find('=');
+    if (equals == std::string::npos) {
+      return Error{ErrorCode::kInvalidArgument,
+                   "--cluster-node " + text + ": NAME=URL is expected"};
+    }
+    told.members.push_back({.node = text.substr(0, equals), .address = text.substr(equals + 1)});
+  }
+  return told;
+}
+
+struct Sizes {
+  uint32_t slots = 1;
+  Bytes device_memory;
+  std::vector<GpuFacts> gpus;
+};
+
+// Invocations that this node has, and what is warm here.
+cluster::NodeReport report_of(const worker::Worker& worker, const AccessService& access,
+                              const Sizes& sizes) {
+  cluster::NodeReport report{.version = LAMBENT_VERSION,
+                             .takes_work = !worker.draining(),
+                             .slots = sizes.slots,
+                             .gpus = sizes.gpus};
+  Bytes busy;
+  for (const Tenant& tenant : access.list_tenants("", SIZE_MAX)) {
+    const TenantUsage usage = worker.usage_of(tenant.id);
+    report.load += static_cast<uint32_t>(usage.running + usage.waiting);
+    for (const SandboxStatus& sandbox : worker.sandbox_status(tenant.id)) {
+      if (sandbox.state != "idle") {
+        busy += sandbox.device_memory;
+        continue;
+      }
+      report.warm.emplace_back(
+          routing::hash_of(tenant.name + "/" + sandbox.function.name),
+          is_resident(sandbox) ? routing::Warmth::kResident : routing::Warmth::kSwappedOut);
+    }
+  }
+  std::sort(report.warm.begin(), report.warm.end());
+  report.memory_free = sizes.device_memory - std::min(busy, sizes.device_memory);
+  return report;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<NodeCluster>> NodeCluster::open(
+    const WorkerConfig& config, const std::vector<protocol::DeviceInventory>& devices,
+    Dependencies uses) {
+  std::unique_ptr<NodeCluster> made;
+  if (config.cluster_key.empty()) {
+    if (config.cluster_nodes.empty()) return made;
+    return Error{ErrorCode::kInvalidArgument, "--cluster-node needs --cluster-key"};
+  }
+  ASSIGN_OR_RETURN(std::string key, read_file(config.cluster_key, kMostKey));
+  const std::string name = config.node_name.empty() ? machine_name() : config.node_name;
+  auto credentials = cluster::NodeCredentials::make(name, std::move(key));
+  if (!credentials.ok()) return credentials.error().with_context("--cluster-key");
+  ASSIGN_OR_RETURN(auto policy, routing::make_policy(config.cluster_policy, {}));
+  ASSIGN_OR_RETURN(ClusterTold told, listed_nodes(config.cluster_nodes));
+  Sizes sizes;
+  for (const protocol::DeviceInventory& device : devices) {
+    sizes.device_memory += device.memory_total;
+    sizes.gpus.push_back({device.name, device.memory_total});
+  }
+  sizes.slots = devices.empty() ? std::max(1U, std::thread::hardware_concurrency())
+                                : static_cast<uint32_t>(devices.size()) * config.concurrency;
+  made.reset(new NodeCluster());
+  worker::Worker& worker = uses.worker;
+  AccessService& access = uses.access;
+  made->node_ = std::make_unique<cluster::ClusterNode>(
+      cluster::ClusterNode::Dependencies{
+          .loop = uses.loop,
+          .log = uses.log,
+          .random = uses.random,
+          .offload = uses.disk,
+          .connector = uses.identity != nullptr ? uses.identity->connector() : nullptr},
+      *std::move(credentials), std::move(policy),
+      cluster::NodeFacts{
+          .report = [&worker, &access, sizes] { return report_of(worker, access, sizes); },
+          .memory_of = [&worker](const FunctionName& function) -> std::optional<Bytes> {
+            const auto spec = worker.find_function(function);
+            if (!spec.ok()) return std::nullopt;
+            return spec->gpu.memory;
+          }});
+  cluster::ClusterNode& node = *made->node_;
+  made->replica_ = std::make_unique<frontend::CatalogReplica>(
+      frontend::CatalogReplica::Dependencies{.loop = uses.loop,
+                                             .log = uses.log,
+                                             .functions = worker,
+                                             .access = access,
+                                             .is_replica = [&node] { return node.is_replica(); },
+                                             .ask_home =
+                                                 [&node](std::string target, auto done) {
+                                                   node.ask_home(std::move(target), seconds(30),
+                                                                 std::move(done));
+                                                 }},
+      config.state_folder + "/copied_functions.json");
+  frontend::CatalogReplica& replica = *made->replica_;
+  node.set_catch_up([&replica](const FunctionName& function, std::function<void()> then) {
+    replica.catch_up(function, std::move(then));
+  });
+  node.set_changed([&replica] { replica.changed(); });
+  if (const auto taken = node.tell(std::move(told)); !taken.ok()) {
+    return taken.error().with_context("--cluster-node");
+  }
+  return made;
+}
+
+std::function<std::string()> reports_of(NodeCluster* cluster) {
+  if (cluster == nullptr) return {};
+  return [cluster] { return cluster->node().own_report_json(); };
+}
+
+std::function<std::string(const std::string& sha256)> packages_in(const std::string& state_folder) {
+  return [folder = state_folder + "/code/"](const std::string& sha256) -> std::string {
+    const std::string name = archive::code_folder_name(sha256);
+    const bool is_digest = !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+      return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-';
+    });
+    return is_digest ? worker::CodeStore::package_of(folder + name) : "";
+  };
+}
+
+}  // namespace lambent

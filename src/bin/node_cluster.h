@@ -1,0 +1,53 @@
+// NodeCluster: what joins this worker with other nodes: their list, the way to them, and the copy
+// of the home's catalog. Made by main, after the worker; loop thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "bin/worker_config.h"
+#include "core/base/log.h"
+#include "core/base/random.h"
+#include "core/loop/event_loop.h"
+#include "core/protocol/device_message.h"
+#include "core/tls/node_identity.h"
+#include "edge/frontend/catalog_replica.h"
+#include "node/cluster/cluster_node.h"
+#include "node/objects/spill_folder.h"
+#include "node/worker/worker.h"
+
+namespace lambent {
+
+class NodeCluster {
+ public:
+  // All outlive it.
+  struct Dependencies {
+    loop::EventLoop& loop;
+    LogSink& log;
+    Random& random;
+    worker::Worker& worker;
+    AccessService& access;
+    objects::Disk disk;
+    tls::NodeIdentity* identity = nullptr;  // null: nothing is encrypted
+  };
+  // Null without --cluster-key. Blocks. INVALID_ARGUMENT, naming the flag.
+  static Result<std::unique_ptr<NodeCluster>> open(
+      const WorkerConfig& config, const std::vector<protocol::DeviceInventory>& devices,
+      Dependencies dependencies);
+
+  cluster::ClusterNode& node() { return *node_; }
+
+ private:
+  NodeCluster() = default;
+
+  std::unique_ptr<cluster::ClusterNode> node_;
+  std::unique_ptr<frontend::CatalogReplica> replica_;
+};
+
+// What a node answers others that ask for its report; empty without a cluster.
+std::function<std::string()> reports_of(NodeCluster* cluster);
+// Where the package with a digest lies; empty for what is no digest.
+std::function<std::string(const std::string& sha256)> packages_in(const std::string& state_folder);
+
+}  // namespace lambent

@@ -1,0 +1,62 @@
+// ForwardService: which node answers a request. The frontend says what a request is about and how
+// it is answered here; node/cluster implements this. All calls and callbacks happen on the loop
+// thread.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "core/domain/access.h"
+#include "core/domain/function.h"
+#include "core/http/server.h"
+
+namespace lambent::http {
+
+// Which nodes may answer a request.
+enum class Destination {
+  kAnyNode,         // it runs a function, at most once
+  kAnyNodeAndMore,  // it submits an invocation that runs at least once: a node lost is no end of it
+  kHome,            // it changes the catalog
+  kHomeOrHere,      // it reads the catalog
+  kWhoKnows,        // it asks for what one of the nodes has
+};
+
+struct ForwardCall {
+  Destination destination = Destination::kAnyNode;
+  FunctionName function;  // perhaps qualified
+  Principal principal;
+  std::string tenant;  // its name
+  Request request;
+  Responder responder;
+  std::function<void(Request, Responder)> here;       // answers it on this node
+  std::function<Response(const Error&)> response_of;  // in the form of its API
+};
+
+class ForwardService {
+ public:
+  // Whose request a node forwarded to this one. Nothing: it comes from a client. UNAUTHENTICATED:
+  // it says that it comes from a node, and proves nothing.
+  struct Forwarded {
+    std::string node;
+    std::string tenant;
+    Scopes scopes;
+    std::string token;
+  };
+  virtual Result<std::optional<Forwarded>> forwarded_by(const Request& request) const = 0;
+  // Counts one that was forwarded to this node, and takes off what is between nodes.
+  virtual void take(Request& request) = 0;
+  virtual void route(ForwardCall call) = 0;
+  // Calls `then` once the function is known here, or will not be.
+  virtual void catch_up(const FunctionName& function, std::function<void()> then) = 0;
+  // A change of the catalog that this node answered.
+  virtual void changed() = 0;
+
+ protected:
+  ~ForwardService() = default;
+};
+
+// In the answer to a forwarded request that did nothing: this node does not have the function.
+constexpr std::string_view kNotHere = "X-Lambent-Not-Here";
+
+}  // namespace lambent::http

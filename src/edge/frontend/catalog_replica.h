@@ -1,0 +1,80 @@
+// CatalogReplica: keeps this node's functions and tenants as the cluster's home has them. It asks
+// each second, or when told, and deploys here what differs; code comes by its digest and is
+// verified. Functions that were here before, and that the home does not know, stay. Loop thread.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/log.h"
+#include "core/domain/access_service.h"
+#include "core/domain/invocation_service.h"
+#include "core/http/message.h"
+#include "core/loop/event_loop.h"
+
+namespace lambent::frontend {
+
+class CatalogReplica {
+ public:
+  struct Dependencies {
+    loop::EventLoop& loop;
+    LogSink& log;
+    InvocationService& functions;
+    AccessService& access;
+    std::function<bool()> is_replica;  // whether another node is the home
+    std::function<void(std::string target, std::function<void(Result<http::Response>)>)> ask_home;
+  };
+  // `record`: the file with the names of functions that came from the home; blocks to read it.
+  CatalogReplica(Dependencies dependencies, std::string record);
+  ~CatalogReplica();
+  CatalogReplica(const CatalogReplica&) = delete;
+  CatalogReplica& operator=(const CatalogReplica&) = delete;
+
+  // Asks the home now; `then` once the function is as it is there, or cannot be.
+  void catch_up(const FunctionName& function, std::function<void()> then);
+  void changed() { ask_soon(); }
+
+ private:
+  using Name = std::pair<std::string, std::string>;  // of the tenant and the function
+  struct Step {
+    Name name;
+    std::string digest;
+    bool removes = false;
+  };
+
+  void ask_soon();
+  void ask();
+  void answered(Result<http::Response> answer);
+  void read_catalog(const nlohmann::json& catalog);
+  void take_tenants(const nlohmann::json& tenants);
+  void next_step();
+  void fetch_function(const Step& step);
+  void deploy(const Step& step, const nlohmann::json& copy);
+  void apply(const Step& step, FunctionChange change);
+  void step_done(const Step& step, const Result<void>& outcome);
+  void finish();
+  void remember(const Name& name, bool is_here);
+
+  const Dependencies uses_;
+  const std::string record_;
+  std::set<Name> copied_;
+  // What was tried of each and failed, by its digest: not again until it changes.
+  std::map<Name, std::string> failed_;
+  std::deque<Step> steps_;
+  std::vector<std::function<void()>> waiting_, waiting_next_;
+  bool busy_ = false;
+  bool again_ = false;
+  std::string known_version_;
+  loop::TimerId timer_;
+  // Points to this until it ends. Shared with callbacks.
+  std::shared_ptr<CatalogReplica*> self_;
+};
+
+}  // namespace lambent::frontend

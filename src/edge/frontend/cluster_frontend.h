@@ -1,0 +1,46 @@
+// ClusterFrontend: /v1/cluster: who the members are, and what nodes ask each other. On the loop
+// thread.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "core/domain/access_service.h"
+#include "core/domain/cluster.h"
+#include "core/domain/invocation_service.h"
+#include "core/http/server.h"
+#include "node/objects/spill_folder.h"
+
+namespace lambent::frontend {
+
+bool is_cluster_path(std::string_view path);
+
+// {"source": "ray", "home": "a", "lease_seconds": 5, "members": [{"node", "address", "gpus":
+// [{"name", "memory_bytes"}]}]}. INVALID_ARGUMENT. Pure; fuzzed.
+Result<ClusterTold> read_members(std::string_view body);
+
+class ClusterFrontend {
+ public:
+  // What a node answers others; all outlive it.
+  struct Services {
+    Cluster* cluster = nullptr;  // null: this node is in none
+    InvocationService& functions;
+    AccessService& access;
+    objects::Disk disk;  // for reading packages
+    std::function<std::string()> report = {};
+    // The file in which the package with this digest lies.
+    std::function<std::string(const std::string& sha256)> package = {};
+  };
+  explicit ClusterFrontend(Services services) : services_(std::move(services)) {}
+
+  void handle(const http::Request& request, http::Responder responder);
+
+ private:
+  void catalog(const http::Request& request, http::Responder& responder);
+  void function(const std::string& tenant, const std::string& name, http::Responder& responder);
+  void code(const http::Request& request, http::Responder responder);
+
+  const Services services_;
+};
+
+}  // namespace lambent::frontend

@@ -1,0 +1,106 @@
+#include "edge/frontend/forwarding.h"
+
+#include "edge/frontend/function_target.h"
+#include "edge/frontend/lambda_name.h"
+#include "edge/frontend/lambda_route.h"
+#include "edge/frontend/native_path.h"
+
+namespace lambent::frontend {
+namespace {
+
+using http::Destination;
+
+// Whether what an invocation reads or makes lies on this node: objects are not handed on.
+bool uses_objects(const http::Request& request) {
+  return !request.headers.get("X-Lambent-Needs").empty() ||
+         request.headers.get("X-Amz-Client-Context").size() > 0;
+}
+
+std::optional<Forwarding> forwarding_of_invoke(const http::Request& request, std::string function) {
+  const std::string_view type = request.headers.get("X-Amz-Invocation-Type");
+  if (uses_objects(request) || type == "DryRun") return std::nullopt;
+  return Forwarding{type == "Event" ? Destination::kAnyNodeAndMore : Destination::kAnyNode,
+                    std::move(function)};
+}
+
+// The name and qualifier that a path and a query give together; nothing of what is none.
+std::optional<std::string> qualified_name(const http::Request& request, const std::string& text) {
+  const auto name = parse_lambda_name(text);
+  if (!name.ok()) return std::nullopt;
+  std::string qualifier = http::query_value(http::query_of(request.target), "Qualifier");
+  if (!name->qualifier.empty()) qualifier = name->qualifier;
+  if (qualifier.empty() || qualifier == "$LATEST") return name->name;
+  return name->name + ":" + qualifier;
+}
+
+std::optional<Forwarding> forwarding_of_lambda(const http::Request& request) {
+  const LambdaRoute route = route_lambda(request.method, http::path_of(request.target));
+  switch (route.operation) {
+    case LambdaOperation::kInvoke: {
+      auto function = qualified_name(request, route.function);
+      if (!function) return std::nullopt;
+      return forwarding_of_invoke(request, *std::move(function));
+    }
+    case LambdaOperation::kGetFunction:
+    case LambdaOperation::kGetFunctionConfiguration:
+    case LambdaOperation::kListFunctions:
+    case LambdaOperation::kListTags:
+    case LambdaOperation::kListVersions:
+    case LambdaOperation::kListAliases:
+    case LambdaOperation::kGetAlias:
+    case LambdaOperation::kGetConcurrency:
+      return Forwarding{Destination::kHomeOrHere, route.function};
+    case LambdaOperation::kCreateFunction:
+    case LambdaOperation::kDeleteFunction:
+    case LambdaOperation::kUpdateFunctionConfiguration:
+    case LambdaOperation::kUpdateFunctionCode:
+    case LambdaOperation::kTagFunction:
+    case LambdaOperation::kUntagFunction:
+    case LambdaOperation::kPublishVersion:
+    case LambdaOperation::kCreateAlias:
+    case LambdaOperation::kUpdateAlias:
+    case LambdaOperation::kDeleteAlias:
+    case LambdaOperation::kPutConcurrency:
+    case LambdaOperation::kDeleteConcurrency:
+      return Forwarding{Destination::kHome, route.function};
+    case LambdaOperation::kGetAccountSettings:
+    case LambdaOperation::kUnsupported:
+    case LambdaOperation::kMethodNotAllowed:
+    case LambdaOperation::kUnknown:
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+std::optional<Forwarding> forwarding_of_native(const http::Request& request) {
+  const auto parts = path_parts(http::path_of(request.target));
+  if (!parts || parts->at(0) != "v1") return std::nullopt;
+  if (parts->at(1) == "invocations" && parts->size() >= 3 && request.method == "GET") {
+    return Forwarding{Destination::kWhoKnows, ""};
+  }
+  if (parts->at(1) != "functions" || parts->size() < 3) return std::nullopt;
+  const std::string& function = parts->at(2);
+  if (parts->size() == 3) {
+    if (request.method != "PUT") return std::nullopt;
+    return Forwarding{Destination::kHome, function};
+  }
+  const std::string& what = parts->at(3);
+  const bool is_catalog =
+      what == "versions" || what == "aliases" || what == "revisions" || what == "rollback";
+  if (!is_catalog) return std::nullopt;
+  return Forwarding{request.method == "GET" ? Destination::kHomeOrHere : Destination::kHome,
+                    function};
+}
+
+}  // namespace
+
+std::optional<Forwarding> forwarding_of(const http::Request& request,
+                                        std::string_view function_domain) {
+  if (auto target = function_target(request, function_domain)) {
+    return Forwarding{Destination::kAnyNode, std::move(target->name)};
+  }
+  if (is_lambda_path(http::path_of(request.target))) return forwarding_of_lambda(request);
+  return forwarding_of_native(request);
+}
+
+}  // namespace lambent::frontend

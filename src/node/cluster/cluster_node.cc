@@ -1,0 +1,419 @@
+#include "node/cluster/cluster_node.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/http/hop_by_hop.h"
+#include "core/http/message.h"
+
+namespace lambent::cluster {
+namespace {
+
+constexpr Duration kReportPeriod = seconds(1);
+constexpr Duration kReportTimeout = seconds(1);
+// An own report is as old as this at most when a node is chosen.
+constexpr Duration kOwnReportAge = milliseconds(50);
+// So many nodes are tried for one request.
+constexpr unsigned kMostAttempts = 8;
+constexpr size_t kRepeats = 16 * 1024;
+
+bool is_dropped(std::string_view name, bool is_whole) {
+  // The worker's own credentials are for the node that was asked.
+  return http::same_name(name, "Authorization") || http::same_name(name, "Expect") ||
+         http::same_name(name, "X-Lambent-Tenant") ||
+         (is_whole && http::same_name(name, "Content-Length"));
+}
+
+bool has_body(const http::Request& request) {
+  return request.headers.contains("Transfer-Encoding") ||
+         (request.headers.contains("Content-Length") &&
+          request.headers.get("Content-Length") != "0");
+}
+
+Error node_lost(const std::string& node, const std::string& why) {
+  return {ErrorCode::kUnavailable,
+          "NodeLost: node '" + node + "' was lost while it had the request (" + why +
+              "); it may have run there. Send it again if running twice does no harm: others go "
+              "to other nodes"};
+}
+
+std::string function_part(const std::string& name) { return name.substr(0, name.find(':')); }
+
+}  // namespace
+
+ClusterNode::ClusterNode(Dependencies dependencies, NodeCredentials credentials,
+                         std::unique_ptr<routing::Policy> policy, NodeFacts facts)
+    : uses_(std::move(dependencies)),
+      credentials_(std::move(credentials)),
+      policy_(std::move(policy)),
+      facts_(std::move(facts)),
+      table_(credentials_.node()),
+      links_(uses_.loop, uses_.offload) {
+  ticker_ = uses_.loop.call_after(Duration::zero(), [this] { tick(); });
+}
+
+ClusterNode::~ClusterNode() { uses_.loop.cancel(ticker_); }
+
+// ---- Members
+
+Result<void> ClusterNode::tell(ClusterTold told) {
+  RETURN_IF_ERROR(table_.tell(told, uses_.loop.now()));
+  tell_watchers();
+  return {};
+}
+
+void ClusterNode::tell_watchers() {
+  if (std::exchange(told_version_, table_.version()) == table_.version()) return;
+  for (const MemberStatus& each : table_.members()) {
+    uses_.log.info("cluster_member", {{"node", each.member.node},
+                                      {"address", each.member.address},
+                                      {"state", std::string(name_of(each.state))},
+                                      {"home", each.is_home ? "yes" : "no"}});
+  }
+  for (const auto& watcher : watchers_) uses_.loop.call_after(Duration::zero(), watcher);
+}
+
+void ClusterNode::tick() {
+  refresh_own_report();
+  table_.expire(uses_.loop.now());
+  for (const std::string& node : table_.others()) {
+    if (std::find(asked_.begin(), asked_.end(), node) != asked_.end()) continue;
+    asked_.push_back(node);
+    fetch(node, "/v1/cluster/report", kReportTimeout, [this, node](Result<http::Response> answer) {
+      std::erase(asked_, node);
+      auto report = answer.ok() && answer->status == 200
+                        ? parse_report(answer->body)
+                        : Result<NodeReport>(Error{ErrorCode::kUnavailable, "no answer"});
+      if (report.ok()) {
+        table_.reported(node, *std::move(report));
+      } else {
+        table_.missed(node);
+        // A node that is cut off closes no connection.
+        if (MemberTable::Entry* entry = table_.find(node);
+            entry != nullptr && entry->missed == kMissedReports) {
+          links_.drop(entry->endpoint);
+        }
+      }
+      tell_watchers();
+    });
+  }
+  tell_watchers();
+  ticker_ = uses_.loop.call_after(kReportPeriod, [this] { tick(); });
+}
+
+void ClusterNode::refresh_own_report() {
+  const Instant now = uses_.loop.now();
+  if (own_report_at_ + kOwnReportAge > now && own_report_at_ != Instant::min()) return;
+  own_report_at_ = now;
+  NodeReport report = facts_.report();
+  report.node = self();
+  table_.set_own_report(std::move(report));
+}
+
+std::string ClusterNode::own_report_json() {
+  NodeReport report = facts_.report();
+  report.node = self();
+  return to_json(report);
+}
+
+// ---- Requests between nodes
+
+Result<std::optional<http::ForwardService::Forwarded>> ClusterNode::forwarded_by(
+    const http::Request& request) const {
+  return credentials_.verify(request);
+}
+
+void ClusterNode::take(http::Request& request) {
+  ++counts_.received;
+  NodeCredentials::strip(request);
+}
+
+void ClusterNode::fetch(const std::string& node, std::string target, Duration timeout,
+                        std::function<void(Result<http::Response>)> done) {
+  MemberTable::Entry* entry = table_.find(node);
+  if (entry == nullptr) return done(Error{ErrorCode::kNotFound, "there is no node '" + node + "'"});
+  http::Endpoint endpoint = entry->endpoint;
+  endpoint.encrypt = uses_.connector;
+  http::Request head;
+  head.method = "GET";
+  head.target = std::move(target);
+  head.headers.add("Host", endpoint.host + ":" + std::to_string(endpoint.port));
+  credentials_.sign(head, {.node = {}, .tenant = "default", .scopes = Scopes::all(), .token = {}});
+  // Told once, by the answer or by the end of the connection.
+  auto told = std::make_shared<bool>(false);
+  auto client = std::make_shared<http::Responder>(
+      responder_to([told, done](std::optional<http::Response> answer) {
+        if (!answer || std::exchange(*told, true)) return;
+        done(*std::move(answer));
+      }));
+  auto exchange = std::make_shared<WholeExchange>(std::make_shared<std::string>(), client, nullptr);
+  auto request =
+      std::make_shared<http_relay::RelayedRequest>(std::move(head), http::Responder(exchange));
+  links_.send(endpoint, std::move(request), timeout, [told, done, node](const LinkEnd& how) {
+    if (std::exchange(*told, true)) return;
+    done(Error{ErrorCode::kUnavailable, "node '" + node + "' does not answer: " + how.why});
+  });
+}
+
+void ClusterNode::ask_home(std::string target, Duration timeout,
+                           std::function<void(Result<http::Response>)> done) {
+  fetch(home(), std::move(target), timeout, std::move(done));
+}
+
+void ClusterNode::catch_up(const FunctionName& function, std::function<void()> then) {
+  if (!catch_up_ || !is_replica()) return then();
+  catch_up_(function, std::move(then));
+}
+
+// ---- Which node answers
+
+void ClusterNode::route(http::ForwardCall call) {
+  auto forward = std::make_shared<Forward>(std::move(call));
+  forward->client = std::make_shared<http::Responder>(std::move(forward->call.responder));
+  if (forward->client->stream() == nullptr) {
+    forward->body = std::make_shared<const std::string>(std::move(forward->call.request.body));
+  }
+  const std::string_view key = forward->call.request.headers.get("amz-sdk-invocation-id");
+  if (!key.empty() && key.size() <= limits::kIdempotencyKeyLength) {
+    forward->repeat_key =
+        forward->call.tenant + "/" + forward->call.function.name + "/" + std::string(key);
+  }
+  const bool runs = forward->call.destination == http::Destination::kAnyNode ||
+                    forward->call.destination == http::Destination::kAnyNodeAndMore;
+  const FunctionName base{forward->call.function.tenant,
+                          function_part(forward->call.function.name)};
+  if (!runs || !is_replica() || facts_.memory_of(base)) return choose(forward);
+  // Deployed a moment ago, perhaps, through another node.
+  catch_up(base, [this, forward] { choose(forward); });
+}
+
+void ClusterNode::choose(const ForwardPtr& forward) {
+  const std::string home = table_.home();
+  switch (forward->call.destination) {
+    case http::Destination::kHome:
+    case http::Destination::kHomeOrHere:
+      if (home.empty() || home == self()) return answer_here(forward);
+      return send_to(forward, home);
+    case http::Destination::kWhoKnows:
+      return ask_who_knows(forward);
+    case http::Destination::kAnyNode:
+    case http::Destination::kAnyNodeAndMore:
+      return choose_any(forward);
+  }
+}
+
+void ClusterNode::choose_any(const ForwardPtr& forward) {
+  if (table_.size() == 1) return answer_here(forward);
+  const FunctionName& name = forward->call.function;
+  // Versions and aliases are the home's.
+  if (name.name.find(':') != std::string::npos) return go_home(forward);
+  if (const auto known = repeats_.find(forward->repeat_key);
+      !forward->repeat_key.empty() && known != repeats_.end()) {
+    const MemberTable::Entry* entry = table_.find(known->second);
+    if (known->second == self()) return answer_here(forward);
+    if (entry != nullptr && entry->state == MemberState::kUp) {
+      return send_to(forward, known->second);
+    }
+  }
+  refresh_own_report();
+  const routing::RouteRequest request{
+      .function = routing::hash_of(forward->call.tenant + "/" + name.name),
+      .memory = facts_.memory_of(name).value_or(Bytes()),
+      .entry = table_.own_index(),
+      .draw = uses_.random.next()};
+  const auto route = policy_->choose(request, table_.ring(), table_);
+  // This one takes no work either, and says so in its own words.
+  if (!route || route->node == table_.own_index()) {
+    remember(forward->repeat_key, self());
+    return answer_here(forward);
+  }
+  const std::string node = table_.name_of(route->node);
+  remember(forward->repeat_key, node);
+  send_to(forward, node);
+}
+
+void ClusterNode::remember(const std::string& repeat_key, const std::string& node) {
+  if (repeat_key.empty()) return;
+  if (!repeats_.insert_or_assign(repeat_key, node).second) return;
+  repeat_order_.push_back(repeat_key);
+  if (repeat_order_.size() <= kRepeats) return;
+  repeats_.erase(repeat_order_.front());
+  repeat_order_.pop_front();
+}
+
+void ClusterNode::answer_here(const ForwardPtr& forward) {
+  ++counts_.here;
+  http::Request request = forward->call.request;
+  if (forward->body) request.body = *forward->body;
+  forward->call.here(std::move(request), std::move(*forward->client));
+}
+
+void ClusterNode::go_home(const ForwardPtr& forward) {
+  forward->was_home = true;
+  const std::string home = table_.home();
+  if (home.empty() || home == self()) return answer_here(forward);
+  send_to(forward, home);
+}
+
+void ClusterNode::refuse(const ForwardPtr& forward, const Error& error) {
+  forward->client->send(forward->call.response_of(error));
+}
+
+// ---- What one of the nodes has
+
+void ClusterNode::ask_who_knows(const ForwardPtr& forward) {
+  forward->left = table_.others();
+  http::Request request = forward->call.request;
+  if (forward->body) request.body = *forward->body;
+  forward->call.here(std::move(request), responder_to([this, forward](auto answer) {
+                       if (!answer) return;
+                       ask_next(forward, *std::move(answer));
+                     }));
+}
+
+void ClusterNode::ask_next(const ForwardPtr& forward, http::Response unknown) {
+  const auto is_up = [this](const std::string& node) {
+    const MemberTable::Entry* entry = table_.find(node);
+    return entry != nullptr && entry->state != MemberState::kLost;
+  };
+  while (!forward->left.empty() && !is_up(forward->left.back())) forward->left.pop_back();
+  if (unknown.status != 404 || forward->left.empty()) {
+    return forward->client->send(std::move(unknown));
+  }
+  const std::string node = forward->left.back();
+  forward->left.pop_back();
+  MemberTable::Entry& entry = *table_.find(node);
+  http::Endpoint endpoint = entry.endpoint;
+  endpoint.encrypt = uses_.connector;
+  // Shared by the answer and the end of the connection, whichever comes first.
+  auto kept = std::make_shared<http::Response>(std::move(unknown));
+  auto told = std::make_shared<bool>(false);
+  auto client = std::make_shared<http::Responder>(
+      responder_to([this, forward, told](std::optional<http::Response> answer) {
+        if (!answer || std::exchange(*told, true)) return;
+        ask_next(forward, *std::move(answer));
+      }));
+  auto exchange = std::make_shared<WholeExchange>(forward->body, client, nullptr);
+  auto request = std::make_shared<http_relay::RelayedRequest>(request_for(*forward),
+                                                              http::Responder(exchange));
+  request->has_body = !forward->body->empty();
+  links_.send(endpoint, std::move(request), seconds(5),
+              [this, forward, told, kept](const LinkEnd&) {
+                if (std::exchange(*told, true)) return;
+                ask_next(forward, std::move(*kept));
+              });
+}
+
+// ---- On the way
+
+http::Request ClusterNode::request_for(const Forward& forward) const {
+  const http::Request& original = forward.call.request;
+  const bool is_whole = forward.body != nullptr;
+  http::Request head;
+  head.method = original.method;
+  head.target = original.target;
+  const http::Headers passed_on = http::end_to_end(original.headers);
+  for (const auto& [name, value] : passed_on.fields()) {
+    if (!is_dropped(name, is_whole)) head.headers.add(name, value);
+  }
+  if (is_whole && !forward.body->empty()) {
+    head.headers.add("Content-Length", std::to_string(forward.body->size()));
+  }
+  if (!head.headers.contains("Host")) head.headers.add("Host", "localhost");
+  credentials_.sign(head, {.node = {},
+                           .tenant = forward.call.tenant,
+                           .scopes = forward.call.principal.scopes,
+                           .token = forward.call.principal.token});
+  return head;
+}
+
+void ClusterNode::send_to(const ForwardPtr& forward, const std::string& node) {
+  MemberTable::Entry* entry = table_.find(node);
+  if (entry == nullptr) {
+    return refuse(forward, {ErrorCode::kUnavailable, "node '" + node + "' left the cluster"});
+  }
+  ++forward->attempts;
+  ++counts_.forwarded;
+  ++entry->outstanding;
+  http::Endpoint endpoint = entry->endpoint;
+  endpoint.encrypt = uses_.connector;
+  http::Request head = request_for(*forward);
+  // Whole requests have an exchange of their own; what streams has its client's.
+  std::shared_ptr<WholeExchange> exchange;
+  std::shared_ptr<http_relay::RelayedRequest> request;
+  if (forward->body) {
+    exchange = std::make_shared<WholeExchange>(
+        forward->body, forward->client,
+        [](const http::Response& answer) { return answer.headers.contains(http::kNotHere); });
+    request =
+        std::make_shared<http_relay::RelayedRequest>(std::move(head), http::Responder(exchange));
+    request->has_body = !forward->body->empty();
+  } else {
+    request =
+        std::make_shared<http_relay::RelayedRequest>(std::move(head), std::move(*forward->client));
+    request->has_body = has_body(forward->call.request);
+    request->upgrade = http::upgrade_of(forward->call.request.headers);
+  }
+  // Weak: the request has the responder, which has this.
+  request->responder.on_disconnect([weak = std::weak_ptr(request)] {
+    const auto live = weak.lock();
+    if (!live) return;
+    live->client_is_gone = true;
+    if (const auto gone = std::exchange(live->on_client_gone, nullptr)) gone();
+  });
+  links_.send(endpoint, request, Duration::zero(),
+              [this, forward, node, exchange, request](const LinkEnd& how) {
+                if (!exchange) *forward->client = std::move(request->responder);
+                sent(forward, node, exchange.get(), request->answered, how);
+              });
+}
+
+void ClusterNode::sent(const ForwardPtr& forward, const std::string& node,
+                       const WholeExchange* exchange, bool answered, const LinkEnd& how) {
+  if (MemberTable::Entry* entry = table_.find(node); entry != nullptr && entry->outstanding > 0) {
+    --entry->outstanding;
+  }
+  if (how.kind == LinkEnd::Kind::kClientLeft) return;
+  if (how.kind == LinkEnd::Kind::kAnswered) {
+    const bool not_here = exchange != nullptr && exchange->kept();
+    if (not_here && !forward->was_home) return go_home(forward);
+    if (not_here) {
+      return refuse(forward, {ErrorCode::kNotFound,
+                              "function '" + forward->call.function.name + "' does not exist"});
+    }
+    if (forward->call.destination == http::Destination::kHome) changed();
+    return;
+  }
+  table_.unreachable(node);
+  tell_watchers();
+  uses_.log.warning("node_unreachable", {{"node", node}, {"error", how.why}});
+  const auto destination = forward->call.destination;
+  const bool not_sent = how.kind == LinkEnd::Kind::kNotSent;
+  const bool has_begun = exchange != nullptr ? exchange->passed_on() : answered;
+  if (has_begun) {
+    ++counts_.lost;
+    *forward->client = http::Responder(nullptr);  // its client sees that the answer is cut off
+    return;
+  }
+  if (destination == http::Destination::kHomeOrHere && not_sent) return answer_here(forward);
+  if (destination == http::Destination::kHome && not_sent) {
+    return refuse(forward, {ErrorCode::kUnavailable,
+                            "the catalog is at node '" + node + "', which cannot be reached (" +
+                                how.why + "): functions can be invoked, not changed"});
+  }
+  const bool may_go_on = (not_sent && destination == http::Destination::kAnyNode) ||
+                         (destination == http::Destination::kAnyNodeAndMore && exchange != nullptr);
+  if (may_go_on && !forward->was_home && forward->attempts < kMostAttempts) {
+    ++counts_.retried;
+    return choose(forward);
+  }
+  ++counts_.lost;
+  if (not_sent) {
+    return refuse(forward,
+                  {ErrorCode::kUnavailable, "NodeLost: node '" + node + "' cannot be reached (" +
+                                                how.why + "); nothing of the request was sent"});
+  }
+  refuse(forward, node_lost(node, how.why));
+}
+
+}  // namespace lambent::cluster

@@ -1,0 +1,130 @@
+// ClusterNode: this node among the others. It hears who they are, asks them each second how they
+// are, and sends requests to the node that is to answer them. Made by main; loop thread.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/base/log.h"
+#include "core/base/random.h"
+#include "core/domain/cluster.h"
+#include "core/http/forward_service.h"
+#include "core/loop/event_loop.h"
+#include "decide/routing/policy.h"
+#include "node/cluster/member_table.h"
+#include "node/cluster/node_credentials.h"
+#include "node/cluster/node_links.h"
+#include "node/cluster/whole_exchange.h"
+
+namespace lambent::cluster {
+
+// What the node tells of itself, and asks about its functions. All outlive it.
+struct NodeFacts {
+  std::function<NodeReport()> report;
+  // Of the GPU, for one invocation; nothing if the function is not known here.
+  std::function<std::optional<Bytes>(const FunctionName&)> memory_of;
+};
+
+class ClusterNode final : public Cluster, public http::ForwardService {
+ public:
+  struct Dependencies {
+    loop::EventLoop& loop;
+    LogSink& log;
+    Random& random;
+    NodeLinks::Offload offload;
+    http::SecureConnector connector;  // null: nodes of https cannot be reached
+  };
+
+  ClusterNode(Dependencies dependencies, NodeCredentials credentials,
+              std::unique_ptr<routing::Policy> policy, NodeFacts facts);
+  ~ClusterNode() override;
+
+  // Catches up with the home's catalog, and calls back; set by main before the first request.
+  void set_catch_up(std::function<void(const FunctionName&, std::function<void()>)> catch_up) {
+    catch_up_ = std::move(catch_up);
+  }
+  void set_changed(std::function<void()> changed) { changed_ = std::move(changed); }
+
+  // Cluster.
+  Result<void> tell(ClusterTold told) override;
+  std::vector<MemberStatus> members() const override { return table_.members(); }
+  std::string self() const override { return table_.self(); }
+  std::string home() const override { return table_.home(); }
+  uint64_t version() const override { return table_.version(); }
+  ClusterCounts counts() const override { return counts_; }
+  void watch(std::function<void()> changed) override { watchers_.push_back(std::move(changed)); }
+
+  // ForwardService.
+  Result<std::optional<Forwarded>> forwarded_by(const http::Request& request) const override;
+  void take(http::Request& request) override;
+  void route(http::ForwardCall call) override;
+  void catch_up(const FunctionName& function, std::function<void()> then) override;
+  void changed() override {
+    if (changed_) changed_();
+  }
+
+  // Whether another node has the catalog.
+  bool is_replica() const { return !home().empty() && home() != self(); }
+  // Asks the home as this node itself. UNAVAILABLE.
+  void ask_home(std::string target, Duration timeout,
+                std::function<void(Result<http::Response>)> done);
+  std::string own_report_json();
+
+ private:
+  // A request that is on its way to a node, perhaps to one after the other.
+  struct Forward {
+    explicit Forward(http::ForwardCall its_call) : call(std::move(its_call)) {}
+
+    http::ForwardCall call;
+    std::shared_ptr<http::Responder> client;
+    std::shared_ptr<const std::string> body;  // null: it streams
+    std::string repeat_key;                   // of repeats by the same client; empty: none
+    std::vector<std::string> left;            // nodes that may know, of kWhoKnows
+    unsigned attempts = 0;
+    bool was_home = false;  // asked because another node does not have the function
+  };
+  using ForwardPtr = std::shared_ptr<Forward>;
+
+  void choose(const ForwardPtr& forward);
+  void choose_any(const ForwardPtr& forward);
+  void answer_here(const ForwardPtr& forward);
+  void ask_who_knows(const ForwardPtr& forward);
+  void ask_next(const ForwardPtr& forward, http::Response unknown);
+  void go_home(const ForwardPtr& forward);
+  void send_to(const ForwardPtr& forward, const std::string& node);
+  void sent(const ForwardPtr& forward, const std::string& node, const WholeExchange* exchange,
+            bool answered, const LinkEnd& how);
+  void refuse(const ForwardPtr& forward, const Error& error);
+  http::Request request_for(const Forward& forward) const;
+  void remember(const std::string& repeat_key, const std::string& node);
+  void fetch(const std::string& node, std::string target, Duration timeout,
+             std::function<void(Result<http::Response>)> done);
+  void tick();
+  void refresh_own_report();
+  void tell_watchers();
+
+  const Dependencies uses_;
+  const NodeCredentials credentials_;
+  const std::unique_ptr<routing::Policy> policy_;
+  const NodeFacts facts_;
+  std::function<void(const FunctionName&, std::function<void()>)> catch_up_;
+  std::function<void()> changed_;
+  MemberTable table_;
+  std::vector<std::function<void()>> watchers_;
+  uint64_t told_version_ = 0;
+  Instant own_report_at_ = Instant::min();
+  std::vector<std::string> asked_;  // for a report, and have not answered
+  ClusterCounts counts_;
+  // Where requests with these keys went; the oldest are forgotten first.
+  std::unordered_map<std::string, std::string> repeats_;
+  std::deque<std::string> repeat_order_;
+  loop::TimerId ticker_;
+  // Last: what is on its way ends first.
+  NodeLinks links_;
+};
+
+}  // namespace lambent::cluster

@@ -1,0 +1,222 @@
+#include "node/cluster/member_table.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace lambent::cluster {
+namespace {
+
+constexpr size_t kMostName = 64;
+
+Error invalid(std::string message) { return {ErrorCode::kInvalidArgument, std::move(message)}; }
+
+bool is_name(const std::string& text) {
+  return !text.empty() && text.size() <= kMostName &&
+         std::all_of(text.begin(), text.end(), [](unsigned char c) {
+           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                  c == '-' || c == '_' || c == '.';
+         });
+}
+
+Result<http::Endpoint> endpoint_of(const ClusterMember& member) {
+  ASSIGN_OR_RETURN(http::Endpoint endpoint, http::parse_endpoint(member.address));
+  if (endpoint.socket_path.empty()) return endpoint;
+  return invalid("the address of node '" + member.node + "' is a Unix socket; others need TCP");
+}
+
+}  // namespace
+
+MemberTable::MemberTable(std::string self) : self_(std::move(self)) {
+  Entry& own = entries_[self_];
+  own.member.node = self_;
+  own.state = MemberState::kUp;
+  own.source = "self";
+  index();
+}
+
+Result<void> MemberTable::tell(const ClusterTold& told, Instant now) {
+  if (told.members.size() > kMostMembers) {
+    return invalid("a cluster has at most " + std::to_string(kMostMembers) + " nodes");
+  }
+  std::map<std::string, http::Endpoint> endpoints;
+  std::set<std::string> addresses;
+  for (const ClusterMember& member : told.members) {
+    if (!is_name(member.node)) {
+      return invalid("'" + member.node +
+                     "' is no name of a node: 1 to 64 letters, digits, '-', '_' and '.'");
+    }
+    auto endpoint = endpoint_of(member);
+    if (!endpoint.ok()) return endpoint.error().with_context("node '" + member.node + "'");
+    if (!endpoints.emplace(member.node, *std::move(endpoint)).second) {
+      return invalid("node '" + member.node + "' is there twice");
+    }
+    if (!addresses.insert(member.address).second) {
+      return invalid("two nodes have the address " + member.address);
+    }
+    const auto known = entries_.find(member.node);
+    const bool is_others = known != entries_.end() && known->second.source != told.source &&
+                           known->second.source != "self" &&
+                           known->second.member.address != member.address;
+    if (is_others) {
+      return Error{ErrorCode::kFailedPrecondition,
+                   "'" + known->second.source + "' says that node '" + member.node + "' is at " +
+                       known->second.member.address + ", not at " + member.address};
+    }
+  }
+  if (!told.home.empty() && !endpoints.contains(told.home)) {
+    return invalid("the home '" + told.home + "' is no member");
+  }
+  bool changed = false;
+  for (auto it = entries_.begin(); it != entries_.end();) {
+    const bool goes =
+        it->second.source == told.source && !endpoints.contains(it->first) && it->first != self_;
+    changed = changed || goes;
+    it = goes ? entries_.erase(it) : std::next(it);
+  }
+  for (const ClusterMember& member : told.members) {
+    Entry& entry = entries_[member.node];
+    if (entry.member != member) {
+      // At another address it is another process, of which nothing is known.
+      if (entry.member.address != member.address && member.node != self_) {
+        entry.state = MemberState::kUnknown;
+        entry.missed = 0;
+      }
+      entry.member = member;
+      entry.endpoint = endpoints.at(member.node);
+      changed = true;
+    }
+    entry.source = told.source;
+    entry.lease_ends.reset();
+    if (told.lease) entry.lease_ends = now + *told.lease;
+  }
+  std::string home = told.home;
+  if (home.empty() && !told.members.empty()) home = told.members.front().node;
+  changed = changed || home != home_;
+  home_ = std::move(home);
+  if (changed) index();
+  return {};
+}
+
+void MemberTable::set_state(Entry& entry, MemberState state) {
+  if (entry.state == state) return;
+  entry.state = state;
+  ++version_;
+}
+
+void MemberTable::reported(const std::string& node, NodeReport report) {
+  Entry* entry = find(node);
+  if (entry == nullptr || node == self_) return;
+  // Another node answers at its address: to forward there would be to another function's home.
+  if (report.node != node) return missed(node);
+  entry->missed = 0;
+  set_state(*entry, report.takes_work ? MemberState::kUp : MemberState::kDraining);
+  entry->report = std::move(report);
+}
+
+void MemberTable::missed(const std::string& node) {
+  Entry* entry = find(node);
+  if (entry == nullptr || node == self_) return;
+  if (++entry->missed >= kMissedReports) set_state(*entry, MemberState::kLost);
+}
+
+void MemberTable::unreachable(const std::string& node) {
+  Entry* entry = find(node);
+  if (entry == nullptr || node == self_) return;
+  entry->missed = kMissedReports;
+  set_state(*entry, MemberState::kLost);
+}
+
+void MemberTable::expire(Instant now) {
+  const auto gone = std::erase_if(entries_, [&](const auto& each) {
+    const Entry& entry = each.second;
+    return each.first != self_ && entry.lease_ends && *entry.lease_ends <= now &&
+           (entry.state == MemberState::kLost || entry.state == MemberState::kUnknown);
+  });
+  if (gone > 0) index();
+}
+
+void MemberTable::set_own_report(NodeReport report) {
+  Entry& own = entries_.at(self_);
+  set_state(own, report.takes_work ? MemberState::kUp : MemberState::kDraining);
+  own.report = std::move(report);
+}
+
+std::string MemberTable::home() const { return entries_.size() > 1 ? home_ : std::string(); }
+
+std::vector<MemberStatus> MemberTable::members() const {
+  std::vector<MemberStatus> all;
+  for (const auto& [name, entry] : entries_) {
+    all.push_back({.member = entry.member,
+                   .state = entry.state,
+                   .is_self = name == self_,
+                   .is_home = name == home_,
+                   .source = entry.source,
+                   .gpus = entry.report.gpus,
+                   .slots = entry.report.slots,
+                   .load = entry.report.load,
+                   .memory_free = entry.report.memory_free,
+                   .warm_functions = entry.report.warm.size()});
+  }
+  return all;
+}
+
+std::vector<std::string> MemberTable::others() const {
+  std::vector<std::string> names;
+  for (const auto& [name, entry] : entries_) {
+    if (name != self_) names.push_back(name);
+  }
+  return names;
+}
+
+MemberTable::Entry* MemberTable::find(const std::string& node) {
+  const auto found = entries_.find(node);
+  return found == entries_.end() ? nullptr : &found->second;
+}
+
+void MemberTable::index() {
+  ++version_;
+  by_index_.clear();
+  entry_by_index_.clear();
+  std::vector<uint64_t> keys;
+  for (auto& [name, entry] : entries_) {
+    const auto index = static_cast<routing::NodeIndex>(by_index_.size());
+    if (name == self_) own_index_ = index;
+    keys.push_back(routing::hash_of(name));
+    by_index_.push_back(&name);
+    entry_by_index_.push_back(&entry);
+  }
+  ring_ = routing::HashRing::of(keys);
+}
+
+routing::NodeLoad MemberTable::node(routing::NodeIndex index) const {
+  const Entry& entry = *entry_by_index_[index];
+  return {.takes_work = entry.state == MemberState::kUp,
+          .slots = entry.report.slots,
+          .load = std::max(entry.report.load, entry.outstanding),
+          .memory_free = entry.report.memory_free};
+}
+
+routing::Warmth MemberTable::warmth(routing::NodeIndex index, uint64_t function) const {
+  return entry_by_index_[index]->report.warmth(function);
+}
+
+uint64_t MemberTable::total_slots() const {
+  uint64_t total = 0;
+  for (routing::NodeIndex each = 0; each < size(); ++each) {
+    const routing::NodeLoad load = node(each);
+    total += load.takes_work ? load.slots : 0;
+  }
+  return total;
+}
+
+uint64_t MemberTable::total_load() const {
+  uint64_t total = 0;
+  for (routing::NodeIndex each = 0; each < size(); ++each) {
+    const routing::NodeLoad load = node(each);
+    total += load.takes_work ? load.load : 0;
+  }
+  return total;
+}
+
+}  // namespace lambent::cluster

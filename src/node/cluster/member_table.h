@@ -1,0 +1,84 @@
+// MemberTable: who is a member of the cluster, and in which state, told by others and by how the
+// nodes answer. A state machine: the time comes with each call. Owned by ClusterNode.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/time.h"
+#include "core/domain/cluster.h"
+#include "core/http/client.h"
+#include "decide/routing/hash_ring.h"
+#include "decide/routing/node_view.h"
+#include "node/cluster/node_report.h"
+
+namespace lambent::cluster {
+
+// So many questions in a row without an answer, and a node counts as lost.
+constexpr unsigned kMissedReports = 3;
+constexpr size_t kMostMembers = 1024;
+
+class MemberTable final : public routing::NodeView {
+ public:
+  struct Entry {
+    ClusterMember member;
+    http::Endpoint endpoint;
+    std::string source;
+    std::optional<Instant> lease_ends;
+    MemberState state = MemberState::kUnknown;
+    unsigned missed = 0;
+    NodeReport report;
+    uint32_t outstanding = 0;  // requests forwarded there that have no answer yet
+  };
+
+  // This node is always a member.
+  explicit MemberTable(std::string self);
+
+  // As Cluster::tell().
+  Result<void> tell(const ClusterTold& told, Instant now);
+  void reported(const std::string& node, NodeReport report);
+  // It did not answer a question in time.
+  void missed(const std::string& node);
+  // A connection to it failed: it is lost until it answers again.
+  void unreachable(const std::string& node);
+  // Forgets members whose lease ran out and that do not answer.
+  void expire(Instant now);
+  void set_own_report(NodeReport report);
+
+  const std::string& self() const { return self_; }
+  std::string home() const;
+  uint64_t version() const { return version_; }
+  std::vector<MemberStatus> members() const;
+  // All but this node.
+  std::vector<std::string> others() const;
+  // Null: it is no member.
+  Entry* find(const std::string& node);
+  const std::string& name_of(routing::NodeIndex index) const { return *by_index_[index]; }
+  routing::NodeIndex own_index() const { return own_index_; }
+  const routing::HashRing& ring() const { return ring_; }
+
+  // NodeView.
+  uint32_t size() const override { return static_cast<uint32_t>(by_index_.size()); }
+  routing::NodeLoad node(routing::NodeIndex index) const override;
+  routing::Warmth warmth(routing::NodeIndex index, uint64_t function) const override;
+  uint64_t total_slots() const override;
+  uint64_t total_load() const override;
+
+ private:
+  void set_state(Entry& entry, MemberState state);
+  void index();
+
+  const std::string self_;
+  std::map<std::string, Entry> entries_;
+  std::string home_;
+  std::vector<const std::string*> by_index_;
+  std::vector<Entry*> entry_by_index_;
+  routing::NodeIndex own_index_ = 0;
+  routing::HashRing ring_;
+  uint64_t version_ = 0;
+};
+
+}  // namespace lambent::cluster

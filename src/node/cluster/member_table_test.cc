@@ -1,0 +1,171 @@
+#include "node/cluster/member_table.h"
+
+#include <gtest/gtest.h>
+
+namespace lambent::cluster {
+namespace {
+
+Instant at(double seconds) { return Instant(from_seconds(seconds)); }
+
+ClusterMember member(const std::string& node, int port) {
+  return {.node = node, .address = "http://127.0.0.1:" + std::to_string(port)};
+}
+
+ClusterTold told(std::optional<Duration> lease = {}) {
+  return {
+      .source = "ray", .members = {member("a", 1), member("b", 2), member("c", 3)}, .lease = lease};
+}
+
+NodeReport report(const std::string& node, uint32_t load = 0, bool takes_work = true) {
+  return {.node = node, .takes_work = takes_work, .slots = 4, .load = load};
+}
+
+MemberState state_of(const MemberTable& table, const std::string& node) {
+  for (const MemberStatus& each : table.members()) {
+    if (each.member.node == node) return each.state;
+  }
+  ADD_FAILURE() << node << " is no member";
+  return MemberState::kUnknown;
+}
+
+TEST(MemberTableTest, ANodeByItselfIsUpAndHasNoHome) {
+  const MemberTable table("a");
+  ASSERT_EQ(table.members().size(), 1U);
+  EXPECT_EQ(state_of(table, "a"), MemberState::kUp);
+  EXPECT_EQ(table.home(), "");
+}
+
+TEST(MemberTableTest, TheFirstIsTheHomeUnlessAnotherIsNamed) {
+  MemberTable table("b");
+  ASSERT_TRUE(table.tell(told(), at(0)).ok());
+  EXPECT_EQ(table.home(), "a");
+  ClusterTold other = told();
+  other.home = "c";
+  ASSERT_TRUE(table.tell(other, at(0)).ok());
+  EXPECT_EQ(table.home(), "c");
+}
+
+TEST(MemberTableTest, AMemberIsUpOnceItAnswersAndLostAfterThreeSilences) {
+  MemberTable table("a");
+  ASSERT_TRUE(table.tell(told(), at(0)).ok());
+  EXPECT_EQ(state_of(table, "b"), MemberState::kUnknown);
+  table.reported("b", report("b"));
+  EXPECT_EQ(state_of(table, "b"), MemberState::kUp);
+  table.missed("b");
+  table.missed("b");
+  EXPECT_EQ(state_of(table, "b"), MemberState::kUp);
+  table.missed("b");
+  EXPECT_EQ(state_of(table, "b"), MemberState::kLost);
+  table.reported("b", report("b", 0, false));
+  EXPECT_EQ(state_of(table, "b"), MemberState::kDraining);
+}
+
+TEST(MemberTableTest, OnlyMembersThatAreUpTakeWork) {
+  MemberTable table("a");
+  ASSERT_TRUE(table.tell(told(), at(0)).ok());
+  table.set_own_report(report("a", 1));
+  table.reported("b", report("b", 2));
+  table.reported("c", report("c", 3, false));
+  EXPECT_EQ(table.total_slots(), 8U);
+  EXPECT_EQ(table.total_load(), 3U);
+  table.unreachable("b");
+  EXPECT_EQ(table.total_slots(), 4U);
+  EXPECT_FALSE(table.node(1).takes_work);
+}
+
+TEST(MemberTableTest, WhatIsOutstandingCountsWhereTheReportIsOlder) {
+  MemberTable table("a");
+  ASSERT_TRUE(table.tell(told(), at(0)).ok());
+  table.reported("b", report("b", 2));
+  table.find("b")->outstanding = 5;
+  EXPECT_EQ(table.node(1).load, 5U);
+}
+
+TEST(MemberTableTest, AnotherNodeAtItsAddressIsNotIt) {
+  MemberTable table("a");
+  ASSERT_TRUE(table.tell(told(), at(0)).ok());
+  for (unsigned each = 0; each < kMissedReports; ++each) table.reported("b", report("x"));
+  EXPECT_EQ(state_of(table, "b"), MemberState::kLost);
+}
+
+TEST(MemberTableTest, AMemberWhoseLeaseRanOutStaysWhileItAnswers) {
+  MemberTable table("a");
+  ASSERT_TRUE(table.tell(told(seconds(5)), at(0)).ok());
+  table.reported("b", report("b"));
+  table.expire(at(4));
+  EXPECT_EQ(table.others(), (std::vector<std::string>{"b", "c"}));
+  table.expire(at(6));
+  EXPECT_EQ(table.others(), std::vector<std::string>{"b"});
+  table.unreachable("b");
+  table.expire(at(7));
+  EXPECT_TRUE(table.others().empty());
+}
+
+TEST(MemberTableTest, WhoTellsAgainTakesBackWhatItDoesNotName) {
+  MemberTable table("a");
+  ASSERT_TRUE(table.tell(told(), at(0)).ok());
+  ClusterTold fewer = told();
+  fewer.members.pop_back();
+  ASSERT_TRUE(table.tell(fewer, at(1)).ok());
+  EXPECT_EQ(table.others(), std::vector<std::string>{"b"});
+  ClusterTold more{.source = "file", .members = {member("a", 1), member("d", 4)}};
+  ASSERT_TRUE(table.tell(more, at(2)).ok());
+  EXPECT_EQ(table.others(), (std::vector<std::string>{"b", "d"}));
+}
+
+TEST(MemberTableTest, AtAnotherAddressAMemberHasToAnswerFirst) {
+  MemberTable table("a");
+  ASSERT_TRUE(table.tell(told(), at(0)).ok());
+  table.reported("b", report("b"));
+  ClusterTold moved = told();
+  moved.members[1] = member("b", 9);
+  ASSERT_TRUE(table.tell(moved, at(1)).ok());
+  EXPECT_EQ(state_of(table, "b"), MemberState::kUnknown);
+}
+
+TEST(MemberTableTest, TheVersionChangesWithMembersAndStatesOnly) {
+  MemberTable table("a");
+  ASSERT_TRUE(table.tell(told(seconds(5)), at(0)).ok());
+  table.reported("b", report("b"));
+  const uint64_t version = table.version();
+  ASSERT_TRUE(table.tell(told(seconds(5)), at(1)).ok());
+  table.reported("b", report("b", 7));
+  EXPECT_EQ(table.version(), version);
+  table.unreachable("b");
+  EXPECT_NE(table.version(), version);
+}
+
+TEST(MemberTableTest, MistakesAreNamedAndChangeNothing) {
+  MemberTable table("a");
+  ASSERT_TRUE(table.tell(told(), at(0)).ok());
+  const uint64_t version = table.version();
+  const auto refuses = [&](const ClusterTold& wrong, ErrorCode code) {
+    const auto taken = table.tell(wrong, at(1));
+    return !taken.ok() && taken.error().code == code && table.version() == version;
+  };
+  const auto with = [](ClusterMember one) {
+    ClusterTold wrong = told();
+    wrong.members.push_back(std::move(one));
+    return wrong;
+  };
+  EXPECT_TRUE(refuses(with(member("", 9)), ErrorCode::kInvalidArgument));
+  EXPECT_TRUE(refuses(with(member("a b", 9)), ErrorCode::kInvalidArgument));
+  EXPECT_TRUE(refuses(with(member(std::string(65, 'x'), 9)), ErrorCode::kInvalidArgument));
+  EXPECT_TRUE(refuses(with(member("b", 9)), ErrorCode::kInvalidArgument));  // twice
+  EXPECT_TRUE(refuses(with(member("d", 3)), ErrorCode::kInvalidArgument));  // the address of c
+  EXPECT_TRUE(refuses(with({.node = "d", .address = "unix:/x"}), ErrorCode::kInvalidArgument));
+  EXPECT_TRUE(refuses(with({.node = "d", .address = "ftp://x"}), ErrorCode::kInvalidArgument));
+  ClusterTold homeless = told();
+  homeless.home = "z";
+  EXPECT_TRUE(refuses(homeless, ErrorCode::kInvalidArgument));
+  EXPECT_TRUE(
+      refuses({.source = "file", .members = {member("b", 9)}}, ErrorCode::kFailedPrecondition));
+  ClusterTold many{.source = "ray"};
+  for (size_t each = 0; each <= kMostMembers; ++each) {
+    many.members.push_back(member("n" + std::to_string(each), static_cast<int>(each) + 10));
+  }
+  EXPECT_TRUE(refuses(many, ErrorCode::kInvalidArgument));
+}
+
+}  // namespace
+}  // namespace lambent::cluster

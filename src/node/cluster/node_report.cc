@@ -1,0 +1,111 @@
+#include "node/cluster/node_report.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace lambent::cluster {
+namespace {
+
+using nlohmann::json;
+using routing::Warmth;
+
+// More would be a mistake, or would make every other node look idle.
+constexpr uint64_t kMostSlots = 1U << 20;
+
+Error invalid() { return {ErrorCode::kInvalidArgument, "that is no report of a node"}; }
+
+bool read_number(const json& object, const char* key, uint64_t most, uint64_t& value) {
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_number_unsigned()) return false;
+  value = found->get<uint64_t>();
+  return value <= most;
+}
+
+bool read_gpus(const json& object, NodeReport& report) {
+  const auto found = object.find("gpus");
+  if (found == object.end() || !found->is_array() || found->size() > kMostGpus) return false;
+  for (const json& each : *found) {
+    uint64_t memory = 0;
+    if (!each.is_object() || !read_number(each, "memory_bytes", UINT64_MAX / 2, memory)) {
+      return false;
+    }
+    const auto name = each.find("name");
+    if (name == each.end() || !name->is_string()) return false;
+    report.gpus.push_back({name->get<std::string>(), Bytes(memory)});
+  }
+  return true;
+}
+
+bool read_warm(const json& object, NodeReport& report) {
+  const auto found = object.find("warm");
+  if (found == object.end() || !found->is_array() || found->size() > kMostWarm) return false;
+  for (const json& each : *found) {
+    const bool is_pair =
+        each.is_array() && each.size() == 2 && each[0].is_number_unsigned() && each[1].is_boolean();
+    if (!is_pair) return false;
+    report.warm.emplace_back(each[0].get<uint64_t>(),
+                             each[1].get<bool>() ? Warmth::kResident : Warmth::kSwappedOut);
+  }
+  std::sort(report.warm.begin(), report.warm.end());
+  return true;
+}
+
+}  // namespace
+
+Warmth NodeReport::warmth(uint64_t function) const {
+  // Of two entries of one function the better is the last.
+  const auto after =
+      std::upper_bound(warm.begin(), warm.end(), std::pair(function, Warmth::kResident));
+  if (after == warm.begin() || std::prev(after)->first != function) return Warmth::kNone;
+  return std::prev(after)->second;
+}
+
+std::string to_json(const NodeReport& report) {
+  json warm = json::array();
+  for (const auto& [function, warmth] : report.warm) {
+    if (warm.size() == kMostWarm) break;
+    warm.push_back({function, warmth == Warmth::kResident});
+  }
+  json gpus = json::array();
+  for (const GpuFacts& gpu : report.gpus) {
+    gpus.push_back({{"name", gpu.name}, {"memory_bytes", gpu.memory.count}});
+  }
+  return json{{"node", report.node},
+              {"version", report.version},
+              {"takes_work", report.takes_work},
+              {"slots", report.slots},
+              {"load", report.load},
+              {"memory_free", report.memory_free.count},
+              {"gpus", std::move(gpus)},
+              {"warm", std::move(warm)}}
+      .dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+Result<NodeReport> parse_report(std::string_view text) {
+  const json object = json::parse(text, nullptr, false);
+  if (!object.is_object()) return invalid();
+  NodeReport report;
+  uint64_t slots = 0;
+  uint64_t load = 0;
+  uint64_t memory = 0;
+  const bool has_numbers = read_number(object, "slots", kMostSlots, slots) &&
+                           read_number(object, "load", UINT32_MAX, load) &&
+                           read_number(object, "memory_free", UINT64_MAX / 2, memory);
+  if (!has_numbers || slots == 0) return invalid();
+  const auto takes_work = object.find("takes_work");
+  const auto node = object.find("node");
+  const auto version = object.find("version");
+  if (takes_work == object.end() || !takes_work->is_boolean()) return invalid();
+  if (node == object.end() || !node->is_string()) return invalid();
+  if (version == object.end() || !version->is_string()) return invalid();
+  if (!read_warm(object, report) || !read_gpus(object, report)) return invalid();
+  report.node = node->get<std::string>();
+  report.version = version->get<std::string>();
+  report.takes_work = takes_work->get<bool>();
+  report.slots = static_cast<uint32_t>(slots);
+  report.load = static_cast<uint32_t>(load);
+  report.memory_free = Bytes(memory);
+  return report;
+}
+
+}  // namespace lambent::cluster

@@ -1,0 +1,39 @@
+// NodeReport: what a node tells others of itself each second. A value and its JSON; pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/base/result.h"
+#include "core/base/units.h"
+#include "core/domain/cluster.h"
+#include "decide/routing/node_view.h"
+
+namespace lambent::cluster {
+
+struct NodeReport {
+  std::string node;
+  std::string version;  // of the program
+  bool takes_work = true;
+  uint32_t slots = 1;
+  uint32_t load = 0;
+  Bytes memory_free;
+  std::vector<GpuFacts> gpus;
+  // Functions with idle sandboxes, by routing::hash_of(), sorted by it.
+  std::vector<std::pair<uint64_t, routing::Warmth>> warm;
+
+  routing::Warmth warmth(uint64_t function) const;
+};
+
+// The most functions that a report names; of more it leaves out some.
+constexpr size_t kMostWarm = 4096;
+constexpr size_t kMostGpus = 256;
+
+std::string to_json(const NodeReport& report);
+// INVALID_ARGUMENT.
+Result<NodeReport> parse_report(std::string_view json);
+
+}  // namespace lambent::cluster

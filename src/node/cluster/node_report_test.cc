@@ -1,0 +1,63 @@
+#include "node/cluster/node_report.h"
+
+#include <gtest/gtest.h>
+
+namespace lambent::cluster {
+namespace {
+
+using routing::Warmth;
+
+TEST(NodeReportTest, WhatIsWrittenIsReadBack) {
+  const NodeReport report{.node = "a",
+                          .version = "0.1.0",
+                          .takes_work = false,
+                          .slots = 16,
+                          .load = 3,
+                          .memory_free = Bytes::gib(7),
+                          .gpus = {{"T4", Bytes::gib(16)}},
+                          .warm = {{5, Warmth::kSwappedOut}, {UINT64_MAX, Warmth::kResident}}};
+  const auto read = parse_report(to_json(report));
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(read->node, "a");
+  EXPECT_EQ(read->version, "0.1.0");
+  EXPECT_FALSE(read->takes_work);
+  EXPECT_EQ(read->slots, 16U);
+  EXPECT_EQ(read->load, 3U);
+  EXPECT_EQ(read->memory_free, Bytes::gib(7));
+  EXPECT_EQ(read->gpus, report.gpus);
+  EXPECT_EQ(read->warm, report.warm);
+}
+
+TEST(NodeReportTest, OfSeveralSandboxesTheBestCounts) {
+  const NodeReport report{
+      .warm = {{5, Warmth::kSwappedOut}, {5, Warmth::kResident}, {9, Warmth::kSwappedOut}}};
+  EXPECT_EQ(report.warmth(5), Warmth::kResident);
+  EXPECT_EQ(report.warmth(9), Warmth::kSwappedOut);
+  EXPECT_EQ(report.warmth(4), Warmth::kNone);
+  EXPECT_EQ(report.warmth(UINT64_MAX), Warmth::kNone);
+}
+
+TEST(NodeReportTest, WhatIsNoReportIsRefused) {
+  const std::string good = to_json({.node = "a"});
+  ASSERT_TRUE(parse_report(good).ok());
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string text = good;
+    const size_t at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    return parse_report(text.replace(at, from.size(), to)).ok();
+  };
+  EXPECT_FALSE(parse_report("").ok());
+  EXPECT_FALSE(parse_report("[]").ok());
+  EXPECT_FALSE(with("\"slots\":1", "\"slots\":0"));
+  EXPECT_FALSE(with("\"slots\":1", "\"slots\":-1"));
+  EXPECT_FALSE(with("\"slots\":1", "\"slots\":99999999"));
+  EXPECT_FALSE(with("\"load\":0", "\"load\":1.5"));
+  EXPECT_FALSE(with("\"load\":0", "\"load\":5000000000"));
+  EXPECT_FALSE(with("\"warm\":[]", "\"warm\":[[1]]"));
+  EXPECT_FALSE(with("\"warm\":[]", "\"warm\":{}"));
+  EXPECT_FALSE(with("\"gpus\":[]", "\"gpus\":[{}]"));
+  EXPECT_FALSE(with("\"takes_work\":true", "\"takes_work\":1"));
+}
+
+}  // namespace
+}  // namespace lambent::cluster

@@ -1,0 +1,31 @@
+// What nodes and agents send each other: a list of members, a node's report, and the header that
+// says whose request a node forwards. Each becomes a value within its limits, or an error.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "edge/frontend/cluster_frontend.h"
+#include "node/cluster/member_table.h"
+#include "node/cluster/node_credentials.h"
+#include "node/cluster/node_report.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace lambent;
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  if (const auto told = frontend::read_members(text); told.ok()) {
+    cluster::MemberTable table("self");
+    if (table.tell(*told, Instant()).ok() && table.size() > told->members.size() + 1) abort();
+  }
+  if (const auto report = cluster::parse_report(text); report.ok()) {
+    if (report->slots == 0 || report->warm.size() > cluster::kMostWarm) abort();
+    if (!cluster::parse_report(cluster::to_json(*report)).ok()) abort();
+  }
+  const auto credentials = *cluster::NodeCredentials::make("a", std::string(40, 'k'));
+  http::Request request;
+  request.headers.add("X-Lambent-Node", std::string(text));
+  // The key cannot be guessed.
+  if (credentials.verify(request).ok()) abort();
+  return 0;
+}

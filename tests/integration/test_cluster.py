@@ -1,0 +1,338 @@
+"""Three workers as one cluster: any of them answers, one deployment is enough, and what becomes of requests when one is
+killed, frozen or cut off."""
+import json
+import pathlib
+import shutil
+import signal
+import socket
+import tempfile
+import threading
+import time
+import unittest
+
+from harness import HttpError, Worker, make_zip
+
+ECHO = """
+import os, time
+def handler(event, context):
+    time.sleep(event.get("seconds", 0))
+    return {"event": event, "version": VERSION}
+"""
+
+
+def free_ports(count):
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+    finally:
+        for each in sockets:
+            each.close()
+
+
+class Cluster:
+    """Workers with one key, each told of all by its flags."""
+
+    def __init__(self, test, names="abc", flags=(), key="k" * 40, told=True, policy="bounded-hash"):
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="lambent-cluster-"))
+        test.addCleanup(shutil.rmtree, folder, True)
+        (folder / "key").write_text(key)
+        ports = free_ports(len(names))
+        self.addresses = {name: f"http://127.0.0.1:{port}" for name, port in zip(names, ports)}
+        listed = [flag for name in names for flag in ("--cluster-node", f"{name}={self.addresses[name]}")]
+        self.nodes = {}
+        for name, port in zip(names, ports):
+            self.nodes[name] = Worker("--cluster-key", str(folder / "key"), "--node-name", name, "--cluster-policy", policy,
+                                      *(listed if told else ()), *flags, gpu="none", listen=f"127.0.0.1:{port}")
+            test.addCleanup(self.nodes[name].close)
+
+    def __getitem__(self, name):
+        return self.nodes[name]
+
+    def status(self, name):
+        return self[name].request("GET", "/v1/cluster").json
+
+    def states(self, name):
+        return {member["node"]: member["state"] for member in self.status(name)["members"]}
+
+    def wait_for(self, what, seconds=15):
+        end = time.monotonic() + seconds
+        while not what():
+            if time.monotonic() > end:
+                raise AssertionError(f"it did not happen: {[self.status(n) for n in self.nodes if self[n].process.poll() is None]}")
+            time.sleep(0.05)
+
+    def wait_until_up(self, names=None):
+        names = names or list(self.nodes)
+        for name in names:
+            self.wait_for(lambda name=name: all(self.states(name)[each] == "up" for each in names))
+
+    def completed(self, function, names=None):
+        """How often it ran on each node, as the node itself says."""
+        counts = {}
+        for name in names or self.nodes:
+            listed = self[name].request("GET", "/v1/functions").json["functions"]
+            counts[name] = sum(each["completed"] for each in listed if each["name"] == function)
+        return counts
+
+    def owner(self, function, names=None):
+        """The node on which it ran last, told by counts."""
+        return max(self.completed(function, names).items(), key=lambda item: item[1])[0]
+
+
+def deploy(worker, name, version=1, **more):
+    return worker.create_python(name, ECHO.replace("VERSION", str(version)), **more)
+
+
+class OneClusterOfThree(unittest.TestCase):
+    def setUp(self):
+        self.cluster = Cluster(self)
+        self.cluster.wait_until_up()
+
+    def test_every_node_knows_the_others_and_the_first_is_the_home(self):
+        for name in "abc":
+            status = self.cluster.status(name)
+            self.assertEqual((status["self"], status["home"]), (name, "a"))
+            self.assertEqual([member["node"] for member in status["members"]], ["a", "b", "c"])
+
+    def test_a_function_that_is_deployed_at_one_is_known_at_all(self):
+        deploy(self.cluster["b"], "echo")
+        for name in "abc":
+            reply = self.cluster[name].invoke("echo", {"from": name})
+            self.assertEqual(reply.json, {"event": {"from": name}, "version": 1})
+        # Wherever it was asked for, it ran where it is warm.
+        self.assertEqual(sorted(self.cluster.completed("echo").values()), [0, 0, 3])
+
+    def test_each_request_runs_once(self):
+        for each in range(4):
+            deploy(self.cluster["a"], f"echo{each}")
+        failures = []
+
+        def ask(name):
+            for number in range(20):
+                try:
+                    reply = self.cluster[name].invoke(f"echo{number % 4}", {"number": number})
+                    if reply.json["event"] != {"number": number}:
+                        failures.append(reply.json)
+                except HttpError as error:
+                    failures.append(error)
+
+        threads = [threading.Thread(target=ask, args=(name,)) for name in "abc" for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(failures, [])
+        ran = [sum(self.cluster.completed(f"echo{each}").values()) for each in range(4)]
+        self.assertEqual(ran, [30] * 4)
+        self.assertGreater(sum(self.cluster.status(name)["requests"]["forwarded"] for name in "abc"), 0)
+
+    def test_changes_and_removals_come_to_all(self):
+        deploy(self.cluster["c"], "echo")
+        self.cluster["b"].invoke("echo", {})
+        zipped = make_zip({"app.py": ECHO.replace("VERSION", "2")})
+        self.cluster["b"].request("PUT", "/2015-03-31/functions/echo/code", json.dumps(
+            {"ZipFile": __import__("base64").b64encode(zipped).decode()}))
+        for name in "abc":
+            self.cluster.wait_for(lambda name=name: self.cluster[name].invoke("echo", {}).json["version"] == 2)
+        self.cluster["c"].request("DELETE", "/2015-03-31/functions/echo")
+
+        def is_gone(name):
+            listed = self.cluster[name].request("GET", "/v1/functions").json["functions"]
+            return listed == []
+        for name in "abc":
+            self.cluster.wait_for(lambda name=name: is_gone(name))
+
+    def test_errors_of_functions_and_of_callers_are_those_of_one_node(self):
+        with self.assertRaises(HttpError) as caught:
+            self.cluster["b"].invoke("nothing", {})
+        self.assertEqual((caught.exception.status, caught.exception.error_type), (404, "ResourceNotFoundException"))
+        self.cluster["b"].create_python("bad", "def handler(event, context):\n    raise ValueError('no')\n")
+        for name in "abc":
+            reply = self.cluster[name].invoke("bad", {})
+            self.assertEqual(reply.headers["x-amz-function-error"], "Unhandled")
+            self.assertIn("no", reply.json["errorMessage"])
+
+    def test_an_asynchronous_one_is_found_from_any_node(self):
+        deploy(self.cluster["a"], "echo")
+        ids = [self.cluster[name].invoke("echo", {"n": name}, headers={"X-Amz-Invocation-Type": "Event"})
+               .headers["x-amzn-requestid"] for name in "abc"]
+        for name in "abc":
+            for each in ids:
+                self.cluster.wait_for(
+                    lambda name=name, each=each: self.cluster[name].request("GET", f"/v1/invocations/{each}").status == 200)
+        with self.assertRaises(HttpError) as caught:
+            self.cluster["b"].request("GET", "/v1/invocations/00000000-0000-4000-8000-000000000000")
+        self.assertEqual(caught.exception.status, 404)
+
+    def test_a_killed_node_costs_its_requests_and_no_others(self):
+        deploy(self.cluster["a"], "slow")
+        self.cluster["a"].invoke("slow", {})
+        owner = self.cluster.owner("slow")
+        entry = next(name for name in "abc" if name != owner)
+        others = [name for name in "abc" if name != owner]
+        before = self.cluster.completed("slow", others)
+        outcome = []
+
+        def ask():
+            try:
+                outcome.append(self.cluster[entry].invoke("slow", {"seconds": 20}))
+            except HttpError as error:
+                outcome.append(error)
+
+        thread = threading.Thread(target=ask)
+        thread.start()
+        self.cluster.wait_for(lambda: self.cluster[owner].request("GET", "/v1/functions").json["functions"][0]["running"] == 1)
+        self.cluster[owner].kill()
+        thread.join(10)
+        self.assertEqual(outcome[0].status, 503)
+        self.assertIn(b"NodeLost", outcome[0].body)
+        self.assertEqual(outcome[0].headers["x-lambent-code"], "UNAVAILABLE")
+        # It was not sent again to another: a synchronous one runs at most once.
+        self.assertEqual(self.cluster.completed("slow", others), before)
+        for name in others:
+            self.assertEqual(self.cluster[name].invoke("slow", {"after": name}).json["event"], {"after": name})
+        self.cluster[owner].start()
+        self.cluster.wait_until_up()
+
+    def test_a_node_that_is_gone_between_requests_costs_none(self):
+        deploy(self.cluster["a"], "echo")
+        self.cluster["a"].invoke("echo", {})
+        owner = self.cluster.owner("echo")
+        others = [name for name in "abc" if name != owner]
+        for name in others:
+            self.cluster[name].invoke("echo", {})  # kept connections
+        self.cluster[owner].kill()
+        for name in others:
+            self.assertEqual(self.cluster[name].invoke("echo", {"n": name}).json["event"], {"n": name})
+        self.assertEqual(sum(self.cluster.completed("echo", others).values()), 2)
+        self.assertEqual({self.cluster.states(name)[owner] for name in others}, {"lost"})
+
+    def test_a_frozen_node_is_lost_in_time_and_comes_back(self):
+        deploy(self.cluster["a"], "echo")
+        self.cluster["a"].invoke("echo", {})
+        owner = self.cluster.owner("echo")
+        entry = next(name for name in "abc" if name != owner)
+        self.cluster[owner].process.send_signal(signal.SIGSTOP)
+        try:
+            begin = time.monotonic()
+            with self.assertRaises(HttpError) as caught:
+                self.cluster[entry].invoke("echo", {})
+            self.assertEqual(caught.exception.status, 503)
+            self.assertLess(time.monotonic() - begin, 8)
+            # At least once: the next node takes it.
+            accepted = self.cluster[entry].invoke("echo", {}, headers={"X-Amz-Invocation-Type": "Event"})
+            self.assertEqual(accepted.status, 202)
+            self.assertEqual(self.cluster[entry].invoke("echo", {"n": 1}).json["event"], {"n": 1})
+        finally:
+            self.cluster[owner].process.send_signal(signal.SIGCONT)
+        self.cluster.wait_until_up()
+
+    def test_without_the_home_functions_run_and_are_not_changed(self):
+        deploy(self.cluster["a"], "echo")
+        for name in "bc":
+            self.cluster.wait_for(lambda name=name: len(self.cluster[name].request("GET", "/v1/functions").json["functions"]) == 1)
+        self.cluster["a"].kill()
+        for name in "bc":
+            self.assertEqual(self.cluster[name].invoke("echo", {}).json["version"], 1)
+            with self.assertRaises(HttpError) as caught:
+                deploy(self.cluster[name], "other")
+            self.assertEqual(caught.exception.status, 503)
+            self.assertIn(b"the catalog is at node 'a'", caught.exception.body)
+        self.cluster["a"].start()
+        self.cluster.wait_until_up()
+        deploy(self.cluster["b"], "other")
+        self.assertEqual(self.cluster["c"].invoke("other", {}).json["version"], 1)
+
+    def test_who_says_to_be_a_node_has_to_prove_it(self):
+        deploy(self.cluster["a"], "echo")
+        for header in ("a default admin,deploy,invoke,read - " + "0" * 64, "a", " ", ""):
+            with self.assertRaises(HttpError) as caught:
+                self.cluster["b"].invoke("echo", {}, headers={"X-Lambent-Node": header})
+            self.assertEqual(caught.exception.status, 403, header)
+
+    def test_a_node_with_another_key_is_none(self):
+        stranger = Cluster(self, names="d", key="x" * 40)
+        members = [{"node": name, "address": address}
+                   for name, address in {**self.cluster.addresses, **stranger.addresses}.items()]
+        self.cluster["b"].request("PUT", "/v1/cluster/members", json.dumps({"source": "file", "members": members}))
+        time.sleep(2)
+        self.assertNotEqual(self.cluster.states("b")["d"], "up")
+        self.assertEqual(self.cluster.states("b")["c"], "up")
+
+
+class Members(unittest.TestCase):
+    def test_they_are_told_with_leases_and_stay_while_they_answer(self):
+        cluster = Cluster(self, told=False)
+        members = [{"node": name, "address": address, "gpus": [{"name": "T4", "memory_bytes": 1 << 34}]}
+                   for name, address in cluster.addresses.items()]
+        told = json.dumps({"source": "ray", "home": "b", "lease_seconds": 1, "members": members})
+        for name in "abc":
+            self.assertEqual(len(cluster.status(name)["members"]), 1)
+            cluster[name].request("PUT", "/v1/cluster/members", told)
+        cluster.wait_until_up()
+        self.assertEqual(cluster.status("a")["home"], "b")
+        time.sleep(2)  # who told is gone
+        self.assertEqual(set(cluster.states("a").values()), {"up"})
+        cluster["c"].kill()
+        cluster.wait_for(lambda: list(cluster.states("a")) == ["a", "b"])
+
+    def test_mistakes_are_named(self):
+        cluster = Cluster(self, names="a")
+        at = cluster.addresses["a"]
+        for body, word in (("{", "JSON"), ("[]", "object"), ({"members": []}, "source"), ({"source": "x"}, "members"),
+                           ({"source": "self", "members": []}, "self"),
+                           ({"source": "x", "members": [{"node": "a b", "address": at}]}, "name"),
+                           ({"source": "x", "members": [{"node": "b", "address": "ftp://x"}]}, "node 'b'"),
+                           ({"source": "x", "members": [{"node": "b", "address": "unix:/x"}]}, "Unix"),
+                           ({"source": "x", "members": [{"node": "b", "address": "http://1:1"}] * 2}, "twice"),
+                           ({"source": "x", "home": "c", "members": []}, "home"),
+                           ({"source": "x", "lease_seconds": 0, "members": []}, "lease_seconds"),
+                           ({"source": "x", "members": [{"node": "b", "address": at, "gpus": 1}]}, "gpus")):
+            with self.subTest(body=body), self.assertRaises(HttpError) as caught:
+                cluster["a"].request("PUT", "/v1/cluster/members", body if isinstance(body, str) else json.dumps(body))
+            self.assertEqual(caught.exception.status, 400)
+            self.assertIn(word, caught.exception.json["error"]["message"])
+
+    def test_a_worker_without_a_key_says_so(self):
+        worker = Worker(gpu="none")
+        self.addCleanup(worker.close)
+        with self.assertRaises(HttpError) as caught:
+            worker.request("GET", "/v1/cluster")
+        self.assertIn("--cluster-key", caught.exception.json["error"]["message"])
+
+
+class Streams(unittest.TestCase):
+    def test_requests_to_http_functions_stream_through_another_node(self):
+        cluster = Cluster(self, names="ab")
+        cluster.wait_until_up()
+        program = """
+import http.server, os, time
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def do_POST(self):
+        size = int(self.headers["Content-Length"])
+        total = 0
+        while total < size:
+            total += len(self.rfile.read(min(65536, size - total)))
+        self.send_response(200)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.send_header("X-Saw-Authorization", self.headers.get("Authorization", "none"))
+        self.end_headers()
+        for piece in (str(total).encode(), b" bytes"):
+            self.wfile.write(b"%x\\r\\n%s\\r\\n" % (len(piece), piece))
+        self.wfile.write(b"0\\r\\n\\r\\n")
+http.server.ThreadingHTTPServer(("127.0.0.1", int(os.environ["PORT"])), Handler).serve_forever()
+"""
+        cluster["b"].create("web", make_zip({"app.py": program}), runtime="python3.11", handler="python3 app.py",
+                            tags={"lambent:kind": "http"})
+        for name in "ab":
+            reply = cluster[name].request("POST", "/f/web/count", b"x" * 3_000_000, headers={"Authorization": "Basic abc"})
+            self.assertEqual((reply.status, reply.body), (200, b"3000000 bytes"))
+            self.assertEqual(reply.headers["x-saw-authorization"], "Basic abc")
+        self.assertEqual(sorted(cluster.completed("web").values()), [0, 2])
+
+
+if __name__ == "__main__":
+    unittest.main()
