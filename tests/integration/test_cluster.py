@@ -11,6 +11,7 @@ import time
 import unittest
 
 from harness import HttpError, Worker, make_zip
+from tenants import Caller, Operator
 
 ECHO = """
 import os, time
@@ -41,10 +42,10 @@ class Cluster:
         ports = free_ports(len(names))
         self.addresses = {name: f"http://127.0.0.1:{port}" for name, port in zip(names, ports)}
         listed = [flag for name in names for flag in ("--cluster-node", f"{name}={self.addresses[name]}")]
-        self.nodes = {}
+        self.nodes, self.folder = {}, folder
         for name, port in zip(names, ports):
             self.nodes[name] = Worker("--cluster-key", str(folder / "key"), "--node-name", name, "--cluster-policy", policy,
-                                      *(listed if told else ()), *flags, gpu="none", listen=f"127.0.0.1:{port}")
+                                      "--socket", str(folder / f"{name}.sock"), *(listed if told else ()), *flags, gpu="none", listen=f"127.0.0.1:{port}")
             test.addCleanup(self.nodes[name].close)
 
     def __getitem__(self, name):
@@ -301,6 +302,37 @@ class Members(unittest.TestCase):
         with self.assertRaises(HttpError) as caught:
             worker.request("GET", "/v1/cluster")
         self.assertIn("--cluster-key", caught.exception.json["error"]["message"])
+
+
+class Tenants(unittest.TestCase):
+    def test_a_request_is_its_tenants_on_every_node_and_tokens_are_one_nodes(self):
+        cluster = Cluster(self, names="ab", flags=("--auth", "tokens"))
+        operators = {name: Operator(cluster[name], cluster.folder / f"{name}.sock") for name in "ab"}
+
+        def are_up(name):
+            return [member["state"] for member in operators[name].request("GET", "/v1/cluster").json["members"]] == ["up", "up"]
+        for name in "ab":
+            cluster.wait_for(lambda name=name: are_up(name))
+        operators["a"].create_tenant("team", concurrency=3)
+        token = operators["a"].create_token("team")
+        team = Caller(cluster["a"], token["secret"])
+        names = [f"echo{each}" for each in range(6)]
+        for name in names:
+            deploy(team, name)
+            self.assertEqual(team.invoke(name, {"n": name}).json["event"], {"n": name})
+        # Some of them belong to the other node, where the tenant came with its functions.
+        self.assertGreater(operators["a"].request("GET", "/v1/cluster").json["requests"]["forwarded"], 0)
+        there = {tenant["name"]: tenant for tenant in operators["b"].request("GET", "/v1/tenants").json["tenants"]}
+        self.assertEqual(there["team"]["quotas"]["concurrency"], 3)
+        self.assertEqual(operators["b"].request("GET", "/v1/functions").json["functions"], [])  # the default tenant's
+        cluster.wait_for(lambda: len(Caller(operators["b"], tenant="team").request("GET", "/v1/functions").json["functions"]) == 6)
+        for caller, status in ((Caller(cluster["b"], token["secret"]), 403), (Caller(cluster["b"]), 403)):
+            with self.assertRaises(HttpError) as caught:
+                caller.invoke("echo0", {})
+            self.assertEqual(caught.exception.status, status)
+        with self.assertRaises(HttpError) as caught:
+            team.request("PUT", "/v1/cluster/members", "{}")
+        self.assertEqual(caught.exception.status, 403)
 
 
 class Streams(unittest.TestCase):
