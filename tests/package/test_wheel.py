@@ -1,6 +1,7 @@
 """The wheels for pip: installed into new environments without a network, they bring the command and the client."""
 import base64
 import csv
+import email
 import hashlib
 import io
 import json
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 import unittest
 import zipfile
 
@@ -44,6 +46,15 @@ class WheelTest(unittest.TestCase):
                     if name != record:
                         made = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
                         self.assertEqual((digest, size), (f"sha256={made}", str(len(content))), name)
+
+    def test_its_version_and_extras_are_those_of_pyproject(self):
+        project = tomllib.loads((packaged.ROOT / "python/pyproject.toml").read_text())["project"]
+        with zipfile.ZipFile(wheel("any")) as archive:
+            (name,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+            metadata = email.message_from_bytes(archive.read(name))
+        self.assertEqual((metadata["Version"], metadata["Requires-Python"]), (project["version"], project["requires-python"]))
+        self.assertEqual(metadata.get_all("Requires-Dist"),
+                         [f"{needed}; extra == '{extra}'" for extra, all_needed in project["optional-dependencies"].items() for needed in all_needed])
 
     def test_pip_takes_the_wheel_with_the_programs_and_a_function_answers(self):
         programs = self.install("server", "--find-links", packaged.packages(), "lambent")

@@ -21,6 +21,8 @@ License-File: LICENSE
 Requires-Python: >=3.9
 Classifier: Operating System :: POSIX :: Linux
 Classifier: Typing :: Typed
+Provides-Extra: ray
+Requires-Dist: ray>=2.40; extra == 'ray'
 Description-Content-Type: text/plain
 
 Lambent runs functions that need GPUs: Python and native handlers, HTTP servers, models, graphs of kernels, workflows and pipelines.
