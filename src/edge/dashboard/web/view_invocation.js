@@ -45,6 +45,7 @@ export function invocationPage(id, redraw, kindOf) {
     const kind = page.call ? kindOf(page.call.function) : undefined;
     if (kind === "workflow" || kind === "pipeline" || !page.call) await askTrace();
     redraw();
+    if (page.trace) return;  // that is the story: the journal has none of these
     try {
       page.story = await get(`/v1/invocations/${path}/why`, abort.signal);
       if (page.call) page.call = { ...page.call, wait_reason: mainReason(page.story.waits_ms, page.call.wait_reason) };
@@ -154,6 +155,7 @@ function spans(rows, total) {
 }
 
 function storySection(page) {
+  if (page.trace) return null;
   if (page.story) return story(page.story);
   if (!page.storyError) {
     return page.asked ? h("section", null, h("h2", null, "What the scheduler did"), h("p", { class: "quiet", role: "status" }, "Reads the journal …")) : null;
