@@ -8,3 +8,5 @@ umoci init --layout image
 umoci new --image image:1
 umoci insert --rootless --image image:1 server /bin/server
 umoci config --image image:1 --config.entrypoint /bin/server --config.env GREETING=hello --config.user 1000 --config.exposedports 8080/tcp
+# The worker reads it as a user without rights.
+chmod -R a+rX image

@@ -15,6 +15,7 @@ import unittest
 
 from harness import PREFIX, HttpError, Worker
 from image_layouts import ARCHITECTURE, Layer, Layout, compile_server, server_layer
+from test_ordinary_user import USER, UserWorker, reachable
 
 LAMBENT = str(PREFIX / "bin/lambent")
 TOOLS = shutil.which("skopeo") and shutil.which("umoci")
@@ -63,7 +64,11 @@ class ImagesTest(unittest.TestCase):
         cls.images = cls.folder / "images"
         cls.images.mkdir()
         cls.digests = make_images(cls.images)
-        cls.worker = Worker("--mount-allow", str(cls.images), *cls.flags, gpu="none", folder=cls.folder)
+        cls.worker = cls.start("--mount-allow", str(cls.images), *cls.flags)
+
+    @classmethod
+    def start(cls, *flags):
+        return Worker(*flags, gpu="none", folder=cls.folder)
 
     @classmethod
     def tearDownClass(cls):
@@ -146,7 +151,9 @@ class LayoutTest(ImagesTest):
         self.assertEqual(shown["Configuration"]["PackageType"], "Image")
         self.assertTrue(shown["Code"]["ResolvedImageUri"].endswith("@" + self.digests["good"]), shown["Code"])
         self.assertIn(self.digests["good"], self.lambent("ls", "--json").stdout)
-        self.assertIn("unchanged", self.deploy("one", "good").stdout)
+        self.deploy("one", "good")
+        functions = json.loads(self.lambent("ls", "--json").stdout)["functions"]
+        self.assertEqual([one["revision"] for one in functions if one["name"] == "one"], [1])
 
     def test_two_deployments_of_one_image_pull_it_once(self):
         before = self.worker.log().count('"image_pulled"')
@@ -199,6 +206,11 @@ class LayoutTest(ImagesTest):
         self.refused("other_machine", "this machine is linux/")
         self.refused("missing", "there is no such image or tag")
         self.refused("good", "has no runtime", 'runtime = "python3"')
+        shutil.copytree(self.images / "layout", self.images / "locked")
+        (self.images / "locked/index.json").chmod(0o600)
+        if os.geteuid() == 0:
+            done = self.lambent("deploy", self.manifest("bad", f"oci:{self.images}/locked:good"), check=False)
+            self.assertIn("chmod -R a+rX", done.stderr)
         done = self.lambent("deploy", self.manifest("bad", "oci:/etc:x"), check=False)
         self.assertIn("may not be mounted", done.stderr)
         done = self.lambent("deploy", self.manifest("bad", "Not/A/Name"), check=False)
@@ -224,6 +236,35 @@ class LayoutTest(ImagesTest):
     def test_an_image_by_the_command_alone(self):
         self.lambent("deploy", "--image", f"oci:{self.images}/layout:good", "--name", "alone")
         self.assertEqual(self.get("alone")[1]["GREETING"], "hi")
+
+
+@unittest.skipUnless(TOOLS and os.geteuid() == 0 and shutil.which("setpriv"), "only root can start a worker as another user")
+class OrdinaryUserTest(ImagesTest):
+    """Images of a worker without any rights: all files are its own user's, and so is what runs."""
+
+    @classmethod
+    def start(cls, *flags):
+        if not reachable(PREFIX / "bin"):
+            raise unittest.SkipTest(f"{PREFIX} is not readable for an ordinary user")
+        os.chown(cls.folder, USER, USER)
+        return UserWorker(*flags, gpu="none", folder=cls.folder)
+
+    def test_it_runs_as_the_images_user_and_writes_to_its_root(self):
+        self.deploy("plain", "good")
+        text, seen = self.get("plain")
+        self.assertEqual((seen["uid"], seen["cwd"], seen["host"]), ("1000", "/srv", "no"))
+        for line in ("write /etc/written=yes", "write /written=yes", "write /dev/written=no"):
+            self.assertIn(line, text)
+
+    def test_hostile_layers_and_devices(self):
+        self.deploy("devices", "devices")
+        self.get("devices")
+        self.refused("above", "its layers cannot be unpacked")
+        self.assertEqual(list((self.folder / "state/images/work").iterdir()), [])
+
+    def test_a_port_below_1024(self):
+        self.deploy("low", "port80")
+        self.assertEqual(self.get("low")[1]["PORT"], "80")
 
 
 @unittest.skipUnless(TOOLS, "there is no skopeo or no umoci")

@@ -37,9 +37,23 @@ TEST(ImageReference, NamesAFolderOrAnArchiveOfTheWorkersMachine) {
 }
 
 TEST(ImageReference, WhatIsNoNameIsRefused) {
-  for (const std::string text :
-       {"", "Upper/Case", "a//b", "/a", "a/", "a:", "a:.b", "a:b c", "a@sha256:12",
-        "oci:", "oci:a b", "-a", "a/-b", "host:port/a", "a@b@" + kDigest, std::string(2000, 'a')}) {
+  const std::vector<std::string> texts = {"",
+                                          "Upper/Case",
+                                          "a//b",
+                                          "/a",
+                                          "a/",
+                                          "a:",
+                                          "a:.b",
+                                          "a:b c",
+                                          "a@sha256:12",
+                                          "oci:",
+                                          "oci:a b",
+                                          "-a",
+                                          "a/-b",
+                                          "host:port/a",
+                                          "a@b@" + kDigest,
+                                          std::string(2000, 'a')};
+  for (const std::string& text : texts) {
     const auto reference = parse_image_reference(text);
     ASSERT_FALSE(reference.ok()) << text;
     EXPECT_EQ(reference.error().code, ErrorCode::kInvalidArgument);

@@ -99,7 +99,8 @@ Result<void> apply_image(FunctionSpec& spec, const ConfigurationPatch& patch) {
   ImageCommand command = *patch.image;
   command.image = now.image;
   spec.handler = text_of(command);
-  return {};
+  const auto good = parse_image_command(spec.handler);
+  return good.ok() ? Result<void>{} : good.error();
 }
 
 // {"EntryPoint": [...], "Command": [...], "WorkingDirectory": "/x"}, as far as it is given.

@@ -36,7 +36,7 @@ TEST(ImageConfigTest, WhatIsMissingIsEmpty) {
 
 TEST(ImageConfigTest, WhatIsOfAnotherTypeOrTooLargeIsRefused) {
   const std::string large = R"({"config": {"Cmd": [")" + std::string(100'000, 'x') + "\"]}}";
-  for (const std::string text :
+  for (const std::string& text :
        {std::string("["), std::string("7"), std::string(R"({"config": 7})"),
         std::string(R"({"config": {"Cmd": "x"}})"), std::string(R"({"config": {"Env": [7]}})"),
         std::string(R"({"config": {"User": 1000}})"), std::string(R"({"os": "a\u0000b"})"),

@@ -36,7 +36,7 @@ TEST_F(ImageTreeTest, ALinkOfTheImageLeadsNowhereButIntoIt) {
   write(root_ + "/etc/real", "inside");
   fs::create_symlink("/etc/real", root_ + "/etc/passwd");
   EXPECT_EQ(*read_inside(root_, "/etc/passwd", 100), "inside");
-  for (const std::string target : {"../../secret", "../../../../../../../etc/hostname"}) {
+  for (const char* target : {"../../secret", "../../../../../../../etc/hostname"}) {
     fs::remove(root_ + "/etc/passwd");
     fs::create_symlink(target, root_ + "/etc/passwd");
     EXPECT_EQ(read_inside(root_, "/etc/passwd", 100).error().code, ErrorCode::kNotFound);

@@ -58,6 +58,12 @@ Error pull_failure(const std::string& reference, std::string_view output) {
   if (has_any(output, {"no image found in manifest list", "no image found in image index"})) {
     return {ErrorCode::kInvalidArgument, what + "it is not for this machine: " + said(output)};
   }
+  if (has(output, "/opt/lambent/source") && has(output, "permission denied")) {
+    return {ErrorCode::kFailedPrecondition,
+            what +
+                "its files are not readable for all users of the worker's machine; chmod -R "
+                "a+rX makes them so"};
+  }
   if (has_any(output, {"unauthorized", "authentication required", "denied", "forbidden"})) {
     return {ErrorCode::kPermissionDenied,
             what +

@@ -9,8 +9,8 @@
 namespace lambent::images {
 
 // INVALID_ARGUMENT: there is no such image, it is not for this machine, or its layers are no good.
-// PERMISSION_DENIED: its registry wants credentials. UNAVAILABLE: the
-// registry did not answer. STORAGE_FULL.
+// FAILED_PRECONDITION: its files are not readable. PERMISSION_DENIED: its registry wants
+// credentials. UNAVAILABLE: the registry did not answer. STORAGE_FULL.
 Error pull_failure(const std::string& reference, std::string_view output);
 
 // Of umoci: INVALID_ARGUMENT, STORAGE_FULL.

@@ -85,6 +85,7 @@ TEST(PullFailureTest, SaysWhatTheCallerCanDo) {
       {"write /x: no space left on device", ErrorCode::kStorageFull},
       {"choosing image: no image found in manifest list for architecture amd64",
        ErrorCode::kInvalidArgument},
+      {"open /opt/lambent/source/index.json: permission denied", ErrorCode::kFailedPrecondition},
       {"", ErrorCode::kInvalidArgument}};
   for (const auto& [output, code] : said) {
     EXPECT_EQ(pull_failure("app:1", output).code, code) << output;

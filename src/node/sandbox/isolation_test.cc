@@ -118,18 +118,18 @@ TEST_F(IsolationTest, AnImageIsTheRootAndTheHostIsNotThere) {
 TEST_F(IsolationTest, WhatAProgramWritesToItsImageIsItsOwn) {
   const ImageFolder image;
   const LaunchPlan plan = image.plan(
-      "for place in /etc/new /new /tmp/new /etc/name; do echo x > $place && echo wrote $place; "
-      "done;"
-      "for place in /dev/new /proc/new /proc/sys/kernel/hostname; do echo x > $place && echo "
-      "$place;"
-      "done; [ -c /dev/null ] && echo null");
+      "for place in /etc/new /new /tmp/new /etc/name; do"
+      "  echo x > $place && echo wrote $place; done;"
+      "for place in /dev/new /proc/new /proc/sys/kernel/hostname; do"
+      "  echo x > $place && echo wrote $place; done; [ -c /dev/null ] && echo null");
   for (int i = 0; i < 2; ++i) {
     const Outcome outcome = harness_.run(plan);
     ASSERT_FALSE(outcome.error) << outcome.error->message;
     for (const char* place : {"/etc/new", "/new", "/tmp/new", "/etc/name"}) {
       EXPECT_THAT(outcome.output, HasSubstr("wrote " + std::string(place) + "\n"));
     }
-    EXPECT_THAT(outcome.output, Not(HasSubstr("\n/")));
+    EXPECT_THAT(outcome.output, Not(HasSubstr("wrote /dev")));
+    EXPECT_THAT(outcome.output, Not(HasSubstr("wrote /proc")));
     EXPECT_THAT(outcome.output, HasSubstr("null\n"));
   }
   EXPECT_FALSE(std::filesystem::exists(image.root() / "new"));

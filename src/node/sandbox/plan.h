@@ -19,7 +19,7 @@ constexpr char kRuntimeApiAddress[] = "127.0.0.1:9001";
 constexpr uint16_t kRuntimeApiPort = limits::kRuntimeApiPort;
 constexpr char kCodeFolder[] = "/var/task";
 constexpr uint32_t kMostProcessors = 8192;  // of a host
-constexpr uint32_t kNobodyInside = 65534;    // the user of programs without an image
+constexpr uint32_t kNobodyInside = 65534;   // the user of programs without an image
 
 // A file or folder of the host, shown inside the sandbox. Read-only binds are read-only for every
 // mount below them; set-user-id bits and device files below a bind never work.
@@ -61,7 +61,7 @@ struct SandboxLimits {
 struct ImageRoot {
   std::string host_path;
   // What the program's user is called inside, where sandboxes have user namespaces. Every file of
-  // the image is that user's, whoever owns it outside.
+  // the image is that user's, as it is another one's outside.
   uint32_t user = kNobodyInside;
 
   bool operator==(const ImageRoot&) const = default;
