@@ -124,6 +124,10 @@ void Given::read_function(Words& words) {
       profile.weight = words.number();
     } else if (words.take("concurrency")) {
       profile.max_concurrency = static_cast<unsigned>(words.count());
+    } else if (words.take("min-instances")) {
+      profile.min_instances = static_cast<unsigned>(words.count());
+    } else if (words.take("keep-alive")) {
+      profile.keep_alive = words.duration();
     } else if (words.take("cpu-variant")) {
       profile.has_cpu_variant = true;
     } else if (words.take("speedup")) {

@@ -55,6 +55,13 @@ void Stage::play(Words& words) {
     if (words.take("memory")) profile.device_memory = words.bytes();
     if (words.take("host-memory")) profile.host_memory = words.bytes();
     if (words.take("concurrency")) profile.max_concurrency = words.count();
+    if (words.take("min-instances")) profile.min_instances = words.count();
+    give(dispatch::FunctionRegistered{profile});
+  } else if (verb == "change") {
+    // Without another revision: what it has serves on.
+    dispatch::FunctionProfile& profile = function(words.take_any());
+    words.expect("min-instances");
+    profile.min_instances = words.count();
     give(dispatch::FunctionRegistered{profile});
   } else if (verb == "remove") {
     give(dispatch::FunctionRemoved{function(words.take_any()).id});
@@ -173,6 +180,9 @@ bool Stage::expect_state(Words& words) {
     same(in_words(dispatcher_->status(id, now_).virtual_time), in_words(words.duration()));
   } else if (words.take("tenant")) {
     expect_tenant(words);
+  } else if (words.take("instances")) {
+    const auto status = dispatcher_->instances(function(words.take_any()).id);
+    same(std::to_string(status.ready), words.take_any());
   } else if (words.take("global-virtual-time")) {
     same(in_words(dispatcher_->policy().global_virtual_time()), in_words(words.duration()));
   } else if (words.take("conserving-dispatches")) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "core/base/json_survey.h"
 #include "core/domain/command_line.h"
 #include "core/domain/function_words.h"
 #include "core/domain/secret.h"
@@ -134,6 +135,59 @@ Result<void> validate_places(const FunctionSpec& spec) {
   return validate(spec.mounts);
 }
 
+bool is_request_path(const std::string& path) {
+  return path.starts_with('/') && path.size() <= limits::kReadinessPathLength &&
+         std::all_of(path.begin(), path.end(), [](unsigned char c) { return c > ' ' && c < 127; });
+}
+
+// What a function without sandboxes that dispatch starts cannot have.
+Error no_sandboxes(const FunctionSpec& spec, const std::string& setting) {
+  return invalid(setting + " is for functions whose sandboxes the scheduler starts: " +
+                 (spec.kind == FunctionKind::kPipeline
+                      ? "the SLO of a pipeline says how much of it there is to be"
+                      : "a " + std::string(name_of(spec.kind)) +
+                            " has none; give it to the functions that it calls"));
+}
+
+Result<void> validate_instances(const FunctionSpec& spec) {
+  const double rest = spec.keep_alive_s;
+  if (rest != -1 && !(rest >= 0 && rest <= limits::kMostKeepAliveSeconds)) {
+    return invalid("keep_alive_s must be 0 (end at once) to 86400, or -1 (as the worker says)");
+  }
+  const bool has_sandboxes =
+      spec.kind != FunctionKind::kPipeline && spec.kind != FunctionKind::kWorkflow;
+  if (spec.keep_alive_s != -1 && !has_sandboxes) return no_sandboxes(spec, "keep_alive_s");
+  if (spec.min_instances == 0) return {};
+  if (!has_sandboxes) return no_sandboxes(spec, "min_instances");
+  if (spec.min_instances > limits::kMostInstances) {
+    return invalid("min_instances must be 0 to " + std::to_string(limits::kMostInstances));
+  }
+  if (spec.min_instances > spec.max_concurrency) {
+    return invalid("min_instances is " + std::to_string(spec.min_instances) +
+                   ", but max_concurrency lets only " + std::to_string(spec.max_concurrency) +
+                   " work at once");
+  }
+  return {};
+}
+
+Result<void> validate_warm_up(const FunctionSpec& spec) {
+  if (spec.kind == FunctionKind::kHttp) {
+    if (is_request_path(spec.warm_up)) return {};
+    return invalid("warm_up of an http function is a path of the program, such as /warm, not '" +
+                   spec.warm_up + "'");
+  }
+  if (spec.kind != FunctionKind::kHandler) {
+    return invalid("a " + std::string(name_of(spec.kind)) +
+                   " function has no warm_up: nothing of it runs before its first request");
+  }
+  const JsonSurvey survey{.subject = "warm_up", .most_depth = limits::kJsonDepth};
+  if (spec.warm_up.size() > limits::kWarmUpLength || !survey_json(spec.warm_up, survey).ok()) {
+    return invalid("warm_up of a handler is the event that it gets, as JSON of at most " +
+                   std::to_string(limits::kWarmUpLength) + " bytes");
+  }
+  return {};
+}
+
 // A kernel function's file is looked for below its package, and nowhere else.
 bool is_path_inside(const std::string& path) {
   if (path.empty() || path.front() == '/' || path.find('\0') != std::string::npos) return false;
@@ -164,10 +218,7 @@ Result<void> validate_http(const FunctionSpec& spec) {
     return invalid("port " + std::to_string(port) + " is taken inside sandboxes; choose another");
   }
   const std::string& path = spec.http.readiness;
-  const bool is_path =
-      path.starts_with('/') && path.size() <= limits::kReadinessPathLength &&
-      std::all_of(path.begin(), path.end(), [](unsigned char c) { return c > ' ' && c < 127; });
-  if (!path.empty() && !is_path) {
+  if (!path.empty() && !is_request_path(path)) {
     return invalid("readiness is a path of the program, such as /healthz, not '" + path + "'");
   }
   return {};
@@ -259,6 +310,14 @@ Result<void> validate(const FunctionSpec& spec) {
     return invalid("max_queue_time_s must be 0 (no bound) to 86400, or -1 (as the worker says)");
   }
   if (spec.max_concurrency == 0) return invalid("max_concurrency must be at least 1");
+  RETURN_IF_ERROR(validate_instances(spec));
+  if (!spec.warm_up.empty()) RETURN_IF_ERROR(validate_warm_up(spec));
+  RETURN_IF_ERROR(validate(spec.schedules));
+  if (!spec.schedules.empty() && spec.kind == FunctionKind::kHttp) {
+    return invalid(
+        "an http function has no schedules, because it is not invoked with an event; schedule a "
+        "handler that sends it a request");
+  }
   if (spec.kind == FunctionKind::kHttp) return validate_http(spec);
   if (spec.kind != FunctionKind::kHandler) {
     if (!is_path_inside(spec.handler)) {
@@ -283,6 +342,10 @@ bool keeps_sandboxes(const FunctionSpec& before, const FunctionSpec& after) {
   made_from.weight = before.weight;
   made_from.max_concurrency = before.max_concurrency;
   made_from.max_queue_time_s = before.max_queue_time_s;
+  made_from.min_instances = before.min_instances;
+  made_from.keep_alive_s = before.keep_alive_s;
+  made_from.warm_up = before.warm_up;
+  made_from.schedules = before.schedules;
   made_from.tags = before.tags;
   // The executor changes it while the function runs.
   if (after.kind == FunctionKind::kKernel || after.gpu.runtime == GpuRuntime::kShared) {

@@ -14,6 +14,7 @@
 #include "core/base/units.h"
 #include "core/domain/limits.h"
 #include "core/domain/mount.h"
+#include "core/domain/schedule.h"
 #include "core/domain/tenant.h"
 
 namespace lambent {
@@ -131,6 +132,16 @@ struct FunctionSpec {
   // How long a synchronous invocation may wait in its queue; 0: without this bound; -1: as the
   // worker says.
   double max_queue_time_s = -1;
+  // How many sandboxes are started before any call, and stay (docs/guides/warm.md).
+  unsigned min_instances = 0;
+  // How long a sandbox beyond these may rest; 0: it ends once nothing waits for it; -1: as the
+  // worker says.
+  double keep_alive_s = -1;
+  // What each new sandbox gets before its first call: the path of a request to an HTTP function,
+  // the event of a handler as JSON. Empty: nothing.
+  std::string warm_up;
+  // When it is invoked by itself.
+  Schedules schedules;
 
   std::string code_sha256;   // base64, as Lambda's CodeSha256
   Bytes code_size;           // of the zip

@@ -43,6 +43,10 @@ constexpr FieldRange kConcurrencyRange{1, limits::kMostConcurrency};
 constexpr FieldRange kShareRange{1, 100};  // per cent
 constexpr FieldRange kPortRange{1, 65535};
 constexpr FieldRange kQueueTimeRange{-1, limits::kMostQueueTimeSeconds};
+constexpr FieldRange kInstancesRange{0, limits::kMostInstances};
+constexpr FieldRange kKeepAliveRange{-1, limits::kMostKeepAliveSeconds};
+// Text in the manifest for some kinds, a table for others.
+constexpr std::string_view kWarmUpKey = "warm_up";
 
 struct FunctionField {
   // A constructor, so that a field which forgets a representation does not compile.
@@ -159,6 +163,14 @@ void visit_fields(Visitor& visit, Specs&... specs) {
   visit({kSetting, "max_queue_time_s", "max_queue_time_s", "max-queue-time", kNone,
          "max_queue_time_seconds", kQueueTimeRange},
         specs.max_queue_time_s...);
+  visit({kSetting, "min_instances", "min_instances", "min-instances", kNone, "min_instances",
+         kInstancesRange},
+        specs.min_instances...);
+  visit({kSetting, "keep_alive_s", "keep_alive_s", "keep-alive", kNone, "keep_alive_seconds",
+         kKeepAliveRange},
+        specs.keep_alive_s...);
+  visit({kSetting, "warm_up", kWarmUpKey, "warm-up", kNone, "warm_up"}, specs.warm_up...);
+  visit({kSetting, "schedules", "schedules", "schedules", kNone, "schedules"}, specs.schedules...);
   visit({kRecord, "code_sha256", kNone, kNone, "CodeSha256", "code_sha256"}, specs.code_sha256...);
   visit({kRecord, "code_bytes", kNone, kNone, "CodeSize", "code_bytes"}, specs.code_size...);
   visit({kRecord, "last_modified_ns", kNone, kNone, "LastModified", "last_modified_seconds"},

@@ -16,6 +16,7 @@ using nlohmann::json;
 json json_of(const std::string& text) { return text; }
 json json_of(const Variables& variables) { return variables; }
 json json_of(const Mounts& mounts) { return text_of(mounts); }
+json json_of(const Schedules& schedules) { return text_of(schedules); }
 json json_of(Bytes amount) { return amount.count; }
 json json_of(Duration duration) { return int64_t{duration.count()}; }
 template <typename Tag, typename Number>
@@ -92,6 +93,13 @@ bool take(const json& value, Mounts& to) {
   auto mounts = parse_mounts(value.get_ref<const std::string&>());
   if (mounts.ok()) to = *std::move(mounts);
   return mounts.ok();
+}
+
+bool take(const json& value, Schedules& to) {
+  if (!value.is_string()) return false;
+  auto schedules = parse_schedules(value.get_ref<const std::string&>());
+  if (schedules.ok()) to = *std::move(schedules);
+  return schedules.ok();
 }
 
 struct Reader {

@@ -57,6 +57,15 @@ struct SandboxStatus {
   std::string device_memory_place;
 };
 
+// The sandboxes that a function is to have ready (FunctionSpec::min_instances).
+struct InstanceReport {
+  unsigned wanted = 0;
+  unsigned ready = 0, starting = 0;
+  // Of those that ended by themselves, one after the other, and in how long the next is started.
+  uint32_t failures = 0;
+  Duration next_start_in{};
+};
+
 // A function as `lambent ls` shows it.
 struct FunctionStatus {
   FunctionSpec spec;
@@ -64,6 +73,7 @@ struct FunctionStatus {
   uint64_t running = 0;
   uint64_t completed = 0;
   uint64_t sandboxes = 0;
+  InstanceReport instances = {};
 };
 
 // Of all functions of a tenant.

@@ -66,6 +66,17 @@ constexpr double kLeastWeight = 0.01;
 constexpr double kMostWeight = 1000;
 constexpr double kMostGpuSpeedup = 1e6;  // of a CPU variant
 
+// Sandboxes of a function that are kept ready, how long others may rest, and what a new one is
+// sent before its first call.
+constexpr unsigned kMostInstances = 1'000;
+constexpr double kMostKeepAliveSeconds = 86'400;
+constexpr size_t kWarmUpLength = 4'096;
+constexpr size_t kSchedulesPerFunction = 32;
+constexpr size_t kScheduleNameLength = 64;
+constexpr size_t kScheduleLength = 256;  // of its expression, and of its time zone
+constexpr Bytes kSchedulePayload = Bytes::kib(4);
+constexpr Bytes kSettingTag = Bytes::kib(256);  // the value of a tag that is a setting
+
 // A sandbox must ask for its first invocation within this time after it was started.
 constexpr Duration kInitTimeout = seconds(10);
 

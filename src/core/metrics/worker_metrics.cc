@@ -47,6 +47,9 @@ struct WorkerMetrics::State {
   Family<Counter>& zygotes = registry.family<Counter>(
       "lambent_zygotes_total",
       "Zygotes that became ready, failed (sandboxes start without), or were retired.");
+  Family<Counter>& warm_ups = registry.family<Counter>(
+      "lambent_warm_ups_total",
+      "Warm-ups of new sandboxes before their first invocation, by outcome; no invocations.");
   Family<Gauge>& pending = registry.family<Gauge>("lambent_flow_pending",
                                                   "Invocations that wait in a function's queue.");
   Family<Gauge>& running = registry.family<Gauge>(
@@ -246,6 +249,10 @@ void WorkerMetrics::sandbox_forked() { state_->forked.increment(); }
 
 void WorkerMetrics::zygote(std::string_view event) {
   state_->zygotes.add({{"event", std::string(event)}}).increment();
+}
+
+void WorkerMetrics::warm_up(bool succeeded) {
+  state_->warm_ups.add({{"outcome", succeeded ? "succeeded" : "failed"}}).increment();
 }
 
 void WorkerMetrics::slo(const FunctionName& function, bool in_time) {

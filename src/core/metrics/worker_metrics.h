@@ -28,6 +28,8 @@ class WorkerMetrics {
   void sandbox_forked();
   // A zygote is "ready", has "failed" or was "retired".
   void zygote(std::string_view event);
+  // A new sandbox was sent what its function is warmed up with.
+  void warm_up(bool succeeded);
   // Device memory of a sandbox was moved, off its device or back.
   void memory_moved(bool out, Bytes moved, Duration duration);
   // A running sandbox asked for memory that was offloaded, and may fetch it or not.

@@ -11,6 +11,13 @@ using scheduling::Sandbox;
 using scheduling::SandboxSlot;
 using scheduling::SandboxState;
 
+namespace {
+
+// Between two looks whether a sandbox that is kept has become one too many.
+constexpr Duration kLeastRestOn = seconds(60);
+
+}  // namespace
+
 DevicePool::DevicePool(Processor processor, scheduling::FleetOptions fleet,
                        std::unique_ptr<scheduling::Policy> policy, const DispatchOptions& options,
                        const scheduling::Flows& flows, scheduling::Tenants& tenants, ActionLog& log)
@@ -32,9 +39,8 @@ SandboxSlot DevicePool::plan(SandboxId id, FunctionId function, const scheduling
 }
 
 SandboxSlot DevicePool::start_ahead_of(FunctionId function) const {
-  if (!fleet().foresight().learns() || fleet().starts_of(function) == 0) {
-    return scheduling::kNoSandbox;
-  }
+  const bool starts_some = fleet().foresight().learns() || flows_[function.value].min_instances > 0;
+  if (!starts_some || fleet().starts_of(function) == 0) return scheduling::kNoSandbox;
   for (const SandboxSlot slot : fleet().all()) {
     const Sandbox& sandbox = fleet().sandbox(slot);
     if (sandbox.function == function && is_start(sandbox.state) && !sandbox.has_invocation &&
@@ -74,6 +80,7 @@ void DevicePool::start(SandboxSlot slot) {
 void DevicePool::started(SandboxSlot slot) {
   deadlines_.erase(slot);
   scheduler_.places_changed(slot);
+  note_changed(fleet().sandbox(slot).function);
 }
 
 bool DevicePool::run(SandboxSlot slot, InvocationSlot invocation) {
@@ -93,11 +100,21 @@ void DevicePool::rest(SandboxSlot slot) {
   moves_.rest(slot);
 }
 
+void DevicePool::rest_on(SandboxSlot slot) {
+  deadlines_.put(slot, log_.now() + std::max(keep_alive_of(slot), kLeastRestOn));
+}
+
+void DevicePool::note_changed(FunctionId function, bool evicted_unused) {
+  if (flows_[function.value].min_instances > 0) changed_.push_back({function, evicted_unused});
+}
+
 // One that was started ahead of a call stays at least for as long as that was expected within.
 Duration DevicePool::keep_alive_of(SandboxSlot slot) const {
   const Sandbox& sandbox = fleet().sandbox(slot);
-  if (sandbox.served > 0) return options_.keep_alive;
-  return std::max(options_.keep_alive, fleet().foresight().expectation(sandbox.function).within);
+  const Duration own = flows_[sandbox.function.value].keep_alive;
+  const Duration keep_alive = own.count() > 0 ? own : options_.keep_alive;
+  if (sandbox.served > 0) return keep_alive;
+  return std::max(keep_alive, fleet().foresight().expectation(sandbox.function).within);
 }
 
 void DevicePool::stop(SandboxSlot slot, StopReason reason) {
@@ -113,6 +130,8 @@ void DevicePool::stop(SandboxSlot slot, StopReason reason) {
   deadlines_.put(slot, log_.now() + options_.stop_timeout);
   log_.add(StopSandbox{fleet().sandbox(slot).id, reason});
   scheduler_.places_changed(slot);
+  const Sandbox& told = fleet().sandbox(slot);
+  note_changed(told.function, reason == StopReason::kEvicted && told.served == 0);
 }
 
 void DevicePool::plan_look(FunctionId function) {
@@ -144,6 +163,7 @@ void DevicePool::remove(SandboxSlot slot) {
   const FunctionId function = fleet().sandbox(slot).function;
   fleet().remove(slot);
   scheduler_.places_changed(function);
+  note_changed(function);
 }
 
 void DevicePool::keep_counting(SandboxSlot slot) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "decide/dispatch/action_log.h"
@@ -63,10 +64,20 @@ class DevicePool {
   void stop_idle(FunctionId function, StopReason reason);
   void retire_others(FunctionId function, uint64_t revision);
   void remove(scheduling::SandboxSlot slot);
+  // An idle one that has rested for long enough rests on.
+  void rest_on(scheduling::SandboxSlot slot);
   // It was told to stop, and does not: it counts as one that stays.
   void keep_counting(scheduling::SandboxSlot slot);
   // Every sandbox, in the accounts of tenants, from now on: a quota of memory was set.
   void count_for_tenants();
+
+  // Functions with min_instances of which a sandbox has become ready, is told to stop or is gone
+  // since this was asked last; and whether one was evicted that had served no call.
+  struct Changed {
+    FunctionId function;
+    bool evicted_unused = false;
+  };
+  std::vector<Changed> take_changed() { return std::exchange(changed_, {}); }
 
   // A sandbox that has taken too long to start or to stop, or has rested too long.
   bool any_expired(Instant now) { return deadlines_.any_until(now); }
@@ -85,6 +96,7 @@ class DevicePool {
 
  private:
   void count(scheduling::SandboxSlot slot, SandboxAccounts::Use use);
+  void note_changed(FunctionId function, bool evicted_unused = false);
   Duration keep_alive_of(scheduling::SandboxSlot slot) const;
 
   const Processor processor_;
@@ -97,6 +109,7 @@ class DevicePool {
   SandboxWaits waits_;
   SandboxAccounts accounts_;
   scheduling::Deadlines deadlines_;
+  std::vector<Changed> changed_;  // empty between two events
 };
 
 }  // namespace lambent::dispatch

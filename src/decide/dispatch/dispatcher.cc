@@ -57,6 +57,10 @@ const scheduling::Flows& Dispatcher::flows() const { return state_->flows; }
 const scheduling::Policy& Dispatcher::policy() const {
   return state_->pools.gpu.scheduler().policy();
 }
+InstanceStatus Dispatcher::instances(FunctionId function) const {
+  return state_->instances.status(function);
+}
+uint64_t Dispatcher::instances_started() const { return state_->instances.started(); }
 const scheduling::Fleet& Dispatcher::fleet() const { return state_->pools.gpu.fleet(); }
 const scheduling::Fleet& Dispatcher::host_fleet() const { return state_->pools.host.fleet(); }
 uint64_t Dispatcher::starts_ahead() const { return state_->ahead.started(); }

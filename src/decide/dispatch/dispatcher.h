@@ -26,8 +26,9 @@ namespace lambent::dispatch {
 // with tenants has beyond others, at the end: one without has the state that it had with 14. 16
 // added max_queue_time in the same way, and to a segment's header that and whether Density adapts;
 // one without either has the state that it had. 17 added the accounts of versions in the same way.
-// 18 added to the header what is foreseen; where nothing is, the state is that of before.
-constexpr uint32_t kStateVersion = 18;
+// 18 added to the header what is foreseen; where nothing is, the state is that of before. 19 added
+// min_instances and keep_alive as 17 did its own.
+constexpr uint32_t kStateVersion = 19;
 constexpr uint32_t kVersionOfForesight = 18;
 constexpr uint32_t kVersionOfAdapts = 16;
 constexpr uint32_t kOldestStateVersion = 14;
@@ -53,6 +54,15 @@ struct TokenHolder {
   InvocationState state = InvocationState::kRunning;  // kStarting: of its sandbox
   Duration held{};                                    // since it was dispatched
   std::optional<Duration> most_left;  // until its timeout ends it; none: it has no timeout
+};
+
+// How a function stands with its min_instances.
+struct InstanceStatus {
+  unsigned wanted = 0;
+  unsigned ready = 0, starting = 0;  // of the present revision, whatever they do
+  uint32_t failures = 0;    // starts, or rests, that ended by themselves, one after another
+  Instant next_start{};     // not before; of the past: at once
+  bool hands_over = false;  // those of before serve until these are ready
 };
 
 // What a tenant has and uses now.
@@ -110,6 +120,8 @@ class Dispatcher {
   const scheduling::Fleet& fleet() const;       // the GPUs and the sandboxes on them
   const scheduling::Fleet& host_fleet() const;  // the sandboxes without GPU, of CPU variants too
   uint64_t starts_ahead() const;                // sandboxes started ahead of calls so far
+  InstanceStatus instances(FunctionId function) const;
+  uint64_t instances_started() const;  // for min_instances, so far
   bool draining() const;
   // Draining, and nothing runs or lives any more. Asynchronous invocations may still be queued.
   bool drained() const;

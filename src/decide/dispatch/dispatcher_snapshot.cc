@@ -14,13 +14,16 @@ constexpr Instant kWithTenants = Instant(Duration(-1));
 constexpr Instant kWithParts = Instant(Duration(-2));
 // The same, with a third one: whether a part about versions comes after these.
 constexpr Instant kWithVersions = Instant(Duration(-3));
+// The same, with a fourth one: whether a part about min_instances comes after these.
+constexpr Instant kWithInstances = Instant(Duration(-4));
 
 }  // namespace
 
 void Dispatcher::State::archive(StateArchive& archive) {
   SnapshotParts parts;
   if (!archive.reading()) {
-    parts = {tenants_are_state(), admission.control().is_state(), versions_are_state()};
+    parts = {tenants_are_state(), admission.control().is_state(), versions_are_state(),
+             instances.is_state()};
   }
   archive_parts(archive, parts);
   archive.list(flows, [&](scheduling::Flow& flow) { flow.archive(archive); });
@@ -36,6 +39,7 @@ void Dispatcher::State::archive(StateArchive& archive) {
   if (parts.tenants) archive_tenants(archive);
   if (parts.queues) archive_queues(archive);
   if (parts.versions) archive_versions(archive);
+  if (parts.instances) archive_instances(archive);
   if (!archive.reading() || !archive.ok()) return;
   archive.expect(each_sandbox_has_its_own_invocation());
   if (!archive.ok()) return;
@@ -46,25 +50,37 @@ void Dispatcher::State::archive(StateArchive& archive) {
 
 // Which parts a snapshot has beyond those that all have, and its instant.
 void Dispatcher::State::archive_parts(StateArchive& archive, SnapshotParts& parts) {
-  if (parts.tenants || parts.queues || parts.versions) {
-    Instant mark = parts.versions ? kWithVersions : parts.queues ? kWithParts : kWithTenants;
+  if (parts.tenants || parts.queues || parts.versions || parts.instances) {
+    Instant mark = parts.instances  ? kWithInstances
+                   : parts.versions ? kWithVersions
+                   : parts.queues   ? kWithParts
+                                    : kWithTenants;
     archive.field(mark);
-    if (mark != kWithTenants) {
-      archive.field(parts.tenants);
-      archive.field(parts.queues);
-    }
-    if (mark == kWithVersions) archive.field(parts.versions);
+    archive_marks(archive, mark, parts);
   }
   log.archive_now(archive);
   if (!archive.reading() || log.now() >= Instant{}) return;
   const Instant mark = log.now();
   parts.tenants = mark == kWithTenants;
-  if (mark == kWithParts || mark == kWithVersions) {
-    archive.field(parts.tenants);
-    archive.field(parts.queues);
-  }
-  if (mark == kWithVersions) archive.field(parts.versions);
+  archive_marks(archive, mark, parts);
   log.archive_now(archive);
+}
+
+void Dispatcher::State::archive_marks(StateArchive& archive, Instant mark, SnapshotParts& parts) {
+  if (mark == kWithTenants) return;
+  archive.field(parts.tenants);
+  archive.field(parts.queues);
+  if (mark == kWithVersions || mark == kWithInstances) archive.field(parts.versions);
+  if (mark == kWithInstances) archive.field(parts.instances);
+}
+
+void Dispatcher::State::archive_instances(StateArchive& archive) {
+  for (scheduling::Flow& flow : flows) {
+    if (!archive.ok()) return;
+    archive.field(flow.min_instances);
+    archive.field(flow.keep_alive);
+  }
+  instances.archive(archive);
 }
 
 bool Dispatcher::State::versions_are_state() const {

@@ -40,8 +40,10 @@ void Dispatcher::State::handle(const Event& event, Instant now, std::vector<Acti
   // it may have a place elsewhere now.
   if (tenants.limit_memory()) decide(pools.gpu);
   send_to_host();
+  instances.look();
   relieve_gpus();
   ahead.look();
+  instances.note_later_changes();
   if (queues.has_new_heads()) note_wait_reasons();
   arm_timer();
   log.end();
@@ -109,6 +111,7 @@ void Dispatcher::State::arm_timer() {
       std::min({armed_, pools.gpu.fleet().places().next_move(), overflow.ask_again()});
   earliest = queues.earliest_deadline(earliest);
   if (options.fleet.foresight.starts_ahead) earliest = ahead.next_look(earliest);
+  earliest = instances.next_look(earliest);
   earliest = std::min(earliest, tenants.next_release(log.now()));
   for (DevicePool* pool : pools.all()) earliest = pool->earliest_deadline(earliest);
   // A wish that has become too early is left alone: it fires, finds nothing, and is made again.

@@ -13,6 +13,7 @@
 #include "decide/dispatch/function_changes.h"
 #include "decide/dispatch/host_overflow.h"
 #include "decide/dispatch/memory_pressure.h"
+#include "decide/dispatch/min_instances.h"
 #include "decide/dispatch/outcomes.h"
 #include "decide/dispatch/placements.h"
 #include "decide/dispatch/queues.h"
@@ -44,12 +45,14 @@ struct Dispatcher::State {
   Admission admission{options, flows, tenants, queues, overflow, pools, log};
   TenantRoom room{options, flows, tenants, pools, log};
   Placements placements{flows, tenants, queues, overflow, admission, pools, room, log};
-  Outcomes outcomes{options, flows, tenants, queues, overflow, admission, pools, placements, log};
+  MinInstances instances{options, flows, queues, admission, pools, room, placements, log};
+  Outcomes outcomes{options,   flows, tenants,    queues,    overflow,
+                    admission, pools, placements, instances, log};
   MemoryPressure pressure{options, flows, pools.gpu, log};
   StartsAhead ahead{options,   flows,      tenants,  queues, admission,
                     pools.gpu, placements, pressure, log};
-  FunctionChanges functions{options,   flows, tenants,    queues, overflow,
-                            admission, pools, placements, log};
+  FunctionChanges functions{options,   flows, tenants,    queues,    overflow,
+                            admission, pools, placements, instances, log};
 
  private:
   void on(const FunctionRegistered& event) { functions.registered(event); }
@@ -82,11 +85,14 @@ struct Dispatcher::State {
     bool tenants = false;
     bool queues = false;
     bool versions = false;
+    bool instances = false;
   };
   void archive_parts(StateArchive& archive, SnapshotParts& parts);
+  void archive_marks(StateArchive& archive, Instant mark, SnapshotParts& parts);
   void archive_queues(StateArchive& archive);
   bool versions_are_state() const;
   void archive_versions(StateArchive& archive);
+  void archive_instances(StateArchive& archive);
 
   Instant armed_ = kNever;
 };

@@ -53,6 +53,12 @@ struct FunctionProfile {
   // The function whose account of service it is charged to as well, because it is a version of it;
   // zero: it has one of its own.
   FunctionId account;
+  // How many of its sandboxes are to be ready before any call, and stay (min_instances.h).
+  unsigned min_instances = 0;
+  // After so long an idle sandbox beyond these is stopped; zero: as the worker says.
+  Duration keep_alive{};
+
+  bool has_instance_settings() const { return min_instances > 0 || keep_alive.count() > 0; }
 
   template <typename Self, typename Visitor>
   static void fields(Self& self, Visitor& visit) {
@@ -78,6 +84,10 @@ struct FunctionProfile {
     visit.template unless_zero<0>("host_memory", self.host_memory);
     visit.template unless_zero<1>("max_queue_time", self.max_queue_time);
     visit.template unless_zero<2>("account", self.account);
+    visit.template part<3>(self.has_instance_settings(), [&](auto& instances) {
+      instances("min_instances", self.min_instances);
+      instances("keep_alive", self.keep_alive);
+    });
   }
 };
 

@@ -15,6 +15,8 @@
 //   visit.unless_zero<N>(name, field) an amount that is there only if it is not zero, which bit N
 //   of
 //                                     an event's head tells; last, and on its own in the hash
+//   visit.part<N>(set, fields)        fields that are there only if `set`, which bit N of an
+//                                     event's head tells; last, and on their own in the hash
 //   visit.only_if(set, fields)        fields that are there only then; last, and on their own in
 //                                     the hash
 //

@@ -51,6 +51,10 @@ struct Counter {
   void unless_zero(std::string_view name, const Field& field) {
     count(name, field);
   }
+  template <unsigned, typename Fields>
+  void part(bool, Fields fields) {
+    fields(*this);
+  }
   template <typename Fields>
   void only_if(bool, Fields fields) {
     fields(*this);

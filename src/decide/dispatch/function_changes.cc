@@ -12,6 +12,9 @@ using scheduling::SandboxSlot;
 
 namespace {
 
+// Beyond it, instants would not fit.
+constexpr Duration kLongestKeepAlive = std::chrono::hours(24 * 366);
+
 // Of a function that gains a GPU, what was learnt so far is of the host; of one that loses its GPU,
 // what was learnt of its CPU variant is all that still holds.
 void move_statistics(Flow& flow, bool to_gpu, Instant now) {
@@ -63,6 +66,9 @@ void FunctionChanges::registered(const FunctionRegistered& event) {
   const bool moves = (processor_of(flow) == Processor::kGpu) != uses_gpu;
   if (flow.registered) overflow_.remove_function(flow);
   const bool had_work = flow.has_work();
+  const bool changes = !flow.registered || profile.revision != flow.revision;
+  const bool may_serve = flow.registered && !moves && profile.device_memory == flow.device_memory &&
+                         serves_calls(pools_.of(flow), profile.id, flow.revision);
   const Queues::Waiting waiting = queues_.uncount(profile.id);
   if (moves && had_work) leave_pool(profile.id);
   if (!flow.registered) {
@@ -79,7 +85,9 @@ void FunctionChanges::registered(const FunctionRegistered& event) {
   queues_.count(profile.id, waiting);
   pools_.of(flow).scheduler().flow_changed(profile.id);
   admission_.reject_unservable(profile.id);
-  for (DevicePool* pool : pools_.all()) pool->retire_others(profile.id, flow.revision);
+  if (!instances_.registered(profile.id, changes, may_serve)) {
+    for (DevicePool* pool : pools_.all()) pool->retire_others(profile.id, flow.revision);
+  }
   if (uses_gpu) pools_.gpu.plan_look(profile.id);
 }
 
@@ -102,6 +110,18 @@ void FunctionChanges::leave_pool(FunctionId function) {
   const uint32_t in_flight = std::exchange(flow.in_flight, 0);
   pools_.of(flow).scheduler().flow_changed(function);
   flow.in_flight = in_flight;
+}
+
+// Whether sandboxes of that revision are ready.
+bool FunctionChanges::serves_calls(const DevicePool& pool, FunctionId function,
+                                   uint64_t revision) const {
+  const auto& all = pool.fleet().all();
+  return std::any_of(all.begin(), all.end(), [&](SandboxSlot slot) {
+    const Sandbox& one = pool.fleet().sandbox(slot);
+    const bool is_ready = one.state == scheduling::SandboxState::kIdle ||
+                          one.state == scheduling::SandboxState::kBusy;
+    return one.function == function && one.revision == revision && is_ready;
+  });
 }
 
 // Invocations of a function of the same id that was removed may still run: they count.
@@ -136,6 +156,8 @@ void FunctionChanges::set_limits(const FunctionProfile& profile) {
   flow.timeout = profile.timeout;
   flow.max_queue_time = profile.max_queue_time;
   flow.account = profile.account;
+  flow.min_instances = profile.min_instances;
+  flow.keep_alive = std::clamp(profile.keep_alive, Duration(0), kLongestKeepAlive);
   flow.memory_moves = profile.memory_moves;
   flow.checkpoints = profile.checkpoints;
   flow.has_cpu_variant = profile.has_cpu_variant && uses_gpu;
@@ -158,6 +180,7 @@ void FunctionChanges::removed(const FunctionRemoved& event) {
   admission_.reject_all(event.function,
                         {ErrorCode::kNotFound, "the function was removed while this waited"});
   for (DevicePool* pool : pools_.all()) pool->stop_idle(event.function, StopReason::kRetired);
+  instances_.removed(event.function);
   Flow& flow = flows_[event.function.value];
   flow.registered = false;
   overflow_.remove_function(flow);

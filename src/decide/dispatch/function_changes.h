@@ -6,6 +6,7 @@
 #include "decide/dispatch/device_pools.h"
 #include "decide/dispatch/event.h"
 #include "decide/dispatch/host_overflow.h"
+#include "decide/dispatch/min_instances.h"
 #include "decide/dispatch/options.h"
 #include "decide/dispatch/placements.h"
 #include "decide/dispatch/queues.h"
@@ -16,7 +17,8 @@ class FunctionChanges {
  public:
   FunctionChanges(const DispatchOptions& options, scheduling::Flows& flows,
                   scheduling::Tenants& tenants, Queues& queues, HostOverflow& overflow,
-                  Admission& admission, DevicePools& pools, Placements& placements, ActionLog& log)
+                  Admission& admission, DevicePools& pools, Placements& placements,
+                  MinInstances& instances, ActionLog& log)
       : options_(options),
         flows_(flows),
         tenants_(tenants),
@@ -25,6 +27,7 @@ class FunctionChanges {
         admission_(admission),
         pools_(pools),
         placements_(placements),
+        instances_(instances),
         log_(log) {}
 
   void registered(const FunctionRegistered& event);
@@ -35,6 +38,7 @@ class FunctionChanges {
   void leave_pool(FunctionId function);
   void count_runs_of(FunctionId function);
   void set_limits(const FunctionProfile& profile);
+  bool serves_calls(const DevicePool& pool, FunctionId function, uint64_t revision) const;
 
   const DispatchOptions& options_;
   scheduling::Flows& flows_;
@@ -44,6 +48,7 @@ class FunctionChanges {
   Admission& admission_;
   DevicePools& pools_;
   Placements& placements_;
+  MinInstances& instances_;
   ActionLog& log_;
 };
 

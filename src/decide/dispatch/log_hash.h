@@ -85,6 +85,10 @@ class LogHash {
       begin_another();
       word(word_of(field));
     }
+    template <unsigned, typename Fields>
+    void part(bool set, Fields fields) {
+      only_if(set, fields);
+    }
     template <typename Fields>
     void only_if(bool set, Fields fields) {
       if (!set) return;

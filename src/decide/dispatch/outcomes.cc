@@ -78,7 +78,9 @@ std::optional<StopReason> Outcomes::must_go(const DevicePool& pool, const Sandbo
     return StopReason::kDeviceLost;
   }
   const Flow& flow = flows_[sandbox.function.value];
-  if (!flow.registered || flow.revision != sandbox.revision) return StopReason::kRetired;
+  const bool is_present =
+      flow.revision == sandbox.revision || instances_.hands_over(sandbox.function);
+  if (!flow.registered || !is_present) return StopReason::kRetired;
   if (!pool.scheduler().policy().keeps_sandboxes()) return StopReason::kUsedOnce;
   return std::nullopt;
 }
@@ -142,6 +144,10 @@ void Outcomes::sandbox_exited(const SandboxExited& event) {
   }
   DevicePool& pool = found->pool;
   const Sandbox& sandbox = pool.fleet().sandbox(found->slot);
+  if (sandbox.state != SandboxState::kStopping && !event.undelivered) {
+    const uint64_t served = sandbox.served;
+    instances_.ended(sandbox.function, sandbox.revision, served);
+  }
   if (!sandbox.has_invocation) {
     pool.remove(found->slot);
     return;
@@ -245,6 +251,7 @@ void Outcomes::expire(InvocationSlot slot) {
 void Outcomes::expire(DevicePool& pool, SandboxSlot slot) {
   const Sandbox& sandbox = pool.fleet().sandbox(slot);
   if (sandbox.state == SandboxState::kIdle) {
+    if (instances_.keeps(pool, sandbox)) return pool.rest_on(slot);
     pool.stop(slot, StopReason::kIdle);
     return;
   }
@@ -254,6 +261,7 @@ void Outcomes::expire(DevicePool& pool, SandboxSlot slot) {
   }
   CHECK(sandbox.state == SandboxState::kStarting, "planned and busy sandboxes have no deadline");
   ++log_.counters().timeouts;
+  instances_.ended(sandbox.function, sandbox.revision, 0);
   if (!sandbox.has_invocation) {
     pool.stop(slot, StopReason::kInitTimedOut);
     return;

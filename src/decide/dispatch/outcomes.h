@@ -10,6 +10,7 @@
 #include "decide/dispatch/admission.h"
 #include "decide/dispatch/device_pools.h"
 #include "decide/dispatch/host_overflow.h"
+#include "decide/dispatch/min_instances.h"
 #include "decide/dispatch/options.h"
 #include "decide/dispatch/placements.h"
 #include "decide/dispatch/queues.h"
@@ -21,7 +22,7 @@ class Outcomes {
  public:
   Outcomes(const DispatchOptions& options, scheduling::Flows& flows, scheduling::Tenants& tenants,
            Queues& queues, HostOverflow& overflow, Admission& admission, DevicePools& pools,
-           Placements& placements, ActionLog& log)
+           Placements& placements, MinInstances& instances, ActionLog& log)
       : options_(options),
         flows_(flows),
         tenants_(tenants),
@@ -30,6 +31,7 @@ class Outcomes {
         admission_(admission),
         pools_(pools),
         placements_(placements),
+        instances_(instances),
         log_(log) {}
 
   void finished(const InvocationFinished& event);
@@ -67,6 +69,7 @@ class Outcomes {
   Admission& admission_;
   DevicePools& pools_;
   Placements& placements_;
+  MinInstances& instances_;
   ActionLog& log_;
 };
 

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "decide/scheduling/eviction.h"
+#include "decide/scheduling/place_victims.h"
 
 namespace lambent::dispatch {
 
@@ -16,6 +17,19 @@ void TenantRoom::make_room(uint32_t tenant, scheduling::TenantMemory more) {
     if (!crowded.gpu && !crowded.host) return;
     const auto victim = victim_of(tenant, crowded.gpu);
     if (!victim) return;
+    victim->pool.evict(victim->slot);
+  }
+}
+
+bool TenantRoom::make_room_beside_kept(uint32_t tenant, scheduling::TenantMemory more) {
+  for (;;) {
+    if (!tenants_.exceeds_memory(tenant, more)) return true;
+    const scheduling::Tenants::Crowded crowded = tenants_.crowded(tenant, more);
+    const auto victim = victim_of(tenant, crowded.gpu);
+    if (!victim) return false;
+    const FunctionId function = victim->pool.fleet().sandbox(victim->slot).function;
+    const scheduling::Flow& flow = flows_[function.value];
+    if (flow.pending > 0 || is_kept(victim->pool.fleet(), flow, function)) return false;
     victim->pool.evict(victim->slot);
   }
 }
@@ -37,7 +51,8 @@ std::optional<TenantRoom::Victim> TenantRoom::victim_of(uint32_t tenant, bool on
       candidates.push_back({.slot = static_cast<uint32_t>(idle.size()),
                             .last_used = sandbox.last_used,
                             .flow = &flow,
-                            .cpu_variant = pool->is_host() && flow.device_memory > Bytes(0)});
+                            .cpu_variant = pool->is_host() && flow.device_memory > Bytes(0),
+                            .kept = is_kept(pool->fleet(), flow, sandbox.function)});
       idle.push_back({*pool, slot});
     }
   }

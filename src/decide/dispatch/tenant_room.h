@@ -22,6 +22,9 @@ class TenantRoom {
 
   // For a new sandbox that takes so much.
   void make_room(uint32_t tenant, scheduling::TenantMemory more);
+  // The same for one that no call waits for: false, and nothing is evicted for it any more, where
+  // only sandboxes at work or kept ones could make room.
+  bool make_room_beside_kept(uint32_t tenant, scheduling::TenantMemory more);
   // After a quota was lowered, or sandboxes came to rest that it does not hold.
   void settle();
 

@@ -75,6 +75,10 @@ class Packer {
   void unless_zero(std::string_view name, const Field& field) {
     (*this)(name, field);
   }
+  template <unsigned, typename Fields>
+  void part(bool, Fields fields) {
+    fields(*this);
+  }
   template <typename Fields>
   void only_if(bool set, Fields fields) {
     if (set) fields(*this);
@@ -137,6 +141,10 @@ class Unpacker {
   template <unsigned, typename Field>
   void unless_zero(std::string_view name, Field& field) {
     (*this)(name, field);
+  }
+  template <unsigned, typename Fields>
+  void part(bool, Fields fields) {
+    fields(*this);
   }
   template <typename Fields>
   void only_if(bool set, Fields fields) {

@@ -95,6 +95,12 @@ struct Encoder {
     head |= static_cast<uint8_t>(1U << (kFirstFlag + kBit));
     put(field);
   }
+  template <unsigned kBit, typename Fields>
+  void part(bool set, Fields fields) {
+    if (!set) return;
+    head |= static_cast<uint8_t>(1U << (kFirstFlag + kBit));
+    fields(*this);
+  }
   template <typename Fields>
   void only_if(bool set, Fields fields) {
     if (set) fields(*this);
@@ -192,6 +198,10 @@ struct Decoder {
     if ((head >> (kFirstFlag + kBit) & 1) == 0) return;
     take(field);
     ok = ok && word_of(field) != 0;
+  }
+  template <unsigned kBit, typename Fields>
+  void part(bool, Fields fields) {
+    if ((head >> (kFirstFlag + kBit) & 1) != 0) fields(*this);
   }
   template <typename Fields>
   void only_if(bool set, Fields fields) {

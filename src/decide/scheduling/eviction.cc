@@ -38,6 +38,7 @@ double foreseen_loss(const EvictionGuesses& guesses, const EvictionCandidate& ca
 // The order of who is given up: by the flow first, then by how long it has not been used.
 struct Rank {
   bool wanted = false;  // something waits for it, or is expected to
+  bool kept = false;
   double loss = 0;
   Instant last_used{};
   uint32_t slot = 0;
@@ -46,7 +47,7 @@ struct Rank {
 
 Rank rank_of(EvictionRule rule, const EvictionGuesses& guesses, const EvictionCandidate& candidate,
              Instant now) {
-  Rank rank{.last_used = candidate.last_used, .slot = candidate.slot};
+  Rank rank{.kept = candidate.kept, .last_used = candidate.last_used, .slot = candidate.slot};
   if (rule == EvictionRule::kCostAware) {
     rank.wanted = candidate.flow->pending > 0;
     rank.loss = expected_loss(guesses, candidate, now);

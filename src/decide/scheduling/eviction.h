@@ -39,9 +39,11 @@ struct EvictionCandidate {
   // For kForeseen: which function it is, and who foresees its calls (null: nothing does).
   FunctionId function{};
   const Foresight* foresight = nullptr;
+  bool kept = false;  // it is one of min_instances
 };
 
-// The slot to evict; `candidates` is not empty. Scans: it is asked once per cold start in a full
+// The slot to evict; `candidates` is not empty. Of those that nothing waits for, one that is kept
+// goes last. Scans: it is asked once per cold start in a full
 // pool, which costs milliseconds at the least.
 uint32_t choose_victim(EvictionRule rule, const EvictionGuesses& guesses,
                        std::span<const EvictionCandidate> candidates, Instant now);

@@ -44,6 +44,8 @@ class ExclusivePolicy final : public Policy {
   void look_ahead(const View&, size_t, std::vector<FunctionId>&) override {}
   WaitReason why_waiting(const View& view, FunctionId function) const override;
   FlowStatus status(const View& view, FunctionId function, Instant now) const override;
+  // Which device is whose follows from requests.
+  bool keeps_instances() const override { return false; }
   void archive(StateArchive& archive) override;
 
  private:

@@ -104,6 +104,10 @@ struct alignas(64) Flow {
   // The flow whose virtual time it has too, because both are versions of one function; zero: it has
   // one of its own.
   FunctionId account;
+  // How many of its sandboxes are to be ready before any call, and are evicted last.
+  unsigned min_instances = 0;
+  // How long its idle sandboxes rest; zero: as the worker says.
+  Duration keep_alive{};
 
   // Whether it has something to do or is expected to, soon.
   bool is_active(Instant now) const { return has_work() || now < active_until; }

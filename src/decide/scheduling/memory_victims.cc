@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/base/fetch_lines.h"
+#include "decide/scheduling/place_victims.h"
 
 namespace lambent::scheduling {
 namespace {
@@ -28,6 +29,7 @@ Wanted wanted(const View& view, const Policy& policy, FunctionId function, Insta
 struct Rank {
   bool next = false;
   Relief relief = Relief::kMoveOut;
+  bool kept = false;  // and would be evicted
   Wanted wanted = Wanted::kInactive;
   Instant last_used{};
   SandboxSlot slot = kNoSandbox;
@@ -68,6 +70,7 @@ std::optional<MemoryVictim> memory_victim(const View& view, const Policy& policy
       rank.relief = Relief::kMoveContextOut;
     }
     rank.next = rank.wanted == Wanted::kNext;
+    rank.kept = rank.relief == Relief::kEvict && is_kept(view.fleet, view.flow(function), function);
     if (!least || rank < *least) least = rank;
   }
   if (!least) return std::nullopt;
@@ -105,7 +108,10 @@ std::optional<MemoryVictim> context_victim(const View& view, uint32_t device, In
     const Sandbox& sandbox = view.fleet.sandbox(slot);
     if (!sandbox.counts.wants_context) continue;
     const Flow& flow = view.flow(function);
-    candidates.push_back({slot, sandbox.last_used, &flow});
+    candidates.push_back({.slot = slot,
+                          .last_used = sandbox.last_used,
+                          .flow = &flow,
+                          .kept = is_kept(view.fleet, flow, function)});
     if (flow.is_active(now) || !view.fleet.memory().may_move_out(slot, true)) continue;
     const Rank rank{.last_used = sandbox.last_used, .slot = slot};
     if (!least || rank < *least) least = rank;

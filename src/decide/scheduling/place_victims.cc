@@ -16,6 +16,19 @@ const Foresight* foresight_of(const Fleet& fleet) {
   return fleet.foresight().learns() ? &fleet.foresight() : nullptr;
 }
 
+unsigned count_of(const Fleet& fleet, const std::vector<SandboxSlot>& slots, FunctionId function) {
+  return static_cast<unsigned>(std::count_if(slots.begin(), slots.end(), [&](SandboxSlot slot) {
+    return fleet.sandbox(slot).function == function;
+  }));
+}
+
+// Beside those in `except`, which are to leave.
+bool is_kept_beside(const Fleet& fleet, const Flow& flow, FunctionId function,
+                    const std::vector<SandboxSlot>& except) {
+  return flow.min_instances > 0 &&
+         is_kept(fleet, flow, function, count_of(fleet, except, function));
+}
+
 void add_candidates_of_device(const Fleet& fleet, uint32_t device, const Flows& flows,
                               const std::vector<SandboxSlot>& except,
                               std::vector<EvictionCandidate>& candidates) {
@@ -23,7 +36,8 @@ void add_candidates_of_device(const Fleet& fleet, uint32_t device, const Flows& 
     if (std::find(except.begin(), except.end(), slot) != except.end()) continue;
     const Flow& flow = flows[function.value];
     candidates.push_back({slot, fleet.sandbox(slot).last_used, &flow,
-                          is_cpu_variant(fleet, flow, device), function, foresight_of(fleet)});
+                          is_cpu_variant(fleet, flow, device), function, foresight_of(fleet),
+                          is_kept_beside(fleet, flow, function, except)});
   }
 }
 
@@ -43,7 +57,8 @@ void add_candidates_of_functions(const Fleet& fleet, const Flows& flows,
       const Flow& flow = flows[function];
       candidates.push_back({slot, sandbox.last_used, &flow,
                             is_cpu_variant(fleet, flow, sandbox.device), FunctionId{function},
-                            foresight_of(fleet)});
+                            foresight_of(fleet),
+                            is_kept_beside(fleet, flow, FunctionId{function}, except)});
     }
   }
 }
@@ -82,6 +97,16 @@ std::vector<SandboxSlot> victims_for(const Fleet& fleet, const Place& place, Byt
     }
   }
   return victims;
+}
+
+bool is_kept(const Fleet& fleet, const Flow& flow, FunctionId function, unsigned gone) {
+  if (flow.min_instances == 0) return false;
+  unsigned idle = 0;
+  for (SandboxSlot slot = fleet.idle().newest_of(function); slot != kNoSandbox;
+       slot = fleet.sandbox(slot).older) {
+    if (fleet.sandbox(slot).revision == flow.revision) ++idle;
+  }
+  return idle <= flow.min_instances + gone;
 }
 
 std::optional<SandboxSlot> crowded_out(const Fleet& fleet, uint32_t index, const Flows& flows,

@@ -20,4 +20,8 @@ std::vector<SandboxSlot> victims_for(const Fleet& fleet, const Place& place, Byt
 std::optional<SandboxSlot> crowded_out(const Fleet& fleet, uint32_t device, const Flows& flows,
                                        Instant now);
 
+// Whether an idle sandbox of the flow is one of its min_instances, as far as idle ones tell; of
+// these, `gone` are on their way out already.
+bool is_kept(const Fleet& fleet, const Flow& flow, FunctionId function, unsigned gone = 0);
+
 }  // namespace lambent::scheduling

@@ -54,6 +54,8 @@ class Places {
   PlaceOrReason find(FunctionId function, const Flow& flow, bool idle_devices_only) const;
   // The same on one device. A new sandbox beside warm ones elsewhere only if it has nothing to do.
   PlaceOrReason find_on(uint32_t device, FunctionId function, const Flow& flow) const;
+  // A new sandbox of this memory, whatever warm ones there are.
+  PlaceOrReason find_new(Bytes memory) const { return cold_.find(memory, false); }
   // Whether any device with nothing to do takes a new sandbox of this memory.
   bool any_on_idle_device(Bytes memory) const { return cold_.any(memory, true); }
 

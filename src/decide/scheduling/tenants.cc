@@ -70,6 +70,16 @@ Tenants::Crowded Tenants::crowded(uint32_t slot, TenantMemory more) const {
           exceeds(account.quotas.host_memory, account.at_work.host, account.idle.host, more.host)};
 }
 
+bool Tenants::exceeds_memory(uint32_t slot, TenantMemory more) const {
+  if (slot >= accounts_.size()) return false;
+  const TenantAccount& account = accounts_[slot];
+  const auto exceeds = [](const std::optional<Bytes>& quota, Bytes has, Bytes added) {
+    return quota && added > Bytes(0) && has + added > *quota;
+  };
+  return exceeds(account.quotas.gpu_memory, account.at_work.gpu + account.idle.gpu, more.gpu) ||
+         exceeds(account.quotas.host_memory, account.at_work.host + account.idle.host, more.host);
+}
+
 uint32_t Tenants::enter(TenantId id) {
   const auto [at, is_new] = slots_.emplace(id, static_cast<uint32_t>(accounts_.size()));
   if (is_new) {

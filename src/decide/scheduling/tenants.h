@@ -95,6 +95,9 @@ class Tenants {
   };
   Crowded crowded(uint32_t slot, TenantMemory more) const;
 
+  // Whether its quotas do not hold `more` beside all that its sandboxes have.
+  bool exceeds_memory(uint32_t slot, TenantMemory more) const;
+
   // ---- What dispatch did
 
   // The slot of the tenant, which is new if it is not known.

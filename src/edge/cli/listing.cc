@@ -95,6 +95,21 @@ Result<Json> all_functions(Transport& transport) {
   return all;
 }
 
+// "3", or of one that is to have some ready "3 (2 of 2 ready)", and why there are fewer.
+std::string sandboxes_cell(const Json& row) {
+  std::string text = cell(row, "sandboxes");
+  const auto number = [&](const char* key) { return row.value(key, 0.0); };
+  const double wanted = number("min_instances");
+  if (wanted == 0) return text;
+  text += " (" + cell(row, "instances_ready") + " of " + cell(row, "min_instances") + " ready";
+  if (number("instances_ready") < wanted && number("instance_failures") > 0) {
+    char next[32];
+    std::snprintf(next, sizeof next, "%.0f", number("next_instance_start_seconds"));
+    text += "; " + cell(row, "instance_failures") + " failed, next in " + next + " s";
+  }
+  return text + ")";
+}
+
 }  // namespace
 
 int run_ls(Transport& transport, Console& console) {
@@ -111,7 +126,7 @@ int run_ls(Transport& transport, Console& console) {
     const bool has_runtime = kind != "kernel" && kind != "workflow" && kind != "pipeline";
     table.add({cell(row, "name"), has_runtime ? cell(row, "runtime") : kind,
                bytes_cell(row, "gpu_memory_bytes"), cell(row, "revision"), cell(row, "queued"),
-               cell(row, "running"), cell(row, "completed"), cell(row, "sandboxes")});
+               cell(row, "running"), cell(row, "completed"), sandboxes_cell(row)});
   }
   console.out << table.str();
   return 0;

@@ -45,6 +45,11 @@ class FieldReader {
       CHECK(false, "a field of this type has no form in a manifest");
     }
   }
+  // A path, or an event as a table.
+  void operator()(const FunctionField& field, std::string& value) {
+    if (field.key == kWarmUpKey) return root_.read_event(field.key, value);
+    operator()<std::string>(field, value);
+  }
   // Kept as text: an unknown kind is reported after everything else that is wrong.
   void operator()(const FunctionField& field, FunctionKind& value) {
     kind_ = name_of(value);

@@ -57,6 +57,15 @@ class ManifestText {
     }
   }
 
+  void operator()(const FunctionField& field, const Schedules& schedules) {
+    for (const Schedule& schedule : schedules) {
+      mounts_ += "[[" + std::string(field.key) + "]]\nname = " + toml_of(schedule.name) +
+                 "\ncron = " + toml_of(schedule.cron) +
+                 "\ntimezone = " + toml_of(schedule.timezone) +
+                 "\npayload = {full = true}\ncatch_up = " + toml_of(schedule.catch_up) + "\n";
+    }
+  }
+
  private:
   static std::string toml_of(const std::string& text) { return "'" + text + "'"; }
   static std::string toml_of(bool value) { return value ? "true" : "false"; }

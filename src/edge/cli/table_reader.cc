@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "core/base/spelling.h"
 
@@ -25,10 +27,11 @@ void TableReader::read(std::string_view key, unsigned& to) {
   const toml::node* node = find(key);
   if (node == nullptr) return;
   const auto value = node->value_exact<int64_t>();
-  if (value && *value > 0 && *value <= 1'000'000) {
+  const bool may_be_zero = to == 0;
+  if (value && *value >= (may_be_zero ? 0 : 1) && *value <= 1'000'000) {
     to = static_cast<unsigned>(*value);
   } else {
-    wrong(key, *node, "must be a whole number above zero");
+    wrong(key, *node, may_be_zero ? "must be a whole number" : "must be a whole number above zero");
   }
 }
 
@@ -128,6 +131,80 @@ void TableReader::read(std::string_view key, Mounts& to) {
       return wrong(key, each, "are wrong: " + good.error().message);
     }
     to.push_back(std::move(*mount));
+  }
+}
+
+namespace {
+
+constexpr const char* kScheduleForm =
+    "are tables, [[schedules]], each with cron = \"*/5 * * * *\" or rate = \"5 minutes\"";
+
+// A payload or an event as people write it in TOML.
+std::string json_text(const toml::node& node) {
+  std::ostringstream text;
+  if (const toml::table* table = node.as_table()) text << toml::json_formatter(*table);
+  if (const toml::array* array = node.as_array()) text << toml::json_formatter(*array);
+  return nlohmann::ordered_json::parse(text.str(), nullptr, false)
+      .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+}  // namespace
+
+void TableReader::read_event(std::string_view key, std::string& to) {
+  const toml::node* node = find(key);
+  if (node == nullptr) return;
+  if (const auto text = node->value_exact<std::string>()) {
+    to = *text;
+  } else if (node->is_table() || node->is_array()) {
+    to = json_text(*node);
+  } else {
+    wrong(key, *node, "must be a path such as \"/warm\", or an event as a table");
+  }
+}
+
+std::optional<Schedule> TableReader::read_schedule(std::string_view key, const toml::node& node) {
+  if (!node.is_table()) {
+    wrong(key, node, kScheduleForm);
+    return std::nullopt;
+  }
+  Schedule schedule;
+  for (const auto& [name, value] : *node.as_table()) {
+    std::string* to = nullptr;
+    if (name.str() == "name") to = &schedule.name;
+    if (name.str() == "cron") to = &schedule.cron;
+    if (name.str() == "rate") to = &schedule.rate;
+    if (name.str() == "timezone") to = &schedule.timezone;
+    const bool is_event = value.is_table() || value.is_array();
+    if (name.str() == "payload" && is_event) {
+      schedule.payload = json_text(value);
+    } else if (name.str() == "catch_up" && value.is_boolean()) {
+      schedule.catch_up = value.value_or(false);
+    } else if (to != nullptr && value.is_string()) {
+      *to = value.value_or(std::string());
+    } else {
+      wrong(key, value,
+            "has '" + std::string(name.str()) +
+                "'; a schedule has the texts name, cron or rate, and timezone, a table payload, "
+                "and catch_up, which is true or false");
+      return std::nullopt;
+    }
+  }
+  return schedule;
+}
+
+void TableReader::read(std::string_view key, Schedules& to) {
+  const toml::node* node = find(key);
+  if (node == nullptr) return;
+  if (!node->is_array()) return wrong(key, *node, kScheduleForm);
+  for (const toml::node& each : *node->as_array()) {
+    auto schedule = read_schedule(key, each);
+    if (!schedule) return;
+    // The only one needs no name.
+    if (schedule->name.empty() && node->as_array()->size() == 1) schedule->name = "schedule";
+    if (const auto good = validate(Schedules{*schedule}); !good.ok()) {
+      return wrong(key, each, "are wrong: " + good.error().message);
+    }
+    to.push_back(std::move(*schedule));
   }
 }
 

@@ -18,6 +18,7 @@
 #include "core/base/units.h"
 #include "core/domain/function_words.h"
 #include "core/domain/mount.h"
+#include "core/domain/schedule.h"
 
 namespace lambent::cli {
 
@@ -30,13 +31,16 @@ class TableReader {
   // What a missing key gives stays as it was.
   void read(std::string_view key, std::string& to);
   void read(std::string_view key, double& to);
-  void read(std::string_view key, unsigned& to);  // above zero
+  void read(std::string_view key, unsigned& to);  // above zero, or zero where that is the default
   void read(std::string_view key, bool& to);
   void read(std::string_view key, Bytes& to);     // "512M", or a number of MiB
   void read(std::string_view key, Duration& to);  // a number of seconds
   void read(std::string_view key, std::vector<std::string>& to);
   void read(std::string_view key, std::map<std::string, std::string>& to);
-  void read(std::string_view key, Mounts& to);  // tables, each with `at` and `volume` or `host`
+  void read(std::string_view key, Mounts& to);     // tables, each with `at` and `volume` or `host`
+  void read(std::string_view key, Schedules& to);  // tables, [[schedules]]
+  // Text, or a table or list, which is written as JSON.
+  void read_event(std::string_view key, std::string& to);
   template <HasWords Enum>
   void read(std::string_view key, Enum& to) {
     std::string word(name_of(to));
@@ -60,6 +64,7 @@ class TableReader {
  private:
   // The key's value, which is known from now on; nothing if it is missing.
   const toml::node* find(std::string_view key);
+  std::optional<Schedule> read_schedule(std::string_view key, const toml::node& node);
   std::optional<Mount> read_mount(std::string_view key, const toml::node& node);
   void wrong(std::string_view key, const toml::node& node, const std::string& why);
 

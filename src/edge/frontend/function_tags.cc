@@ -67,12 +67,23 @@ std::string read_value(const FunctionField&, const std::string& text, Mounts& to
   to = std::move(*mounts);
   return "";
 }
+std::string read_value(const FunctionField&, const std::string& text, Schedules& to) {
+  auto schedules = parse_schedules(text);
+  if (!schedules.ok()) return "a list of schedules as JSON: " + schedules.error().message;
+  to = std::move(*schedules);
+  return "";
+}
 template <HasWords Enum>
 std::string read_value(const FunctionField&, const std::string& text, Enum& to) {
   const auto known = value_named<Enum>(text);
   if (!known) return list_of_words<Enum>();
   to = *known;
   return "";
+}
+
+// A setting may be a whole list; what users call tags is as long as Lambda's.
+size_t most_value(std::string_view key) {
+  return key.starts_with(kPrefix) ? limits::kSettingTag.count : limits::kTagValueLength;
 }
 
 // Gives the fields that have a tag their defaults.
@@ -177,8 +188,7 @@ Result<void> apply_tags(FunctionSpec& spec) {
   }
   TagReader reader(spec);
   for (const auto& [key, value] : spec.tags) {
-    if (key.empty() || key.size() > limits::kTagKeyLength ||
-        value.size() > limits::kTagValueLength) {
+    if (key.empty() || key.size() > limits::kTagKeyLength || value.size() > most_value(key)) {
       return Error{ErrorCode::kInvalidArgument,
                    "a tag's key has 1 to 128 bytes and its value at most 256"};
     }

@@ -56,6 +56,18 @@ struct FieldWriter {
     }
     return list;
   }
+  static json json_of(const Schedules& schedules) {
+    json list = json::array();
+    for (const Schedule& schedule : schedules) {
+      list.push_back({{"name", schedule.name},
+                      {"cron", schedule.cron},
+                      {"rate", schedule.rate},
+                      {"timezone", schedule.timezone},
+                      {"payload", schedule.payload},
+                      {"catch_up", schedule.catch_up}});
+    }
+    return list;
+  }
   static json json_of(Duration duration) { return seconds_of(duration); }
   template <HasWords Enum>
   static json json_of(Enum value) {
@@ -71,6 +83,10 @@ json to_json(const FunctionStatus& status) {
       {"running", status.running},
       {"completed", status.completed},
       {"sandboxes", status.sandboxes},
+      {"instances_ready", status.instances.ready},
+      {"instances_starting", status.instances.starting},
+      {"instance_failures", status.instances.failures},
+      {"next_instance_start_seconds", seconds_of(status.instances.next_start_in)},
   });
   return std::move(writer.object);
 }

@@ -14,14 +14,18 @@ namespace {
 
 TEST(NativeJson, OfAFunctionIsWrittenAsItAlwaysWas) {
   EXPECT_EQ(
-      function_list({{with_every_field_set(), 1, 2, 3, 4}}, ""),
+      function_list({{with_every_field_set(), 1, 2, 3, 4, {40, 1, 2, 3, milliseconds(1500)}}}, ""),
       R"({"functions":[{"checkpoint":true,"code_bytes":314572800,"code_sha256":"code_sha256",)"
       R"("completed":3,"cpu_variant":{"gpu_speedup":2.5,"handler":"cpu_handler"},)"
       R"("gpu_domain":"gpu_domain","gpu_memory_bytes":314572800,"gpu_runtime":"shared",)"
-      R"("gpu_share":40,"handler":"handler","http_port":40,"http_readiness":"http_readiness","kind":"kernel","last_modified_seconds":7.0,)"
+      R"("gpu_share":40,"handler":"handler","http_port":40,"http_readiness":"http_readiness",)"
+      R"("instance_failures":3,"instances_ready":1,"instances_starting":2,"keep_alive_seconds":2.5,"kind":"kernel","last_modified_seconds":7.0,)"
       R"("launch_mode":"model","max_concurrency":40,"max_queue_time_seconds":2.5,"memory_bytes":314572800,)"
-      R"("memory_mode":"uvm","mounts":[{"at":"/weights","volume":"weights"},{"at":"/models","host":"/data/models"}],"name":"name","queued":1,"revision":40,"running":2,)"
-      R"("runtime":"python3.11","sandboxes":4,"scratch_bytes":314572800,"shared_memory_bytes":314572800,"timeout_seconds":7.0,"weight":2.5,)"
+      R"("memory_mode":"uvm","min_instances":40,"mounts":[{"at":"/weights","volume":"weights"},{"at":"/models","host":"/data/models"}],"name":"name",)"
+      R"("next_instance_start_seconds":1.5,"queued":1,"revision":40,"running":2,)"
+      R"("runtime":"python3.11","sandboxes":4,)"
+      R"x("schedules":[{"catch_up":true,"cron":"30 2 * * *","name":"nightly","payload":"{\"full\":true}","rate":"","timezone":"UTC"}],)x"
+      R"("scratch_bytes":314572800,"shared_memory_bytes":314572800,"timeout_seconds":7.0,"warm_up":"warm_up","weight":2.5,)"
       R"("working_set":"whole"}]})");
 }
 

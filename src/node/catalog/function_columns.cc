@@ -74,6 +74,9 @@ class FieldBinder {
   void operator()(const FunctionField&, const Mounts& mounts) {
     statement_.bind_text(++parameter_, text_of(mounts));
   }
+  void operator()(const FunctionField&, const Schedules& schedules) {
+    statement_.bind_text(++parameter_, text_of(schedules));
+  }
   void operator()(const FunctionField&, const Variables&) {}
   void operator()(const FunctionField& field, const std::optional<CpuVariant>& variant) {
     (*this)(field, variant.has_value());
@@ -124,6 +127,15 @@ class FieldReader {
       mounts = std::move(*read);
     } else if (verdict_.ok()) {
       verdict_ = Error{ErrorCode::kDataLoss, "the catalog has bad mounts: " + read.error().message};
+    }
+  }
+  void operator()(const FunctionField&, Schedules& schedules) {
+    auto read = parse_schedules(row_.column_text(column_++));
+    if (read.ok()) {
+      schedules = std::move(*read);
+    } else if (verdict_.ok()) {
+      verdict_ =
+          Error{ErrorCode::kDataLoss, "the catalog has bad schedules: " + read.error().message};
     }
   }
   void operator()(const FunctionField&, Variables&) {}

@@ -273,6 +273,24 @@ ALTER TABLE functions ADD COLUMN shared_memory_bytes INTEGER NOT NULL DEFAULT 67
 ALTER TABLE functions ADD COLUMN mounts TEXT NOT NULL DEFAULT '';
 )sql";
 
+// What is kept ready of a function, how long the rest of it rests, and when it is invoked by
+// itself. A firing that is in the table, or came before one that is, is not begun again.
+constexpr const char* kWarmFunctions = R"sql(
+ALTER TABLE functions ADD COLUMN min_instances INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE functions ADD COLUMN keep_alive_s REAL NOT NULL DEFAULT -1;
+ALTER TABLE functions ADD COLUMN warm_up TEXT NOT NULL DEFAULT '';
+ALTER TABLE functions ADD COLUMN schedules TEXT NOT NULL DEFAULT '';
+CREATE TABLE schedule_firings (
+  tenant     INTEGER NOT NULL,
+  function   INTEGER NOT NULL,
+  name       TEXT    NOT NULL,
+  due_s      INTEGER NOT NULL,
+  invocation TEXT    NOT NULL,
+  PRIMARY KEY (tenant, function, name),
+  FOREIGN KEY (tenant, function) REFERENCES functions (tenant, id) ON DELETE CASCADE
+) WITHOUT ROWID;
+)sql";
+
 Result<void> apply_step(Database& database, size_t version) {
   RETURN_IF_ERROR(database.run("BEGIN IMMEDIATE"));
   auto applied = database.run(migrations()[version - 1]);
@@ -307,7 +325,8 @@ const std::vector<std::string>& migrations() {
                                                  kQueueTimes,
                                                  kTokensForCertificates,
                                                  kVersions,
-                                                 kMounts};
+                                                 kMounts,
+                                                 kWarmFunctions};
   return steps;
 }
 

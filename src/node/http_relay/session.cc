@@ -101,8 +101,11 @@ void Session::look() {
     looking_->set_events({.on_connected =
                               [this](bool connected) {
                                 if (!connected) return look_again(looking_->take_socket());
-                                if (options_.readiness.empty()) return become_ready();
-                                ask_readiness();
+                                if (options_.readiness.empty()) return warm_up();
+                                ask(options_.readiness, "lambent-readiness", [this](int status) {
+                                  if (status < 200 || status >= 400) return look_again({});
+                                  warm_up();
+                                });
                               },
                           .on_readable = {},
                           .on_room = {}});
@@ -123,12 +126,12 @@ void Session::look_again(OwnedFd socket) {
   });
 }
 
-void Session::ask_readiness() {
+void Session::ask(const std::string& path, const char* agent, std::function<void(int)> then) {
   readiness_answer_ = std::make_unique<http::ResponseParser>(
       http::ResponseParser::Options{.max_head = limits::kRelayedHead.count});
   looking_->set_events({.on_connected = {},
                         .on_readable =
-                            [this] {
+                            [this, then = std::move(then)] {
                               char buffer[4096];
                               const http::Transfer got = looking_->read(buffer);
                               if (got.kind == http::Transfer::Kind::kWaitsToRead) return;
@@ -138,24 +141,54 @@ void Session::ask_readiness() {
                                 std::string_view bytes(buffer, got.bytes);
                                 const auto fed = answer.feed(bytes);
                                 answer.response().body.clear();
-                                if (!fed.ok()) return look_again({});
-                                whole = *fed;
-                                if (!whole) return;
+                                if (fed.ok() && !*fed) return;
+                                whole = fed.ok();
                               } else {
                                 whole = answer.finish();
                               }
-                              const int status = answer.response().status;
-                              if (!whole || status < 200 || status >= 400) return look_again({});
-                              if (!answer.keep_alive()) {
+                              if (!whole || !answer.keep_alive()) {
                                 looking_->set_events({});
                                 closed_.push_back(std::move(looking_));
+                                reap_soon();
                               }
-                              become_ready();
+                              then(whole ? answer.response().status : 0);
                             },
                         .on_room = {}});
-  looking_->write("GET " + options_.readiness +
-                  " HTTP/1.1\r\nHost: localhost\r\nUser-Agent: lambent-readiness\r\n\r\n");
+  looking_->write("GET " + path + " HTTP/1.1\r\nHost: localhost\r\nUser-Agent: " + agent +
+                  "\r\n\r\n");
   looking_->watch_reads(true);
+}
+
+// ---- Before its first request
+
+void Session::warm_up() {
+  if (options_.warm_up.empty()) return become_ready();
+  warm_up_began_ = loop_.clock().now();
+  const auto request = [this] {
+    ask(options_.warm_up, "lambent-warm-up", [this](int status) { warmed_up(status); });
+  };
+  if (looking_) return request();
+  with_socket([this, request](OwnedFd socket) {
+    looking_ = std::make_unique<Upstream>(loop_, std::move(socket));
+    looking_->set_events({.on_connected =
+                              [this, request](bool connected) {
+                                if (connected) return request();
+                                looking_->set_events({});
+                                closed_.push_back(std::move(looking_));
+                                reap_soon();
+                                warmed_up(0);
+                              },
+                          .on_readable = {},
+                          .on_room = {}});
+    looking_->connect(options_.port);
+  });
+}
+
+// Whatever it answered: what a request needs, the program does again when one comes.
+void Session::warmed_up(int status) {
+  const Duration took = loop_.clock().now() - warm_up_began_;
+  if (callbacks_.on_warm) callbacks_.on_warm(status, took);
+  become_ready();
 }
 
 void Session::become_ready() {

@@ -24,9 +24,13 @@ namespace lambent::http_relay {
 struct SessionOptions {
   uint16_t port = 8080;
   std::string readiness;  // a path; empty: it is ready once it listens
+  std::string warm_up;    // the path of a request before its first one; empty: none
 };
 
 struct Callbacks {
+  // The warm-up is over, once, before on_ready: with the status that the program answered, or 0
+  // where it gave no answer, and how long that took. May be empty.
+  std::function<void(int status, Duration took)> on_warm = {};
   // The program is ready: once.
   std::function<void()> on_ready;
   // What was given is over, its answer passed on as far as there was one. May destroy the session.
@@ -67,7 +71,10 @@ class Session {
   void fetch_again();
   void look();
   void look_again(OwnedFd socket);
-  void ask_readiness();
+  // A request on the connection that looks; 0: it has no answer.
+  void ask(const std::string& path, const char* agent, std::function<void(int status)> then);
+  void warm_up();
+  void warmed_up(int status);
   void become_ready();
   void run(InvocationId id);
   void connect(InvocationId id);
@@ -84,6 +91,7 @@ class Session {
   bool ready_ = false;
   bool fetching_ = false;
   loop::TimerId look_timer_;
+  Instant warm_up_began_{};
   std::unique_ptr<Upstream> looking_;
   std::unique_ptr<http::ResponseParser> readiness_answer_;
   std::vector<OwnedFd> spare_;

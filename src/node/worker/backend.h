@@ -59,6 +59,8 @@ struct SandboxEnd : RunReport {
 class BackendObserver {
  public:
   virtual void on_ready(SandboxId, Duration /*sandbox_time*/, Duration /*init_time*/) {}
+  // Its warm-up is over, before it is ready.
+  virtual void on_warm_up(const FunctionName&, bool /*succeeded*/, Duration) {}
   virtual void on_answer(SandboxId, HandlerAnswer) {}
   virtual void on_end(SandboxEnd) {}
   virtual void on_output(FunctionId, std::string_view /*text*/) {}

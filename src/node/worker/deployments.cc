@@ -10,11 +10,23 @@
 #include "core/base/fd.h"
 #include "core/domain/image_function.h"
 #include "core/domain/model_function.h"
+#include "node/worker/instance_rules.h"
 #include "node/worker/kernel_package.h"
 #include "node/worker/workflow_package.h"
 
 namespace lambent::worker {
 namespace {
+
+// Between two looks whether only the new revision serves.
+constexpr Duration kHandOverPeriod = milliseconds(20);
+
+// What only the function has, and none of its versions: these are started and invoked by their
+// own names.
+FunctionSpec as_version(FunctionSpec spec) {
+  spec.min_instances = 0;
+  spec.schedules.clear();
+  return spec;
+}
 
 // Whether a file of its package says what it does.
 bool has_graph(FunctionKind kind) {
@@ -134,6 +146,7 @@ Deployments::Done once(Deployments::Done done) {
 Result<void> Deployments::check(const FunctionSpec& spec) const {
   RETURN_IF_ERROR(check_function(as_function(spec), rules_->functions));
   if (runs_image(spec)) RETURN_IF_ERROR(check_image_function(spec));
+  RETURN_IF_ERROR(check_instances(spec));
   if (!spec.mounts.empty()) {
     if (!mounts_.folders) {
       return Error{ErrorCode::kFailedPrecondition, "this worker has no volumes and mounts"};
@@ -147,6 +160,18 @@ Result<void> Deployments::check(const FunctionSpec& spec) const {
   });
   if (!resolved.ok()) return resolved.error();
   return {};
+}
+
+Result<void> Deployments::check_instances(const FunctionSpec& spec) const {
+  const FunctionSpec* before = uses_.functions.find(spec.name);
+  // What was promised stays so, also in a worker that is smaller now.
+  if (before != nullptr && spec.min_instances <= before->min_instances) return {};
+  const dispatch::Dispatcher& dispatcher = uses_.driver.dispatcher();
+  return worker::check_instances(spec, uses_.functions.all(),
+                                 {.options = dispatcher.options(),
+                                  .tenants = dispatcher.tenants(),
+                                  .keeps_instances = dispatcher.policy().keeps_instances(),
+                                  .context_memory = rules_->functions.context_memory});
 }
 
 void Deployments::create(FunctionChange change, Done done) {
@@ -419,9 +444,17 @@ void Deployments::put(Unpacking unpacked, Done done) {
         adopt(*stored);
         if (old) uses_.keeper.drop(*old);
         if (unpacked.change.publish) return publish_now(*stored, done);
-        done(std::move(stored));
+        answer_after_hand_over(*std::move(stored), done);
       },
       keeps);
+}
+
+// From the answer on the new one serves. Dispatch bounds how long that takes.
+void Deployments::answer_after_hand_over(FunctionSpec spec, Done done) {
+  if (!uses_.driver.dispatcher().instances(spec.id).hands_over) return done(std::move(spec));
+  uses_.loop.call_after(kHandOverPeriod, [this, spec = std::move(spec), done = std::move(done)] {
+    answer_after_hand_over(spec, done);
+  });
 }
 
 void Deployments::adopt(const FunctionSpec& spec) {
@@ -465,9 +498,10 @@ void Deployments::publish_now(FunctionSpec spec, Done done) {
                       "a " + std::string(name_of(spec.kind)) +
                           " has no versions; handlers, HTTP functions and kernel functions have"});
   }
+  spec = as_version(std::move(spec));
   const std::vector<const FunctionSpec*> versions = uses_.functions.versions(spec.name);
   if (!versions.empty()) {
-    FunctionSpec last = *versions.back();
+    FunctionSpec last = as_version(*versions.back());
     last.description = spec.description;
     if (is_same_deployment(last, spec)) return done(*versions.back());
   }

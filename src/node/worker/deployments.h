@@ -167,6 +167,9 @@ class Deployments {
   Result<void> claim_gpu(const FunctionSpec& spec);
   void release_gpu_unless_used(const FunctionName& name);
   void tell_dispatch(const FunctionSpec& spec);
+  Result<void> check_instances(const FunctionSpec& spec) const;
+  // Once sandboxes of before serve its calls no longer.
+  void answer_after_hand_over(FunctionSpec spec, Done done);
   void renew_waiting(const FunctionName& name);
 
   const Dependencies uses_;

@@ -1,6 +1,7 @@
 #include "node/worker/dispatch_driver.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <utility>
 
 #include "node/runtime_api/error_type.h"
@@ -31,6 +32,20 @@ Duration grace_of(dispatch::StopReason reason) {
       break;  // it does not do what it should, or its device is not usable
   }
   return Duration::zero();
+}
+
+// The function whose min_instances it is one of, if no call has it; else zero.
+FunctionId instance_of(const dispatch::Dispatcher& dispatcher, SandboxId id) {
+  for (const scheduling::Fleet* fleet : {&dispatcher.fleet(), &dispatcher.host_fleet()}) {
+    const auto slot = fleet->find(id);
+    if (!slot) continue;
+    const scheduling::Sandbox& sandbox = fleet->sandbox(*slot);
+    const bool told = sandbox.state == scheduling::SandboxState::kStopping;
+    if (told || sandbox.has_invocation || sandbox.served > 0) return {};
+    return dispatcher.flows()[sandbox.function.value].min_instances > 0 ? sandbox.function
+                                                                        : FunctionId{};
+  }
+  return {};
 }
 
 }  // namespace
@@ -240,9 +255,31 @@ void DispatchDriver::on_end(SandboxEnd end) {
   if (LiveInvocation* live = uses_.live.find(end.invocation)) {
     live->request.payload = std::move(end.returned_payload);
   }
+  const FunctionId function = instance_of(dispatcher_, end.sandbox);
   ending_ = &end;
   handle(exited);
   ending_ = nullptr;
+  if (function != FunctionId{}) note_failed_instance(function, end);
+}
+
+// No call waited for it, so that nothing else tells what happened.
+void DispatchDriver::note_failed_instance(FunctionId function, const SandboxEnd& end) {
+  const FunctionSpec* spec = uses_.functions.find(function);
+  const dispatch::InstanceStatus status = dispatcher_.instances(function);
+  if (spec == nullptr || status.failures == 0) return;
+  const double wait_s =
+      to_seconds(std::max(Duration(0), status.next_start - uses_.loop.clock().now()));
+  uses_.log.warning("instance_failed", {{"function", spec->name.name},
+                                        {"tenant", int64_t{spec->name.tenant.value}},
+                                        {"error_type", end.error_type},
+                                        {"error", end.error.message},
+                                        {"failures", int64_t{status.failures}},
+                                        {"next_start_in_s", wait_s}});
+  char text[64];
+  std::snprintf(text, sizeof(text), "; the next is started in %.0f s\n", wait_s);
+  uses_.reports.on_output(function, "INSTANCE failed " + std::to_string(status.failures) +
+                                        " times in a row (" + end.error_type +
+                                        "): " + end.error.message + text);
 }
 
 void DispatchDriver::on_memory_moved(SandboxId sandbox, const MemoryMove& move) {

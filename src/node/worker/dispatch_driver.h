@@ -56,6 +56,7 @@ class DispatchDriver final : public BackendObserver, public ExecutorMemory {
   // waits for its turn.
   void handle(dispatch::Event event);
   JournalWriter& journal() { return journal_; }
+  const dispatch::Dispatcher& dispatcher() const { return dispatcher_; }
 
   // Of the sandboxes that dispatch started.
   void on_ready(SandboxId sandbox, Duration sandbox_time, Duration init_time) override;
@@ -80,6 +81,7 @@ class DispatchDriver final : public BackendObserver, public ExecutorMemory {
   void start_sandbox(const dispatch::StartSandbox& action);
   void fail_start(const dispatch::StartSandbox& action, Error error, std::string error_type);
   void perform_deferred(const dispatch::Action& action);
+  void note_failed_instance(FunctionId function, const SandboxEnd& end);
 
   // The end of what dispatch served; takes the answer out of `live`.
   InvocationResult result_of(LiveInvocation& live, const dispatch::CompleteInvocation& completion);

@@ -1,5 +1,6 @@
 #include "node/worker/function_rules.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <string>
 
@@ -47,6 +48,10 @@ Bytes most_device_memory(FunctionKind kind, const FunctionRules& rules) {
 
 Result<void> check_function(const FunctionSpec& spec, const FunctionRules& rules) {
   RETURN_IF_ERROR(validate(spec));
+  if (!spec.schedules.empty()) {
+    return Error{ErrorCode::kUnimplemented,
+                 "this worker begins no schedules yet; invoke the function from cron or a timer"};
+  }
   if (spec.kind == FunctionKind::kWorkflow && spec.gpu.memory > Bytes(0)) {
     return invalid("a workflow uses no GPU itself; gpu.memory is for the functions that it calls");
   }
@@ -103,6 +108,11 @@ dispatch::FunctionProfile profile_of(const FunctionSpec& spec, uint64_t sandbox_
   if (spec.max_queue_time_s >= 0) {
     profile.max_queue_time =
         spec.max_queue_time_s > 0 ? from_seconds(spec.max_queue_time_s) : scheduling::kNoQueueTime;
+  }
+  profile.min_instances = spec.min_instances;
+  // The shortest that is one ends it once nothing waits for it.
+  if (spec.keep_alive_s >= 0) {
+    profile.keep_alive = std::max(from_seconds(spec.keep_alive_s), Duration(1));
   }
   const bool is_client =
       spec.kind == FunctionKind::kHandler && spec.gpu.runtime == GpuRuntime::kShared;

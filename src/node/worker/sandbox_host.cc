@@ -30,7 +30,8 @@ struct EndWords {
   std::string type;
 };
 
-EndWords words_for(const sandbox::Exit& exit, bool initialised, const FunctionSpec& spec) {
+EndWords words_for(const sandbox::Exit& exit, bool initialised, bool warms_up,
+                   const FunctionSpec& spec) {
   if (exit.out_of_memory) {
     return {{ErrorCode::kResourceExhausted, "the function used more than its memory limit of " +
                                                 to_string(spec.memory) +
@@ -40,19 +41,28 @@ EndWords words_for(const sandbox::Exit& exit, bool initialised, const FunctionSp
   const std::string how = exit.signal != 0 ? "signal: " + std::to_string(exit.signal)
                                            : "exit status " + std::to_string(exit.exit_code);
   const std::string when = initialised ? ""
+                           : warms_up  ? " while it was warmed up"
                            : spec.kind == FunctionKind::kHttp
                                ? " before it was ready"
                                : " before it asked for its first event";
   return {{ErrorCode::kInternal, "Runtime exited with error: " + how + when}, "Runtime.ExitError"};
 }
 
-// What Lambda prints when an invocation is over. Without printf: once for each invocation.
-std::string end_lines(const std::string& id, Duration execution, Bytes memory) {
-  const int64_t hundredths = (execution.count() + 5'000) / 10'000;  // of a millisecond
+// By which a runtime knows its warm-up from invocations, whose ids are random.
+InvocationId warm_up_id(SandboxId sandbox) { return {0x7761726d2d757000, sandbox.value}; }
+
+// Without printf: once for each invocation.
+std::string in_milliseconds(Duration duration) {
+  const int64_t hundredths = (duration.count() + 5'000) / 10'000;
   const std::string fraction = std::to_string(100 + hundredths % 100);
+  return std::to_string(hundredths / 100) + "." + fraction.substr(1);
+}
+
+// What Lambda prints when an invocation is over.
+std::string end_lines(const std::string& id, Duration execution, Bytes memory) {
   const int64_t billed_ms = (execution.count() + 999'999) / 1'000'000;
   return "END RequestId: " + id + "\nREPORT RequestId: " + id +
-         "\tDuration: " + std::to_string(hundredths / 100) + "." + fraction.substr(1) +
+         "\tDuration: " + in_milliseconds(execution) +
          " ms\tBilled Duration: " + std::to_string(billed_ms) +
          " ms\tMemory Size: " + std::to_string(memory.count >> 20) + " MB\n";
 }
@@ -89,6 +99,8 @@ struct SandboxHost::Sandbox {
   Instant executed_at{};
   bool executed = false;
   bool initialised = false;
+  enum class WarmUp { kNone, kRuns, kDone } warm_up = WarmUp::kNone;
+  Instant warm_up_began{};
   Bytes most_response;
   size_t most_in_flight = 1;
   uint64_t invocations = 0;
@@ -296,6 +308,11 @@ void SandboxHost::started(SandboxId id, Result<sandbox::Started> result) {
 
 void SandboxHost::open_relay(Sandbox& sandbox) {
   http_relay::Callbacks callbacks;
+  callbacks.on_warm = [this, &sandbox](int status, Duration took) {
+    const std::string answer = "status " + std::to_string(status);
+    warmed_up(sandbox, status >= 200 && status < 400, took,
+              status == 0 ? "the program gave no answer" : answer);
+  };
   callbacks.on_ready = [this, &sandbox] { ready(sandbox); };
   callbacks.on_end = [this, &sandbox](InvocationId id, const http_relay::PassageEnd& how) {
     std::string json =
@@ -308,7 +325,8 @@ void SandboxHost::open_relay(Sandbox& sandbox) {
         launcher_.sockets(id, count, std::move(then));
       },
       http_relay::SessionOptions{.port = static_cast<uint16_t>(sandbox.spec.http.port),
-                                 .readiness = sandbox.spec.http.readiness},
+                                 .readiness = sandbox.spec.http.readiness,
+                                 .warm_up = sandbox.spec.warm_up},
       std::move(callbacks));
 }
 
@@ -342,9 +360,43 @@ void SandboxHost::open_session(Sandbox& sandbox, OwnedFd runtime_api_listener) {
 }
 
 void SandboxHost::ready(Sandbox& sandbox) {
-  if (sandbox.end_words || std::exchange(sandbox.initialised, true)) return;
+  if (sandbox.end_words || sandbox.initialised) return;
+  const bool wants_event = sandbox.session != nullptr && !sandbox.spec.warm_up.empty();
+  if (wants_event && sandbox.warm_up == Sandbox::WarmUp::kNone) return warm_up(sandbox);
+  if (sandbox.warm_up == Sandbox::WarmUp::kRuns) return;
+  sandbox.initialised = true;
   sandbox.observer.on_ready(sandbox.id, sandbox.executed_at - sandbox.requested_at,
                             loop_.clock().now() - sandbox.executed_at);
+}
+
+void SandboxHost::warm_up(Sandbox& sandbox) {
+  sandbox.warm_up = Sandbox::WarmUp::kRuns;
+  sandbox.warm_up_began = loop_.clock().now();
+  runtime_api::RuntimeInvocation invocation;
+  invocation.id = warm_up_id(sandbox.id);
+  invocation.deadline =
+      std::chrono::duration_cast<milliseconds>(loop_.clock().wall_now() + sandbox.spec.timeout);
+  invocation.payload = sandbox.spec.warm_up;
+  invocation.function_arn = function_arn(sandbox.spec.name);
+  sandbox.session->give(std::move(invocation));
+}
+
+// Its failure keeps nothing from being served: an invocation does what it needs by itself.
+void SandboxHost::warmed_up(Sandbox& sandbox, bool succeeded, Duration took,
+                            const std::string& why) {
+  if (sandbox.end_words) return;
+  sandbox.warm_up = Sandbox::WarmUp::kDone;
+  read_output(sandbox, kOutputAtEnd);
+  print_of(sandbox, sandbox.idle_tail,
+           succeeded ? "WARM-UP Duration: " + in_milliseconds(took) + " ms\n"
+                     : "WARM-UP failed: " + why + "\tDuration: " + in_milliseconds(took) + " ms\n");
+  if (!succeeded) {
+    log_.info("warm_up_failed", {{"sandbox", static_cast<int64_t>(sandbox.id.value)},
+                                 {"tenant", int64_t{sandbox.spec.name.tenant.value}},
+                                 {"function", sandbox.spec.name.name},
+                                 {"error", why}});
+  }
+  sandbox.observer.on_warm_up(sandbox.spec.name, succeeded, took);
 }
 
 void SandboxHost::deliver(SandboxId id, InvocationRequest& request, Duration timeout) {
@@ -397,6 +449,10 @@ void SandboxHost::answered(Sandbox& sandbox, InvocationId invocation, bool succe
                            std::string payload, std::string error_type) {
   // What comes after the time-out is too late.
   if (sandbox.end_words) return;
+  // The runtime asks for work next, and is ready then.
+  if (sandbox.warm_up == Sandbox::WarmUp::kRuns && invocation == warm_up_id(sandbox.id)) {
+    return warmed_up(sandbox, succeeded, loop_.clock().now() - sandbox.warm_up_began, error_type);
+  }
   const auto found =
       std::find_if(sandbox.in_flight.begin(), sandbox.in_flight.end(),
                    [&](const Sandbox::InFlight& each) { return each.id == invocation; });
@@ -520,8 +576,10 @@ bool SandboxHost::exited(SandboxId id, const sandbox::Exit& exit) {
   Sandbox& sandbox = *found->second;
   read_output(sandbox, kOutputAtEnd);
   read_ledger(sandbox);
-  EndWords words =
-      sandbox.end_words ? *sandbox.end_words : words_for(exit, sandbox.initialised, sandbox.spec);
+  EndWords words = sandbox.end_words
+                       ? *sandbox.end_words
+                       : words_for(exit, sandbox.initialised,
+                                   sandbox.warm_up == Sandbox::WarmUp::kRuns, sandbox.spec);
   log_.debug("sandbox_exited", {{"sandbox", static_cast<int64_t>(id.value)},
                                 {"function", sandbox.spec.name.name},
                                 {"how", sandbox::to_string(exit)}});
@@ -550,6 +608,7 @@ void SandboxHost::finish(SandboxId id, Error error, std::string error_type,
   SandboxEnd end;
   std::deque<runtime_api::RuntimeInvocation> unseen;
   if (sandbox->session) unseen = sandbox->session->take_undelivered();
+  std::erase_if(unseen, [id](const auto& each) { return each.id == warm_up_id(id); });
   for (const runtime_api::RuntimeInvocation& each : unseen) end.unseen.push_back(each.id);
   if (sandbox->relay && !sandbox->end_words) {
     for (const InvocationId each : sandbox->relay->take_unseen()) {

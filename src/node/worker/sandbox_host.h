@@ -81,6 +81,9 @@ class SandboxHost final : public Backend {
   void open_relay(Sandbox& sandbox);
   void hand_over(Sandbox& sandbox, InvocationRequest& request, Duration timeout);
   void ready(Sandbox& sandbox);
+  // Before it is reported as ready: the event that its function is warmed up with.
+  void warm_up(Sandbox& sandbox);
+  void warmed_up(Sandbox& sandbox, bool succeeded, Duration took, const std::string& why);
   void answered(Sandbox& sandbox, InvocationId invocation, bool succeeded, std::string payload,
                 std::string error_type);
   void init_failed(Sandbox& sandbox, std::string json, std::string type);

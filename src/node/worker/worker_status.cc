@@ -66,10 +66,22 @@ std::vector<FunctionStatus> WorkerStatus::functions(TenantId tenant, const std::
     status.queued = counted.queued;
     status.running = counted.running;
     status.completed = counted.completed;
+    status.instances = instances(status.spec.id);
     const auto found = sandboxes.find(status.spec.name.name);
     if (found != sandboxes.end()) status.sandboxes = found->second;
   }
   return all;
+}
+
+InstanceReport WorkerStatus::instances(FunctionId function) const {
+  InstanceReport report;
+  const dispatch::InstanceStatus status = uses_.dispatcher.instances(function);
+  report.wanted = status.wanted;
+  report.ready = status.ready;
+  report.starting = status.starting;
+  report.failures = status.failures;
+  report.next_start_in = std::max(Duration(0), status.next_start - uses_.loop.clock().now());
+  return report;
 }
 
 WorkerStatus::Counts WorkerStatus::counts(const FunctionSpec& spec) const {

@@ -46,6 +46,7 @@ class WorkerStatus {
   void update_gauges() const;
 
  private:
+  InstanceReport instances(FunctionId function) const;
   void set_flows() const;
   void set_devices() const;
   void set_executors() const;

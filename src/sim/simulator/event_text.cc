@@ -50,6 +50,10 @@ class TextWriter {
   void unless_zero(std::string_view name, const Field& field) {
     if (field != Field{}) (*this)(name, field);
   }
+  template <unsigned, typename Fields>
+  void part(bool set, Fields fields) {
+    if (set) fields(*this);
+  }
   template <typename Fields>
   void only_if(bool set, Fields fields) {
     if (set) fields(*this);

@@ -141,7 +141,19 @@ void FaultyRun::redeploy() {
   dispatch::FunctionProfile& profile = some_function().profile;
   ++profile.revision;
   draw_profile(random_, profile);
+  register_function(profile);
+}
+
+void FaultyRun::register_function(dispatch::FunctionProfile& profile) {
+  if (!keeps_instances_) profile.min_instances = 0;
   give(dispatch::FunctionRegistered{profile});
+}
+
+void FaultyRun::keep_no_instances() {
+  keeps_instances_ = false;
+  for (FaultyScene::Function& function : scene_.functions) {
+    if (dispatcher_.instances(function.profile.id).wanted > 0) register_function(function.profile);
+  }
 }
 
 void FaultyRun::deploy_stale() {
@@ -161,7 +173,7 @@ void FaultyRun::remove_function() {
     removed_.erase(id);
     ++profile.revision;
     draw_profile(random_, profile);
-    give(dispatch::FunctionRegistered{profile});
+    register_function(profile);
   });
 }
 

@@ -85,6 +85,9 @@ class FaultyRun {
   FaultyScene::Function& some_function();
   FaultyScene::Function& function(FunctionId id) { return scene_.functions[id.value - 1]; }
 
+  // From then on no function is to have instances that are ready: the world can come to rest.
+  void keep_no_instances();
+  void register_function(dispatch::FunctionProfile& profile);
   void redeploy();
   void deploy_stale();
   void remove_function();
@@ -105,6 +108,7 @@ class FaultyRun {
   std::set<InvocationId> waiting_;
   std::set<FunctionId> removed_;
   std::vector<Device> devices_;
+  bool keeps_instances_ = true;
   Duration span_{};
   Instant wake_ = kNever;
   uint64_t incidents_left_ = 0;

@@ -56,6 +56,8 @@ void draw_profile(Random& random, dispatch::FunctionProfile& profile) {
   const int64_t drawn = profile.timeout / milliseconds(1);
   profile.has_cpu_variant = profile.device_memory > Bytes(0) && drawn % 3 == 0;
   profile.gpu_speedup = profile.has_cpu_variant ? static_cast<double>(drawn / 3 % 4) : 0;
+  profile.min_instances = drawn % 5 == 0 ? static_cast<unsigned>(1 + drawn / 5 % 2) : 0;
+  profile.keep_alive = drawn % 7 == 0 ? seconds(drawn / 7 % 9) : Duration(0);
 }
 
 FaultyScene make_faulty_scene(uint64_t seed) {

@@ -41,6 +41,7 @@ FaultyWorldResult FaultyRun::run() {
     timeline_.at(arrival.at, [this, arrival] { arrive(arrival); });
   }
   plan_incidents();
+  timeline_.at(Instant(span_), [this] { keep_no_instances(); });
   timeline_.at(Instant(seconds(1)), [this] { read_devices(); });
   while (!invariants_.violation() && !(timeline_.next() == kNever && wake_ == kNever)) {
     if (invariants_.events() > kMostEvents) {

@@ -213,14 +213,22 @@ void InvariantScans::check_deadlines(const InvariantMoment& moment, bool after_t
     if (process.state == WorldAccounts::State::kStarting) {
       hold(process.since + process.start_limit, [&] { return "the start of " + name(); });
     } else if (process.state == WorldAccounts::State::kIdle) {
-      hold(process.since + rest_limit(process), [&] { return "the rest of " + name(); });
+      const Duration limit = rest_limit(process);
+      if (limit == kNever - Instant{}) continue;
+      hold(process.since + limit, [&] { return "the rest of " + name(); });
     }
   }
 }
 
 // One that was started ahead of a call may wait for it for as long as it was expected within.
 Duration InvariantScans::rest_limit(const WorldAccounts::Process& process) const {
-  const Duration keep_alive = options_.limits.keep_alive;
+  const dispatch::FunctionProfile& function = accounts_.functions[process.function.value].profile;
+  // Which of them stay, Invariants::see(StopSandbox) knows.
+  if (function.min_instances > 0) return kNever - Instant{};
+  // A lower number is noticed within a minute.
+  if (process.was_kept) return std::chrono::hours(1);
+  const Duration keep_alive =
+      function.keep_alive.count() > 0 ? function.keep_alive : options_.limits.keep_alive;
   if (!process.ahead) return keep_alive;
   const auto expected = dispatcher_.fleet().foresight().expectation(process.function);
   return std::max(keep_alive, expected.within);

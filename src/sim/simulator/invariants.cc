@@ -12,6 +12,14 @@ std::string text_of(InvocationId id) {
   return "invocation " + std::to_string(id.high) + "/" + std::to_string(id.low);
 }
 
+bool rests(const dispatch::Dispatcher& dispatcher, SandboxId id) {
+  for (const scheduling::Fleet* fleet : {&dispatcher.fleet(), &dispatcher.host_fleet()}) {
+    const auto slot = fleet->find(id);
+    if (slot) return fleet->sandbox(*slot).state == scheduling::SandboxState::kIdle;
+  }
+  return false;
+}
+
 }  // namespace
 
 Invariants::Invariants(const dispatch::Dispatcher& dispatcher, InvariantOptions options)
@@ -55,6 +63,10 @@ void Invariants::see(const dispatch::FunctionRegistered& event) {
   if (known.registered && event.profile.revision < known.profile.revision) return;
   known.registered = true;
   known.profile = event.profile;
+  if (event.profile.min_instances == 0) return;
+  for (auto& [id, process] : accounts_.processes) {
+    if (process.function == event.profile.id) process.was_kept = true;
+  }
 }
 
 void Invariants::see(const dispatch::FunctionRemoved& event) {
@@ -168,6 +180,7 @@ void Invariants::see(const dispatch::StartSandbox& action) {
                              accounts_.devices[action.device.value].options.memory_moves,
                   .checkpoints = known.profile.checkpoints,
                   .ahead = action.ahead,
+                  .was_kept = known.profile.min_instances > 0,
                   .start_limit = std::max(options_.limits.init_timeout, known.profile.timeout),
                   .since = moment_.now,
                   .device_losses = accounts_.devices[action.device.value].losses};
@@ -199,7 +212,10 @@ void Invariants::see(const dispatch::StartInvocation& action) {
   if (live.function != process.function) return wrong("a sandbox of another function");
   if (action.device.value != process.device) return wrong("which is on another device");
   const Function& known = accounts_.function(live.function);
-  if (warm && (!known.registered || known.profile.revision != process.revision)) {
+  // While a function with instances changes, those of before serve its calls.
+  const bool may_be_old = known.profile.min_instances > 0;
+  const bool is_present = known.profile.revision == process.revision || may_be_old;
+  if (warm && (!known.registered || !is_present)) {
     return wrong("a sandbox of a revision that is gone");
   }
   if (warm && !accounts_.devices[process.device].healthy)
@@ -237,7 +253,11 @@ void Invariants::see(const dispatch::StopSandbox& action) {
   if (process.state == State::kStopping) {
     violate(Invariant::kStopSandbox, text_of(action.sandbox) + " is stopped twice");
   }
-  rest_ahead(action.sandbox, process);
+  // One of a revision that is gone, or of a worker that stops, does not come to rest first.
+  const bool goes_at_once = action.reason == dispatch::StopReason::kRetired ||
+                            action.reason == dispatch::StopReason::kDrained;
+  if (!goes_at_once) rest_ahead(action.sandbox, process);
+  if (action.reason == dispatch::StopReason::kIdle) check_kept(process);
   const bool answered =
       std::find(answered_.begin(), answered_.end(), action.sandbox) != answered_.end();
   if (process.state == State::kBusy && !answered) {
@@ -253,6 +273,29 @@ void Invariants::see(const dispatch::StopSandbox& action) {
     accounts_.change(process, State::kIdle);
   accounts_.change(process, State::kStopping);
   process.since = moment_.now;
+}
+
+// One of those that a function is to have ready is not stopped because it rested.
+void Invariants::check_kept(const Process& process) {
+  const Function& known = accounts_.function(process.function);
+  const dispatch::FunctionProfile& profile = known.profile;
+  if (!known.registered || profile.min_instances == 0 || process.cpu_variant ||
+      process.revision != profile.revision || !dispatcher_.policy().keeps_instances()) {
+    return;
+  }
+  const scheduling::Flow& flow = dispatcher_.flows()[process.function.value];
+  if (flow.max_concurrency == 0) return;
+  const auto others =
+      std::count_if(accounts_.processes.begin(), accounts_.processes.end(), [&](const auto& entry) {
+        const Process& other = entry.second;
+        const bool is_ready = other.state == State::kIdle || other.state == State::kBusy;
+        return &other != &process && other.function == process.function && is_ready &&
+               other.revision == profile.revision;
+      });
+  if (static_cast<unsigned>(others) >= profile.min_instances) return;
+  violate(Invariant::kStopSandbox, "one of the instances that function " +
+                                       std::to_string(process.function.value) +
+                                       " is to have ready is stopped because it rested");
 }
 
 void Invariants::see(const dispatch::CompleteInvocation& action) {
@@ -311,9 +354,8 @@ void Invariants::settle() {
   }
   if (const auto id = std::exchange(ready_ahead_, std::nullopt)) {
     const auto found = accounts_.processes.find(*id);
-    const auto slot = dispatcher_.fleet().find(*id);
-    if (found != accounts_.processes.end() && found->second.state == State::kReady && slot &&
-        dispatcher_.fleet().sandbox(*slot).state == scheduling::SandboxState::kIdle) {
+    if (found != accounts_.processes.end() && found->second.state == State::kReady &&
+        rests(dispatcher_, *id)) {
       accounts_.change(found->second, State::kIdle);
     }
   }

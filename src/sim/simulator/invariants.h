@@ -71,6 +71,7 @@ class Invariants {
   void check_arrival(const Process& process, const char* what);
   void check_beside_taken();
   void rest_ahead(SandboxId id, Process& process);
+  void check_kept(const Process& process);
   void settle();
   void check_limits();
   void check_queues(const dispatch::Event& event);

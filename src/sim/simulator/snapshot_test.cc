@@ -38,6 +38,7 @@ TEST_P(Snapshots, GoOnAsTheOriginalDoesFromAnyMoment) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     RandomWorld world = make_random_world(seed, seed % 2 == 0);
     if (seed % 3 != 0) add_tenants(world, seed, seed % 3 == 1, true);
+    if (seed % 4 < 2) add_instances(world, seed);
     Simulation simulation(world.options, policy(), nullptr);
     // Restored again from a snapshot after every seventh event, and fed with all the others.
     auto twin = std::make_unique<Dispatcher>(world.options.dispatch, policy());

@@ -35,6 +35,7 @@ class WorldAccounts {
     Instant move_limit = kNever;  // when the move, or the wait for one, must be over
     InvocationId invocation;      // while busy
     bool ahead = false;           // no invocation waited for it when it was started
+    bool was_kept = false;        // its function has, or had, min_instances since it was started
     Duration start_limit{};
     Instant since{};
     unsigned device_losses = 0;  // of its device, when it was started

@@ -35,6 +35,14 @@ struct GiveOtherValue {
     value = {{.volume = "weights", .host = {}, .at = "/weights"},
              {.volume = {}, .host = "/data/models", .at = "/models"}};
   }
+  void operator()(const FunctionField&, Schedules& value) {
+    value = {{.name = "nightly",
+              .cron = "30 2 * * *",
+              .rate = {},
+              .timezone = "UTC",
+              .payload = R"({"full":true})",
+              .catch_up = true}};
+  }
   void operator()(const FunctionField& field, Variables& value) {
     value = {{std::string(field.column), "1"}};
   }

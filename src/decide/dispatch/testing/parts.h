@@ -94,10 +94,12 @@ struct Parts {
   Admission admission{options, flows, tenants, queues, overflow, pools, log};
   TenantRoom room{options, flows, tenants, pools, log};
   Placements placements{flows, tenants, queues, overflow, admission, pools, room, log};
-  Outcomes outcomes{options, flows, tenants, queues, overflow, admission, pools, placements, log};
+  MinInstances instances{options, flows, queues, admission, pools, room, placements, log};
+  Outcomes outcomes{options,   flows, tenants,    queues,    overflow,
+                    admission, pools, placements, instances, log};
   MemoryPressure pressure{options, flows, pools.gpu, log};
-  FunctionChanges functions{options,   flows, tenants,    queues, overflow,
-                            admission, pools, placements, log};
+  FunctionChanges functions{options,   flows, tenants,    queues,    overflow,
+                            admission, pools, placements, instances, log};
 };
 
 }  // namespace lambent::dispatch

@@ -109,6 +109,17 @@ inline RandomWorld make_random_world(uint64_t seed, bool with_faults) {
   return world;
 }
 
+// Some of the world's functions are to have instances that are ready, more than there is room for.
+inline void add_instances(RandomWorld& world, uint64_t seed) {
+  SeededRandom random(seed ^ 0x1257);
+  for (FunctionModel& function : world.options.functions) {
+    if (random.below(2) == 0) {
+      function.profile.min_instances = static_cast<unsigned>(1 + random.below(3));
+    }
+    if (random.below(4) == 0) function.profile.keep_alive = seconds(1 + random.below(30));
+  }
+}
+
 // Makes several tenants of the world's functions, with weights, and some with quotas that are hard
 // to keep; `changes`: and that change, to less than is in use, or to nothing.
 inline void add_tenants(RandomWorld& world, uint64_t seed, bool with_quotas, bool changes = false) {
