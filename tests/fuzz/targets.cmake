@@ -1,6 +1,7 @@
 # Everything that parses foreign bytes, one line each; see cmake/fuzz.cmake.
 fuzz_target(http_request USES http MUTATIONS 200000)
 fuzz_target(http_response USES http MUTATIONS 200000)
+fuzz_target(event_stream USES http)
 fuzz_target(tls_server USES tls MUTATIONS 5000)
 fuzz_target(runtime_api USES runtime_api http MUTATIONS 2000)
 fuzz_target(ledger USES ledger)

@@ -88,6 +88,7 @@ ChunkedDecoder::Status ChunkedDecoder::feed_trailer(unsigned char byte) {
   if (after_return_) {
     if (byte != '\n') return Status::kMalformed;
     if (line_is_empty_) return Status::kDone;
+    trailers_ += '\n';
     after_return_ = false;
     line_is_empty_ = true;
   } else if (byte == '\r') {
@@ -96,6 +97,7 @@ ChunkedDecoder::Status ChunkedDecoder::feed_trailer(unsigned char byte) {
     return Status::kMalformed;
   } else {
     trailers_left_--;
+    trailers_ += static_cast<char>(byte);
     line_is_empty_ = false;
   }
   return Status::kMore;

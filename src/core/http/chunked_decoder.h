@@ -15,13 +15,15 @@ class ChunkedDecoder {
   enum class Status { kMore, kDone, kMalformed, kTooLarge };
 
   ChunkedDecoder() = default;
-  // kTooLarge as soon as a chunk is announced that would take the body above `max_body`; trailers
-  // are dropped, `max_trailers` bytes of them.
+  // kTooLarge as soon as a chunk is announced that would take the body above `max_body`; of
+  // trailers there are at most `max_trailers` bytes.
   ChunkedDecoder(size_t max_body, size_t max_trailers)
       : body_left_(max_body), trailers_left_(max_trailers) {}
 
   // Consumes from the front of `data`, up to the end of the body, which it appends to `body`.
   Status feed(std::string_view& data, std::string& body);
+  // The lines behind the body, each ended by a line feed, as they came.
+  const std::string& trailers() const { return trailers_; }
 
  private:
   enum class State { kSize, kExtension, kSizeEnd, kData, kDataEnd, kDataLineFeed, kTrailers };
@@ -38,6 +40,7 @@ class ChunkedDecoder {
   bool after_return_ = false;
   size_t body_left_ = 0;
   size_t trailers_left_ = 0;
+  std::string trailers_;
 };
 
 }  // namespace lambent::http

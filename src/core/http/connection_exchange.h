@@ -34,8 +34,10 @@ struct Connection::Exchange final : Responder::Exchange, StreamedExchange {
     if (connection != nullptr) connection->abandon(started);
   }
   StreamedExchange* stream() override { return streams ? this : nullptr; }
+  StreamedExchange* answer_stream() override { return this; }
 
   void receive(Sink its_sink) override;
+  Headers trailers() const override;
   void hold(bool holds) override;
   void start(Response head, std::optional<uint64_t> size) override;
   void switch_protocols(Response head) override;

@@ -46,6 +46,10 @@ void Connection::Exchange::receive(Sink its_sink) {
   if (wants_input()) connection->await_stream();
 }
 
+Headers Connection::Exchange::trailers() const {
+  return connection != nullptr && streams ? connection->parser_.trailers() : Headers();
+}
+
 void Connection::Exchange::hold(bool holds) {
   if (connection == nullptr || held == holds) return;
   held = holds;
@@ -113,7 +117,7 @@ std::string Connection::text_of(const Response& head, const HeadOptions& options
 
 void Connection::await_stream() {
   if (!exchange_->switched && waiting_ == Waiting::kNothing) {
-    set_deadline(Waiting::kBody, context_.options.body_timeout);
+    set_deadline(Waiting::kBody, context_.options.stream_timeout);
   }
   if (stream_->holds_input() || !pending_input_.empty()) {
     read_soon();
@@ -131,7 +135,7 @@ void Connection::feed_stream() {
     if (phase_ != Phase::kHandling || exchange_ == nullptr || !exchange_->wants_input()) return;
   }
   if (!exchange_->switched && waiting_ == Waiting::kNothing) {
-    set_deadline(Waiting::kBody, context_.options.body_timeout);
+    set_deadline(Waiting::kBody, context_.options.stream_timeout);
   }
   const Transfer got = stream_->read(context_.scratch);
   const bool waits_to_write = got.kind == Transfer::Kind::kWaitsToWrite;
@@ -144,7 +148,7 @@ void Connection::feed_stream() {
     return exchange_->sink.on_end();
   }
   if (got.kind != Transfer::Kind::kMoved) return close(true);
-  if (waiting_ == Waiting::kBody) set_deadline(Waiting::kBody, context_.options.body_timeout);
+  if (waiting_ == Waiting::kBody) set_deadline(Waiting::kBody, context_.options.stream_timeout);
   watch_for(true, watching_writes_);
   const std::shared_ptr<Exchange> exchange = exchange_;
   give_to_stream(std::string_view(context_.scratch.data(), got.bytes));

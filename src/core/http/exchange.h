@@ -20,6 +20,8 @@ class Responder::Exchange {
   virtual void on_disconnect(std::function<void()> callback) = 0;
   // Null: its body came whole, and its answer goes by the above.
   virtual StreamedExchange* stream() { return nullptr; }
+  // For answers in pieces of any request; null: there are none here.
+  virtual StreamedExchange* answer_stream() { return stream(); }
   // The responder is gone; if it did not finish its answer, nobody will.
   virtual void abandon() = 0;
 };

@@ -203,6 +203,23 @@ RequestParser::Status RequestParser::feed(std::string_view& data) {
   return status_;
 }
 
+Headers RequestParser::trailers() const {
+  Headers trailers;
+  if (!chunked_ || status_ != Status::kComplete) return trailers;
+  std::string_view lines = chunks_.trailers();
+  while (!lines.empty()) {
+    const std::string_view line = lines.substr(0, lines.find('\n'));
+    lines.remove_prefix(line.size() + 1);
+    const size_t colon = line.find(':');
+    if (colon == std::string_view::npos || !is_token(line.substr(0, colon))) continue;
+    std::string_view value = line.substr(colon + 1);
+    while (value.starts_with(' ') || value.starts_with('\t')) value.remove_prefix(1);
+    while (value.ends_with(' ') || value.ends_with('\t')) value.remove_suffix(1);
+    trailers.add(std::string(line.substr(0, colon)), std::string(value));
+  }
+  return trailers;
+}
+
 bool RequestParser::take_expects_continue() { return std::exchange(expects_continue_, false); }
 
 void RequestParser::next() {

@@ -51,6 +51,9 @@ class RequestParser {
   bool keep_alive() const { return keep_alive_; }
   bool is_http_1_0() const { return http_1_0_; }
   bool streams() const { return streams_; }
+  // What came behind the chunks of its body, once that is whole; lines that are no fields are
+  // dropped.
+  Headers trailers() const;
   // Of a body whose size was told; 0 of a chunked one.
   size_t body_left() const { return chunked_ ? 0 : body_left_; }
   // True once per request, if the client waits for "100 Continue" before it sends the body.

@@ -38,6 +38,10 @@ StreamedExchange* Responder::stream() {
   return exchange_ != nullptr ? exchange_->stream() : nullptr;
 }
 
+StreamedExchange* Responder::answer_stream() {
+  return exchange_ != nullptr ? exchange_->answer_stream() : nullptr;
+}
+
 void Responder::on_disconnect(std::function<void()> callback) {
   if (exchange_ != nullptr) exchange_->on_disconnect(std::move(callback));
 }

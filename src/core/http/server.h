@@ -40,6 +40,8 @@ class Responder {
   void finish_chunked();
   // For a request that streams (ServerOptions::streams); else null. It ends with this responder.
   StreamedExchange* stream();
+  // The same, but only for the answer, of any request: its client can hold the sender back.
+  StreamedExchange* answer_stream();
   // Called once if the client is seen to go away before the answer was sent; not if this responder
   // is gone by then.
   void on_disconnect(std::function<void()> callback);
@@ -64,6 +66,8 @@ struct ServerOptions {
   Bytes max_unfinished_bodies = Bytes::mib(512);
   Duration header_timeout = limits::kHttpHeaderTimeout;
   Duration body_timeout = limits::kHttpBodyTimeout;
+  // Without any progress of a body that streams and is wanted.
+  Duration stream_timeout = limits::kHttpBodyTimeout;
   Duration idle_timeout = limits::kHttpIdleTimeout;
   // A client that only closed its sending side still gets its answer; over TCP it cannot be told
   // from one that is gone until we write, so it is sent an interim answer (100) at once. False: the

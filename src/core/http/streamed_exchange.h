@@ -19,11 +19,13 @@ class StreamedExchange {
     std::function<void(std::string_view)> on_bytes;
     std::function<void()> on_end;  // of the body; or, after switch_protocols(), of its sending
   };
+  // From on_end on, until the exchange ends: the fields that came behind the body.
+  virtual Headers trailers() const { return {}; }
 
   // The client's body from now on, without its framing, beginning at once with what came with its
   // head; what it sends after switch_protocols() as it comes. Before this nothing more of the body
   // is read, and a client that waits for leave to send it is not given that. A body that is
-  // malformed, ends early or does not go on for ServerOptions::body_timeout is a disconnect.
+  // malformed, ends early or does not go on for ServerOptions::stream_timeout is a disconnect.
   virtual void receive(Sink sink) = 0;
   // While held, nothing is read from the client.
   virtual void hold(bool held) = 0;

@@ -46,6 +46,7 @@ class AuditedExchange final : public http::Responder::Exchange,
   }
   // Its answer goes by send(), in one piece.
   http::StreamedExchange* stream() override { return inner_->stream(); }
+  http::StreamedExchange* answer_stream() override { return inner_->answer_stream(); }
   // The client gets 500 from the responder within.
   void abandon() override {
     inner_ = nullptr;
