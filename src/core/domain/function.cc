@@ -224,6 +224,19 @@ Result<void> validate_http(const FunctionSpec& spec) {
   return {};
 }
 
+Result<void> validate_url(const FunctionSpec& spec) {
+  const bool takes_requests =
+      spec.kind == FunctionKind::kHandler || spec.kind == FunctionKind::kHttp;
+  if (spec.url.auth != UrlAuth::kToken && !takes_requests) {
+    return invalid("a " + std::string(name_of(spec.kind)) +
+                   " function takes no HTTP requests, so that url.auth means nothing");
+  }
+  if (spec.url.invoke_mode != InvokeMode::kBuffered && spec.kind != FunctionKind::kHandler) {
+    return invalid("url.invoke_mode is for handlers; an http function streams as it is");
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string_view name_of(FunctionKind kind) {
@@ -260,6 +273,12 @@ std::string_view name_of(MemoryMode mode) {
 
 std::optional<MemoryMode> memory_mode_from(std::string_view name) {
   return value_named<MemoryMode>(name);
+}
+
+std::string_view name_of(UrlAuth auth) { return auth == UrlAuth::kNone ? "none" : "token"; }
+
+std::string_view name_of(InvokeMode mode) {
+  return mode == InvokeMode::kStream ? "response_stream" : "buffered";
 }
 
 std::string_view name_of(WorkingSet set) {
@@ -318,6 +337,7 @@ Result<void> validate(const FunctionSpec& spec) {
         "an http function has no schedules, because it is not invoked with an event; schedule a "
         "handler that sends it a request");
   }
+  RETURN_IF_ERROR(validate_url(spec));
   if (spec.kind == FunctionKind::kHttp) return validate_http(spec);
   if (spec.kind != FunctionKind::kHandler) {
     if (!is_path_inside(spec.handler)) {
@@ -346,6 +366,7 @@ bool keeps_sandboxes(const FunctionSpec& before, const FunctionSpec& after) {
   made_from.keep_alive_s = before.keep_alive_s;
   made_from.warm_up = before.warm_up;
   made_from.schedules = before.schedules;
+  made_from.url = before.url;
   made_from.tags = before.tags;
   // The executor changes it while the function runs.
   if (after.kind == FunctionKind::kKernel || after.gpu.runtime == GpuRuntime::kShared) {

@@ -90,6 +90,23 @@ struct CpuVariant {
   bool operator==(const CpuVariant&) const = default;
 };
 
+// Who may send HTTP requests to a function by its open URL, /t/TENANT/f/NAME/: who has a token with
+// the scope invoke, or anyone.
+enum class UrlAuth { kToken, kNone };
+std::string_view name_of(UrlAuth auth);  // "token", "none"
+
+// How a handler's answers to HTTP requests leave: once they are whole, or as they come.
+enum class InvokeMode { kBuffered, kStream };
+std::string_view name_of(InvokeMode mode);  // "buffered", "response_stream"
+
+// What HTTP requests to a function, if they differ, are told (docs/guides/lambda.md#function-urls).
+struct FunctionUrl {
+  UrlAuth auth = UrlAuth::kToken;
+  InvokeMode invoke_mode = InvokeMode::kBuffered;
+
+  bool operator==(const FunctionUrl&) const = default;
+};
+
 // How the program of an HTTP function is reached (docs/guides/http-functions.md).
 struct HttpContract {
   unsigned port = 8080;   // of its own loopback, where it listens; it is told as PORT
@@ -126,6 +143,7 @@ struct FunctionSpec {
   GpuNeeds gpu;
   std::optional<CpuVariant> cpu_variant;
   HttpContract http;
+  FunctionUrl url;
   double weight = 1;
   // How many sandboxes the function may have at work at once. 1: its calls never overlap.
   unsigned max_concurrency = limits::kDefaultConcurrency;

@@ -123,6 +123,17 @@ void visit_http_contract(Visitor& visit, Contracts&... contracts) {
         contracts.readiness...);
 }
 
+// The fields of a FunctionUrl.
+template <typename Visitor, typename... Urls>
+void visit_function_url(Visitor& visit, Urls&... urls) {
+  using enum FieldRole;
+  // column, key, tag, Lambda, our own API
+  visit({kSetting, "url_auth", "url.auth", "url-auth", kNone, "url_auth"}, urls.auth...);
+  visit(
+      {kSetting, "url_invoke_mode", "url.invoke_mode", "url-invoke-mode", kNone, "url_invoke_mode"},
+      urls.invoke_mode...);
+}
+
 template <typename Visitor, typename... Specs>
 void visit_fields(Visitor& visit, Specs&... specs) {
   using enum FieldRole;
@@ -156,6 +167,7 @@ void visit_fields(Visitor& visit, Specs&... specs) {
   visit({kSetting, "cpu_variant", "cpu", "cpu-variant", kNone, "cpu_variant"},
         specs.cpu_variant...);
   visit_http_contract(visit, specs.http...);
+  visit_function_url(visit, specs.url...);
   visit({kSetting, "weight", "weight", "weight", kNone, "weight", kWeightRange}, specs.weight...);
   visit({kSetting, "max_concurrency", "max_concurrency", "max-concurrency", kNone,
          "max_concurrency", kConcurrencyRange},

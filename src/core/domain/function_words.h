@@ -56,6 +56,16 @@ struct Words<GpuRuntime> {
   static constexpr std::string_view kNoun = "GPU runtime";
   static constexpr GpuRuntime kValues[] = {GpuRuntime::kOwn, GpuRuntime::kShared};
 };
+template <>
+struct Words<UrlAuth> {
+  static constexpr std::string_view kNoun = "URL authorization";
+  static constexpr UrlAuth kValues[] = {UrlAuth::kToken, UrlAuth::kNone};
+};
+template <>
+struct Words<InvokeMode> {
+  static constexpr std::string_view kNoun = "invoke mode";
+  static constexpr InvokeMode kValues[] = {InvokeMode::kBuffered, InvokeMode::kStream};
+};
 
 template <typename Enum>
 concept HasWords = requires {

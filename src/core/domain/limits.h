@@ -88,6 +88,12 @@ constexpr Bytes kRelayedHead = Bytes::kib(64);  // of an answer: its status line
 constexpr Bytes kRelayWindow = Bytes::kib(64);  // of one direction that the other side is behind
 constexpr size_t kRelayedRequests = 4'096;      // that exist at one time
 constexpr Duration kRelayReadyPeriod = milliseconds(10);  // between two looks whether it listens
+// Requests that become events of handlers: their bodies, and what all bodies that arrive have.
+constexpr Bytes kEventBody = kSyncPayload;
+constexpr Bytes kArrivingEventBodies = Bytes::mib(512);
+// What a handler streams as one answer, as Lambda has it; the worker keeps a window of it.
+constexpr Bytes kStreamedResponse = Bytes::mib(200);
+constexpr Bytes kStreamPrelude = Bytes::kib(64);  // the JSON with status and headers before it
 
 // Executors of kernel functions.
 constexpr size_t kExecutorInstances = 1'000;

@@ -171,13 +171,13 @@ Result<void> check_kind_keys(const toml::table& table, FunctionKind kind, const 
   static constexpr std::string_view kNotOfHandlers[] = {"graph", "component", "output", "slo",
                                                         "port",  "readiness", "command"};
   static constexpr std::string_view kNotOfKernels[] = {
-      "runtime", "handler", "environment", "cpu",       "component", "output",
-      "slo",     "port",    "command",     "readiness", "python",    "mounts"};
+      "runtime", "handler", "environment", "cpu",    "component", "output", "slo",
+      "port",    "command", "readiness",   "python", "mounts",    "url"};
   static constexpr std::string_view kNotOfWorkflows[] = {
       "runtime", "handler", "environment", "gpu",       "cpu",    "bundles", "sources",
-      "slo",     "port",    "command",     "readiness", "python", "mounts"};
+      "slo",     "port",    "command",     "readiness", "python", "mounts",  "url"};
   static constexpr std::string_view kNotOfPipelines[] = {
-      "handler", "cpu", "component", "output", "port", "command", "readiness"};
+      "handler", "cpu", "component", "output", "port", "command", "readiness", "url"};
   static constexpr std::string_view kNotOfHttp[] = {"graph",   "component", "output",
                                                     "handler", "cpu",       "slo"};
   std::span<const std::string_view> foreign = kNotOfHandlers;

@@ -198,6 +198,12 @@ CREATE TABLE tokens (
 ) WITHOUT ROWID;
 )sql";
 
+// Who may send HTTP requests to a function, and how a handler's answers to them leave.
+constexpr const char* kFunctionUrls = R"sql(
+ALTER TABLE functions ADD COLUMN url_auth TEXT NOT NULL DEFAULT 'token';
+ALTER TABLE functions ADD COLUMN url_invoke_mode TEXT NOT NULL DEFAULT 'buffered';
+)sql";
+
 // -1: as the worker says.
 constexpr const char* kQueueTimes = R"sql(
 ALTER TABLE functions ADD COLUMN max_queue_time_s REAL NOT NULL DEFAULT -1;
@@ -326,7 +332,8 @@ const std::vector<std::string>& migrations() {
                                                  kTokensForCertificates,
                                                  kVersions,
                                                  kMounts,
-                                                 kWarmFunctions};
+                                                 kWarmFunctions,
+                                                 kFunctionUrls};
   return steps;
 }
 
