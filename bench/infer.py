@@ -163,18 +163,20 @@ def through_worker(folder):
     write_wheel(wheels)
     uv = shutil.which("uv") or str(ROOT / ".venv/bin/uv")
     with Worker("--gpu", "none", "--uv", uv, "--python-wheels", str(wheels), "--python-offline") as worker:
-        worker.create("m", make_zip({"model.onnx": model(), ".lambent/python.json":
-                                     json.dumps({"version": "", "requirements": ["onnxruntime"]}).encode()}), "python3",
-                      "lambent-model-server model.onnx --threads 1", tags={"lambent:kind": "http"})
-        deadline = time.monotonic() + 120
-        while True:
-            try:
-                worker.request("POST", "/v2/models/m/infer", REQUEST)
-                break
-            except Exception:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.2)
+        for name, concurrency in (("m", 16), ("one", 1)):
+            worker.create(name, make_zip({"model.onnx": model(), ".lambent/python.json":
+                                          json.dumps({"version": "", "requirements": ["onnxruntime"]}).encode()}), "python3",
+                          "lambent-model-server model.onnx --threads 1",
+                          tags={"lambent:kind": "http", "lambent:http-concurrency": str(concurrency), "lambent:max-concurrency": "1"})
+            deadline = time.monotonic() + 120
+            while True:
+                try:
+                    worker.request("POST", f"/v2/models/{name}/infer", REQUEST)
+                    break
+                except Exception:
+                    if time.monotonic() > deadline:
+                        raise
+                    time.sleep(0.2)
         yield worker.endpoint
 
 
@@ -192,7 +194,9 @@ def main():
         folder = pathlib.Path(name)
         (folder / "model.onnx").write_bytes(model())
         ports = [free_port() for _ in range(4)]
-        systems = {"worker": (stack.enter_context(through_worker(folder)), "/v2/models/m/infer", REQUEST),
+        endpoint = stack.enter_context(through_worker(folder))
+        systems = {"worker": (endpoint, "/v2/models/m/infer", REQUEST),
+                   "worker_one_at_a_time": (endpoint, "/v2/models/one/infer", REQUEST),
                    "model_server": (stack.enter_context(server(
                        [str(PROGRAMS / "lambent-model-server"), "model.onnx", "--onnxruntime", str(library()), "--threads", "1",
                         "--name", "m", "--port", str(ports[0])], folder, ports[0], "/v2/models/m/infer", REQUEST)),

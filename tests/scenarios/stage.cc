@@ -33,6 +33,8 @@ void Stage::play(Words& words) {
   } else if (verb == "lost") {
     give(dispatch::SandboxExited{
         sandbox(), {ErrorCode::kUnknown, "exit status 0"}, "Runtime.ExitError", true});
+  } else if (verb == "undelivered") {
+    give(dispatch::InvocationUndelivered{invocation(words.take_any())});
   } else if (verb == "platform-failure") {
     give(dispatch::SandboxExited{
         sandbox(), {ErrorCode::kInternal, "no more processes"}, "Sandbox.Failure"});
@@ -56,6 +58,7 @@ void Stage::play(Words& words) {
     if (words.take("host-memory")) profile.host_memory = words.bytes();
     if (words.take("concurrency")) profile.max_concurrency = words.count();
     if (words.take("min-instances")) profile.min_instances = words.count();
+    if (words.take("in-one-sandbox")) profile.sandbox_concurrency = words.count();
     give(dispatch::FunctionRegistered{profile});
   } else if (verb == "change") {
     // Without another revision: what it has serves on.

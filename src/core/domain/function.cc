@@ -217,6 +217,11 @@ Result<void> validate_http(const FunctionSpec& spec) {
   if (port == limits::kRuntimeApiPort) {
     return invalid("port " + std::to_string(port) + " is taken inside sandboxes; choose another");
   }
+  const unsigned concurrency = spec.http.concurrency;
+  if (concurrency == 0 || concurrency > limits::kMostSandboxConcurrency) {
+    return invalid("the concurrency (requests in one sandbox at once) must be 1 to " +
+                   std::to_string(limits::kMostSandboxConcurrency));
+  }
   const std::string& path = spec.http.readiness;
   if (!path.empty() && !is_request_path(path)) {
     return invalid("readiness is a path of the program, such as /healthz, not '" + path + "'");
@@ -367,6 +372,7 @@ bool keeps_sandboxes(const FunctionSpec& before, const FunctionSpec& after) {
   made_from.warm_up = before.warm_up;
   made_from.schedules = before.schedules;
   made_from.url = before.url;
+  made_from.http.concurrency = before.http.concurrency;
   made_from.tags = before.tags;
   // The executor changes it while the function runs.
   if (after.kind == FunctionKind::kKernel || after.gpu.runtime == GpuRuntime::kShared) {

@@ -112,6 +112,8 @@ struct HttpContract {
   unsigned port = 8080;   // of its own loopback, where it listens; it is told as PORT
   std::string readiness;  // a path that is answered with 2xx or 3xx once it is ready; empty: it is
                           // ready once it listens
+  // How many requests may be in one sandbox at once. 1: it serves one after the other.
+  unsigned concurrency = 1;
 
   bool operator==(const HttpContract&) const = default;
 };

@@ -40,6 +40,7 @@ struct FieldRange {
 };
 constexpr FieldRange kWeightRange{limits::kLeastWeight, limits::kMostWeight};
 constexpr FieldRange kConcurrencyRange{1, limits::kMostConcurrency};
+constexpr FieldRange kSandboxConcurrencyRange{1, limits::kMostSandboxConcurrency};
 constexpr FieldRange kShareRange{1, 100};  // per cent
 constexpr FieldRange kPortRange{1, 65535};
 constexpr FieldRange kQueueTimeRange{-1, limits::kMostQueueTimeSeconds};
@@ -121,6 +122,9 @@ void visit_http_contract(Visitor& visit, Contracts&... contracts) {
         contracts.port...);
   visit({kSetting, "http_readiness", "readiness", "http-readiness", kNone, "http_readiness"},
         contracts.readiness...);
+  visit({kSetting, "http_concurrency", "concurrency", "http-concurrency", kNone, "http_concurrency",
+         kSandboxConcurrencyRange},
+        contracts.concurrency...);
 }
 
 // The fields of a FunctionUrl.

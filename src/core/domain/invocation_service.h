@@ -50,6 +50,7 @@ struct SandboxStatus {
   DeviceId device;
   Duration age{};
   uint64_t invocations = 0;
+  uint64_t in_flight = 0;  // that are in it now
   Bytes device_memory;
   Bytes host_memory;
   // Where its device memory is: "in", "moving out", "out", "moving in", or "out with context";

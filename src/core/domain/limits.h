@@ -62,6 +62,13 @@ constexpr Bytes kDefaultMemory = Bytes::mib(512);
 // default: how many there are, the scheduler decides.
 constexpr unsigned kDefaultConcurrency = 1000;
 constexpr unsigned kMostConcurrency = 10'000;
+// Requests that are in one sandbox of an HTTP function at once.
+constexpr unsigned kMostSandboxConcurrency = 1'000;
+// What a function that serves a model has unless it says otherwise: its server reads requests side
+// by side, and computes them one after the other.
+constexpr unsigned kModelConcurrency = 16;
+// While others wait for what it holds, a sandbox takes further requests for so long.
+constexpr Duration kLongestSharedTurn = seconds(1);
 constexpr double kLeastWeight = 0.01;
 constexpr double kMostWeight = 1000;
 constexpr double kMostGpuSpeedup = 1e6;  // of a CPU variant

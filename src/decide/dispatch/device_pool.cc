@@ -93,6 +93,7 @@ bool DevicePool::run(SandboxSlot slot, InvocationSlot invocation) {
 }
 
 void DevicePool::rest(SandboxSlot slot) {
+  shared_.end(slot);
   fleet().rest(slot, log_.now());
   count(slot, SandboxAccounts::Use::kIdle);
   deadlines_.put(slot, log_.now() + keep_alive_of(slot));
@@ -118,6 +119,7 @@ Duration DevicePool::keep_alive_of(SandboxSlot slot) const {
 }
 
 void DevicePool::stop(SandboxSlot slot, StopReason reason) {
+  shared_.end(slot);
   moves_.forget(slot);
   const Sandbox& stopped = fleet().sandbox(slot);
   // One that was started ahead in vain is not started again before the next call.
@@ -156,6 +158,7 @@ void DevicePool::retire_others(FunctionId function, uint64_t revision) {
 }
 
 void DevicePool::remove(SandboxSlot slot) {
+  shared_.end(slot);
   deadlines_.erase(slot);
   waits_.forget_ready(slot);
   moves_.forget(slot);

@@ -15,6 +15,7 @@
 #include "decide/dispatch/queues.h"
 #include "decide/dispatch/sandbox_accounts.h"
 #include "decide/dispatch/sandbox_waits.h"
+#include "decide/dispatch/shared_sandboxes.h"
 #include "decide/scheduling/deadlines.h"
 #include "decide/scheduling/fleet.h"
 
@@ -37,6 +38,8 @@ class DevicePool {
   const PoolScheduler& scheduler() const { return scheduler_; }
   MemoryMoves& moves() { return moves_; }
   SandboxWaits& waits() { return waits_; }
+  SharedSandboxes& shared() { return shared_; }
+  const SharedSandboxes& shared() const { return shared_; }
 
   // A new sandbox of the function at this place, for that invocation; sandboxes that are in its way
   // are evicted, and it may start when they are gone.
@@ -108,6 +111,7 @@ class DevicePool {
   MemoryMoves moves_;
   SandboxWaits waits_;
   SandboxAccounts accounts_;
+  SharedSandboxes shared_;
   scheduling::Deadlines deadlines_;
   std::vector<Changed> changed_;  // empty between two events
 };

@@ -64,6 +64,18 @@ uint64_t Dispatcher::instances_started() const { return state_->instances.starte
 const scheduling::Fleet& Dispatcher::fleet() const { return state_->pools.gpu.fleet(); }
 const scheduling::Fleet& Dispatcher::host_fleet() const { return state_->pools.host.fleet(); }
 uint64_t Dispatcher::starts_ahead() const { return state_->ahead.started(); }
+uint64_t Dispatcher::joins() const {
+  return state_->pools.gpu.shared().joins() + state_->pools.host.shared().joins();
+}
+size_t Dispatcher::joined(FunctionId function) const {
+  size_t joined = 0;
+  for (const DevicePool* pool : {&state_->pools.gpu, &state_->pools.host}) {
+    for (const scheduling::SandboxSlot slot : pool->shared().of(function)) {
+      joined += pool->shared().find(slot)->others.size();
+    }
+  }
+  return joined;
+}
 bool Dispatcher::draining() const { return state_->admission.draining(); }
 
 scheduling::FlowStatus Dispatcher::status(FunctionId function, Instant now) const {

@@ -27,8 +27,9 @@ namespace lambent::dispatch {
 // added max_queue_time in the same way, and to a segment's header that and whether Density adapts;
 // one without either has the state that it had. 17 added the accounts of versions in the same way.
 // 18 added to the header what is foreseen; where nothing is, the state is that of before. 19 added
-// min_instances and keep_alive as 17 did its own.
-constexpr uint32_t kStateVersion = 19;
+// min_instances and keep_alive as 17 did its own. 20 added the sandboxes that several invocations
+// share in the same way.
+constexpr uint32_t kStateVersion = 20;
 constexpr uint32_t kVersionOfForesight = 18;
 constexpr uint32_t kVersionOfAdapts = 16;
 constexpr uint32_t kOldestStateVersion = 14;
@@ -122,6 +123,10 @@ class Dispatcher {
   uint64_t starts_ahead() const;                // sandboxes started ahead of calls so far
   InstanceStatus instances(FunctionId function) const;
   uint64_t instances_started() const;  // for min_instances, so far
+  // Invocations that joined a sandbox at work so far; and those of the function that are in one
+  // beside another, which its flow does not count.
+  uint64_t joins() const;
+  size_t joined(FunctionId function) const;
   bool draining() const;
   // Draining, and nothing runs or lives any more. Asynchronous invocations may still be queued.
   bool drained() const;

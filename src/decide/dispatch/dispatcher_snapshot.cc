@@ -16,6 +16,8 @@ constexpr Instant kWithParts = Instant(Duration(-2));
 constexpr Instant kWithVersions = Instant(Duration(-3));
 // The same, with a fourth one: whether a part about min_instances comes after these.
 constexpr Instant kWithInstances = Instant(Duration(-4));
+// The same, with a fifth one: whether a part about shared sandboxes comes last.
+constexpr Instant kWithSharing = Instant(Duration(-5));
 
 }  // namespace
 
@@ -23,7 +25,7 @@ void Dispatcher::State::archive(StateArchive& archive) {
   SnapshotParts parts;
   if (!archive.reading()) {
     parts = {tenants_are_state(), admission.control().is_state(), versions_are_state(),
-             instances.is_state()};
+             instances.is_state(), sharing_is_state()};
   }
   archive_parts(archive, parts);
   archive.list(flows, [&](scheduling::Flow& flow) { flow.archive(archive); });
@@ -40,8 +42,9 @@ void Dispatcher::State::archive(StateArchive& archive) {
   if (parts.queues) archive_queues(archive);
   if (parts.versions) archive_versions(archive);
   if (parts.instances) archive_instances(archive);
+  if (parts.sharing) archive_sharing(archive);
   if (!archive.reading() || !archive.ok()) return;
-  archive.expect(each_sandbox_has_its_own_invocation());
+  archive.expect(each_sandbox_has_its_own_invocations());
   if (!archive.ok()) return;
   if (!parts.tenants) find_tenants();
   overflow.find_again();
@@ -50,17 +53,19 @@ void Dispatcher::State::archive(StateArchive& archive) {
 
 // Which parts a snapshot has beyond those that all have, and its instant.
 void Dispatcher::State::archive_parts(StateArchive& archive, SnapshotParts& parts) {
-  if (parts.tenants || parts.queues || parts.versions || parts.instances) {
-    Instant mark = parts.instances  ? kWithInstances
-                   : parts.versions ? kWithVersions
-                   : parts.queues   ? kWithParts
-                                    : kWithTenants;
+  if (parts.tenants || parts.queues || parts.versions || parts.instances || parts.sharing) {
+    Instant mark = parts.sharing     ? kWithSharing
+                   : parts.instances ? kWithInstances
+                   : parts.versions  ? kWithVersions
+                   : parts.queues    ? kWithParts
+                                     : kWithTenants;
     archive.field(mark);
     archive_marks(archive, mark, parts);
   }
   log.archive_now(archive);
   if (!archive.reading() || log.now() >= Instant{}) return;
   const Instant mark = log.now();
+  archive.expect(mark >= kWithSharing);
   parts.tenants = mark == kWithTenants;
   archive_marks(archive, mark, parts);
   log.archive_now(archive);
@@ -70,8 +75,9 @@ void Dispatcher::State::archive_marks(StateArchive& archive, Instant mark, Snaps
   if (mark == kWithTenants) return;
   archive.field(parts.tenants);
   archive.field(parts.queues);
-  if (mark == kWithVersions || mark == kWithInstances) archive.field(parts.versions);
-  if (mark == kWithInstances) archive.field(parts.instances);
+  if (mark <= kWithVersions) archive.field(parts.versions);
+  if (mark <= kWithInstances) archive.field(parts.instances);
+  if (mark == kWithSharing) archive.field(parts.sharing);
 }
 
 void Dispatcher::State::archive_instances(StateArchive& archive) {
@@ -91,6 +97,21 @@ bool Dispatcher::State::versions_are_state() const {
 void Dispatcher::State::archive_versions(StateArchive& archive) {
   for (scheduling::Flow& flow : flows) {
     if (archive.ok()) archive.field(flow.account);
+  }
+}
+
+bool Dispatcher::State::sharing_is_state() const {
+  return pools.gpu.shared().joins() + pools.host.shared().joins() > 0 ||
+         std::any_of(flows.begin(), flows.end(),
+                     [](const auto& flow) { return flow.sandbox_concurrency > 1; });
+}
+
+void Dispatcher::State::archive_sharing(StateArchive& archive) {
+  for (scheduling::Flow& flow : flows) {
+    if (archive.ok()) archive.field(flow.sandbox_concurrency);
+  }
+  for (DevicePool* pool : pools.all()) {
+    if (archive.ok()) pool->shared().archive(archive);
   }
 }
 
@@ -129,15 +150,19 @@ void Dispatcher::State::find_tenants() {
 }
 
 // Each one with work.
-bool Dispatcher::State::each_sandbox_has_its_own_invocation() {
+bool Dispatcher::State::each_sandbox_has_its_own_invocations() {
   std::vector<bool> taken = queues.free_slots();
+  const auto take = [&](InvocationSlot slot) {
+    if (slot >= taken.size() || taken[slot]) return false;
+    taken[slot] = true;
+    return true;
+  };
   for (const DevicePool* pool : pools.all()) {
     for (const scheduling::SandboxSlot slot : pool->fleet().all()) {
       const scheduling::Sandbox& sandbox = pool->fleet().sandbox(slot);
-      if (!sandbox.has_invocation) continue;
-      if (sandbox.invocation >= taken.size() || taken[sandbox.invocation]) return false;
-      taken[sandbox.invocation] = true;
+      if (sandbox.has_invocation && !take(sandbox.invocation)) return false;
     }
+    if (!pool->shared().all_of(pool->fleet(), take)) return false;
   }
   return true;
 }

@@ -51,10 +51,13 @@ void Dispatcher::State::handle(const Event& event, Instant now, std::vector<Acti
 
 void Dispatcher::State::decide(DevicePool& pool) {
   if (admission.draining()) return;
+  if (!queues.waiting_sharers().empty()) placements.join_those_at_work(pool);
   while (queues.pending(pool.processor()) > 0 && pool.fleet().device_table().any_open()) {
     const scheduling::Decision decision = pool.scheduler().decide();
     if (!decision.dispatch) return;
     placements.dispatch(pool, decision);
+    // Others may follow it.
+    if (!queues.waiting_sharers().empty()) placements.join_those_at_work(pool);
   }
 }
 

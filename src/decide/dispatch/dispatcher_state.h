@@ -62,6 +62,7 @@ struct Dispatcher::State {
   void on(const SandboxReady& event) { placements.sandbox_ready(event); }
   void on(const SandboxExited& event) { outcomes.sandbox_exited(event); }
   void on(const InvocationFinished& event) { outcomes.finished(event); }
+  void on(const InvocationUndelivered& event) { outcomes.undelivered(event); }
   void on(const DeviceReading& event);
   void on(const DeviceTaken& event);
   void on(const TimerFired& event);
@@ -76,7 +77,7 @@ struct Dispatcher::State {
   void note_wait_reasons();
   void arm_timer();
   std::optional<Duration> most_left(scheduling::SandboxSlot slot, Instant now) const;
-  bool each_sandbox_has_its_own_invocation();
+  bool each_sandbox_has_its_own_invocations();
   bool tenants_are_state() const;
   void archive_tenants(StateArchive& archive);
   void find_tenants();
@@ -86,6 +87,7 @@ struct Dispatcher::State {
     bool queues = false;
     bool versions = false;
     bool instances = false;
+    bool sharing = false;
   };
   void archive_parts(StateArchive& archive, SnapshotParts& parts);
   void archive_marks(StateArchive& archive, Instant mark, SnapshotParts& parts);
@@ -93,6 +95,8 @@ struct Dispatcher::State {
   bool versions_are_state() const;
   void archive_versions(StateArchive& archive);
   void archive_instances(StateArchive& archive);
+  bool sharing_is_state() const;
+  void archive_sharing(StateArchive& archive);
 
   Instant armed_ = kNever;
 };

@@ -59,6 +59,8 @@ struct FunctionProfile {
   Duration keep_alive{};
 
   bool has_instance_settings() const { return min_instances > 0 || keep_alive.count() > 0; }
+  // How many of its invocations one sandbox may have at once; zero: one.
+  unsigned sandbox_concurrency = 0;
 
   template <typename Self, typename Visitor>
   static void fields(Self& self, Visitor& visit) {
@@ -88,6 +90,7 @@ struct FunctionProfile {
       instances("min_instances", self.min_instances);
       instances("keep_alive", self.keep_alive);
     });
+    visit.template unless_zero<4>("sandbox_concurrency", self.sandbox_concurrency);
   }
 };
 
@@ -168,9 +171,9 @@ struct SandboxExited {
   SandboxId sandbox;
   Error error;             // what to tell the invocation that it took with it
   std::string error_type;  // "Runtime.ExitError", "Runtime.OutOfMemory", "Sandbox.Failure", ...
-  // The invocation that it was given never reached its handler: it had ended after the one before.
-  // Such an invocation is not lost, it starts again in a new sandbox. Of one that was starting:
-  // what it started in was broken by others.
+  // The invocation that it was given, the last one in it, never reached its handler: it had ended
+  // after the one before. Such an invocation is not lost, it starts again in a new sandbox. Of one
+  // that was starting: what it started in was broken by others.
   bool undelivered = false;
 
   static constexpr std::string_view kName = "sandbox exited";
@@ -183,7 +186,19 @@ struct SandboxExited {
   }
 };
 
-// The handler answered; the sandbox is idle again.
+// Its sandbox is about to end, and this one never reached its handler: it waits again. Of a sandbox
+// with others in it; SandboxExited tells of the last one.
+struct InvocationUndelivered {
+  InvocationId invocation;
+
+  static constexpr std::string_view kName = "invocation undelivered";
+  template <typename Self, typename Visitor>
+  static void fields(Self& self, Visitor& visit) {
+    visit("invocation", self.invocation);
+  }
+};
+
+// The handler answered; the sandbox is idle again, unless it has others.
 struct InvocationFinished {
   InvocationId invocation;
   Duration execution{};
@@ -312,9 +327,9 @@ struct TenantChanged {
   }
 };
 
-using Event =
-    std::variant<FunctionRegistered, FunctionRemoved, InvocationSubmitted, InvocationCancelled,
-                 SandboxReady, SandboxExited, InvocationFinished, DeviceReading, TimerFired,
-                 DrainStarted, MemoryMoved, MemoryWanted, DeviceTaken, TenantChanged>;
+using Event = std::variant<FunctionRegistered, FunctionRemoved, InvocationSubmitted,
+                           InvocationCancelled, SandboxReady, SandboxExited, InvocationFinished,
+                           DeviceReading, TimerFired, DrainStarted, MemoryMoved, MemoryWanted,
+                           DeviceTaken, TenantChanged, InvocationUndelivered>;
 
 }  // namespace lambent::dispatch

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/domain/limits.h"
+
 namespace lambent::dispatch {
 
 using scheduling::Flow;
@@ -158,6 +160,8 @@ void FunctionChanges::set_limits(const FunctionProfile& profile) {
   flow.account = profile.account;
   flow.min_instances = profile.min_instances;
   flow.keep_alive = std::clamp(profile.keep_alive, Duration(0), kLongestKeepAlive);
+  flow.sandbox_concurrency = static_cast<uint16_t>(
+      std::clamp(profile.sandbox_concurrency, 1U, limits::kMostSandboxConcurrency));
   flow.memory_moves = profile.memory_moves;
   flow.checkpoints = profile.checkpoints;
   flow.has_cpu_variant = profile.has_cpu_variant && uses_gpu;

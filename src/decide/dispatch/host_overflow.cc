@@ -1,6 +1,7 @@
 #include "decide/dispatch/host_overflow.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace lambent::dispatch {
 
@@ -98,6 +99,13 @@ void HostOverflow::expect_end(InvocationSlot slot, bool warm, Instant now) {
   const Flow& flow = flows_[invocation.function.value];
   const Duration setup = warm ? Duration(0) : flow.cold_start.mean_or(seconds(1));
   invocation.expected_end = now + setup + scheduling::expected_gpu_time(flow).value_or(seconds(1));
+}
+
+void HostOverflow::hand_on(InvocationSlot from, InvocationSlot to) {
+  if (queues_[from].expected_end == kNever) return;
+  gpu_runs_.erase(from);
+  gpu_runs_.add(to);
+  queues_[to].expected_end = std::exchange(queues_[from].expected_end, kNever);
 }
 
 void HostOverflow::leave(InvocationSlot slot) {

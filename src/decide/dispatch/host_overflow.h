@@ -50,6 +50,8 @@ class HostOverflow {
   // It was given a place on a GPU, or its start there is tried again; warm: in an idle sandbox.
   void dispatched_to_gpu(InvocationSlot slot, bool warm, Instant now);
   void expect_end(InvocationSlot slot, bool warm, Instant now);
+  // The one of the two that is told of here is the other now: they are in one sandbox.
+  void hand_on(InvocationSlot from, InvocationSlot to);
   // It is over, or waits again.
   void leave(InvocationSlot slot);
   // How long the handler of this one took.

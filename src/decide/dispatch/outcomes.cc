@@ -50,13 +50,47 @@ void Outcomes::finished(const InvocationFinished& event) {
     overflow_.note_failure(invocation, log_.now());
   }
   DevicePool& pool = pools_.of(invocation);
+  SharedSandboxes::Turn* turn = pool.shared().find(sandbox);
+  if (turn != nullptr && event.succeeded) {
+    turn->answered = log_.now();
+    turn->is_suspect = false;
+  }
+  const bool others = pool.shared().has_others(sandbox);
   complete(*slot, event.succeeded ? Outcome::kSucceeded : Outcome::kFunctionError, std::nullopt,
            "");
-  after_run(pool, sandbox);
+  if (!others) after_run(pool, sandbox);
+}
+
+void Outcomes::undelivered(const InvocationUndelivered& event) {
+  const auto slot = queues_.find(event.invocation);
+  if (!slot || queues_[*slot].state != InvocationState::kRunning) {
+    ++log_.counters().ignored_events;
+    return;
+  }
+  PendingInvocation& invocation = queues_[*slot];
+  DevicePool& pool = pools_.of(invocation);
+  if (!pool.shared().has_others(invocation.sandbox)) {
+    ++log_.counters().ignored_events;
+    return;
+  }
+  pool.shared().find(invocation.sandbox)->leaves = true;
+  if (invocation.restarts >= options_.restarts) {
+    complete(*slot, Outcome::kFunctionError,
+             Error{ErrorCode::kUnavailable,
+                   "its sandbox ended before it reached the handler, and so did those before"},
+             "Runtime.ExitError");
+    return;
+  }
+  ++invocation.restarts;
+  placements_.return_from_others(pool, *slot);
 }
 
 void Outcomes::charge(const PendingInvocation& invocation, Duration time) {
   if (invocation.on_host || invocation.awaits_memory) return;
+  SharedSandboxes::Turn* turn = pools_.gpu.shared().find(invocation.sandbox);
+  if (turn != nullptr && turn->is_shared) {
+    time = log_.now() - std::exchange(turn->charged_until, log_.now());
+  }
   tenants_.add_gpu_time(flows_[invocation.function.value].tenant_slot, time, log_.now());
 }
 
@@ -101,6 +135,12 @@ void Outcomes::complete(InvocationSlot slot, Outcome outcome, std::optional<Erro
                               .device = invocation.device,
                               .wait_reason = invocation.wait_reason});
   const FunctionId function = invocation.function;
+  if (placements_.leave_to_others(slot)) {
+    queues_.remove(slot);
+    flows_[function.value].last_activity = log_.now();
+    pools_.of(flows_[function.value]).scheduler().flow_changed(function);
+    return;
+  }
   const bool was_cpu_variant = invocation.is_cpu_variant();
   overflow_.leave(slot);
   queues_.remove(slot);
@@ -156,19 +196,25 @@ void Outcomes::sandbox_exited(const SandboxExited& event) {
     start_failed(pool, found->slot, event);
     return;
   }
-  if (event.undelivered && sandbox.state == SandboxState::kBusy && restart(pool, found->slot)) {
-    return;
+  const bool had_one = !pool.shared().has_others(found->slot);
+  while (pool.shared().has_others(found->slot)) {
+    fail_run(pool.shared().find(found->slot)->others.back(), event);
   }
-  const InvocationSlot invocation = sandbox.invocation;
-  const PendingInvocation& run = queues_[invocation];
+  const bool may_restart = event.undelivered && had_one && sandbox.state == SandboxState::kBusy;
+  if (may_restart && restart(pool, found->slot)) return;
+  fail_run(sandbox.invocation, event);
+  pool.remove(found->slot);
+}
+
+void Outcomes::fail_run(InvocationSlot slot, const SandboxExited& event) {
+  const PendingInvocation& run = queues_[slot];
   // A variant that fails at once is not a fast one.
   charge(run, log_.now() - run.started - run.memory_time);
   if (!run.awaits_memory && !run.is_cpu_variant()) {
     overflow_.learn_run(run, log_.now() - run.started - run.memory_time, log_.now());
   }
   overflow_.note_failure(run, log_.now());
-  complete(invocation, Outcome::kFunctionError, event.error, event.error_type);
-  pool.remove(found->slot);
+  complete(slot, Outcome::kFunctionError, event.error, event.error_type);
 }
 
 // Not again and again: false once the invocation has used up its tries.
@@ -213,8 +259,6 @@ void Outcomes::start_failed(DevicePool& pool, SandboxSlot slot, const SandboxExi
 
 void Outcomes::expire(InvocationSlot slot) {
   const PendingInvocation& invocation = queues_[slot];
-  const Instant now = log_.now();
-  char text[96];
   if (invocation.state == InvocationState::kStarting) {
     // It has a place, and the sandbox that is to leave it does not.
     if (invocation.wait_reason == WaitReason::kNone) {
@@ -233,6 +277,15 @@ void Outcomes::expire(InvocationSlot slot) {
     admission_.give_up(slot);
     return;
   }
+  time_out(slot);
+}
+
+// Those beside it in its sandbox go on. A program that has answered none since this one began may
+// hang: it is given no more, and is stopped once the last one in it has timed out.
+void Outcomes::time_out(InvocationSlot slot) {
+  const PendingInvocation& invocation = queues_[slot];
+  const Instant now = log_.now();
+  char text[96];
   ++log_.counters().timeouts;
   const Duration timeout = now - invocation.started - invocation.memory_time;
   std::snprintf(text, sizeof(text), "Task timed out after %.2f seconds", to_seconds(timeout));
@@ -242,8 +295,14 @@ void Outcomes::expire(InvocationSlot slot) {
   charge(invocation, timeout);
   overflow_.learn_run(invocation, timeout, now);
   overflow_.note_failure(invocation, now);
+  SharedSandboxes::Turn* turn = pool.shared().find(sandbox);
+  const bool answers = turn != nullptr && turn->answered > invocation.started;
+  const bool others = turn != nullptr && !turn->others.empty();
+  if (others && !answers) turn->is_suspect = true;
   complete(slot, Outcome::kFunctionError, Error{ErrorCode::kDeadlineExceeded, text},
            "Sandbox.Timeout");
+  if (others) return;
+  if (answers) return after_run(pool, sandbox);
   pool.fleet().unassign(sandbox);
   pool.stop(sandbox, StopReason::kTimedOut);
 }

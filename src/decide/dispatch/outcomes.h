@@ -35,6 +35,7 @@ class Outcomes {
         log_(log) {}
 
   void finished(const InvocationFinished& event);
+  void undelivered(const InvocationUndelivered& event);
   void sandbox_exited(const SandboxExited& event);
   // It has waited, or run, too long.
   void expire(InvocationSlot slot);
@@ -50,8 +51,11 @@ class Outcomes {
  private:
   void complete(InvocationSlot slot, Outcome outcome, std::optional<Error> error,
                 std::string error_type);
-  // The GPU time that the run had, to its tenant.
+  // The GPU time that the run had, to its tenant; of one that shared its sandbox, what no other was
+  // charged for.
   void charge(const PendingInvocation& invocation, Duration time);
+  void fail_run(InvocationSlot slot, const SandboxExited& event);
+  void time_out(InvocationSlot slot);
   Phases phases_of(const PendingInvocation& invocation) const;
   void after_run(DevicePool& pool, scheduling::SandboxSlot sandbox);
   std::optional<StopReason> must_go(const DevicePool& pool,

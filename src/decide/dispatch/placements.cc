@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/check.h"
+#include "core/domain/limits.h"
 
 namespace lambent::dispatch {
 
@@ -89,6 +90,123 @@ void Placements::place(DevicePool& pool, InvocationSlot slot, const scheduling::
   } else {
     pool.waits().wait_to_start(sandbox);
   }
+}
+
+// ---- Into a sandbox at work
+
+void Placements::join_those_at_work(DevicePool& pool) {
+  if (pool.shared().empty()) return;
+  sharers_.clear();
+  queues_.waiting_sharers().for_each([&](FunctionId function) {
+    if (!pool.shared().of(function).empty()) sharers_.push_back(function);
+  });
+  for (const FunctionId function : sharers_) {
+    while (flows_[function.value].pending > 0) {
+      const SandboxSlot sandbox = at_work_with_room(pool, function);
+      if (sandbox == scheduling::kNoSandbox) break;
+      join(pool, function, sandbox);
+    }
+  }
+}
+
+// The one with the most in it that has room, so that those with few come to rest, and give back
+// what they hold; of equals the one that is at work longest.
+SandboxSlot Placements::at_work_with_room(const DevicePool& pool, FunctionId function) const {
+  const Flow& flow = flows_[function.value];
+  if (!flow.registered || &pool != &pools_.of(flow)) return scheduling::kNoSandbox;
+  const bool uses_gpu = processor_of(flow) == Processor::kGpu;
+  if (uses_gpu && tenants_.is_over_hour(flow.tenant_slot)) return scheduling::kNoSandbox;
+  SandboxSlot best = scheduling::kNoSandbox;
+  size_t most = 0;
+  for (const SandboxSlot slot : pool.shared().of(function)) {
+    const size_t size = pool.shared().find(slot)->size();
+    if (size <= most || !has_room(pool, slot)) continue;
+    best = slot;
+    most = size;
+  }
+  return best;
+}
+
+bool Placements::has_room(const DevicePool& pool, SandboxSlot slot) const {
+  const Sandbox& sandbox = pool.fleet().sandbox(slot);
+  const Flow& flow = flows_[sandbox.function.value];
+  const SharedSandboxes::Turn& turn = *pool.shared().find(slot);
+  if (turn.size() >= flow.sandbox_concurrency || turn.leaves || turn.is_suspect) return false;
+  if (sandbox.revision != flow.revision || queues_[sandbox.invocation].awaits_memory) return false;
+  if (sandbox.memory != pool.fleet().memory_of(flow, sandbox.device)) return false;
+  const scheduling::Device& device = pool.fleet().devices()[sandbox.device];
+  if (!device.healthy || sandbox.device_losses != device.losses) return false;
+  const bool is_due = log_.now() - turn.began >= limits::kLongestSharedTurn ||
+                      pool.scheduler().is_throttled(sandbox.function);
+  return !is_due || !is_wanted_by_others(pool, sandbox.function, device);
+}
+
+// Whether another function waits for what its sandbox holds of the device.
+bool Placements::is_wanted_by_others(const DevicePool& pool, FunctionId function,
+                                     const scheduling::Device& device) const {
+  if (queues_.pending(pool.processor()) <= flows_[function.value].pending) return false;
+  const PoolScheduler& scheduler = pool.scheduler();
+  return queues_.any_waiting(pool.processor(), [&](FunctionId other) {
+    const Flow& flow = flows_[other.value];
+    if (other == function || flow.max_concurrency == 0) return false;
+    if (tenants_.hold_of(flow) != WaitReason::kNone) return false;
+    switch (scheduler.policy().why_waiting(scheduler.view(), other)) {
+      case WaitReason::kAtWork:
+      case WaitReason::kConcurrencyLimit:
+      case WaitReason::kNoDevice:
+        return false;
+      case WaitReason::kNoMemory:
+      case WaitReason::kNoSandbox:
+        return true;
+      default:
+        return !device.has_token();
+    }
+  });
+}
+
+void Placements::join(DevicePool& pool, FunctionId function, SandboxSlot sandbox) {
+  const InvocationSlot slot = queues_.front(function);
+  const InvocationSlot first = pool.fleet().sandbox(sandbox).invocation;
+  if (watcher_) watcher_(queues_[slot].id, function, queues_[first].device);
+  take_turn(function, slot);
+  flows_[function.value].last_activity = log_.now();
+  PendingInvocation& invocation = queues_[slot];
+  invocation.dispatched = log_.now();
+  invocation.started = log_.now();
+  invocation.device = queues_[first].device;
+  invocation.state = InvocationState::kRunning;
+  invocation.start = StartClass::kWarm;
+  invocation.sandbox = sandbox;
+  invocation.on_host = pool.is_host();
+  ++start_counter(invocation.start);
+  queues_.start_timeout(slot, log_.now());
+  SharedSandboxes::Turn& turn = *pool.shared().find(sandbox);
+  // What the first one had by itself is charged to it as to any other.
+  if (!turn.is_shared) turn.charged_until = queues_[first].started + queues_[first].memory_time;
+  const Duration since_last = pool.shared().join(sandbox, slot, log_.now());
+  if (!pool.is_host()) overflow_.expect_end(first, true, log_.now());
+  pool.scheduler().joined(function, since_last);
+  log_.add(StartInvocation{.invocation = invocation.id,
+                           .sandbox = pool.fleet().sandbox(sandbox).id,
+                           .device = invocation.device,
+                           .start = invocation.start});
+}
+
+bool Placements::leave_to_others(InvocationSlot slot) {
+  const PendingInvocation& invocation = queues_[slot];
+  if (invocation.state != InvocationState::kRunning) return false;
+  DevicePool& pool = pools_.of(invocation);
+  const SandboxSlot sandbox = invocation.sandbox;
+  if (!pool.shared().has_others(sandbox)) return false;
+  if (pool.fleet().sandbox(sandbox).invocation == slot) {
+    const InvocationSlot next = pool.shared().find(sandbox)->others.front();
+    overflow_.hand_on(slot, next);
+    pool.fleet().assign(sandbox, next);
+    pool.shared().leave(sandbox, next);
+  } else {
+    pool.shared().leave(sandbox, slot);
+  }
+  return true;
 }
 
 // The start that is under way is for this one now.
@@ -203,6 +321,9 @@ void Placements::run(DevicePool& pool, SandboxSlot sandbox, InvocationSlot slot)
   }
   ++start_counter(invocation.start);
   if (invocation.is_cpu_variant()) ++log_.counters().host_runs;
+  if (flows_[invocation.function.value].sandbox_concurrency > 1 && !invocation.is_cpu_variant()) {
+    pool.shared().begin(sandbox, invocation.function, log_.now());
+  }
   invocation.state = InvocationState::kRunning;
   invocation.started = log_.now();
   invocation.sandbox = sandbox;
@@ -250,6 +371,7 @@ void Placements::start_again(DevicePool& pool, SandboxSlot sandbox) {
 void Placements::restart(DevicePool& pool, SandboxSlot sandbox) {
   const InvocationSlot slot = pool.fleet().sandbox(sandbox).invocation;
   PendingInvocation& invocation = queues_[slot];
+  pool.shared().end(sandbox);
   // Its run was none.
   --start_counter(invocation.start);
   if (invocation.is_cpu_variant()) --log_.counters().host_runs;
@@ -293,6 +415,27 @@ void Placements::return_to_queue(DevicePool& pool, SandboxSlot sandbox) {
   pool.fleet().unassign(sandbox);
   PendingInvocation& invocation = queues_[slot];
   const FunctionId function = invocation.function;
+  forget_place(invocation);
+  overflow_.leave(slot);
+  // A whole wait again if it has started: the time that went into a start was no waiting.
+  queues_.put_back(slot, has_started, log_.now());
+  pools_.of(flows_[function.value]).scheduler().flow_changed(function);
+  admission_.reject_unless_it_may_wait(slot);
+}
+
+void Placements::return_from_others(DevicePool& pool, InvocationSlot slot) {
+  PendingInvocation& invocation = queues_[slot];
+  const FunctionId function = invocation.function;
+  // Its run was none.
+  --start_counter(invocation.start);
+  leave_to_others(slot);
+  forget_place(invocation);
+  queues_.put_back(slot, true, log_.now());
+  pool.scheduler().flow_changed(function);
+  admission_.reject_unless_it_may_wait(slot);
+}
+
+void Placements::forget_place(PendingInvocation& invocation) {
   ++log_.counters().returned;
   invocation.state = InvocationState::kQueued;
   invocation.start = StartClass::kWarm;
@@ -302,11 +445,6 @@ void Placements::return_to_queue(DevicePool& pool, SandboxSlot sandbox) {
   invocation.init_time = {};
   invocation.awaits_memory = false;
   invocation.memory_time = {};
-  overflow_.leave(slot);
-  // A whole wait again if it has started: the time that went into a start was no waiting.
-  queues_.put_back(slot, has_started, log_.now());
-  pools_.of(flows_[function.value]).scheduler().flow_changed(function);
-  admission_.reject_unless_it_may_wait(slot);
 }
 
 void Placements::drop_planned(DevicePool& pool, const std::function<bool(const Sandbox&)>& drops) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <utility>
+#include <vector>
 
 #include "core/base/state_archive.h"
 #include "decide/dispatch/action_log.h"
@@ -36,6 +37,12 @@ class Placements {
   // The oldest that waits of the flow gets this place.
   void dispatch(DevicePool& pool, const scheduling::Decision& decision);
   void dispatch_on_host(const scheduling::HostChoice& choice);
+  // What waits of functions that take several invocations in one sandbox joins those that are at
+  // work and have room: before any decision, for it takes no token.
+  void join_those_at_work(DevicePool& pool);
+  // It leaves a sandbox where others go on, which keep its token. False: there are none, and
+  // nothing was done.
+  bool leave_to_others(InvocationSlot slot);
   void watch(Watcher watcher) { watcher_ = std::move(watcher); }
 
   // A new sandbox of the function there, for its next call.
@@ -58,6 +65,8 @@ class Placements {
   // The sandbox of an invocation that has not begun to run will not serve it: it waits again, where
   // it was in its queue.
   void return_to_queue(DevicePool& pool, scheduling::SandboxSlot sandbox);
+  // The same of one that is given, and which its program never saw; others are in its sandbox.
+  void return_from_others(DevicePool& pool, InvocationSlot slot);
   // The same of all planned sandboxes of which `drops` is true; they are gone.
   void drop_planned(DevicePool& pool, const std::function<bool(const scheduling::Sandbox&)>& drops);
   // Of those planned on a GPU that have no room there beside what was taken of it since, the last
@@ -80,6 +89,12 @@ class Placements {
   void rest_ahead(DevicePool& pool, scheduling::SandboxSlot sandbox);
   void run(DevicePool& pool, scheduling::SandboxSlot sandbox, InvocationSlot invocation);
   uint64_t& start_counter(StartClass start);
+  scheduling::SandboxSlot at_work_with_room(const DevicePool& pool, FunctionId function) const;
+  bool has_room(const DevicePool& pool, scheduling::SandboxSlot sandbox) const;
+  bool is_wanted_by_others(const DevicePool& pool, FunctionId function,
+                           const scheduling::Device& device) const;
+  void join(DevicePool& pool, FunctionId function, scheduling::SandboxSlot sandbox);
+  void forget_place(PendingInvocation& invocation);
   bool keeps_place(DevicePool& pool, scheduling::SandboxSlot sandbox) const;
 
   scheduling::Flows& flows_;
@@ -91,6 +106,7 @@ class Placements {
   TenantRoom& room_;
   ActionLog& log_;
   uint64_t sandbox_ids_ = 0;
+  std::vector<FunctionId> sharers_;  // in use while they join
   Watcher watcher_;
 };
 

@@ -39,6 +39,12 @@ class PoolScheduler {
   void flow_changed(FunctionId function) { policy_->flow_changed(view(), function, log_.now()); }
   void enqueued(FunctionId function) { policy_->enqueued(view(), function, log_.now()); }
   void dispatched(FunctionId function) { policy_->dispatched(view(), function, log_.now()); }
+  void joined(FunctionId function, Duration since_last) {
+    policy_->joined(view(), function, since_last, log_.now());
+  }
+  bool is_throttled(FunctionId function) const {
+    return policy_->status(view(), function, log_.now()).state == scheduling::FlowState::kThrottled;
+  }
   void finished(FunctionId function) { policy_->finished(view(), function, log_.now()); }
   void health_changed() { policy_->health_changed(view(), log_.now()); }
   void places_changed(scheduling::SandboxSlot slot) {

@@ -103,7 +103,9 @@ double QueueControl::fair_part_of(FunctionId function) const {
     if (device.healthy) tokens += device.tokens();
   }
   const double all = std::max(flow.weight, waiting_weight(processor_of(flow)));
-  return std::min(tokens * flow.weight / all, static_cast<double>(flow.declared_concurrency));
+  // A token serves as many as are in one sandbox.
+  return std::min(tokens * flow.weight / all, static_cast<double>(flow.declared_concurrency)) *
+         flow.sandbox_concurrency;
 }
 
 double QueueControl::waiting_weight(Processor processor) const {

@@ -139,6 +139,8 @@ void Queues::archive_pending(StateArchive& archive, Processor processor) {
 void Queues::find_again() {
   waiting_.clear();
   waiting_variants_.clear();
+  waiting_on_host_.clear();
+  waiting_sharers_.clear();
   for (uint32_t id = 0; id < flows_.size(); ++id) note_waiting(FunctionId{id});
 }
 
@@ -159,6 +161,8 @@ void Queues::note_waiting(FunctionId function) {
   const bool waits = flow.pending > 0 && processor_of(flow) == Processor::kGpu;
   waiting_.put(function, waits);
   waiting_variants_.put(function, waits && flow.has_cpu_variant);
+  waiting_on_host_.put(function, flow.pending > 0 && !waits);
+  waiting_sharers_.put(function, flow.pending > 0 && flow.sandbox_concurrency > 1);
 }
 
 }  // namespace lambent::dispatch

@@ -53,6 +53,13 @@ class Queues {
   // Flows with something waiting for a GPU, and those of them with a CPU variant.
   const scheduling::FlowSet& waiting() const { return waiting_; }
   const scheduling::FlowSet& waiting_variants() const { return waiting_variants_; }
+  // Whether `test` is true of a flow with something waiting for a turn on this processor.
+  template <typename Test>
+  bool any_waiting(Processor processor, Test test) const {
+    return (processor == Processor::kGpu ? waiting_ : waiting_on_host_).any_of(test);
+  }
+  // Flows with something waiting that may join a sandbox at work, for any processor.
+  const scheduling::FlowSet& waiting_sharers() const { return waiting_sharers_; }
 
   // Why it may not wait beside those that wait already.
   std::optional<scheduling::Refusal> overload_of(const InvocationSubmitted& event) const;
@@ -130,6 +137,8 @@ class Queues {
   uint64_t arrivals_ = 0;
   scheduling::FlowSet waiting_;
   scheduling::FlowSet waiting_variants_;
+  scheduling::FlowSet waiting_on_host_;
+  scheduling::FlowSet waiting_sharers_;
   std::vector<FunctionId> new_heads_;
   scheduling::Deadlines deadlines_;
 };

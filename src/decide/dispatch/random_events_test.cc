@@ -26,7 +26,7 @@ class Chaos {
 
   void step() {
     now_ += milliseconds(random_.below(800));
-    switch (random_.below(14)) {
+    switch (random_.below(15)) {
       case 0:
       case 1:
       case 2:
@@ -60,6 +60,9 @@ class Chaos {
       case 12:
         give(MemoryWanted{some(sandboxes_, SandboxId{77}), Bytes::mib(random_.below(9000))});
         break;
+      case 13:
+        undelivered(some(submitted_, InvocationId{9, 9}));
+        break;
       default:
         change_the_world();
     }
@@ -82,6 +85,12 @@ class Chaos {
 
  private:
   static constexpr uint32_t kFunctions = 6;
+  static constexpr unsigned kMostInOne = 4;
+
+  size_t in(SandboxId sandbox) const {
+    return static_cast<size_t>(std::count_if(
+        in_.begin(), in_.end(), [&](const auto& each) { return each.second == sandbox; }));
+  }
 
   static DispatchOptions options(uint64_t seed) {
     DispatchOptions options;
@@ -116,7 +125,9 @@ class Chaos {
                              .checkpoints = random_.below(2) == 0,
                              .has_cpu_variant = random_.below(2) == 0,
                              .gpu_speedup = static_cast<double>(random_.below(4)),
-                             .host_memory = Bytes::gib(tenants_ > 1 ? random_.below(3) : 0)}});
+                             .host_memory = Bytes::gib(tenants_ > 1 ? random_.below(3) : 0),
+                             .sandbox_concurrency = static_cast<unsigned>(
+                                 id.value % 2 == 0 ? random_.below(kMostInOne + 1) : 0)}});
   }
 
   // Quotas that may be lowered to less than is in use, or nothing.
@@ -149,11 +160,18 @@ class Chaos {
     std::erase(sandboxes_, id);
     const bool undelivered = random_.below(3) == 0;
     // What no handler saw may start once more.
-    if (undelivered && given_.contains(id)) started_.erase(given_[id]);
+    if (undelivered) {
+      for (const InvocationId each : given_[id]) started_.erase(each);
+    }
     give(SandboxExited{id,
                        {ErrorCode::kUnknown, "gone"},
                        platform ? "Sandbox.Failure" : "Runtime.ExitError",
                        undelivered});
+  }
+
+  void undelivered(InvocationId id) {
+    started_.erase(id);
+    give(InvocationUndelivered{id});
   }
 
   void change_the_world() {
@@ -195,13 +213,16 @@ class Chaos {
       if (const auto* start = std::get_if<StartInvocation>(&action)) {
         EXPECT_FALSE(outcomes_.contains(start->invocation)) << "it has its outcome already";
         EXPECT_TRUE(started_.insert(start->invocation).second) << "it ran before";
-        given_[start->sandbox] = start->invocation;
+        given_[start->sandbox].insert(start->invocation);
+        in_[start->invocation] = start->sandbox;
+        EXPECT_LE(in(start->sandbox), size_t{kMostInOne});
       }
       if (const auto* in = std::get_if<MoveMemoryIn>(&action)) moving_.push_back(in->sandbox);
       if (const auto* out = std::get_if<MoveMemoryOut>(&action)) moving_.push_back(out->sandbox);
       if (const auto* done = std::get_if<CompleteInvocation>(&action)) {
         EXPECT_TRUE(outcomes_.insert(done->invocation).second) << "a second outcome";
         EXPECT_GE(done->phases.queue.count(), 0);
+        in_.erase(done->invocation);
       }
     }
     for (const scheduling::Device& device : dispatcher_.fleet().devices()) {
@@ -234,7 +255,8 @@ class Chaos {
   std::vector<SandboxId> moving_;     // that were ever told to move their memory
   std::vector<InvocationId> submitted_;
   std::set<InvocationId> started_;
-  std::map<SandboxId, InvocationId> given_;  // the last one
+  std::map<SandboxId, std::set<InvocationId>> given_;
+  std::map<InvocationId, SandboxId> in_;  // without an outcome, that were given last to this one
   std::set<InvocationId> outcomes_;
 };
 
@@ -243,6 +265,7 @@ class RandomEvents : public testing::TestWithParam<std::string_view> {};
 TEST_P(RandomEvents, LeaveEveryInvocationWithOneOutcomeAndNothingHeld) {
   uint64_t host_runs = 0;
   uint64_t fetches = 0;
+  uint64_t joins = 0;
   for (uint64_t seed = 1; seed <= 320; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Chaos chaos(seed, GetParam());
@@ -277,10 +300,12 @@ TEST_P(RandomEvents, LeaveEveryInvocationWithOneOutcomeAndNothingHeld) {
     }
     host_runs += chaos.dispatcher().counters().host_runs;
     fetches += chaos.dispatcher().counters().fetches;
+    joins += chaos.dispatcher().joins();
     if (HasFailure()) return;
   }
   EXPECT_GT(host_runs, 100u);
   EXPECT_GT(fetches, 100u);
+  EXPECT_GT(joins, 100u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Policies, RandomEvents,

@@ -97,11 +97,21 @@ std::vector<Event> of_version_4() {
   return {FunctionRegistered{profile}};
 }
 
+// What version 5 of the format added.
+std::vector<Event> of_version_5() {
+  const FunctionProfile profile{.id = FunctionId{9},
+                                .tenant = TenantId{3},
+                                .device_memory = Bytes::gib(2),
+                                .sandbox_concurrency = 16};
+  return {FunctionRegistered{profile}, InvocationUndelivered{{1, 4}}};
+}
+
 std::vector<Event> all_events() {
   std::vector<Event> events = one_of_each();
   for (Event& event : of_version_2()) events.push_back(std::move(event));
   for (Event& event : of_version_3()) events.push_back(std::move(event));
   for (Event& event : of_version_4()) events.push_back(std::move(event));
+  for (Event& event : of_version_5()) events.push_back(std::move(event));
   return events;
 }
 
@@ -192,6 +202,10 @@ TEST(EventCodec, WritesAndHashesWhatVersionThreeAddedAsItAlwaysDid) {
       of_version_3(), {5868030144688237846u, 18274541413685544058u},
       "01000000000000008096980000000000020000002000070301000000000000f03f018080808008000100"
       "00000080e0ba84bf03162d6d918280ade20401000000000000000400000000000000077a44e4d3");
+}
+
+TEST(EventCodec, WritesAndHashesWhatVersionFiveAddedAsItAlwaysDid) {
+  expect_written_as(of_version_5(), {0, 0}, "");
 }
 
 TEST(EventCodec, KeepsTheTypeOfAnErrorAndNotItsMessage) {

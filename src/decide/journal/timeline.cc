@@ -63,8 +63,11 @@ void Timeline::begin(const Dispatcher& dispatcher, Instant now, const NameOf& na
 // The row of a sandbox; a new one takes the lowest that is free.
 Timeline::Place& Timeline::place_of(SandboxId sandbox, DeviceId device) {
   const auto [found, is_new] = places_.try_emplace(sandbox);
-  Place& place = found->second;
-  if (!is_new) return place;
+  if (is_new) take_row(found->second, device);
+  return found->second;
+}
+
+void Timeline::take_row(Place& place, DeviceId device) {
   place.device = device.value;
   if (place.device >= rows_.size()) rows_.resize(place.device + 1);
   if (place.device >= processes_.size()) processes_.resize(place.device + 1);
@@ -81,7 +84,6 @@ Timeline::Place& Timeline::place_of(SandboxId sandbox, DeviceId device) {
             "\"}");
   }
   rows[place.row] = true;
-  return place;
 }
 
 void Timeline::add(const Event& event, Instant now, const std::vector<Action>& actions,
@@ -101,6 +103,9 @@ void Timeline::add(const Event& event, Instant now, const std::vector<Action>& a
     }
   }
   if (const auto* exited = std::get_if<SandboxExited>(&event)) leave(exited->sandbox, name_of);
+  if (const auto* returned = std::get_if<InvocationUndelivered>(&event)) {
+    leave_joined(returned->invocation, "undelivered", name_of);
+  }
   if (const auto* moved = std::get_if<MemoryMoved>(&event)) {
     memory_moment(moved->sandbox, std::string("memory moved ") +
                                       std::string(dispatch::name_of(moved->direction)) +
@@ -150,6 +155,7 @@ void Timeline::start(const StartSandbox& action, const Dispatcher&, const NameOf
 
 void Timeline::run(const StartInvocation& action) {
   Place& place = place_of(action.sandbox, action.device);
+  if (place.running) return join(action);
   const auto known = invocations_.find(action.invocation);
   if (known != invocations_.end()) place.function = known->second.function;
   place.since = now_;
@@ -159,7 +165,27 @@ void Timeline::run(const StartInvocation& action) {
   running_[action.invocation] = action.sandbox;
 }
 
+// One more in a sandbox at work.
+void Timeline::join(const StartInvocation& action) {
+  Place place;
+  take_row(place, action.device);
+  place.function = places_.at(action.sandbox).function;
+  place.since = now_;
+  place.running = true;
+  place.invocation = action.invocation;
+  joined_[action.invocation] = place;
+}
+
+void Timeline::leave_joined(InvocationId invocation, std::string_view how, const NameOf& name_of) {
+  const auto found = joined_.find(invocation);
+  if (found == joined_.end()) return;
+  close_span(found->second, how, name_of);
+  rows_[found->second.device][found->second.row] = false;
+  joined_.erase(found);
+}
+
 void Timeline::complete(const CompleteInvocation& action, const NameOf& name_of) {
+  leave_joined(action.invocation, lambent::name_of(action.outcome), name_of);
   if (const auto run = running_.find(action.invocation); run != running_.end()) {
     if (const auto place = places_.find(run->second); place != places_.end()) {
       close_span(place->second, lambent::name_of(action.outcome), name_of);
@@ -240,6 +266,7 @@ void Timeline::finish() {
   const auto no_name = [](FunctionId function) {
     return "function " + std::to_string(function.value);
   };
+  while (!joined_.empty()) leave_joined(joined_.begin()->first, "gone", no_name);
   while (!places_.empty()) leave(places_.begin()->first, no_name);
   out_ << "\n]}\n";
 }

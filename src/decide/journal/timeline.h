@@ -52,6 +52,9 @@ class Timeline {
   void memory_moment(SandboxId sandbox, std::string_view what);
   void leave(SandboxId sandbox, const NameOf& name_of);
   Place& place_of(SandboxId sandbox, DeviceId device);
+  void take_row(Place& place, DeviceId device);
+  void join(const dispatch::StartInvocation& action);
+  void leave_joined(InvocationId invocation, std::string_view how, const NameOf& name_of);
   void close_span(Place& place, std::string_view how, const NameOf& name_of);
   void counters(const dispatch::Dispatcher& dispatcher);
   void counter(uint32_t process, std::string_view name, double value);
@@ -67,6 +70,7 @@ class Timeline {
   std::vector<std::vector<bool>> rows_;  // by device: taken
   std::unordered_map<SandboxId, Place> places_;
   std::unordered_map<InvocationId, SandboxId> running_;
+  std::unordered_map<InvocationId, Place> joined_;  // each in a row of its own
   std::unordered_map<InvocationId, Waiting> invocations_;
   std::unordered_map<std::string, double> last_counters_;
 };

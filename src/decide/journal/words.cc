@@ -41,6 +41,9 @@ struct EventText {
     return "invocation " + to_string(e.invocation) + (e.succeeded ? " finished" : " failed") +
            " after " + duration_in_words(e.execution);
   }
+  std::string operator()(const InvocationUndelivered& e) const {
+    return "invocation " + to_string(e.invocation) + " never reached its handler";
+  }
   std::string operator()(const DeviceReading& e) const {
     char text[96];
     std::snprintf(text, sizeof(text), "%s reads %.0f %% busy%s", device_in_words(e.device).c_str(),

@@ -52,7 +52,8 @@ Duration turn_estimate(const Flow& flow) {
   // Of what the host's processors would take of its queue nothing is known here.
   if (flow.has_cpu_variant || flow.max_concurrency == 0) return {};
   // It goes on as it goes now.
-  return flow.execution.mean_or(Duration(0)) / std::max<int64_t>(flow.in_flight, 1);
+  return flow.execution.mean_or(Duration(0)) /
+         (std::max<int64_t>(flow.in_flight, 1) * flow.sandbox_concurrency);
 }
 
 FunctionQueue queue_of(const Flow& flow) {

@@ -91,17 +91,22 @@ void FairQueuing::enqueued(const View& view, FunctionId function, Instant) {
   index(view, function);
 }
 
-void FairQueuing::dispatched(const View& view, FunctionId function, Instant) {
+void FairQueuing::dispatched(const View& view, FunctionId function, Instant now) {
+  joined(view, function, Duration::max(), now);
+}
+
+void FairQueuing::joined(const View& view, FunctionId function, Duration since_last, Instant) {
   const Flow& flow = view.flow(function);
+  const Duration cost = std::min(window_.uniform_cost.value_or(estimate_of(flow)), since_last);
   Tenant& tenant = tenant_of(function);
   Duration& virtual_time = virtual_times_[function.value];
   bool is_ahead = is_throttled(tenant, virtual_time);
-  virtual_time += by_weight(charge_of(flow), flow.weight);
+  virtual_time += by_weight(cost, flow.weight);
   if (view.tenants.matter()) {
     const uint32_t slot = slots_[function.value];
     tenant_order_.grow(tenants_.size());
     is_ahead |= tenant_order_.is_ahead(slot);
-    tenant_order_.charge(slot, by_weight(charge_of(flow), view.tenants.weight(slot)));
+    tenant_order_.charge(slot, by_weight(cost, view.tenants.weight(slot)));
   }
   if (is_ahead) ++conserving_;
   // All versions of a function have one virtual time.

@@ -39,6 +39,9 @@ struct FairQueuingOptions {
 // as no throttled flow is dispatched: neither is ever behind the global time, and neither is
 // dispatched when it is more than T ahead of it.
 //
+// Invocations that join a sandbox at work are charged as they join, for the time that they add to
+// its turn: above, a charge is that of a whole turn.
+//
 // A flow for which no healthy device is large enough (DeviceTable::could_hold) takes no part: what
 // waits for a device to come back holds nobody up. When one does, the flow starts at global virtual
 // time.
@@ -77,6 +80,7 @@ class FairQueuing : public Policy {
   void enqueued(const View& view, FunctionId function, Instant now) override;
   void dispatched(const View& view, FunctionId function, Instant now) override;
   void finished(const View& view, FunctionId function, Instant now) override;
+  void joined(const View& view, FunctionId function, Duration since_last, Instant now) override;
   void places_changed(const View& view, FunctionId function, Instant now) override;
   void health_changed(const View& view, Instant now) override;
   Decision decide(const View& view, Instant now) override;
@@ -182,9 +186,6 @@ class FairQueuing : public Policy {
                        bool escalates, std::optional<Decision>& decision);
   bool is_throttled(const Tenant& tenant, Duration virtual_time) const {
     return virtual_time > tenant.global + window_.over_run + tenant.longer;
-  }
-  Duration charge_of(const Flow& flow) const {
-    return window_.uniform_cost.value_or(estimate_of(flow));
   }
   // And moves those that are within T by now to the candidates.
   void advance_global(const View& view, Tenant& tenant);

@@ -59,6 +59,9 @@ struct alignas(64) Flow {
   // It asks for more than its share: newcomers were refused, and its queue has stood since. Fair
   // queuing then lets those that ask for less go first, within T.
   bool sheds = false;
+  // How many of its invocations may be in one sandbox at once. Those that join a sandbox at work
+  // are not in_flight: that counts the sandbox once. Short, for its place in the first line.
+  uint16_t sandbox_concurrency = 1;
   TenantId tenant;
   uint32_t tenant_slot = 0;  // the tenant's, in Tenants
   uint64_t revision = 0;
@@ -70,7 +73,7 @@ struct alignas(64) Flow {
   Bytes device_memory;  // of each of its sandboxes; zero: it uses no GPU
   Duration timeout{};
   uint32_t pending = 0;    // waiting in its queue
-  uint32_t in_flight = 0;  // dispatched and not over: their sandbox starts or they run
+  uint32_t in_flight = 0;  // dispatched and not over: their sandbox starts or it is at work
 
   uint32_t pending_synchronous = 0;  // of those pending, with a client that holds a connection
   uint32_t on_host = 0;    // dispatched to the host as CPU variants and not over; not in_flight

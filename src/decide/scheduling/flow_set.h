@@ -47,6 +47,20 @@ class FlowSet {
     }
   }
 
+  // Whether `test` is true of one; those after it are not asked.
+  template <typename Test>
+  bool any_of(Test test) const {
+    for (size_t word = 0; word < words_.size(); ++word) {
+      for (uint64_t left = words_[word]; left != 0; left &= left - 1) {
+        if (test(FunctionId{static_cast<uint32_t>(word * kBits) +
+                            static_cast<uint32_t>(std::countr_zero(left))})) {
+          return true;
+        }
+      }
+    }
+    return false;
+  }
+
  private:
   static constexpr size_t kBits = 64;
   static uint64_t bit_of(FunctionId function) { return uint64_t{1} << function.value % kBits; }

@@ -27,6 +27,7 @@ PlaceOrReason Places::find(FunctionId function, const Flow& flow, bool idle_devi
     if (!outside) outside = Place{sandbox.device, slot};
   }
   if (outside) return {outside};
+  if (fits_into_starts(function, flow)) return {std::nullopt, WaitReason::kAtWork, true};
   if (waits_for_warm) {
     // Its warm sandboxes are on busy devices: only an idle one is worth a cold start, and that not
     // at once.
@@ -51,6 +52,14 @@ bool Places::is_worth_a_second(FunctionId function, const Flow& flow) const {
     return is_time(worth_another_start(flow, options_.second_grace_period));
   }
   return sandboxes_.starts_of(function) == 0;
+}
+
+// Whether all that wait will join the first ones of the sandboxes that start.
+bool Places::fits_into_starts(FunctionId function, const Flow& flow) const {
+  if (flow.sandbox_concurrency <= 1) return false;
+  const uint64_t others = flow.sandbox_concurrency - 1;
+  const uint64_t room = others * sandboxes_.starts_of(function);
+  return flow.pending <= room;
 }
 
 // From when on a start is worth it beside a sandbox that it would otherwise wait for.
@@ -107,6 +116,8 @@ NoPlace Places::note_none(FunctionId function, const Flow& flow, bool idle_devic
   NoPlace note{.because = NoPlace::Because::kNowhere,
                .idle_devices_only = idle_devices_only,
                .memory = flow.device_memory};
+  if (fits_into_starts(function, flow)) note.because = NoPlace::Because::kUnknown;
+  if (note.because == NoPlace::Because::kUnknown) return note;
   WaitReason reason = WaitReason::kNoToken;
   bool is_warm = false;
   for (SandboxSlot slot = idle_.newest_of(function); slot != kNoSandbox;

@@ -50,7 +50,8 @@ class Places {
   // queue has waited for as long as its cold start takes (FleetOptions::move_grace_period):
   // whenever the warm one would have come free, that is at most twice the least that this had to
   // take. One whose sandboxes are all at work or starting waits for these as long
-  // (second_grace_period).
+  // (second_grace_period). Where several may be in one sandbox, those for which the ones that start
+  // will have room wait for these.
   PlaceOrReason find(FunctionId function, const Flow& flow, bool idle_devices_only) const;
   // The same on one device. A new sandbox beside warm ones elsewhere only if it has nothing to do.
   PlaceOrReason find_on(uint32_t device, FunctionId function, const Flow& flow) const;
@@ -72,6 +73,7 @@ class Places {
 
  private:
   bool is_worth_a_second(FunctionId function, const Flow& flow) const;
+  bool fits_into_starts(FunctionId function, const Flow& flow) const;
   Instant worth_another_start(const Flow& flow, double grace_period) const;
   WaitReason warm_obstacle(const Sandbox& sandbox) const;
 

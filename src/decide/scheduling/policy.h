@@ -71,6 +71,12 @@ class Policy {
   virtual void flow_changed(const View& view, FunctionId function, Instant now) = 0;
   virtual void enqueued(const View& view, FunctionId function, Instant now) = 0;
   virtual void dispatched(const View& view, FunctionId function, Instant now) = 0;
+  // One more of the flow has joined a sandbox of it that is at work, without a decision and without
+  // a token more. The one before it in that sandbox began so long ago: for no more than that, and
+  // no more than one takes, the sandbox is at work longer.
+  virtual void joined(const View& view, FunctionId function, Duration /*since_last*/, Instant now) {
+    flow_changed(view, function, now);
+  }
   // An invocation is over, however it ended; its execution time has been learnt.
   virtual void finished(const View& view, FunctionId function, Instant now) = 0;
 

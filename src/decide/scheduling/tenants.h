@@ -81,6 +81,10 @@ class Tenants {
   bool hold_all(uint32_t slot) const {
     return limited_ && slot < accounts_.size() && holds_all(accounts_[slot]);
   }
+  // Whether it has used the GPU time that it has in an hour.
+  bool is_over_hour(uint32_t slot) const {
+    return slot < accounts_.size() && accounts_[slot].over_hour;
+  }
   // Which quota is too small for it even if the tenant uses nothing; kNone: it may wait.
   WaitReason never_allows(const Flow& flow) const;
   // Changes whenever an answer of hold_all() or matter() does.

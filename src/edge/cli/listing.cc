@@ -142,10 +142,14 @@ int run_ps(Transport& transport, Console& console) {
   TextTable table({">ID", "FUNCTION", "STATE", ">PID", "GPU", ">AGE", ">INVOCATIONS", ">GPU MEMORY",
                    "WHERE", ">MEMORY"});
   for (const Json& row : list_in(*json, "sandboxes")) {
-    table.add({cell(row, "id"), cell(row, "function"), cell(row, "state"), cell(row, "pid"),
-               cell(row, "gpu"), human_seconds(number(row, "age_seconds")),
-               cell(row, "invocations"), bytes_cell(row, "device_memory_bytes"),
-               cell(row, "device_memory_place"), bytes_cell(row, "host_memory_bytes")});
+    // How many requests are in it, if that is not plain from its state.
+    const bool has_several = number(row, "in_flight") > 1;
+    const std::string state =
+        cell(row, "state") + (has_several ? " " + cell(row, "in_flight") : "");
+    table.add({cell(row, "id"), cell(row, "function"), state, cell(row, "pid"), cell(row, "gpu"),
+               human_seconds(number(row, "age_seconds")), cell(row, "invocations"),
+               bytes_cell(row, "device_memory_bytes"), cell(row, "device_memory_place"),
+               bytes_cell(row, "host_memory_bytes")});
   }
   console.out << table.str();
   return 0;

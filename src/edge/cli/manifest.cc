@@ -168,16 +168,17 @@ Result<void> check_kind_keys(const toml::table& table, FunctionKind kind, const 
       return wrong_key(table, key, file, std::string(key) + " is for functions with an image");
     }
   }
-  static constexpr std::string_view kNotOfHandlers[] = {"graph", "component", "output", "slo",
-                                                        "port",  "readiness", "command"};
+  static constexpr std::string_view kNotOfHandlers[] = {
+      "graph", "component", "output", "slo", "port", "readiness", "command", "concurrency"};
   static constexpr std::string_view kNotOfKernels[] = {
       "runtime", "handler", "environment", "cpu",    "component", "output", "slo",
-      "port",    "command", "readiness",   "python", "mounts",    "url"};
+      "port",    "command", "readiness",   "python", "mounts",    "url",    "concurrency"};
   static constexpr std::string_view kNotOfWorkflows[] = {
-      "runtime", "handler", "environment", "gpu",       "cpu",    "bundles", "sources",
-      "slo",     "port",    "command",     "readiness", "python", "mounts",  "url"};
-  static constexpr std::string_view kNotOfPipelines[] = {
-      "handler", "cpu", "component", "output", "port", "command", "readiness", "url"};
+      "runtime", "handler", "environment", "gpu",    "cpu",    "bundles", "sources",    "slo",
+      "port",    "command", "readiness",   "python", "mounts", "url",     "concurrency"};
+  static constexpr std::string_view kNotOfPipelines[] = {"handler",   "cpu",  "component",
+                                                         "output",    "port", "command",
+                                                         "readiness", "url",  "concurrency"};
   static constexpr std::string_view kNotOfHttp[] = {"graph",   "component", "output",
                                                     "handler", "cpu",       "slo"};
   std::span<const std::string_view> foreign = kNotOfHandlers;
@@ -251,6 +252,7 @@ Result<void> read_model(const toml::table& table, const std::string& file, Funct
   spec.runtime_name = "python3";
   spec.runtime = Runtime::kPython;
   if (table.get("memory") == nullptr) spec.memory = kModelMemory;
+  if (table.get("concurrency") == nullptr) spec.http.concurrency = limits::kModelConcurrency;
   return {};
 }
 

@@ -138,7 +138,7 @@ TEST(FunctionTags, AnUnknownOneIsToldWhichThereAre) {
             "shared-memory, mounts, gpu-memory, launch-mode, memory-mode, working-set, checkpoint, "
             "gpu-runtime, "
             "gpu-domain, gpu-share, cpu-variant, cpu-handler, gpu-speedup, http-port, "
-            "http-readiness, weight, max-concurrency, max-queue-time, min-instances, keep-alive, "
+            "http-readiness, http-concurrency, weight, max-concurrency, max-queue-time, min-instances, keep-alive, "
             "warm-up and schedules");
   spec.tags = {{"lambent:", "1"}};
   EXPECT_TRUE(apply_tags(spec).error().message.starts_with("there is no setting 'lambent:';"));

@@ -101,6 +101,7 @@ json to_json(const SandboxStatus& status) {
       {"gpu", status.device == DeviceId(0) ? json() : json(place_name(status.device))},
       {"age_seconds", seconds_of(status.age)},
       {"invocations", status.invocations},
+      {"in_flight", status.in_flight},
       {"device_memory_bytes", status.device_memory.count},
       {"device_memory_place", status.device_memory_place},
       {"host_memory_bytes", status.host_memory.count},

@@ -226,6 +226,11 @@ ALTER TABLE functions ADD COLUMN http_port INTEGER NOT NULL DEFAULT 8080;
 ALTER TABLE functions ADD COLUMN http_readiness TEXT NOT NULL DEFAULT '';
 )sql";
 
+// Requests in one sandbox at once.
+constexpr const char* kSandboxConcurrency = R"sql(
+ALTER TABLE functions ADD COLUMN http_concurrency INTEGER NOT NULL DEFAULT 1;
+)sql";
+
 // Tokens that a client certificate stands for, each by one alternative name.
 constexpr const char* kTokensForCertificates = R"sql(
 ALTER TABLE tokens ADD COLUMN certificate TEXT NOT NULL DEFAULT '';
@@ -333,7 +338,8 @@ const std::vector<std::string>& migrations() {
                                                  kVersions,
                                                  kMounts,
                                                  kWarmFunctions,
-                                                 kFunctionUrls};
+                                                 kFunctionUrls,
+                                                 kSandboxConcurrency};
   return steps;
 }
 

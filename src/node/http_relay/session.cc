@@ -10,8 +10,8 @@ namespace {
 constexpr unsigned kSocketsAtOnce = 8;
 constexpr size_t kFewSockets = 2;
 constexpr Duration kSocketPause = milliseconds(100);
-// Connections that rest. A program with one thread serves the only one that it has.
-constexpr size_t kMostIdle = 1;
+// Connections that rest, however many requests it is given at once.
+constexpr size_t kMostIdle = 64;
 // A program that ends closes its connections first.
 constexpr Duration kEndTime = milliseconds(200);
 // The same where that is the exception: an answer without a size ends with its connection.
@@ -243,7 +243,8 @@ void Session::connect(InvocationId id) {
 
 void Session::begin(InvocationId id) {
   Running& running = running_.at(id);
-  if (running.request->client_is_gone) return ended(id, {.error_type = kClientLeft});
+  const bool is_over = running.request->client_is_gone || running.request->answered;
+  if (is_over) return ended(id, {.error_type = kClientLeft});
   running.began = true;
   running.passage = std::make_unique<Passage>(
       running.request, [this, id](PassageEnd how) { ended(id, std::move(how)); });
@@ -289,6 +290,16 @@ void Session::tell_end(InvocationId id, PassageEnd how) {
   callbacks_.on_end(id, std::move(how));
 }
 
+void Session::abandon(InvocationId id) {
+  const auto found = running_.find(id);
+  if (found == running_.end()) return;
+  Running over = std::move(found->second);
+  running_.erase(found);
+  if (over.upstream) over.upstream->set_events({});
+  over.passage.reset();
+  over.upstream.reset();
+}
+
 std::vector<InvocationId> Session::take_unseen() {
   std::vector<InvocationId> unseen;
   for (const auto& [id, running] : running_) {
@@ -309,7 +320,7 @@ void Session::reap_soon() {
 
 // One that says something now, or ends, serves no more.
 void Session::rest(std::unique_ptr<Upstream> upstream) {
-  if (idle_.size() >= kMostIdle) {
+  if (idle_.size() >= std::min<size_t>(options_.concurrency, kMostIdle)) {
     upstream->set_events({});
     closed_.push_back(std::move(upstream));
     return reap_soon();

@@ -25,6 +25,9 @@ struct SessionOptions {
   uint16_t port = 8080;
   std::string readiness;  // a path; empty: it is ready once it listens
   std::string warm_up;    // the path of a request before its first one; empty: none
+  // How many requests it is given at once. As many connections may rest: a program with one thread
+  // serves the only one that it has.
+  unsigned concurrency = 1;
 };
 
 struct Callbacks {
@@ -51,6 +54,8 @@ class Session {
 
   // Answered by on_end.
   void give(InvocationId id, std::shared_ptr<RelayedRequest> request);
+  // Ends one that was given: its connection is closed, and nothing more is heard of it.
+  void abandon(InvocationId id);
   // Those given of which the program has seen nothing; they are this session's no more.
   std::vector<InvocationId> take_unseen();
 

@@ -51,7 +51,16 @@ struct SandboxEnd : RunReport {
   InvocationId invocation;
   std::string returned_payload;
   std::vector<InvocationId> unseen;  // all such, of one that may have several
-  bool context_is_broken = false;    // its CUDA context, after an answer: it was stopped for that
+  // Of these, those that wait again while others in it were seen, or while one keeps its place.
+  std::vector<InvocationId> returned;
+  // What is told of each that was in it beside the first, whose words are above.
+  struct Other {
+    InvocationId invocation;
+    std::string payload;
+    std::string log_tail;
+  };
+  std::vector<Other> others;
+  bool context_is_broken = false;  // its CUDA context, after an answer: it was stopped for that
 };
 
 // Receives what happens to the sandboxes that were started for it. An instance of a kernel counts
@@ -107,9 +116,12 @@ class Backend {
     stop(sandbox, std::move(error), std::move(error_type));
   }
 
-  // What its (oldest) invocation printed and allocated until now; for one that is completed before
-  // it ended.
-  virtual RunReport partial_report(SandboxId sandbox) = 0;
+  // One of several that it was given is over: it timed out. The others go on.
+  virtual void abandon(SandboxId, InvocationId) {}
+
+  // What this invocation of it, or its oldest, printed and allocated until now; for one that is
+  // completed before it ended.
+  virtual RunReport partial_report(SandboxId sandbox, InvocationId invocation) = 0;
   virtual std::vector<SandboxStatus> status() const = 0;
 };
 

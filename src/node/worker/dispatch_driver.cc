@@ -158,6 +158,10 @@ void DispatchDriver::perform(const dispatch::StopSandbox& action) {
 void DispatchDriver::perform(const dispatch::CompleteInvocation& action) {
   LiveInvocation live = uses_.live.take(action.invocation);
   InvocationResult result = result_of(live, action);
+  // Of several in its sandbox: the others go on.
+  if (action.error_type == "Sandbox.Timeout" && !is_stopped_next(live.sandbox)) {
+    uses_.backends.of(live.sandbox).abandon(live.sandbox, action.invocation);
+  }
   uses_.completions.complete(std::move(live), std::move(result));
 }
 
@@ -230,11 +234,29 @@ SandboxId DispatchDriver::sandbox_not_ready_in_time() const {
   return is_it ? stop->sandbox : SandboxId{};
 }
 
+bool DispatchDriver::is_stopped_next(SandboxId sandbox) const {
+  if (performing_ + 1 >= actions_.size()) return false;
+  const auto* stop = std::get_if<dispatch::StopSandbox>(&actions_[performing_ + 1]);
+  return stop != nullptr && stop->sandbox == sandbox;
+}
+
 RunReport DispatchDriver::report_of(LiveInvocation& live, Outcome outcome) {
   if (live.answer) return std::move(*live.answer);
-  if (ending_ != nullptr && outcome == Outcome::kFunctionError) return *ending_;
+  if (ending_ != nullptr && outcome == Outcome::kFunctionError) return report_of_end(live);
   if (live.sandbox == SandboxId{}) return {};
-  return uses_.backends.of(live.sandbox).partial_report(live.sandbox);
+  return uses_.backends.of(live.sandbox).partial_report(live.sandbox, live.request.id);
+}
+
+// What the end of its sandbox is to this one.
+RunReport DispatchDriver::report_of_end(const LiveInvocation& live) const {
+  RunReport report = *ending_;
+  const auto other = std::find_if(
+      ending_->others.begin(), ending_->others.end(),
+      [&](const SandboxEnd::Other& each) { return each.invocation == live.request.id; });
+  if (other == ending_->others.end()) return report;
+  report.payload = other->payload;
+  report.log_tail = other->log_tail;
+  return report;
 }
 
 void DispatchDriver::on_ready(SandboxId sandbox, Duration sandbox_time, Duration init_time) {
@@ -255,6 +277,7 @@ void DispatchDriver::on_end(SandboxEnd end) {
   if (LiveInvocation* live = uses_.live.find(end.invocation)) {
     live->request.payload = std::move(end.returned_payload);
   }
+  for (const InvocationId each : end.returned) handle(dispatch::InvocationUndelivered{each});
   const FunctionId function = instance_of(dispatcher_, end.sandbox);
   ending_ = &end;
   handle(exited);

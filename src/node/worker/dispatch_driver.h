@@ -85,7 +85,9 @@ class DispatchDriver final : public BackendObserver, public ExecutorMemory {
 
   // The end of what dispatch served; takes the answer out of `live`.
   InvocationResult result_of(LiveInvocation& live, const dispatch::CompleteInvocation& completion);
+  bool is_stopped_next(SandboxId sandbox) const;
   RunReport report_of(LiveInvocation& live, Outcome outcome);
+  RunReport report_of_end(const LiveInvocation& live) const;
   // The sandbox that the next action stops because it was not ready in time, if it does.
   SandboxId sandbox_not_ready_in_time() const;
 

@@ -436,7 +436,7 @@ std::vector<SandboxId> ExecutorHost::instances_of(const Key& key) const {
   return ids;
 }
 
-RunReport ExecutorHost::partial_report(SandboxId id) {
+RunReport ExecutorHost::partial_report(SandboxId id, InvocationId) {
   const auto found = instances_.find(id);
   if (found == instances_.end()) return {};
   RunReport report;
@@ -459,6 +459,7 @@ std::vector<SandboxStatus> ExecutorHost::status() const {
     status.device = instance->key.device;
     status.age = loop_.clock().now() - instance->requested_at;
     status.invocations = instance->invocations;
+    status.in_flight = instance->current ? 1 : 0;
     status.device_memory = instance->device_memory;
     all.push_back(std::move(status));
   }

@@ -78,7 +78,7 @@ class ExecutorHost final : public Backend, public SharedRuntimes {
   // The instance goes. If what it runs does not end very soon, its executor does, with all others
   // that run there: they start again.
   void stop(SandboxId instance, Error error, std::string error_type) override;
-  RunReport partial_report(SandboxId instance) override;
+  RunReport partial_report(SandboxId instance, InvocationId) override;
   std::vector<SandboxStatus> status() const override;
 
   // What executors take of a device beside what functions were promised: their contexts, and what

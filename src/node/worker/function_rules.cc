@@ -96,6 +96,8 @@ dispatch::FunctionProfile profile_of(const FunctionSpec& spec, uint64_t sandbox_
   profile.revision = sandbox_revision;
   profile.weight = spec.weight;
   profile.max_concurrency = spec.max_concurrency;
+  const bool is_shared = spec.kind == FunctionKind::kHttp && spec.http.concurrency > 1;
+  if (is_shared) profile.sandbox_concurrency = spec.http.concurrency;
   profile.device_memory = spec.gpu.memory;
   // Kernel functions and handlers that share a runtime have the context of their executor.
   const bool has_process = spec.kind == FunctionKind::kHandler ||

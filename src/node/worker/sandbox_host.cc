@@ -135,6 +135,10 @@ struct SandboxHost::Sandbox {
   const LogTail& next_tail() const {
     return in_flight.empty() ? idle_tail : in_flight.front().tail;
   }
+  std::deque<InFlight>::iterator find(InvocationId invocation) {
+    return std::find_if(in_flight.begin(), in_flight.end(),
+                        [&](const InFlight& each) { return each.id == invocation; });
+  }
   // Those that came when this was being stopped already, which nobody saw, with their payloads.
   std::deque<std::pair<InvocationId, std::string>> too_late;
 
@@ -326,7 +330,8 @@ void SandboxHost::open_relay(Sandbox& sandbox) {
       },
       http_relay::SessionOptions{.port = static_cast<uint16_t>(sandbox.spec.http.port),
                                  .readiness = sandbox.spec.http.readiness,
-                                 .warm_up = sandbox.spec.warm_up},
+                                 .warm_up = sandbox.spec.warm_up,
+                                 .concurrency = sandbox.spec.http.concurrency},
       std::move(callbacks));
 }
 
@@ -453,9 +458,7 @@ void SandboxHost::answered(Sandbox& sandbox, InvocationId invocation, bool succe
   if (sandbox.warm_up == Sandbox::WarmUp::kRuns && invocation == warm_up_id(sandbox.id)) {
     return warmed_up(sandbox, succeeded, loop_.clock().now() - sandbox.warm_up_began, error_type);
   }
-  const auto found =
-      std::find_if(sandbox.in_flight.begin(), sandbox.in_flight.end(),
-                   [&](const Sandbox::InFlight& each) { return each.id == invocation; });
+  const auto found = sandbox.find(invocation);
   if (found == sandbox.in_flight.end()) return;
   HandlerAnswer answer;
   answer.invocation = invocation;
@@ -627,6 +630,7 @@ void SandboxHost::finish(SandboxId id, Error error, std::string error_type,
     end.invocation = unseen.front().id;
     end.returned_payload = std::move(unseen.front().payload);
   }
+  tell_each(*sandbox, end);
   end.context_is_broken = sandbox->replaced;
   end.sandbox = id;
   if (sandbox->executed && !sandbox->initialised) {
@@ -647,11 +651,41 @@ void SandboxHost::finish(SandboxId id, Error error, std::string error_type,
   }
   for (Sandbox::InFlight& each : sandbox->in_flight) {
     print_of(*sandbox, each.tail, "END RequestId: " + to_string(each.id) + "\n");
+    if (&each == &sandbox->in_flight.front()) continue;
+    const std::string message = "RequestId: " + to_string(each.id) + " " + end.error.message;
+    end.others.push_back(
+        {each.id, runtime_api::error_json(end.error_type, message), each.tail.text()});
   }
   end.host_memory_peak = host_memory_peak;
   end.device_memory_peak = sandbox->device_memory_peak;
   end.log_tail = sandbox->next_tail().text();
   sandbox->observer.on_end(std::move(end));
+}
+
+// One that no program saw keeps its place, if it was the only one or all others are like it.
+void SandboxHost::tell_each(Sandbox& sandbox, SandboxEnd& end) {
+  if (!end.undelivered) return;
+  const size_t given = sandbox.in_flight.size() + sandbox.too_late.size();
+  end.undelivered = end.unseen.size() >= given;
+  for (const InvocationId each : end.unseen) {
+    if (!end.undelivered || each != end.invocation) end.returned.push_back(each);
+  }
+}
+
+void SandboxHost::abandon(SandboxId id, InvocationId invocation) {
+  const auto found = sandboxes_.find(id);
+  if (found == sandboxes_.end() || !found->second->relay) return;
+  Sandbox& sandbox = *found->second;
+  sandbox.relay->abandon(invocation);
+  const auto over = sandbox.find(invocation);
+  if (over == sandbox.in_flight.end()) return;
+  ++sandbox.invocations;
+  print_of(
+      sandbox, over->tail,
+      end_lines(to_string(invocation), loop_.clock().now() - over->given_at, sandbox.spec.memory));
+  LogTail tail = std::move(over->tail);
+  sandbox.in_flight.erase(over);
+  if (sandbox.in_flight.empty()) sandbox.idle_tail = std::move(tail);
 }
 
 void SandboxHost::read_output(Sandbox& sandbox, size_t most) {
@@ -698,7 +732,7 @@ bool SandboxHost::has_gpu_sandboxes_of_others(TenantId tenant) const {
   });
 }
 
-RunReport SandboxHost::partial_report(SandboxId id) {
+RunReport SandboxHost::partial_report(SandboxId id, InvocationId invocation) {
   const auto found = sandboxes_.find(id);
   if (found == sandboxes_.end()) return {};
   Sandbox& sandbox = *found->second;
@@ -707,7 +741,8 @@ RunReport SandboxHost::partial_report(SandboxId id) {
   RunReport report;
   report.device_memory_peak = sandbox.device_memory_peak;
   report.host_memory_peak = sandbox.host_memory.peak();
-  report.log_tail = sandbox.next_tail().text();
+  const auto run = sandbox.find(invocation);
+  report.log_tail = run != sandbox.in_flight.end() ? run->tail.text() : sandbox.next_tail().text();
   return report;
 }
 
@@ -725,6 +760,7 @@ std::vector<SandboxStatus> SandboxHost::status() const {
     status.device = sandbox->device;
     status.age = loop_.clock().now() - sandbox->requested_at;
     status.invocations = sandbox->invocations;
+    status.in_flight = sandbox->in_flight.size();
     status.device_memory = sandbox->device_memory;
     status.host_memory = sandbox->host_memory.now();
     all.push_back(std::move(status));

@@ -63,7 +63,8 @@ class SandboxHost final : public Backend {
   void stop(SandboxId sandbox, Error error, std::string error_type) override;
   // The program of an HTTP function gets SIGTERM, and SIGKILL after `grace`; all others SIGKILL.
   void end(SandboxId sandbox, Duration grace, Error error, std::string error_type) override;
-  RunReport partial_report(SandboxId sandbox) override;
+  void abandon(SandboxId sandbox, InvocationId invocation) override;
+  RunReport partial_report(SandboxId sandbox, InvocationId invocation) override;
   std::vector<SandboxStatus> status() const override;
   // Whether a sandbox that uses a GPU belongs to a tenant other than this one.
   bool has_gpu_sandboxes_of_others(TenantId tenant) const;
@@ -84,6 +85,8 @@ class SandboxHost final : public Backend {
   // Before it is reported as ready: the event that its function is warmed up with.
   void warm_up(Sandbox& sandbox);
   void warmed_up(Sandbox& sandbox, bool succeeded, Duration took, const std::string& why);
+  // Which of those that it had go back to their queue, and what the others are told.
+  static void tell_each(Sandbox& sandbox, SandboxEnd& end);
   void answered(Sandbox& sandbox, InvocationId invocation, bool succeeded, std::string payload,
                 std::string error_type);
   void init_failed(Sandbox& sandbox, std::string json, std::string type);

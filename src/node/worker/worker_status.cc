@@ -87,7 +87,7 @@ InstanceReport WorkerStatus::instances(FunctionId function) const {
 WorkerStatus::Counts WorkerStatus::counts(const FunctionSpec& spec) const {
   Counts counted;
   if (const scheduling::Flow* flow = flow_of(uses_.dispatcher, spec.id)) {
-    counted = {flow->pending, flow->in_flight + flow->on_host,
+    counted = {flow->pending, flow->in_flight + flow->on_host + uses_.dispatcher.joined(spec.id),
                flow->execution.samples() + flow->host_execution.samples()};
   }
   if (spec.kind == FunctionKind::kWorkflow) {
@@ -212,10 +212,10 @@ void WorkerStatus::set_flows() const {
   for (const FunctionSpec& spec : uses_.functions.all()) {
     const scheduling::Flow* flow = flow_of(uses_.dispatcher, spec.id);
     if (flow == nullptr) continue;
-    uses_.metrics.set_flow(spec.name,
-                           {.pending = flow->pending,
-                            .running = flow->in_flight + flow->on_host,
-                            .virtual_time = uses_.dispatcher.status(spec.id, now).virtual_time});
+    uses_.metrics.set_flow(
+        spec.name, {.pending = flow->pending,
+                    .running = flow->in_flight + flow->on_host + uses_.dispatcher.joined(spec.id),
+                    .virtual_time = uses_.dispatcher.status(spec.id, now).virtual_time});
   }
   uses_.metrics.set_queued(uses_.dispatcher.queued());
 }

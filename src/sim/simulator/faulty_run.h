@@ -34,6 +34,7 @@ class FaultyRun {
     std::function<void()> awaits_memory;
     uint64_t runs = 0;
     InvocationId invocation;
+    std::set<InvocationId> others;  // that run beside that one
   };
   struct Device {
     bool lost = false, silent = false;
@@ -63,6 +64,8 @@ class FaultyRun {
   void perform(const dispatch::MoveMemoryIn& action);
   void perform(const dispatch::MoveMemoryOut& action);
   void perform(const dispatch::GrantMemory& action) { processes_[action.sandbox].wants = false; }
+  void run_beside(SandboxId id, InvocationId invocation);
+  void end_beside(SandboxId id, InvocationId invocation, Duration took);
   void want_memory(SandboxId id);
   void move(SandboxId id, dispatch::MoveDirection direction);
   // Of each move there is one answer: neither twice nor while another goes on.

@@ -34,6 +34,7 @@ void FaultyRun::perform(const dispatch::StartInvocation& action) {
   Process& process = processes_[id];
   process.given_too_late = !process.alive;
   if (!process.alive) return;
+  if (process.running) return run_beside(id, action.invocation);
   process.running = true;
   process.invocation = action.invocation;
   const uint64_t run = ++process.runs;
@@ -64,6 +65,31 @@ void FaultyRun::perform(const dispatch::StartInvocation& action) {
     return;
   }
   timeline_.after(took, [this, id, run, took] { end_run(id, run, took); });
+}
+
+// One more in a process that is at work.
+void FaultyRun::run_beside(SandboxId id, InvocationId invocation) {
+  Process& process = processes_[id];
+  if (chances_.occurs(Fault::kUndelivered)) {
+    report(dispatch::InvocationUndelivered{invocation});
+    return die(id, "Runtime.ExitError", random_.below(2) == 0);
+  }
+  if (chances_.occurs(Fault::kHang)) return;
+  process.others.insert(invocation);
+  const Duration took = up_to(random_, function(process.function).execution);
+  if (chances_.occurs(Fault::kCrash)) {
+    timeline_.after(took, [this, id] { die(id, "Runtime.ExitError", false); });
+    return;
+  }
+  timeline_.after(took, [this, id, invocation, took] { end_beside(id, invocation, took); });
+}
+
+void FaultyRun::end_beside(SandboxId id, InvocationId invocation, Duration took) {
+  Process& process = processes_[id];
+  if (!process.alive || process.others.erase(invocation) == 0) return;
+  const bool succeeded = !chances_.occurs(Fault::kHandlerError);
+  if (chances_.occurs(Fault::kLostMessage)) return;
+  report(dispatch::InvocationFinished{invocation, took, succeeded, Bytes(0)});
 }
 
 void FaultyRun::perform(const dispatch::StopSandbox& action) {
@@ -140,7 +166,8 @@ void FaultyRun::end_run(SandboxId id, uint64_t run, Duration took) {
   }
   if (chances_.of(Fault::kIdleDeath) < random_.uniform()) return;
   timeline_.after(up_to(random_, seconds(20)), [this, id] {
-    if (!processes_[id].alive || processes_[id].running) return;
+    const Process& idle = processes_[id];
+    if (!idle.alive || idle.running || !idle.others.empty()) return;
     chances_.note(Fault::kIdleDeath);
     die(id, "Runtime.ExitError", false);
   });

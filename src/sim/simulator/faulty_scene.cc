@@ -55,6 +55,7 @@ void draw_profile(Random& random, dispatch::FunctionProfile& profile) {
   // Of the others drawn before, so that worlds without variants stay what they were.
   const int64_t drawn = profile.timeout / milliseconds(1);
   profile.has_cpu_variant = profile.device_memory > Bytes(0) && drawn % 3 == 0;
+  if (drawn % 5 == 0) profile.sandbox_concurrency = 1 + static_cast<unsigned>(drawn / 5 % 4);
   profile.gpu_speedup = profile.has_cpu_variant ? static_cast<double>(drawn / 3 % 4) : 0;
   profile.min_instances = drawn % 5 == 0 ? static_cast<unsigned>(1 + drawn / 5 % 2) : 0;
   profile.keep_alive = drawn % 7 == 0 ? seconds(drawn / 7 % 9) : Duration(0);

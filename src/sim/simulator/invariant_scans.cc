@@ -316,6 +316,8 @@ void InvariantScans::check_places(const std::vector<unsigned>& planned) {
              "function " + std::to_string(f) + " has " + std::to_string(flow.on_host) +
                  " on the host as its CPU variant, we have " + std::to_string(on_host));
   }
+  // Of those that share a sandbox flows count one.
+  for (const auto& [id, process] : accounts_.processes) dispatched += process.others.size();
   if (dispatched == dispatcher_.in_flight()) return;
   violate_(Invariant::kAccounts, "flows have " + std::to_string(dispatched) +
                                      " dispatched in all, dispatch has " +

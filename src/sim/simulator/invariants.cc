@@ -38,7 +38,7 @@ void Invariants::check(const dispatch::Event& event, Instant now,
   moment_.before = moment_.now;
   moment_.now = now;
   moment_.timer_fired = false;
-  must_complete_.reset();
+  must_complete_.clear();
   handler_succeeded_.reset();
   answered_.clear();
   std::visit([this](const auto& one) { see(one); }, event);
@@ -104,14 +104,17 @@ void Invariants::see(const dispatch::SandboxExited& event) {
   if (found == accounts_.processes.end()) return;
   const Process& process = found->second;
   if (process.state == State::kBusy) {
+    for (const InvocationId each : process.others) {
+      must_complete_.push_back(each);
+      accounts_.live.at(each).sandbox = {};
+    }
     Live& live = accounts_.live.at(process.invocation);
-    if (event.undelivered) {
-      live.running = false;
-      live.run_limit = kNever;
-      live.waiting_since = moment_.now;
-      ++accounts_.function(live.function).waiting;
+    // The last of several may be any of them; so all have their outcome, or that one waits again.
+    const bool waits_again = event.undelivered && process.others.empty();
+    if (waits_again) {
+      wait_again(live);
     } else {
-      must_complete_ = process.invocation;
+      must_complete_.push_back(process.invocation);
     }
     live.sandbox = {};
   }
@@ -123,10 +126,38 @@ void Invariants::see(const dispatch::SandboxExited& event) {
   accounts_.remove(event.sandbox);
 }
 
+void Invariants::wait_again(Live& live) {
+  live.running = false;
+  live.run_limit = kNever;
+  live.waiting_since = moment_.now;
+  ++accounts_.function(live.function).waiting;
+}
+
+void Invariants::see(const dispatch::InvocationUndelivered& event) {
+  const auto found = accounts_.live.find(event.invocation);
+  if (found == accounts_.live.end() || !found->second.running) return;
+  const auto process = accounts_.processes.find(found->second.sandbox);
+  if (process == accounts_.processes.end() || process->second.others.empty()) return;
+  process->second.takes_no_more = true;
+  leave(process->second, event.invocation);
+  found->second.sandbox = {};
+  wait_again(found->second);
+}
+
+// Of several in the process; the last one is not taken out.
+void Invariants::leave(Process& process, InvocationId id) {
+  if (process.invocation == id && !process.others.empty()) {
+    process.invocation = process.others.front();
+    process.others.erase(process.others.begin());
+  } else {
+    std::erase(process.others, id);
+  }
+}
+
 void Invariants::see(const dispatch::InvocationFinished& event) {
   const auto found = accounts_.live.find(event.invocation);
   if (found == accounts_.live.end() || !found->second.running) return;
-  must_complete_ = event.invocation;
+  must_complete_.push_back(event.invocation);
   handler_succeeded_ = event.succeeded;
 }
 
@@ -203,7 +234,13 @@ void Invariants::see(const dispatch::StartInvocation& action) {
   // One that was started ahead, with what came too late to take its start over.
   const bool was_ahead =
       process.ahead && process.state == State::kReady && action.start == StartClass::kWarm;
-  if (process.state != State::kReady && !warm) return wrong("which is not ready for one");
+  const Function& known = accounts_.function(process.function);
+  // One that works, or began to in this breath, and has room for more.
+  const bool joins = process.state == State::kBusy && !just_answered &&
+                     process.others.size() + 1 < known.profile.sandbox_concurrency;
+  if (process.state != State::kReady && !warm && !joins) return wrong("which has no room for it");
+  if (joins && process.takes_no_more) return wrong("which is about to end");
+  if (joins && process.where != Process::Where::kIn) return wrong("whose memory is not there");
   const auto invocation = accounts_.live.find(action.invocation);
   if (invocation == accounts_.live.end())
     return wrong("but has its outcome or was never submitted");
@@ -211,29 +248,34 @@ void Invariants::see(const dispatch::StartInvocation& action) {
   if (live.running) return wrong("but runs already");
   if (live.function != process.function) return wrong("a sandbox of another function");
   if (action.device.value != process.device) return wrong("which is on another device");
-  const Function& known = accounts_.function(live.function);
   // While a function with instances changes, those of before serve its calls.
   const bool may_be_old = known.profile.min_instances > 0;
   const bool is_present = known.profile.revision == process.revision || may_be_old;
-  if (warm && (!known.registered || !is_present)) {
+  if ((warm || joins) && (!known.registered || !is_present)) {
     return wrong("a sandbox of a revision that is gone");
   }
-  if (warm && !accounts_.devices[process.device].healthy)
+  if ((warm || joins) && !accounts_.devices[process.device].healthy)
     wrong("which is on a device that is not healthy");
   if (process.device_losses != accounts_.devices[process.device].losses) {
     wrong("whose device was lost since it was started");
   }
   const bool in = process.where == Process::Where::kIn;
-  const StartClass start = !warm && !was_ahead ? StartClass::kCold
-                           : in                ? StartClass::kWarm
-                                               : StartClass::kGpuCold;
+  const bool is_cold = !warm && !joins && !was_ahead;
+  const StartClass start = is_cold ? StartClass::kCold
+                           : in    ? StartClass::kWarm
+                                   : StartClass::kGpuCold;
   if (action.start != start) wrong("under the wrong start class");
-  process.ahead = false;
-  std::erase(answered_, action.sandbox);
-  accounts_.change(process, State::kBusy);
-  process.invocation = action.invocation;
-  process.since = moment_.now;
   live.running = true;
+  if (joins) {
+    process.others.push_back(action.invocation);
+  } else {
+    process.ahead = false;
+    std::erase(answered_, action.sandbox);
+    accounts_.change(process, State::kBusy);
+    process.invocation = action.invocation;
+    process.takes_no_more = false;
+    process.since = moment_.now;
+  }
   live.sandbox = action.sandbox;
   live.run_limit =
       in && known.profile.timeout.count() > 0 ? moment_.now + known.profile.timeout : kNever;
@@ -311,10 +353,10 @@ void Invariants::see(const dispatch::CompleteInvocation& action) {
     violate(Invariant::kTrueOutcome, text_of(action.invocation) + " " + why);
   };
   if (action.outcome == Outcome::kSucceeded &&
-      (must_complete_ != action.invocation || handler_succeeded_ != true)) {
+      (!must_complete(action.invocation) || handler_succeeded_ != true)) {
     untrue("succeeds without an answer of its handler");
   }
-  if (handler_succeeded_ == true && must_complete_ == action.invocation &&
+  if (handler_succeeded_ == true && must_complete(action.invocation) &&
       action.outcome != Outcome::kSucceeded) {
     untrue("failed although its handler answered");
   }
@@ -326,11 +368,16 @@ void Invariants::see(const dispatch::CompleteInvocation& action) {
   }
   if (phases.total() != moment_.now - live.submitted) untrue("has phases that do not add up");
   if (live.running) {
-    if (live.sandbox != SandboxId{}) answered_.push_back(live.sandbox);
+    const auto process = accounts_.processes.find(live.sandbox);
+    if (process != accounts_.processes.end() && !process->second.others.empty()) {
+      leave(process->second, action.invocation);
+    } else if (live.sandbox != SandboxId{}) {
+      answered_.push_back(live.sandbox);
+    }
   } else {
     --accounts_.function(live.function).waiting;
   }
-  if (must_complete_ == action.invocation) must_complete_.reset();
+  std::erase(must_complete_, action.invocation);
   accounts_.live.erase(found);
 }
 
@@ -359,8 +406,9 @@ void Invariants::settle() {
       accounts_.change(found->second, State::kIdle);
     }
   }
-  if (must_complete_) {
-    violate(Invariant::kOneOutcome, text_of(*must_complete_) + " is over and has no outcome");
+  if (!must_complete_.empty()) {
+    violate(Invariant::kOneOutcome,
+            text_of(must_complete_.front()) + " is over and has no outcome");
   }
 }
 

@@ -3,6 +3,7 @@
 // the dispatcher.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -51,6 +52,7 @@ class Invariants {
   void see(const dispatch::SandboxReady& event);
   void see(const dispatch::SandboxExited& event);
   void see(const dispatch::InvocationFinished& event);
+  void see(const dispatch::InvocationUndelivered& event);
   void see(const dispatch::DeviceReading& event);
   void see(const dispatch::DeviceTaken& event);
   void see(const dispatch::TimerFired&);
@@ -72,6 +74,11 @@ class Invariants {
   void check_beside_taken();
   void rest_ahead(SandboxId id, Process& process);
   void check_kept(const Process& process);
+  void wait_again(Live& live);
+  void leave(Process& process, InvocationId id);
+  bool must_complete(InvocationId id) const {
+    return std::find(must_complete_.begin(), must_complete_.end(), id) != must_complete_.end();
+  }
   void settle();
   void check_limits();
   void check_queues(const dispatch::Event& event);
@@ -86,7 +93,7 @@ class Invariants {
   std::vector<bool> used_;  // by SandboxId
   // Of the event that is checked: what must get its outcome, how, and sandboxes whose invocation is
   // over.
-  std::optional<InvocationId> must_complete_;
+  std::vector<InvocationId> must_complete_;
   std::optional<SandboxId> ready_ahead_;  // in this event
   std::optional<bool> handler_succeeded_;
   std::vector<SandboxId> answered_;

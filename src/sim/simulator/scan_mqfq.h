@@ -29,12 +29,20 @@ class ScanMqfq : public scheduling::Policy {
     update_global(view);
   }
   void dispatched(const View& view, FunctionId function, Instant) override {
+    charge(view, function, tau_of(view.flow(function)));
+  }
+  void joined(const View& view, FunctionId function, Duration since_last, Instant) override {
+    charge(view, function, std::min(tau_of(view.flow(function)), since_last));
+  }
+  Duration tau_of(const scheduling::Flow& flow) const {
+    return options_.uniform_cost.value_or(
+        flow.execution.mean_or(options_.first_estimate.value_or(options_.over_run / 10)));
+  }
+  void charge(const View& view, FunctionId function, Duration tau) {
     const scheduling::Flow& flow = view.flow(function);
     Tenant& tenant = tenants_[flow.tenant_slot];
     const bool tenant_ahead = is_ahead(view, tenant);
     if (times_[function.value] - tenant.global > options_.over_run || tenant_ahead) ++conserving_;
-    const Duration tau = options_.uniform_cost.value_or(
-        flow.execution.mean_or(options_.first_estimate.value_or(options_.over_run / 10)));
     times_[function.value] += flow.weight == 1 ? tau : from_seconds(to_seconds(tau) / flow.weight);
     const double weight = view.tenants.weight(flow.tenant_slot);
     if (view.tenants.matter()) {

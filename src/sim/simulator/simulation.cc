@@ -193,8 +193,10 @@ void Simulation::perform(const dispatch::StartSandbox& action) {
 
 void Simulation::perform(const dispatch::StartInvocation& action) {
   const FunctionModel& model = model_of(FunctionId{static_cast<uint32_t>(action.invocation.high)});
-  const RunSlot slot = slot_of(action.sandbox);
+  RunSlot slot = slot_of(action.sandbox);
+  if (runs_[slot].busy) slot = beside(slot);
   Run& run = runs_[slot];
+  run.busy = true;
   run.invocation = action.invocation;
   run.fails = chance(options_.faults.handler_errors);
   run.crashes = chance(options_.faults.crashes);
@@ -329,14 +331,15 @@ void Simulation::perform(dispatch::CompleteInvocation& action) {
 
 void Simulation::finish_on(uint32_t device) {
   const auto slot = static_cast<RunSlot>(devices_[device].finish(now_));
-  const Run& run = runs_[slot];
+  Run& run = runs_[slot];
   if (run.place != scheduling::kNoSandbox) {
     dispatcher_.fetch_end(run.function, run.place, device);
   }
   note_next_finish(device);
+  run.busy = false;
   if (run.crashes) {
     const SandboxId sandbox = run.sandbox;
-    remove(slot);
+    remove(slot_of(sandbox));
     give(dispatch::SandboxExited{
         sandbox, {ErrorCode::kUnknown, "signal: segmentation fault"}, "Runtime.ExitError"});
     return;
@@ -347,6 +350,10 @@ void Simulation::finish_on(uint32_t device) {
                                               .execution = now_ + overhead - run.started,
                                               .succeeded = !run.fails,
                                               .device_memory = run.memory};
+  if (run.joins) {
+    std::erase(joined_[run.sandbox], slot);
+    free_runs_.push_back(slot);
+  }
   if (overhead > Duration(0)) {
     after(overhead, finished);
   } else {
@@ -379,8 +386,34 @@ Simulation::RunSlot Simulation::add(Run run) {
   return slot;
 }
 
+Simulation::RunSlot Simulation::beside(RunSlot slot) {
+  RunSlot joined = static_cast<RunSlot>(runs_.size());
+  if (free_runs_.empty()) {
+    runs_.emplace_back();
+  } else {
+    joined = free_runs_.back();
+    free_runs_.pop_back();
+  }
+  const Run& sandbox = runs_[slot];
+  runs_[joined] = {.sandbox = sandbox.sandbox,
+                   .device = sandbox.device,
+                   .function = sandbox.function,
+                   .memory = sandbox.memory,
+                   .place = sandbox.place,
+                   .joins = true};
+  joined_[sandbox.sandbox].push_back(joined);
+  return joined;
+}
+
 void Simulation::take_off(RunSlot slot) {
   const uint32_t device = runs_[slot].device;
+  if (const auto found = joined_.find(runs_[slot].sandbox); found != joined_.end()) {
+    for (const RunSlot joined : found->second) {
+      devices_[device].stop(joined, now_);
+      free_runs_.push_back(joined);
+    }
+    joined_.erase(found);
+  }
   devices_[device].stop(slot, now_);
   note_next_finish(device);
   for (uint32_t link = 2 * device; link < links_.size() && link < 2 * device + 2; ++link) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -102,6 +103,8 @@ class Simulation {
     bool was_out : 1 = false;
     bool fails : 1 = false;
     bool crashes : 1 = false;
+    bool busy : 1 = false;   // with `invocation`
+    bool joins : 1 = false;  // it is no sandbox, but one more invocation in that one
     // Moves.
     Bytes constants;
     Bytes outside;    // what of `memory` is off the device
@@ -139,6 +142,8 @@ class Simulation {
   // Off its device and its links, with what it does there.
   void take_off(RunSlot slot);
   RunSlot slot_of(SandboxId sandbox);
+  // A run for one more invocation in a sandbox at work, which goes on beside the others.
+  RunSlot beside(RunSlot slot);
   void after(Duration delay, dispatch::Event event);
   void change_starting(uint32_t device, int by);
   void read_devices();
@@ -164,7 +169,8 @@ class Simulation {
   NextEnd finishes_;
   std::vector<Run> runs_;  // by slot, which is the key on devices and links
   std::vector<RunSlot> free_runs_;
-  NumberMap<RunSlot> slots_;          // by SandboxId
+  NumberMap<RunSlot> slots_;  // by SandboxId
+  std::map<SandboxId, std::vector<RunSlot>> joined_;
   NumberMap<Instant> submitted_;      // by the low half of the InvocationId
   NumberMap<Duration> executions_;    // the same, of those that have their own
   scheduling::IndexedHeap<Due> due_;  // slots of due_events_

@@ -32,10 +32,12 @@ class WorldAccounts {
     Bytes offloaded;              // on the host while the rest is in
     std::optional<Bytes> wanted;  // of that, while it is not answered
     Bytes on_host;
-    Instant move_limit = kNever;  // when the move, or the wait for one, must be over
-    InvocationId invocation;      // while busy
-    bool ahead = false;           // no invocation waited for it when it was started
-    bool was_kept = false;        // its function has, or had, min_instances since it was started
+    Instant move_limit = kNever;       // when the move, or the wait for one, must be over
+    InvocationId invocation;           // while busy; one of them
+    std::vector<InvocationId> others;  // that are in it beside that one
+    bool takes_no_more = false;        // it is about to end
+    bool ahead = false;                // no invocation waited for it when it was started
+    bool was_kept = false;             // its function has, or had, min_instances since it was started
     Duration start_limit{};
     Instant since{};
     unsigned device_losses = 0;  // of its device, when it was started

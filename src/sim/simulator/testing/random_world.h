@@ -83,6 +83,7 @@ inline RandomWorld make_random_world(uint64_t seed, bool with_faults) {
     function.profile.memory_moves = random.below(6) != 0;
     function.profile.checkpoints = random.below(3) == 0;
     function.profile.timeout = seconds(with_faults ? between(2, 10) : 1000);
+    if (i % 4 == 1) function.profile.sandbox_concurrency = 2 + static_cast<unsigned>(i % 3);
     function.execution = milliseconds(between(5, 3000));
     function.spread = random.uniform() / 2;
     function.sandbox_time = milliseconds(between(5, 500));
