@@ -1,6 +1,7 @@
 """Container images as functions, in a running worker: from layouts and archives that this test writes, good and hostile ones, and from a
 registry on loopback where there is one."""
 
+import base64
 import json
 import os
 import pathlib
@@ -12,6 +13,7 @@ import tempfile
 import threading
 import time
 import unittest
+import warnings
 
 from harness import PREFIX, HttpError, Worker
 from image_layouts import ARCHITECTURE, Layer, Layout, compile_server, server_layer
@@ -20,6 +22,7 @@ from test_ordinary_user import USER, UserWorker, reachable
 LAMBENT = str(PREFIX / "bin/lambent")
 TOOLS = shutil.which("skopeo") and shutil.which("umoci")
 REGISTRY = shutil.which("docker-registry")
+PASSWORD = "p4ssw0rd-of-the-registry"
 
 
 def make_images(folder):
@@ -310,14 +313,25 @@ class RegistryTest(ImagesTest):
     def setUpClass(cls):
         with socket.create_server(("127.0.0.1", 0)) as free:
             cls.port = free.getsockname()[1]
-        cls.flags = ("--image-registry", f"127.0.0.1:{cls.port}")
+        cls.credentials = pathlib.Path(tempfile.mkdtemp(prefix="lambent-images-")) / "auth.json"
+        basic = base64.b64encode(b"me:" + PASSWORD.encode()).decode()
+        cls.credentials.write_text(json.dumps({"auths": {f"127.0.0.1:{cls.port}": {"auth": basic}}}))
+        cls.credentials.chmod(0o600)
+        cls.flags = ("--image-registry", f"127.0.0.1:{cls.port}", *cls.worker_auth())
         super().setUpClass()
         config = cls.folder / "registry.yml"
         config.write_text(
             f"version: 0.1\nstorage:\n  filesystem:\n    rootdirectory: {cls.folder}/registry\n  delete:\n    enabled: true\n"
-            f"http:\n  addr: 127.0.0.1:{cls.port}\n")
-        cls.registry = None
+            f"http:\n  addr: 127.0.0.1:{cls.port}\n{cls.registry_auth()}")
         cls.start_registry()
+
+    @classmethod
+    def worker_auth(cls):
+        return ()
+
+    @classmethod
+    def registry_auth(cls):
+        return ""
 
     @classmethod
     def start_registry(cls):
@@ -339,10 +353,11 @@ class RegistryTest(ImagesTest):
     def tearDownClass(cls):
         cls.stop_registry()
         super().tearDownClass()
+        shutil.rmtree(cls.credentials.parent, ignore_errors=True)
 
     def push(self, tag, name):
         subprocess.run(
-            ["skopeo", "--insecure-policy", "copy", "--dest-tls-verify=false", f"oci:{self.images}/layout:{tag}",
+            ["skopeo", "--insecure-policy", "copy", "--dest-tls-verify=false", "--dest-authfile", str(self.credentials), f"oci:{self.images}/layout:{tag}",
              f"docker://127.0.0.1:{self.port}/{name}"], check=True, capture_output=True)
 
     def image(self, name):
@@ -375,6 +390,46 @@ class RegistryTest(ImagesTest):
             self.assertIn("its registry did not serve it", done.stderr)
         finally:
             self.start_registry()
+
+
+class PrivateRegistryTest(RegistryTest):
+    """One that wants credentials, which the operator gives in a file that only the worker reads."""
+
+    @classmethod
+    def worker_auth(cls):
+        return ("--registry-auth", str(cls.credentials))
+
+    @classmethod
+    def registry_auth(cls):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            import crypt
+
+            hashed = crypt.crypt(PASSWORD, crypt.mksalt(crypt.METHOD_BLOWFISH))
+        (cls.folder / "htpasswd").write_text(f"me:{hashed}\n")
+        return f"auth:\n  htpasswd:\n    realm: test\n    path: {cls.folder}/htpasswd\n"
+
+    def test_no_message_and_no_log_has_the_password(self):
+        self.push("good", "private:1")
+        self.lambent("deploy", self.manifest("private", self.image("private:1")))
+        self.assertEqual(self.get("private")[1]["GREETING"], "hi")
+        self.assertNotIn(PASSWORD, self.worker.log())
+        self.assertEqual(list((self.folder / "state/images").rglob("auth.json")), [])
+
+
+@unittest.skipUnless(TOOLS and REGISTRY, "there is no registry to run (docker-registry)")
+class WithoutCredentialsTest(PrivateRegistryTest):
+    @classmethod
+    def worker_auth(cls):
+        return ()
+
+    test_a_tag_is_what_it_named_when_the_function_was_deployed = None
+    test_what_is_not_there_and_a_registry_that_is_gone = None
+
+    def test_no_message_and_no_log_has_the_password(self):
+        self.push("good", "private:1")
+        done = self.lambent("deploy", self.manifest("private", self.image("private:1")), check=False)
+        self.assertIn("--registry-auth", done.stderr)
 
 
 if __name__ == "__main__":
