@@ -17,6 +17,13 @@
 namespace lambent::worker {
 namespace {
 
+// What a deployment adds to what its tenant has; `before` is null for a new function.
+FunctionQuotas::Addition addition_of(const FunctionSpec* before, const FunctionSpec& spec) {
+  if (before == nullptr) return {.functions = 1, .code = spec.code_size};
+  if (spec.code_size <= before->code_size) return {};
+  return {.functions = 0, .code = spec.code_size - before->code_size};
+}
+
 // Between two looks whether only the new revision serves.
 constexpr Duration kHandOverPeriod = milliseconds(20);
 
@@ -399,19 +406,12 @@ FunctionTotals Deployments::totals(TenantId tenant) const {
   return totals;
 }
 
-FunctionQuotas::Addition Deployments::addition_of(const FunctionSpec& spec) const {
-  const FunctionSpec* before = uses_.functions.find(spec.name);
-  if (before == nullptr) return {.functions = 1, .code = spec.code_size};
-  if (spec.code_size <= before->code_size) return {};
-  return {.functions = 0, .code = spec.code_size - before->code_size};
-}
-
 void Deployments::put_within_quota(Unpacking unpacked, Done done) {
   const FunctionSpec* before = uses_.functions.find(unpacked.change.spec.name);
   const bool may_stay = unpacked.change.only_if_different && before != nullptr;
   if (may_stay && is_same_deployment(*before, unpacked.change.spec)) return done(*before);
   const TenantId tenant = unpacked.change.spec.name.tenant;
-  const FunctionQuotas::Addition addition = addition_of(unpacked.change.spec);
+  const FunctionQuotas::Addition addition = addition_of(before, unpacked.change.spec);
   const auto allowed = quotas_.check(tenant, totals(tenant), addition);
   if (!allowed.ok()) return done(allowed.error());
   if (unpacked.change.dry_run) return done(std::move(unpacked.change.spec));
@@ -624,13 +624,7 @@ void Deployments::forget(const FunctionSpec& spec) {
 void Deployments::tell_dispatch(const FunctionSpec& spec) {
   uses_.driver.handle(dispatch::FunctionRegistered{
       profile_of(spec, uses_.functions.sandbox_revision(spec.id), rules_->functions.context_memory,
-                 uses_.statistics.find(spec.id), account_of(spec.name))});
-}
-
-FunctionId Deployments::account_of(const FunctionName& name) const {
-  if (!is_version_record(name)) return {};
-  const FunctionSpec* function = uses_.functions.find(function_of(name));
-  return function == nullptr ? FunctionId{} : function->id;
+                 uses_.statistics.find(spec.id), uses_.functions.account_of(spec.name))});
 }
 
 Result<void> Deployments::claim_gpu(const FunctionSpec& spec) {

@@ -148,13 +148,9 @@ class Deployments {
   void end_pending(const FunctionName& name, const Result<FunctionSpec>& result);
   void keep_first_revision(const FunctionSpec& spec);
   void recover_deployments(std::vector<catalog::DeploymentRecord> records);
-  // What the function `name` was charged is charged to.
-  FunctionId account_of(const FunctionName& name) const;
   void put_within_quota(Unpacking unpacked, Done done);
   // What its tenant has on the disk.
   FunctionTotals totals(TenantId tenant) const;
-  // What the deployment of `spec` adds to what its tenant has.
-  FunctionQuotas::Addition addition_of(const FunctionSpec& spec) const;
   void recover_packages(const FunctionSpec& spec);
   void recover_image(const FunctionSpec& spec);
   void recover_pipeline(FunctionSpec& spec,

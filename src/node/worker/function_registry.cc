@@ -107,6 +107,12 @@ Bytes FunctionRegistry::code_of_version(const FunctionSpec& version, CountedCode
   return is_new ? version.code_size : Bytes(0);
 }
 
+FunctionId FunctionRegistry::account_of(const FunctionName& name) const {
+  if (!is_version_record(name)) return {};
+  const FunctionSpec* function = find(function_of(name));
+  return function == nullptr ? FunctionId{} : function->id;
+}
+
 FunctionTotals FunctionRegistry::totals(TenantId tenant) const {
   FunctionTotals totals;
   CountedCode counted;

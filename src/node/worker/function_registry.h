@@ -34,6 +34,8 @@ class FunctionRegistry {
                                         size_t limit) const;
   // The records of its versions, in order of their numbers.
   std::vector<const FunctionSpec*> versions(const FunctionName& function) const;
+  // The function whose account of service a version is charged to; zero: it has one of its own.
+  FunctionId account_of(const FunctionName& name) const;
   FunctionTotals totals(TenantId tenant) const;
   std::vector<FunctionSpec> all() const;
   size_t size() const { return by_name_.size(); }

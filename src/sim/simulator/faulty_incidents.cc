@@ -133,12 +133,8 @@ void FaultyRun::read_devices() {
   timeline_.after(seconds(1), [this] { read_devices(); });
 }
 
-FaultyScene::Function& FaultyRun::some_function() {
-  return scene_.functions[random_.below(scene_.functions.size())];
-}
-
 void FaultyRun::redeploy() {
-  dispatch::FunctionProfile& profile = some_function().profile;
+  dispatch::FunctionProfile& profile = scene_.any_function(random_).profile;
   ++profile.revision;
   draw_profile(random_, profile);
   register_function(profile);
@@ -157,19 +153,19 @@ void FaultyRun::keep_no_instances() {
 }
 
 void FaultyRun::deploy_stale() {
-  dispatch::FunctionProfile profile = some_function().profile;
+  dispatch::FunctionProfile profile = scene_.any_function(random_).profile;
   if (removed_.contains(profile.id)) return;
   profile.revision = 0;
   give(dispatch::FunctionRegistered{profile});
 }
 
 void FaultyRun::remove_function() {
-  const FunctionId id = some_function().profile.id;
+  const FunctionId id = scene_.any_function(random_).profile.id;
   removed_.insert(id);
   give(dispatch::FunctionRemoved{id});
   if (random_.below(3) == 0) return;
   timeline_.after(up_to(random_, seconds(30)), [this, id] {
-    dispatch::FunctionProfile& profile = function(id).profile;
+    dispatch::FunctionProfile& profile = scene_.function(id).profile;
     removed_.erase(id);
     ++profile.revision;
     draw_profile(random_, profile);

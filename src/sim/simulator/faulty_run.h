@@ -85,9 +85,6 @@ class FaultyRun {
   void read_devices();
   void step_clock() { timeline_.pass(seconds(between(random_, 60, 1200))); }
 
-  FaultyScene::Function& some_function();
-  FaultyScene::Function& function(FunctionId id) { return scene_.functions[id.value - 1]; }
-
   // From then on no function is to have instances that are ready: the world can come to rest.
   void keep_no_instances();
   void register_function(dispatch::FunctionProfile& profile);

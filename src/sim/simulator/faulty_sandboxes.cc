@@ -14,7 +14,7 @@ constexpr std::string_view kPlatformFailure = "Sandbox.Failure";
 void FaultyRun::perform(const dispatch::StartSandbox& action) {
   const SandboxId id = action.sandbox;
   processes_[id] = {.function = action.function, .device = action.device.value};
-  Duration start = function(action.function).start;
+  Duration start = scene_.function(action.function).start;
   if (chances_.occurs(Fault::kHangingStart)) return;
   if (chances_.occurs(Fault::kSlowStart)) start *= static_cast<int64_t>(between(random_, 2, 20));
   if (chances_.occurs(Fault::kFailedStart)) {
@@ -40,7 +40,7 @@ void FaultyRun::perform(const dispatch::StartInvocation& action) {
   const uint64_t run = ++process.runs;
   if (chances_.occurs(Fault::kUndelivered)) return die(id, "Runtime.ExitError", true);
   if (chances_.occurs(Fault::kHang)) return;
-  Duration took = function(process.function).execution;
+  Duration took = scene_.function(process.function).execution;
   took = up_to(random_, took) + took / 2;
   if (process.device == 0) took *= 2;
   // Most handlers need the device to get anywhere.
@@ -76,7 +76,7 @@ void FaultyRun::run_beside(SandboxId id, InvocationId invocation) {
   }
   if (chances_.occurs(Fault::kHang)) return;
   process.others.insert(invocation);
-  const Duration took = up_to(random_, function(process.function).execution);
+  const Duration took = up_to(random_, scene_.function(process.function).execution);
   if (chances_.occurs(Fault::kCrash)) {
     timeline_.after(took, [this, id] { die(id, "Runtime.ExitError", false); });
     return;

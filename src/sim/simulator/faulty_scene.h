@@ -26,6 +26,9 @@ struct FaultyScene {
     bool asynchronous = false;
   };
   std::vector<Arrival> arrivals;
+
+  Function& function(FunctionId id) { return functions[id.value - 1]; }
+  Function& any_function(Random& random) { return functions[random.below(functions.size())]; }
 };
 
 FaultyScene make_faulty_scene(uint64_t seed);
