@@ -180,7 +180,7 @@ struct WriteTags {
       return std::to_string(value.count);
     } else if constexpr (std::is_same_v<Value, std::string>) {
       return value;
-    } else if constexpr (std::is_same_v<Value, Mounts>) {
+    } else if constexpr (std::is_same_v<Value, Mounts> || std::is_same_v<Value, Schedules>) {
       return lambent::text_of(value);
     } else {
       ADD_FAILURE() << "a tag of a type that has no text";
