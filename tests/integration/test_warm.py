@@ -1,6 +1,5 @@
 """What is kept ready of functions: min_instances, keep_alive_s and warm_up, in a real worker that is updated, killed and short of
 room."""
-import json
 import subprocess
 import tempfile
 import time
@@ -9,6 +8,7 @@ import unittest
 from harness import PREFIX, Worker, make_zip
 
 LAMBENT = str(PREFIX / "bin/lambent")
+INVALID_ARGUMENT, FAILED_PRECONDITION = 13, 19  # exit statuses of the command
 
 # Says how often its code was loaded and what it was sent before.
 COUNTS = """
@@ -124,12 +124,12 @@ class WarmTest(unittest.TestCase):
 
     def test_more_than_there_is_room_for_is_refused(self):
         worker = self.start("--pool", "4")
-        error = self.deploy(worker, self.HANDLER + "min_instances = 4\n", {"app.py": COUNTS}, expect=1)
+        error = self.deploy(worker, self.HANDLER + "min_instances = 4\n", {"app.py": COUNTS}, expect=FAILED_PRECONDITION)
         self.assertIn("may have 3 instances ready together", error)
         self.deploy(worker, self.HANDLER + "min_instances = 3\n", {"app.py": COUNTS})
         self.wait_for(worker, "f", 3)
         error = self.deploy(worker, 'name = "g"\nruntime = "python3"\nhandler = "app.handler"\nmin_instances = 1\n',
-                            {"app.py": COUNTS}, expect=1)
+                            {"app.py": COUNTS}, expect=FAILED_PRECONDITION)
         self.assertIn("it makes them 4", error)
 
     def test_a_function_ends_at_once_that_says_so(self):
@@ -170,7 +170,7 @@ class WarmTest(unittest.TestCase):
         worker = self.start()
         workflow = 'name = "w"\nkind = "workflow"\n%s\noutput = "$.input"\n[[component]]\nname = "a"\nfunction = "f"\n'
         for setting in ("min_instances = 1", "keep_alive_s = 5"):
-            error = self.deploy(worker, workflow % setting, {}, expect=1)
+            error = self.deploy(worker, workflow % setting, {}, expect=INVALID_ARGUMENT)
             self.assertIn("is for functions whose sandboxes the scheduler starts", error)
 
 
