@@ -36,6 +36,58 @@ class RuntimeApi:
         status, _, answer = self._exchange("POST", path, content_type, "", body)
         return status, answer
 
+    def start_stream(self, request_id, content_type):
+        """Begins an answer in pieces; whether they are wanted, as with send_piece()."""
+        if self._socket is None:
+            self._connect()
+        head = ("POST %sinvocation/%s/response HTTP/1.1\r\nHost: %s\r\nContent-Type: %s\r\n"
+                "Lambda-Runtime-Function-Response-Mode: streaming\r\nTransfer-Encoding: chunked\r\n"
+                "Trailer: Lambda-Runtime-Function-Error-Type, Lambda-Runtime-Function-Error-Body\r\n\r\n" %
+                (PREFIX, request_id, self._address, content_type))
+        return self._send_of_stream(head.encode("latin-1"))
+
+    def send_piece(self, data):
+        """False: nothing more of the answer is wanted; then comes drop_stream()."""
+        return self._send_of_stream(b"%x\r\n%s\r\n" % (len(data), data))
+
+    def end_stream(self, error_type=None, error_body=b""):
+        """The status that the Runtime API answered, and its message. With an error the answer is not whole."""
+        trailers = b""
+        if error_type is not None:
+            from binascii import b2a_base64
+
+            trailers = (b"Lambda-Runtime-Function-Error-Type: %s\r\nLambda-Runtime-Function-Error-Body: %s\r\n" %
+                        (error_type.encode("latin-1", "replace"), b2a_base64(error_body, newline=False)))
+        if not self._send_of_stream(b"0\r\n" + trailers + b"\r\n"):
+            return self.drop_stream()
+        status, _, answer = self._read_response()
+        return status, answer
+
+    def drop_stream(self):
+        """The same, of an answer that was refused in its middle."""
+        try:
+            status, _, answer = self._read_response()
+        except (ApiError, OSError):
+            status, answer = 410, b"the connection was closed"
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+        return status, answer
+
+    def _send_of_stream(self, data):
+        import select
+
+        answered = select.poll()
+        answered.register(self._socket, select.POLLIN)
+        try:
+            # An answer in the middle of the request ends it.
+            if answered.poll(0):
+                return False
+            self._socket.sendall(data)
+        except (BrokenPipeError, ConnectionResetError):
+            return False
+        return True
+
     def fail(self, request_id, error_type, body):
         path = "invocation/%s/error" % request_id if request_id else "init/error"
         extra = "Lambda-Runtime-Function-Error-Type: %s\r\n" % error_type

@@ -93,7 +93,25 @@ def _serve_one(api, handler):
     except Exception as error:
         return _fail(api, request_id, type(error).__name__, str(error), trace_of(error),
                      getattr(error, "lambent_exception", None))
+    if hasattr(answer, "gi_frame") or hasattr(answer, "ag_frame"):
+        return _stream(api, request_id, answer)
     _respond(api, request_id, answer)
+
+
+def _stream(api, request_id, answer):
+    from .streaming import stream
+
+    def fail(error, reports):
+        error_type, trace = type(error).__name__, trace_of(error)
+        if reports:
+            return _fail(api, request_id, error_type, str(error), trace)
+        _report(error_type, str(error), trace)
+        return _error_body(error_type, str(error), trace)
+
+    refusal = stream(api, request_id, answer, fail)
+    if refusal is not None and refusal[0] >= 300:
+        sys.stderr.write("lambent_runtime: the stream of %s was ended with %d: %s\n" %
+                         (request_id, refusal[0], refusal[1][:500].decode("utf-8", "replace")))
 
 
 def _respond(api, request_id, answer):

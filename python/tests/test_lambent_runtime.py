@@ -1,4 +1,5 @@
 """The Python runtime against a Runtime API made for the test: python3 -m unittest."""
+import base64
 import json
 import os
 import socket
@@ -14,8 +15,8 @@ PYTHON = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 class FakeRuntimeApi:
     """Answers `next` with the given invocations in turn, then closes; keeps what was posted."""
 
-    def __init__(self, invocations, chunked=False):
-        self.invocations, self.chunked = list(invocations), chunked
+    def __init__(self, invocations, chunked=False, refuse_after=None):
+        self.invocations, self.chunked, self.refuse_after = list(invocations), chunked, refuse_after
         self.posts = []  # (path, headers, body)
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
@@ -41,7 +42,12 @@ class FakeRuntimeApi:
                 while (line := stream.readline().decode().rstrip("\r\n")):
                     name, _, value = line.partition(": ")
                     headers[name.lower()] = value
-                body = stream.read(int(headers.get("content-length", 0)))
+                if headers.get("transfer-encoding") == "chunked":
+                    body = self._read_chunks(connection, stream, headers)
+                    if body is None:
+                        return
+                else:
+                    body = stream.read(int(headers.get("content-length", 0)))
                 if method == "POST":
                     self.posts.append((path, headers, body))
                     connection.sendall(b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n")
@@ -49,6 +55,22 @@ class FakeRuntimeApi:
                     connection.sendall(self._invocation(*self.invocations.pop(0)))
                 else:
                     return
+
+    def _read_chunks(self, connection, stream, headers):
+        """The chunks; trailers join the headers. None: the answer came in their middle, after `refuse_after`, and ended it."""
+        chunks = []
+        while size := int(stream.readline() or b"0", 16):
+            chunks.append(stream.read(size))
+            stream.readline()
+            if len(chunks) == self.refuse_after:
+                connection.sendall(b"HTTP/1.1 410 Gone\r\nConnection: close\r\nContent-Length: 4\r\n\r\ngone")
+                self.listener.close()  # it would come back on another connection
+        if self.refuse_after is not None:
+            return None
+        while (line := stream.readline().decode().rstrip("\r\n")):
+            name, _, value = line.partition(": ")
+            headers[name.lower()] = value
+        return chunks
 
     def _invocation(self, content_type, body):
         head = ("HTTP/1.1 200 OK\r\nContent-Type: %s\r\nLambda-Runtime-Aws-Request-Id: id-%d\r\n"
@@ -79,6 +101,64 @@ class RuntimeTest(unittest.TestCase):
         posts, _, output = self.serve(source, [(content_type, body)], **options)
         self.assertEqual(len(posts), 1, output)
         return posts[0]
+
+    STREAMING = "application/vnd.awslambda.http-integration-response"
+
+    def error_in_trailers(self, headers):
+        return json.loads(base64.b64decode(headers["lambda-runtime-function-error-body"]))
+
+    def test_a_generator_streams_what_it_yields(self):
+        path, headers, chunks = self.serve_one(
+            "def handler(event, context):\n    yield 'ü'\n    yield None\n    yield b''\n    yield bytearray(b'b')\n")
+        self.assertEqual(path, "/2018-06-01/runtime/invocation/id-0/response")
+        self.assertEqual(headers["lambda-runtime-function-response-mode"], "streaming")
+        self.assertEqual(headers["content-type"], "text/plain; charset=utf-8")
+        self.assertEqual(chunks, ["ü".encode(), b"b"])
+        self.assertNotIn("lambda-runtime-function-error-type", headers)
+
+    def test_asynchronous_generators_share_a_loop(self):
+        posts, _, output = self.serve(
+            "import asyncio\nasync def handler(event, context):\n    yield b'%d' % id(asyncio.get_running_loop())\n"
+            "    await asyncio.sleep(0)\n    yield b'end'\n", [("application/json", b"{}")] * 2)
+        self.assertEqual(len(posts), 2, output)
+        self.assertEqual(posts[0][1]["content-type"], "application/octet-stream")
+        self.assertEqual(posts[0][2], posts[1][2])
+
+    def test_a_stream_may_begin_with_what_the_response_is(self):
+        _, headers, chunks = self.serve_one(
+            "def handler(e, c):\n    yield {'statusCode': 201}\n    yield 'body'\n")
+        self.assertEqual(headers["content-type"], self.STREAMING)
+        self.assertEqual(chunks, [b'{"statusCode": 201}' + bytes(8), b"body"])
+
+    def test_an_empty_generator_is_an_empty_answer(self):
+        _, headers, chunks = self.serve_one("def handler(e, c):\n    return\n    yield\n")
+        self.assertEqual((headers["lambda-runtime-function-response-mode"], chunks), ("streaming", []))
+
+    def test_a_generator_that_fails_at_once_is_a_failure_as_any(self):
+        path, headers, body = self.serve_one("def handler(e, c):\n    raise KeyError('a')\n    yield\n")
+        self.assertEqual(path, "/2018-06-01/runtime/invocation/id-0/error")
+        self.assertEqual(json.loads(body)["errorType"], "KeyError")
+        self.assertEqual(self.serve_one("def handler(e, c):\n    yield 5\n")[0], path)
+
+    def test_one_that_fails_later_says_so_in_trailers(self):
+        for source, error in (("raise KeyError('a')", "KeyError"), ("yield 5", "TypeError"), ("yield {}", "TypeError")):
+            _, headers, chunks = self.serve_one("def handler(e, c):\n    yield 'half'\n    %s\n" % source)
+            self.assertEqual(chunks, [b"half"])
+            self.assertEqual(headers["lambda-runtime-function-error-type"], error)
+            self.assertEqual(self.error_in_trailers(headers)["errorType"], error)
+
+    def test_a_generator_is_closed_when_its_client_is_gone(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, "app.py"), "w", encoding="utf-8") as file:
+                file.write("import time\ndef handler(e, c):\n    try:\n        while True:\n            yield 'x'\n"
+                           "            time.sleep(0.01)\n    finally:\n        print('closed')\n")
+            api = FakeRuntimeApi([("application/json", b"{}")], refuse_after=3)
+            environment = dict(os.environ, AWS_LAMBDA_RUNTIME_API=api.address, PYTHONPATH=PYTHON, LAMBDA_TASK_ROOT=folder)
+            run = subprocess.run([sys.executable, "-m", "lambent_runtime", "app.handler"], cwd=folder, env=environment,
+                                 capture_output=True, timeout=30, check=False)
+            api.close()
+        self.assertIn("closed", run.stdout.decode())
+        self.assertIn("was ended with 410: gone", run.stderr.decode())
 
     def test_events_are_json_and_so_are_answers(self):
         path, headers, body = self.serve_one(

@@ -19,7 +19,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (const auto target = frontend::function_target(request, "lambent.localhost")) {
     CHECK(target->target.starts_with('/'), "a program gets a path");
     CHECK(target->name.find('/') == std::string::npos, "a function's name is one segment");
-    CHECK(target->prefix.empty() || request.target.starts_with("/f/"), "and what it was taken off");
+    const char* const begin = target->tenant.empty() ? "/f/" : "/t/";
+    CHECK(target->prefix.empty() || request.target.starts_with(begin), "and what it was taken off");
+    CHECK(target->tenant.find('/') == std::string::npos, "a tenant's name is one segment");
     CHECK(!target->is_inference || target->target == request.target,
           "a model's program gets the protocol's path");
   } else {

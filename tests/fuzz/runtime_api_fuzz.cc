@@ -9,9 +9,29 @@
 #include <memory>
 #include <string_view>
 
+#include "core/http/answer_sink.h"
 #include "node/runtime_api/session.h"
 
 using namespace lambent;
+
+namespace {
+
+// Has enough of an answer after some bytes of it, as a client that leaves.
+class ShortSink final : public http::AnswerSink {
+ public:
+  void begin(std::string_view) override {}
+  bool take(std::string_view bytes) override {
+    taken_ += bytes.size();
+    return !client_is_gone();
+  }
+  void on_room(std::function<void()>) override {}
+  bool client_is_gone() const override { return taken_ > 20; }
+
+ private:
+  size_t taken_ = 0;
+};
+
+}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   FakeClock clock;
@@ -41,6 +61,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   };
   callbacks.on_response = outcome;
   callbacks.on_error = outcome;
+  // Some answers are wanted in pieces.
+  callbacks.sink_of = [size](InvocationId) -> std::shared_ptr<http::AnswerSink> {
+    return size % 2 == 0 ? std::make_shared<ShortSink>() : nullptr;
+  };
   callbacks.on_init_error = [&](std::string, std::string) {};
   callbacks.on_disconnect = [] {};
   session = std::make_unique<runtime_api::Session>(

@@ -1,11 +1,14 @@
-// RelayService: the way to HTTP functions. The frontend finds out whose request it is and for which
-// function; the worker implements this. All calls and callbacks happen on the loop thread.
+// RelayService: the way to functions for HTTP requests, and for answers that come in pieces. The
+// frontend finds out whose request it is and for which function; the worker implements this. All
+// calls and callbacks happen on the loop thread.
 #pragma once
 
 #include <functional>
+#include <memory>
 
 #include "core/domain/function.h"
 #include "core/domain/invocation.h"
+#include "core/http/answer_sink.h"
 #include "core/http/server.h"
 
 namespace lambent::http {
@@ -20,11 +23,32 @@ struct RelayCall {
   Responder responder;
   // The answer where the program gave none: an invocation that did not run, or ended without.
   std::function<Response(Result<InvocationResult>)> answer_of;
+  // Instead, if the function is a handler, which takes events: gets this call back, with the
+  // version that its name means for this request.
+  std::function<void(RelayCall, const FunctionSpec&)> to_handler = {};
+  // Its body came whole, in `head`, and its signature covers that: only handlers take it.
+  bool is_signed = false;
+  // Nothing was asked of who sends it: only a function with an open URL takes it.
+  bool is_anonymous = false;
+};
+
+// An invocation of a handler whose answer may come in pieces.
+struct HandlerCall {
+  InvocationRequest request;  // with an id
+  // Gets what the handler streams. Shared with what speaks with the handler: see AnswerSink.
+  std::shared_ptr<AnswerSink> sink;
+  // How it ended; the payload of an answer that did not stream is in it.
+  std::function<void(Result<InvocationResult>)> done;
 };
 
 class RelayService {
  public:
   virtual void relay(RelayCall call) = 0;
+  virtual void invoke(HandlerCall call) = 0;
+  // Its client went away.
+  virtual void forget(InvocationId id) = 0;
+  // Whether anyone may send requests to it, by its open URL.
+  virtual bool is_open(const FunctionName& name) const = 0;
 
  protected:
   ~RelayService() = default;

@@ -121,7 +121,7 @@ http::Response inference_answer_of(const Result<InvocationResult>& ended,
 
 http::Response answer_of(Result<InvocationResult> ended, const std::string& function,
                          bool with_log) {
-  if (!ended.ok()) return error_response(ended.error());
+  if (!ended.ok()) return refusal_of(ended.error());
   const InvocationResult& result = *ended;
   http::Response response;
   response.status = status_of(result);
@@ -139,7 +139,27 @@ http::Response answer_of(Result<InvocationResult> ended, const std::string& func
   return response;
 }
 
+// For a client of which nothing is known: it says nothing of the function or of this worker.
+http::Response plain_answer_of(const http::Response& full) {
+  http::Response plain;
+  plain.status = full.status;
+  plain.headers.add("Content-Type", "application/json");
+  if (const auto later = full.headers.get("Retry-After"); !later.empty()) {
+    plain.headers.add("Retry-After", std::string(later));
+  }
+  plain.body = to_text({{"message", full.status >= 500 ? "the function gave no answer"
+                                                       : "the request was refused"}});
+  return plain;
+}
+
 }  // namespace
+
+http::Response refusal_of(const Error& error) {
+  http::Response response = error_response(error);
+  // As servers say it, and Lambda: a body that is too large.
+  if (error.code == ErrorCode::kOutOfRange) response.status = 413;
+  return response;
+}
 
 void separate_authorizations(http::Request& request, bool wants_token) {
   const bool has_own = request.headers.contains(kOwnAuthorization);
@@ -154,33 +174,45 @@ void separate_authorizations(http::Request& request, bool wants_token) {
     // As several of the other: refused.
     if (several > 1) request.headers.add("Authorization", own);
   }
-  request.headers.set(kOwnAuthorization, passed);
+  // A header that the client did not send is none that its signature could cover.
+  if (has_own || !passed.empty()) request.headers.set(kOwnAuthorization, passed);
 }
 
 void FunctionFrontend::handle(const Caller& caller, const FunctionTarget& target,
-                              http::Request request, http::Responder responder) {
+                              http::Request request, http::Responder responder,
+                              RequestProof proof) {
   http::RelayCall call{.function = {caller.tenant, target.name},
                        .head = {},
                        .answer_headers = {},
                        .responder = std::move(responder),
                        .answer_of = {}};
-  call.has_body =
-      request.headers.contains("Transfer-Encoding") ||
-      (request.headers.contains("Content-Length") && request.headers.get("Content-Length") != "0");
+  call.is_signed = proof.is_signed;
+  call.is_anonymous = proof.is_anonymous;
+  call.has_body = !proof.is_signed && (request.headers.contains("Transfer-Encoding") ||
+                                       (request.headers.contains("Content-Length") &&
+                                        request.headers.get("Content-Length") != "0"));
   call.upgrade = http::upgrade_of(request.headers);
   call.head.method = request.method;
   call.head.target = target.target;
   call.head.headers = headers_for_program(request, target);
   call.head.peer = request.peer;
+  call.head.body = std::move(request.body);
   if (!target.prefix.empty() || target.is_inference) {
     call.answer_headers.add("Content-Security-Policy", std::string(kPageSandbox));
   }
-  const bool with_log = http::same_name(request.headers.get("X-Amz-Log-Type"), "Tail");
-  call.answer_of = [name = target.name, with_log,
+  const bool with_log =
+      !proof.is_anonymous && http::same_name(request.headers.get("X-Amz-Log-Type"), "Tail");
+  call.answer_of = [name = target.name, with_log, is_anonymous = proof.is_anonymous,
                     is_inference = target.is_inference](Result<InvocationResult> result) {
     if (is_inference) return inference_answer_of(result, name);
-    return answer_of(std::move(result), name, with_log);
+    http::Response answer = answer_of(std::move(result), name, with_log);
+    return is_anonymous ? plain_answer_of(answer) : answer;
   };
+  if (!target.is_inference) {
+    call.to_handler = [this](http::RelayCall its, const FunctionSpec& spec) {
+      handlers_.handle(std::move(its), spec);
+    };
+  }
   relays_.relay(std::move(call));
 }
 

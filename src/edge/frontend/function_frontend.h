@@ -1,12 +1,15 @@
-// FunctionFrontend: requests to HTTP functions: makes of each what its program gets, and the answer
-// where the program gives none. On the loop thread.
+// FunctionFrontend: HTTP requests to functions: makes of each what its program gets, and the answer
+// where the program gives none. Handlers get events instead (handler_frontend.h). On the loop
+// thread.
 #pragma once
 
 #include <string>
+#include <utility>
 
 #include "core/http/relay_service.h"
 #include "edge/frontend/caller.h"
 #include "edge/frontend/function_target.h"
+#include "edge/frontend/handler_frontend.h"
 
 namespace lambent::frontend {
 
@@ -16,15 +19,28 @@ namespace lambent::frontend {
 // program's. Before the request is authenticated.
 void separate_authorizations(http::Request& request, bool wants_token);
 
+// The answer to a request that reached no function.
+http::Response refusal_of(const Error& error);
+
+// What is known of who sends a request.
+struct RequestProof {
+  // Its body came whole, and a signature covers it.
+  bool is_signed = false;
+  // Nothing was asked for: only functions with an open URL take it, and their answers say little.
+  bool is_anonymous = false;
+};
+
 class FunctionFrontend {
  public:
-  explicit FunctionFrontend(http::RelayService& relays) : relays_(relays) {}
+  explicit FunctionFrontend(HandlerFrontend::Dependencies dependencies)
+      : relays_(dependencies.relays), handlers_(std::move(dependencies)) {}
 
   void handle(const Caller& caller, const FunctionTarget& target, http::Request request,
-              http::Responder responder);
+              http::Responder responder, RequestProof proof = {});
 
  private:
   http::RelayService& relays_;
+  HandlerFrontend handlers_;
 };
 
 }  // namespace lambent::frontend

@@ -31,8 +31,16 @@ class FunctionFrontendTest : public testing::Test {
     return result;
   }
 
+  FakeClock clock;
+  loop::EventLoop loop{clock};
+  SeededRandom random{1};
   FakeRelays relays;
-  FunctionFrontend frontend{relays};
+  BodyCollector bodies;
+  FunctionFrontend frontend{{relays, bodies, loop, random, [](auto work, auto then) {
+                               work();
+                               then();
+                               return true;
+                             }}};
 };
 
 TEST_F(FunctionFrontendTest, TheProgramGetsItsPathAndWhereTheRequestComesFrom) {

@@ -8,6 +8,7 @@ namespace lambent::frontend {
 namespace {
 
 constexpr std::string_view kFunctions = "/f/";
+constexpr std::string_view kTenants = "/t/";
 constexpr std::string_view kModels = "/v2/models/";
 constexpr std::string_view kRepository = "/v2/repository/models/";
 constexpr std::string_view kLoad = "/load";
@@ -15,6 +16,27 @@ constexpr std::string_view kLoad = "/load";
 // The first segment, as it is written.
 std::string_view segment_of(std::string_view target) {
   return target.substr(0, std::min(target.find_first_of("/?#"), target.size()));
+}
+
+// What follows "/f/" at `at` of a target.
+FunctionTarget path_target(std::string_view target, size_t at) {
+  FunctionTarget function;
+  function.name = segment_of(target.substr(at + kFunctions.size()));
+  const size_t end = at + kFunctions.size() + function.name.size();
+  const std::string_view rest = target.substr(end);
+  function.target = std::string(rest.starts_with('/') ? "" : "/") + std::string(rest);
+  function.prefix = target.substr(0, end);
+  return function;
+}
+
+std::optional<FunctionTarget> tenant_target(std::string_view target) {
+  if (!target.starts_with(kTenants)) return std::nullopt;
+  const std::string_view tenant = segment_of(target.substr(kTenants.size()));
+  const size_t at = kTenants.size() + tenant.size();
+  if (tenant.empty() || !target.substr(at).starts_with(kFunctions)) return std::nullopt;
+  FunctionTarget function = path_target(target, at);
+  function.tenant = tenant;
+  return function;
 }
 
 std::optional<FunctionTarget> model_target(std::string_view target) {
@@ -58,13 +80,9 @@ std::optional<FunctionTarget> function_target(const http::Request& request,
       }
     }
   }
-  if (!target.starts_with(kFunctions)) return model_target(target);
-  const std::string_view name = segment_of(target.substr(kFunctions.size()));
-  const size_t end = kFunctions.size() + name.size();
-  const std::string_view rest = target.substr(end);
-  return FunctionTarget{std::string(name),
-                        std::string(rest.starts_with('/') ? "" : "/") + std::string(rest),
-                        std::string(target.substr(0, end))};
+  if (target.starts_with(kFunctions)) return path_target(target, 0);
+  if (auto function = tenant_target(target)) return function;
+  return model_target(target);
 }
 
 }  // namespace lambent::frontend

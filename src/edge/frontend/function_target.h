@@ -1,5 +1,6 @@
-// FunctionTarget: which HTTP function a request is for, told by its path (/f/NAME/...,
-// /v2/models/NAME/...) or by its host (NAME.DOMAIN). Pure; fuzzed; any thread.
+// FunctionTarget: which function an HTTP request is for, told by its path (/f/NAME/...,
+// /t/TENANT/f/NAME/..., /v2/models/NAME/...) or by its host (NAME.DOMAIN). Pure; fuzzed; any
+// thread.
 #pragma once
 
 #include <optional>
@@ -16,6 +17,8 @@ struct FunctionTarget {
   std::string prefix;  // what was taken off the path: "/f/NAME"; empty: nothing was
   // By a path of the Open Inference Protocol, which the program gets whole. Errors have its form.
   bool is_inference = false;
+  // Whose function it is, where the path says so; empty: that of who sends it.
+  std::string tenant = {};
 
   bool operator==(const FunctionTarget&) const = default;
 };

@@ -58,6 +58,15 @@ TEST(FunctionTarget, APathOfTheInferenceProtocolNamesTheModelAndStaysWhole) {
   }
 }
 
+TEST(FunctionTarget, APathMayNameTheTenantToo) {
+  FunctionTarget target{"web", "/a?b", "/t/team/f/web"};
+  target.tenant = "team";
+  EXPECT_EQ(target_of("/t/team/f/web/a?b"), target);
+  for (const char* path : {"/t", "/t/", "/t/team", "/t/team/web", "/t//f/web", "/t/team/f"}) {
+    EXPECT_EQ(target_of(path), std::nullopt) << path;
+  }
+}
+
 TEST(FunctionTarget, AFunctionWithoutANameIsNotTheApiEither) {
   EXPECT_EQ(target_of("/f/"), (FunctionTarget{"", "/", "/f/"}));
 }

@@ -10,6 +10,7 @@
 #include "edge/frontend/json_text.h"
 #include "edge/frontend/lambda_call.h"
 #include "edge/frontend/lambda_name.h"
+#include "edge/frontend/lambda_stream.h"
 #include "edge/frontend/outcome_headers.h"
 
 namespace lambent::frontend {
@@ -44,6 +45,10 @@ Response accepted_response(InvocationId id) {
 
 // The setting for which Lambda has reserved concurrency.
 constexpr std::string_view kConcurrencyTag = "lambent:max-concurrency";
+
+// The tags of a function's URL; there is a configuration of it where the first of them is.
+constexpr std::string_view kUrlAuthTag = "lambent:url-auth";
+constexpr std::string_view kUrlModeTag = "lambent:url-invoke-mode";
 
 LambdaFault stale_revision(const std::string& latest) {
   return {.status = 412,
@@ -109,10 +114,11 @@ json code_of(const FunctionSpec& spec) {
 class Performance {
  public:
   // `answers_early`: what takes long is answered at once, and goes on.
-  Performance(InvocationService& service, VersionService& versions, InvocationId id,
-              bool answers_early, http::Responder responder)
-      : service_(service),
-        versions_(versions),
+  Performance(const LambdaFrontend::Dependencies& uses, InvocationId id, bool answers_early,
+              http::Responder responder)
+      : service_(uses.service),
+        versions_(uses.versions),
+        uses_(uses),
         id_(id),
         answers_early_(answers_early),
         answer_(std::make_shared<http::Responder>(std::move(responder))) {}
@@ -286,6 +292,52 @@ class Performance {
     update(apply_patch(std::move(spec), {}), answer_with_nothing());
   }
 
+  void operator()(PutUrlConfig& call) {
+    FunctionSpec spec;
+    if (!find(call.name, "", spec)) return;
+    const bool is_there = spec.tags.contains(std::string(kUrlAuthTag));
+    if (call.creates && is_there) {
+      return send(fault_response(Error{ErrorCode::kAlreadyExists,
+                                       "there is a URL configuration of this function already; "
+                                       "UpdateFunctionUrlConfig changes it"}));
+    }
+    if (!call.creates && !is_there) return send(fault_response(no_url_config(call.name)));
+    if (call.auth) spec.tags[std::string(kUrlAuthTag)] = name_of(*call.auth);
+    if (call.invoke_mode) spec.tags[std::string(kUrlModeTag)] = name_of(*call.invoke_mode);
+    update(apply_patch(std::move(spec), {}),
+           [send = sender(), tenant_name = uses_.tenant_name, origin = call.origin,
+            status = call.creates ? 201 : 200](Result<FunctionSpec> changed) {
+             if (!changed.ok()) return send(fault_response(changed.error()));
+             send(json_response(
+                 status, url_config_of(*changed, origin, tenant_name(changed->name.tenant))));
+           });
+  }
+
+  void operator()(GetUrlConfig& call) {
+    FunctionSpec spec;
+    if (!find(call.name, "", spec)) return;
+    const bool is_there = spec.tags.contains(std::string(kUrlAuthTag));
+    if (!is_there && !call.lists) return send(fault_response(no_url_config(call.name)));
+    json config;
+    if (is_there) {
+      config = url_config_of(spec, call.origin, uses_.tenant_name(spec.name.tenant));
+    }
+    if (!call.lists) return send(json_response(200, config));
+    json all = json::array();
+    if (is_there) all.push_back(std::move(config));
+    send(json_response(200, {{"FunctionUrlConfigs", std::move(all)}}));
+  }
+
+  void operator()(DeleteUrlConfig& call) {
+    FunctionSpec spec;
+    if (!find(call.name, "", spec)) return;
+    if (spec.tags.erase(std::string(kUrlAuthTag)) == 0) {
+      return send(fault_response(no_url_config(call.name)));
+    }
+    spec.tags.erase(std::string(kUrlModeTag));
+    update(apply_patch(std::move(spec), {}), answer_with_nothing());
+  }
+
   void operator()(ListFunctions& call) {
     auto specs = service_.list_functions(call.tenant, call.after, call.limit + 1);
     json body = {{"Functions", json::array()}};
@@ -324,6 +376,7 @@ class Performance {
       });
       return;
     }
+    if (call.streams) return invoke_with_stream(std::move(request), call.log_tail);
     // Asked for before the answer can be sent.
     answer_->on_disconnect([&service = service_, id = id_] { service.forget(id); });
     Invoke how;
@@ -336,6 +389,44 @@ class Performance {
 
  private:
   using Send = std::function<void(Response)>;
+
+  static Error no_url_config(const FunctionName& name) {
+    return {ErrorCode::kNotFound, "there is no URL configuration of " + name.name};
+  }
+
+  // Only an open URL names the tenant: the others are for who has a token of it.
+  static json url_config_of(const FunctionSpec& spec, const std::string& origin,
+                            const std::string& tenant) {
+    const bool open = spec.url.auth == UrlAuth::kNone;
+    const std::string when = to_json(spec).at("LastModified");
+    return {{"FunctionUrl",
+             origin + (open ? "/t/" + tenant : std::string()) + "/f/" + spec.name.name + "/"},
+            {"FunctionArn", arn_of(spec.name.name)},
+            {"AuthType", open ? "NONE" : "AWS_IAM"},
+            {"InvokeMode",
+             spec.url.invoke_mode == InvokeMode::kStream ? "RESPONSE_STREAM" : "BUFFERED"},
+            {"CreationTime", when},
+            {"LastModifiedTime", when}};
+  }
+
+  void invoke_with_stream(InvocationRequest request, bool log_tail) {
+    auto stream = std::make_shared<LambdaStream>(
+        LambdaStream::Options{.id = id_, .log_tail = log_tail}, std::move(*answer_));
+    stream->listen([&relays = uses_.relays, id = id_] { relays.forget(id); });
+    uses_.relays.invoke({.request = std::move(request),
+                         .sink = stream,
+                         .done = [stream, id = id_](Result<InvocationResult> outcome) {
+                           const bool ran = outcome.ok() && outcome->outcome != Outcome::kRejected;
+                           if (ran || stream->has_begun()) {
+                             InvocationResult lost;
+                             lost.outcome = Outcome::kFunctionError;
+                             return stream->finish(outcome.ok() ? *outcome : lost);
+                           }
+                           Response refusal = invoke_response(std::move(outcome), Invoke());
+                           refusal.headers.set("x-amzn-RequestId", to_string(id));
+                           stream->send(std::move(refusal));
+                         }});
+  }
 
   // What sends the answer, whenever that is; it keeps the responder alive until then.
   Send sender() const {
@@ -402,6 +493,7 @@ class Performance {
 
   InvocationService& service_;
   VersionService& versions_;
+  const LambdaFrontend::Dependencies& uses_;
   const InvocationId id_;
   const bool answers_early_;
   const Answer answer_;
@@ -409,15 +501,12 @@ class Performance {
 
 }  // namespace
 
-LambdaFrontend::LambdaFrontend(InvocationService& service, VersionService& versions, Random& random)
-    : service_(service), versions_(versions), random_(random) {}
-
 void LambdaFrontend::handle(const Caller& caller, http::Request request,
                             http::Responder responder) {
   // RFC 7240; others wait a while for what takes long.
   const bool answers_early = request.headers.get("Prefer") == "respond-async";
   LambdaCall call = decode_lambda_call(std::move(request), caller);
-  Performance performance(service_, versions_, new_invocation_id(random_), answers_early,
+  Performance performance(uses_, new_invocation_id(uses_.random), answers_early,
                           std::move(responder));
   std::visit(performance, call);
 }

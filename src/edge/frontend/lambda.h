@@ -2,25 +2,34 @@
 // other SDKs work unmodified. On the loop thread.
 #pragma once
 
+#include <functional>
+#include <string>
+#include <utility>
+
 #include "core/base/random.h"
 #include "core/domain/invocation_service.h"
 #include "core/domain/version_service.h"
-#include "core/http/server.h"
+#include "core/http/relay_service.h"
 #include "edge/frontend/caller.h"
 
 namespace lambent::frontend {
 
 class LambdaFrontend {
  public:
-  // Both outlive the frontend; the frontend may go while answers are still out.
-  LambdaFrontend(InvocationService& service, VersionService& versions, Random& random);
+  // All outlive the frontend; the frontend may go while answers are still out.
+  struct Dependencies {
+    InvocationService& service;
+    VersionService& versions;
+    http::RelayService& relays;
+    Random& random;
+    std::function<std::string(TenantId)> tenant_name;  // empty if there is none
+  };
+  explicit LambdaFrontend(Dependencies dependencies) : uses_(std::move(dependencies)) {}
 
   void handle(const Caller& caller, http::Request request, http::Responder responder);
 
  private:
-  InvocationService& service_;
-  VersionService& versions_;
-  Random& random_;
+  const Dependencies uses_;
 };
 
 }  // namespace lambent::frontend

@@ -285,10 +285,14 @@ std::string read_idempotency_key(const http::Headers& headers) {
   return key.size() > limits::kIdempotencyKeyLength ? std::string() : std::string(key);
 }
 
-Result<Invoke> decode_invoke(http::Request request, FunctionName name) {
+Result<Invoke> decode_invoke(http::Request request, FunctionName name, bool streams) {
   Invoke invoke;
+  invoke.streams = streams;
   const http::Headers& headers = request.headers;
   ASSIGN_OR_RETURN(invoke.type, read_invocation_type(headers));
+  if (streams && invoke.type == Invoke::Type::kEvent) {
+    return invalid("X-Amz-Invocation-Type must be RequestResponse or DryRun for a streamed answer");
+  }
   const std::string_view log = headers.get("X-Amz-Log-Type");
   if (!log.empty() && log != "None" && log != "Tail") {
     return invalid("X-Amz-Log-Type must be None or Tail");
@@ -317,11 +321,51 @@ Result<Invoke> decode_invoke(http::Request request, FunctionName name) {
   invoke.request.kind = asynchronous ? InvocationKind::kAsynchronous : InvocationKind::kSynchronous;
   invoke.request.content_type = payload_type_of(headers);
   invoke.request.trace_id = trace_id_of(headers);
-  invoke.request.idempotency_key = read_idempotency_key(headers);
+  // What was streamed is not kept for a repeat.
+  if (!streams) invoke.request.idempotency_key = read_idempotency_key(headers);
   // Handlers read JSON unless told otherwise, and nothing is no JSON.
   const bool is_nothing = request.body.empty() && is_json(invoke.request.content_type);
   invoke.request.payload = is_nothing ? std::string("{}") : std::move(request.body);
   return invoke;
+}
+
+// As the client reaches this worker, by what it says itself.
+std::string origin_of(const http::Request& request) {
+  const std::string_view host = request.headers.get("Host");
+  const bool encrypted = request.peer.transport == http::Transport::kTls;
+  return (encrypted ? "https://" : "http://") + std::string(host.empty() ? "localhost" : host);
+}
+
+Result<PutUrlConfig> decode_url_config(const json& object, FunctionName name, bool creates,
+                                       std::string origin) {
+  PutUrlConfig put{.name = std::move(name),
+                   .creates = creates,
+                   .auth = {},
+                   .invoke_mode = {},
+                   .origin = std::move(origin)};
+  ASSIGN_OR_RETURN(const std::string auth, read_string(object, "AuthType"));
+  if (auth == "NONE") {
+    put.auth = UrlAuth::kNone;
+  } else if (auth == "AWS_IAM") {
+    put.auth = UrlAuth::kToken;
+  } else if (!auth.empty() || creates) {
+    return invalid("AuthType must be NONE or AWS_IAM");
+  }
+  ASSIGN_OR_RETURN(const std::string mode, read_string(object, "InvokeMode"));
+  if (mode == "RESPONSE_STREAM") {
+    put.invoke_mode = InvokeMode::kStream;
+  } else if (mode == "BUFFERED" || (mode.empty() && creates)) {
+    put.invoke_mode = InvokeMode::kBuffered;
+  } else if (!mode.empty()) {
+    return invalid("InvokeMode must be BUFFERED or RESPONSE_STREAM");
+  }
+  const auto cors = object.find("Cors");
+  if (cors != object.end() && !cors->is_null() && !cors->empty()) {
+    return invalid(
+        "Cors is not supported: requests of pages of other origins are refused before any "
+        "function");
+  }
+  return put;
 }
 
 // What has no version: it is the function that is changed.
@@ -331,6 +375,7 @@ Result<void> refuse_qualifier(LambdaOperation operation, const FunctionName& nam
     case LambdaOperation::kGetFunctionConfiguration:
     case LambdaOperation::kDeleteFunction:
     case LambdaOperation::kInvoke:
+    case LambdaOperation::kInvokeWithStream:
       return {};
     default:
       break;
@@ -372,6 +417,8 @@ std::optional<LambdaCall> decode_without_body(const LambdaRoute& route, const st
       return GetConcurrency{std::move(name)};
     case LambdaOperation::kDeleteConcurrency:
       return DeleteConcurrency{std::move(name)};
+    case LambdaOperation::kDeleteUrlConfig:
+      return DeleteUrlConfig{std::move(name)};
     default:
       return std::nullopt;
   }
@@ -381,6 +428,11 @@ std::optional<LambdaCall> decode_without_body(const LambdaRoute& route, const st
 LambdaCall decode_on_function(const LambdaRoute& route, http::Request request, FunctionName name) {
   const std::string query(http::query_of(request.target));
   if (auto call = decode_without_body(route, query, name)) return *std::move(call);
+  std::string origin = origin_of(request);
+  const bool lists = route.operation == LambdaOperation::kListUrlConfigs;
+  if (lists || route.operation == LambdaOperation::kGetUrlConfig) {
+    return GetUrlConfig{std::move(name), lists, std::move(origin)};
+  }
   auto body = read_body(std::move(request.body));
   if (!body.ok()) {
     return LambdaFault{
@@ -399,6 +451,11 @@ LambdaCall decode_on_function(const LambdaRoute& route, http::Request request, F
       return call_or_fault(decode_create_alias(body->object, std::move(name)));
     case LambdaOperation::kUpdateAlias:
       return call_or_fault(decode_alias(body->object, std::move(name), route.alias));
+    case LambdaOperation::kCreateUrlConfig:
+    case LambdaOperation::kUpdateUrlConfig:
+      return call_or_fault(decode_url_config(body->object, std::move(name),
+                                             route.operation == LambdaOperation::kCreateUrlConfig,
+                                             std::move(origin)));
     case LambdaOperation::kPutConcurrency:
       return call_or_fault(decode_concurrency(body->object, std::move(name)));
     default:
@@ -452,8 +509,9 @@ LambdaCall decode_lambda_call(http::Request request, const Caller& caller) {
   FunctionName function{caller.tenant, std::move(*name)};
   const auto allowed = refuse_qualifier(route.operation, function);
   if (!allowed.ok()) return fault_of(allowed.error());
-  if (route.operation == LambdaOperation::kInvoke) {
-    return call_or_fault(decode_invoke(std::move(request), std::move(function)));
+  const bool streams = route.operation == LambdaOperation::kInvokeWithStream;
+  if (route.operation == LambdaOperation::kInvoke || streams) {
+    return call_or_fault(decode_invoke(std::move(request), std::move(function), streams));
   }
   return decode_on_function(route, std::move(request), std::move(function));
 }

@@ -50,6 +50,7 @@ struct ListFunctions {
 struct Invoke {
   enum class Type { kRequestResponse, kEvent, kDryRun } type = Type::kRequestResponse;
   bool log_tail = false;
+  bool streams = false;       // the answer comes in pieces
   InvocationRequest request;  // without an id
 };
 struct ListTags {
@@ -107,6 +108,22 @@ struct GetConcurrency {
 struct DeleteConcurrency {
   FunctionName name;
 };
+// Of a function's URL; fields that are not given stay.
+struct PutUrlConfig {
+  FunctionName name;
+  bool creates = false;  // else there must be one
+  std::optional<UrlAuth> auth;
+  std::optional<InvokeMode> invoke_mode;
+  std::string origin;  // "http://127.0.0.1:8980": how the client reaches this worker
+};
+struct GetUrlConfig {
+  FunctionName name;
+  bool lists = false;  // as a list of at most one
+  std::string origin;
+};
+struct DeleteUrlConfig {
+  FunctionName name;
+};
 struct GetAccountSettings {
   TenantId tenant;
 };
@@ -117,7 +134,8 @@ using LambdaCall =
                  GetFunction, GetFunctionConfiguration, DeleteFunction, ListFunctions, Invoke,
                  ListTags, TagFunction, UntagFunction, GetAccountSettings, PublishVersion,
                  ListVersions, CreateAlias, UpdateAlias, GetAlias, DeleteAlias, ListAliases,
-                 PutConcurrency, GetConcurrency, DeleteConcurrency>;
+                 PutConcurrency, GetConcurrency, DeleteConcurrency, PutUrlConfig, GetUrlConfig,
+                 DeleteUrlConfig>;
 
 // Takes the body out of the request where the call carries it.
 LambdaCall decode_lambda_call(http::Request request, const Caller& caller);

@@ -35,6 +35,12 @@ constexpr Method kAlias[] = {{"GET", LambdaOperation::kGetAlias},
 constexpr Method kConcurrency[] = {{"PUT", LambdaOperation::kPutConcurrency},
                                    {"GET", LambdaOperation::kGetConcurrency},
                                    {"DELETE", LambdaOperation::kDeleteConcurrency}};
+constexpr Method kStreams[] = {{"POST", LambdaOperation::kInvokeWithStream}};
+constexpr Method kUrl[] = {{"POST", LambdaOperation::kCreateUrlConfig},
+                           {"GET", LambdaOperation::kGetUrlConfig},
+                           {"PUT", LambdaOperation::kUpdateUrlConfig},
+                           {"DELETE", LambdaOperation::kDeleteUrlConfig}};
+constexpr Method kUrls[] = {{"GET", LambdaOperation::kListUrlConfigs}};
 constexpr Method kAccount[] = {{"GET", LambdaOperation::kGetAccountSettings}};
 
 LambdaRoute choose(std::string_view method, std::span<const Method> known) {
@@ -64,11 +70,13 @@ LambdaRoute route_part(std::string_view method, std::string_view what) {
   if (what == "invocations") return choose(method, kInvocations);
   if (what == "versions") return choose(method, kVersions);
   if (what == "aliases") return choose(method, kAliases);
+  if (what == "response-streaming-invocations") return choose(method, kStreams);
+  if (what == "url") return choose(method, kUrl);
+  if (what == "urls") return choose(method, kUrls);
   if (what == "concurrency") return choose(method, kConcurrency);
   for (const std::string_view feature :
-       {"policy", "provisioned-concurrency", "url", "urls", "event-invoke-config",
-        "code-signing-config", "runtime-management-config", "recursion-config",
-        "response-streaming-invocations", "invoke-async"}) {
+       {"policy", "provisioned-concurrency", "event-invoke-config", "code-signing-config",
+        "runtime-management-config", "recursion-config", "invoke-async"}) {
     if (what == feature) return unsupported(feature);
   }
   return LambdaRoute();

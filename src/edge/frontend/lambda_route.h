@@ -29,6 +29,12 @@ enum class LambdaOperation {
   kPutConcurrency,
   kGetConcurrency,
   kDeleteConcurrency,
+  kInvokeWithStream,
+  kCreateUrlConfig,
+  kUpdateUrlConfig,
+  kGetUrlConfig,
+  kDeleteUrlConfig,
+  kListUrlConfigs,
   kUnsupported,       // one that AWS has and we do not: `feature` names it
   kMethodNotAllowed,  // `allow` names those that are
   kUnknown,

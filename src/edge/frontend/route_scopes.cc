@@ -21,6 +21,7 @@ constexpr RouteScopes kOperators = {.any_of = {Scope::kAdmin}, .audited = true};
 RouteScopes scopes_of_lambda(std::string_view method, std::string_view path) {
   switch (route_lambda(method, path).operation) {
     case LambdaOperation::kInvoke:
+    case LambdaOperation::kInvokeWithStream:
       return reads(kInvokers);
     case LambdaOperation::kListFunctions:
     case LambdaOperation::kGetAccountSettings:
@@ -33,6 +34,8 @@ RouteScopes scopes_of_lambda(std::string_view method, std::string_view path) {
     case LambdaOperation::kListAliases:
     case LambdaOperation::kGetAlias:
     case LambdaOperation::kGetConcurrency:
+    case LambdaOperation::kGetUrlConfig:
+    case LambdaOperation::kListUrlConfigs:
       return reads(kAnyone);
     case LambdaOperation::kCreateFunction:
     case LambdaOperation::kDeleteFunction:
@@ -46,6 +49,9 @@ RouteScopes scopes_of_lambda(std::string_view method, std::string_view path) {
     case LambdaOperation::kDeleteAlias:
     case LambdaOperation::kPutConcurrency:
     case LambdaOperation::kDeleteConcurrency:
+    case LambdaOperation::kCreateUrlConfig:
+    case LambdaOperation::kUpdateUrlConfig:
+    case LambdaOperation::kDeleteUrlConfig:
       return changes(kDeployers);
     // Nothing happens there, and the answer says so.
     default:

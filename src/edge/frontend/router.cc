@@ -90,13 +90,15 @@ Router::Router(Services services, loop::EventLoop& loop, Random& random, RouterO
       options_(std::move(options)),
       guard_(std::move(guard)),
       authenticator_(access_, loop.clock(), options_.auth),
-      lambda_(services.invocations, services.versions, random),
+      relays_(services.relays),
+      lambda_({services.invocations, services.versions, services.relays, random,
+               [this](TenantId tenant) { return access_.tenant_name(tenant); }}),
       objects_(services.objects),
       native_(services.invocations, loop, random, with_tokens(options_.native, access_)),
       tenants_(access_, options_.usage),
       secrets_(services.secrets),
       versions_(services.invocations, services.versions),
-      functions_(services.relays),
+      functions_({services.relays, bodies_, loop, random, options_.offload}),
       models_(services.invocations, options_.native.version, options_.native.ready),
       volumes_(services.volumes),
       activity_(activity_frontend(options_, services.invocations, access_, loop)),
@@ -134,20 +136,47 @@ void Router::handle(http::Request request, http::Responder responder) {
   if (const auto allowed = guard_.check(request); !allowed.ok()) {
     return responder.send(response_of_error(request, allowed.error()));
   }
-  if (target_of(request)) {
-    separate_authorizations(request, options_.auth.mode == AuthMode::kTokens);
+  const auto target = target_of(request);
+  if (target && !target->tenant.empty()) {
+    const auto tenant = access_.find_tenant(target->tenant);
+    if (tenant.ok() && relays_.is_open({tenant->id, target->name})) {
+      return handle_anonymous(tenant->id, *target, std::move(request), std::move(responder));
+    }
+  }
+  if (target) separate_authorizations(request, options_.auth.mode == AuthMode::kTokens);
+  if (target && authenticator_.needs_body_digest(request)) {
+    // Only then can it be told whether the request is who it says it is.
+    return bodies_.collect(std::move(request), std::move(responder), refusal_of,
+                           [this](http::Request whole, http::Responder answering) {
+                             handle_signed(std::move(whole), std::move(answering));
+                           });
   }
   if (streams(request) && authenticator_.needs_body_digest(request)) {
     return responder.send(response_of_refusal(
-        request,
-        {{ErrorCode::kUnauthenticated,
-          "requests to HTTP functions and files of volumes stream, so that no signature covers "
-          "their bodies: send 'Authorization: Bearer TOKEN'"},
-         "InvalidSignatureException"}));
+        request, {{ErrorCode::kUnauthenticated,
+                   "files of volumes stream, so that no signature covers their contents: send "
+                   "'Authorization: Bearer TOKEN'"},
+                  "InvalidSignatureException"}));
   }
   if (!authenticator_.needs_body_digest(request)) {
     return authenticate(std::move(request), std::move(responder), {});
   }
+  handle_signed(std::move(request), std::move(responder));
+}
+
+void Router::handle_anonymous(TenantId tenant, const FunctionTarget& target, http::Request request,
+                              http::Responder responder) {
+  const auto rate = access_.admit_request(tenant);
+  if (rate.refusal) {
+    return responder.send(response_of_error(request, *rate.refusal, rate.retry_after));
+  }
+  // Whatever it is, it is for the function.
+  separate_authorizations(request, false);
+  functions_.handle({.tenant = tenant, .scopes = {Scope::kInvoke}, .token = {}}, target,
+                    std::move(request), std::move(responder), {.is_anonymous = true});
+}
+
+void Router::handle_signed(http::Request request, http::Responder responder) {
   if (Bytes(request.body.size()) <= kDigestedAtOnce) {
     const std::string digest = digest_of(request.body);
     return authenticate(std::move(request), std::move(responder), digest);
@@ -236,7 +265,10 @@ void Router::authenticate(http::Request request, http::Responder responder,
 
 Result<TenantId> Router::tenant_for(const Principal& principal,
                                     const http::Request& request) const {
-  const std::string name(request.headers.get(kTenantHeader));
+  const auto target = target_of(request);
+  const std::string name = target && !target->tenant.empty()
+                               ? target->tenant
+                               : std::string(request.headers.get(kTenantHeader));
   if (name.empty() || name == access_.tenant_name(principal.tenant)) return principal.tenant;
   if (!principal.scopes.has(Scope::kAdmin)) {
     return Error{ErrorCode::kPermissionDenied,
@@ -302,7 +334,9 @@ void Router::dispatch(const Principal& principal, http::Request request,
   const Caller caller{
       .tenant = principal.tenant, .scopes = principal.scopes, .token = principal.token};
   if (const auto target = target_of(request)) {
-    return functions_.handle(caller, *target, std::move(request), std::move(responder));
+    const bool is_signed = authenticator_.needs_body_digest(request);
+    return functions_.handle(caller, *target, std::move(request), std::move(responder),
+                             {.is_signed = is_signed});
   }
   const std::string path(http::path_of(request.target));
   if (is_inference_path(path)) {

@@ -86,6 +86,11 @@ class Router {
   void choose_node(const Principal& principal, http::Request request, http::Responder responder);
   // Whose tenant the request is for: an admin may name another than its token's.
   Result<TenantId> tenant_for(const Principal& principal, const http::Request& request) const;
+  // For a function with an open URL, to which anyone may send it.
+  void handle_anonymous(TenantId tenant, const FunctionTarget& target, http::Request request,
+                        http::Responder responder);
+  // One that is signed: the signature covers the body.
+  void handle_signed(http::Request request, http::Responder responder);
   void dispatch(const Principal& principal, http::Request request, http::Responder responder);
   std::optional<FunctionTarget> target_of(const http::Request& request) const {
     return function_target(request, options_.function_domain);
@@ -98,6 +103,8 @@ class Router {
   const RouterOptions options_;
   const RequestGuard guard_;
   const Authenticator authenticator_;
+  http::RelayService& relays_;
+  BodyCollector bodies_;
   LambdaFrontend lambda_;
   ObjectsFrontend& objects_;
   NativeFrontend native_;

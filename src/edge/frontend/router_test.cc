@@ -664,5 +664,36 @@ TEST_F(RouterTest, AProgramsOwnTokenIsNotTheWorkersWhereThatWantsNone) {
   EXPECT_EQ(relays_.calls[0].head.headers.get("Authorization"), "Bearer of the program");
 }
 
+TEST_F(RouterTest, AnOpenFunctionTakesRequestsOfAnyoneAtThePathOfItsTenantAlone) {
+  use(AuthMode::kTokens);
+  relays_.open = {{kTeam, "f"}};
+  (void)call("POST", "/t/team/f/f/hook", "", "x");
+  ASSERT_EQ(relays_.calls.size(), 1u);
+  EXPECT_TRUE(relays_.calls[0].is_anonymous);
+  EXPECT_EQ(relays_.calls[0].function, (FunctionName{kTeam, "f"}));
+  EXPECT_EQ(relays_.calls[0].head.target, "/hook");
+  // Whatever credentials it has are the function's.
+  (void)call("GET", "/t/team/f/f/", "forged");
+  EXPECT_EQ(relays_.calls.back().head.headers.get("Authorization"), "Bearer forged");
+  for (const char* other : {"/f/f/", "/t/team/f/g/", "/t/default/f/f/", "/t/absent/f/f/"}) {
+    EXPECT_EQ(call("GET", other).status, 401) << other;
+  }
+  EXPECT_EQ(call("GET", "/t/team/f/f/", "", "", {{"Origin", "http://evil.example"}}).status, 403);
+  EXPECT_EQ(relays_.calls.size(), 2u);
+}
+
+TEST_F(RouterTest, APathWithATenantIsForItsOwnAndAdmins) {
+  use(AuthMode::kTokens);
+  bearer("foreign", {Scope::kInvoke}, kDefaultTenant);
+  (void)call("GET", "/t/team/f/f/", "invoker");
+  ASSERT_EQ(relays_.calls.size(), 1u);
+  EXPECT_FALSE(relays_.calls[0].is_anonymous);
+  EXPECT_EQ(call("GET", "/t/team/f/f/", "foreign").status, 403);
+  EXPECT_EQ(call("GET", "/t/team/f/f/", "reader").status, 403);
+  (void)call("GET", "/t/team/f/f/", "admin");
+  ASSERT_EQ(relays_.calls.size(), 2u);
+  EXPECT_EQ(relays_.calls[1].function.tenant, kTeam);
+}
+
 }  // namespace
 }  // namespace lambent::frontend

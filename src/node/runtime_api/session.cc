@@ -8,6 +8,7 @@
 #include "core/base/random.h"
 #include "core/domain/version.h"
 #include "node/runtime_api/error_type.h"
+#include "node/runtime_api/session_streaming.h"
 
 namespace lambent::runtime_api {
 namespace {
@@ -21,20 +22,6 @@ constexpr size_t kConnectionsPerSandbox = 64;
 constexpr size_t kMostExtensions = 10;
 // A connection is quiet for as long as a handler runs, which may be hours.
 constexpr Duration kQuiet = std::chrono::hours(24 * 365);
-
-http::Response json_response(int status, std::string body) {
-  http::Response response;
-  response.status = status;
-  response.headers.add("Content-Type", "application/json");
-  response.body = std::move(body);
-  return response;
-}
-
-http::Response error_response(int status, std::string_view type, std::string_view message) {
-  return json_response(status, error_json(type, message));
-}
-
-http::Response accepted() { return json_response(202, "{\"status\":\"OK\"}\n"); }
 
 http::Response wrong_state(std::string_view message) {
   return error_response(403, "InvalidStateTransition", message);
@@ -73,6 +60,9 @@ Session::Session(loop::EventLoop& loop, OwnedFd listener, SessionOptions options
   // A function may open many connections, but has one answer to give, and few objects at once.
   server.max_unfinished_bodies = server.max_body + options_.max_response;
   server.idle_timeout = kQuiet;
+  // A handler may take its time between two pieces.
+  server.stream_timeout = kQuiet;
+  server.streams = is_streamed_response;
   server.serve_half_closed = false;
   const std::shared_ptr<Session*> self = self_;
   server.error_response = [self](int status, std::string_view reason) {
@@ -97,6 +87,9 @@ Session::Session(loop::EventLoop& loop, OwnedFd listener, SessionOptions options
 
 Session::~Session() {
   *self_ = nullptr;
+  for (const auto& streaming : streaming_) {
+    if (streaming->sink) streaming->sink->on_room(nullptr);
+  }
   loop_.cancel(return_timer_);
   // We may be in a callback of the server's: it goes in the next turn.
   const std::shared_ptr<http::Server> server = std::move(server_);
@@ -249,16 +242,13 @@ InvocationId Session::take_running(std::string_view id) {
 void Session::handle_response(std::string_view id, http::Request request,
                               http::Responder responder) {
   const std::string_view mode = request.headers.get("Lambda-Runtime-Function-Response-Mode");
+  if (mode == "streaming") return handle_stream(id, std::move(request), std::move(responder));
   if (!mode.empty() && mode != "buffered") {
-    responder.send(error_response(
-        400, "InvalidFunctionResponseMode",
-        mode == "streaming" ? "streamed responses are not offered; return the whole response"
-                            : "unknown response mode '" + std::string(mode) + "'"));
-    if (mode == "streaming") {
-      fail_running(id, "Runtime.InvalidFunctionResponseMode",
-                   "streamed responses are not offered; return the whole response");
-    }
-    return;
+    return responder.send(error_response(400, "InvalidFunctionResponseMode",
+                                         "unknown response mode '" + std::string(mode) + "'"));
+  }
+  if (find_streaming(id) != nullptr) {
+    return responder.send(wrong_state("the invocation is being answered by a stream"));
   }
   // The server takes larger bodies, for objects.
   if (Bytes(request.body.size()) > options_.max_response) {
@@ -275,6 +265,8 @@ void Session::handle_response(std::string_view id, http::Request request,
 }
 
 void Session::handle_error(std::string_view id, http::Request request, http::Responder responder) {
+  // What it streamed until now is not all of an answer.
+  const std::unique_ptr<Streaming> streaming = take_streaming(id);
   const InvocationId answered = take_running(id);
   std::string type = error_type_of(request.headers.get("Lambda-Runtime-Function-Error-Type"),
                                    request.body, "Function.Unknown");

@@ -17,6 +17,7 @@
 #include "core/base/ids.h"
 #include "core/base/time.h"
 #include "core/domain/limits.h"
+#include "core/http/answer_sink.h"
 #include "core/http/server.h"
 #include "core/loop/event_loop.h"
 
@@ -49,7 +50,10 @@ constexpr Duration kReturnTime = seconds(2);
 struct Callbacks {
   // The runtime asks for work: the first time when it has initialised, then whenever it is idle.
   std::function<void()> on_ready;
+  // Of an answer that went to a sink, nothing is left.
   std::function<void(InvocationId, std::string body, std::string content_type)> on_response;
+  // Where an answer that the runtime streams goes; null: it is wanted whole.
+  std::function<std::shared_ptr<http::AnswerSink>(InvocationId)> sink_of;
   // The handler failed, or its answer could not be taken. `body` is Lambda's error JSON.
   std::function<void(InvocationId, std::string body, std::string error_type)> on_error;
   // The runtime could not initialise and will exit; or (Sandbox.Failure) its socket is no good.
@@ -89,12 +93,21 @@ class Session {
     InvocationId id;
     std::string text;
   };
+  struct Streaming;
 
   void hand_out(RuntimeInvocation invocation);
   void handle(http::Request request, http::Responder responder);
   void handle_next(http::Responder responder);
   void handle_invocation(std::string_view rest, http::Request request, http::Responder responder);
   void handle_response(std::string_view id, http::Request request, http::Responder responder);
+  void handle_stream(std::string_view id, http::Request request, http::Responder responder);
+  Streaming* find_streaming(std::string_view id) const;
+  void stream_bytes(std::string_view id, std::string_view bytes);
+  void stream_room(std::string_view id);
+  void stream_ended(std::string_view id);
+  void stream_broke(std::string_view id);
+  void stream_unwanted(std::string_view id);
+  std::unique_ptr<Streaming> take_streaming(std::string_view id);
   void handle_error(std::string_view id, http::Request request, http::Responder responder);
   void handle_init_error(http::Request request, http::Responder responder);
   void handle_extension(std::string_view rest, const http::Request& request,
@@ -113,6 +126,8 @@ class Session {
   const Callbacks callbacks_;
   bool has_asked_ = false;        // for work, once at least: it has initialised
   std::vector<Running> running_;  // the oldest first
+  // Answers of running ones that are being streamed.
+  std::vector<std::unique_ptr<Streaming>> streaming_;
   std::optional<http::Responder> parked_;
   std::deque<RuntimeInvocation> pending_;  // given before the runtime asked
   std::map<uint64_t, http::Responder> parked_extensions_;

@@ -25,6 +25,22 @@ void HttpRelays::relay(http::RelayCall call) {
   // One that is not there, or not yet, is refused as an invocation of it is.
   const FunctionSpec* spec = uses_.functions.find(call.function);
   const std::string& name = call.function.name;
+  if (call.is_anonymous && (spec == nullptr || spec->url.auth != UrlAuth::kNone)) {
+    return call.responder.send(
+        call.answer_of(Error{ErrorCode::kUnauthenticated,
+                             "this function wants a token: send 'Authorization: "
+                             "Bearer TOKEN'"}));
+  }
+  if (spec != nullptr && spec->kind == FunctionKind::kHandler && call.to_handler) {
+    const auto to_handler = std::move(call.to_handler);
+    return to_handler(std::move(call), *spec);
+  }
+  if (call.is_signed && (spec == nullptr || spec->kind == FunctionKind::kHttp)) {
+    return call.responder.send(call.answer_of(
+        Error{ErrorCode::kUnauthenticated,
+              "requests to HTTP functions stream, so that no signature covers their bodies: send "
+              "'Authorization: Bearer TOKEN'"}));
+  }
   if (spec != nullptr && spec->kind != FunctionKind::kHttp) {
     return call.responder.send(call.answer_of(Error{
         ErrorCode::kFailedPrecondition, "'" + name + "' is a " + std::string(name_of(spec->kind)) +
@@ -51,6 +67,27 @@ void HttpRelays::relay(http::RelayCall call) {
       std::move(request),
       [this, id, function = call.function, answer_of = std::move(call.answer_of)](
           Result<InvocationResult> result) { ended(id, function, answer_of, std::move(result)); });
+}
+
+void HttpRelays::invoke(http::HandlerCall call) {
+  const InvocationId id = call.request.id;
+  sinks_[id] = std::move(call.sink);
+  uses_.submit(std::move(call.request),
+               [this, id, done = std::move(call.done)](Result<InvocationResult> result) {
+                 sinks_.erase(id);
+                 done(std::move(result));
+               });
+}
+
+bool HttpRelays::is_open(const FunctionName& name) const {
+  const auto resolved = uses_.resolve(name);
+  const FunctionSpec* spec = uses_.functions.find(resolved.ok() ? *resolved : name);
+  return spec != nullptr && spec->url.auth == UrlAuth::kNone;
+}
+
+std::shared_ptr<http::AnswerSink> HttpRelays::sink_of(InvocationId id) const {
+  const auto found = sinks_.find(id);
+  return found == sinks_.end() ? nullptr : found->second;
 }
 
 std::shared_ptr<http_relay::RelayedRequest> HttpRelays::find(InvocationId id) const {

@@ -1,6 +1,7 @@
-// HttpRelays: the requests to HTTP functions that are on their way. Each is an invocation like any
-// other, submitted here without a payload; the session of the sandbox that gets it takes the
-// request from here. Used by Worker on the loop thread.
+// HttpRelays: the requests to HTTP functions that are on their way, and those to handlers whose
+// answers may come in pieces. Each is an invocation like any other; of an HTTP function it has no
+// payload. The session of the sandbox that gets it takes the request, or the answer's sink, from
+// here. Used by Worker on the loop thread.
 #pragma once
 
 #include <functional>
@@ -29,9 +30,14 @@ class HttpRelays final : public http::RelayService {
   explicit HttpRelays(Dependencies dependencies) : uses_(std::move(dependencies)) {}
 
   void relay(http::RelayCall call) override;
+  void invoke(http::HandlerCall call) override;
+  void forget(InvocationId id) override { uses_.forget(id); }
+  bool is_open(const FunctionName& name) const override;
   bool has(InvocationId id) const { return live_.contains(id); }
   // Null: there is none.
   std::shared_ptr<http_relay::RelayedRequest> find(InvocationId id) const;
+  // Of an invocation of a handler; null: who waits for it takes no pieces.
+  std::shared_ptr<http::AnswerSink> sink_of(InvocationId id) const;
 
  private:
   using AnswerOf = std::function<http::Response(Result<InvocationResult>)>;
@@ -43,6 +49,8 @@ class HttpRelays final : public http::RelayService {
   const Dependencies uses_;
   // Each shared with the session that relays it: see RelayedRequest.
   std::unordered_map<InvocationId, std::shared_ptr<http_relay::RelayedRequest>> live_;
+  // Each shared with the session that streams into it: see AnswerSink.
+  std::unordered_map<InvocationId, std::shared_ptr<http::AnswerSink>> sinks_;
 };
 
 }  // namespace lambent::worker

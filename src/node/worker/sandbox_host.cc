@@ -344,6 +344,7 @@ void SandboxHost::open_session(Sandbox& sandbox, OwnedFd runtime_api_listener) {
   callbacks.on_error = [this, &sandbox](InvocationId id, std::string json, std::string type) {
     answered(sandbox, id, false, std::move(json), std::move(type));
   };
+  callbacks.sink_of = uses_.sink_of;
   callbacks.on_init_error = [this, &sandbox](std::string json, std::string type) {
     init_failed(sandbox, std::move(json), std::move(type));
   };

@@ -44,6 +44,8 @@ class SandboxHost final : public Backend {
     const SecretService* secrets = nullptr;  // null: functions refer to none
     // The request of an HTTP function that is this invocation. May be empty.
     std::function<std::shared_ptr<http_relay::RelayedRequest>(InvocationId)> relayed = {};
+    // Where an invocation's answer goes piece by piece; null: it is wanted whole. May be empty.
+    std::function<std::shared_ptr<http::AnswerSink>(InvocationId)> sink_of = {};
   };
 
   // `run_folder` holds the ledgers; it is emptied first.

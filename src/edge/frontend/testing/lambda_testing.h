@@ -63,7 +63,9 @@ class LambdaTest : public testing::Test {
   FakeService service_;
   SeededRandom random_{1};
   FakeVersions versions_{service_};
-  LambdaFrontend frontend_{service_, versions_, random_};
+  FakeRelays relays_;
+  LambdaFrontend frontend_{
+      {service_, versions_, relays_, random_, [](TenantId) { return std::string("team"); }}};
 };
 
 }  // namespace lambent::frontend

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -226,7 +227,13 @@ class FakeVersions final : public VersionService {
 class FakeRelays final : public http::RelayService {
  public:
   void relay(http::RelayCall call) override { calls.push_back(std::move(call)); }
+  void invoke(http::HandlerCall call) override { invoked.push_back(std::move(call)); }
+  void forget(InvocationId id) override { forgotten.push_back(id); }
+  bool is_open(const FunctionName& name) const override { return open.contains(name); }
   std::vector<http::RelayCall> calls;
+  std::vector<http::HandlerCall> invoked;
+  std::vector<InvocationId> forgotten;
+  std::set<FunctionName> open;
 };
 
 // What a client saw.

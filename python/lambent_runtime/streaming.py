@@ -1,0 +1,93 @@
+"""Answers that are streamed: what a generator yields leaves piece by piece."""
+import json
+
+PRELUDE_TYPE = "application/vnd.awslambda.http-integration-response"
+END_OF_PRELUDE = b"\0" * 8
+
+
+def stream(api, request_id, answer, fail):
+    """Sends what `answer`, a generator, yields; (status, message) of the Runtime API, if it was asked.
+
+    `fail` is given what it raises: with `reports` to report it, else for the body of a report.
+    """
+    pieces = _Pieces(answer)
+    try:
+        begin = pieces.next()
+        content_type, first = _begin(begin)
+    except Exception as error:
+        pieces.close()
+        return fail(error, reports=True)
+    wanted = api.start_stream(request_id, content_type)
+    try:
+        if first:
+            wanted = wanted and api.send_piece(first)
+        while wanted:
+            piece = pieces.next()
+            if piece is None:
+                break
+            data = _bytes(piece)
+            if data:
+                wanted = api.send_piece(data)
+    except Exception as error:
+        pieces.close()
+        return api.end_stream(type(error).__name__, fail(error, reports=False))
+    pieces.close()
+    return api.end_stream() if wanted else api.drop_stream()
+
+
+def _begin(piece):
+    """(content type, first bytes)"""
+    if isinstance(piece, dict) and "statusCode" in piece:
+        return PRELUDE_TYPE, json.dumps(piece, allow_nan=False).encode() + END_OF_PRELUDE
+    if isinstance(piece, str):
+        return "text/plain; charset=utf-8", _bytes(piece)
+    return "application/octet-stream", b"" if piece is None else _bytes(piece)
+
+
+def _bytes(piece):
+    if isinstance(piece, str):
+        return piece.encode()
+    if isinstance(piece, (bytes, bytearray, memoryview)):
+        return bytes(piece)
+    raise TypeError("a handler that streams yields bytes or str, not %s; the first thing that it yields may be "
+                    "a dict with statusCode" % type(piece).__name__)
+
+
+class _Pieces:
+    """What a generator of either kind yields, one after the other; None after the last."""
+
+    _loop = None  # of asynchronous ones, the same for all: their clients may stay with it
+
+    def __init__(self, generator):
+        self._generator = generator
+        self._is_async = hasattr(generator, "ag_frame")
+
+    def next(self):
+        while True:
+            try:
+                piece = self._wait(self._generator.__anext__()) if self._is_async else next(self._generator)
+            except (StopIteration, StopAsyncIteration):
+                return None
+            if piece is not None:
+                return piece
+
+    def close(self):
+        """What it does at its end, such as letting go of what it holds; of no consequence for the answer."""
+        try:
+            if self._is_async:
+                self._wait(self._generator.aclose())
+            else:
+                self._generator.close()
+        except Exception as error:
+            import sys
+
+            sys.stderr.write("lambent_runtime: the handler failed at its end: %s: %s\n" % (type(error).__name__, error))
+
+    @classmethod
+    def _wait(cls, awaitable):
+        if cls._loop is None:
+            import asyncio
+
+            cls._loop = asyncio.new_event_loop()
+            asyncio.set_event_loop(cls._loop)
+        return cls._loop.run_until_complete(awaitable)

@@ -1,0 +1,92 @@
+#include "edge/frontend/body_collector.h"
+
+#include <charconv>
+#include <optional>
+#include <utility>
+
+#include "core/domain/limits.h"
+#include "core/http/streamed_exchange.h"
+
+namespace lambent::frontend {
+namespace {
+
+// A request whose body arrives. Shared by the callbacks of its exchange.
+struct Arrival {
+  ~Arrival() { *arriving -= request.body.size(); }
+
+  // The exchange's callbacks are these: it ends only after the one that calls.
+  void refuse(const Error& error) {
+    is_over = true;
+    http::Responder answering = std::move(*responder);
+    answering.send(answer_of(error));
+  }
+  void take(std::string_view bytes) {
+    if (is_over) return;
+    if (request.body.size() + bytes.size() > limits::kEventBody.count) {
+      return refuse({ErrorCode::kOutOfRange,
+                     "the request body has more than " + to_string(limits::kEventBody)});
+    }
+    if (*arriving + bytes.size() > limits::kArrivingEventBodies.count) {
+      return refuse({ErrorCode::kUnavailable, "too many request bodies at once; try again"});
+    }
+    *arriving += bytes.size();
+    request.body += bytes;
+  }
+  void end() {
+    if (std::exchange(is_over, true)) return;
+    *arriving -= request.body.size();
+    http::Request whole = std::exchange(request, {});
+    http::Responder answering = std::move(*responder);
+    answering.on_disconnect(nullptr);
+    then(std::move(whole), std::move(answering));
+  }
+
+  http::Request request;
+  std::optional<http::Responder> responder;
+  std::function<http::Response(const Error&)> answer_of;
+  BodyCollector::Then then;
+  std::shared_ptr<size_t> arriving;  // the collector's
+  bool is_over = false;
+};
+
+bool has_body(const http::Headers& headers) {
+  const std::string_view length = headers.get("Content-Length");
+  return headers.contains("Transfer-Encoding") || (!length.empty() && length != "0");
+}
+
+bool is_too_long(const http::Headers& headers) {
+  const std::string_view length = headers.get("Content-Length");
+  uint64_t bytes = 0;
+  std::from_chars(length.data(), length.data() + length.size(), bytes);
+  return bytes > limits::kEventBody.count;
+}
+
+}  // namespace
+
+void BodyCollector::collect(http::Request request, http::Responder responder,
+                            std::function<http::Response(const Error&)> answer_of, Then then) {
+  http::StreamedExchange* stream = responder.stream();
+  if (stream == nullptr || !has_body(request.headers)) {
+    return then(std::move(request), std::move(responder));
+  }
+  const bool too_long = is_too_long(request.headers);
+  auto arrival = std::make_shared<Arrival>();
+  arrival->request = std::move(request);
+  arrival->request.body.clear();
+  arrival->responder.emplace(std::move(responder));
+  arrival->answer_of = std::move(answer_of);
+  arrival->then = std::move(then);
+  arrival->arriving = arriving_;
+  if (too_long) {
+    return arrival->refuse({ErrorCode::kOutOfRange,
+                            "the request body has more than " + to_string(limits::kEventBody)});
+  }
+  arrival->responder->on_disconnect([arrival] {
+    arrival->is_over = true;
+    arrival->responder.reset();
+  });
+  stream->receive({.on_bytes = [arrival](std::string_view bytes) { arrival->take(bytes); },
+                   .on_end = [arrival] { arrival->end(); }});
+}
+
+}  // namespace lambent::frontend
