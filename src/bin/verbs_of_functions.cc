@@ -186,6 +186,7 @@ void add_invoke(Shell& shell) {
   verb->add_flag("--raw", options->raw, "the event is bytes, not JSON");
   verb->add_option("--content-type", options->content_type, "what the event is");
   verb->add_flag("--async", options->asynchronous, "queue it durably and print its id");
+  verb->add_flag("--stream", options->streams, "show the answer as it comes");
   verb->add_flag("--log", options->log, "also show the last 4 KB that the function printed");
   verb->add_option("--output", options->output, "write the answer to this file");
   verb->add_option("--timeout", *timeout_s, "seconds to wait for the answer")

@@ -1,5 +1,6 @@
 #include "edge/cli/invoke.h"
 
+#include <fstream>
 #include <iostream>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -7,6 +8,7 @@
 
 #include "core/base/fd.h"
 #include "core/domain/limits.h"
+#include "core/http/event_stream.h"
 #include "edge/cli/answer.h"
 #include "edge/cli/api_error.h"
 #include "edge/cli/function_request.h"
@@ -36,6 +38,9 @@ Result<std::string> payload_of(const InvokeOptions& options) {
 
 http::Request request_of(const InvokeOptions& options, std::string payload) {
   http::Request request{.method = "POST", .target = function_target(options.name, "/invocations")};
+  if (options.streams) {
+    request.target = function_target(options.name, "/response-streaming-invocations");
+  }
   const char* raw_or_json = options.raw ? "application/octet-stream" : "application/json";
   request.headers.add("Content-Type",
                       options.content_type.empty() ? raw_or_json : options.content_type);
@@ -116,11 +121,115 @@ std::string progress_of(const std::string& body) {
   return text;
 }
 
+// What of a streamed answer has come: its pieces are written at once.
+class StreamedAnswer {
+ public:
+  explicit StreamedAnswer(std::ostream& out) : out_(out) {}
+
+  // Of an event stream, or of an error's text.
+  bool take(std::string_view bytes) {
+    if (text_.size() < kMostOfError) text_ += bytes;
+    if (failure_) return true;  // perhaps it is text: its status tells
+    decoder_.feed(bytes);
+    for (;;) {
+      auto frame = decoder_.next();
+      if (!frame.ok()) {
+        failure_ = frame.error();
+        return true;
+      }
+      if (!*frame) return true;
+      take_frame(**frame);
+    }
+  }
+
+  const std::string& text() const { return text_; }
+
+  // How it went, as it would be told of an answer that came whole.
+  Result<Answer> end() const {
+    if (failure_) return *failure_;
+    if (!end_.is_object()) {
+      return Error{ErrorCode::kUnavailable, "the answer broke off: the worker went away"};
+    }
+    http::Response told;
+    if (const auto outcome = end_.find("LambentOutcome"); outcome != end_.end()) {
+      for (const auto& [name, value] : outcome->items()) {
+        if (value.is_string()) told.headers.add(name, value.get<std::string>());
+      }
+    }
+    const auto text_at = [this](const char* key) {
+      const auto found = end_.find(key);
+      return found != end_.end() && found->is_string() ? found->get<std::string>() : "";
+    };
+    if (const std::string log = text_at("LogResult"); !log.empty()) {
+      told.headers.add("X-Amz-Log-Result", log);
+    }
+    told.body = text_at("ErrorDetails");
+    Answer answer = answer_of(told);
+    answer.function_failed = answer.function_failed || end_.contains("ErrorCode");
+    return answer;
+  }
+
+ private:
+  static constexpr size_t kMostOfError = 64 * 1024;
+
+  void take_frame(const http::EventFrame& frame) {
+    const std::string_view type = frame.header(":event-type");
+    if (type == "PayloadChunk") {
+      out_ << frame.payload;
+      out_.flush();
+    } else if (type == "InvokeComplete") {
+      end_ = Json::parse(frame.payload, nullptr, false);
+    }
+  }
+
+  std::ostream& out_;
+  http::EventStreamDecoder decoder_;
+  std::string text_;
+  std::optional<Error> failure_;
+  Json end_;
+};
+
+int stream(Transport& transport, Console& console, const InvokeOptions& options,
+           const http::Request& request) {
+  std::ofstream file;
+  if (options.output) {
+    file.open(*options.output, std::ios::binary | std::ios::trunc);
+    if (!file) {
+      return fail(console, {ErrorCode::kInvalidArgument, "open " + *options.output + " to write"});
+    }
+  }
+  StreamedAnswer streamed(options.output ? static_cast<std::ostream&>(file) : console.out);
+  auto response = transport.stream(request, options.timeout, [&streamed](std::string_view bytes) {
+    return streamed.take(bytes);
+  });
+  if (response.ok() && response->status != 200) response->body = streamed.text();
+  if (const auto fine = good(std::move(response)); !fine.ok()) return fail(console, fine.error());
+  file.close();
+  if (options.output && !file) {
+    return fail(console, {ErrorCode::kStorageFull, "write " + *options.output});
+  }
+  const auto answer = streamed.end();
+  if (!answer.ok()) return fail(console, answer.error());
+  if (answer->function_failed) console.out << "\n" << answer->payload << "\n";
+  console.out.flush();
+  if (!answer->log_tail.empty()) console.err << answer->log_tail;
+  console.err << readable_failure(*answer) << (answer->function_failed ? "function error   " : "")
+              << phases_line(*answer) << "\n";
+  return answer->function_failed ? kExitFunctionError : 0;
+}
+
 }  // namespace
 
 int run_invoke(Transport& transport, Console& console, const InvokeOptions& options) {
   auto payload = payload_of(options);
   if (!payload.ok()) return fail(console, payload.error());
+  if (options.streams) {
+    if (options.asynchronous || console.json) {
+      return fail(console, {ErrorCode::kInvalidArgument,
+                            "--stream shows the answer as it comes: not with --async or --json"});
+    }
+    return stream(transport, console, options, request_of(options, std::move(*payload)));
+  }
   const auto response =
       good(transport.send(request_of(options, std::move(*payload)), options.timeout));
   if (!response.ok()) return fail(console, response.error());

@@ -17,6 +17,7 @@ struct InvokeOptions {
   bool raw = false;                    // the payload need not be JSON
   bool asynchronous = false;
   bool log = false;
+  bool streams = false;               // what the function streams is shown as it comes
   std::optional<std::string> output;  // a file for the answer
   std::string content_type;
   Duration timeout = std::chrono::hours(2);

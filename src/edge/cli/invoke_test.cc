@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/base64.h"
+#include "core/http/event_stream.h"
 #include "edge/cli/invoke.h"
 #include "edge/cli/listing.h"
 #include "edge/cli/testing/verbs_testing.h"
@@ -27,6 +28,53 @@ TEST_F(Verbs, InvokePrintsThePayloadAndOneLineOfPhases) {
   EXPECT_EQ(transport.requests[0].headers.get("x-amz-invocation-type"), "RequestResponse");
   EXPECT_EQ(transport.requests[0].headers.get("content-type"), "application/json");
   EXPECT_EQ(transport.requests[0].body, "{\"x\":1}");
+}
+
+std::string frame(const std::string& type, const std::string& payload) {
+  return http::encode_frame({.headers = {{":event-type", type}}, .payload = payload});
+}
+
+TEST_F(Verbs, InvokeShowsWhatIsStreamedAsItComes) {
+  const std::string end = R"({"LambentOutcome": {"x-amzn-RequestId": "4f2c",
+      "x-lambent-queue-us": "4000", "x-lambent-sandbox-us": "2000", "x-lambent-init-us": "80000",
+      "x-lambent-run-us": "226000", "x-lambent-start": "cold"}, "LogResult": ")" +
+                          base64_encode("last words\n") + "\"}";
+  transport.answer(response(200, frame("PayloadChunk", "hello ") + frame("PayloadChunk", "world") +
+                                     frame("InvokeComplete", end)));
+  EXPECT_EQ(run_invoke(transport, console, {.name = "f", .log = true, .streams = true}), 0);
+  EXPECT_EQ(transport.requests[0].target, "/2015-03-31/functions/f/response-streaming-invocations");
+  EXPECT_EQ(out.str(), "hello world");
+  EXPECT_THAT(err.str(), HasSubstr("last words\n312 ms  queue 4.0"));
+}
+
+TEST_F(Verbs, InvokeTellsHowAStreamFailed) {
+  transport.answer(response(
+      200,
+      frame("PayloadChunk", "half") +
+          frame("InvokeComplete",
+                R"({"ErrorCode": "Unhandled", "ErrorDetails": "{\"errorMessage\": \"no\"}"})")));
+  EXPECT_EQ(run_invoke(transport, console, {.name = "f", .streams = true}), kExitFunctionError);
+  EXPECT_EQ(out.str(), "half\n{\"errorMessage\": \"no\"}\n");
+  EXPECT_THAT(err.str(), HasSubstr("function error"));
+}
+
+TEST_F(Verbs, AStreamThatBreaksOffIsAnError) {
+  transport.answer(response(200, frame("PayloadChunk", "half")));
+  EXPECT_NE(run_invoke(transport, console, {.name = "f", .streams = true}), 0);
+  EXPECT_THAT(err.str(), HasSubstr("the answer broke off"));
+  transport.answer(response(200, "this is no event stream"));
+  EXPECT_NE(run_invoke(transport, console, {.name = "f", .streams = true}), 0);
+  EXPECT_THAT(err.str(), HasSubstr("checksum"));
+}
+
+TEST_F(Verbs, ARefusalOfAStreamIsTold) {
+  transport.answer(response(404, R"({"Type": "User", "Message": "Function not found: f"})",
+                            {{"x-amzn-ErrorType", "ResourceNotFoundException"}}));
+  EXPECT_NE(run_invoke(transport, console, {.name = "f", .streams = true}), 0);
+  EXPECT_THAT(err.str(), HasSubstr("Function not found"));
+  console.json = true;
+  EXPECT_NE(run_invoke(transport, console, {.name = "f", .streams = true}), 0);
+  EXPECT_THAT(err.str(), HasSubstr("--stream"));
 }
 
 TEST_F(Verbs, InvokeTellsHowLongItsMemoryWasOnTheWay) {
