@@ -256,6 +256,21 @@ class SandboxFlags {
                    "Python functions; 0: each sandbox starts its own Python")
         ->check(CLI::Range(0, 256))
         ->capture_default_str();
+    app.add_option_function<std::string>(
+           "--network",
+           [&config](const std::string& text) {
+             // The validator has seen it.
+             if (auto bounds = parse_network_bounds(text); bounds.ok()) config.network = *bounds;
+           },
+           "where functions that ask for a network may connect to: none, or a list of public and "
+           "of closed ranges that are to be open, such as public,10.1.2.0/24")
+        ->check(CLI::Validator(
+            [](const std::string& text) {
+              const auto bounds = parse_network_bounds(text);
+              return bounds.ok() ? std::string() : bounds.error().message;
+            },
+            "none or LIST"))
+        ->default_str("none");
     app.add_flag("--strict-limits", config.require_strong_limits,
                  "refuse to start where a limit would be weaker than with cgroups");
   }

@@ -98,6 +98,7 @@ struct WorkerConfig {
   Bytes images_size = Bytes::gib(40);
   // Folders of the host that functions may mount: see node/volumes/host_folders.h.
   std::vector<std::string> mount_allow;
+  NetworkBounds network;  // of what functions may ask for
   LogFormat log_format = LogFormat::kText;
   LogLevel log_level = LogLevel::kInfo;
 };

@@ -204,6 +204,7 @@ worker::WorkerOptions worker_options(const WorkerConfig& config, const Installat
                     .age = config.function_log_age};
   }
   options.sandboxes.python_program = config.python;
+  options.sandboxes.network = config.network;
   options.sandboxes.python_folder = installation.python();
   options.sandboxes.model_server = installation.program(std::string(kModelServer));
   options.sandboxes.shim_folder = installation.shim();

@@ -132,6 +132,11 @@ Result<void> validate_places(const FunctionSpec& spec) {
     return invalid("a function of kind '" + std::string(name_of(spec.kind)) +
                    "' has no sandbox, so it can have no mounts");
   }
+  if (!spec.network.is_none() && !has_sandboxes) {
+    return invalid("a function of kind '" + std::string(name_of(spec.kind)) +
+                   "' has no sandbox, so it can have no network");
+  }
+  RETURN_IF_ERROR(validate(spec.network));
   return validate(spec.mounts);
 }
 

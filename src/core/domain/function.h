@@ -14,6 +14,7 @@
 #include "core/base/units.h"
 #include "core/domain/limits.h"
 #include "core/domain/mount.h"
+#include "core/domain/network_access.h"
 #include "core/domain/schedule.h"
 #include "core/domain/tenant.h"
 
@@ -142,6 +143,7 @@ struct FunctionSpec {
   Bytes scratch = limits::kSandboxScratch;
   Bytes shared_memory = limits::kSandboxSharedMemory;
   Mounts mounts;
+  NetworkAccess network;  // beside its own loopback
   GpuNeeds gpu;
   std::optional<CpuVariant> cpu_variant;
   HttpContract http;

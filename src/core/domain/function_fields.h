@@ -163,6 +163,7 @@ void visit_fields(Visitor& visit, Specs&... specs) {
          "shared_memory_bytes"},
         specs.shared_memory...);
   visit({kSetting, "mounts", "mounts", "mounts", kNone, "mounts"}, specs.mounts...);
+  visit({kSetting, "network", "network", "network", kNone, "network"}, specs.network...);
   visit({kSetting, "environment", "environment", kNone, "Environment", kNone},
         specs.environment...);
   // Lambda has calls of their own for tags.

@@ -17,6 +17,7 @@ json json_of(const std::string& text) { return text; }
 json json_of(const Variables& variables) { return variables; }
 json json_of(const Mounts& mounts) { return text_of(mounts); }
 json json_of(const Schedules& schedules) { return text_of(schedules); }
+json json_of(const NetworkAccess& access) { return text_of(access); }
 json json_of(Bytes amount) { return amount.count; }
 json json_of(Duration duration) { return int64_t{duration.count()}; }
 template <typename Tag, typename Number>
@@ -100,6 +101,13 @@ bool take(const json& value, Schedules& to) {
   auto schedules = parse_schedules(value.get_ref<const std::string&>());
   if (schedules.ok()) to = *std::move(schedules);
   return schedules.ok();
+}
+
+bool take(const json& value, NetworkAccess& to) {
+  if (!value.is_string()) return false;
+  auto access = parse_network_access(value.get_ref<const std::string&>());
+  if (access.ok()) to = *std::move(access);
+  return access.ok();
 }
 
 struct Reader {

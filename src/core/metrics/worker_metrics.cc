@@ -44,6 +44,9 @@ struct WorkerMetrics::State {
                         .family<Counter>("lambent_sandboxes_forked_total",
                                          "Sandboxes whose program was forked from a zygote.")
                         .add({});
+  Family<Counter>& network_refusals = registry.family<Counter>(
+      "lambent_network_refused_total",
+      "Connections and names that programs of a function asked for and did not get.");
   Family<Counter>& zygotes = registry.family<Counter>(
       "lambent_zygotes_total",
       "Zygotes that became ready, failed (sandboxes start without), or were retired.");
@@ -169,7 +172,8 @@ struct WorkerMetrics::State {
     Gauge* pending = nullptr;
     Gauge* running = nullptr;
     Gauge* virtual_time = nullptr;
-    std::array<Counter*, 2> slo{};             // late, in time
+    std::array<Counter*, 2> slo{};  // late, in time
+    Counter* network_refusals = nullptr;
     std::map<std::string, Counter*> refusals;  // by limit; there are less than ten
   };
   std::map<FunctionName, Series> functions;
@@ -255,6 +259,12 @@ void WorkerMetrics::warm_up(bool succeeded) {
   state_->warm_ups.add({{"outcome", succeeded ? "succeeded" : "failed"}}).increment();
 }
 
+void WorkerMetrics::network_refused(const FunctionName& function, uint64_t times) {
+  Counter*& counter = state_->series_of(function).network_refusals;
+  if (counter == nullptr) counter = &state_->network_refusals.add(labels_of(function));
+  counter->increment(static_cast<double>(times));
+}
+
 void WorkerMetrics::slo(const FunctionName& function, bool in_time) {
   Counter*& counter = state_->series_of(function).slo[in_time ? 1 : 0];
   if (counter == nullptr) {
@@ -288,6 +298,9 @@ void WorkerMetrics::forget(const FunctionName& function) {
   }
   for (Counter* counter : series.slo) {
     if (counter != nullptr) state_->slo_requests.remove(counter);
+  }
+  if (series.network_refusals != nullptr) {
+    state_->network_refusals.remove(series.network_refusals);
   }
   state_->durations.remove(series.duration);
   state_->queues.remove(series.queue);

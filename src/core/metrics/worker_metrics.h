@@ -30,6 +30,8 @@ class WorkerMetrics {
   void zygote(std::string_view event);
   // A new sandbox was sent what its function is warmed up with.
   void warm_up(bool succeeded);
+  // Programs of the function were refused connections or names, so many times.
+  void network_refused(const FunctionName& function, uint64_t times);
   // Device memory of a sandbox was moved, off its device or back.
   void memory_moved(bool out, Bytes moved, Duration duration);
   // A running sandbox asked for memory that was offloaded, and may fetch it or not.

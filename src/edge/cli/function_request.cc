@@ -50,6 +50,7 @@ struct TagWriter {
   static std::string text_of(double number) { return shortest(number); }
   static std::string text_of(const Mounts& mounts) { return lambent::text_of(mounts); }
   static std::string text_of(const Schedules& schedules) { return lambent::text_of(schedules); }
+  static std::string text_of(const NetworkAccess& access) { return lambent::text_of(access); }
   static std::string text_of(Bytes amount) { return std::to_string(amount.count >> 20) + "MiB"; }
   template <HasWords Enum>
   static std::string text_of(Enum value) {

@@ -171,11 +171,11 @@ Result<void> check_kind_keys(const toml::table& table, FunctionKind kind, const 
   static constexpr std::string_view kNotOfHandlers[] = {
       "graph", "component", "output", "slo", "port", "readiness", "command", "concurrency"};
   static constexpr std::string_view kNotOfKernels[] = {
-      "runtime", "handler", "environment", "cpu",    "component", "output", "slo",
-      "port",    "command", "readiness",   "python", "mounts",    "url",    "concurrency"};
+      "runtime", "handler",   "environment", "cpu",    "component", "output",      "slo",    "port",
+      "command", "readiness", "python",      "mounts", "url",       "concurrency", "network"};
   static constexpr std::string_view kNotOfWorkflows[] = {
-      "runtime", "handler", "environment", "gpu",    "cpu",    "bundles", "sources",    "slo",
-      "port",    "command", "readiness",   "python", "mounts", "url",     "concurrency"};
+      "runtime", "handler", "environment", "gpu",    "cpu",    "bundles", "sources",     "slo",
+      "port",    "command", "readiness",   "python", "mounts", "url",     "concurrency", "network"};
   static constexpr std::string_view kNotOfPipelines[] = {"handler",   "cpu",  "component",
                                                          "output",    "port", "command",
                                                          "readiness", "url",  "concurrency"};

@@ -67,6 +67,7 @@ class ManifestText {
   }
 
  private:
+  static std::string toml_of(const NetworkAccess& access) { return toml_of(text_of(access)); }
   static std::string toml_of(const std::string& text) { return "'" + text + "'"; }
   static std::string toml_of(bool value) { return value ? "true" : "false"; }
   static std::string toml_of(double number) { return std::to_string(number); }

@@ -89,6 +89,21 @@ void TableReader::read(std::string_view key, std::map<std::string, std::string>&
   }
 }
 
+void TableReader::read(std::string_view key, NetworkAccess& to) {
+  const toml::node* node = find(key);
+  if (node == nullptr) return;
+  Result<NetworkAccess> access = NetworkAccess();
+  if (const auto text = node->value_exact<std::string>()) {
+    access = parse_network_access(*text);
+  } else {
+    std::vector<std::string> entries;
+    read(key, entries);
+    access = parse_network_entries(entries);
+  }
+  if (!access.ok()) return wrong(key, *node, "is wrong: " + access.error().message);
+  to = std::move(*access);
+}
+
 namespace {
 constexpr const char* kMountForm =
     "are tables, [[mounts]], each with at = \"/weights\" and either volume = \"NAME\" or host = "

@@ -18,6 +18,7 @@
 #include "core/base/units.h"
 #include "core/domain/function_words.h"
 #include "core/domain/mount.h"
+#include "core/domain/network_access.h"
 #include "core/domain/schedule.h"
 
 namespace lambent::cli {
@@ -39,6 +40,7 @@ class TableReader {
   void read(std::string_view key, std::map<std::string, std::string>& to);
   void read(std::string_view key, Mounts& to);     // tables, each with `at` and `volume` or `host`
   void read(std::string_view key, Schedules& to);  // tables, [[schedules]]
+  void read(std::string_view key, NetworkAccess& to);  // "outbound", or a list of HOST:PORT
   // Text, or a table or list, which is written as JSON.
   void read_event(std::string_view key, std::string& to);
   template <HasWords Enum>

@@ -73,6 +73,12 @@ std::string read_value(const FunctionField&, const std::string& text, Schedules&
   to = std::move(*schedules);
   return "";
 }
+std::string read_value(const FunctionField&, const std::string& text, NetworkAccess& to) {
+  auto access = parse_network_access(text);
+  if (!access.ok()) return "where the function connects to: " + access.error().message;
+  to = std::move(*access);
+  return "";
+}
 template <HasWords Enum>
 std::string read_value(const FunctionField&, const std::string& text, Enum& to) {
   const auto known = value_named<Enum>(text);

@@ -68,6 +68,11 @@ struct FieldWriter {
     }
     return list;
   }
+  static json json_of(const NetworkAccess& access) {
+    json list = json::array();
+    for (const NetworkRule& rule : access.rules) list.push_back(text_of(rule));
+    return list;
+  }
   static json json_of(Duration duration) { return seconds_of(duration); }
   template <HasWords Enum>
   static json json_of(Enum value) {

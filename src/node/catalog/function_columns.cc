@@ -77,6 +77,9 @@ class FieldBinder {
   void operator()(const FunctionField&, const Schedules& schedules) {
     statement_.bind_text(++parameter_, text_of(schedules));
   }
+  void operator()(const FunctionField&, const NetworkAccess& access) {
+    statement_.bind_text(++parameter_, text_of(access));
+  }
   void operator()(const FunctionField&, const Variables&) {}
   void operator()(const FunctionField& field, const std::optional<CpuVariant>& variant) {
     (*this)(field, variant.has_value());
@@ -136,6 +139,15 @@ class FieldReader {
     } else if (verdict_.ok()) {
       verdict_ =
           Error{ErrorCode::kDataLoss, "the catalog has bad schedules: " + read.error().message};
+    }
+  }
+  void operator()(const FunctionField&, NetworkAccess& access) {
+    auto read = parse_network_access(row_.column_text(column_++));
+    if (read.ok()) {
+      access = std::move(*read);
+    } else if (verdict_.ok()) {
+      verdict_ =
+          Error{ErrorCode::kDataLoss, "the catalog has a bad network: " + read.error().message};
     }
   }
   void operator()(const FunctionField&, Variables&) {}

@@ -302,6 +302,11 @@ CREATE TABLE schedule_firings (
 ) WITHOUT ROWID;
 )sql";
 
+// Where functions may connect to.
+constexpr const char* kNetworkAccess = R"sql(
+ALTER TABLE functions ADD COLUMN network TEXT NOT NULL DEFAULT '';
+)sql";
+
 Result<void> apply_step(Database& database, size_t version) {
   RETURN_IF_ERROR(database.run("BEGIN IMMEDIATE"));
   auto applied = database.run(migrations()[version - 1]);
@@ -339,7 +344,8 @@ const std::vector<std::string>& migrations() {
                                                  kMounts,
                                                  kWarmFunctions,
                                                  kFunctionUrls,
-                                                 kSandboxConcurrency};
+                                                 kSandboxConcurrency,
+                                                 kNetworkAccess};
   return steps;
 }
 

@@ -11,6 +11,7 @@
 
 #include "node/sandbox/cgroup.h"
 #include "node/sandbox/channel.h"
+#include "node/sandbox/network_device.h"
 #include "node/sandbox/program.h"
 #include "node/sandbox/syscalls.h"
 
@@ -92,6 +93,7 @@ Capabilities probe_namespaces() {
         "kernel.apparmor_restrict_unprivileged_userns)";
     if (superuser) capabilities.impossible += "; as root: " + as_root.error().message;
   }
+  capabilities.network_reason = try_network_device();
   return capabilities;
 }
 
@@ -136,6 +138,9 @@ std::string to_string(const Capabilities& capabilities) {
   text += std::string("memory cgroup: ") + yes_no(capabilities.memory_cgroup);
   text += std::string("pids cgroup: ") + yes_no(capabilities.pids_cgroup);
   text += std::string("cpu cgroup: ") + yes_no(capabilities.cpu_cgroup);
+  text += "network: " +
+          (capabilities.network_reason.empty() ? "yes" : "no, " + capabilities.network_reason) +
+          "\n";
   for (const std::string& sentence : weaker_limits(capabilities)) {
     text += "weaker: " + sentence + "\n";
   }

@@ -22,8 +22,9 @@ struct Capabilities {
   bool memory_cgroup = false;
   bool pids_cgroup = false;
   bool cpu_cgroup = false;
-  std::string cgroup_folder;  // below which sandboxes get theirs; empty without
-  std::string cgroup_reason;  // why a controller is missing; empty if none is
+  std::string cgroup_folder;   // below which sandboxes get theirs; empty without
+  std::string cgroup_reason;   // why a controller is missing; empty if none is
+  std::string network_reason;  // why sandboxes have no network but their own; empty: they may
 
   bool operator==(const Capabilities&) const = default;
 };

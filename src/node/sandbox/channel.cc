@@ -10,7 +10,7 @@
 namespace lambent::sandbox {
 namespace {
 
-constexpr size_t kMostFds = 2 * limits::kSandboxBinds + 3;
+constexpr size_t kMostFds = 2 * limits::kSandboxBinds + 4;
 static_assert(kMostFds <= kMostPacketFds);
 
 }  // namespace

@@ -22,6 +22,7 @@
 #include <optional>
 #include <span>
 
+#include "node/sandbox/network_device.h"
 #include "node/sandbox/root_filesystem.h"
 #include "node/sandbox/syscalls.h"
 
@@ -220,6 +221,16 @@ void reset_signals() {
   sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
+// Before the program runs, which has no right to change any of it.
+Result<void> connect_network(Channel& control, const LaunchPlan& plan, const OwnedFd& device_file) {
+  if (!plan.network) return {};
+  ASSIGN_OR_RETURN(const std::vector<OwnedFd> made, make_network_device(device_file));
+  std::vector<int> fds;
+  for (const OwnedFd& each : made) fds.push_back(each.get());
+  RETURN_IF_ERROR(control.send(NetworkReady{}, fds));
+  return use_name_server();
+}
+
 // What runs in the sandbox from then on: a fork of a zygote that is in it already, or the program.
 Result<pid_t> start_or_hand_over(const LaunchPlan& plan, const Confinement& confinement,
                                  const OwnedFd& output, std::span<const OwnedFd> sources,
@@ -261,14 +272,18 @@ Result<pid_t> start_or_hand_over(const LaunchPlan& plan, const Confinement& conf
   sigprocmask(SIG_BLOCK, &child_signal, nullptr);
   const OwnedFd child_events(signalfd(-1, &child_signal, SFD_CLOEXEC));
 
-  // The output pipe, the meter if we are to watch, then the plan's sources.
+  // The output pipe, the meter if we are to watch, the file of network devices if it is to have
+  // one, then the plan's sources.
   std::vector<OwnedFd>& fds = (*order)->fds;
-  const size_t first_source = confinement.watch_memory ? 2 : 1;
+  const size_t device_file = confinement.watch_memory ? 2 : 1;
+  const size_t first_source = device_file + (plan.network ? 1 : 0);
   if (fds.size() < first_source) _exit(kOurFailure);
   MemoryMeter memory;
   if (confinement.watch_memory) memory = MemoryMeter(std::move(fds[1]));
-  auto program =
-      start_or_hand_over(plan, confinement, fds[0], std::span(fds).subspan(first_source), adopted);
+  const auto connected = connect_network(control, plan, fds[plan.network ? device_file : 0]);
+  auto program = connected.ok() ? start_or_hand_over(plan, confinement, fds[0],
+                                                     std::span(fds).subspan(first_source), adopted)
+                                : Result<pid_t>(connected.error());
   fds.clear();
   if (!program.ok()) {
     (void)control.send(FailedReply{plan.sandbox, program.error()});

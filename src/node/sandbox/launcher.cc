@@ -176,7 +176,8 @@ class ProcessLauncher final : public Launcher {
     OnStarted callback = finish_launch(reply.sandbox);
     sandboxes_[reply.sandbox] = callback != nullptr;
     if (!callback) return;  // given up and being killed: the descriptors close
-    if (fds.size() < 3 || fds.size() > 5) {
+    const size_t memory_at = reply.has_network ? 4 : 3;
+    if (fds.size() < memory_at || fds.size() > memory_at + 2) {
       sandboxes_[reply.sandbox] = false;
       send(KillRequest{reply.sandbox});
       return callback(Error{ErrorCode::kResourceExhausted,
@@ -187,9 +188,11 @@ class ProcessLauncher final : public Launcher {
     started.pidfd = std::move(fds[0]);
     started.runtime_api_listener = std::move(fds[1]);
     started.output = std::move(fds[2]);
-    if (fds.size() > 3) {
+    if (reply.has_network) started.refusals = std::move(fds[3]);
+    if (fds.size() > memory_at) {
       started.memory =
-          MemoryMeter(std::move(fds[3]), fds.size() > 4 ? std::move(fds[4]) : OwnedFd());
+          MemoryMeter(std::move(fds[memory_at]),
+                      fds.size() > memory_at + 1 ? std::move(fds[memory_at + 1]) : OwnedFd());
     }
     started.elapsed = reply.elapsed;
     started.forked = reply.forked;
@@ -260,6 +263,7 @@ class ProcessLauncher final : public Launcher {
   void handle(UsageRequest&, std::vector<OwnedFd>&) {}
   void handle(SocketsRequest&, std::vector<OwnedFd>&) {}
   void handle(Ready&, std::vector<OwnedFd>&) {}
+  void handle(NetworkReady&, std::vector<OwnedFd>&) {}
   // Between it and its zygotes.
   void handle(ZygoteRequest&, std::vector<OwnedFd>&) {}
   void handle(ZygoteReady&, std::vector<OwnedFd>&) {}

@@ -36,6 +36,9 @@ struct Started {
   // Standard output and error of all that runs inside; non-blocking. A full pipe stops the writer,
   // nobody else: who reads slowly slows this one sandbox down.
   OwnedFd output;
+  // What it was refused, as node/network/refusals.h writes it; non-blocking. Invalid: it has no
+  // network.
+  OwnedFd refusals;
   // Of all that runs inside.
   MemoryMeter memory;
   // From the launcher's taking up the plan until the program was executed.

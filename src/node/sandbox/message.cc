@@ -45,6 +45,21 @@ void archive_zygote(StateArchive& archive, ZygotePlan& zygote) {
                [&archive](Bind& bind) { archive_bind(archive, bind); });
 }
 
+// As text, of which each has one.
+template <typename Value>
+void archive_parsed(StateArchive& archive, Value& value, Result<Value> (*parse)(std::string_view)) {
+  std::string text = text_of(value);
+  archive.field(text);
+  auto parsed = parse(text);
+  archive.expect(parsed.ok() && text_of(*parsed) == text);
+  if (parsed.ok()) value = std::move(*parsed);
+}
+
+void archive_network(StateArchive& archive, NetworkPlan& network) {
+  archive_parsed(archive, network.access, parse_network_access);
+  archive_parsed(archive, network.bounds, parse_network_bounds);
+}
+
 void archive_plan(StateArchive& archive, LaunchPlan& plan) {
   archive.field(plan.sandbox);
   archive_texts(archive, plan.argv);
@@ -56,7 +71,8 @@ void archive_plan(StateArchive& archive, LaunchPlan& plan) {
   archive_list(archive, plan.devices, kUnlimited,
                [&archive](DeviceNode& device) { archive_device(archive, device); });
   archive.field(plan.hostname);
-  archive.choice(plan.network, Network::kIsolated);
+  archive_optional(archive, plan.network,
+                   [&archive](NetworkPlan& network) { archive_network(archive, network); });
   archive_list(archive, plan.processors, kUnlimited,
                [&archive](uint32_t& processor) { archive.field(processor); });
   archive_limits(archive, plan.limits);
@@ -92,15 +108,19 @@ void archive_body(StateArchive& archive, Hello& hello) {
   archive.field(capabilities.cpu_cgroup);
   archive.field(capabilities.cgroup_folder);
   archive.field(capabilities.cgroup_reason);
+  archive.field(capabilities.network_reason);
 }
 
 void archive_body(StateArchive&, Ready&) {}
+
+void archive_body(StateArchive&, NetworkReady&) {}
 
 void archive_body(StateArchive& archive, StartedReply& reply) {
   archive.field(reply.sandbox);
   archive_signed(archive, reply.pid);
   archive.field(reply.elapsed);
   archive.field(reply.forked);
+  archive.field(reply.has_network);
 }
 
 void archive_body(StateArchive& archive, FailedReply& reply) {

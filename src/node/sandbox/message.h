@@ -59,7 +59,12 @@ struct StartedReply {
   int32_t pid = 0;
   Duration elapsed{};
   bool forked = false;  // from a zygote
+  bool has_network = false;
   bool operator==(const StartedReply&) const = default;
+};
+// Init to launcher, with its network device and the listeners for a relay.
+struct NetworkReady {
+  bool operator==(const NetworkReady&) const = default;
 };
 struct FailedReply {
   SandboxId sandbox;
@@ -116,10 +121,10 @@ struct ZygoteNews {
   bool operator==(const ZygoteNews&) const = default;
 };
 
-using Message =
-    std::variant<LaunchRequest, KillRequest, UsageRequest, Hello, Ready, StartedReply, FailedReply,
-                 ExitedReply, UsageReply, SocketsRequest, SocketsReply, ZygoteRequest, ZygoteReady,
-                 ZygoteRetirement, BoxRequest, BoxReply, ZygoteNews, TerminateRequest>;
+using Message = std::variant<LaunchRequest, KillRequest, UsageRequest, Hello, Ready, StartedReply,
+                             FailedReply, ExitedReply, UsageReply, SocketsRequest, SocketsReply,
+                             ZygoteRequest, ZygoteReady, ZygoteRetirement, BoxRequest, BoxReply,
+                             ZygoteNews, TerminateRequest, NetworkReady>;
 
 // At most limits::kLauncherMessage bytes for every plan that validate() accepts.
 std::string encode(Message message);

@@ -19,6 +19,8 @@ LaunchPlan full_plan() {
   plan.processors = {0, 3, 8191};
   plan.limits.cpus = 0.25;
   plan.limits.memory = Bytes::mib(300);
+  plan.network = NetworkPlan{*parse_network_access("*.example.org:443,[fd00::5]:1-9"),
+                             *parse_network_bounds("public,fd00::/8")};
   plan.zygote = ZygotePlan{.key = "tenant 1",
                            .argv = {"/usr/bin/python3", "-m", "x"},
                            .environment = {{"LANG", "C"}},
@@ -32,6 +34,7 @@ std::vector<Message> one_of_each() {
   capabilities.root = true;
   capabilities.cgroup = CgroupVersion::kV2;
   capabilities.cgroup_reason = "why not";
+  capabilities.network_reason = "nor this";
   Exit exit;
   exit.signal = 9;
   exit.out_of_memory = true;
@@ -49,14 +52,15 @@ std::vector<Message> one_of_each() {
           UsageReply{SandboxId(8), std::nullopt, false},
           SocketsRequest{SandboxId(8), 5},
           SocketsReply{SandboxId(8)},
-          StartedReply{SandboxId(3), 4, Duration(5), true},
+          StartedReply{SandboxId(3), 4, Duration(5), true, true},
           ZygoteRequest{full_plan()},
           ZygoteReady{},
           ZygoteRetirement{},
           BoxRequest{9},
           BoxReply{10},
           ZygoteNews{"tenant 1", ZygoteEvent::kRetired, "why", Duration(11)},
-          TerminateRequest{SandboxId(9)}};
+          TerminateRequest{SandboxId(9)},
+          NetworkReady{}};
 }
 
 TEST(MessageTest, EveryKindComesBackAsItWas) {

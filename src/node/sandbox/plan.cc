@@ -165,6 +165,9 @@ Result<void> check_size(const LaunchPlan& plan) {
   for (const DeviceNode& device : plan.devices) {
     size += device.host_path.size() + device.sandbox_path.size() + 2 * kPerText;
   }
+  if (plan.network) {
+    size += text_of(plan.network->access).size() + text_of(plan.network->bounds).size();
+  }
   size += plan.processors.size() * sizeof(uint32_t);
   if (plan.image) size += plan.image->host_path.size() + kPerText;
   if (plan.zygote) {
@@ -224,6 +227,7 @@ Result<void> validate(const LaunchPlan& plan) {
   RETURN_IF_ERROR(check_zygote(plan));
   if (plan.image) RETURN_IF_ERROR(check_path("the image's root", plan.image->host_path));
   if (plan.image && plan.zygote) return invalid("image", "goes with no zygote");
+  if (plan.network) RETURN_IF_ERROR(validate(plan.network->access));
   RETURN_IF_ERROR(check_size(plan));
   return check_limits(plan.limits);
 }

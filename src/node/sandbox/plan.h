@@ -11,6 +11,7 @@
 #include "core/base/result.h"
 #include "core/base/units.h"
 #include "core/domain/limits.h"
+#include "core/domain/network_access.h"
 
 namespace lambent::sandbox {
 
@@ -67,8 +68,12 @@ struct ImageRoot {
   bool operator==(const ImageRoot&) const = default;
 };
 
-enum class Network {
-  kIsolated,  // loopback alone, in a network of its own: no route out
+// Where the program may connect to, and what the operator lets any reach.
+struct NetworkPlan {
+  NetworkAccess access;
+  NetworkBounds bounds;
+
+  bool operator==(const NetworkPlan&) const = default;
 };
 
 // A program that has loaded what the sandbox's program needs and is forked into the sandbox. What
@@ -101,7 +106,8 @@ struct LaunchPlan {
   // Character devices, each at a place of its own: /dev/nvidia0, say.
   std::vector<DeviceNode> devices;
   std::string hostname = "sandbox";
-  Network network = Network::kIsolated;
+  // None: a loopback in a network of its own, with no route out.
+  std::optional<NetworkPlan> network = {};
   // The host's processors that it is kept on, as far as the launcher may use them; if it may use
   // none of them, or the list is empty, all that it may use. Numbers from 0, each once.
   std::vector<uint32_t> processors;

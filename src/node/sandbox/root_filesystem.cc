@@ -11,6 +11,7 @@
 #include <array>
 #include <cerrno>
 
+#include "node/network/inner_network.h"
 #include "node/sandbox/syscalls.h"
 
 namespace lambent::sandbox {
@@ -281,6 +282,13 @@ Result<void> build_common_root() {
   RETURN_IF_ERROR(make_link("/tmp", kStaging + "/var/tmp"));
   RETURN_IF_ERROR(make_proc());
   return leave_for(kStaging);
+}
+
+Result<void> use_name_server() {
+  RETURN_IF_ERROR(
+      write_text("/etc/resolv.conf", std::string("nameserver ") + network::kRouterV4 + "\n"));
+  return write_text("/etc/nsswitch.conf",
+                    "passwd: files\ngroup: files\nhosts: files dns\nservices: files\n");
 }
 
 Result<std::vector<OwnedFd>> open_sources(const LaunchPlan& plan) {

@@ -24,4 +24,7 @@ Result<std::vector<OwnedFd>> open_sources(const LaunchPlan& plan);
 // Attaches the plan's sources, mounts its scratch space and makes "/" read-only.
 Result<void> complete_root(const LaunchPlan& plan, std::span<const OwnedFd> sources);
 
+// Lets programs ask for names at the sandbox's network; before complete_root().
+Result<void> use_name_server();
+
 }  // namespace lambent::sandbox

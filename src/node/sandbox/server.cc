@@ -12,15 +12,18 @@
 #include <csignal>
 #include <cstdlib>
 
+#include "node/sandbox/network_device.h"
 #include "node/sandbox/root_filesystem.h"
 
 namespace lambent::sandbox {
 namespace {
 
 constexpr uint64_t kWorkerKey = 0;
-// Two descriptors for each box: its control channel and its pidfd.
-constexpr uint64_t control_key(uint64_t number) { return number * 2; }
-constexpr uint64_t pidfd_key(uint64_t number) { return number * 2 + 1; }
+// The descriptors of each box: its control channel, its pidfd and that of its way out.
+constexpr uint64_t kKeys = 4;
+constexpr uint64_t control_key(uint64_t number) { return number * kKeys; }
+constexpr uint64_t pidfd_key(uint64_t number) { return number * kKeys + 1; }
+constexpr uint64_t way_out_key(uint64_t number) { return number * kKeys + 2; }
 
 // Above this much unsent news we stop listening to the worker until it takes some.
 constexpr size_t kMostOutgoing = 4096;
@@ -112,10 +115,12 @@ void Server::run(Channel worker) {
       const uint64_t key = events[i].data.u64;
       if (key == kWorkerKey) {
         worker_there = hear_worker() && worker_there;
-      } else if (key % 2 == 0) {
-        hear_box(key / 2);
+      } else if (key == control_key(key / kKeys)) {
+        hear_box(key / kKeys);
+      } else if (key == pidfd_key(key / kKeys)) {
+        bury(key / kKeys);
       } else {
-        bury(key / 2);
+        bury_way_out(key / kKeys);
       }
     }
     tend_zygotes();
@@ -241,6 +246,9 @@ void Server::hear_box(BoxNumber number, Envelope envelope) {
     box.listener = std::move(envelope.fds[0]);
     return settle(box);
   }
+  if (std::holds_alternative<NetworkReady>(envelope.message) && box.stage == Stage::kStarting) {
+    return connect(number, std::move(envelope.fds));
+  }
   if (std::holds_alternative<StartedReply>(envelope.message) && box.stage == Stage::kStarting) {
     if (envelope.fds.size() != 1) return give_up(box, EMFILE);
     box.program = std::move(envelope.fds[0]);
@@ -252,8 +260,11 @@ void Server::hear_box(BoxNumber number, Envelope envelope) {
     fds.push_back(std::move(pidfd));
     fds.push_back(std::move(box.listener));
     fds.push_back(std::move(box.output));
+    const bool has_network = box.way_out.refusals.valid();
+    if (has_network) fds.push_back(std::move(box.way_out.refusals));
     for (OwnedFd& each : std::move(box.memory).release()) fds.push_back(std::move(each));
-    return tell(StartedReply{box.sandbox, box.init.pid, clock_.now() - box.asked, box.zygote != 0},
+    return tell(StartedReply{box.sandbox, box.init.pid, clock_.now() - box.asked, box.zygote != 0,
+                             has_network},
                 std::move(fds));
   }
   if (auto* failed = std::get_if<FailedReply>(&envelope.message)) box.error = failed->error;
@@ -264,6 +275,40 @@ void Server::hear_box(BoxNumber number, Envelope envelope) {
   if (std::holds_alternative<SocketsReply>(envelope.message)) {
     tell(SocketsReply{box.sandbox}, std::move(envelope.fds));
   }
+}
+
+// The packets of its program wait for it in the device.
+void Server::connect(BoxNumber number, std::vector<OwnedFd> sockets) {
+  Box& box = boxes_.at(number);
+  if (!box.network || box.way_out.pidfd.valid()) return;
+  auto way_out =
+      start_way_out(*box.network, std::move(sockets), box.cgroup, confinement_.change_user);
+  if (!way_out.ok()) {
+    box.error = way_out.error().with_context("give the sandbox a network");
+    return send_kill(box.init.pidfd.get());
+  }
+  box.way_out = std::move(*way_out);
+  watch(box.way_out.pidfd.get(), way_out_key(number));
+}
+
+// It never ends by itself while its sandbox is there. Without it the program would wait for
+// answers for ever.
+void Server::bury_way_out(BoxNumber number) {
+  const auto found = boxes_.find(number);
+  if (found == boxes_.end() || !found->second.way_out.pidfd.valid()) return;
+  Box& box = found->second;
+  end_way_out(box.way_out);
+  box.error = Error{ErrorCode::kInternal, "the process of the sandbox's network ended"};
+  send_kill(box.init.pidfd.get());
+}
+
+void Server::end_way_out(WayOut& way_out) {
+  if (!way_out.pidfd.valid()) return;
+  epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, way_out.pidfd.get(), nullptr);
+  send_kill(way_out.pidfd.get());
+  siginfo_t status{};
+  waitid(P_PIDFD, static_cast<id_t>(way_out.pidfd.get()), &status, WEXITED);
+  way_out.pidfd.reset();
 }
 
 // Its init's pidfd, which a zygote's root sends, and what the init says come by different ways.
@@ -292,6 +337,7 @@ void Server::bury(BoxNumber number) {
   rusage usage{};
   syscall(SYS_waitid, P_PIDFD, box.init.pidfd.get(), &status, WEXITED, &usage);
 
+  end_way_out(box.way_out);
   if (box.zygote != 0) zygotes_.box_ended(box.zygote);
   if (box.stage == Stage::kPreparing) bury_preparing(box);
   if (box.stage == Stage::kStarting) bury_starting(box);
@@ -460,6 +506,7 @@ void Server::start(BoxNumber number, Waiting waiting) {
     box.retry->zygote.reset();
   }
   by_sandbox_[box.sandbox] = number;
+  box.network = waiting.plan.network;
   auto go = [&]() -> Result<void> {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) return error_from_errno("pipe", errno);
@@ -474,6 +521,11 @@ void Server::start(BoxNumber number, Waiting waiting) {
       fds.push_back(box.memory.file().get());
     } else {
       box.memory = box.cgroup.memory_meter();
+    }
+    OwnedFd device_file;
+    if (waiting.plan.network) {
+      ASSIGN_OR_RETURN(device_file, find_network_device());
+      fds.push_back(device_file.get());
     }
     for (const OwnedFd& source : sources) fds.push_back(source.get());
     return box.init.control.send(LaunchRequest{std::move(waiting.plan)}, fds);
@@ -514,6 +566,7 @@ void Server::shut_down() {
     siginfo_t status{};
     waitid(P_PIDFD, static_cast<id_t>(box.init.pidfd.get()), &status, WEXITED);
   }
+  for (auto& [number, box] : boxes_) end_way_out(box.way_out);
   boxes_.clear();
   by_sandbox_.clear();
   waiting_.clear();

@@ -12,6 +12,7 @@
 #include "node/sandbox/cgroup.h"
 #include "node/sandbox/channel.h"
 #include "node/sandbox/init.h"
+#include "node/sandbox/way_out.h"
 #include "node/sandbox/zygote_limits.h"
 #include "node/sandbox/zygotes.h"
 
@@ -43,6 +44,8 @@ class Server {
     Stage stage = Stage::kPreparing;
     InitProcess init;
     OwnedFd program;  // its pidfd, once it was executed
+    std::optional<NetworkPlan> network;
+    WayOut way_out;  // of one with a network
     OwnedFd listener;
     OwnedFd output;
     SandboxCgroup cgroup;
@@ -72,10 +75,13 @@ class Server {
 
   void hear_box(BoxNumber number);
   void hear_box(BoxNumber number, Envelope envelope);
+  void connect(BoxNumber number, std::vector<OwnedFd> sockets);
   static void settle(Box& box);
   static void give_up(Box& box, int error_number);
   void bury(BoxNumber number);
   void bury_zygote(BoxNumber number);
+  void bury_way_out(BoxNumber number);
+  void end_way_out(WayOut& way_out);
   void bury_preparing(const Box& box);
   void bury_starting(Box& box);
 

@@ -34,6 +34,14 @@ Result<void> check_pipeline(const FunctionSpec& spec) {
   return {};
 }
 
+Result<void> check_network(const FunctionSpec& spec, const FunctionRules& rules) {
+  if (spec.network.is_none()) return {};
+  RETURN_IF_ERROR(check_within(spec.network, rules.network));
+  if (rules.network_reason.empty()) return {};
+  return Error{ErrorCode::kFailedPrecondition,
+               "network: this machine can give functions none: " + rules.network_reason};
+}
+
 }  // namespace
 
 bool takes_turns_on_a_gpu(const FunctionSpec& spec) {
@@ -59,6 +67,7 @@ Result<void> check_function(const FunctionSpec& spec, const FunctionRules& rules
     return Error{ErrorCode::kUnimplemented,
                  "this installation has no driver for shared GPU runtimes (lib/forward)"};
   }
+  RETURN_IF_ERROR(check_network(spec, rules));
   if (spec.kind == FunctionKind::kPipeline) return check_pipeline(spec);
   const bool wants_gpu = takes_turns_on_a_gpu(spec);
   // Where no GPU is large enough, the host serves a function that has a CPU variant.

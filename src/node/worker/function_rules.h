@@ -16,7 +16,9 @@ struct FunctionRules {
   bool has_slices = false;             // for pipelines
   bool gpu_serves_one_tenant = false;  // functions of no other use it (gpu_tenancy.h)
   bool host_overflow = false;          // functions with a CPU variant run on the host as well
-  Duration longest_gpu_run{};  // the longest timeout of a function that takes turns on a GPU
+  NetworkBounds network = {};
+  std::string network_reason = {};  // why sandboxes have none here; empty: they may
+  Duration longest_gpu_run{};       // the longest timeout of a function that takes turns on a GPU
 };
 
 bool takes_turns_on_a_gpu(const FunctionSpec& spec);

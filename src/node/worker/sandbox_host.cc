@@ -110,6 +110,7 @@ struct SandboxHost::Sandbox {
   std::unique_ptr<http_relay::Session> relay;
   OwnedFd output;
   loop::Watch output_watch;
+  std::unique_ptr<network::RefusalReader> refusals;  // null: it has no network
   std::string ledger_path;
   std::optional<ledger::LedgerReader> ledger;
   std::string memory_path;
@@ -306,6 +307,11 @@ void SandboxHost::started(SandboxId id, Result<sandbox::Started> result) {
   sandbox.output_watch =
       loop_.watch(sandbox.output.get(), true, false,
                   [this, &sandbox](loop::Readiness) { read_output(sandbox, kOutputPerTurn); });
+  if (result->refusals.valid()) {
+    sandbox.refusals = std::make_unique<network::RefusalReader>(
+        loop_, std::move(result->refusals),
+        [this, &sandbox](const network::Refusal& each) { refused(sandbox, each); });
+  }
   if (sandbox.spec.kind == FunctionKind::kHttp) return open_relay(sandbox);
   open_session(sandbox, std::move(result->runtime_api_listener));
 }
@@ -598,6 +604,7 @@ void SandboxHost::finish(SandboxId id, Error error, std::string error_type,
   const std::unique_ptr<Sandbox> sandbox = std::move(found->second);
   sandboxes_.erase(found);
   loop_.cancel(sandbox->grace);
+  if (sandbox->refusals) sandbox->refusals->read_more();
   if (!sandbox->secret_folder.empty()) {
     std::error_code ignored;
     std::filesystem::remove_all(sandbox->secret_folder, ignored);
@@ -715,6 +722,13 @@ void SandboxHost::print(Sandbox& sandbox, std::string_view text) {
   if (sandbox.in_flight.empty()) sandbox.idle_tail.append(text);
   for (Sandbox::InFlight& each : sandbox.in_flight) each.tail.append(text);
   sandbox.observer.on_output(sandbox.spec.id, text);
+}
+
+void SandboxHost::refused(Sandbox& sandbox, const network::Refusal& refusal) {
+  print(sandbox,
+        "[network] refused " + refusal.destination + ": " + refusal.why +
+            (refusal.times > 1 ? ", " + std::to_string(refusal.times) + " times\n" : "\n"));
+  if (uses_.on_network_refused) uses_.on_network_refused(sandbox.spec.name, refusal.times);
 }
 
 void SandboxHost::read_ledger(Sandbox& sandbox) {

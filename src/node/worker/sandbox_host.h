@@ -19,6 +19,7 @@
 #include "core/loop/event_loop.h"
 #include "gpu/ledger/ledger.h"
 #include "node/http_relay/session.h"
+#include "node/network/refusals.h"
 #include "node/runtime_api/session.h"
 #include "node/sandbox/launcher.h"
 #include "node/worker/backend.h"
@@ -46,6 +47,8 @@ class SandboxHost final : public Backend {
     std::function<std::shared_ptr<http_relay::RelayedRequest>(InvocationId)> relayed = {};
     // Where an invocation's answer goes piece by piece; null: it is wanted whole. May be empty.
     std::function<std::shared_ptr<http::AnswerSink>(InvocationId)> sink_of = {};
+    // Programs of a function were refused connections or names, so many times. May be empty.
+    std::function<void(const FunctionName&, uint64_t times)> on_network_refused = {};
   };
 
   // `run_folder` holds the ledgers; it is emptied first.
@@ -97,6 +100,7 @@ class SandboxHost final : public Backend {
   // Reads what the sandbox printed; at most `most` bytes, so that a noisy one cannot hold the loop.
   void read_output(Sandbox& sandbox, size_t most);
   void print(Sandbox& sandbox, std::string_view text);
+  void refused(Sandbox& sandbox, const network::Refusal& refusal);
   void print_of(const Sandbox& sandbox, LogTail& tail, std::string_view text);
   // What the processes of a sandbox with a GPU are connected to.
   Result<void> connect_memory(Sandbox& sandbox, SandboxRequest& request);

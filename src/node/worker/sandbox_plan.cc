@@ -313,6 +313,7 @@ sandbox::LaunchPlan plan_sandbox(const SandboxSetting& setting, const FunctionSp
   const StageProcessExtras& extras = request.extras;
   plan.binds.insert(plan.binds.end(), extras.binds.begin(), extras.binds.end());
   for (const auto& [name, value] : extras.environment) plan.environment[name] = value;
+  if (!spec.network.is_none()) plan.network = {spec.network, setting.network};
   plan.zygote = zygote_of(spec, request, plan);
   return plan;
 }

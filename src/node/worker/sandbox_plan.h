@@ -68,6 +68,7 @@ struct SandboxSetting {
   // (docs/reference/shim.md).
   std::string managed_memory = "prefetch";
   unsigned most_processes = limits::kSandboxProcesses;
+  NetworkBounds network = {};  // of what functions may ask for
   // The Python environment of a function's code. May be empty.
   std::function<Result<PythonEnvironment>(const FunctionSpec&)> environment_of = {};
   // The image of a function that has one. May be empty: then there are no images.

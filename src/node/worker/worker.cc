@@ -24,6 +24,13 @@ void count(sandbox::ZygoteEvent event, metrics::WorkerMetrics& metrics) {
   }
 }
 
+std::function<void(const FunctionName&, uint64_t)> network_refusals(
+    metrics::WorkerMetrics& metrics) {
+  return [&metrics](const FunctionName& function, uint64_t times) {
+    metrics.network_refused(function, times);
+  };
+}
+
 MountUses mount_uses(const WorkerOptions& options) {
   return {options.sandboxes.folders_of_mounts, options.used_by_volumes, options.host_path};
 }
@@ -61,7 +68,8 @@ Worker::Worker(Dependencies dependencies, WorkerOptions options,
       sandboxes_(
           {uses_.loop, uses_.log, uses_.launcher, uses_.links, &executors_, options_.on_object,
            uses_.secrets, [this](InvocationId id) { return relays_.find(id); },
-           [this](InvocationId id) { return relays_.sink_of(id); }},
+           [this](InvocationId id) { return relays_.sink_of(id); },
+           network_refusals(uses_.metrics)},
           options_.sandboxes, options_.run_folder),
       backends_(sandboxes_, executors_),
       workflows_(uses_.loop, uses_.random, uses_.objects, workflow_events(), options_.workflows),
@@ -138,6 +146,8 @@ FunctionRules Worker::function_rules() const {
   rules.shared_runtimes = !options_.sandboxes.forward_folder.empty();
   rules.has_slices = !options_.pipelines.slices.empty();
   rules.host_overflow = dispatcher_->options().hybrid.rule != scheduling::HybridRule::kOff;
+  rules.network = options_.sandboxes.network;
+  rules.network_reason = uses_.launcher.capabilities().network_reason;
   rules.longest_gpu_run = options_.longest_gpu_run;
   rules.gpu_serves_one_tenant = options_.gpu_serves_one_tenant;
   return rules;

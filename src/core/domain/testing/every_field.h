@@ -31,6 +31,9 @@ struct GiveOtherValue {
       if (other != value) return static_cast<void>(value = other);
     }
   }
+  void operator()(const FunctionField&, NetworkAccess& value) {
+    value = *parse_network_access("api.example.org:443,10.1.2.3:5432");
+  }
   void operator()(const FunctionField&, Mounts& value) {
     value = {{.volume = "weights", .host = {}, .at = "/weights"},
              {.volume = {}, .host = "/data/models", .at = "/models"}};
