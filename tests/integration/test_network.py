@@ -9,7 +9,7 @@ import time
 import unittest
 
 import network_world as world_of
-from harness import HttpError, Worker, make_zip
+from harness import PREFIX, HttpError, Worker
 from network_world import (FOREIGN_RESOLVER, HOST, HOST_V6, METADATA, METADATA_V6, OTHER, PRIVATE, PRIVATE_V6, RESOLVER, SITE, SITE_V6,
                            World)
 
@@ -102,7 +102,7 @@ class WorldWorker(Worker):
         folder = pathlib.Path(tempfile.mkdtemp(prefix="lambent-net-"))
         if user is not None:
             os.chown(folder, user, user)
-        super().__init__(*flags, gpu="none", folder=folder, listen=f"unix:{folder}/api")
+        super().__init__(*flags, "--socket", f"{folder}/api", gpu="none", folder=folder, listen="none")
 
     def start(self):
         real = subprocess.Popen
@@ -179,7 +179,7 @@ class NetworkTest(unittest.TestCase):
         reply = self.worker.invoke("outbound", {"do": "connect", "host": METADATA, "port": 80}).json
         self.assertEqual(reply["error"], "ECONNREFUSED")
         self.assertLess(reply["s"], 1)
-        log = lambda: self.worker.request("GET", "/v1/functions/outbound/logs").body.decode()
+        log = lambda: self.worker.request("GET", "/v1/functions/outbound/log").body.decode()
         self.worker.wait_for(lambda: f"[network] refused {METADATA}:80: the metadata service of a cloud" in log(), what="the line")
         self.worker.wait_for(lambda: 'lambent_network_refused_total{function="outbound"' in self.worker.metrics(), what="the count")
 
@@ -209,7 +209,7 @@ class NetworkTest(unittest.TestCase):
         self.assertEqual(self.ask("listed", "resolve", name="rebinding.example.org").get("value"), [PRIVATE])
         self.assertClosed("outbound", "connect", host="rebinding.example.org", port=80)
         self.assertClosed("outbound", "connect", host=PRIVATE, port=80)
-        log = self.worker.request("GET", "/v1/functions/listed/logs").body.decode()
+        log = self.worker.request("GET", "/v1/functions/listed/log").body.decode()
         self.assertIn(f"metadata.example.org: its address {METADATA} is the metadata service of a cloud", log)
 
     def test_udp_and_other_resolvers_are_closed(self):
@@ -290,6 +290,22 @@ class NetworkTest(unittest.TestCase):
             worker.wait_for(lambda: set(relays()) <= others, what="the end of all of them")
         finally:
             worker.close()
+
+
+class OrdinaryUserTest(NetworkTest):
+    """The same without root."""
+
+    user = 64123
+
+    @classmethod
+    def setUpClass(cls):
+        if shutil.which("setpriv") is None:
+            raise unittest.SkipTest("setpriv is not installed")
+        probe = subprocess.run(["setpriv", f"--reuid={cls.user}", f"--regid={cls.user}", "--clear-groups", "unshare", "-Urn", "true"],
+                               capture_output=True)
+        if probe.returncode != 0 or not os.stat(PREFIX).st_mode & 0o001:
+            raise unittest.SkipTest("ordinary users have no user namespaces here, or cannot read this build")
+        super().setUpClass()
 
 
 class WithoutNetworkTest(unittest.TestCase):
