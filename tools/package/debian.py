@@ -19,7 +19,7 @@ Maintainer: The Lambent developers <lambent@localhost>
 Installed-Size: {size}
 Depends: libc6 (>= {glibc}), libgcc-s1, adduser
 Recommends: python3
-Suggests: clang, bash-completion
+Suggests: clang, bash-completion, skopeo, umoci
 Built-Using: {built_using}
 Section: science
 Priority: optional
