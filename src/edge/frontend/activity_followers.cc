@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr Duration kInterval = seconds(1);
+constexpr Duration kEventInterval = seconds(1);
 // In each event, so that it costs the loop little and a slow client is soon sent all of it.
 constexpr size_t kMostLive = 50;
 constexpr size_t kMostEnded = 500;
@@ -69,7 +69,7 @@ bool ActivityFollowers::add(TenantId tenant, std::function<bool()> may_read,
 void ActivityFollowers::schedule() {
   if (scheduled_ || followers_.empty()) return;
   scheduled_ = true;
-  timer_ = uses_.loop.call_after(kInterval, [this] {
+  timer_ = uses_.loop.call_after(kEventInterval, [this] {
     scheduled_ = false;
     serve_all();
     schedule();

@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-http::Response json_response(const json& body) {
+http::Response json_answer(const json& body) {
   http::Response response;
   response.headers.add("Content-Type", "application/json");
   response.body = to_text(body);
@@ -56,7 +56,7 @@ http::Response ActivityFrontend::answer(const Caller& caller,
     body["next"] = page.back().name;
   }
   for (const FunctionActivity& each : page) body["functions"].push_back(to_json(each));
-  return json_response(body);
+  return json_answer(body);
 }
 
 http::Response ActivityFrontend::answer(const Caller& caller,
@@ -77,7 +77,7 @@ http::Response ActivityFrontend::answer(const Caller& caller,
                {"function", std::move(settings["functions"][0])},
                {"graph", nullptr}};
   if (const auto graph = activity_.graph(name); graph.ok()) body["graph"] = to_json(*graph);
-  return json_response(body);
+  return json_answer(body);
 }
 
 http::Response ActivityFrontend::answer(const Caller& caller, const ListEnded& call) const {
@@ -85,12 +85,12 @@ http::Response ActivityFrontend::answer(const Caller& caller, const ListEnded& c
   for (const EndedInvocation& each : activity_.ended(caller.tenant, call.query)) {
     body["invocations"].push_back(to_json(each));
   }
-  return json_response(body);
+  return json_answer(body);
 }
 
 http::Response ActivityFrontend::answer(const Caller& caller, const ReadEnded& call) const {
   const auto ended = activity_.ended(caller.tenant, call.invocation);
-  return ended.ok() ? json_response(to_json(*ended)) : error_response(ended.error());
+  return ended.ok() ? json_answer(to_json(*ended)) : error_response(ended.error());
 }
 
 }  // namespace lambent::frontend
