@@ -10,6 +10,7 @@ import threading
 import time
 import unittest
 
+from certificates import Authority
 from harness import HttpError, Worker, make_zip
 from tenants import Caller, Operator
 
@@ -333,6 +334,39 @@ class Tenants(unittest.TestCase):
         with self.assertRaises(HttpError) as caught:
             team.request("PUT", "/v1/cluster/members", "{}")
         self.assertEqual(caught.exception.status, 403)
+
+
+class OverTls(unittest.TestCase):
+    def test_nodes_that_show_each_other_certificates_forward_over_tls(self):
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="lambent-cluster-"))
+        self.addCleanup(shutil.rmtree, folder, True)
+        (folder / "key").write_text("k" * 40)
+        authority = Authority(folder)
+        nodes = {}
+        for name in "ab":
+            certificate, key = authority.issue(name)
+            nodes[name] = Worker("--cluster-key", str(folder / "key"), "--node-name", name, "--tls-certificate", str(certificate),
+                                 "--tls-key", str(key), "--tls-client-ca", str(authority.certificate), "--tls-client-required",
+                                 gpu="none", tls=authority.context(certificate, key))
+            self.addCleanup(nodes[name].close)
+        members = [{"node": name, "address": node.endpoint} for name, node in nodes.items()]
+        for node in nodes.values():
+            node.request("PUT", "/v1/cluster/members", json.dumps({"source": "test", "members": members}))
+
+        def are_up(node):
+            return [member["state"] for member in node.request("GET", "/v1/cluster").json["members"]] == ["up", "up"]
+        for node in nodes.values():
+            node.wait_for(lambda node=node: are_up(node))
+        large = "x" * 2_000_000  # both ways, over many records
+        for each in range(6):
+            deploy(nodes["b"], f"echo{each}")
+            for node in nodes.values():
+                self.assertEqual(node.invoke(f"echo{each}", {"n": large}).json["event"], {"n": large})
+        # Six deployments went to the home, and of two requests for a function one was asked for elsewhere.
+        forwarded = [node.request("GET", "/v1/cluster").json["requests"]["forwarded"] for node in nodes.values()]
+        self.assertGreaterEqual(sum(forwarded), 12)
+        listed = [each for node in nodes.values() for each in node.request("GET", "/v1/functions").json["functions"]]
+        self.assertEqual(sum(each["completed"] for each in listed), 12)
 
 
 class Streams(unittest.TestCase):

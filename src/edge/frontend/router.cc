@@ -202,7 +202,13 @@ void Router::take_forwarded(const http::ForwardService::Forwarded& forwarded, ht
                             http::Responder responder) {
   forwards_->take(request);
   const auto tenant = access_.find_tenant(forwarded.tenant);
-  if (!tenant.ok()) return responder.send(response_of_error(request, tenant.error()));
+  if (!tenant.ok()) {
+    // Made a moment ago, perhaps: the home has it, and soon this node too.
+    forwards_->changed();
+    http::Response response = response_of_error(request, tenant.error());
+    response.headers.add(std::string(http::kNotHere), "true");
+    return responder.send(std::move(response));
+  }
   const Principal principal{
       .tenant = tenant->id, .scopes = forwarded.scopes, .token = forwarded.token};
   const RouteScopes needed = scopes_for(request);

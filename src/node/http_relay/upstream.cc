@@ -69,13 +69,15 @@ void Upstream::check_connected() {
   tell(true);
 }
 
-// Looking for input makes both sides agree; nothing comes before the request is sent.
+// Reading makes both sides agree; nothing comes before the request is sent.
 void Upstream::agree() {
-  const http::Transfer looked = stream_->peek();
+  char early = 0;
+  const http::Transfer looked = stream_->read({&early, 1});
   const bool waits = looked.kind == http::Transfer::Kind::kWaitsToRead ||
                      looked.kind == http::Transfer::Kind::kWaitsToWrite;
   const std::function<void(bool)> tell = events_.on_connected;
-  if (stream_->is_ready()) {
+  if (waits && stream_->is_ready()) {
+    watch_.reset();  // the kernel has one for each descriptor
     watch_ = loop_.watch(stream_->fd(), false, false,
                          [this](loop::Readiness ready) { on_ready(ready); });
     return tell(true);
