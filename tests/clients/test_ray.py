@@ -57,8 +57,8 @@ class OnRay(unittest.TestCase):
         cls.addClassCleanup(ray.shutdown)
         serve = [str(PREFIX / "bin/lambent-worker"), "--cluster-key", str(cls.folder / "key"), "--node-name", "ray-{node}",
                  "--state", str(cls.folder / "{node}"), "--run", str(cls.folder / "{node}/run"), "--listen", "127.0.0.1:0",
-                 "--gpu", os.environ.get("TRY_GPU", "emulated:tiny")]
-        cls.cluster = lambent.ray.start(str(cls.folder / "key"), state=str(cls.folder), serve=serve, timeout=40)
+                 "--gpu", "emulated:tiny"]
+        cls.cluster = lambent.ray.start(str(cls.folder / "key"), state=str(cls.folder), serve=serve, timeout=90)
         cls.cluster.wait_until_up(60)
         cls.addresses = [member["address"] for member in cls.cluster.status()[0]["cluster"]["members"]]
         code = make_zip({"app.py": ECHO})
