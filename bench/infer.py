@@ -167,7 +167,7 @@ def through_worker(folder):
             worker.create(name, make_zip({"model.onnx": model(), ".lambent/python.json":
                                           json.dumps({"version": "", "requirements": ["onnxruntime"]}).encode()}), "python3",
                           "lambent-model-server model.onnx --threads 1",
-                          tags={"lambent:kind": "http", "lambent:http-concurrency": str(concurrency), "lambent:max-concurrency": "1"})
+                          tags={"lambent:kind": "http", "lambent:http-concurrency": str(concurrency)})
             deadline = time.monotonic() + 120
             while True:
                 try:

@@ -205,7 +205,10 @@ TEST(EventCodec, WritesAndHashesWhatVersionThreeAddedAsItAlwaysDid) {
 }
 
 TEST(EventCodec, WritesAndHashesWhatVersionFiveAddedAsItAlwaysDid) {
-  expect_written_as(of_version_5(), {0, 0}, "");
+  expect_written_as(
+      of_version_5(), {9377852499571199320u, 254603762068949058u},
+      "01000000000000008096980000000000020000008000090301000000000000f03f018080808008000100"
+      "00000010584df3900e80ade20401000000000000000400000000000000420899cc");
 }
 
 TEST(EventCodec, KeepsTheTypeOfAnErrorAndNotItsMessage) {

@@ -86,7 +86,8 @@ TEST(RecordedJournals, AreWrittenAgainByteForByte) {
     });
     EXPECT_EQ(events, recording.events);
   }
-  EXPECT_EQ(kinds.size(), std::variant_size_v<dispatch::Event>);
+  // None was recorded since InvocationUndelivered came; codec_test.cc has its bytes.
+  EXPECT_EQ(kinds.size() + 1, std::variant_size_v<dispatch::Event>);
 }
 
 // A build of another state version, or one that decides otherwise on purpose, cannot do this:
