@@ -167,6 +167,20 @@ TEST(Manifest, AMountThatIsWrongIsNamedWithItsLine) {
               testing::HasSubstr("a function of kind 'workflow' has no mounts"));
 }
 
+TEST(Manifest, ANetworkIsAWordOrAList) {
+  const auto error_of = [](const std::string& text) {
+    const auto read = parse_manifest(text, "f");
+    return read.ok() ? std::string("none") : read.error().message;
+  };
+  EXPECT_THAT(error_of("network = ['api.example.org']"),
+              testing::HasSubstr("f line 1: network is wrong: network: 'api.example.org' has no "
+                                 "port; an entry is HOST:PORT"));
+  EXPECT_THAT(error_of("network = 'everything'"), testing::HasSubstr("has no port"));
+  EXPECT_THAT(error_of("network = true"), testing::HasSubstr("must be a list of texts"));
+  EXPECT_THAT(error_of("kind = 'workflow'\nnetwork = 'outbound'"),
+              testing::HasSubstr("a function of kind 'workflow' has no network"));
+}
+
 TEST(Manifest, AWrongValueIsNamedWithItsLine) {
   const std::pair<const char*, const char*> cases[] = {
       {"name = 1", "f line 1: name must be text in quotes"},

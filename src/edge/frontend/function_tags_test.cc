@@ -135,10 +135,12 @@ TEST(FunctionTags, AnUnknownOneIsToldWhichThereAre) {
   spec.tags = {{"lambent:gpu", "1"}};
   EXPECT_EQ(apply_tags(spec).error().message,
             "there is no setting 'lambent:gpu'; tags that begin with lambent: are kind, "
-            "shared-memory, mounts, gpu-memory, launch-mode, memory-mode, working-set, checkpoint, "
+            "shared-memory, mounts, network, gpu-memory, launch-mode, memory-mode, working-set, "
+            "checkpoint, "
             "gpu-runtime, "
             "gpu-domain, gpu-share, cpu-variant, cpu-handler, gpu-speedup, http-port, "
-            "http-readiness, http-concurrency, weight, max-concurrency, max-queue-time, min-instances, keep-alive, "
+            "http-readiness, http-concurrency, weight, max-concurrency, max-queue-time, "
+            "min-instances, keep-alive, "
             "warm-up and schedules");
   spec.tags = {{"lambent:", "1"}};
   EXPECT_TRUE(apply_tags(spec).error().message.starts_with("there is no setting 'lambent:';"));
@@ -180,7 +182,8 @@ struct WriteTags {
       return std::to_string(value.count);
     } else if constexpr (std::is_same_v<Value, std::string>) {
       return value;
-    } else if constexpr (std::is_same_v<Value, Mounts> || std::is_same_v<Value, Schedules>) {
+    } else if constexpr (std::is_same_v<Value, Mounts> || std::is_same_v<Value, Schedules> ||
+                         std::is_same_v<Value, NetworkAccess>) {
       return lambent::text_of(value);
     } else {
       ADD_FAILURE() << "a tag of a type that has no text";

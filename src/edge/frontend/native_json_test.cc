@@ -22,7 +22,7 @@ TEST(NativeJson, OfAFunctionIsWrittenAsItAlwaysWas) {
       R"("instance_failures":3,"instances_ready":1,"instances_starting":2,"keep_alive_seconds":2.5,"kind":"kernel","last_modified_seconds":7.0,)"
       R"("launch_mode":"model","max_concurrency":40,"max_queue_time_seconds":2.5,"memory_bytes":314572800,)"
       R"("memory_mode":"uvm","min_instances":40,"mounts":[{"at":"/weights","volume":"weights"},{"at":"/models","host":"/data/models"}],"name":"name",)"
-      R"("next_instance_start_seconds":1.5,"queued":1,"revision":40,"running":2,)"
+      R"("network":["api.example.org:443","10.1.2.3:5432"],"next_instance_start_seconds":1.5,"queued":1,"revision":40,"running":2,)"
       R"("runtime":"python3.11","sandboxes":4,)"
       R"x("schedules":[{"catch_up":true,"cron":"30 2 * * *","name":"nightly","payload":"{\"full\":true}","rate":"","timezone":"UTC"}],)x"
       R"("scratch_bytes":314572800,"shared_memory_bytes":314572800,"timeout_seconds":7.0,"url_auth":"none",)"
