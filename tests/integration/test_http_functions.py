@@ -492,11 +492,9 @@ class HttpFunctionsTest(WorkerTest):
         self.leave("/f/burns/late?s=60")
         self.worker.wait_for(lambda: self.states("burns") == [], seconds=10)
 
-    def test_functions_of_other_kinds_are_not_for_http_and_http_functions_not_for_invoking(self):
-        self.worker.create_python("handler", "def handler(e, c): return 1")
-        error = self.error_of(self.get, "/f/handler/")
-        self.assertEqual(error.status, 412)
-        self.assertIn("is a handler function", error.json["error"]["message"])
+    def test_handlers_get_events_and_http_functions_are_not_for_invoking(self):
+        self.worker.create_python("handler", "def handler(e, c): return e['rawPath']")
+        self.assertEqual(self.get("/f/handler/a").body, b"/a")
         error = self.error_of(self.worker.invoke, "web")
         self.assertIn("/f/web/", error.json["Message"])
         self.assertEqual(self.error_of(self.get, "/f/nothing/").status, 404)

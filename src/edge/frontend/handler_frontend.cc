@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/domain/version.h"
+#include "core/http/hop_by_hop.h"
 #include "core/http/streamed_exchange.h"
 #include "edge/frontend/function_event.h"
 #include "edge/frontend/json_text.h"
@@ -184,6 +185,7 @@ void HandlerFrontend::handle(http::RelayCall call, const FunctionSpec& spec) {
       std::move(head), std::move(responder),
       [pending](const Error& error) { return pending->call.answer_of(error); },
       [this, pending](http::Request request, http::Responder answering) {
+        request.headers = http::end_to_end(request.headers);
         pending->event.request = std::move(request);
         pending->call.responder = std::move(answering);
         make_event(pending);
