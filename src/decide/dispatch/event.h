@@ -57,10 +57,12 @@ struct FunctionProfile {
   unsigned min_instances = 0;
   // After so long an idle sandbox beyond these is stopped; zero: as the worker says.
   Duration keep_alive{};
-
-  bool has_instance_settings() const { return min_instances > 0 || keep_alive.count() > 0; }
   // How many of its invocations one sandbox may have at once; zero: one.
   unsigned sandbox_concurrency = 0;
+
+  bool has_sandbox_settings() const {
+    return min_instances > 0 || keep_alive.count() > 0 || sandbox_concurrency > 0;
+  }
 
   template <typename Self, typename Visitor>
   static void fields(Self& self, Visitor& visit) {
@@ -86,11 +88,12 @@ struct FunctionProfile {
     visit.template unless_zero<0>("host_memory", self.host_memory);
     visit.template unless_zero<1>("max_queue_time", self.max_queue_time);
     visit.template unless_zero<2>("account", self.account);
-    visit.template part<3>(self.has_instance_settings(), [&](auto& instances) {
-      instances("min_instances", self.min_instances);
-      instances("keep_alive", self.keep_alive);
+    // The last bit of an event's head; what comes later needs another way.
+    visit.template part<3>(self.has_sandbox_settings(), [&](auto& sandboxes) {
+      sandboxes("min_instances", self.min_instances);
+      sandboxes("keep_alive", self.keep_alive);
+      sandboxes("sandbox_concurrency", self.sandbox_concurrency);
     });
-    visit.template unless_zero<4>("sandbox_concurrency", self.sandbox_concurrency);
   }
 };
 

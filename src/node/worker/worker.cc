@@ -31,6 +31,13 @@ std::function<void(const FunctionName&, uint64_t)> network_refusals(
   };
 }
 
+// The launcher does not know which sandboxes are executors.
+void tell_of_ends(sandbox::Launcher& launcher, SandboxHost& sandboxes, ExecutorHost& executors) {
+  launcher.on_exit([&](SandboxId id, const sandbox::Exit& exit) {
+    if (!sandboxes.exited(id, exit)) executors.exited(id, exit);
+  });
+}
+
 MountUses mount_uses(const WorkerOptions& options) {
   return {options.sandboxes.folders_of_mounts, options.used_by_volumes, options.host_path};
 }
@@ -123,9 +130,7 @@ Worker::Worker(Dependencies dependencies, WorkerOptions options,
                  submit(std::move(request), std::move(done));
                },
                [this](InvocationId id) { intake_.forget(id); }}) {
-  uses_.launcher.on_exit([this](SandboxId id, const sandbox::Exit& exit) {
-    if (!sandboxes_.exited(id, exit)) executors_.exited(id, exit);
-  });
+  tell_of_ends(uses_.launcher, sandboxes_, executors_);
   uses_.launcher.on_zygote([this](auto&, auto event, auto&) { count(event, uses_.metrics); });
 }
 
