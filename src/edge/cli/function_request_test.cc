@@ -26,7 +26,7 @@ TEST(FunctionRequest, IsWrittenAsItAlwaysWas) {
       R"("lambent:checkpoint":"true","lambent:gpu-runtime":"shared","lambent:gpu-domain":"gpu_domain",)"
       R"("lambent:gpu-share":"40","lambent:cpu-variant":"true","lambent:cpu-handler":"cpu_handler",)"
       R"("lambent:gpu-speedup":"2.5","lambent:http-port":"40",)"
-      R"("lambent:http-readiness":"http_readiness","lambent:http-concurrency":"40","lambent:weight":"2.5","lambent:max-concurrency":"40","lambent:max-queue-time":"2.5",)"
+      R"("lambent:http-readiness":"http_readiness","lambent:http-concurrency":"40","lambent:url-auth":"none","lambent:url-invoke-mode":"response_stream","lambent:weight":"2.5","lambent:max-concurrency":"40","lambent:max-queue-time":"2.5",)"
       R"("lambent:min-instances":"40","lambent:keep-alive":"2.5","lambent:warm-up":"warm_up",)"
       R"x("lambent:schedules":"[{\"name\":\"nightly\",\"cron\":\"30 2 * * *\",\"timezone\":\"UTC\",\"payload\":\"{\\\"full\\\":true}\",\"catch_up\":true}]"}})x");
 }
@@ -43,7 +43,7 @@ TEST(FunctionRequest, OfADefaultFunctionTakesBackEverySetting) {
       R"("lambent:checkpoint":"false","lambent:gpu-runtime":"own","lambent:gpu-domain":"",)"
       R"("lambent:gpu-share":"100","lambent:cpu-variant":"false","lambent:cpu-handler":"",)"
       R"("lambent:gpu-speedup":"0","lambent:http-port":"8080","lambent:http-readiness":"",)"
-      R"("lambent:http-concurrency":"1","lambent:weight":"1","lambent:max-concurrency":"1000","lambent:max-queue-time":"-1",)"
+      R"("lambent:http-concurrency":"1","lambent:url-auth":"token","lambent:url-invoke-mode":"buffered","lambent:weight":"1","lambent:max-concurrency":"1000","lambent:max-queue-time":"-1",)"
       R"("lambent:min-instances":"0","lambent:keep-alive":"-1","lambent:warm-up":"","lambent:schedules":""}})");
 }
 
