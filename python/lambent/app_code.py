@@ -30,6 +30,10 @@ SETTINGS = {
     "timeout": "seconds of one call",
     "weight": "its share beside other functions",
     "max_concurrency": "sandboxes at work at once",
+    "concurrency": "requests in one sandbox at once, of an HTTP function",
+    "min_instances": "sandboxes that are ready before any call",
+    "keep_alive": "seconds that others rest before they end",
+    "network": "where it may connect to: 'outbound', or a list such as ['api.example.org:443']",
     "requirements": "packages of its Python, as pip has them",
     "python": "the version of its Python, such as '3.11'",
     "preload": "modules that are imported before its sandboxes are forked",
@@ -57,6 +61,10 @@ class Settings:
     timeout: int = 30
     weight: float = 1.0
     max_concurrency: int = 1000
+    concurrency: int = 1
+    min_instances: int = 0
+    keep_alive: float = -1.0  # as the worker says
+    network: str = ""
     requirements: tuple = ()
     python: str = ""
     preload: tuple = ()
@@ -72,6 +80,7 @@ class Settings:
         environment = {str(k): str(v) for k, v in given.get("environment", {}).items()}
         for variable, secret in given.get("secrets", {}).items():
             environment[variable] = "${secret:%s}" % secret
+        network = given.get("network", "")
         for name in ("requirements", "preload"):
             if isinstance(given.get(name, ()), str):
                 raise TypeError("%s is a list of texts" % name)
@@ -79,7 +88,9 @@ class Settings:
             raise ValueError("preload goes with requirements")
         return Settings(memory=bytes_of(given.get("memory", 512 << 20), "memory"), gpu=bytes_of(given.get("gpu", 0), "gpu"),
                         timeout=int(given.get("timeout", 30)), weight=float(given.get("weight", 1)),
-                        max_concurrency=int(given.get("max_concurrency", 1000)),
+                        max_concurrency=int(given.get("max_concurrency", 1000)), concurrency=int(given.get("concurrency", 1)),
+                        min_instances=int(given.get("min_instances", 0)), keep_alive=float(given.get("keep_alive", -1)),
+                        network=network if isinstance(network, str) else ",".join(network),
                         requirements=tuple(given.get("requirements", ())), python=str(given.get("python", "")),
                         preload=tuple(given.get("preload", ())), environment=tuple(sorted(environment.items())),
                         volumes=tuple(sorted(given.get("volumes", {}).items())))
@@ -160,7 +171,10 @@ def _tags(deployment):
     settings = deployment.settings
     return {"lambent:kind": deployment.kind, "lambent:mounts": ",".join("%s:%s" % (source, at) for at, source in settings.volumes),
             "lambent:gpu-memory": "%dMiB" % (-(-settings.gpu // (1 << 20))),
-            "lambent:weight": "%g" % settings.weight, "lambent:max-concurrency": str(settings.max_concurrency)}
+            "lambent:weight": "%g" % settings.weight, "lambent:max-concurrency": str(settings.max_concurrency),
+            "lambent:min-instances": str(settings.min_instances), "lambent:keep-alive": "%g" % settings.keep_alive,
+            "lambent:network": settings.network,
+            **({"lambent:http-concurrency": str(settings.concurrency)} if deployment.kind == "http" else {})}
 
 
 def _send(client, method, path, body=None, headers=None):

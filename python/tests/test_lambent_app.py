@@ -167,6 +167,13 @@ class AppTest(unittest.TestCase):
         tags = app_code._tags(app_code.Deployment("a-f", "f", "handler", settings))
         self.assertEqual(tags["lambent:mounts"], "/srv/data:/data,weights:/weights")
 
+    def test_what_is_ready_and_what_is_reached_are_tags(self):
+        settings = app_code.Settings.of({"min_instances": 2, "keep_alive": 60, "network": ["api.example.org:443", "10.1.2.3:5432"], "concurrency": 8})
+        tags = app_code._tags(app_code.Deployment("a-f", "f", "http", settings))
+        self.assertEqual([tags["lambent:" + name] for name in ("min-instances", "keep-alive", "network", "http-concurrency")],
+                         ["2", "60", "api.example.org:443,10.1.2.3:5432", "8"])
+        self.assertNotIn("lambent:http-concurrency", app_code._tags(app_code.Deployment("a-f", "f", "handler", settings)))
+
 
 class RequestTest(unittest.TestCase):
     """What a deployment sends, to a worker that notes it."""

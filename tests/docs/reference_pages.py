@@ -40,6 +40,8 @@ LABELS = {
     "lambent_cold_start_seconds": "phase",
     "lambent_sandboxes_forked_total": "",
     "lambent_zygotes_total": "event",
+    "lambent_warm_ups_total": "outcome",
+    "lambent_network_refused_total": "tenant, function",
     "lambent_flow_pending": "tenant, function",
     "lambent_flow_running": "tenant, function",
     "lambent_flow_virtual_time_seconds": "tenant, function",
