@@ -37,6 +37,15 @@ struct TagWriter {
       CHECK(false, "a field of this type has no form as a tag");
     }
   }
+  // Where there are tags of a URL, Lambda's API has a configuration of it. What is left out gets
+  // its default.
+  void operator()(const FunctionField& field, const UrlAuth& auth) {
+    if (auth != FunctionUrl().auth) tags["lambent:" + std::string(field.tag)] = text_of(auth);
+  }
+  void operator()(const FunctionField& field, const InvokeMode& mode) {
+    if (mode != FunctionUrl().invoke_mode)
+      tags["lambent:" + std::string(field.tag)] = text_of(mode);
+  }
   void operator()(const FunctionField& field, const std::optional<CpuVariant>& variant) {
     (*this)(field, variant.has_value());
     const CpuVariant described = variant.value_or(CpuVariant{});

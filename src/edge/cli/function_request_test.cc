@@ -43,7 +43,7 @@ TEST(FunctionRequest, OfADefaultFunctionTakesBackEverySetting) {
       R"("lambent:checkpoint":"false","lambent:gpu-runtime":"own","lambent:gpu-domain":"",)"
       R"("lambent:gpu-share":"100","lambent:cpu-variant":"false","lambent:cpu-handler":"",)"
       R"("lambent:gpu-speedup":"0","lambent:http-port":"8080","lambent:http-readiness":"",)"
-      R"("lambent:http-concurrency":"1","lambent:url-auth":"token","lambent:url-invoke-mode":"buffered","lambent:weight":"1","lambent:max-concurrency":"1000","lambent:max-queue-time":"-1",)"
+      R"("lambent:http-concurrency":"1","lambent:weight":"1","lambent:max-concurrency":"1000","lambent:max-queue-time":"-1",)"
       R"("lambent:min-instances":"0","lambent:keep-alive":"-1","lambent:warm-up":"","lambent:schedules":""}})");
 }
 
