@@ -49,6 +49,8 @@ std::optional<Forwarding> forwarding_of_lambda(const http::Request& request) {
     case LambdaOperation::kListAliases:
     case LambdaOperation::kGetAlias:
     case LambdaOperation::kGetConcurrency:
+    case LambdaOperation::kGetUrlConfig:
+    case LambdaOperation::kListUrlConfigs:
       return Forwarding{Destination::kHomeOrHere, route.function};
     case LambdaOperation::kCreateFunction:
     case LambdaOperation::kDeleteFunction:
@@ -62,7 +64,11 @@ std::optional<Forwarding> forwarding_of_lambda(const http::Request& request) {
     case LambdaOperation::kDeleteAlias:
     case LambdaOperation::kPutConcurrency:
     case LambdaOperation::kDeleteConcurrency:
+    case LambdaOperation::kCreateUrlConfig:
+    case LambdaOperation::kUpdateUrlConfig:
+    case LambdaOperation::kDeleteUrlConfig:
       return Forwarding{Destination::kHome, route.function};
+    case LambdaOperation::kInvokeWithStream:  // runs where it is asked for
     case LambdaOperation::kGetAccountSettings:
     case LambdaOperation::kUnsupported:
     case LambdaOperation::kMethodNotAllowed:

@@ -217,6 +217,7 @@ TEST_F(NativeTest, SandboxesAreListed) {
                          DeviceId(1),
                          seconds(2),
                          5,
+                         1,
                          Bytes(6),
                          Bytes(7)}};
   const json list = json::parse(get("/v1/sandboxes").body)["sandboxes"];
