@@ -143,6 +143,8 @@ class StreamedAnswer {
   }
 
   const std::string& text() const { return text_; }
+  // Whether the last line that was written has no end.
+  bool within_line() const { return within_line_; }
 
   // How it went, as it would be told of an answer that came whole.
   Result<Answer> end() const {
@@ -177,12 +179,14 @@ class StreamedAnswer {
     if (type == "PayloadChunk") {
       out_ << frame.payload;
       out_.flush();
+      if (!frame.payload.empty()) within_line_ = frame.payload.back() != '\n';
     } else if (type == "InvokeComplete") {
       end_ = Json::parse(frame.payload, nullptr, false);
     }
   }
 
   std::ostream& out_;
+  bool within_line_ = false;
   http::EventStreamDecoder decoder_;
   std::string text_;
   std::optional<Error> failure_;
@@ -212,6 +216,8 @@ int stream(Transport& transport, Console& console, const InvokeOptions& options,
   if (!answer.ok()) return fail(console, answer.error());
   if (answer->function_failed) console.out << "\n" << answer->payload << "\n";
   console.out.flush();
+  // The answer stays as it is; what is told of it begins a line of its own.
+  if (!options.output && !answer->function_failed && streamed.within_line()) console.err << "\n";
   if (!answer->log_tail.empty()) console.err << answer->log_tail;
   console.err << readable_failure(*answer) << (answer->function_failed ? "function error   " : "")
               << phases_line(*answer) << "\n";

@@ -104,8 +104,8 @@ TEST(Manifest, GivesEveryFieldThatHasAKey) {
   // The other kinds lack some keys, and it lacks those of HTTP functions.
   spec.kind = FunctionKind::kHandler;
   spec.http = {};
-  const std::string text =
-      std::regex_replace(ManifestText(spec).text(), std::regex("(port|readiness) = .*\n"), "");
+  const std::string text = std::regex_replace(
+      ManifestText(spec).text(), std::regex("\n(port|readiness|concurrency) = .*"), "");
   const auto read = parse_manifest(text, "lambent.toml");
   ASSERT_TRUE(read.ok()) << to_string(read.error());
   EXPECT_THAT(read->warnings, ElementsAre());

@@ -325,8 +325,9 @@ void Invariants::check_kept(const Process& process) {
       process.revision != profile.revision || !dispatcher_.policy().keeps_instances()) {
     return;
   }
-  const scheduling::Flow& flow = dispatcher_.flows()[process.function.value];
-  if (flow.max_concurrency == 0) return;
+  // One with a CPU variant may lose the GPUs and get them back in one event: then nothing of it was
+  // kept there in between.
+  if (profile.has_cpu_variant) return;
   const auto others =
       std::count_if(accounts_.processes.begin(), accounts_.processes.end(), [&](const auto& entry) {
         const Process& other = entry.second;

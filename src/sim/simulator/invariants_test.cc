@@ -307,7 +307,10 @@ TEST(Invariants, SeeGlobalVirtualTimeGoBackOrStandStill) {
     Duration global_virtual_time() const override { return Duration(0); }
   };
   EXPECT_EQ(found_with<GoesBack>(), only(Invariant::kVirtualTime));
-  EXPECT_EQ(found_with<StandsStill>(), only(Invariant::kVirtualTime));
+  // Who is served seems to be ahead of it, the longer the more.
+  const std::set<Invariant> found = found_with<StandsStill>();
+  EXPECT_TRUE(found.contains(Invariant::kVirtualTime));
+  EXPECT_TRUE(is_among(found, {Invariant::kVirtualTime, Invariant::kOverRun}));
 }
 
 TEST(Invariants, SeeFlowsServedFurtherAheadThanAllowed) {
