@@ -82,7 +82,7 @@ void Outcomes::undelivered(const InvocationUndelivered& event) {
     return;
   }
   ++invocation.restarts;
-  placements_.return_from_others(pool, *slot);
+  placements_.return_from_others(*slot);
 }
 
 void Outcomes::charge(const PendingInvocation& invocation, Duration time) {

@@ -423,7 +423,7 @@ void Placements::return_to_queue(DevicePool& pool, SandboxSlot sandbox) {
   admission_.reject_unless_it_may_wait(slot);
 }
 
-void Placements::return_from_others(DevicePool& pool, InvocationSlot slot) {
+void Placements::return_from_others(InvocationSlot slot) {
   PendingInvocation& invocation = queues_[slot];
   const FunctionId function = invocation.function;
   // Its run was none.
@@ -431,7 +431,8 @@ void Placements::return_from_others(DevicePool& pool, InvocationSlot slot) {
   leave_to_others(slot);
   forget_place(invocation);
   queues_.put_back(slot, true, log_.now());
-  pool.scheduler().flow_changed(function);
+  // Its function may have left the pool that it ran in, for one with or without GPU.
+  pools_.of(flows_[function.value]).scheduler().flow_changed(function);
   admission_.reject_unless_it_may_wait(slot);
 }
 

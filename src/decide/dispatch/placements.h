@@ -66,7 +66,7 @@ class Placements {
   // it was in its queue.
   void return_to_queue(DevicePool& pool, scheduling::SandboxSlot sandbox);
   // The same of one that is given, and which its program never saw; others are in its sandbox.
-  void return_from_others(DevicePool& pool, InvocationSlot slot);
+  void return_from_others(InvocationSlot slot);
   // The same of all planned sandboxes of which `drops` is true; they are gone.
   void drop_planned(DevicePool& pool, const std::function<bool(const scheduling::Sandbox&)>& drops);
   // Of those planned on a GPU that have no room there beside what was taken of it since, the last

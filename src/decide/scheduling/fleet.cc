@@ -198,7 +198,9 @@ void Fleet::archive(StateArchive& archive) {
   memory_.archive_totals(archive);
   if (archive.ok()) contention_.archive(archive);
   if (archive.ok()) foresight_.archive(archive);
-  if (archive.reading() && archive.ok()) devices_.find_again();
+  if (!archive.reading() || !archive.ok()) return;
+  devices_.find_again();
+  memory_.find_unsettled();
 }
 
 }  // namespace lambent::scheduling

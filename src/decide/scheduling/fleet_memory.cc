@@ -181,6 +181,13 @@ void FleetMemory::settled() {
   unsettled_.clear();
 }
 
+void FleetMemory::find_unsettled() {
+  for (uint32_t i = 0; i < devices_.all().size(); ++i) {
+    const Device& device = devices_.all()[i];
+    if (device.memory_short() > Bytes(0) || device.contexts_short()) unsettle(i);
+  }
+}
+
 void FleetMemory::archive_totals(StateArchive& archive) {
   archive.field(on_host_);
   archive.field(resting_outside_);

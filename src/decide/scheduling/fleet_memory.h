@@ -32,6 +32,9 @@ class FleetMemory {
   // The devices where room may have become short since the last settled().
   const std::vector<uint32_t>& unsettled() const { return unsettled_; }
   void settled();
+  // After reading: those that are short. What was started ahead at the end of an event is looked at
+  // with the next one.
+  void find_unsettled();
 
   // Whether the memory of this one, which is out, finds room on its device now. It may be one that
   // was given an invocation, or an idle one whose memory is fetched ahead.
