@@ -116,8 +116,11 @@ NoPlace Places::note_none(FunctionId function, const Flow& flow, bool idle_devic
   NoPlace note{.because = NoPlace::Because::kNowhere,
                .idle_devices_only = idle_devices_only,
                .memory = flow.device_memory};
-  if (fits_into_starts(function, flow)) note.because = NoPlace::Because::kUnknown;
-  if (note.because == NoPlace::Because::kUnknown) return note;
+  // Whether all fit into its starts changes with each start and each call: it is asked each time.
+  if (flow.sandbox_concurrency > 1) {
+    note.because = NoPlace::Because::kUnknown;
+    return note;
+  }
   WaitReason reason = WaitReason::kNoToken;
   bool is_warm = false;
   for (SandboxSlot slot = idle_.newest_of(function); slot != kNoSandbox;
