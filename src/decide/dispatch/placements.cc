@@ -214,7 +214,7 @@ void Placements::take_over(DevicePool& pool, InvocationSlot slot, SandboxSlot sa
   PendingInvocation& invocation = queues_[slot];
   pool.fleet().assign(sandbox, slot);
   invocation.sandbox = sandbox;
-  invocation.on_host = false;
+  invocation.on_host = pool.is_host();
   invocation.state = InvocationState::kStarting;
   invocation.start = StartClass::kCold;
   invocation.device = pool.fleet().devices()[pool.fleet().sandbox(sandbox).device].options.id;
