@@ -1,6 +1,7 @@
 """boto3 and the aws cli over HTTPS, unmodified: their own verification, by an authority that they are given."""
 import json
 import os
+import pathlib
 import shutil
 import subprocess
 import sys
@@ -53,10 +54,12 @@ class AwsOverTls(unittest.TestCase):
         self.assertEqual(self.boto3(self.authority.certificate).stdout, b"good\n")
         environment = {**os.environ, "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_DEFAULT_REGION": "us-east-1",
                        "AWS_CA_BUNDLE": str(self.authority.certificate)}
+        answer = pathlib.Path(self.authority.folder, "answer")
         done = subprocess.run([VENV + "/bin/aws", "--endpoint-url", self.worker.endpoint, "lambda", "invoke", "--function-name",
-                               "next", "--payload", json.dumps({"n": 41}),
-                               "/dev/stdout"], capture_output=True, timeout=120, env=environment)
-        self.assertTrue(done.stdout.startswith(b"42"), done.stderr)
+                               "next", "--payload", json.dumps({"n": 41}), str(answer)],
+                              capture_output=True, timeout=120, env=environment)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(answer.read_bytes(), b"42")
 
 
 if __name__ == "__main__":
