@@ -354,6 +354,7 @@ void Outcomes::stop_hangs(DevicePool& pool, SandboxSlot slot) {
 void Outcomes::fail_move(DevicePool& pool, SandboxSlot slot) {
   const Sandbox& sandbox = pool.fleet().sandbox(slot);
   if (sandbox.state == SandboxState::kBusy) {
+    CHECK(!pool.shared().has_others(slot), "no invocation joins a sandbox whose memory is away");
     complete(sandbox.invocation, Outcome::kFunctionError,
              Error{ErrorCode::kUnavailable,
                    "the function's memory could not be brought back onto the GPU; try again"},
