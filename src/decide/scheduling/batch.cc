@@ -36,10 +36,10 @@ void BatchPolicy::finished(const View& view, FunctionId function, Instant) {
 
 Decision BatchPolicy::decide(const View& view, Instant) {
   WaitReason reason = WaitReason::kConcurrencyLimit;
-  bool idle_devices_only = false;
-  if (const auto next = first_that_fits(view, continuing_, idle_devices_only, reason)) return *next;
-  if (!continuing_.empty() && !idle_devices_only) return Decision::nothing(reason);
-  const auto first = first_that_fits(view, by_arrival_, idle_devices_only, reason);
+  auto left = DevicesLeft::kAll;
+  if (const auto next = first_that_fits(view, continuing_, left, reason)) return *next;
+  if (left == DevicesLeft::kNone) return Decision::nothing(reason);
+  const auto first = first_that_fits(view, by_arrival_, left, reason);
   return first ? *first : Decision::nothing(reason);
 }
 

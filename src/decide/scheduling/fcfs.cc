@@ -26,8 +26,8 @@ void FcfsPolicy::finished(const View& view, FunctionId function, Instant now) {
 Decision FcfsPolicy::decide(const View& view, Instant) {
   if (by_arrival_.empty()) return Decision::nothing(WaitReason::kConcurrencyLimit);
   WaitReason reason = WaitReason::kNone;
-  bool idle_devices_only = false;
-  const auto decision = first_that_fits(view, by_arrival_, idle_devices_only, reason);
+  auto left = DevicesLeft::kAll;
+  const auto decision = first_that_fits(view, by_arrival_, left, reason);
   return decision ? *decision : Decision::nothing(reason);
 }
 

@@ -10,12 +10,16 @@
 
 namespace lambent::scheduling {
 
-// Whoever is first goes first, and holds up the others while there is no place for it. But a device
-// with nothing to do takes the next one that fits there: the first could not run on it in any case.
-// And one that waits for its own sandboxes at work holds up nobody, for that wait is its own.
-// `reason` is set to what holds up the first, and only then does `idle_devices_only` become true.
+// Which devices those may take that come later in the order.
+enum class DevicesLeft { kAll, kIdle, kNone };
+
+// The first function of the order goes first, and holds up the others while there is no place for
+// it. But a device with nothing to do takes the next one that fits there: the first could not run on
+// it in any case. A function that waits for its own sandboxes at work, or for its tenant's quota,
+// holds up no other. `left` says what is left to orders that come after this one; `reason` is set to
+// what holds up the first.
 inline std::optional<Decision> first_that_fits(const View& view, IndexedHeap<uint64_t>& order,
-                                               bool& idle_devices_only, WaitReason& reason) {
+                                               DevicesLeft& left, WaitReason& reason) {
   std::optional<Decision> decision;
   std::vector<std::pair<uint32_t, uint64_t>> passed_over;
   while (!order.empty()) {
@@ -27,6 +31,7 @@ inline std::optional<Decision> first_that_fits(const View& view, IndexedHeap<uin
       order.pop();
       continue;
     }
+    const bool idle_devices_only = left == DevicesLeft::kIdle;
     const PlaceOrReason found =
         view.fleet.places().find(function, view.flow(function), idle_devices_only);
     if (found.place) {
@@ -37,8 +42,8 @@ inline std::optional<Decision> first_that_fits(const View& view, IndexedHeap<uin
       reason = found.reason;
     }
     if (found.reason != WaitReason::kAtWork) {
-      if (!view.fleet.device_table().any_idle()) break;
-      idle_devices_only = true;
+      left = view.fleet.device_table().any_idle() ? DevicesLeft::kIdle : DevicesLeft::kNone;
+      if (left == DevicesLeft::kNone) break;
     }
     passed_over.emplace_back(order.top(), order.top_key());
     order.pop();
