@@ -1,6 +1,5 @@
 // lambent-worker: reads its flags, builds the objects, runs the loop until it is told to stop.
 #include <signal.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -14,10 +13,12 @@
 #include "bin/image_settings.h"
 #include "bin/installation.h"
 #include "bin/journal_programs.h"
+#include "bin/listening_sockets.h"
 #include "bin/node_cluster.h"
 #include "bin/node_volumes.h"
 #include "bin/service_manager.h"
 #include "bin/worker_config.h"
+#include "bin/worker_run.h"
 #include "bin/worker_settings.h"
 #include "bin/worker_setup.h"
 #include "core/http/server.h"
@@ -183,9 +184,10 @@ Result<std::unique_ptr<catalog::Catalog>> open_catalog(const WorkerConfig& confi
 }
 
 // Its clients are the default tenant; they have no token to show.
-Result<OwnedFd> listen_for_objects(const WorkerConfig& config) {
+Result<OwnedFd> listen_for_objects(const WorkerConfig& config, ListeningSockets& sockets) {
   const mode_t mode = config.auth == frontend::AuthMode::kTokens ? 0600 : 0660;
-  return listen_packets(config.run_folder + "/objects.sock", mode);
+  const std::string path = config.run_folder + "/objects.sock";
+  return sockets.unix_socket(path, [&] { return listen_packets(path, mode); });
 }
 
 // Where changes and refusals are written down.
@@ -330,61 +332,23 @@ Result<ServiceManager> open_service_manager(LogSink& log) {
   return ServiceManager::open(std::move(settings), log);
 }
 
-// What runs from the first request that is accepted to the last that is answered.
-struct Serving {
-  const WorkerConfig& config;
-  const OwnedFd& signals;
-  loop::EventLoop& loop;
-  LogSink& log;
-  worker::Worker& worker;
-  http::Server& server;
-  ServiceManager& service;
-  tls::NodeIdentity* identity;  // null: nothing is encrypted
-};
-
-// Runs the loop until the worker is told to stop and has drained, or is told twice.
-void run_until_told(const Serving& serving, const std::string& status) {
-  const auto& [config, signals, loop, log, worker, server, service, identity] = serving;
-  bool stopping = false;
-  const auto watch = loop.watch(signals.get(), true, false, [&](loop::Readiness) {
-    signalfd_siginfo info{};
-    if (read(signals.get(), &info, sizeof(info)) != sizeof(info)) return;
-    if (info.ssi_signo == SIGHUP) {
-      service.reloading(loop.now());
-      if (identity != nullptr) {
-        identity->reload();
-      } else {
-        log.info("nothing_to_reload");
-      }
-      return stopping ? service.stopping("draining") : service.ready(status);
-    }
-    if (std::exchange(stopping, true)) return loop.stop();  // asked twice: at once
-    log.info("stopping", {{"signal", static_cast<int64_t>(info.ssi_signo)}});
-    service.stopping("draining: what runs may end, for " +
-                     std::to_string(static_cast<int64_t>(to_seconds(config.drain_time))) +
-                     " s at most");
-    loop.call_after(config.drain_time, [&] { loop.stop(); });
-    // The last answers leave before the loop does.
-    worker.drain([&] {
-      server.drain();
-      loop.call_after(milliseconds(50), [&] { loop.stop(); });
-    });
-  });
-  loop.run();
-}
-
-Result<void> serve(const Serving& serving) {
-  const auto& [config, signals, loop, log, worker, server, service, identity] = serving;
-  ASSIGN_OR_RETURN(const std::string endpoint, listen_all(config.listen, identity, server, log));
-  if (endpoint.starts_with("http")) log.info("dashboard", {{"address", endpoint + "/"}});
+// From the first request that is accepted to the last that is answered.
+Result<WorkerRun::End> serve(const WorkerConfig& config, ListeningSockets& sockets,
+                             const std::vector<std::string>& program, Serving serving) {
+  ASSIGN_OR_RETURN(const std::string endpoint, listen_all(config.listen, serving.identity,
+                                                          serving.server, sockets, serving.log));
+  RETURN_IF_ERROR(sockets.check_all_taken());
+  if (endpoint.starts_with("http")) serving.log.info("dashboard", {{"address", endpoint + "/"}});
   // For the process that started the worker with port 0.
   RETURN_IF_ERROR(write_file_atomically(config.run_folder + "/endpoint", endpoint + "\n", false));
-  const std::string status = "serving at " + endpoint;
-  service.ready(status);
-  service.watch(loop);
-  run_until_told(serving, status);
-  log.info("stopped");
-  return {};
+  serving.drain_time = config.drain_time;
+  serving.program = program;
+  serving.status = "serving at " + endpoint;
+  serving.service.ready(serving.status);
+  serving.service.watch(serving.loop);
+  const WorkerRun::End end = WorkerRun(serving).run();
+  serving.log.info(end == WorkerRun::End::kReplaced ? "gives_way" : "stopped");
+  return end;
 }
 
 // Null: the GPU is a real one, or there is none.
@@ -428,10 +392,10 @@ Result<Builds> open_builds(const WorkerConfig& config, const Installation& insta
   return builds;
 }
 
-Result<void> run(WorkerConfig config) {
+Result<WorkerRun::End> run(WorkerConfig config, const Installation& installation,
+                           ListeningSockets& sockets, const std::vector<std::string>& program) {
   SpdlogSink log(config.log_format, config.log_level);
   allow_many_files(log);
-  ASSIGN_OR_RETURN(const Installation installation, find_installation());
   ASSIGN_OR_RETURN(const OwnedFd lock, make_folders(config));
   ASSIGN_OR_RETURN(ServiceManager service, open_service_manager(log));
   ASSIGN_OR_RETURN(const OwnedFd signals,
@@ -439,7 +403,6 @@ Result<void> run(WorkerConfig config) {
   SystemClock clock;
   SystemRandom random;
   loop::EventLoop loop(clock);
-
   ASSIGN_OR_RETURN(worker::GpuDriver driver, find_driver(config, installation));
   ASSIGN_OR_RETURN(const auto emulated_node, serve_emulated_node(driver, loop, log));
   ASSIGN_OR_RETURN(auto launcher, start_launcher(config, installation, loop, log));
@@ -469,7 +432,7 @@ Result<void> run(WorkerConfig config) {
   const frontend::PeerObjects peer_objects(objects, peers, lanes_of(peers, loop, peer_threads));
   loop::WorkThread object_copies(loop);
   frontend::ObjectsFrontend objects_frontend(objects, disk_of(object_copies), loop, random);
-  ASSIGN_OR_RETURN(OwnedFd object_listener, listen_for_objects(config));
+  ASSIGN_OR_RETURN(OwnedFd object_listener, listen_for_objects(config, sockets));
   const objects::ObjectSocket local_objects(loop, log, objects, random, kDefaultTenant,
                                             std::move(object_listener));
 
@@ -496,17 +459,60 @@ Result<void> run(WorkerConfig config) {
   ASSIGN_OR_RETURN(const auto cluster, NodeCluster::open(config, devices,
                                                          {loop, log, random, worker, access,
                                                           disk_of(object_copies), identity.get()}));
-
   const auto questions = journal_programs(config, installation, journal, loop);
-  frontend::RouterOptions answers = router_options(worker, config, object_copies, questions.get(), cluster.get());
+  frontend::RouterOptions answers =
+      router_options(worker, config, object_copies, questions.get(), cluster.get());
   answers.native = native_options(worker, metrics, objects, storage, identity.get(),
                                   facts_of(config, shares.dispatched));
   answers.audit = sink_of(audit.get());
-  frontend::Router router(services_of(worker, access, secrets, objects_frontend, *volumes, cluster.get()), loop,
-                          random, std::move(answers),
-                          frontend::RequestGuard(host_policy(config.listen)));
+  frontend::Router router(
+      services_of(worker, access, secrets, objects_frontend, *volumes, cluster.get()), loop, random,
+      std::move(answers), frontend::RequestGuard(host_policy(config.listen)));
   http::Server server(loop, server_options(router), router.handler());
-  return serve({config, signals, loop, log, worker, server, service, identity.get()});
+  return serve(config, sockets, program,
+               {signals, loop, log, worker, server, service, identity.get()});
+}
+
+// What the service manager told this process is told to the program that it becomes.
+class ServiceVariables {
+ public:
+  ServiceVariables() {
+    for (const char* name : {"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"}) {
+      if (const char* value = getenv(name)) values_.emplace_back(name, value);
+    }
+  }
+  void restore() const {
+    for (const auto& [name, value] : values_) setenv(name.c_str(), value.c_str(), 1);
+  }
+
+ private:
+  std::vector<std::pair<std::string, std::string>> values_;
+};
+
+Result<ListeningSockets> inherit_sockets() {
+  auto sockets = ListeningSockets::inherit(
+      {getenv("LISTEN_PID"), getenv("LISTEN_FDS"), getenv("LAMBENT_LISTENERS")}, getpid());
+  for (const char* name : {"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "LAMBENT_LISTENERS"}) {
+    unsetenv(name);
+  }
+  return sockets;
+}
+
+// Returns only with an error, or when the worker was told to stop.
+Result<void> run_or_become(WorkerConfig config, std::vector<std::string> words) {
+  const ServiceVariables variables;
+  ASSIGN_OR_RETURN(ListeningSockets sockets, inherit_sockets());
+  ASSIGN_OR_RETURN(const Installation installation, find_installation());
+  words.front() = installation.program("lambent-worker");
+  ASSIGN_OR_RETURN(const WorkerRun::End end, run(std::move(config), installation, sockets, words));
+  if (end == WorkerRun::End::kStopped) return {};
+  RETURN_IF_ERROR(sockets.hand_over());
+  variables.restore();
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  execv(words.front().c_str(), arguments.data());
+  return error_from_errno("become " + words.front(), errno);
 }
 
 }  // namespace
@@ -516,7 +522,7 @@ int main(int argc, char** argv) {
   lambent::WorkerConfig config;
   if (const auto exit_code = lambent::parse_worker_config(argc, argv, config)) return *exit_code;
   if (!config.host_memory) config.host_memory = lambent::usual_host_memory(config);
-  const auto result = lambent::run(config);
+  const auto result = lambent::run_or_become(std::move(config), {argv, argv + argc});
   if (result.ok()) return 0;
   std::cerr << "lambent serve: " << lambent::to_string(result.error()) << "\n";
   return lambent::exit_code_of(result.error().code);

@@ -177,12 +177,11 @@ frontend::HostPolicy host_policy(const ListenOptions& options) {
 }
 
 Result<std::string> listen_all(const ListenOptions& options, tls::NodeIdentity* identity,
-                               http::Server& server, LogSink& log) {
+                               http::Server& server, ListeningSockets& sockets, LogSink& log) {
   std::string endpoint = "unix:" + options.socket_path;
   if (options.tcp) {
     http::Authority address = *options.tcp;
-    ASSIGN_OR_RETURN(OwnedFd tcp,
-                     or_elsewhere(http::listen_tcp(address.host, *address.port), "--listen"));
+    ASSIGN_OR_RETURN(OwnedFd tcp, or_elsewhere(sockets.tcp(address), "--listen"));
     address.port = http::port_of(tcp);
     const bool encrypted = identity != nullptr && identity->has_server();
     endpoint = (encrypted ? "https://" : "http://") + http::to_string(address);
@@ -195,10 +194,11 @@ Result<std::string> listen_all(const ListenOptions& options, tls::NodeIdentity* 
     }
   }
   if (!options.socket_path.empty()) {
+    const auto open = [&options] {
+      return http::listen_unix(options.socket_path, options.socket_mode, options.socket_group);
+    };
     ASSIGN_OR_RETURN(OwnedFd unix_socket,
-                     or_elsewhere(http::listen_unix(options.socket_path, options.socket_mode,
-                                                    options.socket_group),
-                                  "--socket"));
+                     or_elsewhere(sockets.unix_socket(options.socket_path, open), "--socket"));
     RETURN_IF_ERROR(server.listen(std::move(unix_socket)));
   }
   log.info("listening", {{"endpoint", endpoint}, {"socket", options.socket_path}});

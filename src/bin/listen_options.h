@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "bin/listening_sockets.h"
 #include "core/base/log.h"
 #include "core/base/result.h"
 #include "core/http/server.h"
@@ -63,9 +64,9 @@ class ListenFlags {
 };
 
 frontend::HostPolicy host_policy(const ListenOptions& options);
-// Opens the listeners and gives them to `server`; returns the endpoint that clients use. TCP is
+// Takes the listeners from `sockets` and gives them to `server`; returns the endpoint that clients use. TCP is
 // encrypted by `identity` if that has a server; null: there is none.
 Result<std::string> listen_all(const ListenOptions& options, tls::NodeIdentity* identity,
-                               http::Server& server, LogSink& log);
+                               http::Server& server, ListeningSockets& sockets, LogSink& log);
 
 }  // namespace lambent

@@ -526,6 +526,8 @@ std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& conf
   EnvironmentFlags environments(app, config);
   add_cluster_flags(app, config);
   add_node_flags(app, config);
+  bool only_check = false;
+  app.add_flag("--check", only_check, "read the flags, say what is wrong with them, and end");
   if (const auto exit_code = bin::parse(app, argc, argv)) return *exit_code;
 
   // Sandboxes are shown what lies there, by paths of this machine.
@@ -545,7 +547,7 @@ std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& conf
     std::cerr << "lambent serve: " << result.error().message << "\n";
     return 2;
   }
-  return std::nullopt;
+  return only_check ? std::optional(0) : std::nullopt;
 }
 
 }  // namespace lambent

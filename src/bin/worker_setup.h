@@ -22,8 +22,8 @@ Result<OwnedFd> make_folders(const WorkerConfig& config);
 // programs that call select(). Sandboxes get a limit of their own.
 void allow_many_files(LogSink& log);
 
-// Readable requests to stop, once SIGTERM and SIGINT are blocked everywhere; with `reloads` also
-// those to read certificates again, SIGHUP. Otherwise SIGHUP is the end, because it says that the
+// Readable requests to stop, once SIGTERM and SIGINT are blocked everywhere, and those to give way
+// to the installed program, SIGUSR2; with `reloads` also those to read certificates again, SIGHUP. Otherwise SIGHUP is the end, because it says that the
 // worker's terminal is gone.
 Result<OwnedFd> open_signals(bool reloads);
 

@@ -4,6 +4,7 @@ import pathlib
 import shutil
 import subprocess
 import tempfile
+import time
 import unittest
 
 import booted
@@ -125,7 +126,13 @@ class LifeTest(Installed):
         self.system.run("sh", "-c", "echo '# mine' >>/etc/lambent/worker.env", check=True)
         before = self.system.property("MainPID")
         self.system.run("dpkg", "-i", "/files/newer.deb", check=True)
-        self.assertNotEqual(self.system.property("MainPID"), before)
+        # The worker gave way to the new program, in the same process.
+        deadline = time.monotonic() + 60
+        while "gives_way" not in self.system.log() or self.state() != "active":
+            self.assertLess(time.monotonic(), deadline, self.system.log())
+            time.sleep(0.2)
+        self.assertEqual(self.system.property("MainPID"), before)
+        self.assertNotIn("deleted", self.system.run("readlink", f"/proc/{before}/exe").stdout)
         self.assertIn("# mine", self.system.run("cat", "/etc/lambent/worker.env").stdout)
         called = self.lambent("invoke", "vector_add", "-d", '{"count": 1000, "check": true}')
         self.assertEqual(called.returncode, 0, called.stderr + self.system.log())

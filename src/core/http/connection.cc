@@ -50,6 +50,11 @@ void Connection::close_if_idle() {
   if (idle_since() != kNever) close(false);
 }
 
+bool Connection::has_sent_all() const {
+  return phase_ == Phase::kClosed ||
+         (phase_ == Phase::kLingering && outbox_.empty() && !end_is_unsent_);
+}
+
 Instant Connection::idle_since() const {
   if (waiting_ == Waiting::kHandshake) return deadline_ - context_.options.header_timeout;
   const bool idle = phase_ == Phase::kReading && waiting_ == Waiting::kIdle &&
@@ -215,7 +220,7 @@ void Connection::handle_request() {
 
 void Connection::wait_for_more_input() {
   if (peer_finished_sending_ ||
-      (context_.draining && parser_.status() == RequestParser::Status::kIdle)) {
+      (context_.closes_idle && parser_.status() == RequestParser::Status::kIdle)) {
     close(false);
     return;
   }

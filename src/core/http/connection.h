@@ -28,7 +28,8 @@ struct ConnectionContext {
   DateLine date;
   // Bytes are read into here; what is not consumed at once is copied.
   std::vector<char> scratch;
-  bool draining = false;
+  bool draining = false;     // a connection closes after its next answer
+  bool closes_idle = false;  // and at once where no request has begun
   // The connection is closed and may be destroyed, but not before the current callback returned.
   std::function<void(Connection&)> on_closed;
   size_t unfinished_bodies = 0;  // bytes, of all connections
@@ -48,6 +49,8 @@ class Connection {
   void close_if_idle();
   // Since when it has been between requests; kNever if it is not.
   Instant idle_since() const;
+  // It only waits for its client to close.
+  bool has_sent_all() const;
 
  private:
   struct Exchange;

@@ -76,6 +76,7 @@ struct Server::State {
                 DateLine(loop.clock()),
                 std::vector<char>(kScratchSize),
                 false,
+                false,
                 [this](Connection& connection) { retire(connection); }} {}
 
   ~State() {
@@ -206,10 +207,15 @@ Result<void> Server::State::listen(OwnedFd listener_fd, Transport transport,
   return {};
 }
 
-void Server::drain() {
+void Server::stop_accepting() {
   state_->context.draining = true;
   state_->loop.cancel(state_->accept_pause);
   state_->listeners.clear();
+}
+
+void Server::drain() {
+  stop_accepting();
+  state_->context.closes_idle = true;
   std::vector<Connection*> all;
   all.reserve(state_->connections.size());
   for (const auto& [connection, owner] : state_->connections) all.push_back(connection);
@@ -217,5 +223,11 @@ void Server::drain() {
 }
 
 size_t Server::connection_count() const { return state_->connections.size(); }
+
+size_t Server::open_exchanges() const {
+  return static_cast<size_t>(
+      std::count_if(state_->connections.begin(), state_->connections.end(),
+                    [](const auto& each) { return !each.first->has_sent_all(); }));
+}
 
 }  // namespace lambent::http

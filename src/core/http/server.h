@@ -98,9 +98,15 @@ class Server {
   // The same for a TCP socket whose connections are encrypted. While a handshake goes on, limits
   // and time-outs are those of a request's head.
   Result<void> listen_encrypted(OwnedFd listener, StreamFactory encrypt);
-  // Stops accepting; connections close as their current request is answered.
+  // Stops accepting; each connection closes once an answer is sent on it, and one without a request
+  // may still send one. So no client finds a connection closed that it has just written to.
+  void stop_accepting();
+  // The same, and connections without a request are closed.
   void drain();
   size_t connection_count() const;
+  // Connections that wait for more than their clients' end: a request or its answer is on its way,
+  // or may still come.
+  size_t open_exchanges() const;
 
  private:
   struct State;

@@ -216,6 +216,25 @@ TEST_F(ServerTest, DrainClosesIdleConnectionsAndLetsOthersFinish) {
   EXPECT_THAT(busy.received, EndsWith("last"));
 }
 
+TEST_F(ServerTest, WithoutAcceptingItServesWhatComesOnOpenConnections) {
+  start_echo();
+  RawClient open = connect();
+  RawClient used = connect();
+  used.send("GET /first HTTP/1.1\r\nHost: h\r\n\r\n");
+  wait_for(used, "/first");
+  EXPECT_THAT(used.received, Not(HasSubstr("Connection: close")));
+  server->stop_accepting();
+  turn();
+  EXPECT_EQ(server->open_exchanges(), 2U);
+  for (RawClient* client : {&open, &used}) {
+    client->send("GET /last HTTP/1.1\r\nHost: h\r\n\r\n");
+    wait_for_end(*client);
+    EXPECT_THAT(client->received, HasSubstr("/last"));
+    EXPECT_THAT(client->received, HasSubstr("Connection: close\r\n"));
+  }
+  EXPECT_EQ(server->open_exchanges(), 0U);
+}
+
 TEST_F(ServerTest, AServerDestroyedBeforeItsRespondersLeavesThemMute) {
   start_holding();
   RawClient client = connect();

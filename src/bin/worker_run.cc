@@ -1,0 +1,120 @@
+#include "bin/worker_run.h"
+
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <utility>
+
+namespace lambent {
+namespace {
+
+// How long a connection may be idle before the worker counts on its client to send no more.
+constexpr Duration kIdleGrace = milliseconds(500);
+constexpr Duration kLookAgain = milliseconds(5);
+// For the last answers to leave.
+constexpr Duration kLastAnswers = milliseconds(50);
+constexpr ChildLimits kCheckLimits{.time = seconds(10), .nice = 0};
+
+// Its last line, for a log.
+std::string last_line(std::string text) {
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text.substr(text.rfind('\n') + 1);
+}
+
+}  // namespace
+
+WorkerRun::End WorkerRun::run() {
+  const auto watch = serving_.loop.watch(serving_.signals.get(), true, false,
+                                         [this](loop::Readiness) { take_signal(); });
+  serving_.loop.run();
+  return end_;
+}
+
+void WorkerRun::take_signal() {
+  signalfd_siginfo info{};
+  if (read(serving_.signals.get(), &info, sizeof(info)) != sizeof(info)) return;
+  switch (info.ssi_signo) {
+    case SIGHUP:
+      return reload();
+    case SIGUSR2:
+      return replace();
+    default:
+      return stop(static_cast<int>(info.ssi_signo));
+  }
+}
+
+void WorkerRun::reload() {
+  serving_.service.reloading(serving_.loop.now());
+  if (serving_.identity != nullptr) {
+    serving_.identity->reload();
+  } else {
+    serving_.log.info("nothing_to_reload");
+  }
+  return stopping_ ? serving_.service.stopping("draining")
+                   : serving_.service.ready(serving_.status);
+}
+
+void WorkerRun::stop(int signal) {
+  end_ = End::kStopped;
+  if (std::exchange(stopping_, true)) return serving_.loop.stop();  // asked twice: at once
+  check_.reset();
+  serving_.log.info("stopping", {{"signal", static_cast<int64_t>(signal)}});
+  serving_.service.stopping("draining: what runs may end, for " +
+                            std::to_string(static_cast<int64_t>(to_seconds(serving_.drain_time))) +
+                            " s at most");
+  drain();
+}
+
+void WorkerRun::drain() {
+  serving_.loop.call_after(serving_.drain_time, [this] { serving_.loop.stop(); });
+  // The last answers leave before the loop does.
+  serving_.worker.drain([this] {
+    serving_.server.drain();
+    serving_.loop.call_after(kLastAnswers, [this] { serving_.loop.stop(); });
+  });
+}
+
+// ---- Giving way to the installed program
+
+void WorkerRun::replace() {
+  if (stopping_ || check_ != nullptr) return;
+  std::vector<std::string> words = serving_.program;
+  words.push_back("--check");
+  auto started = ChildRun::start(serving_.loop, std::move(words), kCheckLimits,
+                                 [this](Result<ChildEnd> end) { checked(std::move(end)); });
+  if (!started.ok()) return checked(started.error());
+  check_ = std::move(*started);
+}
+
+void WorkerRun::checked(Result<ChildEnd> end) {
+  check_.reset();
+  if (!end.ok() || end->exit_code != 0) {
+    const std::string why = !end.ok()             ? to_string(end.error())
+                            : end->errors.empty() ? "exit code " + std::to_string(end->exit_code)
+                                                  : last_line(end->errors);
+    serving_.log.error("not_replaced", {{"program", serving_.program.front()}, {"error", why}});
+    return;
+  }
+  stopping_ = true;
+  end_ = End::kReplaced;
+  serving_.log.info("replacing", {{"program", serving_.program.front()}});
+  serving_.service.reloading(serving_.loop.now());
+  serving_.server.stop_accepting();
+  // Those whose requests go on keep theirs until the whole time is up.
+  serving_.loop.call_after(kIdleGrace, [this] {
+    serving_.server.drain();
+    finish_requests();
+  });
+  serving_.loop.call_after(serving_.drain_time, [this] { serving_.loop.stop(); });
+}
+
+void WorkerRun::finish_requests() {
+  if (serving_.server.open_exchanges() > 0) {
+    serving_.loop.call_after(kLookAgain, [this] { finish_requests(); });
+    return;
+  }
+  drain();
+}
+
+}  // namespace lambent
