@@ -47,7 +47,7 @@ class StatePage(unittest.TestCase):
     def test_states_are_of_the_table_and_add_up(self):
         self.assertEqual({row.state for row in self.rows} - STATES, set())
         of = collections.Counter(row.state for row in self.rows)
-        sums = re.search(r"Of (\d+) features (\d+) are done, (\d+) partly, (\d+) in a model alone, (\d+) missing", self.text)
+        sums = re.search(r"Of (\d+) features (\d+) are done, (\d+) partly, (\d+) only in a model, (\d+) missing", self.text)
         self.assertEqual([int(number) for number in sums.groups()],
                          [len(self.rows), of["done"], of["partly"], of["model"], of["missing"]])
 
