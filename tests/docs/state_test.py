@@ -15,8 +15,9 @@ Row = collections.namedtuple("Row", "feature words state place tests figure")
 
 
 def rows(text):
-    return [Row(*(cell.strip() for cell in line.strip()[1:-1].split("|"))) for line in text.splitlines()
-            if re.match(r"\| [A-Z]\d+ \|", line)]
+    """The sections of features: heading, a line with state, place and tests, and what was measured and is missing."""
+    return [Row(*found.groups()) for found in re.finditer(
+        r"^### ([A-Z]\d+)\. (.+)\n\nState: (\w+)\. Lives in: (.*)\. Shown by: (.*)\.\n((?:\n(?!#).*|.+\n)*)", text, re.M)]
 
 
 def model_suites():
