@@ -10,9 +10,9 @@
 
 namespace lambent::scheduling {
 
-// The first goes first, and holds up the others while there is no place for it. But a device
+// Whoever is first goes first, and holds up the others while there is no place for it. But a device
 // with nothing to do takes the next one that fits there: the first could not run on it in any case.
-// And one that waits for its own sandboxes at work delays no other, for that wait is its own.
+// And one that waits for its own sandboxes at work holds up nobody, for that wait is its own.
 // `reason` is set to what holds up the first, and only then does `idle_devices_only` become true.
 inline std::optional<Decision> first_that_fits(const View& view, IndexedHeap<uint64_t>& order,
                                                bool& idle_devices_only, WaitReason& reason) {

@@ -60,7 +60,7 @@ class TransferEngine {
                                                         const cuda::Context& context,
                                                         LinkDirection direction,
                                                         const Options& options);
-  // Waits for what is on its way; what was not begun is dropped, and no caller is told any more.
+  // Waits for what is on its way; what was not begun is dropped, and nobody is told any more.
   ~TransferEngine();
   TransferEngine(const TransferEngine&) = delete;
   TransferEngine& operator=(const TransferEngine&) = delete;

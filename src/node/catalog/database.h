@@ -1,5 +1,5 @@
-// Database and Statement: the only adapter to SQLite, with its errors as ours. Resources; one
-// thread at a time.
+// Database and Statement: the only door to SQLite, with its errors as ours. Resources; one thread
+// at a time.
 #pragma once
 
 #include <cstdint>
