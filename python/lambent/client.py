@@ -84,7 +84,7 @@ class Function:
 
         A kernel function gets its inputs by keyword. `outputs` names those buffers that become objects, in order; one
         reference for one (which may be named without a list), a list for more. Inputs that are no references become
-        objects that end with the call: nobody else knows them.
+        objects that end with the call: no other call knows them.
         """
         if len(event) > 1 or (event and inputs):
             raise TypeError("one event, or inputs by keyword")

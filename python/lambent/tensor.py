@@ -1,4 +1,4 @@
-"""Tensor: what an object holds: a datatype of the Open Inference Protocol, a shape, and bytes that nobody copies.
+"""Tensor: what an object holds: a datatype of the Open Inference Protocol, a shape, and bytes that are not copied.
 Made by `lambent.client` and `lambent.objects`; numpy is used if it is there."""
 
 # In the order of the wire (src/core/domain/tensor_type.h); the letters are numpy's.

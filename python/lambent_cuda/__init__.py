@@ -153,7 +153,7 @@ class Device:
 class DeviceBuffer:
     """Device memory; freed with the object, or earlier by free()."""
 
-    # Of all buffers of the process, and the most that it has been since somebody set it; bytes.
+    # Of all buffers of the process, and the most that it has been since it was set; bytes.
     allocated_bytes = peak_bytes = 0
     _counting = _thread.RLock()  # one that is freed may be found by who counts another
 

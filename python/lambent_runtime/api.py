@@ -1,6 +1,6 @@
 """RuntimeApi: the exchanges with the Lambda Runtime API, over one keep-alive connection.
 
-Sockets of the C module underneath `socket`, and a parser of our own: `http.client` alone would take
+Sockets of the C module underneath `socket`, and a parser of our own: `http.client` by itself would take
 longer to import than the rest of the runtime.
 """
 import _socket as socket

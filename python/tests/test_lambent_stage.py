@@ -112,7 +112,7 @@ class StageTest(Folder):
         return self.stage(), channel.ReceivingEnd(self.path)
 
     def test_a_job_keeps_no_value_that_it_does_not_need_any_more(self):
-        """What there is when each component runs, and when the job goes out."""
+        """What the job holds when each component runs, and when it goes out."""
         def kept(**stage_process):
             self.description.update(stage_process)
             stage, found = self.stage(), []

@@ -31,7 +31,7 @@ inline CLI::Validator within(double least, double most) {
       description);
 }
 
-// Digits alone: for an unsigned number CLI takes -1 for the largest that there is.
+// Only digits: for an unsigned number CLI takes -1 for the largest that there is.
 inline CLI::Validator whole_number() {
   return CLI::Validator(
       [](std::string& text) -> std::string {
@@ -55,7 +55,7 @@ inline CLI::Validator former_word(std::string flag, std::string former, std::str
       "");
 }
 
-// A file that can be written, so that nobody waits for results that then have no place.
+// A file that can be written, so that no user waits for results that then have no place.
 inline CLI::Validator output_file() {
   return CLI::Validator(
       [](std::string& path) -> std::string {

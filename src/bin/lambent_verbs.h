@@ -1,5 +1,5 @@
 // The client's verbs as flags, by subject: each fills its options and says what runs when it was
-// chosen. For the files of lambent's command alone.
+// chosen. Only for the files of lambent's command.
 #pragma once
 
 #include <unistd.h>

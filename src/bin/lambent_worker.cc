@@ -53,7 +53,7 @@ objects::Disk disk_of(loop::WorkThread& thread) {
   };
 }
 
-// Threads that wait for peers, so that one that is slow holds up a part of the objects alone.
+// Threads that wait for peers, so that one that is slow holds up only a part of the objects.
 std::vector<objects::Disk> lanes_of(const std::vector<http::Endpoint>& peers, loop::EventLoop& loop,
                                     std::vector<std::unique_ptr<loop::WorkThread>>& threads) {
   std::vector<objects::Disk> lanes;

@@ -62,7 +62,7 @@ class MeasuredWorkload {
     dispatch::FunctionProfile profile;
     Mean execution, sandbox, init;
   };
-  // How much work one of several on a device has had done, in time alone.
+  // How much work one of several on a device has had done, only in time.
   struct WorkClock {
     unsigned running = 0;
     Instant since{};

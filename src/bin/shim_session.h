@@ -1,6 +1,6 @@
 // ShimSession: what a program under the shim needs around it, without a worker: a ledger with its
-// limit, somebody who tells it to move its memory, turns on the link and leases of host memory. For
-// mains and benchmarks; used on the thread of its loop.
+// limit, a sender that tells it to move its memory, turns on the link and leases of host memory.
+// For mains and benchmarks; used on the thread of its loop.
 #pragma once
 
 #include <deque>

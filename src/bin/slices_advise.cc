@@ -138,7 +138,7 @@ Result<std::vector<slice_simulator::Arrival>> arrivals_of(const SlicesAdviseOpti
 std::string text_of(const AdvisedPart& part) {
   cli::TextTable table({"LAYOUT", ">WITHIN SLO", ">ANSWERED", ">MEAN", ">P95", ">MOST LOAD"});
   for (const JudgedLayout& one : part.layouts) {
-    const bool any = one.answered_share > 0;  // else there are times of refusals alone
+    const bool any = one.answered_share > 0;  // else there are only times of refusals
     table.add({one.name(), number("%.1f %%", 100 * one.hit_share),
                number("%.1f %%", 100 * one.answered_share),
                any ? number("%.0f ms", 1e3 * one.mean_s) : "-",

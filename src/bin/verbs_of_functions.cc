@@ -55,7 +55,7 @@ void add_init(Shell& shell) {
 
 void add_deploy(Shell& shell) {
   auto options = std::make_shared<cli::DeployOptions>();
-  // It takes seconds: whoever waits is told for what.
+  // It takes seconds: the user is told for what.
   options->build_bundle = [&shell](const std::string& source, const std::string& folder) {
     if (!shell.console.json) shell.console.err << "compiling " << source << "\n";
     return build_bundle(source, folder);

@@ -35,8 +35,8 @@ std::string visible_name(const WorkerConfig& config, const protocol::DeviceInven
   return is_real && !device.uuid.empty() ? device.uuid : worker::visible_name(device);
 }
 
-// What goes from stage to stage lies in memory, where there is a place for that; a folder of this
-// run alone, whose lock keeps others out of it.
+// What goes from stage to stage lies in memory, where there is a place for that; a folder only of
+// this run, whose lock keeps others out of it.
 std::string channel_folder(const WorkerConfig& config) {
   const std::string run = std::filesystem::absolute(config.run_folder);
   std::error_code error;

@@ -79,7 +79,7 @@ def write(buffer: Buffer, offset_elements: int = 0) -> Argument:
 
 
 def read_write(buffer: Buffer, offset_elements: int = 0) -> Argument:
-    """The kernel reads what is there and writes."""
+    """The kernel reads the present content and writes."""
     return Argument(buffer, "read_write", offset_elements)
 
 
@@ -238,7 +238,7 @@ class Graph:
     # --- The result ---
 
     def json(self) -> Dict[str, Any]:
-        """graph.json as a dictionary. GraphError for buffers that nobody uses or writes."""
+        """graph.json as a dictionary. GraphError for buffers that are not used or not written."""
         if not self.steps:
             raise GraphError("a graph needs a launch at least")
         buffers = []
@@ -261,7 +261,7 @@ class Graph:
 
         `settings` go into lambent.toml: description, timeout_s, weight, max_concurrency, tags (a
         dictionary), and those of its table [gpu]: domain, share, memory, launch_mode ("compute" or
-        "model", which the emulated driver alone knows).
+        "model", which only the emulated driver knows).
         """
         package.save(self, folder, **settings)
 

@@ -10,7 +10,7 @@ from .values import as_json
 class Pipeline:
     """Subclass it and write define_dag; decode and encode where the defaults do not do."""
 
-    # From submission to result: in milliseconds, or as a multiple of the time of the function alone. At most one of them.
+    # From submission to result: in milliseconds, or as a multiple of the time of the function without other load. At most one of them.
     slo_ms = None
     slo_scale = None
     # How many requests that wait together may run as one job.
@@ -25,7 +25,7 @@ class Pipeline:
     def define_dag(self, *inputs):
         """Calls self.register for each component, in an order in which each stands after what it needs. The names of the
         parameters are those of the function's inputs. Returns the output or outputs: what register returned; without a return
-        these are the components that nobody needs."""
+        these are the components that no other needs."""
         raise NotImplementedError("%s has no define_dag" % type(self).__name__)
 
     def decode(self, event):

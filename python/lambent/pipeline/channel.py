@@ -123,7 +123,7 @@ class SendingEnd(_End):
     def send(self, job, values, timeout_ms=None, complete=False):
         """Sends the values of a job, one for each request; a Failed is one. A value that cannot be handed on, or for which the
         slot has no room left, goes as a Failed; the list of what went is returned. Waits for a slot; ChannelError if none comes
-        free in time or nobody is there to free one. `complete`: no work that makes the values is under way on the device any more,
+        free in time or no process is left to free one. `complete`: no work that makes the values is under way on the device any more,
         so that their copies need not wait for what is; those of tensors that had to be made contiguous here follow that."""
         sent, entries, kept = [], [], []
         used, stream = 0, 0

@@ -95,7 +95,7 @@ class Dag:
         return Reference(self, name)
 
     def finish(self, returned):
-        """`returned` by define_dag: the outputs; None: what nobody else needs."""
+        """`returned` by define_dag: the outputs; None: what no other component needs."""
         used = {source for node in self.nodes.values() for source in node.inputs}
         if not self.nodes:
             raise PipelineError("define_dag registered no component")

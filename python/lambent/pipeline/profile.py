@@ -13,7 +13,7 @@ _MIB = 1 << 20
 
 
 def measure(app, events, repeat, progress=lambda text: None):
-    """A profile of this slice alone, as a dict. Each event is decoded and run `repeat` times after a first time that does not count;
+    """A profile of only this slice, as a dict. Each event is decoded and run `repeat` times after a first time that does not count;
     times are medians over all runs. An optional component ran with the probability with which its condition held."""
     runner = Runner(app.dag.nodes.values())
     started_ms = _age_ms()

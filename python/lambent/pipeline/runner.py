@@ -98,7 +98,7 @@ class Runner:
             except Exception as error:
                 outputs[request] = self._failed(name, error)
         if not all(isinstance(output, Failed) for output in outputs):
-            # What decode() has begun is complete then, of what passes through as well: nobody waits for that any more.
+            # What decode() has begun is complete then, of what passes through as well: no other step waits for that.
             self.meter.synchronize()
         if alive:
             begin = time.perf_counter()
@@ -143,7 +143,7 @@ class Runner:
             measured.memory = max(measured.memory, measured.weights + input_bytes + self.meter.extra_bytes())
 
     def _run_batch(self, name, inputs, alive, outputs):
-        """Whether all ran as one. If not, because they do not fit together or one of them makes the batch fail, each runs alone:
+        """Whether all ran as one. If not, because they do not fit together or one of them makes the batch fail, each runs by itself:
         the one that fails is found, and the others do not fail with it."""
         measured = self.measured[name]
         columns = list(zip(*[inputs[request] for request in alive]))

@@ -186,7 +186,7 @@ class _Job:
         self.queue_ms += (time.perf_counter() - self._wait_since) * 1e3
 
     def _decodes(self):
-        """Whether some component here needs an input that nobody sends."""
+        """Whether some component here needs an input that no stage process sends."""
         return any(source.startswith("$") and source not in self.stage._receivers and source not in self.values
                    for name in self.stage.components for source in self.stage.dag.nodes[name].inputs)
 
@@ -259,7 +259,7 @@ class _Job:
         for ends in self.stage._senders.get(name, []):
             end = self._of_turn(ends)
             try:
-                # A value that this channel cannot carry has failed for who receives it alone.
+                # A value that this channel cannot carry has failed only for its receiver.
                 end.send(self.number, values, self._remaining_ms(), complete=True)
                 self.stage.say_note(end)
             except ChannelError as error:
@@ -282,7 +282,7 @@ class _Job:
         return {"error": failed.to_json()}
 
     def _note(self, error):
-        """Other errors are of this job alone: the stage processes find each other again at the next one."""
+        """Other errors are only of this job: the stage processes find each other again at the next one."""
         if error.status in BREAKING:
             self.broken = str(error)
 

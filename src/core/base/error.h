@@ -1,5 +1,5 @@
 // The closed list of error codes (api/error_codes.inc) and the Error value that carries one.
-// A value; used by every room, on any thread.
+// A value; used by every module, on any thread.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// OwnedFd: a file descriptor that closes itself. A resource; used by every room that opens one.
+// OwnedFd: a file descriptor that closes itself. A resource; used by every module that opens one.
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,4 @@
-// Opens files to read, and tells whether somebody wrote to one meanwhile. Used by readers that go
+// Opens files to read, and tells whether one was written to meanwhile. Used by readers that go
 // over a file more than once, each on its own thread.
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace lambent {
 
-// Two versions of one file are the same if nobody wrote to it in between.
+// Two versions of one file are the same if it was not written to in between.
 struct FileVersion {
   int64_t size_bytes = 0;
   int64_t modified_ns = 0;

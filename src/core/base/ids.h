@@ -1,5 +1,5 @@
 // Strong ids: a number with a type, so that two ids of different things cannot be mixed up.
-// Values; used by every room, on any thread.
+// Values; used by every module, on any thread.
 #pragma once
 
 #include <compare>

@@ -1,5 +1,5 @@
 // Packets: messages of SOCK_SEQPACKET Unix sockets and the descriptors that travel with them.
-// Functions over descriptors; used by every room whose processes talk to each other.
+// Functions over descriptors; used by every module whose processes talk to each other.
 #pragma once
 
 #include <optional>
@@ -22,7 +22,7 @@ Result<void> send_packet(int socket, std::string_view bytes, std::span<const int
 struct Packet {
   size_t size = 0;         // bytes written into the buffer
   bool truncated = false;  // the message or its descriptors were longer than there was room for
-  bool lost_fds = false;   // descriptors alone: the process has no room for more, or too many came
+  bool lost_fds = false;   // only descriptors: the process has no room for more, or too many came
   std::vector<OwnedFd> fds;
 };
 

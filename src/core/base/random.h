@@ -31,7 +31,7 @@ class SeededRandom final : public Random {
   uint64_t state_[4];
 };
 
-// The kernel's random numbers, for ids that nobody may guess.
+// The kernel's random numbers, for ids that must not be guessed.
 class SystemRandom final : public Random {
  public:
   uint64_t next() override;

@@ -1,5 +1,5 @@
 // Result<T>: a value or an Error, for everything that can fail; never thrown, never ignored.
-// A value; used by every room, on any thread.
+// A value; used by every module, on any thread.
 #pragma once
 
 #include <utility>

@@ -1,5 +1,5 @@
-// Sealed memory: memfds that nobody can change any more, and their mappings; so that several
-// processes read the same bytes without a copy and without trust. Used by whoever makes or reads
+// Sealed memory: memfds that cannot be changed any more, and their mappings; so that several
+// processes read the same bytes without a copy and without trust. Used by makers and readers of
 // objects; any thread.
 #pragma once
 
@@ -14,8 +14,8 @@ namespace lambent {
 
 // A new memfd of so many zero bytes, which can be written and then sealed.
 Result<OwnedFd> new_memory(Bytes size);
-// From now on it has this content and this size for ever. FAILED_PRECONDITION while somebody has it
-// mapped for writing.
+// From now on it has this content and this size for ever. FAILED_PRECONDITION while a process has
+// it mapped for writing.
 Result<void> seal(int memfd);
 // A sealed copy of `bytes`.
 Result<OwnedFd> sealed_memory(std::string_view bytes);

@@ -1,5 +1,5 @@
 // StateArchive: writes the state of objects as bytes and reads it back, both by the same function
-// of the object, so that the two cannot disagree. Not thread-safe; used by whoever takes snapshots.
+// of the object, so that the two cannot disagree. Not thread-safe; used to take snapshots.
 #pragma once
 
 #include <concepts>

@@ -1,4 +1,4 @@
-// Durations, instants and the Clock interface: the only door to the time of day.
+// Durations, instants and the Clock interface: the only access to the time of day.
 // Durations and instants are values; a Clock may be read from any thread.
 #pragma once
 

@@ -1,5 +1,5 @@
 // Bytes: an amount of memory with a type. Durations and instants are in core/base/time.h.
-// A value; used by every room, on any thread.
+// A value; used by every module, on any thread.
 #pragma once
 
 #include <compare>

@@ -1,5 +1,5 @@
-// Whole numbers in as few bytes as they need, seven bits a byte, least first. Pure; used by whoever
-// writes or reads compact bytes.
+// Whole numbers in as few bytes as they need, seven bits a byte, least first. Pure; used by writers
+// and readers of compact bytes.
 #pragma once
 
 #include <bit>

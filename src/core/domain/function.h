@@ -44,7 +44,7 @@ enum class Runtime {
 };
 
 // How a function's device memory is moved to the host while the function rests and others need the
-// room (docs/reference/shim.md): never, mapped by the shim and copied, or as managed memory.
+// memory (docs/reference/shim.md): never, mapped by the shim and copied, or as managed memory.
 enum class MemoryMode { kOff, kVmm, kUvm };
 std::string_view name_of(MemoryMode mode);  // "off", "vmm", "uvm"
 std::optional<MemoryMode> memory_mode_from(std::string_view name);
@@ -176,7 +176,7 @@ struct FunctionSpec {
 Result<void> validate(const FunctionSpec& spec);
 
 // Whether warm sandboxes of `before` serve `after` as well: nothing differs that they were made
-// from. What is decided outside of them alone (weight, concurrency, tags) may, and the share of a
+// from. What is decided only outside of them (weight, concurrency, tags) may, and the share of a
 // kernel function, which its executor changes between two requests.
 bool keeps_sandboxes(const FunctionSpec& before, const FunctionSpec& after);
 

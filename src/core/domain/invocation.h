@@ -1,4 +1,4 @@
-// An invocation: one request to run a function, and what came of it. Values; every room reads them.
+// An invocation: one request to run a function, and what came of it. Values, read everywhere.
 #pragma once
 
 #include <optional>
@@ -48,8 +48,8 @@ struct InvocationRequest {
   // Part of what was promised before (a call of a workflow that was acknowledged): it is submitted
   // when there is room for it, so no want of room refuses it.
   bool acknowledged = false;
-  // A call of a workflow: whoever waits for it waits for the workflow, and holds a connection for
-  // that alone.
+  // A call of a workflow: a client that waits for it waits for the workflow, and holds a connection
+  // only for that.
   bool within_run = false;
   // Objects that it needs: it is queued once all of them exist, and fails if one of them does.
   std::vector<ObjectId> needs;

@@ -95,7 +95,7 @@ class InvocationService {
   // kAsynchronous it is called once the invocation is durable, with an empty result; its id is that
   // of the first of its repeats.
   virtual void submit(InvocationRequest request, Callback<InvocationResult> done) = 0;
-  // The client went away: a synchronous invocation may go on, but nobody waits for it.
+  // The client went away: a synchronous invocation may go on, but no client waits for it.
   virtual void forget(InvocationId id) = 0;
   // The stored outcome of an asynchronous invocation; nullopt while it is queued or running;
   // NOT_FOUND if there is none.

@@ -7,7 +7,7 @@
 namespace lambent::http {
 namespace {
 
-// A client that reads a chunked answer so slowly that more than this waits for it is let go.
+// A client that reads a chunked answer so slowly that more than this waits for it is closed.
 constexpr size_t kMostUnsent = 1024 * 1024;
 constexpr int kBuffersPerWrite = 16;
 // What is read and dropped after the last answer, in bodies of the largest size: of one connection,

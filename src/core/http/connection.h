@@ -20,7 +20,7 @@ namespace lambent::http {
 
 class Connection;
 
-// What all connections of a server share. Borrowed; outlives them.
+// What all connections of a server share. Not owned; outlives them.
 struct ConnectionContext {
   loop::EventLoop& loop;
   const ServerOptions& options;

@@ -22,7 +22,7 @@ class Responder::Exchange {
   virtual StreamedExchange* stream() { return nullptr; }
   // For answers in pieces of any request; null: there are none here.
   virtual StreamedExchange* answer_stream() { return stream(); }
-  // The responder is gone; if it did not finish its answer, nobody will.
+  // The responder is gone; if it did not finish its answer, it stays unfinished.
   virtual void abandon() = 0;
 };
 

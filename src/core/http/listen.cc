@@ -78,7 +78,7 @@ Result<OwnedFd> listen_unix(const std::string& path, mode_t mode, std::optional<
   }
   OwnedFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return bind_error(path, errno);
-  // Nobody can connect before listen(), so mode and group are in force before anybody could.
+  // No client can connect before listen(), so mode and group are in force before one could.
   if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     return bind_error(path, errno);
   }

@@ -66,8 +66,8 @@ struct Response {
   int status = 200;
   Headers headers;  // Content-Length, Date and Connection are the server's to add
   std::string body;
-  // Kept until all of the body was handed to the kernel, or its client is gone: whoever counts
-  // unsent bytes sees here that they went. May be empty; the server lets go on the loop thread.
+  // Kept until all of the body was handed to the kernel, or its client is gone: a counter of
+  // unsent bytes sees here that they went. May be empty; the server releases it on the loop thread.
   std::shared_ptr<const void> lease = nullptr;
 };
 

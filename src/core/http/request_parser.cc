@@ -257,7 +257,7 @@ void RequestParser::feed_head(std::string_view& data) {
   const size_t end = partial_head_.find("\r\n\r\n", known < 3 ? 0 : known - 3);
   if (end == std::string::npos) {
     data.remove_prefix(taken.size());
-    // So would one that ends its lines with LF alone, be it one of them.
+    // So would one that ends its lines only with LF, be it one of them.
     if (has_bare_line_end(partial_head_, known)) {
       fail(400, "lines of the head must end with CR LF");
     } else if (partial_head_.size() >= limits_.max_headers) {

@@ -22,7 +22,7 @@ constexpr int kAcceptsPerTurn = 64;
 // So many connections beyond the limit are told so; more are closed without a word.
 constexpr size_t kRefusedAtOnce = 64;
 // At the limit: so many idle ones go at once, and how long they must have been idle, which is also
-// how long nobody is looked for again if there were none.
+// how long none is looked for again if there were none.
 constexpr size_t kIdleClosedAtOnce = 32;
 constexpr Duration kIdleEnough = seconds(1);
 // Without free descriptors accepting would fail again at once.

@@ -44,7 +44,7 @@ TEST_F(ServerTest, UnfinishedBodiesTogetherStayBelowTheirLimit) {
   RawClient second = connect();
   second.send(head + std::string(900, 'x'));
   wait_for(second, "HTTP/1.1 503");
-  // The one that came first may finish, and so may whoever comes when there is room again.
+  // The one that came first may finish, and so may one that comes when there is room again.
   first.send(std::string(100, 'x'));
   wait_for(first, "HTTP/1.1 200");
   RawClient third = connect();

@@ -66,7 +66,7 @@ class WorkerMetrics {
   // How often each Xid was reported; never less than the last time.
   void set_xids(DeviceId device, const std::map<uint32_t, uint64_t>& xids);
   // A slice of a pipeline worker: what it is, how long components ran on it since the worker began
-  // (never less than the last time), and whether somebody has it.
+  // (never less than the last time), and whether an instance has it.
   void set_slice(DeviceId slice, const std::string& shape, Duration busy, bool held);
   // How many executors have ended so; never less than the last time.
   void set_executor_ends(std::string_view how, uint64_t count);

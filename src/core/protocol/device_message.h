@@ -23,7 +23,7 @@ constexpr size_t kMostCpuList = 1024;    // bytes of a list of processors; a lon
 constexpr size_t kMostDeviceFaults = 256;  // in one message
 constexpr size_t kMostDeviceMessage = 256 * 1024;
 
-// A whole device, or a MIG instance; a device in MIG mode is told of by its instances alone.
+// A whole device, or a MIG instance; a device in MIG mode is told of only by its instances.
 struct DeviceInventory {
   uint32_t index = 0;  // its DeviceId less one (core/domain/slice.h)
   std::string uuid;
@@ -33,8 +33,8 @@ struct DeviceInventory {
   uint32_t multiprocessors = 0;   // of an instance; 0 of a whole device: NVML does not tell
   bool knows_utilisation = true;  // false: NVML does not tell it, as of MIG instances
   bool integrated = false;        // its memory is the host's own
-  // The host's processors that are near it, as the kernel lists them: "0-15,64-79"; empty: nobody
-  // knows, or all are.
+  // The host's processors that are near it, as the kernel lists them: "0-15,64-79"; empty: unknown,
+  // or all are.
   std::string near_cpus;
   // N of the whole device's node /dev/nvidiaN; none: NVML did not tell.
   std::optional<uint32_t> minor;
@@ -86,7 +86,7 @@ struct DeviceFault {
   bool operator==(const DeviceFault&) const = default;
 };
 
-// The first message: what there is.
+// The first message: the devices.
 struct DevicesFound {
   std::vector<DeviceInventory> devices;
   bool operator==(const DevicesFound&) const = default;

@@ -43,7 +43,7 @@ struct AddInstance {
   void archive(StateArchive& archive);
   bool operator==(const AddInstance&) const = default;
 };
-// The function leaves; what is cached for it alone may go. An invocation that it runs ends when the
+// The function leaves; what is cached only for it may go. An invocation that it runs ends when the
 // device has done what is queued for it, loops when their round is over; then it is answered, with
 // an error.
 struct RemoveInstance {
@@ -140,8 +140,8 @@ struct TakeObject {
   void archive(StateArchive& archive);
   bool operator==(const TakeObject&) const = default;
 };
-// Let go of this object on the device. Answered by ObjectHeld: with what it takes, if it is in use
-// and stays. A `deleted` one is forgotten altogether, as soon as nobody uses it.
+// Release this object on the device. Answered by ObjectHeld: with what it takes, if it is in use
+// and stays. A `deleted` one is forgotten altogether, as soon as it is not used.
 struct DropObject {
   ObjectId object;
   bool deleted = false;

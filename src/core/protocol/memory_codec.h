@@ -1,5 +1,5 @@
 // Memory messages as bytes and back, for those who have the C++ library: the worker and
-// lambent-device. Pure; the shim uses the plain struct alone.
+// lambent-device. Pure; the shim uses only the plain struct.
 #pragma once
 
 #include <cstring>

@@ -139,7 +139,7 @@ Result<ServerContext> ServerContext::make(const Credentials& credentials,
   if (context == nullptr) return no_context();
   ASSIGN_OR_RETURN(made.validity_, use_certificate(context, credentials));
   SSL_CTX_set_alpn_select_cb(context, choose_protocol, nullptr);
-  // Tickets alone: nothing is kept of a session here.
+  // Only tickets: nothing is kept of a session here.
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_timeout(context, std::chrono::duration_cast<seconds>(kSessionLife).count());
   constexpr unsigned char kSessionUse[] = "lambent";

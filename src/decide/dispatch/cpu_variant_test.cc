@@ -130,7 +130,7 @@ TEST_F(CpuVariant, LearnsARunOfBeforeWhereItRan) {
   EXPECT_EQ(flow().host_execution.mean(), seconds(4));
 }
 
-// A journal writes the host's times of those alone that have a variant.
+// A journal writes the host's times only of those that have a variant.
 TEST_F(CpuVariant, TakesTimesOfTheHostFromThoseAloneThatHaveAVariant) {
   FunctionProfile told = profile();
   told.has_cpu_variant = false;

@@ -25,7 +25,7 @@ void Dispatcher::foretell(scheduling::Foresight::Oracle oracle) {
 }
 
 // ---- Ahead of an event. With thousands of functions few of these records were used lately, and
-// each would be waited for alone.
+// each would be waited for by itself.
 
 void Dispatcher::fetch_flow(FunctionId function) const {
   if (function.value < flows().size()) fetch_lines(flows()[function.value]);

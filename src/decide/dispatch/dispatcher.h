@@ -99,7 +99,7 @@ class Dispatcher {
   // counted and otherwise ignored.
   void handle(const Event& event, Instant now, std::vector<Action>& out);
 
-  // Fetch into the caches what an event will look at, for a simulator, which alone knows what comes
+  // Fetch into the caches what an event will look at, for a simulator, which knows what comes
   // next: the flow of a function that has an arrival soon; the sandbox that it goes to if nothing
   // happens before; all of a run that ends, in a sandbox on that device (by their places in
   // fleet()).
@@ -138,8 +138,8 @@ class Dispatcher {
   std::vector<TenantStatus> tenant_status(Instant now) const;
   const scheduling::Tenants& tenants() const;
 
-  // Called when an invocation is given its place, before anything of that is done: for whoever
-  // explains decisions, which it must not change.
+  // Called when an invocation is given its place, before anything of that is done: for explaining
+  // decisions, which it must not change.
   using Watcher = std::function<void(InvocationId, FunctionId, DeviceId)>;
   void watch(Watcher watcher);
 

@@ -109,7 +109,7 @@ scheduling::WaitReason Dispatcher::State::why_waiting(FunctionId function) {
 }
 
 void Dispatcher::State::arm_timer() {
-  // Time alone sends a function elsewhere that waits for a busy device.
+  // Time by itself sends a function elsewhere that waits for a busy device.
   Instant earliest =
       std::min({armed_, pools.gpu.fleet().places().next_move(), overflow.ask_again()});
   earliest = queues.earliest_deadline(earliest);

@@ -270,7 +270,7 @@ TEST(Dispatcher, NobodyHoldsAConnectionForACallOfAWorkflow) {
   }
   EXPECT_EQ(bench.dispatcher().queued(), 19u);
   EXPECT_EQ(bench.dispatcher().queued_synchronous(), 0u);
-  // Clients have all the room that they had before, and no more.
+  // Clients have all the places that they had before, and no more.
   for (uint64_t n = 21; n <= 22; ++n) {
     bench.at(seconds(1), InvocationSubmitted{id(n), kF});
     EXPECT_TRUE(bench.got<CompleteInvocation>().empty()) << n;
@@ -279,7 +279,7 @@ TEST(Dispatcher, NobodyHoldsAConnectionForACallOfAWorkflow) {
   bench.at(seconds(1), InvocationSubmitted{id(23), kF});
   ASSERT_EQ(bench.got<CompleteInvocation>().size(), 1u);
   EXPECT_EQ(bench.got<CompleteInvocation>()[0].invocation, id(23));
-  // Somebody waits for the workflow, so its calls do not wait for ever.
+  // A client waits for the workflow, so its calls do not wait for ever.
   bench.at(seconds(11), TimerFired{});
   EXPECT_EQ(bench.dispatcher().queued(), 0u);
   EXPECT_EQ(bench.dispatcher().queued_synchronous(), 0u);

@@ -122,7 +122,7 @@ struct InvocationSubmitted {
   InvocationId invocation;
   FunctionId function;
   bool asynchronous = false;  // may wait as long as it must
-  // Whoever asks was told that it will run, or that what needs it will, so no bound of a queue
+  // Its caller was told that it will run, or that what needs it will, so no bound of a queue
   // refuses it: there may be less room now than there was then, after a restart with other options.
   // A synchronous one like that has no client that waits for it: it waits as long as it must, too.
   bool acknowledged = false;
@@ -144,7 +144,7 @@ struct InvocationSubmitted {
                 self.acknowledged, self.within_run, self.promised);
   }
 };
-// Nobody wants the outcome any more; a queued one is dropped, a running one goes on.
+// The outcome is not wanted any more; a queued one is dropped, a running one goes on.
 struct InvocationCancelled {
   InvocationId invocation;
 

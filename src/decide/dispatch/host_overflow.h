@@ -44,7 +44,7 @@ class HostOverflow {
 
   // The invocation that goes to the host now, if any does; none if nothing `may_go`.
   std::optional<scheduling::HostChoice> choose(bool may_go, Instant now);
-  // When time alone may send something to the host.
+  // When time by itself may send something to the host.
   Instant ask_again() const { return ask_again_; }
 
   // It was given a place on a GPU, or its start there is tried again; warm: in an idle sandbox.

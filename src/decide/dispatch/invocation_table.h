@@ -69,7 +69,7 @@ class InvocationTable {
   PendingInvocation& operator[](InvocationSlot slot) { return slots_[slot]; }
   const PendingInvocation& operator[](InvocationSlot slot) const { return slots_[slot]; }
   size_t size() const { return used_; }
-  // Of each slot, whether nobody has it.
+  // Of each slot, whether it is free.
   std::vector<bool> free_slots() const;
   std::optional<InvocationSlot> find(InvocationId id) const;
 

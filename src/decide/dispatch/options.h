@@ -23,8 +23,8 @@ struct DispatchOptions {
   scheduling::HybridOptions hybrid;
 
   // Who may wait (decide/scheduling/admission.h). A worker bounds the last two, for behind each
-  // synchronous invocation stands a client with a connection; comparisons of policies let everybody
-  // wait.
+  // synchronous invocation stands a client with a connection; comparisons of policies let all
+  // requests wait.
   size_t queued_per_function = limits::kQueuedPerFunction;
   size_t queued_invocations = limits::kQueuedInvocations;
   size_t queued_synchronous = limits::kQueuedInvocations;

@@ -264,7 +264,7 @@ void Placements::sandbox_ready(const SandboxReady& event) {
   }
   PendingInvocation& invocation = queues_[sandbox.invocation];
   // The sandbox measured its own init; the rest since the dispatch went into making it, a failed
-  // first try and waiting for the room of others included. One that was started ahead may have
+  // first try and waiting for the memory of others included. One that was started ahead may have
   // been at its init by then.
   const Duration since_dispatch = log_.now() - invocation.dispatched;
   invocation.init_time = std::min({event.init_time, start_time, since_dispatch});

@@ -1,5 +1,5 @@
 // Blocks: what a segment of the journal is made of; each carries its length and a checksum, so that
-// a torn end is told from damage. Pure; written by the store's thread, read by whoever replays.
+// a torn end is told from damage. Pure; written by the store's thread, read by replays.
 #pragma once
 
 #include <cstdint>

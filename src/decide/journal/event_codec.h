@@ -1,5 +1,5 @@
 // The events of the journal as bytes: a batch of them is the payload of one block. Pure; encoded by
-// whoever writes segments, decoded by replays.
+// writers of segments, decoded by replays.
 #pragma once
 
 #include <cstdint>

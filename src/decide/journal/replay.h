@@ -1,5 +1,5 @@
 // Replay: feeds the events of a journal to a fresh Dispatcher and holds its decisions against the
-// recorded ones. Pure: segments come from whoever opens files. One thread.
+// recorded ones. Pure: segments come from openers of files. One thread.
 #pragma once
 
 #include <functional>

@@ -40,7 +40,7 @@ void Timeline::process(uint32_t process, const std::string& name) {
 }
 
 void Timeline::begin(const Dispatcher& dispatcher, Instant now, const NameOf& name_of) {
-  // After a gap nobody knows what became of what was under way.
+  // After a gap it is unknown what became of what was under way.
   while (!places_.empty()) leave(places_.begin()->first, name_of);
   running_.clear();
   now_ = now;

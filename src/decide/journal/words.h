@@ -1,4 +1,4 @@
-// Events and actions in words, for whoever reads a journal. Pure.
+// Events and actions in words, for readers of a journal. Pure.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace lambent::journal {
 
-// "resnet" or, where nobody gave it a name, "function 3".
+// "resnet" or, where it has no name, "function 3".
 std::string name_in(const Names& names, FunctionId function);
 // "GPU 1", or "the host" for what uses none.
 std::string device_in_words(DeviceId device);

@@ -32,7 +32,7 @@ ElementProblem read_whole(std::string_view token, char* out) {
   return store(number, out);
 }
 
-// Whether a JSON number lies closer to zero than 1, by its digits and its exponent alone.
+// Whether a JSON number lies closer to zero than 1, only by its digits and its exponent.
 bool is_small(std::string_view token) {
   const size_t e = token.find_first_of("eE");
   const std::string_view digits = token.substr(0, e);

@@ -13,7 +13,7 @@ enum class ElementProblem : uint8_t {
   kNone,
   kWrongKind,   // such as true for INT32, or a fraction
   kOutOfRange,  // a number that the datatype cannot hold
-  kNoJsonForm,  // FP16, BF16 and BYTES come in base64 alone
+  kNoJsonForm,  // FP16, BF16 and BYTES come only in base64
 };
 
 // Whether the datatype's elements can be written as JSON numbers, true, false and "NaN".

@@ -73,7 +73,7 @@ TEST(Layers, KeepARepeatWhole) {
 }
 
 TEST(Layers, WhatIsNotNeededForAWhileIsNotKept) {
-  // The second lies where the first was; between the two that place is nobody's.
+  // The second lies where the first was; between the two that place is free.
   KernelGraph graph = chain({64, 2, 2, 2, 2});
   graph.buffers.push_back(temporary(Bytes::mib(60)));
   graph.steps.push_back(launch({{4, kR}, {5, kW}}));

@@ -219,7 +219,7 @@ class Interpreter {
  public:
   Interpreter(const KernelGraph& graph, const MemoryPlan* plan, uint64_t seed)
       : graph_(graph), random_(seed) {
-    Random same(1);  // what is there from the start; the rest differs from run to run
+    Random same(1);  // the initial content; the rest differs from run to run
     uint64_t end = plan == nullptr ? 0 : plan->temporaries.count / 8;
     for (size_t i = 0; i < graph.buffers.size(); ++i) {
       const bool planned = plan != nullptr && graph.buffers[i].role == kTemp;

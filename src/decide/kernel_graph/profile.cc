@@ -27,7 +27,7 @@ class Uses {
   void add(const Step& step, uint32_t at, Rounds rounds) {
     if (const auto* repeat = std::get_if<Repeat>(&step)) {
       if (repeat->until != kNoFlag) {
-        // Whoever asks the flag touches it too, in between the launches.
+        // What asks the flag touches it too, in between the launches.
         add(repeat->until, at, std::nullopt);
         rounds = std::nullopt;
       } else if (rounds) {

@@ -1,4 +1,4 @@
-// RequestReader: one JSON request being read. A part of RequestCodec, used by request.cc alone.
+// RequestReader: one JSON request being read. A part of RequestCodec, used only by request.cc.
 #pragma once
 
 #include <string>

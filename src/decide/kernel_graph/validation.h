@@ -38,12 +38,12 @@ std::string place_of_file(const KernelGraph& graph, size_t buffer);
 // INVALID_ARGUMENT for the first mistake, naming its place: kernels and bundles that are not there;
 // arguments that do not fit the kernel's parameters in number or size; grids, blocks and shared
 // memory that no device takes; offsets beyond a buffer or not aligned to its elements; writes to
-// inputs and constants; reads of what nobody wrote before; flags that are too small or that no step
-// of their loop writes; outputs that nobody writes; buffers that nobody uses; loops without steps
-// or rounds; more memory than limits::kGraphMemory.
+// inputs and constants; reads of what was not written before; flags that are too small or that no
+// step of their loop writes; outputs that are not written; buffers that are not used; loops without
+// steps or rounds; more memory than limits::kGraphMemory.
 //
-// A cycle cannot be written: steps run in the order in which they stand, so each depends on earlier
-// ones alone, and only a repeat leads back, to its own first step.
+// A cycle cannot be written: steps run in the order in which they stand, so each depends only on
+// earlier ones, and only a repeat leads back, to its own first step.
 Result<void> validate(const KernelGraph& graph, const KernelLookup& kernels);
 
 // The sizes of a package's files in bytes, by path.

@@ -16,7 +16,7 @@ namespace lambent::pipeline {
 struct NoSlo {
   bool operator==(const NoSlo&) const = default;
 };
-// As a multiple of the time of the whole function alone (planner.h, time_alone).
+// As a multiple of the time of the whole function by itself (planner.h, time_alone).
 struct SloScale {
   double factor = 1;
   bool operator==(const SloScale&) const = default;

@@ -25,8 +25,8 @@ struct HandOver {
 // process.
 std::vector<HandOver> hand_overs(const Dag& dag, const Partition& partition);
 
-// The stage process that answers with the results: the last. It makes an output itself: nobody
-// comes after it, and what nobody needs is an output.
+// The stage process that answers with the results: the last. It makes an output itself: none
+// comes after it, and a value that none needs is an output.
 inline size_t gathering_stage_process(const Partition& partition) {
   return partition.stage_processes() - 1;
 }

@@ -67,7 +67,7 @@ class Chooser {
                 " for a function, the function needs " + to_string(needed));
     }
     // One process runs branches one after the other, and neighbours take their part of the time. A
-    // device without any left is no reason to refuse: by turns, everybody gets some.
+    // device without any left is no reason to refuse: by turns, all functions get some.
     const double alone_s = to_seconds(expected_time(function_, whole, device->shape));
     double others = device->utilisation;
     if (wish_.current == Isolation::kShared) others -= wish_.arrivals_per_s * alone_s;

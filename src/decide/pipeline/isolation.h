@@ -43,7 +43,7 @@ struct SharedDevice {
 struct IsolationChoice {
   Isolation isolation = Isolation::kSlices;
   std::optional<Placement> placement;  // of slices
-  Duration latency{};                  // of one request alone, beside what else runs there
+  Duration latency{};                  // of a single request, beside what else runs there
   std::vector<std::string> reasons;    // sentences, what decided last; without full stops
 };
 

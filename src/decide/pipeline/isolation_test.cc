@@ -124,7 +124,7 @@ TEST(Isolation, ItsOwnRunsOnTheSharedDeviceAreNotCountedAgainstIt) {
 }
 
 TEST(Isolation, WhatItHasIsNotLeftForALittleSlack) {
-  // The slices take 40 ms; the shared device 4 ms alone, and so long as is asked for here.
+  // The slices take 40 ms; the shared device 4 ms by itself, and so long as is asked for here.
   const auto chosen = [&](Duration slo, std::optional<Isolation> current, double shared_ms) {
     auto device = kDevice;
     device.utilisation = 1 - 4 / shared_ms;

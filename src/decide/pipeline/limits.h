@@ -1,4 +1,4 @@
-// The limits of pipeline functions by name. Used by the room, by who deploys them and by tests.
+// The limits of pipeline functions by name. Used by the module, by deployment and by tests.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // Partition: one way to cut a pipeline function into stages, and Placement: a partition on slices.
-// Values; made by the planner, carried out by whoever starts processes.
+// Values; made by the planner, carried out where processes start.
 #pragma once
 
 #include <cstddef>
@@ -41,7 +41,7 @@ struct Partition {
 struct Placement {
   Partition partition;
   std::vector<DeviceId> slices;  // of a stage process's replicas one after the other
-  Duration latency{};            // of one request alone, hand-overs included
+  Duration latency{};            // of a single request, hand-overs included
   Duration bottleneck{};         // of the slowest stage: the time between two results at full load
   Duration load{};               // until its weights are on their slices, from host memory
   // By stage process, as many processes as have it, all on slices of one shape; empty: one each. Of

@@ -150,7 +150,7 @@ class DefinitionReader {
     return {};
   }
 
-  // What nobody needs would run for nothing: a mistake, most likely in `outputs`.
+  // What is not needed would run for nothing: a mistake, most likely in `outputs`.
   Result<void> check_use() const {
     std::vector<bool> used(names_.size());
     for (const size_t output : definition_.dag.outputs) used[output] = true;

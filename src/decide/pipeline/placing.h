@@ -33,8 +33,8 @@ std::optional<Placement> first_that_fits(const PipelineFunction& function,
 double efficiency_of(const PipelineFunction& function, const Placement& placement,
                      std::span<const SliceShape* const> shapes);
 
-// Ours: of the placements of the first kPlaced of function.ranked, those that keep the SLO alone
-// first, then the most efficient, then the one on the fewest
+// Ours: of the placements of the first kPlaced of function.ranked, those that keep the SLO by
+// themselves first, then the most efficient, then the one on the fewest
 // multiprocessors.
 constexpr size_t kPlaced = 256;
 std::optional<Placement> best_that_fits(const PipelineFunction& function,

@@ -43,7 +43,7 @@ struct RankedPartition {
 
 // Best first. kBalance: least variation; the function in one piece has none and comes first. Then
 // fewer stages, fewer stage processes, shorter bottleneck. kThroughput: those that keep
-// function.slo when they are alone come first, then most results a second per multiprocessor. Those
+// function.slo without other load come first, then most results a second per multiprocessor. Those
 // that no shape has the memory for are left out; RESOURCE_EXHAUSTED, saying what would be needed,
 // if none is left. INVALID_ARGUMENT for a DAG beyond limits.h.
 Result<std::vector<RankedPartition>> judge_partitions(const PipelineFunction& function,
@@ -55,7 +55,7 @@ Result<std::vector<Partition>> rank_partitions(const PipelineFunction& function,
 // The smallest of the shapes that has so much memory: by multiprocessors, memory, name.
 const SliceShape* smallest_holding(std::span<const SliceShape> shapes, Bytes memory);
 
-// How long the whole function takes for one request alone on the smallest of its shapes that holds
+// How long the whole function takes for a single request on the smallest of its shapes that holds
 // it; of one that none holds, in its quickest placement on any number of slices. What an SLO's
 // scale is of. None if nothing was measured.
 std::optional<Duration> time_alone(const PipelineFunction& function, const TransferCosts& costs);

@@ -18,7 +18,7 @@ struct ComponentProfile {
   Bytes memory;            // on the device while it runs, weights included; of one request
   Bytes output;            // handed on to those that need it; of one request
   double probability = 1;  // that it runs (an optional one need not)
-  // Alone on a slice of that shape, one request, data already there.
+  // By itself on a slice of that shape, one request, data already there.
   std::map<std::string, Duration> time_by_shape;
 
   bool operator==(const ComponentProfile&) const = default;

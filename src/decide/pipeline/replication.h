@@ -28,12 +28,12 @@ struct ReplicationLimits {
 
 struct Replicated {
   Placement placement;
-  bool late = false;  // alone it does not keep the function's SLO
+  bool late = false;  // by itself it does not keep the function's SLO
   double cost = 0;    // what its slices are worth, for each result a second that is wanted
 };
 
 // This partition on slices of these groups, all of one node, with replicas where they make results
-// cheaper: of what keeps the SLO alone, if anything does, the cheapest. Each way to give stage
+// cheaper: of what keeps the SLO by itself, if any does, the cheapest. Each way to give stage
 // processes shapes is tried (as long as they are few), and then the stage process that is busiest
 // gets a replica until there are no more slices for it, or a process would have too many channels.
 // None: it does not fit, or it is one stage process, of which instances are the replicas.

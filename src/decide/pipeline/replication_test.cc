@@ -81,7 +81,7 @@ TEST_F(Replication, EndsWithTheSlicesThereAre) {
 }
 
 TEST_F(Replication, WhatKeepsTheSloComesBeforeWhatIsCheap) {
-  // On 1g alone it takes 40 ms, and a job waits behind others beside that.
+  // On a single 1g it takes 40 ms, and a job waits behind others beside that.
   const std::vector<Slice> slices = slices_of({k1g, k1g, k1g, k1g, k4g});
   function_.slo = milliseconds(80);
   const auto cheap = replicated(slices, 1'000);

@@ -40,7 +40,7 @@ Duration expected_time(const PipelineFunction& function, const StageProcess& sta
                        const SliceShape& shape);
 
 struct Timing {
-  Duration latency{};     // of one request alone, hand-overs included
+  Duration latency{};     // of a single request, hand-overs included
   Duration bottleneck{};  // between two results of the stage process that takes longest for one
 };
 // With one shape for each stage process (hand_over.h says in which order). A value is copied to the

@@ -1,5 +1,5 @@
-// An upper bound on how many requests a second a mix of functions can get out of slices, whoever
-// schedules. Pure functions; for benchmarks (share_of_bound) and the layout advisor.
+// An upper bound on how many requests a second a mix of functions can get out of slices, however
+// scheduled. Pure functions; for benchmarks (share_of_bound) and the layout advisor.
 #pragma once
 
 #include <span>
@@ -16,7 +16,7 @@ struct MixedFunction {
 };
 
 enum class BoundKind {
-  kCut,    // each component on any slice that has the memory for it alone
+  kCut,    // each component on any slice that has the memory for it by itself
   kWhole,  // functions in one piece on any slice that has the memory for all of it
 };
 

@@ -50,7 +50,7 @@ TEST(ThroughputBound, OfOneFunctionOnOneSliceIsItsTime) {
 
 TEST(ThroughputBound, CutFunctionsUseSlicesThatHoldNoWholeOne) {
   const auto function = function_of(chain_of(2), {10, 30}, {9, 9});
-  // Whole it runs on the 2g.20gb alone.
+  // Whole it runs only on the 2g.20gb.
   EXPECT_NEAR(bound({{&function}}, {k1g, k2g}, BoundKind::kWhole), 50, 1e-6);
   EXPECT_NEAR(bound({{&function}}, {k1g, k2g}), 75, 1e-6);
   EXPECT_NEAR(bound({{&function}}, {k1g, k1g}), 50, 1e-6);
@@ -59,7 +59,7 @@ TEST(ThroughputBound, CutFunctionsUseSlicesThatHoldNoWholeOne) {
 }
 
 TEST(ThroughputBound, AComponentThatFitsFewSlicesHoldsTheOthersUp) {
-  // The second runs on the 2g.20gb alone: 15 ms there, so not more than 66.7 a second.
+  // The second runs only on the 2g.20gb: 15 ms there, so not more than 66.7 a second.
   const auto function = function_of(chain_of(2), {1, 30}, {9, 15});
   EXPECT_NEAR(bound({{&function}}, {k1g, k1g, k1g, k2g}), 1 / 0.015, 1e-6);
 }
@@ -69,7 +69,7 @@ TEST(ThroughputBound, AMixKeepsItsShares) {
   // Three quick ones for each slow one: 70 ms for four.
   EXPECT_NEAR(bound({{&quick, 3}, {&slow, 1}}, {k1g}), 4 / 0.07, 1e-6);
   EXPECT_NEAR(bound({{&quick, 3}, {&slow, 0}}, {k1g}), 100, 1e-6);
-  // The slow one fits the large slice alone, which the quick ones leave to it as it needs it.
+  // The slow one fits only the large slice, which the quick ones leave to it as it needs it.
   auto large = function_of(chain_of(1), {40}, {30});
   EXPECT_NEAR(bound({{&quick, 1}, {&large, 1}}, {k1g, k4g}, BoundKind::kWhole), 200, 1e-6);
 }

@@ -1,5 +1,5 @@
 // Admission: which newcomers wait and which are refused at once, so that a function that asks for
-// more than its share makes itself wait and nobody else. Pure; called by Dispatcher when an
+// more than its share makes only itself wait. Pure; called by Dispatcher when an
 // invocation is submitted.
 #pragma once
 
@@ -39,7 +39,7 @@ constexpr size_t kAlwaysAdmitted = 32;
 constexpr size_t kCalm = kAlwaysAdmitted / 2;
 // From so many turns on their mean is believed.
 constexpr uint64_t kTurnsToBelieve = 16;
-// Longer than this nobody is told to stay away; at least a second.
+// Longer than this no client is told to stay away; at least a second.
 constexpr Duration kLongestRetryAfter = std::chrono::minutes(5);
 
 struct QueueTotals {
@@ -68,7 +68,7 @@ FunctionQueue queue_of(const Flow& flow);
 
 struct Newcomer {
   bool asynchronous = false;
-  bool within_run = false;  // a call of a workflow: nobody holds a connection for it
+  bool within_run = false;  // a call of a workflow: no client holds a connection for it
   Bytes payload{};
 };
 

@@ -112,7 +112,7 @@ TEST(Admission, WhatWasMeasuredLongAgoIsForgottenOnceTheQueueBeginsAnew) {
   flow.last_turn = kNever;  // as dispatch does when nothing waits
   flow.begin_queue(now + Flow::kTurnsStand);
   EXPECT_EQ(turn_estimate(flow), seconds(3)) << "just now";
-  // One that comes and is served at once has waited for nobody.
+  // One that comes and is served at once has waited for no other.
   flow.took_turn(now + Flow::kTurnsStand);
   flow.last_turn = kNever;
   flow.begin_queue(now + Flow::kTurnsStand + seconds(1));
@@ -157,8 +157,8 @@ TEST(Admission, OnlyTheLimitsThatAreSetRefuse) {
   EXPECT_FALSE(refusal_of({}, queue, {.all = 1'000'000, .synchronous = 1'000'000}, {}));
 }
 
-// Functions that flood fill queues until each is refused; whoever comes then still finds room, and
-// nobody has more than the others.
+// Functions that flood fill queues until each is refused; one that comes then still finds room, and
+// none has more than the others.
 TEST(Admission, FloodsLeaveRoomForOthersAndEqualQueuesToEachOther) {
   for (const size_t floods : {1, 2, 3, 10, 100}) {
     std::vector<Flow> flows(floods, flow_with(0));

@@ -57,7 +57,7 @@ Decision CfsAffinityPolicy::decide(const View& view, Instant) {
   for (uint32_t device = 0; device < devices.size(); ++device) {
     if (!view.fleet.device_table().room().is_open(devices[device])) continue;
     const auto first = first_on(device);
-    if (!first) break;  // nobody waits
+    if (!first) break;  // none waits
     if (best &&
         (first->weighted > least || (first->weighted == least && load(device) >= load(*best)))) {
       continue;
@@ -77,7 +77,7 @@ Decision CfsAffinityPolicy::decide(const View& view, Instant) {
 
 std::optional<CfsAffinityPolicy::First> CfsAffinityPolicy::first_on(uint32_t device) const {
   if (anywhere_.empty()) return std::nullopt;
-  // Whoever is near is in both heaps and has less in this one, so the lesser of the two is right.
+  // A near flow is in both heaps and has less in this one, so the lesser of the two is right.
   if (device < near_.size() && !near_[device].empty() &&
       near_[device].top_key() <= anywhere_.top_key()) {
     return First{near_[device].top(), near_[device].top_key()};

@@ -85,7 +85,7 @@ class CfsAffinityPolicy final : public Policy {
   std::vector<Client> clients_;  // by FunctionId
   // Flows with pending or running work, by runtime.
   IndexedHeap<Duration> working_;
-  // Flows that may start one more invocation: by runtime and penalty, and by runtime alone for each
+  // Flows that may start one more invocation: by runtime and penalty, and only by runtime for each
   // device to which they have affinity.
   IndexedHeap<Duration> anywhere_;
   std::vector<IndexedHeap<Duration>> near_;

@@ -14,7 +14,7 @@
 namespace lambent::scheduling {
 
 // To put a deadline off or to take it back costs one write: the heap keeps the instant that it was
-// told before, which is never later than the deadline, and is told the truth when somebody asks
+// told before, which is never later than the deadline, and is told the truth when it is asked
 // about an instant after that.
 class Deadlines {
  public:

@@ -1,4 +1,4 @@
-// Density: fair queuing that serves, within T, whoever is done soonest for what it takes:
+// Density: fair queuing that serves, within T, the flow that is done soonest for what it takes:
 // invocations per second of set-up and execution. The policy that ships. See policy.h for who calls
 // it.
 #pragma once
@@ -34,7 +34,7 @@ struct DensityOptions {
 // that if it is on the host, and a cold start if there is no idle sandbox (those on a device that
 // is not healthy count for nothing); all but the speed of the link are learnt. To serve the least
 // cost first keeps the mean wait down: short functions and those that are warm do not wait for long
-// or cold ones, and a cold start is made when there is enough for it to do. So that nobody waits
+// or cold ones, and a cold start is made when there is enough for it to do. So that none waits
 // for ever, each flow has a due time,
 //
 //   due = when the first of its queue came + grace period x log2(cost),

@@ -18,7 +18,7 @@ bool has_room(const StoreOptions& options, const StoreDevice& device, Bytes take
   return size <= room_for_objects(options, device) - taken;
 }
 
-// The share of the memory that would be in somebody's hands.
+// The share of the memory that would be in use.
 double pressure(const StoreDevice& device, Bytes taken, Bytes size) {
   const double asked = static_cast<double>(device.needed.count) + static_cast<double>(taken.count) +
                        static_cast<double>(size.count);

@@ -1,5 +1,5 @@
 // Where intermediate objects of workflows lie on a node with several devices: they fill the memory
-// that running functions leave idle, and make way before those need it. Pure; used by
+// that running functions leave idle, and leave before those need it. Pure; used by
 // workers and by the model of the evaluation.
 //
 // The three rules of the StreamBox paper, section 6.2: who reads an object from another device gets
@@ -41,9 +41,9 @@ struct StoreDevice {
 struct StoredObject {
   Bytes size;
   uint32_t place = kHost;
-  bool in_use = false;    // somebody reads, writes or moves it: it stays
+  bool in_use = false;    // it is read, written or moved: it stays
   uint64_t last_use = 0;  // larger is later
-  // The same object lies on another device too: this copy makes way first, and need go nowhere.
+  // The same object lies on another device too: this copy is evicted first, and need go nowhere.
   bool spare = false;
   // The devices that could take it, a bit each by index; those above 63 never can.
   uint64_t may_lie = ~uint64_t{0};

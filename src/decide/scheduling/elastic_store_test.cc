@@ -7,8 +7,8 @@
 namespace lambent::scheduling {
 namespace {
 
-// Four devices of 100 MiB; objects may have all that functions leave. Device 3 has a link to 2
-// alone.
+// Four devices of 100 MiB; objects may have all that functions leave. Device 3 has a link only
+// to 2.
 class ElasticStore : public testing::Test {
  protected:
   ElasticStore() {

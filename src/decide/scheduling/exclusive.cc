@@ -45,7 +45,7 @@ void ExclusivePolicy::finished(const View& view, FunctionId function, Instant) {
   index(view, function);
 }
 
-// A device whose worker is gone is nobody's.
+// A device whose worker is gone has no owner.
 void ExclusivePolicy::places_changed(const View& view, FunctionId function, Instant) {
   for (uint32_t device = 0; device < holdings_.size(); ++device) {
     const Holding& holding = holdings_[device];
@@ -129,8 +129,8 @@ ExclusivePolicy::Pool& ExclusivePolicy::pool(FunctionId function) {
   return pools_[function.value];
 }
 
-// Devices that do not answer are nobody's until they do, nor is one on which a stopped process does
-// not go, or which its owner has outgrown, or took for a request that its tenant's quota now holds.
+// Silent devices have no owner until they answer, nor has one on which a stopped process does not
+// go, or which its owner has outgrown, or took for a request that its tenant's quota now holds.
 void ExclusivePolicy::follow(const View& view) {
   const std::vector<Device>& devices = view.fleet.devices();
   if (holdings_.size() < devices.size()) holdings_.resize(devices.size());
@@ -278,7 +278,7 @@ void ExclusivePolicy::serve_those_without_device(const View& view) {
     without_device_.pop();
   }
   for (const FunctionId function : passed_over_) index(view, function);
-  // What nobody has goes to whoever could use it.
+  // A free device goes to a function that could use it.
   const bool any_unowned = std::any_of(holdings_.begin(), holdings_.end(),
                                        [](const Holding& holding) { return !holding.owned; });
   passed_over_.clear();

@@ -1,5 +1,5 @@
-// Exclusive: each function has devices of its own, and one that has too few takes one from whoever
-// has most (KaaS, arXiv 2212.08146, section 4.1.4). See policy.h for who calls it.
+// Exclusive: each function has devices of its own, and one that has too few takes one from the one
+// with most (KaaS, arXiv 2212.08146, section 4.1.4). See policy.h for who calls it.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 namespace lambent::scheduling {
 
 // The devices of a function are its pool. A request that its pool cannot serve at once looks for
-// one more device: one that nobody has; else one of the largest pool, of equals that which lost a
+// one more device: one without an owner; else one of the largest pool, of equals that which lost a
 // device least recently, but only if that pool is larger than its own. A device that does nothing
 // changes hands at once, a busy one when the run on it is over. A request of a function whose pool
 // is among the largest waits for its own devices.
@@ -20,8 +20,8 @@ namespace lambent::scheduling {
 // - *A device on its way* belongs to the new pool at once, and cannot be taken away again before it
 //   has served one request there.
 // - *A request asks once*, when it comes. A function without any device asks again until it gets
-//   one, the longest waiting first, for nobody else would serve it; and a device that nobody has
-//   goes to whoever waits longest.
+//   one, the longest waiting first, for no other would serve it; and a device without an owner
+//   goes to the one that waits longest.
 // - *Which busy device* is taken of a pool: the one whose run began first.
 // - *A pool loses a device* also when its worker is gone (it idled for too long, it crashed).
 //

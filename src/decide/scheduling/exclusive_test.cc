@@ -22,7 +22,7 @@ TEST(Exclusive, MakesEachDeviceOneThatDoesOneThingAtATime) {
   EXPECT_EQ(options.starts_outside_tokens, 0u);
 }
 
-// Two devices and functions 1 to 3, of which nothing runs: requests alone decide whose they are.
+// Two devices and functions 1 to 3, of which nothing runs: only requests decide whose they are.
 class ExclusivePools : public testing::Test {
  protected:
   ExclusivePools() {

@@ -239,7 +239,7 @@ void FairQueuing::notice_device(const Fleet& fleet, uint32_t device) {
 }
 
 // The walks below, cut short where a device with nothing to do takes a sandbox of each of those
-// that lie apart: these then wait for time alone, and only the others are asked. False if it cannot
+// that lie apart: these then wait only for time, and only the others are asked. False if it cannot
 // be told so. `escalates`: who comes after one that waits for a place is asked for idle devices
 // only.
 template <typename Key>
@@ -415,7 +415,7 @@ std::optional<Decision> FairQueuing::decide_among_throttled(const View& view, Te
     const PlaceOrReason found = find_place(view, throttled, idle_devices_only);
     if (found.place) return Decision::to(function, *found.place);
     // From here on the others only overtake it where it could not run anyway; one that waits for
-    // its own sandboxes holds up nobody.
+    // its own sandboxes delays no other.
     if (found.reason != WaitReason::kAtWork || ++at_work > kWarmLookAhead) {
       idle_devices_only = true;
     }

@@ -31,7 +31,7 @@ struct FairQueuingOptions {
 
 // Each flow has a virtual time: the service it was charged, divided by its weight. Global virtual
 // time is the least of them over its tenant's flows with pending or running work, and never goes
-// back. A flow that is more than T ahead of it is throttled: it runs only where nobody within T
+// back. A flow that is more than T ahead of it is throttled: it runs only where none within T
 // could.
 //
 // Whatever the order within T, for two flows of a tenant that have work and could run throughout an
@@ -43,7 +43,7 @@ struct FairQueuingOptions {
 // its turn: above, a charge is that of a whole turn.
 //
 // A flow for which no healthy device is large enough (DeviceTable::could_hold) takes no part: what
-// waits for a device to come back holds nobody up. When one does, the flow starts at global virtual
+// waits for a device to come back delays no other. When one does, the flow starts at global virtual
 // time.
 //
 // Flows that are versions of one function (Flow::account) have one virtual time: what one of them
@@ -68,7 +68,7 @@ struct FairQueuingOptions {
 // long; the idle sandboxes of devices that changed are looked at for them. And a decision looks
 // past at most kLookAhead candidates that do not fit, and kWarmLookAhead of those that wait for the
 // token of a device where they are warm (past all of them if a device has nothing to do). Where no
-// device has a token and all candidates have idle sandboxes, nobody is asked. All flows are looked
+// device has a token and all candidates have idle sandboxes, none is asked. All flows are looked
 // at when the health of a device changes, all tenants when a quota begins or ceases to hold one,
 // and all flows that wait of a tenant with a quota of memory at each decision about it.
 class FairQueuing : public Policy {
@@ -125,7 +125,7 @@ class FairQueuing : public Policy {
 
   // Puts the flow into the heaps where it belongs now.
   void index(const View& view, FunctionId function);
-  // The same for one whose rank alone may have changed.
+  // The same for one of which only the rank may have changed.
   void rank_again(const View& view, FunctionId function);
   // What an invocation of the flow is expected to take on the device.
   Duration estimate_of(const Flow& flow) const {

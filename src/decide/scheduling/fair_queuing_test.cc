@@ -1,5 +1,5 @@
-// What fair queuing owes to devices that come and go, and to several of them: whoever waits for one
-// holds up nobody on the others. For every order within T.
+// What fair queuing owes to devices that come and go, and to several of them: a flow that waits for
+// one delays none on the others. For every order within T.
 #include "decide/scheduling/fair_queuing.h"
 
 #include <gtest/gtest.h>
@@ -78,7 +78,7 @@ class TwoDevices : public testing::TestWithParam<std::string_view> {
   }
   Decision decide() { return policy_->decide(view(), now_); }
 
-  static constexpr uint32_t kLarge = 1;  // fits the first device alone
+  static constexpr uint32_t kLarge = 1;  // fits only the first device
 
   std::unique_ptr<Policy> policy_;
   std::optional<Fleet> fleet_;

@@ -1,5 +1,5 @@
 // What a fleet is made of and by which rules it is used: devices, limits, waits. Values; given by
-// whoever configures dispatch, kept in every journal.
+// the configuration of dispatch, kept in every journal.
 #pragma once
 
 #include <algorithm>

@@ -84,7 +84,7 @@ struct alignas(64) Flow {
   Instant active_until{};      // end of the grace period of an empty flow
   Instant last_turn = kNever;  // when the last one left; kNever: nothing waits, or none left yet
 
-  RunningMean execution;     // of the handler alone, never with cold time in it
+  RunningMean execution;     // only of the handler, never with cold time in it
   RunningMean interarrival;  // between two arrivals
   RunningMean cold_start;    // until a new sandbox asked for work
   RunningMean turns;         // between two that left its queue for a place while more waited
@@ -114,7 +114,7 @@ struct alignas(64) Flow {
 
   // Whether it has something to do or is expected to, soon.
   bool is_active(Instant now) const { return has_work() || now < active_until; }
-  // For the processors that it shares with others; what waits for the host alone holds nobody back.
+  // For the processors that it shares with others; what waits only for the host delays no other.
   bool has_work() const { return (pending > 0 && max_concurrency > 0) || in_flight > 0; }
 
   // What its queue took while it was contended for says nothing of it so long after.

@@ -58,7 +58,7 @@ Instant pause_end(const Flow& flow) {
   return flow.host_failed + kFirstPause * (int64_t{1} << doublings);
 }
 
-// What is believed of it now: a time that nobody has checked for long may have become shorter. One
+// What is believed of it now: a time that was not checked for long may have become shorter. One
 // run checks it, so it is doubted only while none is under way.
 std::optional<Duration> believed_host_time(const Flow& flow, Instant now) {
   const std::optional<Duration> expected = expected_host_time(flow);
@@ -66,7 +66,7 @@ std::optional<Duration> believed_host_time(const Flow& flow, Instant now) {
   return (now - flow.last_host_run) / kDoubtAfter > *expected ? *expected / 2 : *expected;
 }
 
-// When to ask again, of all those that time alone may send to the host.
+// When to ask again, of all those that time by itself may send to the host.
 class Earliest {
  public:
   explicit Earliest(Instant now) : now_(now) {}
@@ -231,7 +231,7 @@ std::optional<HostChoice> without_device(const HybridView& view, FunctionId func
                     .with_host = with_host};
 }
 
-// Of those that the host alone serves or that no GPU can, the one that has waited longest.
+// Of those that only the host serves or that no GPU can, the one that has waited longest.
 std::optional<HostChoice> choose_without_gpu(const HybridView& view, Instant now,
                                              Earliest& ask_again) {
   std::optional<HostChoice> first;

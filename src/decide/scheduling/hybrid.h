@@ -15,7 +15,7 @@ namespace lambent::scheduling {
 
 enum class HybridRule {
   kOff,       // variants are not used
-  kTopShare,  // the functions with the greatest GPU speed-up use GPUs alone, the others the host
+  kTopShare,  // the functions with the greatest GPU speed-up use only GPUs, the others the host
   kQueueing,  // to the host when waiting for a GPU and running there is expected to cost more
 };
 std::string_view name_of(HybridRule rule);  // "off", "top-share", "queueing"
@@ -56,7 +56,7 @@ std::optional<double> speedup_of(const Flow& flow);
 Duration expected_host_cold_start(const Flow& flow);
 
 // Whether its next run is expected to end on the host before its timeout ends it; an unknown time
-// is taken to. A time that nobody has checked for long is doubted, and with it this.
+// is taken to. A time that was not checked for long is doubted, and with it this.
 bool host_is_in_time(const Flow& flow, Instant now);
 
 // kTopShare: of each flow, whether the host serves it. Functions are ranked by speed-up, of equals
@@ -74,7 +74,7 @@ struct GpuRun {
 struct HybridView {
   const View& gpu;
   const Fleet& host;
-  // The flows with something waiting in the GPUs' lane, and those of them with a variant.
+  // The flows with something waiting in the GPUs' pool, and those of them with a variant.
   const FlowSet& waiting;
   const FlowSet& waiting_variants;
   const std::vector<GpuRun>& runs;
@@ -94,14 +94,14 @@ struct HostChoice {
 
 struct HostAdvice {
   std::optional<HostChoice> choice;
-  // If there is none: when time alone may have made one, always later than now.
+  // If there is none: when time by itself may have made one, always later than now.
   Instant ask_again = kNever;
 };
 
 // The flow whose first invocation goes to the host now, if any does. Costs a look at each flow that
 // waits, and nothing where none of them has a variant.
 //
-// kQueueing takes whoever saves most time for each second that it has a core of the host. Expected
+// kQueueing takes what saves most time for each second that it has a core of the host. Expected
 // waits are those of all that waits and runs, whatever the policy's order: a head's place in the
 // order by virtual time foretells no more (measured), and this is right for every policy. What is
 // overdue is expected to take as long again as it is overdue.

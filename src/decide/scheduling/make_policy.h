@@ -26,7 +26,7 @@ struct PolicyOptions {
 // So that a journal can say under which options it was recorded.
 void archive(StateArchive& archive, PolicyOptions& options);
 
-// What runs if nobody says anything (decision 0018).
+// What runs by default (decision 0018).
 constexpr std::string_view kDefaultPolicy = "density";
 
 // "density", "mqfq-sticky", "mqfq-uniform" (each invocation is charged one second), "fcfs",

@@ -49,7 +49,7 @@ class MemoryVictims : public testing::Test {
   SandboxSlot slots_[5] = {};
 };
 
-// What is offloaded is not on the device, whoever is asked.
+// What is offloaded is not on the device, however it is asked.
 TEST_F(MemoryVictims, MakeTheRoomThatTheyTakeAndNoMore) {
   fleet_.memory().begin_move_out(slots_[1], false);
   fleet_.memory().end_move(slots_[1], true, Bytes(0), Bytes::gib(3));

@@ -49,7 +49,7 @@ struct MqfqOptions {
 // - A flow is throttled when its virtual time is more than T *ahead* of the global one (the listing
 //   and the prose have the comparison the wrong way round).
 // - An empty flow in its grace period keeps its sandbox but does not take part in the minimum: one
-//   silent function would otherwise hold everybody back while the device idles.
+//   silent function would otherwise hold all others back while the device idles.
 // - If a token is free and every flow that could use it is throttled, the one least ahead runs all
 //   the same.
 class MqfqStickyPolicy final : public FairQueuing {

@@ -20,7 +20,7 @@ struct NoPlace {
   };
   Because because = Because::kUnknown;
   bool idle_devices_only = false;  // as it was asked
-  // kAtWork: nobody knows yet what its cold start takes, and its first start will tell.
+  // kAtWork: it is unknown yet what its cold start takes, and its first start will tell.
   bool first_start = false;
   WaitReason warm_reason = WaitReason::kNone;  // kWarm: what keeps them from running
   Bytes memory;                                // that a new one would take

@@ -46,7 +46,7 @@ PlaceOrReason Places::find(FunctionId function, const Flow& flow, bool idle_devi
   return cold_.find(flow.device_memory, idle_devices_only);
 }
 
-// While its first start goes on nobody knows what one costs, and that one will tell.
+// While its first start goes on it is unknown what one costs, and that one will tell.
 bool Places::is_worth_a_second(FunctionId function, const Flow& flow) const {
   if (flow.cold_start.known()) {
     return is_time(worth_another_start(flow, options_.second_grace_period));

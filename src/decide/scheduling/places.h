@@ -35,7 +35,7 @@ class Places {
     next_move_ = kNever;
   }
   Instant now() const { return now_; }
-  // When time alone gives a place to a flow that was asked about since then and refused one as
+  // When time by itself gives a place to a flow that was asked about since then and refused one as
   // kWarmElsewhere or kAtWork; the earliest, or kNever.
   Instant next_move() const { return next_move_; }
   // Whether that instant has come; if not, next_move() is not later.

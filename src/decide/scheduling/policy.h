@@ -34,7 +34,7 @@ struct Decision {
   FunctionId function;
   Place place;
   WaitReason reason = WaitReason::kNone;
-  // When time alone could change the answer.
+  // When time by itself could change the answer.
   Instant wake_at = kNever;
 
   static Decision to(FunctionId function, Place place) { return {true, function, place}; }
@@ -102,7 +102,7 @@ class Policy {
   virtual Duration grace(const View&, FunctionId) const { return {}; }
   // The least virtual time of those with work: of tenants where there are several, else of flows.
   virtual Duration global_virtual_time() const { return {}; }
-  // What the tenant with this slot was charged, by its weight; nothing where that orders nobody.
+  // What the tenant with this slot was charged, by its weight; nothing where that orders none.
   virtual Duration tenant_virtual_time(uint32_t) const { return {}; }
   // How often work conservation dispatched a throttled flow.
   virtual uint64_t conserving_dispatches() const { return 0; }

@@ -89,7 +89,7 @@ class Tenants {
   WaitReason never_allows(const Flow& flow) const;
   // Changes whenever an answer of hold_all() or matter() does.
   uint64_t version() const { return version_; }
-  // When time alone ends a hold; kNever if it ends none.
+  // When time by itself ends a hold; kNever if it ends none.
   Instant next_release(Instant now) const;
   // Of which memory the tenant's quotas do not hold what its sandboxes have and `more`, while idle
   // sandboxes have some of it.

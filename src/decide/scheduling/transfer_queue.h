@@ -13,7 +13,7 @@
 namespace lambent::scheduling {
 
 struct TransferOptions {
-  // So large that a copy's fixed cost is small beside it, so small that nobody waits long for one.
+  // So large that a copy's fixed cost is small beside it, so small that none waits long for one.
   Bytes block = Bytes::mib(2);
   // Blocks that are given to the driver together; what comes later gets in with the next ones. 0:
   // all that wait.

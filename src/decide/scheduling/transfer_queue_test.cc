@@ -139,7 +139,7 @@ TEST(TransferQueue, AnOwnerIsForgottenWithItsWeight) {
 }
 
 // Random owners with random transfers at random times: every byte goes once and in its piece's
-// order, blocks keep their size, nobody who waits is passed over for longer than a round.
+// order, blocks keep their size, none that waits is passed over for longer than a round.
 class AnyTransfers : public testing::TestWithParam<uint32_t> {};
 
 TEST_P(AnyTransfers, GoOnceInOrderAndInTurn) {

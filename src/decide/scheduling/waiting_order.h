@@ -17,7 +17,7 @@ namespace lambent::scheduling {
 // Most flows go as soon as they come; they lie in a heap, where that costs least. Those that were
 // asked for and have no place are few, and are looked past at every decision: they lie side by side
 // in order, each with a note of why, and return to the heap when something that it depends on has
-// changed. Whoever decides walks along both. Least key first; equal keys by the lower item.
+// changed. A decision walks along both. Least key first; equal keys by the lower item.
 template <typename Key>
 class WaitingOrder {
  public:

@@ -24,7 +24,7 @@ Result<const Instance*> staying(const SliceWorld& world, InstanceId id) {
   return instance;
 }
 
-// That nobody who shares `slice` but `self` is on it.
+// That no sharer of `slice` but `self` is on it.
 Result<void> check_turn(const SliceWorld& world, DeviceId slice, InstanceId self) {
   for (const InstanceId other : world.slices.at(slice).sharing) {
     if (other != self && world.instances.at(other).on_slices) {

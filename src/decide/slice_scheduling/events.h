@@ -26,8 +26,8 @@ struct SliceAdded {
   Slice slice;
 };
 // It is gone or may not be used any more. The host ends what runs on it: InstanceEnded follows.
-// If it `returns` it is only out for a while (a measurement, a GPU that may come back): nobody gets
-// it before the next SliceAdded, but requests that fit it alone wait instead of being refused.
+// If it `returns` it is only out for a while (a measurement, a GPU that may come back): none gets
+// it before the next SliceAdded, but requests that fit only it wait instead of being refused.
 struct SliceLost {
   DeviceId slice;
   bool returns = false;
@@ -47,7 +47,7 @@ struct RequestSubmitted {
   FunctionId function;
   bool acknowledged = false;  // it was promised that it will run: no full queue refuses it
 };
-// Nobody waits for it any more: completed with CANCELLED if it is queued, else it goes on.
+// It is not waited for any more: completed with CANCELLED if it is queued, else it goes on.
 struct RequestCancelled {
   InvocationId request;
 };
@@ -69,7 +69,7 @@ struct InstanceEnding {
 struct InstanceEnded {
   InstanceId instance;
   Error error;
-  // The jobs that were at work where it died: they alone count an attempt. Unknown: all of its jobs
+  // The jobs that were at work where it died: only they count an attempt. Unknown: all of its jobs
   // do.
   std::optional<std::vector<JobId>> blamed = {};
 };

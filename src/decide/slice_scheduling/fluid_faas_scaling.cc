@@ -79,7 +79,7 @@ void FluidFaasPolicy::grow(const SliceWorld& world, Instant now,
 }
 
 // A time-sharing instance: beside others while their slice has time left, else on a slice of its
-// own, else beside others after all; and if no slice holds the function alone, a pipeline.
+// own, else beside others after all; and if no slice holds the whole function, a pipeline.
 bool FluidFaasPolicy::start_first(const SliceWorld& world, Instant now,
                                   const FunctionState& function, std::vector<Decision>& decisions) {
   const FunctionId id = function.function->id;

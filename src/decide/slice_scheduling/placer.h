@@ -36,7 +36,7 @@ class WorldPlacer {
   std::optional<pipeline::Placement> place_beside(const SliceWorld& world,
                                                   const FunctionState& function,
                                                   const SliceState& slice);
-  // Whether it would fit if nobody had any slice, and those that return were back.
+  // Whether it would fit if all slices were free, and those that return were back.
   bool fits_empty(const SliceWorld& world, const FunctionState& function);
   // On some of these, as the Placer has it.
   std::optional<pipeline::Placement> place_on(const FunctionState& function,
@@ -62,7 +62,7 @@ class WorldPlacer {
       std::optional<pipeline::Placement> placement;
     };
     std::map<DeviceId, Beside> beside;
-    // The function with those of its partitions alone that are one stage process.
+    // The function with only those of its partitions that are one stage process.
     uint64_t alone_version = 0;
     pipeline::PipelineFunction alone;
   };
@@ -81,7 +81,7 @@ class WorldPlacer {
 };
 
 // RESOURCE_EXHAUSTED for a request of a function that no slices here can hold: what it needs at
-// least, and what there is.
+// least, and the slices.
 Error fits_nowhere(const SliceWorld& world, const pipeline::PipelineFunction& function);
 
 }  // namespace lambent::slice_scheduling

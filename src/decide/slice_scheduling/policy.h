@@ -28,8 +28,8 @@ struct Start {
 struct Retire {
   InstanceId instance;
 };
-// From one allocation mode to the other; to exclusive only if it is loaded and nobody else shares
-// its slice.
+// From one allocation mode to the other; to exclusive only if it is loaded and no other shares its
+// slice.
 struct ChangeAllocationMode {
   InstanceId instance;
   AllocationMode allocation_mode = AllocationMode::kExclusive;

@@ -1,4 +1,4 @@
-// Every policy of this room in worlds that go on at random.
+// Every policy of this module in worlds that go on at random.
 #include <gtest/gtest.h>
 
 #include "decide/slice_scheduling/fcfs_slices.h"

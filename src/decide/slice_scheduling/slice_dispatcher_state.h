@@ -29,7 +29,7 @@ struct SliceDispatcher::State {
     Duration busy_at_window_start{};
     std::vector<JobId> jobs;    // in the order in which they were given
     bool ending = false;        // by itself: it need not be stopped
-    bool ends_unasked = false;  // ... and nobody had decided so
+    bool ends_unasked = false;  // ... and that was not decided
   };
 
   // Events: one function each, in the file that their subject names.

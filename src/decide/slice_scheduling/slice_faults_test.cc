@@ -1,5 +1,5 @@
-// What goes wrong with slices and instances, under every policy: whoever waits is served in the end
-// if that can be, and is told so at once if it cannot.
+// What goes wrong with slices and instances, under every policy: a request that waits is served in
+// the end if that can be, and is told so at once if it cannot.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 namespace lambent::slice_scheduling {
 namespace {
 
-// Of all slices that somebody else has, most are that function's; the lower id of two.
+// Of all slices that others have, most are that function's; the lower id of two.
 FunctionId holds_most(const SliceWorld& world, FunctionId self) {
   std::map<FunctionId, size_t> slices;
   for (const auto& [id, instance] : world.instances) {
@@ -21,7 +21,7 @@ FunctionId holds_most(const SliceWorld& world, FunctionId self) {
   return most;
 }
 
-// Why it has to do without an instance that is unloaded, beside whoever is on its slice.
+// Why it has to do without an instance that is unloaded, beside the one on its slice.
 WaitCause wait_beside(const SliceWorld& world, const Instance& unloaded) {
   const auto slice = world.slices.find(unloaded.placement.slices.front());
   const Instance* occupant = slice == world.slices.end() ? nullptr : world.occupant(slice->second);

@@ -30,7 +30,7 @@ bool is_queueing(SliceWait reason);
 
 struct WaitCause {
   SliceWait reason = SliceWait::kNone;
-  // Who has what it waits for, or most of it; 0: nobody else.
+  // Who has what it waits for, or most of it; 0: no other.
   FunctionId other;
 
   auto operator<=>(const WaitCause&) const = default;

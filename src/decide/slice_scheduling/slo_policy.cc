@@ -23,8 +23,8 @@ void SloPolicy::decide(const SliceWorld& world, Instant now, std::vector<Decisio
   migrate(world, now, decisions);
 }
 
-// Who is alone on a shared slice has it to itself; what was not used for long goes; what shares and
-// has slices of its own besides is not needed any more.
+// One without others on a shared slice has it to itself; what was not used for long goes; what
+// shares and has slices of its own besides is not needed any more.
 void SloPolicy::tidy(const SliceWorld& world, Instant now, std::vector<Decision>& decisions) {
   // What it looks at changes with slices and time.
   const bool again = tidied_version_ != world.slices_version || now >= tidy_at_;
@@ -79,7 +79,7 @@ void SloPolicy::tidy(const SliceWorld& world, Instant now, std::vector<Decision>
   if (next != kNever) decisions.push_back(AskAgain{next});
 }
 
-// From a pipeline to a slice that holds the function alone and is quicker, when nobody waits: the
+// From a pipeline to a slice that holds the whole function and is quicker, when none waits: the
 // new instance first; the old one goes when it has done what it was given, which the new one does
 // not overtake (may_begin).
 void SloPolicy::migrate(const SliceWorld& world, Instant now, std::vector<Decision>& decisions) {

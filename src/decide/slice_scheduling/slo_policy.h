@@ -16,7 +16,7 @@
 namespace lambent::slice_scheduling {
 
 struct SloPolicyOptions {
-  // Without a request for so long, an instance is stopped; sooner if somebody waits for its slices.
+  // Without a request for so long, an instance is stopped; sooner if another waits for its slices.
   Duration cold_after = std::chrono::minutes(10);
   // Instances that were busy for more than this share of the window are too few.
   double most_busy = 0.7;
@@ -25,7 +25,7 @@ struct SloPolicyOptions {
   // Of the jobs that an instance is given while requests that are late already wait beside others
   // that are not: one of so many is for the late.
   unsigned late_turn = 16;
-  // Of the changes on a slice that several share, one of so many is for whoever was away longest.
+  // Of the changes on a slice that several share, one of so many is for what was away longest.
   unsigned turn_of_longest_away = 4;
   // Slices of a function that would wait too long without them change hands only if the other waits
   // so many times as long as it would, and as a start takes.

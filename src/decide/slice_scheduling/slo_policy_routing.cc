@@ -70,7 +70,7 @@ void SloPolicy::route(const SliceWorld& world, const FunctionState& function, In
   const size_t late = first_in_time(function, now + quickest);
   size_t from = first_in_time(function, best->finish_of(1, now));
   if (late > 0) {
-    // Those that are late make nobody else late, but have a turn now and then.
+    // Those that are late make no other late, but have a turn now and then.
     unsigned& given = jobs_given_[function.function->id];
     if (from == function.queue.size() || ++given >= options_.late_turn) {
       given = 0;
@@ -143,7 +143,7 @@ bool SloPolicy::must_yield(const SliceWorld& world, const Instance& instance, In
 
 // Who comes to a shared slice next, of those that wait for it. Mostly the one whose oldest request
 // that can be in time has least time left, then those that are late; but one change of so many goes
-// to whoever was away longest, or who is late would stay so beside others that never are.
+// to the one away longest, or what is late would stay so beside others that never are.
 const Instance* SloPolicy::next_on(const SliceWorld& world, const SliceState& slice,
                                    Instant now) const {
   const auto turns = turns_.find(slice.slice.id);

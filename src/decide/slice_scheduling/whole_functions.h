@@ -14,7 +14,7 @@
 namespace lambent::slice_scheduling {
 
 struct WholeFunctionsOptions {
-  // An instance that nobody used for so long is stopped. Until then its slice is its own, but ...
+  // An instance that was not used for so long is stopped. Until then its slice is its own, but ...
   Duration keep_alive = std::chrono::minutes(10);
   // ... for functions that find no free slice: they may have that of an instance which was idle for
   // so long, longest first. More than keep_alive: never.
@@ -49,7 +49,7 @@ class WholeFunctions {
   // can be; none: there is no such slice. Only `rested` ones: on which no start failed lately.
   std::optional<pipeline::Placement> place(const SliceWorld& world, const FunctionState& function,
                                            const std::string& shape, bool rested = false) const;
-  // On the cheapest that is free and keeps the SLO alone, else on any; rested ones first.
+  // On the cheapest that is free and keeps the SLO by itself, else on any; rested ones first.
   std::optional<pipeline::Placement> place(const SliceWorld& world, const FunctionState& function);
 
   // Requests a second of all its instances that stay, those that are still starting included.

@@ -20,7 +20,7 @@ namespace lambent::slice_scheduling {
 
 // How an instance holds its slices.
 enum class AllocationMode {
-  kExclusive,    // exclusive hot: nobody else may have them
+  kExclusive,    // exclusive hot: no other may have them
   kTimeSharing,  // others may take turns with it, while it is unloaded; a single slice
 };
 
@@ -114,7 +114,7 @@ struct SliceState {
   // Who takes turns on it; at most one of them is on it.
   std::vector<InstanceId> sharing;
 
-  // Nobody has it. Time-shared slices are not free even while all their instances are unloaded.
+  // It is free. Time-shared slices are not free even while all their instances are unloaded.
   bool is_free() const { return !lost && !exclusive && sharing.empty(); }
   // It is there, or will be again.
   bool stays() const { return !lost || returns; }
@@ -135,7 +135,7 @@ struct SliceWorld {
   std::map<InstanceId, Instance> instances;
   std::unordered_map<InvocationId, QueuePlace> queued;  // all that is in the functions' queues
   bool draining = false;
-  // Another number whenever a slice came, went, or passed to somebody else, or a function was put:
+  // Another number whenever a slice came, went, or passed to another, or a function was put:
   // a plan that did not fit need not be tried again before.
   uint64_t slices_version = 0;
 

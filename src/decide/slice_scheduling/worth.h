@@ -1,5 +1,5 @@
-// Worth: what a placement gives for what its slices are worth to everybody. Used by SloPolicy on
-// the thread that handles events.
+// Worth: what a placement gives for what its slices are worth to all functions. Used by SloPolicy
+// on the thread that handles events.
 #pragma once
 
 #include <functional>
@@ -22,20 +22,20 @@ PartitionPlacer planner_partition_placer(const pipeline::TransferCosts& costs);
 // The first of a function's ranked partitions that such a placer has a place for.
 Placer first_fit(PartitionPlacer placer);
 
-// A slice is worth its multiprocessors if some function can use slices of its shape alone, and that
+// A slice is worth its multiprocessors if some function can use only slices of its shape, and that
 // share of them that it can use; hardly anything if they are of use only beside larger ones. A
 // function that fits a large slice leaves it nevertheless a pipeline over it and a small one that
-// nobody else could use, if that gives more.
+// no other could use, if that gives more.
 class Worth {
  public:
   // Instances on up to `most_slices` slices have replicas where that is of use; 0: none have.
   Worth(PartitionPlacer placer, const pipeline::TransferCosts& costs, size_t most_slices)
       : placer_(std::move(placer)), costs_(costs), most_slices_(most_slices) {}
 
-  // Of all placements on these slices: one that keeps the SLO alone before one that does not, then
-  // most results a second for what its slices are worth, then the quickest; slices on which a start
-  // failed lately only if it does not fit without them. Replicas only for results that are wanted.
-  // None: it does not fit.
+  // Of all placements on these slices: one that keeps the SLO by itself before one that does not,
+  // then most results a second for what its slices are worth, then the quickest; slices on which a
+  // start failed lately only if it does not fit without them. Replicas only for results that are
+  // wanted. None: it does not fit.
   std::optional<pipeline::Placement> choose(const SliceWorld& world, const FunctionState& function,
                                             std::span<const Slice> slices, double wanted_per_s);
 

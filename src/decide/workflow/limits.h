@@ -1,4 +1,4 @@
-// The limits of workflows by name. Used by the room, by the worker that runs them and by their
+// The limits of workflows by name. Used by the module, by the worker that runs them and by their
 // tests.
 #pragma once
 

@@ -236,7 +236,7 @@ std::string Run::label(const CallKey& key) const {
 
 void Run::fail(const CallKey& key, Failure failure) {
   failure.message = "component " + label(key) + " of " + name_ + " failed: " + failure.message;
-  // Whoever called this workflow had more than one place at work.
+  // The caller of this workflow had more than one place at work.
   failure.without_effects = false;
   conclude(std::move(failure));
 }

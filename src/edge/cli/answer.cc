@@ -43,7 +43,7 @@ std::string short_milliseconds(Duration duration) {
   return text;
 }
 
-// " (every GPU was at its limit)"; empty for a wait that nobody would ask about.
+// " (every GPU was at its limit)"; empty for a wait that no user would ask about.
 std::string reason_in_words(const Answer& answer) {
   if (answer.phases->queue < milliseconds(1)) return "";
   const std::string_view words = wait_in_words(answer.wait_reason);

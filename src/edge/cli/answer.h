@@ -31,7 +31,7 @@ Answer answer_of(const http::Response& response);
 std::string phases_line(const Answer& answer);
 
 // What a failed function answered, for people: "KeyError: 'a'" and the lines of its stack trace.
-// Nothing where there is no trace: the answer alone can be read then. Without control characters.
+// Nothing where there is no trace: the answer can be read as it is. Without control characters.
 std::string readable_failure(const Answer& answer);
 
 }  // namespace lambent::cli

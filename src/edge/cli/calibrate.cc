@@ -382,7 +382,7 @@ class Calibration {
     const unsigned most =
         std::max(1u, std::min(concurrency_, kMostAtOnce / std::max(1u, profile_.devices)));
     // Half a second of real time at least: long beside the milliseconds by which they begin one
-    // after the other, when one of them is alone.
+    // after the other, when one of them runs singly.
     const double work_s = std::max(1.0, 0.5 * profile_.time_scale);
     for (unsigned i = 0; i < most * profile_.devices; ++i) {
       RETURN_IF_ERROR(deploy(together(i), 0, work_s));

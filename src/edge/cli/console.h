@@ -1,5 +1,5 @@
-// Console: where a verb writes - its result to `out`, everything else to `err`. A value of borrowed
-// streams, made by main; verbs use it on one thread.
+// Console: where a verb writes - its result to `out`, everything else to `err`. A value that refers
+// to streams, made by main; verbs use it on one thread.
 #pragma once
 
 #include <ostream>

@@ -160,7 +160,7 @@ Result<std::string> zip_of(const std::string& file, const Manifest& manifest,
   return archive::make_zip(staging.path(), {}, without);
 }
 
-// Of a path without a manifest: what is there instead, and what could be done.
+// Of a path without a manifest: what it holds instead, and what could be done.
 std::string where_manifests_are(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code error;

@@ -38,7 +38,7 @@ struct LoadRunOptions {
 };
 
 // What is counted as an error without having a code: what a function itself says, and requests
-// without a latency, for nobody knows how long they would have taken.
+// without a latency, for how long they would have taken is unknown.
 inline constexpr std::string_view kFunctionError = "FUNCTION_ERROR";
 inline constexpr std::string_view kUnanswered = "UNANSWERED";
 inline constexpr std::string_view kDropped = "DROPPED";

@@ -47,7 +47,7 @@ Result<void> take_profile(const std::string& text, const std::string& where, Pla
   return {};
 }
 
-// Of a function that has no slices alone.
+// Only of a function that has no slices.
 void take_isolation(const Json& json, PlanInputs& inputs) {
   const auto isolation = json.find("isolation");
   if (inputs.definition.isolation == pipeline::IsolationRule::kSlices || isolation == json.end() ||

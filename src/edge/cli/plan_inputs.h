@@ -1,5 +1,5 @@
 // PlanInputs: what 'lambent plan' plans with: a function, what was measured of it, the slices that
-// are free; from files or from a worker. A value; parsed strictly, whoever it comes from.
+// are free; from files or from a worker. A value; parsed strictly, wherever it comes from.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// lambent profile: measures a pipeline function on a slice of each shape that nobody has just now,
+// lambent profile: measures a pipeline function on a slice of each shape that is free just now,
 // shows what came of it, and can write it as profile.json.
 #pragma once
 

@@ -18,7 +18,7 @@ struct ReplayRunOptions {
   Destination destination;
   double time_scale = 1;
   std::vector<std::string> deployed_names;
-  double duration_s = 0;  // modelled; for the progress alone
+  double duration_s = 0;  // modelled; only for the progress
   double give_up_s = 600;
   size_t most_outstanding = limits::kReplayOutstanding;
   // How often /metrics is read and progress shown, in real time.

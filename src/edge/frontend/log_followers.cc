@@ -52,7 +52,7 @@ void LogFollowers::serve_all() {
   }
 }
 
-// Sends what is new; false if there is nobody to send to, or nothing more to come.
+// Sends what is new; false if there is no follower left, or nothing more to come.
 bool LogFollowers::serve(Follower& follower) {
   if (*follower.left) return false;
   if (!follower.may_read()) {

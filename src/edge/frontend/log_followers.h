@@ -22,8 +22,8 @@ class LogFollowers {
   LogFollowers(const LogFollowers&) = delete;
   LogFollowers& operator=(const LogFollowers&) = delete;
 
-  // False, leaving the responder alone, if limits::kLogFollowers of the tenant watch already, or 16
-  // times as many of all. `may_read` is asked before each piece of the log.
+  // False, without touching the responder, if limits::kLogFollowers of the tenant watch already, or
+  // 16 times as many of all. `may_read` is asked before each piece of the log.
   bool add(const FunctionName& function, uint64_t offset, std::function<bool()> may_read,
            http::Responder& responder);
   size_t count() const { return followers_.size(); }

@@ -223,7 +223,7 @@ TEST_F(ObjectsTest, WhatItsClientsDoNotReadCountsUntilItLeft) {
     unsent.push_back(start("GET", path));
     loop_.run_once(Duration(0));
     ASSERT_EQ(unsent.back()->response->status, 200);
-    unsent.back()->response->body = std::string();  // that nobody read it is enough
+    unsent.back()->response->body = std::string();  // that it was not read is enough
   }
   expect_error(send("GET", path), 429, "RESOURCE_EXHAUSTED");
   expect_error(send("POST", "", "", large), 429, "RESOURCE_EXHAUSTED");

@@ -1,4 +1,4 @@
-// PeerObjects: brings objects of other nodes to this one's store when somebody wants them, by the
+// PeerObjects: brings objects of other nodes to this one's store when they are wanted, by the
 // same calls as clients use. On the loop thread; what waits for a peer does so on threads that may.
 #pragma once
 
@@ -14,8 +14,8 @@ namespace lambent::frontend {
 
 class PeerObjects {
  public:
-  // From now on `store` seeks with these peers, in turn, what it does not know. Each lane brings
-  // one object at a time. The store outlives what the lanes are given.
+  // From now on `store` seeks with these peers, in turn, what it does not know. Each of `lanes`
+  // brings one object at a time. The store outlives what they are given.
   PeerObjects(objects::ObjectStore& store, std::vector<http::Endpoint> peers,
               std::vector<objects::Disk> lanes);
   ~PeerObjects();
@@ -32,7 +32,7 @@ class PeerObjects {
   objects::ObjectStore& store_;
   const std::vector<http::Endpoint> peers_;
   std::vector<Lane> lanes_;
-  // What waits in a lane then is not begun any more.
+  // Set: what waits in `lanes_` is not begun any more.
   const std::shared_ptr<std::atomic<bool>> stopping_ = std::make_shared<std::atomic<bool>>(false);
 };
 

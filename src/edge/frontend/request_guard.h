@@ -1,5 +1,5 @@
-// RequestGuard: which requests a web page could have made its browser send, told by their headers
-// alone. Asked once for every request, before any route. A value; any thread.
+// RequestGuard: which requests a web page could have made its browser send, told only by their
+// headers. Asked once for every request, before any route. A value; any thread.
 //
 // A page of another site can send requests to 127.0.0.1 (CSRF), and with a name of its own that
 // resolves to 127.0.0.1 it can also read the answers (DNS rebinding). Browsers name the page in
@@ -34,7 +34,7 @@ class RequestGuard {
  public:
   explicit RequestGuard(HostPolicy policy);
 
-  // PERMISSION_DENIED, with a message for whoever runs the client, if the request is refused. Host
+  // PERMISSION_DENIED, with a message for the client's user, if the request is refused. Host
   // is not looked at over Unix sockets, which no browser connects to.
   Result<void> check(const http::Request& request) const;
 

@@ -212,7 +212,7 @@ Error serve(Client& client, const Handler& handler) {
     } else {
       posted = client.fail(invocation.request_id, std::get<HandlerError>(outcome));
     }
-    // A refused answer (too large, too late) concerns its invocation alone.
+    // A refused answer (too large, too late) concerns only its invocation.
     if (posted.ok()) continue;
     const ErrorCode code = posted.error().code;
     if (code != ErrorCode::kOutOfRange && code != ErrorCode::kFailedPrecondition) {

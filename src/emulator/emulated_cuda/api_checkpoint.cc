@@ -1,4 +1,4 @@
-// Checkpoints of processes of the node, found by their ids. These calls alone work in a process
+// Checkpoints of processes of the node, found by their ids. Only these calls work in a process
 // that is locked.
 #include <algorithm>
 #include <cstring>

@@ -8,7 +8,7 @@ using namespace lambent::emulated_cuda;
 
 namespace {
 
-// What the driver sets aside at once; beyond that the caller waits until the copy is done.
+// What the driver buffers at once; beyond that the caller waits until the copy is done.
 constexpr size_t kMostStaged_bytes = 64 << 10;
 
 // A small copy from pageable memory: its source may be changed once the call returns.

@@ -16,7 +16,7 @@ CUresult allocate(Process& process, const std::shared_ptr<Context>& context,
   CompletionPtr after;
   CUresult result = process.pools.allocate(pool, bytes, stream->id, context.get(), &taken, &after);
   if (result) return result;
-  if (after) {  // somebody else's memory until that is done
+  if (after) {  // another stream's memory until that is done
     auto end = std::make_shared<Event>(context.get(), CU_EVENT_DISABLE_TIMING);
     end->record(std::move(after), 0);
     if (CUresult waiting = enqueue(process, context, stream, EventWait{std::move(end)})) {

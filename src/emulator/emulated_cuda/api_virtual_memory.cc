@@ -265,7 +265,7 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, vo
     if (held) {
       memory->shared = exported.shared;
     } else {
-      // All who held it let go while the descriptor was under way: it is counted again, here.
+      // All holders released it while the descriptor was under way: it is counted again, here.
       if (!process->claim_bytes(memory->device(), memory->bytes())) {
         return CUDA_ERROR_OUT_OF_MEMORY;
       }

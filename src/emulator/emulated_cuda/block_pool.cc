@@ -28,7 +28,7 @@ void fail_launch(const emulated_launch*, int result) {
   abandon_guarded_call(static_cast<CUresult>(result));
 }
 
-// The barrier of one cooperative grid. A fault anywhere lets everybody go.
+// The barrier of one cooperative grid. A fault anywhere frees all blocks.
 class GridBarrier {
  public:
   explicit GridBarrier(uint64_t blocks) : blocks_(blocks) {}

@@ -1,5 +1,5 @@
 // The threads of a process on which blocks of kernels run: a few that all launches share, and one
-// for each block of a cooperative launch. Used by whoever performs a launch.
+// for each block of a cooperative launch. Used to perform launches.
 #pragma once
 
 #include <deque>

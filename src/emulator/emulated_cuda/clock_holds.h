@@ -3,8 +3,8 @@
 // an end begins exactly there, however late the thread woke up.
 //
 // The rules: a thread holds the clock from the end of one operation until the next one is in the
-// model or there is none; it lets go while it waits for another stream, for the host or for memory.
-// Whoever completes something holds it for the streams that wait for that, before they wake.
+// model or there is none; it releases it while it waits for another stream, the host or memory.
+// What completes something holds it for the streams that wait for that, before they wake.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ class ThreadClock {
  public:
   // From now on this thread's holds are kept in `holds`.
   static void begin(ClockHolds* holds);
-  // Takes over a hold that somebody else added for this thread.
+  // Takes over a hold that another thread added for this one.
   static void adopt(int64_t at_ns);
   static void hold(int64_t at_ns);
   static void release();

@@ -39,7 +39,7 @@ struct Copy {
   Side to, from;
   Shape shape;
   bool peer = false;  // the program named both devices: straight over, if there is a way
-  // Whoever asked for it must wait: the owner of pageable memory may reuse it once the call
+  // The caller must wait: the owner of pageable memory may reuse it once the call
   // returns.
   bool pageable() const { return !to.pinned || !from.pinned; }
   // Whether mapped memory at either end has been opened for it, and the program's own memory is
@@ -47,14 +47,14 @@ struct Copy {
   bool permitted() const;
 };
 
-// Sets the source's bytes aside as they are now: the program may change them once the call returns.
+// Buffers the source's bytes as they are now: the program may change them once the call returns.
 // Null if they are too many.
 std::shared_ptr<const void> offload(Copy& copy);
 
 // Copies without order among them, asked for in one call.
 struct CopyBatch {
   std::vector<Copy> copies;
-  std::vector<std::shared_ptr<const void>> kept;  // sources that were set aside
+  std::vector<std::shared_ptr<const void>> kept;  // sources that were buffered
 };
 
 // Writes `value`, of 1, 2 or 4 bytes, `width` times into each row.

@@ -1,7 +1,7 @@
 // An ELF shared object for this processor as bytes: whether the dynamic loader can safely be given
 // it, and which symbols it exports. Pure; any thread. The loader trusts what it reads, so
-// everything that it would follow is checked first; what the machine code itself does nobody can
-// check.
+// everything that it would follow is checked first; what the machine code itself does cannot be
+// checked.
 #pragma once
 
 #include <cstddef>

@@ -19,7 +19,7 @@ uint64_t foreign_record(const Event& event) {
   return latest == own ? 0 : latest;
 }
 
-// A process that has gone reaches nothing any more, and nobody waits for it.
+// A process that has gone reaches nothing any more, and no thread waits for it.
 bool recorder_is_gone(Process& process, const InterprocessEvent& event, uint64_t number) {
   InterprocessEvent::Recorder recorder;
   if (!event.recorder_of(number, &recorder) || recorder.row >= kMaxProcesses) return false;
@@ -29,7 +29,7 @@ bool recorder_is_gone(Process& process, const InterprocessEvent& event, uint64_t
   return !row.used || row.generation != recorder.generation;
 }
 
-// Looks until the record has been reached, nobody can reach it, or `stop` says so.
+// Looks until the record has been reached, it cannot be reached, or `stop` says so.
 template <class Stop>
 void look_for(Process& process, const InterprocessEvent& event, uint64_t number, Stop stop) {
   for (int looks = 0; !event.reached(number) && !stop(); looks++) {

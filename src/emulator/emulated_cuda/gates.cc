@@ -6,7 +6,7 @@ namespace lambent::emulated_cuda {
 
 void add_gate(Context& context, const CompletionPtr& end) {
   const MutexLock lock(context.order);
-  // Nobody else takes them off a context that is given no work.
+  // No other code takes them off a context that is given no work.
   std::erase_if(context.gates, [](const CompletionPtr& gate) { return gate->done(); });
   context.gates.push_back(end);
 }

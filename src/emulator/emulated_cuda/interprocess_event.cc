@@ -25,7 +25,7 @@ std::unique_ptr<InterprocessEvent> InterprocessEvent::create() {
   std::unique_ptr<InterprocessEvent> event(new InterprocessEvent);
   event->descriptor_ = memfd_create("emulated-cuda-event", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (event->descriptor_ < 0) return nullptr;
-  // Nobody who opens it may cut the page away from under the others.
+  // No process that opens it may cut the page away from under the others.
   bool made = ftruncate(event->descriptor_, kPage_bytes) == 0 &&
               fcntl(event->descriptor_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0 &&
               event->map(event->descriptor_);

@@ -91,7 +91,7 @@ int64_t leave_model(Process& process, const Context& context, uint64_t ticket) {
         return finish_ns;
       }
       predicted_ns = predicted_finish(model, ticket);
-      // The model may stand still for somebody else.
+      // The model may stand still for another thread.
       predicted_ns = std::max(predicted_ns, guard.now_ns() + shortest_sleep_ns);
     }
     process.node->sleep_until(predicted_ns, kLongestSleep_ns);
@@ -193,7 +193,7 @@ CUresult run_body(Process& process, Context& context, const KernelLaunch& launch
   const emulated_kernel& kernel = *launch.function->kernel;
   if (!launch.cooperative) return process.blocks.run(kernel, launch.shape, parameters);
   if (CUresult result = check_cooperative(process, context, *launch.function, launch.shape)) {
-    return result;  // a graph's node, which nobody could check before
+    return result;  // a graph's node, which could not be checked before
   }
   return process.blocks.run_cooperative(kernel, launch.shape, parameters);
 }

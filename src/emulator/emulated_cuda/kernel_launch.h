@@ -28,7 +28,7 @@ struct KernelLaunch {
   uint64_t sequence = 0;  // order among launches that may begin at the same instant
   int priority = 0;       // of the stream that it is launched into
   bool cooperative = false;
-  std::vector<CUlaunchAttribute> attributes;  // those that were given, for whoever asks
+  std::vector<CUlaunchAttribute> attributes;  // those that were given, to be asked for
 };
 
 // Launch attributes: those that change something here are honoured, those that are hints are kept,

@@ -218,7 +218,7 @@ uintptr_t Memory::take_mapping(size_t bytes) {
   return map_pages(bytes);
 }
 
-// Whoever still uses a freed address meets the same fault as if the pages had gone.
+// A program that still uses a freed address meets the same fault as if the pages had gone.
 bool Memory::keep_mapping(const Allocation& allocation) {
   size_t bytes = round_up(allocation.bytes, kPage);
   bool whole =

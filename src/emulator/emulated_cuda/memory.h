@@ -62,11 +62,11 @@ class Memory {
                                      int device, void* context);
   std::optional<Allocation> allocate_host(size_t bytes, unsigned flags, int device, void* context,
                                           MemoryKind kind = MemoryKind::kHostAllocated);
-  // Notes a range that belongs to somebody else; false if it overlaps a known one.
+  // Notes a range that belongs to another owner; false if it overlaps a known one.
   bool add(uintptr_t base, size_t bytes, MemoryKind kind, unsigned flags, int device,
            void* context);
 
-  // Notes memory that somebody else has made, mapped memory or a pool's; gives it an id. Device -1:
+  // Notes memory that was made elsewhere, mapped memory or a pool's; gives it an id. Device -1:
   // of the host.
   void enter(Allocation allocation);
   void set_access(uintptr_t base, Access access);

@@ -1,5 +1,5 @@
 // Everything that a stream can do, as values: the API functions check their arguments, build one of
-// these and enqueue it; whoever comes to it performs it. Any thread.
+// these and enqueue it; the thread that reaches it performs it. Any thread.
 //
 // To add one: a struct with what the work needs, an alternative of Operation, and an overload of
 // perform() beside the struct.

@@ -77,7 +77,7 @@ Pool::Taken Pool::take(Blocks::iterator it, size_t bytes, uint64_t stream, const
 bool Pool::begin_free(uintptr_t address) {
   auto it = blocks_.find(address);
   if (it == blocks_.end() || it->second.state != State::kAllocated) return false;
-  it->second.state = State::kFreed;  // and not yet pending: nobody can have it
+  it->second.state = State::kFreed;  // and not yet pending: no stream can have it
   usage.used -= it->second.bytes;
   return true;
 }
@@ -188,8 +188,8 @@ bool Pool::release_idle_chunk(size_t keep_bytes) {
   return false;
 }
 
-// Frees that have been reached are everybody's; unless the program wants none of such luck, or has
-// seen that they were (`all`).
+// Frees that have been reached are for all streams; unless the program wants none of such luck, or
+// has seen that they were (`all`).
 void Pool::settle(bool all) {
   if (!all && !allow_opportunistic) return;
   for (auto it = pending_.begin(); it != pending_.end();) {

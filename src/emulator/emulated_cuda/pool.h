@@ -3,7 +3,7 @@
 //
 // A block that was freed in a stream may go to a later allocation of the same stream at once, to
 // others once the free has been reached; only if there is no other memory, an allocation is put
-// behind somebody else's free.
+// behind another stream's free.
 #pragma once
 
 #include <array>

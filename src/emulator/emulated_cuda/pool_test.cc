@@ -28,7 +28,7 @@ class PoolTest : public testing::Test {
     pool.end_free(address, stream, std::move(end));
   }
   static CompletionPtr pending() { return std::make_shared<Completion>(); }
-  // Completing needs somebody's clock, though nobody waits here.
+  // Completing needs a clock, though no thread waits here.
   void reach(const CompletionPtr& end) {
     std::string error, path = testing::TempDir() + "/pool_test.node";
     unlink(path.c_str());

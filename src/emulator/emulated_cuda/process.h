@@ -125,7 +125,7 @@ class Event {
  public:
   Event(void* context, unsigned flags, std::unique_ptr<InterprocessEvent> shared = nullptr)
       : context(context), flags(flags), shared(std::move(shared)) {}
-  // The last record of this process. Whoever waits asks last_end (events.h) instead.
+  // The last record of this process. A waiting thread asks last_end (events.h) instead.
   CompletionPtr recorded(uint64_t* number = nullptr) const {  // null: never recorded
     const MutexLock lock(mutex_);
     if (number) *number = number_;
@@ -153,7 +153,7 @@ class Event {
 
   void* const context;
   const unsigned flags;
-  const std::unique_ptr<InterprocessEvent> shared;  // null: of this process alone
+  const std::unique_ptr<InterprocessEvent> shared;  // null: only of this process
 
  private:
   mutable Mutex mutex_;

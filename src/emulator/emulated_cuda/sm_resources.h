@@ -1,5 +1,5 @@
 // The arithmetic of multiprocessor resources: what a device offers and how it splits. Pure values,
-// any thread. What a CUdevResource hides in its padding is written and read here alone.
+// any thread. What a CUdevResource hides in its padding is written and read only here.
 #pragma once
 
 #include <vector>

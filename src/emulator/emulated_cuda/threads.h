@@ -9,7 +9,7 @@
 
 namespace lambent::emulated_cuda {
 
-// Starts a thread that nobody joins: the driver is never unloaded.
+// Starts a thread that is never joined: the driver is never unloaded.
 void start_thread(std::function<void()> body);
 
 // For a thread on which the body of a kernel faulted: it may hold a lock of the C library or a torn

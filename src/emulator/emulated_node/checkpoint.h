@@ -1,5 +1,5 @@
 // The checkpoint of a process: a state machine in the process's row of the node, so that any
-// process of the node can lock, checkpoint, restore and unlock another. Whoever holds the node's
+// process of the node can lock, checkpoint, restore and unlock another. The holder of the node's
 // lock calls these; waiting is the caller's business.
 #pragma once
 

@@ -1,5 +1,5 @@
 // How running kernels share one device: a pure discrete-event model over plain values, without
-// clock, lock or allocation. The state lies in the shared node file; whoever holds the node's lock
+// clock, lock or allocation. The state lies in the shared node file; the holder of the node's lock
 // calls these functions with the present virtual time.
 //
 // Kernels of one group (a context and its green contexts, or all clients of MPS) run side by side:
@@ -36,7 +36,7 @@ struct ModelKernel {
   uint32_t limit;       // of the multiprocessors that they hold together; 0: none
   uint32_t process;     // whose kernel it is, for remove_process
   uint32_t wanted;      // multiprocessors it can use
-  double remaining_ns;  // work left, alone and with all that it wants
+  double remaining_ns;  // work left, by itself and with all that it wants
   int64_t begin_ns;     // when kAhead: the instant at which it will begin
   int64_t finish_ns;    // when kFinished: the exact instant
   uint64_t sequence;    // order of submission, among equals
@@ -67,7 +67,7 @@ struct KernelDemand {
   uint64_t group;
   uint32_t process;
   uint32_t multiprocessors;
-  int64_t duration_ns;  // alone on the device
+  int64_t duration_ns;  // by itself on the device
   int64_t begin_ns;     // if before now: what it could have done since then is credited to it
   uint64_t sequence;
   int32_t priority;

@@ -268,8 +268,8 @@ TEST_F(Contention, TheKernelsOfALimitedClientShareItsLimit) {
   EXPECT_EQ(held_by(*model, c).count(), 3);  // what is left of the device
 }
 
-// Every random set of demands: nobody holds what another of the group holds or what it must not,
-// nothing lies idle that somebody who waits could use, and the order of equal arrivals is of no
+// Every random set of demands: none holds what another of the group holds or what it must not,
+// nothing lies idle that one that waits could use, and the order of equal arrivals is of no
 // matter.
 TEST_F(Contention, RandomKernelsNeverShareAMultiprocessorAndNeverLeaveOneIdle) {
   for (unsigned seed = 1; seed <= 300; seed++) {

@@ -1,5 +1,5 @@
 // What has befallen the devices of a node: lost, stuck, errors of memory, slow links; and the
-// events that tell of it. Plain values in the shared node file; whoever holds the node's lock calls
+// events that tell of it. Plain values in the shared node file; the holder of the node's lock calls
 // these.
 #pragma once
 

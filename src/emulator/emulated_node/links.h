@@ -1,5 +1,5 @@
 // The roads that bytes take: each device has engines towards the host and towards other devices,
-// each a first-come-first-served queue. Plain values, without clock or lock; whoever holds the
+// each a first-come-first-served queue. Plain values, without clock or lock; the holder of the
 // node's lock calls these functions.
 #pragma once
 

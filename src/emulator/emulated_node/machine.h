@@ -55,7 +55,7 @@ struct Topology {
   double nvlink_bytes_per_s;           // of one device, in each direction
   int64_t nvlink_latency_ns;
   int32_t pcie_peers;                // 1: over PCIe, where there is no NVLink
-  uint64_t processors[kMaxDevices];  // the host's that are near, a bit for each; 0: nobody knows
+  uint64_t processors[kMaxDevices];  // the host's that are near, a bit for each; 0: unknown
 };
 
 struct NodeSpec {

@@ -1,5 +1,5 @@
 // The MIG state of one device: its GPU instances and, inside them, compute instances. Plain values
-// in the shared node file; whoever holds the node's lock calls these functions.
+// in the shared node file; the holder of the node's lock calls these functions.
 #pragma once
 
 #include <string>

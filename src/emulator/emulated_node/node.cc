@@ -219,7 +219,7 @@ Node::Guard::Guard(Node& node) : node_(node), threads_(node.threads_) {
 }
 
 // Virtual instants stay exact although threads wake late: nothing moves past an instant at which
-// somebody may still start something. Who does not come in time is left behind.
+// a thread may still start something. One that does not come in time is left behind.
 void Node::Guard::advance_models() {
   NodeState& state = *node_.current();
   int64_t real_ns = 0;  // read when needed

@@ -149,7 +149,7 @@ class Node {
     uint64_t used_bytes(int partition) const;
     uint32_t contexts_on(int partition) const;
     int mps_clients() const;
-    // What there is: whole devices, and in MIG mode their compute instances.
+    // The devices: whole ones, and in MIG mode their compute instances.
     std::vector<int> partitions() const;
     // Changes the MIG state of a device; the instances in use cannot be destroyed, and the mode not
     // while anything runs there.

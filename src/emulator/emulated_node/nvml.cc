@@ -268,7 +268,7 @@ nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t handle, nvmlUtilization_
   int device;
   if (nvmlReturn_t result = find_partition(handle, &shared, &device)) return result;
   if (!utilization) return NVML_ERROR_INVALID_ARGUMENT;
-  if (slot_of_partition(device) >= 0) return NVML_ERROR_NOT_SUPPORTED;  // of whole devices alone
+  if (slot_of_partition(device) >= 0) return NVML_ERROR_NOT_SUPPORTED;  // only of whole devices
   Node::Guard guard(*shared);
   guard.reap(true);
   auto percent = static_cast<unsigned>(utilization_percent(guard.model(device)));

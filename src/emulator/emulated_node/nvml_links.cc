@@ -84,7 +84,7 @@ nvmlReturn_t nvmlDeviceGetNvLinkVersion(nvmlDevice_t handle, unsigned int link,
   return NVML_SUCCESS;
 }
 
-// Peer access alone: which atomic operations cross a link is not modelled.
+// Only peer access: which atomic operations cross a link is not modelled.
 nvmlReturn_t nvmlDeviceGetNvLinkCapability(nvmlDevice_t handle, unsigned int link,
                                            nvmlNvLinkCapability_t capability,
                                            unsigned int* result) {

@@ -104,7 +104,7 @@ nvmlReturn_t nvmlDeviceGetGpuInstancePossiblePlacements_v2(nvmlDevice_t device,
   return put_list(list, placements, count);
 }
 
-// As many of the profile as still fit beside what there is.
+// As many of the profile as still fit beside the present ones.
 nvmlReturn_t nvmlDeviceGetGpuInstanceRemainingCapacity(nvmlDevice_t device, unsigned int profile_id,
                                                        unsigned int* count) {
   Found found;

@@ -75,7 +75,7 @@ nvmlReturn_t nvmlDeviceGetAttributes_v2(nvmlDevice_t handle, nvmlDeviceAttribute
   if (!attributes) return NVML_ERROR_INVALID_ARGUMENT;
   if (nvmlReturn_t result = find_partition(handle, &node, &partition)) return result;
   int slot = slot_of_partition(partition);
-  if (slot < 0) return NVML_ERROR_NOT_SUPPORTED;  // of MIG devices alone
+  if (slot < 0) return NVML_ERROR_NOT_SUPPORTED;  // only of MIG devices
   Node::Guard guard(*node);
   const MigState& mig = guard->devices[device_of_partition(partition)].mig;
   const ComputeInstance& compute = mig.compute[slot];

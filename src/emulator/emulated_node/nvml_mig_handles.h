@@ -30,7 +30,7 @@ nvmlReturn_t lock_device(nvmlDevice_t handle, Found* found);
 nvmlReturn_t lock_gpu(nvmlGpuInstance_t handle, Found* found);
 nvmlReturn_t lock_compute(nvmlComputeInstance_t handle, Found* found);
 
-// Copies a list out as NVML does: a null array asks for the count alone.
+// Copies a list out as NVML does: a null array asks only for the count.
 template <class T>
 nvmlReturn_t put_list(const std::vector<T>& list, T* out, unsigned* count) {
   if (!count) return NVML_ERROR_INVALID_ARGUMENT;

@@ -83,7 +83,7 @@ nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t handle, uns
   return processes(handle, count, infos, set_process, true);
 }
 
-// The beginning of the program's name; of processes that use the emulated driver alone.
+// The beginning of the program's name; only of processes that use the emulated driver.
 nvmlReturn_t nvmlSystemGetProcessName(unsigned int pid, char* name, unsigned int length) {
   auto node = nvml_node();
   if (!node) return NVML_ERROR_UNINITIALIZED;

@@ -1,5 +1,5 @@
-// Device memory that more than one process may hold: counted once, until its last holder lets go.
-// Plain values inside the node file, without clock or lock; whoever holds the node's lock calls
+// Device memory that more than one process may hold: counted once, until its last holder releases
+// it. Plain values inside the node file, without clock or lock; the holder of the node's lock calls
 // these.
 //
 // Every entry is valid on its own: a writer killed half-way leaves at most one entry without
@@ -32,7 +32,7 @@ struct SharedHandle {
   uint64_t id = 0;  // 0: none
 };
 
-// Counts `bytes` of `device`, held by `process` alone; no id if the table is full.
+// Counts `bytes` of `device`, held only by `process`; no id if the table is full.
 SharedHandle share(SharedMemory& memory, int device, uint64_t bytes, uint32_t process);
 
 // Adds a holder; false if the entry has gone.

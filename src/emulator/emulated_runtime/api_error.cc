@@ -67,7 +67,7 @@ RUNTIME_API cudaGetDriverEntryPointByVersion(const char* symbol, void** function
   CUresult result =
       cu.get_proc_address_v2(symbol, function, static_cast<int>(version), flags, &found);
   if (status) *status = found;
-  // That a name is unknown is an answer, not an error, for whoever asks for it.
+  // That a name is unknown is an answer, not an error, for a caller that asks for it.
   if (status && result == CUDA_ERROR_NOT_FOUND) return cudaSuccess;
   return record(result);
 }

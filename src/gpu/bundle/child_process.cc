@@ -58,7 +58,7 @@ void limit(__rlimit_resource resource, rlim_t amount) {
   _exit(kNotStarted);
 }
 
-// Reads what is there; false at the end of the stream.
+// Reads what has come; false at the end of the stream.
 bool drain(int fd, std::string& into, size_t most) {
   char buffer[16384];
   const ssize_t got = read(fd, buffer, sizeof(buffer));

@@ -1,5 +1,5 @@
 // Manifest: what a kernel bundle holds, and its JSON form (manifest.json).
-// A value; made by the builder, read by whoever loads a bundle, on any thread.
+// A value; made by the builder, read by loaders of bundles, on any thread.
 #pragma once
 
 #include <cstdint>
@@ -50,7 +50,7 @@ struct Manifest {
 Result<Manifest> parse_manifest(std::string_view json);
 std::string to_json(const Manifest& manifest);
 
-// The kernels alone, as an inspecting child process reports them.
+// Only the kernels, as an inspecting child process reports them.
 Result<std::vector<Kernel>> parse_kernels(std::string_view json);
 std::string to_json(const std::vector<Kernel>& kernels);
 

@@ -234,7 +234,7 @@ Result<std::vector<std::string>> compile_program_kernels(const Program& program)
   registering.source = c.scratch_folder + "/register.cc";
   registering.quote_folder = std::filesystem::path(program.files.front()).parent_path().string();
   registering.options = program_options(program);
-  // What nobody uses, host code above all, goes when the module is linked.
+  // What is not used, host code above all, goes when the module is linked.
   registering.options.insert(registering.options.end(), {"-ffunction-sections", "-fdata-sections"});
   RETURN_IF_ERROR(write_file_atomically(registering.source,
                                         registering_source(program, source, kernels), false));

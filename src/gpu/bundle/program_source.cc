@@ -231,7 +231,7 @@ class Rewriting {
     out_ += "\\\"\") ";
   }
 
-  // Follows braces to know what is the body of a function of the device alone, and what stands in
+  // Follows braces to know what is the body of a function only of the device, and what stands in
   // no body at all.
   void punctuation(char c) {
     if (in_directive_) {

@@ -1,6 +1,6 @@
 // A CUDA program rewritten so that a host compiler accepts it whole and finds its kernels: launches
 // become plain calls, which never run and only say which instances of templates there are, and
-// what has a name in its file alone gets one that can be found. Pure. Used by program_files.cc.
+// what has a name only in its file gets one that can be found. Pure. Used by program_files.cc.
 #pragma once
 
 #include <functional>

@@ -220,7 +220,7 @@ TEST_F(ProgramFiles, MacrosOfSharedHeadersArePassedOn) {
   write("a.cu", "#include \"both.cuh\"\n#define TILE_A TILE\n");
   write("b.cu", "#include \"both.cuh\"\nint b = TILE;\n");
   EXPECT_EQ(refusal(), "");
-  // Compiled alone, it would not know the macro yet.
+  // Compiled by itself, it would not know the macro yet.
   write("b.cu", "#ifdef TILE\n#endif\n#include \"both.cuh\"\n");
   const std::string message = refusal();
   for (const char* part : {"macro TILE", "both.cuh", "b.cu"}) {

@@ -1,5 +1,5 @@
-// Call: what cuBLAS does in place of a launch of kernels/blas.cu. A value, found from the launch
-// alone; any thread.
+// Call: what cuBLAS does in place of a launch of kernels/blas.cu. A value, found only from the
+// launch; any thread.
 //
 // The kernels' matrices are row-major, those of cuBLAS column-major: the bytes of a row-major
 // matrix are its transpose to cuBLAS, with the distance of its rows as the leading dimension. So
@@ -27,7 +27,7 @@ enum class Number : uint8_t { kFloat, kDouble, kComplex };  // the last a pair o
 enum class Routine : uint8_t { kGemm, kGemv, kAxpy };
 
 // The arguments as cuBLAS calls them: gemm C = alpha A B + beta C, gemv with the vectors B and C
-// for x and y and without k, axpy C = alpha B + C with n alone.
+// for x and y and without k, axpy C = alpha B + C with only n.
 struct Call {
   Routine routine = Routine::kGemm;
   Number number = Number::kFloat;

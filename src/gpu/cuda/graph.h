@@ -57,8 +57,8 @@ struct GraphNodes::Loop {
 class Graph : public GraphNodes {
  public:
   static Result<Graph> create(const Driver& driver);
-  // Of what `work` queues on the stream, which is idle; none of it is done. Nobody else uses the
-  // stream meanwhile; other threads may call the driver as ever. The error of `work`, if it has
+  // Of what `work` queues on the stream, which is idle; none of it is done. No other thread uses
+  // the stream meanwhile; other threads may call the driver as ever. The error of `work`, if it has
   // one.
   static Result<Graph> capture(const Driver& driver, CUstream stream,
                                const std::function<Result<void>()>& work);

@@ -14,7 +14,7 @@ namespace lambent::cuda {
 
 class Event {
  public:
-  // Such events take no time stamps: they are for order alone.
+  // Such events take no time stamps: they are only for order.
   static Result<Event> create(const Driver& driver);
   Event(Event&& other) noexcept
       : driver_(other.driver_), event_(std::exchange(other.event_, nullptr)) {}

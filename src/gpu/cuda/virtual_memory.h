@@ -1,5 +1,5 @@
 // ReservedAddresses and PhysicalMemory: device addresses and the memory that is mapped at them,
-// made apart. Resources of whoever has the device's context current; the Driver outlives them.
+// made apart. Resources of a thread whose current context is the device's; outlived by the Driver.
 #pragma once
 
 #include <utility>
@@ -47,7 +47,7 @@ class PhysicalMemory {
 };
 
 // The memory that is mapped at this address as a whole, for another process; it stays as long as
-// somebody has it. Only of what was made with Sharing::kDescriptor.
+// a process has it. Only of what was made with Sharing::kDescriptor.
 Result<OwnedFd> export_memory(const Driver& driver, CUdeviceptr address);
 
 // A range of addresses at which nothing lies until something is mapped.

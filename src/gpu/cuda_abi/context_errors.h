@@ -1,6 +1,6 @@
 // Which results of driver calls mean that a context can do nothing more, and with it the process
-// that needs it: CUDA lets such a process be ended and started again, and nothing else. Used by
-// whoever sees the results of other people's calls. Pure.
+// that needs it: CUDA lets such a process be ended and started again, and nothing else. Used
+// where the results of other programs' calls are seen. Pure.
 #pragma once
 
 #include "gpu/cuda_abi/driver_types.h"

@@ -1,5 +1,5 @@
 /* The types of the CUDA driver API that we use, with the binary layout of CUDA 13: no toolkit is
- * needed to build. Used by whoever calls a driver and by the emulated one; plain C, any thread. */
+ * needed to build. Used by callers of a driver and by the emulated one; plain C, any thread. */
 #ifndef LAMBENT_CUDA_ABI_DRIVER_TYPES_H
 #define LAMBENT_CUDA_ABI_DRIVER_TYPES_H
 

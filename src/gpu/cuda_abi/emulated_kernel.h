@@ -36,9 +36,9 @@ struct emulated_launch {
   void (*wait_for_grid)(void* grid_barrier);
   void* grid_barrier;
 
-  /* Ends the launch with a CUresult (a trap, a failed assertion) and does not return: whoever sets
-   * it leaves run_block by a jump, after which the thread may run other blocks. NULL: the kernel
-   * ends the process. */
+  /* Ends the launch with a CUresult (a trap, a failed assertion) and does not return: code that
+   * sets it leaves run_block by a jump; the thread may then run other blocks. NULL: the kernel ends
+   * the process. */
   void (*fail)(const struct emulated_launch* launch, int result);
 };
 
@@ -59,7 +59,7 @@ struct emulated_kernel {
   void (*run_block)(const struct emulated_launch* launch, struct emulated_dim3 block_index,
                     void** parameters);
 
-  /* The modelled duration of the whole launch alone on the device, in nanoseconds; NULL: the
+  /* The modelled duration of the whole launch by itself on the device, in nanoseconds; NULL: the
    * driver's own model (from the number of blocks and threads) is used. */
   uint64_t (*duration_ns)(const struct emulated_launch* launch, void** parameters);
 };

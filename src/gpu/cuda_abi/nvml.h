@@ -1,4 +1,4 @@
-/* The part of NVML that we use, with the binary layout of libnvidia-ml.so.1. Used by whoever reads
+/* The part of NVML that we use, with the binary layout of libnvidia-ml.so.1. Used by readers of
  * devices and by the emulated library; callers load it at run time through nvml_table.inc. */
 #ifndef LAMBENT_CUDA_ABI_NVML_H
 #define LAMBENT_CUDA_ABI_NVML_H

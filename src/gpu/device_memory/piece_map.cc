@@ -6,7 +6,7 @@ PieceMap::PieceMap() : free_units_(kUnits), longest_(kUnits) {
   runs_[0] = {static_cast<uint16_t>(kUnits), false};
 }
 
-// First fit. Free runs that have become neighbours grow together when somebody comes by.
+// First fit. Free runs that have become neighbours grow together when a search comes by.
 uint32_t PieceMap::take(uint64_t bytes) {
   if (bytes == 0 || bytes > kPieceBlockBytes) return kNone;
   const uint32_t wanted = static_cast<uint32_t>((bytes + kPieceBytes - 1) / kPieceBytes);

@@ -12,7 +12,7 @@ namespace lambent::device_memory {
 
 class WorkingSet {
  public:
-  // A block belongs to the set until so many stays have ended in which nobody named it. What a
+  // A block belongs to the set until so many stays have ended in which it was not named. What a
   // program does to begin with (it fills its memory, which names all of it) is forgotten then.
   static constexpr uint64_t kRememberedStays = 2;
 
@@ -34,8 +34,8 @@ class WorkingSet {
     if (one.last_touch != other.last_touch) return one.last_touch > other.last_touch;
     return one.turn < other.turn;
   }
-  // Memory was written in which this block's address stands: whoever reads that reaches the block,
-  // and no call will say so.
+  // Memory was written in which this block's address stands: code that reads that reaches the
+  // block, and no call will say so.
   void note_reference(Block* block) { block->is_referenced = true; }
   // A call of which it is not known what it reaches.
   void touch_anything() {

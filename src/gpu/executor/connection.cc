@@ -17,7 +17,7 @@ Error lost_fds() {
   return {ErrorCode::kResourceExhausted, "the executor cannot have as many files open"};
 }
 
-// What can be said in place of a message that cannot be sent; none if nobody waits for an answer.
+// What can be said in place of a message that cannot be sent; none if no answer is expected.
 std::optional<protocol::ExecutorMessage> short_answer(std::string_view bytes, const Error& why) {
   auto message = protocol::decode_executor_message(bytes);
   if (!message.ok()) return std::nullopt;
@@ -85,7 +85,7 @@ void Connection::refuse(protocol::ExecutorMessage message) {
     finished.error = lost_fds();
     return send(std::move(finished));
   }
-  // It has no answer; its processes find nobody at their socket.
+  // It has no answer; its processes find no peer at their socket.
   if (std::holds_alternative<protocol::AddClient>(message)) return;
   auto* opened = std::get_if<protocol::ObjectOpened>(&message);
   if (opened == nullptr) return end();

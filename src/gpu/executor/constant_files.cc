@@ -68,7 +68,7 @@ Result<ConstantFiles::File> ConstantFiles::take(int fd) {
     if (auto file = known->second.lock()) return File{name, std::move(file)};
   }
   same_as_.erase(own);
-  // One that cannot be read is like no other, and whoever needs its content is told.
+  // One that cannot be read is like no other, and a request that needs its content is told.
   const auto look = look_of(fd);
   std::vector<DeviceName>* alike = look.ok() ? &by_look_[*look] : nullptr;
   for (size_t i = 0; alike != nullptr && i < alike->size(); ++i) {

@@ -25,8 +25,8 @@ class ConstantFiles {
     DeviceName name;  // of its content on the device
     std::shared_ptr<OwnedFd> file;
   };
-  // The file that is known with this content, or this one from now on, for as long as somebody has
-  // it. Reads both to the end if they look the same.
+  // The file that is known with this content, or this one from now on, for as long as a function
+  // has it. Reads both to the end if they look the same.
   Result<File> take(int fd);
 
  private:

@@ -99,7 +99,7 @@ Result<void> Contents::bring(const DeviceName& name, const Source& source, uint6
   if (store_.find(name) == nullptr) {
     RETURN_IF_ERROR(store_.place(name, source.size, kNobody));
   } else {
-    store_.pin(name);  // it failed before, and somebody has still pinned its place
+    store_.pin(name);  // it failed before, and its place is still pinned
   }
   DeviceStore::Entry& entry = *store_.find(name);
   entry.filled = false;

@@ -40,7 +40,7 @@ class Contents {
       : store_(store), engine_(engine), importer_(importer), hooks_(std::move(hooks)) {}
 
   // Pins the constant where it lies or will lie, and has it brought, when it is `owner`'s turn, if
-  // nobody has before. The error of a content that could not be had goes to who asks for it while
+  // it was not before. The error of a content that could not be had goes to who asks for it while
   // its progress is told.
   Result<Content> pin_constant(const Constant& constant, uint64_t owner);
   // How a pinned one is now; it is brought again if that failed.
@@ -61,16 +61,16 @@ class Contents {
   // The worker's answer. `shared`: device memory of another executor that the object lies in, if
   // the answer says so.
   void opened(const protocol::ObjectOpened& answer, OwnedFd file, OwnedFd shared);
-  // Has an object brought that nobody has asked for, from device memory of another executor, unless
+  // Has an object brought that was not asked for, from device memory of another executor, unless
   // something would have to go for it.
   void take(const protocol::TakeObject& message, OwnedFd shared);
-  // Lets go of its file, for which the worker can be asked again.
+  // Closes its file, for which the worker can be asked again.
   void close_file(ObjectId object);
-  // It is no more: its file is closed, and its place free as soon as nobody uses it.
+  // It is no more: its file is closed, and its place free as soon as it is not used.
   void forget(ObjectId object);
 
  private:
-  // Over when nobody has it any more.
+  // Over when no request has it any more.
   struct Export {
     ObjectId object;
     OwnedFd memory;

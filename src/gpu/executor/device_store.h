@@ -116,7 +116,7 @@ class DeviceStore {
   // Whether a place can be made without letting anything go.
   bool has_room(Bytes size) const { return pool_.used() + pool_.rounded(size) <= pool_.limit(); }
 
-  // Lets go of what is not pinned, as for a place, until so much lies free in the pool or nothing
+  // Evicts what is not pinned, as for a place, until so much lies free in the pool or nothing
   // is left.
   void make_room(Bytes size);
   // Takes memory out of the pool, which is to go to the device, until there is `most` or more: what

@@ -1,5 +1,5 @@
-// Loops with a flag, done by the device or by the host: both give the same answers, and nobody has
-// to wait for one that does not end.
+// Loops with a flag, done by the device or by the host: both give the same answers, and none has to
+// wait for one that does not end.
 #include <gmock/gmock.h>
 
 #include "gpu/executor/testing/function_testing.h"

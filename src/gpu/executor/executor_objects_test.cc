@@ -64,7 +64,7 @@ TEST_F(ExecutorTest, AnObjectThatCannotBeHadFailsItsRequestWithItsCause) {
   EXPECT_THAT(finished->error->message, HasSubstr("it expired"));
   EXPECT_EQ(finished->subject, protocol::ErrorSubject::kInput);
 
-  // One of another type is refused, and so is one that somebody could still change.
+  // One of another type is refused, and so is one that could still be changed.
   process_->run(2, 1, kFromObject + "}", "application/json");
   process_->give_object({DataType::kFp32, {2}}, bytes_of({1, 2}));
   finished = process_->expect<Finished>();

@@ -60,7 +60,7 @@ TEST_F(SharesTest, AShareIsChangedBetweenRequestsWithoutARestart) {
   add_with_share(1, occupying(), 100);
   EXPECT_TRUE(runs_in_less_than(1, kKernel * 3));
   process_->send(protocol::SetShare{SandboxId(1), 10});
-  // Made aside; requests go on meanwhile.
+  // Made on another thread; requests go on meanwhile.
   bool is_slower = false;
   for (int i = 0; i < 50 && !is_slower; ++i) is_slower = run_time(1) >= kKernel * 9;
   EXPECT_TRUE(is_slower);
@@ -73,7 +73,7 @@ TEST_F(SharesTest, AShareIsChangedBetweenRequestsWithoutARestart) {
 
 TEST_F(SharesTest, DataGoesWithTheFunctionWhenItsShareChanges) {
   add(1, process_->package(affine(2)));
-  process_->send(protocol::SetShare{SandboxId(99), 10});  // nobody's
+  process_->send(protocol::SetShare{SandboxId(99), 10});  // no function's
   for (const uint32_t share : {10, 30, 1, 100, 60}) {
     works(1);
     process_->send(protocol::SetShare{SandboxId(1), share});

@@ -11,7 +11,7 @@ Result<std::unique_ptr<Importer>> Importer::create(loop::EventLoop& loop,
 }
 
 Importer::~Importer() {
-  // Nothing may be copied from what is unmapped; at the end nobody minds the wait.
+  // Nothing may be copied from what is unmapped; at the end the wait does not matter.
   for (const auto& [number, copy] : copies_) {
     (void)stream_.synchronize();
     (void)copy->addresses.unmap(copy->addresses.base(), copy->mapped);

@@ -45,7 +45,7 @@ class Importer {
   cuda::Stream stream_;
   std::unordered_map<uint64_t, std::unique_ptr<Copy>> copies_;
   uint64_t last_number_ = 0;
-  // So that what the device says later finds nobody.
+  // So that a late answer of the device finds this gone.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

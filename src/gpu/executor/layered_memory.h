@@ -55,7 +55,7 @@ class LayeredMemory {
 
   // An instance and its window. `plan` outlives it here.
   void add(SandboxId instance, CUdeviceptr window, const kernel_graph::LayerPlan& plan);
-  // Its request, if it has one, is over. `then` is called when nobody uses the window any more.
+  // Its request, if it has one, is over. `then` is called when the window is not used any more.
   void remove(SandboxId instance, std::function<void()> then);
   // What lies in its window goes to the device; `then` is called when it has.
   void move_out(SandboxId instance, std::function<void()> then);
@@ -142,7 +142,7 @@ class LayeredMemory {
   std::optional<Watch> watch_;       // the next look
   std::optional<Instant> last_end_;  // of a request
   uint64_t requests_ = 0;
-  uint64_t gains_ = 0;   // how often somebody may have got what it lacked
+  uint64_t gains_ = 0;   // how often a request may have got what it lacked
   uint32_t giving_ = 0;  // what gives_ has to do
   std::unordered_map<SandboxId, Instance> instances_;
   // The first asks for memory, in order; the second gives some to the device, which may wait for

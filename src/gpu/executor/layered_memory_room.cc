@@ -1,5 +1,5 @@
 // Where a layer finds too little memory: free pages of other windows are loosened, what could go
-// elsewhere goes to the device, and it is asked again whenever somebody has given some back.
+// elsewhere goes to the device, and it is asked again whenever a request has given some back.
 #include <utility>
 
 #include "gpu/executor/layered_memory.h"
@@ -19,7 +19,7 @@ void LayeredMemory::find_room(Instance& instance, Bytes size) {
   fail_if_stuck();
 }
 
-// Where nobody can go on, the youngest request fails: the others then have what it had.
+// Where none can go on, the youngest request fails: the others then have what it had.
 void LayeredMemory::fail_if_stuck() {
   if (giving_ > 0 || (hooks_.waits && hooks_.waits())) return;
   Instance* youngest = nullptr;

@@ -88,7 +88,7 @@ bool LinkTurns::connect() {
   return false;
 }
 
-// Until the next rest nobody shares the link out: what is on its way goes on.
+// Until the next rest the link is not shared out: what is on its way goes on.
 void LinkTurns::disconnect() {
   socket_.reset();
   turns_.clear();

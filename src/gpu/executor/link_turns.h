@@ -16,13 +16,13 @@ namespace lambent::executor {
 
 // What one turn is asked for at most, and so the largest block that can go.
 constexpr Bytes kLinkQuantum = Bytes::mib(32);
-// Longer than everybody else's turn can take: after that copies go on without.
+// Longer than the turns of all others can take: after that copies go on without.
 constexpr Duration kLongestTurnWait = seconds(1);
 
 class LinkTurns {
  public:
   using TurnId = uint64_t;
-  static constexpr TurnId kFree = 0;  // nobody shares the link out
+  static constexpr TurnId kFree = 0;  // the link is not shared out
 
   // `path` is lambent-device's socket for this process; empty: there is none.
   LinkTurns(std::string path, protocol::LinkDirection direction, const Clock& clock);

@@ -180,7 +180,7 @@ void MemoryPool::unmap(const Leaving& leaving) const {
   unmapped_.notify_all();
 }
 
-// Whoever is to unmap it does not wait for this thread.
+// The thread that unmaps it does not wait for this thread.
 void MemoryPool::await_leaving() const {
   MutexLock lock(leaving_mutex_);
   while (to_unmap_ != 0) unmapped_.wait(lock);

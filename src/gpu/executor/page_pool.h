@@ -51,7 +51,7 @@ class PagePool {
   // Nothing may still be running that uses them.
   void give_back(CUdeviceptr window, std::span<const uint32_t> pages);
 
-  // Asks the device for free pages, before somebody needs them, until there is so much in all or
+  // Asks the device for free pages, before they are needed, until there is so much in all or
   // the device has no more.
   void grow_to(Bytes size);
   // Unmaps free pages, those that have been free for longest first, until any window can have so

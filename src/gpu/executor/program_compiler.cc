@@ -177,7 +177,7 @@ struct Program::Compiler {
     return into->add_child(captured, after);
   }
 
-  // Adds steps [begin, end) to the open part, behind `entry`; the nodes that nobody of them waits
+  // Adds steps [begin, end) to the open part, behind `entry`; the nodes that none of them waits
   // for. What they wait for before `begin` has ended when the part begins.
   Result<Nodes> add_steps(const std::vector<Step>& steps, const StepOrder& order, size_t begin,
                           size_t end, const Nodes& entry) {

@@ -21,7 +21,7 @@ Result<void> read_host_side(const TransferPiece& piece, uint64_t offset, void* t
     return {};
   }
   if (piece.fd >= 0) return read_fully(piece.fd, offset, to, size);
-  // One period by hand, and from there on copies of what is there already, twice as much each time.
+  // One period by hand, and from there on copies of the part that exists, twice as much each time.
   char* next = static_cast<char*>(to);
   const size_t period = piece.pattern.size();
   size_t there = std::min(size, period);
@@ -147,7 +147,7 @@ void TransferEngine::copy(Block block, Bytes behind) {
   under_way_.push_back({std::move(block), &slot, *turn});
 }
 
-// A part that cannot be had fails its transfer alone.
+// A part that cannot be had fails only its transfer.
 Result<void> TransferEngine::fill(const Block& block, Slot& slot) {
   if (direction_ == LinkDirection::kToHost) return {};
   Bytes end;

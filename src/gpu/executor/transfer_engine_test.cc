@@ -1,5 +1,5 @@
-// Random transfers over an emulated link, both ways: what comes back is what went, and one that
-// fails fails alone.
+// Random transfers over an emulated link, both ways: what comes back is what went, and only one
+// that fails fails.
 #include "gpu/executor/transfer_engine.h"
 
 #include <random>

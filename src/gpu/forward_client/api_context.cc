@@ -1,5 +1,5 @@
 // Contexts: the executor has one, and groups what a client holds by the contexts that the client
-// believes in. Which is current to a thread is known here alone.
+// believes in. Which is current to a thread is known only here.
 #include "gpu/forward_client/api.h"
 #include "gpu/forward_client/captures.h"
 

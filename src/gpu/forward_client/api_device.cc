@@ -46,7 +46,7 @@ CUresult cuInit(unsigned int flags) {
 
 CUresult cuDriverGetVersion(int* version) {
   if (version == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  // The driver answers this without being initialised; before that, we know our own alone.
+  // The driver answers this without being initialised; before that, we know only our own.
   *version =
       connection_state() == CUDA_ERROR_NOT_INITIALIZED ? CUDA_VERSION : device().driver_version;
   return CUDA_SUCCESS;

@@ -1,5 +1,5 @@
-// Capture: what is queued on a capturing stream becomes nodes of a graph instead. It happens in
-// this process alone: the executor's streams never capture, so no client's calls can end up in
+// Capture: what is queued on a capturing stream becomes nodes of a graph instead. It happens only
+// in this process: the executor's streams never capture, so no client's calls can end up in
 // another's graph. The rules that make a capture invalid are all here. Under the StateLock.
 #pragma once
 

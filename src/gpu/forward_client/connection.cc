@@ -158,9 +158,9 @@ CUresult broken(const Connection& connection) {
 }
 
 // Whether it pays to wait on. The executor says nothing on the socket: if there is something, it
-// is the end, of this process as well: the worker ends whoever used the executor, and calls what
+// is the end, of this process as well: the worker ends users of the executor, and calls what
 // may be called again. A program that heard of it first would answer with an error of its own,
-// which is nobody's reason to call it again.
+// which is no reason to call it again.
 bool is_there(Connection& connection) {
   if (broken(connection) != CUDA_SUCCESS) return false;
   pollfd hung_up = {connection.socket, POLLIN, 0};
@@ -176,7 +176,7 @@ SpinBudget* budget_if_allowed(Connection& connection, SpinBudget& budget) {
   return control.may_spin.load(std::memory_order_relaxed) != 0 ? &budget : nullptr;
 }
 
-// Under the ring's lock: whoever else calls could not write either.
+// Under the ring's lock: another thread that calls could not write either.
 CUresult write(Connection& connection, const Call& call, const Data& data) {
   const size_t bytes = data.size + data.more_size;
   const PlainLock lock(g_ring_mutex);

@@ -14,7 +14,7 @@ namespace lambent::forward_client {
 using forward_ring::Call;
 using forward_ring::CallCode;
 
-// Connects if that has not been done. NO_DEVICE if there is nobody to connect to.
+// Connects if that has not been done. NO_DEVICE if there is no executor to connect to.
 CUresult connect_once();
 // SUCCESS while connected; NOT_INITIALIZED before, what broke the context or DEVICE_UNAVAILABLE
 // after.

@@ -31,7 +31,7 @@ struct GraphImage {
 // that is in the way.
 CUresult write_image(Graph& copy, uint64_t context, GraphImage* image, GraphNode** offender)
     REQUIRES(state_mutex);
-// One node alone, without what it depends on.
+// Only one node, without what it depends on.
 CUresult write_node(GraphNode& node, uint64_t context, GraphImage* image) REQUIRES(state_mutex);
 // Its tokens run out, unless they were taken.
 void free_image(GraphImage* image) REQUIRES(state_mutex);

@@ -100,7 +100,7 @@ CUresult refuse(const char* name, unsigned char* said) {
     const int length = std::snprintf(line, sizeof(line),
                                      "lambent: %s is not forwarded to the shared runtime\n", name);
     if (length > 0 && write(STDERR_FILENO, line, static_cast<size_t>(length)) < 0) {
-      // There is nobody to tell.
+      // There is no caller to tell.
     }
   }
   return CUDA_ERROR_NOT_SUPPORTED;

@@ -1,4 +1,4 @@
-// Graph: what a program builds, node by node or by capture: data of this process alone, which goes
+// Graph: what a program builds, node by node or by capture: data of only this process, which goes
 // to the executor only when it is made executable. All of it under the StateLock.
 #pragma once
 

@@ -22,7 +22,7 @@ bool take_host_call(uint64_t token, HostCall* call) {
   return true;
 }
 
-// Of this thread alone, so that no other work is waited for.
+// Only of this thread, so that no other work is waited for.
 CUresult find_copy_stream(uint64_t context, uint64_t* stream) {
   {
     const StateLock lock;

@@ -1,4 +1,4 @@
-// What a launch is checked for before it goes out, alone or as a node of a graph, and how its
+// What a launch is checked for before it goes out, by itself or as a node of a graph, and how its
 // parameters are packed. Any thread, under the StateLock.
 #pragma once
 

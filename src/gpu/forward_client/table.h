@@ -106,7 +106,7 @@ class Table {
   size_t capacity_ = 0, count_ = 0;
 };
 
-// Of plain values, in their order. Whoever has it clears it.
+// Of plain values, in their order. Its holder clears it.
 template <typename Value>
 class List {
  public:

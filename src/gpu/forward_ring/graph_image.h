@@ -54,7 +54,7 @@ size_t graph_node_bytes(size_t dependencies, size_t data_bytes);
 size_t write_graph_node(char* to, GraphNodeHead head, const uint32_t* dependencies,
                         const void* data);
 
-// A node that was read; borrowed from the image.
+// A node that was read; it points into the image.
 struct GraphNodeView {
   GraphNodeHead head;
   const char* dependencies = nullptr;  // may lie anywhere: use dependency()

@@ -20,8 +20,8 @@ constexpr uint32_t kAnswerValues = 20;
 constexpr uint32_t kChunks = 8;
 constexpr size_t kChunkBytes = size_t{512} << 10;
 
-// Whoever is going to sleep sets it, looks once more for what it waits for, and sleeps while it is
-// set; whoever brings that clears it, and wakes if it was set. See waiting.h.
+// A thread that is going to sleep sets it, looks once more for what it waits for, and sleeps while
+// it is set; the one that brings that clears it, and wakes if it was set. See waiting.h.
 using SleepFlag = std::atomic<uint32_t>;
 
 struct Control {

@@ -17,7 +17,7 @@ class CallWriter {
   explicit CallWriter(SharedPages* pages) : pages_(pages) {}
 
   // Whether a call with so much data fits now. One of kMostInlineBytes does at last, once the
-  // server has read what is there; wait on control.client_waits_for_room for that.
+  // server has read the ring empty; wait on control.client_waits_for_room for that.
   bool has_room(size_t data_bytes) const;
   // Writes the call with its data in two parts, makes it visible and wakes the server. There is
   // room.
@@ -40,7 +40,7 @@ class CallReader {
   // changes nothing. `data` has room for kMostInlineBytes. After kMalformed nothing can be read any
   // more.
   Next next(Call& call, char* data);
-  // Gives the room of what was read back, and wakes a client that waits for it. next() does so by
+  // Gives the space of what was read back, and wakes a client that waits for it. next() does so by
   // itself from time to time, and when there is nothing.
   void publish();
   // Whether next() would find something.

@@ -128,7 +128,7 @@ TEST_F(RingTest, WhatTheClientSaysOfItsRingIsNotBelieved) {
     control.submitted = said;
     EXPECT_EQ(reader.next(call, data_.data()), CallReader::Next::kMalformed) << said;
   }
-  // A call longer than what is there.
+  // A call longer than the written bytes.
   control.submitted = 0;
   writer_ = CallWriter(memory_.pages());
   writer_.write(call_of(CallCode::kCopyInline), data_.data(), 500);

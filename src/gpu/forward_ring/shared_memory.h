@@ -13,8 +13,8 @@ class SharedMemory {
   SharedMemory& operator=(const SharedMemory&) = delete;
   ~SharedMemory() { unmap(); }
 
-  // Makes the memory, sealed so that nobody can cut or lengthen it: a peer that does cannot end us
-  // with a SIGBUS. The descriptor to hand out is the caller's; -1 with errno if it cannot be made.
+  // Makes the memory, sealed so that no peer can cut or lengthen it and end us with a SIGBUS. The
+  // descriptor to hand out is the caller's; -1 with errno if it cannot be made.
   int create();
   // Maps what a peer made; false if it is no such memory, or not sealed. Children do not inherit
   // the mapping.

@@ -9,7 +9,7 @@
 namespace lambent::forward_ring {
 
 // Clears the flag and wakes who sleeps on it. What they wait for must have been stored before, in
-// any order: the fence is in here. No system call if nobody sleeps.
+// any order: the fence is in here. No system call if no thread sleeps.
 void wake(SleepFlag& flag);
 // Sleeps while the flag is set, at most so long. May return early.
 void sleep_while_set(SleepFlag& flag, int most_ms);

@@ -5,7 +5,7 @@
 namespace lambent::forward_ring {
 namespace {
 
-// One wait for what comes after so many steps if somebody spins for them, else asleep.
+// One wait for what comes after so many steps if a thread spins for them, else asleep.
 bool spins(SpinBudget& budget, uint32_t steps_needed) {
   if (budget.steps() < steps_needed) {
     budget.did_not_come();

@@ -13,7 +13,7 @@ namespace lambent::forward_server {
 
 class ClientMemory {
  public:
-  // Without a ledger, or with one that is none, it is counted here alone.
+  // Without a ledger, or with one that is none, it is counted only here.
   ClientMemory(Bytes limit, OwnedFd ledger) : limit_(limit) {
     if (ledger.valid()) writer_.attach(ledger.release());
   }

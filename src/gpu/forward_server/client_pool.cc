@@ -7,7 +7,7 @@ namespace lambent::forward_server {
 namespace {
 
 // Beyond the limit, for a pool's blocks are of certain sizes and pieces lie between them: this
-// much, or an eighth. Whoever frees all but a little of each block has no more than that either.
+// much, or an eighth. A client that frees nearly all of each block has no more either.
 constexpr Bytes kSlack = Bytes::mib(64);
 
 }  // namespace

@@ -32,7 +32,7 @@ class ClientShare {
 
   using Part = std::shared_ptr<const cuda::GreenContext>;
   // Where streams are to be now, and of which version that is; null: the whole device. Calls the
-  // driver if none is there: of the threads of processes alone. It goes with the last stream in it.
+  // driver if none is there: only of the threads of processes. It goes with the last stream in it.
   Part part(uint64_t* version);
 
  private:

@@ -55,7 +55,7 @@ class Completions {
     Then then;
   };
   // What was asked of one stream, in its order: none is over before the one in front of it. So the
-  // driver is asked about that alone, and has to tell of it alone, however many there are.
+  // driver is asked only about that, and has to tell only of it, however many there are.
   struct Queue {
     std::deque<Pending> pending;
     bool is_notifier = false;  // the stream is one of ours, free again when this is empty

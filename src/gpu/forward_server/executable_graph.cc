@@ -240,7 +240,7 @@ CUresult ExecutableGraph::set_node(uint32_t index, GraphNode node) {
     case GraphNodeKind::kWaitEvent:
       result = driver_->graph_exec_event_wait_node_set_event(exec_, handle, node.event.get());
       break;
-    case GraphNodeKind::kHost:  // its token alone
+    case GraphNodeKind::kHost:  // only its token
       result = CUDA_SUCCESS;
       break;
     case GraphNodeKind::kEmpty:

@@ -184,7 +184,7 @@ void ForwardServer::tell_broken(CUresult why) {
 void ForwardServer::accept(Client& client) {
   OwnedFd socket(accept4(client.listening.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!socket.valid()) return;
-  // The process sees that nobody is there.
+  // The process sees that its peer is gone.
   if (client.connections.size() >= kMostProcesses) return;
   client.connections.emplace_back();
   Connection& connection = client.connections.back();

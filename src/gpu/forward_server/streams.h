@@ -52,7 +52,7 @@ class Streams {
   // Whether it has a share of the multiprocessors rather than all; as of its last use.
   bool has_share(uint64_t number);
   // Those that were destroyed and whose work is over go, and count no more. Before the thread
-  // sleeps too: the client's other processes may need the room.
+  // sleeps too: the client's other processes may need the places.
   void release_idle();
   std::vector<CUstream> all();
   std::vector<CUstream> all_of(uint64_t context);

@@ -3,8 +3,8 @@
 // only.
 //
 // There is deliberately no shared "used" total: the total is the sum over the rows, one row for
-// each process. A process that dies at any instruction leaves nothing but its own row, and whoever
-// finds the row's lock free may clear it, so no crash can make the total wrong.
+// each process. A process that dies at any instruction leaves nothing but its own row, and a
+// process that finds the row's lock free may clear it, so no crash can make the total wrong.
 #pragma once
 
 #include <atomic>

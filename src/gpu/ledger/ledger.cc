@@ -87,7 +87,7 @@ LedgerReadings decode_ledger(std::span<const std::byte> bytes, Bytes limit) {
   }
   uint64_t peak = word_at(bytes, offsetof(LedgerHeader, peak_bytes));
   if (limit.count > 0) {
-    // The rows were not read in one instant: their sum alone may pass the limit without any harm.
+    // The rows were not read in one instant: their sum by itself may pass the limit without harm.
     readings.tampered = readings.tampered || peak > limit.count;
     used = std::min(used, limit.count);
     peak = std::min(peak, limit.count);

@@ -1,5 +1,5 @@
 // LedgerView: the mapped memory ledger of one's own sandbox, to look at. LedgerWriter is made of
-// one; the NVML shim, which allocates nothing, uses it alone. Any thread; throws and logs nothing.
+// one; the NVML shim, which allocates nothing, uses only it. Any thread; throws and logs nothing.
 #pragma once
 
 #include <cstdint>

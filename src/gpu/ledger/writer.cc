@@ -115,7 +115,7 @@ void LedgerWriter::forget_after_fork() {
   reclaiming_.clear();
 }
 
-// Publish the wish, then look at everybody's: of two that ask at the same time at least the later
+// Publish the wish, then look at all wishes: of two that ask at the same time at least the later
 // one sees the other, so both cannot be granted what fits only once. A granted wish stays one until
 // the memory is there or is not to be had. If wishes stand in the way, wait for them to be decided
 // rather than deny what would fit; but not for those of a process that is gone.

@@ -21,11 +21,11 @@ class LedgerWriter {
   // then stays detached: reservations succeed and count nothing.
   bool attach(const char* path);
   // The same with a file that is open already, for reading and writing. The descriptor becomes the
-  // writer's, in any case; it must share its file description with nobody, for that holds the lock.
+  // writer's, in any case; it must not share its file description, for that holds the lock.
   bool attach(int fd);
   // Gives the row back, with what it held.
   void detach();
-  // After fork, in the child: leaves the parent's row alone and becomes detached.
+  // After fork, in the child: does not touch the parent's row and becomes detached.
   // Async-signal-safe.
   void forget_after_fork();
   bool is_attached() const { return view_.page() != nullptr; }

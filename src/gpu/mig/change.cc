@@ -10,7 +10,7 @@ bool has(const std::vector<Placement>& layout, const Placement& placement) {
 }
 
 // Places the wanted profiles one after the other, wherever each may start, and keeps the layout
-// that shares most with what there is.
+// that shares most with the present one.
 class Search {
  public:
   Search(const MigFamily& family, const std::vector<Placement>& current,

@@ -1,5 +1,5 @@
-// GpuState: how a device is cut into slices now, as NVML tells it. A value; made by the room
-// device, read by who shows and plans it, any thread.
+// GpuState: how a device is cut into slices now, as NVML tells it. A value; made by the module
+// monitor, read to show and plan it, any thread.
 #pragma once
 
 #include <cstdint>

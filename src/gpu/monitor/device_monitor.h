@@ -26,13 +26,13 @@ struct DeviceMonitorOptions {
   bool sparse_leases = false;  // their pages come when they are written, and count for the writer
   Duration period = milliseconds(200);
   Duration most_silence = seconds(2);
-  Duration most_start_time = seconds(15);  // NVML alone can take seconds to start
+  Duration most_start_time = seconds(15);  // NVML by itself can take seconds to start
   Duration first_back_off = milliseconds(250);
   Duration most_back_off = seconds(30);
 };
 
 struct DeviceMonitorCallbacks {
-  // What there is: at the first start, and again only if it is no longer the same.
+  // The devices: at the first start, and again only if it is no longer the same.
   std::function<void(const std::vector<protocol::DeviceInventory>&)> devices_found;
   std::function<void(const std::vector<protocol::DeviceReading>&)> devices_read;
   // The process ended, fell silent or never came up; it is started again after a while. Readings

@@ -18,7 +18,7 @@ class LeaseMaker {
  public:
   using Answer = std::function<void(Result<OwnedFd>)>;
 
-  // Sparse: pages come into being when they are written, and count for whoever writes.
+  // Sparse: pages come into being when they are written, and count for the writer.
   LeaseMaker(loop::EventLoop& loop, bool sparse);
   // Finishes the one under way; answers that were not given yet never come.
   ~LeaseMaker();

@@ -97,7 +97,7 @@ TEST_F(Link, ATurnThatNeverEndsIsGivenUp) {
   EXPECT_EQ(arbiter_.next_expiry(), kStart + seconds(2));
   EXPECT_THAT(turns(kStart + seconds(1)), IsEmpty());
   EXPECT_THAT(turns(kStart + seconds(2)), ElementsAre(3));
-  done(1);  // late: it takes nobody's turn away
+  done(1);  // late: it takes no other turn away
   want(1);
   EXPECT_THAT(turns(kStart + seconds(2)), IsEmpty());
 }

@@ -287,8 +287,8 @@ void MemoryService::State::lease_made(uint64_t client_id, uint64_t sandbox, Byte
   if (!sent) hang_up(client_id);
 }
 
-// They are cut to nothing: whoever still has one mapped has no memory behind it any more, and no
-// page goes to another tenant but through the kernel, zeroed.
+// They are cut to nothing: a process that still has one mapped has no memory behind it any more,
+// and no page goes to another tenant but through the kernel, zeroed.
 void MemoryService::State::return_leases(uint64_t sandbox, Held& held) {
   for (const auto& [fd, bytes] : held.leases) {
     (void)!ftruncate(fd.get(), 0);

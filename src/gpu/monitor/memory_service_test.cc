@@ -111,7 +111,7 @@ int64_t size_of(const OwnedFd& file) {
   return facts.st_size;
 }
 
-// A process of a sandbox that has a lease, of which somebody has kept a descriptor.
+// A process of a sandbox that has a lease, of which a process has kept a descriptor.
 class Holder {
  public:
   enum class Connection { kKept, kClosed };

@@ -258,7 +258,7 @@ Result<void> MigLayout::State::create(nvmlDevice_t device, const Placement& plac
     nvmlComputeInstance_t compute = nullptr;
     status = call.gpu_instance_create_compute_instance(instance, profile.id, &compute);
     if (status == NVML_SUCCESS) return {};
-    // An instance that nobody can compute on is worse than none.
+    // An instance that no process can compute on is worse than none.
     call.gpu_instance_destroy(instance);
     return error_of(status, doing);
   }

@@ -1,5 +1,5 @@
-// Nvml: the one door to libnvidia-ml.so.1, opened by path at run time. A resource; used on the main
-// thread of lambent-device. Its calls may hang: whoever needs an answer in time uses DeviceMonitor.
+// Nvml: the one adapter to libnvidia-ml.so.1, opened by path at run time. A resource, used on the
+// main thread of lambent-device. Its calls may hang: DeviceMonitor gives answers in time.
 #pragma once
 
 #include <memory>

@@ -14,11 +14,11 @@ namespace lambent::monitor {
 // Where there is a driver.
 constexpr const char* kDriverFile = "/dev/nvidiactl";
 
-// As long as it is open nobody cuts them again; several may serve them. FAILED_PRECONDITION:
-// somebody is doing that. Not valid where the file cannot be locked: then nobody is told, and the
+// As long as it is open no process cuts them again; several may serve them. FAILED_PRECONDITION:
+// one is doing that. Not valid where the file cannot be locked: then none is told, and the
 // caller says so.
 Result<OwnedFd> mark_served(const std::string& file);
-// As long as it is open nobody begins to serve them. FAILED_PRECONDITION: somebody does.
+// As long as it is open no process begins to serve them. FAILED_PRECONDITION: one does.
 Result<OwnedFd> claim_to_cut(const std::string& file);
 
 }  // namespace lambent::monitor

@@ -15,8 +15,8 @@ struct Xid {
   std::string_view what;
 };
 
-// One that the table does not have is a notice, for a device that nobody knows to be sick should
-// not be taken from everybody.
+// One that the table does not have is a notice, for a device that is not known to be sick should
+// not be taken from all functions.
 Xid xid_of(uint64_t number);
 
 }  // namespace lambent::monitor

@@ -13,8 +13,8 @@
 #include "gpu/shim/real_library.h"
 
 #define SHIM_EXPORT extern "C" [[gnu::visibility("default")]]
-// REAL(cuMemFree_v2, Address)(address): the real function, with these parameter types. Whoever uses
-// it includes the generated driver_slots.h.
+// REAL(cuMemFree_v2, Address)(address): the real function, with these parameter types. Code that
+// uses it includes the generated driver_slots.h.
 #define REAL(name, ...) \
   ::lambent::shim::real<::lambent::shim::Status (*)(__VA_ARGS__)>(kSlot_##name)
 
@@ -27,7 +27,7 @@ constexpr Status kNotReady = 600;
 constexpr Status kNotSupported = 801;
 
 // True inside a call that a hook made to the driver: what the driver then calls by itself is its
-// own business and counted by nobody twice.
+// own business and not counted twice.
 class InsideHook {
  public:
   InsideHook() : outermost_(depth_++ == 0) {}

@@ -33,8 +33,8 @@ using protocol::MemoryMode;
 using protocol::MemoryMoveStatus;
 
 constexpr size_t kMostPathBytes = 256;
-// Between two tries: of memory to come home where nobody is left to ask it to, and to be taken in
-// by a worker that is stopped.
+// Between two tries: of memory to come home where no worker is left to ask it to, and to be taken
+// in by a worker that is stopped.
 constexpr long kPauseNs = 100'000'000;
 
 // Processes, so that a child, however it was made, begins again: in which a thread has set out to
@@ -59,8 +59,8 @@ PlainMutex mover_mutex;
 Mover* mover_of_agent GUARDED_BY(mover_mutex) = nullptr;
 bool keeps_working_set = false;
 
-// A thread of the program's does our work: whoever interrupted or ended it might wait for what it
-// holds.
+// A thread of the program's does our work: code that interrupted or ended it might wait for what
+// it holds.
 class Undisturbed {
  public:
   Undisturbed() {
@@ -167,7 +167,7 @@ void start_afresh_in_child() {
   grants_start_afresh_in_child();
 }
 
-// Whoever hears of something that this process did with memory can know of the process by then.
+// A peer that hears of something that this process did with memory can know it by then.
 // Zero, or the error.
 int greet_worker() {
   MemoryMessage hello;
@@ -222,7 +222,7 @@ void* run_agent(void*) {
   do {
     serve_worker(mover, fetches);
   } while (to_worker->was_taken_away() && is_greeted());
-  // Nobody is left to bring the memory home, and the program may be waiting for it. What is
+  // No worker is left to bring the memory home, and the program may be waiting for it. What is
   // offloaded is reached where it is.
   while (is_out_after_a_try(mover)) pause_before_another_try();
   const PlainLock lock(mover_mutex);
@@ -266,7 +266,7 @@ void start() {
   begin_agent();
 }
 
-// Another thread is at it, and gives up after a second where nobody takes it in.
+// Another thread is at it, and gives up after a second where it is not taken in.
 void wait_until_started_in(pid_t self) {
   pid_t seen = 0;
   while ((seen = __atomic_load_n(&started_in, __ATOMIC_ACQUIRE)) != self) {

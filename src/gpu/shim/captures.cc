@@ -71,8 +71,8 @@ Status begin(const Stream& stream, Call call) {
   return status;
 }
 
-// Into a graph that exists, which may be the body of a conditional node: nobody can look through
-// that one when it is made ready, and while it is captured nothing can be fetched.
+// Into a graph that exists, which may be the body of a conditional node: that one cannot be looked
+// through when it is made ready, and while it is captured nothing can be fetched.
 template <typename Call>
 Status begin_into_graph(const Stream& stream, Call call) {
   const GateScope gate_scope;

@@ -65,7 +65,7 @@ bool find_program(char (&path)[512]) {
 }
 
 // The exit status of one step, or -1. The process in between sends no signal at its end and is met
-// by nobody but who asks for it by __WCLONE; the program that it starts is not our child. So a
+// only by a wait for it by __WCLONE; the program that it starts is not our child. So a
 // user's code that waits for its own children never meets either.
 int run_step(const char* direction) {
   char program[512];

@@ -1,7 +1,7 @@
 // Checkpoint: what is left of this process on its devices, context and code, taken off them by the
 // driver's own means, and brought back. The driver wants to be asked by another process, so a small
-// program beside the shim (checkpoint_program.cc) is started for each step. Used by the agent's
-// thread alone, with the gate shut.
+// program beside the shim (checkpoint_program.cc) is started for each step. Used only by the
+// agent's thread, with the gate shut.
 #pragma once
 
 #include "core/protocol/memory_message.h"

@@ -1,6 +1,6 @@
 // lambent-checkpoint out|in PID: asks the driver to take a process off its devices, or to bring it
 // back. Lies beside the shim, which starts it inside the sandbox, where the id means the process.
-// Needs libc alone.
+// Needs only libc.
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

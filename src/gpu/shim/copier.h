@@ -1,6 +1,6 @@
 // Copier: carries device memory to the host or back, through two streams of its own, in quanta for
-// which it waits its turn on the link. One row of copies in one direction on one device; used by
-// the agent's thread alone.
+// which it waits its turn on the link. One row of copies in one direction on one device; used only
+// by the agent's thread.
 #pragma once
 
 #include <stdint.h>

@@ -13,7 +13,7 @@ using protocol::LinkDirection;
 using protocol::MemoryMessage;
 using protocol::MemoryMessageKind;
 
-// Longer than everybody else's turn can take.
+// Longer than the turns of all others can take.
 constexpr int64_t kLongestWaitNs = 1'000'000'000;
 // The daemon touches every page of a lease before it gives it. Two of these fit into the time that
 // a worker gives a move.

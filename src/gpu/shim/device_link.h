@@ -1,6 +1,6 @@
 // DeviceLink: this process's connection to lambent-device, which shares the link to the device out
 // in turns and gives leases of host memory. Without one, or without an answer, moves go on as they
-// can. Used by the agent's thread alone.
+// can. Used only by the agent's thread.
 #pragma once
 
 #include <stdint.h>
@@ -12,7 +12,7 @@ namespace lambent::shim {
 enum class Turn {
   kNotYet,
   kGranted,  // done() follows
-  kFree,     // nobody shares the link out: go on, and say nothing
+  kFree,     // the link is not shared out: go on, and say nothing
 };
 
 class DeviceLink {
@@ -46,7 +46,7 @@ class DeviceLink {
   bool connect();
   bool await_lease(protocol::MemoryMessageKind wanted, uint64_t bytes, uint64_t* got,
                    int* descriptor);
-  // Reads one message; turns that nobody waits for any more are handed back.
+  // Reads one message; turns that are not waited for any more are handed back.
   Received take(int64_t timeout_ns, protocol::MemoryMessage* message, int* descriptor);
 
   const char* path_;

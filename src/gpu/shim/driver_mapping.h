@@ -39,7 +39,7 @@ Status create_physical(Device device, uint64_t bytes, uint64_t* physical);
 // several.
 Status create_physical_on_host(Device device, uint64_t bytes, uint64_t* physical);
 Status map_physical(uint64_t base, uint64_t bytes, uint64_t physical);
-// Lets the device, and whoever else may (below), read and write what is mapped there: one mapping,
+// Lets the device, and others that may (below), read and write what is mapped there: one mapping,
 // or several side by side.
 Status open_access(uint64_t base, uint64_t bytes, Device device);
 void unmap(uint64_t base, uint64_t bytes);

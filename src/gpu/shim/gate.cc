@@ -35,7 +35,7 @@ PlainCondition entered;
 PlainCondition left;
 pid_t shut_by = 0;  // the process
 uint64_t waiting_since GUARDED_BY(mutex) =
-    0;  // the first wait at the shut gate; zero if nobody has come
+    0;  // the first wait at the shut gate; zero if no call has come
 uint64_t gated_before GUARDED_BY(mutex) = 0;  // at gates that are open again
 uint64_t openings GUARDED_BY(mutex) = 0;
 unsigned waiting GUARDED_BY(mutex) = 0;   // for the next opening
@@ -92,7 +92,7 @@ void step_in(Line* line) { __atomic_fetch_add(&line->inside, 1, __ATOMIC_SEQ_CST
 // Comes back inside. The gate cannot be shut meanwhile without the mutex, nor before all that an
 // opening released are inside.
 [[gnu::noinline]] void wait_and_step_in(Line* line) {
-  // The child of a plain clone() runs no fork handlers, and nobody would open its gate.
+  // The child of a plain clone() runs no fork handlers, and its gate would stay shut.
   if (__atomic_load_n(&shut_by, __ATOMIC_RELAXED) != getpid()) {
     start_afresh_in_child();
     return step_in(line);
@@ -156,7 +156,7 @@ void return_to_gate_scope() {
 GateBypass::GateBypass() { ++self.passes_always; }
 GateBypass::~GateBypass() { --self.passes_always; }
 
-// Who waited for the last opening goes first: a gate that is shut again and again keeps nobody out.
+// Who waited for the last opening goes first: a gate that is shut again and again starves no call.
 void shut_gate() {
   watch_forks();
   const PlainLock lock(mutex);

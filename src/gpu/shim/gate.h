@@ -23,7 +23,7 @@ bool leave_gate_scope();
 // Back into it; waits until the gate is open.
 void return_to_gate_scope();
 
-// While one lives, its thread passes whether the gate is open or not, and nobody waits for it.
+// While one lives, its thread passes whether the gate is open or not, and no thread waits for it.
 class GateBypass {
  public:
   GateBypass();
@@ -32,11 +32,11 @@ class GateBypass {
   GateBypass& operator=(const GateBypass&) = delete;
 };
 
-// From now on nobody enters; who is inside stays until the call returns. Who waited when the gate
-// was last opened is inside by then. Shutting a shut gate, and opening an open one, changes
+// From now on no call enters; one that is inside stays until the call returns. Who waited when the
+// gate was last opened is inside by then. Shutting a shut gate, and opening an open one, changes
 // nothing.
 void shut_gate();
-// With the gate shut: true once nobody is inside, false if somebody still is after the timeout.
+// With the gate shut: true once no call is inside, false if one still is after the timeout.
 bool wait_until_nobody_inside(uint64_t timeout_ns);
 void open_gate();
 

@@ -158,7 +158,7 @@ TEST(Gate, IsOpenAndEmptyInAForkedChild) {
   open_gate();
 }
 
-// Callers hold what the mover must not touch; the mover touches it only when nobody is inside.
+// Callers hold what the mover must not touch; the mover touches it only when no call is inside.
 TEST(Gate, NobodyIsInsideWhileMemoryMoves) {
   constexpr int kMoves = 100;
   std::atomic<bool> is_over = false;

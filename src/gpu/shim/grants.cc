@@ -21,7 +21,7 @@ PlainCondition answered;
 struct Asking {
   MemorySocket* socket = nullptr;
   bool is_asked = false;
-  bool is_overdue = false;  // nobody waits for that answer any more
+  bool is_overdue = false;  // no thread waits for that answer any more
   uint64_t answers = 0;
   int waiting = 0;             // threads
   uint64_t not_before_ns = 0;  // after a refusal
@@ -52,7 +52,7 @@ bool wait_for_answer(uint64_t end_ns) REQUIRES(mutex) {
 void ask_on(MemorySocket* socket) {
   const PlainLock lock(mutex);
   asking.socket = socket;
-  // What was asked on another is answered by nobody.
+  // What was asked on another is not answered.
   asking.is_asked = false;
   asking.is_overdue = false;
   answered.notify_all();

@@ -46,7 +46,7 @@ class NodeNames {
   const NodeName* begin() const { return names_; }
   const NodeName* end() const { return names_ + count_; }
 
-  // What whoever launches the graph remembers of it: when all that it names was last looked up.
+  // What a launch of the graph remembers of it: when all that it names was last looked up.
   // Zero after every change.
   uint64_t looked_up_at = 0;
 

@@ -251,8 +251,8 @@ void touch_name(Residency& memory, const NodeName& name, ToDo& to_do) {
   }
 }
 
-// All names of a graph, unless they were looked up and nothing has changed since: then what it
-// uploads alone, which the program may have written again.
+// All names of a graph, unless they were looked up and nothing has changed since: then only what
+// it uploads, which the program may have written again.
 void touch_names(Residency& memory, NodeNames& names, ToDo& to_do) REQUIRES(mutex) {
   const uint64_t now = memory.named().changes();
   const bool is_known = names.looked_up_at == now;

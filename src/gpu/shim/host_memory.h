@@ -1,6 +1,6 @@
 // HostMemory: where device memory lies while it is out. Leased from lambent-device, or, where none
-// is configured, anonymous; registered with the driver once and kept for the next time. Used by the
-// agent's thread alone.
+// is configured, anonymous; registered with the driver once and kept for the next time. Used only
+// by the agent's thread.
 #pragma once
 
 #include <stdint.h>

@@ -49,7 +49,7 @@ void fork_begins() { __atomic_fetch_add(&forks_begun, 1, __ATOMIC_SEQ_CST); }
 void fork_is_over() { __atomic_fetch_add(&forks_over, 1, __ATOMIC_SEQ_CST); }
 
 // The child's copies would keep the parent alive for the other side. What lies on the stack of the
-// agent's thread the child has as memory alone.
+// agent's thread the child has only as memory.
 void close_in_child() {
   fork_is_over();
   for (MemorySocket*& place : open_sockets) {

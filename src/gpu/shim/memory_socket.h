@@ -17,7 +17,7 @@ class MemorySocket {
   MemorySocket& operator=(const MemorySocket&) = delete;
   ~MemorySocket() { shut(); }
 
-  // Connects. Zero, or the error: EAGAIN if it took too long, for whoever listens takes nobody in.
+  // Connects. Zero, or the error: EAGAIN if it took too long, for the listener takes no peer in.
   int open(const char* path);
   // The same connection once more, to send on; false if that cannot be.
   bool copy(const MemorySocket& other);

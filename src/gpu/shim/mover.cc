@@ -91,7 +91,7 @@ Moved Mover::move_in() {
   const bool has_driver = moved.status == MemoryMoveStatus::kDone;
   if (residency != nullptr && has_driver) moved.status = bring_in(*residency, &moved.bytes);
   if (moved.status == MemoryMoveStatus::kNoDeviceMemory) {
-    // The context goes back to where it was, so that nothing stays that nobody counts.
+    // The context goes back to where it was, so that nothing stays that is not counted.
     if (was_checkpointed) {
       is_checkpointed_ = checkpoint_this_process() == MemoryMoveStatus::kDone;
     }

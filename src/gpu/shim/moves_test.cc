@@ -21,7 +21,7 @@ using protocol::MemoryMessageKind;
 using protocol::MemoryMode;
 using protocol::MemoryMoveStatus;
 
-// What "fill" allocates, in steps of what lies on the device: alone 70, 2, 4 and 40, together 2.
+// What "fill" allocates, in steps of what lies on the device: singly 70, 2, 4 and 40, together 2.
 constexpr uint64_t kFilledMiB = 118;
 
 long long now_ns() {
@@ -54,7 +54,7 @@ TEST_F(Moves, AreWaitedForByWhoeverHearsOfTheProcess) {
   EXPECT_EQ(hello.kind, MemoryMessageKind::kHello);
 }
 
-// What a worker that is stopped is to a program: its socket takes nobody in.
+// What a worker that is stopped is to a program: its socket takes no peer in.
 class BeforeAStoppedWorker : public Moves {
  protected:
   BeforeAStoppedWorker() : in_line_(listener_.fill()) {}

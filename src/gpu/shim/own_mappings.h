@@ -23,7 +23,7 @@ struct OwnPhysical {
   uint32_t references = 0;  // releases to come
   uint32_t mappings = 0;
   uint64_t way = 0;          // a mapping of the whole that was open to its device, if there was one
-  bool stays = false;        // somebody else has it too, or in a form that is not remembered
+  bool stays = false;        // another process has it too, or in a form that is not remembered
   Handle context = nullptr;  // that was current when it was made
 };
 

@@ -22,7 +22,7 @@ void open_to_peer(Residency* residency, Device device, Device peer) {
   if (status != kSuccess) log_line("device %d cannot reach device %d: %d", peer, device, status);
 }
 
-// As the pools that every device has: their memory is nobody else's and lies on one device.
+// As the pools that every device has: their memory is not shared and lies on one device.
 bool is_plain(const CUmemPoolProps& properties) {
   return properties.allocType == CU_MEM_ALLOCATION_TYPE_PINNED &&
          properties.handleTypes == CU_MEM_HANDLE_TYPE_NONE && properties.maxSize == 0 &&

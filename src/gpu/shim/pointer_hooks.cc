@@ -102,7 +102,7 @@ Status asked_once_it_is_there(Address address, Call call) {
   return call();
 }
 
-// Somebody else will know this memory by its pages.
+// Another process will know this memory by its pages.
 void keep(Address address, size_t bytes) {
   if (OwnMappings* own = own_mappings()) own->keep(address, bytes);
 }

@@ -171,7 +171,7 @@ void wait_until_fetched() {
   return_to_gate_scope();
 }
 
-// Between two attempts the memory may move as well: nobody is inside.
+// Between two attempts the memory may move as well: no call is inside.
 bool FetchRetry::try_again() {
   const bool is_first = since_ns_ == 0;
   if (is_first) since_ns_ = now_ns();

@@ -47,11 +47,11 @@ constexpr size_t kMostWrittenBytes = size_t{64} << 10;
 // Nothing if it cannot be read, or is too large for a table.
 void note_written_references(Residency& memory, const void* from, size_t bytes);
 // Some of what was touched is offloaded and is wanted. The calling thread's GateScope is given up
-// meanwhile: memory is fetched while nobody is inside.
+// meanwhile: memory is fetched while no call is inside.
 void wait_until_fetched();
 
-// Has memory fetched, with many attempts: they may be refused for as long as others need the room,
-// and fail for as long as work does not end. The thread's GateScope is given up meanwhile.
+// Has memory fetched, with many attempts: they may be refused for as long as others need the
+// memory, and fail for as long as work does not end. The thread's GateScope is given up meanwhile.
 class FetchRetry {
  public:
   explicit FetchRetry(Residency& memory) : memory_(memory) {}

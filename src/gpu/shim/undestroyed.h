@@ -14,7 +14,7 @@ union Undestroyed {
   Undestroyed& operator=(const Undestroyed&) = delete;
 
   Type* operator->() { return &value; }
-  // In a forked child: whoever changed it may not be there. What it had is not given back.
+  // In a forked child: the thread that changed it may be gone. What it had is not given back.
   void start_afresh() { new (&value) Type(); }
 
   Type value;

@@ -132,7 +132,7 @@ bool ChannelFile::peer_is_gone() const {
   const auto& left = peer == Role::kSender ? shared.sender_left : shared.receiver_left;
   if (left.load(std::memory_order_acquire) != 0) return true;
   if (came.load(std::memory_order_acquire) == 0) return false;
-  // It took the lock before it said that it came, and loses it with its life alone.
+  // It took the lock before it said that it came, and loses it only with its life.
   struct flock lock = lock_of(peer, F_WRLCK);
   return fcntl(fd_, F_OFD_GETLK, &lock) == 0 && lock.l_type == F_UNLCK;
 }

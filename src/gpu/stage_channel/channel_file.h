@@ -17,7 +17,7 @@ namespace lambent::stage_channel {
 Status create_channel(const char* path, uint32_t slots, uint64_t slot_bytes, mode_t mode,
                       ErrorText& error);
 
-// Whoever waits in the channel, now or later, finds that it has ended: within 20 ms.
+// A process that waits in the channel, now or later, finds that it has ended: within 20 ms.
 Status end_channel(const char* path, ErrorText& error);
 
 enum class Role { kSender, kReceiver };

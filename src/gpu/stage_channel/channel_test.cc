@@ -140,7 +140,7 @@ TEST_F(ChannelTest, ThereIsOneSenderAndNoOtherEvenOnceItHasGone) {
     ASSERT_EQ(sender.open(path.c_str()), Status::kDone);
     EXPECT_EQ(second.open(path.c_str()), Status::kInvalid);
     EXPECT_THAT(second.error(), testing::HasSubstr("has a sender already"));
-    // Whoever was refused did not end it for the first.
+    // The one that was refused did not end it for the first.
     EXPECT_EQ(send(sender, 0, value_of(0, 10)), Status::kDone);
   }
   Sender third;

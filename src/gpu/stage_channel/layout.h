@@ -24,8 +24,8 @@ constexpr uint64_t kEntryAlignment = 256;
 // Memory is page-locked, and copied, in blocks of a slot of at most this.
 constexpr uint64_t kBlockBytes = uint64_t{4} << 20;
 
-// Whoever is going to sleep sets it, looks once more for what it waits for, and sleeps while it is
-// set; whoever brings that clears it (gpu/forward_ring/waiting.h).
+// A thread that is going to sleep sets it, looks once more for what it waits for, and sleeps while
+// it is set; the one that brings that clears it (gpu/forward_ring/waiting.h).
 using SleepFlag = std::atomic<uint32_t>;
 
 enum class Kind : uint32_t { kTensor = 1, kJson = 2, kError = 3 };
@@ -61,7 +61,7 @@ struct Header {
   uint32_t version;
   uint32_t slots;
   uint64_t slot_bytes;
-  // Set by whoever made the channel, which only writes to the file and maps nothing.
+  // Set by the maker of the channel, which only writes to the file and maps nothing.
   alignas(64) std::atomic<uint32_t> ended;
 
   // Of the sender.

@@ -16,7 +16,7 @@ Status Sender::wait_for_slot(int64_t timeout_ms) {
     error_.set("the channel has ended");
     return Status::kEnded;
   }
-  // Even where there is room: else nobody would know that it has gone before all slots are full.
+  // Even where there is room: else its end would show only once all slots are full.
   if (file_.peer_is_gone()) {
     error_.set("the receiver is gone");
     return Status::kPeerGone;

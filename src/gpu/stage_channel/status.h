@@ -11,7 +11,7 @@ enum class Status : int {
   kDone = 0,
   kTimedOut = 1,
   kPeerGone = 2,   // it ended or left; nothing comes any more
-  kEnded = 3,      // whoever made the channel says so
+  kEnded = 3,      // the maker of the channel says so
   kTooLarge = 4,   // a slot has no room for it
   kMalformed = 5,  // what lies in the memory makes no sense
   kDevice = 6,     // a call of the driver failed

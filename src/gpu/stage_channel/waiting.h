@@ -31,8 +31,8 @@ class Deadline {
 
 constexpr int kLookMs = 20;
 
-// kDone once `is_there()`; else why no longer: kEnded, kPeerGone, kTimedOut. What is there counts,
-// even if the peer has gone since.
+// kDone once `is_there()`; else why no longer: kEnded, kPeerGone, kTimedOut. Data that has come
+// counts, even if the peer has gone since.
 template <typename IsThere>
 Status wait_for(const ChannelFile& file, SleepFlag& flag, forward_ring::SpinBudget& budget,
                 const Deadline& deadline, IsThere is_there) {

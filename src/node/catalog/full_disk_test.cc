@@ -81,7 +81,7 @@ TEST(FullDisk, SmallChangesOfABatchGetInWhereALargeOneDoesNotFit) {
   EXPECT_EQ((*catalog)->load_all()->pending, 2u);
 }
 
-// A file system of 2 MiB that this process alone sees.
+// A file system of 2 MiB that only this process sees.
 bool mount_small_disk(const std::string& path) {
   return ::unshare(CLONE_NEWNS) == 0 &&
          ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&

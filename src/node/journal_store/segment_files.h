@@ -21,7 +21,7 @@ std::string segment_name(uint64_t number);
 // In their order; files of other names are passed over. NOT_FOUND if there is no such folder.
 Result<std::vector<SegmentFile>> list_segments(const std::string& folder);
 
-// The segments of a folder, or of one file alone, for journal::replay(). NOT_FOUND if there are
+// The segments of a folder, or only of one file, for journal::replay(). NOT_FOUND if there are
 // none. A segment that is removed while others are read is passed over.
 Result<journal::SegmentSource> open_journal(const std::string& folder_or_file);
 

@@ -173,7 +173,7 @@ TEST_F(SegmentStores, ThatMayWaitTellOfAFullDiskAndDoNotTryAgain) {
   ASSERT_TRUE(store->begin_segment());
   {
     const FileSizeLimit limit(1000);
-    // More than may wait in memory: whoever appends is let go by the failure.
+    // More than may wait in memory: the failure releases the thread that appends.
     bool taken = true;
     for (int i = 0; i < 4096 && taken; ++i) {
       taken = store->append(BlockType::kEvents, std::string(4096, 'x'));
@@ -195,7 +195,7 @@ TEST_F(SegmentStores, HaveAFolderOfTheirOwn) {
   EXPECT_EQ(second.error().code, ErrorCode::kAlreadyExists);
   EXPECT_THAT(second.error().message, HasSubstr("give each one a folder of its own"));
 
-  // In a file nobody can make a folder, whoever they are.
+  // In a file no user can make a folder.
   options.folder = folder_ / "lock" / "journal";
   const auto third = SegmentStore::open(options, clock_, log_);
   ASSERT_FALSE(third.ok());

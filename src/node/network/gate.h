@@ -40,7 +40,7 @@ class Gate {
   size_t known_names() const { return learnt_.size(); }
 
  private:
-  // By its address alone: where nothing of a list can lead.
+  // Only by its address: where nothing of a list can lead.
   std::optional<std::string> closed(const IpAddress& address, Route route) const;
   bool is_named_alone(const IpAddress& address) const;
 

@@ -1,5 +1,5 @@
 // ObjectIndex: the decisions of the object store: who may bring what, what expires, which object
-// leaves memory. Pure: no clock, file or descriptor; used by ObjectStore alone.
+// leaves memory. Pure: no clock, file or descriptor; used only by ObjectStore.
 #pragma once
 
 #include <compare>

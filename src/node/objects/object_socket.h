@@ -18,7 +18,7 @@ namespace lambent::objects {
 
 class ObjectSocket {
  public:
-  // All that is given outlives it. Whoever may connect is `tenant`.
+  // All that is given outlives it. A client that may connect is `tenant`.
   ObjectSocket(loop::EventLoop& loop, LogSink& log, ObjectStore& store, Random& random,
                TenantId tenant, OwnedFd listener);
   ~ObjectSocket();

@@ -11,7 +11,7 @@ constexpr Duration kDiskPause = seconds(1);
 
 }  // namespace
 
-// Makes way in memory for `wanted` bytes more, as far as the disk may take what leaves.
+// Frees memory for `wanted` bytes more, as far as the disk may take what leaves.
 void ObjectStore::relieve(Bytes wanted) {
   if (loop_.now() < spill_again_) return;
   for (const ObjectKey& key : index_.choose_spills(wanted)) spill(key);

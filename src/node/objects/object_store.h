@@ -56,7 +56,7 @@ class ObjectStore {
   void set_quota(TenantId tenant, std::optional<Bytes> quota) { index_.set_quota(tenant, quota); }
   Bytes used(TenantId tenant) const { return index_.used(tenant); }
 
-  // Takes an object, or fulfils an expected one: whoever waits for it gets it. It lives for
+  // Takes an object, or fulfils an expected one: clients that wait for it get it. It lives for
   // `time_to_live`, and longer while it is held. INVALID_ARGUMENT: `memfd` is no memfd sealed with
   // F_SEAL_WRITE, F_SEAL_SHRINK and F_SEAL_GROW, or has another size than its type. ALREADY_EXISTS.
   // RESOURCE_EXHAUSTED: the tenant's quota or the node's room is used up; what was expected stays
@@ -64,23 +64,23 @@ class ObjectStore {
   Result<void> store(TenantId tenant, ObjectId object, TensorType type, OwnedFd memfd,
                      std::optional<Duration> time_to_live = std::nullopt);
 
-  // Where objects of other nodes come from: asked once for each object that somebody wants and that
-  // is unknown here. Unless it gives an error, store() or not_elsewhere() follows, later.
+  // Where objects of other nodes come from: asked once for each object that is wanted and that is
+  // unknown here. Unless it gives an error, store() or not_elsewhere() follows, later.
   using Seek = std::function<Result<void>(TenantId, ObjectId)>;
   void seek_elsewhere(Seek seek) { seek_ = std::move(seek); }
-  // Somebody will want it: if it is unknown here it is expected from now on, and sought elsewhere.
+  // It will be wanted: if it is unknown here it is expected from now on, and sought elsewhere.
   // open() and await() do the same, and wait for it a while whatever their deadline. Nothing
   // happens if there is no elsewhere.
   // RESOURCE_EXHAUSTED if too much is sought already.
   Result<void> want(TenantId tenant, ObjectId object);
-  // Whether it is sought elsewhere: then it does not lie here, and nobody makes it here.
+  // Whether it is sought elsewhere: then it does not lie here, and it is not made here.
   bool is_sought(TenantId tenant, ObjectId object) const;
   // Whether anybody waits for it.
   bool is_waited_for(TenantId tenant, ObjectId object) const;
-  // What was sought is nowhere, or could not be brought: whoever waits for it gets `error`.
+  // What was sought is nowhere, or could not be brought: clients that wait for it get `error`.
   void not_elsewhere(TenantId tenant, ObjectId object, Error error);
 
-  // A future: the object will be stored, or failed, by whoever says so. Nothing happens if it is
+  // A future: the object will be stored, or failed, by its caller. Nothing happens if it is
   // expected already; ALREADY_EXISTS if it was stored or has failed; RESOURCE_EXHAUSTED.
   Result<void> expect(TenantId tenant, ObjectId object);
   // It will never be: those who wait, and those who ask in the next minutes
@@ -110,7 +110,7 @@ class ObjectStore {
   // It goes now, or when the last reference does. NOT_FOUND; FAILED_PRECONDITION if it is expected.
   Result<void> remove(TenantId tenant, ObjectId object);
 
-  // Told of each object that existed and is no more; may do nothing to the store. Empty: nobody.
+  // Told of each object that existed and is no more; may not use the store. May be empty.
   using Gone = std::function<void(TenantId, ObjectId)>;
   void on_gone(Gone gone) { gone_ = std::move(gone); }
 

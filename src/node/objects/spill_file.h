@@ -1,5 +1,5 @@
 // Spill files: objects that left memory, and their way back. Plain bytes; the checksum stays with
-// whoever wrote the file. Blocking; used on the disk's thread.
+// the writer of the file. Blocking; used on the disk's thread.
 #pragma once
 
 #include <cstdint>

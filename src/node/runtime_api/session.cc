@@ -178,7 +178,7 @@ void Session::handle_next(http::Responder responder) {
         wrong_state("the invocation " + running_.front().text + " has not been answered"));
   }
   if (parked_.has_value()) {
-    // A runtime that opened a new connection: the newest call is the one that somebody reads.
+    // A runtime that opened a new connection: the newest call is the one that is read.
     parked_->send(wrong_state("another call for the next invocation took this one's place"));
   }
   has_asked_ = true;
@@ -256,7 +256,7 @@ void Session::handle_response(std::string_view id, http::Request request,
     return responder.send(error_response(413, type_for_status(413), kTooLarge));
   }
   const InvocationId answered = take_running(id);
-  // The caller's answer goes out before the runtime's: somebody waits for it.
+  // The caller's answer goes out before the runtime's: a client waits for it.
   if (callbacks_.on_response) {
     callbacks_.on_response(answered, std::move(request.body),
                            std::string(request.headers.get("Content-Type")));

@@ -133,7 +133,7 @@ void remove_stale(const std::string& folder) {
   rmdir(folder.c_str());
 }
 
-// A folder whose lock can be had belongs to nobody alive.
+// A folder whose lock can be had belongs to no live process.
 void sweep(const std::string& parent) {
   for (const std::string& name : folders_in(parent)) {
     if (!name.starts_with(kPrefix)) continue;

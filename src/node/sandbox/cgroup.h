@@ -1,5 +1,5 @@
 // The cgroups of sandboxes: one folder per launcher, one per sandbox below it, in v1 hierarchies
-// (memory, pids, cpu apart), in v2, or none at all. Used by lambent-launcher alone.
+// (memory, pids, cpu apart), in v2, or none at all. Used only by lambent-launcher.
 #pragma once
 
 #include <memory>

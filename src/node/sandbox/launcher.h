@@ -33,8 +33,8 @@ struct Started {
   // Listens at 127.0.0.1:9001 inside the sandbox's own network; accept on it from outside.
   // Non-blocking.
   OwnedFd runtime_api_listener;
-  // Standard output and error of all that runs inside; non-blocking. A full pipe stops the writer,
-  // nobody else: who reads slowly slows this one sandbox down.
+  // Standard output and error of all that runs inside; non-blocking. A full pipe stops only the
+  // writer: a slow reader slows only this one sandbox down.
   OwnedFd output;
   // What it was refused, as node/network/refusals.h writes it; non-blocking. Invalid: it has no
   // network.

@@ -48,7 +48,7 @@ Result<void> give_up_rights(const LaunchPlan& plan, const Confinement& confineme
   prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
   if (confinement.own_user_namespace) RETURN_IF_ERROR(enter_user_namespace(user_of(plan), 0));
   // After the user namespace was made: set earlier it would bind all processes of the host's user
-  // together; set now it counts those in this sandbox alone.
+  // together; set now it counts only those in this sandbox.
   if (confinement.limit_by_rlimit) RETURN_IF_ERROR(set_limit(RLIMIT_NPROC, plan.limits.processes));
   return drop_capabilities();
 }

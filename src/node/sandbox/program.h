@@ -1,5 +1,5 @@
 // The last steps between fork and exec: from a copy of the sandbox's init to the user's program
-// without any rights. Used by the sandbox's init alone.
+// without any rights. Used only by the sandbox's init.
 #pragma once
 
 #include <sys/types.h>
@@ -26,7 +26,7 @@ struct Confinement {
 constexpr uint32_t kNobody = 65534;
 
 // Leaves the host's root for good, but for the capabilities. PERMISSION_DENIED or INVALID_ARGUMENT
-// where a user namespace has no such user, or lets nobody drop groups.
+// where a user namespace has no such user, or does not let groups be dropped.
 Result<void> become_nobody();
 
 // Gives everything up and executes the plan's program with `output` as standard output and error.

@@ -49,7 +49,7 @@ const std::vector<Reason>& refused() {
   return list;
 }
 
-// The families that a network with a loopback alone can use. The rest is attack surface, and
+// The families that a network with only a loopback can use. The rest is attack surface, and
 // AF_VSOCK would lead out: it is not separated by network namespaces.
 constexpr std::array<int, 4> kAllowedFamilies = {AF_UNIX, AF_INET, AF_INET6, AF_NETLINK};
 constexpr int kFamilies = 64;  // the kernel knows fewer

@@ -122,7 +122,7 @@ class Server {
   std::deque<Outgoing> outgoing_;         // what the worker has not taken yet
   std::vector<SandboxCgroup> lingering_;  // could not be removed at once
   BoxNumber next_number_ = 1;
-  bool preparing_failed_ = false;  // do not refill until somebody asks again
+  bool preparing_failed_ = false;  // do not refill until it is asked again
 };
 
 }  // namespace lambent::sandbox

@@ -22,7 +22,7 @@ struct Cloned {
 Result<Cloned> clone_process(uint64_t flags, int cgroup);
 
 // Enters a new user namespace (and what else `more_flags` says) in which the current user is
-// `inside_id` and nobody else exists.
+// `inside_id` and no other user exists.
 Result<void> enter_user_namespace(uint32_t inside_id, int more_flags);
 
 // Takes all capabilities away from this process and whatever it executes, but those of `keep`

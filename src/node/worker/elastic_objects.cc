@@ -10,7 +10,7 @@ using Going = ObjectPlaces::Copy::Going;
 
 // Room is given in steps of this part of a device, so that not every change is told.
 constexpr uint64_t kSteps = 64;
-// Without a word for so long, an executor that was told to let go hangs.
+// Without a word for so long, an executor that was told to release one hangs.
 constexpr Duration kLongestSilence = seconds(5);
 
 }  // namespace
@@ -28,8 +28,8 @@ void ElasticObjects::look(std::vector<DeviceMemory> devices) {
   give_rooms();
 }
 
-// What is in nobody's share is shared by the device's executors. A smaller room is told when what
-// leaves the executor has left, or could have.
+// What is in no function's share is shared by the device's executors. A smaller room is told when
+// what leaves the executor has left, or could have.
 void ElasticObjects::give_rooms() {
   std::map<DeviceId, uint64_t> executors;
   const std::vector<ExecutorKey> ready = supervisor_.ready_ones();
@@ -123,7 +123,7 @@ void ElasticObjects::send_to(const objects::ObjectKey& object, const ExecutorKey
   copy->to = taker.device;
   const auto done = [this, object, holder, taker, type = known->type](auto object_export) {
     if (!object_export) return tell_to_go(object, holder, Going::kToHost);
-    // It was deleted meanwhile: nobody takes it.
+    // It was deleted meanwhile: no device takes it.
     if (!objects_->status(object.tenant, object.object).ok()) {
       return exports_.ended(taker, object.object);
     }

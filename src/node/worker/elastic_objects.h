@@ -1,5 +1,5 @@
 // ElasticObjects: keeps objects on the devices of a node as far as functions leave memory idle, and
-// has them make way before functions need it. Decides for all executors, by
+// has them evicted before functions need it. Decides for all executors, by
 // decide/scheduling/elastic_store.h (docs/decisions/0033). Used by ExecutorHost on the loop thread.
 #pragma once
 
@@ -34,7 +34,7 @@ class ElasticObjects {
     uint64_t objects = 0;
     Bytes bytes;
   };
-  static constexpr size_t kWays = 3;  // it lies with a reader, on a neighbour, on the host alone
+  static constexpr size_t kWays = 3;  // it lies with a reader, on a neighbour, only on the host
 
   // All outlive it. `objects` may be null: then there is nothing to decide.
   ElasticObjects(loop::EventLoop& loop, ExecutorSupervisor& supervisor, ObjectPlaces& places,
@@ -49,7 +49,7 @@ class ElasticObjects {
   ElasticObjects(const ElasticObjects&) = delete;
   ElasticObjects& operator=(const ElasticObjects&) = delete;
 
-  // How things stand: lets objects have the room that there is, and takes it back.
+  // How things stand: gives objects the memory that is free, and takes it back.
   void look(std::vector<DeviceMemory> devices);
 
   // Whether some executor there has less room for objects than it had, and has not given back yet
@@ -112,7 +112,7 @@ class ElasticObjects {
   };
   std::map<ExecutorKey, Asked> asked_;
   std::array<Moved, kWays> moves_;
-  // So that what a timer says later finds nobody.
+  // So that a late timer finds this gone.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

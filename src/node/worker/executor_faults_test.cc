@@ -54,7 +54,7 @@ TEST_F(ExecutorFaultsTest, OfSeveralThatRanInACrashAllStartAgain) {
   ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 2; }));
   EXPECT_TRUE(ends[0].undelivered && ends[1].undelivered);
 
-  // Again, each runs alone; and so it shows who it was.
+  // Again, each runs by itself; and so it shows who it was.
   the_two_run_again();
   auto run = hears<protocol::Run>();
   ASSERT_TRUE(run && run->instance == SandboxId(3));
@@ -79,7 +79,7 @@ TEST_F(ExecutorFaultsTest, WhoAskedForAnObjectThatHadFailedIsNotTakenToHaveBroke
   launcher.latest().say(unlucky);
   ASSERT_TRUE(turn_until(loop, [&] { return answers.size() == 1; }));
   EXPECT_EQ(answers[0].error_type, "Object.Failed");
-  // So whoever runs alone when it crashes is the one.
+  // So the one that runs by itself when it crashes is the one.
   launcher.end(launcher.latest().id, {.signal = 11});
   ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 2; }));
   EXPECT_EQ(ends[1].sandbox, SandboxId(2));

@@ -138,8 +138,8 @@ void ExecutorHost::executor_ended(const Key& key, const ExecutorEnd& how) {
     if (instance.ready ? instance.current && !instance.waiting : instance.added) ++suspects;
   }
   suspects += clients_.added_to(key);
-  // One that ran alone did it. Otherwise it was one of several: from now on they run alone, so that
-  // the next time shows which.
+  // One that ran by itself did it. Otherwise it was one of several: from now on each runs by
+  // itself, so that the next time shows which.
   if (!how.blame_is_known && suspects > 1) {
     for (const SandboxId id : all) {
       const Instance& instance = *instances_.at(id);

@@ -86,7 +86,7 @@ class ExecutorHost final : public Backend, public SharedRuntimes {
   Bytes taken(DeviceId device) const;
   // The same once those have left that nothing uses.
   Bytes taken_by_used(DeviceId device) const;
-  // Somebody waits for memory that they take: those there that nothing uses end.
+  // A function waits for memory that they take: those there that nothing uses end.
   void evict_unused(DeviceId device) {
     supervisor_.retire_unused(device, "a function waits for the memory that it takes");
   }
@@ -166,12 +166,12 @@ class ExecutorHost final : public Backend, public SharedRuntimes {
   std::map<DeviceId, Bytes> told_;  // that is taken
   std::unordered_map<SandboxId, std::unique_ptr<Instance>> instances_;
   std::unordered_map<InvocationId, SandboxId> running_;  // where it was given
-  // Ran when an executor broke, and one of them broke it: each runs alone from now on.
+  // Ran when an executor broke, and one of them broke it: each runs by itself from now on.
   std::set<InvocationId> suspects_;
   ExecutorSupervisor supervisor_;
   ExecutorClients clients_;
   ExecutorObjects objects_;
-  // So that what a timer or the disk says later finds nobody.
+  // So that a late timer or answer of the disk finds this gone.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

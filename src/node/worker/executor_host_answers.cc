@@ -13,7 +13,7 @@ namespace {
 
 std::string_view error_type_of(ErrorCode code, protocol::ErrorSubject subject) {
   if (subject == protocol::ErrorSubject::kFailedInput) return "Object.Failed";
-  // Whoever may have it could not be asked.
+  // The executor that may have it could not be asked.
   const bool of_input = subject == protocol::ErrorSubject::kInput;
   if (of_input && code == ErrorCode::kUnavailable) return "Object.Unavailable";
   switch (code) {
@@ -151,7 +151,7 @@ void ExecutorHost::answer(Instance& instance, const protocol::Finished& message,
   instance.observer.on_answer(instance.id, std::move(answer));
 }
 
-// What a kernel prints. Whose it is can only be said while one runs alone.
+// What a kernel prints. Whose it is can only be said while one runs by itself.
 void ExecutorHost::printed(const Key& key, std::string_view text) {
   Instance* alone = nullptr;
   size_t running = 0;

@@ -1,5 +1,5 @@
 // An instance of ExecutorHost: what the worker knows of one kernel function that is loaded, or
-// being loaded, in an executor. For the files of ExecutorHost alone.
+// being loaded, in an executor. Only for the files of ExecutorHost.
 #pragma once
 
 #include <optional>

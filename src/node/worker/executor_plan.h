@@ -34,8 +34,8 @@ struct ExecutorSetting {
   // Executors of a tenant export objects to each other that lie on the device; else these come from
   // the host.
   bool share_objects = true;
-  // Objects stay on devices as far as functions leave memory idle, and make way for them; else they
-  // have no more than what functions have there.
+  // Objects stay on devices as far as functions leave memory idle, and are evicted for them; else
+  // they have no more than what functions have there.
   bool elastic_objects = true;
   Bytes context_memory;  // what an executor's context takes of its device
   // What a start may take, or as long as its function may run, if that is longer.
@@ -60,7 +60,7 @@ inline constexpr char kCublasFolder[] = "/opt/lambent/cublas";  // and a number
 inline constexpr char kExecutorSocket[] = "/opt/lambent/executor";
 
 // The devices that an executor sees, in the order of its ordinals: its own, and after it those
-// whose objects it may import, if they can reach each other. MIG instances see themselves alone: a
+// whose objects it may import, if they can reach each other. MIG instances see only themselves: a
 // process has one of them at most.
 std::vector<DeviceId> devices_seen(const ExecutorSetting& setting, const ExecutorRequest& request);
 

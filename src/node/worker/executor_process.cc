@@ -21,8 +21,8 @@ constexpr size_t kOutputPerTurn = 64 * 1024;
 constexpr size_t kMostOutgoing = 4096;
 // From the launch until its context is there.
 constexpr Duration kHelloTimeout = seconds(30);
-// How long one that nobody wants yet waits for room, and how often is looked: others' memory moves
-// in as much.
+// How long one that is not wanted yet waits for memory, and how often is looked: others' memory
+// moves in as much.
 constexpr Duration kRoomTimeout = seconds(30);
 constexpr Duration kRoomPeriod = milliseconds(10);
 // From hanging up until it is gone.
@@ -38,7 +38,7 @@ Error end_of(const sandbox::Exit& exit) {
   if (exit.out_of_memory) {
     return {ErrorCode::kResourceExhausted, "lambent-executor used more host memory than it may"};
   }
-  // No kernel does that: somebody else killed it.
+  // No kernel does that: another process killed it.
   const bool was_killed = exit.signal == SIGKILL;
   return {was_killed ? ErrorCode::kUnavailable : ErrorCode::kInternal,
           "lambent-executor ended: " + sandbox::to_string(exit)};
@@ -81,7 +81,7 @@ ExecutorProcess::ExecutorProcess(loop::EventLoop& loop, LogSink& log, sandbox::L
     launch();
     return;
   }
-  // Whoever launches it has told by then that it takes room.
+  // Its launch has told by then that it takes memory.
   loop_.call_after(Duration(0), [this, alive = std::weak_ptr(alive_)] {
     if (!alive.expired()) launch_when_it_has_room();
   });
@@ -133,7 +133,7 @@ void ExecutorProcess::started(Result<sandbox::Started> result) {
                               [this](loop::Readiness) { read_output(kOutputPerTurn); });
 }
 
-// The first who calls is the executor: the socket is shown in its sandbox alone.
+// The first who calls is the executor: the socket is shown only in its sandbox.
 void ExecutorProcess::accept_it() {
   socket_ = OwnedFd(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!socket_.valid()) return;
@@ -166,7 +166,7 @@ void ExecutorProcess::receive() {
             ? Result<ExecutorMessage>(Error{ErrorCode::kInvalidArgument, "too long a message"})
             : protocol::decode_executor_message({buffer.data(), got.size});
     if (got.lost_fds) {
-      got.fds.clear();  // some may have come, and nobody knows which
+      got.fds.clear();  // some may have come, and which is unknown
       if (message.ok()) without_descriptors(*message);
     }
     const std::weak_ptr alive = alive_;

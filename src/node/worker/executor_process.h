@@ -100,7 +100,7 @@ class ExecutorProcess {
   bool ended_ = false;
   std::optional<Error> ending_;  // why it was killed
   std::deque<Outgoing> outgoing_;
-  // So that what the launcher or a timer says later finds nobody.
+  // So that a late launcher or timer finds this gone.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

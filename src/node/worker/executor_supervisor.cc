@@ -175,7 +175,7 @@ bool ExecutorSupervisor::may_launch(const ExecutorKey& key) {
   if (executor.wanted == 0) {
     if (!executor.has_room) {
       if (!events_.has_room(key, contexts_on(key.device) + 1)) return false;
-      // Objects that lie there make way once it counts.
+      // Objects that lie there are evicted once it counts.
       executor.has_room = true;
       events_.on_count(key.device);
     }

@@ -140,7 +140,7 @@ class ExecutorSupervisor {
     std::optional<Error> broken;  // as it said itself
     bool blamed = false;          // and whose request it was
     bool hung = false;            // it is ended for a request that does not end
-    bool retired = false;         // it is ended because nobody uses it
+    bool retired = false;         // it is ended because it is not used
     uint64_t last_use = 0;        // counts up with every use of any
     uint64_t wanted = 0;          // at which of these it came to be used; zero: it is only kept
     bool has_room = false;        // it is only kept, and about to be launched
@@ -176,7 +176,7 @@ class ExecutorSupervisor {
   ExecutorEnds ends_;
   uint64_t launches_ = 0;
   uint64_t uses_ = 0;
-  // So that what a timer says later finds nobody.
+  // So that a late timer finds this gone.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -39,7 +39,7 @@ Error as_clients(Error error) {
   return error;
 }
 
-// Errors name files as the package has them: where it lies is nobody's business.
+// Errors name files as the package has them: where it lies is not told.
 Error naming(Error error, const std::string& on_disk, const std::string& path) {
   if (const size_t found = error.message.find(on_disk); found != std::string::npos) {
     error.message.replace(found, on_disk.size(), path);

@@ -27,8 +27,8 @@ constexpr size_t kMostPeers = limits::kSandboxProcesses;
 // What one sandbox may have of a turn of the loop.
 constexpr int kMessagesPerTurn = 16;
 constexpr size_t kAcceptsPerTurn = 16;
-// So long after a refusal nobody of the sandbox is heard with another wish: room that was missing
-// is missing still. A shim asks again after ten times as long.
+// So long after a refusal no process of the sandbox is heard with another wish: memory that was
+// missing is missing still. A shim asks again after ten times as long.
 constexpr Duration kRefusalHolds = milliseconds(100);
 // How long who hung up in the middle of a move out may take to end. A process that is killed is
 // gone in less; one that only closed its connection goes on.
@@ -40,7 +40,7 @@ Result<std::unique_ptr<MemoryChannel>> MemoryChannel::open(loop::EventLoop& loop
                                                            const std::string& path,
                                                            std::function<void(MemoryMove)> on_moved,
                                                            std::function<void(Bytes)> on_wanted) {
-  // The function runs as another user than the worker; nobody else sees the file.
+  // The function runs as another user than the worker; no other user sees the file.
   ASSIGN_OR_RETURN(OwnedFd listener, listen_to_sandbox(path));
   return std::unique_ptr<MemoryChannel>(
       new MemoryChannel(loop, log, std::move(listener), std::move(on_moved), std::move(on_wanted)));
@@ -107,7 +107,7 @@ bool MemoryChannel::take(uint64_t id, Peer& peer, const MemoryMessage& message) 
     return peer.greeted && take_want(id, peer, Bytes(message.bytes));
   }
   if (message.kind != MemoryMessageKind::kMoved || !peer.greeted) return false;
-  // An answer to a command that was overtaken, or to what a latecomer was told: nobody waits.
+  // An answer to a command that was overtaken, or to what a latecomer was told: no caller waits.
   if (message.sequence != sequence_ || awaited_.erase(id) == 0) return true;
   const auto status = static_cast<MemoryMoveStatus>(message.status);
   if (status != MemoryMoveStatus::kDone) {
@@ -241,7 +241,7 @@ void MemoryChannel::drop(uint64_t id) {
 }
 
 // It is being killed, most likely: its memory is on the device until the last of it is gone, and
-// who was promised the room would find the device full. False: it is gone.
+// a function that was promised the memory would find the device full. False: it is gone.
 bool MemoryChannel::await_end(uint64_t id, const OwnedFd& socket) {
   const pid_t who = process_behind(socket);
   OwnedFd process = open_process(who);

@@ -39,8 +39,8 @@ class ObjectExports {
   ObjectExports(const ObjectExports&) = delete;
   ObjectExports& operator=(const ObjectExports&) = delete;
 
-  // Asks who has it nearest for an export; false if there is nobody to ask, or if the importer has
-  // one of this object, or will: it says when it has done with it by the object's name alone.
+  // Asks who has it nearest for an export; false if there is none to ask, or if the importer has
+  // one of this object, or will: it says when it has done with it only by the object's name.
   bool import(ObjectId object, const ExecutorKey& importer, Callback done);
   // Asks this one, which has it, so that it can move to the other; none at once if the other has a
   // export of it, or will.
@@ -79,7 +79,7 @@ class ObjectExports {
   std::list<Request> requests_;  // in the order in which each exporter was asked
   std::vector<Out> out_;
   uint64_t last_request_ = 0;
-  // So that what a timer says later finds nobody.
+  // So that a late timer finds this gone.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

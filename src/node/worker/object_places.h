@@ -36,14 +36,14 @@ class ObjectPlaces {
   void held(const objects::ObjectKey& object, const ExecutorKey& holder, Bytes size);
   // It shares the object, or does so once less; whether that lies on the device or not.
   void shared(const objects::ObjectKey& object, const ExecutorKey& holder, bool begins);
-  // It was told to let go, and keeps it until may_release(): what it uses may have changed then.
+  // It keeps it, told to release it, until may_release(): what it uses may have changed then.
   void stays(const objects::ObjectKey& object, const ExecutorKey& holder);
   void may_release(const ExecutorKey& holder);
   // It is no more; who may have it.
   std::vector<ExecutorKey> forget(const objects::ObjectKey& object);
   void executor_ended(const ExecutorKey& holder);
 
-  // Null: nobody has it, or it does not lie on a device.
+  // Null: no executor has it, or it does not lie on a device.
   Copy* find(const objects::ObjectKey& object, const ExecutorKey& holder);
   const Copies* find(const objects::ObjectKey& object) const;
   // What objects take of a device, and of all.

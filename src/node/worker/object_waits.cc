@@ -21,7 +21,7 @@ Result<void> ObjectWaits::begin(InvocationId invocation, TenantId tenant,
     return Error{ErrorCode::kInvalidArgument,
                  "an invocation needs at most " + std::to_string(limits::kNeeds) + " objects"};
   }
-  // What needs nothing, or only what is there, does not wait.
+  // What needs nothing, or only objects that exist, does not wait.
   const bool waits = std::ranges::any_of(needs, [&](ObjectId object) {
     const auto status = store_.status(tenant, object);
     return status.ok() && status->state == objects::ObjectState::kExpected;

@@ -59,7 +59,7 @@ class PipelineHost {
   // Where its next request is to go: shared: as an ordinary invocation of whole(). The choice
   // stands for half a minute.
   pipeline::Isolation isolation_of_next(FunctionId function);
-  // As a handler with all components (slices alone: for what still waits); none without gpu.memory.
+  // As a handler with all components (only slices: for what still waits); none without gpu.memory.
   std::optional<FunctionSpec> whole(FunctionId function) const;
   // An invocation of whole() has ended; whether in time: none: it has no SLO.
   std::optional<bool> ended_whole(FunctionId function, Outcome outcome, Duration took);
@@ -75,7 +75,7 @@ class PipelineHost {
   std::optional<RequestRecord> explain(InvocationId request) const {
     return requests_.explain(request);
   }
-  // Nobody waits for it any more.
+  // No client waits for it any more.
   void cancel(InvocationId request);
   void drain();
   size_t live() const { return requests_.size(); }

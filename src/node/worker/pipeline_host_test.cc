@@ -236,7 +236,7 @@ TEST_F(PipelineHostTest, AReplicaWaitsForAllThatTheStageProcessBeforeHasToDoFirs
   EXPECT_EQ(stage_processes.stage_processes.at(others[0]).timeout, seconds(5) * (2 + 2));
   EXPECT_EQ(stage_processes.stage_processes.at(others[1]).timeout, seconds(5) * (2 + 3 + 3));
   EXPECT_EQ(stage_processes.stage_processes.at(others[2]).timeout, seconds(5) * (2 + 3 + 1 + 1));
-  // Nobody has taken too long: 9 s for two requests, 14 for three.
+  // None has taken too long: 9 s for two requests, 14 for three.
   const auto pass = [&](Duration time) {
     clock.advance(time);
     for (int i = 0; i < 10; ++i) loop.run_once(milliseconds(0));

@@ -18,7 +18,7 @@ namespace lambent::worker {
 
 // The devices of all other functions, for pipelines that may share one.
 struct SharedDevices {
-  // Of the largest; no memory: there is none. Multiprocessors: 0 if nobody knows.
+  // Of the largest; no memory: there is none. Multiprocessors: 0 if unknown.
   SliceShape shape;
   Bytes context;           // that a process has there beside what its function allocates
   Duration longest_run{};  // that a function may ask for there

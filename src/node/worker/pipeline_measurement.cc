@@ -13,12 +13,12 @@ namespace {
 using nlohmann::json;
 using slice_scheduling::JobId;
 
-// Jobs of measurements are known to nobody else.
+// Jobs of measurements are known only here.
 constexpr uint64_t kFirstJob = uint64_t{1} << 62;
 constexpr const char* kInUse = "every slice of this shape is at work";
 // How often it is asked whether a slice's instances are gone.
 constexpr Duration kFreeCheck = milliseconds(10);
-// Nobody may keep slices from others for longer.
+// No measurement may keep slices from others for longer.
 constexpr Duration kMostTime = std::chrono::minutes(10);
 
 ComponentReading median_of(std::vector<ComponentReading> readings) {
@@ -34,7 +34,7 @@ ComponentReading median_of(std::vector<ComponentReading> readings) {
   return median;
 }
 
-// Whether nobody has it, or only instances that have nothing to do.
+// Whether no instance has it, or only instances that have nothing to do.
 enum class Status { kFree, kIdle, kBusy };
 Status status_of(const slice_scheduling::SliceWorld& world, const Slice& slice) {
   const auto state = world.slices.find(slice.id);
@@ -125,7 +125,7 @@ bool PipelineMeasurement::measure_here() {
   given_ = 0;
   failure_.clear();
   readings_.clear();
-  // Nobody else may have it meanwhile; who was idle on it starts again when there is work.
+  // No other may have it meanwhile; one that was idle on it starts again when there is work.
   uses_.take_slice(slice_->id, {ErrorCode::kCancelled, "its slice is used for a measurement"});
   start_when_free();
   return true;

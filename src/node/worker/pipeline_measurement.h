@@ -54,7 +54,7 @@ class PipelineMeasurement {
   void next_shape();
   // False: it cannot be measured on slice_, and why was noted.
   bool measure_here();
-  // Starts as soon as nobody is on slice_ any more.
+  // Starts as soon as no instance is on slice_ any more.
   void start_when_free();
   void skip(const std::string& why) { skipped_.emplace_back(slice_->shape.name, why); }
   void give();

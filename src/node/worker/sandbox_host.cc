@@ -140,7 +140,7 @@ struct SandboxHost::Sandbox {
     return std::find_if(in_flight.begin(), in_flight.end(),
                         [&](const InFlight& each) { return each.id == invocation; });
   }
-  // Those that came when this was being stopped already, which nobody saw, with their payloads.
+  // Those that came when this was being stopped already, which no caller saw, with their payloads.
   std::deque<std::pair<InvocationId, std::string>> too_late;
 
   // Why it is being stopped, if we stop it; or what the runtime said when its start failed.

@@ -156,7 +156,7 @@ void add_gpu(const SandboxSetting& setting, const FunctionSpec& spec, const Sand
   // the host, count for them as well.
   plan.limits.file_size = std::max(plan.limits.file_size, spec.gpu.memory * 2);
   plan.limits.memory += spec.gpu.memory * 2;
-  // More managed memory than the device has is a risk on a real one alone.
+  // More managed memory than the device has is a risk only on a real one.
   environment["LAMBENT_SHIM_OVERSUBSCRIBE"] = "1";
 }
 

@@ -20,7 +20,7 @@ Slice slice_of(const DeviceInventory& device) {
   return slice;
 }
 
-// A UUID starts with "GPU-" or "MIG-"; so few letters alone name nothing.
+// A UUID starts with "GPU-" or "MIG-"; so few letters by themselves name nothing.
 constexpr size_t kLeastOfUuid = 8;
 
 Result<std::set<uint32_t>> chosen(const std::vector<DeviceInventory>& devices,

@@ -151,7 +151,7 @@ TEST_F(WorkerTest, OnlySoManyInvocationsWaitForObjects) {
   }
   request.id = new_invocation_id(random);
   EXPECT_EQ(submit(request)->result().error->code, ErrorCode::kResourceExhausted);
-  // Who needs nothing, or what is there, does not wait.
+  // One that needs nothing, or only objects that exist, does not wait.
   InvocationRequest future = request_for("f", "2");
   future.outputs = 1;
   EXPECT_EQ(await(submit(std::move(future))).outcome, Outcome::kSucceeded);

@@ -201,7 +201,7 @@ TEST_F(WorkerTest, ARuntimeThatNeverAsksIsStopped) {
   EXPECT_TRUE(until([&] { return launcher.running.empty(); }));
 }
 
-// Whichever launch fails, one try is repeated and nobody notices.
+// Whichever launch fails, one try is repeated and no caller notices.
 class FailingLaunchTest : public WorkerTest, public testing::WithParamInterface<size_t> {};
 
 TEST_P(FailingLaunchTest, EverySubmissionGetsExactlyOneAnswer) {
@@ -226,7 +226,7 @@ TEST_P(FailingLaunchTest, EverySubmissionGetsExactlyOneAnswer) {
 
 INSTANTIATE_TEST_SUITE_P(EachOfFive, FailingLaunchTest, testing::Range<size_t>(1, 6));
 
-// And if every launch from the n-th on fails, everybody still hears of it, once.
+// And if every launch from the n-th on fails, every caller still hears of it, once.
 TEST_P(FailingLaunchTest, EverySubmissionIsAnsweredWhenNoLaunchSucceedsAnyMore) {
   for (const char* name : {"a", "b", "c"}) deploy(name);
   for (size_t n = GetParam(); n < 100; ++n) {

@@ -171,7 +171,7 @@ void WorkflowHost::perform(CallEnded& work) {
   if (call.takes_room) --taking_room_;
   CallEnd how = end_of(work.result, call.kind);
   LiveRun* run = find(call.run);
-  // The run ended before: what this made is nobody's.
+  // The run ended before: what this made has no owner.
   if (run == nullptr) return remove_made_by(call.tenant, work.call, how);
   run->calls.erase(work.call);
   if (const auto* result = std::get_if<workflow::CallResult>(&how)) {

@@ -33,7 +33,7 @@ class WorkflowHost {
   struct Events {
     // Makes a call; Done comes once, perhaps before this returns.
     std::function<void(InvocationRequest, Done)> submit;
-    // Nobody waits for that call any more.
+    // No run waits for that call any more.
     std::function<void(InvocationId)> forget;
     std::function<const FunctionSpec*(const FunctionName&)> find_function;
     // Whether the worker is about to stop: what ends for want of a place is then for the next one.

@@ -24,7 +24,7 @@ TEST_F(WorkflowHostTest, KernelFunctionsHandObjectsOnWhichGoWithTheRun) {
   const std::string made = make_object(0, 0);
   answer(0, kernel_answer(made));
   EXPECT_THAT(calls[0].request.payload, HasSubstr(R"("parameters":{"object":")" + made));
-  // It neither goes by itself nor by somebody's hand while the run needs it.
+  // It neither goes by itself nor by a request while the run needs it.
   ASSERT_TRUE(objects.remove(kDefaultTenant, *object_id_from_string(made)).ok());
   EXPECT_EQ(objects_left(), 1u);
   answer(0, R"({"outputs":[{"name":"y","datatype":"FP32","shape":[1],"data":[3]}]})");

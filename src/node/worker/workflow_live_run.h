@@ -1,4 +1,4 @@
-// What WorkflowHost knows of one run while it waits or runs. For the files of WorkflowHost alone.
+// What WorkflowHost knows of one run while it waits or runs. Only for the files of WorkflowHost.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// The part of FaultyRun that nobody asked for: arrivals, devices that are lost, deployments, stray
+// The part of FaultyRun that was not asked for: arrivals, devices that are lost, deployments, stray
 // messages, clocks that step.
 #include <algorithm>
 #include <utility>
@@ -88,8 +88,8 @@ void FaultyRun::take_of_device() {
 
 // Every second function has its sandboxes on a device in one process, and the others in another.
 // These end at one instant, but dispatch is told so one after the other, and may have given work to
-// the next one by then. Of several that ran nobody knows who did it, so all of them start again; so
-// does what somebody killed.
+// the next one by then. Of several that ran it is unknown which did it, so all of them start again;
+// so does what was killed.
 void FaultyRun::kill_executor() {
   const uint32_t device = 1 + static_cast<uint32_t>(random_.below(devices_.size()));
   const uint32_t which = static_cast<uint32_t>(random_.below(2));
@@ -186,7 +186,7 @@ void FaultyRun::send_stray() {
     case 0:
       return give(dispatch::SandboxReady{sandbox, seconds(1), seconds(1)});
     case 1:
-      // Nobody else may say of a sandbox that it is gone.
+      // No other may say of a sandbox that it is gone.
       return give(dispatch::SandboxExited{SandboxId{1'000'000}, {}, ""});
     case 2:
       return give(dispatch::InvocationFinished{{77, random_.next()}, seconds(1), true, {}});

@@ -25,7 +25,7 @@ enum class Invariant {
   kTrueOutcome,       // success only of what the handler finished; phases that add up
   kQueues,            // no queue beyond its limit
   kVirtualTime,       // the global one never goes back and is the least of those at work
-  kOverRun,           // nobody is served further than T ahead, unless counted as conserving
+  kOverRun,           // none is served further than T ahead, unless counted as conserving
   kWorkConservation,  // no device idles while an invocation that fits and may run waits
   kEndlessWait,       // every wait, start, run and rest has an end
   kTimers,            // no timer in the past, none too late for what it is to end

@@ -121,7 +121,7 @@ void Invariants::see(const dispatch::SandboxExited& event) {
   if (process.state == State::kStarting || process.state == State::kReady) {
     accounts_.restart_waits(process.function, moment_.now);
   }
-  // Room came free: whoever waited for it has not waited in vain.
+  // Room came free: one that waited for it has not waited in vain.
   if (process.state == State::kStopping) scans_.forget_waits();
   accounts_.remove(event.sandbox);
 }

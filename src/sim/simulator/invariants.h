@@ -15,7 +15,7 @@
 
 namespace lambent::simulator {
 
-// Keeps accounts of its own, from events and actions alone, so that an error in dispatch's or the
+// Keeps accounts of its own, only from events and actions, so that an error in dispatch's or the
 // fleet's accounting shows. Costs a few look-ups per event, and the scans.
 class Invariants {
  public:
@@ -30,7 +30,7 @@ class Invariants {
   // When nothing is left to happen: every sandbox that was stopped is gone, every timer has fired.
   void check_at_rest();
 
-  // For whoever drives the dispatcher and finds something that is not seen from here.
+  // For a driver of the dispatcher that finds something that is not seen from here.
   void violate(Invariant invariant, std::string what);
 
   // The first that was found; nothing is checked from there on.

@@ -521,7 +521,7 @@ TEST_F(InvariantsOfAReadySandbox, LetItWaitForTheTokenAndSeeItRun) {
 }
 
 TEST_F(InvariantsOfAReadySandbox, SeeItWaitBesideATokenThatIsFree) {
-  // The first one goes, and as far as the checker knows nobody is given its token.
+  // The first one goes, and as far as the checker knows none is given its token.
   give(dispatch::SandboxExited{.sandbox = SandboxId{1}, .error_type = "", .undelivered = true},
        false);
   EXPECT_TRUE(has_ended_in("which has one"));

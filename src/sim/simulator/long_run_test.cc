@@ -115,7 +115,7 @@ TEST_P(LongRuns, KeepOthersWaitingForTheLongestRunBeyondTheirShareAtMost) {
   EXPECT_GT(waited_for_a_long_one, 50u) << "hardly anybody waited for the long one";
 }
 
-// The dispatcher says beforehand how long that can be: nobody who holds a token holds it for
+// The dispatcher says beforehand how long that can be: no holder of a token holds it for
 // longer.
 TEST_P(LongRuns, WhoHoldsATokenIsGoneWhenTheDispatcherSaidAtTheLatest) {
   uint64_t checked = 0;

@@ -287,7 +287,7 @@ TEST_P(EveryFairQueuing, ChargesTwoBackloggedFlowsTheSameWithinTwiceTheOverRunAn
     SCOPED_TRACE("seed " + std::to_string(seed));
     RandomWorld world = make_random_world(seed, false);
     dispatch::DispatchOptions& dispatch = world.options.dispatch;
-    // Room for all, so that whoever is behind can always run.
+    // Room for all, so that the one behind can always run.
     dispatch.fleet.most_sandboxes = 1000;
     for (auto& device : dispatch.fleet.devices) {
       device.contexts = 1000;

@@ -113,7 +113,7 @@ class ScanMqfq : public scheduling::Policy {
   scheduling::WaitReason why_waiting(const View& view, FunctionId function) const override {
     const scheduling::Flow& flow = view.flow(function);
     if (flow.in_flight >= flow.max_concurrency) return scheduling::WaitReason::kConcurrencyLimit;
-    // Who asks is woken when time alone changes the answer.
+    // Who asks is woken when time by itself changes the answer.
     return view.fleet.places().find(function, flow, false).reason;
   }
   scheduling::FlowStatus status(const View& view, FunctionId function, Instant now) const override {
@@ -272,7 +272,7 @@ class ScanMqfq : public scheduling::Policy {
   }
 
   scheduling::MqfqOptions options_;
-  scheduling::MqfqStickyPolicy twin_;  // for the formula of the grace period alone
+  scheduling::MqfqStickyPolicy twin_;  // only for the formula of the grace period
   std::vector<Tenant> tenants_ = std::vector<Tenant>(1);  // by the slot of the tenant
   Duration tenants_global_{};
   uint64_t version_ = 0;  // of what quotas hold, as of the last decision

@@ -114,7 +114,7 @@ TEST(Simulation, MemoryThatMovesTheSameWaySharesTheLink) {
   const auto again = [](double at_s, uint32_t function) {
     return Arrival{Instant(from_seconds(at_s)), FunctionId{function}};
   };
-  // FCFS has moved both out by then. Each takes 1 s alone, and 2 s beside the other. Where one
+  // FCFS has moved both out by then. Each takes 1 s by itself, and 2 s beside the other. Where one
   // begins half a second later, each has the link to itself for half of its bytes.
   EXPECT_EQ(memory_times(options, {first, second, again(20, 1), again(40, 2)}),
             (std::vector{Duration(0), Duration(0), Duration(seconds(1)), Duration(seconds(1))}));

@@ -25,7 +25,7 @@ struct AdviceOptions {
   uint64_t seed = 1;
   // So many are simulated: those with the highest bounds, half of them with all GPUs alike.
   size_t most_simulated = 24;
-  // A layout is changed only while nobody asks for anything for so long.
+  // A layout is changed only while there is no request for so long.
   Duration change_takes = std::chrono::minutes(5);
   // No more arrivals than that are simulated, of each part the first.
   size_t most_arrivals = 50'000;
@@ -51,7 +51,7 @@ struct AdvisedPart {
 
 struct Advice {
   AdvisedPart whole;
-  // The times in which nobody asks for anything for change_takes or longer.
+  // The times in which there is no request for change_takes or longer.
   struct Idle {
     Instant from{}, to{};
   };

@@ -47,7 +47,7 @@ TEST(LayoutAdvice, PrefersSlicesThatKeepTheSlo) {
 
 TEST(LayoutAdvice, PrefersLateAnswersToRefusals) {
   AdviceOptions options = options_for(every(milliseconds(100), at_s(0), at_s(20), 1));
-  // Nobody keeps this promise. On 1g slices each component fits, but six stages are too many.
+  // None keeps this promise. On 1g slices each component fits, but six stages are too many.
   options.layouts = {layout_of({1, 1, 1, 1, 1, 1, 1}), layout_of({7})};
   options.functions = {function_of(
       1, std::vector<slice_scheduling::testing::ComponentOf>(6, {20, 7'000}), Duration(1))};
@@ -88,7 +88,7 @@ TEST(LayoutAdvice, CutsGpusDifferentlyWhereThatIsBetter) {
   }
   const auto advice = advise(options);
   ASSERT_TRUE(advice.ok()) << advice.error().message;
-  // Small slices alone cannot hold the first.
+  // A layout of only small slices cannot hold the first.
   for (const JudgedLayout& judged : advice->whole.layouts) {
     EXPECT_GT(judged.most_times, 0);
     EXPECT_NE(judged.name(), "2 x 1g.10gb,1g.10gb,1g.10gb,1g.10gb,1g.10gb,1g.10gb,1g.10gb");

@@ -57,7 +57,7 @@ class Machine {
   std::map<DeviceId, Use> slice_use(Instant now) const;
   std::map<std::pair<uint32_t, uint32_t>, Use> gpu_use(Instant now) const;  // by node and GPU
   // What was wanted and cannot be on a real machine: work on a lost slice, two at a time on one
-  // slice, more memory than it has. Empty unless whoever decides is wrong.
+  // slice, more memory than it has. Empty unless the policy is wrong.
   const std::vector<std::string>& impossible() const { return impossible_; }
   Bytes copied() const { return copied_; }  // of weights, in and out
 
@@ -93,7 +93,7 @@ class Machine {
     uint64_t jobs_given = 0;
     Coming coming;
     bool is_coming = false;
-    Duration start{};      // how long it takes, alone and beside those that have come until now
+    Duration start{};      // how long it takes, singly and beside those that have come until now
     Instant started_at{};  // when it is over, beside those
   };
   struct Counter {  // of stage processes, on a slice or a GPU

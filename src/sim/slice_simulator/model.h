@@ -52,8 +52,8 @@ struct MachineModel {
   // stay allocated while it is on the device.
   double moved_share = 1;
   // A move out or in takes all device memory of its stage processes but their contexts, as those of
-  // a process do that moves what it has allocated (docs/decisions/0010); moved_share is then of
-  // starts alone.
+  // a process do that moves what it has allocated (docs/decisions/0010); moved_share is then only
+  // of starts.
   bool moves_take_all = false;
   // How many times as long as profiled a function really takes; those not named: 1.
   std::map<FunctionId, double> slowdown;

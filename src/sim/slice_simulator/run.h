@@ -41,7 +41,7 @@ struct RunResult {
   uint64_t pipeline_jobs = 0, jobs = 0;
   Bytes copied;  // weights
   uint64_t events = 0;
-  // Machine::impossible(), and what was done to requests that nobody may do.
+  // Machine::impossible(), and what was done to requests that may not be done.
   std::vector<std::string> impossible;
 };
 

@@ -56,7 +56,7 @@ TEST(RunPolicy, EveryPolicyAnswersEverythingAndWantsNothingImpossible) {
       EXPECT_EQ(request.latency(),
                 request.queue + request.load + request.execution + request.transfer);
     }
-    // Whoever works holds its slice.
+    // One that works holds its slice.
     for (const auto& [id, use] : result.slices) EXPECT_LE(use.busy, use.held);
   }
 }

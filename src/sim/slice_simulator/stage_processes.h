@@ -1,5 +1,5 @@
 // Stage processes of an instance as the simulated machine has them: what each does for a job, in
-// which parts, and the channels between them. Made from a placement; changed by Machine alone.
+// which parts, and the channels between them. Made from a placement; changed only by Machine.
 #pragma once
 
 #include <array>
@@ -65,7 +65,7 @@ struct RunningStageProcess {
   std::deque<JobId> jobs;  // that it has not begun
   std::array<Part, 3> parts;
   size_t in_flight = 0;  // jobs in its parts
-  size_t at_alone = 0;   // those of them that are alone
+  size_t at_alone = 0;   // those of them that run singly
   unsigned working = 0;  // parts that copy or compute
 };
 

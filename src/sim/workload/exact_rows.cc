@@ -9,7 +9,7 @@ Result<ExactRows> ExactRows::start(RowReader rows, const std::string& file) {
     return Error{ErrorCode::kInvalidArgument,
                  file + " line 1: the header has no column 'function' or 'func'"};
   }
-  // Whoever gives times of execution, say, has to learn that nothing would be made of them.
+  // A user who gives times of execution, say, has to learn that they would not be used.
   for (size_t i = 0; i < rows.header().size(); ++i) {
     if (i == time || i == *function) continue;
     return Error{ErrorCode::kInvalidArgument, file + " line 1: nothing is known of the column " +

@@ -13,7 +13,7 @@ namespace lambent::workload {
 struct GeneratorOptions {
   size_t functions = 24;
   Duration duration = seconds(600);
-  // Device seconds asked for per second, were every invocation warm and alone.
+  // Device seconds asked for per second, were every invocation warm and by itself.
   double offered_load = 0.5;
   // The k-th most popular function is invoked in proportion to k^-exponent.
   double popularity_exponent = 1.0;

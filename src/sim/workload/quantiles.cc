@@ -8,7 +8,7 @@ namespace lambent::workload {
 namespace {
 
 const double kLogBase = std::log(1.002);
-// Smaller numbers count as zero: a trillionth of a second is nobody's latency.
+// Smaller numbers count as zero: a trillionth of a second is no real latency.
 constexpr double kLeast = 1e-12;
 constexpr int kZero = INT_MIN;  // the bucket of these
 

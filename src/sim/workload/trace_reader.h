@@ -33,8 +33,8 @@ struct TraceOptions {
 // Opens a trace file, plain or gzip; what it is follows from its header. INVALID_ARGUMENT names the
 // file, the number of bad rows and the first few lines; NOT_FOUND if there is no such file.
 // A file of exact times is read twice: here, to check every row, and again while its arrivals are
-// asked for, so that memory does not grow with its length; their failure() tells if somebody wrote
-// to it in between. From a pipe it is held in memory, at most limits::kTraceArrivals rows.
+// asked for, so that memory does not grow with its length; their failure() tells if it was written
+// to in between. From a pipe it is held in memory, at most limits::kTraceArrivals rows.
 Result<Trace> open_trace(const std::string& path, const TraceOptions& options);
 
 // The same from lines, which the trace may keep to read them again. `functions` (may be null) is

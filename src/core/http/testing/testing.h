@@ -35,7 +35,7 @@ struct RawClient {
     ASSERT_EQ(::send(fd.get(), text.data(), text.size(), MSG_NOSIGNAL),
               static_cast<ssize_t>(text.size()));
   }
-  // Takes what is there, and notes the end.
+  // Takes the bytes that have come, and notes the end.
   void receive() {
     char bytes[65536];
     for (;;) {

@@ -1,6 +1,6 @@
 // Worlds that go on at random under any slice policy, from a seed: events in any order, late, twice
 // or about nothing, while all that is promised is held to after each; and in the end nothing waits.
-// For the tests of every room that has a policy.
+// For the tests of every module that has a policy.
 #pragma once
 
 #include <functional>

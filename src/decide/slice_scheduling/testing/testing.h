@@ -1,4 +1,4 @@
-// For tests of slice policies, and for those of other rooms: slices and functions to be had with
+// For tests of slice policies, and for those of other modules: slices and functions to be had with
 // few words, and what holds of the dispatcher's accounting at any time.
 #pragma once
 

@@ -1,5 +1,5 @@
 // VirtualHost: does in virtual time what the slice dispatcher asks for, and holds it to its
-// promises after every event. For tests of policies, of this room and others.
+// promises after every event. For tests of policies, of this module and others.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -106,7 +106,7 @@ class VirtualHost {
   // All actions of a kind so far, in words, such as "start 1 2" for instance 1 of function 2.
   const std::vector<std::string>& story() const { return story_; }
   size_t starts_with_replicas() const { return starts_with_replicas_; }
-  // Jobs that nobody is to be at work beside.
+  // Jobs beside which none is to be at work.
   const std::set<JobId>& given_alone() const { return given_alone_; }
   std::vector<const Instance*> instances_of(FunctionId function) const {
     std::vector<const Instance*> found;

@@ -1,4 +1,4 @@
-// What the room's tests share. Included by tests only.
+// What the module's tests share. Included by tests only.
 #pragma once
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// EmulatedDevice: a small emulated device for the tests of this room, of their own. Included by
+// EmulatedDevice: a small emulated device for the tests of this module, of their own. Included by
 // tests only; one thread.
 #pragma once
 

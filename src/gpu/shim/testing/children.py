@@ -1,4 +1,4 @@
-"""What the children of a Python program do: started anew, forked, and from a library that looks at its own names first.
+"""What the children of a Python program do: started again, forked, and from a library that looks at its own names first.
 usage: children.py DEEPBOUND_LIBRARY"""
 import ctypes
 import multiprocessing

@@ -44,7 +44,7 @@ namespace {
 void (*fake_fail_after)(int) = nullptr;
 void (*fake_set_capturing)(int) = nullptr;
 
-// The shim stands before the fake driver: get at what a test alone may tell it.
+// The shim stands before the fake driver: get at what only a test may tell it.
 void find_the_fake() {
   using Open = void* (*)(const char*, int);
   const auto open = reinterpret_cast<Open>(dlsym(RTLD_DEFAULT, "lambent_shim_real_dlopen"));

@@ -85,7 +85,7 @@ class Moves : public ::testing::Test {
     text << file.rdbuf();
     return text.str();
   }
-  // What is free on the device, as somebody else sees it.
+  // What is free on the device, as another process sees it.
   long long free_mib() {
     std::map<std::string, std::string> plain = environment_;
     for (const char* name : {"LD_PRELOAD", "LAMBENT_SHIM_LEDGER", "LAMBENT_SHIM_MEMORY"}) {

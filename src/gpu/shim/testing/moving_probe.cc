@@ -62,7 +62,7 @@ void fill(size_t bytes) {
   pieces.push_back(piece);
 }
 
-// Sizes that lie alone, beside each other, and together in a block.
+// Sizes that lie singly, beside each other, and together in a block.
 void fill_all() {
   for (const size_t bytes : {size_t{4000}, 70 * kMiB, size_t{512}, 2 * kMiB, 3 * kMiB + 4,
                              size_t{100000}, 40 * kMiB, kMiB}) {
@@ -88,7 +88,7 @@ void check() {
 }
 
 // Memory that the program makes and maps by itself: with a handle that is kept, with one that is
-// released while it is mapped, in two places at once, and in a place that nobody may use.
+// released while it is mapped, in two places at once, and in a place that may not be used.
 CUmemGenericAllocationHandle kept_handle = 0;
 CUdeviceptr twin = 0;
 

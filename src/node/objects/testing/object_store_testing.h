@@ -60,7 +60,7 @@ class ObjectStoreTest : public ::testing::Test {
     auto memfd = sealed_memory(bytes);
     return store_->store(kTenant, id(number), raw_tensor(Bytes(bytes.size())), std::move(*memfd));
   }
-  // What somebody who opens it gets to see: its bytes or an error; "" before anything came.
+  // What a client that opens it gets to see: its bytes or an error; "" before anything came.
   WaitId get(uint32_t number, std::string& seen, Instant deadline = kNever,
              TenantId tenant = kTenant) {
     return store_->open(tenant, id(number), deadline, [&seen](Result<OpenedObject> result) {

@@ -35,7 +35,7 @@ inline LaunchPlan shell_plan(const std::string& script) {
   return program_plan({"/bin/bash", "-c", script});
 }
 
-// A folder that everybody may read; gone afterwards.
+// A folder that every user may read; gone afterwards.
 class CodeFolder {
  public:
   CodeFolder() { chmod(path().c_str(), 0755); }
