@@ -14,7 +14,7 @@ Result<void> Clients::serve() {
       server_,
       forward_server::ForwardServer::create(
           with_.loop, {with_.driver, ordinal_, with_.shares.multiprocessors()}, with_.context,
-          options_,
+          with_.links, options_,
           [this](forward_server::ProcessEnd how, const Error& error) { broke(how, error); }));
   return {};
 }

@@ -22,6 +22,7 @@ class Clients {
     const cuda::Context& context;
     ContextWatch& watch;
     MultiprocessorShares& shares;
+    forward_server::CopyLinks links;
   };
   // `on_hang` is called when the context works, but work of a client that has gone does not end.
   Clients(Dependencies dependencies, int ordinal, forward_server::ForwardOptions options,

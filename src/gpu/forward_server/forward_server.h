@@ -33,11 +33,12 @@ class ForwardServer {
   // it left, or a call, does not come to an end.
   using OnBroken = std::function<void(ProcessEnd, const Error&)>;
 
-  // Loop, driver, multiprocessors and context outlive the server.
+  // Loop, driver, multiprocessors, context and links outlive the server.
   static Result<std::unique_ptr<ForwardServer>> create(loop::EventLoop& loop,
                                                        const Splitting& splitting,
                                                        const cuda::Context& context,
-                                                       ForwardOptions options, OnBroken on_broken);
+                                                       CopyLinks links, ForwardOptions options,
+                                                       OnBroken on_broken);
   // Waits for the threads of all processes; their work on the device ends first.
   ~ForwardServer();
   ForwardServer(const ForwardServer&) = delete;
@@ -71,10 +72,7 @@ class ForwardServer {
   };
   struct Client {
     SandboxId id;
-    // Shared with the threads of its processes.
-    std::shared_ptr<ClientMemory> memory;
-    std::shared_ptr<ClientPool> pool;
-    std::shared_ptr<ClientShare> share;
+    ClientParts parts;
     OwnedFd listening;
     bool removed = false;
     std::list<Connection> connections;
@@ -82,7 +80,7 @@ class ForwardServer {
   };
 
   ForwardServer(loop::EventLoop& loop, const Splitting& splitting, const cuda::Context& context,
-                ForwardOptions options, OnBroken on_broken);
+                CopyLinks links, ForwardOptions options, OnBroken on_broken);
   Result<void> describe_device();
   void accept(Client& client);
   void read(Client& client, Connection& connection);

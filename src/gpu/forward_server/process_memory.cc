@@ -42,12 +42,6 @@ bool ProcessMemory::handle(const Call& call, std::span<const char> data) {
     case CallCode::kCopyInline:
       answers_.note(copy_inline(call, data));
       return true;
-    case CallCode::kCopyIn:
-      copy_chunk(call, true);
-      return true;
-    case CallCode::kCopyOut:
-      copy_chunk(call, false);
-      return true;
     case CallCode::kCopyRows:
       answers_.note(copy_rows(call));
       return true;
@@ -130,7 +124,6 @@ void ProcessMemory::release() {
     driver_->stream_destroy(free_stream_);
   }
   if (memory_stream_ != nullptr) driver_->stream_destroy(memory_stream_);
-  if (pages_locked_) driver_->mem_host_unregister(pages_.chunk_bytes);
 }
 
 // As the driver's, it comes back when the client's work is over, which might use the memory.
@@ -184,34 +177,6 @@ CUresult ProcessMemory::copy_inline(const Call& call, std::span<const char> data
   if (const CUresult result = streams_.use(call.arguments[0], &stream)) return result;
   // So small a source may change as soon as the driver has returned: it is not page-locked.
   return driver_->memcpy_h_to_d_async(call.arguments[1], data.data(), data.size(), stream);
-}
-
-void ProcessMemory::lock_pages() {
-  if (std::exchange(tried_to_lock_, true)) return;
-  // Without it, copies are right but wait. That is no reason to fail.
-  pages_locked_ =
-      driver_->mem_host_register(pages_.chunk_bytes, sizeof(pages_.chunk_bytes), 0) == CUDA_SUCCESS;
-}
-
-void ProcessMemory::copy_chunk(const Call& call, bool to_device) {
-  const auto chunk = static_cast<uint32_t>(call.arguments[2]);
-  const CUdeviceptr address = call.arguments[1];
-  const uint64_t bytes = call.arguments[3];
-  const auto fail = [&](CUresult result) {
-    if (to_device) answers_.note(result);
-    answers_.release_chunk(chunk, result);
-  };
-  if (bytes > forward_ring::kChunkBytes) return fail(CUDA_ERROR_INVALID_VALUE);
-  if (!ranges_.contains(address, bytes)) return fail(CUDA_ERROR_INVALID_VALUE);
-  CUstream stream = nullptr;
-  if (const CUresult result = streams_.use(call.arguments[0], &stream)) return fail(result);
-  lock_pages();
-  char* host = pages_.chunk_bytes[chunk];
-  const CUresult result = to_device ? driver_->memcpy_h_to_d_async(address, host, bytes, stream)
-                                    : driver_->memcpy_d_to_h_async(host, address, bytes, stream);
-  if (result != CUDA_SUCCESS) return fail(result);
-  completions_.when_done(stream,
-                         [this, chunk](CUresult done) { answers_.release_chunk(chunk, done); });
 }
 
 CUresult ProcessMemory::copy_rows(const Call& call) {

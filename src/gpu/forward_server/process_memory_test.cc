@@ -83,7 +83,7 @@ TEST_F(ProcessMemoryTest, CopiesAndFillsBeyondWhatIsTheProcesssAreRefused) {
   EXPECT_TRUE(send(process_memory_, kCopyRows,
                    {stream_, address, kBlock / 2, address, kBlock, kBlock / 2, 2}));
   EXPECT_EQ(wait_for_stream(stream_), CUDA_ERROR_INVALID_VALUE);
-  EXPECT_TRUE(send(process_memory_, kCopyOut, {stream_, address, 0, kBlock}));  // more than a chunk
+  EXPECT_TRUE(send(chunk_copies_, kCopyOut, {stream_, address, 0, kBlock}));  // more than a chunk
   EXPECT_EQ(pages_.chunks[0].result.load(), CUDA_ERROR_INVALID_VALUE);
 }
 
@@ -91,7 +91,7 @@ TEST_F(ProcessMemoryTest, WhatIsCopiedInAndWithinTheDeviceComesOut) {
   const uint64_t from = allocate(kBlock), to = allocate(kBlock);
   EXPECT_TRUE(send(process_memory_, kCopyInline, {stream_, from}, "inline"));
   EXPECT_TRUE(send(process_memory_, kCopyRows, {stream_, to, 0, from, 0, 6, 1}));
-  EXPECT_TRUE(send(process_memory_, kCopyOut, {stream_, to, 1, 6}));
+  EXPECT_TRUE(send(chunk_copies_, kCopyOut, {stream_, to, 1, 6}));
   EXPECT_TRUE(poll_until([&] { return pages_.chunks[1].done.load() == 1; }));
   EXPECT_EQ(pages_.chunks[1].result.load(), CUDA_SUCCESS);
   EXPECT_EQ(std::string(pages_.chunk_bytes[1], 6), "inline");

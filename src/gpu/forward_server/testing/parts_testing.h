@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <initializer_list>
 #include <iterator>
 #include <memory>
@@ -25,6 +26,7 @@
 #include "gpu/forward_ring/shared_memory.h"
 #include "gpu/forward_server/address_ranges.h"
 #include "gpu/forward_server/answers.h"
+#include "gpu/forward_server/chunk_copies.h"
 #include "gpu/forward_server/client_memory.h"
 #include "gpu/forward_server/client_pool.h"
 #include "gpu/forward_server/client_share.h"
@@ -74,6 +76,26 @@ class PartsTestDevice {
   }
 };
 
+// Turns as the test gives them.
+class GivenTurns : public CopyTurns {
+ public:
+  bool is_free = true;  // whoever asks may go
+  struct Asked {
+    uint64_t client = 0;
+    Bytes size;
+    std::function<void()> go;
+  };
+  std::vector<Asked> asked;
+  std::vector<uint64_t> ended;
+
+  Turn begin(uint64_t client, Bytes size, std::function<void()> go) override {
+    asked.push_back({client, size, std::move(go)});
+    return {asked.size(), is_free};
+  }
+  void end(uint64_t copy) override { ended.push_back(copy); }
+  bool is_quiet() const override { return is_free; }
+};
+
 class PartsTest : public testing::Test {
  protected:
   using enum forward_ring::CallCode;
@@ -92,11 +114,12 @@ class PartsTest : public testing::Test {
         upload_(memory_, pages_, answers_),
         streams_(driver_, device_.share, memory_.quotas.streams, completions_, answers_),
         events_(driver_, memory_.quotas.events, streams_, completions_, answers_),
-        process_memory_(driver_, {memory_, pool_}, pages_, ranges_, streams_, completions_,
-                        answers_),
+        process_memory_(driver_, {memory_, pool_}, ranges_, streams_, completions_, answers_),
         functions_(driver_, memory_, pages_, streams_, answers_),
         modules_(driver_, memory_, pages_, ranges_, upload_, streams_, functions_, answers_),
         gates_(driver_),
+        chunk_copies_(driver_, {7, {&to_device_, &to_host_}}, pages_, ranges_, streams_,
+                      completions_, gates_, answers_),
         host_functions_(driver_, streams_, completions_, gates_, answers_),
         checker_(ranges_, functions_, modules_, events_),
         graphs_(driver_, memory_, upload_, streams_, completions_, {gates_, host_functions_},
@@ -111,6 +134,7 @@ class PartsTest : public testing::Test {
     poll_until([&] { return completions_.is_empty(); });
     for (const uint64_t context : streams_.contexts()) clear(context);
     process_memory_.release();
+    chunk_copies_.release();
     completions_.release();
     gates_.release();
     upload_.release();
@@ -232,6 +256,7 @@ class PartsTest : public testing::Test {
   PartsTestDevice device_;
   const cuda::Driver& driver_;
   forward_ring::SharedPages& pages_;
+  GivenTurns to_device_, to_host_;
   ClientMemory memory_;
   ClientPool pool_;
   Answers answers_;
@@ -244,6 +269,7 @@ class PartsTest : public testing::Test {
   Functions functions_;
   Modules modules_;
   Gates gates_;
+  ChunkCopies chunk_copies_;
   HostFunctions host_functions_;
   GraphChecker checker_;
   Graphs graphs_;
