@@ -44,7 +44,9 @@ bool Clients::has_unfinished_kernels() const {
 }
 
 void Clients::look_for_faults() {
-  if (server_ == nullptr || !server_->has_processes()) return;
+  if (server_ == nullptr) return;
+  server_->expire_handles();
+  if (!server_->has_processes()) return;
   const auto fault = with_.watch.fault();
   if (fault) with_.watch.end_if_broken(with_.driver.check(*fault, "a forwarded kernel").error());
 }

@@ -59,7 +59,7 @@ void ChunkCopies::copy(const Call& call, bool to_device) {
   const bool in_line = follows || driver_->stream_query(copy.stream) == CUDA_SUCCESS;
   last_stream_ = in_line ? number : 0;
   last_work_ = work + 1;
-  // Whoever comes later than the work before this copy finds at most this much on the link.
+  // A copy that comes when this one can begin finds at most this much on the link.
   if (!in_line && turns->is_quiet()) return copy_at_once(copy);
   copy_in_turn(copy, *turns, in_line);
 }

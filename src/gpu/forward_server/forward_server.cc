@@ -74,8 +74,9 @@ ForwardServer::ForwardServer(loop::EventLoop& loop, const Splitting& splitting,
     : loop_(loop),
       options_(options),
       splitting_(splitting),
-      server_context_{splitting.driver, context, loop.clock(),
-                      options.drain,    links,   usable_cores()},
+      handles_(splitting_.driver, loop.clock(), options.hold),
+      server_context_{splitting.driver, context,       loop.clock(), options.drain, links,
+                      handles_,         usable_cores()},
       on_broken_(std::move(on_broken)) {}
 
 ForwardServer::~ForwardServer() {
@@ -157,6 +158,7 @@ void ForwardServer::remove(SandboxId id) {
   if (found == clients_.end()) return;
   Client& client = *found->second;
   client.removed = true;
+  handles_.forget_client(id.value);
   client.watch.reset();
   client.listening.reset();
   for (auto each = client.connections.begin(); each != client.connections.end();) {

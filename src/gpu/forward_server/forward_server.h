@@ -25,6 +25,8 @@ struct ForwardOptions {
   // So long may a call go on that the driver is in when its process has gone: a module may be
   // compiled in it, but a kernel that never ends may be what it waits for.
   Duration last_call = seconds(60);
+  // Memory that was handed on waits so long to be opened.
+  Duration hold = seconds(60);
 };
 
 class ForwardServer {
@@ -59,6 +61,8 @@ class ForwardServer {
   // Every call of every process fails with this from now on.
   void tell_broken(CUresult why);
   bool has_processes() const { return processes_ > 0; }
+  // Now and then: gives up memory that was handed on and not opened in time.
+  void expire_handles() { handles_.expire(); }
   // Whether kernels of a client may be running. True for a moment longer than they do.
   bool has_unfinished_kernels() const;
 
@@ -96,6 +100,7 @@ class ForwardServer {
   loop::EventLoop& loop_;
   const ForwardOptions options_;
   const Splitting splitting_;
+  MemoryHandles handles_;
   ServerContext server_context_;
   OnBroken on_broken_;
   forward_ring::Welcome welcome_;  // but for the client's limit

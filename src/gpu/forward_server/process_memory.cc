@@ -111,9 +111,11 @@ void ProcessMemory::free_all_of(uint64_t context) {
     if (range.context == context && range.module == 0) addresses.push_back(address);
   }
   for (const CUdeviceptr address : addresses) {
-    answers_.note(driver_->mem_free_async(address, free_stream_));
-    memory_.give_back(Bytes(ranges_.find(address)->counted_bytes));
+    const Bytes counted(ranges_.find(address)->counted_bytes);
     ranges_.erase(address);
+    if (exports_.release(address)) continue;
+    answers_.note(driver_->mem_free_async(address, free_stream_));
+    memory_.give_back(counted);
   }
 }
 
@@ -140,6 +142,7 @@ void ProcessMemory::free(const Call& call) {
     if (driver_->stream_query(stream) != CUDA_SUCCESS) busy.push_back(stream);
   }
   const auto give_back = [this, call, address, counted](CUresult result) {
+    if (exports_.release(address)) return answers_.answer(call, result);
     if (result == CUDA_SUCCESS) result = driver_->mem_free_async(address, free_stream_);
     memory_.give_back(counted);
     answers_.answer(call, result);
@@ -154,14 +157,19 @@ CUresult ProcessMemory::free_in_order(const Call& call) {
   const AddressRange* range = ranges_.find(call.arguments[0]);
   if (range == nullptr || range->module != 0) return CUDA_ERROR_INVALID_VALUE;
   CUstream stream = nullptr;
+  const CUdeviceptr address = call.arguments[0];
+  const bool shared = exports_.has(address);
   CUresult result = streams_.use(call.arguments[1], &stream);
-  if (result == CUDA_SUCCESS) result = driver_->mem_free_async(call.arguments[0], stream);
+  if (result == CUDA_SUCCESS && !shared) result = driver_->mem_free_async(address, stream);
   if (result != CUDA_SUCCESS) return result;
   // The memory is the client's until the stream has come so far.
   const Bytes counted(range->counted_bytes);
-  ranges_.erase(call.arguments[0]);
+  ranges_.erase(address);
   ++frees_to_come_;
-  completions_.when_done(stream, [this, counted](CUresult) { freed_in_order(counted); });
+  completions_.when_done(stream, [this, address, shared, counted](CUresult) {
+    if (shared) exports_.release(address);
+    freed_in_order(shared ? Bytes(0) : counted);
+  });
   return CUDA_SUCCESS;
 }
 

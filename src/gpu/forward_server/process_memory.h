@@ -15,6 +15,7 @@
 #include "gpu/forward_server/client_memory.h"
 #include "gpu/forward_server/client_pool.h"
 #include "gpu/forward_server/completions.h"
+#include "gpu/forward_server/process_exports.h"
 #include "gpu/forward_server/streams.h"
 
 namespace lambent::forward_server {
@@ -27,6 +28,7 @@ class ProcessMemory {
   struct Source {
     ClientMemory& memory;
     ClientPool& pool;
+    ProcessExports& exports;  // what of it is shared
   };
   // All outlive it. What it allocates is added to `ranges`.
   ProcessMemory(const cuda::Driver& driver, Source source, AddressRanges& ranges, Streams& streams,
@@ -34,6 +36,7 @@ class ProcessMemory {
       : driver_(driver),
         memory_(source.memory),
         pool_(source.pool),
+        exports_(source.exports),
         ranges_(ranges),
         streams_(streams),
         completions_(completions),
@@ -64,6 +67,7 @@ class ProcessMemory {
   const cuda::Driver& driver_;
   ClientMemory& memory_;
   ClientPool& pool_;
+  ProcessExports& exports_;
   AddressRanges& ranges_;
   Streams& streams_;
   Completions& completions_;

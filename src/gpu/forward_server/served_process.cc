@@ -40,8 +40,10 @@ ServedProcess::ServedProcess(ServerContext& server_context, ClientParts client,
       upload_(*client_.memory, pages_, answers_),
       streams_(driver_, *client_.share, client_.memory->quotas.streams, completions_, answers_),
       events_(driver_, client_.memory->quotas.events, streams_, completions_, answers_),
-      process_memory_(driver_, {*client_.memory, *client_.pool}, ranges_, streams_, completions_,
-                      answers_),
+      exports_(server_context.handles, {client_.number, client_.memory, client_.pool}, ranges_,
+               streams_, answers_),
+      process_memory_(driver_, {*client_.memory, *client_.pool, exports_}, ranges_, streams_,
+                      completions_, answers_),
       functions_(driver_, *client_.memory, pages_, streams_, answers_),
       modules_(driver_, *client_.memory, pages_, ranges_, upload_, streams_, functions_, answers_),
       gates_(driver_),
@@ -222,10 +224,10 @@ void ServedProcess::handle(const Call& call) {
       break;
   }
   const bool is_handled = functions_.handle(call, data) || process_memory_.handle(call, data) ||
-                          chunk_copies_.handle(call) || streams_.handle(call) ||
-                          events_.handle(call) || graphs_.handle(call, data) ||
-                          modules_.handle(call, data) || host_functions_.handle(call) ||
-                          upload_.handle(call);
+                          chunk_copies_.handle(call) || exports_.handle(call) ||
+                          streams_.handle(call) || events_.handle(call) ||
+                          graphs_.handle(call, data) || modules_.handle(call, data) ||
+                          host_functions_.handle(call) || upload_.handle(call);
   CHECK(is_handled, "every call is one of the parts'");
 }
 

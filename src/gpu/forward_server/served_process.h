@@ -29,7 +29,9 @@
 #include "gpu/forward_server/graphs.h"
 #include "gpu/forward_server/host_functions.h"
 #include "gpu/forward_server/image_upload.h"
+#include "gpu/forward_server/memory_handles.h"
 #include "gpu/forward_server/modules.h"
+#include "gpu/forward_server/process_exports.h"
 #include "gpu/forward_server/process_memory.h"
 #include "gpu/forward_server/streams.h"
 
@@ -43,6 +45,7 @@ struct ServerContext {
   // Work that a process left behind may go on for so long; then it counts as one that never ends.
   const Duration drain;
   const CopyLinks links;
+  MemoryHandles& handles;
   unsigned cores = 1;
   std::atomic<unsigned> awake{0};  // threads of processes that do not sleep
 };
@@ -132,6 +135,7 @@ class ServedProcess {
   ImageUpload upload_;
   Streams streams_;
   Events events_;
+  ProcessExports exports_;
   ProcessMemory process_memory_;
   Functions functions_;
   Modules modules_;

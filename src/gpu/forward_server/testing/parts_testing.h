@@ -37,7 +37,9 @@
 #include "gpu/forward_server/graphs.h"
 #include "gpu/forward_server/host_functions.h"
 #include "gpu/forward_server/image_upload.h"
+#include "gpu/forward_server/memory_handles.h"
 #include "gpu/forward_server/modules.h"
+#include "gpu/forward_server/process_exports.h"
 #include "gpu/forward_server/process_memory.h"
 #include "gpu/forward_server/streams.h"
 
@@ -79,7 +81,7 @@ class PartsTestDevice {
 // Turns as the test gives them.
 class GivenTurns : public CopyTurns {
  public:
-  bool is_free = true;  // whoever asks may go
+  bool is_free = true;  // a copy that asks may go
   struct Asked {
     uint64_t client = 0;
     Bytes size;
@@ -103,18 +105,24 @@ class PartsTest : public testing::Test {
   using CallCode = forward_ring::CallCode;
 
   static constexpr Bytes kLimit = Bytes::mib(4);
+  static constexpr Duration kHold = seconds(60);
 
   PartsTest()
       : driver_(*device_.driver),
         pages_(*device_.shared.pages()),
-        memory_(kLimit, OwnedFd()),
-        pool_(driver_, 0, kLimit),
+        memory_handles_(driver_, clock_, kHold),
+        client_memory_(std::make_shared<ClientMemory>(kLimit, OwnedFd())),
+        client_pool_(std::make_shared<ClientPool>(driver_, 0, kLimit)),
+        memory_(*client_memory_),
+        pool_(*client_pool_),
         answers_(driver_, pages_),
         completions_(driver_, [] {}),
         upload_(memory_, pages_, answers_),
         streams_(driver_, device_.share, memory_.quotas.streams, completions_, answers_),
         events_(driver_, memory_.quotas.events, streams_, completions_, answers_),
-        process_memory_(driver_, {memory_, pool_}, ranges_, streams_, completions_, answers_),
+        exports_(memory_handles_, {7, client_memory_, client_pool_}, ranges_, streams_, answers_),
+        process_memory_(driver_, {memory_, pool_, exports_}, ranges_, streams_, completions_,
+                        answers_),
         functions_(driver_, memory_, pages_, streams_, answers_),
         modules_(driver_, memory_, pages_, ranges_, upload_, streams_, functions_, answers_),
         gates_(driver_),
@@ -257,14 +265,19 @@ class PartsTest : public testing::Test {
   const cuda::Driver& driver_;
   forward_ring::SharedPages& pages_;
   GivenTurns to_device_, to_host_;
-  ClientMemory memory_;
-  ClientPool pool_;
+  FakeClock clock_;
+  MemoryHandles memory_handles_;
+  const std::shared_ptr<ClientMemory> client_memory_;
+  const std::shared_ptr<ClientPool> client_pool_;
+  ClientMemory& memory_;
+  ClientPool& pool_;
   Answers answers_;
   Completions completions_;
   AddressRanges ranges_;
   ImageUpload upload_;
   Streams streams_;
   Events events_;
+  ProcessExports exports_;
   ProcessMemory process_memory_;
   Functions functions_;
   Modules modules_;
