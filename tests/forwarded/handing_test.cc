@@ -10,6 +10,7 @@
 
 #include "forwarded/forwarding_host.h"
 #include "forwarded/raw_client.h"
+#include "gpu/executor/testing/testing.h"
 
 namespace lambent::forwarded_testing {
 namespace {
@@ -162,6 +163,48 @@ TEST_F(HandingTest, OneThatPutsAllItMayIsRefusedMoreUntilItIsRead) {
   ASSERT_EQ(open(*reader, handles[7]), CUDA_SUCCESS);
   EXPECT_EQ(reader->ask(kFree, {reader->value(0)}), CUDA_SUCCESS);
   allocate(*maker, kBlock);
+}
+
+// What the device itself has, as another process on it sees.
+class RecyclingTest : public executor::EmulatedDevice {
+ protected:
+  Bytes free_memory() const {
+    size_t free = 0, total = 0;
+    EXPECT_EQ((*driver_)->mem_get_info(&free, &total), CUDA_SUCCESS);
+    return Bytes(free);
+  }
+  bool comes_to_have(Bytes free) const {
+    for (int tries = 0; tries < 1000 && free_memory() < free; ++tries) usleep(10'000);
+    return free_memory() >= free;
+  }
+};
+
+TEST_F(RecyclingTest, WhatAProcessFreedIsTheDevicesAgainWhileTheProcessLives) {
+  ForwardingHost host({{"EMULATED_CUDA_NODE", *folder_ / "node"}});
+  ASSERT_TRUE(host.executor.expect<protocol::ExecutorHello>());
+  host.add_client(1, kMemory);
+  host.add_client(2, kMemory);
+  RawClient process(host.socket_of(1)), reader(host.socket_of(2));
+  ASSERT_TRUE(process.begin());
+  ASSERT_TRUE(reader.begin());
+  const Bytes before = free_memory();
+  for (int round = 0; round < 3; ++round) {
+    ASSERT_EQ(process.ask(kAllocate, {process.context, 24 * kBlock}), CUDA_SUCCESS);
+    const uint64_t address = process.value(0);
+    EXPECT_LE(free_memory(), before - Bytes(24 * kBlock));
+    // Also what was handed on, with its last holder.
+    if (round == 2) {
+      ASSERT_EQ(process.ask(kExportMemory, {address, 0, 0}), CUDA_SUCCESS);
+      ASSERT_EQ(reader.ask(kOpenMemory, {reader.context, process.value(0), process.value(1)}),
+                CUDA_SUCCESS);
+    }
+    ASSERT_EQ(process.ask(kFree, {address}), CUDA_SUCCESS);
+    if (round == 2) {
+      EXPECT_LE(free_memory(), before - Bytes(24 * kBlock));
+      ASSERT_EQ(reader.ask(kFree, {address}), CUDA_SUCCESS);
+    }
+    EXPECT_TRUE(comes_to_have(before - Bytes(kBlock))) << round;
+  }
 }
 
 // Each has as many copies on their way as it can, both ways, when its process goes.

@@ -41,6 +41,7 @@ class ExportedMemory {
       : driver_(driver), stream_(stream), owner_(std::move(owner)), place_(place) {}
   ~ExportedMemory() {
     driver_->mem_free_async(place_.address, stream_);
+    owner_.pool->freed();
     owner_.memory->give_back(place_.counted);
     owner_.memory->quotas.exports.give_back();
   }

@@ -115,6 +115,7 @@ void ProcessMemory::free_all_of(uint64_t context) {
     ranges_.erase(address);
     if (exports_.release(address)) continue;
     answers_.note(driver_->mem_free_async(address, free_stream_));
+    pool_.freed();
     memory_.give_back(counted);
   }
 }
@@ -124,6 +125,7 @@ void ProcessMemory::release() {
   if (free_stream_ != nullptr) {
     driver_->stream_synchronize(free_stream_);
     driver_->stream_destroy(free_stream_);
+    pool_.trim();
   }
   if (memory_stream_ != nullptr) driver_->stream_destroy(memory_stream_);
 }
@@ -144,6 +146,7 @@ void ProcessMemory::free(const Call& call) {
   const auto give_back = [this, call, address, counted](CUresult result) {
     if (exports_.release(address)) return answers_.answer(call, result);
     if (result == CUDA_SUCCESS) result = driver_->mem_free_async(address, free_stream_);
+    pool_.freed();
     memory_.give_back(counted);
     answers_.answer(call, result);
   };
@@ -174,6 +177,7 @@ CUresult ProcessMemory::free_in_order(const Call& call) {
 }
 
 void ProcessMemory::freed_in_order(Bytes counted) {
+  pool_.freed();
   memory_.give_back(counted);
   --frees_to_come_;
   for (const Call& call : std::exchange(waiting_allocations_, {})) allocate(call);

@@ -108,6 +108,33 @@ TEST_F(ProcessMemoryTest, TheMemoryOfAContextGoesWithItAndNoOther) {
   EXPECT_EQ(ranges_.all().size(), 1U);
 }
 
+// How much of the device is taken; what else takes it stands still.
+TEST_F(ProcessMemoryTest, WhatWasFreeForAWhileGoesBackToTheDevice) {
+  const auto taken = [&] {
+    size_t free = 0, total = 0;
+    EXPECT_EQ(driver_->mem_get_info(&free, &total), CUDA_SUCCESS);
+    return total - free;
+  };
+  const size_t before = taken();
+  Instant now{};
+  for (int round = 0; round < 2; ++round) {
+    const uint64_t address = allocate(kLimit.count);
+    EXPECT_GE(taken(), before + kLimit.count);
+    pool_.recycle(now += seconds(1));
+    EXPECT_TRUE(ask(process_memory_, kFree, {address}));
+    EXPECT_EQ(wait_for_answer(), CUDA_SUCCESS);
+    pool_.recycle(now);
+    pool_.recycle(now += ClientPool::kHold - milliseconds(1));
+    EXPECT_GE(taken(), before + kLimit.count) << "the next request finds it";
+    EXPECT_TRUE(poll_until([&] {  // the device comes to the free when it does
+      pool_.freed();
+      pool_.recycle(now);
+      pool_.recycle(now += ClientPool::kHold);
+      return taken() <= before;
+    }));
+  }
+}
+
 TEST_F(ProcessMemoryTest, WhatIsFreeIsWhatTheLimitLeaves) {
   allocate(kBlock);
   EXPECT_TRUE(ask(process_memory_, kMemoryInfo, {}));

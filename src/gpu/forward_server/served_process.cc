@@ -143,6 +143,7 @@ void ServedProcess::sleep() {
   look_for_finished_kernels();
   if (answers_.broken() != CUDA_SUCCESS) return;
   streams_.release_idle();
+  client_.pool->recycle(server_context_.clock.now());
   forward_ring::SleepFlag& flag = pages_.control.server_sleeps;
   flag.store(1, std::memory_order_seq_cst);
   std::atomic_thread_fence(std::memory_order_seq_cst);
