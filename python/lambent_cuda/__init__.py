@@ -18,6 +18,7 @@ import base64
 import ctypes
 import json
 import os
+import weakref
 from ctypes import byref, c_char, c_int, c_size_t, c_uint, c_uint64, c_void_p
 
 int32, uint32 = ctypes.c_int32, ctypes.c_uint32
@@ -107,6 +108,7 @@ class Device:
         context = c_void_p()
         self.driver.call("cuDevicePrimaryCtxRetain", byref(context), self._handle)
         self.driver.use(context)
+        self._known = {}  # shared buffers that this process has, by name
 
     def join(self):
         """Makes this thread one of those that use the device: calls do so themselves, but not those of other libraries."""
@@ -207,20 +209,27 @@ class Device:
         """A buffer of `size` bytes that all functions of this GPU runtime have one copy of, such as weights. The first one's
         `fill(buffer)` makes the content, which no function changes after that. A name stands for one content. Without a shared
         runtime each process has its own."""
-        handle = _NAMED + _digest(name)
-        while _is_shared():
-            buffer = self._open(handle.ljust(64, b"\0"), size)
+        known = self._known.get(name, lambda: None)()
+        if known is not None and known.pointer.value and known.size == size:
+            return known
+        buffer = self._share(_NAMED + _digest(name), size, fill) if _is_shared() else self._filled(size, fill)
+        self._known[name] = weakref.ref(buffer)
+        return buffer
+
+    def _share(self, name, size, fill):
+        handle = name.ljust(64, b"\0")
+        while True:
+            buffer = self._open(handle, size)
             if buffer is not None:
                 return buffer
             buffer = self._filled(size, fill)
             try:
-                self.driver.call("cuIpcGetMemHandle", byref(_Handle.from_buffer_copy(handle.ljust(64, b"\0"))), buffer.pointer)
+                self.driver.call("cuIpcGetMemHandle", byref(_Handle.from_buffer_copy(handle)), buffer.pointer)
                 return buffer
             except CudaError as error:
                 if error.code != _ALREADY_MAPPED:
                     raise
             buffer.free()  # another process was faster
-        return self._filled(size, fill)
 
     def _filled(self, size, fill):
         buffer = self.buffer(size)

@@ -192,6 +192,7 @@ class HandedMemory(KernelTest):
         first = self.does("one", "weights", called="w", value=4)
         self.assertEqual((first["value"], first["brought"]), (4, 1))
         self.assertEqual(self.does("two", "weights", called="w", value=5), {"at": first["at"], "value": 4, "brought": 0})
+        self.assertEqual(self.does("two", "weights", called="w", value=5), {"at": first["at"], "value": 4, "brought": 0})  # once more
         self.assertEqual(self.does("two", "weights", called="another", value=5)["brought"], 1)
         self.assertEqual(self.does("far", "weights", called="w", value=6)["value"], 6)
         # They outlive whoever brought them.

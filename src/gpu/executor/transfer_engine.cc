@@ -12,8 +12,8 @@ namespace {
 
 // How long to look for a turn before looking whether something has arrived.
 constexpr Duration kTurnLook = milliseconds(20);
-// Clients' copies under way at once; and how long they may hold up the next ones. They
-// end when the client's thread sees it, which may be busy in the driver.
+// Clients' copies under way at once; and how long they may hold up the next ones. They end when the
+// client's thread sees it, which may be busy in the driver.
 constexpr Bytes kClientsAtOnce = Bytes::mib(8);
 constexpr Duration kLongestClientCopy = milliseconds(50);
 // Of the numbers of owners and copies: clients have their own, beside the instances'.

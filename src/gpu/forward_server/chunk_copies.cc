@@ -102,12 +102,12 @@ void ChunkCopies::copy_in_turn(const Copy& copy, CopyTurns& turns, bool in_line)
       if (ask(*waiting, bytes).may_go) gates_.open(waiting->gate, waiting->turn);
     });
   }
-  CUresult result = CUDA_SUCCESS;
   if (!may_go) {
-    result = driver_->stream_wait_value_32(copy.stream, gates_.address(waiting->gate),
-                                           waiting->turn, CU_STREAM_WAIT_VALUE_GEQ);
+    // A device that cannot wait so copies out of turn.
+    driver_->stream_wait_value_32(copy.stream, gates_.address(waiting->gate), waiting->turn,
+                                  CU_STREAM_WAIT_VALUE_GEQ);
   }
-  if (result == CUDA_SUCCESS) result = queue(copy);
+  const CUresult result = queue(copy);
   completions_.when_done(copy.stream, [this, waiting, chunk = copy.chunk, result](CUresult done) {
     if (waiting->is_asked) waiting->turns.end(waiting->copy);
     gates_.give_back(waiting->gate);
