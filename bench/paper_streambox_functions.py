@@ -97,6 +97,13 @@ def put_together(graph, fills):
     graph.steps[:] = steps
 
 
+def example_handlers():
+    specification = importlib.util.spec_from_file_location("handlers", ROOT / "examples/26_shared_runtime/build.py")
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
 class Packages:
     """The packages of a workflow in a folder, its kernels compiled once."""
 
@@ -176,6 +183,22 @@ class Packages:
         return name
 
 
+class HandlerPackages:
+    """The same workflows with every network a handler in a sandbox (example 26), which have a GPU runtime of their own or share one."""
+
+    def __init__(self, folder, runtime):
+        self.folder, self.runtime = pathlib.Path(folder), runtime
+
+    def deploy(self, worker, workflow, tenant, domain_of, instances):
+        """As Packages has it."""
+        folder = self.folder / f"handlers-{self.runtime}" / tenant
+        prefix = f"{tenant}_"
+        example_handlers().main([str(folder), workflow, "--runtime", self.runtime, "--domain", domain_of(workflow), "--prefix", prefix,
+                                 "--instances", str(instances), "--kernels", str(PREFIX / "share/lambent/kernels")])
+        deploy(worker, folder / workflow)
+        return prefix + workflow
+
+
 def deploy(worker, folder, name=None):
     done = subprocess.run([str(PROGRAMS / "lambent"), "deploy", str(folder), "--endpoint", worker.endpoint, *(("--name", name) if name else ())],
                           capture_output=True, text=True, timeout=120)
@@ -188,10 +211,12 @@ def needs_object(workflow):
     return (3, 300, 300) if workflow == "traffic" else PICTURE
 
 
-def event_of(workflow, picture, cars, people):
+def event_of(workflow, picture, cars, people, handlers=False):
     if workflow == "traffic":
-        return {"frame": {"object": picture}, "cars": list(range(cars)), "people": list(range(people))}
+        return {"frame": {"object": picture}, "cars": list(range(cars)), "people": list(range(people)),
+                "reads": {"cars": 2 * cars, "people": people}}  # of what handlers hand on
     if workflow == "image":
         return {"image": {"object": picture}}
-    tokens = {"datatype": "INT32", "shape": [32], "data": list(range(32))}
-    return {"tokens": tokens, "segments": dict(tokens, data=[0] * 32), "image": {"object": picture}}
+    tokens = {"object": picture} if handlers else {"datatype": "INT32", "shape": [32], "data": list(range(32))}
+    segments = tokens if handlers else dict(tokens, data=[0] * 32)
+    return {"tokens": tokens, "segments": segments, "image": {"object": picture}}

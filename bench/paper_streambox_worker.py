@@ -25,17 +25,19 @@ import tempfile
 import time
 
 from device_memory import Samples, between
-from paper_streambox_functions import MOST_OBJECTS, NETWORK_MS, WORKFLOWS, Packages, event_of, mean_ms, needs_object
+from paper_streambox_functions import MOST_OBJECTS, NETWORK_MS, WORKFLOWS, HandlerPackages, Packages, event_of, mean_ms, needs_object
 from worker_under_test import PREFIX, PROGRAMS, ROOT, Worker, invocations_path, machine
 
 SYSTEMS = ("infless", "astraea", "stream-only", "streambox")
 PROCESSES = ("infless", "astraea")
 # Ours with one thing changed, for who names them with --systems.
 ABLATIONS = ("layered", "layered-fine-grained")
+# Every network a handler in a sandbox: with a GPU runtime of its own, or one for the tenant. Not beside the model, which has neither.
+HANDLERS = {"handlers-own": "own", "handlers-shared": "shared"}
 # What a system is started with beside what all are; ours with nothing.
 FLAGS = {"infless": ("--executor-objects", "host"), "astraea": ("--executor-objects", "shared"),
          "stream-only": ("--executor-objects", "shared", "--executor-pool", "static", "--executor-transfers", "first-come"),
-         "streambox": (), **{name: ("--executor-pool", name) for name in ABLATIONS}}
+         "streambox": (), **dict.fromkeys(HANDLERS, ()), **{name: ("--executor-pool", name) for name in ABLATIONS}}
 # Calls at once on the device, and of one function: for ours, and for all where nothing is tuned, what the model gives ours. A baseline has
 # the one of these that is best on a load of its own.
 SETTING = (8, 8)
@@ -109,6 +111,8 @@ class Node:
                              *FLAGS[system])
         self.samples = Samples(self.worker.folder / "run/gpu-node")
         own = system in PROCESSES
+        if system in HANDLERS:
+            packages = HandlerPackages(packages.folder, HANDLERS[system])
         try:
             self.names = [packages.deploy(self.worker, workflow, f"t{number}", lambda name, at=number: f"t{at}-{name}" if own else f"t{at}",
                                           self.instances) for number in range(tenants)]
@@ -155,7 +159,7 @@ class Node:
         def one(arrival, picture):
             _, tenant, cars, people = arrival
             at_s = (time.monotonic() - begin) * self.scale.time_scale
-            latency, request, error = self.ask(tenant, event_of(self.workflow, picture, cars, people))
+            latency, request, error = self.ask(tenant, event_of(self.workflow, picture, cars, people, self.system in HANDLERS))
             return {"arrival": [max(0, at_s), tenant, cars, people], "latency_ms": latency, "request": request, "error": error, "picture": picture}
 
         with concurrent.futures.ThreadPoolExecutor(256) as pool:
@@ -273,6 +277,12 @@ def model_point(row, scale):
 
 
 def add_model(rows, scale):
+    if rows[0]["system"] in HANDLERS:
+        for row in rows:
+            del row["for_the_model"]
+            row["model"] = dict.fromkeys(row["worker"])
+        round_halves(rows)
+        return
     points = [model_point(row, scale) for row in rows]
     told = {"constants": {"runtime_start_s": scale.start_s, "runtime_gb": RUNTIME_MIB * 1048576 / 1e9},
             "points": [point for point, *_ in points]}
@@ -282,6 +292,11 @@ def add_model(rows, scale):
     for row, (_, first, judged), found in zip(rows, points, json.loads(done.stdout)):
         row["model"] = {**summary(found["latencies_ms"][judged:], scale.window_s, found["memory_mb"], found["peak_memory_mb"], found["startup_ms"]),
                         "idle_memory_mb": found["idle_memory_mb"], "first_ms": max((one or math.inf) for one in found["latencies_ms"][:first])}
+    round_halves(rows)
+
+
+def round_halves(rows):
+    for row in rows:
         for half in ("worker", "model"):
             row[half] = {key: value if value is None or isinstance(value, int) else round(value, 3) if math.isfinite(value) else None
                          for key, value in row[half].items()}
@@ -331,9 +346,28 @@ def ratios(rows):
     return found
 
 
+def sharing(rows):
+    """Of sandboxed functions that share a runtime, over the same as processes: {workflow: what, in the mean over its points}."""
+    def value(row, name):
+        return row["worker"][name]
+    found = {}
+    for workflow in WORKFLOWS:
+        mine, theirs = ([row for row in rows if row["workflow"] == workflow and row["tenants"] == 1 and row["system"] == system]
+                        for system in ("handlers-shared", "handlers-own"))
+        if not mine or len(mine) != len(theirs):
+            continue
+        found[workflow] = {
+            f"{name}_reduction_pct": round(100 * (1 - statistics.fmean(value(row, name) / value(other, name) for row, other in zip(mine, theirs))), 1)
+            for name in ("memory_mb", "peak_memory_mb", "idle_memory_mb")}
+        for name in ("p50_ms", "first_ms"):
+            pairs = [value(other, name) / value(row, name) for row, other in zip(mine, theirs) if value(row, name) and value(other, name)]
+            found[workflow][f"{name}_ratio"] = round(statistics.fmean(pairs), 3) if pairs else None
+    return found
+
+
 # --- Telling ---
 
-HEAD = (f"{'workflow':8} {'load':>13} {'system':12}" + "".join(f"{name:>17}" for name in (
+HEAD = (f"{'workflow':8} {'load':>13} {'system':15}" + "".join(f"{name:>17}" for name in (
     "in time %", "p50 ms", "p99 ms", "mean MB", "idle MB", "first s", "start ms")) + "  busy")
 
 
@@ -342,7 +376,7 @@ def print_row(row):
         return "".join(f"{'-' if value is None else f'{value / unit:.{digits}f}':>{width}}"
                        for value, width in ((row["worker"][key], 9), (row["model"][key], 8)))
     load = f"{row['load']} {row['share']:.2f}" + (f" x{row['tenants']}" if row["tenants"] > 1 else "")
-    print(f"{row['workflow']:8} {load:>13} {row['system']:12}" + pair("in_time_pct") + pair("p50_ms") + pair("p99_ms") + pair("memory_mb", digits=0)
+    print(f"{row['workflow']:8} {load:>13} {row['system']:15}" + pair("in_time_pct") + pair("p50_ms") + pair("p99_ms") + pair("memory_mb", digits=0)
           + pair("idle_memory_mb", digits=0) + pair("first_ms", 1e3, 2) + pair("startup_ms") + f"{row['host_busy']:6.2f}"
           + (f"  {row['errors']}" if row["errors"] else ""), flush=True)
 
@@ -401,7 +435,7 @@ def main():
     options = parser.parse_args()
     scale = Scale(options.quick)
     scale.time_scale = options.time_scale or scale.time_scale
-    systems = ("infless", "streambox") if options.quick else [name for name in (*SYSTEMS, *ABLATIONS) if name in options.systems.split(",")]
+    systems = ("infless", "streambox") if options.quick else [name for name in (*SYSTEMS, *HANDLERS, *ABLATIONS) if name in options.systems.split(",")]
     begin = time.monotonic()
     end = begin + 60 * options.minutes
     about, rows, left_out, chosen, tuned = machine(), [], [], {}, []
@@ -410,7 +444,7 @@ def main():
         return {"bench": "paper-streambox-worker", "quick": options.quick, "emulated": True, "machine": about, "time_scale": scale.time_scale,
                 "window_s": scale.window_s, "seed": SEED, "slo_ms": SLO_MS, "loads": "traces" if options.traces else "made",
                 "runtime_mib": RUNTIME_MIB, "networks_ms": NETWORK_MS, "flags": {name: list(FLAGS[name]) for name in systems},
-                "tuning": tuned, "ratios": ratios(rows), "rows": rows, "left_out": left_out, "took_s": round(time.monotonic() - begin),
+                "tuning": tuned, "ratios": ratios(rows), "sharing": sharing(rows), "rows": rows, "left_out": left_out, "took_s": round(time.monotonic() - begin),
                 "load_1min_at_end": round(os.getloadavg()[0], 2)}
 
     def keep():

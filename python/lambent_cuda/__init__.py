@@ -8,14 +8,17 @@
     add(grid=blocks, block=256, args=[a, a, c, cuda.uint32(count)])
     result = c.array("f")                            # waits, copies back
     image = device.tensor("float32", (480, 640), values)  # with a type and a shape; an argument like a buffer
+    return {"y": device.put(result)}                 # what device.get() of the next function takes, at the same address
 
 One device and one context, in every thread that uses it; a buffer is for one thread at a time. Every failed call raises a CudaError.
 """
 import _thread
 import array
+import base64
 import ctypes
 import json
 import os
+import weakref
 from ctypes import byref, c_char, c_int, c_size_t, c_uint, c_uint64, c_void_p
 
 int32, uint32 = ctypes.c_int32, ctypes.c_uint32
@@ -45,7 +48,22 @@ class NoDevice(CudaError):
     """There is no driver or no device."""
 
 
+class MemoryGone(Exception):
+    """Memory that was put is not on this device any more, or is another executor's."""
+
+
 _KINDS = {2: OutOfMemory, 100: NoDevice, 801: NotSupported}
+_ALREADY_MAPPED, _INVALID_HANDLE = 208, 400
+_NAMED = b"lambent:named:v1"  # what a handle begins with that stands for a name
+
+
+class _Handle(ctypes.Structure):
+    _fields_ = [("bytes", ctypes.c_ubyte * 64)]
+
+
+def _is_shared():
+    """Whether this process's CUDA calls run in an executor that others use."""
+    return "LAMBENT_FORWARD_SOCKET" in os.environ
 
 
 class _Driver:
@@ -90,6 +108,7 @@ class Device:
         context = c_void_p()
         self.driver.call("cuDevicePrimaryCtxRetain", byref(context), self._handle)
         self.driver.use(context)
+        self._known = {}  # shared buffers that this process has, by name
 
     def join(self):
         """Makes this thread one of those that use the device: calls do so themselves, but not those of other libraries."""
@@ -148,6 +167,96 @@ class Device:
 
     def synchronize(self):
         self.driver.call("cuCtxSynchronize")
+
+    def put(self, content, reads=1, copy=False):
+        """Gives a buffer or a Tensor away: a reference for an answer, which `reads` calls of get() take, in whichever functions
+        of this GPU runtime. The memory itself is handed on, without a copy, and is not this function's any more; it waits for
+        them for 60 s, and no longer than this sandbox lives. Without a shared runtime, and with `copy` as well, it is an object."""
+        if reads < 1:
+            raise ValueError("reads is %r; at least one function has to get it" % (reads,))
+        reference = {"bytes": content.size if isinstance(content, DeviceBuffer) else content.nbytes}
+        if isinstance(content, Tensor):
+            reference.update(datatype=content.datatype, shape=list(content.shape))
+        buffer = content.buffer if isinstance(content, Tensor) else content
+        self.synchronize()
+        if copy or not _is_shared():
+            from lambent import objects  # only handlers can reach them
+            reference.update(objects.put(content.bytes()))
+        if _is_shared():
+            handle = _Handle()
+            for _ in range(reads):
+                self.driver.call("cuIpcGetMemHandle", byref(handle), buffer.pointer)
+            reference["memory"] = base64.b64encode(bytes(handle)).decode()
+        buffer.free()
+        return reference
+
+    def get(self, reference):
+        """What another function put: a DeviceBuffer, or a Tensor if it was one. Freed as any other; a reader that writes to it
+        changes it for other readers. MemoryGone if it was not taken in time, or lies on another device or in another domain,
+        and the reference has no object."""
+        buffer = self._open(base64.b64decode(reference["memory"]), reference["bytes"]) if "memory" in reference and _is_shared() else None
+        if buffer is None:
+            if "object" not in reference:
+                raise MemoryGone("the memory of this reference was not taken in time, or is not of this GPU runtime; "
+                                 "put(..., copy=True) keeps an object beside it")
+            from lambent import objects
+            buffer = self.buffer(bytes(objects.get(reference)) or 1)
+        if "shape" not in reference:
+            return buffer
+        return Tensor(self, reference["datatype"], reference["shape"], buffer)
+
+    def shared(self, name, size, fill):
+        """A buffer of `size` bytes that all functions of this GPU runtime have one copy of, such as weights. The first one's
+        `fill(buffer)` makes the content, which no function changes after that. A name stands for one content. Without a shared
+        runtime each process has its own."""
+        known = self._known.get(name, lambda: None)()
+        if known is not None and known.pointer.value and known.size == size:
+            return known
+        buffer = self._share(_NAMED + _digest(name), size, fill) if _is_shared() else self._filled(size, fill)
+        self._known[name] = weakref.ref(buffer)
+        return buffer
+
+    def _share(self, name, size, fill):
+        handle = name.ljust(64, b"\0")
+        while True:
+            buffer = self._open(handle, size)
+            if buffer is not None:
+                return buffer
+            buffer = self._filled(size, fill)
+            try:
+                self.driver.call("cuIpcGetMemHandle", byref(_Handle.from_buffer_copy(handle)), buffer.pointer)
+                return buffer
+            except CudaError as error:
+                if error.code != _ALREADY_MAPPED:
+                    raise
+            buffer.free()  # another process was faster
+
+    def _filled(self, size, fill):
+        buffer = self.buffer(size)
+        fill(buffer)
+        self.synchronize()
+        return buffer
+
+    def _open(self, handle, size):
+        """None if there is no such memory here."""
+        pointer = c_uint64(0)
+        try:
+            self.driver.call("cuIpcOpenMemHandle_v2", byref(pointer), _Handle.from_buffer_copy(handle), c_uint(1))
+        except CudaError as error:
+            if error.code != _INVALID_HANDLE:
+                raise
+            return None
+        known, base = c_size_t(), c_uint64()
+        self.driver.call("cuMemGetAddressRange_v2", byref(base), byref(known), pointer)
+        if known.value < size:
+            self.driver.call("cuIpcCloseMemHandle", pointer)
+            raise ValueError("the memory has %d bytes, not %d" % (known.value, size))
+        return _OpenedBuffer(self, pointer, size)
+
+
+def _digest(name):
+    import hashlib  # not what every handler needs
+    return hashlib.sha256(name.encode()).digest()[:16]
 
 
 class DeviceBuffer:
@@ -210,6 +319,18 @@ class DeviceBuffer:
             pass
 
 
+class _OpenedBuffer(DeviceBuffer):
+    """Memory that another process allocated, which counts there."""
+
+    def __init__(self, device, pointer, size):
+        self._device, self.size, self.pointer = device, size, pointer
+
+    def free(self):
+        if self.pointer.value:
+            pointer, self.pointer = self.pointer, c_uint64(0)
+            self._device.driver.call("cuIpcCloseMemHandle", pointer)
+
+
 # Bytes of an element, and what the module array calls it, where it can.
 DATATYPES = {
     "bool": (1, "B"), "uint8": (1, "B"), "int8": (1, "b"), "uint16": (2, "H"), "int16": (2, "h"),
@@ -222,7 +343,7 @@ DATATYPES = {
 class Tensor:
     """Device memory with a datatype and a shape; contiguous, the last dimension's elements side by side."""
 
-    def __init__(self, device, datatype, shape):
+    def __init__(self, device, datatype, shape, buffer=None):
         if datatype not in DATATYPES:
             raise ValueError("%r is no datatype; one of %s" % (datatype, ", ".join(DATATYPES)))
         self.device, self.datatype, self.shape = device, datatype, tuple(shape)
@@ -233,7 +354,7 @@ class Tensor:
             self.count *= size
         self.nbytes = self.count * DATATYPES[datatype][0]
         # No device allocates nothing.
-        self.buffer = DeviceBuffer(device, max(1, self.nbytes))
+        self.buffer = DeviceBuffer(device, max(1, self.nbytes)) if buffer is None else buffer
 
     @property
     def pointer(self):

@@ -14,7 +14,7 @@ Result<void> Clients::serve() {
       server_,
       forward_server::ForwardServer::create(
           with_.loop, {with_.driver, ordinal_, with_.shares.multiprocessors()}, with_.context,
-          options_,
+          with_.links, options_,
           [this](forward_server::ProcessEnd how, const Error& error) { broke(how, error); }));
   return {};
 }
@@ -44,7 +44,9 @@ bool Clients::has_unfinished_kernels() const {
 }
 
 void Clients::look_for_faults() {
-  if (server_ == nullptr || !server_->has_processes()) return;
+  if (server_ == nullptr) return;
+  server_->expire_handles();
+  if (!server_->has_processes()) return;
   const auto fault = with_.watch.fault();
   if (fault) with_.watch.end_if_broken(with_.driver.check(*fault, "a forwarded kernel").error());
 }

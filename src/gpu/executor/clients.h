@@ -22,6 +22,7 @@ class Clients {
     const cuda::Context& context;
     ContextWatch& watch;
     MultiprocessorShares& shares;
+    forward_server::CopyLinks links;
   };
   // `on_hang` is called when the context works, but work of a client that has gone does not end.
   Clients(Dependencies dependencies, int ordinal, forward_server::ForwardOptions options,
@@ -38,7 +39,8 @@ class Clients {
 
   // Whether kernels of a client may be running.
   bool has_unfinished_kernels() const;
-  // Looks for a kernel's fault that no call of a client has met yet, which ends the executor.
+  // Looks for a kernel's fault that no call of a client has met yet, which ends the executor; and
+  // for memory that was handed on and not taken.
   void look_for_faults();
   // Every call of every client fails with this from now on.
   void tell_broken(CUresult state);

@@ -65,7 +65,8 @@ Result<void> Executor::start() {
                                          .driver = driver_,
                                          .context = context_,
                                          .watch = watch_,
-                                         .shares = shares_},
+                                         .shares = shares_,
+                                         .links = {to_device_.get(), to_host_.get()}},
                    ordinal_, options_.forwarding, [this](const Error& error) {
                      // A kernel runs in the context for ever.
                      if (watch_.end()) end_broken(CUDA_ERROR_LAUNCH_TIMEOUT, error);

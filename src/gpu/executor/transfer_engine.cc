@@ -12,6 +12,12 @@ namespace {
 
 // How long to look for a turn before looking whether something has arrived.
 constexpr Duration kTurnLook = milliseconds(20);
+// Clients' copies under way at once; and how long they may hold up the next ones. They end when the
+// client's thread sees it, which may be busy in the driver.
+constexpr Bytes kClientsAtOnce = Bytes::mib(8);
+constexpr Duration kLongestClientCopy = milliseconds(50);
+// Of the numbers of owners and copies: clients have their own, beside the instances'.
+constexpr uint64_t kOfClients = uint64_t{1} << 63;
 
 }  // namespace
 
@@ -94,6 +100,71 @@ void TransferEngine::set_weight(uint64_t owner, uint32_t weight) {
   queue_.set_weight(owner, weight);
 }
 
+forward_server::CopyTurns::Turn TransferEngine::begin(uint64_t client, Bytes size,
+                                                      std::function<void()> go) {
+  const MutexLock lock(mutex_);
+  if (queue_.empty() && clients_copy_ + size <= kClientsAtOnce) {
+    clients_copy_ += size;
+    const uint64_t copy = kOfClients | ++last_unqueued_;
+    client_copies_.emplace(copy, ClientCopy{.size = size, .go = {}, .has_gone = true});
+    return {copy, true};
+  }
+  const Bytes pieces[] = {size};
+  const uint64_t copy = queue_.add(kOfClients | client, pieces);
+  client_copies_.emplace(copy, ClientCopy{.size = size, .go = std::move(go)});
+  wake_.notify_one();
+  return {copy, false};
+}
+
+void TransferEngine::end(uint64_t copy) {
+  MutexLock lock(mutex_);
+  while (going_ == copy) has_gone_.wait(lock);
+  const auto found = client_copies_.find(copy);
+  if (found == client_copies_.end()) return;
+  if (found->second.has_gone) clients_copy_ -= found->second.size;
+  client_copies_.erase(found);
+  has_ended_.notify_one();
+}
+
+bool TransferEngine::is_quiet() const {
+  const MutexLock lock(mutex_);
+  return queue_.empty();
+}
+
+// The turn is over for lambent-device when they go: when they arrive is known to others.
+void TransferEngine::let_clients_copy(const Block& block, Bytes behind) {
+  wait_for_clients(block.size);
+  turns_.arrived(take_turn(block.size, behind), block.size);
+  for (const Part& part : block.parts) {
+    if (!part.ends_transfer) continue;
+    MutexLock lock(mutex_);
+    const auto found = client_copies_.find(part.transfer);
+    if (found == client_copies_.end()) continue;  // it has ended without
+    found->second.has_gone = true;
+    clients_copy_ += found->second.size;
+    const auto go = std::move(found->second.go);
+    going_ = part.transfer;
+    lock.unlock();
+    go();
+    lock.lock();
+    going_ = 0;
+    has_gone_.notify_all();
+  }
+}
+
+void TransferEngine::wait_for_clients(Bytes size) {
+  MutexLock lock(mutex_);
+  while (!stopping_ && clients_copy_ > Bytes(0) && clients_copy_ + size > kClientsAtOnce) {
+    if (!under_way_.empty()) {
+      lock.unlock();
+      settle_oldest();
+      lock.lock();
+    } else if (!has_ended_.wait_for(lock, kLongestClientCopy)) {
+      return;
+    }
+  }
+}
+
 void TransferEngine::serve(const cuda::Context& context) {
   CHECK(context.enter().ok(), "a context that is there can be entered");
   MutexLock lock(mutex_);
@@ -110,7 +181,11 @@ void TransferEngine::serve(const cuda::Context& context) {
     if (batch.empty()) settle_oldest();
     for (Block& block : batch) {
       behind -= block.size;
-      copy(std::move(block), behind);
+      if ((block.owner & kOfClients) != 0) {
+        let_clients_copy(block, behind);
+      } else {
+        copy(std::move(block), behind);
+      }
     }
     lock.lock();
   }
@@ -120,14 +195,7 @@ void TransferEngine::serve(const cuda::Context& context) {
 
 void TransferEngine::copy(Block block, Bytes behind) {
   if (under_way_.size() == slots_.size()) settle_oldest();
-  std::optional<LinkTurns::TurnId> turn;
-  while (!(turn = turns_.take(block.size, behind))) {
-    if (under_way_.empty()) {
-      turns_.await(kTurnLook);
-    } else {
-      settle_oldest();
-    }
-  }
+  const LinkTurns::TurnId turn = take_turn(block.size, behind);
   Slot& slot = slots_[next_slot_++ % slots_.size()];
   auto queued = fill(block, slot);
   if (queued.ok()) queued = queue_copies(block, slot);
@@ -144,7 +212,19 @@ void TransferEngine::copy(Block block, Bytes behind) {
       tell({part.transfer, part.piece, &slot.event});
     }
   }
-  under_way_.push_back({std::move(block), &slot, *turn});
+  under_way_.push_back({std::move(block), &slot, turn});
+}
+
+LinkTurns::TurnId TransferEngine::take_turn(Bytes size, Bytes behind) {
+  std::optional<LinkTurns::TurnId> turn;
+  while (!(turn = turns_.take(size, behind))) {
+    if (under_way_.empty()) {
+      turns_.await(kTurnLook);
+    } else {
+      settle_oldest();
+    }
+  }
+  return *turn;
 }
 
 // A part that cannot be had fails only its transfer.

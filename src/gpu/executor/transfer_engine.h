@@ -1,6 +1,7 @@
 // TransferEngine: all that this executor copies over the device's link in one direction, its
 // functions in turn (decide/scheduling/transfer_queue.h), through page-locked memory that they
-// share. Started and told of on the loop thread; copies on a thread of its own.
+// share. Started and told of on the loop thread; copies on a thread of its own. Copies that clients
+// make themselves have their turns in the same queue.
 #pragma once
 
 #include <deque>
@@ -18,6 +19,7 @@
 #include "gpu/cuda/device.h"
 #include "gpu/cuda/stream.h"
 #include "gpu/executor/link_turns.h"
+#include "gpu/forward_server/copy_turns.h"
 
 namespace lambent::executor {
 
@@ -37,7 +39,7 @@ struct TransferPiece {
 // Fills `to` with `size` bytes of the piece's host side from `offset` on.
 Result<void> read_host_side(const TransferPiece& piece, uint64_t offset, void* to, size_t size);
 
-class TransferEngine {
+class TransferEngine : public forward_server::CopyTurns {
  public:
   struct Options {
     scheduling::TransferOptions order;
@@ -61,13 +63,18 @@ class TransferEngine {
                                                         LinkDirection direction,
                                                         const Options& options);
   // Waits for what is on its way; what was not begun is dropped, and nobody is told any more.
-  ~TransferEngine();
+  ~TransferEngine() override;
   TransferEngine(const TransferEngine&) = delete;
   TransferEngine& operator=(const TransferEngine&) = delete;
 
   // At least one piece. Both calls come later, from the loop.
   void start(Transfer transfer);
   void set_weight(uint64_t owner, uint32_t weight);
+
+  // Of a client's copies, of at most a block each. Any thread.
+  Turn begin(uint64_t client, Bytes size, std::function<void()> go) override;
+  void end(uint64_t copy) override;
+  bool is_quiet() const override;
 
  private:
   // Copies under way at once: the link has the next one when one ends.
@@ -88,6 +95,12 @@ class TransferEngine {
     Slot* slot = nullptr;
     LinkTurns::TurnId turn = 0;
   };
+  // A copy that a client makes.
+  struct ClientCopy {
+    Bytes size;
+    std::function<void()> go;
+    bool has_gone = false;
+  };
   struct News {
     uint64_t transfer = 0;
     uint32_t piece = 0;
@@ -100,6 +113,9 @@ class TransferEngine {
   void serve(const cuda::Context& context);
   // Of the thread, which holds no lock.
   void copy(Block block, Bytes behind);
+  LinkTurns::TurnId take_turn(Bytes size, Bytes behind);
+  void let_clients_copy(const Block& block, Bytes behind);
+  void wait_for_clients(Bytes size);
   Result<void> fill(const Block& block, Slot& slot);
   Result<void> queue_copies(const Block& block, const Slot& slot);
   void settle_oldest();
@@ -117,12 +133,17 @@ class TransferEngine {
   LinkTurns turns_;
   std::deque<BlockUnderWay> under_way_;
 
-  Mutex mutex_;
+  mutable Mutex mutex_;
   Condition wake_;
   scheduling::TransferQueue queue_ GUARDED_BY(mutex_);
   // Added and removed on the loop; an outcome is the thread's until the end is told.
   std::unordered_map<uint64_t, std::unique_ptr<UnderWay>> transfers_ GUARDED_BY(mutex_);
   std::vector<News> news_ GUARDED_BY(mutex_);
+  std::unordered_map<uint64_t, ClientCopy> client_copies_ GUARDED_BY(mutex_);
+  Bytes clients_copy_ GUARDED_BY(mutex_);          // have gone and not ended
+  uint64_t last_unqueued_ GUARDED_BY(mutex_) = 0;  // of copies that went at once
+  uint64_t going_ GUARDED_BY(mutex_) = 0;          // whose `go` is being called
+  Condition has_gone_, has_ended_;
   bool stopping_ GUARDED_BY(mutex_) = false;
 
   // What was posted to the loop and finds this false does nothing. Read and written on the loop.

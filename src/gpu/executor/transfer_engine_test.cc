@@ -2,8 +2,10 @@
 // that fails fails.
 #include "gpu/executor/transfer_engine.h"
 
+#include <algorithm>
 #include <random>
 
+#include "core/base/mutex.h"
 #include "core/base/sealed_memory.h"
 #include "gpu/executor/testing/testing.h"
 
@@ -159,6 +161,90 @@ TEST_F(TransferEngineTest, AnEngineThatEndsInTheMiddleTellsNobody) {
   in_.reset();
   loop_.run_once(Duration(0));
   EXPECT_FALSE(end->has_value());
+}
+
+// Copies that clients make: what the engine tells of their turns.
+class ClientCopiesTest : public TransferEngineTest {
+ protected:
+  using Turn = forward_server::CopyTurns::Turn;
+  static constexpr Bytes kChunk = Bytes::kib(512);
+
+  Turn begin(uint64_t client) {
+    return in_->begin(client, kChunk, [this, client] {
+      const MutexLock lock(mutex_);
+      gone_.push_back(client);
+      changed_.notify_all();
+    });
+  }
+  // So many as go at once.
+  std::vector<uint64_t> fill_link(uint64_t client) {
+    std::vector<uint64_t> copies;
+    for (int i = 0; i < 16; ++i) {
+      const Turn turn = begin(client);
+      EXPECT_TRUE(turn.may_go) << i;
+      copies.push_back(turn.copy);
+    }
+    return copies;
+  }
+  std::vector<uint64_t> wait_for(size_t count) {
+    MutexLock lock(mutex_);
+    while (gone_.size() < count) {
+      if (!changed_.wait_for(lock, seconds(30))) break;
+    }
+    return gone_;
+  }
+
+  Mutex mutex_;
+  Condition changed_;
+  std::vector<uint64_t> gone_ GUARDED_BY(mutex_);
+};
+
+TEST_F(ClientCopiesTest, OneThatComesNewDoesNotWaitForAllOfAnother) {
+  const auto first = fill_link(1);
+  std::vector<uint64_t> waiting;
+  for (int i = 0; i < 15; ++i) {
+    const Turn turn = begin(1);
+    EXPECT_FALSE(turn.may_go);
+    waiting.push_back(turn.copy);
+  }
+  EXPECT_FALSE(in_->is_quiet());
+  const Turn other = begin(2);
+  EXPECT_FALSE(other.may_go);
+  for (const uint64_t copy : first) in_->end(copy);
+  const auto gone = wait_for(16);
+  ASSERT_EQ(gone.size(), 16U);
+  // Each has a block of four copies at a time; one may have been cut before the other came.
+  const auto place = std::find(gone.begin(), gone.end(), 2) - gone.begin();
+  EXPECT_LE(place, 8);
+  for (const uint64_t copy : waiting) in_->end(copy);
+  in_->end(other.copy);
+  EXPECT_TRUE(begin(1).may_go);
+}
+
+TEST_F(ClientCopiesTest, OneThatEndsWithoutItsTurnIsNotTold) {
+  const auto first = fill_link(1);
+  begin(1);
+  const Turn given_up = begin(2);
+  const Turn last = begin(3);
+  in_->end(given_up.copy);
+  for (const uint64_t copy : first) in_->end(copy);
+  const auto gone = wait_for(2);
+  EXPECT_EQ(std::count(gone.begin(), gone.end(), 2), 0);
+  in_->end(last.copy);
+  in_->end(last.copy);  // a second time changes nothing
+}
+
+TEST_F(ClientCopiesTest, OneThatDoesNotEndKeepsNobodyForLong) {
+  fill_link(1);
+  EXPECT_FALSE(begin(2).may_go);
+  EXPECT_EQ(wait_for(1), std::vector<uint64_t>{2});
+  const auto buffer = allocate(Bytes::mib(4));
+  std::string content(buffer.size().count, 'x');
+  TransferEngine::Transfer transfer;
+  transfer.pieces.push_back(
+      {.device = buffer.pointer(), .size = buffer.size(), .pointer = content.data()});
+  EXPECT_TRUE(await(copy(*in_, std::move(transfer))).ok());
+  EXPECT_EQ(content_of(buffer), content);
 }
 
 }  // namespace

@@ -45,6 +45,7 @@ CUresult take_out(CUdeviceptr address) {
   if (range == nullptr || range->begin != address || range->owner != 0) {
     return CUDA_ERROR_INVALID_VALUE;
   }
+  if (range->flags == kOpenedRange) return CUDA_ERROR_INVALID_VALUE;  // cuIpcCloseMemHandle
   state().device_ranges.erase(address);
   return CUDA_SUCCESS;
 }
@@ -236,7 +237,7 @@ CUresult pointer_attribute(void* value, CUpointer_attribute attribute, CUdevicep
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
       return give<int>(value, 0);
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-      return give<int>(value, 0);
+      return give<int>(value, on_device && range->owner == 0 ? 1 : 0);
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
       return give<CUdeviceptr>(value, range->begin);
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE:

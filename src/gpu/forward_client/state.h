@@ -60,6 +60,9 @@ struct HostCall {
   bool retired = false;  // no launch will come any more
 };
 
+// Of a range that was opened, and is another process's too.
+constexpr uint32_t kOpenedRange = 1;
+
 struct Executable;
 struct Capture;
 struct CapturePoint;

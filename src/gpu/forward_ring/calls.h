@@ -28,6 +28,8 @@ constexpr uint32_t kMostInlineBytes = kMostCallBytes - sizeof(Call);
 //   MemoryInfo: -> free, total
 //   Allocate: context, bytes -> address        AllocateAsync: context, bytes, stream -> address
 //   Free: address                              FreeAsync: address, stream
+//   ExportMemory: address, high, low (a name; both 0: none) -> high, low: the handle
+//   OpenMemory: context, high, low -> address, bytes; given back by Free
 //   CopyInline: stream, to; data               CopyIn: stream, to, chunk, bytes
 //   CopyOut: stream, from, chunk, bytes
 //   CopyRows: stream, to, to pitch, from, from pitch, width, height

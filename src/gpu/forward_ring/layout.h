@@ -9,7 +9,7 @@
 
 namespace lambent::forward_ring {
 
-constexpr uint32_t kForwardVersion = 3;
+constexpr uint32_t kForwardVersion = 4;
 
 constexpr size_t kRingBytes = size_t{256} << 10;  // a power of two
 // No call is longer, with what comes inline.

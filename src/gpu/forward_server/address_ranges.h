@@ -10,7 +10,8 @@ namespace lambent::forward_server {
 
 struct AddressRange {
   uint64_t bytes = 0;
-  uint64_t counted_bytes = 0;  // against the client's limit; 0: it is a module's
+  // Against the client's limit; 0: it is a module's, or was opened and is another's.
+  uint64_t counted_bytes = 0;
   uint64_t context = 0;
   uint64_t module = 0;  // whose variable it is; 0: it was allocated
 };

@@ -35,4 +35,29 @@ CUresult ClientPool::allocate(CUdeviceptr* address, uint64_t bytes, CUstream str
   return driver_->mem_alloc_from_pool_async(address, bytes, pool, stream);
 }
 
+// The driver gives back by itself what is free when a stream of the pool is waited for, which may
+// be never: the streams of frees are not waited for.
+void ClientPool::recycle(Instant now) {
+  {
+    const MutexLock lock(mutex_);
+    const uint64_t frees = frees_;
+    if (frees != seen_) {
+      seen_ = frees;
+      seen_at_ = now;
+    }
+    if (seen_ == trimmed_ || now - seen_at_ < kHold) return;
+  }
+  trim();
+}
+
+void ClientPool::trim() {
+  CUmemoryPool pool = nullptr;
+  {
+    const MutexLock lock(mutex_);
+    trimmed_ = seen_ = frees_;
+    pool = pool_;
+  }
+  if (pool != nullptr && driver_->mem_pool_trim_to != nullptr) driver_->mem_pool_trim_to(pool, 0);
+}
+
 }  // namespace lambent::forward_server

@@ -36,6 +36,7 @@ struct ClientQuotas {
   // Executable graphs, with those that are destroyed and may run, and the nodes of them all.
   Quota graphs{4096};
   Quota graph_nodes{1 << 18};
+  Quota exports{4096};  // allocations that others may hold, too
 };
 
 }  // namespace lambent::forward_server

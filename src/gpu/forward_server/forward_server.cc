@@ -59,24 +59,24 @@ unsigned usable_cores() {
 
 }  // namespace
 
-Result<std::unique_ptr<ForwardServer>> ForwardServer::create(loop::EventLoop& loop,
-                                                             const Splitting& splitting,
-                                                             const cuda::Context& context,
-                                                             ForwardOptions options,
-                                                             OnBroken on_broken) {
+Result<std::unique_ptr<ForwardServer>> ForwardServer::create(
+    loop::EventLoop& loop, const Splitting& splitting, const cuda::Context& context,
+    CopyLinks links, ForwardOptions options, OnBroken on_broken) {
   std::unique_ptr<ForwardServer> server(
-      new ForwardServer(loop, splitting, context, options, std::move(on_broken)));
+      new ForwardServer(loop, splitting, context, links, options, std::move(on_broken)));
   RETURN_IF_ERROR(server->describe_device());
   return server;
 }
 
 ForwardServer::ForwardServer(loop::EventLoop& loop, const Splitting& splitting,
-                             const cuda::Context& context, ForwardOptions options,
+                             const cuda::Context& context, CopyLinks links, ForwardOptions options,
                              OnBroken on_broken)
     : loop_(loop),
       options_(options),
       splitting_(splitting),
-      server_context_{splitting.driver, context, loop.clock(), options.drain, usable_cores()},
+      handles_(splitting_.driver, loop.clock(), options.hold),
+      server_context_{splitting.driver, context,       loop.clock(), options.drain, links,
+                      handles_,         usable_cores()},
       on_broken_(std::move(on_broken)) {}
 
 ForwardServer::~ForwardServer() {
@@ -136,9 +136,11 @@ Result<void> ForwardServer::add(SandboxId id, Bytes memory, std::vector<uint32_t
   }
   auto client = std::make_unique<Client>();
   client->id = id;
-  client->memory = std::make_shared<ClientMemory>(memory, std::move(ledger));
-  client->pool = std::make_shared<ClientPool>(splitting_.driver, splitting_.ordinal, memory);
-  client->share = std::make_shared<ClientShare>(splitting_, std::move(groups));
+  client->parts = {
+      .number = id.value,
+      .memory = std::make_shared<ClientMemory>(memory, std::move(ledger)),
+      .pool = std::make_shared<ClientPool>(splitting_.driver, splitting_.ordinal, memory),
+      .share = std::make_shared<ClientShare>(splitting_, std::move(groups))};
   client->listening = std::move(listening);
   client->watch = loop_.watch(client->listening.get(), true, false,
                               [this, client = client.get()](loop::Readiness) { accept(*client); });
@@ -148,7 +150,7 @@ Result<void> ForwardServer::add(SandboxId id, Bytes memory, std::vector<uint32_t
 
 void ForwardServer::change_groups(SandboxId id, std::vector<uint32_t> groups) {
   const auto found = clients_.find(id);
-  if (found != clients_.end()) found->second->share->set(std::move(groups));
+  if (found != clients_.end()) found->second->parts.share->set(std::move(groups));
 }
 
 void ForwardServer::remove(SandboxId id) {
@@ -156,6 +158,7 @@ void ForwardServer::remove(SandboxId id) {
   if (found == clients_.end()) return;
   Client& client = *found->second;
   client.removed = true;
+  handles_.forget_client(id.value);
   client.watch.reset();
   client.listening.reset();
   for (auto each = client.connections.begin(); each != client.connections.end();) {
@@ -214,7 +217,7 @@ bool ForwardServer::greet(Client& client, Connection& connection) {
   std::memcpy(&hello, buffer, sizeof(hello));
   if (hello.magic != forward_ring::kHelloMagic) return false;
   Welcome welcome = welcome_;
-  welcome.memory_bytes = client.memory->limit().count;
+  welcome.memory_bytes = client.parts.memory->limit().count;
   const std::string_view bytes(reinterpret_cast<const char*>(&welcome), sizeof(welcome));
   const auto refuse = [&](CUresult why) {
     welcome = {};
@@ -241,7 +244,7 @@ bool ForwardServer::serve(Client& client, Connection& connection,
   const auto number = reinterpret_cast<uint64_t>(&connection);
   try {
     connection.process.reset(new ServedProcess(
-        server_context_, client.memory, client.pool, client.share, std::move(shared),
+        server_context_, client.parts, std::move(shared),
         [this, alive = alive_, id = client.id, number](ProcessEnd how, CUresult result) {
           // If the mailbox is full, the connection stays until the executor ends.
           (void)loop_.post([this, alive, id, number, how, result] {

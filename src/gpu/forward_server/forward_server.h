@@ -25,6 +25,8 @@ struct ForwardOptions {
   // So long may a call go on that the driver is in when its process has gone: a module may be
   // compiled in it, but a kernel that never ends may be what it waits for.
   Duration last_call = seconds(60);
+  // Memory that was handed on waits so long to be opened.
+  Duration hold = seconds(60);
 };
 
 class ForwardServer {
@@ -33,11 +35,12 @@ class ForwardServer {
   // it left, or a call, does not come to an end.
   using OnBroken = std::function<void(ProcessEnd, const Error&)>;
 
-  // Loop, driver, multiprocessors and context outlive the server.
+  // Loop, driver, multiprocessors, context and links outlive the server.
   static Result<std::unique_ptr<ForwardServer>> create(loop::EventLoop& loop,
                                                        const Splitting& splitting,
                                                        const cuda::Context& context,
-                                                       ForwardOptions options, OnBroken on_broken);
+                                                       CopyLinks links, ForwardOptions options,
+                                                       OnBroken on_broken);
   // Waits for the threads of all processes; their work on the device ends first.
   ~ForwardServer();
   ForwardServer(const ForwardServer&) = delete;
@@ -58,6 +61,8 @@ class ForwardServer {
   // Every call of every process fails with this from now on.
   void tell_broken(CUresult why);
   bool has_processes() const { return processes_ > 0; }
+  // Now and then: gives up memory that was handed on and not opened in time.
+  void expire_handles() { handles_.expire(); }
   // Whether kernels of a client may be running. True for a moment longer than they do.
   bool has_unfinished_kernels() const;
 
@@ -71,10 +76,7 @@ class ForwardServer {
   };
   struct Client {
     SandboxId id;
-    // Shared with the threads of its processes.
-    std::shared_ptr<ClientMemory> memory;
-    std::shared_ptr<ClientPool> pool;
-    std::shared_ptr<ClientShare> share;
+    ClientParts parts;
     OwnedFd listening;
     bool removed = false;
     std::list<Connection> connections;
@@ -82,7 +84,7 @@ class ForwardServer {
   };
 
   ForwardServer(loop::EventLoop& loop, const Splitting& splitting, const cuda::Context& context,
-                ForwardOptions options, OnBroken on_broken);
+                CopyLinks links, ForwardOptions options, OnBroken on_broken);
   Result<void> describe_device();
   void accept(Client& client);
   void read(Client& client, Connection& connection);
@@ -98,6 +100,7 @@ class ForwardServer {
   loop::EventLoop& loop_;
   const ForwardOptions options_;
   const Splitting splitting_;
+  MemoryHandles handles_;
   ServerContext server_context_;
   OnBroken on_broken_;
   forward_ring::Welcome welcome_;  // but for the client's limit

@@ -42,12 +42,6 @@ bool ProcessMemory::handle(const Call& call, std::span<const char> data) {
     case CallCode::kCopyInline:
       answers_.note(copy_inline(call, data));
       return true;
-    case CallCode::kCopyIn:
-      copy_chunk(call, true);
-      return true;
-    case CallCode::kCopyOut:
-      copy_chunk(call, false);
-      return true;
     case CallCode::kCopyRows:
       answers_.note(copy_rows(call));
       return true;
@@ -117,9 +111,12 @@ void ProcessMemory::free_all_of(uint64_t context) {
     if (range.context == context && range.module == 0) addresses.push_back(address);
   }
   for (const CUdeviceptr address : addresses) {
-    answers_.note(driver_->mem_free_async(address, free_stream_));
-    memory_.give_back(Bytes(ranges_.find(address)->counted_bytes));
+    const Bytes counted(ranges_.find(address)->counted_bytes);
     ranges_.erase(address);
+    if (exports_.release(address)) continue;
+    answers_.note(driver_->mem_free_async(address, free_stream_));
+    pool_.freed();
+    memory_.give_back(counted);
   }
 }
 
@@ -128,9 +125,9 @@ void ProcessMemory::release() {
   if (free_stream_ != nullptr) {
     driver_->stream_synchronize(free_stream_);
     driver_->stream_destroy(free_stream_);
+    pool_.trim();
   }
   if (memory_stream_ != nullptr) driver_->stream_destroy(memory_stream_);
-  if (pages_locked_) driver_->mem_host_unregister(pages_.chunk_bytes);
 }
 
 // As the driver's, it comes back when the client's work is over, which might use the memory.
@@ -147,7 +144,9 @@ void ProcessMemory::free(const Call& call) {
     if (driver_->stream_query(stream) != CUDA_SUCCESS) busy.push_back(stream);
   }
   const auto give_back = [this, call, address, counted](CUresult result) {
+    if (exports_.release(address)) return answers_.answer(call, result);
     if (result == CUDA_SUCCESS) result = driver_->mem_free_async(address, free_stream_);
+    pool_.freed();
     memory_.give_back(counted);
     answers_.answer(call, result);
   };
@@ -161,18 +160,24 @@ CUresult ProcessMemory::free_in_order(const Call& call) {
   const AddressRange* range = ranges_.find(call.arguments[0]);
   if (range == nullptr || range->module != 0) return CUDA_ERROR_INVALID_VALUE;
   CUstream stream = nullptr;
+  const CUdeviceptr address = call.arguments[0];
+  const bool shared = exports_.has(address);
   CUresult result = streams_.use(call.arguments[1], &stream);
-  if (result == CUDA_SUCCESS) result = driver_->mem_free_async(call.arguments[0], stream);
+  if (result == CUDA_SUCCESS && !shared) result = driver_->mem_free_async(address, stream);
   if (result != CUDA_SUCCESS) return result;
   // The memory is the client's until the stream has come so far.
   const Bytes counted(range->counted_bytes);
-  ranges_.erase(call.arguments[0]);
+  ranges_.erase(address);
   ++frees_to_come_;
-  completions_.when_done(stream, [this, counted](CUresult) { freed_in_order(counted); });
+  completions_.when_done(stream, [this, address, shared, counted](CUresult) {
+    if (shared) exports_.release(address);
+    freed_in_order(shared ? Bytes(0) : counted);
+  });
   return CUDA_SUCCESS;
 }
 
 void ProcessMemory::freed_in_order(Bytes counted) {
+  pool_.freed();
   memory_.give_back(counted);
   --frees_to_come_;
   for (const Call& call : std::exchange(waiting_allocations_, {})) allocate(call);
@@ -184,34 +189,6 @@ CUresult ProcessMemory::copy_inline(const Call& call, std::span<const char> data
   if (const CUresult result = streams_.use(call.arguments[0], &stream)) return result;
   // So small a source may change as soon as the driver has returned: it is not page-locked.
   return driver_->memcpy_h_to_d_async(call.arguments[1], data.data(), data.size(), stream);
-}
-
-void ProcessMemory::lock_pages() {
-  if (std::exchange(tried_to_lock_, true)) return;
-  // Without it, copies are right but wait. That is no reason to fail.
-  pages_locked_ =
-      driver_->mem_host_register(pages_.chunk_bytes, sizeof(pages_.chunk_bytes), 0) == CUDA_SUCCESS;
-}
-
-void ProcessMemory::copy_chunk(const Call& call, bool to_device) {
-  const auto chunk = static_cast<uint32_t>(call.arguments[2]);
-  const CUdeviceptr address = call.arguments[1];
-  const uint64_t bytes = call.arguments[3];
-  const auto fail = [&](CUresult result) {
-    if (to_device) answers_.note(result);
-    answers_.release_chunk(chunk, result);
-  };
-  if (bytes > forward_ring::kChunkBytes) return fail(CUDA_ERROR_INVALID_VALUE);
-  if (!ranges_.contains(address, bytes)) return fail(CUDA_ERROR_INVALID_VALUE);
-  CUstream stream = nullptr;
-  if (const CUresult result = streams_.use(call.arguments[0], &stream)) return fail(result);
-  lock_pages();
-  char* host = pages_.chunk_bytes[chunk];
-  const CUresult result = to_device ? driver_->memcpy_h_to_d_async(address, host, bytes, stream)
-                                    : driver_->memcpy_d_to_h_async(host, address, bytes, stream);
-  if (result != CUDA_SUCCESS) return fail(result);
-  completions_.when_done(stream,
-                         [this, chunk](CUresult done) { answers_.release_chunk(chunk, done); });
 }
 
 CUresult ProcessMemory::copy_rows(const Call& call) {

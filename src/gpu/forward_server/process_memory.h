@@ -1,6 +1,6 @@
-// ProcessMemory: the device memory that one process allocates, frees, copies and fills. It counts
-// against the client's limit and is zeroed, because the driver zeroes nothing that stayed within
-// one process. A resource of the process's thread.
+// ProcessMemory: the device memory that one process allocates, frees and fills, and its small
+// copies and those within the device. It counts against the client's limit and is zeroed, because
+// the driver zeroes nothing that stayed within one process. A resource of the process's thread.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@
 #include "core/base/units.h"
 #include "gpu/cuda/driver.h"
 #include "gpu/forward_ring/calls.h"
-#include "gpu/forward_ring/layout.h"
 #include "gpu/forward_server/address_ranges.h"
 #include "gpu/forward_server/answers.h"
 #include "gpu/forward_server/client_memory.h"
 #include "gpu/forward_server/client_pool.h"
 #include "gpu/forward_server/completions.h"
+#include "gpu/forward_server/process_exports.h"
 #include "gpu/forward_server/streams.h"
 
 namespace lambent::forward_server {
@@ -28,14 +28,15 @@ class ProcessMemory {
   struct Source {
     ClientMemory& memory;
     ClientPool& pool;
+    ProcessExports& exports;  // what of it is shared
   };
   // All outlive it. What it allocates is added to `ranges`.
-  ProcessMemory(const cuda::Driver& driver, Source source, forward_ring::SharedPages& pages,
-                AddressRanges& ranges, Streams& streams, Completions& completions, Answers& answers)
+  ProcessMemory(const cuda::Driver& driver, Source source, AddressRanges& ranges, Streams& streams,
+                Completions& completions, Answers& answers)
       : driver_(driver),
         memory_(source.memory),
         pool_(source.pool),
-        pages_(pages),
+        exports_(source.exports),
         ranges_(ranges),
         streams_(streams),
         completions_(completions),
@@ -60,15 +61,13 @@ class ProcessMemory {
   CUresult free_in_order(const Call& call);
   void freed_in_order(Bytes counted);
   CUresult copy_inline(const Call& call, std::span<const char> data);
-  void copy_chunk(const Call& call, bool to_device);
   CUresult copy_rows(const Call& call);
   CUresult fill(const Call& call);
-  void lock_pages();
 
   const cuda::Driver& driver_;
   ClientMemory& memory_;
   ClientPool& pool_;
-  forward_ring::SharedPages& pages_;
+  ProcessExports& exports_;
   AddressRanges& ranges_;
   Streams& streams_;
   Completions& completions_;
@@ -77,7 +76,6 @@ class ProcessMemory {
   CUstream free_stream_ = nullptr;
   size_t frees_to_come_ = 0;               // that streams have not reached
   std::vector<Call> waiting_allocations_;  // for those
-  bool pages_locked_ = false, tried_to_lock_ = false;
 };
 
 }  // namespace lambent::forward_server

@@ -83,7 +83,7 @@ TEST_F(ProcessMemoryTest, CopiesAndFillsBeyondWhatIsTheProcesssAreRefused) {
   EXPECT_TRUE(send(process_memory_, kCopyRows,
                    {stream_, address, kBlock / 2, address, kBlock, kBlock / 2, 2}));
   EXPECT_EQ(wait_for_stream(stream_), CUDA_ERROR_INVALID_VALUE);
-  EXPECT_TRUE(send(process_memory_, kCopyOut, {stream_, address, 0, kBlock}));  // more than a chunk
+  EXPECT_TRUE(send(chunk_copies_, kCopyOut, {stream_, address, 0, kBlock}));  // more than a chunk
   EXPECT_EQ(pages_.chunks[0].result.load(), CUDA_ERROR_INVALID_VALUE);
 }
 
@@ -91,7 +91,7 @@ TEST_F(ProcessMemoryTest, WhatIsCopiedInAndWithinTheDeviceComesOut) {
   const uint64_t from = allocate(kBlock), to = allocate(kBlock);
   EXPECT_TRUE(send(process_memory_, kCopyInline, {stream_, from}, "inline"));
   EXPECT_TRUE(send(process_memory_, kCopyRows, {stream_, to, 0, from, 0, 6, 1}));
-  EXPECT_TRUE(send(process_memory_, kCopyOut, {stream_, to, 1, 6}));
+  EXPECT_TRUE(send(chunk_copies_, kCopyOut, {stream_, to, 1, 6}));
   EXPECT_TRUE(poll_until([&] { return pages_.chunks[1].done.load() == 1; }));
   EXPECT_EQ(pages_.chunks[1].result.load(), CUDA_SUCCESS);
   EXPECT_EQ(std::string(pages_.chunk_bytes[1], 6), "inline");
@@ -106,6 +106,33 @@ TEST_F(ProcessMemoryTest, TheMemoryOfAContextGoesWithItAndNoOther) {
   process_memory_.free_all_of(context_);
   EXPECT_EQ(memory_.used(), Bytes(2 * kBlock));
   EXPECT_EQ(ranges_.all().size(), 1U);
+}
+
+// How much of the device is taken; what else takes it stands still.
+TEST_F(ProcessMemoryTest, WhatWasFreeForAWhileGoesBackToTheDevice) {
+  const auto taken = [&] {
+    size_t free = 0, total = 0;
+    EXPECT_EQ(driver_->mem_get_info(&free, &total), CUDA_SUCCESS);
+    return total - free;
+  };
+  const size_t before = taken();
+  Instant now{};
+  for (int round = 0; round < 2; ++round) {
+    const uint64_t address = allocate(kLimit.count);
+    EXPECT_GE(taken(), before + kLimit.count);
+    pool_.recycle(now += seconds(1));
+    EXPECT_TRUE(ask(process_memory_, kFree, {address}));
+    EXPECT_EQ(wait_for_answer(), CUDA_SUCCESS);
+    pool_.recycle(now);
+    pool_.recycle(now += ClientPool::kHold - milliseconds(1));
+    EXPECT_GE(taken(), before + kLimit.count) << "the next request finds it";
+    EXPECT_TRUE(poll_until([&] {  // the device comes to the free when it does
+      pool_.freed();
+      pool_.recycle(now);
+      pool_.recycle(now += ClientPool::kHold);
+      return taken() <= before;
+    }));
+  }
 }
 
 TEST_F(ProcessMemoryTest, WhatIsFreeIsWhatTheLimitLeaves) {

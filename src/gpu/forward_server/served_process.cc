@@ -23,14 +23,11 @@ constexpr int kLongestSleep_ms = 500;
 
 }  // namespace
 
-ServedProcess::ServedProcess(ServerContext& server_context, std::shared_ptr<ClientMemory> memory,
-                             std::shared_ptr<ClientPool> pool, std::shared_ptr<ClientShare> share,
+ServedProcess::ServedProcess(ServerContext& server_context, ClientParts client,
                              std::shared_ptr<forward_ring::SharedMemory> shared, OnEnd on_end)
     : server_context_(server_context),
       driver_(server_context.driver),
-      memory_(std::move(memory)),
-      pool_(std::move(pool)),
-      share_(std::move(share)),
+      client_(std::move(client)),
       shared_(std::move(shared)),
       pages_(*shared_->pages()),
       on_end_(std::move(on_end)),
@@ -40,16 +37,20 @@ ServedProcess::ServedProcess(ServerContext& server_context, std::shared_ptr<Clie
       completions_(
           driver_,
           [shared = shared_] { forward_ring::wake(shared->pages()->control.server_sleeps); }),
-      upload_(*memory_, pages_, answers_),
-      streams_(driver_, *share_, memory_->quotas.streams, completions_, answers_),
-      events_(driver_, memory_->quotas.events, streams_, completions_, answers_),
-      process_memory_(driver_, {*memory_, *pool_}, pages_, ranges_, streams_, completions_,
-                      answers_),
-      functions_(driver_, *memory_, pages_, streams_, answers_),
-      modules_(driver_, *memory_, pages_, ranges_, upload_, streams_, functions_, answers_),
+      upload_(*client_.memory, pages_, answers_),
+      streams_(driver_, *client_.share, client_.memory->quotas.streams, completions_, answers_),
+      events_(driver_, client_.memory->quotas.events, streams_, completions_, answers_),
+      exports_(server_context.handles, {client_.number, client_.memory, client_.pool}, ranges_,
+               streams_, answers_),
+      process_memory_(driver_, {*client_.memory, *client_.pool, exports_}, ranges_, streams_,
+                      completions_, answers_),
+      functions_(driver_, *client_.memory, pages_, streams_, answers_),
+      modules_(driver_, *client_.memory, pages_, ranges_, upload_, streams_, functions_, answers_),
       gates_(driver_),
+      chunk_copies_(driver_, {client_.number, server_context.links}, pages_, ranges_, streams_,
+                    completions_, gates_, answers_),
       host_functions_(driver_, streams_, completions_, gates_, answers_),
-      graphs_(driver_, *memory_, upload_, streams_, completions_, {gates_, host_functions_},
+      graphs_(driver_, *client_.memory, upload_, streams_, completions_, {gates_, host_functions_},
               GraphChecker(ranges_, functions_, modules_, events_), answers_),
       thread_([this] { serve(); }) {}
 
@@ -83,7 +84,7 @@ void ServedProcess::serve() {
   }
   serve_calls();
   if (malformed_) {
-    memory_->lose_process();  // before it can say that it failed
+    client_.memory->lose_process();  // before it can say that it failed
     tell_broken(CUDA_ERROR_UNKNOWN);
   }
   is_served_ = false;
@@ -142,6 +143,7 @@ void ServedProcess::sleep() {
   look_for_finished_kernels();
   if (answers_.broken() != CUDA_SUCCESS) return;
   streams_.release_idle();
+  client_.pool->recycle(server_context_.clock.now());
   forward_ring::SleepFlag& flag = pages_.control.server_sleeps;
   flag.store(1, std::memory_order_seq_cst);
   std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -202,6 +204,7 @@ bool ServedProcess::wait_until_idle() {
 void ServedProcess::release_all() {
   for (const uint64_t context : streams_.contexts()) clear_context(context);
   process_memory_.release();
+  chunk_copies_.release();
   completions_.release();
   gates_.release();
   upload_.release();
@@ -222,6 +225,7 @@ void ServedProcess::handle(const Call& call) {
       break;
   }
   const bool is_handled = functions_.handle(call, data) || process_memory_.handle(call, data) ||
+                          chunk_copies_.handle(call) || exports_.handle(call) ||
                           streams_.handle(call) || events_.handle(call) ||
                           graphs_.handle(call, data) || modules_.handle(call, data) ||
                           host_functions_.handle(call) || upload_.handle(call);

@@ -18,6 +18,7 @@
 #include "gpu/forward_ring/waiting.h"
 #include "gpu/forward_server/address_ranges.h"
 #include "gpu/forward_server/answers.h"
+#include "gpu/forward_server/chunk_copies.h"
 #include "gpu/forward_server/client_memory.h"
 #include "gpu/forward_server/client_pool.h"
 #include "gpu/forward_server/client_share.h"
@@ -28,7 +29,9 @@
 #include "gpu/forward_server/graphs.h"
 #include "gpu/forward_server/host_functions.h"
 #include "gpu/forward_server/image_upload.h"
+#include "gpu/forward_server/memory_handles.h"
 #include "gpu/forward_server/modules.h"
+#include "gpu/forward_server/process_exports.h"
 #include "gpu/forward_server/process_memory.h"
 #include "gpu/forward_server/streams.h"
 
@@ -41,6 +44,8 @@ struct ServerContext {
   const Clock& clock;
   // Work that a process left behind may go on for so long; then it counts as one that never ends.
   const Duration drain;
+  const CopyLinks links;
+  MemoryHandles& handles;
   unsigned cores = 1;
   std::atomic<unsigned> awake{0};  // threads of processes that do not sleep
 };
@@ -53,13 +58,20 @@ enum class ProcessEnd : uint8_t {
   kHangs,      // what it left on the device does not come to an end
 };
 
+// A client, and what its processes have together: shared with their threads.
+struct ClientParts {
+  uint64_t number = 0;
+  std::shared_ptr<ClientMemory> memory;
+  std::shared_ptr<ClientPool> pool;
+  std::shared_ptr<ClientShare> share;
+};
+
 class ServedProcess {
  public:
   using OnEnd = std::function<void(ProcessEnd, CUresult)>;
 
   // The thread begins at once. `on_end` is called on it, as its last deed.
-  ServedProcess(ServerContext& server_context, std::shared_ptr<ClientMemory> memory,
-                std::shared_ptr<ClientPool> pool, std::shared_ptr<ClientShare> share,
+  ServedProcess(ServerContext& server_context, ClientParts client,
                 std::shared_ptr<forward_ring::SharedMemory> shared, OnEnd on_end);
   // How one goes: waits for the thread (stop() first). What is in a broken context, or beside work
   // that does not end, can be neither destroyed nor waited for: it stays until the executor ends.
@@ -101,9 +113,7 @@ class ServedProcess {
 
   ServerContext& server_context_;
   const cuda::Driver& driver_;
-  const std::shared_ptr<ClientMemory> memory_;
-  const std::shared_ptr<ClientPool> pool_;
-  const std::shared_ptr<ClientShare> share_;
+  const ClientParts client_;
   // Shared with callbacks of the driver, which may come late.
   const std::shared_ptr<forward_ring::SharedMemory> shared_;
   forward_ring::SharedPages& pages_;
@@ -125,10 +135,12 @@ class ServedProcess {
   ImageUpload upload_;
   Streams streams_;
   Events events_;
+  ProcessExports exports_;
   ProcessMemory process_memory_;
   Functions functions_;
   Modules modules_;
   Gates gates_;  // stop() opens them
+  ChunkCopies chunk_copies_;
   HostFunctions host_functions_;
   Graphs graphs_;
 

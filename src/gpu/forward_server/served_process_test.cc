@@ -25,7 +25,7 @@ TEST_F(ServedProcessTest, EveryCallIsHandledByOnePartOnly) {
     const int parts = functions_.handle(call, data) + process_memory_.handle(call, data) +
                       streams_.handle(call) + events_.handle(call) + graphs_.handle(call, data) +
                       modules_.handle(call, data) + host_functions_.handle(call) +
-                      upload_.handle(call);
+                      chunk_copies_.handle(call) + exports_.handle(call) + upload_.handle(call);
     const bool is_of_several = code == kDestroyContext || code == kUnloadModule;
     EXPECT_EQ(parts, is_of_several ? 0 : 1) << forward_ring::name_of(code);
   }

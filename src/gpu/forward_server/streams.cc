@@ -157,6 +157,11 @@ CUresult Streams::move(Entry& entry) {
   return CUDA_SUCCESS;
 }
 
+uint64_t Streams::work_of(uint64_t number) {
+  const Entry* entry = table_.find(number);
+  return entry == nullptr ? 0 : entry->work;
+}
+
 bool Streams::has_share(uint64_t number) {
   const Entry* entry = table_.find(number);
   return entry != nullptr && entry->part != nullptr;

@@ -49,6 +49,8 @@ class Streams {
   // Before anything is queued on it, or waits for it as the default stream: makes it wait for what
   // it must. Null in `stream` unless it succeeds.
   CUresult use(uint64_t number, CUstream* stream);
+  // How often something was queued on it; 0 if there is none.
+  uint64_t work_of(uint64_t number);
   // Whether it has a share of the multiprocessors rather than all; as of its last use.
   bool has_share(uint64_t number);
   // Those that were destroyed and whose work is over go, and count no more. Before the thread

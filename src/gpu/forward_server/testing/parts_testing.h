@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <initializer_list>
 #include <iterator>
 #include <memory>
@@ -25,6 +26,7 @@
 #include "gpu/forward_ring/shared_memory.h"
 #include "gpu/forward_server/address_ranges.h"
 #include "gpu/forward_server/answers.h"
+#include "gpu/forward_server/chunk_copies.h"
 #include "gpu/forward_server/client_memory.h"
 #include "gpu/forward_server/client_pool.h"
 #include "gpu/forward_server/client_share.h"
@@ -35,7 +37,9 @@
 #include "gpu/forward_server/graphs.h"
 #include "gpu/forward_server/host_functions.h"
 #include "gpu/forward_server/image_upload.h"
+#include "gpu/forward_server/memory_handles.h"
 #include "gpu/forward_server/modules.h"
+#include "gpu/forward_server/process_exports.h"
 #include "gpu/forward_server/process_memory.h"
 #include "gpu/forward_server/streams.h"
 
@@ -74,6 +78,26 @@ class PartsTestDevice {
   }
 };
 
+// Turns as the test gives them.
+class GivenTurns : public CopyTurns {
+ public:
+  bool is_free = true;  // a copy that asks may go
+  struct Asked {
+    uint64_t client = 0;
+    Bytes size;
+    std::function<void()> go;
+  };
+  std::vector<Asked> asked;
+  std::vector<uint64_t> ended;
+
+  Turn begin(uint64_t client, Bytes size, std::function<void()> go) override {
+    asked.push_back({client, size, std::move(go)});
+    return {asked.size(), is_free};
+  }
+  void end(uint64_t copy) override { ended.push_back(copy); }
+  bool is_quiet() const override { return is_free; }
+};
+
 class PartsTest : public testing::Test {
  protected:
   using enum forward_ring::CallCode;
@@ -81,22 +105,29 @@ class PartsTest : public testing::Test {
   using CallCode = forward_ring::CallCode;
 
   static constexpr Bytes kLimit = Bytes::mib(4);
+  static constexpr Duration kHold = seconds(60);
 
   PartsTest()
       : driver_(*device_.driver),
         pages_(*device_.shared.pages()),
-        memory_(kLimit, OwnedFd()),
-        pool_(driver_, 0, kLimit),
+        memory_handles_(driver_, clock_, kHold),
+        client_memory_(std::make_shared<ClientMemory>(kLimit, OwnedFd())),
+        client_pool_(std::make_shared<ClientPool>(driver_, 0, kLimit)),
+        memory_(*client_memory_),
+        pool_(*client_pool_),
         answers_(driver_, pages_),
         completions_(driver_, [] {}),
         upload_(memory_, pages_, answers_),
         streams_(driver_, device_.share, memory_.quotas.streams, completions_, answers_),
         events_(driver_, memory_.quotas.events, streams_, completions_, answers_),
-        process_memory_(driver_, {memory_, pool_}, pages_, ranges_, streams_, completions_,
+        exports_(memory_handles_, {7, client_memory_, client_pool_}, ranges_, streams_, answers_),
+        process_memory_(driver_, {memory_, pool_, exports_}, ranges_, streams_, completions_,
                         answers_),
         functions_(driver_, memory_, pages_, streams_, answers_),
         modules_(driver_, memory_, pages_, ranges_, upload_, streams_, functions_, answers_),
         gates_(driver_),
+        chunk_copies_(driver_, {7, {&to_device_, &to_host_}}, pages_, ranges_, streams_,
+                      completions_, gates_, answers_),
         host_functions_(driver_, streams_, completions_, gates_, answers_),
         checker_(ranges_, functions_, modules_, events_),
         graphs_(driver_, memory_, upload_, streams_, completions_, {gates_, host_functions_},
@@ -111,6 +142,7 @@ class PartsTest : public testing::Test {
     poll_until([&] { return completions_.is_empty(); });
     for (const uint64_t context : streams_.contexts()) clear(context);
     process_memory_.release();
+    chunk_copies_.release();
     completions_.release();
     gates_.release();
     upload_.release();
@@ -232,18 +264,25 @@ class PartsTest : public testing::Test {
   PartsTestDevice device_;
   const cuda::Driver& driver_;
   forward_ring::SharedPages& pages_;
-  ClientMemory memory_;
-  ClientPool pool_;
+  GivenTurns to_device_, to_host_;
+  FakeClock clock_;
+  MemoryHandles memory_handles_;
+  const std::shared_ptr<ClientMemory> client_memory_;
+  const std::shared_ptr<ClientPool> client_pool_;
+  ClientMemory& memory_;
+  ClientPool& pool_;
   Answers answers_;
   Completions completions_;
   AddressRanges ranges_;
   ImageUpload upload_;
   Streams streams_;
   Events events_;
+  ProcessExports exports_;
   ProcessMemory process_memory_;
   Functions functions_;
   Modules modules_;
   Gates gates_;
+  ChunkCopies chunk_copies_;
   HostFunctions host_functions_;
   GraphChecker checker_;
   Graphs graphs_;
