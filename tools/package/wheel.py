@@ -56,7 +56,12 @@ def python_files(tree):
 
 def server_files(tree):
     return {f"{PROGRAMS}/{path.relative_to(tree).as_posix()}": path
-            for folder in FOLDERS for path in sorted((tree / folder).rglob("*")) if path.is_file()}
+            for folder in FOLDERS for path in sorted((tree / folder).rglob("*")) if path.is_file() and MANUAL not in path.parents}
+
+
+def manual_files(tree, version):
+    """Where pip puts what `man` looks for: share/man of the environment."""
+    return {f"lambent-{version}.data/data/{contents.MANUAL}/{path.name}": path for path in sorted((tree / contents.MANUAL).iterdir())}
 
 
 def write(files, version, platform, time, target, level):
