@@ -21,6 +21,7 @@
 #include "bin/worker_config.h"
 #include "bin/worker_settings.h"
 #include "bin/worker_setup.h"
+#include "core/domain/slice.h"
 #include "core/http/server.h"
 #include "core/loop/work_thread.h"
 #include "core/metrics/worker_metrics.h"
@@ -397,7 +398,23 @@ Result<std::unique_ptr<worker::EmulatedNodeServer>> serve_emulated_node(worker::
   return worker::EmulatedNodeServer::open(loop, log, node_image(driver), driver.emulated_node);
 }
 
-// The devices that are there; the log says which.
+// "0: Tesla V100-SXM2-16GB, 16 GiB, emulated; 1: ...": the first of them.
+std::string gpus_in_words(const std::vector<protocol::DeviceInventory>& devices, GpuKind kind) {
+  constexpr size_t kMostNamed = 8;
+  std::string words;
+  for (size_t i = 0; i < devices.size() && i < kMostNamed; ++i) {
+    const protocol::DeviceInventory& device = devices[i];
+    words += (i == 0 ? "" : "; ") + place_name(worker::device_id_of(device)) + ": " + device.name +
+             ", " + to_string(device.memory_total) +
+             (kind == GpuKind::kEmulated ? ", emulated" : "");
+  }
+  if (devices.size() > kMostNamed) {
+    words += "; and " + std::to_string(devices.size() - kMostNamed) + " more";
+  }
+  return devices.empty() ? "none" : words;
+}
+
+// The devices that are there; the log says which, before anything else.
 Result<std::vector<protocol::DeviceInventory>> described_devices(std::optional<DeviceWatch>& watch,
                                                                  WorkerConfig& config,
                                                                  worker::GpuDriver& driver,
@@ -405,8 +422,9 @@ Result<std::vector<protocol::DeviceInventory>> described_devices(std::optional<D
   std::vector<protocol::DeviceInventory> devices;
   if (watch) {
     ASSIGN_OR_RETURN(devices, watch->find());
-    leave_integrated_memory(devices, config, log);
   }
+  log.info("gpus", {{"gpus", gpus_in_words(devices, config.gpu)}});
+  leave_integrated_memory(devices, config, log);
   RETURN_IF_ERROR(describe_devices(config, devices, driver, log));
   return devices;
 }

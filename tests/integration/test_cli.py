@@ -510,6 +510,12 @@ class LookAndCancelTest(CommandTest):
             self.assertEqual(client.returncode, 1)
             self.assertIn("Invocation.Cancelled", out)
 
+    def test_the_first_line_of_a_worker_says_which_gpus_it_has(self):
+        lines = [json.loads(line) for line in self.worker.log().splitlines() if line.startswith("{")]
+        first = next(line for line in lines if line["level"] != "debug")
+        self.assertEqual(first["event"], "gpus")
+        self.assertRegex(first["gpus"], r"^0: .+, \d.* [MG]iB, emulated")
+
     def test_what_cannot_be_cancelled_is_refused_with_the_reason(self):
         self.assertIn("'lambent invocations' lists", self.run_cli(
             "cancel", "0e6c9d1e-4f2c-4c33-9a52-6f1b1b3f0f7a", expect=NOT_FOUND).stderr)
