@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <ctime>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
@@ -30,6 +31,24 @@ constexpr const char* kToldElsewhere[] = {"name",
                                           "instance_failures",
                                           "next_instance_start_seconds"};
 
+// Settings of HTTP functions, and of a GPU, of functions that have none.
+bool is_of_another_kind(const std::string& key, const Json& function) {
+  if (key.starts_with("http_")) return cell(function, "kind") != "http";
+  if (number(function, "gpu_memory_bytes") > 0) return false;
+  constexpr const char* kOfGpus[] = {"checkpoint",  "gpu_memory_bytes", "gpu_runtime", "gpu_share",
+                                     "launch_mode", "memory_mode",      "working_set"};
+  return std::ranges::any_of(kOfGpus, [&](const char* one) { return key == one; });
+}
+
+// "2026-11-28 20:04:05 UTC"
+std::string date_of(double since_epoch_s) {
+  const auto whole = static_cast<std::time_t>(since_epoch_s);
+  std::tm time{};
+  gmtime_r(&whole, &time);
+  char text[32];
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC", &time)};
+}
+
 bool is_empty(const Json& value) {
   return value.is_null() || (value.is_string() && value.get_ref<const std::string&>().empty()) ||
          (value.is_structured() && value.empty());
@@ -42,9 +61,10 @@ std::pair<std::string, std::string> shown(const std::string& key, const Json& ro
     return {without("_bytes"), to_string(Bytes(row[key].get<uint64_t>()))};
   }
   for (const std::string_view end : {"_seconds", "_s"}) {
-    if (key.ends_with(end) && row[key].is_number()) {
-      return {without(end), human_seconds(row[key].get<double>())};
-    }
+    if (!key.ends_with(end) || !row[key].is_number()) continue;
+    const double amount = row[key].get<double>();
+    if (key.starts_with("last_modified")) return {without(end), date_of(amount)};
+    return {without(end), amount < 0 ? "as the worker says" : human_seconds(amount)};
   }
   return {key, cell(row, key.c_str())};
 }
@@ -90,7 +110,7 @@ std::string settings_text(const Json& function) {
   for (const auto& [key, value] : function.items()) {
     const bool told = std::ranges::any_of(kToldElsewhere,
                                           [&, name = key](const char* one) { return name == one; });
-    if (told || is_empty(value)) continue;
+    if (told || is_empty(value) || is_of_another_kind(key, function)) continue;
     const auto [name, what] = shown(key, function);
     add_line(text, name, what);
   }

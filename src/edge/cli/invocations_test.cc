@@ -36,7 +36,9 @@ constexpr const char* kAbout = R"({"activity":{"name":"hello","kind":"handler","
     "late":1,"p50_ms":20.0,"p95_ms":100.0,"p99_ms":250.0,"ahead_ms":0},
     "latency_buckets_ms":[],"graph":null,
     "function":{"name":"hello","runtime":"python3","memory_bytes":536870912,"timeout_seconds":30.0,
-                "description":"","queued":1,"mounts":[]}})";
+                "description":"","queued":1,"mounts":[],"keep_alive_seconds":-1000.0,
+                "last_modified_seconds":1000000000.5,"gpu_memory_bytes":0,"gpu_share":100,
+                "http_port":8080}})";
 
 TEST_F(Verbs, InvocationsShowsThoseThatWaitAndThoseThatEnded) {
   transport.answer(response(200, kLive));
@@ -97,7 +99,11 @@ TEST_F(Verbs, DescribeTellsWhatAFunctionIsAndDoes) {
   EXPECT_THAT(out.str(), HasSubstr("p50 20.0 ms, p95 0.10 s, p99 0.25 s\n"));
   EXPECT_THAT(out.str(), HasSubstr("  memory                512 MiB\n"));
   EXPECT_THAT(out.str(), HasSubstr("  timeout               30.00 s\n"));
-  EXPECT_THAT(out.str(), Not(HasSubstr("description")));
+  EXPECT_THAT(out.str(), HasSubstr("  keep_alive            as the worker says\n"));
+  EXPECT_THAT(out.str(), HasSubstr("  last_modified         2001-09-09 01:46:40 UTC\n"));
+  for (const char* none : {"description", "gpu_share", "http_port"}) {
+    EXPECT_THAT(out.str(), Not(HasSubstr(none)));
+  }
   EXPECT_THAT(out.str(), HasSubstr("The last that ended\n"));
 }
 
