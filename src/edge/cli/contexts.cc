@@ -85,7 +85,7 @@ int change(Console& console, const std::string& path, const Change& make) {
   if (const auto written = write_contexts(path, *contexts); !written.ok()) {
     return fail(console, written.error());
   }
-  return 0;
+  return console.json ? run_config_ls(console, path) : 0;
 }
 
 // What is told of one: all but its token.

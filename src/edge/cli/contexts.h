@@ -42,7 +42,7 @@ Result<Contexts> read_contexts(const std::string& path);
 Result<std::optional<Context>> choose(const Contexts& contexts, const std::string& name);
 
 // The verbs. `set` adds one, or changes what `changes` has of one that is there; the first one
-// becomes the current one.
+// becomes the current one. As JSON each prints what `ls` does then.
 int run_config_set(Console& console, const std::string& path, const std::string& name,
                    const Context& changes);
 int run_config_use(Console& console, const std::string& path, const std::string& name);

@@ -91,6 +91,15 @@ TEST_F(ContextsTest, WhatIsWrongIsSaidAndChangesNothing) {
   EXPECT_EQ(read_contexts(path_)->current, "");
 }
 
+TEST_F(ContextsTest, AsJsonAChangeSaysWhatThereIsNow) {
+  console_.json = true;
+  run_config_set(console_, path_, "prod", {.endpoint = "http://a:1", .token = "lambent_secret"});
+  const auto json = nlohmann::json::parse(out_.str());
+  EXPECT_EQ(json["contexts"][0]["name"], "prod");
+  EXPECT_EQ(json["contexts"][0]["has_token"], true);
+  EXPECT_THAT(out_.str(), Not(HasSubstr("secret")));
+}
+
 TEST(Contexts, EveryContextIsReadAsItWasWritten) {
   Contexts contexts{.current = "a.b-c"};
   contexts.named["a.b-c"] = {.endpoint = "unix:/tmp/it's \"here\"\\",
