@@ -31,7 +31,7 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from . import app_calls, app_code
@@ -99,6 +99,24 @@ class Function(Generic[P, R]):
         """Runs it on the worker and waits for its answer. Raises what it raised, with the remote traceback as its cause."""
         return _calls.call(self._app.client, self.name, self._method, args, kwargs)  # type: ignore[no-any-return]
 
+    def remote_gen(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Runs a generator on the worker: its items, each as soon as it is there. Raises what it raises, in the place where it does.
+        Closing the generator ends the call."""
+        return _calls.stream(self._app.client, self.name, self._method, args, kwargs)  # type: ignore[no-any-return]
+
+    async def remote_gen_async(self, *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[Any]:
+        """As remote_gen(), for `async for`."""
+        left: Any = object()
+        # Its thread waits; clients are one for each thread, and the stream has a connection of its own.
+        items = _calls.stream(_make_client(**self._app.identity), self.name, self._method, args, kwargs)
+        wait = asyncio.get_running_loop().run_in_executor
+        try:
+            while (item := await wait(self._app.pool, next, items, left)) is not left:
+                yield item
+        finally:
+            with contextlib.suppress(ValueError):  # its thread waits for an item still; then it ends by itself
+                await wait(self._app.pool, items.close)
+
     async def remote_async(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return await self.spawn(*args, **kwargs).get_async()
 
@@ -113,6 +131,11 @@ class Function(Generic[P, R]):
 
     def starmap(self, arguments: Iterable[Sequence[Any]], at_once: int = _MOST_AT_ONCE) -> Iterator[R]:
         """As map(), for items that are lists of arguments."""
+        for call in self._calls_of(arguments, at_once):
+            yield call.get()
+
+    def _calls_of(self, arguments: Iterable[Sequence[Any]], at_once: int) -> Iterator[Call[R]]:
+        """The calls in order, `at_once` of them begun and not yet taken."""
         if at_once < 1:
             raise ValueError("at_once is at least 1")
         left = iter(arguments)
@@ -121,9 +144,20 @@ class Function(Generic[P, R]):
         for each in itertools.islice(left, at_once):
             calls.append(spawn(*each))
         while calls:
-            yield calls.popleft().get()
+            yield calls.popleft()
             for each in itertools.islice(left, 1):
                 calls.append(spawn(*each))
+
+
+    async def map_async(self, *iterables: Iterable[Any], at_once: int = _MOST_AT_ONCE) -> AsyncIterator[R]:
+        """As map(), for `async for`."""
+        async for answer in self.starmap_async(zip(*iterables), at_once=at_once):
+            yield answer
+
+    async def starmap_async(self, arguments: Iterable[Sequence[Any]], at_once: int = _MOST_AT_ONCE) -> AsyncIterator[R]:
+        """As starmap(), for `async for`."""
+        for call in self._calls_of(arguments, at_once):
+            yield await call.get_async()
 
 
 def enter(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -167,7 +201,7 @@ class App:
         if not re.fullmatch("[A-Za-z0-9_-]{1,40}", name):
             raise ValueError(f"the app's name {name!r} is no 1 to 40 letters, digits, '-' and '_'")
         self.name, self.include = name, tuple(include)
-        self._identity = {"endpoint": endpoint, "token": token, "tenant": tenant}
+        self.identity = {"endpoint": endpoint, "token": token, "tenant": tenant}
         self._clients = threading.local()
         self._module = ""  # of its functions
         self.deployments: dict[str, app_code.Deployment] = {}
@@ -177,7 +211,7 @@ class App:
     def client(self) -> Client:
         """This thread's."""
         if not hasattr(self._clients, "client"):
-            self._clients.client = _make_client(**self._identity)
+            self._clients.client = _make_client(**self.identity)
         return self._clients.client  # type: ignore[no-any-return]
 
     @functools.cached_property

@@ -1,13 +1,17 @@
 """How calls of an app travel: pickles in JSON, as objects where they are large. Both ends are here: `call` for callers,
 `handler_of` for the sandbox."""
+from __future__ import annotations
+
 import base64
 import importlib
 import json
 import pickle
 import sys
 import traceback
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn
 
-from . import objects
+from . import app_streams, objects
 from .errors import FunctionError, LambentError, error_of
 
 _KEY = "lambent.call"
@@ -19,11 +23,11 @@ _MODULE = "_lambent_app"  # in the package: tells which module the app is
 class RemoteTraceback(Exception):
     """The cause of an exception that a function raised: where it was raised, in the sandbox."""
 
-    def __init__(self, text):
+    def __init__(self, text: str) -> None:
         super().__init__(text)
         self.text = text
 
-    def __str__(self):
+    def __str__(self) -> str:
         return "\n" + self.text
 
 
@@ -34,7 +38,7 @@ class RemoteError(FunctionError):
 # ---- The caller's end
 
 
-def _packed(client, value, needs):
+def _packed(client: Any, value: Any, needs: list[Any]) -> dict[str, Any]:
     pickled = pickle.dumps(value, 5)
     if len(pickled) <= _MOST_INLINE:
         return {"pickle": base64.b64encode(pickled).decode()}
@@ -43,7 +47,7 @@ def _packed(client, value, needs):
     return {"object": reference.id}
 
 
-def _unpacked(client, packed):
+def _unpacked(client: Any, packed: Any) -> Any:
     if "object" in packed:
         reference = packed["object"]
         tensor = client.get(reference)
@@ -54,19 +58,19 @@ def _unpacked(client, packed):
     return pickle.loads(pickled)
 
 
-def _payload(client, method, args, kwargs, needs):
-    return json.dumps({_KEY: {"method": method, **_packed(client, (args, kwargs), needs)}}).encode()
+def _payload(client: Any, method: str, args: Any, kwargs: Any, needs: list[Any], **more: Any) -> bytes:
+    return json.dumps({_KEY: {"method": method, **more, **_packed(client, (args, kwargs), needs)}}).encode()
 
 
-def _missing(error, name):
+def _missing(error: LambentError, name: str) -> LambentError:
     if error.code != "NOT_FOUND":
         return error
     return error_of("NOT_FOUND", f"there is no function {name!r} on the worker: deploy its app first, by 'python3 -m lambent "
                                  "deploy FILE' or app.deploy()")
 
 
-def call(client, name, method, args, kwargs):
-    needs = []
+def call(client: Any, name: str, method: str, args: Any, kwargs: Any) -> Any:
+    needs: list[Any] = []
     payload = _payload(client, method, args, kwargs, needs)
     try:
         answer = client.invoke(name, payload, needs)
@@ -79,14 +83,29 @@ def call(client, name, method, args, kwargs):
     return _value(client, answer)
 
 
-def _value(client, answer):
+def stream(client: Any, name: str, method: str, args: Any, kwargs: Any) -> Iterator[Any]:
+    """The items of a generator, as they come. Raises what it raises. Closing this ends the call."""
+    needs: list[Any] = []
+    chunks = client.stream(name, _payload(client, method, args, kwargs, needs, stream=True), needs)
+    try:
+        yield from app_streams.received(chunks, raise_remote)
+    except FunctionError:
+        raise
+    except LambentError as error:
+        raise _missing(error, name) from None
+    finally:
+        chunks.close()
+        client.release(needs)
+
+
+def _value(client: Any, answer: Any) -> Any:
     document = json.loads(answer)
     if not isinstance(document, dict) or _KEY not in document:
         raise error_of("DATA_LOSS", "the function answered as no function of an app does; is it deployed from this app?")
     return _unpacked(client, document[_KEY])
 
 
-def raise_remote(error):
+def raise_remote(error: Any) -> NoReturn:
     """Raises what a function failed with: the exception itself, where it came along and exists here."""
     try:
         body = json.loads(error.payload)
@@ -110,7 +129,7 @@ def raise_remote(error):
 # ---- The sandbox's end
 
 
-def make_instance(kind):
+def make_instance(kind: Any) -> Any:
     """An object of an @app.cls class, entered."""
     made = kind()
     for name in dir(kind):
@@ -120,7 +139,7 @@ def make_instance(kind):
     return made
 
 
-def handler_of(module_name, name):
+def handler_of(module_name: str, name: str) -> Callable[[Any, Any], Any]:
     """The handler of an app's function or class: for calls of an app, and for JSON of any other client."""
     module = importlib.import_module(module_name)
     # What was pickled where the app was the main program finds its classes.
@@ -133,20 +152,27 @@ def handler_of(module_name, name):
     kind = getattr(found, "lambent_class", None)
     instance = make_instance(kind) if kind is not None else None
 
-    def target(method):
+    def target(method: str) -> Any:
         if instance is None:
             return found.local
         if not method or method.startswith("_") or not callable(getattr(instance, method, None)):
             raise AttributeError("%s has no public method %r" % (name, method))
         return getattr(instance, method)
 
-    def handler(event, context):
+    def handler(event: Any, context: Any) -> Any:
         try:
             if isinstance(event, dict) and _KEY in event:
                 asked = event[_KEY]
                 args, kwargs = _received(asked)
-                return {_KEY: _sent(target(asked.get("method", ""))(*args, **kwargs))}
-            return _plainly(target, event, instance is not None)
+                answer = app_streams.awaited(target(asked.get("method", ""))(*args, **kwargs))
+                if asked.get("stream"):
+                    return _streamed(name, answer, False)
+                if app_streams.is_stream(answer):
+                    answer.close() if hasattr(answer, "close") else None
+                    raise TypeError("%s is a generator: call it by remote_gen()" % name)
+                return {_KEY: _sent(answer)}
+            answer = app_streams.awaited(_plainly(target, event, instance is not None))
+            return _streamed(name, answer, True) if app_streams.is_stream(answer) else answer
         except Exception as error:
             _attach(error)
             raise
@@ -154,7 +180,13 @@ def handler_of(module_name, name):
     return handler
 
 
-def _plainly(target, event, has_methods):
+def _streamed(name: str, answer: Any, plainly: bool) -> Any:
+    if not app_streams.is_stream(answer):
+        raise TypeError("%s is no generator, and answers with %s: call it by remote()" % (name, type(answer).__name__))
+    return app_streams.sent(answer, plainly, _attach)
+
+
+def _plainly(target: Callable[[str], Any], event: Any, has_methods: bool) -> Any:
     """JSON of another client: an object has the keywords, a list the arguments. Of a class the method is under "method"."""
     method = ""
     if has_methods:
@@ -169,20 +201,20 @@ def _plainly(target, event, has_methods):
     return target(method)() if event is None else target(method)(event)
 
 
-def _received(packed):
+def _received(packed: Any) -> Any:
     if "object" in packed:
         return pickle.loads(bytes(objects.get(packed["object"], wait=60)))
     return pickle.loads(base64.b64decode(packed["pickle"]))
 
 
-def _sent(value):
+def _sent(value: Any) -> Any:
     pickled = pickle.dumps(value, 5)
     if len(pickled) <= _MOST_INLINE:
         return {"pickle": base64.b64encode(pickled).decode()}
     return objects.put(pickled)
 
 
-def _attach(error):
+def _attach(error: Any) -> None:
     """The exception itself, for the caller, where it can be sent."""
     try:
         pickled = pickle.dumps(error, 5)

@@ -1,5 +1,7 @@
 """What an app's functions are deployed as: settings, a package that is the same for the same files, and the request. Standard
 library only."""
+from __future__ import annotations
+
 import base64
 import dataclasses
 import fnmatch
@@ -12,6 +14,8 @@ import sys
 import time
 import uuid
 import zipfile
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 from urllib.parse import quote
 
 from .errors import LambentError, error_of
@@ -44,7 +48,7 @@ SETTINGS = {
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
-def bytes_of(amount, what):
+def bytes_of(amount: str | int, what: str) -> int:
     """Of "512M", "2GiB" or a number of bytes."""
     if isinstance(amount, int) and not isinstance(amount, bool):
         return amount
@@ -65,14 +69,14 @@ class Settings:
     min_instances: int = 0
     keep_alive: float = -1.0  # as the worker says
     network: str = ""
-    requirements: tuple = ()
+    requirements: tuple[str, ...] = ()
     python: str = ""
-    preload: tuple = ()
-    environment: tuple = ()  # of pairs
-    volumes: tuple = ()  # of pairs
+    preload: tuple[str, ...] = ()
+    environment: tuple[tuple[str, str], ...] = ()  # of pairs
+    volumes: tuple[tuple[str, str], ...] = ()  # of pairs
 
     @staticmethod
-    def of(given):
+    def of(given: Mapping[str, Any]) -> Settings:
         """ValueError or TypeError names what is wrong."""
         unknown = sorted(set(given) - set(SETTINGS))
         if unknown:
@@ -105,7 +109,7 @@ class Deployment:
     settings: Settings
 
 
-def package_of(deployment, path, include):
+def package_of(deployment: Deployment, path: str, include: Iterable[str]) -> bytes:
     """The zip: the app's file, what is included, and the module that finds the function. The same files give the same bytes."""
     folder = os.path.dirname(os.path.abspath(path))
     module = os.path.splitext(os.path.basename(path))[0]
@@ -140,7 +144,7 @@ def package_of(deployment, path, include):
     return made.getvalue()
 
 
-def _matching(folder, pattern):
+def _matching(folder: str, pattern: str) -> dict[str, str]:
     """{name in the package: file} of a file, a folder or a pattern of names in the app's folder."""
     whole = os.path.join(folder, pattern)
     if os.path.isabs(pattern) or os.path.relpath(whole, folder).startswith(".."):
@@ -157,7 +161,7 @@ def _matching(folder, pattern):
             if fnmatch.fnmatch(name, os.path.basename(pattern)) and os.path.isfile(os.path.join(inside, name))}
 
 
-def _configuration(deployment):
+def _configuration(deployment: Deployment) -> dict[str, Any]:
     settings = deployment.settings
     version = settings.python or "%d.%d" % sys.version_info[:2] if deployment.settings.requirements else settings.python
     handler = ("python3 -m lambent.app_server %s" % deployment.entry if deployment.kind == "http"
@@ -167,7 +171,7 @@ def _configuration(deployment):
             "Environment": {"Variables": dict(settings.environment)}}
 
 
-def _tags(deployment):
+def _tags(deployment: Deployment) -> dict[str, str]:
     settings = deployment.settings
     return {"lambent:kind": deployment.kind, "lambent:mounts": ",".join("%s:%s" % (source, at) for at, source in settings.volumes),
             "lambent:gpu-memory": "%dMiB" % (-(-settings.gpu // (1 << 20))),
@@ -177,7 +181,7 @@ def _tags(deployment):
             **({"lambent:http-concurrency": str(settings.concurrency)} if deployment.kind == "http" else {})}
 
 
-def _send(client, method, path, body=None, headers=None):
+def _send(client: Any, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None) -> Any:
     status, headers, answer = client._http.request(method, path, body, headers or {})
     if status >= 300:
         error = error_from(status, headers, answer)
@@ -189,7 +193,7 @@ def _send(client, method, path, body=None, headers=None):
     return json.loads(answer) if answer else {}
 
 
-def deploy(client, deployment, path, include, tell=None):
+def deploy(client: Any, deployment: Deployment, path: str, include: Iterable[str], tell: Callable[[str], None] | None = None) -> bool:
     """Creates or changes the function in one revision, or not at all; false if it is as it should be."""
     package = package_of(deployment, path, include)
     settings = json.dumps({**_configuration(deployment), "Role": "arn:aws:iam::000000000000:role/lambent", "Tags": _tags(deployment)}).encode()
@@ -207,10 +211,10 @@ def deploy(client, deployment, path, include, tell=None):
         answer = _put(client, target, settings, package)
     if answer["action"] != "unchanged":
         _wait(client, "%s/%s" % (_FUNCTIONS, quote(deployment.name, safe="")), tell, deployment.name)
-    return answer["action"] != "unchanged"
+    return bool(answer["action"] != "unchanged")
 
 
-def _put(client, target, settings, package=None):
+def _put(client: Any, target: str, settings: bytes, package: bytes | None = None) -> Any:
     boundary = "lambent-" + uuid.uuid4().hex
     parts = {"settings": settings, **({} if package is None else {"code": package})}
     body = b"".join(b'--%s\r\nContent-Disposition: form-data; name="%s"\r\n\r\n%s\r\n' % (boundary.encode(), name.encode(), content)
@@ -218,7 +222,7 @@ def _put(client, target, settings, package=None):
     return _send(client, "PUT", target, body, {"Content-Type": "multipart/form-data; boundary=" + boundary, "Prefer": "respond-async"})
 
 
-def _wait(client, target, tell, name):
+def _wait(client: Any, target: str, tell: Callable[[str], None] | None, name: str) -> None:
     """Until the worker has installed its packages. Raises what that failed with."""
     told = None
     while True:

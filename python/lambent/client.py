@@ -7,23 +7,27 @@
     z = square.remote(x=y)           # runs when y is there
     print(z.json())                  # waits
 """
+from __future__ import annotations
+
 import json
 import os
 import re
 import time
 import warnings
+from collections.abc import Generator, Iterable
+from typing import Any
 from urllib.parse import quote
 
 from .errors import FunctionError, LambentError, error_of
 from .http_objects import HttpObjects, error_from
 from .local_objects import LocalObjects
-from .tensor import tensor_of
+from .tensor import Tensor, tensor_of
 from .volumes import Volumes
 
 _MOST_WAIT = 600.0  # seconds of one request; longer waits are several
 
 
-def _identity(token, tenant):
+def _identity(token: Any, tenant: Any) -> dict[str, str]:
     """The headers that say who sends a request. No error shows the token."""
     headers = {}
     if token:
@@ -39,44 +43,44 @@ def _identity(token, tenant):
 class ObjectRef:
     """An object that exists, or will: hand it to functions, or get() it."""
 
-    def __init__(self, client, name):
+    def __init__(self, client: Client, name: str) -> None:
         self._client, self.id = client, name
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return "ObjectRef(%s)" % self.id
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         return isinstance(other, ObjectRef) and other.id == self.id
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash(self.id)
 
-    def get(self, timeout=3600.0):
+    def get(self, timeout: float = 3600.0) -> Tensor:
         """A Tensor; waits for it. Raises what its producer failed with."""
         return self._client.get(self, timeout)
 
-    def json(self, timeout=3600.0):
+    def json(self, timeout: float = 3600.0) -> Any:
         """The answer of a handler."""
         return json.loads(bytes(self.get(timeout)))
 
-    def remove(self):
+    def remove(self) -> None:
         self._client.remove(self)
 
 
 class Function:
     """A deployed function; a handler or a kernel function alike."""
 
-    def __init__(self, client, name, ttl=None):
+    def __init__(self, client: Client, name: str, ttl: float | None = None) -> None:
         self._client, self.name, self.ttl = client, name, ttl
-        self._kind = None
+        self._kind: str | None = None
 
     @property
-    def kind(self):
+    def kind(self) -> str:
         if self._kind is None:
             self._kind = self._client.kind_of(self.name)
         return self._kind
 
-    def remote(self, *event, outputs=(), **inputs):
+    def remote(self, *event: Any, outputs: Any = (), **inputs: Any) -> Any:
         """Runs it as soon as the references among its inputs are there; references to what it makes.
 
         A handler gets one event: the argument, or the keywords as an object. References in it, however deep, become
@@ -92,11 +96,11 @@ class Function:
             return self._run_kernels(inputs, outputs)
         if outputs:
             raise TypeError("a handler has one output: its answer")
-        needs = []
+        needs: list[ObjectRef] = []
         payload = json.dumps(self._client.encode(event[0] if event else inputs, needs))
         return self._client.submit(self.name, payload, needs, ttl=self.ttl)[0]
 
-    def __call__(self, *event, outputs=(), **inputs):
+    def __call__(self, *event: Any, outputs: Any = (), **inputs: Any) -> Any:
         """Runs it and waits: the answer of a handler; of a kernel function the tensors of these outputs, one or a list.
         No object is left of them."""
         made = self.remote(*event, outputs=outputs, **inputs)
@@ -109,7 +113,7 @@ class Function:
         finally:
             self._client.release(several)
 
-    def _run_kernels(self, inputs, outputs):
+    def _run_kernels(self, inputs: Any, outputs: Any) -> Any:
         if isinstance(outputs, str):
             outputs = (outputs,)
         if not outputs:
@@ -144,12 +148,12 @@ class Client:
     Unauthenticated without it, and PermissionDenied if its scopes do not allow a call. `tenant`: for which tenant an
     admin's token acts. With either, objects go over HTTP, because the object socket is the default tenant's."""
 
-    def __init__(self, endpoint=None, local=True, token=None, tenant=None):
+    def __init__(self, endpoint: str | None = None, local: bool = True, token: Any = None, tenant: Any = None) -> None:
         self.endpoint = endpoint or os.environ.get("LAMBENT_ENDPOINT") or "http://127.0.0.1:8980"
         identity = _identity(token or os.environ.get("LAMBENT_TOKEN"), tenant)
         self._http = HttpObjects(self.endpoint, "/v1/objects", identity)
         self.volumes = Volumes(self.endpoint, self._http, identity)  # files that functions see by [[mounts]]
-        self._objects = self._http
+        self._objects: HttpObjects | LocalObjects = self._http
         if local and not identity:
             path = self.version().get("object_socket", "")
             try:
@@ -157,48 +161,51 @@ class Client:
             except OSError:
                 pass  # the worker is elsewhere, or does not let us
 
-    def __enter__(self):
+    def __enter__(self) -> Client:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.close()
 
-    def close(self):
+    def close(self) -> None:
         self._http.close()
         if self._objects is not self._http:
             self._objects.close()
 
     @property
-    def local(self):
+    def local(self) -> bool:
         """Whether objects are shared with the worker, rather than copied."""
         return self._objects is not self._http
 
-    def whoami(self):
+    def whoami(self) -> dict[str, Any]:
         """As whom the worker knows this client: its tenant, its scopes and its token's id."""
-        return json.loads(self._http.good("GET", "/v1/whoami")[2])
+        answer: dict[str, Any] = json.loads(self._http.good("GET", "/v1/whoami")[2])
+        return answer
 
-    def version(self):
-        return json.loads(self._http.good("GET", "/v1/version")[2])
+    def version(self) -> dict[str, Any]:
+        answer: dict[str, Any] = json.loads(self._http.good("GET", "/v1/version")[2])
+        return answer
 
-    def kind_of(self, function):
+    def kind_of(self, function: str) -> str:
         status, headers, body = self._http.request("GET", "/2015-03-31/functions/" + quote(function, safe=""))
         if status == 404:
             raise error_of("NOT_FOUND", "function '%s' does not exist" % function)
         if status >= 300:
             raise error_from(status, headers, body)
-        return json.loads(body).get("Tags", {}).get("lambent:kind", "handler")
+        kind: str = json.loads(body).get("Tags", {}).get("lambent:kind", "handler")
+        return kind
 
-    def function(self, name, ttl=None):
+    def function(self, name: str, ttl: float | None = None) -> Function:
         """A Function. `ttl`: how many seconds what its calls make lives, or longer while an invocation needs it; unless
         said, an hour."""
         return Function(self, name, ttl)
 
     # Objects.
-    def put(self, data, datatype=None, shape=None, ttl=None):
+    def put(self, data: Any, datatype: str | None = None, shape: Iterable[int] | None = None, ttl: float | None = None) -> ObjectRef:
         """Stores bytes or an array; a reference to it."""
         return ObjectRef(self, self._objects.put(tensor_of(data, datatype, shape), ttl))
 
-    def get(self, reference, timeout=3600.0):
+    def get(self, reference: ObjectRef | str, timeout: float = 3600.0) -> Tensor:
         """A Tensor; waits until it exists."""
         name = reference.id if isinstance(reference, ObjectRef) else reference
         deadline = time.monotonic() + timeout
@@ -213,7 +220,7 @@ class Client:
                 if error.code != "DEADLINE_EXCEEDED" or left <= _MOST_WAIT or waited < 0.9 * _MOST_WAIT:
                     raise
 
-    def release(self, references):
+    def release(self, references: Iterable[ObjectRef]) -> None:
         """Removes those that exist or have failed, as a courtesy: the others expire."""
         for each in references:
             try:
@@ -221,16 +228,17 @@ class Client:
             except LambentError:
                 pass
 
-    def let_go(self, references):
+    def let_go(self, references: Iterable[ObjectRef]) -> None:
         """What release() was called in the version before."""
         warnings.warn("Client.let_go is called release now", DeprecationWarning, stacklevel=2)
         self.release(references)
 
-    def remove(self, reference):
+    def remove(self, reference: ObjectRef | str) -> None:
         self._http.remove(reference.id if isinstance(reference, ObjectRef) else reference)
 
     # Functions.
-    def submit(self, function, payload, needs=(), outputs=1, ttl=None):
+    def submit(self, function: str, payload: bytes | str, needs: Iterable[ObjectRef | str] = (), outputs: int = 1,
+               ttl: float | None = None) -> list[ObjectRef]:
         """Runs a function once all that it needs exists: references to what it will make."""
         headers = {"Content-Type": "application/json", "X-Lambent-Outputs": str(outputs)}
         if ttl is not None:
@@ -241,7 +249,7 @@ class Client:
         _, _, body = self._http.good("POST", "/v1/functions/%s/invocations" % function, payload, headers)
         return [ObjectRef(self, name) for name in json.loads(body)["objects"]]
 
-    def invoke(self, function, payload=b"{}", needs=()):
+    def invoke(self, function: str, payload: bytes | str = b"{}", needs: Any = ()) -> bytes:
         """Runs a function and waits: the bytes of its answer. FunctionError if it failed."""
         headers = {"Content-Type": "application/json"}
         if needs:
@@ -254,51 +262,67 @@ class Client:
             raise FunctionError(headers.get("x-lambent-error-type", "Unhandled"), body)
         return body
 
+    def stream(self, function: str, payload: bytes | str = b"{}", needs: Any = ()) -> Generator[bytes, None, None]:
+        """Runs a function whose answer streams: the bytes of Lambda's event stream as they come. Closing the iterator ends the
+        connection."""
+        headers = {"Content-Type": "application/json"}
+        if needs:
+            headers["X-Lambent-Needs"] = ", ".join(each.id if isinstance(each, ObjectRef) else each for each in needs)
+        return self._http.stream("POST", "/2021-11-15/functions/%s/response-streaming-invocations" % quote(function, safe=":"),
+                                 payload, headers)
+
     # Versions. A call names one after the function: client.function("square:prod").
-    def publish(self, function, description=None):
+    def publish(self, function: str, description: str | None = None) -> str:
         """Keeps a function as it is now as a version; its number, as text."""
         body = {} if description is None else {"description": description}
-        return self._ask("POST", function, "versions", body)["version"]
+        answer: str = self._ask("POST", function, "versions", body)["version"]
+        return answer
 
-    def versions(self, function):
-        return self._ask("GET", function, "versions")["versions"]
+    def versions(self, function: str) -> list[dict[str, Any]]:
+        answer: list[dict[str, Any]] = self._ask("GET", function, "versions")["versions"]
+        return answer
 
-    def set_alias(self, function, alias, version, second=None, second_share=0.0, description=""):
+    def set_alias(self, function: str, alias: str, version: str | int, second: str | int | None = None,
+                  second_share: float = 0.0, description: str = "") -> dict[str, Any]:
         """Gives a name to a version, or the name to another one. `second` gets `second_share` (above 0, below 1) of the
         invocations."""
-        body = {"version": str(version), "description": description}
+        body: dict[str, Any] = {"version": str(version), "description": description}
         if second is not None:
             body.update(second=str(second), second_share=second_share)
-        return self._ask("PUT", function, "aliases/" + quote(alias, safe=""), body)
+        answer: dict[str, Any] = self._ask("PUT", function, "aliases/" + quote(alias, safe=""), body)
+        return answer
 
-    def aliases(self, function):
-        return self._ask("GET", function, "aliases")["aliases"]
+    def aliases(self, function: str) -> list[dict[str, Any]]:
+        answer: list[dict[str, Any]] = self._ask("GET", function, "aliases")["aliases"]
+        return answer
 
-    def remove_alias(self, function, alias):
+    def remove_alias(self, function: str, alias: str) -> None:
         self._ask("DELETE", function, "aliases/" + quote(alias, safe=""))
 
-    def revisions(self, function):
+    def revisions(self, function: str) -> list[dict[str, Any]]:
         """What it was, the newest first."""
-        return self._ask("GET", function, "revisions")["revisions"]
+        answer: list[dict[str, Any]] = self._ask("GET", function, "revisions")["revisions"]
+        return answer
 
-    def roll_back(self, function, revision=None):
+    def roll_back(self, function: str, revision: int | None = None) -> int:
         """Deploys an earlier revision again, unless said the one before the present one; the number of the new one."""
         what = "rollback" + ("" if revision is None else "?revision=%d" % revision)
-        return self._ask("POST", function, what)["revision"]
+        answer: int = self._ask("POST", function, what)["revision"]
+        return answer
 
-    def _ask(self, method, function, what, body=None):
+    def _ask(self, method: str, function: str, what: str, body: Any = None) -> Any:
         path = "/v1/functions/%s/%s" % (quote(function, safe=""), what)
         payload = None if body is None else json.dumps(body).encode()
         return json.loads(self._http.good(method, path, payload, {"Content-Type": "application/json"})[2])
 
-    def encode(self, value, needs):
+    def encode(self, value: Any, needs: Any) -> Any:
         """`value` as JSON has it, with references for objects; `needs` takes them."""
         if isinstance(value, dict):
             return {key: self.encode(each, needs) for key, each in value.items()}
         if isinstance(value, (list, tuple)):
             return [self.encode(each, needs) for each in value]
-        if isinstance(value, (bytes, bytearray, memoryview)) or hasattr(value, "__array_interface__") and getattr(
-                value, "shape", ()):
+        if isinstance(value, (bytes, bytearray, memoryview)) or hasattr(value, "__array_interface__") and bool(
+                getattr(value, "shape", None)):
             value = self.put(value)
         if isinstance(value, ObjectRef):
             needs.append(value)

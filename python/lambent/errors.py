@@ -1,5 +1,6 @@
 """LambentError and one class for each code of api/error_codes.inc. Raised by everything in this package that speaks to
 a worker."""
+from __future__ import annotations
 
 # By their numbers, which are gRPC's up to 16.
 CODES = ["OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS",
@@ -12,36 +13,36 @@ RETRYABLE = {"RESOURCE_EXHAUSTED", "ABORTED", "UNAVAILABLE", "STORAGE_FULL"}
 class LambentError(Exception):
     code = "UNKNOWN"
 
-    def __init__(self, message, code=None):
+    def __init__(self, message: str, code: str | None = None) -> None:
         super().__init__(message)
         self.message = message
         if code is not None:
             self.code = code
 
-    def __str__(self):
+    def __str__(self) -> str:
         return "%s: %s" % (self.code, self.message)
 
     @property
-    def retryable(self):
+    def retryable(self) -> bool:
         return self.code in RETRYABLE
 
 
 class FunctionError(LambentError):
     """The function itself failed: `type` and `payload` are what it said."""
 
-    def __init__(self, kind, payload):
+    def __init__(self, kind: str, payload: bytes) -> None:
         super().__init__("%s: %s" % (kind, payload[:2000].decode("utf-8", "replace")))
         self.type, self.payload = kind, payload
 
-    def __reduce__(self):  # so that it passes between processes
+    def __reduce__(self) -> tuple[type[FunctionError], tuple[str, bytes]]:  # so that it passes between processes
         return (FunctionError, (self.type, self.payload))
 
 
-_CLASSES = {}
+_CLASSES: dict[str, type[LambentError]] = {}
 for _code in CODES[1:]:
     _name = "".join(word.capitalize() for word in _code.split("_"))
     _CLASSES[_code] = globals()[_name] = type(_name, (LambentError,), {"code": _code, "__module__": __name__})
 
 
-def error_of(code, message):
+def error_of(code: str, message: str) -> LambentError:
     return _CLASSES.get(code, LambentError)(message)

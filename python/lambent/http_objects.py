@@ -1,30 +1,37 @@
 """HttpObjects: objects over HTTP, for `lambent.client` (under /v1) and `lambent.objects` (under a handler's Runtime API).
 Not thread-safe."""
+from __future__ import annotations
+
 import http.client
 import json
 import os
 import socket
 import time
+from collections.abc import Generator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from .errors import LambentError, error_of
 from .tensor import Tensor
+
+if TYPE_CHECKING:
+    import ssl
 
 MOST_BYTES = 64 << 20  # of one request or answer
 _QUIET = 30.0  # seconds after which a kept connection is not used again: the worker ends it after 75
 
 
 class UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path, timeout=None):
+    def __init__(self, path: str, timeout: float | None = None) -> None:
         super().__init__("localhost", timeout=timeout)
         self._path = path
 
-    def connect(self):
+    def connect(self) -> None:
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.sock.settimeout(self.timeout)
         self.sock.connect(self._path)
 
 
-def connect(endpoint):
+def connect(endpoint: str) -> http.client.HTTPConnection:
     if endpoint.startswith("unix:"):
         return UnixConnection(endpoint[5:])
     address = endpoint.removeprefix("http://").removeprefix("https://").rstrip("/")
@@ -34,7 +41,7 @@ def connect(endpoint):
     return http.client.HTTPConnection(host.strip("[]"), int(port))
 
 
-def _tls_context():
+def _tls_context() -> ssl.SSLContext:
     """Verifies the worker against LAMBENT_CA, or the authorities of this machine, and shows LAMBENT_CLIENT_CERTIFICATE."""
     import ssl  # here, because it is slow to load and handlers do not need it
 
@@ -45,7 +52,7 @@ def _tls_context():
     return context
 
 
-def error_from(status, headers, body):
+def error_from(status: int, headers: Mapping[str, str], body: bytes) -> LambentError:
     try:
         error = json.loads(body)["error"]
         return error_of(error["code"], error["message"])
@@ -59,16 +66,18 @@ def error_from(status, headers, body):
 class HttpObjects:
     """`headers`: what goes with every request, such as who sends it."""
 
-    def __init__(self, endpoint, prefix, headers=None):
-        self._endpoint, self._prefix, self._connection, self._used = endpoint, prefix, None, 0.0
+    def __init__(self, endpoint: str, prefix: str, headers: Mapping[str, str] | None = None) -> None:
+        self._endpoint, self._prefix, self._used = endpoint, prefix, 0.0
+        self._connection: http.client.HTTPConnection | None = None
         self._headers = dict(headers or {})
 
-    def close(self):
+    def close(self) -> None:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
-    def request(self, method, path, body=None, headers=None):
+    def request(self, method: str, path: str, body: Any = None,
+                headers: Mapping[str, str] | None = None) -> tuple[int, dict[str, str], bytes]:
         """(status, headers with lower-case names, body). What a kept connection's other end closed is sent once more
         where that can do no harm."""
         if time.monotonic() - self._used > _QUIET:
@@ -76,11 +85,10 @@ class HttpObjects:
         while True:
             kept = self._connection is not None
             try:
-                if not kept:
-                    self._connection = connect(self._endpoint)
-                self._used = time.monotonic()
-                self._connection.request(method, path, body, {**self._headers, **(headers or {})})
-                response = self._connection.getresponse()
+                connection = self._connection or connect(self._endpoint)
+                self._connection, self._used = connection, time.monotonic()
+                connection.request(method, path, body, {**self._headers, **(headers or {})})
+                response = connection.getresponse()
                 return response.status, {k.lower(): v for k, v in response.getheaders()}, response.read()
             except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError) as error:
                 self.close()
@@ -91,13 +99,34 @@ class HttpObjects:
                 self.close()
                 raise error_of("UNAVAILABLE", "%s: %s" % (self._endpoint, error)) from error
 
-    def good(self, method, path, body=None, headers=None):
+    def stream(self, method: str, path: str, body: Any = None,
+               headers: Mapping[str, str] | None = None) -> Generator[bytes, None, None]:
+        """The bytes of a good answer as they come, over a connection of its own, which ends with the iterator. LambentError where
+        the answer is none."""
+        connection = connect(self._endpoint)
+        try:
+            connection.request(method, path, body, {**self._headers, **(headers or {})})
+            response = connection.getresponse()
+            if response.status >= 300:
+                raise error_from(response.status, {k.lower(): v for k, v in response.getheaders()}, response.read())
+            while True:
+                piece = response.read1(1 << 16)
+                if not piece:
+                    return
+                yield piece
+        except (OSError, http.client.HTTPException) as error:
+            raise error_of("UNAVAILABLE", "%s: %s" % (self._endpoint, error)) from error
+        finally:
+            connection.close()
+
+    def good(self, method: str, path: str, body: Any = None,
+             headers: Mapping[str, str] | None = None) -> tuple[int, dict[str, str], bytes]:
         status, headers, body = self.request(method, path, body, headers)
         if status >= 300:
             raise error_from(status, headers, body)
         return status, headers, body
 
-    def put(self, tensor, ttl=None, name=None):
+    def put(self, tensor: Tensor, ttl: float | None = None, name: str | None = None) -> str:
         if len(tensor) > MOST_BYTES:
             raise error_of("OUT_OF_RANGE", "over HTTP an object has at most 64 MiB, this one has %d bytes" % len(tensor))
         headers = {"Content-Type": "application/octet-stream", "X-Lambent-Datatype": tensor.datatype,
@@ -108,11 +137,14 @@ class HttpObjects:
             _, _, body = self.good("POST", self._prefix, tensor.data, headers)
         else:
             _, _, body = self.good("PUT", "%s/%s" % (self._prefix, name), tensor.data, headers)
-        return json.loads(body)["object"]
+        stored: str = json.loads(body)["object"]
+        return stored
 
-    def get(self, name, wait=0.0):
+    def get(self, name: str, wait: float = 0.0) -> Tensor:
         path = "%s/%s" % (self._prefix, name)
         try:
+            headers: dict[str, str]
+            body: bytes | bytearray
             _, headers, body = self.good("GET", "%s?wait=%.3f" % (path, wait))
         except LambentError as error:
             if error.code != "OUT_OF_RANGE":
@@ -121,7 +153,7 @@ class HttpObjects:
             headers, body = self._get_in_parts(path, error)
         return Tensor(headers["x-lambent-datatype"], json.loads(headers["x-lambent-shape"]), body)
 
-    def _get_in_parts(self, path, reason):
+    def _get_in_parts(self, path: str, reason: LambentError) -> tuple[dict[str, str], bytes | bytearray]:
         _, headers, _ = self.good("HEAD", path)
         if headers.get("x-lambent-state") != "exists":
             raise reason
@@ -133,5 +165,5 @@ class HttpObjects:
             whole[begin:end] = part
         return headers, whole
 
-    def remove(self, name):
+    def remove(self, name: str) -> None:
         self.good("DELETE", "%s/%s" % (self._prefix, name))

@@ -1,5 +1,7 @@
 """LocalObjects: objects through the worker's object socket: sealed memory goes over as a descriptor, so that a get
 copies nothing and a put copies once. Linux; the wire is src/core/protocol/object_message.h. Not thread-safe."""
+from __future__ import annotations
+
 import array
 import errno
 import fcntl
@@ -7,6 +9,7 @@ import mmap
 import os
 import re
 import socket
+from typing import Any
 
 from .errors import CODES, error_of
 from .tensor import DATATYPES, Tensor
@@ -17,7 +20,7 @@ _NAMES = list(DATATYPES)
 _NAME = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}[.][0-9]{1,10}", re.IGNORECASE)
 
 
-def _number(value):
+def _number(value: int) -> bytes:
     encoded = bytearray()
     while value >= 0x80:
         encoded.append(value & 0x7F | 0x80)
@@ -27,10 +30,10 @@ def _number(value):
 
 
 class _Reader:
-    def __init__(self, data):
+    def __init__(self, data: bytes) -> None:
         self._data, self._at = data, 0
 
-    def number(self):
+    def number(self) -> int:
         value = shift = 0
         while True:
             byte = self._data[self._at]
@@ -40,13 +43,13 @@ class _Reader:
                 return value
             shift += 7
 
-    def text(self):
+    def text(self) -> str:
         size = self.number()
         self._at += size
         return self._data[self._at - size:self._at].decode("utf-8", "replace")
 
 
-def _encode_name(name):
+def _encode_name(name: str) -> bytes:
     maker, _, number = name.partition(".")
     if not _NAME.fullmatch(name):
         raise error_of("INVALID_ARGUMENT", "'%s' is no object's id: that is an invocation's, a dot and a number" % name)
@@ -54,18 +57,18 @@ def _encode_name(name):
     return _number(value >> 64) + _number(value & 0xFFFFFFFFFFFFFFFF) + _number(int(number))
 
 
-def _decode_name(reader):
+def _decode_name(reader: _Reader) -> str:
     high, low, number = reader.number(), reader.number(), reader.number()
     digits = "%016x%016x" % (high, low)
     return "%s-%s-%s-%s-%s.%d" % (digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:], number)
 
 
-def _encode_type(tensor):
+def _encode_type(tensor: Tensor) -> bytes:
     return (_number(_NAMES.index(tensor.datatype)) + _number(len(tensor.shape)) +
             b"".join(_number(extent) for extent in tensor.shape))
 
 
-def sealed_memory(data):
+def sealed_memory(data: Any) -> int:
     """A descriptor of sealed memory with a copy of `data`."""
     fd = os.memfd_create("lambent-object", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     try:
@@ -80,7 +83,7 @@ def sealed_memory(data):
 
 
 class LocalObjects:
-    def __init__(self, path):
+    def __init__(self, path: str) -> None:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
             self._socket.connect(path)
@@ -89,10 +92,10 @@ class LocalObjects:
             raise
         self._ticket = 0
 
-    def close(self):
+    def close(self) -> None:
         self._socket.close()
 
-    def put(self, tensor, ttl=None, name=None):
+    def put(self, tensor: Tensor, ttl: float | None = None, name: str | None = None) -> str:
         fd = sealed_memory(tensor.data)
         try:
             message = (b"\x01" + _encode_name(name) if name else b"\x00") + _encode_type(tensor)
@@ -101,7 +104,7 @@ class LocalObjects:
             os.close(fd)
         return _decode_name(reader)
 
-    def get(self, name, wait=0.0):
+    def get(self, name: str, wait: float = 0.0) -> Tensor:
         reader, fds = self._exchange(1, _encode_name(name) + _number(int(wait * 1000)), [])
         try:
             _decode_name(reader)
@@ -116,7 +119,7 @@ class LocalObjects:
                 os.close(fd)
         return Tensor(datatype, shape, data)
 
-    def _exchange(self, kind, message, fds):
+    def _exchange(self, kind: int, message: bytes, fds: list[int]) -> tuple[_Reader, list[int]]:
         self._ticket += 1
         packet = _number(kind) + _number(self._ticket) + message
         try:

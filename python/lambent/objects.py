@@ -7,16 +7,20 @@
         return {"y": objects.put(x * 2)}
 
 They travel over the handler's Runtime API, and are those of the function's tenant. One thread at a time."""
+from __future__ import annotations
+
 import os
+from collections.abc import Iterable
+from typing import Any
 
 from .errors import LambentError
 from .http_objects import HttpObjects
-from .tensor import tensor_of
+from .tensor import Tensor, tensor_of
 
-_objects = None
+_objects: HttpObjects | None = None
 
 
-def _reach():
+def _reach() -> HttpObjects:
     global _objects
     if _objects is None:
         address = os.environ.get("AWS_LAMBDA_RUNTIME_API")
@@ -27,7 +31,7 @@ def _reach():
     return _objects
 
 
-def name_of(reference):
+def name_of(reference: str | dict[str, str]) -> str:
     """The id in a reference: an id, or {"object": id} as `lambent.client` writes it into events."""
     name = reference.get("object") if isinstance(reference, dict) else reference
     if not isinstance(name, str):
@@ -35,12 +39,13 @@ def name_of(reference):
     return name
 
 
-def get(reference, wait=0.0):
+def get(reference: str | dict[str, str], wait: float = 0.0) -> Tensor:
     """A Tensor. `wait`: how many seconds to wait for one that is still being made."""
     return _reach().get(name_of(reference), wait)
 
 
-def put(data, datatype=None, shape=None, ttl=None, name=None):
+def put(data: Any, datatype: str | None = None, shape: Iterable[int] | None = None, ttl: float | None = None,
+        name: str | None = None) -> dict[str, str]:
     """Stores bytes or an array; a reference, which may be part of an answer: {"object": id}.
 
     A handler that was asked for several outputs makes them by their names: context.aws_request_id + ".1"."""

@@ -1,5 +1,9 @@
 """Tensor: what an object holds: a datatype of the Open Inference Protocol, a shape, and bytes that are not copied.
 Made by `lambent.client` and `lambent.objects`; numpy is used if it is there."""
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
 
 # In the order of the wire (src/core/domain/tensor_type.h); the letters are numpy's.
 DATATYPES = {
@@ -18,19 +22,19 @@ _LETTERS = {"?": "BOOL", "b": "INT8", "h": "INT16", "H": "UINT16", "i": "INT32",
 class Tensor:
     """`data` is a memoryview of bytes; it stays valid as long as something refers to it."""
 
-    def __init__(self, datatype, shape, data):
+    def __init__(self, datatype: str, shape: Iterable[int], data: Any) -> None:
         self.datatype, self.shape, self.data = datatype, tuple(shape), memoryview(data).cast("B")
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.data)
 
-    def __bytes__(self):
+    def __bytes__(self) -> bytes:
         return bytes(self.data)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return "Tensor(%s %s, %d bytes)" % (self.datatype, list(self.shape), len(self.data))
 
-    def numpy(self):
+    def numpy(self) -> Any:
         """An array over the same bytes; read-only if they are."""
         import numpy
 
@@ -40,7 +44,7 @@ class Tensor:
         return numpy.frombuffer(self.data, dtype="<" + letters if len(letters) == 2 else letters).reshape(self.shape)
 
 
-def _datatype_of(view):
+def _datatype_of(view: memoryview) -> str | None:
     """What a buffer's elements are; None for plain bytes, and for what is no number."""
     letter = view.format.lstrip("@=<>!")
     if letter in ("l", "L"):  # 4 bytes, or 8
@@ -51,7 +55,7 @@ def _datatype_of(view):
     return name
 
 
-def tensor_of(data, datatype=None, shape=None):
+def tensor_of(data: Any, datatype: str | None = None, shape: Iterable[int] | None = None) -> Tensor:
     """A Tensor over bytes, a numpy array, or anything else with a buffer or the array interface. What has elements
     of its own, such as array.array, keeps their type and shape."""
     if isinstance(data, Tensor):

@@ -1,22 +1,27 @@
 """Volumes: files that functions see by [[mounts]], of `lambent.client`. Uploads and downloads that are cut off go on where they were,
 and each content is checked by its SHA-256. Standard library only; one thread at a time."""
+from __future__ import annotations
+
 import hashlib
 import http.client
 import json
 import os
 import time
+from collections.abc import Callable, Mapping
+from typing import Any
 from urllib.parse import quote
 
 from .errors import LambentError, error_of
-from .http_objects import connect, error_from
+from .http_objects import HttpObjects, connect, error_from
 
+_Reached = list[int]  # where an attempt came to, in its one element
 _PIECE = 1 << 20
 _TRIES = 8  # without any progress
 _LONGEST_PAUSE = 5.0  # seconds
 _PASSING = ("UNAVAILABLE", "ABORTED", "DEADLINE_EXCEEDED")
 
 
-def _digest(path):
+def _digest(path: str | os.PathLike[str]) -> tuple[int, str]:
     """(bytes, hexadecimal digits) of a file."""
     digest, size = hashlib.sha256(), 0
     with open(path, "rb") as file:
@@ -26,7 +31,7 @@ def _digest(path):
     return size, digest.hexdigest()
 
 
-def _check(path):
+def _check(path: str) -> str:
     """A path of the worker becomes one of this machine: it may not lead elsewhere."""
     if not path or any(part in ("", ".", "..") for part in path.split("/")) or "\0" in path or os.path.isabs(path):
         raise error_of("DATA_LOSS", "the worker names a file %r, which no volume has" % path)
@@ -36,17 +41,17 @@ def _check(path):
 class Volumes:
     """Of a Client: `client.volumes`."""
 
-    def __init__(self, endpoint, http_calls, headers):
+    def __init__(self, endpoint: str, http_calls: HttpObjects, headers: Mapping[str, str]) -> None:
         self._endpoint, self._http, self._headers = endpoint, http_calls, dict(headers)
 
-    def create(self, name):
+    def create(self, name: str) -> None:
         self._http.good("PUT", self._path(name))
 
-    def list(self):
+    def list(self) -> Any:
         """[{"name", "files", "size_bytes", "unfinished_bytes"}], in order of name."""
         return json.loads(self._http.good("GET", "/v1/volumes")[2])["volumes"]
 
-    def files(self, name, prefix=""):
+    def files(self, name: str, prefix: str = "") -> Any:
         """[{"path", "size_bytes", "sha256"}], in order of path."""
         files, after = [], ""
         while True:
@@ -57,11 +62,11 @@ class Volumes:
                 return files
             after = page["next"]
 
-    def remove(self, name, path=None):
+    def remove(self, name: str, path: str | None = None) -> None:
         """A file, all below a folder, or the volume."""
         self._http.good("DELETE", self._path(name) if path is None else self._path(name, "files", path))
 
-    def put(self, name, local, path=None):
+    def put(self, name: str, local: str | os.PathLike[str], path: str | None = None) -> int:
         """Puts a file under `path` (its own name without one), or the regular files of a folder below it (the top without one).
         What the volume has is not sent. Returns how many files were."""
         local = os.fspath(local)
@@ -80,7 +85,7 @@ class Volumes:
                 sent += self._put_file(name, source, inside if path is None else "%s/%s" % (path, inside))
         return sent
 
-    def get(self, name, path, local):
+    def get(self, name: str, path: str, local: str | os.PathLike[str]) -> None:
         """Gets a file to the path `local`, or the files below a folder into the folder `local` ("." for all)."""
         found = False
         for file in self.files(name, "" if path == "." else path):
@@ -97,16 +102,16 @@ class Volumes:
             raise error_of("NOT_FOUND", "volume %r has no file and no folder %r" % (name, path))
 
     @staticmethod
-    def _leads_inside(link, folder):
+    def _leads_inside(link: str, folder: str) -> bool:
         real, top = os.path.realpath(link), os.path.realpath(folder)
         return os.path.exists(real) and os.path.commonpath([real, top]) == top
 
     @staticmethod
-    def _path(name, *rest):
+    def _path(name: str, *rest: str) -> str:
         return "/".join(["/v1/volumes", quote(name, "")] + [quote(each, "/") for each in rest])
 
     @staticmethod
-    def _until_done(attempt):
+    def _until_done(attempt: Callable[[_Reached], Any]) -> Any:
         """Calls attempt(), which returns whether it is done and where it is, until it is done."""
         failures, furthest, pause = 0, -1, 0.2
         reached = [0]
@@ -124,11 +129,11 @@ class Volumes:
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
 
-    def _put_file(self, name, local, path):
+    def _put_file(self, name: str, local: str, path: str) -> int:
         size, sha256 = _digest(local)
         query = "?size=%d&sha256=%s" % (size, sha256)
 
-        def attempt(reached):
+        def attempt(reached: _Reached) -> Any:
             status = json.loads(self._http.good("GET", self._path(name, "uploads", path) + query)[2])
             reached[0] = max(reached[0], status["offset"])
             if status["complete"]:
@@ -138,9 +143,10 @@ class Volumes:
                 raise error_of("ABORTED", "the worker does not have all of %s" % path)
             return 1
 
-        return self._until_done(attempt)
+        sent: int = self._until_done(attempt)
+        return sent
 
-    def _send(self, target, local, offset, size):
+    def _send(self, target: str, local: str | os.PathLike[str], offset: int, size: int) -> Any:
         connection = connect(self._endpoint)
         headers = {**self._headers, "Content-Type": "application/octet-stream", "Content-Length": str(size - offset)}
         try:
@@ -160,14 +166,14 @@ class Volumes:
         finally:
             connection.close()
 
-    def _get_file(self, name, file, local):
+    def _get_file(self, name: str, file: dict[str, Any], local: str) -> None:
         if os.path.isfile(local) and _digest(local) == (file["size_bytes"], file["sha256"]):
             return
         os.makedirs(os.path.dirname(os.path.abspath(local)), exist_ok=True)
         part = local + ".part"
         target = "%s?sha256=%s" % (self._path(name, "files", file["path"]), file["sha256"])
 
-        def attempt(reached):
+        def attempt(reached: _Reached) -> Any:
             offset = os.path.getsize(part) if os.path.exists(part) else 0
             if offset > file["size_bytes"]:
                 os.unlink(part)
@@ -181,7 +187,7 @@ class Volumes:
             raise error_of("DATA_LOSS", "what came of %s has another sha256; get it again" % file["path"])
         os.replace(part, local)
 
-    def _receive(self, target, part, offset, size):
+    def _receive(self, target: str, part: str, offset: int, size: int) -> None:
         with open(part, "ab") as to:
             if offset == size:
                 return

@@ -103,10 +103,11 @@ def _stream(api, request_id, answer):
 
     def fail(error, reports):
         error_type, trace = type(error).__name__, trace_of(error)
+        exception = getattr(error, "lambent_exception", None)
         if reports:
-            return _fail(api, request_id, error_type, str(error), trace)
+            return _fail(api, request_id, error_type, str(error), trace, exception)
         _report(error_type, str(error), trace)
-        return _error_body(error_type, str(error), trace)
+        return _error_body(error_type, str(error), trace, exception)
 
     refusal = stream(api, request_id, answer, fail)
     if refusal is not None and refusal[0] >= 300:

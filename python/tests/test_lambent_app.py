@@ -1,21 +1,24 @@
 """Apps without a worker: settings, packages, and calls between a caller and a handler in one process."""
+import asyncio
 import io
 import json
 import pathlib
 import random
+import struct
 import subprocess
 import sys
 import tempfile
 import textwrap
 import unittest
 import zipfile
+import zlib
 
 PYTHON = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(PYTHON))
 
 import lambent  # noqa: E402
 from lambent import __main__ as command  # noqa: E402
-from lambent import app_calls, app_code, app_watch  # noqa: E402
+from lambent import app_calls, app_code, app_streams, app_watch  # noqa: E402
 from lambent.errors import FunctionError, LambentError  # noqa: E402
 
 app = lambent.App("test")
@@ -51,6 +54,34 @@ class Counter:
         return 1
 
 
+@app.function()
+def numbers(n, fail_at=None):
+    for i in range(n):
+        if i == fail_at:
+            raise Odd(i)
+        yield {i}
+
+
+@app.function()
+async def numbers_later(n):
+    for i in range(n):
+        yield i
+
+
+@app.function()
+async def thrice(x):
+    return x * 3
+
+
+def event_frame(kind, payload):
+    """As the worker writes them."""
+    headers = b"".join(bytes([len(name)]) + name + b"\x07" + len(value).to_bytes(2, "big") + value
+                       for name, value in ((b":message-type", b"event"), (b":event-type", kind.encode())))
+    prelude = struct.pack(">II", 16 + len(headers) + len(payload), len(headers))
+    whole = prelude + struct.pack(">I", zlib.crc32(prelude)) + headers + payload
+    return whole + struct.pack(">I", zlib.crc32(whole))
+
+
 class Handled:
     """A client whose functions are handlers in this process."""
 
@@ -69,8 +100,35 @@ class Handled:
                 body["lambentException"] = error.lambent_exception
             raise FunctionError(type(error).__name__, json.dumps(body).encode()) from None
 
+    def stream(self, name, payload, needs=()):
+        """The answer's event stream, cut anywhere."""
+        if name not in self.handlers:
+            raise app_calls.error_of("NOT_FOUND", "no such function")
+        whole, end = b"", {}
+        try:
+            answer = self.handlers[name](json.loads(payload), None)
+            pieces = asyncio.run(collect(answer)) if hasattr(answer, "ag_frame") else answer
+            for piece in pieces:
+                whole += event_frame("PayloadChunk", piece)
+        except Exception as error:
+            details = json.dumps({"errorMessage": str(error), "errorType": type(error).__name__, "stackTrace": ["  File x"],
+                                  "lambentException": getattr(error, "lambent_exception", "")})
+            end = {"ErrorCode": "Unhandled", "ErrorDetails": details}
+        whole += event_frame("InvokeComplete", json.dumps(end).encode())
+        yield from (whole[at:at + 7] for at in range(0, len(whole), 7))
+
     def release(self, references):
         pass
+
+
+async def collect(items):
+    return [each async for each in items]
+
+
+def stream(name, *args, method="", **kwargs):
+    client = Handled()
+    client.handlers[name] = app_calls.handler_of(__name__, name)
+    return app_calls.stream(client, name, method, args, kwargs)
 
 
 def call(name, *args, method="", **kwargs):
@@ -129,6 +187,45 @@ class CallsTest(unittest.TestCase):
 @app.function()
 def plain_json(a, b=1):
     return [a, b]
+
+
+class StreamTest(unittest.TestCase):
+    def test_items_keep_their_types_and_order(self):
+        self.assertEqual(list(stream("numbers", 300)), [{i} for i in range(300)])
+        self.assertEqual(list(stream("numbers_later", 3)), [0, 1, 2])
+        self.assertEqual(list(stream("numbers", 0)), [])
+
+    def test_what_a_generator_raises_is_raised_after_the_items_before(self):
+        items = stream("numbers", 5, fail_at=2)
+        self.assertEqual([next(items), next(items)], [{0}, {1}])
+        with self.assertRaises(Odd) as raised:
+            next(items)
+        self.assertEqual(raised.exception.number, 2)
+        self.assertIn("Remote traceback", str(raised.exception.__cause__))
+
+    def test_the_wrong_way_to_call_is_told_with_the_right_one(self):
+        with self.assertRaisesRegex(TypeError, "is a generator: call it by remote_gen"):
+            call("numbers", 3)
+        with self.assertRaisesRegex(TypeError, "is no generator, and answers with tuple: call it by remote"):
+            list(stream("twice", 2))
+        with self.assertRaisesRegex(LambentError, "deploy its app first"):
+            list(app_calls.stream(Handled(), "numbers", "", (3,), {}))
+
+    def test_other_clients_get_lines_of_json(self):
+        handler = app_calls.handler_of(__name__, "numbers_later")
+        self.assertEqual(asyncio.run(collect(handler({"n": 2}, None))), ["0\n", "1\n"])
+
+    def test_an_answer_that_breaks_off_or_is_damaged_is_no_short_answer(self):
+        whole = event_frame("PayloadChunk", app_streams._frame(1)) + event_frame("InvokeComplete", b"{}")
+        self.assertEqual(list(app_streams.received([whole], self.fail)), [1])
+        for chunks in ([whole[:-3]], [whole[:20]], [whole[:30] + b"x" + whole[31:]], [b"HTTP/1.1 nonsense"],
+                       [event_frame("PayloadChunk", b"\0\0\0\x09abc") + event_frame("InvokeComplete", b"{}")],
+                       [event_frame("PayloadChunk", b"\xff\xff\xff\xff")]):
+            with self.assertRaises(LambentError):
+                list(app_streams.received(chunks, self.fail))
+
+    def test_the_answer_of_a_coroutine_function_is_awaited(self):
+        self.assertEqual(call("thrice", 3), 9)
 
 
 class AppTest(unittest.TestCase):

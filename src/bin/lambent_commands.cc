@@ -10,6 +10,7 @@
 #include "bin/token_source.h"
 #include "bin/usage.h"
 #include "core/tls/context.h"
+#include "edge/cli/contexts.h"
 
 namespace lambent::bin {
 namespace {
@@ -50,10 +51,13 @@ void add_programs(Shell& shell) {
 // How the help shows them: what one needs first stands first.
 void group_verbs(CLI::App& app) {
   const std::pair<const char*, std::vector<const char*>> kGroups[] = {
-      {"Functions", {"init", "deploy", "invoke", "result", "logs", "ls", "rm", "objects"}},
+      {"Functions",
+       {"init", "deploy", "invoke", "result", "invocations", "cancel", "logs", "ls", "describe",
+        "rm", "objects"}},
       {"Versions of functions", {"publish", "versions", "alias", "revisions", "rollback"}},
       {"The worker",
-       {"serve", "demo", "ps", "devices", "drain", "undrain", "doctor", "version", "completion"}},
+       {"serve", "demo", "ps", "top", "devices", "drain", "undrain", "doctor", "config", "version",
+        "completion"}},
       {"Who may use it", {"tenants", "tokens", "whoami", "secrets", "audit"}},
       {"Its state", {"backup", "restore"}},
       {"Workloads", {"replay", "load", "report", "simulate", "sweep", "calibrate", "why"}},
@@ -70,6 +74,40 @@ std::vector<std::string> help_for_help(int argc, char** argv) {
   words.erase(words.begin());
   words.push_back("--help");
   return words;
+}
+
+std::string or_else(std::string flag, const std::string& otherwise) {
+  return flag.empty() ? otherwise : std::move(flag);
+}
+
+// What the flags leave open: a context that is named goes before the environment, and that before
+// the current context. Of a context all is taken or nothing, so that no token goes to a worker for
+// which it is not.
+Result<void> resolve_destination(Shell& shell, std::string& token) {
+  const std::string named = or_else(shell.context, environment_context());
+  const bool is_told = !shell.endpoint.empty() || (named.empty() && has_environment_endpoint());
+  if (!shell.context.empty() && !shell.endpoint.empty()) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "--context and --endpoint both say which worker is asked: give one of them"};
+  }
+  cli::Context context;
+  if (!is_told) {
+    ASSIGN_OR_RETURN(const cli::Contexts contexts, cli::read_contexts(config_path()));
+    ASSIGN_OR_RETURN(const auto chosen, cli::choose(contexts, named));
+    if (chosen) context = *chosen;
+  }
+  ASSIGN_OR_RETURN(token, find_token(shell.token_file));
+  token = or_else(std::move(token), context.token);
+  shell.endpoint = or_else(or_else(shell.endpoint, context.endpoint), default_endpoint());
+  if (shell.tenant.empty()) shell.tenant = context.tenant;
+  const tls::CredentialFiles otherwise = default_credentials();
+  tls::CredentialFiles& files = shell.credentials;
+  files.authorities =
+      or_else(or_else(files.authorities, context.authorities), otherwise.authorities);
+  files.certificate =
+      or_else(or_else(files.certificate, context.certificate), otherwise.certificate);
+  files.key = or_else(or_else(files.key, context.key), otherwise.key);
+  return {};
 }
 
 // The worker's endpoint; one of https with all that it takes to connect to it.
@@ -100,6 +138,9 @@ void add_destination(Shell& shell, CLI::App& app) {
                  "https: its private key (or LAMBENT_CLIENT_KEY)");
   app.add_option("--token-file", shell.token_file,
                  "a file with the token to send, which no other user can read (or LAMBENT_TOKEN)");
+  app.add_option("--context", shell.context,
+                 "a worker that 'lambent config' has named (or LAMBENT_CONTEXT; else the current "
+                 "one, unless LAMBENT_ENDPOINT says where it is)");
   app.add_option(
       "--tenant", shell.tenant,
       "for which tenant; only a token with the scope admin may name another than its own");
@@ -120,11 +161,12 @@ int run_client_command(int argc, char** argv) {
   shell.app.set_version_flag("-v,--version", "lambent " LAMBENT_VERSION);
   add_destination(shell, shell.app);
   for (const auto add :
-       {add_publish,   add_versions, add_alias,   add_rollback, add_init,       add_deploy,
-        add_invoke,    add_result,   add_logs,    add_listing,  add_rm,         add_objects,
-        add_devices,   add_doctor,   add_why,     add_tenants,  add_tokens,     add_whoami,
-        add_audit,     add_backup,   add_secrets, add_volumes,  add_replay,     add_load,
-        add_calibrate, add_report,   add_profile, add_plan,     add_completion, add_programs}) {
+       {add_publish,   add_versions,    add_alias,   add_rollback, add_init,       add_deploy,
+        add_invoke,    add_result,      add_logs,    add_listing,  add_rm,         add_objects,
+        add_devices,   add_doctor,      add_why,     add_tenants,  add_tokens,     add_whoami,
+        add_audit,     add_backup,      add_secrets, add_volumes,  add_replay,     add_load,
+        add_calibrate, add_report,      add_profile, add_plan,     add_completion, add_programs,
+        add_describe,  add_invocations, add_top,     add_config}) {
     add(shell);
   }
   group_verbs(shell.app);
@@ -138,13 +180,16 @@ int run_client_command(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return exit_of(shell.app, error);
   }
+  if (shell.local_verb) return shell.local_verb();
+  std::string token;
+  if (const auto resolved = resolve_destination(shell, token); !resolved.ok()) {
+    return cli::fail(shell.console, resolved.error());
+  }
   const auto endpoint = endpoint_of(shell);
   if (!endpoint.ok()) return cli::fail(shell.console, endpoint.error());
-  auto token = find_token(shell.token_file);
-  if (!token.ok()) return cli::fail(shell.console, token.error());
   const cli::Destination destination{
       .endpoint = *endpoint,
-      .credentials = {.token = *std::move(token),
+      .credentials = {.token = std::move(token),
                       .tenant = shell.sends_tenant ? shell.tenant : std::string()}};
   cli::HttpTransport transport(destination);
   return shell.verb(transport, destination);

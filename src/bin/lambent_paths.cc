@@ -73,6 +73,19 @@ std::string default_endpoint() {
   return "http://127.0.0.1:8980";
 }
 
+std::string config_path() {
+  if (const std::string path = value_of("LAMBENT_CONFIG"); !path.empty()) return path;
+  if (const std::string folder = value_of("XDG_CONFIG_HOME"); !folder.empty()) {
+    return folder + "/lambent/config.toml";
+  }
+  const std::string home = value_of("HOME");
+  return (home.empty() ? "." : home) + "/.config/lambent/config.toml";
+}
+
+std::string environment_context() { return value_of("LAMBENT_CONTEXT"); }
+
+bool has_environment_endpoint() { return !value_of("LAMBENT_ENDPOINT").empty(); }
+
 tls::CredentialFiles default_credentials() {
   return {.certificate = value_of("LAMBENT_CLIENT_CERTIFICATE"),
           .key = value_of("LAMBENT_CLIENT_KEY"),

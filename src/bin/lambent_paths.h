@@ -20,6 +20,11 @@ std::string default_state_folder();
 // LAMBENT_ENDPOINT, else the socket of a worker on this machine if there is one, else
 // http://127.0.0.1:8980.
 std::string default_endpoint();
+// Where 'lambent config' keeps its contexts: LAMBENT_CONFIG, else config.toml below
+// XDG_CONFIG_HOME or ~/.config.
+std::string config_path();
+std::string environment_context();  // LAMBENT_CONTEXT; empty: none
+bool has_environment_endpoint();    // LAMBENT_ENDPOINT says where the worker is
 // How https is spoken to a worker: LAMBENT_CA, LAMBENT_CLIENT_CERTIFICATE and LAMBENT_CLIENT_KEY.
 tls::CredentialFiles default_credentials();
 

@@ -31,8 +31,11 @@ struct Shell {
       "  lambent deploy hello\n"
       "  lambent invoke hello",
       "lambent"};
-  std::string endpoint = default_endpoint();
-  tls::CredentialFiles credentials = default_credentials();  // for https
+  // Where the worker is, and what it takes to ask it: as the flags say, until resolve_destination()
+  // has filled in what they leave open.
+  std::string endpoint;
+  tls::CredentialFiles credentials;  // for https
+  std::string context;
   Console console{std::cout, std::cerr, false, isatty(STDERR_FILENO) != 0};
   std::string token_file;
   std::string tenant;
@@ -40,6 +43,8 @@ struct Shell {
   bool sends_tenant = true;
   // Runs the chosen verb; endpoint and token are read already.
   std::function<int(Transport&, const cli::Destination&)> verb;
+  // Instead of it: a verb that asks no worker.
+  std::function<int()> local_verb;
 };
 
 // Where the worker is, what https to it needs, and as whom it is asked: of every verb.
@@ -63,6 +68,10 @@ void add_objects(Shell& shell);
 
 // The worker.
 void add_listing(Shell& shell);
+void add_describe(Shell& shell);
+void add_invocations(Shell& shell);  // and cancel
+void add_top(Shell& shell);
+void add_config(Shell& shell);
 void add_devices(Shell& shell);
 void add_why(Shell& shell);
 

@@ -15,12 +15,14 @@
 #include "bin/journal_programs.h"
 #include "bin/listening_sockets.h"
 #include "bin/node_cluster.h"
+#include "bin/node_telemetry.h"
 #include "bin/node_volumes.h"
 #include "bin/service_manager.h"
 #include "bin/worker_config.h"
 #include "bin/worker_run.h"
 #include "bin/worker_settings.h"
 #include "bin/worker_setup.h"
+#include "core/domain/slice.h"
 #include "core/http/server.h"
 #include "core/loop/work_thread.h"
 #include "core/metrics/worker_metrics.h"
@@ -160,8 +162,7 @@ Result<std::unique_ptr<sandbox::Launcher>> start_launcher(const WorkerConfig& co
 }
 
 // A lock that says to `lambent slices` that a worker has the devices; none without GPUs.
-Result<OwnedFd> mark_devices(const WorkerConfig& config, const worker::GpuDriver& driver,
-                             LogSink& log) {
+Result<OwnedFd> mark_devices(const WorkerConfig& config, worker::GpuDriver& driver, LogSink& log) {
   if (config.gpu == GpuKind::kNone) return OwnedFd();
   const std::string file =
       config.gpu == GpuKind::kEmulated ? driver.emulated_node : monitor::kDriverFile;
@@ -250,18 +251,19 @@ frontend::NativeOptions native_options(worker::Worker& worker, metrics::WorkerMe
                                        objects::ObjectStore& objects,
                                        const worker::StorageWatch& storage,
                                        const tls::NodeIdentity* identity,
+                                       const NodeTelemetry& telemetry,
                                        frontend::WorkerFacts facts) {
   return {
       .version = LAMBENT_VERSION,
       .metrics =
-          [&worker, &metrics, &objects, &storage, identity] {
+          [&worker, &metrics, &objects, &storage, identity, &telemetry] {
             worker.update_gauges();
             metrics.set_state_disk(storage.free(), storage.full().has_value());
             metrics.set_objects(gauges_of(objects.statistics()));
             if (identity != nullptr && identity->has_server()) {
               metrics.set_tls(gauges_of(identity->statistics()));
             }
-            return metrics.text();
+            return metrics.text() + telemetry.metrics();
           },
       .ready = [&worker] { return !worker.draining(); },
       .checks =
@@ -275,6 +277,7 @@ frontend::NativeOptions native_options(worker::Worker& worker, metrics::WorkerMe
                          InvocationId invocation) { return worker.trace(tenant, invocation); },
       .explain = [&worker](TenantId tenant,
                            InvocationId id) { return worker.explain_json(tenant, id); },
+      .cancel = [&worker](TenantId tenant, InvocationId id) { return worker.cancel(tenant, id); },
       .devices = [&worker] { return worker.devices_json(); },
       .drain_devices = [&worker](
                            const std::string& gpu, const std::string& reason,
@@ -289,14 +292,14 @@ frontend::NativeOptions native_options(worker::Worker& worker, metrics::WorkerMe
           }};
 }
 
-// Without what our own API asks, and the audit log.
+// Without what our own API asks.
 frontend::RouterOptions router_options(worker::Worker& worker, const WorkerConfig& config,
                                        loop::WorkThread& offload, JournalService* journal,
-                                       NodeCluster* cluster) {
+                                       NodeCluster* cluster, tenants::AuditLog* audit) {
   return {.native = {},
           .auth = {.mode = config.auth, .own_user = geteuid()},
           .offload = disk_of(offload),
-          .audit = {},
+          .audit = sink_of(audit),
           .usage = [&worker](TenantId tenant) { return worker.usage_of(tenant); },
           .function_domain = config.listen.function_domain,
           .activity = &worker.activity(),
@@ -352,18 +355,49 @@ Result<WorkerRun::End> serve(const WorkerConfig& config, ListeningSockets& socke
 }
 
 // Null: the GPU is a real one, or there is none.
-Result<std::unique_ptr<worker::EmulatedNodeServer>> serve_emulated_node(
-    const worker::GpuDriver& driver, loop::EventLoop& loop, LogSink& log) {
+Result<std::unique_ptr<worker::EmulatedNodeServer>> serve_emulated_node(worker::GpuDriver& driver,
+                                                                        loop::EventLoop& loop,
+                                                                        LogSink& log) {
   if (driver.emulated_node.empty()) return std::unique_ptr<worker::EmulatedNodeServer>();
   return worker::EmulatedNodeServer::open(loop, log, node_image(driver), driver.emulated_node);
 }
 
-Result<std::vector<protocol::DeviceInventory>> devices_of(std::optional<DeviceWatch>& watch,
-                                                          WorkerConfig& config, LogSink& log) {
-  if (!watch) return std::vector<protocol::DeviceInventory>();
-  ASSIGN_OR_RETURN(auto devices, watch->find());
+// "0: Tesla V100-SXM2-16GB, 16 GiB, emulated; 1: ...": the first of them.
+std::string gpus_in_words(const std::vector<protocol::DeviceInventory>& devices, GpuKind kind) {
+  constexpr size_t kMostNamed = 8;
+  std::string words;
+  for (size_t i = 0; i < devices.size() && i < kMostNamed; ++i) {
+    const protocol::DeviceInventory& device = devices[i];
+    words += (i == 0 ? "" : "; ") + place_name(worker::device_id_of(device)) + ": " + device.name +
+             ", " + to_string(device.memory_total) +
+             (kind == GpuKind::kEmulated ? ", emulated" : "");
+  }
+  if (devices.size() > kMostNamed) {
+    words += "; and " + std::to_string(devices.size() - kMostNamed) + " more";
+  }
+  return devices.empty() ? "none" : words;
+}
+
+// The devices that are there; the log says which, before anything else.
+Result<std::vector<protocol::DeviceInventory>> described_devices(std::optional<DeviceWatch>& watch,
+                                                                 WorkerConfig& config,
+                                                                 worker::GpuDriver& driver,
+                                                                 LogSink& log) {
+  std::vector<protocol::DeviceInventory> devices;
+  if (watch) {
+    ASSIGN_OR_RETURN(devices, watch->find());
+  }
+  log.info("gpus", {{"gpus", gpus_in_words(devices, config.gpu)}});
   leave_integrated_memory(devices, config, log);
+  RETURN_IF_ERROR(describe_devices(config, devices, driver, log));
   return devices;
+}
+
+// What a worker with these options asks others, and tells them.
+void connect(worker::WorkerOptions& options, frontend::ObjectsFrontend& objects,
+             NodeTelemetry& telemetry) {
+  options.on_object = objects_of_handlers(objects);
+  options.observe = telemetry.observer();
 }
 
 frontend::Router::Services services_of(worker::Worker& worker, tenants::AccessControl& access,
@@ -394,13 +428,14 @@ Result<Builds> open_builds(const WorkerConfig& config, const Installation& insta
 
 Result<WorkerRun::End> run(WorkerConfig config, const Installation& installation,
                            ListeningSockets& sockets, const std::vector<std::string>& program) {
-  SpdlogSink log(config.log_format, config.log_level);
+  SystemClock clock;
+  ASSIGN_OR_RETURN(const auto telemetry, NodeTelemetry::open(config, clock));
+  LogSink& log = telemetry->log();
   allow_many_files(log);
   ASSIGN_OR_RETURN(const OwnedFd lock, make_folders(config));
   ASSIGN_OR_RETURN(ServiceManager service, open_service_manager(log));
   ASSIGN_OR_RETURN(const OwnedFd signals,
                    open_signals(service.asked() || !config.listen.tls.server.certificate.empty()));
-  SystemClock clock;
   SystemRandom random;
   loop::EventLoop loop(clock);
   ASSIGN_OR_RETURN(worker::GpuDriver driver, find_driver(config, installation));
@@ -411,8 +446,7 @@ Result<WorkerRun::End> run(WorkerConfig config, const Installation& installation
   if (config.gpu != GpuKind::kNone) {
     watch.emplace(loop, log, monitor_options(config, driver, installation));
   }
-  ASSIGN_OR_RETURN(const auto devices, devices_of(watch, config, log));
-  RETURN_IF_ERROR(describe_devices(config, devices, driver, log));
+  ASSIGN_OR_RETURN(const auto devices, described_devices(watch, config, driver, log));
   ASSIGN_OR_RETURN(const worker::DeviceShares shares,
                    worker::share_devices(devices, config.pipeline_slices));
   worker::StorageWatch storage(loop, log, config.state_folder);
@@ -435,10 +469,9 @@ Result<WorkerRun::End> run(WorkerConfig config, const Installation& installation
   ASSIGN_OR_RETURN(OwnedFd object_listener, listen_for_objects(config, sockets));
   const objects::ObjectSocket local_objects(loop, log, objects, random, kDefaultTenant,
                                             std::move(object_listener));
-
   worker::WorkerOptions options = worker_options(config, installation, driver, devices, shares);
   ASSIGN_OR_RETURN(options.executors.cublas, find_cublas(config, driver));
-  options.on_object = objects_of_handlers(objects_frontend);
+  connect(options, objects_frontend, *telemetry);
   ASSIGN_OR_RETURN(auto slices, slice_dispatcher(config, options.pipelines.planner.costs));
   ASSIGN_OR_RETURN(const WorkerJournal journal, open_journal(config, settings, clock, random, log));
   loop::WorkThread environment_files(loop);
@@ -461,14 +494,15 @@ Result<WorkerRun::End> run(WorkerConfig config, const Installation& installation
                                                           disk_of(object_copies), identity.get()}));
   const auto questions = journal_programs(config, installation, journal, loop);
   frontend::RouterOptions answers =
-      router_options(worker, config, object_copies, questions.get(), cluster.get());
-  answers.native = native_options(worker, metrics, objects, storage, identity.get(),
+      router_options(worker, config, object_copies, questions.get(), cluster.get(), audit.get());
+  answers.native = native_options(worker, metrics, objects, storage, identity.get(), *telemetry,
                                   facts_of(config, shares.dispatched));
-  answers.audit = sink_of(audit.get());
   frontend::Router router(
       services_of(worker, access, secrets, objects_frontend, *volumes, cluster.get()), loop, random,
       std::move(answers), frontend::RequestGuard(host_policy(config.listen)));
-  http::Server server(loop, server_options(router), router.handler());
+  ASSIGN_OR_RETURN(const auto access_log, AccessLogFile::open(config, loop, log));
+  http::Server server(loop, server_options(router),
+                      AccessLogFile::wrap(access_log.get(), router.handler()));
   return serve(config, sockets, program,
                {signals, loop, log, worker, server, service, identity.get()});
 }

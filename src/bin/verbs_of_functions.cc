@@ -8,7 +8,9 @@
 #include "bin/installation.h"
 #include "bin/lambent_paths.h"
 #include "edge/cli/deploy.h"
+#include "edge/cli/describe.h"
 #include "edge/cli/init.h"
+#include "edge/cli/invocations.h"
 #include "edge/cli/invoke.h"
 #include "edge/cli/logs.h"
 #include "edge/cli/objects.h"
@@ -221,6 +223,45 @@ void add_logs(Shell& shell) {
   verb->callback([&shell, options] {
     shell.verb = [&shell, options](Transport& transport, const cli::Destination&) {
       return cli::run_logs(transport, shell.console, *options);
+    };
+  });
+}
+
+void add_describe(Shell& shell) {
+  auto name = std::make_shared<std::string>();
+  CLI::App* verb = add_verb(shell, "describe",
+                            "one function: its settings, what it does, and how its calls went",
+                            "lambent describe hello");
+  verb->add_option("NAME", *name, "the function")->required();
+  verb->callback([&shell, name] {
+    shell.verb = [&shell, name](Transport& transport, const cli::Destination&) {
+      return cli::run_describe(transport, shell.console, *name);
+    };
+  });
+}
+
+void add_invocations(Shell& shell) {
+  auto options = std::make_shared<cli::InvocationsOptions>();
+  CLI::App* verb = add_verb(shell, "invocations",
+                            "list the invocations that wait or run, and the last that ended",
+                            "lambent invocations hello --limit 50");
+  verb->add_option("NAME", options->function, "only those of this function");
+  verb->add_option("--limit", options->limit,
+                   "how many of those that ended; the worker remembers the last 2,048")
+      ->check(CLI::Range(1, 500))
+      ->capture_default_str();
+  verb->callback([&shell, options] {
+    shell.verb = [&shell, options](Transport& transport, const cli::Destination&) {
+      return cli::run_invocations(transport, shell.console, *options);
+    };
+  });
+  auto id = std::make_shared<std::string>();
+  verb = add_verb(shell, "cancel", "end an invocation that waits, starts or runs",
+                  "lambent cancel 0e6c9d1e-4f2c-4c33-9a52-6f1b1b3f0f7a");
+  verb->add_option("ID", *id, "as 'lambent invocations' lists it")->required();
+  verb->callback([&shell, id] {
+    shell.verb = [&shell, id](Transport& transport, const cli::Destination&) {
+      return cli::run_cancel(transport, shell.console, *id);
     };
   });
 }

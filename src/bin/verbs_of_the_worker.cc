@@ -1,17 +1,32 @@
 // Verbs of lambent about a worker: what it has, its devices, and why something waited.
 #include "bin/lambent_verbs.h"
 
+#include <sys/ioctl.h>
+#include <unistd.h>
+
 #include <memory>
 #include <utility>
 
+#include "bin/flag_checks.h"
 #include "bin/lambent_paths.h"
 #include "bin/machine_facts.h"
 #include "edge/cli/devices.h"
 #include "edge/cli/doctor.h"
 #include "edge/cli/listing.h"
+#include "edge/cli/top.h"
 #include "edge/cli/why.h"
 
 namespace lambent::bin {
+namespace {
+
+// Lines and columns; zeros where nothing tells.
+std::pair<size_t, size_t> terminal_size() {
+  struct winsize size {};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return {0, 0};
+  return {size.ws_row, size.ws_col};
+}
+
+}  // namespace
 
 void add_listing(Shell& shell) {
   add_verb(shell, "ls", "list the functions", "lambent ls --json")->callback([&shell] {
@@ -64,6 +79,29 @@ void add_devices(Shell& shell) {
   add_change("undrain", "give a GPU work again: it is well, whatever was known against it",
              "lambent undrain 0")
       .second->drain = false;
+}
+
+void add_top(Shell& shell) {
+  auto options = std::make_shared<cli::TopOptions>();
+  auto every_s = std::make_shared<double>(1);
+  CLI::App* verb =
+      add_verb(shell, "top", "what the worker does now: GPUs, functions and queue, again and again",
+               "lambent top");
+  verb->add_option("--every", *every_s, "seconds between two looks")
+      ->check(within(0.1, 3600.0))
+      ->capture_default_str();
+  verb->add_option("--times", options->times,
+                   "how often, then it ends (default: in a terminal until it is interrupted, else "
+                   "once)");
+  verb->callback([&shell, options, every_s] {
+    options->every = from_seconds(*every_s);
+    options->live = !shell.console.json && isatty(STDOUT_FILENO) != 0;
+    if (options->times == 0 && !options->live) options->times = 1;
+    options->size = terminal_size;
+    shell.verb = [&shell, options](Transport& transport, const cli::Destination&) {
+      return cli::run_top(transport, shell.console, *options);
+    };
+  });
 }
 
 void add_doctor(Shell& shell) {

@@ -24,6 +24,8 @@ constexpr Bytes kLeastEnvironments = Bytes::mib(1);
 
 const std::vector<std::pair<std::string, LogFormat>> kFormats = {{"text", LogFormat::kText},
                                                                  {"json", LogFormat::kJson}};
+const std::vector<std::pair<std::string, frontend::AccessLogFormat>> kAccessFormats = {
+    {"json", frontend::AccessLogFormat::kJson}, {"combined", frontend::AccessLogFormat::kCombined}};
 const std::vector<std::pair<std::string, frontend::AuthMode>> kAuthModes = {
     {"none", frontend::AuthMode::kNone}, {"tokens", frontend::AuthMode::kTokens}};
 const std::vector<std::pair<std::string, WorkingSet>> kWorkingSets = {
@@ -495,6 +497,14 @@ void add_node_flags(CLI::App& app, WorkerConfig& config) {
       ->check(bin::shown_names(slice_scheduling::slice_policy_names()));
   app.add_option("--python", config.python, "interpreter of Python functions")
       ->capture_default_str();
+  app.add_option("--otlp-endpoint", config.otlp_endpoint,
+                 "an OpenTelemetry collector that gets each invocation as spans, and the worker's "
+                 "own log: http://HOST:PORT, or https");
+  app.add_option("--access-log", config.access_log,
+                 "a file that gets a line for each HTTP request; -: standard output");
+  app.add_option("--access-log-format", config.access_log_format, "of these lines")
+      ->type_name("TEXT")
+      ->transform(bin::one_of(kAccessFormats));
   app.add_option("--log-format", config.log_format, "of the worker's own log")
       ->type_name("TEXT")
       ->transform(bin::one_of(kFormats));

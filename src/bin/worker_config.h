@@ -16,6 +16,7 @@
 #include "decide/dispatch/options.h"
 #include "decide/routing/policy.h"
 #include "decide/scheduling/make_policy.h"
+#include "edge/frontend/access_log.h"
 #include "edge/frontend/authenticator.h"
 #include "node/sandbox/zygote_limits.h"
 
@@ -98,7 +99,10 @@ struct WorkerConfig {
   Bytes images_size = Bytes::gib(40);
   // Folders of the host that functions may mount: see node/volumes/host_folders.h.
   std::vector<std::string> mount_allow;
-  NetworkBounds network;  // of what functions may ask for
+  NetworkBounds network;      // of what functions may ask for
+  std::string otlp_endpoint;  // of a collector; empty: nothing is exported
+  std::string access_log;     // a file, or "-"; empty: there is none
+  frontend::AccessLogFormat access_log_format = frontend::AccessLogFormat::kJson;
   LogFormat log_format = LogFormat::kText;
   LogLevel log_level = LogLevel::kInfo;
 };

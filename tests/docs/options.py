@@ -1,18 +1,22 @@
 """Writes docs/reference/options.md from what the programs' --help say: LAMBENT_PREFIX=build/release python3 tests/docs/options.py > docs/reference/options.md.
 test_mentions.py holds the page against them.
 """
-import help_text
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
+import help_text  # noqa: E402
 
 HEAD = """# Every option
 
 What `--help` says of each verb of `lambent`, on one page; [cli.md](cli.md) says what the verbs are for. This page is written by
 `tests/docs/options.py` and held against the programs by a test. Verbs that ask a worker also take
 `--endpoint http://HOST:PORT`, `https://HOST:PORT` or `unix:PATH`, for https `--ca FILE`, `--client-certificate FILE` and `--client-key FILE` ([tls.md](../operate/tls.md)),
-`--token-file FILE` (else `LAMBENT_TOKEN`) and `--tenant NAME` ([tenants.md](../operate/tenants.md#tokens)).
+`--token-file FILE` (else `LAMBENT_TOKEN`) and `--tenant NAME` ([tenants.md](../operate/tenants.md#tokens)), or `--context NAME` ([cli.md](cli.md#contexts)).
 """
 
 # Those, and what every program has.
-SHARED = {"--help", "--endpoint", "--ca", "--client-certificate", "--client-key", "--token-file", "--tenant"}
+SHARED = {"--help", "--endpoint", "--ca", "--client-certificate", "--client-key", "--token-file", "--tenant", "--context"}
 
 # What differs from user to user: root's, then that of others.
 DEFAULTS_BY_USER = {("serve", "--state"): "/var/lib/lambent` or `~/.local/share/lambent",

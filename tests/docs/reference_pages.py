@@ -32,6 +32,14 @@ ERRORS = {
 
 # The labels of each metric, and in the order of the page.
 LABELS = {
+    "lambent_otlp_exported_total": "signal", "lambent_otlp_dropped_total": "signal",
+    "nv_inference_request_success": "model, version, tenant",
+    "nv_inference_request_failure": "model, version, tenant",
+    "nv_inference_count": "model, version, tenant",
+    "nv_inference_exec_count": "model, version, tenant",
+    "nv_inference_request_duration_us": "model, version, tenant",
+    "nv_inference_queue_duration_us": "model, version, tenant",
+    "nv_inference_compute_infer_duration_us": "model, version, tenant",
     "lambent_invocations_total": "tenant, function, outcome, start",
     "lambent_refusals_total": "tenant, function, reason",
     "lambent_invocation_duration_seconds": "tenant, function",
@@ -164,12 +172,17 @@ def families():
     source = read("src/core/metrics/worker_metrics.cc")
     for kind, name, words in re.findall(r"family<(\w+)>\(\s*" + STRING + r",\s*((?:" + STRING.replace("(", "(?:", 1) + r"\s*)+)\)", source):
         yield name, kind.lower(), "".join(re.findall(STRING, words))
+    # Those that other sources write as they are.
+    strings = r"((?:" + STRING.replace("(", "(?:", 1) + r"\s*)+)"
+    for path, form in (("src/core/telemetry/exporter.cc", r"counter\(\s*"), ("src/edge/frontend/metrics_formats.cc", r"\{\s*")):
+        for name, words in re.findall(form + r'"((?:lambent|nv)_\w+)",\s*' + strings, read(path)):
+            yield name, "counter", "".join(re.findall(STRING, words))
 
 
 def metrics_page():
     text = ("# Metrics\n\n"
             "`GET /metrics` has them in Prometheus' text format; how to collect them is in [monitoring](../operate/monitoring.md). Units are seconds and bytes. "
-            "A histogram has the series `_bucket`, `_sum` and `_count`. A token sees the functions of its tenant.\n\n"
+            "A histogram has the series `_bucket`, `_sum` and `_count`. A token sees the functions of its tenant. Those of Triton's names are there once a model was called.\n\n"
             + note("src/core/metrics/worker_metrics.cc") + "\n| metric | type | labels | meaning |\n|---|---|---|---|\n")
     for name, kind, words in families():
         labels = ", ".join(f"`{label}`" for label in LABELS.get(name, "").split(", ") if label)

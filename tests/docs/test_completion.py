@@ -1,10 +1,13 @@
 """What `lambent completion` writes completes the words that the programs' help lists, no more and no fewer."""
+import pathlib
 import re
 import shutil
 import subprocess
+import sys
 import unittest
 
-import help_text
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
+import help_text  # noqa: E402
 
 
 def script_for(shell):

@@ -10,7 +10,8 @@ import subprocess
 import sys
 import unittest
 
-import help_text
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
+import help_text  # noqa: E402
 import options
 import shell_commands
 from markdown import Block, Heading, Inline, cells_of, pieces_of

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 from harness import PREFIX, Worker
@@ -40,6 +41,22 @@ def check(number):
 @app.function(memory="256M")
 def echo(value):
     return value
+
+@app.function(memory="128M")
+def count(n, fail_at=None, pause=0):
+    import time
+    for i in range(n):
+        if i == fail_at:
+            raise Odd(i)
+        yield {i}
+        time.sleep(pause)
+
+@app.function(memory="128M")
+async def later(n):
+    import asyncio
+    for i in range(n):
+        await asyncio.sleep(0)
+        yield i
 
 @app.cls(memory="128M")
 class Counter:
@@ -108,17 +125,48 @@ class AppTest(unittest.TestCase):
 
         self.assertEqual(asyncio.run(ask()), list(range(10)))
 
+        async def map_them():
+            return [each async for each in self.module.echo.map_async(range(20), at_once=4)]
+
+        self.assertEqual(asyncio.run(map_them()), list(range(20)))
+
+    def test_items_of_a_generator_come_one_by_one(self):
+        self.assertEqual(list(self.module.count.remote_gen(300)), [{n} for n in range(300)])
+        self.assertEqual(list(self.module.later.remote_gen(3)), [0, 1, 2])
+        items = self.module.count.remote_gen(3, fail_at=2)
+        self.assertEqual([next(items), next(items)], [{0}, {1}])
+        with self.assertRaises(self.module.Odd) as caught:
+            next(items)
+        self.assertIn("raise Odd(i)", str(caught.exception.__cause__))
+        # The first is there long before the last, and leaving ends the call.
+        began = time.monotonic()
+        endless = self.module.count.remote_gen(1000, pause=0.5)
+        self.assertEqual(next(endless), {0})
+        endless.close()
+        self.assertLess(time.monotonic() - began, 120)
+
+        async def ask():
+            return [each async for each in self.module.later.remote_gen_async(4)]
+
+        self.assertEqual(asyncio.run(ask()), [0, 1, 2, 3])
+
+    def test_a_generator_is_told_from_a_function(self):
+        with self.assertRaisesRegex(TypeError, "call it by remote_gen"):
+            self.module.count.remote(3)
+        with self.assertRaisesRegex(TypeError, "call it by remote"):
+            list(self.module.echo.remote_gen(3))
+
     def test_other_clients_send_json(self):
         self.assertEqual(self.worker.invoke("try-check", {"number": 4}).json, 4)
         self.assertEqual(self.worker.invoke("try-check", [6]).json, 6)
         self.assertEqual(self.worker.invoke("try-Counter", {"method": "add", "n": 0}).json[0] >= 100, True)
 
     def test_only_what_has_changed_is_deployed(self):
-        self.assertEqual(sorted(self.deployed), ["try-Counter", "try-check", "try-echo", "try-greet"])
+        self.assertEqual(sorted(self.deployed), ["try-Counter", "try-check", "try-count", "try-echo", "try-greet", "try-later"])
         self.assertEqual(self.module.app.deploy(), [])
         done = self.run_command("deploy", "tried_app.py")
         self.assertEqual(done.stdout.split(), ["unchanged", "try-greet", "unchanged", "try-check", "unchanged", "try-echo",
-                                               "unchanged", "try-Counter"], done.stderr)
+                                               "unchanged", "try-count", "unchanged", "try-later", "unchanged", "try-Counter"], done.stderr)
         (self.folder / "other.py").write_text(APP.replace('"try"', '"other"'))
         self.assertIn("deployed other-greet", self.run_command("deploy", "other.py").stdout)
         (self.folder / "other.py").write_text(APP.replace('"try"', '"other"').replace("hello", "bye"))

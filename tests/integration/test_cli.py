@@ -452,5 +452,105 @@ class ReplayTest(CommandTest):
         self.assertIn("had no answer when the run gave up", done.stderr)
 
 
+class LookAndCancelTest(CommandTest):
+    CANCELLED = 11
+    SLOW = ("import time\n\n\ndef handler(event, context):\n    time.sleep(event.get('s', 60))\n    return 'done'\n")
+
+    def live(self, *arguments):
+        return {each["invocation"]: each["phase"] for each in self.json_of("invocations", *arguments)["live"]}
+
+    def until(self, condition, what):
+        deadline = time.monotonic() + 30
+        while not condition():
+            self.assertLess(time.monotonic(), deadline, what)
+            time.sleep(0.05)
+
+    def begin(self, name, event="{}"):
+        return self.run_cli("invoke", name, "--async", "-d", event).stdout.strip()
+
+    def test_what_waits_and_what_runs_is_listed_and_cancelled(self):
+        self.deploy_python("slow", self.SLOW, "max_concurrency = 1\n")
+        first = self.begin("slow")
+        self.until(lambda: self.live("slow").get(first) == "running", "it does not run")
+        second = self.begin("slow")
+        self.until(lambda: self.live("slow").get(second) == "queued", "it does not wait")
+        shown = self.run_cli("invocations", "slow").stdout
+        self.assertRegex(shown, rf"{second}  slow      queued +[\d.]+ m?s  its function ran as many as it may at once")
+        self.assertEqual(self.json_of("describe", "slow")["activity"]["queued"], 1)
+        self.assertRegex(self.run_cli("describe", "slow").stdout, r"now +1 queued, 1 running, 1 sandboxes")
+        self.assertRegex(self.run_cli("top").stdout, r"queued 1, running 1\n[^\0]*slow +1 +1 +1 ")
+        self.assertRegex(self.run_cli("cancel", second).stdout, "was queued and is cancelled")
+        self.assertIn("CANCELLED", self.run_cli("result", second, "--wait", expect=self.CANCELLED).stderr)
+        self.assertRegex(self.run_cli("cancel", first).stdout, "was running and is being cancelled")
+        answer = self.run_cli("result", first, "--wait", expect=1)
+        self.assertIn("Invocation.Cancelled", answer.stdout)
+        self.assertIn("it was cancelled by a request", answer.stdout)
+        self.assertIn("has ended already", self.run_cli("cancel", first, expect=PRECONDITION).stderr)
+        ended = {each["invocation"]: each for each in self.json_of("invocations", "slow")["ended"]}
+        self.assertEqual(ended[second]["outcome"], "rejected")
+        self.assertEqual(ended[first]["error_type"], "Invocation.Cancelled")
+        # It works on.
+        self.assertEqual(self.run_cli("invoke", "slow", "-d", '{"s": 0}').stdout, '"done"\n')
+
+    def test_one_that_starts_is_cancelled_and_its_sandbox_stays(self):
+        self.deploy_python("starts", "import time\n\ntime.sleep(3)\n" + self.SLOW)
+        one = self.begin("starts")
+        self.until(lambda: self.live("starts").get(one) == "starting", "it does not start")
+        self.assertRegex(self.run_cli("cancel", one).stdout, "was starting and is being cancelled")
+        self.assertIn("Invocation.Cancelled", self.run_cli("result", one, "--wait", expect=1).stdout)
+        self.assertRegex(self.run_cli("invoke", "starts", "-d", '{"s": 0}').stderr, "   warm   ")
+
+    def test_a_client_that_waits_is_told(self):
+        self.deploy_python("waits", self.SLOW)
+        with subprocess.Popen([LAMBENT, "invoke", "waits"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.folder,
+                              env={**os.environ, "LAMBENT_ENDPOINT": self.worker.endpoint}) as client:
+            self.until(lambda: "running" in self.live("waits").values(), "it does not run")
+            self.run_cli("cancel", *self.live("waits"))
+            out, _ = client.communicate(timeout=30)
+            self.assertEqual(client.returncode, 1)
+            self.assertIn("Invocation.Cancelled", out)
+
+    def test_the_first_line_of_a_worker_says_which_gpus_it_has(self):
+        lines = [json.loads(line) for line in self.worker.log().splitlines() if line.startswith("{")]
+        first = next(line for line in lines if line["level"] != "debug")
+        self.assertEqual(first["event"], "gpus")
+        self.assertRegex(first["gpus"], r"^0: .+, \d.* [MG]iB, emulated")
+
+    def test_what_cannot_be_cancelled_is_refused_with_the_reason(self):
+        self.assertIn("'lambent invocations' lists", self.run_cli(
+            "cancel", "0e6c9d1e-4f2c-4c33-9a52-6f1b1b3f0f7a", expect=NOT_FOUND).stderr)
+        self.run_cli("cancel", "no-id", expect=INVALID)
+        self.run_cli("describe", "no-such-function", expect=NOT_FOUND)
+        self.run_cli("invocations", "no-such-function", expect=NOT_FOUND)
+
+    def test_a_context_says_which_worker_is_asked_and_its_token_goes_nowhere_else(self):
+        config = self.folder / "config.toml"
+        here = {"LAMBENT_ENDPOINT": "", "LAMBENT_CONFIG": str(config)}
+        token = self.write("token", "lambent_secret\n")
+        token.chmod(0o600)
+        self.run_cli("config", "set", "test", "--endpoint", self.worker.endpoint, environment=here)
+        self.assertEqual(config.stat().st_mode & 0o777, 0o600)
+        self.assertIn("functions", self.json_of("ls", environment=here))
+        self.run_cli("config", "set", "away", "--endpoint", "http://127.0.0.1:1", "--token-file", token, environment=here)
+        self.run_cli("ls", "--context", "away", expect=UNAVAILABLE, environment=here)
+        self.run_cli("ls", expect=UNAVAILABLE, environment={**here, "LAMBENT_CONTEXT": "away"})
+        self.run_cli("config", "use", "away", environment=here)
+        self.run_cli("ls", expect=UNAVAILABLE, environment=here)
+        self.run_cli("ls", "--context", "test", environment=here)
+        self.run_cli("config", "set", "test", "--token-file", token, environment=here)
+        self.assertIn("UNAUTHENTICATED", self.run_cli("ls", "--context", "test", expect=26, environment=here).stderr)
+        self.run_cli("ls", "--context", "test", "--endpoint", self.worker.endpoint, expect=INVALID, environment=here)
+        with socket.create_server(("127.0.0.1", 0)) as other:
+            asked = subprocess.Popen([LAMBENT, "ls", "--endpoint", f"http://127.0.0.1:{other.getsockname()[1]}"], stdout=subprocess.DEVNULL,
+                                     stderr=subprocess.DEVNULL, env={**os.environ, **here, "LAMBENT_CONTEXT": ""})
+            connection, _ = other.accept()
+            with connection:
+                head = connection.recv(65536).decode()
+            asked.wait(60)
+        self.assertTrue(head.startswith("GET /v1/functions"), head)
+        self.assertNotIn("lambent_secret", head)
+        self.assertNotIn("secret", self.run_cli("config", "ls", environment=here).stdout)
+
+
 if __name__ == "__main__":
     unittest.main()

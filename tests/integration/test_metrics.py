@@ -28,6 +28,19 @@ class MetricsTest(WorkerTest):
             check = subprocess.run(["promtool", "check", "metrics"], input=text, text=True, capture_output=True)
             self.assertEqual((check.returncode, check.stderr), (0, ""), check.stdout + check.stderr)
 
+    def test_openmetrics_is_given_to_those_who_ask_for_it(self):
+        self.worker.create_python("open", "def handler(e, c): return 1")
+        self.worker.invoke("open")
+        reply = self.worker.request("GET", "/metrics", headers={
+            "Accept": "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.2,*/*;q=0.1"})
+        self.assertEqual(reply.headers["content-type"], "application/openmetrics-text; version=1.0.0; charset=utf-8")
+        text = reply.body.decode()
+        self.assertTrue(text.endswith("\n# EOF\n"))
+        self.assertIn("# TYPE lambent_invocations counter\n", text)
+        self.assertRegex(text, r'lambent_invocations_total\{function="open",[^}]*\} 1\n')
+        plain = self.worker.request("GET", "/metrics", headers={"Accept": "text/plain"})
+        self.assertEqual(plain.headers["content-type"], "text/plain; version=0.0.4; charset=utf-8")
+
     def test_a_removed_function_leaves_no_series(self):
         self.worker.create_python("brief", "def handler(e, c): return 1")
         self.worker.invoke("brief")

@@ -74,6 +74,11 @@ class ContentTest(unittest.TestCase):
         self.assertEqual(offences, [])
         self.assertLessEqual(symbols.number(highest), symbols.number("2.34"))
 
+    def test_each_verb_has_its_manual_page(self):
+        pages = {path.name for path in (unpacked() / contents.MANUAL).iterdir()}
+        self.assertLess({"lambent.1", "lambent-invoke.1", "lambent-serve.1", "lambent-objects.1"}, pages)
+        self.assertIn("--otlp\\-endpoint", (unpacked() / contents.MANUAL / "lambent-serve.1").read_text().replace("\\-\\-", "--"))
+
     def test_the_check_of_versions_can_fail(self):
         folder = unpacked()
         _, offences = symbols.check(folder, most="2.17")

@@ -3,8 +3,11 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+import man_pages  # noqa: E402
 
 # Name of the program: the CMake target that makes it.
 PROGRAMS = {name: name for name in (
@@ -27,6 +30,7 @@ TARGETS = {*PROGRAMS.values(), *LIBRARIES.values(), *EXAMPLE_PROGRAMS.values()}
 FOLDERS = ("lib/emulated/presets", "share", "examples")
 # What CMake and Python leave in folders.
 LEFT_OUT = {"CMakeFiles", "CTestTestfile.cmake", "cmake_install.cmake", "__pycache__"}
+MANUAL = "share/man/man1"
 DOCUMENTS = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "STYLE.md", "CHANGELOG.md", "LICENSE", "docs")
 
 
@@ -82,3 +86,4 @@ def make_tree(build, tree):
     for name in DOCUMENTS:
         source = ROOT / name
         (shutil.copytree if source.is_dir() else shutil.copyfile)(source, tree / name)
+    man_pages.write(tree / "bin", tree / MANUAL, version(), commit_time())

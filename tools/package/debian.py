@@ -57,6 +57,11 @@ def lay_out(tree, stage, version, time):
     put(HERE / "worker.env", stage / "etc/lambent/worker.env")
     put(HERE / "root.conf", documentation / "root.conf")
     put(HERE / "apparmor", stage / PREFIX / "share/lambent/apparmor")
+    manual = stage / "usr/share/man/man1"
+    manual.mkdir(parents=True)
+    for page in sorted((stage / PREFIX / contents.MANUAL).iterdir()):
+        (manual / f"{page.name}.gz").write_bytes(gzip.compress(page.read_bytes(), 9, mtime=0))
+    shutil.rmtree(stage / PREFIX / "share/man")
     completion = stage / "usr/share/bash-completion/completions/lambent"
     completion.parent.mkdir(parents=True)
     completion.write_bytes(subprocess.run([tree / "bin/lambent", "completion", "bash"], check=True, capture_output=True).stdout)

@@ -6,6 +6,8 @@ import pathlib
 import time as clock
 import zipfile
 
+from contents import MANUAL
+
 # Of the folder of a package: what a worker needs. It lies below the Python package, because pip has no other place of its own.
 PROGRAMS = "lambent/_server"
 FOLDERS = ("bin", "lib", "share", "examples")
@@ -56,7 +58,12 @@ def python_files(tree):
 
 def server_files(tree):
     return {f"{PROGRAMS}/{path.relative_to(tree).as_posix()}": path
-            for folder in FOLDERS for path in sorted((tree / folder).rglob("*")) if path.is_file()}
+            for folder in FOLDERS for path in sorted((tree / folder).rglob("*")) if path.is_file() and not path.is_relative_to(tree / MANUAL)}
+
+
+def manual_files(tree, version):
+    """Where pip puts what `man` looks for: share/man of the environment."""
+    return {f"lambent-{version}.data/data/{MANUAL}/{path.name}": path for path in sorted((tree / MANUAL).iterdir())}
 
 
 def write(files, version, platform, time, target, level):
@@ -88,7 +95,7 @@ def write_wheels(tree, version, glibc, time, out, level):
     paths = []
     for platform, files in (("any", pure | documents),
                             (f"manylinux_{glibc.replace('.', '_')}_x86_64",
-                             python | server_files(tree) | documents | {f"{info}/sboms/lambent.spdx.json": tree / "sbom.spdx.json"})):
+                             python | server_files(tree) | manual_files(tree, version) | documents | {f"{info}/sboms/lambent.spdx.json": tree / "sbom.spdx.json"})):
         paths.append(pathlib.Path(out, f"lambent-{version}-py3-none-{platform}.whl"))
         write(files, version, platform, time, paths[-1], level)
     return paths

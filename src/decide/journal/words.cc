@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "core/domain/slice.h"
 #include "decide/scheduling/fleet.h"
 
 namespace lambent::journal {
@@ -126,9 +127,9 @@ std::string name_in(const Names& names, FunctionId function) {
   return found != names.end() ? found->second : "function " + std::to_string(function.value);
 }
 
-// By the number that the worker and the driver show: from 0.
+// By the name that all other verbs show: "GPU 0", or "GPU 0:2" of a MIG instance.
 std::string device_in_words(DeviceId device) {
-  return device == scheduling::kHostDevice ? "the host" : "GPU " + std::to_string(device.value - 1);
+  return device == scheduling::kHostDevice ? "the host" : "GPU " + place_name(device);
 }
 
 std::string duration_in_words(Duration duration) {

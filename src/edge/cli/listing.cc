@@ -5,6 +5,7 @@
 #include "core/base/units.h"
 #include "core/http/message.h"
 #include "edge/cli/api_error.h"
+#include "edge/cli/json_cells.h"
 #include "edge/cli/text_table.h"
 
 namespace lambent::cli {
@@ -23,29 +24,6 @@ Result<Json> get_json(Transport& transport, const std::string& target) {
                  "the worker's answer to " + target + " is not JSON; is that a Lambent worker?"};
   }
   return json;
-}
-
-// The list under that key, or nothing.
-Json list_in(const Json& json, const char* key) {
-  if (!json.is_object() || !json.contains(key) || !json[key].is_array()) return Json::array();
-  return json[key];
-}
-
-// A cell: text as it is, numbers in short, "-" for what is not there.
-std::string cell(const Json& row, const char* key) {
-  if (!row.is_object() || !row.contains(key) || row[key].is_null()) return "-";
-  const Json& value = row[key];
-  return value.is_string() ? value.get<std::string>() : value.dump();
-}
-
-double number(const Json& row, const char* key) {
-  if (!row.is_object() || !row.contains(key) || !row[key].is_number()) return 0;
-  return row[key].get<double>();
-}
-
-std::string bytes_cell(const Json& row, const char* key) {
-  const double bytes = number(row, key);
-  return bytes > 0 ? to_string(Bytes(static_cast<uint64_t>(bytes))) : "-";
 }
 
 // "1 GPU (Tesla V100-SXM2-16GB, emulated, 20 modelled seconds per second)"

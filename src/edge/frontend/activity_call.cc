@@ -52,6 +52,11 @@ ActivityCall decode_activity_call(const http::Request& request) {
     if (!limit.ok()) return error_response(limit.error());
     return ListFunctionActivity{http::query_value(query, "after"), *limit};
   }
+  if (kind == "live" && is_list) {
+    const auto limit = page_limit(query, kActivityPerPage);
+    if (!limit.ok()) return error_response(limit.error());
+    return ListLive{http::query_value(query, "function"), *limit};
+  }
   if (kind == "invocations" && is_list) return decode_ended(query);
   if (kind == "invocations") {
     const auto id = invocation_id_from_string(parts->at(3));

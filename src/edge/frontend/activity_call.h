@@ -26,11 +26,16 @@ struct ListEnded {
 struct ReadEnded {
   InvocationId invocation;
 };
+// Those without an outcome, and who has the GPUs.
+struct ListLive {
+  std::string function;  // empty: all
+  size_t limit = kActivityPerPage;
+};
 struct FollowActivity {};
 
 // A request that is no good call is the response that answers it.
 using ActivityCall = std::variant<http::Response, ListFunctionActivity, ReadFunctionActivity,
-                                  ListEnded, ReadEnded, FollowActivity>;
+                                  ListEnded, ReadEnded, ListLive, FollowActivity>;
 
 bool is_activity_path(std::string_view path);
 ActivityCall decode_activity_call(const http::Request& request);

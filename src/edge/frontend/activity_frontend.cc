@@ -1,5 +1,6 @@
 #include "edge/frontend/activity_frontend.h"
 
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <variant>
@@ -84,6 +85,20 @@ http::Response ActivityFrontend::answer(const Caller& caller, const ListEnded& c
   json body = {{"invocations", json::array()}};
   for (const EndedInvocation& each : activity_.ended(caller.tenant, call.query)) {
     body["invocations"].push_back(to_json(each));
+  }
+  return json_answer(body);
+}
+
+http::Response ActivityFrontend::answer(const Caller& caller, const ListLive& call) const {
+  json body = {{"invocations", json::array()}, {"gpu_runs", json::array()}};
+  for (const LiveInvocationStatus& each :
+       activity_.live(caller.tenant, std::numeric_limits<size_t>::max())) {
+    if (!call.function.empty() && call.function != each.function) continue;
+    if (body["invocations"].size() == call.limit) break;
+    body["invocations"].push_back(to_json(each));
+  }
+  for (const GpuRun& run : activity_.gpu_runs(caller.tenant)) {
+    body["gpu_runs"].push_back(to_json(run));
   }
   return json_answer(body);
 }

@@ -29,6 +29,7 @@ class ActivityFrontend {
   http::Response answer(const Caller& caller, const ListFunctionActivity& call) const;
   http::Response answer(const Caller& caller, const ReadFunctionActivity& call) const;
   http::Response answer(const Caller& caller, const ListEnded& call) const;
+  http::Response answer(const Caller& caller, const ListLive& call) const;
   http::Response answer(const Caller& caller, const ReadEnded& call) const;
   void follow(const Caller& caller, http::Responder responder);
 

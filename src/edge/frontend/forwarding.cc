@@ -81,7 +81,8 @@ std::optional<Forwarding> forwarding_of_lambda(const http::Request& request) {
 std::optional<Forwarding> forwarding_of_native(const http::Request& request) {
   const auto parts = path_parts(http::path_of(request.target));
   if (!parts || parts->at(0) != "v1") return std::nullopt;
-  if (parts->at(1) == "invocations" && parts->size() >= 3 && request.method == "GET") {
+  const bool cancels = request.method == "POST" && parts->back() == "cancel";
+  if (parts->at(1) == "invocations" && parts->size() >= 3 && (request.method == "GET" || cancels)) {
     return Forwarding{Destination::kWhoKnows, ""};
   }
   if (parts->at(1) != "functions" || parts->size() < 3) return std::nullopt;

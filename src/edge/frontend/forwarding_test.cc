@@ -55,6 +55,7 @@ TEST(ForwardingTest, ChangesOfTheCatalogGoHomeAndReadsMayStay) {
 
 TEST(ForwardingTest, ResultsAreSoughtAndTheRestIsTheNodesOwn) {
   EXPECT_EQ(of("GET", "/v1/invocations/x")->destination, Destination::kWhoKnows);
+  EXPECT_EQ(of("POST", "/v1/invocations/x/cancel")->destination, Destination::kWhoKnows);
   for (const char* path : {"/livez", "/readyz", "/metrics", "/v1/functions", "/v1/sandboxes",
                            "/v1/devices", "/v1/functions/f/log", "/v1/cluster", "/v1/tenants"}) {
     EXPECT_FALSE(of("GET", path)) << path;

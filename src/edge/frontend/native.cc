@@ -3,7 +3,9 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "core/domain/model_function.h"
 #include "edge/frontend/json_text.h"
+#include "edge/frontend/metrics_formats.h"
 #include "edge/frontend/metrics_of_tenant.h"
 #include "edge/frontend/native_error.h"
 #include "edge/frontend/native_json.h"
@@ -101,6 +103,20 @@ class Answering {
     auto trace = options_.trace(call.tenant, call.invocation);
     if (!trace.ok()) return responder_.send(error_response(trace.error()));
     responder_.send(json_response(200, std::move(*trace)));
+  }
+
+  void operator()(CancelInvocation& call) {
+    if (!options_.cancel) {
+      return responder_.send(
+          error_response(Error{ErrorCode::kUnimplemented, "invocations are not cancelled here"}));
+    }
+    const auto cancelled = options_.cancel(call.tenant, call.invocation);
+    if (!cancelled.ok()) return responder_.send(error_response(cancelled.error()));
+    responder_.send(
+        json_response(cancelled->ended ? 200 : 202,
+                      to_text({{"invocation", to_string(call.invocation)},
+                               {"was", cancelled->was},
+                               {"state", cancelled->ended ? "cancelled" : "cancelling"}})));
   }
 
   void operator()(ListSlices& call) {
@@ -228,9 +244,16 @@ class Answering {
 
   void operator()(GetMetrics& call) {
     std::string text = options_.metrics();
+    text += triton_metrics(text, [this](const FunctionName& name) {
+      const auto spec = service_.find_function(name);
+      return spec.ok() && serves_model(*spec);
+    });
     if (call.tenant) text = metrics_of(text, *call.tenant);
-    responder_.send(
-        text_response(200, "text/plain; version=0.0.4; charset=utf-8", std::move(text)));
+    if (call.openmetrics) text = openmetrics_of(text);
+    Response response = text_response(
+        200, std::string(call.openmetrics ? kOpenMetricsType : kPrometheusType), std::move(text));
+    response.headers.add("Vary", "Accept");
+    responder_.send(std::move(response));
   }
 
  private:

@@ -9,6 +9,7 @@
 
 #include "core/base/random.h"
 #include "core/base/units.h"
+#include "core/domain/cancelled_invocation.h"
 #include "core/domain/invocation_service.h"
 #include "core/http/server.h"
 #include "core/loop/event_loop.h"
@@ -58,6 +59,8 @@ struct NativeOptions {
   std::function<Result<std::string>(TenantId, InvocationId)> trace;
   // What an invocation that has no outcome waits for, as JSON; NOT_FOUND; may be empty.
   std::function<Result<std::string>(TenantId, InvocationId)> explain;
+  // Ends one that has no outcome; as worker::Cancellation has it; may be empty.
+  std::function<Result<CancelledInvocation>(TenantId, InvocationId)> cancel;
   // All devices, as JSON; takes one that is named out of service, and back. Any may be empty.
   std::function<std::string()> devices;
   using Done = std::function<void(Result<void>)>;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/domain/limits.h"
+#include "edge/frontend/metrics_formats.h"
 #include "edge/frontend/native_error.h"
 #include "edge/frontend/native_path.h"
 #include "edge/frontend/object_call.h"
@@ -121,8 +122,9 @@ NativeCall decode_path(const http::Request& request, const Caller& caller) {
     return Readyz{query.starts_with("verbose") && !caller.scopes.empty()};
   }
   if (path == "/metrics") {
-    if (caller.scopes.has(Scope::kAdmin)) return GetMetrics{};
-    return GetMetrics{caller.tenant};
+    GetMetrics call{.openmetrics = wants_openmetrics(request.headers.get("Accept"))};
+    if (!caller.scopes.has(Scope::kAdmin)) call.tenant = caller.tenant;
+    return call;
   }
   const auto parts = path_parts(path);
   if (!parts.has_value() || parts->front() != "v1") return no_such_path(path);
@@ -143,6 +145,10 @@ NativeCall decode_path(const http::Request& request, const Caller& caller) {
   }
   if (parts->size() == 4 && kind == "invocations" && parts->at(3) == "trace") {
     return decode_invocation<ReadTrace>(parts->at(2), caller);
+  }
+  if (parts->size() == 4 && kind == "invocations" && parts->at(3) == "cancel") {
+    if (request.method != "POST") return method_not_allowed(request.method, "POST");
+    return decode_invocation<CancelInvocation>(parts->at(2), caller);
   }
   if (parts->size() == 4 && kind == "functions" && parts->at(3) == "log") {
     return decode_log(parts->at(2), query, caller);
@@ -168,6 +174,7 @@ NativeCall decode_native_call(const http::Request& request, const Caller& caller
   const bool reads = !std::holds_alternative<http::Response>(call) &&
                      !std::holds_alternative<SubmitInvocation>(call) &&
                      !std::holds_alternative<ChangeDevice>(call) &&
+                     !std::holds_alternative<CancelInvocation>(call) &&
                      !std::holds_alternative<MeasurePipeline>(call);
   if (reads && request.method != "GET") return method_not_allowed(request.method, "GET");
   return call;

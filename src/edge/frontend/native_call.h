@@ -37,6 +37,11 @@ struct ReadTrace {
   TenantId tenant;
   InvocationId invocation;
 };
+// Ends an invocation that has no outcome yet.
+struct CancelInvocation {
+  TenantId tenant;
+  InvocationId invocation;
+};
 // The devices that serve pipelines, and who has them.
 struct ListSlices {
   TenantId tenant;
@@ -72,13 +77,14 @@ struct Readyz {
 // Those of one tenant's functions, or all.
 struct GetMetrics {
   std::optional<TenantId> tenant;
+  bool openmetrics = false;  // in that form
 };
 
 // A request that is no good call is the response that answers it.
 using NativeCall = std::variant<http::Response, ListFunctionStatus, ListSandboxStatus, ReadLog,
-                                ReadResult, ReadTrace, ListSlices, ListDevices, ChangeDevice,
-                                DescribePipeline, MeasurePipeline, SubmitInvocation, GetVersion,
-                                GetSettings, Livez, Readyz, GetMetrics>;
+                                ReadResult, ReadTrace, CancelInvocation, ListSlices, ListDevices,
+                                ChangeDevice, DescribePipeline, MeasurePipeline, SubmitInvocation,
+                                GetVersion, GetSettings, Livez, Readyz, GetMetrics>;
 
 NativeCall decode_native_call(const http::Request& request, const Caller& caller);
 

@@ -53,6 +53,7 @@ class NativeTest : public testing::Test {
   std::vector<std::string> drains_;
   std::string progress_;  // of every invocation; empty: none waits
   std::string trace_;     // of every run; empty: there is none
+  Result<CancelledInvocation> cancelled_ = CancelledInvocation{"queued", true};
   NullLogSink log_;
   objects::ObjectStore store_{loop_, log_, [](auto, auto) { return false; }, {}};
   ObjectsFrontend objects_{store_, [](auto, auto) { return false; }, loop_, random_};
@@ -84,6 +85,7 @@ class NativeTest : public testing::Test {
                     if (progress_.empty()) return Error{ErrorCode::kNotFound, "no such invocation"};
                     return progress_;
                   },
+                  .cancel = [this](TenantId, InvocationId) { return cancelled_; },
                   .devices = [] { return std::string("{\"devices\":[{\"gpu\":\"0\"}]}"); },
                   .drain_devices =
                       [this](const std::string& gpu, const std::string& reason, auto done) {

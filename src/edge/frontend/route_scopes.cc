@@ -85,6 +85,7 @@ constexpr Route kRoutes[] = {
     {"", "v1/activity/events", reads()},
     {"", "v1/activity/functions", reads()},
     {"", "v1/activity/functions/*", reads()},
+    {"", "v1/activity/live", reads()},
     {"", "v1/activity/invocations", reads()},
     {"", "v1/activity/invocations/*", reads()},
     // A journal names the functions of all tenants.
@@ -109,6 +110,7 @@ constexpr Route kRoutes[] = {
     {"", "v1/devices/*/undrain", kOperators},
     {"", "v1/invocations/*", reads({Scope::kInvoke, Scope::kRead})},
     {"", "v1/invocations/*/trace", reads({Scope::kInvoke, Scope::kRead})},
+    {"", "v1/invocations/*/cancel", reads(kInvokers)},
     {"PUT", "v1/functions/*", changes(kDeployers)},
     {"GET", "v1/functions/*/versions", reads(kAnyone)},
     {"POST", "v1/functions/*/versions", changes(kDeployers)},

@@ -5,6 +5,7 @@
 
 #include "core/crypto/crypto.h"
 #include "edge/frontend/access_call.h"
+#include "edge/frontend/access_log.h"
 #include "edge/frontend/audited_responder.h"
 #include "edge/frontend/forwarding.h"
 #include "edge/frontend/lambda_fault.h"
@@ -74,11 +75,6 @@ std::unique_ptr<ActivityFrontend> activity_frontend(const RouterOptions& options
       ActivityFollowers::Dependencies{*options.activity, invocations, loop, native.devices,
                                       native.slices, native.ready},
       native.token_is_good);
-}
-
-std::string origin_of(const http::Peer& peer) {
-  if (peer.transport != http::Transport::kUnix) return peer.address;
-  return peer.user ? "unix, user " + std::to_string(*peer.user) : "unix";
 }
 
 }  // namespace

@@ -93,7 +93,7 @@ void DeviceMonitor::State::spawn() {
     return;
   }
   process = std::move(spawned).value();
-  log.info("device_process_started", {{"pid", int64_t{process->id()}}});
+  log.debug("device_process_started", {{"pid", int64_t{process->id()}}});
   socket_watch =
       loop.watch(process->socket(), true, false, [this](loop::Readiness) { socket_ready(); });
   exit_watch =

@@ -39,6 +39,11 @@ void Completions::complete(LiveInvocation live, InvocationResult result) {
     result.payload =
         runtime_api::error_json(result.error_type, to_string(result.id) + " " + message);
   }
+  // Queues drop one as if its client were gone.
+  if (live.cancelled && result.error && result.error->code == ErrorCode::kCancelled) {
+    result.error = cancelled_error();
+    result.error_type = kCancelledErrorType;
+  }
   if (live.is_whole_pipeline) {
     result.in_time =
         uses_.pipelines.ended_whole(live.function, result.outcome, result.phases.total());
@@ -47,6 +52,7 @@ void Completions::complete(LiveInvocation live, InvocationResult result) {
   if (uses_.objects != nullptr) uses_.objects->end(live, result);
   count(live.request.function, result);
   log_completion(live, result);
+  if (uses_.observe) uses_.observe(live.request, result);
   if (!live.idempotency_key.empty()) {
     uses_.idempotency.finish(live.idempotency_key, result, uses_.loop.clock().now());
   }

@@ -3,6 +3,8 @@
 // loop thread.
 #pragma once
 
+#include <functional>
+
 #include "core/base/log.h"
 #include "core/loop/event_loop.h"
 #include "core/metrics/worker_metrics.h"
@@ -34,6 +36,8 @@ class Completions {
     RecentInvocations& recent;
     // How long the results of asynchronous invocations can be read.
     Duration result_window;
+    // Told of every one that has its outcome; empty: nobody.
+    std::function<void(const InvocationRequest&, const InvocationResult&)> observe = {};
   };
 
   explicit Completions(Dependencies dependencies) : uses_(dependencies) {}

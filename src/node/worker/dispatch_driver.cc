@@ -135,11 +135,24 @@ void DispatchDriver::perform_deferred(const dispatch::Action& action) {
 void DispatchDriver::perform(const dispatch::StartInvocation& action) {
   LiveInvocation& live = uses_.live.at(action.invocation);
   live.sandbox = action.sandbox;
+  // Its sandbox is ready, and stays for the next one.
+  if (live.cancelled) return answer_cancelled(live);
   const FunctionSpec* spec = uses_.functions.find(live.function);
   const Duration timeout = spec != nullptr ? spec->timeout : limits::kDefaultTimeout;
   live.revision = spec != nullptr ? spec->revision : 0;
   uses_.completions.note_begun(live.request);
   uses_.backends.of(action.sandbox).deliver(action.sandbox, live.request, timeout);
+}
+
+void DispatchDriver::answer_cancelled(LiveInvocation& live) {
+  HandlerAnswer answer;
+  answer.invocation = live.request.id;
+  answer.succeeded = false;
+  answer.error = cancelled_error();
+  answer.error_type = kCancelledErrorType;
+  answer.payload = runtime_api::error_json(answer.error_type, answer.error->message);
+  live.answer = std::move(answer);
+  handle(dispatch::InvocationFinished{.invocation = live.request.id, .succeeded = false});
 }
 
 void DispatchDriver::perform(const dispatch::StopSandbox& action) {
@@ -276,6 +289,8 @@ void DispatchDriver::on_end(SandboxEnd end) {
   const dispatch::SandboxExited exited{end.sandbox, end.error, end.error_type, end.undelivered};
   if (LiveInvocation* live = uses_.live.find(end.invocation)) {
     live->request.payload = std::move(end.returned_payload);
+    // It does not start again.
+    if (live->cancelled) end.undelivered = false;
   }
   for (const InvocationId each : end.returned) handle(dispatch::InvocationUndelivered{each});
   const FunctionId function = instance_of(dispatcher_, end.sandbox);

@@ -55,6 +55,9 @@ class DispatchDriver final : public BackendObserver, public ExecutorMemory {
   // Dispatch decides on it, and what it decides is performed. An event that comes up meanwhile
   // waits for its turn.
   void handle(dispatch::Event event);
+  // It holds a place and was not given to its sandbox, or has left it: its end is that it was
+  // cancelled.
+  void answer_cancelled(LiveInvocation& live);
   JournalWriter& journal() { return journal_; }
   const dispatch::Dispatcher& dispatcher() const { return dispatcher_; }
 

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -28,7 +29,12 @@ struct LiveInvocation {
   SandboxId sandbox;
   bool is_whole_pipeline = false;  // a pipeline's, that dispatch serves
   bool reads_objects = false;      // a kernel function's: executors know what it needs
+  bool cancelled = false;          // by a request of its tenant, which ends it soon
 };
+
+// What becomes of one that was cancelled.
+constexpr std::string_view kCancelledErrorType = "Invocation.Cancelled";
+inline Error cancelled_error() { return {ErrorCode::kCancelled, "it was cancelled by a request"}; }
 
 class LiveInvocations {
  public:

@@ -38,6 +38,13 @@ void tell_of_ends(sandbox::Launcher& launcher, SandboxHost& sandboxes, ExecutorH
   });
 }
 
+// The version that serves the next request under a name.
+std::function<Result<FunctionName>(const FunctionName&)> chooser_of(
+    Random& random, const FunctionRegistry& functions, const Aliases& aliases) {
+  return
+      [&](const FunctionName& name) { return resolve(name, random.uniform(), functions, aliases); };
+}
+
 MountUses mount_uses(const WorkerOptions& options) {
   return {options.sandboxes.folders_of_mounts, options.used_by_volumes, options.host_path};
 }
@@ -86,8 +93,8 @@ Worker::Worker(Dependencies dependencies, WorkerOptions options,
       pipeline_reports_(uses_.log, uses_.metrics, logs_, pipelines_.stage_processes()),
       objects_(make_objects(uses_.objects)),
       completions_({uses_.loop, uses_.log, uses_.catalog, uses_.metrics, live_, idempotency_,
-                    drain_, objects_.get(), workflows_, pipelines_, recent_,
-                    options_.result_window}),
+                    drain_, objects_.get(), workflows_, pipelines_, recent_, options_.result_window,
+                    options_.observe}),
       intake_({uses_.loop,
                uses_.log,
                uses_.random,
@@ -108,6 +115,8 @@ Worker::Worker(Dependencies dependencies, WorkerOptions options,
                relays_,
                options_.most_payloads,
                options_.most_attempts}),
+      cancellation_({uses_.loop, *dispatcher_, functions_, recent_, drain_, live_, objects_.get(),
+                     workflows_, pipelines_, backends_, driver_, completions_}),
       statistics_(uses_.loop, uses_.log, uses_.catalog, functions_, *dispatcher_),
       keeper_(functions_, *dispatcher_, care_, executors_),
       health_({uses_.loop, uses_.log, uses_.catalog, care_, driver_, pipelines_, executors_,
@@ -122,10 +131,7 @@ Worker::Worker(Dependencies dependencies, WorkerOptions options,
       status_({uses_.loop, uses_.metrics, *dispatcher_, functions_, live_, backends_, executors_,
                workflows_, pipelines_, care_, health_}),
       activity_(status_, recent_),
-      relays_({uses_.random, functions_,
-               [this](const FunctionName& name) {
-                 return resolve(name, uses_.random.uniform(), functions_, aliases_);
-               },
+      relays_({uses_.random, functions_, chooser_of(uses_.random, functions_, aliases_),
                [this](InvocationRequest request, auto done) {
                  submit(std::move(request), std::move(done));
                },
@@ -143,7 +149,7 @@ bool Worker::has_drained() const {
   return dispatcher_->drained() && workflows_.live() == 0 && pipelines_.live() == 0;
 }
 
-FunctionRules Worker::function_rules() const {
+Deployments::Rules Worker::deployment_rules() {
   FunctionRules rules;
   rules.device_memory = options_.device_memory;
   rules.context_memory = options_.context_memory;
@@ -155,11 +161,7 @@ FunctionRules Worker::function_rules() const {
   rules.network_reason = uses_.launcher.capabilities().network_reason;
   rules.longest_gpu_run = options_.longest_gpu_run;
   rules.gpu_serves_one_tenant = options_.gpu_serves_one_tenant;
-  return rules;
-}
-
-Deployments::Rules Worker::deployment_rules() {
-  return {function_rules(), options_.pipelines, options_.executors.built_in};
+  return {rules, options_.pipelines, options_.executors.built_in};
 }
 
 std::unique_ptr<InvocationObjects> Worker::make_objects(objects::ObjectStore* store) {

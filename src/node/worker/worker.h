@@ -20,6 +20,7 @@
 #include "node/catalog/catalog.h"
 #include "node/sandbox/launcher.h"
 #include "node/worker/backend_reports.h"
+#include "node/worker/cancellation.h"
 #include "node/worker/deployments.h"
 #include "node/worker/device_health.h"
 #include "node/worker/function_versions.h"
@@ -61,6 +62,8 @@ struct WorkerOptions {
   Bytes most_payloads = Bytes::mib(1024);
   // An asynchronous invocation that a worker was killed under this often is given up.
   unsigned most_attempts = 3;
+  // As Completions has it.
+  std::function<void(const InvocationRequest&, const InvocationResult&)> observe = {};
   // The zips of functions' code stay beside it, for other nodes of a cluster.
   bool keeps_packages = false;
 };
@@ -133,6 +136,11 @@ class Worker final : public InvocationService {
   // (workflow_trace.h, pipeline_trace.h). NOT_FOUND.
   Result<std::string> trace(TenantId tenant, InvocationId invocation) const;
 
+  // As Cancellation has it.
+  Result<CancelledInvocation> cancel(TenantId tenant, InvocationId id) {
+    return cancellation_.cancel(tenant, id);
+  }
+
   void submit(InvocationRequest request, Callback<InvocationResult> done) override;
   void forget(InvocationId id) override;
   void async_result(TenantId tenant, InvocationId id,
@@ -158,7 +166,6 @@ class Worker final : public InvocationService {
   void keep_logs();
   std::unique_ptr<InvocationObjects> make_objects(objects::ObjectStore* store);
   bool has_drained() const;
-  FunctionRules function_rules() const;
   Deployments::Rules deployment_rules();
 
   // The parts know each other by reference, also those that are made after them: no constructor
@@ -189,6 +196,7 @@ class Worker final : public InvocationService {
   std::unique_ptr<InvocationObjects> objects_;  // null: there are no objects
   Completions completions_;
   Intake intake_;
+  Cancellation cancellation_;
   LearntStatistics statistics_;
   DeviceCare care_;
   ExecutorKeeper keeper_;

@@ -3,6 +3,7 @@
 // again when something ended, and once in a while.
 #include <utility>
 
+#include "core/domain/trace_id.h"
 #include "node/worker/workflow_live_run.h"
 
 namespace lambent::worker {
@@ -31,7 +32,7 @@ bool WorkflowHost::submit(LiveRun& run, InvocationId id, const workflow::Call& c
   InvocationRequest request;
   request.id = id;
   request.function = function_of(run, call.key);
-  request.trace_id = run.trace_id;
+  request.trace_id = trace_id_below(run.trace_id, run.id);
   request.acknowledged = run.acknowledged;
   request.within_run = true;
   CallOf& made = calls_.at(id);

@@ -1,5 +1,5 @@
-"""What the programs say of themselves: the verbs of lambent, and the options of each by its --help. Used by options.py and the tests
-of this folder.
+"""What the programs say of themselves: the verbs of lambent, and the options of each by its --help. Used by man_pages.py, and by options.py and
+the tests of tests/docs.
 """
 import dataclasses
 import functools
@@ -10,7 +10,7 @@ import subprocess
 
 BIN = pathlib.Path(os.environ.get("LAMBENT_PREFIX", "build/release")).resolve() / "bin"
 PARENTS = ("objects", "slices", "bundle", "tenants", "tokens", "audit", "alias", "versions",
-           "volumes")  # their verbs have options of their own
+           "volumes", "config")  # their verbs have options of their own
 
 
 @dataclasses.dataclass
@@ -25,8 +25,9 @@ class Option:
 
 @functools.cache
 def help_of(*words):
-    """What `lambent WORDS --help` prints."""
-    done = subprocess.run([str(BIN / "lambent"), *words, "--help"], capture_output=True, text=True, timeout=60)
+    """What `lambent WORDS --help` prints to a user who has no home, so that it is the same everywhere."""
+    environment = {name: value for name, value in os.environ.items() if name not in ("HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME")}
+    done = subprocess.run([str(BIN / "lambent"), *words, "--help"], capture_output=True, text=True, timeout=60, env=environment)
     if done.returncode != 0:
         raise ValueError(f"lambent {' '.join(words)} --help: {done.stderr}")
     return done.stdout

@@ -1,0 +1,72 @@
+#include "edge/cli/invocation_rows.h"
+
+#include <algorithm>
+
+#include "edge/cli/console.h"
+#include "edge/cli/json_cells.h"
+#include "edge/cli/text_table.h"
+#include "edge/cli/wait_words.h"
+
+namespace lambent::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string wait_of(const Json& row) {
+  if (!row.is_object() || !row.contains("wait_reason")) return "";
+  const std::string reason = cell(row, "wait_reason");
+  const std::string_view words = wait_in_words(reason);
+  if (reason == "none") return "";
+  return words.empty() ? reason : std::string(words);
+}
+
+// Why it failed, else what it waited for if it waited for long enough to ask.
+std::string reason_of(const Json& row) {
+  const std::string type = cell(row, "error_type");
+  const std::string error = cell(row, "error");
+  const std::string known = type == "-" ? "" : type;
+  if (!known.empty() || (error != "-" && !error.empty())) {
+    return known + (known.empty() || error.empty() || error == "-" ? "" : ": ") +
+           (error == "-" ? "" : error);
+  }
+  const bool waited = row.contains("phases_ms") && number(row["phases_ms"], "queue") >= 1;
+  return waited ? wait_of(row) : "";
+}
+
+// One line, whatever a function said.
+std::string one_line(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](unsigned char c) { return c < ' ' || c == 127; }, ' ');
+  constexpr size_t kMost = 100;
+  if (text.size() > kMost) text = text.substr(0, kMost - 3) + "...";
+  return text;
+}
+
+}  // namespace
+
+std::string table_of_live(const Json& live) {
+  TextTable table({"ID", "FUNCTION", "STATE", ">WAITED", "WAITS BECAUSE"});
+  for (const Json& row : list_in(live, "invocations")) {
+    table.add({cell(row, "invocation"), cell(row, "function"), cell(row, "phase"),
+               human_seconds(number(row, "waited_seconds")),
+               cell(row, "phase") == "queued" ? wait_of(row) : ""});
+  }
+  return table.str();
+}
+
+std::string table_of_ended(const Json& ended, Duration now) {
+  TextTable table(
+      {"ID", "FUNCTION", "OUTCOME", ">AGO", "START", "GPU", ">QUEUE", ">RUN", ">TOOK", "REASON"});
+  for (const Json& row : list_in(ended, "invocations")) {
+    const Json phases = row.contains("phases_ms") ? row["phases_ms"] : Json();
+    const double ago = std::max(0.0, to_seconds(now) - number(row, "ended"));
+    const bool ran = cell(row, "outcome") != "rejected";
+    table.add({cell(row, "invocation"), cell(row, "function"), cell(row, "outcome"),
+               human_seconds(ago), ran ? cell(row, "start") : "-", cell(row, "gpu"),
+               milliseconds_cell(phases, "queue"), milliseconds_cell(phases, "run"),
+               milliseconds_cell(row, "took_ms"), one_line(reason_of(row))});
+  }
+  return table.str();
+}
+
+}  // namespace lambent::cli

@@ -1,0 +1,37 @@
+#include "edge/cli/json_cells.h"
+
+#include "core/base/units.h"
+#include "edge/cli/console.h"
+
+namespace lambent::cli {
+
+using Json = nlohmann::ordered_json;
+
+std::string cell(const Json& row, const char* key) {
+  if (!row.is_object() || !row.contains(key) || row[key].is_null()) return "-";
+  const Json& value = row[key];
+  return value.is_string() ? value.get<std::string>()
+                           : value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+double number(const Json& row, const char* key) {
+  if (!row.is_object() || !row.contains(key) || !row[key].is_number()) return 0;
+  return row[key].get<double>();
+}
+
+Json list_in(const Json& json, const char* key) {
+  if (!json.is_object() || !json.contains(key) || !json[key].is_array()) return Json::array();
+  return json[key];
+}
+
+std::string bytes_cell(const Json& row, const char* key) {
+  const double bytes = number(row, key);
+  return bytes > 0 ? to_string(Bytes(static_cast<uint64_t>(bytes))) : "-";
+}
+
+std::string milliseconds_cell(const Json& row, const char* key) {
+  if (!row.is_object() || !row.contains(key) || !row[key].is_number()) return "-";
+  return human_seconds(row[key].get<double>() / 1e3);
+}
+
+}  // namespace lambent::cli

@@ -1,0 +1,21 @@
+// How the values of the worker's JSON answers are shown in cells of a table. Pure functions; used
+// by verbs that list.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace lambent::cli {
+
+// Text as it is, numbers in short, "-" for what is not there.
+std::string cell(const nlohmann::ordered_json& row, const char* key);
+// Zero for what is not there.
+double number(const nlohmann::ordered_json& row, const char* key);
+// The list under that key, or an empty one.
+nlohmann::ordered_json list_in(const nlohmann::ordered_json& json, const char* key);
+// "512 MiB", and "-" for none.
+std::string bytes_cell(const nlohmann::ordered_json& row, const char* key);
+// Of a number of milliseconds: "0.4 ms", "3.20 s"; "-" for what is not there.
+std::string milliseconds_cell(const nlohmann::ordered_json& row, const char* key);
+
+}  // namespace lambent::cli

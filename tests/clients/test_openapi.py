@@ -1,0 +1,95 @@
+"""api/openapi.yaml against the worker, both ways: every route is described and everything that is described is a route; and what
+schemathesis sends, made from the description, finds nothing. LAMBENT_WHOLE_TESTS: with more of it, as ./dev test --all does."""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import yaml
+
+from harness import Worker
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DESCRIPTION = ROOT / "api/openapi.yaml"
+METHODS = {"get", "put", "post", "delete", "head", "patch"}
+# Whose program answers is another's, and what it answers is not ours to describe.
+OF_FUNCTIONS = ("/f/", "/t/", "/v2/models/", "/v2/repository/models/{model}/load")
+# Routes without a line of their own are the operator's.
+OPERATORS = ("/v1/tenants", "/v1/cluster")
+# Of these the answer does not end, or takes the worker's time; or a success changes what the others stand on.
+NOT_ASKED = ("/v1/activity/events", "/v1/functions/{name}/log", "/v1/cluster", "/v2/repository")
+
+
+def routes():
+    """[(method or nothing, pattern)] of the table that says who may ask for what."""
+    source = (ROOT / "src/edge/frontend/route_scopes.cc").read_text()
+    return re.findall(r'^    \{"([A-Z]*)", "([^"]*)",', source, re.MULTILINE)
+
+
+def paths():
+    """{path: its methods}; a parameter with few values is one path for each."""
+    found = {}
+    for path, about in yaml.safe_load(DESCRIPTION.read_text())["paths"].items():
+        made = [path]
+        for parameter in about.get("parameters", []):
+            if "enum" in parameter.get("schema", {}):
+                made = [each.replace("{%s}" % parameter["name"], value) for each in made for value in parameter["schema"]["enum"]]
+        for each in made:
+            found[each] = {method.upper() for method in about if method in METHODS}
+    return found
+
+
+def matches(pattern, path):
+    wanted, given = pattern.split("/"), path.strip("/").split("/")
+    for index, segment in enumerate(wanted):
+        if segment == "**":
+            return len(given) >= index
+        if index >= len(given) or segment not in ("*", given[index]):
+            return False
+    return len(wanted) == len(given)
+
+
+class RoutesTest(unittest.TestCase):
+    def test_every_route_is_described(self):
+        self.assertGreater(len(routes()), 40)
+        described = paths()
+        missing = [(method, pattern) for method, pattern in routes()
+                   if not any(matches(pattern, path) and (not method or method in methods) for path, methods in described.items())]
+        self.assertEqual(missing, [])
+
+    def test_everything_that_is_described_is_a_route(self):
+        unknown = [(path, method) for path, methods in paths().items() for method in methods
+                   if not path.startswith(OF_FUNCTIONS + OPERATORS)
+                   and not any(matches(pattern, path) and wanted in ("", method) for wanted, pattern in routes())]
+        self.assertEqual(unknown, [])
+
+    def test_patterns_match_as_the_worker_has_them(self):
+        self.assertTrue(matches("v1/volumes/*/files/**", "/v1/volumes/{name}/files/{path}"))
+        self.assertFalse(matches("v1/volumes/*", "/v1/volumes/{name}/files"))
+        self.assertFalse(matches("v1/functions", "/v1/functions/{name}"))
+
+
+class SchemathesisTest(unittest.TestCase):
+    def test_it_finds_nothing(self):
+        whole = bool(os.environ.get("LAMBENT_WHOLE_TESTS"))
+        worker = Worker(gpu="emulated:tiny")
+        self.addCleanup(worker.close)
+        worker.create_python("hello", "def handler(e, c): return 1")
+        worker.invoke("hello")
+        left_out = ["--exclude-path-regex", "^(%s)" % "|".join(map(re.escape, OF_FUNCTIONS + NOT_ASKED))]
+        checks = "not_a_server_error,status_code_conformance,content_type_conformance,response_headers_conformance,response_schema_conformance"
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run(
+                [str(pathlib.Path(sys.executable).parent / "schemathesis"), "run", str(DESCRIPTION), "--url", worker.endpoint, "--checks", checks,
+                 "--max-examples", "60" if whole else "5", "--seed", "1", "--generation-database", "none", "--phases",
+                 "examples,coverage,fuzzing" if whole else "examples,fuzzing", "--request-timeout", "20", "--no-color", *left_out],
+                capture_output=True, text=True, timeout=1500, cwd=folder, env={**os.environ, "PYTHONWARNINGS": "ignore"})
+        self.assertEqual(done.returncode, 0, done.stdout[-6000:] + done.stderr[-1000:])
+        self.assertEqual(worker.request("GET", "/readyz").status, 200)
+
+
+if __name__ == "__main__":
+    unittest.main()

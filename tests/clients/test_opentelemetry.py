@@ -1,0 +1,211 @@
+"""What --otlp-endpoint sends, read with OpenTelemetry's own classes (opentelemetry-proto) by a collector of ours."""
+import collections
+import http.server
+import json
+import pathlib
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+
+from google.protobuf.message import DecodeError
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest, ExportLogsServiceResponse
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest, ExportTraceServiceResponse
+
+from harness import PREFIX, Worker
+
+KINDS = {"/v1/traces": (ExportTraceServiceRequest, ExportTraceServiceResponse),
+         "/v1/logs": (ExportLogsServiceRequest, ExportLogsServiceResponse)}
+
+
+class Collector(http.server.ThreadingHTTPServer):
+    """Takes what a collector takes, and keeps it. `status`: what it answers with."""
+    daemon_threads = True
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), self.Handler)
+        self.requests, self.bad, self.status, self.waits = collections.defaultdict(list), [], 200, 0
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.server_port}"
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            time.sleep(self.server.waits)
+            if self.path not in KINDS or self.headers["Content-Type"] != "application/x-protobuf":
+                self.server.bad.append((self.path, self.headers["Content-Type"]))
+                return self.answer(404, b"")
+            request, response = KINDS[self.path]
+            try:
+                self.server.requests[self.path].append(request.FromString(body))
+            except DecodeError as error:
+                self.server.bad.append((self.path, str(error)))
+            self.answer(self.server.status, response().SerializeToString())
+
+        def answer(self, status, body):
+            self.send_response(status)
+            self.send_header("Content-Type", "application/x-protobuf")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    def spans(self):
+        return [span for request in list(self.requests["/v1/traces"]) for of_resource in request.resource_spans
+                for of_scope in of_resource.scope_spans for span in of_scope.spans]
+
+    def records(self):
+        return [record for request in list(self.requests["/v1/logs"]) for of_resource in request.resource_logs
+                for of_scope in of_resource.scope_logs for record in of_scope.log_records]
+
+
+def attributes_of(item):
+    return {each.key: getattr(each.value, each.value.WhichOneof("value")) for each in item.attributes}
+
+
+def until(condition, what, seconds=30):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(what)
+        time.sleep(0.05)
+
+
+class OpenTelemetryTest(unittest.TestCase):
+    def setUp(self):
+        self.collector = Collector()
+        self.addCleanup(self.collector.server_close)
+        self.addCleanup(self.collector.shutdown)
+
+    def worker(self, *flags, **options):
+        worker = Worker("--otlp-endpoint", self.collector.url, *flags, gpu="none", **options)
+        self.addCleanup(worker.close)
+        return worker
+
+    def named(self, name):
+        return [span for span in self.collector.spans() if span.name == name]
+
+    def test_an_invocation_is_a_span_with_its_phases_below_it_in_the_callers_trace(self):
+        worker = self.worker()
+        worker.create_python("hello", "def handler(e, c): return 1")
+        reply = worker.request("POST", "/2015-03-31/functions/hello/invocations", b"{}", {
+            "traceparent": "00-5759e988bd862e3fe1be46a994272793-53995c3f42cd8ad8-01"})
+        worker.request("POST", "/2015-03-31/functions/hello/invocations", b"{}", {
+            "traceparent": "00-6759e988bd862e3fe1be46a994272793-53995c3f42cd8ad8-00"})
+        worker.invoke("hello")
+        until(lambda: len(self.named("hello")) == 2, "two invocations were not exported")
+        first, own = self.named("hello")
+        self.assertEqual(first.trace_id.hex(), "5759e988bd862e3fe1be46a994272793")
+        self.assertEqual(first.parent_span_id.hex(), "53995c3f42cd8ad8")
+        about = attributes_of(first)
+        self.assertEqual(about["faas.invocation_id"], reply.headers["x-amzn-requestid"])
+        self.assertIs(about["faas.coldstart"], True)
+        self.assertEqual(about["lambent.outcome"], "succeeded")
+        below = sorted((span for span in self.collector.spans() if span.parent_span_id == first.span_id),
+                       key=lambda span: span.start_time_unix_nano)
+        self.assertEqual({span.name for span in below} - {"queue", "sandbox", "init", "run"}, set())
+        self.assertEqual(below[-1].name, "run")
+        self.assertEqual(below[-1].end_time_unix_nano, first.end_time_unix_nano)
+        for earlier, later in zip(below, below[1:]):
+            self.assertEqual(earlier.end_time_unix_nano, later.start_time_unix_nano)
+        self.assertLess(abs(first.end_time_unix_nano / 1e9 - time.time()), 120)
+        # Without a parent it is a trace of its own; the second was not sampled.
+        self.assertEqual(own.trace_id.hex(), attributes_of(own)["faas.invocation_id"].replace("-", ""))
+        self.assertEqual(own.parent_span_id, b"")
+        self.assertNotIn("6759e988bd862e3fe1be46a994272793", [span.trace_id.hex() for span in self.collector.spans()])
+        resource = self.collector.requests["/v1/traces"][0].resource_spans[0].resource
+        self.assertEqual(attributes_of(resource)["service.name"], "lambent")
+        self.assertEqual(self.collector.bad, [])
+
+    def test_what_fails_is_an_error_and_calls_of_a_workflow_lie_below_its_run(self):
+        worker = self.worker()
+        worker.create_python("bad", "def handler(e, c): raise ValueError('no')")
+        worker.invoke("bad")
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "lambent.toml").write_text(
+                'name = "twice"\nkind = "workflow"\n\n[[component]]\nname = "one"\nfunction = "good"\ninput = "$input"\n\n'
+                '[[component]]\nname = "two"\nfunction = "good"\ninput = "$one"\n')
+            worker.create_python("good", "def handler(e, c): return e")
+            subprocess.run([str(PREFIX / "bin/lambent"), "--endpoint", worker.endpoint, "deploy", folder], check=True, capture_output=True)
+        worker.invoke("twice")
+        until(lambda: self.named("twice") and len(self.named("good")) == 2, "the run was not exported")
+        failed, = self.named("bad")
+        self.assertEqual(failed.status.code, 2)
+        self.assertEqual(attributes_of(failed)["error.type"], "ValueError")
+        run, = self.named("twice")
+        for call in self.named("good"):
+            self.assertEqual((call.trace_id, call.parent_span_id), (run.trace_id, run.span_id))
+        # The worker's own log, as records.
+        until(lambda: any(record.body.string_value == "recovered" for record in self.collector.records()), "no log record came")
+
+    def test_a_collector_that_is_slow_or_away_costs_no_call_anything(self):
+        self.collector.waits = 5
+        worker = self.worker()
+        worker.create_python("hello", "def handler(e, c): return 1")
+        for _ in range(30):
+            worker.invoke("hello")
+        self.collector.status = 503
+        self.collector.waits = 0
+        dropped = 'lambent_otlp_dropped_total{signal="traces"}'
+
+        def count():
+            return next(float(line.rpartition(" ")[2]) for line in worker.metrics().splitlines() if line.startswith(dropped))
+
+        until(lambda: count() > 0, "nothing was counted as dropped")
+        self.collector.shutdown()
+        self.collector.server_close()
+        worker.invoke("hello")
+        self.assertEqual(worker.stop(), 0)
+
+    def test_without_the_flag_nothing_is_sent_and_nothing_is_counted(self):
+        worker = Worker(gpu="none")
+        self.addCleanup(worker.close)
+        self.assertNotIn("lambent_otlp", worker.metrics())
+
+    def test_an_address_that_is_none_is_told(self):
+        done = subprocess.run([str(PREFIX / "bin/lambent-worker"), "--otlp-endpoint", "ftp://collector:4318", "--gpu", "none", "--state",
+                               tempfile.mkdtemp(), "--listen", "127.0.0.1:0"], capture_output=True, text=True, timeout=60)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("is no address of a collector, such as", done.stderr)
+
+
+class AccessLogTest(unittest.TestCase):
+    def test_each_request_is_a_line(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "access.log")
+            worker = Worker("--access-log", str(path), gpu="none")
+            try:
+                worker.create_python("hello", "def handler(e, c): return 'four'")
+                reply = worker.request("POST", "/2015-03-31/functions/hello/invocations", b"{}", {"User-Agent": 'a "tool"'})
+                worker.request("GET", "/livez")
+            finally:
+                worker.close()
+            lines = [json.loads(line) for line in path.read_text().splitlines()]
+            asked, = [line for line in lines if line["target"].endswith("/hello/invocations")]
+            self.assertEqual((asked["status"], asked["bytes"], asked["user_agent"]), (200, 6, 'a "tool"'))
+            self.assertEqual(asked["invocation"], reply.headers["x-amzn-requestid"])
+            self.assertGreater(asked["took_ms"], 0)
+            self.assertEqual([line["status"] for line in lines if line["target"] == "/livez"], [200])
+
+    def test_combined_lines_are_those_of_web_servers(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "access.log")
+            worker = Worker("--access-log", str(path), "--access-log-format", "combined", gpu="none")
+            try:
+                worker.request("GET", "/livez", b"", {"User-Agent": "curl/8"})
+            finally:
+                worker.close()
+            self.assertRegex(path.read_text(), r'(?m)^127\.0\.0\.1 - - \[\d\d/\w{3}/\d{4}:\d\d:\d\d:\d\d \+0000\] '
+                                               r'"GET /livez HTTP/1\.1" 200 3 "-" "curl/8"$')
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,75 @@
+"""The Python SDK under mypy --strict: its own modules, and a user's program that calls it."""
+import pathlib
+import subprocess
+import sys
+import tempfile
+import textwrap
+import unittest
+
+PYTHON = pathlib.Path(__file__).resolve().parents[2] / "python"
+# What an app and a client are made of; these also import all that they need.
+MODULES = ["lambent/__init__.py", "lambent/app.py", "lambent/app_calls.py", "lambent/app_code.py", "lambent/app_streams.py", "lambent/client.py",
+           "lambent/errors.py", "lambent/http_objects.py", "lambent/local_objects.py", "lambent/objects.py", "lambent/tensor.py",
+           "lambent/volumes.py"]
+PROGRAM = """
+    from collections.abc import AsyncIterator, Iterator
+
+    import lambent
+    from lambent.client import Client
+
+    app = lambent.App("shop")
+
+
+    @app.function(memory="256M")
+    def price(item: int, quantity: int = 1) -> float:
+        return item * 1.5 * quantity
+
+
+    @app.function()
+    def numbers(n: int) -> Iterator[int]:
+        yield from range(n)
+
+
+    async def later() -> None:
+        async for each in price.map_async([1, 2]):
+            reveal_type(each)
+        reveal_type(await price.remote_async(3))
+
+
+    reveal_type(price.remote(3))
+    reveal_type(price.spawn(3).get())
+    reveal_type(list(price.starmap([(1, 2)])))
+    reveal_type(next(numbers.remote_gen(3)))
+    reveal_type(Client().invoke("price"))
+"""
+REVEALED = ["float", "float", "float", "float", "list[float]", "int", "bytes"]
+
+
+class TypesTest(unittest.TestCase):
+    def mypy(self, *arguments, version="3.10"):
+        with tempfile.TemporaryDirectory() as cache:
+            done = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--cache-dir", cache, "--python-version", version,
+                                   "--disable-error-code", "import-not-found", "--no-error-summary", *map(str, arguments)],
+                                  capture_output=True, text=True, timeout=280, cwd=PYTHON)
+        return done.returncode, done.stdout + done.stderr
+
+    def test_its_own_modules_are_typed(self):
+        self.assertEqual(self.mypy(*MODULES), (0, ""))
+        self.assertEqual(self.mypy(*MODULES, version="3.14"), (0, ""))
+
+    def test_a_program_sees_the_types_of_its_functions(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = pathlib.Path(folder, "program.py")
+            program.write_text(textwrap.dedent(PROGRAM).lstrip())
+            code, said = self.mypy(program)
+            self.assertEqual(code, 0, said)
+            revealed = [line.partition('Revealed type is "')[2].rstrip('"').replace("builtins.", "") for line in said.splitlines()
+                        if "Revealed type" in line]
+            self.assertEqual(revealed, REVEALED, said)
+            program.write_text(program.read_text() + 'price.remote("three")\nprice.remote(3).upper()\n')
+            code, said = self.mypy(program)
+            self.assertEqual((code, said.count("error:")), (1, 2), said)
+
+
+if __name__ == "__main__":
+    unittest.main()
