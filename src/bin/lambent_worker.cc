@@ -15,6 +15,7 @@
 #include "bin/installation.h"
 #include "bin/journal_programs.h"
 #include "bin/node_cluster.h"
+#include "bin/node_shared_catalog.h"
 #include "bin/node_volumes.h"
 #include "bin/service_manager.h"
 #include "bin/worker_config.h"
@@ -287,14 +288,14 @@ frontend::NativeOptions native_options(worker::Worker& worker, metrics::WorkerMe
           }};
 }
 
-// Without what our own API asks, and the audit log.
+// Without what our own API asks.
 frontend::RouterOptions router_options(worker::Worker& worker, const WorkerConfig& config,
                                        loop::WorkThread& offload, JournalService* journal,
-                                       NodeCluster* cluster) {
+                                       NodeCluster* cluster, tenants::AuditLog* audit) {
   return {.native = {},
           .auth = {.mode = config.auth, .own_user = geteuid()},
           .offload = disk_of(offload),
-          .audit = {},
+          .audit = sink_of(audit),
           .usage = [&worker](TenantId tenant) { return worker.usage_of(tenant); },
           .function_domain = config.listen.function_domain,
           .activity = &worker.activity(),
@@ -453,6 +454,7 @@ Result<void> run(WorkerConfig config) {
   ASSIGN_OR_RETURN(const worker::DeviceShares shares,
                    worker::share_devices(devices, config.pipeline_slices));
   worker::StorageWatch storage(loop, log, config.state_folder);
+  ASSIGN_OR_RETURN(const auto shared, NodeSharedCatalog::open(config, loop, log));
   ASSIGN_OR_RETURN(const auto catalog, open_catalog(config, loop, storage));
   ASSIGN_OR_RETURN(const std::string node_key, tenants::read_or_make_node_key(config.node_key));
   ASSIGN_OR_RETURN(const catalog::AccessRecords records, catalog->load_access());
@@ -484,7 +486,7 @@ Result<void> run(WorkerConfig config) {
   ASSIGN_OR_RETURN(const auto volumes, NodeVolumes::open(config, loop, log, options));
   worker::Worker worker(
       {loop, log, random, *launcher, *catalog, metrics, journal.recorder.get(), &objects,
-       watch ? &*watch : nullptr, &secrets, builds.environments.get(), builds.images.get()},
+       watch ? &*watch : nullptr, &secrets, builds.environments.get(), builds.images.get(), shared.get()},
       options, std::make_unique<dispatch::Dispatcher>(settings.dispatch, std::move(policy)),
       std::move(slices));
   tenants::AccessControl access(*catalog, clock, node_key, records,
@@ -494,14 +496,13 @@ Result<void> run(WorkerConfig config) {
   RETURN_IF_ERROR(worker.recover());
   if (watch) watch->tell(worker);
   ASSIGN_OR_RETURN(const auto cluster, NodeCluster::open(config, devices,
-                                                         {loop, log, random, worker, access,
-                                                          disk_of(object_copies), identity.get()}));
+                                                         {loop, log, random, *catalog, worker, access,
+                                                          disk_of(object_copies), identity.get(), shared.get()}));
 
   const auto questions = journal_programs(config, installation, journal, loop);
-  frontend::RouterOptions answers = router_options(worker, config, object_copies, questions.get(), cluster.get());
+  frontend::RouterOptions answers = router_options(worker, config, object_copies, questions.get(), cluster.get(), audit.get());
   answers.native = native_options(worker, metrics, objects, storage, identity.get(),
                                   facts_of(config, shares.dispatched));
-  answers.audit = sink_of(audit.get());
   frontend::Router router(services_of(worker, access, secrets, objects_frontend, *volumes, cluster.get()), loop,
                           random, std::move(answers),
                           frontend::RequestGuard(host_policy(config.listen)));

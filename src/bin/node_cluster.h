@@ -15,9 +15,15 @@
 #include "edge/frontend/catalog_replica.h"
 #include "node/cluster/cluster_node.h"
 #include "node/objects/spill_folder.h"
+#include "node/tenants/access_control.h"
 #include "node/worker/worker.h"
 
 namespace lambent {
+
+class NodeSharedCatalog;
+
+// What a node is called: as it is told, or as its machine is.
+std::string node_name_of(const WorkerConfig& config);
 
 class NodeCluster {
  public:
@@ -26,10 +32,12 @@ class NodeCluster {
     loop::EventLoop& loop;
     LogSink& log;
     Random& random;
+    catalog::Catalog& catalog;
     worker::Worker& worker;
-    AccessService& access;
+    tenants::AccessControl& access;
     objects::Disk disk;
     tls::NodeIdentity* identity = nullptr;  // null: nothing is encrypted
+    NodeSharedCatalog* shared = nullptr;    // null: the home has the catalog
   };
   // Null without --cluster-key. Blocks. INVALID_ARGUMENT, naming the flag.
   static Result<std::unique_ptr<NodeCluster>> open(

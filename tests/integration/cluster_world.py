@@ -154,6 +154,26 @@ class SlowLink:
             each.close()
 
 
+class Postgres:
+    """A PostgreSQL server of this test, on a Unix socket; skips the test where it is not installed."""
+
+    SCRIPT = pathlib.Path(__file__).resolve().parent.parent / "postgres_server.sh"
+
+    def __init__(self, test):
+        self.folder = tempfile.mkdtemp(prefix="lambent-postgres-")
+        test.addCleanup(shutil.rmtree, self.folder, True)
+        self.url = self.do("start")
+        test.addCleanup(self.do, "stop")
+
+    def do(self, verb):
+        done = subprocess.run([self.SCRIPT, verb, self.folder], capture_output=True, text=True, timeout=120)
+        if done.returncode == 77:
+            raise unittest.SkipTest(done.stderr.strip())
+        if done.returncode != 0 and verb != "stop":
+            raise AssertionError(done.stderr)
+        return done.stdout.strip()
+
+
 class Load:
     """Requests to all of these nodes, one after the other from each of a few threads: synchronous and asynchronous ones in turn, each
     with an id of its own."""

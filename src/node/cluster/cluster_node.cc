@@ -37,6 +37,10 @@ Error node_lost(const std::string& node, const std::string& why) {
               "to other nodes"};
 }
 
+bool changes_catalog(http::Destination destination) {
+  return destination == http::Destination::kHome || destination == http::Destination::kHomeAlone;
+}
+
 std::string function_part(const std::string& name) { return name.substr(0, name.find(':')); }
 
 }  // namespace
@@ -160,6 +164,11 @@ void ClusterNode::ask_home(std::string target, Duration timeout,
   fetch(home(), std::move(target), timeout, std::move(done));
 }
 
+bool ClusterNode::is_lost(const std::string& node) {
+  const MemberTable::Entry* entry = table_.find(node);
+  return entry == nullptr || entry->state == MemberState::kLost;
+}
+
 void ClusterNode::catch_up(const FunctionName& function, std::function<void()> then) {
   if (!catch_up_ || !is_replica()) return then();
   catch_up_(function, std::move(then));
@@ -191,6 +200,9 @@ void ClusterNode::choose(const ForwardPtr& forward) {
   const std::string home = table_.home();
   switch (forward->call.destination) {
     case http::Destination::kHome:
+      if (shares_catalog_ && is_lost(home)) return answer_here(forward);
+      [[fallthrough]];
+    case http::Destination::kHomeAlone:
     case http::Destination::kHomeOrHere:
       if (home.empty() || home == self()) return answer_here(forward);
       return send_to(forward, home);
@@ -381,7 +393,7 @@ void ClusterNode::sent(const ForwardPtr& forward, const std::string& node,
       return refuse(forward, {ErrorCode::kNotFound,
                               "function '" + forward->call.function.name + "' does not exist"});
     }
-    if (forward->call.destination == http::Destination::kHome) changed();
+    if (changes_catalog(forward->call.destination)) changed();
     return;
   }
   table_.unreachable(node);
@@ -395,8 +407,10 @@ void ClusterNode::sent(const ForwardPtr& forward, const std::string& node,
     *forward->client = http::Responder(nullptr);  // its client sees that the answer is cut off
     return;
   }
-  if (destination == http::Destination::kHomeOrHere && not_sent) return answer_here(forward);
-  if (destination == http::Destination::kHome && not_sent) {
+  const bool elsewhere = destination == http::Destination::kHomeOrHere ||
+                         (destination == http::Destination::kHome && shares_catalog_);
+  if (elsewhere && not_sent) return answer_here(forward);
+  if (changes_catalog(destination) && not_sent) {
     return refuse(forward, {ErrorCode::kUnavailable,
                             "the catalog is at node '" + node + "', which cannot be reached (" +
                                 how.why + "): functions can be invoked, not changed"});

@@ -67,8 +67,12 @@ class ClusterNode final : public Cluster, public http::ForwardService {
     if (changed_) changed_();
   }
 
-  // Whether another node has the catalog.
-  bool is_replica() const { return !home().empty() && home() != self(); }
+  // From now on functions are changed at any node, for all share a catalog.
+  void share_catalog() { shares_catalog_ = true; }
+  // Whether this node copies a catalog: another node's, or the one that all share.
+  bool is_replica() const { return shares_catalog_ || (!home().empty() && home() != self()); }
+  // Whether a node does not answer, or is no member.
+  bool is_lost(const std::string& node);
   // Asks the home as this node itself. UNAVAILABLE.
   void ask_home(std::string target, Duration timeout,
                 std::function<void(Result<http::Response>)> done);
@@ -122,6 +126,7 @@ class ClusterNode final : public Cluster, public http::ForwardService {
   // Where requests with these keys went; the oldest are forgotten first.
   std::unordered_map<std::string, std::string> repeats_;
   std::deque<std::string> repeat_order_;
+  bool shares_catalog_ = false;
   loop::TimerId ticker_;
   // Last: what is on its way ends first.
   NodeLinks links_;

@@ -116,7 +116,7 @@ Worker::Worker(Dependencies dependencies, WorkerOptions options,
           {uses_.loop,         uses_.log,   uses_.catalog, uses_.metrics, functions_, aliases_,
            revisions_,         statistics_, logs_,         files_,        code_,      driver_,
            sandboxes_,         executors_,  keeper_,       workflows_,    pipelines_, uses_.secrets,
-           uses_.environments, uses_.images},
+           uses_.environments, uses_.images, uses_.shared},
           deployment_rules(), mount_uses(options_)),
       versions_({uses_.catalog, functions_, aliases_, revisions_, deployments_}),
       status_({uses_.loop, uses_.metrics, *dispatcher_, functions_, live_, backends_, executors_,
@@ -143,7 +143,7 @@ bool Worker::has_drained() const {
   return dispatcher_->drained() && workflows_.live() == 0 && pipelines_.live() == 0;
 }
 
-FunctionRules Worker::function_rules() const {
+Deployments::Rules Worker::deployment_rules() {
   FunctionRules rules;
   rules.device_memory = options_.device_memory;
   rules.context_memory = options_.context_memory;
@@ -155,11 +155,7 @@ FunctionRules Worker::function_rules() const {
   rules.network_reason = uses_.launcher.capabilities().network_reason;
   rules.longest_gpu_run = options_.longest_gpu_run;
   rules.gpu_serves_one_tenant = options_.gpu_serves_one_tenant;
-  return rules;
-}
-
-Deployments::Rules Worker::deployment_rules() {
-  return {function_rules(), options_.pipelines, options_.executors.built_in};
+  return {rules, options_.pipelines, options_.executors.built_in};
 }
 
 std::unique_ptr<InvocationObjects> Worker::make_objects(objects::ObjectStore* store) {

@@ -81,6 +81,7 @@ class Worker final : public InvocationService {
     const SecretService* secrets = nullptr;   // null: functions refer to none
     environments::EnvironmentStore* environments = nullptr;  // null: no Python packages
     images::ImageStore* images = nullptr;                    // null: no images
+    SharedFunctions* shared = nullptr;                       // null: functions are this node's own
   };
 
   Worker(Dependencies dependencies, WorkerOptions options,
@@ -92,6 +93,8 @@ class Worker final : public InvocationService {
   // worker left. Blocks; before the loop runs. FAILED_PRECONDITION: functions of several tenants
   // use a GPU that serves one only.
   Result<void> recover();
+  // As Intake::resume().
+  bool resume(catalog::AsyncInvocation pending) { return intake_.resume(std::move(pending)); }
 
   // Requests to HTTP functions.
   http::RelayService& relays() { return relays_; }
@@ -158,7 +161,6 @@ class Worker final : public InvocationService {
   void keep_logs();
   std::unique_ptr<InvocationObjects> make_objects(objects::ObjectStore* store);
   bool has_drained() const;
-  FunctionRules function_rules() const;
   Deployments::Rules deployment_rules();
 
   // The parts know each other by reference, also those that are made after them: no constructor
