@@ -53,7 +53,8 @@ void group_verbs(CLI::App& app) {
       {"Functions", {"init", "deploy", "invoke", "result", "logs", "ls", "rm", "objects"}},
       {"Versions of functions", {"publish", "versions", "alias", "revisions", "rollback"}},
       {"The worker",
-       {"serve", "demo", "ps", "devices", "drain", "undrain", "doctor", "version", "completion"}},
+       {"serve", "demo", "ps", "devices", "drain", "undrain", "cluster", "doctor", "version",
+        "completion"}},
       {"Who may use it", {"tenants", "tokens", "whoami", "secrets", "audit"}},
       {"Its state", {"backup", "restore"}},
       {"Workloads", {"replay", "load", "report", "simulate", "sweep", "calibrate", "why"}},
@@ -120,11 +121,12 @@ int run_client_command(int argc, char** argv) {
   shell.app.set_version_flag("-v,--version", "lambent " LAMBENT_VERSION);
   add_destination(shell, shell.app);
   for (const auto add :
-       {add_publish,   add_versions, add_alias,   add_rollback, add_init,       add_deploy,
-        add_invoke,    add_result,   add_logs,    add_listing,  add_rm,         add_objects,
-        add_devices,   add_doctor,   add_why,     add_tenants,  add_tokens,     add_whoami,
-        add_audit,     add_backup,   add_secrets, add_volumes,  add_replay,     add_load,
-        add_calibrate, add_report,   add_profile, add_plan,     add_completion, add_programs}) {
+       {add_publish, add_versions,  add_alias,  add_rollback, add_init,    add_deploy,
+        add_invoke,  add_result,    add_logs,   add_listing,  add_rm,      add_objects,
+        add_devices, add_cluster,   add_doctor, add_why,      add_tenants, add_tokens,
+        add_whoami,  add_audit,     add_backup, add_secrets,  add_volumes, add_replay,
+        add_load,    add_calibrate, add_report, add_profile,  add_plan,    add_completion,
+        add_programs}) {
     add(shell);
   }
   group_verbs(shell.app);

@@ -64,6 +64,7 @@ void add_objects(Shell& shell);
 // The worker.
 void add_listing(Shell& shell);
 void add_devices(Shell& shell);
+void add_cluster(Shell& shell);
 void add_why(Shell& shell);
 
 // Who may use it.

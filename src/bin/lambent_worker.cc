@@ -248,19 +248,19 @@ void connect(worker::Worker& worker, const AccessService& access, tenants::Secre
 frontend::NativeOptions native_options(worker::Worker& worker, metrics::WorkerMetrics& metrics,
                                        objects::ObjectStore& objects,
                                        const worker::StorageWatch& storage,
-                                       const tls::NodeIdentity* identity,
+                                       const tls::NodeIdentity* identity, NodeCluster* cluster,
                                        frontend::WorkerFacts facts) {
   return {
       .version = LAMBENT_VERSION,
       .metrics =
-          [&worker, &metrics, &objects, &storage, identity] {
+          [&worker, &metrics, &objects, &storage, identity, cluster] {
             worker.update_gauges();
             metrics.set_state_disk(storage.free(), storage.full().has_value());
             metrics.set_objects(gauges_of(objects.statistics()));
             if (identity != nullptr && identity->has_server()) {
               metrics.set_tls(gauges_of(identity->statistics()));
             }
-            return metrics.text();
+            return metrics.text() + (cluster == nullptr ? "" : cluster->metrics_text());
           },
       .ready = [&worker] { return !worker.draining(); },
       .checks =
@@ -501,7 +501,7 @@ Result<void> run(WorkerConfig config) {
 
   const auto questions = journal_programs(config, installation, journal, loop);
   frontend::RouterOptions answers = router_options(worker, config, object_copies, questions.get(), cluster.get(), audit.get());
-  answers.native = native_options(worker, metrics, objects, storage, identity.get(),
+  answers.native = native_options(worker, metrics, objects, storage, identity.get(), cluster.get(),
                                   facts_of(config, shares.dispatched));
   frontend::Router router(services_of(worker, access, secrets, objects_frontend, *volumes, cluster.get()), loop,
                           random, std::move(answers),

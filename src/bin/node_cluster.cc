@@ -107,7 +107,8 @@ Result<std::unique_ptr<NodeCluster>> NodeCluster::open(
           .log = uses.log,
           .random = uses.random,
           .offload = uses.disk,
-          .connector = uses.identity != nullptr ? uses.identity->connector() : nullptr},
+          .connector = uses.identity != nullptr ? uses.identity->connector() : nullptr,
+          .forwarded = [&metrics = made->metrics_](Duration took) { metrics.forwarded(took); }},
       *std::move(credentials), std::move(policy),
       cluster::NodeFacts{
           .report = [&worker, &access, sizes] { return report_of(worker, access, sizes); },
@@ -137,6 +138,7 @@ Result<std::unique_ptr<NodeCluster>> NodeCluster::open(
     replica.catch_up(function, std::move(then));
   });
   node.set_changed([&replica] { replica.changed(); });
+  made->shared_ = uses.shared;
   if (uses.shared != nullptr) {
     node.share_catalog();
     uses.shared->connect(
@@ -149,6 +151,12 @@ Result<std::unique_ptr<NodeCluster>> NodeCluster::open(
     return taken.error().with_context("--cluster-node");
   }
   return made;
+}
+
+std::string NodeCluster::metrics_text() {
+  metrics_.set(*node_);
+  if (shared_ != nullptr) metrics_.set_catalog(shared_->reachable());
+  return metrics_.text();
 }
 
 std::function<std::string()> reports_of(NodeCluster* cluster) {

@@ -10,6 +10,7 @@
 #include "core/base/log.h"
 #include "core/base/random.h"
 #include "core/loop/event_loop.h"
+#include "core/metrics/cluster_metrics.h"
 #include "core/protocol/device_message.h"
 #include "core/tls/node_identity.h"
 #include "edge/frontend/catalog_replica.h"
@@ -45,10 +46,14 @@ class NodeCluster {
       Dependencies dependencies);
 
   cluster::ClusterNode& node() { return *node_; }
+  // For Prometheus.
+  std::string metrics_text();
 
  private:
   NodeCluster() = default;
 
+  metrics::ClusterMetrics metrics_;
+  const NodeSharedCatalog* shared_ = nullptr;
   std::unique_ptr<cluster::ClusterNode> node_;
   std::unique_ptr<frontend::CatalogReplica> replica_;
 };

@@ -478,15 +478,15 @@ void add_cluster_flags(CLI::App& app, WorkerConfig& config) {
   app.add_option("--node-name", config.node_name,
                  "what this node is called in its cluster (default: the machine's name)");
   app.add_option("--catalog", config.catalog,
-                 "what all nodes of the cluster share, such as "
-                 "postgresql://lambent@db.example/lambent: functions, tenants and asynchronous "
-                 "invocations then outlive each node (default: the first node has the catalog)")
+                 "a database that all nodes share: functions, tenants and asynchronous invocations "
+                 "outlive each node; see docs/operate/cluster.md")
       ->check(CLI::Validator(
           [](const std::string& url) -> std::string {
             const bool known = url.starts_with("postgresql://") || url.starts_with("postgres://");
             return known ? "" : "a catalog is postgresql://USER@HOST/DATABASE";
           },
-          "URL"));
+          ""))
+      ->type_name("URL");
   app.add_option("--cluster-policy", config.cluster_policy, "which node runs an invocation")
       ->capture_default_str()
       ->check(bin::shown_names(routing::policy_names()));

@@ -176,10 +176,10 @@ class Postgres:
 
 class Load:
     """Requests to all of these nodes, one after the other from each of a few threads: synchronous and asynchronous ones in turn, each
-    with an id of its own."""
+    with an id of its own. Clients that move on ask the next node where one takes no connection."""
 
-    def __init__(self, nodes, function, threads=1):
-        self.nodes, self.function = nodes, function
+    def __init__(self, nodes, function, threads=1, moves_on=False):
+        self.nodes, self.function, self.moves_on = nodes, function, moves_on
         self.done, self.lock, self.number = threading.Event(), threading.Lock(), 0
         self.answered, self.accepted, self.failed = [], {}, {}
         self.threads = [threading.Thread(target=self.run, args=(name,)) for name in nodes for _ in range(threads)]
@@ -194,7 +194,7 @@ class Load:
             kind = "Event" if number % 2 else None
             run = f"{'async' if kind else 'sync'}-{name}-{number}"
             try:
-                reply = self.nodes[name].invoke(self.function, {"id": run, "seconds": 0.02}, kind)
+                reply = self.ask(name, {"id": run, "seconds": 0.02}, kind)
                 with self.lock:
                     if kind:
                         self.accepted[run] = reply.headers["x-amzn-requestid"]
@@ -204,6 +204,17 @@ class Load:
                 with self.lock:
                     self.failed[run] = error
                 time.sleep(0.05)
+
+    def ask(self, name, event, kind):
+        names = list(self.nodes)
+        for turn in range(len(names)):
+            node = self.nodes[names[(names.index(name) + turn) % len(names)]]
+            try:
+                return node.invoke(self.function, event, kind)
+            except (ConnectionRefusedError, FileNotFoundError):
+                if not self.moves_on or turn + 1 == len(names):
+                    raise
+        return None
 
     def wait_for(self, answers):
         """Until so many more were answered or accepted."""
