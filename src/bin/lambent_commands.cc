@@ -56,8 +56,8 @@ void group_verbs(CLI::App& app) {
         "rm", "objects"}},
       {"Versions of functions", {"publish", "versions", "alias", "revisions", "rollback"}},
       {"The worker",
-       {"serve", "demo", "ps", "top", "devices", "drain", "undrain", "doctor", "config", "version",
-        "completion"}},
+       {"serve", "demo", "ps", "top", "devices", "drain", "undrain", "cluster", "doctor", "config",
+        "version", "completion"}},
       {"Who may use it", {"tenants", "tokens", "whoami", "secrets", "audit"}},
       {"Its state", {"backup", "restore"}},
       {"Workloads", {"replay", "load", "report", "simulate", "sweep", "calibrate", "why"}},
@@ -166,7 +166,7 @@ int run_client_command(int argc, char** argv) {
         add_devices,   add_doctor,      add_why,     add_tenants,  add_tokens,     add_whoami,
         add_audit,     add_backup,      add_secrets, add_volumes,  add_replay,     add_load,
         add_calibrate, add_report,      add_profile, add_plan,     add_completion, add_programs,
-        add_describe,  add_invocations, add_top,     add_config}) {
+        add_describe,  add_invocations, add_top,     add_config,   add_cluster}) {
     add(shell);
   }
   group_verbs(shell.app);

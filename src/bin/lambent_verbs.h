@@ -73,6 +73,7 @@ void add_invocations(Shell& shell);  // and cancel
 void add_top(Shell& shell);
 void add_config(Shell& shell);
 void add_devices(Shell& shell);
+void add_cluster(Shell& shell);
 void add_why(Shell& shell);
 
 // Who may use it.

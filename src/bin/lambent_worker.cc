@@ -15,6 +15,7 @@
 #include "bin/journal_programs.h"
 #include "bin/listening_sockets.h"
 #include "bin/node_cluster.h"
+#include "bin/node_shared_catalog.h"
 #include "bin/node_telemetry.h"
 #include "bin/node_volumes.h"
 #include "bin/service_manager.h"
@@ -251,19 +252,20 @@ frontend::NativeOptions native_options(worker::Worker& worker, metrics::WorkerMe
                                        objects::ObjectStore& objects,
                                        const worker::StorageWatch& storage,
                                        const tls::NodeIdentity* identity,
-                                       const NodeTelemetry& telemetry,
+                                       const NodeTelemetry& telemetry, NodeCluster* cluster,
                                        frontend::WorkerFacts facts) {
   return {
       .version = LAMBENT_VERSION,
       .metrics =
-          [&worker, &metrics, &objects, &storage, identity, &telemetry] {
-            worker.update_gauges();
+          [&worker, &metrics, &objects, &storage, identity, &telemetry, cluster] {
+            worker.status().update_gauges();
             metrics.set_state_disk(storage.free(), storage.full().has_value());
             metrics.set_objects(gauges_of(objects.statistics()));
             if (identity != nullptr && identity->has_server()) {
               metrics.set_tls(gauges_of(identity->statistics()));
             }
-            return metrics.text() + telemetry.metrics();
+            return metrics.text() + telemetry.metrics() +
+                   (cluster == nullptr ? "" : cluster->metrics_text());
           },
       .ready = [&worker] { return !worker.draining(); },
       .checks =
@@ -276,9 +278,9 @@ frontend::NativeOptions native_options(worker::Worker& worker, metrics::WorkerMe
       .trace = [&worker](TenantId tenant,
                          InvocationId invocation) { return worker.trace(tenant, invocation); },
       .explain = [&worker](TenantId tenant,
-                           InvocationId id) { return worker.explain_json(tenant, id); },
+                           InvocationId id) { return worker.status().explain_json(tenant, id); },
       .cancel = [&worker](TenantId tenant, InvocationId id) { return worker.cancel(tenant, id); },
-      .devices = [&worker] { return worker.devices_json(); },
+      .devices = [&worker] { return worker.status().devices_json(); },
       .drain_devices = [&worker](
                            const std::string& gpu, const std::string& reason,
                            auto done) { worker.devices().drain(gpu, reason, std::move(done)); },
@@ -379,12 +381,12 @@ std::string gpus_in_words(const std::vector<protocol::DeviceInventory>& devices,
 }
 
 // The devices that are there; the log says which, before anything else.
-Result<std::vector<protocol::DeviceInventory>> described_devices(std::optional<DeviceWatch>& watch,
-                                                                 WorkerConfig& config,
-                                                                 worker::GpuDriver& driver,
-                                                                 LogSink& log) {
+Result<std::vector<protocol::DeviceInventory>> watched_devices(
+    std::optional<DeviceWatch>& watch, WorkerConfig& config, worker::GpuDriver& driver,
+    const Installation& installation, loop::EventLoop& loop, LogSink& log) {
   std::vector<protocol::DeviceInventory> devices;
-  if (watch) {
+  if (config.gpu != GpuKind::kNone) {
+    watch.emplace(loop, log, monitor_options(config, driver, installation));
     ASSIGN_OR_RETURN(devices, watch->find());
   }
   log.info("gpus", {{"gpus", gpus_in_words(devices, config.gpu)}});
@@ -394,10 +396,13 @@ Result<std::vector<protocol::DeviceInventory>> described_devices(std::optional<D
 }
 
 // What a worker with these options asks others, and tells them.
-void connect(worker::WorkerOptions& options, frontend::ObjectsFrontend& objects,
-             NodeTelemetry& telemetry) {
+Result<void> connect(worker::WorkerOptions& options, const WorkerConfig& config,
+                     const worker::GpuDriver& driver, frontend::ObjectsFrontend& objects,
+                     NodeTelemetry& telemetry) {
+  ASSIGN_OR_RETURN(options.executors.cublas, find_cublas(config, driver));
   options.on_object = objects_of_handlers(objects);
   options.observe = telemetry.observer();
+  return {};
 }
 
 frontend::Router::Services services_of(worker::Worker& worker, tenants::AccessControl& access,
@@ -443,13 +448,12 @@ Result<WorkerRun::End> run(WorkerConfig config, const Installation& installation
   ASSIGN_OR_RETURN(auto launcher, start_launcher(config, installation, loop, log));
   ASSIGN_OR_RETURN(const OwnedFd served, mark_devices(config, driver, log));
   std::optional<DeviceWatch> watch;
-  if (config.gpu != GpuKind::kNone) {
-    watch.emplace(loop, log, monitor_options(config, driver, installation));
-  }
-  ASSIGN_OR_RETURN(const auto devices, described_devices(watch, config, driver, log));
+  ASSIGN_OR_RETURN(const auto devices,
+                   watched_devices(watch, config, driver, installation, loop, log));
   ASSIGN_OR_RETURN(const worker::DeviceShares shares,
                    worker::share_devices(devices, config.pipeline_slices));
   worker::StorageWatch storage(loop, log, config.state_folder);
+  ASSIGN_OR_RETURN(const auto shared, NodeSharedCatalog::open(config, loop, log));
   ASSIGN_OR_RETURN(const auto catalog, open_catalog(config, loop, storage));
   ASSIGN_OR_RETURN(const std::string node_key, tenants::read_or_make_node_key(config.node_key));
   ASSIGN_OR_RETURN(const catalog::AccessRecords records, catalog->load_access());
@@ -470,8 +474,7 @@ Result<WorkerRun::End> run(WorkerConfig config, const Installation& installation
   const objects::ObjectSocket local_objects(loop, log, objects, random, kDefaultTenant,
                                             std::move(object_listener));
   worker::WorkerOptions options = worker_options(config, installation, driver, devices, shares);
-  ASSIGN_OR_RETURN(options.executors.cublas, find_cublas(config, driver));
-  connect(options, objects_frontend, *telemetry);
+  RETURN_IF_ERROR(connect(options, config, driver, objects_frontend, *telemetry));
   ASSIGN_OR_RETURN(auto slices, slice_dispatcher(config, options.pipelines.planner.costs));
   ASSIGN_OR_RETURN(const WorkerJournal journal, open_journal(config, settings, clock, random, log));
   loop::WorkThread environment_files(loop);
@@ -480,7 +483,8 @@ Result<WorkerRun::End> run(WorkerConfig config, const Installation& installation
   ASSIGN_OR_RETURN(const auto volumes, NodeVolumes::open(config, loop, log, options));
   worker::Worker worker(
       {loop, log, random, *launcher, *catalog, metrics, journal.recorder.get(), &objects,
-       watch ? &*watch : nullptr, &secrets, builds.environments.get(), builds.images.get()},
+       watch ? &*watch : nullptr, &secrets, builds.environments.get(), builds.images.get(),
+       shared.get()},
       options, std::make_unique<dispatch::Dispatcher>(settings.dispatch, std::move(policy)),
       std::move(slices));
   tenants::AccessControl access(*catalog, clock, node_key, records,
@@ -489,14 +493,15 @@ Result<WorkerRun::End> run(WorkerConfig config, const Installation& installation
   ASSIGN_OR_RETURN(const auto audit, open_audit_log(config, loop, log));
   RETURN_IF_ERROR(worker.recover());
   if (watch) watch->tell(worker);
-  ASSIGN_OR_RETURN(const auto cluster, NodeCluster::open(config, devices,
-                                                         {loop, log, random, worker, access,
-                                                          disk_of(object_copies), identity.get()}));
+  ASSIGN_OR_RETURN(const auto cluster,
+                   NodeCluster::open(config, devices,
+                                     {loop, log, random, *catalog, worker, access,
+                                      disk_of(object_copies), identity.get(), shared.get()}));
   const auto questions = journal_programs(config, installation, journal, loop);
-  frontend::RouterOptions answers =
+  auto answers =
       router_options(worker, config, object_copies, questions.get(), cluster.get(), audit.get());
   answers.native = native_options(worker, metrics, objects, storage, identity.get(), *telemetry,
-                                  facts_of(config, shares.dispatched));
+                                  cluster.get(), facts_of(config, shares.dispatched));
   frontend::Router router(
       services_of(worker, access, secrets, objects_frontend, *volumes, cluster.get()), loop, random,
       std::move(answers), frontend::RequestGuard(host_policy(config.listen)));

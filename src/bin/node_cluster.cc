@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "bin/node_shared_catalog.h"
 #include "core/archive/zip.h"
 #include "core/base/fd.h"
 #include "node/worker/code_store.h"
@@ -72,6 +73,10 @@ cluster::NodeReport report_of(const worker::Worker& worker, const AccessService&
 
 }  // namespace
 
+std::string node_name_of(const WorkerConfig& config) {
+  return config.node_name.empty() ? machine_name() : config.node_name;
+}
+
 Result<std::unique_ptr<NodeCluster>> NodeCluster::open(
     const WorkerConfig& config, const std::vector<protocol::DeviceInventory>& devices,
     Dependencies uses) {
@@ -81,7 +86,7 @@ Result<std::unique_ptr<NodeCluster>> NodeCluster::open(
     return Error{ErrorCode::kInvalidArgument, "--cluster-node needs --cluster-key"};
   }
   ASSIGN_OR_RETURN(std::string key, read_file(config.cluster_key, kMostKey));
-  const std::string name = config.node_name.empty() ? machine_name() : config.node_name;
+  const std::string name = node_name_of(config);
   auto credentials = cluster::NodeCredentials::make(name, std::move(key));
   if (!credentials.ok()) return credentials.error().with_context("--cluster-key");
   ASSIGN_OR_RETURN(auto policy, routing::make_policy(config.cluster_policy, {}));
@@ -102,7 +107,8 @@ Result<std::unique_ptr<NodeCluster>> NodeCluster::open(
           .log = uses.log,
           .random = uses.random,
           .offload = uses.disk,
-          .connector = uses.identity != nullptr ? uses.identity->connector() : nullptr},
+          .connector = uses.identity != nullptr ? uses.identity->connector() : nullptr,
+          .forwarded = [&metrics = made->metrics_](Duration took) { metrics.forwarded(took); }},
       *std::move(credentials), std::move(policy),
       cluster::NodeFacts{
           .report = [&worker, &access, sizes] { return report_of(worker, access, sizes); },
@@ -113,26 +119,44 @@ Result<std::unique_ptr<NodeCluster>> NodeCluster::open(
           }});
   cluster::ClusterNode& node = *made->node_;
   made->replica_ = std::make_unique<frontend::CatalogReplica>(
-      frontend::CatalogReplica::Dependencies{.loop = uses.loop,
-                                             .log = uses.log,
-                                             .functions = worker,
-                                             .access = access,
-                                             .is_replica = [&node] { return node.is_replica(); },
-                                             .ask_home =
-                                                 [&node](std::string target, auto done) {
-                                                   node.ask_home(std::move(target), seconds(30),
-                                                                 std::move(done));
-                                                 }},
+      frontend::CatalogReplica::Dependencies{
+          .loop = uses.loop,
+          .log = uses.log,
+          .functions = worker,
+          .access = access,
+          .is_replica = [&node] { return node.is_replica(); },
+          .ask_home =
+              [&node, shared = uses.shared](std::string target, auto done) {
+                if (shared != nullptr) {
+                  return shared->ask(target, std::move(done));
+                }
+                node.ask_home(std::move(target), seconds(30), std::move(done));
+              }},
       config.state_folder + "/copied_functions.json");
   frontend::CatalogReplica& replica = *made->replica_;
   node.set_catch_up([&replica](const FunctionName& function, std::function<void()> then) {
     replica.catch_up(function, std::move(then));
   });
   node.set_changed([&replica] { replica.changed(); });
+  made->shared_ = uses.shared;
+  if (uses.shared != nullptr) {
+    node.share_catalog();
+    uses.shared->connect(
+        uses.catalog, worker, uses.access,
+        {.is_lost = [&node](const std::string& other) { return node.is_lost(other); },
+         .agreed = [&replica](const std::string& tenant,
+                              const std::string& function) { replica.agreed(tenant, function); }});
+  }
   if (const auto taken = node.tell(std::move(told)); !taken.ok()) {
     return taken.error().with_context("--cluster-node");
   }
   return made;
+}
+
+std::string NodeCluster::metrics_text() {
+  metrics_.set(*node_);
+  if (shared_ != nullptr) metrics_.set_catalog(shared_->reachable());
+  return metrics_.text();
 }
 
 std::function<std::string()> reports_of(NodeCluster* cluster) {

@@ -10,14 +10,21 @@
 #include "core/base/log.h"
 #include "core/base/random.h"
 #include "core/loop/event_loop.h"
+#include "core/metrics/cluster_metrics.h"
 #include "core/protocol/device_message.h"
 #include "core/tls/node_identity.h"
 #include "edge/frontend/catalog_replica.h"
 #include "node/cluster/cluster_node.h"
 #include "node/objects/spill_folder.h"
+#include "node/tenants/access_control.h"
 #include "node/worker/worker.h"
 
 namespace lambent {
+
+class NodeSharedCatalog;
+
+// What a node is called: as it is told, or as its machine is.
+std::string node_name_of(const WorkerConfig& config);
 
 class NodeCluster {
  public:
@@ -26,10 +33,12 @@ class NodeCluster {
     loop::EventLoop& loop;
     LogSink& log;
     Random& random;
+    catalog::Catalog& catalog;
     worker::Worker& worker;
-    AccessService& access;
+    tenants::AccessControl& access;
     objects::Disk disk;
     tls::NodeIdentity* identity = nullptr;  // null: nothing is encrypted
+    NodeSharedCatalog* shared = nullptr;    // null: the home has the catalog
   };
   // Null without --cluster-key. Blocks. INVALID_ARGUMENT, naming the flag.
   static Result<std::unique_ptr<NodeCluster>> open(
@@ -37,10 +46,14 @@ class NodeCluster {
       Dependencies dependencies);
 
   cluster::ClusterNode& node() { return *node_; }
+  // For Prometheus.
+  std::string metrics_text();
 
  private:
   NodeCluster() = default;
 
+  metrics::ClusterMetrics metrics_;
+  const NodeSharedCatalog* shared_ = nullptr;
   std::unique_ptr<cluster::ClusterNode> node_;
   std::unique_ptr<frontend::CatalogReplica> replica_;
 };

@@ -479,6 +479,16 @@ void add_cluster_flags(CLI::App& app, WorkerConfig& config) {
                  "too, in the same order on each: the first has the catalog");
   app.add_option("--node-name", config.node_name,
                  "what this node is called in its cluster (default: the machine's name)");
+  app.add_option("--catalog", config.catalog,
+                 "a database that all nodes share: functions, tenants and asynchronous invocations "
+                 "outlive each node; see docs/operate/cluster.md")
+      ->check(CLI::Validator(
+          [](const std::string& url) -> std::string {
+            const bool known = url.starts_with("postgresql://") || url.starts_with("postgres://");
+            return known ? "" : "a catalog is postgresql://USER@HOST/DATABASE";
+          },
+          ""))
+      ->type_name("URL");
   app.add_option("--cluster-policy", config.cluster_policy, "which node runs an invocation")
       ->capture_default_str()
       ->check(bin::shown_names(routing::policy_names()));

@@ -82,6 +82,7 @@ struct WorkerConfig {
   std::string node_name;                   // empty: the machine's
   std::string cluster_key;                 // the file of it
   std::vector<std::string> cluster_nodes;  // NAME=URL of all, this one too; the first is the home
+  std::string catalog;  // postgresql://…, which all nodes share; empty: each has its own
   std::string cluster_policy{routing::kDefaultPolicy};
   std::string pipeline_slices = "none";  // devices that serve pipelines: node/worker/slice_choice.h
   std::string slice_policy;              // who gets which of them; empty: the default

@@ -78,6 +78,8 @@ LABELS = {
     "lambent_gpu_slices_busy_seconds_total": "gpu",
     "lambent_slice_held": "gpu, shape",
     "lambent_build_info": "version",
+    "lambent_cluster_members": "state",
+    "lambent_cluster_requests_total": "what",
 }
 
 # The limits that users meet, by their names in limits.h.
@@ -167,9 +169,12 @@ def errors_page():
                    "Bad usage of the command exits with 2.\n")
 
 
+METRICS = ("src/core/metrics/worker_metrics.cc", "src/core/metrics/cluster_metrics.cc")
+
+
 def families():
     """(name, type, help) of each metric, in the order of the source."""
-    source = read("src/core/metrics/worker_metrics.cc")
+    source = "".join(read(each) for each in METRICS)
     for kind, name, words in re.findall(r"family<(\w+)>\(\s*" + STRING + r",\s*((?:" + STRING.replace("(", "(?:", 1) + r"\s*)+)\)", source):
         yield name, kind.lower(), "".join(re.findall(STRING, words))
     # Those that other sources write as they are.
@@ -183,7 +188,7 @@ def metrics_page():
     text = ("# Metrics\n\n"
             "`GET /metrics` has them in Prometheus' text format; how to collect them is in [monitoring](../operate/monitoring.md). Units are seconds and bytes. "
             "A histogram has the series `_bucket`, `_sum` and `_count`. A token sees the functions of its tenant. Those of Triton's names are there once a model was called.\n\n"
-            + note("src/core/metrics/worker_metrics.cc") + "\n| metric | type | labels | meaning |\n|---|---|---|---|\n")
+            + note("src/core/metrics/worker_metrics.cc` and `cluster_metrics.cc") + "\n| metric | type | labels | meaning |\n|---|---|---|---|\n")
     for name, kind, words in families():
         labels = ", ".join(f"`{label}`" for label in LABELS.get(name, "").split(", ") if label)
         text += f"| `{name}` | {kind} | {labels} | {words} |\n"

@@ -73,12 +73,12 @@ class Worker:
 
     log_level = "debug"
 
-    def __init__(self, *flags, gpu="emulated:tiny", folder=None, environment=None, listen="127.0.0.1:0", tls=None):
-        """`tls`: an ssl.SSLContext, for a worker that serves HTTPS."""
+    def __init__(self, *flags, gpu="emulated:tiny", folder=None, environment=None, listen="127.0.0.1:0", tls=None, within=()):
+        """`tls`: an ssl.SSLContext, for a worker that serves HTTPS. `within`: words of a command that runs the rest of its own."""
         self.own_folder = folder is None
         self.folder = pathlib.Path(folder or tempfile.mkdtemp(prefix="lambent-test-"))
         self.flags, self.gpu, self.listen, self.process, self.tls = flags, gpu, listen, None, tls
-        self.environment = environment or {}
+        self.environment, self.within = environment or {}, within
         self.log_path = self.folder / "worker.log"
         self.start()
 
@@ -89,7 +89,7 @@ class Worker:
         deadline = time.monotonic() + 30
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(
-                [str(PREFIX / "bin/lambent-worker"), "--listen", self.listen, "--state", str(self.folder / "state"),
+                [*self.within, str(PREFIX / "bin/lambent-worker"), "--listen", self.listen, "--state", str(self.folder / "state"),
                  "--run", str(self.folder / "run"), "--gpu", self.gpu, "--log-format", "json", "--log-level",
                  self.log_level, *self.flags],
                 stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True,

@@ -262,6 +262,9 @@ class OneClusterOfThree(unittest.TestCase):
         time.sleep(2)
         self.assertNotEqual(self.cluster.states("b")["d"], "up")
         self.assertEqual(self.cluster.states("b")["c"], "up")
+        problems = {member["node"]: member["problem"] for member in self.cluster.status("b")["members"]}
+        self.assertIn("--cluster-key", problems["d"])
+        self.assertEqual(problems["c"], "")
 
 
 class Members(unittest.TestCase):

@@ -56,7 +56,9 @@ struct MemberStatus {
   bool is_self = false;
   bool is_home = false;
   std::string source;
+  std::string problem;  // what was wrong with its last answer, for people; empty: nothing
   // As it last said.
+  std::string version;  // of its program
   std::vector<GpuFacts> gpus;
   uint64_t slots = 0;
   uint64_t load = 0;
@@ -78,6 +80,10 @@ class Cluster {
   // INVALID_ARGUMENT: a name or an address is none, or is there twice; the home is no member.
   // FAILED_PRECONDITION: another source tells of other members under the same names.
   virtual Result<void> tell(ClusterTold told) = 0;
+  // Gives a node no more work, or work again; what it has goes on, and it forwards what its clients
+  // send. Until it is restarted. NOT_FOUND: there is no such node; UNAVAILABLE: it does not answer.
+  virtual void drain(const std::string& node, bool drained,
+                     std::function<void(Result<void>)> done) = 0;
   virtual std::vector<MemberStatus> members() const = 0;
   virtual std::string self() const = 0;
   virtual std::string home() const = 0;  // empty: there are no others

@@ -17,7 +17,8 @@ namespace lambent::http {
 enum class Destination {
   kAnyNode,         // it runs a function, at most once
   kAnyNodeAndMore,  // it submits an invocation that runs at least once: a node lost is no end of it
-  kHome,            // it changes the catalog
+  kHome,            // it changes functions: at the home, or where all share a catalog elsewhere
+  kHomeAlone,       // it changes versions and aliases, which only the home has
   kHomeOrHere,      // it reads the catalog
   kWhoKnows,        // it asks for what one of the nodes has
 };

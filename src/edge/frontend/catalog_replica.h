@@ -40,6 +40,10 @@ class CatalogReplica {
   // Asks the home now; `then` once the function is as it is there, or cannot be.
   void catch_up(const FunctionName& function, std::function<void()> then);
   void changed() { ask_soon(); }
+  // A function of this node that all nodes have agreed on: it goes from here when it goes there.
+  void agreed(const std::string& tenant, const std::string& name) {
+    remember({tenant, name}, true);
+  }
 
  private:
   using Name = std::pair<std::string, std::string>;  // of the tenant and the function

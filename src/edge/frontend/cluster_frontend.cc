@@ -63,9 +63,11 @@ json json_of(const MemberStatus& status) {
           {"address", status.member.address},
           {"gpus", std::move(gpus)},
           {"state", name_of(status.state)},
+          {"version", status.version},
           {"self", status.is_self},
           {"home", status.is_home},
           {"source", status.source},
+          {"problem", status.problem},
           {"slots", status.slots},
           {"load", status.load},
           {"gpu_memory_free_bytes", status.memory_free.count},
@@ -126,24 +128,11 @@ void ClusterFrontend::handle(const http::Request& request, http::Responder respo
     if (!taken.ok()) return responder.send(error_response(taken.error()));
     return responder.send(answer_of({{"version", services_.cluster->version()}}));
   }
-  if (request.method != "GET") return responder.send(method_not_allowed(request.method, "GET"));
-  if (what.empty()) {
-    json members = json::array();
-    for (const MemberStatus& each : services_.cluster->members()) {
-      members.push_back(json_of(each));
-    }
-    const ClusterCounts counts = services_.cluster->counts();
-    return responder.send(answer_of({{"self", services_.cluster->self()},
-                                     {"home", services_.cluster->home()},
-                                     {"version", services_.cluster->version()},
-                                     {"requests",
-                                      {{"here", counts.here},
-                                       {"forwarded", counts.forwarded},
-                                       {"received", counts.received},
-                                       {"retried", counts.retried},
-                                       {"lost", counts.lost}}},
-                                     {"members", std::move(members)}}));
+  if (what == "nodes" && parts->size() == 5) {
+    return drain(request, parts->at(3), parts->at(4), std::move(responder));
   }
+  if (request.method != "GET") return responder.send(method_not_allowed(request.method, "GET"));
+  if (what.empty()) return responder.send(members());
   if (what == "report" && parts->size() == 3) {
     http::Response response;
     response.headers.add("Content-Type", "application/json");
@@ -156,6 +145,35 @@ void ClusterFrontend::handle(const http::Request& request, http::Responder respo
   }
   if (what == "code" && parts->size() == 3) return code(request, std::move(responder));
   responder.send(no_such_path(path));
+}
+
+http::Response ClusterFrontend::members() const {
+  json members = json::array();
+  for (const MemberStatus& each : services_.cluster->members()) members.push_back(json_of(each));
+  const ClusterCounts counts = services_.cluster->counts();
+  return answer_of({{"self", services_.cluster->self()},
+                    {"home", services_.cluster->home()},
+                    {"version", services_.cluster->version()},
+                    {"requests",
+                     {{"here", counts.here},
+                      {"forwarded", counts.forwarded},
+                      {"received", counts.received},
+                      {"retried", counts.retried},
+                      {"lost", counts.lost}}},
+                    {"members", std::move(members)}});
+}
+
+void ClusterFrontend::drain(const http::Request& request, const std::string& node,
+                            const std::string& verb, http::Responder responder) {
+  if (verb != "drain" && verb != "undrain") {
+    return responder.send(no_such_path(std::string(http::path_of(request.target))));
+  }
+  if (request.method != "POST") return responder.send(method_not_allowed(request.method, "POST"));
+  // Shared because a callback must be copyable.
+  auto held = std::make_shared<http::Responder>(std::move(responder));
+  services_.cluster->drain(node, verb == "drain", [this, held](const Result<void>& done) {
+    held->send(done.ok() ? members() : error_response(done.error()));
+  });
 }
 
 void ClusterFrontend::catalog(const http::Request& request, http::Responder& responder) {

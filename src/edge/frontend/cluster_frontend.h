@@ -36,6 +36,10 @@ class ClusterFrontend {
   void handle(const http::Request& request, http::Responder responder);
 
  private:
+  http::Response members() const;
+  // Gives a node no more work, or work again.
+  void drain(const http::Request& request, const std::string& node, const std::string& verb,
+             http::Responder responder);
   void catalog(const http::Request& request, http::Responder& responder);
   void function(const std::string& tenant, const std::string& name, http::Responder& responder);
   void code(const http::Request& request, http::Responder responder);

@@ -58,16 +58,17 @@ std::optional<Forwarding> forwarding_of_lambda(const http::Request& request) {
     case LambdaOperation::kUpdateFunctionCode:
     case LambdaOperation::kTagFunction:
     case LambdaOperation::kUntagFunction:
-    case LambdaOperation::kPublishVersion:
-    case LambdaOperation::kCreateAlias:
-    case LambdaOperation::kUpdateAlias:
-    case LambdaOperation::kDeleteAlias:
     case LambdaOperation::kPutConcurrency:
     case LambdaOperation::kDeleteConcurrency:
     case LambdaOperation::kCreateUrlConfig:
     case LambdaOperation::kUpdateUrlConfig:
     case LambdaOperation::kDeleteUrlConfig:
       return Forwarding{Destination::kHome, route.function};
+    case LambdaOperation::kPublishVersion:
+    case LambdaOperation::kCreateAlias:
+    case LambdaOperation::kUpdateAlias:
+    case LambdaOperation::kDeleteAlias:
+      return Forwarding{Destination::kHomeAlone, route.function};
     case LambdaOperation::kInvokeWithStream:  // runs where it is asked for
     case LambdaOperation::kGetAccountSettings:
     case LambdaOperation::kUnsupported:
@@ -95,7 +96,7 @@ std::optional<Forwarding> forwarding_of_native(const http::Request& request) {
   const bool is_catalog =
       what == "versions" || what == "aliases" || what == "revisions" || what == "rollback";
   if (!is_catalog) return std::nullopt;
-  return Forwarding{request.method == "GET" ? Destination::kHomeOrHere : Destination::kHome,
+  return Forwarding{request.method == "GET" ? Destination::kHomeOrHere : Destination::kHomeAlone,
                     function};
 }
 

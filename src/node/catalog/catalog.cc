@@ -51,11 +51,26 @@ size_t size_of(const InvocationResult& result) {
   return sizeof(result) + result.payload.size() + result.log_tail.size();
 }
 
+// A key names the tenant by its number first, which is another one on each node; so is the
+// tenant a column of its own there.
+std::string shared_key(const std::string& key) { return key.substr(key.find('/') + 1); }
+
 }  // namespace
 
 struct Catalog::State {
   OwnedFd lock;
   std::unique_ptr<GroupCommit> writer;
+  SharedCatalog* shared = nullptr;  // null: asynchronous invocations are kept here
+  std::function<std::string(TenantId)> tenant_name;
+
+  // Of what may be in either: what the shared catalog does not have is asked for here.
+  template <typename T>
+  Done<T> or_else(Done<T> done, std::function<void(Done<T>)> here) {
+    return [done = std::move(done), here = std::move(here)](Result<T> there) {
+      if (there.ok() || there.error().code != ErrorCode::kNotFound) return done(std::move(there));
+      here(done);
+    };
+  }
 
   // A change without an answer of its own.
   void change(size_t bytes, Done<void> done, std::function<Result<void>(Database&)> apply) {
@@ -191,7 +206,21 @@ void Catalog::remove_function(FunctionName name, Done<void> done) {
   });
 }
 
+void Catalog::share_async(SharedCatalog& shared, std::function<std::string(TenantId)> tenant_name) {
+  state_->shared = &shared;
+  state_->tenant_name = std::move(tenant_name);
+}
+
 void Catalog::put_async(AsyncInvocation invocation, Done<InvocationId> done) {
+  if (state_->shared != nullptr && invocation.request.needs.empty()) {
+    std::string tenant = state_->tenant_name(invocation.request.function.tenant);
+    invocation.request.idempotency_key = shared_key(invocation.request.idempotency_key);
+    return state_->shared->put_async({.tenant = std::move(tenant),
+                                      .request = std::move(invocation.request),
+                                      .submitted_at = invocation.submitted_at,
+                                      .attempts = invocation.attempts},
+                                     std::move(done));
+  }
   const size_t bytes = size_of(invocation.request);
   state_->ask<InvocationId>(false, bytes, std::move(done),
                             [invocation = std::move(invocation)](Database& database) {
@@ -201,37 +230,57 @@ void Catalog::put_async(AsyncInvocation invocation, Done<InvocationId> done) {
 
 void Catalog::find_async(TenantId tenant, std::string idempotency_key,
                          Done<std::optional<InvocationId>> done) {
+  if (state_->shared != nullptr) {
+    return state_->shared->find_async(state_->tenant_name(tenant), shared_key(idempotency_key),
+                                      std::move(done));
+  }
   const size_t bytes = idempotency_key.size();
   state_->ask<std::optional<InvocationId>>(
-      true, bytes, std::move(done),
-      [tenant, idempotency_key = std::move(idempotency_key)](Database& database) {
-        return catalog::find_async(database, tenant, idempotency_key);
+      true, bytes, std::move(done), [tenant, key = std::move(idempotency_key)](Database& database) {
+        return catalog::find_async(database, tenant, key);
       });
 }
 
 void Catalog::begin_async(TenantId tenant, InvocationId id, Done<void> done) {
-  state_->change(0, std::move(done), [tenant, id](Database& database) {
-    return catalog::begin_async(database, tenant, id);
-  });
+  const auto here = [state = state_.get(), tenant, id](Done<void> then) {
+    state->change(sizeof(id), std::move(then), [tenant, id](Database& database) {
+      return catalog::begin_async(database, tenant, id);
+    });
+  };
+  if (state_->shared == nullptr) return here(std::move(done));
+  state_->shared->begin_async(state_->tenant_name(tenant), id,
+                              state_->or_else<void>(std::move(done), here));
 }
 
 void Catalog::finish_async(TenantId tenant, InvocationResult result, Duration expires_at,
                            Done<void> done) {
-  const size_t bytes = size_of(result);
-  state_->change(bytes, std::move(done),
-                 [tenant, result = std::move(result), expires_at](Database& database) {
-                   return catalog::finish_async(database, tenant, result, expires_at);
-                 });
+  // Shared by both ways.
+  const auto kept = std::make_shared<const InvocationResult>(std::move(result));
+  const auto here = [state = state_.get(), tenant, kept, expires_at](Done<void> then) {
+    state->change(size_of(*kept), std::move(then), [tenant, kept, expires_at](Database& database) {
+      return catalog::finish_async(database, tenant, *kept, expires_at);
+    });
+  };
+  if (state_->shared == nullptr) return here(std::move(done));
+  state_->shared->finish_async(state_->tenant_name(tenant), *kept, expires_at,
+                               state_->or_else<void>(std::move(done), here));
 }
 
 void Catalog::async_result(TenantId tenant, InvocationId id,
                            Done<std::optional<InvocationResult>> done) {
-  state_->ask<std::optional<InvocationResult>>(
-      true, 0, std::move(done),
-      [tenant, id](Database& database) { return read_async_result(database, tenant, id); });
+  using Answer = std::optional<InvocationResult>;
+  const auto here = [state = state_.get(), tenant, id](Done<Answer> then) {
+    state->ask<Answer>(true, 0, std::move(then), [tenant, id](Database& database) {
+      return read_async_result(database, tenant, id);
+    });
+  };
+  if (state_->shared == nullptr) return here(std::move(done));
+  state_->shared->async_result(state_->tenant_name(tenant), id,
+                               state_->or_else<Answer>(std::move(done), here));
 }
 
 void Catalog::expire_results(Duration now, Done<uint64_t> done) {
+  if (state_->shared != nullptr) state_->shared->expire_results(now, [](Result<uint64_t>) {});
   state_->ask<uint64_t>(false, 0, std::move(done), [now](Database& database) {
     return catalog::expire_results(database, now, kExpiredAtOnce);
   });

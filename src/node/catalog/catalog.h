@@ -13,6 +13,7 @@
 #include "core/base/result.h"
 #include "core/domain/limits.h"
 #include "node/catalog/records.h"
+#include "node/catalog/shared_catalog.h"
 
 namespace lambent::catalog {
 
@@ -79,6 +80,9 @@ class Catalog {
   // invocations and results stay.
   void remove_function(FunctionName name, Done<void> done);
 
+  // From now on asynchronous invocations that need no objects are kept in `shared`, under the names
+  // of their tenants. Both outlive this.
+  void share_async(SharedCatalog& shared, std::function<std::string(TenantId)> tenant_name);
   // Accepts an asynchronous invocation; ALREADY_EXISTS if the tenant has one with this id. The
   // answer is the id under which it is kept: another than its own if the tenant has one with the
   // same idempotency key (not empty), pending or with a result; then nothing is added.

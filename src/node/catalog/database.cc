@@ -57,49 +57,112 @@ std::string advice_for(ErrorCode code) {
   }
 }
 
+struct Finalize {
+  void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
+};
+
+class SqliteDatabase final : public Database {
+ public:
+  SqliteDatabase(sqlite3* handle, std::string path) : handle_(handle), path_(std::move(path)) {}
+  ~SqliteDatabase() override { sqlite3_close_v2(handle_); }
+
+  Result<void> begin() override { return run("BEGIN IMMEDIATE"); }
+  Result<void> begin_exclusive() override { return begin(); }
+  Result<Statement> prepare(std::string_view sql) override;
+  Result<void> run(const std::string& sql) override {
+    const int code = sqlite3_exec(handle_, sql.c_str(), nullptr, nullptr, nullptr);
+    if (code != SQLITE_OK) return error_of(code);
+    return {};
+  }
+  int64_t changes() const override { return sqlite3_changes64(handle_); }
+  int64_t last_insert_id() const override { return sqlite3_last_insert_rowid(handle_); }
+  bool in_transaction() const override { return sqlite3_get_autocommit(handle_) == 0; }
+  Result<void> limit_size(Bytes most) override {
+    ASSIGN_OR_RETURN(Statement size, prepare("PRAGMA page_size"));
+    RETURN_IF_ERROR(size.next());
+    const uint64_t pages = most.count / size.column_uint(0);
+    return run("PRAGMA max_page_count = " + std::to_string(pages));
+  }
+  Result<bool> is_leased(const std::string&) override { return false; }
+
+  // The error that a result code of SQLite stands for.
+  Error error_of(int code) const {
+    const int system_error = handle_ != nullptr ? sqlite3_system_errno(handle_) : 0;
+    const ErrorCode ours = code_of(code, system_error);
+    std::string message = "the database " + path_ + ": " + sqlite3_errstr(code);
+    if (handle_ != nullptr && (sqlite3_errcode(handle_) & 0xff) == (code & 0xff)) {
+      message = "the database " + path_ + ": " + sqlite3_errmsg(handle_);
+    }
+    return Error{ours, message + advice_for(ours)};
+  }
+
+ private:
+  sqlite3* handle_;
+  std::string path_;
+};
+
+class SqliteStatement final : public PreparedStatement {
+ public:
+  SqliteStatement(SqliteDatabase& database, sqlite3_stmt* statement)
+      : database_(database), statement_(statement) {}
+
+  void bind(int parameter, int64_t value) override {
+    bind_error_ |= sqlite3_bind_int64(statement_.get(), parameter, value);
+  }
+  void bind(int parameter, double value) override {
+    bind_error_ |= sqlite3_bind_double(statement_.get(), parameter, value);
+  }
+  void bind_text(int parameter, std::string_view value) override {
+    bind_error_ |= sqlite3_bind_text64(statement_.get(), parameter, not_null(value), value.size(),
+                                       SQLITE_TRANSIENT, SQLITE_UTF8);
+  }
+  void bind_blob(int parameter, std::string_view value) override {
+    bind_error_ |= sqlite3_bind_blob64(statement_.get(), parameter, not_null(value), value.size(),
+                                       SQLITE_TRANSIENT);
+  }
+  void bind_null(int parameter) override {
+    bind_error_ |= sqlite3_bind_null(statement_.get(), parameter);
+  }
+  Result<bool> next() override {
+    if (bind_error_ != SQLITE_OK) return Error{ErrorCode::kResourceExhausted, "value too large"};
+    const int code = sqlite3_step(statement_.get());
+    if (code == SQLITE_ROW) return true;
+    if (code == SQLITE_DONE) return false;
+    const Error error = database_.error_of(code);
+    sqlite3_reset(statement_.get());
+    return error;
+  }
+  int64_t column_int(int column) const override {
+    return sqlite3_column_int64(statement_.get(), column);
+  }
+  double column_double(int column) const override {
+    return sqlite3_column_double(statement_.get(), column);
+  }
+  std::string column_text(int column) const override {
+    const auto* bytes = static_cast<const char*>(sqlite3_column_blob(statement_.get(), column));
+    const int size = sqlite3_column_bytes(statement_.get(), column);
+    return bytes == nullptr ? std::string() : std::string(bytes, static_cast<size_t>(size));
+  }
+  bool column_is_null(int column) const override {
+    return sqlite3_column_type(statement_.get(), column) == SQLITE_NULL;
+  }
+
+ private:
+  SqliteDatabase& database_;
+  std::unique_ptr<sqlite3_stmt, Finalize> statement_;
+  // What a bind went wrong with; reported by the next step.
+  int bind_error_ = 0;
+};
+
+Result<Statement> SqliteDatabase::prepare(std::string_view sql) {
+  sqlite3_stmt* statement = nullptr;
+  const int code =
+      sqlite3_prepare_v2(handle_, sql.data(), static_cast<int>(sql.size()), &statement, nullptr);
+  if (code != SQLITE_OK) return error_of(code);
+  return Statement(std::make_unique<SqliteStatement>(*this, statement));
+}
+
 }  // namespace
-
-Statement::Statement(Database& database, sqlite3_stmt* statement)
-    : database_(&database), statement_(statement) {}
-
-void Statement::Finalize::operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
-
-Statement& Statement::bind(int parameter, int64_t value) {
-  bind_error_ |= sqlite3_bind_int64(statement_.get(), parameter, value);
-  return *this;
-}
-
-Statement& Statement::bind(int parameter, double value) {
-  bind_error_ |= sqlite3_bind_double(statement_.get(), parameter, value);
-  return *this;
-}
-
-Statement& Statement::bind_text(int parameter, std::string_view value) {
-  bind_error_ |= sqlite3_bind_text64(statement_.get(), parameter, not_null(value), value.size(),
-                                     SQLITE_TRANSIENT, SQLITE_UTF8);
-  return *this;
-}
-
-Statement& Statement::bind_blob(int parameter, std::string_view value) {
-  bind_error_ |= sqlite3_bind_blob64(statement_.get(), parameter, not_null(value), value.size(),
-                                     SQLITE_TRANSIENT);
-  return *this;
-}
-
-Statement& Statement::bind_null(int parameter) {
-  bind_error_ |= sqlite3_bind_null(statement_.get(), parameter);
-  return *this;
-}
-
-Result<bool> Statement::next() {
-  if (bind_error_ != SQLITE_OK) return Error{ErrorCode::kResourceExhausted, "value too large"};
-  const int code = sqlite3_step(statement_.get());
-  if (code == SQLITE_ROW) return true;
-  if (code == SQLITE_DONE) return false;
-  const Error error = database_->error_of(code);
-  sqlite3_reset(statement_.get());
-  return error;
-}
 
 Result<void> Statement::run() {
   ASSIGN_OR_RETURN(const bool row, next());
@@ -107,33 +170,11 @@ Result<void> Statement::run() {
   return {};
 }
 
-int64_t Statement::column_int(int column) const {
-  return sqlite3_column_int64(statement_.get(), column);
-}
-
-double Statement::column_double(int column) const {
-  return sqlite3_column_double(statement_.get(), column);
-}
-
-std::string Statement::column_text(int column) const {
-  const auto* bytes = static_cast<const char*>(sqlite3_column_blob(statement_.get(), column));
-  const int size = sqlite3_column_bytes(statement_.get(), column);
-  return bytes == nullptr ? std::string() : std::string(bytes, static_cast<size_t>(size));
-}
-
-bool Statement::column_is_null(int column) const {
-  return sqlite3_column_type(statement_.get(), column) == SQLITE_NULL;
-}
-
-Database::Database(sqlite3* handle, std::string path) : handle_(handle), path_(std::move(path)) {}
-
-Database::~Database() { sqlite3_close_v2(handle_); }
-
 Result<std::unique_ptr<Database>> Database::open(const std::string& path) {
   sqlite3* handle = nullptr;
   const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
   const int code = sqlite3_open_v2(path.c_str(), &handle, flags, nullptr);
-  std::unique_ptr<Database> database(new Database(handle, path));
+  auto database = std::make_unique<SqliteDatabase>(handle, path);
   if (code != SQLITE_OK) return database->error_of(code);
   sqlite3_extended_result_codes(handle, 1);
   // Payloads may be private.
@@ -151,42 +192,7 @@ Result<std::unique_ptr<Database>> Database::open(const std::string& path) {
       return error;
     }
   }
-  return database;
-}
-
-Result<Statement> Database::prepare(std::string_view sql) {
-  sqlite3_stmt* statement = nullptr;
-  const int code =
-      sqlite3_prepare_v2(handle_, sql.data(), static_cast<int>(sql.size()), &statement, nullptr);
-  if (code != SQLITE_OK) return error_of(code);
-  return Statement(*this, statement);
-}
-
-Result<void> Database::run(const std::string& sql) {
-  const int code = sqlite3_exec(handle_, sql.c_str(), nullptr, nullptr, nullptr);
-  if (code != SQLITE_OK) return error_of(code);
-  return {};
-}
-
-int64_t Database::changes() const { return sqlite3_changes64(handle_); }
-int64_t Database::last_insert_id() const { return sqlite3_last_insert_rowid(handle_); }
-bool Database::in_transaction() const { return sqlite3_get_autocommit(handle_) == 0; }
-
-Result<void> Database::limit_size(Bytes most) {
-  ASSIGN_OR_RETURN(Statement size, prepare("PRAGMA page_size"));
-  RETURN_IF_ERROR(size.next());
-  const uint64_t pages = most.count / size.column_uint(0);
-  return run("PRAGMA max_page_count = " + std::to_string(pages));
-}
-
-Error Database::error_of(int code) const {
-  const int system_error = handle_ != nullptr ? sqlite3_system_errno(handle_) : 0;
-  const ErrorCode ours = code_of(code, system_error);
-  std::string message = "the database " + path_ + ": " + sqlite3_errstr(code);
-  if (handle_ != nullptr && (sqlite3_errcode(handle_) & 0xff) == (code & 0xff)) {
-    message = "the database " + path_ + ": " + sqlite3_errmsg(handle_);
-  }
-  return Error{ours, message + advice_for(ours)};
+  return std::unique_ptr<Database>(std::move(database));
 }
 
 }  // namespace lambent::catalog

@@ -1,5 +1,5 @@
-// Database and Statement: the only door to SQLite, with its errors as ours. Resources; one thread
-// at a time.
+// Database and Statement: the door to a database, SQLite's or PostgreSQL's, with its errors as
+// ours. Resources; one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -10,76 +10,99 @@
 #include "core/base/result.h"
 #include "core/base/units.h"
 
-struct sqlite3;
-struct sqlite3_stmt;
-
 namespace lambent::catalog {
 
-class Database;
+// A statement as its kind of database has it; used through Statement.
+class PreparedStatement {
+ public:
+  virtual ~PreparedStatement() = default;
+  virtual void bind(int parameter, int64_t value) = 0;
+  virtual void bind(int parameter, double value) = 0;
+  virtual void bind_text(int parameter, std::string_view value) = 0;
+  virtual void bind_blob(int parameter, std::string_view value) = 0;
+  virtual void bind_null(int parameter) = 0;
+  virtual Result<bool> next() = 0;
+  virtual int64_t column_int(int column) const = 0;
+  virtual double column_double(int column) const = 0;
+  virtual std::string column_text(int column) const = 0;
+  virtual bool column_is_null(int column) const = 0;
+};
 
 // A prepared statement with its values. bind() numbers parameters from 1, column_*() from 0.
 class Statement {
  public:
-  Statement& bind(int parameter, int64_t value);
+  explicit Statement(std::unique_ptr<PreparedStatement> prepared)
+      : prepared_(std::move(prepared)) {}
+
+  Statement& bind(int parameter, int64_t value) {
+    prepared_->bind(parameter, value);
+    return *this;
+  }
   Statement& bind(int parameter, uint64_t value) {
     return bind(parameter, static_cast<int64_t>(value));
   }
-  Statement& bind(int parameter, double value);
-  Statement& bind_text(int parameter, std::string_view value);
-  Statement& bind_blob(int parameter, std::string_view value);
-  Statement& bind_null(int parameter);
+  Statement& bind(int parameter, double value) {
+    prepared_->bind(parameter, value);
+    return *this;
+  }
+  Statement& bind_text(int parameter, std::string_view value) {
+    prepared_->bind_text(parameter, value);
+    return *this;
+  }
+  Statement& bind_blob(int parameter, std::string_view value) {
+    prepared_->bind_blob(parameter, value);
+    return *this;
+  }
+  Statement& bind_null(int parameter) {
+    prepared_->bind_null(parameter);
+    return *this;
+  }
 
   // Advances to the next row; false when there is none.
-  Result<bool> next();
+  Result<bool> next() { return prepared_->next(); }
   // For statements without rows.
   Result<void> run();
 
-  int64_t column_int(int column) const;
+  int64_t column_int(int column) const { return prepared_->column_int(column); }
   uint64_t column_uint(int column) const { return static_cast<uint64_t>(column_int(column)); }
-  double column_double(int column) const;
-  std::string column_text(int column) const;  // text or blob
-  bool column_is_null(int column) const;
+  double column_double(int column) const { return prepared_->column_double(column); }
+  // Text or blob.
+  std::string column_text(int column) const { return prepared_->column_text(column); }
+  bool column_is_null(int column) const { return prepared_->column_is_null(column); }
 
  private:
-  friend class Database;
-  struct Finalize {
-    void operator()(sqlite3_stmt* statement) const;
-  };
-  Statement(Database& database, sqlite3_stmt* statement);
-
-  Database* database_;
-  std::unique_ptr<sqlite3_stmt, Finalize> statement_;
-  // What a bind went wrong with; reported by the next step.
-  int bind_error_ = 0;
+  std::unique_ptr<PreparedStatement> prepared_;
 };
 
 class Database {
  public:
-  // Opens or makes the file: WAL, synchronous=FULL, foreign keys on. DATA_LOSS if it is no database
-  // or a damaged one.
+  // Opens or makes a file of SQLite: WAL, synchronous=FULL, foreign keys on. DATA_LOSS if it is no
+  // database or a damaged one.
   static Result<std::unique_ptr<Database>> open(const std::string& path);
-  ~Database();
+  virtual ~Database() = default;
+  Database() = default;
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
 
-  Result<Statement> prepare(std::string_view sql);
+  // Begins a transaction that changes something.
+  virtual Result<void> begin() = 0;
+  // The same, and no other one does so until it ends.
+  virtual Result<void> begin_exclusive() = 0;
+  // SQL with parameters ?1, ?2 and so on.
+  virtual Result<Statement> prepare(std::string_view sql) = 0;
   // Runs statements without parameters or rows.
-  Result<void> run(const std::string& sql);
+  virtual Result<void> run(const std::string& sql) = 0;
   // Rows changed by the last statement.
-  int64_t changes() const;
-  int64_t last_insert_id() const;
+  virtual int64_t changes() const = 0;
+  // Of SQLite only.
+  virtual int64_t last_insert_id() const = 0;
   // Whether a transaction is open; a serious error may have ended it.
-  bool in_transaction() const;
-  Result<void> limit_size(Bytes most);
-
-  // The error that a result code of SQLite stands for.
-  Error error_of(int code) const;
-
- private:
-  Database(sqlite3* handle, std::string path);
-
-  sqlite3* handle_;
-  std::string path_;
+  virtual bool in_transaction() const = 0;
+  // Of SQLite only: UNIMPLEMENTED.
+  virtual Result<void> limit_size(Bytes most) = 0;
+  // Whether a session that lives holds this lease. If none does, none gets it before this
+  // transaction ends. SQLite knows of no leases: one process has its file.
+  virtual Result<bool> is_leased(const std::string& lease) = 0;
 };
 
 }  // namespace lambent::catalog

@@ -114,7 +114,7 @@ std::vector<GroupCommit::Completion> GroupCommit::perform(Batch batch) {
 
 Result<void> GroupCommit::commit_together(const std::vector<Operation*>& changes,
                                           std::vector<Result<void>>& outcomes) {
-  RETURN_IF_ERROR(database_->run("BEGIN IMMEDIATE"));
+  RETURN_IF_ERROR(database_->begin());
   for (size_t i = 0; i < changes.size(); ++i) {
     outcomes[i] = apply_in_savepoint(*changes[i]);
     if (!database_->in_transaction()) return outcomes[i].error();
@@ -145,7 +145,7 @@ Result<void> GroupCommit::apply_in_savepoint(Operation& change) {
 }
 
 Result<void> GroupCommit::commit_alone(Operation& change) {
-  RETURN_IF_ERROR(database_->run("BEGIN IMMEDIATE"));
+  RETURN_IF_ERROR(database_->begin());
   auto applied = change.apply(*database_);
   if (applied.ok()) applied = database_->run("COMMIT");
   if (!applied.ok()) roll_back(*database_);

@@ -308,7 +308,7 @@ ALTER TABLE functions ADD COLUMN network TEXT NOT NULL DEFAULT '';
 )sql";
 
 Result<void> apply_step(Database& database, size_t version) {
-  RETURN_IF_ERROR(database.run("BEGIN IMMEDIATE"));
+  RETURN_IF_ERROR(database.begin());
   auto applied = database.run(migrations()[version - 1]);
   if (applied.ok()) {
     applied = database.run("INSERT INTO schema_version (version) VALUES (" +

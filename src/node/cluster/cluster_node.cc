@@ -11,6 +11,7 @@ namespace {
 
 constexpr Duration kReportPeriod = seconds(1);
 constexpr Duration kReportTimeout = seconds(1);
+constexpr Duration kDrainTimeout = seconds(5);
 // An own report is as old as this at most when a node is chosen.
 constexpr Duration kOwnReportAge = milliseconds(50);
 // So many nodes are tried for one request.
@@ -35,6 +36,22 @@ Error node_lost(const std::string& node, const std::string& why) {
           "NodeLost: node '" + node + "' was lost while it had the request (" + why +
               "); it may have run there. Send it again if running twice does no harm: others go "
               "to other nodes"};
+}
+
+bool changes_catalog(http::Destination destination) {
+  return destination == http::Destination::kHome || destination == http::Destination::kHomeAlone;
+}
+
+Result<NodeReport> report_in(const Result<http::Response>& answer) {
+  if (!answer.ok()) return answer.error();
+  if (answer->status == 200) return parse_report(answer->body);
+  if (answer->status == 401 || answer->status == 403) {
+    return Error{ErrorCode::kPermissionDenied, "it does not know this node's --cluster-key"};
+  }
+  return Error{ErrorCode::kUnavailable,
+               "it answers " + std::to_string(answer->status) +
+                   " to what nodes ask each other; is "
+                   "it a node of a cluster, of a version that goes with this one?"};
 }
 
 std::string function_part(const std::string& name) { return name.substr(0, name.find(':')); }
@@ -68,6 +85,7 @@ void ClusterNode::tell_watchers() {
     uses_.log.info("cluster_member", {{"node", each.member.node},
                                       {"address", each.member.address},
                                       {"state", std::string(name_of(each.state))},
+                                      {"problem", each.problem},
                                       {"home", each.is_home ? "yes" : "no"}});
   }
   for (const auto& watcher : watchers_) uses_.loop.call_after(Duration::zero(), watcher);
@@ -81,13 +99,11 @@ void ClusterNode::tick() {
     asked_.push_back(node);
     fetch(node, "/v1/cluster/report", kReportTimeout, [this, node](Result<http::Response> answer) {
       std::erase(asked_, node);
-      auto report = answer.ok() && answer->status == 200
-                        ? parse_report(answer->body)
-                        : Result<NodeReport>(Error{ErrorCode::kUnavailable, "no answer"});
+      auto report = report_in(answer);
       if (report.ok()) {
         table_.reported(node, *std::move(report));
       } else {
-        table_.missed(node);
+        table_.missed(node, report.error().message);
         // A node that is cut off closes no connection.
         if (MemberTable::Entry* entry = table_.find(node);
             entry != nullptr && entry->missed == kMissedReports) {
@@ -105,15 +121,33 @@ void ClusterNode::refresh_own_report() {
   const Instant now = uses_.loop.now();
   if (own_report_at_ + kOwnReportAge > now && own_report_at_ != Instant::min()) return;
   own_report_at_ = now;
-  NodeReport report = facts_.report();
-  report.node = self();
-  table_.set_own_report(std::move(report));
+  table_.set_own_report(own_report());
 }
 
-std::string ClusterNode::own_report_json() {
+NodeReport ClusterNode::own_report() const {
   NodeReport report = facts_.report();
   report.node = self();
-  return to_json(report);
+  report.takes_work = report.takes_work && !drained_;
+  return report;
+}
+
+std::string ClusterNode::own_report_json() { return to_json(own_report()); }
+
+void ClusterNode::drain(const std::string& node, bool drained,
+                        std::function<void(Result<void>)> done) {
+  if (node != self()) {
+    const std::string target = "/v1/cluster/nodes/" + node + (drained ? "/drain" : "/undrain");
+    return ask("POST", node, target, kDrainTimeout, [done](const Result<http::Response>& answer) {
+      if (!answer.ok()) return done(answer.error());
+      if (answer->status == 200) return done({});
+      done(Error{ErrorCode::kUnavailable, "the node answered " + std::to_string(answer->status)});
+    });
+  }
+  drained_ = drained;
+  own_report_at_ = Instant::min();
+  refresh_own_report();
+  tell_watchers();
+  done({});
 }
 
 // ---- Requests between nodes
@@ -130,13 +164,19 @@ void ClusterNode::take(http::Request& request) {
 
 void ClusterNode::fetch(const std::string& node, std::string target, Duration timeout,
                         std::function<void(Result<http::Response>)> done) {
+  ask("GET", node, std::move(target), timeout, std::move(done));
+}
+
+void ClusterNode::ask(const std::string& method, const std::string& node, std::string target,
+                      Duration timeout, std::function<void(Result<http::Response>)> done) {
   MemberTable::Entry* entry = table_.find(node);
   if (entry == nullptr) return done(Error{ErrorCode::kNotFound, "there is no node '" + node + "'"});
   http::Endpoint endpoint = entry->endpoint;
   endpoint.encrypt = uses_.connector;
   http::Request head;
-  head.method = "GET";
+  head.method = method;
   head.target = std::move(target);
+  if (method != "GET") head.headers.add("Content-Length", "0");
   head.headers.add("Host", endpoint.host + ":" + std::to_string(endpoint.port));
   credentials_.sign(head, {.node = {}, .tenant = "default", .scopes = Scopes::all(), .token = {}});
   // Told once, by the answer or by the end of the connection.
@@ -158,6 +198,11 @@ void ClusterNode::fetch(const std::string& node, std::string target, Duration ti
 void ClusterNode::ask_home(std::string target, Duration timeout,
                            std::function<void(Result<http::Response>)> done) {
   fetch(home(), std::move(target), timeout, std::move(done));
+}
+
+bool ClusterNode::is_lost(const std::string& node) {
+  const MemberTable::Entry* entry = table_.find(node);
+  return entry == nullptr || entry->state == MemberState::kLost;
 }
 
 void ClusterNode::catch_up(const FunctionName& function, std::function<void()> then) {
@@ -191,6 +236,9 @@ void ClusterNode::choose(const ForwardPtr& forward) {
   const std::string home = table_.home();
   switch (forward->call.destination) {
     case http::Destination::kHome:
+      if (shares_catalog_ && is_lost(home)) return answer_here(forward);
+      [[fallthrough]];
+    case http::Destination::kHomeAlone:
     case http::Destination::kHomeOrHere:
       if (home.empty() || home == self()) return answer_here(forward);
       return send_to(forward, home);
@@ -333,6 +381,7 @@ void ClusterNode::send_to(const ForwardPtr& forward, const std::string& node) {
     return refuse(forward, {ErrorCode::kUnavailable, "node '" + node + "' left the cluster"});
   }
   ++forward->attempts;
+  forward->sent_at = uses_.loop.now();
   ++counts_.forwarded;
   ++entry->outstanding;
   http::Endpoint endpoint = entry->endpoint;
@@ -381,7 +430,8 @@ void ClusterNode::sent(const ForwardPtr& forward, const std::string& node,
       return refuse(forward, {ErrorCode::kNotFound,
                               "function '" + forward->call.function.name + "' does not exist"});
     }
-    if (forward->call.destination == http::Destination::kHome) changed();
+    if (uses_.forwarded) uses_.forwarded(uses_.loop.now() - forward->sent_at);
+    if (changes_catalog(forward->call.destination)) changed();
     return;
   }
   table_.unreachable(node);
@@ -395,8 +445,10 @@ void ClusterNode::sent(const ForwardPtr& forward, const std::string& node,
     *forward->client = http::Responder(nullptr);  // its client sees that the answer is cut off
     return;
   }
-  if (destination == http::Destination::kHomeOrHere && not_sent) return answer_here(forward);
-  if (destination == http::Destination::kHome && not_sent) {
+  const bool elsewhere = destination == http::Destination::kHomeOrHere ||
+                         (destination == http::Destination::kHome && shares_catalog_);
+  if (elsewhere && not_sent) return answer_here(forward);
+  if (changes_catalog(destination) && not_sent) {
     return refuse(forward, {ErrorCode::kUnavailable,
                             "the catalog is at node '" + node + "', which cannot be reached (" +
                                 how.why + "): functions can be invoked, not changed"});

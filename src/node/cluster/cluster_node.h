@@ -37,6 +37,8 @@ class ClusterNode final : public Cluster, public http::ForwardService {
     Random& random;
     NodeLinks::Offload offload;
     http::SecureConnector connector;  // null: nodes of https cannot be reached
+    // Told of each request that was forwarded and answered; may be empty.
+    std::function<void(Duration took)> forwarded = {};
   };
 
   ClusterNode(Dependencies dependencies, NodeCredentials credentials,
@@ -51,6 +53,8 @@ class ClusterNode final : public Cluster, public http::ForwardService {
 
   // Cluster.
   Result<void> tell(ClusterTold told) override;
+  void drain(const std::string& node, bool drained,
+             std::function<void(Result<void>)> done) override;
   std::vector<MemberStatus> members() const override { return table_.members(); }
   std::string self() const override { return table_.self(); }
   std::string home() const override { return table_.home(); }
@@ -67,8 +71,12 @@ class ClusterNode final : public Cluster, public http::ForwardService {
     if (changed_) changed_();
   }
 
-  // Whether another node has the catalog.
-  bool is_replica() const { return !home().empty() && home() != self(); }
+  // From now on functions are changed at any node, for all share a catalog.
+  void share_catalog() { shares_catalog_ = true; }
+  // Whether this node copies a catalog: another node's, or the one that all share.
+  bool is_replica() const { return shares_catalog_ || (!home().empty() && home() != self()); }
+  // Whether a node does not answer, or is no member.
+  bool is_lost(const std::string& node);
   // Asks the home as this node itself. UNAVAILABLE.
   void ask_home(std::string target, Duration timeout,
                 std::function<void(Result<http::Response>)> done);
@@ -85,6 +93,7 @@ class ClusterNode final : public Cluster, public http::ForwardService {
     std::string repeat_key;                   // of repeats by the same client; empty: none
     std::vector<std::string> left;            // nodes that may know, of kWhoKnows
     unsigned attempts = 0;
+    Instant sent_at{};
     bool was_home = false;  // asked because another node does not have the function
   };
   using ForwardPtr = std::shared_ptr<Forward>;
@@ -101,9 +110,12 @@ class ClusterNode final : public Cluster, public http::ForwardService {
   void refuse(const ForwardPtr& forward, const Error& error);
   http::Request request_for(const Forward& forward) const;
   void remember(const std::string& repeat_key, const std::string& node);
+  void ask(const std::string& method, const std::string& node, std::string target, Duration timeout,
+           std::function<void(Result<http::Response>)> done);
   void fetch(const std::string& node, std::string target, Duration timeout,
              std::function<void(Result<http::Response>)> done);
   void tick();
+  NodeReport own_report() const;
   void refresh_own_report();
   void tell_watchers();
 
@@ -122,6 +134,8 @@ class ClusterNode final : public Cluster, public http::ForwardService {
   // Where requests with these keys went; the oldest are forgotten first.
   std::unordered_map<std::string, std::string> repeats_;
   std::deque<std::string> repeat_order_;
+  bool shares_catalog_ = false;
+  bool drained_ = false;
   loop::TimerId ticker_;
   // Last: what is on its way ends first.
   NodeLinks links_;

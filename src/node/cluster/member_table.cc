@@ -108,15 +108,20 @@ void MemberTable::reported(const std::string& node, NodeReport report) {
   Entry* entry = find(node);
   if (entry == nullptr || node == self_) return;
   // Another node answers at its address: to forward there would be to another function's home.
-  if (report.node != node) return missed(node);
+  if (report.node != node) {
+    return missed(node, "node '" + report.node + "' answers at its address");
+  }
   entry->missed = 0;
+  entry->problem.clear();
   set_state(*entry, report.takes_work ? MemberState::kUp : MemberState::kDraining);
   entry->report = std::move(report);
 }
 
-void MemberTable::missed(const std::string& node) {
+void MemberTable::missed(const std::string& node, std::string why) {
   Entry* entry = find(node);
   if (entry == nullptr || node == self_) return;
+  if (entry->problem != why) ++version_;
+  entry->problem = std::move(why);
   if (++entry->missed >= kMissedReports) set_state(*entry, MemberState::kLost);
 }
 
@@ -152,6 +157,8 @@ std::vector<MemberStatus> MemberTable::members() const {
                    .is_self = name == self_,
                    .is_home = name == home_,
                    .source = entry.source,
+                   .problem = entry.problem,
+                   .version = entry.report.version,
                    .gpus = entry.report.gpus,
                    .slots = entry.report.slots,
                    .load = entry.report.load,

@@ -30,6 +30,7 @@ class MemberTable final : public routing::NodeView {
     std::optional<Instant> lease_ends;
     MemberState state = MemberState::kUnknown;
     unsigned missed = 0;
+    std::string problem;
     NodeReport report;
     uint32_t outstanding = 0;  // requests forwarded there that have no answer yet
   };
@@ -40,8 +41,8 @@ class MemberTable final : public routing::NodeView {
   // As Cluster::tell().
   Result<void> tell(const ClusterTold& told, Instant now);
   void reported(const std::string& node, NodeReport report);
-  // It did not answer a question in time.
-  void missed(const std::string& node);
+  // It gave no good answer to a question; `why`: for people.
+  void missed(const std::string& node, std::string why);
   // A connection to it failed: it is lost until it answers again.
   void unreachable(const std::string& node);
   // Forgets members whose lease ran out and that do not answer.

@@ -51,10 +51,10 @@ TEST(MemberTableTest, AMemberIsUpOnceItAnswersAndLostAfterThreeSilences) {
   EXPECT_EQ(state_of(table, "b"), MemberState::kUnknown);
   table.reported("b", report("b"));
   EXPECT_EQ(state_of(table, "b"), MemberState::kUp);
-  table.missed("b");
-  table.missed("b");
+  table.missed("b", "no answer");
+  table.missed("b", "no answer");
   EXPECT_EQ(state_of(table, "b"), MemberState::kUp);
-  table.missed("b");
+  table.missed("b", "no answer");
   EXPECT_EQ(state_of(table, "b"), MemberState::kLost);
   table.reported("b", report("b", 0, false));
   EXPECT_EQ(state_of(table, "b"), MemberState::kDraining);

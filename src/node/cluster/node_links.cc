@@ -144,7 +144,10 @@ void NodeLinks::begin(uint64_t id) {
 }
 
 void NodeLinks::passed(uint64_t id, PassageEnd how) {
-  Flight& flight = flights_.at(id);
+  // Who read the answer may have dropped the node because of it.
+  const auto found = flights_.find(id);
+  if (found == flights_.end()) return;
+  Flight& flight = found->second;
   http_relay::RelayedRequest& request = *flight.request;
   if (how.may_be_repeated && flight.reuses && !request.client_is_gone) {
     // The node had closed the connection in the meantime, and this may be sent twice.

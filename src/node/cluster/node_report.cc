@@ -12,7 +12,20 @@ using routing::Warmth;
 // More would be a mistake, or would make every other node look idle.
 constexpr uint64_t kMostSlots = 1U << 20;
 
-Error invalid() { return {ErrorCode::kInvalidArgument, "that is no report of a node"}; }
+Error invalid() {
+  return {ErrorCode::kInvalidArgument,
+          "what it reports of itself cannot be read: its version does not go with this node's"};
+}
+
+// What cannot be is not believed: functions would go there because of it.
+Result<void> check(const NodeReport& report) {
+  Bytes memory;
+  for (const GpuFacts& gpu : report.gpus) memory += gpu.memory;
+  if (report.memory_free <= memory) return {};
+  return Error{ErrorCode::kInvalidArgument, "it reports " + to_string(report.memory_free) +
+                                                " of free GPU memory, and its GPUs have " +
+                                                to_string(memory)};
+}
 
 bool read_number(const json& object, const char* key, uint64_t most, uint64_t& value) {
   const auto found = object.find(key);
@@ -105,6 +118,7 @@ Result<NodeReport> parse_report(std::string_view text) {
   report.slots = static_cast<uint32_t>(slots);
   report.load = static_cast<uint32_t>(load);
   report.memory_free = Bytes(memory);
+  RETURN_IF_ERROR(check(report));
   return report;
 }
 

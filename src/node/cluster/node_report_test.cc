@@ -59,5 +59,14 @@ TEST(NodeReportTest, WhatIsNoReportIsRefused) {
   EXPECT_FALSE(with("\"takes_work\":true", "\"takes_work\":1"));
 }
 
+TEST(NodeReportTest, ANodeThatReportsMoreFreeMemoryThanItsGpusHaveIsNotBelieved) {
+  NodeReport report{.node = "a", .memory_free = Bytes::gib(16), .gpus = {{"T4", Bytes::gib(16)}}};
+  EXPECT_TRUE(parse_report(to_json(report)).ok());
+  report.memory_free = Bytes::gib(17);
+  const auto refused = parse_report(to_json(report));
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().message.find("free GPU memory"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace lambent::cluster

@@ -103,11 +103,7 @@ void AccessControl::create_tenant(Tenant tenant, Callback<Tenant> done) {
   }
   tenant.id = {};
   tenant.created_at = clock_.wall_now();
-  catalog_.put_tenant(std::move(tenant), [this, alive = std::weak_ptr(alive_),
-                                          done = std::move(done)](Result<Tenant> kept) {
-    if (kept.ok() && !alive.expired()) note_changed(*kept);
-    done(std::move(kept));
-  });
+  put_tenant(std::move(tenant), std::move(done));
 }
 
 void AccessControl::update_tenant(Tenant tenant, Callback<Tenant> done) {
@@ -116,11 +112,21 @@ void AccessControl::update_tenant(Tenant tenant, Callback<Tenant> done) {
   if (found == tenants_.end()) return done(no_tenant(tenant.name));
   tenant.id = found->second.id;
   tenant.created_at = found->second.created_at;
-  catalog_.put_tenant(std::move(tenant), [this, alive = std::weak_ptr(alive_),
-                                          done = std::move(done)](Result<Tenant> kept) {
-    if (kept.ok() && !alive.expired()) note_changed(*kept);
-    done(std::move(kept));
-  });
+  put_tenant(std::move(tenant), std::move(done));
+}
+
+void AccessControl::put_tenant(Tenant tenant, Callback<Tenant> done) {
+  const auto keep = [this, alive = std::weak_ptr(alive_), tenant,
+                     done = std::move(done)](const Result<void>& agreed) {
+    if (!agreed.ok()) return done(agreed.error());
+    if (alive.expired()) return;
+    catalog_.put_tenant(tenant, [this, alive, done](Result<Tenant> kept) {
+      if (kept.ok() && !alive.expired()) note_changed(*kept);
+      done(std::move(kept));
+    });
+  };
+  if (shared_ == nullptr) return keep({});
+  shared_->put_tenant(tenant, keep);
 }
 
 void AccessControl::remove_tenant(const std::string& name, Callback<Tenant> done) {
@@ -130,6 +136,15 @@ void AccessControl::remove_tenant(const std::string& name, Callback<Tenant> done
   if (tenant.id == kDefaultTenant) {
     return done(Error{ErrorCode::kFailedPrecondition, "the default tenant cannot be removed"});
   }
+  if (shared_ == nullptr) return remove_here(tenant, std::move(done));
+  shared_->remove_tenant(name, [this, alive = std::weak_ptr(alive_), tenant,
+                                done = std::move(done)](const Result<void>& agreed) {
+    if (!agreed.ok()) return done(agreed.error());
+    if (!alive.expired()) remove_here(tenant, done);
+  });
+}
+
+void AccessControl::remove_here(const Tenant& tenant, Callback<Tenant> done) {
   catalog_.remove_tenant(tenant.id, [this, alive = std::weak_ptr(alive_), tenant,
                                      done = std::move(done)](Result<void> removed) {
     if (!removed.ok()) return done(removed.error());

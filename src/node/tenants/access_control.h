@@ -23,12 +23,25 @@ struct TenantObserver {
   std::function<void(TenantId)> removed;
 };
 
+// What all nodes of a cluster agree on before one of them changes a tenant of its own. Loop thread.
+class SharedTenants {
+ public:
+  virtual ~SharedTenants() = default;
+  // UNAVAILABLE: what they share cannot be reached.
+  virtual void put_tenant(const Tenant& tenant, std::function<void(Result<void>)> done) = 0;
+  // FAILED_PRECONDITION: it has functions.
+  virtual void remove_tenant(const std::string& name, std::function<void(Result<void>)> done) = 0;
+};
+
 class AccessControl final : public AccessService {
  public:
   // Tenants and tokens are those of `records`. The catalog and the clock outlive it; the catalog's
   // completions may come after it is gone.
   AccessControl(catalog::Catalog& catalog, const Clock& clock, std::string node_key,
                 const catalog::AccessRecords& records, TenantObserver observer);
+
+  // Null: tenants are this node's own. It outlives this.
+  void share(SharedTenants* shared) { shared_ = shared; }
 
   void create_tenant(Tenant tenant, Callback<Tenant> done) override;
   void update_tenant(Tenant tenant, Callback<Tenant> done) override;
@@ -48,6 +61,8 @@ class AccessControl final : public AccessService {
   Admission admit_request(TenantId tenant) override;
 
  private:
+  void put_tenant(Tenant tenant, Callback<Tenant> done);
+  void remove_here(const Tenant& tenant, Callback<Tenant> done);
   void note_changed(const Tenant& tenant);
   void note_removed(const Tenant& tenant);
   std::string signing_secret(std::string_view token_id) const;
@@ -55,6 +70,7 @@ class AccessControl final : public AccessService {
   catalog::Catalog& catalog_;
   const Clock& clock_;
   const std::string node_key_;
+  SharedTenants* shared_ = nullptr;
   const TenantObserver observer_;
   std::map<std::string, Tenant, std::less<>> tenants_;  // by name
   std::unordered_map<TenantId, std::string> names_;

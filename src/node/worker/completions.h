@@ -36,7 +36,7 @@ class Completions {
     RecentInvocations& recent;
     // How long the results of asynchronous invocations can be read.
     Duration result_window;
-    // Told of every one that has its outcome; empty: nobody.
+    // Told of every one that has its outcome; may be empty.
     std::function<void(const InvocationRequest&, const InvocationResult&)> observe = {};
   };
 

@@ -148,6 +148,22 @@ Deployments::Done once(Deployments::Done done) {
   };
 }
 
+// No longer than this worker allows, for one that was deployed when a longer one was allowed.
+void cap_timeout(FunctionSpec& spec, Duration most, LogSink& log) {
+  if (spec.timeout <= most) return;
+  log.warning("function_timeout_capped", {{"function", spec.name.name},
+                                          {"tenant", int64_t{spec.name.tenant.value}},
+                                          {"timeout_s", to_seconds(spec.timeout)},
+                                          {"longest_gpu_run_s", to_seconds(most)}});
+  spec.timeout = most;
+}
+
+bool uses_slices(const PipelinePackage& package, bool has_slices) {
+  const pipeline::IsolationRule rule = package.definition.isolation;
+  return rule == pipeline::IsolationRule::kSlices ||
+         (rule == pipeline::IsolationRule::kAuto && has_slices);
+}
+
 }  // namespace
 
 Result<void> Deployments::check(const FunctionSpec& spec) const {
@@ -425,6 +441,19 @@ void Deployments::put_within_quota(Unpacking unpacked, Done done) {
 void Deployments::put(Unpacking unpacked, Done done) {
   FunctionSpec spec = std::move(unpacked.change.spec);
   spec.last_modified = uses_.loop.clock().wall_now();
+  if (uses_.shared == nullptr || is_version_record(spec.name)) {
+    return keep(std::move(unpacked), std::move(spec), std::move(done));
+  }
+  // Shared because callbacks must be copyable.
+  auto held = std::make_shared<Unpacking>(std::move(unpacked));
+  uses_.shared->put(spec, uses_.functions.find(spec.name),
+                    [this, held, spec, done = std::move(done)](const Result<void>& agreed) {
+                      if (!agreed.ok()) return done(agreed.error());
+                      keep(std::move(*held), spec, done);
+                    });
+}
+
+void Deployments::keep(Unpacking unpacked, FunctionSpec spec, Done done) {
   // What differs in the value of a secret only is no revision to go back to.
   const bool keeps = !unpacked.change.renews_sandboxes && !is_version_record(spec.name);
   uses_.catalog.put_function(
@@ -590,7 +619,19 @@ void Deployments::remove(const FunctionName& name, Done done) {
   if (!current.ok()) return done(pending_.refuse(name).value_or(current.error()));
   if (!uses_.functions.begin_change(name)) return done(another_change(name));
   if (pending_.forget(name)) uses_.catalog.remove_deployment(name, [](Result<void>) {});
-  uses_.catalog.remove_function(name, [this, name, done, spec = **current](Result<void> removed) {
+  const FunctionSpec spec = **current;
+  if (uses_.shared == nullptr || is_version_record(name)) return remove_here(spec, std::move(done));
+  uses_.shared->remove(spec, [this, spec, done = std::move(done)](const Result<void>& agreed) {
+    if (agreed.ok()) return remove_here(spec, done);
+    uses_.functions.end_change(spec.name);
+    renew_waiting(spec.name);
+    done(agreed.error());
+  });
+}
+
+void Deployments::remove_here(const FunctionSpec& spec, Done done) {
+  const FunctionName name = spec.name;
+  uses_.catalog.remove_function(name, [this, name, done, spec](Result<void> removed) {
     std::vector<FunctionSpec> gone{spec};
     for (const FunctionSpec* version : uses_.functions.versions(name)) gone.push_back(*version);
     if (removed.ok()) {
@@ -648,26 +689,11 @@ void Deployments::release_gpu_unless_used(const FunctionName& name) {
   if (function == nullptr || !uses_a_gpu(*function)) tenancy_.release(name);
 }
 
-void Deployments::cap_timeout(FunctionSpec& spec) const {
-  if (spec.timeout <= rules_->functions.longest_gpu_run) return;
-  uses_.log.warning("function_timeout_capped",
-                    {{"function", spec.name.name},
-                     {"tenant", int64_t{spec.name.tenant.value}},
-                     {"timeout_s", to_seconds(spec.timeout)},
-                     {"longest_gpu_run_s", to_seconds(rules_->functions.longest_gpu_run)}});
-  spec.timeout = rules_->functions.longest_gpu_run;
-}
-
-bool Deployments::uses_slices(const PipelinePackage& package) const {
-  const pipeline::IsolationRule rule = package.definition.isolation;
-  return rule == pipeline::IsolationRule::kSlices ||
-         (rule == pipeline::IsolationRule::kAuto && rules_->functions.has_slices);
-}
-
 Result<void> Deployments::recover(catalog::Snapshot snapshot) {
   for (Alias& alias : snapshot.aliases) uses_.aliases.put(std::move(alias));
   for (const FunctionSpec& spec : snapshot.revisions) uses_.revisions.keep(spec);
   recover_deployments(std::move(snapshot.deployments));
+  const Duration longest_run = rules_->functions.longest_gpu_run;
   for (FunctionSpec& spec : snapshot.functions) {
     if (uses_a_gpu(spec) && !tenancy_.admit(spec.name).ok()) {
       return Error{
@@ -675,7 +701,7 @@ Result<void> Deployments::recover(catalog::Snapshot snapshot) {
           "functions of several tenants use the GPU, and an emulated GPU serves one tenant "
           "only; use a real GPU, or a worker with a --state of its own for each tenant"};
     }
-    if (takes_turns_on_a_gpu(spec)) cap_timeout(spec);
+    if (takes_turns_on_a_gpu(spec)) cap_timeout(spec, longest_run, uses_.log);
     uses_.driver.journal().name(spec.id, spec.name.name);
     uses_.keeper.keep(spec);
     if (spec.kind == FunctionKind::kWorkflow) {
@@ -761,7 +787,9 @@ void Deployments::recover_pipeline(FunctionSpec& spec,
     return uses_.log.error("pipeline_not_read",
                            {{"function", spec.name.name}, {"error", to_string(package.error())}});
   }
-  if (!uses_slices(**package)) cap_timeout(spec);
+  if (!uses_slices(**package, rules_->functions.has_slices)) {
+    cap_timeout(spec, rules_->functions.longest_gpu_run, uses_.log);
+  }
   const auto learnt = std::ranges::find_if(profiles, [&](const auto& profile) {
     return profile.function == spec.id && profile.revision == spec.revision;
   });

@@ -26,6 +26,7 @@
 #include "node/worker/pending_deployments.h"
 #include "node/worker/pipeline_host.h"
 #include "node/worker/sandbox_host.h"
+#include "node/worker/shared_functions.h"
 #include "node/worker/workflow_host.h"
 
 namespace lambent::worker {
@@ -65,6 +66,7 @@ class Deployments {
     const SecretService* secrets = nullptr;                  // null: functions refer to none
     environments::EnvironmentStore* environments = nullptr;  // null: no Python packages
     images::ImageStore* images = nullptr;                    // null: no images
+    SharedFunctions* shared = nullptr;                       // null: functions are this node's own
   };
   // What functions and their packages are checked against.
   struct Rules {
@@ -138,6 +140,8 @@ class Deployments {
   // What no function uses any more.
   void collect();
   void put(Unpacking unpacked, Done done);
+  void keep(Unpacking unpacked, FunctionSpec spec, Done done);
+  void remove_here(const FunctionSpec& spec, Done done);
   // What all others are told of a function that is in the catalog.
   void adopt(const FunctionSpec& spec);
   // Its own part of a removal.
@@ -155,9 +159,6 @@ class Deployments {
   void recover_image(const FunctionSpec& spec);
   void recover_pipeline(FunctionSpec& spec,
                         const std::vector<catalog::PipelineProfileRecord>& profiles);
-  // No longer than this worker allows, for one that was deployed when a longer one was allowed.
-  void cap_timeout(FunctionSpec& spec) const;
-  bool uses_slices(const PipelinePackage& package) const;
   // If the function uses the GPU, it is this tenant's from now on. FAILED_PRECONDITION: it is
   // another's. UNAVAILABLE: processes of another are on it still.
   Result<void> claim_gpu(const FunctionSpec& spec);

@@ -255,22 +255,26 @@ Result<size_t> Intake::recover() {
     if (page.empty()) return resumed;
     for (catalog::AsyncInvocation& pending : page) {
       after = pending.sequence;
-      Error problem{ErrorCode::kNotFound, "the function was removed"};
-      if (pending.attempts >= uses_.most_attempts) {
-        problem = {ErrorCode::kAborted, "the worker ended " + std::to_string(pending.attempts) +
-                                            " times while this ran; it is given up"};
-      } else if (uses_.functions.find(pending.function) != nullptr) {
-        ++resumed;
-        accept(std::move(pending.request), pending.function, "", nullptr);
-        continue;
-      }
-      InvocationResult result;
-      result.id = pending.request.id;
-      result.outcome = Outcome::kRejected;
-      result.error = problem;
-      uses_.completions.store_async_result(pending.request.function.tenant, result);
+      if (resume(std::move(pending))) ++resumed;
     }
   }
+}
+
+bool Intake::resume(catalog::AsyncInvocation pending) {
+  Error problem{ErrorCode::kNotFound, "the function was removed"};
+  if (pending.attempts >= uses_.most_attempts) {
+    problem = {ErrorCode::kAborted, "the worker ended " + std::to_string(pending.attempts) +
+                                        " times while this ran; it is given up"};
+  } else if (uses_.functions.find(pending.function) != nullptr) {
+    accept(std::move(pending.request), pending.function, "", nullptr);
+    return true;
+  }
+  InvocationResult result;
+  result.id = pending.request.id;
+  result.outcome = Outcome::kRejected;
+  result.error = problem;
+  uses_.completions.store_async_result(pending.request.function.tenant, result);
+  return false;
 }
 
 }  // namespace lambent::worker

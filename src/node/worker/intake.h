@@ -54,6 +54,9 @@ class Intake {
   // The asynchronous invocations that an earlier worker left: those that still can run are
   // accepted. Blocks; before the loop runs. How many there were.
   Result<size_t> recover();
+  // Submits an asynchronous invocation that was accepted before, here or at another node; false: it
+  // ended at once, for its function is gone or it was begun too often.
+  bool resume(catalog::AsyncInvocation pending);
 
   // To the module that serves it, now that nothing is missing that it needs.
   void route(LiveInvocation& live);

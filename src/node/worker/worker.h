@@ -84,6 +84,7 @@ class Worker final : public InvocationService {
     const SecretService* secrets = nullptr;   // null: functions refer to none
     environments::EnvironmentStore* environments = nullptr;  // null: no Python packages
     images::ImageStore* images = nullptr;                    // null: no images
+    SharedFunctions* shared = nullptr;                       // null: functions are this node's own
   };
 
   Worker(Dependencies dependencies, WorkerOptions options,
@@ -95,6 +96,8 @@ class Worker final : public InvocationService {
   // worker left. Blocks; before the loop runs. FAILED_PRECONDITION: functions of several tenants
   // use a GPU that serves one only.
   Result<void> recover();
+  // As Intake::resume().
+  bool resume(catalog::AsyncInvocation pending) { return intake_.resume(std::move(pending)); }
 
   // Requests to HTTP functions.
   http::RelayService& relays() { return relays_; }
@@ -108,13 +111,11 @@ class Worker final : public InvocationService {
 
   // What lambent-device reports goes there.
   DeviceHealth& devices() { return health_; }
-  // All devices and their state, as JSON.
-  std::string devices_json() const { return status_.devices_json(); }
   // Takes no more work; `drained` is called when nothing runs any more.
   void drain(std::function<void()> drained);
   bool draining() const { return drain_.draining(); }
-  // Brings the gauges up to date; called before metrics are shown.
-  void update_gauges() { status_.update_gauges(); }
+  // What the worker tells of itself: gauges, devices, what an invocation waits for.
+  WorkerStatus& status() { return status_; }
 
   ActivityService& activity() { return activity_; }
 
@@ -127,11 +128,6 @@ class Worker final : public InvocationService {
   void measure_pipeline(const FunctionName& name, std::string event, unsigned repeat,
                         Callback<std::string> done);
 
-  // What an invocation that has no outcome yet waits for, and who has the GPUs meanwhile, as JSON.
-  // NOT_FOUND.
-  Result<std::string> explain_json(TenantId tenant, InvocationId id) const {
-    return status_.explain_json(tenant, id);
-  }
   // What a run of a workflow, or a pipeline for a request, did and where its time went, as JSON
   // (workflow_trace.h, pipeline_trace.h). NOT_FOUND.
   Result<std::string> trace(TenantId tenant, InvocationId invocation) const;

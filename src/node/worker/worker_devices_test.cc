@@ -18,7 +18,7 @@ TEST_F(WorkerTest, ALostDeviceLosesItsSandboxesAndServesAgainOnceItIsBack) {
   const auto waiting = submit("g", "{}");
   settle();
   EXPECT_EQ(waiting->answers, 0);
-  worker->update_gauges();
+  worker->status().update_gauges();
   EXPECT_NE(counts.text().find("lambent_gpu_healthy{gpu=\"0\"} 0"), std::string::npos)
       << counts.text();
 
@@ -36,7 +36,7 @@ TEST_F(WorkerTest, ASilentMonitorMeansNoNewWorkAndAMissingReadingALostDevice) {
   deploy(spec);
   invoke("g", "{}");
   worker->devices().devices_silent();
-  EXPECT_THAT(worker->devices_json(), HasSubstr("\"state\":\"silent\""));
+  EXPECT_THAT(worker->status().devices_json(), HasSubstr("\"state\":\"silent\""));
   const auto waiting = submit("g", "{}");
   settle();
   EXPECT_EQ(waiting->answers, 0);
@@ -45,12 +45,12 @@ TEST_F(WorkerTest, ASilentMonitorMeansNoNewWorkAndAMissingReadingALostDevice) {
   EXPECT_EQ(await(waiting).outcome, Outcome::kSucceeded);
 
   worker->devices().devices_read({});
-  EXPECT_THAT(worker->devices_json(), HasSubstr("\"state\":\"lost\""));
+  EXPECT_THAT(worker->status().devices_json(), HasSubstr("\"state\":\"lost\""));
   EXPECT_TRUE(until([&] { return launcher.running.empty(); }));
   worker->devices().devices_silent();
-  EXPECT_THAT(worker->devices_json(), HasSubstr("\"state\":\"lost\""));
+  EXPECT_THAT(worker->status().devices_json(), HasSubstr("\"state\":\"lost\""));
   worker->devices().devices_read({{.index = 0}});
-  EXPECT_THAT(worker->devices_json(), HasSubstr("\"state\":\"healthy\""));
+  EXPECT_THAT(worker->status().devices_json(), HasSubstr("\"state\":\"healthy\""));
 }
 
 TEST_F(WorkerTest, ASickDeviceLetsWhatRunsEndAndStopsWhatIsIdle) {
@@ -79,10 +79,10 @@ TEST_F(WorkerTest, ASickDeviceLetsWhatRunsEndAndStopsWhatIsIdle) {
   settle();
   EXPECT_EQ(waiting->answers, 0);
 
-  const std::string devices = worker->devices_json();
+  const std::string devices = worker->status().devices_json();
   EXPECT_THAT(devices, HasSubstr("\"state\":\"drained\""));
   EXPECT_THAT(devices, HasSubstr("\"reason\":\"Xid 48: double-bit ECC error\""));
-  worker->update_gauges();
+  worker->status().update_gauges();
   EXPECT_THAT(counts.text(), HasSubstr("lambent_gpu_healthy{gpu=\"0\"} 0"));
   EXPECT_THAT(counts.text(), HasSubstr("lambent_gpu_xid_errors_total{gpu=\"0\",xid=\"31\"} 1"));
   EXPECT_TRUE(log.names.contains("gpu_application_error"));
@@ -91,12 +91,12 @@ TEST_F(WorkerTest, ASickDeviceLetsWhatRunsEndAndStopsWhatIsIdle) {
   launcher.script = answers;
   EXPECT_TRUE(undrain("0").ok());
   EXPECT_EQ(await(waiting).start, StartClass::kCold);
-  EXPECT_THAT(worker->devices_json(), HasSubstr("\"state\":\"healthy\""));
+  EXPECT_THAT(worker->status().devices_json(), HasSubstr("\"state\":\"healthy\""));
 }
 
 TEST_F(WorkerTest, TheOperatorDrainsDevicesByNameAndAWrongNameSaysWhichThereAre) {
   EXPECT_TRUE(drain("GPU-12345678", "new fan").ok());
-  EXPECT_THAT(worker->devices_json(), HasSubstr("by the operator: new fan"));
+  EXPECT_THAT(worker->status().devices_json(), HasSubstr("by the operator: new fan"));
   EXPECT_TRUE(undrain("0").ok());
   const auto unknown = drain("7", "");
   ASSERT_FALSE(unknown.ok());
@@ -107,7 +107,7 @@ TEST_F(WorkerTest, TheOperatorDrainsDevicesByNameAndAWrongNameSaysWhichThereAre)
 }
 
 TEST_F(WorkerTest, WhatIsHeldAgainstADeviceAndWhatWasAcceptedOutliveTheWorker) {
-  const auto status = [&] { return worker->devices_json(); };
+  const auto status = [&] { return worker->status().devices_json(); };
   EXPECT_TRUE(drain("0", "new fan").ok());
   start_worker();
   EXPECT_THAT(status(), HasSubstr("by the operator: new fan"));
@@ -145,8 +145,8 @@ TEST_F(WorkerTest, ADeviceTakesMoreWhileItsUtilisationIsLowAndNoMoreWhenItIsHigh
   EXPECT_TRUE(until([&] { return held.size() == 1; }));
   settle();
   EXPECT_EQ(held.size(), 1u) << "one may always run";
-  EXPECT_THAT(worker->devices_json(), HasSubstr("\"tokens\":1"));
-  EXPECT_THAT(worker->devices_json(), HasSubstr("\"tokens_by\":\"utilization\""));
+  EXPECT_THAT(worker->status().devices_json(), HasSubstr("\"tokens\":1"));
+  EXPECT_THAT(worker->status().devices_json(), HasSubstr("\"tokens_by\":\"utilization\""));
 
   reads(60);
   EXPECT_TRUE(until([&] { return held.size() == 2; }));
@@ -157,7 +157,7 @@ TEST_F(WorkerTest, ADeviceTakesMoreWhileItsUtilisationIsLowAndNoMoreWhenItIsHigh
   reads(0);
   settle();
   EXPECT_EQ(held.size(), 3u) << "never more than the most";
-  worker->update_gauges();
+  worker->status().update_gauges();
   EXPECT_THAT(counts.text(), HasSubstr("lambent_gpu_tokens{gpu=\"0\",kind=\"all\"} 3"));
 
   answer_held(0, "1");

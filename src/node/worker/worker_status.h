@@ -39,8 +39,10 @@ class WorkerStatus {
     uint64_t completed = 0;
   };
   Counts counts(const FunctionSpec& spec) const;
-  // As Worker::explain_json() and devices_json().
+  // What an invocation that has no outcome yet waits for, and who has the GPUs meanwhile, as JSON.
+  // NOT_FOUND.
   Result<std::string> explain_json(TenantId tenant, InvocationId id) const;
+  // All devices and their state, as JSON.
   std::string devices_json() const;
   // Brings the gauges of the metrics up to date.
   void update_gauges() const;

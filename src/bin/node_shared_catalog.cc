@@ -1,0 +1,273 @@
+#include "bin/node_shared_catalog.h"
+
+#include <nlohmann/json.hpp>
+
+#include "bin/node_cluster.h"
+#include "core/base/fd.h"
+#include "core/crypto/crypto.h"
+#include "core/domain/limits.h"
+#include "edge/frontend/access_frontend.h"
+#include "edge/frontend/catalog_copy.h"
+#include "edge/frontend/json_text.h"
+
+namespace lambent {
+namespace {
+
+using nlohmann::json;
+
+constexpr Duration kLookPeriod = seconds(1);
+constexpr size_t kClaimedAtOnce = 256;
+// An invocation that was taken over waits so many looks for its function to come here.
+constexpr unsigned kMostLooks = 30;
+constexpr size_t kLifeBytes = 8;
+
+http::Response with_body(std::string body) {
+  http::Response response;
+  response.body = std::move(body);
+  return response;
+}
+
+// As a home says it: ClusterFrontend.
+std::string text_of(const catalog::SharedContents& contents) {
+  json tenants = json::array();
+  for (const catalog::SharedTenant& tenant : contents.tenants) {
+    json settings = json::parse(tenant.settings, nullptr, false);
+    if (settings.is_discarded()) continue;
+    tenants.push_back({{"name", tenant.name}, {"settings", std::move(settings)}});
+  }
+  json functions = json::array();
+  for (const catalog::SharedFunction& function : contents.functions) {
+    functions.push_back(
+        {{"tenant", function.tenant}, {"name", function.name}, {"digest", function.digest}});
+  }
+  return frontend::to_text({{"tenants", std::move(tenants)},
+                            {"functions", std::move(functions)},
+                            {"version", std::to_string(contents.version)}});
+}
+
+std::string digest_of(const FunctionSpec& spec) {
+  return frontend::digest_of_copy(frontend::copy_of(spec));
+}
+
+// A number of one to nineteen digits; else none that a catalog has.
+uint64_t version_from(const std::string& text) {
+  const bool is_number = !text.empty() && text.size() < 20 &&
+                         text.find_first_not_of("0123456789") == std::string::npos;
+  return is_number ? std::stoull(text) : UINT64_MAX;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<NodeSharedCatalog>> NodeSharedCatalog::open(const WorkerConfig& config,
+                                                                   loop::EventLoop& loop,
+                                                                   LogSink& log) {
+  std::unique_ptr<NodeSharedCatalog> made;
+  if (config.catalog.empty()) return made;
+  if (config.cluster_key.empty()) {
+    return Error{ErrorCode::kInvalidArgument, "--catalog needs --cluster-key"};
+  }
+  made.reset(new NodeSharedCatalog(config.state_folder, loop, log));
+  const std::string life = crypto::to_hex(crypto::random_bytes(kLifeBytes));
+  auto shared = catalog::SharedCatalog::open(
+      config.catalog, {.node = node_name_of(config), .life = life}, loop.clock(),
+      [&loop](auto task) { return loop.post(std::move(task)); });
+  if (!shared.ok()) return shared.error().with_context("--catalog");
+  made->shared_ = *std::move(shared);
+  if (const std::string& why = made->shared_->unreachable(); !why.empty()) made->note(false, why);
+  return made;
+}
+
+NodeSharedCatalog::NodeSharedCatalog(std::string packages, loop::EventLoop& loop, LogSink& log)
+    : loop_(loop),
+      log_(log),
+      package_file_(packages_in(packages)),
+      self_(std::make_shared<NodeSharedCatalog*>(this)) {
+  timer_ = loop_.call_after(kLookPeriod, [this] { look(); });
+}
+
+NodeSharedCatalog::~NodeSharedCatalog() {
+  *self_ = nullptr;
+  loop_.cancel(timer_);
+}
+
+void NodeSharedCatalog::connect(catalog::Catalog& catalog, worker::Worker& worker,
+                                tenants::AccessControl& access, Others others) {
+  worker_ = &worker;
+  access_ = &access;
+  others_ = std::move(others);
+  catalog.share_async(*shared_, [&access](TenantId tenant) { return access.tenant_name(tenant); });
+  access.share(this);
+}
+
+void NodeSharedCatalog::note(bool reached, const std::string& why) {
+  if (reached == reachable_) return;
+  reachable_ = reached;
+  if (reached) return log_.info("shared_catalog_reached", {});
+  log_.warning("shared_catalog_unreachable", {{"error", why}});
+}
+
+// ---- Copies for this node
+
+void NodeSharedCatalog::ask(const std::string& target,
+                            std::function<void(Result<http::Response>)> done) {
+  const std::string path(http::path_of(target));
+  const std::string query(http::query_of(target));
+  const auto told = [self = self_, done](Result<std::string> text) {
+    if (*self == nullptr) return;
+    if (!text.ok()) return done(text.error());
+    done(with_body(*std::move(text)));
+  };
+  if (path == "/v1/cluster/code") {
+    return shared_->read_package(http::query_value(query, "sha256"), told);
+  }
+  if (path == "/v1/cluster/catalog") {
+    const uint64_t known = version_from(http::query_value(query, "known"));
+    return shared_->read(known, [self = self_, done](auto contents) {
+      if (*self == nullptr) return;
+      (*self)->note(contents.ok(), contents.ok() ? "" : to_string(contents.error()));
+      if (!contents.ok()) return done(contents.error());
+      if (!contents->has_value()) {
+        http::Response same;
+        same.status = 304;
+        return done(std::move(same));
+      }
+      (*self)->tenants_.clear();
+      for (const auto& tenant : (*contents)->tenants) {
+        (*self)->tenants_[tenant.name] = tenant.settings;
+      }
+      done(with_body(text_of(**contents)));
+    });
+  }
+  // /v1/cluster/functions/TENANT/NAME
+  const size_t name_at = path.rfind('/');
+  const size_t tenant_at = path.rfind('/', name_at - 1);
+  std::string tenant;
+  std::string name;
+  const bool is_function =
+      http::percent_decode(path.substr(tenant_at + 1, name_at - tenant_at - 1), tenant) &&
+      http::percent_decode(path.substr(name_at + 1), name);
+  if (!is_function) return done(Error{ErrorCode::kNotFound, "no such path"});
+  shared_->read_function(tenant, name,
+                         [self = self_, told, key = std::pair(tenant, name)](auto copy) {
+                           if (*self == nullptr) return;
+                           if (copy.ok()) {
+                             const json read = json::parse(*copy, nullptr, false);
+                             (*self)->given_[key] = frontend::digest_of_copy(read);
+                           }
+                           told(std::move(copy));
+                         });
+}
+
+// ---- Changes by this node
+
+void NodeSharedCatalog::put(const FunctionSpec& spec, const FunctionSpec* before, Done done) {
+  const json copy = frontend::copy_of(spec);
+  catalog::SharedFunction function{.tenant = access_->tenant_name(spec.name.tenant),
+                                   .name = spec.name.name,
+                                   .digest = frontend::digest_of_copy(copy),
+                                   .code_sha256 = spec.code_sha256,
+                                   .copy = frontend::to_text(copy)};
+  std::optional<catalog::Expected> expected = catalog::Expected{};
+  // One that this node had before it joined is new to the others.
+  if (before != nullptr) expected = {.digest = digest_of(*before), .or_nothing = true};
+  const auto given = given_.find({function.tenant, function.name});
+  if (given != given_.end() && given->second == function.digest) expected.reset();
+  if (given != given_.end()) given_.erase(given);
+  const auto agreed = [self = self_, tenant = function.tenant, name = function.name,
+                       done = std::move(done)](const Result<void>& kept) {
+    if (kept.ok() && *self != nullptr) (*self)->others_.agreed(tenant, name);
+    done(kept);
+  };
+  shared_->put_function(
+      std::move(function), std::move(expected),
+      [file = package_file_(spec.code_sha256)]() -> Result<std::string> {
+        if (file.empty()) {
+          return Error{ErrorCode::kFailedPrecondition,
+                       "this node no longer has the package of the function's code; send it again"};
+        }
+        return read_file(file, limits::kZippedCode.count);
+      },
+      agreed);
+}
+
+void NodeSharedCatalog::remove(const FunctionSpec& spec, Done done) {
+  shared_->remove_function(access_->tenant_name(spec.name.tenant), spec.name.name, digest_of(spec),
+                           std::move(done));
+}
+
+void NodeSharedCatalog::put_tenant(const Tenant& tenant, Done done) {
+  std::string settings = frontend::to_text(frontend::tenant_settings(tenant));
+  // What came from there does not go back: it may have changed since.
+  const auto known = tenants_.find(tenant.name);
+  if (known != tenants_.end() && known->second == settings) return done({});
+  shared_->put_tenant({.name = tenant.name, .settings = std::move(settings)}, std::move(done));
+}
+
+void NodeSharedCatalog::remove_tenant(const std::string& name, Done done) {
+  tenants_.erase(name);
+  shared_->remove_tenant(name, std::move(done));
+}
+
+// ---- Asynchronous invocations of nodes that are lost
+
+void NodeSharedCatalog::look() {
+  timer_ = loop_.call_after(kLookPeriod, [this] { look(); });
+  if (worker_ == nullptr || worker_->draining()) return;
+  resume_waiting();
+  shared_->owners_of_pending([self = self_](Result<std::vector<std::string>> owners) {
+    if (*self != nullptr && owners.ok()) (*self)->claim(*owners);
+  });
+}
+
+void NodeSharedCatalog::claim(const std::vector<std::string>& owners) {
+  std::vector<std::string> lost;
+  for (const std::string& owner : owners) {
+    if (others_.is_lost(owner)) lost.push_back(owner);
+  }
+  shared_->claim(std::move(lost), kClaimedAtOnce, [self = self_](auto invocations) {
+    if (*self != nullptr) (*self)->claimed(std::move(invocations));
+  });
+}
+
+void NodeSharedCatalog::claimed(Result<std::vector<catalog::SharedInvocation>> claimed) {
+  if (!claimed.ok() || claimed->empty()) return;
+  log_.info("asynchronous_invocations_taken_over",
+            {{"count", static_cast<int64_t>(claimed->size())}});
+  for (catalog::SharedInvocation& each : *claimed) waiting_.push_back({std::move(each)});
+  resume_waiting();
+}
+
+void NodeSharedCatalog::resume_waiting() {
+  std::vector<Waiting> all = std::exchange(waiting_, {});
+  for (Waiting& each : all) {
+    if (!resume(each)) waiting_.push_back(std::move(each));
+  }
+}
+
+bool NodeSharedCatalog::resume(Waiting& waiting) {
+  catalog::SharedInvocation& invocation = waiting.invocation;
+  const auto tenant = access_->find_tenant(invocation.tenant);
+  const bool waits_on = ++waiting.looks < kMostLooks;
+  if (!tenant.ok()) {
+    if (waits_on) return false;
+    InvocationResult result{.id = invocation.request.id, .outcome = Outcome::kRejected};
+    result.error = tenant.error();
+    shared_->finish_async(invocation.tenant, result,
+                          loop_.clock().wall_now() + std::chrono::hours(1), [](Result<void>) {});
+    return true;
+  }
+  catalog::AsyncInvocation pending{.request = std::move(invocation.request),
+                                   .submitted_at = invocation.submitted_at,
+                                   .attempts = invocation.attempts};
+  pending.request.function.tenant = tenant->id;
+  const auto spec = worker_->find_function(pending.request.function);
+  if (!spec.ok() && waits_on) {
+    invocation.request = std::move(pending.request);
+    return false;
+  }
+  if (spec.ok()) pending.function = spec->id;
+  worker_->resume(std::move(pending));
+  return true;
+}
+
+}  // namespace lambent

@@ -1,0 +1,86 @@
+// NodeSharedCatalog: this node and the catalog that its cluster has in PostgreSQL: changes of
+// functions and tenants are agreed on there first, this node's copies come from there, and
+// asynchronous invocations of nodes that are lost are taken over. Made by main, before the worker;
+// loop thread.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bin/worker_config.h"
+#include "core/base/log.h"
+#include "core/domain/access_service.h"
+#include "core/domain/cluster.h"
+#include "core/http/message.h"
+#include "core/loop/event_loop.h"
+#include "node/catalog/shared_catalog.h"
+#include "node/tenants/access_control.h"
+#include "node/worker/shared_functions.h"
+#include "node/worker/worker.h"
+
+namespace lambent {
+
+class NodeSharedCatalog final : public worker::SharedFunctions, public tenants::SharedTenants {
+ public:
+  // Null without --catalog. Blocks. INVALID_ARGUMENT and as SharedCatalog::open().
+  static Result<std::unique_ptr<NodeSharedCatalog>> open(const WorkerConfig& config,
+                                                         loop::EventLoop& loop, LogSink& log);
+  ~NodeSharedCatalog() override;
+
+  struct Others {
+    std::function<bool(const std::string& node)> is_lost;  // whether it does not answer
+    // Told of each function of this node that all have agreed on, before who changed it is.
+    std::function<void(const std::string& tenant, const std::string& name)> agreed;
+  };
+  // All outlive it.
+  void connect(catalog::Catalog& catalog, worker::Worker& worker, tenants::AccessControl& access,
+               Others others);
+
+  // What a home answers to nodes that copy its catalog.
+  void ask(const std::string& target, std::function<void(Result<http::Response>)> done);
+
+  // worker::SharedFunctions.
+  void put(const FunctionSpec& spec, const FunctionSpec* before, Done done) override;
+  void remove(const FunctionSpec& spec, Done done) override;
+  // tenants::SharedTenants.
+  void put_tenant(const Tenant& tenant, Done done) override;
+  void remove_tenant(const std::string& name, Done done) override;
+
+  bool reachable() const { return reachable_; }
+
+ private:
+  struct Waiting {
+    catalog::SharedInvocation invocation;
+    unsigned looks = 0;
+  };
+  NodeSharedCatalog(std::string packages, loop::EventLoop& loop, LogSink& log);
+
+  void look();
+  void claim(const std::vector<std::string>& owners);
+  void claimed(Result<std::vector<catalog::SharedInvocation>> claimed);
+  void resume_waiting();
+  bool resume(Waiting& waiting);
+  void note(bool reached, const std::string& why);
+
+  loop::EventLoop& loop_;
+  LogSink& log_;
+  const std::function<std::string(const std::string& sha256)> package_file_;
+  std::unique_ptr<catalog::SharedCatalog> shared_;
+  worker::Worker* worker_ = nullptr;
+  tenants::AccessControl* access_ = nullptr;
+  Others others_;
+  bool reachable_ = true;
+  // What was given away to be copied, by tenant and function: its digest.
+  std::map<std::pair<std::string, std::string>, std::string> given_;
+  std::map<std::string, std::string> tenants_;  // as they were read last: their settings
+  std::vector<Waiting> waiting_;                // for functions to come
+  loop::TimerId timer_;
+  // Points to this until it ends. Shared with callbacks.
+  std::shared_ptr<NodeSharedCatalog*> self_;
+};
+
+}  // namespace lambent

@@ -1,0 +1,72 @@
+// SharedCatalog: what the nodes of a cluster keep together in PostgreSQL: functions with their
+// packages, tenants, asynchronous invocations. Each node keeps a copy of functions and tenants and
+// goes on without it; changes need it. Called from the loop thread; a thread of its own talks to
+// the database, and completions come through `post`.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/result.h"
+#include "core/base/time.h"
+#include "node/catalog/group_commit.h"
+#include "node/catalog/shared_tables.h"
+
+namespace lambent::catalog {
+
+// Errors common to all: UNAVAILABLE (the database cannot be reached, or another worker has this
+// node's name: nothing was changed, or it cannot be told, and trying again does no harm),
+// RESOURCE_EXHAUSTED (too much waits for it).
+class SharedCatalog {
+ public:
+  template <typename T>
+  using Done = std::function<void(Result<T>)>;
+
+  // `owner`: this node, whose name is the lease that its session holds. The clock outlives it.
+  // FAILED_PRECONDITION: libpq is missing, or a newer Lambent made the catalog; PERMISSION_DENIED.
+  // A database that cannot be reached is no error: see `reachable`.
+  static Result<std::unique_ptr<SharedCatalog>> open(const std::string& url, Owner owner,
+                                                     const Clock& clock, GroupCommit::Post post);
+  // Over a database that is open and has the schema.
+  SharedCatalog(std::unique_ptr<Database> database, Owner owner, GroupCommit::Post post);
+
+  // Why the database was not reached when it was opened; empty: it was.
+  const std::string& unreachable() const { return unreachable_; }
+
+  // As the functions of these names in shared_tables.h.
+  void put_function(SharedFunction function, std::optional<Expected> expected,
+                    std::function<Result<std::string>()> package, Done<void> done);
+  void remove_function(std::string tenant, std::string name, std::string expected, Done<void> done);
+  void put_tenant(SharedTenant tenant, Done<void> done);
+  void remove_tenant(std::string name, Done<void> done);
+  void read(uint64_t known, Done<std::optional<SharedContents>> done);
+  void read_function(std::string tenant, std::string name, Done<std::string> done);
+  void read_package(std::string sha256, Done<std::string> done);
+
+  void put_async(SharedInvocation invocation, Done<InvocationId> done);
+  void find_async(std::string tenant, std::string idempotency_key,
+                  Done<std::optional<InvocationId>> done);
+  void begin_async(std::string tenant, InvocationId id, Done<void> done);
+  void finish_async(std::string tenant, InvocationResult result, Duration expires_at,
+                    Done<void> done);
+  void async_result(std::string tenant, InvocationId id,
+                    Done<std::optional<InvocationResult>> done);
+  void expire_results(Duration now, Done<uint64_t> done);
+  // The nodes that have invocations without a result, other than this one.
+  void owners_of_pending(Done<std::vector<std::string>> done);
+  void claim(std::vector<std::string> lost, size_t most, Done<std::vector<SharedInvocation>> done);
+
+ private:
+  template <typename T>
+  void ask(bool reads_only, size_t bytes, Done<T> done, std::function<Result<T>(Database&)> apply);
+  void change(size_t bytes, Done<void> done, std::function<Result<void>(Database&)> apply);
+
+  const Owner owner_;
+  std::string unreachable_;
+  GroupCommit writer_;
+};
+
+}  // namespace lambent::catalog

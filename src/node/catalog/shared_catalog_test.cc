@@ -1,0 +1,328 @@
+#include "node/catalog/shared_catalog.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "core/base/time.h"
+#include "node/catalog/postgres_database.h"
+#include "node/catalog/shared_schema.h"
+#include "node/catalog/testing/postgres_server.h"
+#include "node/catalog/testing/testing.h"
+
+namespace lambent::catalog {
+namespace {
+
+const InvocationId kOne{1, 2};
+const InvocationId kTwo{1, 3};
+const Expected kNothing{};
+
+// The same catalog in SQLite and in PostgreSQL.
+class SharedTables : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    if (GetParam() == "sqlite") {
+      database_ = std::move(*Database::open(folder_ / "shared.db"));
+    } else {
+      database_ = postgres("", url());
+    }
+    if (database_) {
+      ASSERT_TRUE(migrate_shared(*database_).ok());
+    }
+  }
+
+  // A database of PostgreSQL of this test's own; null: skipped.
+  std::unique_ptr<Database> postgres(const std::string& lease, const std::string& url) {
+    if (url.empty()) return nullptr;
+    auto opened = open_postgres({.url = url, .lease = lease, .pause = Duration::zero()}, clock_);
+    EXPECT_TRUE(opened.ok());
+    return std::move(*opened);
+  }
+  std::string url() {
+    PostgresServer& server = PostgresServer::shared();
+    if (!server.there()) return {};
+    if (name_.empty()) {
+      static std::atomic<int> number = 0;
+      name_ = "test" + std::to_string(++number);
+      auto first = open_postgres({.url = server.url("postgres")}, clock_);
+      EXPECT_TRUE((*first)->run("CREATE DATABASE " + name_).ok());
+    }
+    return server.url(name_);
+  }
+  bool skipped() const { return database_ == nullptr; }
+
+  // In a transaction of its own.
+  template <typename Work>
+  auto commit(Work work) {
+    EXPECT_TRUE(database_->begin().ok());
+    auto outcome = work(*database_);
+    EXPECT_TRUE(database_->run(outcome.ok() ? "COMMIT" : "ROLLBACK").ok());
+    return outcome;
+  }
+  Result<void> put(const SharedFunction& function, const std::optional<Expected>& expected,
+                   const std::string& package = "zip") {
+    return commit([&](Database& database) {
+      return put_shared_function(database, function, expected,
+                                 [&]() -> Result<std::string> { return package; });
+    });
+  }
+  SharedContents contents() {
+    auto read = read_shared(*database_, UINT64_MAX);
+    EXPECT_TRUE(read.ok());
+    return read->value_or(SharedContents());
+  }
+  Result<InvocationId> submit(const Owner& owner, InvocationId id, const std::string& key = "") {
+    SharedInvocation invocation{.tenant = "default", .request = {}, .submitted_at = seconds(5)};
+    invocation.request.id = id;
+    invocation.request.function.name = "f";
+    invocation.request.payload = std::string("{\0}", 3);
+    invocation.request.idempotency_key = key;
+    return commit(
+        [&](Database& database) { return put_shared_async(database, owner, invocation); });
+  }
+  Result<void> finish(const Owner& owner, InvocationId id) {
+    InvocationResult result{.id = id, .outcome = Outcome::kFunctionError, .payload = "\xff'\\x"};
+    result.error = Error{ErrorCode::kAborted, "why"};
+    result.device = DeviceId(3);
+    return commit([&](Database& database) {
+      return finish_shared_async(database, owner, "default", result, seconds(60));
+    });
+  }
+
+  SystemClock clock_;
+  TemporaryFolder folder_;
+  std::string name_;
+  std::unique_ptr<Database> database_;
+  const SharedFunction first_{"default", "f", "d1", "sha1", R"({"it's": "é"})"};
+  const SharedFunction second_{"default", "f", "d2", "sha2", "{}"};
+  const Owner a_{"a", "a1"};
+  const Owner b_{"b", "b1"};
+};
+
+INSTANTIATE_TEST_SUITE_P(Kinds, SharedTables, ::testing::Values("sqlite", "postgresql"),
+                         [](const auto& kind) { return kind.param; });
+
+#define SKIP_WITHOUT_SERVER() \
+  if (skipped()) GTEST_SKIP() << "PostgreSQL is not installed"
+
+TEST_P(SharedTables, EachStepOfTheSchemaLeadsToTheLast) {
+  SKIP_WITHOUT_SERVER();
+  EXPECT_TRUE(migrate_shared(*database_).ok());  // there is nothing left to do
+  EXPECT_TRUE(put(first_, kNothing).ok());
+  ASSERT_TRUE(database_->run("INSERT INTO shared_schema (version) VALUES (1000)").ok());
+  const auto newer = migrate_shared(*database_);
+  ASSERT_FALSE(newer.ok());
+  EXPECT_EQ(newer.error().code, ErrorCode::kFailedPrecondition);
+  EXPECT_FALSE(database_->in_transaction());
+}
+
+TEST_P(SharedTables, AFunctionIsReadAsItWasPutWithItsPackage) {
+  SKIP_WITHOUT_SERVER();
+  const std::string package("PK\0\xff\n", 5);
+  ASSERT_TRUE(put(first_, kNothing, package).ok());
+  EXPECT_EQ(*read_shared_function(*database_, "default", "f"), first_.copy);
+  EXPECT_EQ(*read_shared_package(*database_, "sha1"), package);
+  const SharedContents all = contents();
+  ASSERT_EQ(all.functions.size(), 1U);
+  EXPECT_EQ(all.functions[0].digest, "d1");
+  EXPECT_FALSE(read_shared(*database_, all.version)->has_value());
+  EXPECT_EQ(read_shared_function(*database_, "other", "f").error().code, ErrorCode::kNotFound);
+}
+
+TEST_P(SharedTables, OfTwoChangesOfOneStateTheSecondIsRefused) {
+  SKIP_WITHOUT_SERVER();
+  ASSERT_TRUE(put(first_, kNothing).ok());
+  EXPECT_EQ(put(second_, kNothing).error().code, ErrorCode::kAborted);
+  EXPECT_EQ(contents().functions[0].digest, "d1");
+  EXPECT_TRUE(put(second_, Expected{"d1"}).ok());
+  const uint64_t version = contents().version;
+  // Who copies it says the same again.
+  EXPECT_TRUE(put(second_, Expected{"d1"}).ok());
+  EXPECT_EQ(contents().version, version);
+  EXPECT_EQ(read_shared_package(*database_, "sha1").error().code, ErrorCode::kNotFound);
+  const auto remove = [&](const std::string& expected) {
+    return commit([&](Database& database) {
+      return remove_shared_function(database, "default", "f", expected);
+    });
+  };
+  EXPECT_EQ(remove("d1").error().code, ErrorCode::kAborted);
+  EXPECT_TRUE(remove("d2").ok());
+  EXPECT_TRUE(remove("d2").ok());
+  EXPECT_TRUE(contents().functions.empty());
+}
+
+TEST_P(SharedTables, WhoPutsACopyAddsNothing) {
+  SKIP_WITHOUT_SERVER();
+  EXPECT_EQ(put(first_, std::nullopt).error().code, ErrorCode::kAborted);
+  ASSERT_TRUE(put(first_, Expected{.digest = "of before", .or_nothing = true}).ok());
+  EXPECT_TRUE(put(first_, std::nullopt).ok());
+  EXPECT_EQ(put(second_, std::nullopt).error().code, ErrorCode::kAborted);
+}
+
+TEST_P(SharedTables, APackageThatCannotBeReadLeavesTheFunctionAsItWas) {
+  SKIP_WITHOUT_SERVER();
+  const auto outcome = commit([&](Database& database) {
+    return put_shared_function(database, first_, kNothing, []() -> Result<std::string> {
+      return Error{ErrorCode::kNotFound, "no file"};
+    });
+  });
+  EXPECT_EQ(outcome.error().code, ErrorCode::kNotFound);
+  EXPECT_TRUE(contents().functions.empty());
+}
+
+TEST_P(SharedTables, ATenantWithFunctionsIsNotRemoved) {
+  SKIP_WITHOUT_SERVER();
+  const SharedTenant tenant{"team", R"({"weight": 2})"};
+  const auto put_it = [&](Database& database) { return put_shared_tenant(database, tenant); };
+  const auto remove = [](Database& database) { return remove_shared_tenant(database, "team"); };
+  ASSERT_TRUE(commit(put_it).ok());
+  const uint64_t version = contents().version;
+  ASSERT_TRUE(commit(put_it).ok());
+  EXPECT_EQ(contents().version, version);
+  EXPECT_EQ(contents().tenants, std::vector<SharedTenant>{tenant});
+  ASSERT_TRUE(put({"team", "f", "d", "", "{}"}, kNothing).ok());
+  EXPECT_EQ(commit(remove).error().code, ErrorCode::kFailedPrecondition);
+  ASSERT_TRUE(commit([](Database& database) {
+                return remove_shared_function(database, "team", "f", "d");
+              }).ok());
+  EXPECT_TRUE(commit(remove).ok());
+  EXPECT_TRUE(contents().tenants.empty());
+}
+
+TEST_P(SharedTables, AnInvocationIsFinishedOnceByItsOwner) {
+  SKIP_WITHOUT_SERVER();
+  EXPECT_EQ(*submit(a_, kOne), kOne);
+  EXPECT_EQ(*submit(a_, kOne), kOne);  // the answer to the first was lost
+  EXPECT_EQ(submit(b_, kOne).error().code, ErrorCode::kAlreadyExists);
+  EXPECT_FALSE(read_shared_result(*database_, "default", kOne)->has_value());
+  EXPECT_EQ(finish(b_, kOne).error().code, ErrorCode::kNotFound);
+  ASSERT_TRUE(finish(a_, kOne).ok());
+  EXPECT_EQ(finish(a_, kOne).error().code, ErrorCode::kNotFound);
+  const auto result = read_shared_result(*database_, "default", kOne);
+  ASSERT_TRUE(result.ok());
+  ASSERT_TRUE(result->has_value());
+  EXPECT_EQ((*result)->id, kOne);
+  EXPECT_EQ((*result)->outcome, Outcome::kFunctionError);
+  EXPECT_EQ((*result)->payload, "\xff'\\x");
+  EXPECT_EQ((*result)->error->message, "why");
+  EXPECT_EQ((*result)->device, DeviceId(3));
+  EXPECT_EQ(
+      *commit([](Database& database) { return expire_shared_results(database, seconds(59)); }), 0U);
+  EXPECT_EQ(
+      *commit([](Database& database) { return expire_shared_results(database, seconds(60)); }), 1U);
+  EXPECT_EQ(read_shared_result(*database_, "default", kOne).error().code, ErrorCode::kNotFound);
+}
+
+TEST_P(SharedTables, ARepeatWithTheSameKeyIsTheFirstOne) {
+  SKIP_WITHOUT_SERVER();
+  ASSERT_TRUE(submit(a_, kOne, "key").ok());
+  EXPECT_EQ(*submit(b_, kTwo, "key"), kOne);
+  EXPECT_EQ(*find_shared_async(*database_, "default", "key"), kOne);
+  EXPECT_FALSE(find_shared_async(*database_, "other", "key")->has_value());
+}
+
+TEST_P(SharedTables, WhatAnEarlierProcessOfANodeHadIsClaimedByTheNextOne) {
+  SKIP_WITHOUT_SERVER();
+  ASSERT_TRUE(submit(a_, kOne).ok());
+  ASSERT_TRUE(submit(b_, kTwo).ok());
+  ASSERT_TRUE(commit([&](Database& database) {
+                return begin_shared_async(database, a_, "default", kOne);
+              }).ok());
+  const Owner later{"a", "a2"};
+  const auto claim = [&](Database& database) { return claim_shared(database, later, {}, 10); };
+  const auto claimed = commit(claim);
+  ASSERT_TRUE(claimed.ok());
+  ASSERT_EQ(claimed->size(), 1U);
+  const SharedInvocation& one = claimed->front();
+  EXPECT_EQ(one.request.id, kOne);
+  EXPECT_EQ(one.request.function.name, "f");
+  EXPECT_EQ(one.request.payload, std::string("{\0}", 3));
+  EXPECT_EQ(one.attempts, 1U);
+  EXPECT_EQ(one.submitted_at, seconds(5));
+  EXPECT_TRUE(commit(claim)->empty());
+  EXPECT_EQ(finish(a_, kOne).error().code, ErrorCode::kNotFound);
+  EXPECT_TRUE(finish(later, kOne).ok());
+  EXPECT_EQ(*owners_of_pending(*database_, "a"), std::vector<std::string>{"b"});
+}
+
+// ---- Leases, which only PostgreSQL has
+
+class Leases : public SharedTables {
+ protected:
+  Result<std::vector<SharedInvocation>> claim_of_b() {
+    return commit([&](Database& database) { return claim_shared(database, a_, {"b"}, 10); });
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Kinds, Leases, ::testing::Values("postgresql"),
+                         [](const auto& kind) { return kind.param; });
+
+TEST_P(Leases, InvocationsOfANodeThatLivesAreNotClaimed) {
+  SKIP_WITHOUT_SERVER();
+  ASSERT_TRUE(submit(b_, kOne).ok());
+  auto b = postgres("b", url());
+  ASSERT_TRUE(b->run("SELECT 1").ok());
+  EXPECT_TRUE(claim_of_b()->empty());
+  b.reset();
+  // Its session ends a moment later.
+  for (int tries = 0; tries < 1000; ++tries) {
+    const auto claimed = claim_of_b();
+    ASSERT_TRUE(claimed.ok());
+    if (claimed->size() == 1) return;
+  }
+  FAIL() << "the lease of a session that ended was not free";
+}
+
+TEST_P(Leases, TwoNodesOfOneNameAreRefused) {
+  SKIP_WITHOUT_SERVER();
+  auto first = postgres("b", url());
+  ASSERT_TRUE(first->run("SELECT 1").ok());
+  auto second = postgres("b", url());
+  const auto refused = second->run("SELECT 1");
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::kUnavailable);
+  EXPECT_NE(refused.error().message.find("node 'b'"), std::string::npos);
+}
+
+TEST(SharedCatalogInPostgres, IsWithoutAServerUnavailableAndComesBack) {
+  PostgresServer server;
+  if (!server.there()) GTEST_SKIP() << "PostgreSQL is not installed";
+  const SystemClock clock;
+  TestLoop loop;
+  auto shared =
+      std::move(*SharedCatalog::open(server.url("postgres"), {"a", "a1"}, clock, loop.post()));
+  EXPECT_EQ(shared->unreachable(), "");
+  const auto put = [&] {
+    return loop.await<void>([&](auto done) { shared->put_tenant({"team", "{}"}, done); });
+  };
+  ASSERT_TRUE(put().ok());
+  server.stop();
+  const auto refused = put();
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::kUnavailable);
+  server.start();
+  for (int tries = 0; tries < 100'000 && !put().ok(); ++tries) {
+  }
+  EXPECT_TRUE(put().ok());
+}
+
+TEST(SharedCatalogInPostgres, IsOpenedWhereNoServerAnswers) {
+  if (!PostgresServer::shared().there()) GTEST_SKIP() << "PostgreSQL is not installed";
+  const SystemClock clock;
+  TestLoop loop;
+  const auto shared =
+      SharedCatalog::open("postgresql:///none?host=/nowhere", {"a", "a1"}, clock, loop.post());
+  ASSERT_TRUE(shared.ok());
+  EXPECT_NE((*shared)->unreachable(), "");
+  const auto wrong = SharedCatalog::open("postgresql://?bad=1", {"a", "a1"}, clock, loop.post());
+  EXPECT_TRUE(!wrong.ok() || !(*wrong)->unreachable().empty());
+}
+
+TEST(Urls, AreShownWithoutPasswords) {
+  EXPECT_EQ(without_password("postgresql://me:secret@host/db?sslmode=require"),
+            "postgresql://me@host/db");
+  EXPECT_EQ(without_password("postgresql://host:5432/db"), "postgresql://host:5432/db");
+  EXPECT_EQ(without_password("postgresql:///db?password=x"), "postgresql:///db");
+}
+
+}  // namespace
+}  // namespace lambent::catalog

@@ -1,0 +1,96 @@
+#include "node/catalog/shared_schema.h"
+
+namespace lambent::catalog {
+namespace {
+
+// Functions are what nodes tell each other of them: one text, and a digest of it. The version of
+// the catalog grows with every change of what nodes copy.
+constexpr const char* kCopies = R"sql(
+CREATE TABLE shared_version (
+  one     BIGINT PRIMARY KEY,
+  version BIGINT NOT NULL
+);
+INSERT INTO shared_version (one, version) VALUES (1, 0);
+CREATE TABLE shared_functions (
+  tenant      TEXT NOT NULL,
+  name        TEXT NOT NULL,
+  digest      TEXT NOT NULL,
+  code_sha256 TEXT NOT NULL,
+  copy        TEXT NOT NULL,
+  PRIMARY KEY (tenant, name)
+);
+CREATE TABLE shared_packages (
+  sha256  TEXT  NOT NULL PRIMARY KEY,
+  content BYTEA NOT NULL
+);
+CREATE TABLE shared_tenants (
+  name     TEXT NOT NULL PRIMARY KEY,
+  settings TEXT NOT NULL
+);
+)sql";
+
+// An invocation is its owner's to run. `life` is the process of that node that has it.
+constexpr const char* kInvocations = R"sql(
+CREATE TABLE shared_invocations (
+  tenant          TEXT   NOT NULL,
+  id              BYTEA  NOT NULL,
+  function        TEXT   NOT NULL,
+  idempotency_key TEXT   NOT NULL,
+  submitted_at_ns BIGINT NOT NULL,
+  attempts        BIGINT NOT NULL,
+  state           TEXT   NOT NULL CHECK (state IN ('queued', 'running', 'done')),
+  owner           TEXT   NOT NULL,
+  life            TEXT   NOT NULL,
+  request         BYTEA  NOT NULL,
+  result          BYTEA,
+  expires_at_ns   BIGINT NOT NULL DEFAULT 0,
+  PRIMARY KEY (tenant, id)
+);
+CREATE UNIQUE INDEX shared_repeats ON shared_invocations (tenant, idempotency_key)
+  WHERE idempotency_key <> '';
+CREATE INDEX shared_pending ON shared_invocations (owner, life) WHERE state <> 'done';
+CREATE INDEX shared_expiry ON shared_invocations (expires_at_ns) WHERE state = 'done';
+)sql";
+
+Result<int64_t> version_of(Database& database) {
+  RETURN_IF_ERROR(
+      database.run("CREATE TABLE IF NOT EXISTS shared_schema (version BIGINT PRIMARY KEY)"));
+  ASSIGN_OR_RETURN(Statement ask,
+                   database.prepare("SELECT coalesce(max(version), 0) FROM shared_schema"));
+  RETURN_IF_ERROR(ask.next());
+  return ask.column_int(0);
+}
+
+Result<void> apply_steps(Database& database, size_t target) {
+  ASSIGN_OR_RETURN(const int64_t have, version_of(database));
+  if (have > static_cast<int64_t>(shared_migrations().size())) {
+    return Error{ErrorCode::kFailedPrecondition,
+                 "the shared catalog has schema version " + std::to_string(have) +
+                     ", made by a newer Lambent; this one knows up to " +
+                     std::to_string(shared_migrations().size()) + ": upgrade this node"};
+  }
+  for (size_t version = static_cast<size_t>(have) + 1; version <= target; ++version) {
+    RETURN_IF_ERROR(database.run(shared_migrations()[version - 1]));
+    RETURN_IF_ERROR(database.run("INSERT INTO shared_schema (version) VALUES (" +
+                                 std::to_string(version) + ")"));
+  }
+  return {};
+}
+
+}  // namespace
+
+const std::vector<std::string>& shared_migrations() {
+  static const std::vector<std::string> steps = {kCopies, kInvocations};
+  return steps;
+}
+
+Result<void> migrate_shared(Database& database, size_t target) {
+  RETURN_IF_ERROR(database.begin_exclusive());
+  auto applied = apply_steps(database, target);
+  if (applied.ok()) applied = database.run("COMMIT");
+  if (applied.ok()) return {};
+  if (database.in_transaction()) (void)database.run("ROLLBACK").ok();
+  return applied.error().with_context("prepare the shared catalog");
+}
+
+}  // namespace lambent::catalog

@@ -1,0 +1,332 @@
+#include "node/catalog/shared_tables.h"
+
+#include <algorithm>
+
+#include "node/catalog/invocation_archive.h"
+
+namespace lambent::catalog {
+namespace {
+
+Error changed_elsewhere(const std::string& name) {
+  return {ErrorCode::kAborted, "function '" + name +
+                                   "' was changed through another node in the same moment; look "
+                                   "at it and try again"};
+}
+
+Error no_shared_invocation(InvocationId id) {
+  return {ErrorCode::kNotFound,
+          "there is no asynchronous invocation " + to_string(id) + ", or it has expired"};
+}
+
+// Serializes writers of what nodes copy, until the end of the transaction.
+Result<void> lock_version(Database& database) {
+  return database.run("UPDATE shared_version SET version = version WHERE one = 1");
+}
+
+Result<void> next_version(Database& database) {
+  return database.run("UPDATE shared_version SET version = version + 1 WHERE one = 1");
+}
+
+// The digest that the catalog has; empty: it has no such function.
+Result<std::string> digest_of(Database& database, const std::string& tenant,
+                              const std::string& name) {
+  ASSIGN_OR_RETURN(Statement ask, database.prepare("SELECT digest FROM shared_functions WHERE "
+                                                   "tenant = ?1 AND name = ?2"));
+  ask.bind_text(1, tenant).bind_text(2, name);
+  ASSIGN_OR_RETURN(const bool there, ask.next());
+  return there ? ask.column_text(0) : std::string();
+}
+
+Result<void> drop_packages(Database& database) {
+  return database.run(
+      "DELETE FROM shared_packages WHERE sha256 NOT IN (SELECT code_sha256 FROM shared_functions)");
+}
+
+Result<void> put_package(Database& database, const std::string& sha256,
+                         const std::function<Result<std::string>()>& package) {
+  if (sha256.empty()) return {};
+  ASSIGN_OR_RETURN(Statement ask,
+                   database.prepare("SELECT 1 FROM shared_packages WHERE sha256 = ?1"));
+  ask.bind_text(1, sha256);
+  ASSIGN_OR_RETURN(const bool there, ask.next());
+  if (there) return {};
+  ASSIGN_OR_RETURN(const std::string content, package());
+  ASSIGN_OR_RETURN(Statement insert, database.prepare("INSERT INTO shared_packages (sha256, "
+                                                      "content) VALUES (?1, ?2)"));
+  insert.bind_text(1, sha256).bind_blob(2, content);
+  return insert.run();
+}
+
+Result<SharedInvocation> read_claimed(const Statement& row) {
+  SharedInvocation invocation;
+  invocation.tenant = row.column_text(0);
+  invocation.request.id = id_of_bytes(row.column_text(1));
+  invocation.request.function.name = row.column_text(2);
+  invocation.request.idempotency_key = row.column_text(3);
+  invocation.submitted_at = Duration(row.column_int(4));
+  invocation.attempts = static_cast<unsigned>(row.column_uint(5));
+  invocation.request.kind = InvocationKind::kAsynchronous;
+  RETURN_IF_ERROR(read_request(row.column_text(6), invocation.request));
+  return invocation;
+}
+
+}  // namespace
+
+// ---- What nodes copy
+
+Result<void> put_shared_function(Database& database, const SharedFunction& function,
+                                 const std::optional<Expected>& expected,
+                                 const std::function<Result<std::string>()>& package) {
+  RETURN_IF_ERROR(lock_version(database));
+  ASSIGN_OR_RETURN(const std::string there, digest_of(database, function.tenant, function.name));
+  if (there == function.digest) return {};
+  const bool may =
+      expected && (there == expected->digest || (expected->or_nothing && there.empty()));
+  if (!may) return changed_elsewhere(function.name);
+  RETURN_IF_ERROR(next_version(database));
+  RETURN_IF_ERROR(put_package(database, function.code_sha256, package));
+  ASSIGN_OR_RETURN(
+      Statement put,
+      database.prepare("INSERT INTO shared_functions (tenant, name, digest, code_sha256, copy) "
+                       "VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (tenant, name) DO UPDATE SET "
+                       "digest = ?3, code_sha256 = ?4, copy = ?5"));
+  put.bind_text(1, function.tenant).bind_text(2, function.name).bind_text(3, function.digest);
+  put.bind_text(4, function.code_sha256).bind_text(5, function.copy);
+  RETURN_IF_ERROR(put.run());
+  return drop_packages(database);
+}
+
+Result<void> remove_shared_function(Database& database, const std::string& tenant,
+                                    const std::string& name, const std::string& expected) {
+  RETURN_IF_ERROR(lock_version(database));
+  ASSIGN_OR_RETURN(const std::string there, digest_of(database, tenant, name));
+  if (there.empty()) return {};
+  if (there != expected) return changed_elsewhere(name);
+  RETURN_IF_ERROR(next_version(database));
+  ASSIGN_OR_RETURN(
+      Statement remove,
+      database.prepare("DELETE FROM shared_functions WHERE tenant = ?1 AND name = ?2"));
+  remove.bind_text(1, tenant).bind_text(2, name);
+  RETURN_IF_ERROR(remove.run());
+  return drop_packages(database);
+}
+
+Result<void> put_shared_tenant(Database& database, const SharedTenant& tenant) {
+  RETURN_IF_ERROR(lock_version(database));
+  ASSIGN_OR_RETURN(Statement same, database.prepare("SELECT 1 FROM shared_tenants WHERE name = ?1 "
+                                                    "AND settings = ?2"));
+  same.bind_text(1, tenant.name).bind_text(2, tenant.settings);
+  ASSIGN_OR_RETURN(const bool is_same, same.next());
+  if (is_same) return {};
+  RETURN_IF_ERROR(next_version(database));
+  ASSIGN_OR_RETURN(Statement put,
+                   database.prepare("INSERT INTO shared_tenants (name, settings) VALUES (?1, ?2) "
+                                    "ON CONFLICT (name) DO UPDATE SET settings = ?2"));
+  put.bind_text(1, tenant.name).bind_text(2, tenant.settings);
+  return put.run();
+}
+
+Result<void> remove_shared_tenant(Database& database, const std::string& name) {
+  RETURN_IF_ERROR(next_version(database));
+  ASSIGN_OR_RETURN(Statement ask,
+                   database.prepare("SELECT 1 FROM shared_functions WHERE tenant = ?1 LIMIT 1"));
+  ask.bind_text(1, name);
+  ASSIGN_OR_RETURN(const bool has_functions, ask.next());
+  if (has_functions) {
+    return Error{ErrorCode::kFailedPrecondition,
+                 "tenant '" + name + "' has functions; remove them first"};
+  }
+  ASSIGN_OR_RETURN(Statement remove, database.prepare("DELETE FROM shared_tenants WHERE name = "
+                                                      "?1"));
+  remove.bind_text(1, name);
+  return remove.run();
+}
+
+Result<std::optional<SharedContents>> read_shared(Database& database, uint64_t known) {
+  SharedContents contents;
+  {
+    ASSIGN_OR_RETURN(Statement ask, database.prepare("SELECT version FROM shared_version"));
+    RETURN_IF_ERROR(ask.next());
+    contents.version = ask.column_uint(0);
+  }
+  if (contents.version == known) return std::optional<SharedContents>();
+  // What changes while this reads has a later version, which the next look finds.
+  ASSIGN_OR_RETURN(Statement tenants,
+                   database.prepare("SELECT name, settings FROM shared_tenants ORDER BY name"));
+  for (;;) {
+    ASSIGN_OR_RETURN(const bool more, tenants.next());
+    if (!more) break;
+    contents.tenants.push_back({tenants.column_text(0), tenants.column_text(1)});
+  }
+  ASSIGN_OR_RETURN(Statement functions,
+                   database.prepare("SELECT tenant, name, digest, code_sha256 FROM "
+                                    "shared_functions ORDER BY tenant, name"));
+  for (;;) {
+    ASSIGN_OR_RETURN(const bool more, functions.next());
+    if (!more) break;
+    contents.functions.push_back({.tenant = functions.column_text(0),
+                                  .name = functions.column_text(1),
+                                  .digest = functions.column_text(2),
+                                  .code_sha256 = functions.column_text(3),
+                                  .copy = {}});
+  }
+  return std::optional<SharedContents>(std::move(contents));
+}
+
+Result<std::string> read_shared_function(Database& database, const std::string& tenant,
+                                         const std::string& name) {
+  ASSIGN_OR_RETURN(Statement ask, database.prepare("SELECT copy FROM shared_functions WHERE "
+                                                   "tenant = ?1 AND name = ?2"));
+  ask.bind_text(1, tenant).bind_text(2, name);
+  ASSIGN_OR_RETURN(const bool there, ask.next());
+  if (there) return ask.column_text(0);
+  return Error{ErrorCode::kNotFound, "function '" + name + "' does not exist"};
+}
+
+Result<std::string> read_shared_package(Database& database, const std::string& sha256) {
+  ASSIGN_OR_RETURN(Statement ask,
+                   database.prepare("SELECT content FROM shared_packages WHERE sha256 = ?1"));
+  ask.bind_text(1, sha256);
+  ASSIGN_OR_RETURN(const bool there, ask.next());
+  if (there) return ask.column_text(0);
+  return Error{ErrorCode::kNotFound, "the catalog has no package " + sha256};
+}
+
+// ---- Asynchronous invocations
+
+Result<std::optional<InvocationId>> find_shared_async(Database& database, const std::string& tenant,
+                                                      const std::string& idempotency_key) {
+  if (idempotency_key.empty()) return std::optional<InvocationId>();
+  ASSIGN_OR_RETURN(Statement find,
+                   database.prepare("SELECT id FROM shared_invocations WHERE tenant = ?1 AND "
+                                    "idempotency_key = ?2 AND idempotency_key <> ''"));
+  find.bind_text(1, tenant).bind_text(2, idempotency_key);
+  ASSIGN_OR_RETURN(const bool found, find.next());
+  if (!found) return std::optional<InvocationId>();
+  return std::optional<InvocationId>(id_of_bytes(find.column_text(0)));
+}
+
+Result<InvocationId> put_shared_async(Database& database, const Owner& owner,
+                                      const SharedInvocation& invocation) {
+  const InvocationRequest& request = invocation.request;
+  ASSIGN_OR_RETURN(const auto earlier,
+                   find_shared_async(database, invocation.tenant, request.idempotency_key));
+  if (earlier) return *earlier;
+  // An answer to COMMIT that was lost makes it come twice.
+  ASSIGN_OR_RETURN(Statement insert,
+                   database.prepare("INSERT INTO shared_invocations (tenant, id, function, "
+                                    "idempotency_key, submitted_at_ns, attempts, state, owner, "
+                                    "life, request) VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'queued', ?7, "
+                                    "?8, ?9) ON CONFLICT (tenant, id) DO UPDATE SET state = "
+                                    "shared_invocations.state WHERE shared_invocations.life = "
+                                    "?8"));
+  insert.bind_text(1, invocation.tenant).bind_blob(2, bytes_of_id(request.id));
+  insert.bind_text(3, request.function.name).bind_text(4, request.idempotency_key);
+  insert.bind(5, invocation.submitted_at.count()).bind(6, uint64_t{invocation.attempts});
+  insert.bind_text(7, owner.node).bind_text(8, owner.life);
+  insert.bind_blob(9, bytes_of_request(request));
+  RETURN_IF_ERROR(insert.run());
+  if (database.changes() == 1) return request.id;
+  return Error{ErrorCode::kAlreadyExists,
+               "there is already an asynchronous invocation " + to_string(request.id)};
+}
+
+Result<void> begin_shared_async(Database& database, const Owner& owner, const std::string& tenant,
+                                InvocationId id) {
+  ASSIGN_OR_RETURN(
+      Statement update,
+      database.prepare("UPDATE shared_invocations SET state = 'running', attempts = attempts + 1 "
+                       "WHERE tenant = ?1 AND id = ?2 AND state <> 'done' AND owner = ?3 AND life "
+                       "= ?4"));
+  update.bind_text(1, tenant).bind_blob(2, bytes_of_id(id));
+  update.bind_text(3, owner.node).bind_text(4, owner.life);
+  RETURN_IF_ERROR(update.run());
+  if (database.changes() == 0) return no_shared_invocation(id);
+  return {};
+}
+
+Result<void> finish_shared_async(Database& database, const Owner& owner, const std::string& tenant,
+                                 const InvocationResult& result, Duration expires_at) {
+  ASSIGN_OR_RETURN(
+      Statement update,
+      database.prepare("UPDATE shared_invocations SET state = 'done', request = ?5, result = ?6, "
+                       "expires_at_ns = ?7 WHERE tenant = ?1 AND id = ?2 AND state <> 'done' AND "
+                       "owner = ?3 AND life = ?4"));
+  update.bind_text(1, tenant).bind_blob(2, bytes_of_id(result.id));
+  update.bind_text(3, owner.node).bind_text(4, owner.life);
+  update.bind_blob(5, "").bind_blob(6, bytes_of_result(result)).bind(7, expires_at.count());
+  RETURN_IF_ERROR(update.run());
+  if (database.changes() == 0) return no_shared_invocation(result.id);
+  return {};
+}
+
+Result<std::optional<InvocationResult>> read_shared_result(Database& database,
+                                                           const std::string& tenant,
+                                                           InvocationId id) {
+  ASSIGN_OR_RETURN(Statement ask, database.prepare("SELECT result FROM shared_invocations WHERE "
+                                                   "tenant = ?1 AND id = ?2"));
+  ask.bind_text(1, tenant).bind_blob(2, bytes_of_id(id));
+  ASSIGN_OR_RETURN(const bool there, ask.next());
+  if (!there) return no_shared_invocation(id);
+  if (ask.column_is_null(0)) return std::optional<InvocationResult>();
+  ASSIGN_OR_RETURN(InvocationResult result, read_result(ask.column_text(0)));
+  result.id = id;
+  return std::optional<InvocationResult>(std::move(result));
+}
+
+Result<uint64_t> expire_shared_results(Database& database, Duration now) {
+  ASSIGN_OR_RETURN(Statement remove, database.prepare("DELETE FROM shared_invocations WHERE state "
+                                                      "= 'done' AND expires_at_ns <= ?1"));
+  remove.bind(1, now.count());
+  RETURN_IF_ERROR(remove.run());
+  return static_cast<uint64_t>(database.changes());
+}
+
+Result<std::vector<std::string>> owners_of_pending(Database& database, const std::string& self) {
+  std::vector<std::string> owners;
+  ASSIGN_OR_RETURN(Statement ask,
+                   database.prepare("SELECT DISTINCT owner FROM shared_invocations WHERE state <> "
+                                    "'done' AND owner <> ?1"));
+  ask.bind_text(1, self);
+  for (;;) {
+    ASSIGN_OR_RETURN(const bool more, ask.next());
+    if (!more) return owners;
+    owners.push_back(ask.column_text(0));
+  }
+}
+
+Result<std::vector<SharedInvocation>> claim_shared(Database& database, const Owner& owner,
+                                                   const std::vector<std::string>& lost,
+                                                   size_t most) {
+  std::vector<std::string> without_process{owner.node};
+  for (const std::string& node : lost) {
+    ASSIGN_OR_RETURN(const bool lives, database.is_leased(node));
+    if (!lives) without_process.push_back(node);
+  }
+  std::vector<SharedInvocation> claimed;
+  for (const std::string& node : without_process) {
+    // Only the home has versions: an invocation of one waits for it.
+    const std::string of_it = node == owner.node ? "" : "AND function NOT LIKE '%:%' ";
+    ASSIGN_OR_RETURN(
+        Statement claim,
+        database.prepare("UPDATE shared_invocations SET owner = ?1, life = ?2 WHERE state <> "
+                         "'done' AND owner = ?3 AND life <> ?2 AND (tenant, id) IN (SELECT tenant, "
+                         "id FROM shared_invocations WHERE state <> 'done' AND owner = ?3 AND life "
+                         "<> ?2 " +
+                         of_it +
+                         "ORDER BY submitted_at_ns LIMIT ?4) RETURNING tenant, id, function, "
+                         "idempotency_key, submitted_at_ns, attempts, request"));
+    claim.bind_text(1, owner.node).bind_text(2, owner.life).bind_text(3, node);
+    claim.bind(4, uint64_t{most - claimed.size()});
+    for (;;) {
+      ASSIGN_OR_RETURN(const bool more, claim.next());
+      if (!more) break;
+      ASSIGN_OR_RETURN(claimed.emplace_back(), read_claimed(claim));
+    }
+    if (claimed.size() == most) break;
+  }
+  std::ranges::sort(claimed, {}, &SharedInvocation::submitted_at);
+  return claimed;
+}
+
+}  // namespace lambent::catalog

@@ -1,0 +1,105 @@
+// What the nodes of a cluster keep together, as SQL that both kinds of database take: functions
+// with their packages, tenants, and asynchronous invocations with their results. Free functions; on
+// the catalog's thread, within its transactions.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/result.h"
+#include "core/base/time.h"
+#include "core/domain/invocation.h"
+#include "node/catalog/database.h"
+
+namespace lambent::catalog {
+
+// A function as nodes tell each other of it.
+struct SharedFunction {
+  std::string tenant;
+  std::string name;
+  std::string digest;       // of `copy`
+  std::string code_sha256;  // empty: it has no package
+  std::string copy;         // JSON
+
+  bool operator==(const SharedFunction&) const = default;
+};
+
+struct SharedTenant {
+  std::string name;
+  std::string settings;  // JSON
+
+  bool operator==(const SharedTenant&) const = default;
+};
+
+// All that nodes copy, without the copies themselves.
+struct SharedContents {
+  uint64_t version = 0;
+  std::vector<SharedTenant> tenants;
+  std::vector<SharedFunction> functions;  // `copy` is empty
+};
+
+// Who has an asynchronous invocation: a node, and the process that is this node at present.
+struct Owner {
+  std::string node;
+  std::string life;
+};
+
+// An asynchronous invocation by names that all nodes know.
+struct SharedInvocation {
+  std::string tenant;
+  InvocationRequest request;  // the tenant's number within is not kept
+  Duration submitted_at{};    // since the Unix epoch
+  unsigned attempts = 0;
+};
+
+// What the catalog may have of a function when it is put.
+struct Expected {
+  std::string digest;  // this; empty: nothing
+  bool or_nothing = false;
+};
+
+// Adds or replaces it if the catalog has what is expected, or the same already. Without
+// `expected` only the latter: who puts a copy adds nothing. ABORTED: another node changed it
+// meanwhile. `package` is read if the catalog lacks it.
+Result<void> put_shared_function(Database& database, const SharedFunction& function,
+                                 const std::optional<Expected>& expected,
+                                 const std::function<Result<std::string>()>& package);
+// If the catalog has the digest `expected`, or none. ABORTED.
+Result<void> remove_shared_function(Database& database, const std::string& tenant,
+                                    const std::string& name, const std::string& expected);
+Result<void> put_shared_tenant(Database& database, const SharedTenant& tenant);
+Result<void> remove_shared_tenant(Database& database, const std::string& name);
+// Nothing if the catalog still has the version `known`.
+Result<std::optional<SharedContents>> read_shared(Database& database, uint64_t known);
+// NOT_FOUND.
+Result<std::string> read_shared_function(Database& database, const std::string& tenant,
+                                         const std::string& name);
+Result<std::string> read_shared_package(Database& database, const std::string& sha256);
+
+// The answer is the id under which it is kept, as Catalog::put_async().
+Result<InvocationId> put_shared_async(Database& database, const Owner& owner,
+                                      const SharedInvocation& invocation);
+Result<std::optional<InvocationId>> find_shared_async(Database& database, const std::string& tenant,
+                                                      const std::string& idempotency_key);
+// These two: NOT_FOUND if the owner has none without a result.
+Result<void> begin_shared_async(Database& database, const Owner& owner, const std::string& tenant,
+                                InvocationId id);
+Result<void> finish_shared_async(Database& database, const Owner& owner, const std::string& tenant,
+                                 const InvocationResult& result, Duration expires_at);
+// As Catalog::async_result().
+Result<std::optional<InvocationResult>> read_shared_result(Database& database,
+                                                           const std::string& tenant,
+                                                           InvocationId id);
+Result<uint64_t> expire_shared_results(Database& database, Duration now);
+// Gives `owner` at most `most` invocations that no process has: of earlier processes of its node,
+// and of the nodes of `lost` whose lease no session holds. In order of submission.
+Result<std::vector<SharedInvocation>> claim_shared(Database& database, const Owner& owner,
+                                                   const std::vector<std::string>& lost,
+                                                   size_t most);
+// The nodes, other than this one, that have invocations without a result.
+Result<std::vector<std::string>> owners_of_pending(Database& database, const std::string& self);
+
+}  // namespace lambent::catalog

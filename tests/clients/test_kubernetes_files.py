@@ -1,0 +1,124 @@
+"""The files for Kubernetes: the chart gives the manifest beside it, both fit the API of several versions of Kubernetes, and every option
+that they give the worker is one of its own. No cluster runs here."""
+import os
+import pathlib
+import re
+import subprocess
+import unittest
+
+import kubernetes_validate
+import yaml
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "share/kubernetes"
+CHART = FOLDER / "lambent"
+VERSIONS = ("1.28", "1.31", "1.34")
+
+
+def value_of(expression, values):
+    """What the chart uses of Helm's templates: values, the element of a range, a sum, and YAML of a value, indented."""
+    words = expression.split("|")[0].split()
+    if words[0] == "add":
+        return str(sum(int(value_of(word, values)) for word in words[1:]))
+    if words[0] == "toYaml":
+        return value_of(words[1], values)
+    if re.fullmatch(r"\d+", words[0]):
+        return words[0]
+    found = values
+    for name in filter(None, words[0].split(".")):
+        found = found[name]
+    return found
+
+
+def rendered(text, values):
+    def filled(line, scope):
+        def replace(match):
+            value = value_of(match[1], scope)
+            if isinstance(value, dict):
+                return f"\n{' ' * 8}".join(yaml.safe_dump(value).strip().split("\n"))
+            return str(value)
+        return re.sub(r"\{\{ (.*?) \}\}", replace, re.sub(r"\{\{- (.*?) \}\}", r"{{ \1 }}", line))
+
+    def block(lines, scope):
+        out = []
+        while lines:
+            line = lines.pop(0)
+            directive = re.fullmatch(r"\s*\{\{- (range|if|end)\s*(.*?) ?\}\}", line)
+            if directive is None:
+                out.append(filled(line, scope))
+            elif directive[1] == "end":
+                return out
+            else:
+                value = value_of(directive[2], scope)
+                body = [lines.pop(0) for _ in range(end_of(lines))]
+                lines.pop(0)
+                if directive[1] == "if":
+                    out += block(body, scope) if value else []
+                else:
+                    for each in value:
+                        out += block(list(body), each if isinstance(each, dict) else {"": each, "self": each})
+        return out
+
+    def end_of(lines):
+        depth = 0
+        for number, line in enumerate(lines):
+            if re.match(r"\s*\{\{- (range|if)", line):
+                depth += 1
+            elif re.match(r"\s*\{\{- end", line):
+                if depth == 0:
+                    return number
+                depth -= 1
+        raise AssertionError("a block has no end")
+
+    text = text.replace("{{ . }}", "{{ self }}")
+    return "\n".join(block(text.split("\n"), {"Values": values}))
+
+
+class Files(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.values = yaml.safe_load((CHART / "values.yaml").read_text())
+        cls.documents = [yaml.safe_load(rendered(path.read_text(), cls.values)) for path in sorted((CHART / "templates").iterdir())]
+        cls.manifest = list(yaml.safe_load_all((FOLDER / "daemonset.yaml").read_text()))
+
+    def test_the_chart_gives_the_manifest(self):
+        self.assertEqual(self.manifest, self.documents)
+
+    def test_both_fit_the_api_of_kubernetes(self):
+        for version in VERSIONS:
+            for document in self.manifest:
+                with self.subTest(version, kind=document["kind"]):
+                    kubernetes_validate.validate(document, version, strict=True)
+
+    def test_what_does_not_fit_is_found(self):
+        broken = yaml.safe_load(yaml.safe_dump(self.manifest[0]))
+        broken["spec"]["template"]["spec"]["containers"][0]["imagee"] = "x"
+        with self.assertRaises(kubernetes_validate.ValidationError):
+            kubernetes_validate.validate(broken, VERSIONS[-1], strict=True)
+
+    def test_the_worker_knows_every_option(self):
+        told = subprocess.run([pathlib.Path(os.environ["LAMBENT_PREFIX"]) / "bin/lambent-worker", "--help"], capture_output=True, text=True,
+                              timeout=60).stdout
+        known = set(re.findall(r"^\s+(--[a-z-]+)", told, re.MULTILINE))
+        container = self.documents[0]["spec"]["template"]["spec"]["containers"][0]
+        given = {argument.partition("=")[0] for argument in container["args"]}
+        self.assertEqual(given - known, set())
+        self.assertIn("--cluster-key", given)
+        self.assertEqual([each for each in container["args"] if each.startswith("--cluster-node=")],
+                         [f"--cluster-node={node['name']}={node['address']}" for node in self.values["nodes"]])
+
+    def test_without_a_catalog_none_is_named(self):
+        text = rendered((CHART / "templates/daemonset.yaml").read_text(), {**self.values, "catalogSecret": "", "runtimeClassName": ""})
+        container = yaml.safe_load(text)["spec"]["template"]["spec"]["containers"][0]
+        self.assertNotIn("CATALOG", text)
+        self.assertNotIn("runtimeClassName", text)
+        self.assertEqual([each for each in container["args"] if "catalog" in each], [])
+
+    def test_chart_and_program_have_one_version(self):
+        version = re.search(r"VERSION (\d+\.\d+\.\d+)", (ROOT / "CMakeLists.txt").read_text())[1]
+        chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+        self.assertEqual({chart["version"], chart["appVersion"], self.values["image"].rpartition(":")[2]}, {version})
+
+
+if __name__ == "__main__":
+    unittest.main()

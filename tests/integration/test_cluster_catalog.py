@@ -1,0 +1,148 @@
+"""Three workers that share a catalog in PostgreSQL: each takes changes, the loss of any node loses nothing that was acknowledged, and
+without PostgreSQL what is known runs on."""
+import base64
+import json
+import threading
+import time
+import unittest
+
+from cluster_world import WITNESSED, Postgres, Witness
+from harness import HttpError, make_zip
+from test_cluster import ECHO, Cluster, deploy
+
+
+def versions(cluster, names, function="echo"):
+    return [cluster[name].invoke(function, {}).json["version"] for name in names]
+
+
+def outcome_of(call, *arguments, **options):
+    """The status and Lambent's code of a refusal, or 200 and nothing."""
+    try:
+        call(*arguments, **options)
+        return 200, None
+    except HttpError as error:
+        return error.status, error.headers.get("x-lambent-code")
+
+
+class SharedCatalog(unittest.TestCase):
+    def setUp(self):
+        self.postgres, self.witness = Postgres(self), Witness(self)
+        self.cluster = Cluster(self, flags=("--catalog", self.postgres.url, "--mount-allow", str(self.witness.folder)))
+        self.cluster.wait_until_up()
+
+    def lose(self, name):
+        self.cluster[name].kill()
+        for each in "abc":
+            if each != name:
+                self.cluster.wait_for(lambda each=each: self.cluster.states(each)[name] == "lost")
+
+    def test_changes_go_on_without_the_home_and_come_to_it_when_it_is_back(self):
+        deploy(self.cluster["c"], "echo")
+        self.assertEqual(versions(self.cluster, "abc"), [1, 1, 1])
+        self.lose("a")
+        deploy(self.cluster["b"], "later", version=2)
+        self.assertEqual(versions(self.cluster, "cb", "later"), [2, 2])
+        self.cluster["c"].delete("echo")
+        self.cluster.wait_for(lambda: outcome_of(self.cluster["b"].invoke, "echo", {})[0] == 404)
+        self.cluster["a"].start()
+        self.cluster.wait_until_up()
+        self.assertEqual(versions(self.cluster, "a", "later"), [2])
+        self.cluster.wait_for(lambda: outcome_of(self.cluster["a"].invoke, "echo", {})[0] == 404)
+
+    def test_changes_through_two_nodes_in_one_moment_leave_all_with_the_same(self):
+        deploy(self.cluster["a"], "echo")
+        self.assertEqual(versions(self.cluster, "bc"), [1, 1])
+        self.lose("a")  # which would take them one after the other
+        outcomes = []
+
+        def change(name, number):
+            code = ECHO.replace("VERSION", str(number))
+            body = json.dumps({"ZipFile": base64.b64encode(make_zip({"app.py": code})).decode()})
+            outcomes.append((number, *outcome_of(self.cluster[name].request, "PUT", "/2015-03-31/functions/echo/code", body)))
+
+        for turn in range(4):
+            threads = [threading.Thread(target=change, args=(name, 10 * turn + number)) for number, name in ((1, "b"), (2, "c"))]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            accepted = {number for number, status, _ in outcomes if status == 200}
+            self.cluster.wait_for(lambda: len(set(versions(self.cluster, "bc"))) == 1)
+            self.assertIn(versions(self.cluster, "b")[0], accepted)
+        # One of them at least took each turn, and the other was told to try again.
+        self.assertGreaterEqual(len(accepted), 4)
+        self.assertLessEqual({(status, code) for _, status, code in outcomes}, {(200, None), (409, "ABORTED")})
+
+    def test_asynchronous_invocations_outlive_the_node_that_accepted_them(self):
+        self.cluster["a"].create_python("work", WITNESSED, tags=self.witness.tags)
+        self.cluster["a"].invoke("work", {"id": "first"})
+        owner = self.cluster.owner("work")
+        accepted = {}
+        for number in range(40):
+            entry = "abc"[number % 3]
+            run = f"run-{number}"
+            reply = self.cluster[entry].invoke("work", {"id": run, "seconds": 0.2}, "Event")
+            accepted[run] = reply.headers["x-amzn-requestid"]
+        self.assertGreater(sum(self.witness.begun.values()), 1)
+        self.lose(owner)
+        survivors = [name for name in "abc" if name != owner]
+        self.cluster.wait_for(lambda: all(self.witness.ended[run] > 0 for run in accepted), 90)
+        # Each has one outcome, at whichever node it is asked for.
+        for name in survivors:
+            for invocation in accepted.values():
+                self.cluster.wait_for(lambda name=name, invocation=invocation: self.cluster[name].request(
+                    "GET", f"/v1/invocations/{invocation}").status == 200)
+        # What had ended did not run again; what was under way may have, once.
+        self.assertLessEqual(max(self.witness.begun.values()), 2)
+        self.cluster[owner].start()
+        self.cluster.wait_until_up()
+        before = dict(self.witness.begun)
+        time.sleep(2)
+        self.assertEqual(dict(self.witness.begun), before)
+
+    def test_a_repeat_joins_the_first_through_any_node(self):
+        self.cluster["a"].create_python("work", WITNESSED, tags=self.witness.tags)
+        key = {"amz-sdk-invocation-id": "6f1b1f0e-2f4e-4f6e-9d5a-000000000001"}
+        ids = {self.cluster[name].invoke("work", {"id": "once"}, "Event", key).headers["x-amzn-requestid"] for name in "abcabc"}
+        self.assertEqual(len(ids), 1)
+        self.cluster.wait_for(lambda: self.witness.ended["once"] == 1)
+
+    def test_without_postgresql_functions_run_and_changes_are_refused(self):
+        deploy(self.cluster["b"], "echo")
+        self.assertEqual(versions(self.cluster, "abc"), [1, 1, 1])
+        for lose, mend in (("crash", "start"), ("freeze", "thaw")):
+            self.postgres.do(lose)
+            try:
+                self.assertEqual(versions(self.cluster, "abc"), [1, 1, 1])
+                self.assertEqual(outcome_of(deploy, self.cluster["c"], f"new-{lose}"), (503, "UNAVAILABLE"))
+                self.assertEqual(outcome_of(self.cluster["a"].delete, "echo"), (503, "UNAVAILABLE"))
+                self.assertEqual(outcome_of(self.cluster["b"].invoke, "echo", {}, "Event"), (503, "UNAVAILABLE"))
+                if lose == "crash":
+                    self.cluster["b"].kill()
+                    self.cluster["b"].start()  # with what it knows
+                    self.assertEqual(versions(self.cluster, "b"), [1])
+            finally:
+                self.postgres.do(mend)
+            self.cluster.wait_for(lambda: outcome_of(deploy, self.cluster["c"], f"later-{lose}")[0] in (200, 409), 30)
+            self.assertEqual(versions(self.cluster, "ab", f"later-{lose}"), [1, 1])
+
+    def test_results_that_were_made_without_postgresql_are_kept_once_it_is_back(self):
+        self.cluster["a"].create_python("work", WITNESSED, tags=self.witness.tags)
+        accepted = self.cluster["a"].invoke("work", {"id": "long", "seconds": 2}, "Event").headers["x-amzn-requestid"]
+        self.cluster.wait_for(lambda: self.witness.begun["long"] == 1)
+        self.postgres.do("crash")
+        self.cluster.wait_for(lambda: self.witness.ended["long"] == 1)
+        self.postgres.do("start")
+        self.cluster.wait_for(lambda: outcome_of(self.cluster["c"].request, "GET", f"/v1/invocations/{accepted}")[0] == 200, 30)
+        self.assertEqual(self.witness.begun["long"], 1)
+
+    def test_a_tenant_that_one_node_makes_is_known_at_all(self):
+        self.cluster["c"].request("POST", "/v1/tenants", json.dumps({"name": "team", "weight": 3}))
+        for name in "ab":
+            self.cluster.wait_for(lambda name=name: any(
+                each["name"] == "team" and each["weight"] == 3
+                for each in self.cluster[name].request("GET", "/v1/tenants").json["tenants"]))
+
+
+if __name__ == "__main__":
+    unittest.main()

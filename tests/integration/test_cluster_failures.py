@@ -1,0 +1,154 @@
+"""What clients see when parts of a cluster fail, each shown with real workers under load: nothing that was acknowledged is lost, and no
+synchronous request runs twice. docs/operate/cluster.md has the same as a table."""
+import json
+import pathlib
+import shutil
+import tempfile
+import time
+import unittest
+
+from cluster_world import WITNESSED, Load, NodeBehindCable, SlowLink, Switch, Witness
+from harness import HttpError, Worker
+from test_cluster import Cluster, free_ports
+
+
+class CabledCluster(Cluster):
+    """Three nodes, each in a network namespace of its own."""
+
+    def __init__(self, test, names="abc", flags=()):
+        self.switch = Switch(test, names)
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="lambent-cluster-"))
+        test.addCleanup(shutil.rmtree, self.folder, True)
+        (self.folder / "key").write_text("k" * 40)
+        self.addresses = {name: f"http://{address}:8980" for name, address in self.switch.addresses.items()}
+        listed = [flag for name in names for flag in ("--cluster-node", f"{name}={self.addresses[name]}")]
+        self.nodes = {}
+        for name in names:
+            self.nodes[name] = NodeBehindCable(self.switch, name, "--cluster-key", str(self.folder / "key"), *listed, *flags,
+                                               folder=self.folder / name)
+            test.addCleanup(self.nodes[name].close)
+
+
+class UnderLoad(unittest.TestCase):
+    """Each test has three nodes and one function that sleeps a little, known and warm everywhere."""
+
+    def begin(self, names="abc"):
+        self.witness = Witness(self)
+        self.cluster = CabledCluster(self, flags=("--mount-allow", str(self.witness.folder)))
+        self.cluster.wait_until_up()
+        self.cluster["a"].create_python("work", WITNESSED, tags=self.witness.tags)
+        self.load = Load({name: self.cluster[name] for name in names}, "work", threads=2)
+        self.addCleanup(self.load.stop)
+        self.load.wait_for(40)
+
+    def lose(self, name, how):
+        """Answers that other nodes gave after it count."""
+        how(name)
+        self.load.wait_for(40)
+        survivors = [each for each in "abc" if each != name]
+        for each in survivors:
+            self.cluster.wait_for(lambda each=each: self.cluster.states(each)[name] == "lost")
+        self.load.wait_for(40)
+
+    def check(self):
+        """After all is mended."""
+        self.load.stop()
+        self.cluster.wait_until_up()
+        # What was accepted is run, though its node was away.
+        runs = [*self.load.accepted, *self.load.answered]
+        self.cluster.wait_for(lambda: all(self.witness.ended[run] > 0 for run in runs), 60)
+        for name in "abc":
+            for invocation in list(self.load.accepted.values())[:5]:
+                self.cluster.wait_for(lambda name=name, invocation=invocation: self.cluster[name].request(
+                    "GET", f"/v1/invocations/{invocation}").status == 200)
+        for run in self.load.answered:
+            self.assertEqual((self.witness.begun[run], self.witness.ended[run]), (1, 1), run)
+        twice = [run for run, times in self.witness.begun.items() if run.startswith("sync") and times > 1]
+        self.assertEqual(twice, [])
+        # Clients are told that they may try again, never anything else.
+        for run, error in self.load.failed.items():
+            if isinstance(error, HttpError):
+                self.assertEqual((error.status, error.headers.get("x-lambent-code")), (503, "UNAVAILABLE"), (run, error.body))
+        return self.load
+
+    def test_a_node_that_is_killed(self):
+        self.begin()
+        owner = self.cluster.owner("work")
+        self.lose(owner, lambda name: self.cluster[name].kill())
+        self.cluster[owner].start()
+        load = self.check()
+        lost = [run for run, error in load.failed.items() if isinstance(error, HttpError) and b"NodeLost" in error.body]
+        # At most what it had at that moment, one of each thread.
+        self.assertLessEqual(len(lost), 4)
+
+    def test_a_node_whose_cable_is_pulled(self):
+        self.begin()
+        owner = self.cluster.owner("work")
+        self.lose(owner, self.cluster.switch.pull)
+        # It still answers who reaches it: it has the functions, and believes that the others are lost.
+        self.assertEqual(self.cluster[owner].invoke("work", {"id": "alone"}).json, {"id": "alone"})
+        self.assertEqual(set(self.cluster.states(owner).values()), {"up", "lost"})
+        self.cluster.switch.plug(owner)
+        self.check()
+
+    def test_the_home_whose_cable_is_pulled(self):
+        self.begin(names="bc")
+        self.lose("a", self.cluster.switch.pull)
+        for name in "bc":
+            with self.assertRaises(HttpError) as caught:
+                self.cluster[name].create_python("other", WITNESSED)
+            self.assertEqual(caught.exception.headers["x-lambent-code"], "UNAVAILABLE")
+        # On its side of the cut the home takes changes, as it alone has the catalog: none is lost.
+        self.cluster["a"].create_python("meanwhile", WITNESSED, tags=self.witness.tags)
+        self.cluster.switch.plug("a")
+        self.check()
+        for name in "bc":
+            self.assertEqual(self.cluster[name].invoke("meanwhile", {"id": name}).json, {"id": name})
+
+    def test_a_cable_that_is_pulled_and_plugged_again_at_once(self):
+        self.begin()
+        owner = self.cluster.owner("work")
+        for _ in range(3):
+            self.cluster.switch.pull(owner)
+            time.sleep(0.5)
+            self.cluster.switch.plug(owner)
+            self.load.wait_for(10)
+        # What was under way came through, or its client was told that it may not have: never another answer.
+        load = self.check()
+        self.assertLessEqual(len(load.failed), 6)
+
+
+class SlowNetwork(unittest.TestCase):
+    def test_nodes_with_slow_links_stay_and_run_each_request_once(self):
+        witness = Witness(self)
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="lambent-cluster-"))
+        self.addCleanup(shutil.rmtree, folder, True)
+        (folder / "key").write_text("k" * 40)
+        ports = dict(zip("ab", free_ports(2)))
+        links = {name: SlowLink(self, port, 0.3) for name, port in ports.items()}
+        nodes = {}
+        for name, port in ports.items():
+            nodes[name] = Worker("--cluster-key", str(folder / "key"), "--node-name", name, "--mount-allow", str(witness.folder), gpu="none",
+                                 listen=f"127.0.0.1:{port}")
+            self.addCleanup(nodes[name].close)
+        members = [{"node": name, "address": f"http://127.0.0.1:{links[name].port}"} for name in nodes]
+        for node in nodes.values():
+            node.request("PUT", "/v1/cluster/members", json.dumps({"source": "test", "members": members}))
+
+        def states(node):
+            return [member["state"] for member in node.request("GET", "/v1/cluster").json["members"]]
+        for node in nodes.values():
+            node.wait_for(lambda node=node: states(node) == ["up", "up"])
+        for each in range(4):
+            nodes["a"].create_python(f"work{each}", WITNESSED, tags=witness.tags)
+        for each in range(4):
+            for name, node in nodes.items():
+                run = f"sync-{name}-{each}"
+                self.assertEqual(node.invoke(f"work{each}", {"id": run}).json, {"id": run})
+                node.wait_for(lambda run=run: witness.ended[run])
+                self.assertEqual((witness.begun[run], states(node)), (1, ["up", "up"]))
+        self.assertGreater(sum(node.request("GET", "/v1/cluster").json["requests"]["forwarded"] for node in nodes.values()), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,136 @@
+"""A cluster whose nodes are drained, stopped and started one after the other under load, as an upgrade does it; and `lambent cluster`."""
+import http.server
+import json
+import subprocess
+import threading
+import unittest
+
+from cluster_world import WITNESSED, Load, Witness
+from harness import PREFIX, HttpError
+from test_cluster import Cluster
+
+
+class Strange(http.server.BaseHTTPRequestHandler):
+    """A node that answers what it was told to."""
+
+    def do_GET(self):
+        body = json.dumps(self.server.report).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *words):
+        pass
+
+
+class StrangeNodes(unittest.TestCase):
+    GOOD = {"node": "s", "version": "9.9", "takes_work": True, "slots": 4, "load": 0, "memory_free": 1 << 30,
+            "gpus": [{"name": "T4", "memory_bytes": 1 << 34}], "warm": []}
+
+    def test_a_node_that_says_what_cannot_be_gets_nothing_and_the_list_tells_why(self):
+        cluster = Cluster(self, names="a")
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Strange)
+        server.report = self.GOOD
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True).start()
+        members = [{"node": "a", "address": cluster.addresses["a"]}, {"node": "s", "address": f"http://127.0.0.1:{server.server_port}"}]
+        cluster["a"].request("PUT", "/v1/cluster/members", json.dumps({"source": "file", "members": members}))
+
+        def strange():
+            return next(member for member in cluster.status("a")["members"] if member["node"] == "s")
+        cluster.wait_for(lambda: strange()["state"] == "up")
+        self.assertEqual((strange()["version"], strange()["problem"]), ("9.9", ""))
+        for changed, words in (({"memory_free": 1 << 35}, "free GPU memory"),                # a lie
+                               ({"slots": "many"}, "its version does not go with"),          # another version's
+                               ({"node": "t"}, "node 't' answers at its address")):
+            server.report = {**self.GOOD, **changed}
+            with self.subTest(words):
+                cluster.wait_for(lambda words=words: words in strange()["problem"])
+                cluster.wait_for(lambda: strange()["state"] == "lost")
+                shown = subprocess.run([PREFIX / "bin/lambent", "cluster", "ls", "--endpoint", cluster["a"].endpoint], capture_output=True,
+                                       text=True, timeout=60).stdout
+                self.assertIn(words, shown)
+        server.report = self.GOOD
+        cluster.wait_for(lambda: strange()["state"] == "up")
+        self.assertEqual(strange()["problem"], "")
+
+
+class Upgrade(unittest.TestCase):
+    def setUp(self):
+        self.witness = Witness(self)
+        self.cluster = Cluster(self, flags=("--mount-allow", str(self.witness.folder)))
+        self.cluster.wait_until_up()
+        self.cluster["a"].create_python("work", WITNESSED, tags=self.witness.tags)
+
+    def command(self, node, *words, code=0):
+        done = subprocess.run([PREFIX / "bin/lambent", "cluster", *words, "--endpoint", self.cluster[node].endpoint], capture_output=True,
+                              text=True, timeout=120)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done.stdout if code == 0 else done.stderr
+
+    def test_a_rolling_upgrade_costs_no_request(self):
+        load = Load(self.cluster.nodes, "work", threads=2, moves_on=True)
+        self.addCleanup(load.stop)
+        load.wait_for(30)
+        for name in "abc":
+            other = "b" if name == "a" else "a"
+            self.command(other, "drain", name, "--wait", "60")
+            self.assertEqual(self.cluster.states(other)[name], "draining")
+            ran = self.cluster.completed("work")[name]
+            load.wait_for(20)  # what its clients send goes to others
+            self.assertEqual(self.cluster.completed("work")[name], ran)
+            self.assertEqual(self.cluster[name].stop(), 0)
+            load.wait_for(20)
+            self.cluster[name].start()
+            self.cluster.wait_until_up()
+            load.wait_for(20)
+        load.stop()
+        self.assertEqual(load.failed, {})
+        self.cluster.wait_for(lambda: all(self.witness.ended[run] > 0 for run in [*load.accepted, *load.answered]), 60)
+        self.assertEqual([run for run, times in self.witness.begun.items() if times > 1], [])
+
+    def test_a_node_gets_work_again_and_who_waits_too_short_is_told(self):
+        self.cluster["a"].invoke("work", {"id": "first"})
+        owner = self.cluster.owner("work")
+        other = next(name for name in "abc" if name != owner)
+        accepted = self.cluster[other].invoke("work", {"id": "long", "seconds": 3}, "Event")
+        self.assertEqual(accepted.status, 202)
+        self.cluster.wait_for(lambda: self.witness.begun["long"] == 1)
+        self.assertIn("still has work", self.command(other, "drain", owner, "--wait", "1", code=14))
+        # All others too: then the one that is asked answers by itself.
+        for name in "abc":
+            self.command(name, "drain", name)
+        self.assertEqual(self.cluster[other].invoke("work", {"id": "none"}).json, {"id": "none"})
+        listed = self.command(other, "undrain", owner)
+        self.assertIn("home", listed)
+        self.cluster.wait_for(lambda: self.cluster.states(other)[owner] == "up")
+        self.cluster[other].invoke("work", {"id": "again"})
+        self.assertGreater(self.cluster.completed("work")[owner], 1)
+        rows = json.loads(self.command(other, "ls", "--json"))["members"]
+        self.assertEqual({row["node"]: row["state"] for row in rows}[owner], "up")
+        self.assertTrue(all(row["version"] for row in rows))
+
+    def test_mistakes_are_named(self):
+        self.assertIn("there is no node 'd'", self.command("a", "drain", "d", code=15))
+        with self.assertRaises(HttpError) as caught:
+            self.cluster["a"].request("POST", "/v1/cluster/nodes/a/stop")
+        self.assertEqual(caught.exception.status, 404)
+        with self.assertRaises(HttpError) as caught:
+            self.cluster["a"].request("GET", "/v1/cluster/nodes/a/drain")
+        self.assertEqual(caught.exception.status, 405)
+
+    def test_metrics_tell_of_the_others(self):
+        for name in "abc":
+            self.cluster[name].invoke("work", {"id": name})
+        text = [self.cluster[name].metrics() for name in "abc"]
+        self.assertTrue(all('lambent_cluster_members{state="up"} 3' in each for each in text))
+        forwarded = [float(each.partition('lambent_cluster_requests_total{what="forwarded"} ')[2].split()[0]) for each in text]
+        timed = [float(each.partition("lambent_cluster_forward_seconds_count ")[2].split()[0]) for each in text]
+        self.assertEqual(sum(forwarded), 2)
+        self.assertEqual(sum(timed), 2)
+
+
+if __name__ == "__main__":
+    unittest.main()
