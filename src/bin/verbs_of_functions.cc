@@ -44,12 +44,16 @@ constexpr bundle::ChildLimits kImportLimits = {.wall_time = seconds(1800),
 constexpr int kNotCovered = 3;
 constexpr int kLacksPackages = 4;
 
-// What it says last, without its name before.
+// What it says itself, which begins with its name; else the last line, such as of a compiler.
 std::string last_words(const std::string& text) {
+  constexpr std::string_view kName = "lambent.onnx: ";
+  if (const size_t own = text.rfind(kName); own != std::string::npos) {
+    const size_t begin = own + kName.size();
+    return text.substr(begin, text.find('\n', begin) - begin);
+  }
   std::string words = text.substr(0, text.find_last_not_of('\n') + 1);
   words.erase(0, words.rfind('\n') + 1);
-  constexpr std::string_view kName = "lambent.onnx: ";
-  return words.starts_with(kName) ? words.substr(kName.size()) : words;
+  return words;
 }
 
 std::vector<std::string> import_words(const cli::ModelImportRequest& request) {
@@ -86,7 +90,8 @@ Result<cli::ModelImportOutcome> import_model(const std::string& python,
     return Error{ErrorCode::kDeadlineExceeded,
                  request.model + ": it took longer than half an hour"};
   }
-  if (ended->exit_code == 0) return cli::ModelImportOutcome{true, last_words(ended->standard_output)};
+  if (ended->exit_code == 0)
+    return cli::ModelImportOutcome{true, last_words(ended->standard_output)};
   std::string said = last_words(ended->standard_error);
   if (ended->exit_code == kNotCovered) return cli::ModelImportOutcome{false, std::move(said)};
   if (ended->exit_code > 128) {

@@ -203,15 +203,18 @@ def page(results):
     none = [op for op in results if not passed[op]]
     lines = ["# Operators of models that kernels serve", "",
              "Which operators of ONNX become kernels (`engine = \"kernels\"`, [models](../guides/models.md#kernels)), by ONNX's own tests of "
-             "nodes, run on the CPU by the images that the emulated GPU runs. Written by `tests/clients/kernel_operators.py`; do not edit.",
+             "nodes. Their kernels ran on the CPU, as the emulated GPU runs them. `tests/clients/kernel_operators.py` writes this page.",
              "", "Of %d operators, all tried tests of %d pass, some of %d, none of %d. Inputs that say shapes or axes are constants in these "
              "tests." % (len(results), len(good), len(part), len(none)), "",
-             "## All tests pass", "", ", ".join(good) + ".", "", "## Some pass", "", "| operator | pass | of | a test that does not, and why |",
+             "## All tests pass", ""]
+    letters = sorted({op[0] for op in good})
+    lines += ["- %s" % ", ".join(op for op in good if op[0] == letter) for letter in letters]
+    lines += ["", "## Some pass", "", "| operator | pass | of | a test that does not, and why |",
              "|---|---|---|---|"]
     def why(op):
         name, said = next((name, said) for name, said in results[op].items() if said)
         words = said.replace("|", "/").replace("<", "(").replace(">", ")").replace("`", "'")
-        return "%s: %s" % (name, words[:160])
+        return "%s: %s" % (name, words[:100])
     lines += ["| %s | %d | %d | %s |" % (op, len(passed[op]), len(results[op]), why(op)) for op in part]
     lines += ["", "## None pass", "", "| operator | tests | why |", "|---|---|---|"]
     lines += ["| %s | %d | %s |" % (op, len(results[op]), why(op)) for op in none]
@@ -225,6 +228,9 @@ def main():
     parser.add_argument("--write", help="the page")
     arguments = parser.parse_args()
     results = check(node_cases(arguments.each, set(filter(None, arguments.only.split(",")))))
+    for name, said in [each for tests in results.values() for each in tests.items()]:
+        if said and not said.startswith("refused"):
+            print(name, said, file=sys.stderr)
     text = page(results)
     if arguments.write:
         pathlib.Path(arguments.write).write_text(text)

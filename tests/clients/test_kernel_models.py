@@ -146,7 +146,7 @@ class KernelModelsTest(Harness):
             path.write_bytes(content)
             refused = self.deploy(path, "--engine", "kernels")
             self.assertNotEqual(refused.returncode, 0)
-            self.assertIn(str("model.onnx"), refused.stderr)
+            self.assertIn(f"{path} ", refused.stderr)
             self.assertNotIn("Traceback", refused.stderr)
             with self.assertRaisesRegex(InferenceServerException, r"\[404\]"):
                 self.client().get_model_metadata(name)
@@ -188,6 +188,27 @@ class OperatorsTest(unittest.TestCase):
         results = kernel_operators.check(kernel_operators.node_cases(1, operators), say=lambda *words, **more: None)
         self.assertEqual(set(results), operators)
         self.assertEqual({name: said for each in results.values() for name, said in each.items() if said}, {})
+
+
+    def test_what_the_compiler_computes_otherwise_is_refused(self):
+        def resized(scales, **attributes):
+            net = model_shapes.Net()
+            return net.model(y=net("Resize", net.input("x", [1, 1, 4, 4]), "", net.constant(np.array(scales, np.float32)), **attributes))
+
+        def normalised():
+            net = model_shapes.Net()
+            made = net("LayerNormalization", net.input("x", [2, 4]), net.weight(4), outputs=2)
+            return net.model(y=made[0], mean=made[1])
+
+        whole, part = [1, 1, 2, 2], [1, 1, 0.6, 0.6]
+        for model, words in ((resized(part, mode="linear"), "scales that are no whole numbers"), (resized(whole, mode="cubic"), "'cubic'"),
+                             (normalised(), "more outputs than the first")):
+            with self.assertRaisesRegex(NotCovered, words), tempfile.TemporaryDirectory() as folder:
+                onnx.save(model, folder + "/model.onnx")
+                models.load(folder + "/model.onnx", {}, 1)
+        with tempfile.TemporaryDirectory() as folder:
+            onnx.save(resized(whole, mode="linear"), folder + "/model.onnx")
+            models.load(folder + "/model.onnx", {}, 1)
 
 
 class ForeignBytesTest(unittest.TestCase):

@@ -17,8 +17,8 @@ def import_model(path: str, folder: str, *, name: str = "model", batch: int = 1,
                  shapes: Sequence[str] = (), **settings) -> str:
     """Writes the package of a kernel function for the model in `path`; says in words what it is.
 
-    `shapes` are of inputs whose dimensions the file leaves open, such as "x=1,3,224,224"; the first
-    dimension alone is `batch` unless said. `settings` as kernels.Graph.save() takes them. ModelError
+    `shapes` are of inputs whose dimensions the file leaves open, such as "x=1,3,224,224"; an open
+    first dimension is `batch` unless said. `settings` as kernels.Graph.save() takes them. ModelError
     if the file is no model, NotCovered if something in it has no kernels, with the place.
     """
     from . import emit, lower, model

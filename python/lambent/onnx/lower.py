@@ -395,7 +395,7 @@ _SHARED = re.compile(r"__shared__ alignas\((\d+)\)")
 
 
 def _source(generated: str, kernels: List[str]) -> str:
-    """The kernels alone, as a source that Lambent compiles for the GPU and for the CPU."""
+    """The kernels without what TVM writes around them, as a source that Lambent compiles for the GPU and for the CPU."""
     found = _FIRST_KERNEL.search(generated)
     body = generated[found.start():] if found else ""
     body = re.sub(r'extern "C" __global__ void[^;{]*;\n', "", body)  # declarations ahead

@@ -81,11 +81,54 @@ def parse_shapes(words: Sequence[str]) -> Shapes:
     return shapes
 
 
+def _attribute(node: onnx.NodeProto, name: str, default):
+    for attribute in node.attribute:
+        if attribute.name == name:
+            value = onnx.helper.get_attribute_value(attribute)
+            return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+    return default
+
+
+def _unfaithful_resize(node: onnx.NodeProto, values: Dict[str, onnx.TensorProto]) -> str:
+    mode, where = _attribute(node, "mode", "nearest"), _attribute(node, "coordinate_transformation_mode", "half_pixel")
+    if mode not in ("nearest", "linear") or where == "tf_crop_and_resize" or _attribute(node, "antialias", 0):
+        return "the mode '%s', '%s'%s" % (mode, where, ", antialias" if _attribute(node, "antialias", 0) else "")
+    if mode == "nearest" and where == "asymmetric" and _attribute(node, "nearest_mode", "") == "floor":
+        return ""
+    scales = values.get(node.input[2]) if len(node.input) > 2 and node.input[2] else None
+    if scales is None:  # sizes, whose ratio the compiler takes
+        return "" if mode == "linear" and len(node.input) > 3 else "the mode 'nearest' to sizes, but of 'asymmetric' with 'floor'"
+    is_whole = all(each >= 1 and each == int(each) for each in onnx.numpy_helper.to_array(scales).ravel()[:DIMENSIONS])
+    return "" if is_whole else "scales that are no whole numbers"
+
+
+def _unfaithful(node: onnx.NodeProto, values: Dict[str, onnx.TensorProto]) -> str:
+    """What of a node the compiler takes, but computes in another way than ONNX says; mostly nothing."""
+    kind, outputs = node.op_type, [each for each in node.output if each]
+    if kind == "BatchNormalization" and (_attribute(node, "training_mode", 0) or len(outputs) > 1):
+        return "training"
+    if kind == "LayerNormalization" and len(outputs) > 1:
+        return "more outputs than the first"
+    if kind == "IsInf" and not (_attribute(node, "detect_positive", 1) and _attribute(node, "detect_negative", 1)):
+        return "infinities of one sign"
+    if kind in ("Resize", "Upsample"):
+        return _unfaithful_resize(node, values)
+    if kind == "RoiAlign" and _attribute(node, "mode", "avg") != "avg":
+        return "the mode 'max'"
+    return ""
+
+
 def _check_nodes(model: onnx.ModelProto) -> None:
+    values = {each.name: each for each in model.graph.initializer}
+    for node in model.graph.node:
+        if node.op_type == "Constant" and node.attribute and node.attribute[0].name == "value":
+            values[node.output[0]] = node.attribute[0].t
     for index, node in enumerate(model.graph.node):
         if node.domain not in ("", "ai.onnx"):
             raise NotCovered("%s: operators of the domain '%s' have no kernels"
                              % (place_of(model, index), node.domain))
+        if words := _unfaithful(node, values):
+            raise NotCovered("%s: %s has no kernels" % (place_of(model, index), words))
         for attribute in node.attribute:
             if attribute.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS):
                 raise NotCovered("%s: graphs within the graph ('%s') have no kernels"

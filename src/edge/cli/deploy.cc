@@ -181,7 +181,10 @@ std::string where_manifests_are(const std::string& path) {
   return said;
 }
 
-Result<Package> make_package_within(const DeployOptions& options, size_t depth);
+// `model`: where the model of the manifest lies really, with what it refers to beside it; empty:
+// where the manifest says.
+Result<Package> make_package_within(const DeployOptions& options, size_t depth,
+                                    const std::string& model = {});
 
 // Whether `module` of a handler ("app", "kitchen.app") can be there: as a file, a package, or in C.
 bool has_module(const std::string& code, std::string module) {
@@ -309,7 +312,8 @@ Result<Package> package_of_model(const DeployOptions& options) {
   DeployOptions inner = options;
   inner.path = staging.path();
   inner.name = options.name.value_or(name_of_model(options.path));
-  ASSIGN_OR_RETURN(Package package, make_package_within(inner, 0));
+  const std::string model = std::filesystem::absolute(options.path);
+  ASSIGN_OR_RETURN(Package package, make_package_within(inner, 0, model));
   package.file = options.path;
   return package;
 }
@@ -348,7 +352,8 @@ Result<void> choose_engine(const DeployOptions& options, const std::string& file
                "--shape and --batch are for models that kernels serve: add --engine kernels"};
 }
 
-Result<Package> make_package_within(const DeployOptions& options, size_t depth) {
+Result<Package> make_package_within(const DeployOptions& options, size_t depth,
+                                    const std::string& model) {
   const std::string file =
       options.path.ends_with(".toml") ? options.path : join_path(options.path, "lambent.toml");
   auto text = read_file(file, kMostManifest);
@@ -368,6 +373,7 @@ Result<Package> make_package_within(const DeployOptions& options, size_t depth) 
   RETURN_IF_ERROR(choose_engine(options, file, package.manifest));
   if (package.manifest.model) {
     package.is_model = true;
+    if (!model.empty()) package.manifest.model->file = model;
     ASSIGN_OR_RETURN(auto imported, import_model(package.manifest, folder, options.import_model));
     if (imported) {
       package.manifest = std::move(imported->manifest);

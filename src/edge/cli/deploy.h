@@ -29,9 +29,9 @@ struct DeployOptions {
   std::vector<std::string> shapes = {};
   std::optional<unsigned> batch = {};
   ImportModel import_model = {};  // empty: there is nothing here that reads models
-  http::Endpoint endpoint = {};  // of the worker, for telling where an HTTP function is
-  bool dry_run = false;          // all is checked, and nothing changed
-  bool waits = true;             // until it serves, also if packages are installed
+  http::Endpoint endpoint = {};   // of the worker, for telling where an HTTP function is
+  bool dry_run = false;           // all is checked, and nothing changed
+  bool waits = true;              // until it serves, also if packages are installed
 };
 
 // A function as its manifest describes it, with its code and kernel bundles packed, and the

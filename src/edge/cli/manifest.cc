@@ -249,8 +249,7 @@ Result<void> read_kernels(const toml::table& table, const std::string& file, Mod
   if (table.get("engine") != nullptr) {
     const auto engine = model_engine_from(table["engine"].value_or(std::string()));
     if (!engine) {
-      return wrong_key(table, "engine", file,
-                       "engine is \"onnxruntime\", \"kernels\" or \"auto\"");
+      return wrong_key(table, "engine", file, "engine is \"onnxruntime\", \"kernels\" or \"auto\"");
     }
     model.engine = *engine;
   }

@@ -52,8 +52,7 @@ Result<std::optional<ImportedModel>> import_model(Manifest& manifest, const std:
   ASSIGN_OR_RETURN(Manifest kernels, parse_manifest(text, file));
   take_settings(manifest.spec, kernels.spec);
   kernels.warnings = manifest.warnings;
-  return std::optional<ImportedModel>(
-      ImportedModel{std::move(staging), file, std::move(kernels)});
+  return std::optional<ImportedModel>(ImportedModel{std::move(staging), file, std::move(kernels)});
 }
 
 }  // namespace lambent::cli

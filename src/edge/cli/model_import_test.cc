@@ -68,6 +68,8 @@ TEST_F(ModelImport, AFileBecomesAKernelFunctionAndTellsWhatItTakes) {
       << err.str();
   EXPECT_EQ(asked.shapes, std::vector<std::string>{"x=2,4"});
   EXPECT_EQ(asked.batch, 2u);
+  // Where it lies, so that what it refers to is beside it.
+  EXPECT_EQ(asked.model, (folder / "net.onnx").string());
   EXPECT_EQ(sent_settings()["FunctionName"], "net");
   EXPECT_EQ(sent_settings()["Tags"]["lambent:kind"], "kernel");
   EXPECT_EQ(transport.requests.at(1).target, "/v2/models/net");
@@ -110,8 +112,8 @@ TEST_F(ModelImport, OptionsOfKernelsAreForModelsThatKernelsServe) {
   EXPECT_NE(run_deploy(transport, console, {.path = folder / "net.onnx", .batch = 2}), 0);
   EXPECT_THAT(err.str(), HasSubstr("add --engine kernels"));
   write(folder / "lambent.toml", "name = \"f\"\nruntime = \"python3\"\nhandler = \"app.f\"\n");
-  EXPECT_NE(
-      run_deploy(transport, console, {.path = folder, .engine = ModelEngineChoice::kKernels}), 0);
+  EXPECT_NE(run_deploy(transport, console, {.path = folder, .engine = ModelEngineChoice::kKernels}),
+            0);
   EXPECT_THAT(err.str(), HasSubstr("are for functions of kind 'model'"));
   EXPECT_TRUE(transport.requests.empty());
 }

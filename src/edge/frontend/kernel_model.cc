@@ -121,8 +121,9 @@ struct KernelModelFrontend::Pending {
       ASSIGN_OR_RETURN(request.body,
                        inference::decompress(request.body, coding, limits::kEventBody));
     }
-    ASSIGN_OR_RETURN(const auto length, inference::parse_json_length(
-                                            request.headers.get("Inference-Header-Content-Length")));
+    ASSIGN_OR_RETURN(
+        const auto length,
+        inference::parse_json_length(request.headers.get("Inference-Header-Content-Length")));
     ASSIGN_OR_RETURN(infer, inference::parse_infer_request(request.body, length, model));
     payload = payload_of(model, infer);
     infer.inputs.clear();
@@ -139,10 +140,8 @@ struct KernelModelFrontend::Pending {
 };
 
 void KernelModelFrontend::handle(http::RelayCall call, const FunctionSpec& spec) {
-  auto pending = std::make_shared<Pending>(Pending{.call = std::move(call),
-                                                   .spec = spec,
-                                                   .name = function_of(spec.name).name,
-                                                   .request = {}});
+  auto pending = std::make_shared<Pending>(Pending{
+      .call = std::move(call), .spec = spec, .name = function_of(spec.name).name, .request = {}});
   pending->request = std::exchange(pending->call.head, {});
   pending->begin = uses_.loop.clock().now();
   const auto verb = verb_of(pending->request.target, pending->name);
@@ -158,17 +157,19 @@ void KernelModelFrontend::handle(http::RelayCall call, const FunctionSpec& spec)
   if (*verb == "/infer") return infer(std::move(pending));
   uses_.relays.describe(spec, [this, pending, send, verb = *verb](Result<ModelDescription> model) {
     if (!model.ok()) return send(inference_error(model.error()));
-    if (verb.empty()) return send(inference::json_response(metadata_json(pending->identity(), *model)));
+    if (verb.empty())
+      return send(inference::json_response(metadata_json(pending->identity(), *model)));
     if (verb == "/config") {
       return send(inference::json_response(configuration_json(pending->identity(), *model)));
     }
     if (verb == "/ready") {
       return send(inference::json_response(Json{{"name", pending->name}, {"ready", true}}.dump()));
     }
-    if (verb == "/stats") return send(inference::json_response(statistics_json(pending->spec.name)));
+    if (verb == "/stats")
+      return send(inference::json_response(statistics_json(pending->spec.name)));
     if (verb == "/load") return send(inference::json_response("{}"));
-    send(inference_error(404, "there is nothing at " +
-                                  std::string(http::path_of(pending->request.target))));
+    send(inference_error(
+        404, "there is nothing at " + std::string(http::path_of(pending->request.target))));
   });
 }
 

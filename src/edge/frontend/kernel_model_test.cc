@@ -23,10 +23,10 @@ class KernelModelTest : public testing::Test {
   KernelModelTest() {
     spec.name = {kDefaultTenant, "net"};
     spec.kind = FunctionKind::kKernel;
-    relays.description = ModelDescription{
-        .platform = "lambent_kernels",
-        .inputs = {{"x", DataType::kFp32, {1, 2}}, {"n", DataType::kInt32, {1}}},
-        .outputs = {{"y", DataType::kFp32, {2}}, {"z", DataType::kInt32, {1}}}};
+    relays.description =
+        ModelDescription{.platform = "lambent_kernels",
+                         .inputs = {{"x", DataType::kFp32, {1, 2}}, {"n", DataType::kInt32, {1}}},
+                         .outputs = {{"y", DataType::kFp32, {2}}, {"z", DataType::kInt32, {1}}}};
   }
   std::shared_ptr<StreamClient> send(const std::string& method, const std::string& path,
                                      const std::string& body = "",

@@ -127,9 +127,7 @@ Worker::Worker(Dependencies dependencies, WorkerOptions options,
                [this](const FunctionName& name) {
                  return resolve(name, uses_.random.uniform(), functions_, aliases_);
                },
-               [this](InvocationRequest request, auto done) {
-                 submit(std::move(request), std::move(done));
-               },
+               [this](auto request, auto done) { submit(std::move(request), std::move(done)); },
                [this](InvocationId id) { intake_.forget(id); }, kernels_}) {
   tell_of_ends(uses_.launcher, sandboxes_, executors_);
   uses_.launcher.on_zygote([this](auto&, auto event, auto&) { count(event, uses_.metrics); });
