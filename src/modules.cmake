@@ -69,7 +69,7 @@ module(cluster_simulator DEPENDS base domain routing workload)
 
 floor(edge USES core decide gpu/mig node/objects sim/workload)
 module(dashboard        OWN_BUILD)
-module(frontend         DEPENDS base domain crypto loop http metrics objects dashboard)
+module(frontend         DEPENDS base domain crypto loop http metrics objects dashboard inference)
 module(cli              DEPENDS base domain crypto workload workflow pipeline mig loop http archive LINKS ${LAMBENT_HTTP_PARSER})
 module(runtime_client   DEPENDS base)
 module(inference        DEPENDS base domain loop http LINKS ${LAMBENT_ZLIB})

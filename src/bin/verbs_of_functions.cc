@@ -2,7 +2,10 @@
 #include "bin/lambent_verbs.h"
 
 #include <memory>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "bin/flag_checks.h"
 #include "bin/installation.h"
@@ -17,6 +20,7 @@
 #include "edge/cli/remove.h"
 #include "edge/cli/versions.h"
 #include "gpu/bundle/builder.h"
+#include "gpu/bundle/child_process.h"
 
 namespace lambent::bin {
 namespace {
@@ -31,6 +35,81 @@ Result<void> build_bundle(const std::string& source, const std::string& folder) 
   request.worker_program = installation.program("lambent-bundle");
   ASSIGN_OR_RETURN(const bundle::BuildOutcome outcome, bundle::build_bundle(request));
   return {};
+}
+
+// Foreign bytes are read, and a compiler is fed with them, by a process of its own.
+constexpr bundle::ChildLimits kImportLimits = {.wall_time = seconds(1800),
+                                               .memory = Bytes::gib(16),
+                                               .output = Bytes::mib(1),
+                                               .file_size = Bytes::gib(4)};
+// How python/lambent/onnx/__main__.py ends.
+constexpr int kNotCovered = 3;
+constexpr int kLacksPackages = 4;
+
+// What it says itself, which begins with its name; else the last line, such as of a compiler.
+std::string last_words(const std::string& text) {
+  constexpr std::string_view kName = "lambent.onnx: ";
+  if (const size_t own = text.rfind(kName); own != std::string::npos) {
+    const size_t begin = own + kName.size();
+    return text.substr(begin, text.find('\n', begin) - begin);
+  }
+  std::string words = text.substr(0, text.find_last_not_of('\n') + 1);
+  words.erase(0, words.rfind('\n') + 1);
+  return words;
+}
+
+std::vector<std::string> import_words(const cli::ModelImportRequest& request) {
+  std::vector<std::string> words = {"-m", "lambent.onnx", "--batch", std::to_string(request.batch)};
+  for (const std::string& shape : request.shapes) words.push_back("--shape=" + shape);
+  words.insert(words.end(), {"--", request.model, request.folder});
+  return words;
+}
+
+// By lambent.onnx, with the Python that is there or, where that lacks the packages, with one that
+// uv makes.
+Result<cli::ModelImportOutcome> import_model(const std::string& python,
+                                             const cli::ModelImportRequest& request) {
+  ASSIGN_OR_RETURN(const Installation installation, find_installation());
+  const std::vector<std::string> words = import_words(request);
+  const std::vector<std::string> path = {"env", "PYTHONPATH=" + installation.python()};
+  std::vector<std::string> command = path;
+  command.push_back(python);
+  command.insert(command.end(), words.begin(), words.end());
+  auto ended = bundle::run_child(command, kImportLimits);
+  if (ended.ok() && ended->exit_code == kLacksPackages) {
+    command = path;
+    const std::string packages = installation.python() + "/lambent/onnx/requirements.txt";
+    command.insert(command.end(), {"uv", "run", "--quiet", "--no-project", "--with-requirements",
+                                   packages, "python"});
+    command.insert(command.end(), words.begin(), words.end());
+    const std::string lacks = last_words(ended->standard_error);
+    ended = bundle::run_child(command, kImportLimits);
+    // env says that there is none.
+    if (ended.ok() && ended->exit_code == 127) return Error{ErrorCode::kUnavailable, lacks};
+  }
+  if (!ended.ok()) return ended.error().with_context("reading " + request.model);
+  if (ended->timed_out) {
+    return Error{ErrorCode::kDeadlineExceeded,
+                 request.model + ": it took longer than half an hour"};
+  }
+  if (ended->exit_code == 0)
+    return cli::ModelImportOutcome{true, last_words(ended->standard_output)};
+  std::string said = last_words(ended->standard_error);
+  if (ended->exit_code == kNotCovered) return cli::ModelImportOutcome{false, std::move(said)};
+  if (ended->exit_code > 128) {
+    said = "what reads it broke down (signal " + std::to_string(ended->exit_code - 128) + ")";
+  }
+  return Error{ErrorCode::kInvalidArgument, std::move(said)}.with_context(request.model);
+}
+
+// Into the options, once it is known to be one.
+CLI::Validator engine_words(cli::DeployOptions& options) {
+  return CLI::Validator(
+      [&options](const std::string& word) {
+        options.engine = cli::model_engine_from(word);
+        return options.engine ? std::string() : "it is onnxruntime, kernels or auto";
+      },
+      "ENGINE");
 }
 
 }  // namespace
@@ -62,6 +141,11 @@ void add_deploy(Shell& shell) {
     if (!shell.console.json) shell.console.err << "compiling " << source << "\n";
     return build_bundle(source, folder);
   };
+  auto python = std::make_shared<std::string>("python3");
+  options->import_model = [&shell, python](const cli::ModelImportRequest& request) {
+    if (!shell.console.json) shell.console.err << "making kernels of " << request.model << "\n";
+    return import_model(*python, request);
+  };
   CLI::App* verb = add_verb(shell, "deploy", "create or update a function from its lambent.toml",
                             "lambent deploy build/release/examples/01_python_vector_add");
   verb->add_option("PATH", options->path, "a folder with lambent.toml, or such a file");
@@ -70,11 +154,23 @@ void add_deploy(Shell& shell) {
   verb->add_option("--image", options->image,
                    "a container image that serves HTTP, such as ghcr.io/owner/app:1, instead of a "
                    "folder with a manifest");
+  auto engine = std::make_shared<std::string>();
+  verb->add_option("--engine", *engine,
+                   "of a model: onnxruntime, on the host's processors; kernels, on a GPU; or auto, "
+                   "which is kernels if there are some for all of it")
+      ->check(engine_words(*options));
+  verb->add_option("--shape", options->shapes,
+                   "of an input that kernels are made for: x=1,3,224,224; may be repeated");
+  verb->add_option("--batch", options->batch,
+                   "how many elements a request to kernels has, where the model leaves it open");
+  verb->add_option("--importer-python", *python,
+                   "the Python with the packages of lambent[onnx], which makes kernels of models")
+      ->capture_default_str();
   verb->add_flag("--dry-run", options->dry_run,
                  "check all, say what would change, and change nothing");
   verb->add_flag("!--no-wait", options->waits,
                  "end while packages are installed, and not once the function serves");
-  verb->callback([&shell, options] {
+  verb->callback([&shell, options, engine] {
     shell.verb = [&shell, options](Transport& transport, const cli::Destination& destination) {
       options->endpoint = destination.endpoint;
       return cli::run_deploy(transport, shell.console, *options);

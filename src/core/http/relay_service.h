@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "core/domain/function.h"
+#include "core/domain/inference.h"
 #include "core/domain/invocation.h"
 #include "core/http/answer_sink.h"
 #include "core/http/server.h"
@@ -26,7 +27,9 @@ struct RelayCall {
   // Instead, if the function is a handler, which takes events: gets this call back, with the
   // version that its name means for this request.
   std::function<void(RelayCall, const FunctionSpec&)> to_handler = {};
-  // Its body came whole, in `head`, and its signature covers that: only handlers take it.
+  // The same, if it is a graph of kernels.
+  std::function<void(RelayCall, const FunctionSpec&)> to_kernels = {};
+  // Its body came whole, in `head`, and its signature covers that: HTTP functions do not take it.
   bool is_signed = false;
   // Nothing was asked of who sends it: only a function with an open URL takes it.
   bool is_anonymous = false;
@@ -49,6 +52,9 @@ class RelayService {
   virtual void forget(InvocationId id) = 0;
   // Whether anyone may send requests to it, by its open URL.
   virtual bool is_open(const FunctionName& name) const = 0;
+  // What a kernel function takes and gives. `done` is called once, perhaps before this returns.
+  virtual void describe(const FunctionSpec& spec,
+                        std::function<void(Result<ModelDescription>)> done) = 0;
 
  protected:
   ~RelayService() = default;

@@ -10,7 +10,6 @@
 #include "core/base/fd.h"
 #include "core/domain/command_line.h"
 #include "core/domain/image_function.h"
-#include "core/domain/model_function.h"
 #include "decide/pipeline/limits.h"
 #include "decide/pipeline/pipeline_json.h"
 #include "decide/workflow/graph_json.h"
@@ -182,7 +181,10 @@ std::string where_manifests_are(const std::string& path) {
   return said;
 }
 
-Result<Package> make_package_within(const DeployOptions& options, size_t depth);
+// `model`: where the model of the manifest lies really, with what it refers to beside it; empty:
+// where the manifest says.
+Result<Package> make_package_within(const DeployOptions& options, size_t depth,
+                                    const std::string& model = {});
 
 // Whether `module` of a handler ("app", "kitchen.app") can be there: as a file, a package, or in C.
 bool has_module(const std::string& code, std::string module) {
@@ -267,7 +269,9 @@ Result<void> add_components(const std::string& folder, const std::string& file,
   std::map<std::pair<std::string, std::string>, std::string> packed;  // to the function's name
   for (const auto& [number, path] : manifest.packages) {
     Json& component = graph["components"][number];
-    DeployOptions inner{.path = join_path(folder, path), .build_bundle = options.build_bundle};
+    DeployOptions inner{.path = join_path(folder, path),
+                        .build_bundle = options.build_bundle,
+                        .import_model = options.import_model};
     const auto function = component.find("function");
     if (function != component.end() && function->is_string()) inner.name = *function;
     std::string& name = packed[{inner.path, inner.name.value_or("")}];
@@ -305,10 +309,11 @@ Result<Package> package_of_model(const DeployOptions& options) {
   RETURN_IF_ERROR(staging.add(options.path, "model.onnx"));
   RETURN_IF_ERROR(
       write_file_atomically(staging.path() + "/lambent.toml", "kind = \"model\"\n", false));
-  const DeployOptions inner{.path = staging.path(),
-                            .name = options.name.value_or(name_of_model(options.path)),
-                            .build_bundle = options.build_bundle};
-  ASSIGN_OR_RETURN(Package package, make_package_within(inner, 0));
+  DeployOptions inner = options;
+  inner.path = staging.path();
+  inner.name = options.name.value_or(name_of_model(options.path));
+  const std::string model = std::filesystem::absolute(options.path);
+  ASSIGN_OR_RETURN(Package package, make_package_within(inner, 0, model));
   package.file = options.path;
   return package;
 }
@@ -329,7 +334,26 @@ Result<Package> package_of_image(const DeployOptions& options) {
   return package;
 }
 
-Result<Package> make_package_within(const DeployOptions& options, size_t depth) {
+// What the command line says of a model, in place of its manifest.
+Result<void> choose_engine(const DeployOptions& options, const std::string& file,
+                           Manifest& manifest) {
+  const bool chooses = options.engine || options.batch || !options.shapes.empty();
+  if (!chooses) return {};
+  if (!manifest.model) {
+    return Error{ErrorCode::kInvalidArgument,
+                 file + ": --engine, --shape and --batch are for functions of kind 'model'"};
+  }
+  if (options.engine) manifest.model->engine = *options.engine;
+  if (options.batch) manifest.model->batch = *options.batch;
+  if (!options.shapes.empty()) manifest.model->shapes = options.shapes;
+  const bool is_unused = manifest.model->engine == ModelEngineChoice::kOnnxruntime;
+  if (!is_unused || (options.shapes.empty() && !options.batch)) return {};
+  return Error{ErrorCode::kInvalidArgument,
+               "--shape and --batch are for models that kernels serve: add --engine kernels"};
+}
+
+Result<Package> make_package_within(const DeployOptions& options, size_t depth,
+                                    const std::string& model) {
   const std::string file =
       options.path.ends_with(".toml") ? options.path : join_path(options.path, "lambent.toml");
   auto text = read_file(file, kMostManifest);
@@ -345,6 +369,18 @@ Result<Package> make_package_within(const DeployOptions& options, size_t depth) 
   if (options.name) spec.name.name = *options.name;
   if (spec.name.name.empty()) {
     return Error{ErrorCode::kInvalidArgument, file + " has no name; add one or give --name"};
+  }
+  RETURN_IF_ERROR(choose_engine(options, file, package.manifest));
+  if (package.manifest.model) {
+    package.is_model = true;
+    if (!model.empty()) package.manifest.model->file = model;
+    ASSIGN_OR_RETURN(auto imported, import_model(package.manifest, folder, options.import_model));
+    if (imported) {
+      package.manifest = std::move(imported->manifest);
+      ASSIGN_OR_RETURN(package.zip, zip_of(imported->file, package.manifest,
+                                           {.build_bundle = options.build_bundle}));
+      return package;
+    }
   }
   if (auto valid = validate(spec); !valid.ok()) {
     // What is missing may be there under a name that is spelt wrong.
@@ -458,11 +494,11 @@ Result<void> deploy_all(Transport& transport, Console& console, const Package& p
   if (!deployed.ok()) return deployed.error().with_context("deploying " + spec.name.name);
   if (!console.json) {
     console.out << summary_of(*deployed, spec, package.zip.size(), options.dry_run);
-    if (spec.kind == FunctionKind::kHttp && !serves_model(spec) && !options.dry_run) {
+    if (spec.kind == FunctionKind::kHttp && !package.is_model && !options.dry_run) {
       console.out << "  curl " << curl_words(options.endpoint, spec.name.name) << "\n";
     }
   }
-  if (serves_model(spec) && !options.dry_run && !deployed->under_way) {
+  if (package.is_model && !options.dry_run && !deployed->under_way) {
     const auto loaded = try_model(transport, console, spec.name.name);
     if (!loaded.ok()) return loaded.error().with_context(spec.name.name);
   }

@@ -10,6 +10,7 @@
 #include "core/http/client.h"
 #include "edge/cli/console.h"
 #include "edge/cli/manifest.h"
+#include "edge/cli/model_import.h"
 #include "edge/cli/transport.h"
 
 namespace lambent::cli {
@@ -23,9 +24,14 @@ struct DeployOptions {
   // Compiles a CUDA source into a bundle in a new folder; empty: there is no compiler.
   std::function<Result<void>(const std::string& source, const std::string& folder)> build_bundle =
       {};
-  http::Endpoint endpoint = {};  // of the worker, for telling where an HTTP function is
-  bool dry_run = false;          // all is checked, and nothing changed
-  bool waits = true;             // until it serves, also if packages are installed
+  // Of a model: what runs it, and the shapes that kernels are made for.
+  std::optional<ModelEngineChoice> engine = {};
+  std::vector<std::string> shapes = {};
+  std::optional<unsigned> batch = {};
+  ImportModel import_model = {};  // empty: there is nothing here that reads models
+  http::Endpoint endpoint = {};   // of the worker, for telling where an HTTP function is
+  bool dry_run = false;           // all is checked, and nothing changed
+  bool waits = true;              // until it serves, also if packages are installed
 };
 
 // A function as its manifest describes it, with its code and kernel bundles packed, and the
@@ -34,6 +40,7 @@ struct Package {
   std::string file;  // of the manifest
   Manifest manifest;
   std::string zip;
+  bool is_model = false;  // it answers by the Open Inference Protocol
   std::vector<Package> components;
 };
 Result<Package> make_package(const DeployOptions& options);

@@ -24,7 +24,8 @@ namespace {
 // The keys that are no fields of the function.
 constexpr std::string_view kOtherKeys[] = {
     "graph",   "code",   "bundles", "sources", "component", "output",      "slo",
-    "command", "python", "model",   "threads", "image",     "entry_point", "working_directory"};
+    "command", "python", "model",   "threads", "image",     "entry_point", "working_directory",
+    "engine",  "shapes", "batch"};
 
 // Reads the fields of a function. A field's key names its table.
 class FieldReader {
@@ -155,7 +156,7 @@ Error wrong_key(const toml::table& table, std::string_view key, const std::strin
 
 // Keys that say something about functions of other kinds alone.
 Result<void> check_kind_keys(const toml::table& table, FunctionKind kind, const std::string& file) {
-  for (const char* key : {"model", "threads"}) {
+  for (const char* key : {"model", "threads", "engine", "shapes", "batch"}) {
     if (const toml::node* node = table.get(key)) {
       return Error{ErrorCode::kInvalidArgument,
                    file + " line " + std::to_string(node->source().begin.line) + ": " + key +
@@ -219,43 +220,6 @@ Result<void> read_workflow(const toml::table& table, const std::string& file, Ma
   return {};
 }
 
-// A function of kind 'model' is an HTTP function whose program is ours.
-constexpr std::string_view kModelKind = "model";
-constexpr int64_t kMostThreads = 1024;
-constexpr Bytes kModelMemory = Bytes::gib(1);
-
-// The command of our program, of the keys model and threads.
-Result<void> read_model(const toml::table& table, const std::string& file, FunctionSpec& spec) {
-  for (const std::string_view key : {"graph", "component", "output", "handler", "cpu", "slo",
-                                     "port", "command", "readiness", "runtime", "gpu"}) {
-    if (table.get(key) != nullptr) {
-      return wrong_key(table, key, file,
-                       "a function of kind 'model' has no " + std::string(key) +
-                           (key == "gpu" ? ": models run on the host's processors" : ""));
-    }
-  }
-  if (table.get("model") != nullptr && !table["model"].is_string()) {
-    return wrong_key(table, "model", file, "model is the name of a file, such as \"model.onnx\"");
-  }
-  const std::string model = table["model"].value_or(std::string("model.onnx"));
-  std::vector<std::string> command = {std::string(kModelServer), model};
-  if (table.get("threads") != nullptr) {
-    const auto threads = table["threads"].value<int64_t>();
-    if (!table["threads"].is_integer() || *threads < 1 || *threads > kMostThreads) {
-      return wrong_key(table, "threads", file,
-                       "threads is a whole number from 1 to " + std::to_string(kMostThreads));
-    }
-    command.insert(command.end(), {"--threads", std::to_string(*threads)});
-  }
-  spec.kind = FunctionKind::kHttp;
-  spec.handler = command_text(command);
-  spec.runtime_name = "python3";
-  spec.runtime = Runtime::kPython;
-  if (table.get("memory") == nullptr) spec.memory = kModelMemory;
-  if (table.get("concurrency") == nullptr) spec.http.concurrency = limits::kModelConcurrency;
-  return {};
-}
-
 // A list of texts; nothing if the key is not there.
 Result<std::optional<std::vector<std::string>>> words_of(const toml::table& table,
                                                          std::string_view key,
@@ -272,6 +236,74 @@ Result<std::optional<std::vector<std::string>>> words_of(const toml::table& tabl
   words.emplace();
   for (const toml::node& word : *list) words->push_back(word.as_string()->get());
   return words;
+}
+
+// A function of kind 'model' is an HTTP function whose program is ours.
+constexpr std::string_view kModelKind = "model";
+constexpr int64_t kMostThreads = 1024;
+constexpr int64_t kMostBatch = 65'536;
+constexpr Bytes kModelMemory = Bytes::gib(1);
+
+// The keys that say which kernels are made of a model.
+Result<void> read_kernels(const toml::table& table, const std::string& file, ModelSection& model) {
+  if (table.get("engine") != nullptr) {
+    const auto engine = model_engine_from(table["engine"].value_or(std::string()));
+    if (!engine) {
+      return wrong_key(table, "engine", file, "engine is \"onnxruntime\", \"kernels\" or \"auto\"");
+    }
+    model.engine = *engine;
+  }
+  const bool has_kernels = model.engine != ModelEngineChoice::kOnnxruntime;
+  for (const char* key : {"shapes", "batch", "gpu"}) {
+    if (table.get(key) == nullptr || has_kernels) continue;
+    return wrong_key(table, key, file,
+                     std::string(key) +
+                         " is for models with engine = \"kernels\" or \"auto\"; this one runs on "
+                         "the host's processors");
+  }
+  ASSIGN_OR_RETURN(auto shapes, words_of(table, "shapes", file));
+  if (shapes) model.shapes = std::move(*shapes);
+  if (table.get("batch") != nullptr) {
+    const auto batch = table["batch"].value<int64_t>();
+    if (!table["batch"].is_integer() || *batch < 1 || *batch > kMostBatch) {
+      return wrong_key(table, "batch", file,
+                       "batch is a whole number from 1 to " + std::to_string(kMostBatch));
+    }
+    model.batch = static_cast<unsigned>(*batch);
+  }
+  return {};
+}
+
+// The command of our program, of the keys model and threads.
+Result<void> read_model(const toml::table& table, const std::string& file, ModelSection& model,
+                        FunctionSpec& spec) {
+  for (const std::string_view key : {"graph", "component", "output", "handler", "cpu", "slo",
+                                     "port", "command", "readiness", "runtime"}) {
+    if (table.get(key) != nullptr) {
+      return wrong_key(table, key, file, "a function of kind 'model' has no " + std::string(key));
+    }
+  }
+  if (table.get("model") != nullptr && !table["model"].is_string()) {
+    return wrong_key(table, "model", file, "model is the name of a file, such as \"model.onnx\"");
+  }
+  model.file = table["model"].value_or(model.file);
+  RETURN_IF_ERROR(read_kernels(table, file, model));
+  std::vector<std::string> command = {std::string(kModelServer), model.file};
+  if (table.get("threads") != nullptr) {
+    const auto threads = table["threads"].value<int64_t>();
+    if (!table["threads"].is_integer() || *threads < 1 || *threads > kMostThreads) {
+      return wrong_key(table, "threads", file,
+                       "threads is a whole number from 1 to " + std::to_string(kMostThreads));
+    }
+    command.insert(command.end(), {"--threads", std::to_string(*threads)});
+  }
+  spec.kind = FunctionKind::kHttp;
+  spec.handler = command_text(command);
+  spec.runtime_name = "python3";
+  spec.runtime = Runtime::kPython;
+  if (table.get("memory") == nullptr) spec.memory = kModelMemory;
+  if (table.get("concurrency") == nullptr) spec.http.concurrency = limits::kModelConcurrency;
+  return {};
 }
 
 // Of a function of an image, which is its code.
@@ -347,6 +379,13 @@ Result<void> read_python(const toml::table& root, const std::string& file, Manif
 
 }  // namespace
 
+std::optional<ModelEngineChoice> model_engine_from(std::string_view word) {
+  if (word == "onnxruntime") return ModelEngineChoice::kOnnxruntime;
+  if (word == "kernels") return ModelEngineChoice::kKernels;
+  if (word == "auto") return ModelEngineChoice::kAuto;
+  return std::nullopt;
+}
+
 Result<Manifest> parse_manifest(std::string_view text, const std::string& file) {
   const toml::parse_result parsed = toml::parse(text);
   if (!parsed) {
@@ -367,7 +406,7 @@ Result<Manifest> parse_manifest(std::string_view text, const std::string& file) 
   RETURN_IF_ERROR(fields.verdict());
   fields.warn_of_unknown(manifest.warnings);
   if (fields.kind() == kModelKind) {
-    RETURN_IF_ERROR(read_model(parsed.table(), file, spec));
+    RETURN_IF_ERROR(read_model(parsed.table(), file, manifest.model.emplace(), spec));
     RETURN_IF_ERROR(read_python(parsed.table(), file, manifest));
     if (!manifest.python) manifest.python.emplace().packages.requirements = {"onnxruntime"};
     return manifest;

@@ -14,6 +14,23 @@
 
 namespace lambent::cli {
 
+// What runs a model.
+enum class ModelEngineChoice : uint8_t {
+  kOnnxruntime,  // onnxruntime, on the host's processors
+  kKernels,      // a graph of kernels, on a GPU
+  kAuto,         // kernels, if there are some for all of it, else onnxruntime
+};
+// "onnxruntime", "kernels", "auto"; nothing for other words.
+std::optional<ModelEngineChoice> model_engine_from(std::string_view word);
+
+// What a manifest of kind 'model' says beside its function.
+struct ModelSection {
+  std::string file = "model.onnx";  // relative to the manifest
+  ModelEngineChoice engine = ModelEngineChoice::kOnnxruntime;
+  std::vector<std::string> shapes;  // for kernels: of inputs, such as "x=1,3,224,224"
+  unsigned batch = 1;               // for kernels: the first dimension of inputs, where it is open
+};
+
 struct Manifest {
   FunctionSpec spec;                 // without tenant, id, revision and code
   std::string code = ".";            // a folder or a .zip, relative to the manifest
@@ -27,6 +44,7 @@ struct Manifest {
   std::map<size_t, std::string> packages;
   // Of a pipeline: what its [slo] table says, which then holds in place of its pipeline.json.
   pipeline::Slo slo;
+  std::optional<ModelSection> model;    // of kind 'model'
   std::optional<PythonSection> python;  // packages of an index that its Python has
   // Keys that we do not know, with the one that was perhaps meant; shown, not fatal.
   std::vector<std::string> warnings;

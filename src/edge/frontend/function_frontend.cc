@@ -208,7 +208,11 @@ void FunctionFrontend::handle(const Caller& caller, const FunctionTarget& target
     http::Response answer = answer_of(std::move(result), name, with_log);
     return is_anonymous ? plain_answer_of(answer) : answer;
   };
-  if (!target.is_inference) {
+  if (target.is_inference) {
+    call.to_kernels = [this](http::RelayCall its, const FunctionSpec& spec) {
+      models_.handle(std::move(its), spec);
+    };
+  } else {
     call.to_handler = [this](http::RelayCall its, const FunctionSpec& spec) {
       handlers_.handle(std::move(its), spec);
     };

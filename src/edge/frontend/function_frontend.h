@@ -10,6 +10,7 @@
 #include "edge/frontend/caller.h"
 #include "edge/frontend/function_target.h"
 #include "edge/frontend/handler_frontend.h"
+#include "edge/frontend/kernel_model.h"
 
 namespace lambent::frontend {
 
@@ -33,7 +34,7 @@ struct RequestProof {
 class FunctionFrontend {
  public:
   explicit FunctionFrontend(HandlerFrontend::Dependencies dependencies)
-      : relays_(dependencies.relays), handlers_(std::move(dependencies)) {}
+      : relays_(dependencies.relays), handlers_(dependencies), models_(std::move(dependencies)) {}
 
   void handle(const Caller& caller, const FunctionTarget& target, http::Request request,
               http::Responder responder, RequestProof proof = {});
@@ -41,6 +42,7 @@ class FunctionFrontend {
  private:
   http::RelayService& relays_;
   HandlerFrontend handlers_;
+  KernelModelFrontend models_;
 };
 
 }  // namespace lambent::frontend

@@ -91,7 +91,7 @@ http::Response InferenceFrontend::index_of(TenantId tenant) const {
   for (;;) {
     const auto page = service_.list_functions(tenant, after, kPage);
     for (const FunctionSpec& spec : page) {
-      if (!serves_model(spec)) continue;
+      if (!serves_model(spec) && spec.kind != FunctionKind::kKernel) continue;
       // It is loaded by the first request at the latest, so it is always ready for one.
       models.push_back(
           {{"name", spec.name.name}, {"version", "1"}, {"state", "READY"}, {"reason", ""}});

@@ -35,6 +35,10 @@ void HttpRelays::relay(http::RelayCall call) {
     const auto to_handler = std::move(call.to_handler);
     return to_handler(std::move(call), *spec);
   }
+  if (spec != nullptr && spec->kind == FunctionKind::kKernel && call.to_kernels) {
+    const auto to_kernels = std::move(call.to_kernels);
+    return to_kernels(std::move(call), *spec);
+  }
   if (call.is_signed && (spec == nullptr || spec->kind == FunctionKind::kHttp)) {
     return call.responder.send(call.answer_of(
         Error{ErrorCode::kUnauthenticated,

@@ -13,6 +13,7 @@
 #include "core/http/relay_service.h"
 #include "node/http_relay/relayed_request.h"
 #include "node/worker/function_registry.h"
+#include "node/worker/kernel_descriptions.h"
 
 namespace lambent::worker {
 
@@ -25,6 +26,7 @@ class HttpRelays final : public http::RelayService {
     std::function<Result<FunctionName>(const FunctionName&)> resolve;
     std::function<void(InvocationRequest, InvocationService::Callback<InvocationResult>)> submit;
     std::function<void(InvocationId)> forget;  // its client is gone
+    KernelDescriptions& kernels;
   };
 
   explicit HttpRelays(Dependencies dependencies) : uses_(std::move(dependencies)) {}
@@ -33,6 +35,10 @@ class HttpRelays final : public http::RelayService {
   void invoke(http::HandlerCall call) override;
   void forget(InvocationId id) override { uses_.forget(id); }
   bool is_open(const FunctionName& name) const override;
+  void describe(const FunctionSpec& spec,
+                std::function<void(Result<ModelDescription>)> done) override {
+    uses_.kernels.describe(spec, std::move(done));
+  }
   bool has(InvocationId id) const { return live_.contains(id); }
   // Null: there is none.
   std::shared_ptr<http_relay::RelayedRequest> find(InvocationId id) const;

@@ -218,6 +218,18 @@ Result<Bytes> check_kernel_package(const KernelPackageOptions& options, Bytes mo
   return needed;
 }
 
+Result<ModelDescription> describe_kernel_package(const KernelPackageOptions& options) {
+  ASSIGN_OR_RETURN(const KernelGraph graph, read_graph(options));
+  ModelDescription description{.platform = "lambent_kernels", .inputs = {}, .outputs = {}};
+  for (const kernel_graph::Buffer& buffer : graph.buffers) {
+    const TensorSpec tensor{buffer.name, buffer.type.datatype,
+                            Shape(buffer.type.shape.begin(), buffer.type.shape.end())};
+    if (is_input(buffer.role)) description.inputs.push_back(tensor);
+    if (is_output(buffer.role)) description.outputs.push_back(tensor);
+  }
+  return description;
+}
+
 Result<std::vector<PackageFile>> open_kernel_package(const KernelPackageOptions& options) {
   ASSIGN_OR_RETURN(const KernelGraph graph, read_graph(options));
   std::vector<PackageFile> files;

@@ -8,6 +8,7 @@
 #include "core/base/fd.h"
 #include "core/base/result.h"
 #include "core/base/units.h"
+#include "core/domain/inference.h"
 
 namespace lambent::worker {
 
@@ -21,6 +22,10 @@ struct KernelPackageOptions {
 // a request takes. INVALID_ARGUMENT names the place in the graph or the file, the largest buffer if
 // that is more than `most`.
 Result<Bytes> check_kernel_package(const KernelPackageOptions& options, Bytes most);
+
+// The tensors that a request brings and those that its answer has, in the graph's order.
+// INVALID_ARGUMENT if there is no such graph.
+Result<ModelDescription> describe_kernel_package(const KernelPackageOptions& options);
 
 struct PackageFile {
   std::string name;  // in the package; of a built-in bundle "lambent:NAME/..."

@@ -131,11 +131,10 @@ Worker::Worker(Dependencies dependencies, WorkerOptions options,
       status_({uses_.loop, uses_.metrics, *dispatcher_, functions_, live_, backends_, executors_,
                workflows_, pipelines_, care_, health_}),
       activity_(status_, recent_),
+      kernels_(code_, files_),
       relays_({uses_.random, functions_, chooser_of(uses_.random, functions_, aliases_),
-               [this](InvocationRequest request, auto done) {
-                 submit(std::move(request), std::move(done));
-               },
-               [this](InvocationId id) { intake_.forget(id); }}) {
+               [this](auto request, auto done) { submit(std::move(request), std::move(done)); },
+               [this](InvocationId id) { intake_.forget(id); }, kernels_}) {
   tell_of_ends(uses_.launcher, sandboxes_, executors_);
   uses_.launcher.on_zygote([this](auto&, auto event, auto&) { count(event, uses_.metrics); });
 }

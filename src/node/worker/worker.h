@@ -201,6 +201,7 @@ class Worker final : public InvocationService {
   FunctionVersions versions_;
   WorkerStatus status_;
   WorkerActivity activity_;
+  KernelDescriptions kernels_;
   HttpRelays relays_;
 };
 

@@ -230,10 +230,14 @@ class FakeRelays final : public http::RelayService {
   void invoke(http::HandlerCall call) override { invoked.push_back(std::move(call)); }
   void forget(InvocationId id) override { forgotten.push_back(id); }
   bool is_open(const FunctionName& name) const override { return open.contains(name); }
+  void describe(const FunctionSpec&, std::function<void(Result<ModelDescription>)> done) override {
+    done(description);
+  }
   std::vector<http::RelayCall> calls;
   std::vector<http::HandlerCall> invoked;
   std::vector<InvocationId> forgotten;
   std::set<FunctionName> open;
+  Result<ModelDescription> description = ModelDescription();  // of every kernel function
 };
 
 // What a client saw.

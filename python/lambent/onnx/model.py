@@ -1,0 +1,179 @@
+"""Reads an ONNX file: checks it within limits, and gives every dimension a number."""
+import os
+from typing import Dict, List, Sequence, Tuple
+
+import onnx
+from onnx import TensorProto
+
+from .errors import ModelError, NotCovered
+
+# Of one model; a file within these takes bounded time and memory (src/core/domain/limits.h has those
+# of the graph that it becomes).
+FILE_BYTES = 2**31 - 1
+NODES = 4096
+ELEMENTS = 2**31 - 1
+DIMENSIONS = 16
+DEPTH_OF_NAMES = 256
+
+# Datatypes of tensors, by their names in the Open Inference Protocol.
+DATATYPES = {TensorProto.FLOAT: "FP32", TensorProto.DOUBLE: "FP64", TensorProto.FLOAT16: "FP16",
+             TensorProto.INT8: "INT8", TensorProto.INT16: "INT16", TensorProto.INT32: "INT32",
+             TensorProto.INT64: "INT64", TensorProto.UINT8: "UINT8", TensorProto.UINT16: "UINT16",
+             TensorProto.UINT32: "UINT32", TensorProto.UINT64: "UINT64", TensorProto.BOOL: "BOOL"}
+
+Shapes = Dict[str, Tuple[int, ...]]
+
+
+def load(path: str, shapes: Shapes, batch: int) -> onnx.ModelProto:
+    """The model in `path`, with external data beside it, checked, all inputs of known shape.
+
+    `shapes` has the shapes of inputs whose dimensions the file leaves open; where it does not name an
+    input, its first dimension, if it is open, is `batch`. ModelError, with the place, for a file that
+    is no model, breaks a limit, or has an input whose shape is not known.
+    """
+    size = os.path.getsize(path)
+    if not 0 < size <= FILE_BYTES:
+        raise ModelError("%s has %d bytes; a model has 1 to %d" % (path, size, FILE_BYTES))
+    try:
+        model = onnx.load(path)
+        onnx.checker.check_model(model)
+    except Exception as error:  # whatever the parser makes of foreign bytes
+        raise ModelError("%s is no model of ONNX: %s" % (path, first_line(error))) from None
+    if len(model.graph.node) > NODES:
+        raise ModelError("the model has %d nodes; at most %d are taken" % (len(model.graph.node), NODES))
+    _check_nodes(model)
+    _fix_inputs(model, shapes, batch)
+    return model
+
+
+def inputs_of(model: onnx.ModelProto) -> List[onnx.ValueInfoProto]:
+    """What each request brings: the inputs that have no value in the file."""
+    weights = {each.name for each in model.graph.initializer}
+    return [each for each in model.graph.input if each.name not in weights]
+
+
+def place_of(model: onnx.ModelProto, index: int) -> str:
+    """Where a node stands, in words: its number, its operator, its name and what it makes."""
+    node = model.graph.node[index]
+    name = " '%s'" % node.name if node.name else ""
+    made = ", ".join("'%s'" % each for each in node.output if each)
+    return "node %d, %s%s, which makes %s" % (index, node.op_type, name, made or "nothing")
+
+
+def first_line(error: BaseException) -> str:
+    """What an error says, short enough for a message."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return (lines[0] if lines else type(error).__name__)[:400]
+
+
+def parse_shapes(words: Sequence[str]) -> Shapes:
+    """Of words such as "x=1,3,224,224". ModelError for others."""
+    shapes = {}
+    for word in words:
+        name, equals, text = word.rpartition("=")
+        try:
+            shape = tuple(int(each) for each in text.split(",")) if text else ()
+        except ValueError:
+            shape = (0,)
+        if not equals or not name or any(extent < 1 for extent in shape):
+            raise ModelError("'%s' is no shape of an input; one is written as x=1,3,224,224" % word)
+        shapes[name] = shape
+    return shapes
+
+
+def _attribute(node: onnx.NodeProto, name: str, default):
+    for attribute in node.attribute:
+        if attribute.name == name:
+            value = onnx.helper.get_attribute_value(attribute)
+            return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+    return default
+
+
+def _unfaithful_resize(node: onnx.NodeProto, values: Dict[str, onnx.TensorProto]) -> str:
+    mode, where = _attribute(node, "mode", "nearest"), _attribute(node, "coordinate_transformation_mode", "half_pixel")
+    if mode not in ("nearest", "linear") or where == "tf_crop_and_resize" or _attribute(node, "antialias", 0):
+        return "the mode '%s', '%s'%s" % (mode, where, ", antialias" if _attribute(node, "antialias", 0) else "")
+    if mode == "nearest" and where == "asymmetric" and _attribute(node, "nearest_mode", "") == "floor":
+        return ""
+    scales = values.get(node.input[2]) if len(node.input) > 2 and node.input[2] else None
+    if scales is None:  # sizes, whose ratio the compiler takes
+        return "" if mode == "linear" and len(node.input) > 3 else "the mode 'nearest' to sizes, but of 'asymmetric' with 'floor'"
+    is_whole = all(each >= 1 and each == int(each) for each in onnx.numpy_helper.to_array(scales).ravel()[:DIMENSIONS])
+    return "" if is_whole else "scales that are no whole numbers"
+
+
+def _unfaithful(node: onnx.NodeProto, values: Dict[str, onnx.TensorProto]) -> str:
+    """What of a node the compiler takes, but computes in another way than ONNX says; mostly nothing."""
+    kind, outputs = node.op_type, [each for each in node.output if each]
+    if kind == "BatchNormalization" and (_attribute(node, "training_mode", 0) or len(outputs) > 1):
+        return "training"
+    if kind == "LayerNormalization" and len(outputs) > 1:
+        return "more outputs than the first"
+    if kind == "IsInf" and not (_attribute(node, "detect_positive", 1) and _attribute(node, "detect_negative", 1)):
+        return "infinities of one sign"
+    if kind in ("Resize", "Upsample"):
+        return _unfaithful_resize(node, values)
+    if kind == "RoiAlign" and _attribute(node, "mode", "avg") != "avg":
+        return "the mode 'max'"
+    return ""
+
+
+def _check_nodes(model: onnx.ModelProto) -> None:
+    values = {each.name: each for each in model.graph.initializer}
+    for node in model.graph.node:
+        if node.op_type == "Constant" and node.attribute and node.attribute[0].name == "value":
+            values[node.output[0]] = node.attribute[0].t
+    for index, node in enumerate(model.graph.node):
+        if node.domain not in ("", "ai.onnx"):
+            raise NotCovered("%s: operators of the domain '%s' have no kernels"
+                             % (place_of(model, index), node.domain))
+        if words := _unfaithful(node, values):
+            raise NotCovered("%s: %s has no kernels" % (place_of(model, index), words))
+        for attribute in node.attribute:
+            if attribute.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS):
+                raise NotCovered("%s: graphs within the graph ('%s') have no kernels"
+                                 % (place_of(model, index), attribute.name))
+
+
+def _fix_inputs(model: onnx.ModelProto, shapes: Shapes, batch: int) -> None:
+    known = [each.name for each in inputs_of(model)]
+    for name in shapes:
+        if name not in known:
+            raise ModelError("there is no input '%s'; the model has %s" % (name, ", ".join(known)))
+    if not known:
+        raise NotCovered("the model has no inputs")
+    for info in inputs_of(model):
+        _fix_input(info, shapes.get(info.name), batch)
+
+
+def _fix_input(info: onnx.ValueInfoProto, shape, batch: int) -> None:
+    tensor = info.type.tensor_type
+    place = "input '%s'" % info.name
+    if not info.type.HasField("tensor_type") or tensor.elem_type not in DATATYPES:
+        raise NotCovered("%s: it is no tensor of numbers" % place)
+    if shape is not None:
+        said = [each.dim_value if each.HasField("dim_value") else 0 for each in tensor.shape.dim]
+        fits = not tensor.HasField("shape") or (
+            len(said) == len(shape) and all(a in (0, b) for a, b in zip(said, shape)))
+        if not fits:
+            raise ModelError("%s: the shape %s is given, the model says %s"
+                             % (place, list(shape), [each or "any" for each in said]))
+        del tensor.shape.dim[:]
+        tensor.shape.SetInParent()
+        for extent in shape:
+            tensor.shape.dim.add().dim_value = extent
+    elif not tensor.HasField("shape"):
+        raise ModelError("%s: its shape is not known; give it, such as --shape %s=1,16"
+                         % (place, info.name))
+    if len(tensor.shape.dim) > DIMENSIONS:
+        raise ModelError("%s: more than %d dimensions" % (place, DIMENSIONS))
+    elements = 1
+    for number, dimension in enumerate(tensor.shape.dim):
+        if not dimension.HasField("dim_value"):
+            if number > 0:
+                raise ModelError("%s: its dimension %d is open ('%s'), and kernels are made for fixed shapes; give "
+                                 "one, such as --shape %s=1,16" % (place, number, dimension.dim_param, info.name))
+            dimension.dim_value = batch
+        elements *= dimension.dim_value
+        if dimension.dim_value < 1 or elements > ELEMENTS:
+            raise ModelError("%s: dimension %d is %d" % (place, number, dimension.dim_value))

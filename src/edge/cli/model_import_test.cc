@@ -1,0 +1,122 @@
+// Models that kernels serve: which package is sent, and what is said of what has no kernels.
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "core/base/fd.h"
+#include "core/base/testing/testing.h"
+#include "core/http/multipart.h"
+#include "edge/cli/deploy.h"
+#include "edge/cli/testing/verbs_testing.h"
+
+namespace lambent::cli {
+namespace {
+
+using testing::HasSubstr;
+using Json = nlohmann::json;
+
+class ModelImport : public Verbs {
+ protected:
+  void write(const std::filesystem::path& path, std::string_view text) {
+    std::filesystem::create_directories(path.parent_path());
+    ASSERT_TRUE(write_file_atomically(path, text, false).ok());
+  }
+  // Writes a package as lambent.onnx does, and keeps what it was asked for.
+  ImportModel covered() {
+    return [this](const ModelImportRequest& request) -> Result<ModelImportOutcome> {
+      asked = request;
+      write(std::filesystem::path(request.folder) / "lambent.toml",
+            "name = \"model\"\nkind = \"kernel\"\ngraph = \"graph.json\"\n");
+      write(std::filesystem::path(request.folder) / "graph.json", "{}");
+      return ModelImportOutcome{true, "1 launch"};
+    };
+  }
+  static ImportModel not_covered() {
+    return [](const ModelImportRequest&) -> Result<ModelImportOutcome> {
+      return ModelImportOutcome{false, "node 1, LSTM, which makes 'y'"};
+    };
+  }
+  Json sent_settings() const {
+    const http::Request& request = transport.requests.at(0);
+    const auto read = http::parse_multipart(request.headers.get("Content-Type"), request.body);
+    for (const http::Part& part : read.value()) {
+      if (part.name == "settings") return Json::parse(part.content);
+    }
+    return {};
+  }
+  void answer_deployment() {
+    transport.answer(response(201, R"({"action":"created","configuration":{}})"));
+    transport.answer(response(200, R"({"inputs":[{"name":"x","datatype":"FP32","shape":[2,4]}],
+                                       "outputs":[]})"));
+  }
+  TemporaryFolder temporary;
+  const std::filesystem::path folder = temporary.path();
+  ModelImportRequest asked;
+};
+
+TEST_F(ModelImport, AFileBecomesAKernelFunctionAndTellsWhatItTakes) {
+  write(folder / "net.onnx", "model");
+  answer_deployment();
+  EXPECT_EQ(run_deploy(transport, console,
+                       {.path = folder / "net.onnx",
+                        .engine = ModelEngineChoice::kKernels,
+                        .shapes = {"x=2,4"},
+                        .batch = 2,
+                        .import_model = covered()}),
+            0)
+      << err.str();
+  EXPECT_EQ(asked.shapes, std::vector<std::string>{"x=2,4"});
+  EXPECT_EQ(asked.batch, 2u);
+  // Where it lies, so that what it refers to is beside it.
+  EXPECT_EQ(asked.model, (folder / "net.onnx").string());
+  EXPECT_EQ(sent_settings()["FunctionName"], "net");
+  EXPECT_EQ(sent_settings()["Tags"]["lambent:kind"], "kernel");
+  EXPECT_EQ(transport.requests.at(1).target, "/v2/models/net");
+  EXPECT_THAT(out.str(), HasSubstr("x FP32[2,4] ->"));
+}
+
+TEST_F(ModelImport, SettingsOfTheModelHoldForItsKernels) {
+  write(folder / "lambent.toml",
+        "kind = \"model\"\nname = \"own\"\nmodel = \"m.onnx\"\nengine = \"kernels\"\nweight = "
+        "2.5\ntimeout_s = 7\n[gpu]\nshare = 40\n");
+  write(folder / "m.onnx", "model");
+  answer_deployment();
+  EXPECT_EQ(run_deploy(transport, console, {.path = folder, .import_model = covered()}), 0)
+      << err.str();
+  EXPECT_EQ(asked.model, (folder / "m.onnx").string());
+  const Json sent = sent_settings();
+  EXPECT_EQ(sent["FunctionName"], "own");
+  EXPECT_EQ(sent["Timeout"], 7);
+  EXPECT_EQ(sent["Tags"]["lambent:gpu-share"], "40");
+}
+
+TEST_F(ModelImport, WhatHasNoKernelsIsRefusedOrLeftToOnnxruntime) {
+  write(folder / "net.onnx", "model");
+  const DeployOptions kernels{.path = folder / "net.onnx",
+                              .engine = ModelEngineChoice::kKernels,
+                              .import_model = not_covered()};
+  EXPECT_NE(run_deploy(transport, console, kernels), 0);
+  EXPECT_TRUE(transport.requests.empty());
+  EXPECT_THAT(err.str(), HasSubstr("node 1, LSTM, which makes 'y'"));
+  DeployOptions automatic = kernels;
+  automatic.engine = ModelEngineChoice::kAuto;
+  answer_deployment();
+  EXPECT_EQ(run_deploy(transport, console, automatic), 0) << err.str();
+  EXPECT_THAT(err.str(), HasSubstr("warning: onnxruntime serves it: node 1, LSTM"));
+  EXPECT_EQ(sent_settings()["Tags"]["lambent:kind"], "http");
+}
+
+TEST_F(ModelImport, OptionsOfKernelsAreForModelsThatKernelsServe) {
+  write(folder / "net.onnx", "model");
+  EXPECT_NE(run_deploy(transport, console, {.path = folder / "net.onnx", .batch = 2}), 0);
+  EXPECT_THAT(err.str(), HasSubstr("add --engine kernels"));
+  write(folder / "lambent.toml", "name = \"f\"\nruntime = \"python3\"\nhandler = \"app.f\"\n");
+  EXPECT_NE(run_deploy(transport, console, {.path = folder, .engine = ModelEngineChoice::kKernels}),
+            0);
+  EXPECT_THAT(err.str(), HasSubstr("are for functions of kind 'model'"));
+  EXPECT_TRUE(transport.requests.empty());
+}
+
+}  // namespace
+}  // namespace lambent::cli

@@ -1,0 +1,169 @@
+// Requests to kernel functions by the Open Inference Protocol: what is invoked, and what the client
+// gets.
+#include "edge/frontend/kernel_model.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "edge/frontend/function_frontend.h"
+#include "edge/frontend/testing/stream_client.h"
+#include "edge/frontend/testing/testing.h"
+
+namespace lambent::frontend {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+// y = f(x, n), and z.
+class KernelModelTest : public testing::Test {
+ protected:
+  KernelModelTest() {
+    spec.name = {kDefaultTenant, "net"};
+    spec.kind = FunctionKind::kKernel;
+    relays.description =
+        ModelDescription{.platform = "lambent_kernels",
+                         .inputs = {{"x", DataType::kFp32, {1, 2}}, {"n", DataType::kInt32, {1}}},
+                         .outputs = {{"y", DataType::kFp32, {2}}, {"z", DataType::kInt32, {1}}}};
+  }
+  std::shared_ptr<StreamClient> send(const std::string& method, const std::string& path,
+                                     const std::string& body = "",
+                                     const http::Headers& headers = {}) {
+    auto client = std::make_shared<StreamClient>();
+    http::Request request = request_of(method, path, "", {{"Content-Type", "application/json"}});
+    for (const auto& [name, value] : headers.fields()) request.headers.add(name, value);
+    if (!body.empty()) request.headers.add("Transfer-Encoding", "chunked");
+    FunctionTarget target{"net", path, ""};
+    target.is_inference = true;
+    frontend.handle({.tenant = kDefaultTenant}, target, std::move(request),
+                    http::Responder(std::make_shared<StreamExchange>(client)));
+    http::RelayCall call = std::move(relays.calls.back());
+    const auto to_kernels = std::move(call.to_kernels);
+    to_kernels(std::move(call), spec);
+    if (client->sink.on_bytes && !body.empty()) {
+      const auto sink = client->sink;
+      sink.on_bytes(body);
+      if (!client->finished) sink.on_end();
+    }
+    return client;
+  }
+  void end(const std::string& payload, Outcome outcome = Outcome::kSucceeded,
+           std::optional<Error> error = {}) {
+    InvocationResult result;
+    result.outcome = outcome;
+    result.payload = payload;
+    result.error = std::move(error);
+    const auto done = std::move(relays.invoked.back().done);
+    done(result);
+  }
+  static std::string bytes_of(std::vector<float> floats, std::vector<int32_t> numbers) {
+    std::string bytes(reinterpret_cast<const char*>(floats.data()), floats.size() * 4);
+    return bytes.append(reinterpret_cast<const char*>(numbers.data()), numbers.size() * 4);
+  }
+
+  FakeClock clock;
+  loop::EventLoop loop{clock};
+  SeededRandom random{1};
+  FakeRelays relays;
+  BodyCollector bodies;
+  FunctionSpec spec;
+  FunctionFrontend frontend{{relays, bodies, loop, random, [](auto work, auto then) {
+                               work();
+                               then();
+                               return true;
+                             }}};
+  // The inputs in another order than the model's.
+  const std::string request =
+      R"({"id":"7","inputs":[{"name":"n","datatype":"INT32","shape":[1],"data":[3]},)"
+      R"({"name":"x","datatype":"FP32","shape":[1,2],"data":[1.5,2]}])";
+};
+
+TEST_F(KernelModelTest, ARequestIsTheBytesOfItsInputsAndTheAnswerThoseOfTheOutputs) {
+  const auto client = send("POST", "/v2/models/net/infer", request + "}");
+  ASSERT_EQ(relays.invoked.size(), 1u);
+  EXPECT_EQ(relays.invoked[0].request.payload, bytes_of({1.5, 2}, {3}));
+  EXPECT_EQ(relays.invoked[0].request.content_type, "application/octet-stream");
+  EXPECT_EQ(relays.invoked[0].request.function.name, "net");
+  end(bytes_of({4, 5}, {6}));
+  ASSERT_TRUE(client->response.has_value());
+  EXPECT_EQ(client->response->status, 200);
+  const json answer = json::parse(client->body);
+  EXPECT_EQ(answer["model_name"], "net");
+  EXPECT_EQ(answer["id"], "7");
+  EXPECT_EQ(answer["outputs"][0]["data"], json({4.0, 5.0}));
+  EXPECT_EQ(answer["outputs"][1]["data"], json({6}));
+}
+
+TEST_F(KernelModelTest, AnOutputThatIsAskedForComesAlone) {
+  const auto client =
+      send("POST", "/v2/models/net/versions/1/infer", request + R"(,"outputs":[{"name":"z"}]})");
+  end(bytes_of({4, 5}, {6}));
+  const json answer = json::parse(client->body);
+  ASSERT_EQ(answer["outputs"].size(), 1u);
+  EXPECT_EQ(answer["outputs"][0]["name"], "z");
+}
+
+TEST_F(KernelModelTest, WhatTheModelIsIsToldWithoutAnInvocation) {
+  EXPECT_THAT(send("GET", "/v2/models/net")->body, HasSubstr(R"("platform":"lambent_kernels")"));
+  EXPECT_THAT(send("GET", "/v2/models/net/ready")->body, HasSubstr(R"("ready":true)"));
+  EXPECT_THAT(send("GET", "/v2/models/net/config")->body, HasSubstr("TYPE_FP32"));
+  EXPECT_EQ(send("POST", "/v2/repository/models/net/load")->response->status, 200);
+  EXPECT_TRUE(relays.invoked.empty());
+}
+
+TEST_F(KernelModelTest, StatisticsCountWhatWasAnsweredAndWhatFailed) {
+  send("POST", "/v2/models/net/infer", request + "}");
+  end(bytes_of({4, 5}, {6}));
+  send("POST", "/v2/models/net/infer", "{}");
+  const json stats =
+      json::parse(send("GET", "/v2/models/net/stats")->body)["model_stats"][0]["inference_stats"];
+  EXPECT_EQ(stats["success"]["count"], 1);
+  EXPECT_EQ(stats["fail"]["count"], 1);
+}
+
+TEST_F(KernelModelTest, WhatIsWrongHasTheFormOfTheProtocol) {
+  const auto status_of = [this](const std::string& method, const std::string& path,
+                                const std::string& body = "") {
+    const auto client = send(method, path, body);
+    EXPECT_TRUE(json::parse(client->body)["error"].is_string()) << path;
+    return client->response->status;
+  };
+  EXPECT_EQ(status_of("GET", "/v2/models/net/versions/9"), 404);
+  EXPECT_EQ(status_of("GET", "/v2/models/net/nothing"), 404);
+  EXPECT_EQ(status_of("GET", "/v2/models/net/infer"), 405);
+  EXPECT_EQ(status_of("POST", "/v2/models/net/infer", "{}"), 400);
+  EXPECT_EQ(status_of("POST", "/v2/models/net/infer", "no JSON"), 400);
+  EXPECT_TRUE(relays.invoked.empty());
+  relays.description = Error{ErrorCode::kInvalidArgument, "no graph"};
+  EXPECT_EQ(status_of("GET", "/v2/models/net"), 400);
+}
+
+TEST_F(KernelModelTest, AnInvocationThatFailsIsAnError) {
+  const auto failed = send("POST", "/v2/models/net/infer", request + "}");
+  end("", Outcome::kFunctionError, Error{ErrorCode::kInternal, "a kernel faulted"});
+  EXPECT_EQ(failed->response->status, 502);
+  EXPECT_THAT(failed->body, HasSubstr("a kernel faulted"));
+  // Of kernels that answer less than they say, no byte is made up.
+  const auto cut = send("POST", "/v2/models/net/infer", request + "}");
+  end(bytes_of({4}, {}));
+  EXPECT_EQ(cut->response->status, 500);
+}
+
+TEST_F(KernelModelTest, RawBytesHaveNoFormInTheProtocol) {
+  relays.description->inputs[0].type = DataType::kBytes;
+  const auto client = send("POST", "/v2/models/net/infer", request + "}");
+  EXPECT_EQ(client->response->status, 501);
+  EXPECT_TRUE(relays.invoked.empty());
+}
+
+TEST_F(KernelModelTest, AClientThatGoesAwayIsForgotten) {
+  const auto client = send("POST", "/v2/models/net/infer", request + "}");
+  client->disconnect();
+  EXPECT_EQ(relays.forgotten.size(), 1u);
+  end(bytes_of({4, 5}, {6}));
+}
+
+}  // namespace
+}  // namespace lambent::frontend

@@ -1,0 +1,303 @@
+"""Models that kernels serve: `lambent deploy FILE.onnx --engine kernels`, then Triton's own client, unmodified, against onnxruntime; and
+what becomes of files that are no models."""
+import os
+import pathlib
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import numpy as np
+import onnx
+import onnxruntime
+import tritonclient.http as triton
+from onnx import TensorProto, helper
+from tritonclient.utils import InferenceServerException
+
+import kernel_operators
+import model_shapes
+from harness import PREFIX, Worker
+from lambent.onnx import ModelError, NotCovered, lower, model as models
+
+LAMBENT = str(PREFIX / "bin/lambent")
+WHOLE = bool(os.environ.get("LAMBENT_WHOLE_TESTS"))
+# The others take a compiler a minute each.
+TRIED = ["bert", "gpt", "mobilenet", "resnet", "unet"] if WHOLE else ["gpt"]
+TYPES = {"tensor(float)": np.float32, "tensor(int64)": np.int64}
+
+
+def small_net():
+    """y = softmax(relu(x W + b)), and x in another shape."""
+    net = model_shapes.Net()
+    x = net.input("x", ["n", 4])
+    y = net("Softmax", net("Relu", net("Gemm", x, net.weight(4, 3), net.weight(3))), axis=-1)
+    return net.model(y=y, same=net("Reshape", x, net.constant(np.array([-1, 2, 2]))))
+
+
+def odd_net():
+    """Something that has no kernels, behind something that has."""
+    net = model_shapes.Net()
+    x = net("Relu", net.input("x", [1, 4, 2]))
+    return net.model(y=net("LSTM", x, net.weight(1, 12, 2), net.weight(1, 12, 3), hidden_size=3))
+
+
+class Harness(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="lambent-kernel-models-"))
+        cls.addClassCleanup(shutil.rmtree, cls.folder, True)
+        cls.worker = Worker(gpu="emulated", folder=cls.folder)
+        cls.addClassCleanup(cls.worker.close)
+
+    @classmethod
+    def deploy(cls, *arguments):
+        return subprocess.run([LAMBENT, "deploy", *map(str, arguments), "--importer-python", sys.executable, "--endpoint",
+                               cls.worker.endpoint], capture_output=True, text=True, timeout=280)
+
+    def client(self):
+        client = triton.InferenceServerClient(self.worker.endpoint.removeprefix("http://"), network_timeout=280, connection_timeout=280)
+        self.addCleanup(client.close)
+        return client
+
+    @staticmethod
+    def inputs(values, binary=True):
+        given = []
+        for name, value in values.items():
+            given.append(triton.InferInput(name, value.shape, {"float32": "FP32", "int64": "INT64"}[str(value.dtype)]))
+            given[-1].set_data_from_numpy(value, binary_data=binary)
+        return given
+
+
+class KernelModelsTest(Harness):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        onnx.save(small_net(), str(cls.folder / "small.onnx"))
+        cls.said = cls.deploy(cls.folder / "small.onnx", "--engine", "kernels", "--batch", "2")
+        assert cls.said.returncode == 0, cls.said.stderr
+
+    def test_deploying_tells_what_the_model_takes(self):
+        self.assertIn("x FP32[2,4] -> y FP32[2,3], same FP32[2,2,2]", self.said.stdout)
+        self.assertIn("/v2/models/small", self.said.stdout)
+
+    def test_answers_are_those_of_onnxruntime(self):
+        client, values = self.client(), np.random.default_rng(1).standard_normal((2, 4)).astype(np.float32)
+        expected = onnxruntime.InferenceSession(str(self.folder / "small.onnx")).run(None, {"x": values})
+        for binary in (True, False):
+            for options in ({}, {"request_compression_algorithm": "gzip", "response_compression_algorithm": "deflate"}):
+                result = client.infer("small", self.inputs({"x": values}, binary), request_id="7", **options)
+                np.testing.assert_allclose(result.as_numpy("y"), expected[0], rtol=1e-5)
+                np.testing.assert_array_equal(result.as_numpy("same"), expected[1])
+                self.assertEqual(result.get_response()["id"], "7")
+        wanted = [triton.InferRequestedOutput("same")]
+        one = client.infer("small", self.inputs({"x": values}), outputs=wanted)
+        self.assertEqual([each["name"] for each in one.get_response()["outputs"]], ["same"])
+
+    def test_tritons_client_sees_the_model(self):
+        client = self.client()
+        self.assertTrue(client.is_model_ready("small"))
+        self.assertEqual(client.get_model_metadata("small", "1")["platform"], "lambent_kernels")
+        self.assertEqual(client.get_model_config("small")["input"][0]["dims"], [2, 4])
+        self.assertIn({"name": "small", "version": "1", "state": "READY", "reason": ""}, client.get_model_repository_index())
+        client.load_model("small")
+        before = client.get_inference_statistics("small")["model_stats"][0]["inference_count"]
+        client.infer("small", self.inputs({"x": np.ones((2, 4), dtype=np.float32)}))
+        self.assertEqual(client.get_inference_statistics("small")["model_stats"][0]["inference_count"], before + 1)
+
+    def test_errors_have_the_protocols_form_and_status(self):
+        client, values = self.client(), np.ones((2, 4), dtype=np.float32)
+        for message, call in (
+                (r"\[404\] .*no version 9", lambda: client.infer("small", self.inputs({"x": values}), model_version="9")),
+                (r"\[400\] input 'x': shape is \[1,4\], the model's is \[2,4\]",
+                 lambda: client.infer("small", self.inputs({"x": values[:1]}))),
+                (r"\[400\] input 'z': the model has no such input", lambda: client.infer("small", self.inputs({"z": values}))),
+                (r"\[400\] output 'z': the model has no such output",
+                 lambda: client.infer("small", self.inputs({"x": values}), outputs=[triton.InferRequestedOutput("z")]))):
+            with self.assertRaisesRegex(InferenceServerException, message):
+                call()
+        client.infer("small", self.inputs({"x": values}))
+
+    def test_what_has_no_kernels_is_named_with_its_place(self):
+        onnx.save(odd_net(), str(self.folder / "odd.onnx"))
+        refused = self.deploy(self.folder / "odd.onnx", "--engine", "kernels", "--dry-run")
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertRegex(refused.stderr, r"operators without kernels: node 1, LSTM 'LSTM_1', which makes 't1_0'")
+        chosen = self.deploy(self.folder / "odd.onnx", "--engine", "auto", "--dry-run")
+        self.assertIn("warning: onnxruntime serves it: operators without kernels: node 1, LSTM", chosen.stderr)
+
+    def test_a_manifest_chooses_the_engine_too(self):
+        folder = self.folder / "own"
+        folder.mkdir()
+        onnx.save(small_net(), str(folder / "model.onnx"))
+        (folder / "lambent.toml").write_text('kind = "model"\nname = "own"\nengine = "auto"\nshapes = ["x=3,4"]\nweight = 2\n'
+                                             '[gpu]\nshare = 50\n')
+        deployed = self.deploy(folder)
+        self.assertEqual(deployed.returncode, 0, deployed.stderr)
+        self.assertIn("x FP32[3,4]", deployed.stdout)
+        values = np.ones((3, 4), dtype=np.float32)
+        np.testing.assert_array_equal(self.client().infer("own", self.inputs({"x": values})).as_numpy("same").ravel(), values.ravel())
+
+    def test_a_file_that_is_no_model_is_told_and_leaves_nothing(self):
+        whole = small_net().SerializeToString()
+        for name, content in (("none", b"no protocol buffer"), ("cut", whole[:len(whole) // 2]), ("empty", b"")):
+            path = self.folder / f"{name}.onnx"
+            path.write_bytes(content)
+            refused = self.deploy(path, "--engine", "kernels")
+            self.assertNotEqual(refused.returncode, 0)
+            self.assertIn(f"{path} ", refused.stderr)
+            self.assertNotIn("Traceback", refused.stderr)
+            with self.assertRaisesRegex(InferenceServerException, r"\[404\]"):
+                self.client().get_model_metadata(name)
+
+
+class ShapesTest(Harness):
+    """Models of true shapes, narrow ones, through the worker, each against onnxruntime."""
+
+    def check(self, name):
+        path = self.folder / f"{name}.onnx"
+        onnx.save(model_shapes.SMALL[name](), str(path))
+        deployed = self.deploy(path, "--engine", "kernels")
+        self.assertEqual(deployed.returncode, 0, deployed.stderr)
+        session = onnxruntime.InferenceSession(str(path))
+        random_numbers, values = np.random.default_rng(7), {}
+        for each in session.get_inputs():
+            shape = [1 if isinstance(extent, str) else extent for extent in each.shape]
+            kind = TYPES[each.type]
+            values[each.name] = (random_numbers.integers(0, 64, shape) if kind == np.int64
+                                 else random_numbers.standard_normal(shape)).astype(kind)
+        result = self.client().infer(name, self.inputs(values))
+        for output, expected in zip(session.get_outputs(), session.run(None, values)):
+            np.testing.assert_allclose(result.as_numpy(output.name), expected, rtol=1e-3, atol=1e-4 * np.abs(expected).max())
+        # A token that there is not reads the nearest one, and the memory of no one else.
+        if "tokens" in values:
+            wild = self.client().infer(name, self.inputs({"tokens": np.full_like(values["tokens"], 2**40)}))
+            self.assertEqual(len(wild.get_response()["outputs"]), len(session.get_outputs()))
+
+
+for tried in TRIED:
+    setattr(ShapesTest, f"test_{tried}_answers_as_onnxruntime_does", lambda self, name=tried: self.check(name))
+
+
+class OperatorsTest(unittest.TestCase):
+    """ONNX's own tests of nodes: a few here; tests/clients/kernel_operators.py has all."""
+
+    def test_common_operators_pass_the_tests_of_onnx(self):
+        operators = {"Add", "Conv", "Gemm", "MatMul", "Relu", "Softmax", "Gather", "Reshape", "Transpose", "MaxPool"}
+        results = kernel_operators.check(kernel_operators.node_cases(1, operators), say=lambda *words, **more: None)
+        self.assertEqual(set(results), operators)
+        self.assertEqual({name: said for each in results.values() for name, said in each.items() if said}, {})
+
+
+    def test_what_the_compiler_computes_otherwise_is_refused(self):
+        def resized(scales, **attributes):
+            net = model_shapes.Net()
+            return net.model(y=net("Resize", net.input("x", [1, 1, 4, 4]), "", net.constant(np.array(scales, np.float32)), **attributes))
+
+        def normalised():
+            net = model_shapes.Net()
+            made = net("LayerNormalization", net.input("x", [2, 4]), net.weight(4), outputs=2)
+            return net.model(y=made[0], mean=made[1])
+
+        whole, part = [1, 1, 2, 2], [1, 1, 0.6, 0.6]
+        for model, words in ((resized(part, mode="linear"), "scales that are no whole numbers"), (resized(whole, mode="cubic"), "'cubic'"),
+                             (normalised(), "more outputs than the first")):
+            with self.assertRaisesRegex(NotCovered, words), tempfile.TemporaryDirectory() as folder:
+                onnx.save(model, folder + "/model.onnx")
+                models.load(folder + "/model.onnx", {}, 1)
+        with tempfile.TemporaryDirectory() as folder:
+            onnx.save(resized(whole, mode="linear"), folder + "/model.onnx")
+            models.load(folder + "/model.onnx", {}, 1)
+
+
+class ForeignBytesTest(unittest.TestCase):
+    """Files that were changed at random: each is a model, or is refused by a ModelError; it is read within limits."""
+
+    def outcome(self, path):
+        """In a process, which may break down and is then gone."""
+        child = os.fork()
+        if child == 0:
+            code = 9
+            try:
+                os.close(2)
+                lower.lower(models.load(path, {}, 1))
+                code = 0
+            except ModelError:
+                code = 1
+            except BaseException:
+                code = 2
+            finally:
+                os._exit(code)
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+    def test_changed_files_are_models_or_are_refused(self):
+        seed = int(os.environ.get("LAMBENT_SEED", "20261128"))
+        chance, whole, outcomes = random.Random(seed), small_net().SerializeToString(), []
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "model.onnx")
+            for round_ in range(300 if WHOLE else 60):
+                content = bytearray(whole)
+                for _ in range(chance.randrange(1, 4)):
+                    at = chance.randrange(len(content))
+                    how = chance.randrange(3)
+                    if how == 0:
+                        content[at] = chance.randrange(256)
+                    elif how == 1:
+                        del content[at:at + chance.randrange(1, 40)]
+                    else:
+                        content[at:at] = chance.randbytes(chance.randrange(1, 20))
+                pathlib.Path(path).write_bytes(content)
+                outcomes.append(self.outcome(path))
+                self.assertIn(outcomes[-1], (0, 1), f"LAMBENT_SEED={seed}, file {round_}")
+        self.assertIn(1, outcomes)
+
+    def test_a_model_that_asks_for_terabytes_is_refused(self):
+        net = model_shapes.Net()
+        x = net.input("x", [1, 4])
+        huge = net("Expand", x, net.constant(np.array([2**20, 2**20, 4])))
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "model.onnx")
+            onnx.save(net.model(y=huge), path)
+            with self.assertRaises(ModelError):
+                lower.lower(models.load(path, {}, 1))
+            onnx.save(helper.make_model(helper.make_graph(
+                [helper.make_node("Relu", ["x"], ["y"])], "g",
+                [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2**40, 2**40])],
+                [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2**40, 2**40])]), ir_version=8), path)
+            with self.assertRaisesRegex(ModelError, "input 'x': dimension 0 is 1099511627776"):
+                models.load(path, {}, 1)
+
+    def test_open_dimensions_are_asked_for_by_name(self):
+        net = model_shapes.Net()
+        model = net.model(y=net("Relu", net.input("x", ["n", "length"])))
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "model.onnx")
+            onnx.save(model, path)
+            with self.assertRaisesRegex(ModelError, r"input 'x': its dimension 1 is open \('length'\).*--shape x=1,16"):
+                models.load(path, {}, 1)
+            with self.assertRaisesRegex(ModelError, "there is no input 'z'; the model has x"):
+                models.load(path, {"z": (1,)}, 1)
+            loaded = models.load(path, models.parse_shapes(["x=2,5"]), 1)
+            self.assertEqual([each.dim_value for each in loaded.graph.input[0].type.tensor_type.shape.dim], [2, 5])
+            for word in ("x", "x=0,1", "=3", "x=a"):
+                with self.assertRaisesRegex(ModelError, "is no shape"):
+                    models.parse_shapes([word])
+
+    def test_graphs_within_graphs_and_foreign_domains_are_named(self):
+        inner = helper.make_graph([helper.make_node("Constant", [], ["c"], value_float=1.0)], "inner", [],
+                                  [helper.make_tensor_value_info("c", TensorProto.FLOAT, [])])
+        for node, words in ((helper.make_node("If", ["x"], ["y"], then_branch=inner, else_branch=inner), "graphs within the graph"),
+                            (helper.make_node("Own", ["x"], ["y"], domain="mine"), "operators of the domain 'mine'")):
+            graph = helper.make_graph([node], "g", [helper.make_tensor_value_info("x", TensorProto.BOOL, [])],
+                                      [helper.make_tensor_value_info("y", TensorProto.FLOAT, [])])
+            opsets = [helper.make_opsetid("", 17), helper.make_opsetid("mine", 1)]
+            with tempfile.TemporaryDirectory() as folder:
+                path = os.path.join(folder, "model.onnx")
+                onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), path)
+                with self.assertRaisesRegex(NotCovered, f"node 0, {node.op_type}, which makes 'y': {words}"):
+                    lower.lower(models.load(path, {}, 1))
+
+
+if __name__ == "__main__":
+    unittest.main()
