@@ -176,6 +176,21 @@ class ModelsTest(unittest.TestCase):
             thread.join()
         self.assertEqual(failed, [])
 
+    def test_dashboards_for_triton_find_its_metrics(self):
+        def counted(name):
+            found = [line for line in self.worker.metrics().splitlines() if line.startswith(name + '{model="scores",')]
+            self.assertEqual(len(found), 1, name)
+            return float(found[0].rpartition(" ")[2])
+
+        client = self.client()
+        values = np.ones((2, 4), dtype=np.float32)
+        client.infer("scores", [self.input_of(values)])
+        before, took = counted("nv_inference_request_success"), counted("nv_inference_request_duration_us")
+        client.infer("scores", [self.input_of(values)])
+        self.assertEqual(counted("nv_inference_request_success"), before + 1)
+        self.assertGreater(counted("nv_inference_request_duration_us"), took)
+        self.assertEqual(counted("nv_inference_request_failure"), 0)
+
     def test_statistics_count_what_was_asked(self):
         client, values = self.client(), np.ones((3, 4), dtype=np.float32)
         before = client.get_inference_statistics("scores")["model_stats"][0]

@@ -10,10 +10,11 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
-from harness import PREFIX, WorkerTest
+from harness import PREFIX, HttpError, WorkerTest
 
 LAMBENT = str(PREFIX / "bin/lambent")
 INVALID, NOT_FOUND, ALREADY_EXISTS, PRECONDITION, UNAVAILABLE = 13, 15, 16, 19, 24
@@ -465,6 +466,12 @@ class LookAndCancelTest(CommandTest):
             self.assertLess(time.monotonic(), deadline, what)
             time.sleep(0.05)
 
+    def ask_in_vain(self, path, told):
+        try:
+            self.worker.request("GET", path)
+        except HttpError as error:
+            told.append(error)
+
     def begin(self, name, event="{}"):
         return self.run_cli("invoke", name, "--async", "-d", event).stdout.strip()
 
@@ -509,6 +516,39 @@ class LookAndCancelTest(CommandTest):
             out, _ = client.communicate(timeout=30)
             self.assertEqual(client.returncode, 1)
             self.assertIn("Invocation.Cancelled", out)
+
+    def test_a_request_to_an_http_function_ends_and_others_in_its_sandbox_go_on(self):
+        server = ("import http.server\nimport os\nimport time\n\nBEGAN = time.time_ns()\n\n\nclass Handler(http.server.BaseHTTPRequestHandler):\n"
+                  "    def do_GET(self):\n        time.sleep(float(self.path.rpartition('/')[2]))\n        self.send_response(200)\n"
+                  "        self.end_headers()\n        self.wfile.write(str(BEGAN).encode())\n\n\n"
+                  "http.server.ThreadingHTTPServer(('127.0.0.1', int(os.environ['PORT'])), Handler).serve_forever()\n")
+        for name, concurrency in (("one", 1), ("several", 4)):
+            with self.subTest(name):
+                self.write(f"{name}/server.py", server)
+                self.write(f"{name}/lambent.toml", f'name = "{name}"\nkind = "http"\ncommand = ["python3", "server.py"]\nport = 8080\n'
+                           f"concurrency = {concurrency}\n")
+                self.run_cli("deploy", self.folder / name)
+                before = self.worker.request("GET", f"/f/{name}/0").body
+                told = []
+                asking = threading.Thread(target=self.ask_in_vain, args=(f"/f/{name}/60", told))
+                asking.start()
+                self.until(lambda name=name: "running" in self.live(name).values(), "it does not run")
+                self.run_cli("cancel", *self.live(name))
+                asking.join(30)
+                self.assertEqual([(error.status, error.json["error"]["code"]) for error in told], [(502, "CANCELLED")])
+                after = self.worker.request("GET", f"/f/{name}/0").body
+                self.assertEqual(after == before, concurrency > 1, "whether the program goes on")
+
+    def test_a_run_of_a_workflow_is_cancelled(self):
+        self.deploy_python("part", self.SLOW)
+        self.write("whole/lambent.toml", 'name = "whole"\nkind = "workflow"\n\n[[component]]\nname = "only"\nfunction = "part"\n'
+                   'input = {s = 3}\n')
+        self.run_cli("deploy", self.folder / "whole")
+        run = self.begin("whole")
+        self.until(lambda: "running" in self.live("part").values(), "its call does not run")
+        self.assertRegex(self.run_cli("cancel", run).stdout, "was running and is (being )?cancelled")
+        self.assertIn("it was cancelled by a request", self.run_cli("result", run, "--wait", expect=self.CANCELLED).stderr)
+        self.until(lambda: not self.live("part"), "its call does not end")
 
     def test_the_first_line_of_a_worker_says_which_gpus_it_has(self):
         lines = [json.loads(line) for line in self.worker.log().splitlines() if line.startswith("{")]

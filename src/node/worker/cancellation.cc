@@ -18,7 +18,11 @@ Result<CancelledInvocation> Cancellation::cancel(TenantId tenant, InvocationId i
     return Error{ErrorCode::kUnavailable,
                  "the worker is stopping: what waits is kept for the next one; cancel it there"};
   }
-  if (live->cancelled) return CancelledInvocation{std::string(kRunning), false};
+  if (live->cancelled) {
+    const auto explained = uses_.dispatcher.explain(id, uses_.loop.clock().now());
+    return CancelledInvocation{std::string(explained ? name_of(explained->state) : kRunning),
+                               false};
+  }
   live->cancelled = true;
   if (uses_.objects != nullptr && uses_.objects->waiting(id)) {
     uses_.completions.reject(id, cancelled_error());
