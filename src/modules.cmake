@@ -73,6 +73,7 @@ module(frontend         DEPENDS base domain crypto loop http metrics objects das
 module(cli              DEPENDS base domain crypto workload workflow pipeline mig loop http archive LINKS ${LAMBENT_HTTP_PARSER})
 module(runtime_client   DEPENDS base)
 module(inference        DEPENDS base domain loop http LINKS ${LAMBENT_ZLIB})
+module(grpc_inference   DEPENDS base domain http OWN_BUILD)
 
 # These decide, simulate and record, event after event. In position-independent code g++ inlines no function that another
 # library might replace, which ours are not, and at -O2 few others.

@@ -6,7 +6,7 @@ import json
 import re
 import subprocess
 
-PROGRAMS = ("lambent lambent-bundle lambent-launcher lambent-shim lambent-worker emulated-gpu aws curl openssl ctest cmake python3 python pip echo "
+PROGRAMS = ("lambent lambent-bundle lambent-grpc lambent-launcher lambent-shim lambent-worker emulated-gpu aws curl openssl ctest cmake python3 python pip echo "
             "export cd mkdir cat printf cp mv rm ls kill wait git tar nvcc sudo docker podman nvidia-smi apt apt-get ninja sha256sum source "
             "head seq for").split()
 ASSIGNMENTS = re.compile(r"^(?:[A-Z_][A-Z0-9_]*=\S* +)*")

@@ -22,7 +22,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const char* const begin = target->tenant.empty() ? "/f/" : "/t/";
     CHECK(target->prefix.empty() || request.target.starts_with(begin), "and what it was taken off");
     CHECK(target->tenant.find('/') == std::string::npos, "a tenant's name is one segment");
-    CHECK(!target->is_inference || target->target == request.target,
+    CHECK(target->protocol == frontend::Protocol::kNone || target->target == request.target,
           "a model's program gets the protocol's path");
   } else {
     CHECK(!request.target.starts_with("/f/"), "a path of a function is none of the API");

@@ -11,7 +11,7 @@ import man_pages  # noqa: E402
 
 # Name of the program: the CMake target that makes it.
 PROGRAMS = {name: name for name in (
-    "lambent", "lambent-worker", "lambent-launcher", "lambent-device", "lambent-environment", "lambent-executor", "lambent-bundle", "lambent-model-server",
+    "lambent", "lambent-worker", "lambent-launcher", "lambent-device", "lambent-environment", "lambent-executor", "lambent-bundle", "lambent-model-server", "lambent-grpc",
     "lambent-simulator", "lambent-sweep", "lambent-why", "lambent-slices", "lambent-shim", "emulated-gpu")}
 # Libraries, and a program that the shim starts, below the build folder.
 LIBRARIES = {

@@ -16,7 +16,8 @@ namespace lambent::http {
 
 struct RelayCall {
   FunctionName function;
-  // As the program gets it: without what is for one connection only (hop_by_hop.h).
+  // As the program gets it: without what is for one connection only (hop_by_hop.h); with its body
+  // if that came whole.
   Request head;
   bool has_body = false;   // it streams (Responder::stream)
   std::string upgrade;     // the protocols that it asks for; empty: it keeps HTTP

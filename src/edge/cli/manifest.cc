@@ -13,6 +13,7 @@
 #include "core/domain/function_words.h"
 #include "core/domain/image_function.h"
 #include "core/domain/model_function.h"
+#include "core/domain/openai_models.h"
 #include "decide/pipeline/limits.h"
 #include "edge/cli/staging.h"
 #include "edge/cli/table_reader.h"
@@ -22,10 +23,15 @@ namespace lambent::cli {
 namespace {
 
 // The keys that are no fields of the function.
-constexpr std::string_view kOtherKeys[] = {
-    "graph",   "code",   "bundles", "sources", "component", "output",      "slo",
-    "command", "python", "model",   "threads", "image",     "entry_point", "working_directory",
-    "engine",  "shapes", "batch"};
+constexpr std::string_view kOtherKeys[] = {"graph",       "code",
+                                           "bundles",     "sources",
+                                           "component",   "output",
+                                           "slo",         "command",
+                                           "python",      "model",
+                                           "threads",     "image",
+                                           "entry_point", "working_directory",
+                                           "engine",      "shapes",
+                                           "batch",       kOpenaiModelsKey};
 
 // Reads the fields of a function. A field's key names its table.
 class FieldReader {
@@ -170,16 +176,19 @@ Result<void> check_kind_keys(const toml::table& table, FunctionKind kind, const 
     }
   }
   static constexpr std::string_view kNotOfHandlers[] = {
-      "graph", "component", "output", "slo", "port", "readiness", "concurrency", "command"};
+      "graph",     "component",   "output",         "slo",    "port",
+      "readiness", "concurrency", kOpenaiModelsKey, "command"};
   static constexpr std::string_view kNotOfKernels[] = {
-      "runtime", "handler",   "environment", "cpu",    "component", "output",      "slo",    "port",
-      "command", "readiness", "python",      "mounts", "url",       "concurrency", "network"};
+      "runtime", "handler",     "environment", "cpu",           "component", "output",
+      "slo",     "port",        "command",     "readiness",     "python",    "mounts",
+      "url",     "concurrency", "network",     kOpenaiModelsKey};
   static constexpr std::string_view kNotOfWorkflows[] = {
-      "runtime", "handler", "environment", "gpu",    "cpu",    "bundles", "sources",     "slo",
-      "port",    "command", "readiness",   "python", "mounts", "url",     "concurrency", "network"};
-  static constexpr std::string_view kNotOfPipelines[] = {"handler",   "cpu",  "component",
-                                                         "output",    "port", "command",
-                                                         "readiness", "url",  "concurrency"};
+      "runtime", "handler", "environment", "gpu",     "cpu",           "bundles",
+      "sources", "slo",     "port",        "command", "readiness",     "python",
+      "mounts",  "url",     "concurrency", "network", kOpenaiModelsKey};
+  static constexpr std::string_view kNotOfPipelines[] = {
+      "handler", "cpu",       "component", "output",      "port",
+      "command", "readiness", "url",       "concurrency", kOpenaiModelsKey};
   static constexpr std::string_view kNotOfHttp[] = {"graph",   "component", "output",
                                                     "handler", "cpu",       "slo"};
   std::span<const std::string_view> foreign = kNotOfHandlers;
@@ -238,6 +247,25 @@ Result<std::optional<std::vector<std::string>>> words_of(const toml::table& tabl
   return words;
 }
 
+// The models that an HTTP function serves by OpenAI's API.
+Result<void> read_openai_models(const toml::table& table, const std::string& file,
+                                FunctionSpec& spec) {
+  const toml::node* node = table.get(kOpenaiModelsKey);
+  if (node == nullptr) return {};
+  const toml::array* list = node->as_array();
+  const auto is_text = [](const toml::node& name) { return name.is_string(); };
+  if (list == nullptr || !std::all_of(list->begin(), list->end(), is_text)) {
+    return wrong_key(table, kOpenaiModelsKey, file,
+                     "openai_models is a list of names, such as [\"tiny\"]");
+  }
+  std::vector<std::string> names;
+  for (const toml::node& name : *list) names.push_back(name.as_string()->get());
+  auto text = openai_models_text(names);
+  if (!text.ok()) return wrong_key(table, kOpenaiModelsKey, file, text.error().message);
+  if (!text->empty()) spec.tags[std::string(kOpenaiModelsTag)] = *std::move(text);
+  return {};
+}
+
 // A function of kind 'model' is an HTTP function whose program is ours.
 constexpr std::string_view kModelKind = "model";
 constexpr int64_t kMostThreads = 1024;
@@ -277,8 +305,10 @@ Result<void> read_kernels(const toml::table& table, const std::string& file, Mod
 // The command of our program, of the keys model and threads.
 Result<void> read_model(const toml::table& table, const std::string& file, ModelSection& model,
                         FunctionSpec& spec) {
-  for (const std::string_view key : {"graph", "component", "output", "handler", "cpu", "slo",
-                                     "port", "command", "readiness", "runtime"}) {
+  static constexpr std::string_view kNotOfModels[] = {
+      "graph", "component", "output",    "handler", "cpu",           "slo",
+      "port",  "command",   "readiness", "runtime", kOpenaiModelsKey};
+  for (const std::string_view key : kNotOfModels) {
     if (table.get(key) != nullptr) {
       return wrong_key(table, key, file, "a function of kind 'model' has no " + std::string(key));
     }
@@ -419,6 +449,7 @@ Result<Manifest> parse_manifest(std::string_view text, const std::string& file) 
   }
   spec.kind = *known;
   RETURN_IF_ERROR(check_kind_keys(parsed.table(), spec.kind, file));
+  RETURN_IF_ERROR(read_openai_models(parsed.table(), file, spec));
   if (slo != nullptr) RETURN_IF_ERROR(read_slo(*slo, file, manifest));
   if (spec.kind == FunctionKind::kWorkflow) {
     RETURN_IF_ERROR(read_workflow(parsed.table(), file, manifest));

@@ -342,5 +342,24 @@ TEST(Manifest, OfAnotherKindHasNoPortAndNoCommand) {
   EXPECT_EQ(manifest.error().message, "f line 3: a function of kind 'handler' has no port");
 }
 
+TEST(Manifest, ModelsOfOpenaisApiAreATagOfAnHttpFunction) {
+  const std::string web = "name = 'a'\nkind = 'http'\ncommand = ['./a']\n";
+  const auto read = parse_manifest(web + "openai_models = ['tiny', 'org/large']", "lambent.toml");
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  EXPECT_EQ(read->spec.tags.at("lambent:openai-models"), "tiny,org/large");
+  EXPECT_THAT(read->warnings, testing::IsEmpty());
+  const auto message_of = [](const std::string& text) {
+    return parse_manifest(text, "lambent.toml").error().message;
+  };
+  EXPECT_THAT(message_of(web + "openai_models = 'tiny'"),
+              testing::HasSubstr("line 4: openai_models is a list of names"));
+  EXPECT_THAT(message_of(web + "openai_models = ['a b']"),
+              testing::HasSubstr("without commas and spaces"));
+  EXPECT_THAT(message_of("name = 'a'\nhandler = 'a.b'\nruntime = 'python3'\nopenai_models = ['a']"),
+              testing::HasSubstr("has no openai_models"));
+  EXPECT_THAT(message_of("name = 'a'\nkind = 'model'\nopenai_models = ['a']"),
+              testing::HasSubstr("has no openai_models"));
+}
+
 }  // namespace
 }  // namespace lambent::cli

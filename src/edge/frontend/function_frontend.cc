@@ -8,6 +8,7 @@
 #include "edge/frontend/inference_frontend.h"
 #include "edge/frontend/json_text.h"
 #include "edge/frontend/native_error.h"
+#include "edge/frontend/openai_call.h"
 #include "edge/frontend/outcome_headers.h"
 
 namespace lambent::frontend {
@@ -108,13 +109,19 @@ std::string message_of(const InvocationResult& result) {
   return "the program gave no answer";
 }
 
-// As clients of the inference protocol read it.
-http::Response inference_answer_of(const Result<InvocationResult>& ended,
-                                   const std::string& function) {
-  if (!ended.ok()) return inference_error(ended.error());
+http::Response error_of(Protocol protocol, const Error& error) {
+  return protocol == Protocol::kOpenai ? openai_error(error) : inference_error(error);
+}
+
+// As clients of a protocol read it.
+http::Response protocol_answer_of(Protocol protocol, const Result<InvocationResult>& ended,
+                                  const std::string& function) {
+  if (!ended.ok()) return error_of(protocol, ended.error());
   std::string message = message_of(*ended);
   if (ended->outcome != Outcome::kRejected) message += " (its log: lambent logs " + function + ")";
-  http::Response response = inference_error(status_of(*ended), message);
+  const int status = status_of(*ended);
+  http::Response response = protocol == Protocol::kOpenai ? openai_error(status, message)
+                                                          : inference_error(status, message);
   if (response.status == 503) add_retry_after(response.headers, ended->retry_after);
   return response;
 }
@@ -188,31 +195,33 @@ void FunctionFrontend::handle(const Caller& caller, const FunctionTarget& target
                        .answer_of = {}};
   call.is_signed = proof.is_signed;
   call.is_anonymous = proof.is_anonymous;
-  call.has_body = !proof.is_signed && (request.headers.contains("Transfer-Encoding") ||
-                                       (request.headers.contains("Content-Length") &&
-                                        request.headers.get("Content-Length") != "0"));
+  const bool is_whole = proof.is_signed || target.protocol == Protocol::kOpenai;
+  call.has_body = !is_whole && (request.headers.contains("Transfer-Encoding") ||
+                                (request.headers.contains("Content-Length") &&
+                                 request.headers.get("Content-Length") != "0"));
   call.upgrade = http::upgrade_of(request.headers);
   call.head.method = request.method;
   call.head.target = target.target;
   call.head.headers = headers_for_program(request, target);
   call.head.peer = request.peer;
   call.head.body = std::move(request.body);
-  if (!target.prefix.empty() || target.is_inference) {
+  const bool has_protocol = target.protocol != Protocol::kNone;
+  if (!target.prefix.empty() || has_protocol) {
     call.answer_headers.add("Content-Security-Policy", std::string(kPageSandbox));
   }
   const bool with_log =
       !proof.is_anonymous && http::same_name(request.headers.get("X-Amz-Log-Type"), "Tail");
   call.answer_of = [name = target.name, with_log, is_anonymous = proof.is_anonymous,
-                    is_inference = target.is_inference](Result<InvocationResult> result) {
-    if (is_inference) return inference_answer_of(result, name);
+                    protocol = target.protocol](Result<InvocationResult> result) {
+    if (protocol != Protocol::kNone) return protocol_answer_of(protocol, result, name);
     http::Response answer = answer_of(std::move(result), name, with_log);
     return is_anonymous ? plain_answer_of(answer) : answer;
   };
-  if (target.is_inference) {
+  if (target.protocol == Protocol::kInference) {
     call.to_kernels = [this](http::RelayCall its, const FunctionSpec& spec) {
       models_.handle(std::move(its), spec);
     };
-  } else {
+  } else if (!has_protocol) {
     call.to_handler = [this](http::RelayCall its, const FunctionSpec& spec) {
       handlers_.handle(std::move(its), spec);
     };

@@ -9,6 +9,7 @@
 #include "core/base/check.h"
 #include "core/domain/function_fields.h"
 #include "core/domain/function_words.h"
+#include "core/domain/openai_models.h"
 
 namespace lambent::frontend {
 namespace {
@@ -134,10 +135,12 @@ class TagReader {
     is_known_ = false;
     wanted_.clear();
     visit_fields(*this, spec_);
+    if (key == kOpenaiModelsTag) take_models(value);
     if (!wanted_.empty()) return bad_value(key, value, wanted_);
     if (is_known_) return {};
     TagNames known;
     visit_fields(known, spec_);
+    known.names.push_back(kOpenaiModelsTag.substr(kPrefix.size()));
     return Error{
         ErrorCode::kInvalidArgument,
         "there is no setting '" + key + "'; tags that begin with lambent: are " + known.list()};
@@ -151,6 +154,10 @@ class TagReader {
       return Error{ErrorCode::kInvalidArgument,
                    "the tags lambent:cpu-handler and lambent:gpu-speedup are of a CPU variant: "
                    "they need lambent:cpu-variant = true"};
+    }
+    if (names_models_ && spec_.kind != FunctionKind::kHttp) {
+      return Error{ErrorCode::kInvalidArgument,
+                   "the tag " + std::string(kOpenaiModelsTag) + " is of functions of kind 'http'"};
     }
     return {};
   }
@@ -172,7 +179,16 @@ class TagReader {
   }
 
  private:
+  // Of no field: the tag itself is where it is kept.
+  void take_models(const std::string& value) {
+    const auto names = parse_openai_models(value);
+    is_known_ = true;
+    names_models_ = names.ok() && !names->empty();
+    if (!names.ok()) wanted_ = "a list of models such as tiny,org/large: " + names.error().message;
+  }
+
   FunctionSpec& spec_;
+  bool names_models_ = false;
   bool has_variant_ = false;
   CpuVariant variant_;
   // Of the tag that is read.

@@ -1,7 +1,7 @@
 // The tags that are settings: each has its message, and all of them are taken.
 #include "edge/frontend/function_tags.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include "core/domain/testing/every_field.h"
 
@@ -142,7 +142,7 @@ TEST(FunctionTags, AnUnknownOneIsToldWhichThereAre) {
             "http-readiness, http-concurrency, url-auth, url-invoke-mode, weight, max-concurrency, "
             "max-queue-time, "
             "min-instances, keep-alive, "
-            "warm-up and schedules");
+            "warm-up, schedules and openai-models");
   spec.tags = {{"lambent:", "1"}};
   EXPECT_TRUE(apply_tags(spec).error().message.starts_with("there is no setting 'lambent:';"));
 }
@@ -222,6 +222,18 @@ TEST(FunctionTags, EveryOneThatIsGoneGivesBackTheDefault) {
   const FunctionSpec defaults;
   visit_fields(expect, defaults, std::as_const(spec));
   EXPECT_EQ(spec.handler, with_every_field_set().handler);
+}
+
+TEST(FunctionTags, ModelsAreNamedByHttpFunctionsAlone) {
+  FunctionSpec spec;
+  spec.tags = {{"lambent:kind", "http"}, {"lambent:openai-models", "tiny,org/large"}};
+  EXPECT_TRUE(apply_tags(spec).ok());
+  spec.tags["lambent:openai-models"] = "a b";
+  EXPECT_THAT(apply_tags(spec).error().message, testing::HasSubstr("without commas and spaces"));
+  spec.tags = {{"lambent:openai-models", "tiny"}};
+  EXPECT_THAT(apply_tags(spec).error().message, testing::HasSubstr("of kind 'http'"));
+  spec.tags["lambent:openai-models"] = "";
+  EXPECT_TRUE(apply_tags(spec).ok());
 }
 
 }  // namespace

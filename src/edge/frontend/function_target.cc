@@ -41,7 +41,7 @@ std::optional<FunctionTarget> tenant_target(std::string_view target) {
 
 std::optional<FunctionTarget> model_target(std::string_view target) {
   FunctionTarget model;
-  model.is_inference = true;
+  model.protocol = Protocol::kInference;
   if (target.starts_with(kModels)) {
     model.name = segment_of(target.substr(kModels.size()));
     model.target = target;

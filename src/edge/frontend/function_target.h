@@ -11,12 +11,19 @@
 
 namespace lambent::frontend {
 
+// Of a request that comes by a path of a protocol's own, which the program gets whole. Errors have
+// the protocol's form.
+enum class Protocol {
+  kNone,       // its path names a function
+  kInference,  // the Open Inference Protocol
+  kOpenai,     // OpenAI's API; its body came whole
+};
+
 struct FunctionTarget {
   std::string name;    // perhaps of no function
   std::string target;  // what the program gets: begins with '/', query included
   std::string prefix;  // what was taken off the path: "/f/NAME"; empty: nothing was
-  // By a path of the Open Inference Protocol, which the program gets whole. Errors have its form.
-  bool is_inference = false;
+  Protocol protocol = Protocol::kNone;
   // Whose function it is, where the path says so; empty: that of who sends it.
   std::string tenant = {};
 

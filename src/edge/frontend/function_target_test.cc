@@ -47,10 +47,10 @@ TEST(FunctionTarget, OtherHostsNameNoFunction) {
 TEST(FunctionTarget, APathOfTheInferenceProtocolNamesTheModelAndStaysWhole) {
   for (const char* path :
        {"/v2/models/resnet", "/v2/models/resnet/versions/1/infer", "/v2/models/resnet/config?x"}) {
-    EXPECT_EQ(target_of(path), (FunctionTarget{"resnet", path, "", true})) << path;
+    EXPECT_EQ(target_of(path), (FunctionTarget{"resnet", path, "", Protocol::kInference})) << path;
   }
   EXPECT_EQ(target_of("/v2/repository/models/resnet/load"),
-            (FunctionTarget{"resnet", "/v2/repository/models/resnet/load", "", true}));
+            (FunctionTarget{"resnet", "/v2/repository/models/resnet/load", "", Protocol::kInference}));
   for (const char* path :
        {"/v2", "/v2/models", "/v2/health/ready", "/v2/repository/index",
         "/v2/repository/models/resnet/unload", "/v2/repository/models/a/b/load"}) {

@@ -36,6 +36,7 @@ bool is_to_lambda(const http::Request& request) {
 http::Response response_of_error(const http::Request& request, const Error& error,
                                  Duration retry_after = {}) {
   if (is_to_models(request)) return inference_error(error, retry_after);
+  if (is_openai_path(http::path_of(request.target))) return openai_error(error, retry_after);
   if (!is_to_lambda(request)) return error_response(error, retry_after);
   LambdaFault fault = fault_of(error);
   fault.retry_after = retry_after;
@@ -96,6 +97,8 @@ Router::Router(Services services, loop::EventLoop& loop, Random& random, RouterO
       versions_(services.invocations, services.versions),
       functions_({services.relays, bodies_, loop, random, options_.offload}),
       models_(services.invocations, options_.native.version, options_.native.ready),
+      openai_({services.invocations, functions_, bodies_, loop.clock(),
+               [this](TenantId tenant) { return access_.tenant_name(tenant); }}),
       volumes_(services.volumes),
       activity_(activity_frontend(options_, services.invocations, access_, loop)),
       journal_(options_.journal),
@@ -109,7 +112,7 @@ Router::Router(Services services, loop::EventLoop& loop, Random& random, RouterO
       forwards_(services.forwards) {}
 
 bool Router::streams(const http::Request& head) const {
-  return target_of(head).has_value() || streams_volume(head);
+  return is_for_program(head) || streams_volume(head);
 }
 
 RouteScopes Router::scopes_for(const http::Request& request) const {
@@ -139,13 +142,19 @@ void Router::handle(http::Request request, http::Responder responder) {
       return handle_anonymous(tenant->id, *target, std::move(request), std::move(responder));
     }
   }
-  if (target) separate_authorizations(request, options_.auth.mode == AuthMode::kTokens);
-  if (target && authenticator_.needs_body_digest(request)) {
+  const bool to_program = is_for_program(request);
+  if (to_program) separate_authorizations(request, options_.auth.mode == AuthMode::kTokens);
+  if (to_program && authenticator_.needs_body_digest(request)) {
+    const bool is_openai = is_openai_path(http::path_of(request.target));
     // Only then can it be told whether the request is who it says it is.
-    return bodies_.collect(std::move(request), std::move(responder), refusal_of,
-                           [this](http::Request whole, http::Responder answering) {
-                             handle_signed(std::move(whole), std::move(answering));
-                           });
+    return bodies_.collect(
+        std::move(request), std::move(responder),
+        [is_openai](const Error& error) {
+          return is_openai ? openai_error(error) : refusal_of(error);
+        },
+        [this](http::Request whole, http::Responder answering) {
+          handle_signed(std::move(whole), std::move(answering));
+        });
   }
   if (streams(request) && authenticator_.needs_body_digest(request)) {
     return responder.send(response_of_refusal(
@@ -343,6 +352,9 @@ void Router::dispatch(const Principal& principal, http::Request request,
   const std::string path(http::path_of(request.target));
   if (is_inference_path(path)) {
     models_.handle(caller, request, std::move(responder));
+  } else if (is_openai_path(path)) {
+    const bool is_whole = authenticator_.needs_body_digest(request);
+    openai_.handle(caller, std::move(request), std::move(responder), is_whole);
   } else if (is_lambda_path(path)) {
     lambda_.handle(caller, std::move(request), std::move(responder));
   } else if (path == kObjects || path.starts_with(std::string(kObjects) + "/")) {

@@ -13,14 +13,16 @@
 #include "edge/frontend/access_frontend.h"
 #include "edge/frontend/activity_frontend.h"
 #include "edge/frontend/authenticator.h"
-#include "edge/frontend/dashboard_frontend.h"
 #include "edge/frontend/cluster_frontend.h"
+#include "edge/frontend/dashboard_frontend.h"
 #include "edge/frontend/function_frontend.h"
 #include "edge/frontend/inference_frontend.h"
 #include "edge/frontend/journal_frontend.h"
 #include "edge/frontend/lambda.h"
 #include "edge/frontend/native.h"
 #include "edge/frontend/objects.h"
+#include "edge/frontend/openai_call.h"
+#include "edge/frontend/openai_frontend.h"
 #include "edge/frontend/request_guard.h"
 #include "edge/frontend/route_scopes.h"
 #include "edge/frontend/secret_frontend.h"
@@ -69,8 +71,8 @@ class Router {
   // credentials 401 or, as AWS has it, 403; those of scopes 403.
   void handle(http::Request request, http::Responder responder);
   http::Server::Handler handler();
-  // Which requests stream (http::ServerOptions::streams): those to HTTP functions, and contents of
-  // files in volumes.
+  // Which requests stream (http::ServerOptions::streams): those to HTTP functions, of OpenAI's
+  // API, and contents of files in volumes.
   bool streams(const http::Request& head) const;
 
  private:
@@ -95,6 +97,10 @@ class Router {
   std::optional<FunctionTarget> target_of(const http::Request& request) const {
     return function_target(request, options_.function_domain);
   }
+  // Its Authorization is not this worker's where that wants none.
+  bool is_for_program(const http::Request& request) const {
+    return target_of(request).has_value() || is_openai_path(http::path_of(request.target));
+  }
   RouteScopes scopes_for(const http::Request& request) const;
   AuditRecord record_of(const http::Request& request) const;
 
@@ -113,6 +119,7 @@ class Router {
   VersionFrontend versions_;
   FunctionFrontend functions_;
   InferenceFrontend models_;
+  OpenaiFrontend openai_;
   VolumeFrontend volumes_;
   const DashboardFrontend dashboard_;
   std::unique_ptr<ActivityFrontend> activity_;  // null: there is no such service

@@ -639,6 +639,38 @@ TEST_F(RouterTest, RequestsToAModelAreRelayedWithTheirPath) {
   EXPECT_EQ(relays_.calls[1].head.target, "/v2/repository/models/m/load");
 }
 
+TEST_F(RouterTest, OpenaisApiIsAnsweredWithItsOwnErrorsByScope) {
+  use(AuthMode::kTokens);
+  FunctionSpec spec = named({kTeam, "chat"});
+  spec.kind = FunctionKind::kHttp;
+  spec.tags["lambent:openai-models"] = "tiny";
+  service_.functions[spec.name] = spec;
+  const std::string body = R"({"model": "tiny"})";
+  const http::Response refused = call("POST", "/v1/completions", "", body);
+  EXPECT_EQ(refused.status, 401);
+  EXPECT_EQ(code_of(refused), "invalid_api_key");
+  EXPECT_EQ(call("POST", "/v1/completions", "reader", body).status, 403);
+  EXPECT_EQ(json::parse(call("GET", "/v1/models", "reader").body)["data"].size(), 1u);
+  EXPECT_EQ(code_of(call("POST", "/v1/completions", "admin", body)), "model_not_found")
+      << "another tenant's";
+  call("POST", "/v1/completions", "invoker", body);
+  ASSERT_EQ(relays_.calls.size(), 1u);
+  EXPECT_EQ(relays_.calls.back().function, (FunctionName{kTeam, "chat"}));
+  EXPECT_FALSE(relays_.calls.back().head.headers.contains("Authorization"));
+}
+
+TEST_F(RouterTest, AnOpenaiClientsKeyIsNotTheWorkersWhereThatWantsNone) {
+  use(AuthMode::kNone);
+  EXPECT_EQ(call("GET", "/v1/models", "sk-any").status, 200);
+  FunctionSpec spec = named({kDefaultTenant, "chat"});
+  spec.kind = FunctionKind::kHttp;
+  spec.tags["lambent:openai-models"] = "tiny";
+  service_.functions[spec.name] = spec;
+  call("POST", "/v1/completions", "sk-any", R"({"model": "tiny"})");
+  ASSERT_EQ(relays_.calls.size(), 1u);
+  EXPECT_EQ(relays_.calls.back().head.headers.get("Authorization"), "Bearer sk-any");
+}
+
 TEST_F(RouterTest, TheHostOfAFunctionServesNothingElse) {
   use(AuthMode::kNone);
   call("GET", "/v1/functions", "", "", {{"Host", "web.lambent.localhost:8980"}});

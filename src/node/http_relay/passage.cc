@@ -12,6 +12,7 @@ constexpr size_t kReadAtOnce = 64 * 1024;
 // A single turn of the loop passes at most this much of one answer.
 constexpr size_t kReadPerTurn = 256 * 1024;
 
+// With its body, if that came whole.
 std::string head_of(const RelayedRequest& request, bool chunks_body) {
   const http::Request& head = request.head;
   std::string text;
@@ -23,6 +24,7 @@ std::string head_of(const RelayedRequest& request, bool chunks_body) {
     text += "Connection: Upgrade\r\nUpgrade: " + request.upgrade + "\r\n";
   }
   text += "\r\n";
+  text += head.body;
   return text;
 }
 

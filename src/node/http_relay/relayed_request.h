@@ -17,7 +17,7 @@ struct RelayedRequest {
       : head(std::move(its_head)), responder(std::move(its_responder)) {}
 
   // What the program gets: its path, and the fields that are for it (http/hop_by_hop.h). The body
-  // is the responder's stream.
+  // is the responder's stream, or here if it came whole.
   http::Request head;
   bool has_body = false;
   http::Headers answer_headers;  // of ours, beside the program's

@@ -137,6 +137,24 @@ TEST_F(RelaySession, AsksAPathUntilItIsAnsweredWell) {
   wait_until([this] { return readies_ == 1; });
 }
 
+TEST_F(RelaySession, ABodyThatCameWholeGoesWithTheHead) {
+  open_ready();
+  client_ = connect();
+  client_.send("POST /path HTTP/1.1\r\nHost: h\r\n\r\n");
+  wait_until([this] { return !held.empty(); });
+  relayed_ = std::make_shared<RelayedRequest>(requests.back(), std::move(held.back()));
+  relayed_->head.headers.add("Content-Length", "5");
+  relayed_->head.body = "hello";
+  session_->give(InvocationId{1, ++ids_}, relayed_);
+  wait_for(program_, "\r\n\r\nhello");
+  EXPECT_THAT(program_.received, HasSubstr("Content-Length: 5\r\n"));
+  program_.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi");
+  wait_for(client_, "\r\n\r\nhi");
+  wait_until([this] { return ends_.size() == 1; });
+  EXPECT_TRUE(ends_[0].succeeded);
+  EXPECT_TRUE(ends_[0].keeps_connection);
+}
+
 TEST_F(RelaySession, PassesARequestAndItsAnswerAndKeepsTheConnection) {
   open_ready();
   for (int i = 0; i < 3; ++i) {

@@ -1,0 +1,89 @@
+#include "edge/frontend/openai_frontend.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "edge/frontend/json_text.h"
+#include "edge/frontend/openai_call.h"
+
+namespace lambent::frontend {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view kModels = "/v1/models";
+
+http::Response wrong_method(const std::string& allowed) {
+  http::Response response = openai_error(405, "this path takes " + allowed);
+  response.headers.add("Allow", allowed);
+  return response;
+}
+
+http::Response json_response(const json& body) {
+  http::Response response;
+  response.headers.add("Content-Type", "application/json");
+  response.body = to_text(body);
+  return response;
+}
+
+json json_of(const ServedModel& model, const std::string& owner) {
+  return {{"id", model.model},
+          {"object", "model"},
+          {"created", std::chrono::duration_cast<seconds>(model.since).count()},
+          {"owned_by", owner}};
+}
+
+}  // namespace
+
+void OpenaiFrontend::handle(const Caller& caller, http::Request request, http::Responder responder,
+                            bool is_whole) {
+  if (!is_for_openai_model(http::path_of(request.target))) {
+    return responder.send(answer_about_models(caller, request));
+  }
+  if (request.method != "POST") return responder.send(wrong_method("POST"));
+  if (is_whole) return pass_on(caller, std::move(request), std::move(responder));
+  uses_.bodies.collect(
+      std::move(request), std::move(responder),
+      [](const Error& error) { return openai_error(error); },
+      [this, caller](http::Request whole, http::Responder answering) {
+        pass_on(caller, std::move(whole), std::move(answering));
+      });
+}
+
+http::Response OpenaiFrontend::answer_about_models(const Caller& caller,
+                                                   const http::Request& request) const {
+  if (request.method != "GET" && request.method != "HEAD") return wrong_method("GET");
+  const std::string owner = uses_.tenant_name(caller.tenant);
+  const std::string_view path = http::path_of(request.target);
+  const auto models = models_.list(caller.tenant);
+  if (path == kModels || path.size() == kModels.size() + 1) {
+    json list = json::array();
+    for (const ServedModel& model : models) list.push_back(json_of(model, owner));
+    return json_response({{"object", "list"}, {"data", std::move(list)}});
+  }
+  // Names may have slashes, as they are or encoded.
+  std::string name;
+  if (!http::percent_decode(path.substr(kModels.size() + 1), name)) {
+    return openai_error(400, "the model's name in the path cannot be decoded");
+  }
+  for (const ServedModel& model : models) {
+    if (model.model == name) return json_response(json_of(model, owner));
+  }
+  return no_such_openai_model(name);
+}
+
+void OpenaiFrontend::pass_on(const Caller& caller, http::Request request,
+                             http::Responder responder) {
+  const auto model = openai_model_of(request.body);
+  if (!model.ok()) return responder.send(openai_error(model.error()));
+  auto function = models_.function_for(caller.tenant, *model);
+  if (!function) return responder.send(no_such_openai_model(*model));
+  request.headers.set("Content-Length", std::to_string(request.body.size()));
+  FunctionTarget target{.name = *std::move(function),
+                        .target = request.target,
+                        .prefix = "",
+                        .protocol = Protocol::kOpenai};
+  uses_.functions.handle(caller, target, std::move(request), std::move(responder));
+}
+
+}  // namespace lambent::frontend

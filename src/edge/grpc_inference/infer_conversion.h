@@ -1,0 +1,31 @@
+// One inference by gRPC as one by REST: its messages become the request that a worker takes, and
+// the answer becomes a message. Pure; fuzzed; any thread.
+#pragma once
+
+#include <grpcpp/support/status.h>
+#include <inference.pb.h>
+
+#include <string>
+
+#include "core/base/result.h"
+#include "core/http/message.h"
+
+namespace lambent::grpc_inference {
+
+// "/v2/models/NAME[/versions/VERSION]" and `rest`. INVALID_ARGUMENT for a model without a name.
+Result<std::string> model_target(const std::string& name, const std::string& version,
+                                 const std::string& rest = "");
+
+// Tensors go as bytes behind the JSON, and are asked for as bytes. INVALID_ARGUMENT, naming the
+// input, for contents that do not fit its datatype, for raw contents of some inputs only, and for
+// shared memory.
+Result<http::Request> infer_request(const ::inference::ModelInferRequest& request);
+
+// All outputs are raw, in their order. INTERNAL if it is no answer of the protocol.
+Result<::inference::ModelInferResponse> infer_response(const http::Response& response);
+
+// What gRPC says of an answer that is no success, with the text under "error"; OK below 300.
+grpc::Status status_of(const http::Response& response);
+grpc::Status status_of(const Error& error);
+
+}  // namespace lambent::grpc_inference
