@@ -143,14 +143,21 @@ Result<double> measure_overhead_apart(Transport& transport, const ReplayPlan& pl
   return measured;
 }
 
-// Phases say nothing of another device than theirs; and where waking up after each takes long
-// beside them, the run would measure the machine.
-Result<void> check_phases(const ReplayPlan& plan, const ReplayOptions& options,
-                          const std::string& gpu, std::optional<double> overhead_s,
-                          const std::vector<workload::Arrival>& arrivals) {
+// Phases say nothing of another device than theirs.
+Result<void> check_devices(const ReplayPlan& plan, const ReplayOptions& options,
+                           const std::string& gpu) {
+  if (!options.phases) return {};
   for (const workload::CatalogueEntry& entry : plan.entries) {
     RETURN_IF_ERROR(workload::check_device(*entry.phases, entry.name, gpu));
   }
+  return {};
+}
+
+// Where waking up after each phase takes long beside them, the run would measure the machine.
+Result<void> check_time_scale(const ReplayPlan& plan, const ReplayOptions& options,
+                              std::optional<double> overhead_s,
+                              const std::vector<workload::Arrival>& arrivals) {
+  if (!options.phases) return {};
   if (!overhead_s || arrivals.empty()) return {};
   double warm_s = 0;
   for (const workload::Arrival& arrival : arrivals) {
@@ -326,6 +333,8 @@ int run_replay(Transport& transport, const Destination& destination, Console& co
   if (plan->trace.skipped_rows > 0) {
     console.err << "lambent: warning: passed over " << plan->trace.skipped_rows << " bad rows\n";
   }
+  const auto known = check_devices(*plan, options, facts->gpu);
+  if (!known.ok()) return fail(console, known.error());
   std::optional<Package> package;
   if (options.deploy) {
     auto packed = pack_paper_function(options);
@@ -350,10 +359,8 @@ int run_replay(Transport& transport, const Destination& destination, Console& co
   }
   auto arrivals = all_arrivals(*plan->trace.arrivals);
   if (!arrivals.ok()) return fail(console, arrivals.error());
-  if (options.phases) {
-    const auto checked = check_phases(*plan, options, facts->gpu, overhead_s, *arrivals);
-    if (!checked.ok()) return fail(console, checked.error());
-  }
+  const auto fits = check_time_scale(*plan, options, overhead_s, *arrivals);
+  if (!fits.ok()) return fail(console, fits.error());
   workload::RunHeader header = header_of(*plan, options, *facts, overhead_s);
   header.duration_s = to_seconds(arrivals->back().at);
 
