@@ -1,5 +1,6 @@
-// dispatch_bench [--quick]: what a scheduling decision costs, and what an invocation costs the
-// whole dispatcher. Prints a table and, as its last line, one JSON object.
+// dispatch_bench [--quick | --one POLICY,FLOWS,INVOCATIONS[,foresee]]: what a scheduling decision
+// costs, and what an invocation costs the whole dispatcher. Prints a table and, as its last line,
+// one JSON object.
 //
 // A *decision* is: Policy::decide (find the flow and its place among all that have work), taking
 // the sandbox and the token in the fleet, and Policy::dispatched (charge the flow, put it and
@@ -8,7 +9,9 @@
 // and sandbox given back, Policy::finished) and the next arrival (Policy::enqueued). An
 // *invocation* is two events through Dispatcher::handle, InvocationSubmitted and
 // InvocationFinished, with a queue of other work behind it: ids, queues, deadlines, phases, the log
-// hash and the actions included.
+// hash and the actions included. *As shipped*: the default policy, which adapts and foresees, where
+// memory moves. --one makes so many of one kind and prints nothing, for a profiler that counts
+// instructions (dispatch_instructions.py).
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -135,20 +138,32 @@ class PolicyLoop {
   Instant now_{};
 };
 
+// What is measured of the whole dispatcher.
+struct Whole {
+  std::string policy;
+  scheduling::MemoryRule rule = scheduling::MemoryRule::kEverySandbox;
+  bool adapts = false;
+  bool foresees = false;
+  unsigned tokens = 0;  // 0: many, so that reading the clock does not count
+};
+
 // Two events an invocation through the whole dispatcher, `count` functions taking turns.
-void invocation_costs(std::string_view policy, uint32_t count, scheduling::MemoryRule rule,
-                      int rounds, std::vector<double>& costs) {
+void invocation_costs(const Whole& whole, uint32_t count, int rounds, std::vector<double>& costs) {
   dispatch::DispatchOptions options;
-  options.fleet.memory_rule = rule;
+  options.fleet.memory_rule = whole.rule;
+  options.fleet.foresight.starts_ahead = whole.foresees;
   options.fleet.devices.push_back({.id = DeviceId{1},
                                    .memory = Bytes::gib(1) * (count + 1),
-                                   .tokens = tokens_for(count),
+                                   .tokens = whole.tokens > 0 ? whole.tokens : tokens_for(count),
                                    .contexts = count + 1});
   options.fleet.most_sandboxes = count + 1;
   options.fleet.starts_outside_tokens = scheduling::kStartsOutsideTokens;
   options.keep_alive = seconds(1'000'000);
   options.longest_wait = seconds(1'000'000);
-  dispatch::Dispatcher dispatcher(options, std::move(scheduling::make_policy(policy)).value());
+  scheduling::PolicyOptions policy;
+  policy.density.adapts = whole.adapts;
+  dispatch::Dispatcher dispatcher(options,
+                                  std::move(scheduling::make_policy(whole.policy, policy)).value());
   SeededRandom random(11);
   Instant now{};
   std::vector<dispatch::Action> actions;
@@ -195,6 +210,20 @@ void invocation_costs(std::string_view policy, uint32_t count, scheduling::Memor
   }
 }
 
+double median(std::vector<double>& values) {
+  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+  return values[values.size() / 2];
+}
+
+// The default as a worker has it.
+Whole as_shipped() {
+  return {.policy = std::string(scheduling::kDefaultPolicy),
+          .rule = scheduling::MemoryRule::kMoveIdle,
+          .adapts = true,
+          .foresees = true,
+          .tokens = 2};
+}
+
 // Medians over rounds of a few loops, each warmed up first: a round that another process of the
 // machine interrupted does not move them.
 Costs measure(std::string_view policy, uint32_t count, scheduling::MemoryRule rule, bool quick) {
@@ -208,12 +237,8 @@ Costs measure(std::string_view policy, uint32_t count, scheduling::MemoryRule ru
     std::vector<double> ignored;
     loop.run(rounds / 4, ignored, ignored);
     loop.run(rounds, decisions, cycles);
-    invocation_costs(policy, count, rule, rounds / 8, invocations);
+    invocation_costs({.policy = std::string(policy), .rule = rule}, count, rounds / 8, invocations);
   }
-  const auto median = [](std::vector<double>& values) {
-    std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-    return values[values.size() / 2];
-  };
   return {median(decisions), median(cycles), median(invocations)};
 }
 
@@ -254,11 +279,53 @@ int run(bool quick) {
     print_row("density, moves", count,
               measure("density", count, scheduling::MemoryRule::kMoveIdle, quick));
   }
+  // What a worker runs: 24 functions, and thousands; and without what is foreseen.
+  std::string shipped, unforeseeing;
+  for (const uint32_t count : {24U, 4000U}) {
+    for (const bool foresees : {true, false}) {
+      Whole whole = as_shipped();
+      whole.foresees = foresees;
+      std::vector<double> costs;
+      for (int repeat = 0; repeat < (quick ? 3 : 9); ++repeat) {
+        invocation_costs(whole, count, quick ? 500 : 2'500, costs);
+      }
+      const double cost_ns = median(costs);
+      print_row(foresees ? "as shipped" : "foresee off", count, {0, 0, cost_ns});
+      char entry[64];
+      std::string& text = foresees ? shipped : unforeseeing;
+      std::snprintf(entry, sizeof(entry), "%s\"%u\":%.1f", text.empty() ? "" : ",", count, cost_ns);
+      text += entry;
+    }
+  }
   std::printf(
       "{\"bench\":\"dispatch\",\"quick\":%s,\"policy\":\"mqfq-sticky\","
-      "\"ns_per_decision\":%s,\"ns_per_cycle\":%s,\"ns_per_invocation\":%s}\n",
+      "\"ns_per_decision\":%s,\"ns_per_cycle\":%s,\"ns_per_invocation\":%s,"
+      "\"ns_per_invocation_as_shipped\":{%s},\"ns_per_invocation_foresee_off\":{%s}}\n",
       quick ? "true" : "false", as_json(sticky, &Costs::decision_ns).c_str(),
-      as_json(sticky, &Costs::cycle_ns).c_str(), as_json(sticky, &Costs::invocation_ns).c_str());
+      as_json(sticky, &Costs::cycle_ns).c_str(), as_json(sticky, &Costs::invocation_ns).c_str(),
+      shipped.c_str(), unforeseeing.c_str());
+  return 0;
+}
+
+// "shipped" or a policy, flows, invocations; "foresee" turns that on, "moves" memory.
+int run_one(const std::string& text) {
+  std::vector<std::string> words;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    words.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  if (words.size() < 3) return 2;
+  Whole whole = words[0] == "shipped" ? as_shipped() : Whole{.policy = words[0]};
+  for (const std::string& word : std::vector(words.begin() + 3, words.end())) {
+    if (word == "foresee") whole.foresees = true;
+    if (word == "no-foresee") whole.foresees = false;
+    if (word == "adapts") whole.adapts = true;
+    if (word == "moves") whole.rule = scheduling::MemoryRule::kMoveIdle;
+  }
+  std::vector<double> ignored;
+  invocation_costs(whole, static_cast<uint32_t>(std::stoul(words[1])),
+                   static_cast<int>(std::stoul(words[2])) / 100, ignored);
   return 0;
 }
 
@@ -270,8 +337,11 @@ int main(int count, char** arguments) {
   for (int i = 1; i < count; ++i) {
     if (std::strcmp(arguments[i], "--quick") == 0) {
       quick = true;
+    } else if (std::strcmp(arguments[i], "--one") == 0 && i + 1 < count) {
+      return lambent::run_one(arguments[i + 1]);
     } else {
-      std::fprintf(stderr, "usage: dispatch_bench [--quick]\n");
+      std::fprintf(stderr,
+                   "usage: dispatch_bench [--quick | --one POLICY,FLOWS,INVOCATIONS[,foresee]]\n");
       return 2;
     }
   }

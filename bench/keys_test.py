@@ -7,6 +7,7 @@ Usage: keys_test.py BUILD_FOLDER
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import unittest
@@ -283,6 +284,24 @@ class KeysTest(unittest.TestCase):
             self.assertGreater(point["geo_mean_s"]["mean"], 0, point)
         for one in result["sensitivity"]["inputs"]:
             self.assertEqual(set(one), {"name", "value", "source", "guess", "halved", "doubled", "moved"})
+        for mode in ("turns", "mps"):
+            rows = {(row["threshold"], row["D"]): row for row in result["phases"][mode]["figure9"]}
+            # Where kernels contend runs take longer, and less so where the utilisation is held.
+            self.assertGreater(rows[None, 6]["run_over_D1"], 1)
+            self.assertLess(rows[0.5, 6]["run_over_D1"], rows[None, 6]["run_over_D1"])
+        by_turns, side_by_side = ({row["D"]: row for row in result["phases"][mode]["figure9"] if row["threshold"] is None} for mode in ("turns", "mps"))
+        self.assertGreater(by_turns[6]["run_over_D1"], side_by_side[6]["run_over_D1"])
+        for option in ("mqfq-early", "ours-early", "ours-grace"):
+            self.assertGreater(result["options"][option]["judged, all"]["mean"], 0)
+
+    @unittest.skipUnless(shutil.which("valgrind"), "there is no valgrind")
+    def test_dispatch_instructions(self):
+        result = last_line(sys.executable, "-B", str(BENCH / "dispatch_instructions.py"), "--quick", "--bench", str(BUILD / "bin" / "dispatch_bench"))
+        for name in ("shipped", "foresee_off", "mqfq-sticky"):
+            self.assertGreater(result["instructions_per_invocation"][name]["24"], 100, name)
+        # To foresee costs a call little.
+        of = {name: result["instructions_per_invocation"][name]["24"] for name in ("shipped", "foresee_off")}
+        self.assertLess(of["shipped"], 1.2 * of["foresee_off"])
 
     def test_paper_mqfq_worker(self):
         result = last_line(sys.executable, "-B", str(BENCH / "paper_mqfq_worker.py"), "--quick")

@@ -1,8 +1,8 @@
 // paper_mqfq_bench [--quick] [--out FILE] [--traces DIR] [--plots DIR] [--seed N]
-// [--only table3|contention|foreseen] [--sweep] [--write-traces DIR]: the whole evaluation of the
-// MQFQ-Sticky paper in our simulator, its own policy and its baselines beside ours: Table 3, all of
-// them over contention, the surface over D, pool and T, Figures 4 and 6 to 9, Table 4. Prints
-// tables and, as its last line, one JSON object. All of it is simulated.
+// [--only table3|contention|foreseen|phases|options] [--sweep] [--write-traces DIR]: the whole
+// evaluation of the MQFQ-Sticky paper in our simulator, its own policy and its baselines beside
+// ours: Table 3, all of them over contention, the surface over D, pool and T, Figures 4 and 6 to 9,
+// Table 4. Prints tables and, as its last line, one JSON object. All of it is simulated.
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -12,7 +12,9 @@
 #include "bench/paper_mqfq/families.h"
 #include "bench/paper_mqfq/figures.h"
 #include "bench/paper_mqfq/foreseen.h"
+#include "bench/paper_mqfq/options.h"
 #include "bench/paper_mqfq/own_traces.h"
+#include "bench/paper_mqfq/phases.h"
 #include "bench/paper_mqfq/sensitivity.h"
 #include "bench/paper_mqfq/surface.h"
 #include "bench/paper_mqfq/sweep.h"
@@ -78,9 +80,21 @@ struct Chosen {
   bool table3_alone = false;
   bool contention_alone = false;
   bool foreseen_alone = false;
+  bool phases_alone = false;
+  bool options_alone = false;
   uint64_t seed = 0;  // other than 0: inputs on which nothing was chosen
   const char* out = nullptr;
   const char* write_traces = nullptr;  // the folder for them; then nothing is run
+
+  // The one of the parts above that is called so; null if none is.
+  bool* part(const std::string& name) {
+    return name == "table3"       ? &table3_alone
+           : name == "contention" ? &contention_alone
+           : name == "foreseen"   ? &foreseen_alone
+           : name == "phases"     ? &phases_alone
+           : name == "options"    ? &options_alone
+                                  : nullptr;
+  }
 };
 
 // Traces that somebody brought, and, with a seed, five more of the generator; then nothing was
@@ -138,11 +152,12 @@ int run(const Plan& plan, const Chosen& chosen) {
               plan.quick ? "QUICK RUN; " : "", name_of(plan.site).c_str(),
               plan.traces.empty() ? "generated, so that no row is the paper's" : "the traces'",
               static_cast<unsigned long long>(plan.seeds));
-  const bool alone = chosen.table3_alone || chosen.contention_alone || chosen.foreseen_alone;
-  const bool tabled = !chosen.contention_alone && !chosen.foreseen_alone;
+  const bool alone = chosen.table3_alone || chosen.contention_alone || chosen.foreseen_alone ||
+                     chosen.phases_alone || chosen.options_alone;
+  const bool tabled = !alone || chosen.table3_alone;
   const std::string table = tabled ? table3(bench) : "null";
   std::string points = "null", both = "null", decided = "null", all_figures = "null";
-  const bool contends = !chosen.table3_alone && !chosen.foreseen_alone;
+  const bool contends = !alone || chosen.contention_alone;
   const std::string over = contends ? over_contention(bench) : "null";
   std::string foreseen = "null";
   if (chosen.foreseen_alone || !alone) {
@@ -150,6 +165,8 @@ int run(const Plan& plan, const Chosen& chosen) {
     if (!days.ok()) return fail(days.error().message);
     foreseen = over_foresight(bench, *days);
   }
+  const std::string phases = chosen.phases_alone || !alone ? over_phases(bench) : "null";
+  const std::string options = chosen.options_alone || !alone ? over_options(bench) : "null";
   if (!alone) {
     points = surface(bench);
     Joined pictures;
@@ -174,6 +191,8 @@ int run(const Plan& plan, const Chosen& chosen) {
           .add("table3", table)
           .add("contention", over)
           .add("foreseen", foreseen)
+          .add("phases", phases)
+          .add("options", options)
           .add("surface", points)
           .add("figures", all_figures)
           .add("table4", both)
@@ -210,23 +229,19 @@ int main(int count, char** arguments) {
       chosen.write_traces = arguments[++i];
     } else if (std::strcmp(arguments[i], "--sweep") == 0) {
       chosen.sweeps = true;
-    } else if (std::strcmp(arguments[i], "--only") == 0 && more &&
-               (std::strcmp(arguments[i + 1], "table3") == 0 ||
-                std::strcmp(arguments[i + 1], "contention") == 0 ||
-                std::strcmp(arguments[i + 1], "foreseen") == 0)) {
-      const char first = arguments[i + 1][0];
-      (first == 't'   ? chosen.table3_alone
-       : first == 'c' ? chosen.contention_alone
-                      : chosen.foreseen_alone) = true;
+    } else if (bool* part = std::strcmp(arguments[i], "--only") == 0 && more
+                                ? chosen.part(arguments[i + 1])
+                                : nullptr) {
+      *part = true;
       ++i;
     } else if (std::strcmp(arguments[i], "--seed") == 0 && more &&
                lambent::workload::whole_number_of(arguments[i + 1])) {
       chosen.seed = *lambent::workload::whole_number_of(arguments[++i]);
     } else {
-      std::fprintf(
-          stderr,
-          "usage: paper_mqfq_bench [--quick] [--out FILE] [--traces DIR] [--plots DIR] "
-          "[--seed N] [--only table3|contention|foreseen] [--sweep] [--write-traces DIR]\n");
+      std::fprintf(stderr,
+                   "usage: paper_mqfq_bench [--quick] [--out FILE] [--traces DIR] [--plots DIR] "
+                   "[--seed N] [--only table3|contention|foreseen|phases|options] [--sweep] "
+                   "[--write-traces DIR]\n");
       return 2;
     }
   }

@@ -3,7 +3,11 @@
 
 Each point is a trace under a policy: the worker's figures (real sandboxes, real messages, the emulated device's clock) beside those of the simulator, which
 knows the node from a calibration made before. Times are modelled seconds. What `paper-mqfq` says of many settings is simulated; this says how far to trust it.
-Usage: paper_mqfq_worker.py [--quick] [--traces DIR] [--only table3,figure7,table4] [--trace t3]
+A run whose overhead is above 2 % of the mean, memory moves included, is INVALID, as `lambent replay` has it: then the machine was too busy, or the time
+scale too high. With `--rows FILE` each point is a line of that file once it is done; the same command goes on after the last one, and makes again those that
+were INVALID. All nine traces with all systems take some four hours on a machine that has nothing else to do.
+Usage: paper_mqfq_worker.py [--quick] [--traces DIR] [--only table3,figure7,table4] [--trace t3 | --trace t1,t2,... | --trace all] [--rows FILE]
+       [--time-scale 4] [--window 600]
 """
 import argparse
 import json
@@ -44,9 +48,9 @@ KEYS = ("mean_s", "p50_s", "p99_s", "cold_ratio", "gpu_cold_ratio", "utilisation
 class Scale:
     """How long a run is, in modelled seconds, and how much faster than real time the model goes."""
 
-    def __init__(self, quick):
-        self.time_scale = 20
-        self.window = 30 if quick else 600
+    def __init__(self, quick, time_scale=None, window=None):
+        self.time_scale = time_scale or (20 if quick else 4)
+        self.window = window or (30 if quick else 600)
         self.give_up = 250 if quick else 600
         self.repeats = 3 if quick else 9
         self.naive_window = self.naive_give_up = 0  # of bench replay, whose function we use
@@ -100,46 +104,94 @@ def ratios(rows, figure, base):
     return {name: {kind: over(kind, name) for kind in ("worker", "simulator")} for name in of if name != base}
 
 
+class Rows:
+    """The points that are done: those of the file, if there is one, and those of this run."""
+
+    def __init__(self, path, scale):
+        self.path, self.rows = path, []
+        self.conditions = {"time_scale": scale.time_scale, "window_s": scale.window}
+        if path and path.exists():
+            lines = (json.loads(line) for line in path.read_text().splitlines() if line.strip())
+            self.rows = [row for row in lines if all(row.get(key) == value for key, value in self.conditions.items())]
+
+    def has(self, trace, figure, name):
+        return any((row["trace"], row["figure"], row["system"]) == (trace, figure, name) and row["worker"] for row in self.rows)
+
+    def add(self, row):
+        self.rows.append({**row, **self.conditions})
+        if self.path:
+            with open(self.path, "a") as file:
+                file.write(json.dumps(self.rows[-1]) + "\n")
+
+    def of(self, trace):
+        """The last of each point."""
+        return list({(row["figure"], row["system"]): row for row in self.rows if row["trace"] == trace}.values())
+
+
+def make_points(trace, name_of_trace, figures, rows, scale, profile, quick):
+    for figure, name, pool, flags, variants in points(quick):
+        if (figures and figure not in figures) or rows.has(name_of_trace, figure, name):
+            continue
+        functions = deployed_with(name, variants)
+        real, note = measured(trace, pool, flags, functions, scale)
+        model = simulated(trace, pool, flags, functions, scale, profile)
+        row = {"trace": name_of_trace, "figure": figure, "system": name, "pool": pool, "flags": list(flags),
+               "worker": real and {key: real.get(key) for key in (*KEYS, "overhead_share")}, "simulator": {key: model.get(key) for key in KEYS},
+               "mean_error_pct": real and round(100 * (model["mean_s"] / real["mean_s"] - 1), 1),
+               "p99_error_pct": real and round(100 * (model["p99_s"] / real["p99_s"] - 1), 1)}
+        title = f"{name_of_trace} {figure} {name}"
+        if real is None:
+            row["invalid_because"] = note
+            print(f"{title:32}{pool:5}  INVALID: {note}", flush=True)
+        else:
+            print(f"{title:32}{pool:5}{real['mean_s']:13.3f}{model['mean_s']:11.3f}{real['p99_s']:9.2f}{model['p99_s']:11.2f}"
+                  f"{real['cold_ratio']:7.3f}{model['cold_ratio']:11.3f}", flush=True)
+        rows.add(row)
+
+
+def traces_of(arguments):
+    """By name; the generated workload where there is no folder."""
+    if not arguments.traces:
+        return {"generated": None}
+    names = [f"t{i}" for i in range(1, 10)] if arguments.trace == "all" else arguments.trace.split(",")
+    found = {name: arguments.traces / "mqfq24" / f"{name}.csv" for name in names}
+    for path in found.values():
+        if not path.exists():
+            raise SystemExit(f"there is no {path}")
+    return found
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="at most 45 s: a short window, two points")
     parser.add_argument("--traces", type=pathlib.Path, help="a folder with mqfq24/t*.csv; without it the workload is generated")
-    parser.add_argument("--trace", default="t3", help="which of them (default t3, the paper's 25.7)")
+    parser.add_argument("--trace", default="t3", help="which of them, with commas between them, or all (default t3, the paper's 25.7)")
     parser.add_argument("--only", help="these figures, such as table3,table4")
+    parser.add_argument("--rows", type=pathlib.Path, help="a file of the points that are done: the command goes on after them")
+    parser.add_argument("--time-scale", type=float, help="modelled seconds per real one (default 4)")
+    parser.add_argument("--window", type=int, help="modelled seconds of each trace (default 600)")
     arguments = parser.parse_args()
-    scale = Scale(arguments.quick)
-    trace = arguments.traces / "mqfq24" / f"{arguments.trace}.csv" if arguments.traces else None
-    if trace and not trace.exists():
-        raise SystemExit(f"there is no {trace}")
+    scale = Scale(arguments.quick, arguments.time_scale, arguments.window)
+    traces = traces_of(arguments)
     figures = arguments.only.split(",") if arguments.only else None
 
-    about, rows = machine(), []
+    about, rows = machine(), Rows(arguments.rows, scale)
     with tempfile.TemporaryDirectory(prefix="lambent-mqfq-") as folder:
         profile = pathlib.Path(folder) / "node.toml"
         node = calibrate(scale, profile)
-        print(f"emulated {PRESET}, D {CONCURRENCY}, {scale.window} modelled seconds at {scale.time_scale} x real time")
-        print(f"{'point':28}{'pool':>5}{'worker mean':>13}{'simulator':>11}{'p99':>9}{'simulator':>11}{'cold':>7}{'simulator':>11}")
-        for figure, name, pool, flags, variants in points(arguments.quick):
-            if figures and figure not in figures:
-                continue
-            functions = deployed_with(name, variants)
-            real, note = measured(trace, pool, flags, functions, scale)
-            model = simulated(trace, pool, flags, functions, scale, profile)
-            row = {"figure": figure, "system": name, "pool": pool, "flags": list(flags),
-                   "worker": real and {key: real.get(key) for key in KEYS}, "simulator": {key: model.get(key) for key in KEYS},
-                   "mean_error_pct": real and round(100 * (model["mean_s"] / real["mean_s"] - 1), 1)}
-            if real is None:
-                row["invalid_because"] = note
-                print(f"{figure + ' ' + name:28}{pool:5}  INVALID: {note}", flush=True)
-            else:
-                print(f"{figure + ' ' + name:28}{pool:5}{real['mean_s']:13.3f}{model['mean_s']:11.3f}{real['p99_s']:9.2f}{model['p99_s']:11.2f}"
-                      f"{real['cold_ratio']:7.3f}{model['cold_ratio']:11.3f}", flush=True)
-            rows.append(row)
+        print(f"emulated {PRESET}, D {CONCURRENCY}, {scale.window} modelled seconds at {scale.time_scale:g} x real time")
+        print(f"{'point':32}{'pool':>5}{'worker mean':>13}{'simulator':>11}{'p99':>9}{'simulator':>11}{'cold':>7}{'simulator':>11}")
+        for name, trace in traces.items():
+            make_points(trace, name, figures, rows, scale, profile, arguments.quick)
+    by_trace = {name: rows.of(name) for name in traces}
     print(json.dumps({"bench": "paper-mqfq-worker", "quick": arguments.quick, "time": "emulated", "device": f"emulated:{PRESET}",
-                      "trace": arguments.trace if trace else {"generator_seed": SEED, "offered_load": LOAD},
+                      "trace": arguments.trace if arguments.traces else {"generator_seed": SEED, "offered_load": LOAD},
                       "time_scale": scale.time_scale, "window_s": scale.window, "concurrency": CONCURRENCY, "calibration": node,
-                      "machine": about, "points": rows, "over_mqfq_nodup": ratios(rows, "table3", "mqfq-nodup"),
-                      "over_1_gpu": ratios(rows, "table4", "1 gpu")}))
+                      "machine": about, "points": [row for of_trace in by_trace.values() for row in of_trace],
+                      # Of the first trace, as ever, and of all.
+                      "over_mqfq_nodup": ratios(by_trace[next(iter(by_trace))], "table3", "mqfq-nodup"),
+                      "over_1_gpu": ratios(by_trace[next(iter(by_trace))], "table4", "1 gpu"),
+                      "over_mqfq_nodup_by_trace": {name: ratios(of_trace, "table3", "mqfq-nodup") for name, of_trace in by_trace.items()}}))
 
 
 if __name__ == "__main__":

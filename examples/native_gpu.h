@@ -66,6 +66,29 @@ class Gpu {
   }
   Result<void> synchronize() { return context_.synchronize(); }
 
+  Result<cuda::PinnedBuffer> pinned(Bytes size) {
+    return cuda::PinnedBuffer::allocate(*driver_, size);
+  }
+  // In the order of the launches, and like them without waiting for it.
+  Result<void> copy(const cuda::DeviceBuffer& device, const cuda::PinnedBuffer& host,
+                    cuda::CopyDirection direction, Bytes size) {
+    if (direction == cuda::CopyDirection::kToDevice) {
+      return driver_->check(
+          (*driver_)->memcpy_h_to_d_async(device.pointer(), host.pointer(), size.count, nullptr),
+          "cuMemcpyHtoDAsync");
+    }
+    return driver_->check(
+        (*driver_)->memcpy_d_to_h_async(host.pointer(), device.pointer(), size.count, nullptr),
+        "cuMemcpyDtoHAsync");
+  }
+  Result<unsigned> multiprocessors() {
+    int count = 0;
+    RETURN_IF_ERROR(driver_->check(
+        (*driver_)->device_get_attribute(&count, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0),
+        "cuDeviceGetAttribute"));
+    return static_cast<unsigned>(count);
+  }
+
   // Bytes a second between pinned host memory and the device, to it and back; by the device's
   // clock.
   Result<std::pair<double, double>> copy_speeds(Bytes size) {

@@ -12,6 +12,10 @@
 
 namespace lambent::paper_mqfq {
 
+// Whether invocations are on the device all the time, or on host, link and device by turns, as the
+// catalogue has it; and how kernels share the device then.
+enum class Phased { kNo, kTurns, kSideBySide };
+
 // What a ratio rests on beside Table 1's times. The sources are in inputs().
 struct Constants {
   double memory_scale = 1;           // on the catalogue's memory of each function
@@ -19,6 +23,9 @@ struct Constants {
   double cold_scale = 1;             // on what a cold start adds to a warm one, by Table 1
   double link_gb_per_s = 12;         // onto the device, and as fast off it
   double slowdown = 0.2;             // two at once take 1.2 times as long each
+  Phased phased = Phased::kNo;       // then `slowdown` is that of kernels
+  double kernel_scale = 1;           // on the catalogue's kernel times
+  double utilisation_average_s = 0;  // over which readings of D by utilisation are smoothed
   bool starts_contend = false;       // whether a container that starts counts among those at work
   double context_mib = 307;          // of a container, beside its function's memory; never moves
   double device_memory_mib = 16160;  // of a V100-16GB

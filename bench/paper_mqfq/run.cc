@@ -27,6 +27,12 @@ simulator::WorkloadRunOptions options_of(const System& system, const Site& site,
       site.gpus * (site.by_utilisation ? site.by_utilisation->most : site.tokens);
   run.max_concurrency = system.second_containers ? at_once : 1;
   run.device.slowdown = constants.slowdown;
+  if (constants.phased != Phased::kNo) {
+    run.phases = simulator::PhaseOptions{.kernel_scale = constants.kernel_scale};
+    run.device.sharing = constants.phased == Phased::kTurns ? simulator::Sharing::kTurns
+                                                            : simulator::Sharing::kSideBySide;
+  }
+  run.device.utilisation_average = from_seconds(constants.utilisation_average_s);
   run.device.starts_contend = constants.starts_contend;
   run.device.link_bytes_per_second = constants.link_gb_per_s * 1e9;
   run.device.link_out_bytes_per_second = constants.link_gb_per_s * 1e9;
@@ -49,7 +55,8 @@ simulator::WorkloadRunOptions options_of(const System& system, const Site& site,
     dispatch.host_sandboxes = 2 * kHostCores;
   }
   dispatch.fleet.most_sandboxes = site.pool;
-  dispatch.fleet.memory_rule = scheduling::MemoryRule::kMoveIdle;
+  dispatch.fleet.memory_rule =
+      system.moves_early ? scheduling::MemoryRule::kMoveEarly : scheduling::MemoryRule::kMoveIdle;
   dispatch.fleet.eviction = system.eviction;
   dispatch.fleet.prefetch = system.prefetches;
   dispatch.fleet.foresight.starts_ahead = system.foresees;
@@ -83,23 +90,6 @@ const std::vector<Figure>& figures() {
   return kFigures;
 }
 
-namespace {
-
-// When each function is called next, by what the workload says.
-scheduling::Foresight::Oracle oracle_of(const Workload& workload) {
-  std::vector<std::vector<Instant>> calls(workload.entries.size());
-  for (const workload::Arrival& arrival : workload.arrivals) {
-    calls[arrival.function].push_back(Instant{} + arrival.at);
-  }
-  return [calls = std::move(calls)](FunctionId function, Instant now) {
-    const std::vector<Instant>& own = calls[function.value - 1];
-    const auto next = std::upper_bound(own.begin(), own.end(), now);
-    return next == own.end() ? kNever : *next;
-  };
-}
-
-}  // namespace
-
 Figures run_once(const Workload& workload, const System& system, const Site& site,
                  const Constants& constants, uint64_t seed) {
   auto policy = scheduling::make_policy(system.policy, system.options);
@@ -126,7 +116,9 @@ Figures run_once(const Workload& workload, const System& system, const Site& sit
   };
   workload::Trace trace = trace_of(workload);
   simulator::WorkloadRunOptions options = options_of(system, site, constants, seed);
-  if (system.clairvoyant) options.oracle = oracle_of(workload);
+  if (system.clairvoyant) {
+    options.oracle = simulator::oracle_of(workload.arrivals, workload.entries.size());
+  }
   const auto ran = simulator::run_workload(trace, entries, options, std::move(*policy), sinks);
   CHECK(ran.ok(), "a workload in memory can be read");
   const workload::Summary& summary = ran->summary;

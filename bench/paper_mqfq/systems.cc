@@ -2,6 +2,7 @@
 
 #include "bench/json.h"
 #include "core/base/check.h"
+#include "sim/simulator/workload_run.h"
 #include "sim/workload/lines.h"
 
 namespace lambent::paper_mqfq {
@@ -86,8 +87,20 @@ std::vector<System> make_systems() {
   clairvoyant.foresees = true;
   clairvoyant.clairvoyant = true;
   clairvoyant.eviction = EvictionRule::kForeseen;
-  clairvoyant.options.mqfq.over_run = seconds(100'000);
-  clairvoyant.options.density.grace_period = seconds(100'000);
+  clairvoyant.options.mqfq.over_run = simulator::kNoOrderButCost;
+  clairvoyant.options.density.grace_period = simulator::kNoOrderButCost;
+  for (const char* name : {"ours-early", "ours-grace"}) {
+    System& option = add(name);
+    option.foresees = true;
+    if (name == std::string("ours-early")) {
+      option.moves_early = true;
+    } else {
+      option.eviction = EvictionRule::kCostAwareGrace;
+    }
+  }
+  all.push_back(all[0]);
+  all.back().name = "mqfq-early";
+  all.back().moves_early = true;
   add("ours-tokens").starts_outside_tokens = 0;
   add("ours-one").second_containers = false;
   add("ours-fixed").options.density.adapts = false;
@@ -162,9 +175,13 @@ std::string settings_of(const System& system) {
   if (system.starts_outside_tokens > 0) {
     add(std::to_string(system.starts_outside_tokens) + " cold starts that hold no token");
   }
-  add(system.eviction == EvictionRule::kCostAware  ? "cost-aware eviction"
+  const bool by_cost = system.eviction == EvictionRule::kCostAware ||
+                       system.eviction == EvictionRule::kCostAwareGrace;
+  add(by_cost                                      ? "cost-aware eviction"
       : system.eviction == EvictionRule::kForeseen ? "eviction by gaps"
                                                    : "LRU eviction");
+  if (system.eviction == EvictionRule::kCostAwareGrace) add("with grace");
+  if (system.moves_early) add("memory leaves early");
   if (!system.prefetches) add("no prefetch");
   if (system.foresees) add(system.clairvoyant ? "all calls known" : "starts ahead");
   return text;

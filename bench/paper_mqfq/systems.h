@@ -23,6 +23,7 @@ struct System {
   // FleetOptions::starts_outside_tokens.
   unsigned starts_outside_tokens = 0;
   bool prefetches = true;    // FleetOptions::prefetch
+  bool moves_early = false;  // MemoryRule::kMoveEarly
   bool foresees = false;     // FleetOptions::foresees
   bool clairvoyant = false;  // it knows all calls (scheduling::Foresight::ask)
   // FCFS: the memory's way off the device after a run holds the token.
@@ -51,6 +52,8 @@ std::string settings_of(const System& system);
 //   clairvoyant  ours, which knows all calls: starts ahead of each, eviction of what is called last
 //                for what its start costs, shortest work first. No bound: a schedule to compare
 //                with
+//   mqfq-early, ours-early   memory leaves as soon as its flow is throttled or inactive;
+//   ours-grace   ours-ahead, where a function in its grace period is evicted after all others
 //   ours-tokens  every cold start holds a token, as with all the others
 //   ours-one     no second containers
 //   ours-fixed   what shipped before: it does not adapt, a second container after a cold start's

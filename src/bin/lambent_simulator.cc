@@ -85,6 +85,9 @@ std::optional<int> parse(int argc, char** argv, SimulateOptions& options, Journa
       "lambent simulate");
   add_simulate_flags(app, options);
   add_journal_flags(app, journal);
+  app.add_flag("--clairvoyant", options.clairvoyant,
+               "beside the policies, a scheduler that knows all calls before they come: a "
+               "schedule to compare with, no bound");
   if (const auto exit_code = bin::parse(app, argc, argv)) return *exit_code;
   if (const auto exit_code = refuse_beside_replay(app, journal)) return *exit_code;
   const auto finished = finish_simulate_flags(app, options);
@@ -161,6 +164,12 @@ int run(int argc, char** argv) {
   std::vector<cli::RunFigures> runs;
   for (const std::string& policy : options.policies) {
     auto run = simulate_policy(options, journal, policy);
+    if (!run.ok()) return cli::fail(console, run.error());
+    runs.push_back(std::move(run).value());
+  }
+  if (options.clairvoyant) {
+    // No journal could make its decisions again: they need what it knows.
+    auto run = simulate(options, std::string(kClairvoyant));
     if (!run.ok()) return cli::fail(console, run.error());
     runs.push_back(std::move(run).value());
   }

@@ -101,12 +101,15 @@ std::map<std::string, Apply> all_settings() {
        number(0, [](auto& s, double n) { s.dispatch.fleet.move_grace_period = n; })},
       {"second_grace_period",
        number(0, [](auto& s, double n) { s.dispatch.fleet.second_grace_period = n; })},
-      {"memory_rule", choice("every-sandbox", "move-idle",
-                             [](auto& s, bool first) {
-                               s.dispatch.fleet.memory_rule =
-                                   first ? scheduling::MemoryRule::kEverySandbox
-                                         : scheduling::MemoryRule::kMoveIdle;
-                             })},
+      {"memory_rule",
+       [](const std::string& text, SchedulerSettings& s) {
+         using enum scheduling::MemoryRule;
+         const auto found = std::map<std::string, scheduling::MemoryRule>{
+             {"every-sandbox", kEverySandbox}, {"move-idle", kMoveIdle}, {"move-early", kMoveEarly}};
+         const auto rule = found.find(text);
+         if (rule != found.end()) s.dispatch.fleet.memory_rule = rule->second;
+         return rule != found.end();
+       }},
       {"prefetch",
        choice("true", "false", [](auto& s, bool yes) { s.dispatch.fleet.prefetch = yes; })},
       {"host_memory_gib", number(0,

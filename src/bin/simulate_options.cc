@@ -25,6 +25,7 @@ Result<void> apply_profile(const CLI::App& app, SimulateOptions& options) {
   }
   simulator::WorkloadRunOptions& run = options.run;
   if (left_open("--slowdown")) run.device.contention = profile.contention;
+  options.gpu = profile.gpu;
   if (left_open("--sandbox-ms")) run.sandbox_time = from_seconds(profile.sandbox_s);
   if (left_open("--link")) {
     run.device.link_bytes_per_second = profile.host_to_device_bytes_per_s;
@@ -78,6 +79,16 @@ void add_model_flags(CLI::App& app, SimulateOptions& options) {
   app.add_option("--slowdown", options.run.device.slowdown,
                  "with n at work on a device each takes 1 + SLOWDOWN (n - 1) times as long")
       ->check(within(0.0, 100.0));
+  app.add_option("--phases", options.phases,
+                 "an invocation is on the host, on the link and in kernels by turns, as the "
+                 "catalogue has it; kernels of several take 'turns' on a device, or run side by "
+                 "side ('mps'). --slowdown and a profile are then of kernels: 1 or 0 if not given")
+      ->check(CLI::IsMember({"turns", "mps"}));
+  app.add_option("--kernel-scale", options.kernel_scale,
+                 "with --phases: kernels take so many times as long as the catalogue has it, and "
+                 "the host the less")
+      ->needs("--phases")
+      ->check(within(0.01, 100.0));
   app.add_option("--sandbox-ms", options.sandbox_ms, "of a cold start, before the runtime's own")
       ->check(within(0.0, 1e6));
   app.add_option("--link", options.link_gb_per_s,
@@ -173,6 +184,13 @@ Result<void> finish_simulate_flags(const CLI::App& app, SimulateOptions& options
     options.run.tenants.push_back(std::move(tenant));
   }
   if (!options.profile.empty()) RETURN_IF_ERROR(apply_profile(app, options));
+  if (!options.phases.empty()) {
+    const bool turns = options.phases == "turns";
+    options.run.phases = simulator::PhaseOptions{.kernel_scale = options.kernel_scale};
+    options.run.device.sharing =
+        turns ? simulator::Sharing::kTurns : simulator::Sharing::kSideBySide;
+    if (app.count("--slowdown") == 0) options.run.device.slowdown = turns ? 1 : 0;
+  }
   // A context is what no move takes along.
   options.run.device.stays = options.run.context_memory;
   return {};

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bin/scheduler_settings.h"
@@ -12,6 +13,9 @@
 #include "sim/simulator/workload_run.h"
 
 namespace lambent::bin {
+
+// The name of that run.
+constexpr std::string_view kClairvoyant = "clairvoyant";
 
 struct SimulateOptions {
   cli::ReplayOptions workload;
@@ -23,6 +27,11 @@ struct SimulateOptions {
   double memory_gib = 16, keep_alive_s = 600, longest_wait_s = 300;
   double sandbox_ms = 5, reading_s = 1, link_gb_per_s = 10, cpu_start_saving_s = 3;
   std::string profile;
+  std::string gpu;          // of the profile; empty: there is none
+  std::string phases;       // how kernels share a device; empty: no phases
+  double kernel_scale = 1;  // on the catalogue's kernel times
+  // One more run, of a scheduler that knows all calls (kClairvoyant).
+  bool clairvoyant = false;
   std::vector<std::string> tenants;
   simulator::WorkloadRunOptions run;
   std::string out, csv;

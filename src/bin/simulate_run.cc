@@ -97,6 +97,39 @@ Error no_arrivals(const SimulateOptions& options) {
               "for other functions (--only, --busiest)"};
 }
 
+// The product's dispatch, told of every call beforehand: it starts each sandbox in time, evicts
+// what is called last for what its start costs, and serves the shortest work first.
+Result<void> know_all(cli::ReplayPlan& plan, SchedulerSettings& settings,
+                      simulator::WorkloadRunOptions& run) {
+  std::vector<workload::Arrival> arrivals;
+  while (const auto arrival = plan.trace.arrivals->next()) {
+    if (arrivals.size() == limits::kTraceArrivals) {
+      return Error{ErrorCode::kResourceExhausted,
+                   "--clairvoyant knows at most " + std::to_string(limits::kTraceArrivals) +
+                       " arrivals; choose a shorter window with --duration"};
+    }
+    arrivals.push_back(*arrival);
+  }
+  if (const auto failure = plan.trace.arrivals->failure()) return *failure;
+  run.oracle = simulator::oracle_of(arrivals, plan.entries.size());
+  plan.trace.arrivals = workload::source_of(std::move(arrivals));
+  settings.policy.mqfq.over_run = simulator::kNoOrderButCost;
+  settings.policy.density.grace_period = simulator::kNoOrderButCost;
+  settings.dispatch.fleet.eviction = scheduling::EvictionRule::kForeseen;
+  settings.dispatch.fleet.foresight.starts_ahead = true;
+  return {};
+}
+
+// Phases say nothing of another device than theirs.
+Result<void> check_devices(const SimulateOptions& options, const cli::ReplayPlan& plan) {
+  if (options.phases.empty() || options.gpu.empty()) return {};
+  for (const workload::CatalogueEntry& entry : plan.entries) {
+    if (!entry.phases) continue;
+    RETURN_IF_ERROR(workload::check_device(*entry.phases, entry.name, options.gpu));
+  }
+  return {};
+}
+
 void print_speed(const std::string& policy_name, const simulator::WorkloadRunTotals& totals,
                  double took_s) {
   std::fprintf(
@@ -114,6 +147,11 @@ void add_totals(const simulator::WorkloadRunTotals& totals, cli::RunFigures& fig
                      .prefetches = totals.prefetches,
                      .prefetch_hits = totals.prefetch_hits};
   }
+  if (totals.foreseen.started > 0) {
+    figures.foreseen = {.started = totals.foreseen.started,
+                        .used = totals.foreseen.used,
+                        .wasted = totals.foreseen.wasted};
+  }
   for (const simulator::TenantTotals& tenant : totals.tenants) {
     figures.tenants.push_back({.name = tenant.name,
                                .weight = tenant.weight,
@@ -130,7 +168,7 @@ void add_totals(const simulator::WorkloadRunTotals& totals, cli::RunFigures& fig
 
 std::string path_of_policy(const SimulateOptions& options, const std::string& path,
                            const std::string& policy) {
-  if (options.policies.size() == 1) return path;
+  if (options.policies.size() == 1 && !options.clairvoyant) return path;
   const size_t dot = path.rfind('.');
   const size_t slash = path.rfind('/');
   const bool has_ending = dot != std::string::npos && (slash == std::string::npos || dot > slash);
@@ -141,9 +179,14 @@ std::string path_of_policy(const SimulateOptions& options, const std::string& pa
 Result<cli::RunFigures> simulate(const SimulateOptions& options, const std::string& policy_name,
                                  const BeginHook& begins) {
   ASSIGN_OR_RETURN(SchedulerSettings settings, settings_of(options));
-  ASSIGN_OR_RETURN(auto policy, scheduling::make_policy(policy_name, settings.policy));
   ASSIGN_OR_RETURN(cli::ReplayPlan plan, cli::make_plan(options.workload));
+  RETURN_IF_ERROR(check_devices(options, plan));
   simulator::WorkloadRunOptions run = options.run;
+  const bool knows_all = policy_name == kClairvoyant;
+  if (knows_all) RETURN_IF_ERROR(know_all(plan, settings, run));
+  ASSIGN_OR_RETURN(auto policy,
+                   scheduling::make_policy(knows_all ? scheduling::kDefaultPolicy : policy_name,
+                                           settings.policy));
   run.dispatch = settings.dispatch;
   run.device.move_off_holds_token = false;
   cli::RunFigures figures;

@@ -18,8 +18,9 @@ namespace lambent::bin {
 using BeginHook = std::function<simulator::Observer(const simulator::Simulation&,
                                                     const std::vector<std::string>& names)>;
 
-// Runs options' workload under this policy. Writes the result file and progress that the options
-// ask for. INVALID_ARGUMENT or NOT_FOUND for a bad setting, policy, trace or catalogue.
+// Runs options' workload under this policy, or as the clairvoyant would. Writes the result file and
+// progress that the options ask for. INVALID_ARGUMENT or NOT_FOUND for a bad setting, policy, trace
+// or catalogue.
 Result<cli::RunFigures> simulate(const SimulateOptions& options, const std::string& policy_name,
                                  const BeginHook& begins = nullptr);
 

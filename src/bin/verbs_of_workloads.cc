@@ -59,6 +59,10 @@ void add_replay(Shell& shell) {
   verb->add_option("--label", options.label, "name of the run (default: the worker's policy)");
   verb->add_flag("--deploy", options.deploy, "deploy a paper function for each function first");
   verb->add_option("--paper-function", options.paper_function, "the folder of its package");
+  verb->add_flag("--phases", options.phases,
+                 "what is deployed works on the host, copies and runs kernels by turns, as the "
+                 "catalogue has it")
+      ->needs("--deploy");
   verb->add_flag("--cpu-variants", options.cpu_variants,
                  "deploy them with a CPU variant, as slow as the catalogue says");
   verb->add_option("--max-concurrency", options.max_concurrency,

@@ -143,16 +143,23 @@ class PolicyFlags {
                            "--concurrency auto: D at most, whatever the utilisation")
                 ->check(CLI::Range(1, 1024))
                 ->capture_default_str();
+    average_ = app.add_option("--utilisation-average", average_s_,
+                              "--concurrency auto: seconds over which the utilisation is averaged "
+                              "(0: the last reading counts alone)")
+                   ->check(bin::within(0.0, 3600.0))
+                   ->capture_default_str();
   }
 
   Result<void> read(WorkerConfig& config) const {
     if (concurrency_ == "auto") {
       config.by_utilisation = utilisation_;
+      config.utilisation_average = from_seconds(average_s_);
       return {};
     }
-    if (threshold_->count() + most_->count() > 0) {
+    if (threshold_->count() + most_->count() + average_->count() > 0) {
       return Error{ErrorCode::kInvalidArgument,
-                   "--utilisation-threshold and --most-concurrency are for --concurrency auto"};
+                   "--utilisation-threshold, --utilisation-average and --most-concurrency are for "
+                   "--concurrency auto"};
     }
     char* end = nullptr;
     const unsigned long number = std::strtoul(concurrency_.c_str(), &end, 10);
@@ -171,6 +178,8 @@ class PolicyFlags {
   scheduling::UtilisationOptions utilisation_;
   CLI::Option* threshold_ = nullptr;
   CLI::Option* most_ = nullptr;
+  double average_s_ = 0;
+  CLI::Option* average_ = nullptr;
 };
 
 class ExecutorFlags {

@@ -53,6 +53,7 @@ struct WorkerConfig {
   unsigned concurrency = 2;  // D, per device
   // D by utilisation instead, where NVML tells it; elsewhere `concurrency` holds.
   std::optional<scheduling::UtilisationOptions> by_utilisation;
+  Duration utilisation_average{};                   // over which its readings are smoothed for that
   Duration longest_gpu_run = limits::kMostTimeout;  // of functions that take turns on a GPU
   bool near_gpu = true;  // functions stay on the processors near their GPU
   Duration keep_alive = std::chrono::minutes(10);

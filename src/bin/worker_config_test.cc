@@ -61,6 +61,8 @@ TEST(WorkerConfig, TakesEveryGroupOfFlags) {
                                         "3",
                                         "--utilisation-threshold",
                                         "0.5",
+                                        "--utilisation-average",
+                                        "1.5",
                                         "--executor-pool-hold",
                                         "2.5",
                                         "--executor-transfers",

@@ -224,6 +224,7 @@ worker::WorkerOptions worker_options(const WorkerConfig& config, const Installat
   options.devices = all_devices;
   options.gpu_serves_one_tenant = config.gpu == GpuKind::kEmulated;
   options.longest_gpu_run = config.longest_gpu_run;
+  options.utilisation_average = config.utilisation_average;
   for (const auto& device : shares.dispatched) {
     options.device_memory = std::max(options.device_memory, device.memory_total);
   }

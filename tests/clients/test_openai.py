@@ -13,7 +13,7 @@ from harness import PREFIX, Worker
 from tenants import TokenWorker
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-EXAMPLE = ROOT / "examples/26_openai_server"
+EXAMPLE = ROOT / "examples/30_openai_server"
 LAMBENT = str(PREFIX / "bin/lambent")
 HELLO = [{"role": "user", "content": "what does a model do"}]
 

@@ -61,6 +61,14 @@ class CalibrateTest(unittest.TestCase):
         self.assertIn("no GPU", refused.stderr)
         self.assertFalse((self.folder / "node.toml").exists())
 
+    def test_a_worker_that_adapts_is_refused_with_the_remedy(self):
+        with contextlib.closing(Worker("--time-scale", "10", gpu="emulated:v100-16gb")) as worker:
+            refused = self.run_cli("calibrate", "--endpoint", worker.endpoint, "-o", "node.toml", expect=FAILED_PRECONDITION)
+            left = json.loads(self.run_cli("ls", "--endpoint", worker.endpoint, "--json").stdout)
+        self.assertIn("--set adapts=false", refused.stderr)
+        self.assertNotIn("calibrate-", json.dumps(left))
+        self.assertFalse((self.folder / "node.toml").exists())
+
 
 if __name__ == "__main__":
     unittest.main()

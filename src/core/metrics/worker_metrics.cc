@@ -128,6 +128,10 @@ struct WorkerMetrics::State {
       "lambent_executor_ends_total",
       "Such processes that ended, by how: unused, a fault of what ran there, something that "
       "did not end, another death, never ready.");
+  Family<Counter>& starts_ahead = registry.family<Counter>(
+      "lambent_starts_ahead_total",
+      "Sandboxes started ahead of calls, by what became of them: started (all), used by a call, "
+      "wasted (ended without any).");
   Family<Counter>& object_moves = registry.family<Counter>(
       "lambent_object_moves_total",
       "Objects that made way on a device, by where they are then: where another function "
@@ -347,6 +351,11 @@ void WorkerMetrics::set_xids(DeviceId device, const std::map<uint32_t, uint64_t>
 
 void WorkerMetrics::set_executor_ends(std::string_view how, uint64_t count) {
   Counter& counter = state_->executor_ends.add({{"how", std::string(how)}});
+  counter.increment(static_cast<double>(count) - counter.value());
+}
+
+void WorkerMetrics::set_starts_ahead(std::string_view what, uint64_t count) {
+  Counter& counter = state_->starts_ahead.add({{"what", std::string(what)}});
   counter.increment(static_cast<double>(count) - counter.value());
 }
 

@@ -70,6 +70,8 @@ class WorkerMetrics {
   void set_slice(DeviceId slice, const std::string& shape, Duration busy, bool held);
   // How many executors have ended so; never less than the last time.
   void set_executor_ends(std::string_view how, uint64_t count);
+  // Sandboxes that were started ahead of calls so far: "started", "used" by a call, "wasted".
+  void set_starts_ahead(std::string_view what, uint64_t count);
   // How long components ran on any slice of that GPU since the worker began (never less than the
   // last time).
   void set_gpu_time(uint32_t gpu, Duration busy);

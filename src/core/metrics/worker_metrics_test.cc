@@ -80,6 +80,12 @@ TEST(Metrics, TellHowManyExecutorsThereAreAndHowOthersEnded) {
   EXPECT_TRUE(has(text, "lambent_executor_ends_total{how=\"fault\"} 3")) << text;
 }
 
+TEST(Metrics, StartsAheadAreToldByWhatBecameOfThem) {
+  WorkerMetrics metrics("1.2.3");
+  for (const uint64_t count : {1, 2, 2}) metrics.set_starts_ahead("wasted", count);
+  EXPECT_TRUE(has(metrics.text(), "lambent_starts_ahead_total{what=\"wasted\"} 2"));
+}
+
 TEST(Metrics, RefusalsAreCountedAndLeftOutOfLatencies) {
   WorkerMetrics metrics("1.2.3");
   InvocationResult refused = result_of(Outcome::kRejected, StartClass::kWarm, Duration{});

@@ -80,6 +80,7 @@ class DevicePool {
     FunctionId function;
     bool evicted_unused = false;
   };
+  bool any_changed() const { return !changed_.empty(); }
   std::vector<Changed> take_changed() { return std::exchange(changed_, {}); }
 
   // A sandbox that has taken too long to start or to stop, or has rested too long.

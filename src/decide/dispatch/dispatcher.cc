@@ -29,6 +29,7 @@ void Dispatcher::foretell(scheduling::Foresight::Oracle oracle) {
 
 void Dispatcher::fetch_flow(FunctionId function) const {
   if (function.value < flows().size()) fetch_lines(flows()[function.value]);
+  fleet().foresight().fetch(function);
 }
 
 void Dispatcher::fetch_place(FunctionId function) const {

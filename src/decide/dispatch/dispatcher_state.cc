@@ -86,6 +86,7 @@ void Dispatcher::State::relieve_gpus() {
     // An invocation that waited for a sandbox which was evicted may have a place elsewhere now.
     decide(pools.gpu);
   }
+  pressure.move_out_early();
   fleet.memory().settled();
 }
 

@@ -54,6 +54,16 @@ void MemoryPressure::make_room() {
   }
 }
 
+void MemoryPressure::move_out_early() {
+  if (options_.fleet.memory_rule != scheduling::MemoryRule::kMoveEarly) return;
+  const PoolScheduler& scheduler = pool_.scheduler();
+  for (uint32_t i = 0; i < pool_.fleet().devices().size(); ++i) {
+    if (!pool_.fleet().devices()[i].healthy) continue;
+    const auto leaver = early_leaver(scheduler.view(), scheduler.policy(), i, log_.now());
+    if (leaver) pool_.moves().move_out(*leaver, MoveDepth::kMemory);
+  }
+}
+
 bool MemoryPressure::make_room_beside_taken() {
   bool evicted = false;
   // The list changes as sandboxes leave.

@@ -22,6 +22,8 @@ class MemoryPressure {
   // memory is out; and for what is taken of the device. The sandboxes that leave report it in an
   // event, after which the others start and move in.
   void make_room();
+  // Moves memory out whose place no other function needs, where the rule says so (kMoveEarly).
+  void move_out_early();
   // Where no memory moves, what is taken of a device crowds idle sandboxes out. Whether any was.
   bool make_room_beside_taken();
   // Fetches memory of flows whose turn comes soon.

@@ -48,6 +48,32 @@ TEST_F(MemoryPressureTest, MovesIdleMemoryOutOnlyForThoseThatWereAdmitted) {
   EXPECT_EQ(parts_.got<MoveMemoryOut>().size(), 1u) << "enough is on its way";
 }
 
+TEST_F(MemoryPressureTest, MovesNothingEarlyUnlessTheRuleSaysSo) {
+  parts_.pressure.move_out_early();
+  EXPECT_TRUE(parts_.actions.empty());
+}
+
+// Under the other rule: two functions of which nothing waits or runs, and that have memory there.
+TEST(MemoryThatLeavesEarly, GoesOneAfterTheOtherAndNotWhereSomethingWaits) {
+  Parts parts{one_gpu(scheduling::MemoryRule::kMoveEarly)};
+  for (const FunctionId function : {kF, kOther}) parts.add_function(function, Bytes::gib(4));
+  const SandboxId first = parts.run_one(1, kF);
+  const SandboxId second = parts.run_one(2, kOther);
+  scheduling::Fleet& fleet = parts.pools.gpu.fleet();
+  MemoryMoves& moves = parts.pools.gpu.moves();
+  parts.submit(3, kF);  // its flow is active now
+  parts.at(1);
+  parts.pressure.move_out_early();
+  ASSERT_EQ(parts.got<MoveMemoryOut>().size(), 1u);
+  EXPECT_EQ(parts.got<MoveMemoryOut>().front().sandbox, second);
+  parts.pressure.move_out_early();
+  EXPECT_EQ(parts.got<MoveMemoryOut>().size(), 1u) << "one at a time";
+  moves.end(*fleet.find(second), {.sandbox = second, .direction = MoveDirection::kOut});
+  parts.pressure.move_out_early();
+  EXPECT_EQ(parts.got<MoveMemoryOut>().size(), 1u) << "that of an active flow stays";
+  EXPECT_EQ(fleet.sandbox(*fleet.find(first)).memory_state, MemoryState::kIn);
+}
+
 TEST_F(MemoryPressureTest, EvictsWhereMemoryCannotMove) {
   fleet().set_taken(0, Bytes::gib(10));
   moves().move_out(slot_, MoveDepth::kMemory);

@@ -134,6 +134,7 @@ InstanceStatus MinInstances::status(FunctionId function) const {
 
 void MinInstances::note_changes(Duration later) {
   for (DevicePool* pool : pools_.all()) {
+    if (!pool->any_changed()) continue;
     for (const DevicePool::Changed& changed : pool->take_changed()) {
       looks_.put(changed.function.value, log_.now() + later);
       if (changed.evicted_unused) note_eviction(known(changed.function));

@@ -28,8 +28,6 @@ bool is_amount(double value) { return std::isfinite(value) && value >= 0; }
 
 }  // namespace
 
-double Contention::slowdown() const { return estimate(longer_, others_, kPrior); }
-
 double Contention::slowdown_of(FunctionId function) const {
   if (function.value >= seen_.size()) return slowdown();
   const Seen& seen = seen_[function.value];
@@ -113,6 +111,7 @@ void Contention::learn(FunctionId function, const Times& times) {
     const double at_one = more * (others - seen.mean_others * relative);
     longer_ = longer_ * kKept + longer;
     others_ = others_ * kKept + at_one;
+    common_ = estimate(longer_, others_, kPrior);
     seen.longer = seen.longer * kKeptOfFunction + longer;
     seen.others = seen.others * kKeptOfFunction + at_one;
   }
@@ -135,6 +134,7 @@ void Contention::archive(StateArchive& archive) {
   archive.field(longer_);
   archive.field(others_);
   archive.expect(std::isfinite(longer_) && std::isfinite(others_));
+  common_ = estimate(longer_, others_, kPrior);
   archive.expect(archive.count(clocks_.size()) == clocks_.size());
   if (!archive.ok()) return;
   for (Clock& clock : clocks_) {

@@ -47,7 +47,7 @@ class Contention {
   void forget(FunctionId function);
 
   // Of all functions together, and of one: as all others are until its own runs tell.
-  double slowdown() const;
+  double slowdown() const { return common_; }
   double slowdown_of(FunctionId function) const;
   // What a run of the function takes by itself; nothing where none has ended.
   std::optional<Duration> unshared(FunctionId function) const;
@@ -101,6 +101,7 @@ class Contention {
   std::vector<Seen> seen_;     // by FunctionId
   double longer_ = 0;          // over all functions
   double others_ = 0;
+  double common_ = kPrior;  // slowdown(), by these two
 };
 
 }  // namespace lambent::scheduling

@@ -156,23 +156,41 @@ bool DensityPolicy::second_gains(const View& view, FunctionId function, const Pl
 bool DensityPolicy::run_gains(const View& view, FunctionId function, const Place& place) const {
   const Contention& contention = view.fleet.contention();
   if (contention.at_work(place.device) == 0) return true;
-  const Instant now = view.fleet.places().now();
-  shares_.clear();
-  Duration least = Duration::max();  // that is left
-  Duration until_late{};  // of the run that has that: until it has done all that it takes
-  contention.for_each_at_work(place.device, now, [&](FunctionId other, Duration done) {
-    const Duration other_takes = takes(view, other);
-    shares_.push_back({left_of(other_takes, done), contention.slowdown_of(other)});
-    if (shares_.back().left >= least) return;
-    least = shares_.back().left;
-    until_late = std::max(Duration(0), other_takes - done);
-  });
+  const AtWork& at_work = at_work_on(view, place.device);
   const Share newcomer{takes(view, function), contention.slowdown_of(function)};
-  if (gains_beside(newcomer, shares_)) return true;
+  if (gains_beside(newcomer, at_work.shares)) return true;
   // Time changes that where a run takes longer than expected.
-  const Duration wait = until_late + least_left_that_gains(newcomer, shares_);
-  view.fleet.places().is_time(now + std::max(wait, Duration(milliseconds(1))));
+  const Duration wait = at_work.until_late + least_left_that_gains(newcomer, at_work.shares);
+  view.fleet.places().is_time(view.fleet.places().now() +
+                              std::max(wait, Duration(milliseconds(1))));
   return false;
+}
+
+const DensityPolicy::AtWork& DensityPolicy::at_work_on(const View& view, uint32_t device) const {
+  if (knows_at_work_ && at_work_.device == device) return at_work_;
+  const Contention& contention = view.fleet.contention();
+  at_work_.device = device;
+  at_work_.shares.clear();
+  at_work_.until_late = {};
+  Duration least = Duration::max();  // that is left
+  contention.for_each_at_work(
+      device, view.fleet.places().now(), [&](FunctionId other, Duration done) {
+        const Duration other_takes = takes(view, other);
+        at_work_.shares.push_back({left_of(other_takes, done), contention.slowdown_of(other)});
+        if (at_work_.shares.back().left >= least) return;
+        least = at_work_.shares.back().left;
+        at_work_.until_late = std::max(Duration(0), other_takes - done);
+      });
+  knows_at_work_ = in_decision_;
+  return at_work_;
+}
+
+// Nothing is begun or ends within one.
+Decision DensityPolicy::decide(const View& view, Instant now) {
+  in_decision_ = true;
+  const Decision decision = FairQueuing::decide(view, now);
+  in_decision_ = knows_at_work_ = false;
+  return decision;
 }
 
 }  // namespace lambent::scheduling

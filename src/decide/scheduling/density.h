@@ -70,6 +70,7 @@ class DensityPolicy final : public FairQueuing {
 
   std::string_view name() const override { return "density"; }
   void adapt(FleetOptions& options) const override { options.learns_contention = options_.adapts; }
+  Decision decide(const View& view, Instant now) override;
   void places_changed(const View& view, FunctionId function, Instant now) override;
   FlowStatus status(const View& view, FunctionId function, Instant now) const override;
 
@@ -87,7 +88,16 @@ class DensityPolicy final : public FairQueuing {
   Duration takes(const View& view, FunctionId function) const;
 
   DensityOptions options_;
-  mutable std::vector<Share> shares_;  // of run_gains()
+  // What run_gains() finds at work on a device, which is the same for all that one decision asks.
+  struct AtWork {
+    uint32_t device = 0;
+    std::vector<Share> shares;
+    Duration until_late{};  // of the run that has least left: until it has done all that it takes
+  };
+  const AtWork& at_work_on(const View& view, uint32_t device) const;
+  bool in_decision_ = false;
+  mutable bool knows_at_work_ = false;
+  mutable AtWork at_work_;
 };
 
 }  // namespace lambent::scheduling

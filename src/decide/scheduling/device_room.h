@@ -40,7 +40,7 @@ class DeviceRoom {
 
  private:
   Bytes at_work_on(const Device& device) const {
-    const bool moves_idle = options_.memory_rule == MemoryRule::kMoveIdle;
+    const bool moves_idle = scheduling::moves_idle(options_.memory_rule);
     return moves_idle ? device.committed : device.committed - device.idle_memory;
   }
 

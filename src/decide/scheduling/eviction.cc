@@ -37,7 +37,7 @@ double foreseen_loss(const EvictionGuesses& guesses, const EvictionCandidate& ca
 
 // The order of who is given up: by the flow first, then by how long it has not been used.
 struct Rank {
-  bool wanted = false;  // something waits for it, or is expected to
+  unsigned wanted = 0;  // 2: something waits for it; 1: is expected to
   bool kept = false;
   double loss = 0;
   Instant last_used{};
@@ -48,15 +48,15 @@ struct Rank {
 Rank rank_of(EvictionRule rule, const EvictionGuesses& guesses, const EvictionCandidate& candidate,
              Instant now) {
   Rank rank{.kept = candidate.kept, .last_used = candidate.last_used, .slot = candidate.slot};
-  if (rule == EvictionRule::kCostAware) {
-    rank.wanted = candidate.flow->pending > 0;
-    rank.loss = expected_loss(guesses, candidate, now);
-  } else if (rule == EvictionRule::kForeseen) {
-    rank.wanted = candidate.flow->pending > 0;
-    rank.loss = foreseen_loss(guesses, candidate, now);
-  } else {
-    rank.wanted = candidate.flow->is_active(now);
+  const bool active = candidate.flow->is_active(now);
+  if (rule == EvictionRule::kLeastRecentlyUsed) {
+    rank.wanted = active ? 1 : 0;
+    return rank;
   }
+  const bool counts_grace = rule == EvictionRule::kCostAwareGrace;
+  rank.wanted = candidate.flow->pending > 0 ? 2 : counts_grace && active ? 1 : 0;
+  rank.loss = rule == EvictionRule::kForeseen ? foreseen_loss(guesses, candidate, now)
+                                              : expected_loss(guesses, candidate, now);
   return rank;
 }
 
@@ -66,6 +66,7 @@ std::optional<EvictionRule> eviction_rule_from(std::string_view name) {
   if (name == "lru") return EvictionRule::kLeastRecentlyUsed;
   if (name == "cost-aware") return EvictionRule::kCostAware;
   if (name == "foreseen") return EvictionRule::kForeseen;
+  if (name == "cost-aware-grace") return EvictionRule::kCostAwareGrace;
   return std::nullopt;
 }
 

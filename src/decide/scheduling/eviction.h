@@ -20,9 +20,11 @@ enum class EvictionRule {
   // The same, where how often it is called is how likely that is soon, by the gaps between its
   // calls (Foresight).
   kForeseen,
+  // As kCostAware, with a function in its grace period (Flow::is_active) after all that are not.
+  kCostAwareGrace,
 };
 
-// "lru", "cost-aware" or "foreseen"; nullopt: none of these.
+// "lru", "cost-aware", "foreseen" or "cost-aware-grace"; nullopt: none of these.
 std::optional<EvictionRule> eviction_rule_from(std::string_view name);
 
 // What kCostAware takes a function for of which nothing is known yet.

@@ -47,6 +47,22 @@ TEST(Eviction, ByCostARareOrQuicklyStartedFunctionGoesBeforeABusyAndSlowOne) {
   EXPECT_EQ(choose_victim(EvictionRule::kCostAware, {}, by_gap, kNow), 2u);
 }
 
+TEST(Eviction, ByCostWithGraceAnActiveFunctionOutlastsACostlierOneThatIsNot) {
+  Flow active = flow(seconds(1), seconds(10));
+  active.active_until = kNow + seconds(1);
+  const Flow costly = flow(seconds(16), seconds(10));
+  const std::vector<EvictionCandidate> candidates = {{1, ago(seconds(5)), &active},
+                                                     {2, ago(seconds(5)), &costly}};
+  EXPECT_EQ(choose_victim(EvictionRule::kCostAware, {}, candidates, kNow), 1u);
+  EXPECT_EQ(choose_victim(EvictionRule::kCostAwareGrace, {}, candidates, kNow), 2u);
+  // Whatever the grace, what waits is missed first.
+  Flow waits = costly;
+  waits.pending = 1;
+  const std::vector<EvictionCandidate> one_waits = {{1, ago(seconds(5)), &active},
+                                                    {2, ago(seconds(5)), &waits}};
+  EXPECT_EQ(choose_victim(EvictionRule::kCostAwareGrace, {}, one_waits, kNow), 1u);
+}
+
 TEST(Eviction, ByCostACpuVariantCountsAsItStartsOnTheHost) {
   Flow variant = flow(seconds(20), seconds(10));
   variant.host_cold_start.learn(milliseconds(100));

@@ -25,7 +25,7 @@ class FleetMemory {
         changes_(changes),
         is_unsettled_(devices.all().size()) {}
 
-  bool moves_idle() const { return options_.memory_rule == MemoryRule::kMoveIdle; }
+  bool moves_idle() const { return scheduling::moves_idle(options_.memory_rule); }
   Bytes on_host() const { return on_host_; }
   // How many idle sandboxes have their memory off their device.
   unsigned resting_outside() const { return resting_outside_; }

@@ -23,10 +23,10 @@ void archive(StateArchive& archive, FleetOptions& options) {
   archive.list(options.devices,
                [&](DeviceOptions& device) { archive_device_options(archive, device); });
   archive.field(options.most_sandboxes);
-  archive.choice(options.memory_rule, MemoryRule::kMoveIdle);
+  archive.choice(options.memory_rule, MemoryRule::kMoveEarly);
   archive.field(options.prefetch);
   archive.field(options.host_memory);
-  archive.choice(options.eviction, EvictionRule::kForeseen);
+  archive.choice(options.eviction, EvictionRule::kCostAwareGrace);
   archive.field(options.guesses.gap);
   archive.field(options.guesses.cold_start);
   archive.field(options.starts_outside_tokens);

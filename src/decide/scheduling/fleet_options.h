@@ -41,7 +41,12 @@ enum class MemoryRule {
   // Those at work. The memory of idle ones is moved to the host where it is in the way, by acts
   // that take time, and back before they run.
   kMoveIdle,
+  // The same, and the memory of idle sandboxes also leaves unasked once their flow is inactive or
+  // throttled, one sandbox of a device at a time.
+  kMoveEarly,
 };
+// Whether memory of idle sandboxes moves at all.
+constexpr bool moves_idle(MemoryRule rule) { return rule != MemoryRule::kEverySandbox; }
 
 // Where the memory of a sandbox is, under MemoryRule::kMoveIdle.
 enum class MemoryState : uint8_t { kIn, kMovingOut, kOut, kMovingIn };

@@ -14,13 +14,18 @@ constexpr double kDoubt = 1;
 void Foresight::arrived(FunctionId function, const Flow& flow, Instant now) {
   if (!learns_) return;
   if (function.value >= known_.size()) known_.resize(function.value + 1);
-  if (flow.last_arrival != kNever) known_[function.value].gaps.learn(now - flow.last_arrival);
+  Known& known = known_[function.value];
+  if (flow.last_arrival != kNever) known.gaps.learn(now - flow.last_arrival);
+  // A look that an oracle had planned may be older than what is known here.
+  if (!known.may_look && !oracle_) return;
+  known.may_look = false;
   no_look(function);
 }
 
 void Foresight::forget(FunctionId function) {
   no_look(function);
   if (function.value < known_.size()) known_[function.value] = {};
+  if (function.value < expected_.size()) expected_[function.value] = {};
 }
 
 const GapHistogram* Foresight::gaps_of(FunctionId function) const {
@@ -53,7 +58,8 @@ Duration Foresight::horizon(Duration silence) const {
 
 void Foresight::expect(FunctionId function, const Expectation& expectation) {
   if (function.value >= known_.size()) known_.resize(function.value + 1);
-  known_[function.value].expectation = expectation;
+  if (function.value >= expected_.size()) expected_.resize(function.value + 1);
+  expected_[function.value] = expectation;
 }
 
 void Foresight::plan_look(FunctionId function, const Flow& flow, Duration cold_start, Instant now) {
@@ -77,15 +83,19 @@ void Foresight::plan_look(FunctionId function, const Flow& flow, Duration cold_s
 
 void Foresight::archive(StateArchive& archive) {
   if (!learns_) return;
+  size_t next = 0;
   archive.list(known_, [&](Known& known) {
     known.gaps.archive(archive);
-    Expectation& expectation = known.expectation;
+    if (next >= expected_.size()) expected_.resize(next + 1);
+    Expectation& expectation = expected_[next++];
     archive.field(expectation.at);
     archive.field(expectation.silence);
     archive.field(expectation.within);
     archive.field(expectation.chance);
   });
   looks_.archive(archive);
+  if (!archive.reading()) return;
+  for (uint32_t id = 0; id < known_.size(); ++id) known_[id].may_look = looks_.of(id) != kNever;
 }
 
 }  // namespace lambent::scheduling

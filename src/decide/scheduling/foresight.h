@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/fetch_lines.h"
 #include "core/base/ids.h"
 #include "core/base/state_archive.h"
 #include "core/base/time.h"
@@ -72,31 +73,42 @@ class Foresight {
   void expect(FunctionId function, const Expectation& expectation);
   // The last one of the function.
   Expectation expectation(FunctionId function) const {
-    return function.value < known_.size() ? known_[function.value].expectation : Expectation{};
+    return function.value < expected_.size() ? expected_[function.value] : Expectation{};
   }
 
   // It has no sandbox whose memory is in: the next look at it is when a call is likely to come
   // soon after a start. None if that is never.
   void plan_look(FunctionId function, const Flow& flow, Duration cold_start, Instant now);
-  void look_at(FunctionId function, Instant then) { looks_.put(function.value, then); }
+  void look_at(FunctionId function, Instant then) {
+    looks_.put(function.value, then);
+    if (function.value < known_.size()) known_[function.value].may_look = true;
+  }
   void no_look(FunctionId function) { looks_.erase(function.value); }
   Instant earliest_look(Instant limit) { return looks_.earliest(limit); }
   bool any_look(Instant now) { return looks_.any_until(now); }
   FunctionId pop_look() { return FunctionId{looks_.pop()}; }
 
+  // Into the caches, what arrived() of this one looks at.
+  void fetch(FunctionId function) const {
+    if (function.value < known_.size()) fetch_lines(known_[function.value], kCacheLine);
+  }
+
   void archive(StateArchive& archive);
 
  private:
-  struct Known {
+  // In lines of the processor's cache: a call looks at the first of its function's.
+  struct alignas(64) Known {
+    // False: nobody has planned a look at it since the last call.
+    bool may_look = false;
     GapHistogram gaps;
-    Expectation expectation;
   };
   const GapHistogram* gaps_of(FunctionId function) const;
 
   ForesightOptions options_;
   bool learns_;
   Oracle oracle_;
-  std::vector<Known> known_;  // by FunctionId
+  std::vector<Known> known_;           // by FunctionId
+  std::vector<Expectation> expected_;  // the same
   Deadlines looks_;
 };
 

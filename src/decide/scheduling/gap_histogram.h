@@ -64,10 +64,12 @@ class GapHistogram {
   }
   static double start_of(unsigned bin);  // seconds
 
-  std::array<uint8_t, kBins> counts_{};
+  // What each gap counts in comes first: with the bins of up to two minutes it is one line of the
+  // processor's cache.
   uint16_t shorter_ = 0;  // than kShortest
   uint16_t beyond_ = 0;
   uint32_t samples_ = 0;  // what all counts add up to
+  std::array<uint8_t, kBins> counts_{};
 };
 
 }  // namespace lambent::scheduling

@@ -101,6 +101,22 @@ std::vector<SandboxSlot> unwanted_memory(const View& view, const Policy& policy,
   return unwanted;
 }
 
+std::optional<SandboxSlot> early_leaver(const View& view, const Policy& policy, uint32_t device,
+                                        Instant now) {
+  std::optional<Rank> least;
+  for (const auto [slot, function] : view.fleet.idle().on(device)) {
+    const Sandbox& sandbox = view.fleet.sandbox(slot);
+    if (sandbox.memory_state == MemoryState::kMovingOut) return std::nullopt;
+    // What was fetched ahead is to be used.
+    if (sandbox.prefetched || !view.fleet.memory().may_move_out(slot, false)) continue;
+    const Rank rank{.wanted = wanted(view, policy, function, now),
+                    .last_used = sandbox.last_used,
+                    .slot = slot};
+    if (rank.wanted <= Wanted::kThrottled && (!least || rank < *least)) least = rank;
+  }
+  return least ? std::optional(least->slot) : std::nullopt;
+}
+
 std::optional<MemoryVictim> context_victim(const View& view, uint32_t device, Instant now) {
   std::optional<Rank> least;
   std::vector<EvictionCandidate> candidates;

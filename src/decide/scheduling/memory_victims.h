@@ -33,6 +33,12 @@ std::optional<MemoryVictim> memory_victim(const View& view, const Policy& policy
 std::vector<SandboxSlot> unwanted_memory(const View& view, const Policy& policy, uint32_t device,
                                          FunctionId spared, Bytes needed, Instant now);
 
+// MemoryRule::kMoveEarly: the one whose memory leaves next although nobody needs its room: of an
+// inactive flow, or else of a throttled one, the least recently used. None while another is on its
+// way out, or where all are of active flows.
+std::optional<SandboxSlot> early_leaver(const View& view, const Policy& policy, uint32_t device,
+                                        Instant now);
+
 // For a context: one whose memory is out and whose flow is inactive gives up the context alone,
 // where that can be; else one is evicted, by the eviction rule. None: all contexts are at work.
 std::optional<MemoryVictim> context_victim(const View& view, uint32_t device, Instant now);

@@ -103,7 +103,7 @@ PlaceOrReason Places::find_on(uint32_t index, FunctionId function, const Flow& f
 WaitReason Places::warm_obstacle(const Sandbox& sandbox) const {
   const Device& device = devices_[sandbox.device];
   if (!device.has_token()) return WaitReason::kNoToken;
-  if (options_.memory_rule != MemoryRule::kMoveIdle) return WaitReason::kNone;
+  if (!moves_idle(options_.memory_rule)) return WaitReason::kNone;
   if (!devices_.room().memory_fits(device, sandbox.needed())) return WaitReason::kNoMemory;
   if (!sandbox.counts.wants_context && !devices_.room().context_fits(device))
     return WaitReason::kNoSandbox;

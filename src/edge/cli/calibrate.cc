@@ -28,6 +28,7 @@ using workload::NodeProfile;
 constexpr Duration kGracePeriod = std::chrono::minutes(2);
 constexpr unsigned kMostAtOnce = 64;  // functions at work together
 constexpr size_t kCopyMib = 64;
+constexpr std::string_view kPolicyThatAdapts = "density";
 // Memory of functions that are measured: little, and what many have.
 constexpr uint64_t kLittleMib = 16;
 constexpr uint64_t kMuchMib = 1024;
@@ -95,7 +96,29 @@ class Calibration {
                    "the worker does not say its concurrency and time scale; is it of another "
                    "version?"};
     }
-    return {};
+    const bool is_default = json.value("policy", Json()) == std::string(kPolicyThatAdapts);
+    return is_default && concurrency_ > 1 ? refuse_if_it_adapts() : Result<void>();
+  }
+
+  // A policy that adapts lets runs wait rather than slow each other down: side by side they would
+  // seem to cost nothing.
+  Result<void> refuse_if_it_adapts() {
+    const auto response =
+        good(transport_.send({.method = "GET", .target = "/v1/settings"}, kGracePeriod));
+    if (!response.ok()) return response.error();
+    const Json json = Json::parse(response->body, nullptr, false);
+    std::string adapts = "true";
+    if (json.is_object() && json.contains("settings") && json["settings"].is_array()) {
+      for (const Json& each : json["settings"]) {
+        const std::string value = each.is_object() ? each.value("value", "") : "";
+        if (value.starts_with("adapts=")) adapts = value.substr(value.find('=') + 1);
+      }
+    }
+    if (adapts == "false") return {};
+    return Error{ErrorCode::kFailedPrecondition,
+                 "the worker's policy adapts: it runs none beside others where that is slower, so "
+                 "their contention cannot be measured; start it with --set adapts=false --set "
+                 "foresee=false for the calibration, or with --concurrency 1"};
   }
 
   // A function that starts for `init_s` and runs for `warm_s`, both modelled.

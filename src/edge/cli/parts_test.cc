@@ -1,4 +1,5 @@
 // The small parts of the command: words, numbers, plans.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -46,6 +47,28 @@ TEST(ReplayPlan, GeneratesAWorkloadWhenThereIsNoTrace) {
     EXPECT_EQ(spec.gpu.memory, plan->entries[i].device_memory);
     EXPECT_EQ(spec.environment.at("LAMBENT_TIME_SCALE"), "10");
   }
+}
+
+TEST(ReplayPlan, DeploysPhasesIfAskedAndOnlyWhereTheCatalogueHasThem) {
+  ReplayOptions options = plan_options();
+  options.phases = true;
+  const auto plan = make_plan(options);
+  ASSERT_TRUE(plan.ok()) << plan.error().message;
+  for (size_t i = 0; i < plan->entries.size(); ++i) {
+    if (plan->entries[i].name != "FFT") continue;
+    EXPECT_EQ(paper_function_spec(*plan, i, options).environment.at("LAMBENT_PAPER_PHASES"),
+              "90.400,1536,538.200,1536,4,1");
+  }
+  const TemporaryFolder folder;
+  options.catalogue = folder / "c.csv";
+  std::ofstream(options.catalogue)
+      << "name,gpu_warm_s,cpu_warm_s,gpu_cold_s,device_memory_mib,times_source,memory_source\n"
+         "f,1,2,3,100,p,g\n";
+  const auto none = make_plan(options);
+  ASSERT_FALSE(none.ok());
+  EXPECT_THAT(none.error().message, testing::HasSubstr("no phases of 'f'"));
+  options.phases = false;
+  EXPECT_TRUE(make_plan(options).ok());
 }
 
 TEST(ReplayPlan, DrawsATracesArrivalsAnewIfAsked) {

@@ -28,6 +28,7 @@ struct WorkerFacts {
   std::optional<double> time_scale;
   unsigned devices = 1;
   std::optional<bool> emulated;
+  std::string gpu;
 };
 
 WorkerFacts facts_from(const std::string& body) {
@@ -40,6 +41,7 @@ WorkerFacts facts_from(const std::string& body) {
   if (has("devices") && json["devices"].is_number_unsigned() && json["devices"] < 1024) {
     facts.devices = std::max(1u, json["devices"].get<unsigned>());
   }
+  if (has("gpu") && json["gpu"].is_string()) facts.gpu = json["gpu"];
   if (has("emulated") && json["emulated"].is_boolean()) facts.emulated = json["emulated"];
   return facts;
 }
@@ -139,6 +141,40 @@ Result<double> measure_overhead_apart(Transport& transport, const ReplayPlan& pl
   if (!removed.ok()) return removed.error().with_context("removing " + spec.name.name);
   RETURN_IF_ERROR(wait_until_gone(transport, spec.name.name));
   return measured;
+}
+
+// Phases say nothing of another device than theirs.
+Result<void> check_devices(const ReplayPlan& plan, const ReplayOptions& options,
+                           const std::string& gpu) {
+  if (!options.phases) return {};
+  for (const workload::CatalogueEntry& entry : plan.entries) {
+    RETURN_IF_ERROR(workload::check_device(*entry.phases, entry.name, gpu));
+  }
+  return {};
+}
+
+// Where waking up after each phase takes long beside them, the run would measure the machine.
+Result<void> check_time_scale(const ReplayPlan& plan, const ReplayOptions& options,
+                              std::optional<double> overhead_s,
+                              const std::vector<workload::Arrival>& arrivals) {
+  if (!options.phases) return {};
+  if (!overhead_s || arrivals.empty()) return {};
+  double warm_s = 0;
+  for (const workload::Arrival& arrival : arrivals) {
+    warm_s += plan.entries[arrival.function].gpu_warm_s;
+  }
+  warm_s /= static_cast<double>(arrivals.size());
+  const double most = workload::kMostOverheadShare * warm_s / std::max(*overhead_s, 1e-9);
+  if (options.time_scale <= most) return {};
+  char text[320];
+  std::snprintf(text, sizeof(text),
+                "a time scale of %g is too high for this machine: an invocation takes %.2f ms more "
+                "than its phases, which is more than %g %% of the %.2f modelled seconds of the "
+                "mean one; start the worker with --time-scale %.2g or less, or use a machine with "
+                "less to do",
+                options.time_scale, *overhead_s * 1e3, 100 * workload::kMostOverheadShare, warm_s,
+                std::max(most, 0.01));
+  return Error{ErrorCode::kFailedPrecondition, text};
 }
 
 class ProgressLine {
@@ -297,6 +333,8 @@ int run_replay(Transport& transport, const Destination& destination, Console& co
   if (plan->trace.skipped_rows > 0) {
     console.err << "lambent: warning: passed over " << plan->trace.skipped_rows << " bad rows\n";
   }
+  const auto known = check_devices(*plan, options, facts->gpu);
+  if (!known.ok()) return fail(console, known.error());
   std::optional<Package> package;
   if (options.deploy) {
     auto packed = pack_paper_function(options);
@@ -321,6 +359,8 @@ int run_replay(Transport& transport, const Destination& destination, Console& co
   }
   auto arrivals = all_arrivals(*plan->trace.arrivals);
   if (!arrivals.ok()) return fail(console, arrivals.error());
+  const auto fits = check_time_scale(*plan, options, overhead_s, *arrivals);
+  if (!fits.ok()) return fail(console, fits.error());
   workload::RunHeader header = header_of(*plan, options, *facts, overhead_s);
   header.duration_s = to_seconds(arrivals->back().at);
 

@@ -65,6 +65,15 @@ Result<workload::Catalogue> open_catalogue(const std::string& path) {
                    "of Lambent's source"};
 }
 
+std::string phases_text(const workload::Phases& phases) {
+  const auto mib = [](Bytes bytes) {
+    return number_text(static_cast<double>(bytes.count) / (1 << 20));
+  };
+  return milliseconds_text(phases.host_s) + "," + mib(phases.copy_in) + "," +
+         milliseconds_text(phases.kernel_s) + "," + mib(phases.copy_out) + "," +
+         std::to_string(phases.rounds) + "," + number_text(phases.occupancy);
+}
+
 // A guess, for the catalogue has no such time: a start without a GPU takes 3 s less (the paper's
 // figure for TensorFlow), and a quarter of a second at least.
 double cpu_init_s(const workload::CatalogueEntry& entry) {
@@ -97,6 +106,12 @@ Result<ReplayPlan> make_plan(const ReplayOptions& options) {
   std::set<std::string> taken;
   for (size_t i = 0; i < entries.size(); ++i) {
     plan.entries.push_back(*entries[i]);
+    if (options.phases && !entries[i]->phases) {
+      return Error{ErrorCode::kInvalidArgument,
+                   "the catalogue has no phases of '" + entries[i]->name +
+                       "': add its host_s, copy_in_mib, kernel_s and the others, or run without "
+                       "--phases"};
+    }
     std::string name = deployed_name(options.prefix, plan.trace.functions[i].name);
     // Long names may have become the same: then the number tells them apart.
     if (!taken.insert(name).second) {
@@ -129,6 +144,7 @@ FunctionSpec paper_function_spec(const ReplayPlan& plan, size_t index,
                       {"LAMBENT_PAPER_INIT_MS", milliseconds_text(entry.init_s())},
                       {"LAMBENT_PAPER_WARM_MS", milliseconds_text(entry.gpu_warm_s)},
                       {"LAMBENT_TIME_SCALE", number_text(options.time_scale)}};
+  if (options.phases) spec.environment["LAMBENT_PAPER_PHASES"] = phases_text(*entry.phases);
   if (options.cpu_variants) {
     spec.cpu_variant = CpuVariant{.gpu_speedup = entry.cpu_warm_s / entry.gpu_warm_s};
     spec.environment["LAMBENT_PAPER_CPU_INIT_MS"] = milliseconds_text(cpu_init_s(entry));

@@ -116,6 +116,7 @@ std::string json_of(const RunFigures& run) {
                {"p99_s", s.p99_s},
                {"max_s", s.max_s},
                {"variance", s.variance_between_functions},
+               {"variance_within", s.variance_within_functions},
                {"cold_ratio", s.cold_ratio},
                {"gpu_cold_ratio", s.gpu_cold_ratio},
                {"queue_mean_s", s.queue_mean_s},
@@ -137,6 +138,11 @@ std::string json_of(const RunFigures& run) {
                      {"prefetches", run.moves->prefetches},
                      {"prefetch_hits", run.moves->prefetch_hits}};
   }
+  if (run.foreseen) {
+    json["starts_ahead"] = {{"started", run.foreseen->started},
+                            {"used", run.foreseen->used},
+                            {"wasted", run.foreseen->wasted}};
+  }
   for (const TenantFigures& tenant : run.tenants) {
     json["tenants"].push_back({{"name", tenant.name},
                                {"weight", tenant.weight},
@@ -154,6 +160,7 @@ std::string json_of(const RunFigures& run) {
                                  {"mean_s", f.mean_s},
                                  {"p50_s", f.p50_s},
                                  {"p99_s", f.p99_s},
+                                 {"variance", f.variance},
                                  {"warm_s", f.warm_s > 0 ? Json(f.warm_s) : Json()},
                                  {"cold_ratio", f.cold_ratio},
                                  {"slo_hit_ratio", maybe(f.slo_hit_ratio)}});

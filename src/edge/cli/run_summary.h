@@ -26,14 +26,22 @@ struct TenantFigures {
   double gpu_time_s = 0;  // of its runs
 };
 
+// Sandboxes that were started ahead of calls.
+struct StartsAhead {
+  uint64_t started = 0;
+  uint64_t used = 0;    // by a call
+  uint64_t wasted = 0;  // they ended without any
+};
+
 struct RunFigures {
   std::string label;  // the policy, or what the user called the run
   workload::RunHeader header;
   workload::Summary summary;
-  std::optional<double> utilisation;   // as the devices said
-  std::optional<MemoryMoves> moves;    // nothing moved, or nobody knows
-  std::vector<TenantFigures> tenants;  // only where there were several
-  bool cut_off = false;                // of a result file without an end: figures of a part
+  std::optional<double> utilisation;    // as the devices said
+  std::optional<MemoryMoves> moves;     // nothing moved, or it is not known
+  std::optional<StartsAhead> foreseen;  // only where there were any, and they were counted
+  std::vector<TenantFigures> tenants;   // only where there were several
+  bool cut_off = false;                 // of a result file without an end: figures of a part
 };
 
 RunFigures figures_of(const workload::RunFile& run);

@@ -44,6 +44,9 @@ void DeviceCare::read(DeviceId device, const protocol::DeviceReading& reading, D
   Record& record = records_[device];
   const protocol::DeviceReading before = std::exchange(record.status.reading, reading);
   keep_what_was_not_told(record.status.reading, before);
+  if (!record.average) record.average.emplace(utilisation_average_);
+  record.utilisation =
+      record.average->add(record.status.reading.busy_percent / 100.0, Instant(now));
   if (reading.health == DeviceHealth::kHealthy) {
     const bool fewer_errors = reading.uncorrected_errors && before.uncorrected_errors &&
                               *reading.uncorrected_errors < *before.uncorrected_errors;
@@ -168,7 +171,8 @@ dispatch::DeviceReading DeviceCare::event(DeviceId device) const {
   const DeviceStatus& now = status(device);
   dispatch::DeviceReading event;
   event.device = device;
-  event.utilisation = now.reading.busy_percent / 100.0;
+  const auto found = records_.find(device);
+  event.utilisation = found == records_.end() ? 0 : found->second.utilisation;
   event.memory_used = now.reading.memory_used;
   event.healthy = now.state == DeviceState::kHealthy;
   event.lost = now.state == DeviceState::kLost || now.state == DeviceState::kDrained;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -12,6 +13,7 @@
 #include "core/base/time.h"
 #include "core/protocol/device_message.h"
 #include "decide/dispatch/event.h"
+#include "decide/scheduling/moving_average.h"
 #include "node/catalog/records.h"
 
 namespace lambent::worker {
@@ -39,6 +41,10 @@ struct DeviceStatus {
 // when its count of errors since the reset has gone back; else when the operator says so.
 class DeviceCare {
  public:
+  // `utilisation_average`: over which dispatch is told of the utilisation; zero: as it was read.
+  explicit DeviceCare(Duration utilisation_average = {})
+      : utilisation_average_(utilisation_average) {}
+
   void read(DeviceId device, const protocol::DeviceReading& reading, Duration now);
   void fault(DeviceId device, const protocol::DeviceFault& fault, Duration now);
   // The operator wants it to get no more work; `reason` in their words, or empty.
@@ -67,12 +73,15 @@ class DeviceCare {
     std::string operators_reason;
     uint64_t errors_accepted = 0;  // of memory: so many the operator knows about
     bool repair_accepted = false;
+    std::optional<scheduling::MovingAverage> average = {};
+    double utilisation = 0;  // by it
   };
 
   static void judge_memory(Record& record, const protocol::DeviceReading& reading);
   static void forgive(Record& record, bool was_reset);
   static void settle(Record& record, Duration now);
 
+  Duration utilisation_average_;
   std::map<DeviceId, Record> records_;
 };
 

@@ -35,6 +35,14 @@ TEST_F(Care, ADeviceThatAnswersServes) {
   EXPECT_FALSE(event.lost);
 }
 
+TEST_F(Care, DispatchIsToldOfAnAverageWhereOneIsAskedFor) {
+  DeviceCare averaging(seconds(1));
+  averaging.read(kGpu, {.busy_percent = 0}, seconds(100));
+  averaging.read(kGpu, {.busy_percent = 100}, seconds(101));
+  EXPECT_NEAR(averaging.event(kGpu).utilisation, 0.632, 1e-3);
+  EXPECT_EQ(averaging.status(kGpu).reading.busy_percent, 100);
+}
+
 TEST_F(Care, OneThatDoesNotAnswerIsSilentAndKeepsWhatItHas) {
   read({.health = DeviceHealth::kUnreadable});
   EXPECT_EQ(state(), DeviceState::kSilent);

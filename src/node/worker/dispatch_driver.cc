@@ -70,6 +70,7 @@ void DispatchDriver::handle(dispatch::Event event) {
     const Instant now = uses_.loop.clock().now();
     dispatcher_.handle(next, now, actions_);
     journal_.record(next, now);
+    if (foreseen_.note(next, actions_, dispatcher_.flows())) tell_foreseen();
     deferred_.evict_objects();
     // An action may bring up events, but those wait: actions_ does not change meanwhile.
     for (performing_ = 0; performing_ < actions_.size(); ++performing_) {
@@ -78,6 +79,13 @@ void DispatchDriver::handle(dispatch::Event event) {
   }
   handling_ = false;
   if (uses_.drain.draining()) uses_.drain.check();
+}
+
+void DispatchDriver::tell_foreseen() const {
+  const dispatch::ForeseenStarts::Counts& counts = foreseen_.counts();
+  uses_.metrics.set_starts_ahead("started", counts.started);
+  uses_.metrics.set_starts_ahead("used", counts.used);
+  uses_.metrics.set_starts_ahead("wasted", counts.wasted);
 }
 
 void DispatchDriver::perform(const dispatch::Action& action) {

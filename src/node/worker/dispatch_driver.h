@@ -12,6 +12,7 @@
 #include "core/loop/event_loop.h"
 #include "core/metrics/worker_metrics.h"
 #include "decide/dispatch/dispatcher.h"
+#include "decide/dispatch/foreseen_starts.h"
 #include "node/worker/backends.h"
 #include "node/worker/code_store.h"
 #include "node/worker/completions.h"
@@ -72,6 +73,7 @@ class DispatchDriver final : public BackendObserver, public ExecutorMemory {
   bool has_room(DeviceId device, Bytes bytes) const override;
 
  private:
+  void tell_foreseen() const;
   void perform(const dispatch::Action& action);
   void perform(const dispatch::StartSandbox& action);
   void perform(const dispatch::StartInvocation& action);
@@ -101,6 +103,7 @@ class DispatchDriver final : public BackendObserver, public ExecutorMemory {
   std::deque<dispatch::Event> events_;
   bool handling_ = false;
   std::vector<dispatch::Action> actions_;
+  dispatch::ForeseenStarts foreseen_;
   size_t performing_ = 0;  // in actions_
   // Set while dispatch handles the end of a sandbox, so that an invocation which never reached its
   // handler gets the runtime's own words.

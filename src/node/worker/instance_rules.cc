@@ -39,7 +39,7 @@ Result<void> check_pool(const FunctionSpec& spec, const Instances& all,
                        " sandboxes of this worker (lambent serve --pool), and it makes them " +
                        std::to_string(all.count));
   }
-  if (!uses_gpu || fleet.memory_rule == scheduling::MemoryRule::kMoveIdle) return {};
+  if (!uses_gpu || scheduling::moves_idle(fleet.memory_rule)) return {};
   Bytes memory;
   for (const scheduling::DeviceOptions& device : fleet.devices) memory += device.memory;
   if (all.gpu <= memory) return {};

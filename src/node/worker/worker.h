@@ -55,6 +55,7 @@ struct WorkerOptions {
   // A function that takes turns on a GPU may have no longer timeout: nothing takes a run off a GPU,
   // so that is how long it can keep the others waiting.
   Duration longest_gpu_run = limits::kMostTimeout;
+  Duration utilisation_average{};  // over which dispatch is told of the devices' utilisation
   // How long the results of asynchronous invocations can be read.
   Duration result_window = std::chrono::hours(24);
   // Invocations whose payloads would make all live ones hold more than this are refused, and of a

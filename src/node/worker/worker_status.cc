@@ -230,7 +230,8 @@ void WorkerStatus::set_devices() const {
     gauges.memory_committed = device.committed;
     gauges.memory_resident = device.resident;
     gauges.memory_taken = device.taken;
-    gauges.utilisation = device.utilisation;
+    // As it was read, whatever dispatch goes by.
+    gauges.utilisation = uses_.care.status(device.options.id).reading.busy_percent / 100.0;
     gauges.tokens = device.tokens();
     gauges.tokens_held = device.tokens_held;
     gauges.healthy = device.healthy;

@@ -78,6 +78,11 @@ FaultyScene make_faulty_scene(uint64_t seed) {
   dispatch.start_retries = static_cast<unsigned>(random.below(3));
   if (seed % 3 == 0) dispatch.fleet.foresight = {.starts_ahead = true, .look_again = seconds(1)};
   if (seed % 5 < 2) dispatch.fleet.eviction = scheduling::EvictionRule::kForeseen;
+  if (seed % 10 == 2) dispatch.fleet.eviction = scheduling::EvictionRule::kCostAwareGrace;
+  const bool moves_memory = scheduling::moves_idle(dispatch.fleet.memory_rule);
+  if (seed % 4 == 3 && moves_memory) {
+    dispatch.fleet.memory_rule = scheduling::MemoryRule::kMoveEarly;
+  }
   // Half of all worlds leave the GPUs their whole load.
   constexpr scheduling::HybridRule kRules[] = {
       scheduling::HybridRule::kQueueing, scheduling::HybridRule::kOff,
@@ -99,7 +104,7 @@ FaultyScene make_faulty_scene(uint64_t seed) {
   scene.policy_options.fcfs_moves_off_after_run = random.below(2) == 0;
 
   // Where memory moves, sandboxes have to live to see it: more of them get through.
-  const bool moves = dispatch.fleet.memory_rule == scheduling::MemoryRule::kMoveIdle;
+  const bool moves = scheduling::moves_idle(dispatch.fleet.memory_rule);
   const int64_t hurry = moves ? 8 : 1;
   const uint64_t functions = between(random, 1, 14);
   for (uint32_t i = 1; i <= functions; ++i) {

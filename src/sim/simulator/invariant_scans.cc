@@ -118,7 +118,7 @@ void InvariantScans::check_grace_period(const InvariantMoment& moment) {
       continue;
     }
     lost += std::min<Duration>(moment.now - moment.before, seconds(1));
-    const Duration moves = options_.limits.fleet.memory_rule == scheduling::MemoryRule::kMoveIdle
+    const Duration moves = scheduling::moves_idle(options_.limits.fleet.memory_rule)
                                ? options_.limits.move_timeout * (1 + accounts_.gpu_idle)
                                : Duration(0);
     // It may be warm on a busy device or at work, and not worth a start elsewhere yet.

@@ -2,14 +2,25 @@
 // whoever runs a simulation; nothing here was measured unless they say so.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "core/base/ids.h"
 #include "core/base/time.h"
 #include "core/base/units.h"
 #include "decide/dispatch/event.h"
+#include "sim/simulator/modelled_device.h"
 
 namespace lambent::simulator {
+
+// What a run does one after the other, in each of its rounds: shares of its time on the host and in
+// kernels, and bytes over the link, which it shares with memory that moves.
+struct PhaseModel {
+  double host = 0, kernels = 0;  // of FunctionModel::execution, over all rounds
+  Bytes copy_in, copy_out;       // the same
+  uint32_t rounds = 0;           // 0: no phases, it is on the device all the time
+  double occupancy = 1;          // of the device, by its kernels
+};
 
 struct FunctionModel {
   dispatch::FunctionProfile profile;  // as it is registered
@@ -25,6 +36,7 @@ struct FunctionModel {
   // A kernel function: what it has on the device besides constants is worth nothing between two
   // runs, and these are on the host as well. Moving out costs nothing, moving in the constants.
   bool is_kernel = false;
+  PhaseModel phases = {};
 };
 
 struct DeviceModel {
@@ -33,6 +45,8 @@ struct DeviceModel {
   // Where it was measured: [n - 1] is that factor for n at work. More than were measured: as one
   // more made it grow at the end. Empty: by slowdown.
   std::vector<double> contention;
+  // How those at work share the device. Of runs with phases, those at work are those in kernels.
+  Sharing sharing = Sharing::kTurns;
   bool starts_contend = false;  // whether sandboxes that start count among the n
   // Memory that moves shares the device's link with all that moves the same way, in equal parts;
   // the two ways do not slow each other down. A guess for PCIe 3 with pinned memory.
@@ -55,6 +69,7 @@ struct DeviceModel {
   Duration run_overhead{};
   Duration stop_time = milliseconds(10);        // from StopSandbox until the sandbox is gone
   Duration reading_period = milliseconds(200);  // of utilisation, where D depends on it
+  Duration utilisation_average{};               // over which it is smoothed; zero: not at all
 };
 
 // What goes wrong, by chance; all zero: nothing.

@@ -7,11 +7,12 @@
 
 namespace lambent::simulator {
 
-void ModelledDevice::start(uint64_t key, Duration work, Instant now) {
+void ModelledDevice::start(uint64_t key, Duration work, Instant now, double occupancy) {
   advance(now);
   if (running_ == items_.size()) items_.push_back({.slot = static_cast<uint32_t>(running_)});
   const bool endless = work == Duration::max();
-  const Item item{endless ? Duration::max() : work_done_ + work, key, items_[running_].slot};
+  const Item item{endless ? Duration::max() : work_done_ + work, key, items_[running_].slot,
+                  static_cast<float>(occupancy)};
   size_t place = running_++;
   for (; place > 0 && items_[place - 1].ends_before(item); --place) {
     items_[place] = items_[place - 1];
@@ -69,7 +70,11 @@ void ModelledDevice::advance(Instant now) {
 }
 
 double ModelledDevice::factor() const {
-  return slowed_down(running_ + guests_, slowdown_, contention_);
+  const double each = slowed_down(running_ + guests_, slowdown_, contention_);
+  if (sharing_ == Sharing::kTurns) return each;
+  double wanted = guests_;
+  for (size_t i = 0; i < running_; ++i) wanted += static_cast<double>(items_[i].occupancy);
+  return each * std::max(1.0, wanted);
 }
 
 double slowed_down(size_t sharing, double slowdown, std::span<const double> contention) {

@@ -14,17 +14,24 @@ namespace lambent::simulator {
 // How many times as long each takes with `sharing` at work, by DeviceModel's two constants.
 double slowed_down(size_t sharing, double slowdown, std::span<const double> contention);
 
+// Whether those at work have the device in turns, or side by side as far as its multiprocessors go.
+enum class Sharing : uint8_t { kTurns, kSideBySide };
+
 // All that runs on a device runs at the same speed, so one clock of work done since the start
 // serves them all: an item that needs w ends when the clock has moved on by w. Few run at once on
 // each of many devices, so the items of one lie side by side in the order of their ends.
 class alignas(64) ModelledDevice {
  public:
   // As DeviceModel has them.
-  explicit ModelledDevice(double slowdown, std::vector<double> contention = {})
-      : slowdown_(slowdown), contention_(std::move(contention)) {}
+  explicit ModelledDevice(double slowdown, std::vector<double> contention = {},
+                          Sharing sharing = Sharing::kTurns)
+      : slowdown_(slowdown), sharing_(sharing), contention_(std::move(contention)) {}
 
   // `key` is the caller's; it must not be running. Work that never ends: Duration::max().
-  void start(uint64_t key, Duration work, Instant now);
+  // `occupancy`: the share of the device that it takes, where they run side by side: as long as all
+  // of them together take no more than the whole, they slow each other down by `slowdown` alone;
+  // beyond that all go slower alike.
+  void start(uint64_t key, Duration work, Instant now, double occupancy = 1);
   // Takes it out before it is finished. Nothing if it does not run.
   void stop(uint64_t key, Instant now);
   // Others that use the device without being work of ours.
@@ -46,6 +53,7 @@ class alignas(64) ModelledDevice {
     Duration end{};  // on the clock of work
     uint64_t key = 0;
     uint32_t slot = 0;
+    float occupancy = 1;
     bool ends_before(const Item& other) const {
       return end < other.end || (end == other.end && slot < other.slot);
     }
@@ -56,6 +64,7 @@ class alignas(64) ModelledDevice {
   void free(size_t place);
 
   double slowdown_;
+  Sharing sharing_;
   std::vector<double> contention_;
   unsigned guests_ = 0;
   Instant since_{};       // the clock of work was right at this instant

@@ -26,6 +26,18 @@ TEST(ModelledDevice, TwoItemsSlowEachOtherDownWhileBothRun) {
   EXPECT_EQ(device.next_finish(), at(3.5));
 }
 
+TEST(ModelledDevice, SideBySideOnlyWhatDoesNotFitSlowsDown) {
+  ModelledDevice device(0, {}, Sharing::kSideBySide);
+  device.start(1, seconds(2), at(0), 0.5);
+  device.start(2, seconds(2), at(0), 0.5);
+  EXPECT_EQ(device.next_finish(), at(2));
+  // Three halves on one device: each at two thirds of its speed.
+  device.start(3, seconds(2), at(1), 0.5);
+  EXPECT_EQ(device.next_finish(), at(2.5));
+  device.stop(3, at(2.5));
+  EXPECT_EQ(device.finish(at(2.5)), 1u);
+}
+
 TEST(ModelledDevice, MeasuredContentionGoesOnAsItEnded) {
   ModelledDevice device(0, {1, 2, 2.5});
   for (uint64_t key = 1; key <= 4; ++key) device.start(key, seconds(1), at(0));

@@ -10,6 +10,13 @@ namespace lambent::simulator {
 using dispatch::Action;
 using dispatch::Event;
 
+namespace {
+
+// The phases of a round, in their order.
+enum Step : uint32_t { kOnHost, kCopyIn, kKernels, kCopyOut, kSteps };
+
+}  // namespace
+
 ArrivalSource arrivals_from(const std::vector<Arrival>& arrivals) {
   return [&arrivals, next = size_t{0}]() mutable -> std::optional<Arrival> {
     return next < arrivals.size() ? std::optional(arrivals[next++]) : std::nullopt;
@@ -23,18 +30,20 @@ Simulation::Simulation(SimulationOptions options, std::unique_ptr<scheduling::Po
       sink_(std::move(sink)),
       random_(options_.seed) {
   const auto& gpus = options_.dispatch.fleet.devices;
-  devices_.assign(gpus.size(),
-                  ModelledDevice(options_.device.slowdown, options_.device.contention));
+  devices_.assign(gpus.size(), ModelledDevice(options_.device.slowdown, options_.device.contention,
+                                              options_.device.sharing));
   devices_.emplace_back(0.0);
   // With n at work each takes n times as long.
   links_.assign(2 * gpus.size(), ModelledDevice(1.0));
-  finishes_ = NextEnd(devices_.size() + links_.size());
+  finishes_ = NextEnd(devices_.size() + links_.size() + 1);
   starting_.assign(devices_.size(), 0);
   busy_at_reading_.assign(gpus.size(), Duration(0));
+  averages_.assign(gpus.size(), scheduling::MovingAverage(options_.device.utilisation_average));
   reads_utilisation_ = std::any_of(gpus.begin(), gpus.end(), [](const auto& device) {
     return device.by_utilisation.has_value();
   });
   if (reads_utilisation_) next_reading_ = now_ + options_.device.reading_period;
+  counts_foreseen_ = options_.dispatch.fleet.foresight.starts_ahead;
   if (options_.oracle) dispatcher_.foretell(options_.oracle);
   for (const dispatch::TenantChanged& tenant : options_.tenants) give(tenant);
   for (const FunctionModel& function : options_.functions) {
@@ -152,6 +161,7 @@ void Simulation::give(const Event& event) {
   }
   actions.clear();
   dispatcher_.handle(event, now_, actions);
+  if (counts_foreseen_) (void)foreseen_.note(event, actions, dispatcher_.flows());
   if (observer_) observer_(event, now_, actions);
   for (Action& action : actions) {
     std::visit([this](auto& one) { perform(one); }, action);
@@ -220,6 +230,7 @@ void Simulation::perform(const dispatch::StartInvocation& action) {
   }
   run.work = chance(options_.faults.hangs) ? Duration::max() : work;
   run.started = now_;
+  run.step = 0;
   run.awaits_memory = action.start == StartClass::kGpuCold;
   if (!run.awaits_memory) begin_work(slot);
 }
@@ -227,6 +238,14 @@ void Simulation::perform(const dispatch::StartInvocation& action) {
 // What went on while its memory was on its way is done; the rest begins now.
 void Simulation::begin_work(RunSlot slot) {
   Run& run = runs_[slot];
+  const FunctionModel& model = model_of(run.function);
+  if (model.phases.rounds > 0 && !is_cpu_variant(model, run.device) &&
+      run.work != Duration::max()) {
+    const Duration ahead = run.awaits_memory ? now_ - run.started : Duration(0);
+    run.awaits_memory = false;
+    if (!begin_step(slot, ahead)) end_run(slot);
+    return;
+  }
   Duration work = run.work;
   if (work != Duration::max()) {
     const Duration ahead = from_seconds(to_seconds(work) * options_.device.host_share);
@@ -235,6 +254,37 @@ void Simulation::begin_work(RunSlot slot) {
   run.awaits_memory = false;
   devices_[run.device].start(slot, work, now_);
   note_next_finish(run.device);
+}
+
+bool Simulation::begin_step(RunSlot slot, Duration ahead) {
+  Run& run = runs_[slot];
+  const PhaseModel& phases = model_of(run.function).phases;
+  const double share = to_seconds(run.work) / phases.rounds;
+  // Those that take no time are passed over.
+  for (;; ahead = {}) {
+    if (run.step == kSteps * phases.rounds) return false;
+    const uint32_t step = run.step++ % kSteps;
+    if (step == kOnHost) {
+      const Duration work = from_seconds(share * phases.host);
+      if (work <= ahead) continue;
+      on_host_.start(slot, work - ahead, now_);
+      note_next_pause();
+      return true;
+    }
+    if (step == kKernels) {
+      const Duration work = from_seconds(share * phases.kernels);
+      if (work == Duration(0)) continue;
+      devices_[run.device].start(slot, work, now_, phases.occupancy);
+      note_next_finish(run.device);
+      return true;
+    }
+    const Bytes all = step == kCopyIn ? phases.copy_in : phases.copy_out;
+    if (all.count < phases.rounds) continue;
+    run.copies = true;
+    carry(slot, step == kCopyIn ? dispatch::MoveDirection::kIn : dispatch::MoveDirection::kOut,
+          Bytes(all.count / phases.rounds));
+    return true;
+  }
 }
 
 void Simulation::begin_move(RunSlot slot, dispatch::MoveDirection direction, Bytes bytes) {
@@ -268,6 +318,11 @@ void Simulation::end_move_on(uint32_t link) {
   const auto slot = static_cast<RunSlot>(links_[link].finish(now_));
   note_next_move(link);
   Run& run = runs_[slot];
+  if (run.copies) {
+    run.copies = false;
+    if (!begin_step(slot)) end_run(slot);
+    return;
+  }
   if (run.starting) {
     // It is ready with its constants there.
     const FunctionModel& model = model_of(run.function);
@@ -296,7 +351,19 @@ void Simulation::end_move_on(uint32_t link) {
 void Simulation::finish_next() {
   const auto which = finishes_.top();
   const auto devices = static_cast<uint32_t>(devices_.size());
-  which < devices ? finish_on(which) : end_move_on(which - devices);
+  if (which < devices) {
+    finish_on(which);
+  } else if (which < devices + links_.size()) {
+    end_move_on(which - devices);
+  } else {
+    end_pause();
+  }
+}
+
+void Simulation::end_pause() {
+  const auto slot = static_cast<RunSlot>(on_host_.finish(now_));
+  note_next_pause();
+  if (!begin_step(slot)) end_run(slot);
 }
 
 void Simulation::perform(const dispatch::StopSandbox& action) {
@@ -331,11 +398,18 @@ void Simulation::perform(dispatch::CompleteInvocation& action) {
 
 void Simulation::finish_on(uint32_t device) {
   const auto slot = static_cast<RunSlot>(devices_[device].finish(now_));
-  Run& run = runs_[slot];
-  if (run.place != scheduling::kNoSandbox) {
+  const Run& run = runs_[slot];
+  const PhaseModel& phases = model_of(run.function).phases;
+  const bool goes_on = run.step > 0 && run.step < kSteps * phases.rounds;
+  if (!goes_on && run.place != scheduling::kNoSandbox) {
     dispatcher_.fetch_end(run.function, run.place, device);
   }
   note_next_finish(device);
+  if (!goes_on || !begin_step(slot)) end_run(slot);
+}
+
+void Simulation::end_run(RunSlot slot) {
+  Run& run = runs_[slot];
   run.busy = false;
   if (run.crashes) {
     const SandboxId sandbox = run.sandbox;
@@ -406,16 +480,25 @@ Simulation::RunSlot Simulation::beside(RunSlot slot) {
 }
 
 void Simulation::take_off(RunSlot slot) {
-  const uint32_t device = runs_[slot].device;
   if (const auto found = joined_.find(runs_[slot].sandbox); found != joined_.end()) {
     for (const RunSlot joined : found->second) {
-      devices_[device].stop(joined, now_);
+      take_off_alone(joined);
       free_runs_.push_back(joined);
     }
     joined_.erase(found);
   }
+  take_off_alone(slot);
+}
+
+void Simulation::take_off_alone(RunSlot slot) {
+  const uint32_t device = runs_[slot].device;
   devices_[device].stop(slot, now_);
   note_next_finish(device);
+  if (on_host_.running() > 0) {
+    on_host_.stop(slot, now_);
+    note_next_pause();
+  }
+  runs_[slot].copies = false;
   for (uint32_t link = 2 * device; link < links_.size() && link < 2 * device + 2; ++link) {
     links_[link].stop(slot, now_);
     note_next_move(link);
@@ -444,6 +527,10 @@ void Simulation::note_next_move(uint32_t link) {
   finishes_.put(static_cast<uint32_t>(devices_.size()) + link, links_[link].next_finish());
 }
 
+void Simulation::note_next_pause() {
+  finishes_.put(static_cast<uint32_t>(devices_.size() + links_.size()), on_host_.next_finish());
+}
+
 void Simulation::change_starting(uint32_t device, int by) {
   starting_[device] = static_cast<unsigned>(static_cast<int>(starting_[device]) + by);
   if (!options_.device.starts_contend) return;
@@ -457,8 +544,9 @@ void Simulation::read_devices() {
     const double utilisation =
         to_seconds(busy - busy_at_reading_[i]) / to_seconds(options_.device.reading_period);
     busy_at_reading_[i] = busy;
-    give(dispatch::DeviceReading{.device = options_.dispatch.fleet.devices[i].id,
-                                 .utilisation = std::min(1.0, utilisation)});
+    give(
+        dispatch::DeviceReading{.device = options_.dispatch.fleet.devices[i].id,
+                                .utilisation = averages_[i].add(std::min(1.0, utilisation), now_)});
   }
   next_reading_ = now_ + options_.device.reading_period;
 }

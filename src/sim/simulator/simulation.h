@@ -11,7 +11,9 @@
 
 #include "core/base/random.h"
 #include "decide/dispatch/dispatcher.h"
+#include "decide/dispatch/foreseen_starts.h"
 #include "decide/scheduling/indexed_heap.h"
+#include "decide/scheduling/moving_average.h"
 #include "sim/simulator/model.h"
 #include "sim/simulator/modelled_device.h"
 #include "sim/simulator/next_end.h"
@@ -71,6 +73,8 @@ class Simulation {
 
   Instant now() const { return now_; }
   const dispatch::Dispatcher& dispatcher() const { return dispatcher_; }
+  // Of sandboxes that were started ahead of calls.
+  const dispatch::ForeseenStarts::Counts& foreseen() const { return foreseen_.counts(); }
   // The time during which the device had something to run.
   Duration busy(uint32_t device) const { return devices_[device].busy(now_); }
   // The same as a share of the time so far.
@@ -103,8 +107,10 @@ class Simulation {
     bool was_out : 1 = false;
     bool fails : 1 = false;
     bool crashes : 1 = false;
-    bool busy : 1 = false;   // with `invocation`
-    bool joins : 1 = false;  // it is no sandbox, but one more invocation in that one
+    bool busy : 1 = false;    // with `invocation`
+    bool joins : 1 = false;   // it is no sandbox, but one more invocation in that one
+    bool copies : 1 = false;  // what is on the link is a copy of its own
+    uint32_t step = 0;        // of its phases: how many have begun
     // Moves.
     Bytes constants;
     Bytes outside;    // what of `memory` is off the device
@@ -124,6 +130,10 @@ class Simulation {
   void perform(const dispatch::MoveMemoryOut& action);
   void perform(const dispatch::GrantMemory&) {}  // models want what they brought in alone
   void begin_work(RunSlot slot);
+  // Goes on with its next phase, `ahead` of which is done; false if there is none.
+  bool begin_step(RunSlot slot, Duration ahead = {});
+  void end_pause();
+  void end_run(RunSlot slot);
   void carry(RunSlot slot, dispatch::MoveDirection direction, Bytes bytes, Duration longer = {});
   void begin_move(RunSlot slot, dispatch::MoveDirection direction, Bytes bytes);
   void end_move_on(uint32_t link);
@@ -134,6 +144,7 @@ class Simulation {
   // After every change to what runs on the device, or moves on the link.
   void note_next_finish(uint32_t device);
   void note_next_move(uint32_t link);
+  void note_next_pause();
   uint32_t link_of(uint32_t device, dispatch::MoveDirection direction) const {
     return 2 * device + (direction == dispatch::MoveDirection::kOut ? 1 : 0);
   }
@@ -141,6 +152,7 @@ class Simulation {
   void remove(RunSlot slot);
   // Off its device and its links, with what it does there.
   void take_off(RunSlot slot);
+  void take_off_alone(RunSlot slot);
   RunSlot slot_of(SandboxId sandbox);
   // A run for one more invocation in a sandbox at work, which goes on beside the others.
   RunSlot beside(RunSlot slot);
@@ -157,15 +169,19 @@ class Simulation {
   dispatch::Dispatcher dispatcher_;
   OutcomeSink sink_;
   Observer observer_;
+  bool counts_foreseen_ = false;
+  dispatch::ForeseenStarts foreseen_;
   SeededRandom random_;
   std::vector<std::vector<dispatch::Action>> spare_;  // action lists to use again
   std::vector<FunctionModel> models_;                 // by FunctionId
   std::vector<ModelledDevice> devices_;               // the host is the last one
   // Of each GPU the link to it, and then the one from it. All that moves gets an equal share.
   std::vector<ModelledDevice> links_;
+  ModelledDevice on_host_{0.0};  // phases of runs on the host; none waits for a processor
   std::vector<unsigned> starting_;
   std::vector<Duration> busy_at_reading_;
-  // Of the devices that will finish something, and after these of the links.
+  std::vector<scheduling::MovingAverage> averages_;
+  // Of the devices that will finish something, after these of the links, and of on_host_.
   NextEnd finishes_;
   std::vector<Run> runs_;  // by slot, which is the key on devices and links
   std::vector<RunSlot> free_runs_;

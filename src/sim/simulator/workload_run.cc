@@ -22,6 +22,27 @@ void add_cpu_variant(const workload::CatalogueEntry& entry, const WorkloadRunOpt
   }
 }
 
+PhaseModel phases_of(const workload::CatalogueEntry& entry, const PhaseOptions& options) {
+  const workload::Phases phases = entry.phases->with_kernels(options.kernel_scale);
+  return {.host = phases.host_s / entry.gpu_warm_s,
+          .kernels = phases.kernel_s / entry.gpu_warm_s,
+          .copy_in = phases.copy_in,
+          .copy_out = phases.copy_out,
+          .rounds = phases.rounds,
+          .occupancy = phases.occupancy};
+}
+
+Result<void> check_phases(const std::vector<workload::CatalogueEntry>& entries) {
+  for (const workload::CatalogueEntry& entry : entries) {
+    if (entry.phases) continue;
+    return Error{ErrorCode::kInvalidArgument,
+                 "the catalogue has no phases of '" + entry.name +
+                     "': add its host_s, copy_in_mib, kernel_s and the others, or run without "
+                     "--phases"};
+  }
+  return {};
+}
+
 std::vector<FunctionModel> models_of(const std::vector<workload::CatalogueEntry>& entries,
                                      const WorkloadRunOptions& options) {
   std::vector<FunctionModel> models;
@@ -43,6 +64,7 @@ std::vector<FunctionModel> models_of(const std::vector<workload::CatalogueEntry>
       model.profile.mean_interarrival = seconds(60);
       model.profile.mean_cold_start = model.sandbox_time + model.init_time;
     }
+    if (options.phases) model.phases = phases_of(entry, *options.phases);
     if (options.cpu_variants) add_cpu_variant(entry, options, model);
     models.push_back(model);
   }
@@ -112,28 +134,71 @@ workload::RunRecord record_of(const SimulatedInvocation& invocation,
   return record;
 }
 
-// What all devices do together at their best, with as many at work as they may have.
-double best_rate(const WorkloadRunOptions& options) {
-  double rate = 0;
-  for (const scheduling::DeviceOptions& device : options.dispatch.fleet.devices) {
-    double best = 0;
-    for (unsigned n = 1; n <= device.most_tokens(); ++n) {
-      best = std::max(best, n / slowed_down(n, options.device.slowdown, options.device.contention));
-    }
-    rate += best;
+// What no order can have a lower mean latency than. Of runs with phases two bounds hold: the
+// devices do no more work in a second than they have places, and no more of kernels than they can.
+class LeastOf {
+ public:
+  explicit LeastOf(const WorkloadRunOptions& options)
+      : phases_(options.phases),
+        fills_(options.phases && options.device.sharing == Sharing::kSideBySide),
+        runs_(options.phases ? places(options) : best_rate(options)) {
+    if (phases_) kernels_.emplace(best_rate(options));
   }
-  return rate > 0 ? rate : 1;
-}
+
+  void add(Duration at, const workload::CatalogueEntry& entry, double least_share) {
+    if (!phases_) {
+      runs_.add(at, from_seconds(entry.gpu_warm_s * least_share));
+      return;
+    }
+    const workload::Phases phases = entry.phases->with_kernels(phases_->kernel_scale);
+    // Copies may be faster here than where they were measured.
+    runs_.add(at, from_seconds((phases.host_s + phases.kernel_s) * least_share));
+    const double part = fills_ ? phases.occupancy : 1;
+    kernels_->add(at, from_seconds(phases.kernel_s * part * least_share));
+  }
+  std::optional<double> mean_s() {
+    const auto of_runs = runs_.mean_s();
+    return kernels_ && of_runs ? std::max(of_runs, kernels_->mean_s()) : of_runs;
+  }
+
+ private:
+  static double places(const WorkloadRunOptions& options) {
+    double count = 0;
+    for (const scheduling::DeviceOptions& device : options.dispatch.fleet.devices) {
+      count += device.most_tokens();
+    }
+    return count > 0 ? count : 1;
+  }
+  // What all devices do together at their best, with as many at work as they may have.
+  double best_rate(const WorkloadRunOptions& options) const {
+    double rate = 0;
+    for (const scheduling::DeviceOptions& device : options.dispatch.fleet.devices) {
+      double best = 0;
+      for (unsigned n = 1; n <= device.most_tokens(); ++n) {
+        const double each = slowed_down(n, options.device.slowdown, options.device.contention);
+        // Side by side they may do as much as fills the device, counted by what they take of it.
+        best = std::max(best, (fills_ ? 1 : n) / each);
+      }
+      rate += best;
+    }
+    return rate > 0 ? rate : 1;
+  }
+
+  std::optional<PhaseOptions> phases_;
+  bool fills_;  // kernels run side by side
+  workload::LeastLatency runs_;
+  std::optional<workload::LeastLatency> kernels_;
+};
 
 // The trace's, each told to `least` with as little work as may be drawn for it.
 ArrivalSource arrivals_of(workload::Trace& trace,
                           const std::vector<workload::CatalogueEntry>& entries, double spread,
-                          workload::LeastLatency& least) {
+                          LeastOf& least) {
   const double least_share = std::max(0.0, 1 - spread);
   return [&trace, &entries, &least, least_share]() -> std::optional<Arrival> {
     const auto arrival = trace.arrivals->next();
     if (!arrival) return std::nullopt;
-    least.add(arrival->at, from_seconds(entries[arrival->function].gpu_warm_s * least_share));
+    least.add(arrival->at, entries[arrival->function], least_share);
     return Arrival{Instant{} + arrival->at, FunctionId{arrival->function + 1}, false};
   };
 }
@@ -156,6 +221,19 @@ std::optional<double> lag_of(const dispatch::Dispatcher& dispatcher, Instant now
 
 }  // namespace
 
+scheduling::Foresight::Oracle oracle_of(const std::vector<workload::Arrival>& arrivals,
+                                        size_t functions) {
+  std::vector<std::vector<Instant>> calls(functions);
+  for (const workload::Arrival& arrival : arrivals) {
+    calls[arrival.function].push_back(Instant{} + arrival.at);
+  }
+  return [calls = std::move(calls)](FunctionId function, Instant now) {
+    const std::vector<Instant>& own = calls[function.value - 1];
+    const auto next = std::upper_bound(own.begin(), own.end(), now);
+    return next == own.end() ? kNever : *next;
+  };
+}
+
 Result<WorkloadRunTotals> run_workload(workload::Trace& trace,
                                        const std::vector<workload::CatalogueEntry>& entries,
                                        const WorkloadRunOptions& options,
@@ -165,6 +243,7 @@ Result<WorkloadRunTotals> run_workload(workload::Trace& trace,
   for (const workload::TraceFunction& function : trace.functions) names.push_back(function.name);
   std::vector<double> warm_s;
   for (const workload::CatalogueEntry& entry : entries) warm_s.push_back(entry.gpu_warm_s);
+  if (options.phases) RETURN_IF_ERROR(check_phases(entries));
   workload::RunStatistics statistics(names, warm_s);
   WorkloadRunTotals totals{.tenants = empty_totals_of(options.tenants)};
   SimulationOptions simulated{.dispatch = options.dispatch,
@@ -215,7 +294,7 @@ Result<WorkloadRunTotals> run_workload(workload::Trace& trace,
       });
   running = &simulation;
   if (sinks.begins) simulation.observe(sinks.begins(simulation));
-  workload::LeastLatency least(best_rate(options));
+  LeastOf least(options);
   simulation.run(arrivals_of(trace, entries, options.spread, least));
   if (const auto failure = trace.arrivals->failure()) return *failure;
   // After the last outcome nothing runs any more, so the devices were busy for as long by then.
@@ -228,6 +307,7 @@ Result<WorkloadRunTotals> run_workload(workload::Trace& trace,
   totals.prefetches = counters.prefetches;
   totals.prefetch_hits = counters.prefetch_hits;
   totals.host_runs = counters.host_runs;
+  totals.foreseen = simulation.foreseen();
   totals.log_hash = simulation.dispatcher().log_hash();
   totals.summary = statistics.summary(totals.elapsed_s, std::max(1u, devices));
   if (devices > 0 && !options.cpu_variants && totals.summary.failed == 0) {

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "core/base/result.h"
@@ -14,6 +15,12 @@
 #include "sim/workload/trace.h"
 
 namespace lambent::simulator {
+
+// Runs in phases, as the catalogue has them. DeviceModel's slowdown and contention are then those
+// of kernels: 1 where they take turns that cost nothing, 0 where they run side by side.
+struct PhaseOptions {
+  double kernel_scale = 1;  // Phases::with_kernels
+};
 
 struct WorkloadRunOptions {
   dispatch::DispatchOptions dispatch;
@@ -38,6 +45,9 @@ struct WorkloadRunOptions {
   Duration timeout{};                    // of each invocation; zero: never
   std::vector<SimulatedTenant> tenants;  // none: all functions are of one
   uint64_t seed = 1;
+  // Nothing: an invocation is on the device all the time, and what one more at work adds is the
+  // device's constant.
+  std::optional<PhaseOptions> phases;
   // What a clairvoyant knows (Dispatcher::foretell); empty: nothing is known.
   scheduling::Foresight::Oracle oracle;
   // Utilisation is read this often for `reading`; zero: never.
@@ -60,16 +70,24 @@ struct WorkloadRunTotals {
   uint64_t moves_in = 0, moves_out = 0;
   Bytes moved;
   uint64_t prefetches = 0, prefetch_hits = 0;
-  uint64_t host_runs = 0;  // of functions that use a GPU, as CPU variants
-  uint64_t log_hash = 0;   // of all events and decisions: two runs compared by one number
+  dispatch::ForeseenStarts::Counts foreseen;  // sandboxes started ahead of calls
+  uint64_t host_runs = 0;                     // of functions that use a GPU, as CPU variants
+  uint64_t log_hash = 0;  // of all events and decisions: two runs compared by one number
   workload::Summary summary;
   std::vector<TenantTotals> tenants;  // as in the options
   double elapsed_s = 0;               // simulated, to the last outcome
   double utilisation = 0;             // mean of the devices over that time
 };
 
+// What a clairvoyant knows of these, which are sorted by time: when each function is called next.
+scheduling::Foresight::Oracle oracle_of(const std::vector<workload::Arrival>& arrivals,
+                                        size_t functions);
+// A grace period and a T that are as good as none: the shortest work first, for a clairvoyant.
+constexpr Duration kNoOrderButCost = seconds(100'000);
+
 // `entries`: one for each function of the trace, whose arrivals are used up. If these fail, so does
-// the run, and what the sinks got is a part of it. INVALID_ARGUMENT as tenants_of() has it.
+// the run, and what the sinks got is a part of it. INVALID_ARGUMENT as tenants_of() has it, and for
+// an entry without phases where these are asked for.
 Result<WorkloadRunTotals> run_workload(workload::Trace& trace,
                                        const std::vector<workload::CatalogueEntry>& entries,
                                        const WorkloadRunOptions& options,

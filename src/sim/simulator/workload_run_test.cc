@@ -131,5 +131,114 @@ TEST_F(WorkloadRun, WhatTheWorldRefusesIsARejectedRecord) {
   EXPECT_GE(rejected, 1);
 }
 
+// Runs in phases. Two functions of 1 s each: 0.4 s on the host, 0.6 s in kernels, in one round.
+class PhasesRun : public testing::Test {
+ protected:
+  PhasesRun() {
+    options.dispatch.fleet.devices.push_back({.id = DeviceId{1}, .memory = Bytes::gib(16)});
+    options.sandbox_time = Duration(0);
+    options.device.slowdown = 1;
+    options.phases.emplace();
+    trace.functions = {{.name = "a"}, {.name = "b"}};
+    one = entry(1, 1);
+    one.phases = workload::Phases{
+        .host_s = 0.4, .kernel_s = 0.6, .device = "V100", .link_bytes_per_second = 10e9};
+  }
+  WorkloadRunTotals run(std::vector<workload::Arrival> arrivals) {
+    trace.arrivals = workload::source_of(std::move(arrivals));
+    sinks.record = [&](const workload::RunRecord& record) {
+      latencies_s.push_back(record.sample.latency_s);
+    };
+    return run_workload(trace, {one, one}, options,
+                        std::move(scheduling::make_policy("fcfs")).value(), sinks)
+        .value();
+  }
+
+  workload::Trace trace;
+  workload::CatalogueEntry one;
+  WorkloadRunOptions options;
+  WorkloadRunSinks sinks;
+  std::vector<double> latencies_s;
+};
+
+TEST_F(PhasesRun, OneByItselfTakesItsTimeAndTheDeviceIsBusyForItsKernels) {
+  const auto totals = run({{seconds(0), 0}});
+  EXPECT_NEAR(latencies_s.at(0), 1, 1e-6);
+  EXPECT_NEAR(totals.utilisation, 0.6, 1e-6);
+  EXPECT_NEAR(*totals.summary.least_mean_s, 1, 1e-6);
+}
+
+TEST_F(PhasesRun, KernelsTakeTurnsAndTheHostDoesNot) {
+  // Both are on the host for 0.4 s; then each kernel takes twice as long beside the other.
+  run({{seconds(0), 0}, {seconds(0), 1}});
+  EXPECT_NEAR(latencies_s.at(0), 1.6, 1e-6);
+  EXPECT_NEAR(latencies_s.at(1), 1.6, 1e-6);
+}
+
+TEST_F(PhasesRun, ThatAreOffsetByAKernelAreNotInEachOthersWay) {
+  one.phases->host_s = 0.6;
+  one.phases->kernel_s = 0.4;
+  run({{seconds(0), 0}, {milliseconds(400), 1}});
+  EXPECT_NEAR(latencies_s.at(0), 1, 1e-6);
+  EXPECT_NEAR(latencies_s.at(1), 1, 1e-6);
+}
+
+TEST_F(PhasesRun, SideBySideOnlyWhatDoesNotFitSlowsDown) {
+  options.device.slowdown = 0;
+  options.device.sharing = Sharing::kSideBySide;
+  one.phases->occupancy = 0.5;
+  run({{seconds(0), 0}, {seconds(0), 1}});
+  EXPECT_NEAR(latencies_s.at(0), 1, 1e-6);
+  EXPECT_NEAR(latencies_s.at(1), 1, 1e-6);
+}
+
+TEST_F(PhasesRun, CopiesShareTheLink) {
+  options.device.link_bytes_per_second = 10e9;
+  one.phases->copy_in = Bytes(4'000'000'000);
+  one.phases->host_s = 0;
+  run({{seconds(0), 0}, {seconds(0), 1}});
+  // 0.4 s of copies at half the speed, then kernels in turns.
+  EXPECT_NEAR(latencies_s.at(0), 0.8 + 1.2, 1e-6);
+}
+
+TEST_F(PhasesRun, RoundsAreGoneThroughOneByOne) {
+  one.phases->rounds = 4;
+  const auto totals = run({{seconds(0), 0}});
+  EXPECT_NEAR(latencies_s.at(0), 1, 1e-6);
+  EXPECT_NEAR(totals.utilisation, 0.6, 1e-6);
+  // Two that begin together meet in the kernels of each round.
+  latencies_s.clear();
+  run({{seconds(0), 0}, {seconds(0), 1}});
+  EXPECT_NEAR(latencies_s.at(0), 1.6, 1e-6);
+}
+
+TEST_F(PhasesRun, NoMeanIsBelowTheBound) {
+  std::vector<workload::Arrival> arrivals;
+  for (int i = 0; i < 200; ++i) arrivals.push_back({milliseconds(650 * i), i % 2 == 0 ? 0u : 1u});
+  for (const Sharing sharing : {Sharing::kTurns, Sharing::kSideBySide}) {
+    options.device.sharing = sharing;
+    options.device.slowdown = sharing == Sharing::kTurns ? 1 : 0;
+    const auto totals = run(arrivals);
+    EXPECT_LE(*totals.summary.least_mean_s, totals.summary.mean_s);
+    EXPECT_GT(*totals.summary.least_mean_s, 0.9);
+  }
+}
+
+TEST_F(PhasesRun, WithoutPhasesInTheCatalogueAreRefused) {
+  one.phases.reset();
+  trace.arrivals = workload::source_of({{seconds(0), 0}});
+  const auto ran = run_workload(trace, {one, one}, options,
+                                std::move(scheduling::make_policy("fcfs")).value(), sinks);
+  ASSERT_FALSE(ran.ok());
+  EXPECT_EQ(ran.error().code, ErrorCode::kInvalidArgument);
+}
+
+TEST(Oracle, KnowsTheNextCallOfEachFunction) {
+  const auto oracle = oracle_of({{seconds(1), 0}, {seconds(2), 1}, {seconds(5), 0}}, 2);
+  EXPECT_EQ(oracle(FunctionId{1}, Instant(seconds(0))), Instant(seconds(1)));
+  EXPECT_EQ(oracle(FunctionId{1}, Instant(seconds(1))), Instant(seconds(5)));
+  EXPECT_EQ(oracle(FunctionId{2}, Instant(seconds(2))), kNever);
+}
+
 }  // namespace
 }  // namespace lambent::simulator

@@ -68,7 +68,7 @@ void WorldAccounts::hold(Process& process) const {
   const scheduling::FleetOptions& fleet = limits_.fleet;
   const bool starts = process.state == State::kStarting || process.state == State::kReady;
   process.held = process.memory;
-  if (fleet.memory_rule == scheduling::MemoryRule::kMoveIdle) hold_moving(process);
+  if (scheduling::moves_idle(fleet.memory_rule)) hold_moving(process);
   process.at_work = process.state == State::kBusy;
   process.holds_place = process.at_work || starts;
 }

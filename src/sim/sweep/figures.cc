@@ -41,6 +41,8 @@ const std::vector<Metric>& metrics() {
       {"p99_s", "99th percentile of latency, s", of_some<&Summary::p99_s>},
       {"max_s", "longest latency, s", of_some<&Summary::max_s>},
       {"variance", "variance between functions, s2", of_some<&Summary::variance_between_functions>},
+      {"variance_within", "variance within functions, mean of these, s2",
+       of_some<&Summary::variance_within_functions>},
       {"cold_ratio", "share of cold starts", of_some<&Summary::cold_ratio>},
       {"queue_mean_s", "mean time in the queue, s", of_some<&Summary::queue_mean_s>},
       {"cold_mean_s", "mean time of cold starts, s", of_some<&Summary::cold_mean_s>},

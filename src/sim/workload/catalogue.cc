@@ -31,6 +31,7 @@ Result<Catalogue> read_catalogue(LineReader& lines, const std::string& file) {
   ASSIGN_OR_RETURN(const size_t memory, rows.required_column("device_memory_mib"));
   ASSIGN_OR_RETURN(const size_t times_source, rows.required_column("times_source"));
   ASSIGN_OR_RETURN(const size_t memory_source, rows.required_column("memory_source"));
+  ASSIGN_OR_RETURN(const PhaseColumns phase_columns, PhaseColumns::of(rows, file));
   constexpr double kMostSeconds = 1e6;
   constexpr uint64_t kMostMib = 1 << 20;
 
@@ -56,6 +57,14 @@ Result<Catalogue> read_catalogue(LineReader& lines, const std::string& file) {
     read_seconds(gpu_warm, entry.gpu_warm_s);
     read_seconds(cpu_warm, entry.cpu_warm_s);
     read_seconds(gpu_cold, entry.gpu_cold_s);
+    if (wrong.empty()) {
+      auto phases = phase_columns.read(fields, entry.gpu_warm_s);
+      if (phases.ok()) {
+        entry.phases = std::move(*phases);
+      } else {
+        wrong = phases.error().message;
+      }
+    }
     const auto mib = whole_number_of(fields[memory]);
     if (entry.name.empty()) {
       bad.add(rows.line(), "the function has no name");

@@ -10,6 +10,7 @@
 #include "core/base/result.h"
 #include "core/base/units.h"
 #include "sim/workload/lines.h"
+#include "sim/workload/phases.h"
 #include "sim/workload/trace.h"
 
 namespace lambent::workload {
@@ -23,6 +24,8 @@ struct CatalogueEntry {
   // Where the numbers are from: "paper", or "guess" of ours.
   std::string times_source;
   std::string memory_source;
+  // What a warm invocation consists of; nothing where the catalogue does not say.
+  std::optional<Phases> phases = {};
 
   // What a cold start adds to a warm invocation; zero where the paper printed less for cold.
   double init_s() const { return gpu_cold_s > gpu_warm_s ? gpu_cold_s - gpu_warm_s : 0; }

@@ -28,6 +28,7 @@ void RunStatistics::add(const Sample& sample) {
     return;
   }
   for (Mean* latency : {&latency_, &function.latency}) latency->add(sample.latency_s);
+  function.latencies.add(sample.latency_s);
   for (Mean* queue : {&queue_, &function.queue}) queue->add(sample.queue_s);
   for (Mean* cold : {&cold_, &function.cold}) cold->add(sample.cold_s);
   for (Mean* run : {&run_, &function.run}) run->add(sample.run_s);
@@ -67,9 +68,13 @@ Summary RunStatistics::summary(double elapsed_s, unsigned devices) const {
                   .memory_mean_s = memory_.mean(),
                   .slo_hit_ratio = slo_.ratio()};
   Moments means;
+  Mean within;
   for (size_t i = 0; i < functions_.size(); ++i) {
     const PerFunction& function = functions_[i];
-    if (function.latency.count() > 0) means.add(function.latency.mean());
+    if (function.latency.count() > 0) {
+      means.add(function.latency.mean());
+      within.add(function.latencies.variance());
+    }
     summary.functions.push_back(
         {.name = names_[i],
          .count = function.latency.count(),
@@ -82,9 +87,11 @@ Summary RunStatistics::summary(double elapsed_s, unsigned devices) const {
          .queue_mean_s = function.queue.mean(),
          .cold_mean_s = function.cold.mean(),
          .run_mean_s = function.run.mean(),
+         .variance = function.latencies.variance(),
          .slo_hit_ratio = function.slo.ratio()});
   }
   summary.variance_between_functions = means.variance();
+  summary.variance_within_functions = within.mean();
   if (normalised_.count() > 0 && normalised_.count() == latency_.count()) {
     summary.normalised_latency = normalised_.mean();
   }

@@ -38,6 +38,7 @@ struct FunctionSummary {
   double queue_mean_s = 0;
   double cold_mean_s = 0;
   double run_mean_s = 0;
+  double variance = 0;                  // of its latencies, s2
   std::optional<double> slo_hit_ratio;  // nothing without an SLO
 };
 
@@ -52,6 +53,8 @@ struct Summary {
   double max_s = 0;
   // The variance, over the functions that had any success, of their mean latencies.
   double variance_between_functions = 0;
+  // The mean, over the same, of the variance of each one's own latencies.
+  double variance_within_functions = 0;
   double cold_ratio = 0;      // a sandbox was started
   double gpu_cold_ratio = 0;  // only the device memory was cold
   double queue_mean_s = 0;
@@ -92,6 +95,7 @@ class RunStatistics {
   };
   struct PerFunction {
     Mean latency;
+    Moments latencies;
     Quantiles quantiles{kExactPerFunction};
     Mean queue;
     Mean cold;

@@ -74,6 +74,9 @@ TEST(RunStatistics, MatchValuesWorkedOutByHand) {
   EXPECT_DOUBLE_EQ(summary.max_s, 8);
   // Means of the functions: 3 and 7; the one without invocations does not count.
   EXPECT_DOUBLE_EQ(summary.variance_between_functions, 4);
+  // Of the one 1 s and 5 s, of the other 6 s and 8 s.
+  EXPECT_DOUBLE_EQ(summary.variance_within_functions, (4 + 1) / 2.0);
+  EXPECT_DOUBLE_EQ(summary.functions[1].variance, 1);
   EXPECT_DOUBLE_EQ(summary.cold_ratio, 0.25);
   EXPECT_DOUBLE_EQ(summary.gpu_cold_ratio, 0.25);
   EXPECT_DOUBLE_EQ(summary.queue_mean_s, 2.5);

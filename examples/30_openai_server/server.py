@@ -1,7 +1,7 @@
 """A small language model behind OpenAI's API, as vLLM, llama.cpp's server and others have it. Standard library only.
 
     python3 server.py 8080             # without Lambent
-    lambent deploy 26_openai_server    # with it
+    lambent deploy 30_openai_server    # with it
 
 The model is a table of which word follows which in TEXT. It always takes the word that follows most often, so that its answers are
 the same each time.
