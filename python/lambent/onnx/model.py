@@ -147,6 +147,9 @@ def _fix_inputs(model: onnx.ModelProto, shapes: Shapes, batch: int) -> None:
             raise ModelError("there is no input '%s'; the model has %s" % (name, ", ".join(known)))
     if not known:
         raise NotCovered("the model has no inputs")
+    for info in model.graph.output:
+        if not info.type.HasField("tensor_type"):
+            raise NotCovered("output '%s': it is no tensor" % info.name)
     for info in inputs_of(model):
         _fix_input(info, shapes.get(info.name), batch)
 
