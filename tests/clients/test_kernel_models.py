@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
 import unittest
 
 import numpy as np
@@ -178,6 +179,14 @@ class ShapesTest(Harness):
 
 for tried in TRIED:
     setattr(ShapesTest, f"test_{tried}_answers_as_onnxruntime_does", lambda self, name=tried: self.check(name))
+
+
+class PackagesTest(unittest.TestCase):
+    def test_pip_and_uv_install_the_same(self):
+        root = pathlib.Path(__file__).resolve().parents[2]
+        said = tomllib.loads((root / "python/pyproject.toml").read_text())["project"]["optional-dependencies"]["onnx"]
+        lines = (root / "python/lambent/onnx/requirements.txt").read_text().splitlines()
+        self.assertEqual([line for line in lines if not line.startswith("#")], said)
 
 
 class OperatorsTest(unittest.TestCase):

@@ -58,6 +58,8 @@ class _Writer:
         self._places: Dict[Tensor, Tuple[Buffer, int]] = {}  # the buffer, and the first byte in it
         self._bundle = self.graph.source(source)
         names = [each.name for each in inputs_of(model)]
+        if len(program.inputs) != len(names) or len(program.outputs) != len(model.graph.output):
+            raise NotCovered("the compiler gives the model other inputs or outputs")
         for tensor, word in zip(program.inputs, names):
             self._places[tensor] = (self._buffer("input", word, tensor), 0)
         copies = self._outputs([each.name for each in model.graph.output])

@@ -402,4 +402,5 @@ def _source(generated: str, kernels: List[str]) -> str:
     body = _SHARED.sub(r"alignas(\1) __shared__", body)
     registered = "".join("LAMBENT_KERNEL(%s);\n" % each for each in kernels)
     half = "#include <cuda_fp16.h>\n" if "half" in body else ""
+    half += "#include <cuda_bf16.h>\n" if "bfloat16" in body else ""
     return _WORDS % half + body + "\n" + registered

@@ -111,6 +111,11 @@ def _unfaithful(node: onnx.NodeProto, values: Dict[str, onnx.TensorProto]) -> st
         return "more outputs than the first"
     if kind == "IsInf" and not (_attribute(node, "detect_positive", 1) and _attribute(node, "detect_negative", 1)):
         return "infinities of one sign"
+    if kind == "Dropout" and len(node.input) > 2 and node.input[2]:
+        mode = values.get(node.input[2])
+        return "training" if mode is None or onnx.numpy_helper.to_array(mode).any() else ""
+    if kind == "ConvTranspose" and _attribute(node, "output_shape", None):
+        return "an output_shape"
     if kind in ("Resize", "Upsample"):
         return _unfaithful_resize(node, values)
     if kind == "RoiAlign" and _attribute(node, "mode", "avg") != "avg":
@@ -142,6 +147,9 @@ def _fix_inputs(model: onnx.ModelProto, shapes: Shapes, batch: int) -> None:
             raise ModelError("there is no input '%s'; the model has %s" % (name, ", ".join(known)))
     if not known:
         raise NotCovered("the model has no inputs")
+    for info in model.graph.output:
+        if not info.type.HasField("tensor_type"):
+            raise NotCovered("output '%s': it is no tensor" % info.name)
     for info in inputs_of(model):
         _fix_input(info, shapes.get(info.name), batch)
 
