@@ -349,5 +349,24 @@ TEST(Manifest, ModelsOfOpenaisApiAreATagOfAnHttpFunction) {
               testing::HasSubstr("has no openai_models"));
 }
 
+TEST(Manifest, BatchesOfAModelAreFlagsOfItsProgram) {
+  const std::string model = "name = 'm'\nkind = 'model'\n";
+  const auto read =
+      parse_manifest(model + "[batch]\nsize = 16\nwait_ms = 0.5\nslo_ms = 40", "lambent.toml");
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  EXPECT_THAT(*command_words(read->spec.handler),
+              ElementsAre("lambent-model-server", "model.onnx", "--batch", "16", "--batch-wait-ms",
+                          "0.5", "--batch-slo-ms", "40"));
+  const auto message_of = [](const std::string& text) {
+    return parse_manifest(text, "lambent.toml").error().message;
+  };
+  for (const char* bad : {"batch = 3", "[batch]\nwait_ms = 1", "[batch]\nsize = 1.5",
+                          "[batch]\nsize = 4\nslo_ms = 0", "[batch]\nsize = 4\nmost = 1"}) {
+    EXPECT_THAT(message_of(model + bad), testing::HasSubstr("batch")) << bad;
+  }
+  EXPECT_THAT(message_of("name = 'a'\nkind = 'http'\ncommand = ['./a']\n[batch]\nsize = 4"),
+              testing::HasSubstr("batch is for functions of kind 'model'"));
+}
+
 }  // namespace
 }  // namespace lambent::cli
