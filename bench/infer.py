@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """bench infer: requests a second and latencies of one small ONNX model by the Open Inference Protocol, JSON over HTTP: through a
-worker, by lambent-model-server alone, and by other servers with the same onnxruntime, in one run.
+worker, by lambent-model-server alone, and by other servers with the same onnxruntime, in one run. And of a wide model, whose weights are
+read for each run, by lambent-model-server with batches of several requests and without.
 
 docs/internals/benchmarks.md says what each figure means. Usage: infer.py [--quick] [--repeats N] [--seconds S] [--peers]
 --peers installs MLServer and LitServe into build/peers (bench/infer-peers.txt).
@@ -28,6 +29,8 @@ from make_model import field, value_info  # noqa: E402
 CLIENTS = (1, 8, 32)
 ROWS, COLUMNS = 64, 16
 REQUEST = json.dumps({"inputs": [{"name": "x", "shape": [1, ROWS], "datatype": "FP32", "data": [0.5] * ROWS}]})
+WIDE, LAYERS, BATCH, BATCH_SLO_MS = 1024, 4, 16, 20
+WIDE_REQUEST = json.dumps({"inputs": [{"name": "x", "shape": [1, WIDE], "datatype": "FP32", "data": [0.5] * WIDE}]})
 LITSERVE_REQUEST = json.dumps({"x": [[0.5] * ROWS]})
 
 MLSERVER = '''
@@ -78,6 +81,18 @@ def model():
     node = field(1, "x") + field(1, "weights") + field(2, "scores") + field(4, "MatMul")
     graph = (field(1, node) + field(2, "bench") + field(5, constant) + field(11, value_info("x", ["n", ROWS]))
              + field(12, value_info("scores", ["n", COLUMNS])))
+    return field(1, 8) + field(7, graph) + field(8, field(1, "") + field(2, 13))
+
+
+def wide_model():
+    """LAYERS matrices, one behind the other: 16 MiB of weights for a row of 4 KiB."""
+    import struct
+    weights = struct.pack(f"{WIDE}f", *((i % 7 - 3) / WIDE for i in range(WIDE))) * WIDE
+    names = ["x"] + [f"h{i}" for i in range(1, LAYERS)] + ["scores"]
+    graph = field(2, "wide") + field(11, value_info("x", ["n", WIDE])) + field(12, value_info("scores", ["n", WIDE]))
+    for i in range(LAYERS):
+        graph += field(1, field(1, names[i]) + field(1, f"w{i}") + field(2, names[i + 1]) + field(4, "MatMul"))
+        graph += field(5, field(1, WIDE) + field(1, WIDE) + field(2, 1) + field(8, f"w{i}") + field(9, weights))
     return field(1, 8) + field(7, graph) + field(8, field(1, "") + field(2, 13))
 
 
@@ -193,7 +208,8 @@ def main():
     with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as stack:
         folder = pathlib.Path(name)
         (folder / "model.onnx").write_bytes(model())
-        ports = [free_port() for _ in range(4)]
+        (folder / "wide.onnx").write_bytes(wide_model())
+        ports = [free_port() for _ in range(7)]
         endpoint = stack.enter_context(through_worker(folder))
         systems = {"worker": (endpoint, "/v2/models/m/infer", REQUEST),
                    "worker_one_at_a_time": (endpoint, "/v2/models/one/infer", REQUEST),
@@ -201,6 +217,12 @@ def main():
                        [str(PROGRAMS / "lambent-model-server"), "model.onnx", "--onnxruntime", str(library()), "--threads", "1",
                         "--name", "m", "--port", str(ports[0])], folder, ports[0], "/v2/models/m/infer", REQUEST)),
                        "/v2/models/m/infer", REQUEST)}
+        batches = ["--batch", str(BATCH)]
+        for port, (name, flags) in zip(ports[4:], (("wide", []), ("wide_batches", batches),
+                                                   ("wide_batches_slo", [*batches, "--batch-slo-ms", str(BATCH_SLO_MS)]))):
+            systems[name] = (stack.enter_context(server(
+                [str(PROGRAMS / "lambent-model-server"), "wide.onnx", "--onnxruntime", str(library()), "--threads", "1", "--name", "m",
+                 "--port", str(port), *flags], folder, port, "/v2/models/m/infer", WIDE_REQUEST)), "/v2/models/m/infer", WIDE_REQUEST)
         if python is not None:
             (folder / "peer_mlserver.py").write_text(MLSERVER)
             (folder / "peer_litserve.py").write_text(LITSERVE)
@@ -228,7 +250,10 @@ def main():
                for n in CLIENTS} for name in systems}}
     result["over_peer"] = {peer: {str(n): round(statistics.median(
         own["rps"] / other["rps"] for own, other in zip(runs["worker"][n], runs[peer][n])), 2) for n in CLIENTS}
-        for peer in systems if peer != "worker"}
+        for peer in systems if peer != "worker" and not peer.startswith("wide")}
+    result["batches_over_none"] = {name: {str(n): round(statistics.median(
+        own["rps"] / other["rps"] for own, other in zip(runs[name][n], runs["wide"][n])), 2) for n in CLIENTS}
+        for name in ("wide_batches", "wide_batches_slo")}
     for name in systems:
         print(name + ": " + "; ".join(f"{n} clients {middle(name, n, 'rps', 0):.0f}/s, p50 {middle(name, n, 'p50_us', 0):.0f} us, "
                                       f"p99 {middle(name, n, 'p99_us', 0):.0f} us" for n in CLIENTS))

@@ -55,6 +55,8 @@ class KeysTest(unittest.TestCase):
                 for key in ("rps", "p50_us", "p99_us"):
                     self.assertGreater(result["systems"][system][clients][key], 0, f"{system} {clients} {key}")
         self.assertGreater(result["over_peer"]["model_server"]["1"], 0)
+        for system in ("wide_batches", "wide_batches_slo"):
+            self.assertGreater(result["batches_over_none"][system]["32"], 0)
 
     def test_simulate(self):
         result = last_line(str(BUILD / "bin" / "simulate_bench"), "--quick", "--only", "few")

@@ -12,6 +12,7 @@
 
 #include "core/http/server.h"
 #include "core/loop/event_loop.h"
+#include "edge/inference/batch.h"
 #include "edge/inference/model_service.h"
 #include "node/onnx_runtime/onnx_engine.h"
 
@@ -49,17 +50,22 @@ int default_threads() {
   return std::clamp(CPU_COUNT(&mask), 1, static_cast<int>(kMostThreads));
 }
 
-Result<void> serve(const onnx::OnnxOptions& options, const std::string& name, uint16_t port) {
+Result<void> serve(const onnx::OnnxOptions& options, const batching::BatchLimits& batches,
+                   const std::string& name, uint16_t port) {
   if (options.library.empty()) {
     return Error{ErrorCode::kNotFound,
                  "there is no onnxruntime among the function's packages; name it under [python] "
                  "requirements"};
   }
   ASSIGN_OR_RETURN(const auto engine, onnx::load_onnx_model(options));
+  if (batches.most_elements > 1 && !inference::has_batches(engine->description())) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "batches need a model whose inputs and outputs all have an open first dimension"};
+  }
   const SystemClock clock;
   loop::EventLoop loop(clock);
-  inference::ModelService service(*engine, loop,
-                                  {.model = {.name = name}, .version = LAMBENT_VERSION});
+  inference::ModelService service(
+      *engine, loop, {.model = {.name = name}, .version = LAMBENT_VERSION, .batches = batches});
   http::ServerOptions server_options;
   server_options.max_body = inference::kMostBody;
   server_options.max_unfinished_bodies = Bytes::gib(1);
@@ -92,6 +98,9 @@ int main(int count, char** words) {
   onnx::OnnxOptions options;
   options.library = library_of_packages();
   options.threads = default_threads();
+  batching::BatchLimits batches;
+  double batch_wait_ms = 0;
+  double batch_slo_ms = 0;
   std::string name = variable("K_SERVICE", "model");
   uint16_t port =
       static_cast<uint16_t>(std::strtoul(variable("PORT", "8080").c_str(), nullptr, 10));
@@ -101,12 +110,27 @@ int main(int count, char** words) {
   app.add_option("--threads", options.threads, "Threads that share one run")
       ->capture_default_str()
       ->check(CLI::Range(1, 1024));
+  app.add_option("--batch", batches.most_elements,
+                 "So many elements of the first dimension are run together, of several requests")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 65536));
+  app.add_option("--batch-wait-ms", batch_wait_ms,
+                 "How long an idle model waits for more of them, in milliseconds")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 60'000.0));
+  app.add_option("--batch-slo-ms", batch_slo_ms,
+                 "Batches grow while requests are run within so many milliseconds (0: without a "
+                 "bound)")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 3'600'000.0));
   app.add_option("--name", name, "What the model is called (default: $K_SERVICE)");
   app.add_option("--port", port, "Where it listens (default: $PORT)");
   CLI11_PARSE(app, count, words);
   // A reader of its output that goes away is no reason to end.
   signal(SIGPIPE, SIG_IGN);
-  const auto served = serve(options, name, port);
+  batches.most_wait = from_seconds(batch_wait_ms / 1e3);
+  batches.slo = from_seconds(batch_slo_ms / 1e3);
+  const auto served = serve(options, batches, name, port);
   if (served.ok()) return 0;
   std::cerr << "lambent-model-server: " << served.error().message << std::endl;
   return 1;

@@ -161,7 +161,7 @@ void add_deploy(Shell& shell) {
       ->check(engine_words(*options));
   verb->add_option("--shape", options->shapes,
                    "of an input that kernels are made for: x=1,3,224,224; may be repeated");
-  verb->add_option("--batch", options->batch,
+  verb->add_option("--batch-size", options->batch,
                    "how many elements a request to kernels has, where the model leaves it open");
   verb->add_option("--importer-python", *python,
                    "the Python with the packages of lambent[onnx], which makes kernels of models")

@@ -76,7 +76,7 @@ class KernelModelsTest(Harness):
     def setUpClass(cls):
         super().setUpClass()
         onnx.save(small_net(), str(cls.folder / "small.onnx"))
-        cls.said = cls.deploy(cls.folder / "small.onnx", "--engine", "kernels", "--batch", "2")
+        cls.said = cls.deploy(cls.folder / "small.onnx", "--engine", "kernels", "--batch-size", "2")
         assert cls.said.returncode == 0, cls.said.stderr
 
     def test_deploying_tells_what_the_model_takes(self):

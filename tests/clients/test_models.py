@@ -135,6 +135,37 @@ class ModelsTest(unittest.TestCase):
         for name, values in (("out_half", half), ("out_long", long), ("out_flag", flags)):
             np.testing.assert_array_equal(result.as_numpy(name), values)
 
+    def deploy_with_batches(self, name, model):
+        folder = self.folder / name
+        folder.mkdir()
+        (folder / "model.onnx").write_bytes(model)
+        (folder / "lambent.toml").write_text(f'kind = "model"\nname = "{name}"\nconcurrency = 32\n'
+                                             '[batch]\nsize = 16\nwait_ms = 20\nslo_ms = 5000\n')
+        return lambent(self.worker, "deploy", folder)
+
+    def test_requests_that_come_together_run_together(self):
+        deployed = self.deploy_with_batches("batched", matrix_model(WEIGHTS))
+        self.assertEqual(deployed.returncode, 0, deployed.stderr)
+        rows = np.random.default_rng(2).random((200, 1, 4), dtype=np.float32)
+
+        async def ask():
+            async with triton_aio.InferenceServerClient(self.worker.endpoint.removeprefix("http://"), conn_limit=32) as client:
+                return await asyncio.gather(*(client.infer("batched", [self.input_of(row)]) for row in rows))
+        for row, result in zip(rows, asyncio.run(ask())):
+            np.testing.assert_allclose(result.as_numpy("scores"), row @ WEIGHTS, rtol=1e-5)
+        counted = self.client().get_inference_statistics("batched")["model_stats"][0]
+        self.assertEqual(counted["inference_count"], 200)
+        self.assertLess(counted["execution_count"], 200)
+        self.assertEqual(sum(each["batch_size"] * each["compute_infer"]["count"] for each in counted["batch_stats"]), 200)
+        with self.assertRaisesRegex(InferenceServerException, r"\[400\] input 'x'"):
+            self.client().infer("batched", [self.input_of(rows[0][:, :3])])
+
+    def test_a_model_without_an_open_first_dimension_has_no_batches(self):
+        deployed = self.deploy_with_batches("fixed", identity_model([("long", INT64, [2])]))
+        self.assertNotEqual(deployed.returncode, 0)
+        self.assertIn("cannot be loaded", deployed.stderr)
+        self.assertIn("open first dimension", lambent(self.worker, "logs", "fixed").stdout)
+
     def test_errors_have_the_protocols_form_and_status(self):
         client, values = self.client(), np.ones((1, 4), dtype=np.float32)
         for message, call in (

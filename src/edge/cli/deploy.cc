@@ -341,7 +341,7 @@ Result<void> choose_engine(const DeployOptions& options, const std::string& file
   if (!chooses) return {};
   if (!manifest.model) {
     return Error{ErrorCode::kInvalidArgument,
-                 file + ": --engine, --shape and --batch are for functions of kind 'model'"};
+                 file + ": --engine, --shape and --batch-size are for functions of kind 'model'"};
   }
   if (options.engine) manifest.model->engine = *options.engine;
   if (options.batch) manifest.model->batch = *options.batch;
@@ -349,7 +349,7 @@ Result<void> choose_engine(const DeployOptions& options, const std::string& file
   const bool is_unused = manifest.model->engine == ModelEngineChoice::kOnnxruntime;
   if (!is_unused || (options.shapes.empty() && !options.batch)) return {};
   return Error{ErrorCode::kInvalidArgument,
-               "--shape and --batch are for models that kernels serve: add --engine kernels"};
+               "--shape and --batch-size are for models that kernels serve: add --engine kernels"};
 }
 
 Result<Package> make_package_within(const DeployOptions& options, size_t depth,

@@ -22,6 +22,9 @@
 namespace lambent::cli {
 namespace {
 
+// Of a function of kind 'model': which requests are run together.
+constexpr std::string_view kBatchKey = "batch";
+constexpr std::string_view kBatchSizeKey = "batch_size";
 // The keys that are no fields of the function.
 constexpr std::string_view kOtherKeys[] = {"graph",       "code",
                                            "bundles",     "sources",
@@ -31,7 +34,8 @@ constexpr std::string_view kOtherKeys[] = {"graph",       "code",
                                            "threads",     "image",
                                            "entry_point", "working_directory",
                                            "engine",      "shapes",
-                                           "batch",       kOpenaiModelsKey};
+                                           kBatchSizeKey, kOpenaiModelsKey,
+                                           kBatchKey};
 
 // Reads the fields of a function. A field's key names its table.
 class FieldReader {
@@ -162,11 +166,13 @@ Error wrong_key(const toml::table& table, std::string_view key, const std::strin
 
 // Keys that say something about functions of other kinds alone.
 Result<void> check_kind_keys(const toml::table& table, FunctionKind kind, const std::string& file) {
-  for (const char* key : {"model", "threads", "engine", "shapes", "batch"}) {
+  for (const std::string_view key :
+       {std::string_view("model"), std::string_view("threads"), std::string_view("engine"),
+        std::string_view("shapes"), kBatchSizeKey, kBatchKey}) {
     if (const toml::node* node = table.get(key)) {
       return Error{ErrorCode::kInvalidArgument,
-                   file + " line " + std::to_string(node->source().begin.line) + ": " + key +
-                       " is for functions of kind 'model'"};
+                   file + " line " + std::to_string(node->source().begin.line) + ": " +
+                       std::string(key) + " is for functions of kind 'model'"};
     }
   }
   const bool has_image = table.get("image") != nullptr;
@@ -229,6 +235,43 @@ Result<void> read_workflow(const toml::table& table, const std::string& file, Ma
   return {};
 }
 
+// The flags of our program for the table [batch].
+Result<std::vector<std::string>> batch_flags(const toml::table& root, const std::string& file) {
+  const toml::node* node = root.get(kBatchKey);
+  if (node == nullptr) return std::vector<std::string>();
+  const toml::table* table = node->as_table();
+  if (table == nullptr) {
+    return wrong_key(root, kBatchKey, file, "batch is a table, such as [batch] with size = 16");
+  }
+  TableReader reader(*table, "batch.", file);
+  const auto size = reader.number("size"), wait = reader.number("wait_ms"),
+             slo = reader.number("slo_ms");
+  std::vector<std::string> unknown;
+  reader.warn_of_unknown(unknown);
+  RETURN_IF_ERROR(reader.verdict());
+  const auto wrong = [&](const std::string& why) {
+    return wrong_key(root, kBatchKey, file, "[batch] " + why);
+  };
+  if (!unknown.empty()) return wrong("has size, wait_ms and slo_ms");
+  if (!size || *size < 2 || *size > 65'536 || *size != static_cast<int64_t>(*size)) {
+    return wrong("has a size, a whole number from 2 to 65536");
+  }
+  if (wait.value_or(0) < 0 || wait.value_or(0) > 60'000) {
+    return wrong("has a wait_ms from 0 to 60000");
+  }
+  if (slo && (*slo <= 0 || *slo > 3'600'000)) return wrong("has a slo_ms above 0, at most 3600000");
+  const auto text_of = [](double number) {
+    std::string text = std::to_string(number);
+    while (text.ends_with('0')) text.pop_back();
+    if (text.ends_with('.')) text.pop_back();
+    return text;
+  };
+  std::vector<std::string> flags = {"--batch", text_of(*size)};
+  if (wait) flags.insert(flags.end(), {"--batch-wait-ms", text_of(*wait)});
+  if (slo) flags.insert(flags.end(), {"--batch-slo-ms", text_of(*slo)});
+  return flags;
+}
+
 // A list of texts; nothing if the key is not there.
 Result<std::optional<std::vector<std::string>>> words_of(const toml::table& table,
                                                          std::string_view key,
@@ -282,7 +325,8 @@ Result<void> read_kernels(const toml::table& table, const std::string& file, Mod
     model.engine = *engine;
   }
   const bool has_kernels = model.engine != ModelEngineChoice::kOnnxruntime;
-  for (const char* key : {"shapes", "batch", "gpu"}) {
+  for (const std::string_view key :
+       {std::string_view("shapes"), kBatchSizeKey, std::string_view("gpu")}) {
     if (table.get(key) == nullptr || has_kernels) continue;
     return wrong_key(table, key, file,
                      std::string(key) +
@@ -291,18 +335,18 @@ Result<void> read_kernels(const toml::table& table, const std::string& file, Mod
   }
   ASSIGN_OR_RETURN(auto shapes, words_of(table, "shapes", file));
   if (shapes) model.shapes = std::move(*shapes);
-  if (table.get("batch") != nullptr) {
-    const auto batch = table["batch"].value<int64_t>();
-    if (!table["batch"].is_integer() || *batch < 1 || *batch > kMostBatch) {
-      return wrong_key(table, "batch", file,
-                       "batch is a whole number from 1 to " + std::to_string(kMostBatch));
+  if (table.get(kBatchSizeKey) != nullptr) {
+    const auto size = table[kBatchSizeKey].value<int64_t>();
+    if (!table[kBatchSizeKey].is_integer() || *size < 1 || *size > kMostBatch) {
+      return wrong_key(table, kBatchSizeKey, file,
+                       "batch_size is a whole number from 1 to " + std::to_string(kMostBatch));
     }
-    model.batch = static_cast<unsigned>(*batch);
+    model.batch = static_cast<unsigned>(*size);
   }
   return {};
 }
 
-// The command of our program, of the keys model and threads.
+// The command of our program, of the keys model, threads and batch.
 Result<void> read_model(const toml::table& table, const std::string& file, ModelSection& model,
                         FunctionSpec& spec) {
   static constexpr std::string_view kNotOfModels[] = {
@@ -327,6 +371,12 @@ Result<void> read_model(const toml::table& table, const std::string& file, Model
     }
     command.insert(command.end(), {"--threads", std::to_string(*threads)});
   }
+  if (model.engine == ModelEngineChoice::kKernels && table.get(kBatchKey) != nullptr) {
+    return wrong_key(table, kBatchKey, file,
+                     "[batch] puts requests to onnxruntime together; kernels have a batch_size");
+  }
+  ASSIGN_OR_RETURN(const std::vector<std::string> batches, batch_flags(table, file));
+  command.insert(command.end(), batches.begin(), batches.end());
   spec.kind = FunctionKind::kHttp;
   spec.handler = command_text(command);
   spec.runtime_name = "python3";

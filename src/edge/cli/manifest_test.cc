@@ -226,13 +226,15 @@ TEST(Manifest, AWrongValueIsNamedWithItsLine) {
       {"kind = 'model'\n[gpu]\nmemory = '1G'",
        "f line 2: gpu is for models with engine = \"kernels\" or \"auto\"; this one runs on the "
        "host's processors"},
-      {"kind = 'model'\nbatch = 2",
-       "f line 2: batch is for models with engine = \"kernels\" or \"auto\"; this one runs on the "
+      {"kind = 'model'\nbatch_size = 2",
+       "f line 2: batch_size is for models with engine = \"kernels\" or \"auto\"; this one runs on the "
        "host's processors"},
       {"kind = 'model'\nengine = 'x'",
        "f line 2: engine is \"onnxruntime\", \"kernels\" or \"auto\""},
-      {"kind = 'model'\nengine = 'kernels'\nbatch = 0",
-       "f line 3: batch is a whole number from 1 to 65536"},
+      {"kind = 'model'\nengine = 'kernels'\nbatch_size = 0",
+       "f line 3: batch_size is a whole number from 1 to 65536"},
+      {"kind = 'model'\nengine = 'kernels'\n[batch]\nsize = 4",
+       "f line 3: [batch] puts requests to onnxruntime together; kernels have a batch_size"},
       {"kind = 'model'\nengine = 'kernels'\nshapes = 'x=1'",
        "f line 3: shapes is a list of words, such as [\"python3\", \"app.py\"]"},
       {"kind = 'http'\ncommand = ['x']\nengine = 'kernels'",
@@ -359,6 +361,25 @@ TEST(Manifest, ModelsOfOpenaisApiAreATagOfAnHttpFunction) {
               testing::HasSubstr("has no openai_models"));
   EXPECT_THAT(message_of("name = 'a'\nkind = 'model'\nopenai_models = ['a']"),
               testing::HasSubstr("has no openai_models"));
+}
+
+TEST(Manifest, BatchesOfAModelAreFlagsOfItsProgram) {
+  const std::string model = "name = 'm'\nkind = 'model'\n";
+  const auto read =
+      parse_manifest(model + "[batch]\nsize = 16\nwait_ms = 0.5\nslo_ms = 40", "lambent.toml");
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  EXPECT_THAT(*command_words(read->spec.handler),
+              ElementsAre("lambent-model-server", "model.onnx", "--batch", "16", "--batch-wait-ms",
+                          "0.5", "--batch-slo-ms", "40"));
+  const auto message_of = [](const std::string& text) {
+    return parse_manifest(text, "lambent.toml").error().message;
+  };
+  for (const char* bad : {"batch = 3", "[batch]\nwait_ms = 1", "[batch]\nsize = 1.5",
+                          "[batch]\nsize = 4\nslo_ms = 0", "[batch]\nsize = 4\nmost = 1"}) {
+    EXPECT_THAT(message_of(model + bad), testing::HasSubstr("batch")) << bad;
+  }
+  EXPECT_THAT(message_of("name = 'a'\nkind = 'http'\ncommand = ['./a']\n[batch]\nsize = 4"),
+              testing::HasSubstr("batch is for functions of kind 'model'"));
 }
 
 }  // namespace

@@ -94,36 +94,21 @@ uint64_t batch_of(const ModelDescription& model, const std::vector<Tensor>& inpu
 
 }  // namespace
 
-// One request, from its arrival to its answer. On the loop thread, but for what compute() does
-// while the engine has it.
+// One request, from its arrival to its answer. On the loop thread, but for its run while the model
+// has it.
 struct ModelService::Inference {
   http::Request request;
   http::Responder responder;
   Instant begin{};
-  InferRequest infer;
+  QueuedRun run;
   uint64_t batch = 1;
-  Instant queued{};
-  Instant started{};
-  Instant computed{};
-  Result<std::vector<Tensor>> outputs = std::vector<Tensor>();
-
-  void compute(ModelEngine& engine, const Clock& clock) {
-    started = clock.now();
-    std::vector<std::string> names;
-    for (const RequestedOutput& output : infer.outputs) names.push_back(output.name);
-    outputs = engine.run(infer.inputs, names);
-    computed = clock.now();
-  }
 };
 
 ModelService::ModelService(ModelEngine& engine, loop::EventLoop& loop, ModelServiceOptions options)
-    : engine_(engine),
-      loop_(loop),
+    : loop_(loop),
       options_(std::move(options)),
       description_(engine.description()),
-      thread_(loop) {}
-
-ModelService::~ModelService() { closing_ = true; }
+      runs_(engine, loop, options_.batches) {}
 
 void ModelService::handle(http::Request request, http::Responder responder) {
   const auto route = route_of(options_.model, http::path_of(request.target));
@@ -161,19 +146,14 @@ void ModelService::handle(http::Request request, http::Responder responder) {
 }
 
 void ModelService::infer(http::Request request, http::Responder responder) {
-  // Shared because a task must be copyable.
+  // Shared with the run, which is part of it.
   auto inference = std::make_shared<Inference>(Inference{.request = std::move(request),
                                                          .responder = std::move(responder),
                                                          .begin = loop_.clock().now()});
   const auto read = this->read(*inference);
   if (!read.ok()) return refuse(*inference, read.error());
-  inference->queued = loop_.clock().now();
-  const bool runs = thread_.run(
-      [this, inference] {
-        if (!closing_) inference->compute(engine_, loop_.clock());
-      },
-      [this, inference] { finish(*inference); });
-  if (!runs) {
+  inference->run.done = [this, its = inference.get()] { finish(*its); };
+  if (!runs_.submit(std::shared_ptr<QueuedRun>(inference, &inference->run))) {
     refuse(*inference, Error{ErrorCode::kResourceExhausted,
                              "model '" + options_.model.name + "' has too many requests waiting"});
   }
@@ -187,25 +167,25 @@ Result<void> ModelService::read(Inference& inference) const {
   }
   ASSIGN_OR_RETURN(const auto length,
                    parse_json_length(request.headers.get("Inference-Header-Content-Length")));
-  ASSIGN_OR_RETURN(inference.infer, parse_infer_request(request.body, length, description_));
-  inference.batch = batch_of(description_, inference.infer.inputs);
+  InferRequest& infer = inference.run.request;
+  ASSIGN_OR_RETURN(infer, parse_infer_request(request.body, length, description_));
+  inference.batch = batch_of(description_, infer.inputs);
   return {};
 }
 
 void ModelService::finish(Inference& inference) {
-  if (!inference.outputs.ok()) return refuse(inference, inference.outputs.error());
-  Result<http::Response> response =
-      infer_response(options_.model, inference.infer, *inference.outputs);
+  const QueuedRun& run = inference.run;
+  if (!run.outputs.ok()) return refuse(inference, run.outputs.error());
+  Result<http::Response> response = infer_response(options_.model, run.request, *run.outputs);
   if (!response.ok()) return refuse(inference, response.error());
   compress(*response, inference.request.headers.get("Accept-Encoding"));
   const Instant end = loop_.clock().now();
   statistics_.success.add(end - inference.begin);
-  statistics_.input.add(inference.queued - inference.begin);
-  statistics_.queue.add(inference.started - inference.queued);
-  statistics_.infer.add(inference.computed - inference.started);
-  statistics_.output.add(end - inference.computed);
+  statistics_.input.add(run.queued - inference.begin);
+  statistics_.queue.add(run.started - run.queued);
+  statistics_.infer.add(run.computed - run.started);
+  statistics_.output.add(end - run.computed);
   statistics_.inferences += inference.batch;
-  ++statistics_.executions;
   statistics_.last = loop_.clock().wall_now();
   inference.responder.send(*std::move(response));
 }
@@ -218,12 +198,17 @@ void ModelService::refuse(Inference& inference, const Error& error) {
 std::string ModelService::statistics_json() const {
   const InferStatistics& sums = statistics_;
   const InferStatistics::Sum none;
+  Json batches = Json::array();
+  for (const auto& [size, runs] : runs_.batches()) {
+    batches.push_back({{"batch_size", size},
+                       {"compute_infer", {{"count", runs.count}, {"ns", runs.time.count()}}}});
+  }
   const Json model = {
       {"name", options_.model.name},
       {"version", options_.model.version},
       {"last_inference", std::chrono::duration_cast<milliseconds>(sums.last).count()},
       {"inference_count", sums.inferences},
-      {"execution_count", sums.executions},
+      {"execution_count", runs_.executions()},
       {"inference_stats",
        {{"success", json_of(sums.success)},
         {"fail", json_of(sums.fail)},
@@ -233,7 +218,7 @@ std::string ModelService::statistics_json() const {
         {"compute_output", json_of(sums.output)},
         {"cache_hit", json_of(none)},
         {"cache_miss", json_of(none)}}},
-      {"batch_stats", Json::array()}};
+      {"batch_stats", std::move(batches)}};
   return Json{{"model_stats", Json::array({model})}}.dump(-1, ' ', false,
                                                           Json::error_handler_t::replace);
 }

@@ -2,13 +2,12 @@
 // extensions for bytes, statistics and the configuration. On the loop thread.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <string>
 
 #include "core/http/server.h"
-#include "core/loop/work_thread.h"
 #include "edge/inference/infer_response.h"
+#include "edge/inference/run_queue.h"
 
 namespace lambent::inference {
 
@@ -18,6 +17,7 @@ constexpr Bytes kMostBody = Bytes::mib(512);
 struct ModelServiceOptions {
   ModelIdentity model;
   std::string version;  // of Lambent, which server metadata tells
+  batching::BatchLimits batches;
 };
 
 // As Triton counts: nanoseconds and times.
@@ -32,16 +32,13 @@ struct InferStatistics {
   };
   Sum success, fail, queue, input, infer, output;
   uint64_t inferences = 0;  // of batches, each of its elements
-  uint64_t executions = 0;
-  Duration last{};  // since the Unix epoch; zero: none yet
+  Duration last{};          // since the Unix epoch; zero: none yet
 };
 
 class ModelService {
  public:
   // Both outlive it; the server that calls handle() is gone before.
   ModelService(ModelEngine& engine, loop::EventLoop& loop, ModelServiceOptions options);
-  // Waits for the inference that runs; those that wait for it are not run.
-  ~ModelService();
 
   void handle(http::Request request, http::Responder responder);
   const InferStatistics& statistics() const { return statistics_; }
@@ -55,13 +52,11 @@ class ModelService {
   void refuse(Inference& inference, const Error& error);
   std::string statistics_json() const;
 
-  ModelEngine& engine_;
   loop::EventLoop& loop_;
   const ModelServiceOptions options_;
   const ModelDescription& description_;
   InferStatistics statistics_;
-  std::atomic<bool> closing_ = false;
-  loop::WorkThread thread_;  // last: what it runs reads the others
+  RunQueue runs_;
 };
 
 }  // namespace lambent::inference
