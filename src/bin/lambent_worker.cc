@@ -434,6 +434,7 @@ void connect(worker::WorkerOptions& options, frontend::ObjectsFrontend& objects,
              NodeTelemetry& telemetry) {
   options.on_object = objects_of_handlers(objects);
   options.observe = telemetry.observer();
+  options.on_output = telemetry.listener();
 }
 
 frontend::Router::Services services_of(worker::Worker& worker, tenants::AccessControl& access,
