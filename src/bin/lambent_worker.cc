@@ -402,6 +402,7 @@ Result<void> connect(worker::WorkerOptions& options, const WorkerConfig& config,
   ASSIGN_OR_RETURN(options.executors.cublas, find_cublas(config, driver));
   options.on_object = objects_of_handlers(objects);
   options.observe = telemetry.observer();
+  options.on_output = telemetry.listener();
   return {};
 }
 

@@ -67,6 +67,20 @@ std::function<void(const InvocationRequest&, const InvocationResult&)> NodeTelem
   };
 }
 
+// A record for each piece as it came, which is mostly a line.
+std::function<void(const FunctionName&, std::string_view)> NodeTelemetry::listener() {
+  if (exporter_ == nullptr) return {};
+  return [this](const FunctionName& function, std::string_view text) {
+    while (text.ends_with('\n')) text.remove_suffix(1);
+    if (text.empty()) return;
+    exporter_->add(telemetry::LogRecord{
+        .at = clock_.wall_now(),
+        .event = std::string(text),
+        .attributes = {{"faas.name", function.name},
+                       {"lambent.tenant", static_cast<int64_t>(function.tenant.value)}}});
+  };
+}
+
 Result<std::unique_ptr<AccessLogFile>> AccessLogFile::open(const WorkerConfig& config,
                                                            loop::EventLoop& loop, LogSink& log) {
   if (config.access_log.empty()) return std::unique_ptr<AccessLogFile>();

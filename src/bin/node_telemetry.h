@@ -28,6 +28,8 @@ class NodeTelemetry {
   LogSink& log() { return exporting_ ? static_cast<LogSink&>(*exporting_) : log_; }
   // Told of every invocation that has its outcome; empty: exports are off.
   std::function<void(const InvocationRequest&, const InvocationResult&)> observer();
+  // Told of what functions print; empty: exports are off.
+  std::function<void(const FunctionName&, std::string_view)> listener();
   // Its own metrics, in Prometheus' text.
   std::string metrics() const { return exporter_ ? exporter_->metrics() : std::string(); }
 

@@ -143,7 +143,9 @@ class OpenTelemetryTest(unittest.TestCase):
         run, = self.named("twice")
         for call in self.named("good"):
             self.assertEqual((call.trace_id, call.parent_span_id), (run.trace_id, run.span_id))
-        # The worker's own log, as records.
+        # What functions print, and the worker's own log, as records.
+        until(lambda: any("ValueError: no" in record.body.string_value and attributes_of(record).get("faas.name") == "bad"
+                          for record in self.collector.records()), "no line of a function came")
         until(lambda: any(record.body.string_value == "recovered" for record in self.collector.records()), "no log record came")
 
     def test_a_collector_that_is_slow_or_away_costs_no_call_anything(self):

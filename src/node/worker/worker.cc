@@ -241,16 +241,27 @@ void Worker::save_profile(FunctionId function, std::string profile) {
 }
 
 void Worker::keep_logs() {
-  if (options_.logs.folder.empty()) return;
+  const auto tell = [this](FunctionId function, std::string_view text) {
+    const FunctionSpec* spec = functions_.find(function);
+    if (options_.on_output && spec != nullptr) options_.on_output(spec->name, text);
+  };
+  if (options_.logs.folder.empty()) {
+    logs_.observe({.appended = [tell](FunctionId function, uint64_t,
+                                      std::string_view text) { tell(function, text); },
+                   .removed = [](FunctionId) {}});
+    return;
+  }
   log_files_ = std::make_unique<LogFiles>(uses_.loop, uses_.log, options_.logs);
   std::vector<FunctionId> ids;
   for (const FunctionSpec& spec : functions_.all()) ids.push_back(spec.id);
   std::sort(ids.begin(), ids.end());
   log_files_->restore(ids, logs_);
-  logs_.observe(
-      {.appended = [this](FunctionId function, uint64_t offset,
-                          std::string_view text) { log_files_->append(function, offset, text); },
-       .removed = [this](FunctionId function) { log_files_->remove(function); }});
+  logs_.observe({.appended =
+                     [this, tell](FunctionId function, uint64_t offset, std::string_view text) {
+                       log_files_->append(function, offset, text);
+                       tell(function, text);
+                     },
+                 .removed = [this](FunctionId function) { log_files_->remove(function); }});
 }
 
 Result<void> Worker::recover() {

@@ -65,6 +65,8 @@ struct WorkerOptions {
   unsigned most_attempts = 3;
   // As Completions has it.
   std::function<void(const InvocationRequest&, const InvocationResult&)> observe = {};
+  // Told of what functions print, as it comes; may be empty.
+  std::function<void(const FunctionName&, std::string_view text)> on_output = {};
   // The zips of functions' code stay beside it, for other nodes of a cluster.
   bool keeps_packages = false;
 };
