@@ -1,6 +1,6 @@
 """Reads an ONNX file: checks it within limits, and gives every dimension a number."""
 import os
-from typing import Dict, List, Sequence, Tuple
+from typing import Dict, List, Sequence, Set, Tuple
 
 import onnx
 from onnx import TensorProto
@@ -20,6 +20,8 @@ DATATYPES = {TensorProto.FLOAT: "FP32", TensorProto.DOUBLE: "FP64", TensorProto.
              TensorProto.INT8: "INT8", TensorProto.INT16: "INT16", TensorProto.INT32: "INT32",
              TensorProto.INT64: "INT64", TensorProto.UINT8: "UINT8", TensorProto.UINT16: "UINT16",
              TensorProto.UINT32: "UINT32", TensorProto.UINT64: "UINT64", TensorProto.BOOL: "BOOL"}
+
+FLOATS = {TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16}
 
 Shapes = Dict[str, Tuple[int, ...]]
 
@@ -102,7 +104,7 @@ def _unfaithful_resize(node: onnx.NodeProto, values: Dict[str, onnx.TensorProto]
     return "" if is_whole else "scales that are no whole numbers"
 
 
-def _unfaithful(node: onnx.NodeProto, values: Dict[str, onnx.TensorProto]) -> str:
+def _unfaithful(node: onnx.NodeProto, values: Dict[str, onnx.TensorProto], floats: Set[str]) -> str:
     """What of a node the compiler takes, but computes in another way than ONNX says; mostly nothing."""
     kind, outputs = node.op_type, [each for each in node.output if each]
     if kind == "BatchNormalization" and (_attribute(node, "training_mode", 0) or len(outputs) > 1):
@@ -114,6 +116,10 @@ def _unfaithful(node: onnx.NodeProto, values: Dict[str, onnx.TensorProto]) -> st
     if kind == "Dropout" and len(node.input) > 2 and node.input[2]:
         mode = values.get(node.input[2])
         return "training" if mode is None or onnx.numpy_helper.to_array(mode).any() else ""
+    if kind == "SpaceToDepth" and _attribute(node, "mode", "DCR") != "DCR":
+        return "another mode than 'DCR'"
+    if kind == "Mod" and not _attribute(node, "fmod", 0) and node.input[0] in floats:
+        return "the remainder of Python ('fmod' is 0) of floating-point numbers"
     if kind == "ConvTranspose" and _attribute(node, "output_shape", None):
         return "an output_shape"
     if kind in ("Resize", "Upsample"):
@@ -128,11 +134,13 @@ def _check_nodes(model: onnx.ModelProto) -> None:
     for node in model.graph.node:
         if node.op_type == "Constant" and node.attribute and node.attribute[0].name == "value":
             values[node.output[0]] = node.attribute[0].t
+    known = list(model.graph.input) + list(model.graph.value_info)
+    floats = {each.name for each in known if each.type.tensor_type.elem_type in FLOATS}
     for index, node in enumerate(model.graph.node):
         if node.domain not in ("", "ai.onnx"):
             raise NotCovered("%s: operators of the domain '%s' have no kernels"
                              % (place_of(model, index), node.domain))
-        if words := _unfaithful(node, values):
+        if words := _unfaithful(node, values, floats):
             raise NotCovered("%s: %s has no kernels" % (place_of(model, index), words))
         for attribute in node.attribute:
             if attribute.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS):
