@@ -15,6 +15,12 @@ namespace {
 // The phases of a round, in their order.
 enum Step : uint32_t { kOnHost, kCopyIn, kKernels, kCopyOut, kSteps };
 
+bool happens(SeededRandom& random, double probability) {
+  return probability > 0 && random.uniform() < probability;
+}
+
+bool uses_gpu(const FunctionModel& model) { return model.profile.device_memory > Bytes(0); }
+
 }  // namespace
 
 ArrivalSource arrivals_from(const std::vector<Arrival>& arrivals) {
@@ -170,9 +176,10 @@ void Simulation::give(const Event& event) {
 }
 
 void Simulation::perform(const dispatch::StartSandbox& action) {
-  const FunctionModel& model = model_of(action.function);
+  const FunctionModel& model = models_[action.function.value];
   const uint32_t device = device_of(action.device);
-  const Duration init_time = is_cpu_variant(model, device) ? model.host_init_time : model.init_time;
+  const Duration init_time =
+      device + 1 == devices_.size() && uses_gpu(model) ? model.host_init_time : model.init_time;
   const bool on_gpu = action.device != scheduling::kHostDevice;
   const auto place = on_gpu ? dispatcher_.fleet().find(action.sandbox) : std::nullopt;
   add({.sandbox = action.sandbox,
@@ -184,14 +191,14 @@ void Simulation::perform(const dispatch::StartSandbox& action) {
        .is_kernel = model.is_kernel,
        .constants = device < links_.size() / 2 ? model.constants : Bytes(0)});
   change_starting(device, 1);
-  if (chance(options_.faults.start_hangs)) return;
-  if (chance(options_.faults.start_fails)) {
+  if (happens(random_, options_.faults.start_hangs)) return;
+  if (happens(random_, options_.faults.start_fails)) {
     after(model.sandbox_time,
           dispatch::SandboxExited{
               action.sandbox, {ErrorCode::kInternal, "no more processes"}, "Sandbox.Failure"});
     return;
   }
-  if (chance(options_.faults.init_crashes)) {
+  if (happens(random_, options_.faults.init_crashes)) {
     after(model.sandbox_time + init_time,
           dispatch::SandboxExited{
               action.sandbox, {ErrorCode::kUnknown, "exit status 1"}, "Runtime.ExitError"});
@@ -202,15 +209,15 @@ void Simulation::perform(const dispatch::StartSandbox& action) {
 }
 
 void Simulation::perform(const dispatch::StartInvocation& action) {
-  const FunctionModel& model = model_of(FunctionId{static_cast<uint32_t>(action.invocation.high)});
+  const FunctionModel& model = models_[static_cast<uint32_t>(action.invocation.high)];
   RunSlot slot = slot_of(action.sandbox);
   if (runs_[slot].busy) slot = beside(slot);
   Run& run = runs_[slot];
   run.busy = true;
   run.invocation = action.invocation;
-  run.fails = chance(options_.faults.handler_errors);
-  run.crashes = chance(options_.faults.crashes);
-  const bool on_host = is_cpu_variant(model, run.device);
+  run.fails = happens(random_, options_.faults.handler_errors);
+  run.crashes = happens(random_, options_.faults.crashes);
+  const bool on_host = run.device + 1 == devices_.size() && uses_gpu(model);
   Duration work = on_host ? model.host_execution : model.execution;
   if (model.spread > 0) {
     work = from_seconds(to_seconds(work) * (1 + model.spread * (2 * random_.uniform() - 1)));
@@ -228,7 +235,7 @@ void Simulation::perform(const dispatch::StartInvocation& action) {
     work += from_seconds(static_cast<double>(model.profile.device_memory.count) /
                          options_.device.link_out_bytes_per_second);
   }
-  run.work = chance(options_.faults.hangs) ? Duration::max() : work;
+  run.work = happens(random_, options_.faults.hangs) ? Duration::max() : work;
   run.started = now_;
   run.step = 0;
   run.awaits_memory = action.start == StartClass::kGpuCold;
@@ -238,8 +245,8 @@ void Simulation::perform(const dispatch::StartInvocation& action) {
 // What went on while its memory was on its way is done; the rest begins now.
 void Simulation::begin_work(RunSlot slot) {
   Run& run = runs_[slot];
-  const FunctionModel& model = model_of(run.function);
-  if (model.phases.rounds > 0 && !is_cpu_variant(model, run.device) &&
+  const FunctionModel& model = models_[run.function.value];
+  if (model.phases.rounds > 0 && !(run.device + 1 == devices_.size() && uses_gpu(model)) &&
       run.work != Duration::max()) {
     const Duration ahead = run.awaits_memory ? now_ - run.started : Duration(0);
     run.awaits_memory = false;
@@ -253,12 +260,12 @@ void Simulation::begin_work(RunSlot slot) {
   }
   run.awaits_memory = false;
   devices_[run.device].start(slot, work, now_);
-  note_next_finish(run.device);
+  note_next(run.device);
 }
 
 bool Simulation::begin_step(RunSlot slot, Duration ahead) {
   Run& run = runs_[slot];
-  const PhaseModel& phases = model_of(run.function).phases;
+  const PhaseModel& phases = models_[run.function.value].phases;
   const double share = to_seconds(run.work) / phases.rounds;
   // Those that take no time are passed over.
   for (;; ahead = {}) {
@@ -268,14 +275,14 @@ bool Simulation::begin_step(RunSlot slot, Duration ahead) {
       const Duration work = from_seconds(share * phases.host);
       if (work <= ahead) continue;
       on_host_.start(slot, work - ahead, now_);
-      note_next_pause();
+      note_next(devices_.size() + links_.size());
       return true;
     }
     if (step == kKernels) {
       const Duration work = from_seconds(share * phases.kernels);
       if (work == Duration(0)) continue;
       devices_[run.device].start(slot, work, now_, phases.occupancy);
-      note_next_finish(run.device);
+      note_next(run.device);
       return true;
     }
     const Bytes all = step == kCopyIn ? phases.copy_in : phases.copy_out;
@@ -311,12 +318,12 @@ void Simulation::carry(RunSlot slot, dispatch::MoveDirection direction, Bytes by
       in ? options_.device.link_bytes_per_second : options_.device.link_out_bytes_per_second;
   const uint32_t link = link_of(runs_[slot].device, direction);
   links_[link].start(slot, from_seconds(static_cast<double>(bytes.count) / rate) + longer, now_);
-  note_next_move(link);
+  note_next(devices_.size() + link);
 }
 
 void Simulation::end_move_on(uint32_t link) {
   const auto slot = static_cast<RunSlot>(links_[link].finish(now_));
-  note_next_move(link);
+  note_next(devices_.size() + link);
   Run& run = runs_[slot];
   if (run.copies) {
     run.copies = false;
@@ -325,7 +332,7 @@ void Simulation::end_move_on(uint32_t link) {
   }
   if (run.starting) {
     // It is ready with its constants there.
-    const FunctionModel& model = model_of(run.function);
+    const FunctionModel& model = models_[run.function.value];
     run.starting = false;
     run.loads = false;
     change_starting(run.device, -1);
@@ -356,14 +363,10 @@ void Simulation::finish_next() {
   } else if (which < devices + links_.size()) {
     end_move_on(which - devices);
   } else {
-    end_pause();
+    const auto slot = static_cast<RunSlot>(on_host_.finish(now_));
+    note_next(which);
+    if (!begin_step(slot)) end_run(slot);
   }
-}
-
-void Simulation::end_pause() {
-  const auto slot = static_cast<RunSlot>(on_host_.finish(now_));
-  note_next_pause();
-  if (!begin_step(slot)) end_run(slot);
 }
 
 void Simulation::perform(const dispatch::StopSandbox& action) {
@@ -399,12 +402,12 @@ void Simulation::perform(dispatch::CompleteInvocation& action) {
 void Simulation::finish_on(uint32_t device) {
   const auto slot = static_cast<RunSlot>(devices_[device].finish(now_));
   const Run& run = runs_[slot];
-  const PhaseModel& phases = model_of(run.function).phases;
+  const PhaseModel& phases = models_[run.function.value].phases;
   const bool goes_on = run.step > 0 && run.step < kSteps * phases.rounds;
   if (!goes_on && run.place != scheduling::kNoSandbox) {
     dispatcher_.fetch_end(run.function, run.place, device);
   }
-  note_next_finish(device);
+  note_next(device);
   if (!goes_on || !begin_step(slot)) end_run(slot);
 }
 
@@ -493,15 +496,15 @@ void Simulation::take_off(RunSlot slot) {
 void Simulation::take_off_alone(RunSlot slot) {
   const uint32_t device = runs_[slot].device;
   devices_[device].stop(slot, now_);
-  note_next_finish(device);
+  note_next(device);
   if (on_host_.running() > 0) {
     on_host_.stop(slot, now_);
-    note_next_pause();
+    note_next(devices_.size() + links_.size());
   }
   runs_[slot].copies = false;
   for (uint32_t link = 2 * device; link < links_.size() && link < 2 * device + 2; ++link) {
     links_[link].stop(slot, now_);
-    note_next_move(link);
+    note_next(devices_.size() + link);
   }
 }
 
@@ -519,23 +522,19 @@ Simulation::RunSlot Simulation::slot_of(SandboxId sandbox) {
   return *found;
 }
 
-void Simulation::note_next_finish(uint32_t device) {
-  finishes_.put(device, devices_[device].next_finish());
-}
-
-void Simulation::note_next_move(uint32_t link) {
-  finishes_.put(static_cast<uint32_t>(devices_.size()) + link, links_[link].next_finish());
-}
-
-void Simulation::note_next_pause() {
-  finishes_.put(static_cast<uint32_t>(devices_.size() + links_.size()), on_host_.next_finish());
+void Simulation::note_next(size_t source) {
+  const size_t link = source - devices_.size();
+  const ModelledDevice& found = source < devices_.size() ? devices_[source]
+                                : link < links_.size()   ? links_[link]
+                                                         : on_host_;
+  finishes_.put(static_cast<uint32_t>(source), found.next_finish());
 }
 
 void Simulation::change_starting(uint32_t device, int by) {
   starting_[device] = static_cast<unsigned>(static_cast<int>(starting_[device]) + by);
   if (!options_.device.starts_contend) return;
   devices_[device].set_guests(starting_[device], now_);
-  note_next_finish(device);
+  note_next(device);
 }
 
 void Simulation::read_devices() {
@@ -551,19 +550,9 @@ void Simulation::read_devices() {
   next_reading_ = now_ + options_.device.reading_period;
 }
 
-bool Simulation::chance(double probability) {
-  return probability > 0 && random_.uniform() < probability;
-}
-
 uint32_t Simulation::device_of(DeviceId id) const {
   if (id == scheduling::kHostDevice) return static_cast<uint32_t>(devices_.size() - 1);
   return *dispatcher_.fleet().device_index(id);
 }
-
-bool Simulation::is_cpu_variant(const FunctionModel& model, uint32_t device) const {
-  return device + 1 == devices_.size() && model.profile.device_memory > Bytes(0);
-}
-
-const FunctionModel& Simulation::model_of(FunctionId id) const { return models_[id.value]; }
 
 }  // namespace lambent::simulator

@@ -132,7 +132,6 @@ class Simulation {
   void begin_work(RunSlot slot);
   // Goes on with its next phase, `ahead` of which is done; false if there is none.
   bool begin_step(RunSlot slot, Duration ahead = {});
-  void end_pause();
   void end_run(RunSlot slot);
   void carry(RunSlot slot, dispatch::MoveDirection direction, Bytes bytes, Duration longer = {});
   void begin_move(RunSlot slot, dispatch::MoveDirection direction, Bytes bytes);
@@ -141,10 +140,9 @@ class Simulation {
   void finish_next();
   void take_due();
   void submit(const Arrival& arrival);
-  // After every change to what runs on the device, or moves on the link.
-  void note_next_finish(uint32_t device);
-  void note_next_move(uint32_t link);
-  void note_next_pause();
+  // After every change to what runs on a device, moves on a link, or pauses on the host: `source` is
+  // its place in finishes_.
+  void note_next(size_t source);
   uint32_t link_of(uint32_t device, dispatch::MoveDirection direction) const {
     return 2 * device + (direction == dispatch::MoveDirection::kOut ? 1 : 0);
   }
@@ -159,11 +157,7 @@ class Simulation {
   void after(Duration delay, dispatch::Event event);
   void change_starting(uint32_t device, int by);
   void read_devices();
-  bool chance(double probability);
   uint32_t device_of(DeviceId id) const;
-  // Whether the function, which uses a GPU, runs on the host there.
-  bool is_cpu_variant(const FunctionModel& model, uint32_t device) const;
-  const FunctionModel& model_of(FunctionId id) const;
 
   SimulationOptions options_;
   dispatch::Dispatcher dispatcher_;

@@ -240,8 +240,8 @@ Result<WorkloadRunTotals> run_workload(workload::Trace& trace,
                                        std::unique_ptr<scheduling::Policy> policy,
                                        const WorkloadRunSinks& sinks) {
   std::vector<std::string> names;
-  for (const workload::TraceFunction& function : trace.functions) names.push_back(function.name);
   std::vector<double> warm_s;
+  for (const workload::TraceFunction& function : trace.functions) names.push_back(function.name);
   for (const workload::CatalogueEntry& entry : entries) warm_s.push_back(entry.gpu_warm_s);
   if (options.phases) RETURN_IF_ERROR(check_phases(entries));
   workload::RunStatistics statistics(names, warm_s);
@@ -254,9 +254,8 @@ Result<WorkloadRunTotals> run_workload(workload::Trace& trace,
                               .oracle = options.oracle};
   ASSIGN_OR_RETURN(const std::vector<size_t> tenant_of, give_to_tenants(names, options, simulated));
   const auto devices = static_cast<uint32_t>(options.dispatch.fleet.devices.size());
-  Instant next_reading = Instant{} + options.reading_period;
+  Instant next_reading = Instant{} + options.reading_period, last{};  // last: outcome
   Simulation* running = nullptr;
-  Instant last{};  // outcome
   // Of all devices, over so many seconds from the start.
   const auto mean_utilisation = [&](double elapsed_s) {
     double sum = 0;
