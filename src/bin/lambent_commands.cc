@@ -50,7 +50,8 @@ void add_programs(Shell& shell) {
 // How the help shows them: what one needs first stands first.
 void group_verbs(CLI::App& app) {
   const std::pair<const char*, std::vector<const char*>> kGroups[] = {
-      {"Functions", {"init", "deploy", "invoke", "result", "logs", "ls", "rm", "objects"}},
+      {"Functions",
+       {"init", "deploy", "invoke", "result", "logs", "ls", "schedules", "rm", "objects"}},
       {"Versions of functions", {"publish", "versions", "alias", "revisions", "rollback"}},
       {"The worker",
        {"serve", "demo", "ps", "devices", "drain", "undrain", "doctor", "version", "completion"}},

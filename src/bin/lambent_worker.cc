@@ -253,7 +253,7 @@ frontend::NativeOptions native_options(worker::Worker& worker, metrics::WorkerMe
       .version = LAMBENT_VERSION,
       .metrics =
           [&worker, &metrics, &objects, &storage, identity] {
-            worker.update_gauges();
+            worker.status().update_gauges();
             metrics.set_state_disk(storage.free(), storage.full().has_value());
             metrics.set_objects(gauges_of(objects.statistics()));
             if (identity != nullptr && identity->has_server()) {
@@ -272,7 +272,7 @@ frontend::NativeOptions native_options(worker::Worker& worker, metrics::WorkerMe
       .trace = [&worker](TenantId tenant,
                          InvocationId invocation) { return worker.trace(tenant, invocation); },
       .explain = [&worker](TenantId tenant,
-                           InvocationId id) { return worker.explain_json(tenant, id); },
+                           InvocationId id) { return worker.status().explain_json(tenant, id); },
       .devices = [&worker] { return worker.devices_json(); },
       .drain_devices = [&worker](
                            const std::string& gpu, const std::string& reason,
@@ -280,6 +280,8 @@ frontend::NativeOptions native_options(worker::Worker& worker, metrics::WorkerMe
       .undrain_devices = [&worker](const std::string& gpu,
                                    auto done) { worker.devices().undrain(gpu, std::move(done)); },
       .slices = [&worker](TenantId tenant) { return worker.slices_json(tenant); },
+      .schedules = [&worker](TenantId tenant,
+                             auto done) { worker.schedules().json(tenant, std::move(done)); },
       .pipeline = [&worker](const FunctionName& name) { return worker.describe_pipeline(name); },
       .measure =
           [&worker](const FunctionName& name, std::string event, unsigned repeat, auto done) {
@@ -496,15 +498,15 @@ Result<void> run(WorkerConfig config) {
   ASSIGN_OR_RETURN(const auto cluster, NodeCluster::open(config, devices,
                                                          {loop, log, random, worker, access,
                                                           disk_of(object_copies), identity.get()}));
-
   const auto questions = journal_programs(config, installation, journal, loop);
-  frontend::RouterOptions answers = router_options(worker, config, object_copies, questions.get(), cluster.get());
+  frontend::RouterOptions answers =
+      router_options(worker, config, object_copies, questions.get(), cluster.get());
   answers.native = native_options(worker, metrics, objects, storage, identity.get(),
                                   facts_of(config, shares.dispatched));
   answers.audit = sink_of(audit.get());
-  frontend::Router router(services_of(worker, access, secrets, objects_frontend, *volumes, cluster.get()), loop,
-                          random, std::move(answers),
-                          frontend::RequestGuard(host_policy(config.listen)));
+  frontend::Router router(
+      services_of(worker, access, secrets, objects_frontend, *volumes, cluster.get()), loop, random,
+      std::move(answers), frontend::RequestGuard(host_policy(config.listen)));
   http::Server server(loop, server_options(router), router.handler());
   return serve({config, signals, loop, log, worker, server, service, identity.get()});
 }

@@ -49,6 +49,9 @@ class RelayService {
   virtual void forget(InvocationId id) = 0;
   // Whether anyone may send requests to it, by its open URL.
   virtual bool is_open(const FunctionName& name) const = 0;
+  // Which pages of other origins may send requests to it (cors.h); empty: none, or no such
+  // function.
+  virtual std::string cors_of(const FunctionName& name) const = 0;
 
  protected:
   ~RelayService() = default;

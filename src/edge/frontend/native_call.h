@@ -41,6 +41,10 @@ struct ReadTrace {
 struct ListSlices {
   TenantId tenant;
 };
+// When functions of the tenant are invoked by themselves.
+struct ListSchedules {
+  TenantId tenant;
+};
 // All devices, and how they are.
 struct ListDevices {};
 // Takes a device out of service, or back.
@@ -76,9 +80,9 @@ struct GetMetrics {
 
 // A request that is no good call is the response that answers it.
 using NativeCall = std::variant<http::Response, ListFunctionStatus, ListSandboxStatus, ReadLog,
-                                ReadResult, ReadTrace, ListSlices, ListDevices, ChangeDevice,
-                                DescribePipeline, MeasurePipeline, SubmitInvocation, GetVersion,
-                                GetSettings, Livez, Readyz, GetMetrics>;
+                                ReadResult, ReadTrace, ListSlices, ListSchedules, ListDevices,
+                                ChangeDevice, DescribePipeline, MeasurePipeline, SubmitInvocation,
+                                GetVersion, GetSettings, Livez, Readyz, GetMetrics>;
 
 NativeCall decode_native_call(const http::Request& request, const Caller& caller);
 

@@ -8,13 +8,14 @@
 #include <string>
 
 #include "core/domain/audit.h"
+#include "core/domain/cors.h"
 #include "core/http/forward_service.h"
 #include "core/http/server.h"
 #include "edge/frontend/access_frontend.h"
 #include "edge/frontend/activity_frontend.h"
 #include "edge/frontend/authenticator.h"
-#include "edge/frontend/dashboard_frontend.h"
 #include "edge/frontend/cluster_frontend.h"
+#include "edge/frontend/dashboard_frontend.h"
 #include "edge/frontend/function_frontend.h"
 #include "edge/frontend/inference_frontend.h"
 #include "edge/frontend/journal_frontend.h"
@@ -86,6 +87,8 @@ class Router {
   void choose_node(const Principal& principal, http::Request request, http::Responder responder);
   // Whose tenant the request is for: an admin may name another than its token's.
   Result<TenantId> tenant_for(const Principal& principal, const http::Request& request) const;
+  // Which pages of other origins may call the function.
+  std::optional<Cors> cors_of(const FunctionTarget& target) const;
   // For a function with an open URL, to which anyone may send it.
   void handle_anonymous(TenantId tenant, const FunctionTarget& target, http::Request request,
                         http::Responder responder);

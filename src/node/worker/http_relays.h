@@ -33,6 +33,7 @@ class HttpRelays final : public http::RelayService {
   void invoke(http::HandlerCall call) override;
   void forget(InvocationId id) override { uses_.forget(id); }
   bool is_open(const FunctionName& name) const override;
+  std::string cors_of(const FunctionName& name) const override;
   bool has(InvocationId id) const { return live_.contains(id); }
   // Null: there is none.
   std::shared_ptr<http_relay::RelayedRequest> find(InvocationId id) const;

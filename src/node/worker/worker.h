@@ -110,10 +110,10 @@ class Worker final : public InvocationService {
   // Takes no more work; `drained` is called when nothing runs any more.
   void drain(std::function<void()> drained);
   bool draining() const { return drain_.draining(); }
-  // Brings the gauges up to date; called before metrics are shown.
-  void update_gauges() { status_.update_gauges(); }
 
   ActivityService& activity() { return activity_; }
+  ScheduledInvocations& schedules() { return schedules_; }
+  const WorkerStatus& status() const { return status_; }
 
   // The devices that serve pipelines, and who has them, as JSON.
   std::string slices_json(TenantId tenant) const { return pipelines_.status().slices_json(tenant); }
@@ -124,11 +124,6 @@ class Worker final : public InvocationService {
   void measure_pipeline(const FunctionName& name, std::string event, unsigned repeat,
                         Callback<std::string> done);
 
-  // What an invocation that has no outcome yet waits for, and who has the GPUs meanwhile, as JSON.
-  // NOT_FOUND.
-  Result<std::string> explain_json(TenantId tenant, InvocationId id) const {
-    return status_.explain_json(tenant, id);
-  }
   // What a run of a workflow, or a pipeline for a request, did and where its time went, as JSON
   // (workflow_trace.h, pipeline_trace.h). NOT_FOUND.
   Result<std::string> trace(TenantId tenant, InvocationId invocation) const;
@@ -190,6 +185,7 @@ class Worker final : public InvocationService {
   Completions completions_;
   Intake intake_;
   LearntStatistics statistics_;
+  ScheduledInvocations schedules_;
   DeviceCare care_;
   ExecutorKeeper keeper_;
   DeviceHealth health_;

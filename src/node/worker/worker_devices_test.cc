@@ -18,7 +18,7 @@ TEST_F(WorkerTest, ALostDeviceLosesItsSandboxesAndServesAgainOnceItIsBack) {
   const auto waiting = submit("g", "{}");
   settle();
   EXPECT_EQ(waiting->answers, 0);
-  worker->update_gauges();
+  worker->status().update_gauges();
   EXPECT_NE(counts.text().find("lambent_gpu_healthy{gpu=\"0\"} 0"), std::string::npos)
       << counts.text();
 
@@ -82,7 +82,7 @@ TEST_F(WorkerTest, ASickDeviceLetsWhatRunsEndAndStopsWhatIsIdle) {
   const std::string devices = worker->devices_json();
   EXPECT_THAT(devices, HasSubstr("\"state\":\"drained\""));
   EXPECT_THAT(devices, HasSubstr("\"reason\":\"Xid 48: double-bit ECC error\""));
-  worker->update_gauges();
+  worker->status().update_gauges();
   EXPECT_THAT(counts.text(), HasSubstr("lambent_gpu_healthy{gpu=\"0\"} 0"));
   EXPECT_THAT(counts.text(), HasSubstr("lambent_gpu_xid_errors_total{gpu=\"0\",xid=\"31\"} 1"));
   EXPECT_TRUE(log.names.contains("gpu_application_error"));
@@ -157,7 +157,7 @@ TEST_F(WorkerTest, ADeviceTakesMoreWhileItsUtilisationIsLowAndNoMoreWhenItIsHigh
   reads(0);
   settle();
   EXPECT_EQ(held.size(), 3u) << "never more than the most";
-  worker->update_gauges();
+  worker->status().update_gauges();
   EXPECT_THAT(counts.text(), HasSubstr("lambent_gpu_tokens{gpu=\"0\",kind=\"all\"} 3"));
 
   answer_held(0, "1");

@@ -39,14 +39,15 @@ class WorkerStatus {
     uint64_t completed = 0;
   };
   Counts counts(const FunctionSpec& spec) const;
-  // As Worker::explain_json() and devices_json().
+  // What an invocation that has no outcome yet waits for, and who has the GPUs meanwhile, as JSON.
+  // NOT_FOUND.
   Result<std::string> explain_json(TenantId tenant, InvocationId id) const;
   std::string devices_json() const;
   // Brings the gauges of the metrics up to date.
   void update_gauges() const;
+  InstanceReport instances(FunctionId function) const;
 
  private:
-  InstanceReport instances(FunctionId function) const;
   void set_flows() const;
   void set_devices() const;
   void set_executors() const;

@@ -259,20 +259,21 @@ TEST_F(WorkerTest, AnInvocationThatWaitsIsExplainedWithWhoHasTheGpu) {
   const InvocationId id = request.id;
   const auto waiting = submit(std::move(request));
   settle();
-  const auto text = worker->explain_json(kDefaultTenant, id);
+  const auto text = worker->status().explain_json(kDefaultTenant, id);
   ASSERT_TRUE(text.ok());
   EXPECT_THAT(*text, HasSubstr("\"phase\":\"queued\""));
   EXPECT_THAT(*text, HasSubstr("\"wait_reason\":\"no_token\""));
   EXPECT_THAT(*text, HasSubstr("\"function\":\"long\""));
   EXPECT_THAT(*text, HasSubstr("\"most_left_seconds\":3.0"));
-  EXPECT_EQ(worker->explain_json(TenantId{9}, id).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(worker->status().explain_json(TenantId{9}, id).error().code, ErrorCode::kNotFound);
   answer_held(0, "1");
   await(running);
   ASSERT_TRUE(until([&] { return held.size() == 2; }));
-  EXPECT_THAT(*worker->explain_json(kDefaultTenant, id), HasSubstr("\"phase\":\"running\""));
+  EXPECT_THAT(*worker->status().explain_json(kDefaultTenant, id),
+              HasSubstr("\"phase\":\"running\""));
   answer_held(1, "1");
   await(waiting);
-  EXPECT_EQ(worker->explain_json(kDefaultTenant, id).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(worker->status().explain_json(kDefaultTenant, id).error().code, ErrorCode::kNotFound);
 }
 
 }  // namespace
