@@ -33,7 +33,7 @@ http::Response no_config(const FunctionName& name) {
                       .code = ErrorCode::kNotFound});
 }
 
-// Instances that somebody asked for, and of which versions they are.
+// Instances that were asked for, and of which versions they are.
 struct Config {
   FunctionName name;  // qualified
   unsigned requested = 0;
