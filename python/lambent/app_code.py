@@ -37,6 +37,8 @@ SETTINGS = {
     "concurrency": "requests in one sandbox at once, of an HTTP function",
     "min_instances": "sandboxes that are ready before any call",
     "keep_alive": "seconds that others rest before they end",
+    "schedule": "when it is called by itself: a cron such as '30 2 * * *', a rate such as '5 minutes', or a table as in [[schedules]]",
+    "schedules": "several of them, each a table with a name",
     "network": "where it may connect to: 'outbound', or a list such as ['api.example.org:443']",
     "requirements": "packages of its Python, as pip has them",
     "python": "the version of its Python, such as '3.11'",
@@ -58,6 +60,25 @@ def bytes_of(amount: str | int, what: str) -> int:
     return int(float(found[1]) * _UNITS[found[2]])
 
 
+def _schedules(given):
+    """As a list in JSON. ValueError or TypeError names what is wrong with the form; the rest is for the worker to say."""
+    if not isinstance(given, (list, tuple)):
+        raise TypeError("schedules is a list of tables")
+    tables = []
+    for each in given:
+        if isinstance(each, str):
+            each = {"cron" if len(each.split()) == 5 or each.startswith("@") else "rate": each}
+        if not isinstance(each, dict):
+            raise TypeError("a schedule is a cron, a rate or a table, not %r" % (each,))
+        table = dict(each)
+        if "payload" in table and not isinstance(table["payload"], str):
+            table["payload"] = json.dumps(table["payload"])
+        if "name" not in table and len(given) == 1:
+            table["name"] = "schedule"
+        tables.append(table)
+    return json.dumps(tables, sort_keys=True) if tables else ""
+
+
 @dataclasses.dataclass(frozen=True)
 class Settings:
     memory: int = 512 << 20
@@ -68,6 +89,7 @@ class Settings:
     concurrency: int = 1
     min_instances: int = 0
     keep_alive: float = -1.0  # as the worker says
+    schedules: str = ""  # as the worker has them
     network: str = ""
     requirements: tuple[str, ...] = ()
     python: str = ""
@@ -85,6 +107,9 @@ class Settings:
         for variable, secret in given.get("secrets", {}).items():
             environment[variable] = "${secret:%s}" % secret
         network = given.get("network", "")
+        if "schedule" in given and "schedules" in given:
+            raise TypeError("a function has either schedule or schedules")
+        schedules = given.get("schedules", [given["schedule"]] if "schedule" in given else [])
         for name in ("requirements", "preload"):
             if isinstance(given.get(name, ()), str):
                 raise TypeError("%s is a list of texts" % name)
@@ -94,7 +119,7 @@ class Settings:
                         timeout=int(given.get("timeout", 30)), weight=float(given.get("weight", 1)),
                         max_concurrency=int(given.get("max_concurrency", 1000)), concurrency=int(given.get("concurrency", 1)),
                         min_instances=int(given.get("min_instances", 0)), keep_alive=float(given.get("keep_alive", -1)),
-                        network=network if isinstance(network, str) else ",".join(network),
+                        schedules=_schedules(schedules), network=network if isinstance(network, str) else ",".join(network),
                         requirements=tuple(given.get("requirements", ())), python=str(given.get("python", "")),
                         preload=tuple(given.get("preload", ())), environment=tuple(sorted(environment.items())),
                         volumes=tuple(sorted(given.get("volumes", {}).items())))
@@ -177,7 +202,7 @@ def _tags(deployment: Deployment) -> dict[str, str]:
             "lambent:gpu-memory": "%dMiB" % (-(-settings.gpu // (1 << 20))),
             "lambent:weight": "%g" % settings.weight, "lambent:max-concurrency": str(settings.max_concurrency),
             "lambent:min-instances": str(settings.min_instances), "lambent:keep-alive": "%g" % settings.keep_alive,
-            "lambent:network": settings.network,
+            "lambent:network": settings.network, "lambent:schedules": settings.schedules,
             **({"lambent:http-concurrency": str(settings.concurrency)} if deployment.kind == "http" else {})}
 
 

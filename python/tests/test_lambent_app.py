@@ -264,6 +264,22 @@ class AppTest(unittest.TestCase):
         tags = app_code._tags(app_code.Deployment("a-f", "f", "handler", settings))
         self.assertEqual(tags["lambent:mounts"], "/srv/data:/data,weights:/weights")
 
+    def test_a_schedule_is_a_cron_a_rate_or_a_table(self):
+        def of(**given):
+            return json.loads(app_code.Settings.of(given).schedules)
+
+        self.assertEqual(of(schedule="30 2 * * *"), [{"cron": "30 2 * * *", "name": "schedule"}])
+        self.assertEqual(of(schedule="@daily"), [{"cron": "@daily", "name": "schedule"}])
+        self.assertEqual(of(schedule="5 minutes"), [{"name": "schedule", "rate": "5 minutes"}])
+        self.assertEqual(of(schedules=[{"name": "a", "cron": "0 9 * * *", "timezone": "Europe/Zurich", "payload": {"n": 1}}, {"name": "b", "rate": "1 hour"}]),
+                         [{"cron": "0 9 * * *", "name": "a", "payload": "{\"n\": 1}", "timezone": "Europe/Zurich"}, {"name": "b", "rate": "1 hour"}])
+        self.assertEqual(app_code.Settings.of({}).schedules, "")
+        for wrong in ({"schedule": 5}, {"schedules": "5 minutes"}, {"schedule": "1 hour", "schedules": []}):
+            with self.assertRaises(TypeError):
+                app_code.Settings.of(wrong)
+        deployment = app_code.Deployment("app-f", "f", "handler", app_code.Settings.of({"schedule": "1 hour"}))
+        self.assertEqual(json.loads(app_code._tags(deployment)["lambent:schedules"])[0]["rate"], "1 hour")
+
     def test_what_is_ready_and_what_is_reached_are_tags(self):
         settings = app_code.Settings.of({"min_instances": 2, "keep_alive": 60, "network": ["api.example.org:443", "10.1.2.3:5432"], "concurrency": 8})
         tags = app_code._tags(app_code.Deployment("a-f", "f", "http", settings))

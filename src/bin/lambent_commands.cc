@@ -53,7 +53,7 @@ void group_verbs(CLI::App& app) {
   const std::pair<const char*, std::vector<const char*>> kGroups[] = {
       {"Functions",
        {"init", "deploy", "invoke", "result", "invocations", "cancel", "logs", "ls", "describe",
-        "rm", "objects"}},
+        "schedules", "rm", "objects"}},
       {"Versions of functions", {"publish", "versions", "alias", "revisions", "rollback"}},
       {"The worker",
        {"serve", "demo", "ps", "top", "devices", "drain", "undrain", "cluster", "doctor", "config",

@@ -287,6 +287,8 @@ frontend::NativeOptions native_options(worker::Worker& worker, metrics::WorkerMe
       .undrain_devices = [&worker](const std::string& gpu,
                                    auto done) { worker.devices().undrain(gpu, std::move(done)); },
       .slices = [&worker](TenantId tenant) { return worker.slices_json(tenant); },
+      .schedules = [&worker](TenantId tenant,
+                             auto done) { worker.schedules().json(tenant, std::move(done)); },
       .pipeline = [&worker](const FunctionName& name) { return worker.describe_pipeline(name); },
       .measure =
           [&worker](const FunctionName& name, std::string event, unsigned repeat, auto done) {

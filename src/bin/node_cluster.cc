@@ -118,6 +118,8 @@ Result<std::unique_ptr<NodeCluster>> NodeCluster::open(
             return spec->gpu.memory;
           }});
   cluster::ClusterNode& node = *made->node_;
+  // Other nodes have copies of the home's functions.
+  worker.schedules().only_if([&node] { return node.home() == node.self(); });
   made->replica_ = std::make_unique<frontend::CatalogReplica>(
       frontend::CatalogReplica::Dependencies{
           .loop = uses.loop,

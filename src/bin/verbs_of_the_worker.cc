@@ -39,6 +39,12 @@ void add_listing(Shell& shell) {
       return cli::run_ps(transport, shell.console);
     };
   });
+  add_verb(shell, "schedules", "list when functions are invoked by themselves", "lambent schedules")
+      ->callback([&shell] {
+        shell.verb = [&shell](Transport& transport, const cli::Destination&) {
+          return cli::run_schedules(transport, shell.console);
+        };
+      });
   add_verb(shell, "version", "the versions of this program and of the worker", "lambent version")
       ->callback([&shell] {
         shell.verb = [&shell](Transport& transport, const cli::Destination&) {

@@ -42,8 +42,10 @@ class Relay:
             def log_message(self, *_):
                 pass
 
-            def answer(self, status, kind, body):
+            def answer(self, status, kind, body, more=()):
                 self.send_response(status)
+                for name, value in more:
+                    self.send_header(name, value)
                 self.send_header("Content-Type", kind)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
@@ -72,7 +74,8 @@ class Relay:
                 answer = response.read()
                 connection.close()
                 relay.requests.append((self.command, path, dict(self.headers.items()), response.status))
-                self.answer(response.status, response.getheader("Content-Type", "text/plain"), answer)
+                self.answer(response.status, response.getheader("Content-Type", "text/plain"), answer,
+                            [(name, value) for name, value in response.getheaders() if name.lower().startswith("access-control-")])
 
             do_GET = do_POST = do_PUT = do_DELETE = do_OPTIONS = serve
 
@@ -156,6 +159,19 @@ class HostilePageTest(unittest.TestCase):
         for path, text in relay.report["read"].items():
             self.assertIn("does not answer to the host", text, path)
         self.assert_untouched()
+
+    def test_a_page_that_a_function_allows_reaches_that_function_and_nothing_else(self):
+        relay = self.relay()
+        page = f"http://pages.evil.test:{relay.port}"
+        self.worker.create_python("open", "def handler(e, c): return {'statusCode': 200, 'body': 'for pages'}")
+        self.worker.tag("open", {"lambent:url-cors": json.dumps({"allow_origins": [page], "allow_methods": ["PUT"], "allow_headers": ["x-a"]})})
+        self.addCleanup(self.worker.delete, "open")
+        self.browse(page + PAGE_PATH, relay.reported)
+        self.assertEqual(relay.report["read"], {"/f/open/": "for pages"})
+        allowed = {(method, path) for method, path, _, status in relay.requests if status != 403}
+        self.assertEqual(allowed, {("OPTIONS", "/f/open/"), ("PUT", "/f/open/")})
+        self.assertFalse(self.is_drained())
+        self.assertEqual(self.functions(), ["good", "open"])
 
     def test_the_same_page_would_get_in_without_the_check(self):
         relay = self.relay(disguise=True)

@@ -1,13 +1,14 @@
 """boto3 as users have it: typed exceptions, waiters, paginators, retries."""
 import base64
 import json
+import time
 import unittest
 
 import boto3
 import botocore
 from botocore.config import Config
 
-from harness import WorkerTest, make_zip
+from harness import HttpError, WorkerTest, make_zip
 
 ECHO = make_zip({"app.py": "def handler(event, context):\n  print('heard', event)\n  return {'heard': event}"})
 
@@ -55,6 +56,69 @@ class Boto3Test(WorkerTest):
         answer = self.client.invoke(FunctionName="raises", Payload=b"{}")
         self.assertEqual((answer["StatusCode"], answer["FunctionError"]), (200, "Unhandled"))
         self.assertEqual(json.load(answer["Payload"])["errorType"], "KeyError")
+
+    def test_provisioned_concurrency_of_a_version_and_of_an_alias_that_moves(self):
+        self.create("warm", Publish=True)
+        self.client.get_waiter("published_version_active").wait(FunctionName="warm", Qualifier="1")
+        put, get = self.client.put_provisioned_concurrency_config, self.client.get_provisioned_concurrency_config
+
+        def wait(qualifier, count):
+            for _ in range(600):
+                config = get(FunctionName="warm", Qualifier=qualifier)
+                if config["Status"] == "READY":
+                    break
+                time.sleep(0.05)
+            self.assertEqual((config["Status"], config["AvailableProvisionedConcurrentExecutions"]), ("READY", count), config)
+
+        with self.assertRaises(self.client.exceptions.ProvisionedConcurrencyConfigNotFoundException):
+            get(FunctionName="warm", Qualifier="1")
+        self.assertEqual(put(FunctionName="warm", Qualifier="1", ProvisionedConcurrentExecutions=2)["RequestedProvisionedConcurrentExecutions"], 2)
+        wait("1", 2)
+        answer = self.client.invoke(FunctionName="warm", Qualifier="1", Payload=b"{}")
+        self.assertEqual(answer["ResponseMetadata"]["HTTPHeaders"]["x-lambent-start"], "warm")
+        self.client.create_alias(FunctionName="warm", Name="prod", FunctionVersion="1")
+        with self.assertRaises(self.client.exceptions.ClientError):
+            put(FunctionName="warm", Qualifier="prod", ProvisionedConcurrentExecutions=1)  # the version has some by its number
+        self.client.delete_provisioned_concurrency_config(FunctionName="warm", Qualifier="1")
+        put(FunctionName="warm", Qualifier="prod", ProvisionedConcurrentExecutions=1)
+        wait("prod", 1)
+        self.client.update_function_code(FunctionName="warm", Publish=True, ZipFile=make_zip({"app.py": "def handler(event, context):\n  return 2"}))
+        self.client.update_alias(FunctionName="warm", Name="prod", FunctionVersion="2")
+        wait("prod", 1)
+        answer = self.client.invoke(FunctionName="warm", Qualifier="prod", Payload=b"{}")
+        self.assertEqual((answer["Payload"].read(), answer["ResponseMetadata"]["HTTPHeaders"]["x-lambent-start"]), (b"2", "warm"))
+        configs = self.client.list_provisioned_concurrency_configs(FunctionName="warm")["ProvisionedConcurrencyConfigs"]
+        self.assertEqual([config["FunctionArn"].rpartition(":")[2] for config in configs], ["prod"])
+        with self.assertRaises(self.client.exceptions.InvalidParameterValueException):
+            put(FunctionName="warm", Qualifier="$LATEST", ProvisionedConcurrentExecutions=1)
+        with self.assertRaises(self.client.exceptions.ClientError):
+            put(FunctionName="warm", Qualifier="prod", ProvisionedConcurrentExecutions=1000)  # more than the worker has
+        self.client.delete_alias(FunctionName="warm", Name="prod")
+        self.assertEqual(self.client.list_provisioned_concurrency_configs(FunctionName="warm")["ProvisionedConcurrencyConfigs"], [])
+
+    def test_cors_of_a_url(self):
+        self.create("pages")
+        cors = {"AllowOrigins": ["https://app.example.org"], "AllowMethods": ["PUT"], "AllowHeaders": ["x-a"], "MaxAge": 60}
+        made = self.client.create_function_url_config(FunctionName="pages", AuthType="NONE", Cors=cors)
+        self.assertEqual(made["Cors"], cors)
+        self.assertEqual(self.client.get_function_url_config(FunctionName="pages")["Cors"], cors)
+        with self.assertRaises(self.client.exceptions.InvalidParameterValueException):
+            self.client.update_function_url_config(FunctionName="pages", Cors={"AllowOrigins": ["*"], "AllowCredentials": True})
+        path = "/" + made["FunctionUrl"].split("/", 3)[3]
+        page = {"Origin": "https://app.example.org", "Sec-Fetch-Site": "cross-site"}
+        asked = self.worker.request("OPTIONS", path, headers={**page, "Access-Control-Request-Method": "PUT", "Access-Control-Request-Headers": "x-a"})
+        self.assertEqual((asked.status, asked.headers["access-control-allow-methods"], asked.headers["access-control-allow-headers"]), (204, "PUT", "x-a"))
+        answer = self.worker.request("PUT", path, "{}", headers=page)
+        self.assertEqual(answer.headers["access-control-allow-origin"], "https://app.example.org")
+        for method, target, headers in [("POST", path, page), ("PUT", path, {**page, "Origin": "https://evil.example"}),
+                                        ("PUT", "/v1/functions/pages/invocations", page), ("GET", "/v1/functions", page)]:
+            with self.assertRaises(HttpError) as refused:
+                self.worker.request(method, target, "{}", headers=headers)
+            self.assertEqual(refused.exception.status, 403)
+        self.client.update_function_url_config(FunctionName="pages", Cors={})
+        self.assertNotIn("Cors", self.client.get_function_url_config(FunctionName="pages"))
+        with self.assertRaises(HttpError):
+            self.worker.request("PUT", path, "{}", headers=page)
 
     def test_event_and_dry_run(self):
         self.create("async")

@@ -192,7 +192,7 @@ while True:
                          ("density", 1, True, 1))
 
     def test_every_verb_has_help_with_an_example(self):
-        for verb in ("init", "deploy", "invoke", "result", "ls", "ps", "logs", "rm", "devices", "drain", "undrain", "replay",
+        for verb in ("init", "deploy", "invoke", "result", "ls", "schedules", "ps", "logs", "rm", "devices", "drain", "undrain", "replay",
                      "report", "version"):
             self.assertIn("Example", self.run_cli(verb, "--help").stdout, verb)
         self.assertIn("Example", self.run_cli("serve", "--help").stdout)

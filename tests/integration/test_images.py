@@ -432,5 +432,37 @@ class WithoutCredentialsTest(PrivateRegistryTest):
         self.assertIn("--registry-auth", done.stderr)
 
 
+@unittest.skipUnless(TOOLS and REGISTRY, "there is no registry to run (docker-registry)")
+class OwnCredentialsTest(WithoutCredentialsTest):
+    """A tenant keeps its own as a secret, and shares neither them nor what they give."""
+
+    def test_no_message_and_no_log_has_the_password(self):
+        self.push("good", "own:1")
+        refused = self.lambent("deploy", self.manifest("own", self.image("own:1")), check=False)
+        self.assertIn("registry-auth", refused.stderr)
+        self.lambent("secrets", "set", "registry-auth", "--from-file", str(self.credentials))
+        self.addCleanup(self.lambent, "secrets", "rm", "registry-auth", check=False)
+        self.lambent("deploy", self.manifest("own", self.image("own:1")))
+        self.assertEqual(self.get("own")[1]["GREETING"], "hi")
+        self.assertNotIn(PASSWORD, self.worker.log())
+        self.assertEqual(list((self.folder / "state/images").rglob("auth.json")), [])
+        # Who has none is not given what is here, also not by its digest.
+        resolved = self.configuration("own")["Code"]["ResolvedImageUri"]
+        by_digest = resolved.replace("own:1@", "own@")
+        self.lambent("deploy", self.manifest("known", by_digest))
+        self.lambent("secrets", "rm", "registry-auth")
+        self.lambent("deploy", self.manifest("own", self.image("own:1")), check=False)
+        self.lambent("deploy", self.manifest("own", resolved))  # it has that one
+        self.lambent("tenants", "create", "other")
+        done = self.lambent("deploy", self.manifest("foreign", by_digest), "--tenant", "other", check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("does not let the worker have it", done.stderr)
+        wrong = self.folder / "wrong.json"
+        wrong.write_text('{"credHelpers": {"ghcr.io": "evil"}}')
+        self.lambent("secrets", "set", "registry-auth", "--from-file", str(wrong))
+        done = self.lambent("deploy", self.manifest("own2", self.image("own:1")), check=False)
+        self.assertIn("has no credentials of registries", done.stderr)
+
+
 if __name__ == "__main__":
     unittest.main()

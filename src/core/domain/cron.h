@@ -26,6 +26,9 @@ class Cron {
   // The first that matches, `from` included; none: there is none in 28 years, such as 30 February.
   std::optional<WallMinute> next(WallMinute from) const;
 
+  // Whether it comes in all hours of a day.
+  bool is_hourly() const { return hours_ == (uint64_t{1} << 24) - 1; }
+
   bool operator==(const Cron&) const = default;
 
  private:

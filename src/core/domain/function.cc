@@ -5,6 +5,7 @@
 
 #include "core/base/json_survey.h"
 #include "core/domain/command_line.h"
+#include "core/domain/cors.h"
 #include "core/domain/function_words.h"
 #include "core/domain/secret.h"
 
@@ -244,6 +245,13 @@ Result<void> validate_url(const FunctionSpec& spec) {
   if (spec.url.invoke_mode != InvokeMode::kBuffered && spec.kind != FunctionKind::kHandler) {
     return invalid("url.invoke_mode is for handlers; an http function streams as it is");
   }
+  if (spec.url.cors.empty()) return {};
+  if (!takes_requests) {
+    return invalid("a " + std::string(name_of(spec.kind)) +
+                   " function takes no HTTP requests, so that url.cors means nothing");
+  }
+  const auto cors = parse_cors(spec.url.cors);
+  if (!cors.ok()) return cors.error();
   return {};
 }
 

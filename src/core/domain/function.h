@@ -104,6 +104,7 @@ std::string_view name_of(InvokeMode mode);  // "buffered", "response_stream"
 struct FunctionUrl {
   UrlAuth auth = UrlAuth::kToken;
   InvokeMode invoke_mode = InvokeMode::kBuffered;
+  std::string cors;  // which pages may call it, as JSON (cors.h); empty: none of another origin
 
   bool operator==(const FunctionUrl&) const = default;
 };

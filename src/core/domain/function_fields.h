@@ -48,6 +48,8 @@ constexpr FieldRange kInstancesRange{0, limits::kMostInstances};
 constexpr FieldRange kKeepAliveRange{-1, limits::kMostKeepAliveSeconds};
 // Text in the manifest for some kinds, a table for others.
 constexpr std::string_view kWarmUpKey = "warm_up";
+// A table in the manifest.
+constexpr std::string_view kCorsKey = "url.cors";
 
 struct FunctionField {
   // A constructor, so that a field which forgets a representation does not compile.
@@ -136,6 +138,7 @@ void visit_function_url(Visitor& visit, Urls&... urls) {
   visit(
       {kSetting, "url_invoke_mode", "url.invoke_mode", "url-invoke-mode", kNone, "url_invoke_mode"},
       urls.invoke_mode...);
+  visit({kSetting, "url_cors", kCorsKey, "url-cors", kNone, "url_cors"}, urls.cors...);
 }
 
 template <typename Visitor, typename... Specs>

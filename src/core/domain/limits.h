@@ -98,6 +98,9 @@ constexpr size_t kSchedulesPerFunction = 32;
 constexpr size_t kScheduleNameLength = 64;
 constexpr size_t kScheduleLength = 256;  // of its expression, and of its time zone
 constexpr Bytes kSchedulePayload = Bytes::kib(4);
+constexpr size_t kCorsEntries = 100;            // of one list in it, as Lambda has it
+constexpr size_t kCorsEntryLength = 256;        // an origin, a method or the name of a header
+constexpr double kMostCorsAge = 86'400;         // seconds that a browser may keep an answer
 constexpr Bytes kSettingTag = Bytes::kib(256);  // the value of a tag that is a setting
 
 // A sandbox must ask for its first invocation within this time after it was started.

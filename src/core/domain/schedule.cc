@@ -9,6 +9,7 @@
 #include "core/base/json_survey.h"
 #include "core/domain/cron.h"
 #include "core/domain/limits.h"
+#include "core/domain/time_zone.h"
 
 namespace lambent {
 namespace {
@@ -32,9 +33,9 @@ Result<void> check_times(const Schedule& schedule) {
     if (!rate.ok()) return rate.error();
     return {};
   }
-  if (!schedule.timezone.empty() && schedule.timezone != "UTC") {
+  if (!schedule.timezone.empty() && !TimeZone::is_name(schedule.timezone)) {
     return invalid("timezone is '" + schedule.timezone +
-                   "'; the only one so far is UTC, which is the default");
+                   "'; it is a name such as Europe/Zurich, or UTC, which is the default");
   }
   const auto cron = Cron::parse(schedule.cron);
   if (!cron.ok()) return cron.error();
@@ -70,6 +71,10 @@ std::optional<Schedule> read(const Json& object) {
       schedule.catch_up = value.get<bool>();
       continue;
     }
+    if (key == "enabled" && value.is_boolean()) {
+      schedule.enabled = value.get<bool>();
+      continue;
+    }
     std::string* to = nullptr;
     if (key == "name") to = &schedule.name;
     if (key == "cron") to = &schedule.cron;
@@ -96,6 +101,7 @@ std::string text_of(const Schedules& schedules) {
     put("timezone", schedule.timezone);
     put("payload", schedule.payload);
     if (schedule.catch_up) object["catch_up"] = true;
+    if (!schedule.enabled) object["enabled"] = false;
     list.push_back(std::move(object));
   }
   return list.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -116,7 +122,9 @@ Result<Schedules> parse_schedules(std::string_view text) {
     auto schedule = read(each);
     if (!schedule) {
       return invalid(
-          "a schedule has the texts name, cron or rate, timezone and payload, and catch_up");
+          "a schedule has the texts name, cron or rate, timezone and payload, and the switches "
+          "catch_up and "
+          "enabled");
     }
     schedules.push_back(std::move(*schedule));
   }

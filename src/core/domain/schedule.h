@@ -1,5 +1,5 @@
 // Schedule: when a function is invoked by itself, and with what. Values and pure functions, any
-// thread; the worker fires them (node/worker/schedules.h).
+// thread; the worker begins their invocations (node/worker/scheduled_invocations.h).
 #pragma once
 
 #include <optional>
@@ -20,6 +20,7 @@ struct Schedule {
   std::string timezone;   // of `cron`, an IANA name; empty: UTC
   std::string payload;    // the event, JSON; empty: one that tells of the firing
   bool catch_up = false;  // the last firing that was missed is made up for
+  bool enabled = true;    // otherwise it stays, and nothing is begun
 
   bool operator==(const Schedule&) const = default;
 };

@@ -14,8 +14,9 @@ constexpr seconds kWindows[] = {hours(2), hours(48), hours(24 * 64), hours(24 * 
 
 }  // namespace
 
-Result<Timetable> Timetable::of(const Schedule& schedule) {
+Result<Timetable> Timetable::of(const Schedule& schedule, TimeZone zone) {
   Timetable timetable;
+  timetable.zone_ = std::move(zone);
   if (!schedule.cron.empty()) {
     ASSIGN_OR_RETURN(timetable.cron_, Cron::parse(schedule.cron));
   } else {
@@ -26,10 +27,36 @@ Result<Timetable> Timetable::of(const Schedule& schedule) {
 
 std::optional<seconds> Timetable::next(seconds after) const {
   if (!cron_) return (after / rate_ + 1) * rate_;
-  const auto minute = std::chrono::floor<minutes>(after) + minutes(1);
-  const auto found = cron_->next(WallMinute(minute));
-  if (!found) return std::nullopt;
-  return found->time_since_epoch();
+  if (cron_->is_hourly()) return next_of_every_hour(after);
+  WallMinute from(std::chrono::floor<minutes>(after + zone_.period_at(after).offset) + minutes(1));
+  for (;;) {
+    const auto found = cron_->next(from);
+    if (!found) return std::nullopt;
+    const seconds instant = instant_of(*found);
+    if (instant > after) return instant;
+    from = *found + minutes(1);  // the second of two equal times
+  }
+}
+
+std::optional<seconds> Timetable::next_of_every_hour(seconds after) const {
+  for (;;) {
+    const ZonePeriod period = zone_.period_at(after + seconds(1));
+    const auto minute = std::chrono::floor<minutes>(after + period.offset) + minutes(1);
+    const auto found = cron_->next(WallMinute(minute));
+    if (!found) return std::nullopt;
+    const seconds instant = found->time_since_epoch() - period.offset;
+    if (instant < period.end) return instant;
+    after = period.end - seconds(1);
+  }
+}
+
+// The first instant at which the clock shows the minute, or has passed it.
+seconds Timetable::instant_of(WallMinute minute) const {
+  const seconds shown = minute.time_since_epoch();
+  // No clock is further from UTC.
+  ZonePeriod period = zone_.period_at(shown - hours(27));
+  while (shown - period.offset >= period.end) period = zone_.period_at(period.end);
+  return std::max(shown - period.offset, period.begin);
 }
 
 seconds Timetable::last_until(seconds now, seconds due) const {

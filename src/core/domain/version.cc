@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 
 namespace lambent {
 namespace {
@@ -70,6 +71,11 @@ Result<void> validate(const Alias& alias) {
   if (!is_version(alias.version)) {
     return invalid("'" + alias.version + "' is no version: an alias is for a number or $LATEST");
   }
+  if (alias.provisioned > 0 && alias.version == kLatestVersion) {
+    return invalid(
+        "instances are for versions with a number; for the function itself there is "
+        "min_instances");
+  }
   if (alias.second.empty()) {
     if (alias.second_share == 0) return {};
     return invalid("a share needs the version that gets it");
@@ -85,6 +91,12 @@ Result<void> validate(const Alias& alias) {
                    " must be above 0 and below 1: both shares add up to 1");
   }
   return {};
+}
+
+unsigned instances_of(const Alias& alias, std::string_view version) {
+  const auto of_second = static_cast<unsigned>(std::lround(alias.provisioned * alias.second_share));
+  if (version == alias.version) return alias.provisioned - of_second;
+  return version == alias.second ? of_second : 0;
 }
 
 const std::string& choose_version(const Alias& alias, double point) {

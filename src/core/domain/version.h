@@ -48,7 +48,8 @@ struct Alias {
   // A second version, which gets this share of the invocations, above 0 and below 1; empty: none.
   std::string second;
   double second_share = 0;
-  uint64_t revision = 1;  // counts up with every change
+  unsigned provisioned = 0;  // instances of the version that are ready for it
+  uint64_t revision = 1;     // counts up with every change
 
   bool operator==(const Alias&) const = default;
 };
@@ -56,6 +57,8 @@ struct Alias {
 // INVALID_ARGUMENT, naming what is wrong: a name that looks like a version, shares that do not add
 // up. Not whether its versions exist.
 Result<void> validate(const Alias& alias);
+// Of the instances of an alias, how many are of that version.
+unsigned instances_of(const Alias& alias, std::string_view version);
 // Which version serves an invocation; `point` is 0 to below 1.
 const std::string& choose_version(const Alias& alias, double point);
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/domain/invocation_service.h"
 #include "core/domain/version.h"
 
 namespace lambent {
@@ -51,6 +52,16 @@ class VersionService {
                                    const std::string& alias) const = 0;
   // In order of their names.
   virtual Result<std::vector<Alias>> list_aliases(const FunctionName& function) const = 0;
+
+  // Keeps so many instances ready for a version ("hello:3") or for an alias ("hello:prod"): those
+  // of an alias are of the versions that it names, by their shares, and go where it goes. 0: none.
+  // NOT_FOUND; INVALID_ARGUMENT: it names neither; FAILED_PRECONDITION: the version has instances
+  // by another name. Errors of what cannot be had are those of a deployment.
+  virtual void provision(const FunctionName& qualified, unsigned instances,
+                         Callback<void> done) = 0;
+
+  // How many of a version's are ready; of one that is gone, none.
+  virtual InstanceReport instances(const FunctionName& record) const = 0;
 
   // The revisions that are kept, the newest first.
   virtual Result<std::vector<Revision>> list_revisions(const FunctionName& function) const = 0;

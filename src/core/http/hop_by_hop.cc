@@ -57,4 +57,14 @@ std::string upgrade_of(const Headers& headers) {
   return {};
 }
 
+void put_ours(const Headers& ours, Headers& headers) {
+  for (const auto& [name, value] : ours.fields()) {
+    if (same_name(name, "Vary")) {
+      headers.add(name, value);
+    } else {
+      headers.set(name, value);
+    }
+  }
+}
+
 }  // namespace lambent::http

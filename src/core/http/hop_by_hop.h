@@ -12,6 +12,9 @@ bool list_contains(std::string_view list, std::string_view word);
 // Proxy-Connection, Proxy-Authenticate, Proxy-Authorization, TE, Trailer, Transfer-Encoding,
 // Upgrade.
 Headers end_to_end(const Headers& headers);
+// Puts the fields of a relay into an answer: they win over those of the program, but what the
+// answer varies by is added to what the program says.
+void put_ours(const Headers& ours, Headers& headers);
 // The protocols that a request asks for, or an answer changes to; empty: it keeps HTTP.
 std::string upgrade_of(const Headers& headers);
 

@@ -38,5 +38,20 @@ TEST(HopByHop, ARequestAsksForAnotherProtocolInBothHeaders) {
   EXPECT_EQ(upgrade_of(headers), "websocket");
 }
 
+TEST(PutOurs, OursWinAndWhatTheAnswerVariesByIsAdded) {
+  Headers ours, program;
+  ours.add("X-A", "ours");
+  ours.add("Vary", "Origin");
+  program.add("x-a", "theirs");
+  program.add("Vary", "Accept-Encoding");
+  put_ours(ours, program);
+  EXPECT_EQ(program.get("X-A"), "ours");
+  std::string varies;
+  for (const auto& [name, value] : program.fields()) {
+    if (same_name(name, "Vary")) varies += value + ";";
+  }
+  EXPECT_EQ(varies, "Accept-Encoding;Origin;");
+}
+
 }  // namespace
 }  // namespace lambent::http

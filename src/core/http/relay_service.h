@@ -56,6 +56,9 @@ class RelayService {
   // What a kernel function takes and gives. `done` is called once, perhaps before this returns.
   virtual void describe(const FunctionSpec& spec,
                         std::function<void(Result<ModelDescription>)> done) = 0;
+  // Which pages of other origins may send requests to it (cors.h); empty: none, or no such
+  // function.
+  virtual std::string cors_of(const FunctionName& name) const = 0;
 
  protected:
   ~RelayService() = default;

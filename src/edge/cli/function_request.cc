@@ -46,6 +46,10 @@ struct TagWriter {
     if (mode != FunctionUrl().invoke_mode)
       tags["lambent:" + std::string(field.tag)] = text_of(mode);
   }
+  void operator()(const FunctionField& field, const std::string& text) {
+    if (field.tag.empty() || (field.key == kCorsKey && text.empty())) return;
+    tags["lambent:" + std::string(field.tag)] = text;
+  }
   void operator()(const FunctionField& field, const std::optional<CpuVariant>& variant) {
     (*this)(field, variant.has_value());
     const CpuVariant described = variant.value_or(CpuVariant{});
@@ -53,7 +57,6 @@ struct TagWriter {
   }
 
  private:
-  static std::string text_of(const std::string& text) { return text; }
   static std::string text_of(bool value) { return value ? "true" : "false"; }
   static std::string text_of(unsigned number) { return std::to_string(number); }
   static std::string text_of(double number) { return shortest(number); }

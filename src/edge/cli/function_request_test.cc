@@ -26,9 +26,9 @@ TEST(FunctionRequest, IsWrittenAsItAlwaysWas) {
       R"("lambent:checkpoint":"true","lambent:gpu-runtime":"shared","lambent:gpu-domain":"gpu_domain",)"
       R"("lambent:gpu-share":"40","lambent:cpu-variant":"true","lambent:cpu-handler":"cpu_handler",)"
       R"("lambent:gpu-speedup":"2.5","lambent:http-port":"40",)"
-      R"("lambent:http-readiness":"http_readiness","lambent:http-concurrency":"40","lambent:url-auth":"none","lambent:url-invoke-mode":"response_stream","lambent:weight":"2.5","lambent:max-concurrency":"40","lambent:max-queue-time":"2.5",)"
+      R"("lambent:http-readiness":"http_readiness","lambent:http-concurrency":"40","lambent:url-auth":"none","lambent:url-invoke-mode":"response_stream","lambent:url-cors":"url_cors","lambent:weight":"2.5","lambent:max-concurrency":"40","lambent:max-queue-time":"2.5",)"
       R"("lambent:min-instances":"40","lambent:keep-alive":"2.5","lambent:warm-up":"warm_up",)"
-      R"x("lambent:schedules":"[{\"name\":\"nightly\",\"cron\":\"30 2 * * *\",\"timezone\":\"UTC\",\"payload\":\"{\\\"full\\\":true}\",\"catch_up\":true}]"}})x");
+      R"x("lambent:schedules":"[{\"name\":\"nightly\",\"cron\":\"30 2 * * *\",\"timezone\":\"UTC\",\"payload\":\"{\\\"full\\\":true}\",\"catch_up\":true,\"enabled\":false}]"}})x");
 }
 
 TEST(FunctionRequest, OfADefaultFunctionTakesBackEverySetting) {

@@ -110,6 +110,25 @@ int run_ls(Transport& transport, Console& console) {
   return 0;
 }
 
+int run_schedules(Transport& transport, Console& console) {
+  const auto json = get_json(transport, "/v1/schedules");
+  if (!json.ok()) return fail(console, json.error());
+  if (console.json) {
+    console.out << json->dump(2) << "\n";
+    return 0;
+  }
+  TextTable table({"FUNCTION", "NAME", "WHEN", "ZONE", "NEXT", "LAST", "OUTCOME", ">MISSED"});
+  for (const Json& row : list_in(*json, "schedules")) {
+    const std::string cron = cell(row, "cron");
+    table.add({cell(row, "function"), cell(row, "name"),
+               cron.empty() ? "every " + cell(row, "rate") : cron, cell(row, "timezone"),
+               row.value("enabled", true) ? cell(row, "next") : "disabled", cell(row, "last"),
+               cell(row, "last_outcome"), cell(row, "missed")});
+  }
+  console.out << table.str();
+  return 0;
+}
+
 int run_ps(Transport& transport, Console& console) {
   const auto json = get_json(transport, "/v1/sandboxes");
   if (!json.ok()) return fail(console, json.error());

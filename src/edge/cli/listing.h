@@ -10,6 +10,8 @@ namespace lambent::cli {
 
 int run_ls(Transport& transport, Console& console);
 int run_ps(Transport& transport, Console& console);
+// When functions are invoked by themselves.
+int run_schedules(Transport& transport, Console& console);
 // This program's version, and the worker's if one answers.
 int run_version(Transport& transport, Console& console, const std::string& own_version);
 

@@ -59,6 +59,7 @@ class FieldReader {
   // A path, or an event as a table.
   void operator()(const FunctionField& field, std::string& value) {
     if (field.key == kWarmUpKey) return root_.read_event(field.key, value);
+    if (field.key == kCorsKey) return table("url").read_event("cors", value);
     operator()<std::string>(field, value);
   }
   // Kept as text: an unknown kind is reported after everything else that is wrong.

@@ -62,7 +62,8 @@ class ManifestText {
       mounts_ += "[[" + std::string(field.key) + "]]\nname = " + toml_of(schedule.name) +
                  "\ncron = " + toml_of(schedule.cron) +
                  "\ntimezone = " + toml_of(schedule.timezone) +
-                 "\npayload = {full = true}\ncatch_up = " + toml_of(schedule.catch_up) + "\n";
+                 "\npayload = {full = true}\ncatch_up = " + toml_of(schedule.catch_up) +
+                 "\nenabled = " + toml_of(schedule.enabled) + "\n";
     }
   }
 

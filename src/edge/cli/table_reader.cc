@@ -194,13 +194,15 @@ std::optional<Schedule> TableReader::read_schedule(std::string_view key, const t
       schedule.payload = json_text(value);
     } else if (name.str() == "catch_up" && value.is_boolean()) {
       schedule.catch_up = value.value_or(false);
+    } else if (name.str() == "enabled" && value.is_boolean()) {
+      schedule.enabled = value.value_or(true);
     } else if (to != nullptr && value.is_string()) {
       *to = value.value_or(std::string());
     } else {
       wrong(key, value,
             "has '" + std::string(name.str()) +
                 "'; a schedule has the texts name, cron or rate, and timezone, a table payload, "
-                "and catch_up, which is true or false");
+                "and catch_up and enabled, which are true or false");
       return std::nullopt;
     }
   }

@@ -49,6 +49,7 @@ std::optional<Forwarding> forwarding_of_lambda(const http::Request& request) {
     case LambdaOperation::kListAliases:
     case LambdaOperation::kGetAlias:
     case LambdaOperation::kGetConcurrency:
+    case LambdaOperation::kGetProvisioned:
     case LambdaOperation::kGetUrlConfig:
     case LambdaOperation::kListUrlConfigs:
       return Forwarding{Destination::kHomeOrHere, route.function};
@@ -60,6 +61,8 @@ std::optional<Forwarding> forwarding_of_lambda(const http::Request& request) {
     case LambdaOperation::kUntagFunction:
     case LambdaOperation::kPutConcurrency:
     case LambdaOperation::kDeleteConcurrency:
+    case LambdaOperation::kPutProvisioned:
+    case LambdaOperation::kDeleteProvisioned:
     case LambdaOperation::kCreateUrlConfig:
     case LambdaOperation::kUpdateUrlConfig:
     case LambdaOperation::kDeleteUrlConfig:

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/http/hop_by_hop.h"
+#include "edge/frontend/cross_origin.h"
 #include "edge/frontend/inference_frontend.h"
 #include "edge/frontend/json_text.h"
 #include "edge/frontend/native_error.h"
@@ -208,6 +209,11 @@ void FunctionFrontend::handle(const Caller& caller, const FunctionTarget& target
   const bool has_protocol = target.protocol != Protocol::kNone;
   if (!target.prefix.empty() || has_protocol) {
     call.answer_headers.add("Content-Security-Policy", std::string(kPageSandbox));
+  }
+  if (const std::string text = relays_.cors_of(call.function); !text.empty()) {
+    const auto cors = parse_cors(text);
+    const auto headers = cors.ok() ? cross_origin_headers(*cors, request) : http::Headers();
+    for (const auto& [name, value] : headers.fields()) call.answer_headers.add(name, value);
   }
   const bool with_log =
       !proof.is_anonymous && http::same_name(request.headers.get("X-Amz-Log-Type"), "Tail");

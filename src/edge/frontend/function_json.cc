@@ -405,6 +405,20 @@ json to_json(const Alias& alias) {
   return shown;
 }
 
+json to_json(const Cors& cors) {
+  json shown = json::object();
+  const auto put = [&](const char* name, const std::vector<std::string>& list) {
+    if (!list.empty()) shown[name] = list;
+  };
+  put("AllowOrigins", cors.allow_origins);
+  put("AllowMethods", cors.allow_methods);
+  put("AllowHeaders", cors.allow_headers);
+  put("ExposeHeaders", cors.expose_headers);
+  if (cors.allow_credentials) shown["AllowCredentials"] = true;
+  if (cors.max_age_s > 0) shown["MaxAge"] = static_cast<int>(cors.max_age_s);
+  return shown;
+}
+
 std::string revision_id_of(const FunctionSpec& spec) {
   return to_string(InvocationId{spec.id.value, spec.revision});
 }

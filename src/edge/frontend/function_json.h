@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "core/base/result.h"
+#include "core/domain/cors.h"
 #include "core/domain/function.h"
 #include "core/domain/image_function.h"
 #include "core/domain/invocation_service.h"
@@ -57,5 +58,7 @@ std::string revision_id_of(const FunctionSpec& spec);
 std::string revision_id_of(const Alias& alias);
 // AliasConfiguration.
 nlohmann::json to_json(const Alias& alias);
+// Cors of a FunctionUrlConfig.
+nlohmann::json to_json(const Cors& cors);
 
 }  // namespace lambent::frontend

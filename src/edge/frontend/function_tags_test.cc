@@ -139,7 +139,8 @@ TEST(FunctionTags, AnUnknownOneIsToldWhichThereAre) {
             "checkpoint, "
             "gpu-runtime, "
             "gpu-domain, gpu-share, cpu-variant, cpu-handler, gpu-speedup, http-port, "
-            "http-readiness, http-concurrency, url-auth, url-invoke-mode, weight, max-concurrency, "
+            "http-readiness, http-concurrency, url-auth, url-invoke-mode, url-cors, weight, "
+            "max-concurrency, "
             "max-queue-time, "
             "min-instances, keep-alive, "
             "warm-up, schedules and openai-models");

@@ -128,7 +128,7 @@ class UrlAnswer final : public http::AnswerSink, public std::enable_shared_from_
   }
 
   void add_own(http::Headers& headers) const {
-    for (const auto& [name, value] : call_.answer_headers.fields()) headers.set(name, value);
+    http::put_ours(call_.answer_headers, headers);
     headers.set("x-amzn-RequestId", to_string(id_));
     headers.set("X-Lambent-Invocation-Id", to_string(id_));
   }

@@ -12,6 +12,7 @@
 #include "edge/frontend/lambda_name.h"
 #include "edge/frontend/lambda_stream.h"
 #include "edge/frontend/outcome_headers.h"
+#include "edge/frontend/provisioned_concurrency.h"
 
 namespace lambent::frontend {
 namespace {
@@ -49,6 +50,7 @@ constexpr std::string_view kConcurrencyTag = "lambent:max-concurrency";
 // The tags of a function's URL; there is a configuration of it where the first of them is.
 constexpr std::string_view kUrlAuthTag = "lambent:url-auth";
 constexpr std::string_view kUrlModeTag = "lambent:url-invoke-mode";
+constexpr std::string_view kUrlCorsTag = "lambent:url-cors";
 
 LambdaFault stale_revision(const std::string& latest) {
   return {.status = 412,
@@ -292,6 +294,13 @@ class Performance {
     update(apply_patch(std::move(spec), {}), answer_with_nothing());
   }
 
+  void operator()(ProvisionedCall& call) {
+    FunctionSpec spec;
+    if (find(function_of(call.name), "", spec)) {
+      answer_provisioned(versions_, call, sender());
+    }
+  }
+
   void operator()(PutUrlConfig& call) {
     FunctionSpec spec;
     if (!find(call.name, "", spec)) return;
@@ -304,6 +313,8 @@ class Performance {
     if (!call.creates && !is_there) return send(fault_response(no_url_config(call.name)));
     if (call.auth) spec.tags[std::string(kUrlAuthTag)] = name_of(*call.auth);
     if (call.invoke_mode) spec.tags[std::string(kUrlModeTag)] = name_of(*call.invoke_mode);
+    if (call.cors && call.cors->empty()) spec.tags.erase(std::string(kUrlCorsTag));
+    if (call.cors && !call.cors->empty()) spec.tags[std::string(kUrlCorsTag)] = *call.cors;
     update(apply_patch(std::move(spec), {}),
            [send = sender(), tenant_name = uses_.tenant_name, origin = call.origin,
             status = call.creates ? 201 : 200](Result<FunctionSpec> changed) {
@@ -335,6 +346,7 @@ class Performance {
       return send(fault_response(no_url_config(call.name)));
     }
     spec.tags.erase(std::string(kUrlModeTag));
+    spec.tags.erase(std::string(kUrlCorsTag));
     update(apply_patch(std::move(spec), {}), answer_with_nothing());
   }
 
@@ -399,14 +411,17 @@ class Performance {
                             const std::string& tenant) {
     const bool open = spec.url.auth == UrlAuth::kNone;
     const std::string when = to_json(spec).at("LastModified");
-    return {{"FunctionUrl",
-             origin + (open ? "/t/" + tenant : std::string()) + "/f/" + spec.name.name + "/"},
-            {"FunctionArn", arn_of(spec.name.name)},
-            {"AuthType", open ? "NONE" : "AWS_IAM"},
-            {"InvokeMode",
-             spec.url.invoke_mode == InvokeMode::kStream ? "RESPONSE_STREAM" : "BUFFERED"},
-            {"CreationTime", when},
-            {"LastModifiedTime", when}};
+    json config = {{"FunctionUrl", origin + (open ? "/t/" + tenant : std::string()) + "/f/" +
+                                       spec.name.name + "/"},
+                   {"FunctionArn", arn_of(spec.name.name)},
+                   {"AuthType", open ? "NONE" : "AWS_IAM"},
+                   {"InvokeMode",
+                    spec.url.invoke_mode == InvokeMode::kStream ? "RESPONSE_STREAM" : "BUFFERED"},
+                   {"CreationTime", when},
+                   {"LastModifiedTime", when}};
+    const auto cors = spec.url.cors.empty() ? Result<Cors>(Cors()) : parse_cors(spec.url.cors);
+    if (!spec.url.cors.empty() && cors.ok()) config["Cors"] = to_json(*cors);
+    return config;
   }
 
   void invoke_with_stream(InvocationRequest request, bool log_tail) {

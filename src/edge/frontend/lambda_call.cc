@@ -1,9 +1,11 @@
 #include "edge/frontend/lambda_call.h"
 
+#include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "core/base/base64.h"
+#include "core/domain/cors.h"
 #include "edge/frontend/json_text.h"
 #include "edge/frontend/lambda_name.h"
 #include "edge/frontend/lambda_route.h"
@@ -336,12 +338,33 @@ std::string origin_of(const http::Request& request) {
   return (encrypted ? "https://" : "http://") + std::string(host.empty() ? "localhost" : host);
 }
 
+// As the function keeps it; empty if nothing is in it.
+Result<std::string> read_cors(const json& object) {
+  constexpr std::pair<const char*, const char*> kNames[] = {
+      {"AllowOrigins", "allow_origins"},         {"AllowMethods", "allow_methods"},
+      {"AllowHeaders", "allow_headers"},         {"ExposeHeaders", "expose_headers"},
+      {"AllowCredentials", "allow_credentials"}, {"MaxAge", "max_age_s"}};
+  if (!object.is_object()) return invalid("Cors must be a structure");
+  json ours = json::object();
+  for (const auto& [name, value] : object.items()) {
+    const auto* known =
+        std::ranges::find(kNames, name, [](const auto& pair) { return std::string(pair.first); });
+    if (known == std::end(kNames)) return invalid("Cors has no " + name);
+    if (!value.is_null()) ours[known->second] = value;
+  }
+  if (ours.empty()) return std::string();
+  ASSIGN_OR_RETURN(const Cors cors,
+                   parse_cors(ours.dump(-1, ' ', false, json::error_handler_t::replace)));
+  return text_of(cors);
+}
+
 Result<PutUrlConfig> decode_url_config(const json& object, FunctionName name, bool creates,
                                        std::string origin) {
   PutUrlConfig put{.name = std::move(name),
                    .creates = creates,
                    .auth = {},
                    .invoke_mode = {},
+                   .cors = {},
                    .origin = std::move(origin)};
   ASSIGN_OR_RETURN(const std::string auth, read_string(object, "AuthType"));
   if (auth == "NONE") {
@@ -360,10 +383,8 @@ Result<PutUrlConfig> decode_url_config(const json& object, FunctionName name, bo
     return invalid("InvokeMode must be BUFFERED or RESPONSE_STREAM");
   }
   const auto cors = object.find("Cors");
-  if (cors != object.end() && !cors->is_null() && !cors->empty()) {
-    return invalid(
-        "Cors is not supported: requests of pages of other origins are refused before any "
-        "function");
+  if (cors != object.end() && !cors->is_null()) {
+    ASSIGN_OR_RETURN(put.cors, read_cors(*cors));
   }
   return put;
 }
@@ -376,6 +397,9 @@ Result<void> refuse_qualifier(LambdaOperation operation, const FunctionName& nam
     case LambdaOperation::kDeleteFunction:
     case LambdaOperation::kInvoke:
     case LambdaOperation::kInvokeWithStream:
+    case LambdaOperation::kPutProvisioned:
+    case LambdaOperation::kGetProvisioned:
+    case LambdaOperation::kDeleteProvisioned:
       return {};
     default:
       break;
@@ -383,6 +407,33 @@ Result<void> refuse_qualifier(LambdaOperation operation, const FunctionName& nam
   if (!is_version_record(name)) return {};
   return invalid("this is for a function, not for '" + version_of(name) +
                  "' of one: versions never change, and aliases have calls of their own");
+}
+
+Result<ProvisionedCall> decode_provisioned(const LambdaRoute& route, const std::string& query,
+                                           const json& object, FunctionName name) {
+  using enum ProvisionedCall::What;
+  ProvisionedCall call{.what = kGet, .name = std::move(name)};
+  if (route.operation == LambdaOperation::kDeleteProvisioned) call.what = kDelete;
+  if (route.operation == LambdaOperation::kPutProvisioned) call.what = kPut;
+  if (call.what == kGet && http::query_value(query, "List") == "ALL") {
+    call.what = kList;
+    call.name = function_of(call.name);
+    return call;
+  }
+  if (version_of(call.name) == kLatestVersion) {
+    return invalid(
+        "Qualifier must be a version or an alias; what is kept ready of the function "
+        "itself is its min_instances (lambent:min-instances)");
+  }
+  if (call.what != kPut) return call;
+  const auto found = object.find("ProvisionedConcurrentExecutions");
+  if (found == object.end() || !found->is_number_unsigned() || found->get<uint64_t>() == 0 ||
+      found->get<uint64_t>() > limits::kMostInstances) {
+    return invalid("ProvisionedConcurrentExecutions must be 1 to " +
+                   std::to_string(limits::kMostInstances));
+  }
+  call.instances = found->get<unsigned>();
+  return call;
 }
 
 LambdaCall decode_list_versions(const std::string& query, FunctionName name) {
@@ -419,6 +470,9 @@ std::optional<LambdaCall> decode_without_body(const LambdaRoute& route, const st
       return DeleteConcurrency{std::move(name)};
     case LambdaOperation::kDeleteUrlConfig:
       return DeleteUrlConfig{std::move(name)};
+    case LambdaOperation::kGetProvisioned:
+    case LambdaOperation::kDeleteProvisioned:
+      return call_or_fault(decode_provisioned(route, query, {}, std::move(name)));
     default:
       return std::nullopt;
   }
@@ -456,6 +510,8 @@ LambdaCall decode_on_function(const LambdaRoute& route, http::Request request, F
       return call_or_fault(decode_url_config(body->object, std::move(name),
                                              route.operation == LambdaOperation::kCreateUrlConfig,
                                              std::move(origin)));
+    case LambdaOperation::kPutProvisioned:
+      return call_or_fault(decode_provisioned(route, query, body->object, std::move(name)));
     case LambdaOperation::kPutConcurrency:
       return call_or_fault(decode_concurrency(body->object, std::move(name)));
     default:

@@ -108,13 +108,20 @@ struct GetConcurrency {
 struct DeleteConcurrency {
   FunctionName name;
 };
+// Instances that are ready for a version or an alias.
+struct ProvisionedCall {
+  enum class What { kPut, kGet, kList, kDelete } what = What::kGet;
+  FunctionName name;       // qualified; of a list, the function
+  unsigned instances = 0;  // to put
+};
 // Of a function's URL; fields that are not given stay.
 struct PutUrlConfig {
   FunctionName name;
   bool creates = false;  // else there must be one
   std::optional<UrlAuth> auth;
   std::optional<InvokeMode> invoke_mode;
-  std::string origin;  // "http://127.0.0.1:8980": how the client reaches this worker
+  std::optional<std::string> cors;  // as FunctionUrl has it
+  std::string origin;               // "http://127.0.0.1:8980": how the client reaches this worker
 };
 struct GetUrlConfig {
   FunctionName name;
@@ -134,8 +141,8 @@ using LambdaCall =
                  GetFunction, GetFunctionConfiguration, DeleteFunction, ListFunctions, Invoke,
                  ListTags, TagFunction, UntagFunction, GetAccountSettings, PublishVersion,
                  ListVersions, CreateAlias, UpdateAlias, GetAlias, DeleteAlias, ListAliases,
-                 PutConcurrency, GetConcurrency, DeleteConcurrency, PutUrlConfig, GetUrlConfig,
-                 DeleteUrlConfig>;
+                 PutConcurrency, GetConcurrency, DeleteConcurrency, ProvisionedCall, PutUrlConfig,
+                 GetUrlConfig, DeleteUrlConfig>;
 
 // Takes the body out of the request where the call carries it.
 LambdaCall decode_lambda_call(http::Request request, const Caller& caller);

@@ -347,9 +347,9 @@ TEST_F(LambdaTest, AccountSettingsCountTheFunctions) {
 TEST_F(LambdaTest, WhatIsNotSupportedIsSaidSo) {
   create("f");
   for (const char* target :
-       {"/2015-03-31/functions/f/policy", "/2019-09-30/functions/f/provisioned-concurrency",
-        "/2019-09-25/functions/f/event-invoke-config", "/2014-11-13/functions/f/invoke-async",
-        "/2015-03-31/event-source-mappings", "/2018-10-31/layers/l/versions/1"}) {
+       {"/2015-03-31/functions/f/policy", "/2019-09-25/functions/f/event-invoke-config",
+        "/2014-11-13/functions/f/invoke-async", "/2015-03-31/event-source-mappings",
+        "/2018-10-31/layers/l/versions/1"}) {
     expect_fault(call("POST", target, "{}"), 501, "NotImplementedException");
   }
   for (const char* target : {"/2015-03-31/f", "/2015-03-31/functions/f/x", "/2015-03-31/",

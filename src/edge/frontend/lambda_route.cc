@@ -35,6 +35,9 @@ constexpr Method kAlias[] = {{"GET", LambdaOperation::kGetAlias},
 constexpr Method kConcurrency[] = {{"PUT", LambdaOperation::kPutConcurrency},
                                    {"GET", LambdaOperation::kGetConcurrency},
                                    {"DELETE", LambdaOperation::kDeleteConcurrency}};
+constexpr Method kProvisioned[] = {{"PUT", LambdaOperation::kPutProvisioned},
+                                   {"GET", LambdaOperation::kGetProvisioned},
+                                   {"DELETE", LambdaOperation::kDeleteProvisioned}};
 constexpr Method kStreams[] = {{"POST", LambdaOperation::kInvokeWithStream}};
 constexpr Method kUrl[] = {{"POST", LambdaOperation::kCreateUrlConfig},
                            {"GET", LambdaOperation::kGetUrlConfig},
@@ -74,9 +77,10 @@ LambdaRoute route_part(std::string_view method, std::string_view what) {
   if (what == "url") return choose(method, kUrl);
   if (what == "urls") return choose(method, kUrls);
   if (what == "concurrency") return choose(method, kConcurrency);
+  if (what == "provisioned-concurrency") return choose(method, kProvisioned);
   for (const std::string_view feature :
-       {"policy", "provisioned-concurrency", "event-invoke-config", "code-signing-config",
-        "runtime-management-config", "recursion-config", "invoke-async"}) {
+       {"policy", "event-invoke-config", "code-signing-config", "runtime-management-config",
+        "recursion-config", "invoke-async"}) {
     if (what == feature) return unsupported(feature);
   }
   return LambdaRoute();

@@ -1,5 +1,6 @@
 // Answers in pieces, and the configuration of URLs, by Lambda's API.
 #include "edge/frontend/lambda_stream.h"
+#include "core/domain/cors.h"
 
 #include <gmock/gmock.h>
 
@@ -148,10 +149,32 @@ TEST_F(LambdaStreamTest, AUrlIsConfiguredByTags) {
   EXPECT_EQ(json::parse(call("GET", kUrl + "s").body)["FunctionUrlConfigs"].size(), 0u);
 }
 
+TEST_F(LambdaStreamTest, AUrlSaysWhichPagesMayCall) {
+  const json cors = {{"AllowOrigins", {"https://app.example.org"}},
+                     {"AllowMethods", {"GET", "PUT"}},
+                     {"AllowHeaders", {"x-a"}},
+                     {"ExposeHeaders", {"x-b"}},
+                     {"AllowCredentials", true},
+                     {"MaxAge", 60}};
+  const auto made = call_json("POST", kUrl, {{"AuthType", "NONE"}, {"Cors", cors}});
+  ASSERT_EQ(made.status, 201) << made.body;
+  EXPECT_EQ(json::parse(made.body)["Cors"], cors);
+  EXPECT_EQ(parse_cors(spec("f").url.cors)->allow_methods,
+            (std::vector<std::string>{"GET", "PUT"}));
+  // What is not given stays; an empty one is none.
+  EXPECT_EQ(json::parse(call_json("PUT", kUrl, {{"AuthType", "AWS_IAM"}}).body)["Cors"], cors);
+  EXPECT_FALSE(
+      json::parse(call_json("PUT", kUrl, {{"Cors", json::object()}}).body).contains("Cors"));
+  EXPECT_EQ(spec("f").url.cors, "");
+}
+
 TEST_F(LambdaStreamTest, ABadConfigurationOfAUrlIsRefused) {
-  for (const json& bad : {json::object(), json{{"AuthType", "none"}}, json{{"AuthType", 1}},
-                          json{{"AuthType", "NONE"}, {"InvokeMode", "x"}},
-                          json{{"AuthType", "NONE"}, {"Cors", {{"AllowOrigins", {"*"}}}}}}) {
+  for (const json& bad :
+       {json::object(), json{{"AuthType", "none"}}, json{{"AuthType", 1}},
+        json{{"AuthType", "NONE"}, {"InvokeMode", "x"}}, json{{"AuthType", "NONE"}, {"Cors", "*"}},
+        json{{"AuthType", "NONE"}, {"Cors", {{"AllowOrigins", "*"}}}},
+        json{{"AuthType", "NONE"}, {"Cors", {{"AllowOrigins", {"a.example"}}}}},
+        json{{"AuthType", "NONE"}, {"Cors", {{"Origins", {"*"}}}}}}) {
     expect_fault(call_json("POST", kUrl, bad), 400, "InvalidParameterValueException");
   }
   expect_fault(call_json("POST", kUrl + "?Qualifier=live", {{"AuthType", "NONE"}}), 400,

@@ -171,5 +171,39 @@ TEST_F(LambdaVersions, CodeIsCheckedWithoutAChangeOrPublishedAtOnce) {
   EXPECT_TRUE(service_.changes.back().publish);
 }
 
+TEST_F(LambdaVersions, ProvisionedConcurrencyIsOfAVersionOrAnAlias) {
+  const std::string target = "/2019-09-30/functions/f/provisioned-concurrency";
+  publish();
+  make_alias({{"Name", "prod"}, {"FunctionVersion", "1"}});
+  expect_fault(call("GET", target + "?Qualifier=1"), 404,
+               "ProvisionedConcurrencyConfigNotFoundException", "f:1");
+  const auto put = [&](const std::string& qualifier, const json& count) {
+    return call_json("PUT", target + "?Qualifier=" + qualifier,
+                     {{"ProvisionedConcurrentExecutions", count}});
+  };
+  versions_.ready[{kDefaultTenant, "f:1"}] = {.wanted = 2, .ready = 1};
+  const auto made = put("1", 2);
+  EXPECT_EQ(made.status, 202);
+  json config = body_of(made);
+  EXPECT_EQ(config["RequestedProvisionedConcurrentExecutions"], 2);
+  EXPECT_EQ(config["AvailableProvisionedConcurrentExecutions"], 1);
+  EXPECT_EQ(config["Status"], "IN_PROGRESS");
+  versions_.ready[{kDefaultTenant, "f:1"}].failures = 3;
+  EXPECT_EQ(body_of(call("GET", target + "?Qualifier=1"))["Status"], "FAILED");
+  versions_.ready[{kDefaultTenant, "f:1"}] = {.wanted = 2, .ready = 2};
+  EXPECT_EQ(body_of(call("GET", target + "?Qualifier=1"))["Status"], "READY");
+  EXPECT_EQ(call("DELETE", target + "?Qualifier=1").status, 204);
+  EXPECT_EQ(put("prod", 1).status, 202);
+  const json list = body_of(call("GET", target + "?List=ALL"))["ProvisionedConcurrencyConfigs"];
+  ASSERT_EQ(list.size(), 1u);
+  EXPECT_THAT(list[0]["FunctionArn"].get<std::string>(), testing::EndsWith(":f:prod"));
+  for (const json& bad : {json(0), json(-1), json("7"), json(1'000'000), json()}) {
+    expect_fault(put("prod", bad), 400, "InvalidParameterValueException",
+                 "ProvisionedConcurrentExecutions");
+  }
+  expect_fault(put("$LATEST", 1), 400, "InvalidParameterValueException", "min_instances");
+  expect_fault(put("absent", 1), 404, "ResourceNotFoundException", "absent");
+}
+
 }  // namespace
 }  // namespace lambent::frontend

@@ -124,6 +124,17 @@ class Answering {
         200, options_.slices ? options_.slices(call.tenant) : std::string("{\"slices\":[]}")));
   }
 
+  void operator()(ListSchedules& call) {
+    if (!options_.schedules) {
+      return responder_.send(json_response(200, std::string("{\"schedules\":[]}")));
+    }
+    options_.schedules(
+        call.tenant,
+        [responder = std::make_shared<http::Responder>(std::move(responder_))](std::string text) {
+          responder->send(json_response(200, std::move(text)));
+        });
+  }
+
   void operator()(ListDevices&) {
     responder_.send(json_response(
         200, options_.devices ? options_.devices() : std::string("{\"devices\":[]}")));

@@ -68,6 +68,8 @@ struct NativeOptions {
   std::function<void(const std::string& gpu, Done)> undrain_devices;
   // The devices that serve pipelines; a pipeline function. JSON; either may be empty.
   std::function<std::string(TenantId)> slices;
+  // When functions are invoked by themselves, as JSON; may be empty.
+  std::function<void(TenantId, std::function<void(std::string)>)> schedules;
   std::function<Result<std::string>(const FunctionName&)> pipeline;
   // Measures one; JSON; may be empty.
   std::function<void(const FunctionName&, std::string event, unsigned repeat,

@@ -131,6 +131,7 @@ NativeCall decode_path(const http::Request& request, const Caller& caller) {
   const std::string& kind = parts->at(1);
   if (parts->size() == 2 && kind == "functions") return decode_functions(query, caller);
   if (parts->size() == 2 && kind == "sandboxes") return ListSandboxStatus{caller.tenant};
+  if (parts->size() == 2 && kind == "schedules") return ListSchedules{caller.tenant};
   if (parts->size() == 2 && kind == "slices") return ListSlices{caller.tenant};
   if (parts->size() == 2 && kind == "devices") return ListDevices{};
   if (parts->size() == 4 && kind == "devices" &&

@@ -46,6 +46,10 @@ struct CancelInvocation {
 struct ListSlices {
   TenantId tenant;
 };
+// When functions of the tenant are invoked by themselves.
+struct ListSchedules {
+  TenantId tenant;
+};
 // All devices, and how they are.
 struct ListDevices {};
 // Takes a device out of service, or back.
@@ -81,10 +85,11 @@ struct GetMetrics {
 };
 
 // A request that is no good call is the response that answers it.
-using NativeCall = std::variant<http::Response, ListFunctionStatus, ListSandboxStatus, ReadLog,
-                                ReadResult, ReadTrace, CancelInvocation, ListSlices, ListDevices,
-                                ChangeDevice, DescribePipeline, MeasurePipeline, SubmitInvocation,
-                                GetVersion, GetSettings, Livez, Readyz, GetMetrics>;
+using NativeCall =
+    std::variant<http::Response, ListFunctionStatus, ListSandboxStatus, ReadLog, ReadResult,
+                 ReadTrace, CancelInvocation, ListSlices, ListSchedules, ListDevices, ChangeDevice,
+                 DescribePipeline, MeasurePipeline, SubmitInvocation, GetVersion, GetSettings,
+                 Livez, Readyz, GetMetrics>;
 
 NativeCall decode_native_call(const http::Request& request, const Caller& caller);
 

@@ -64,7 +64,8 @@ struct FieldWriter {
                       {"rate", schedule.rate},
                       {"timezone", schedule.timezone},
                       {"payload", schedule.payload},
-                      {"catch_up", schedule.catch_up}});
+                      {"catch_up", schedule.catch_up},
+                      {"enabled", schedule.enabled}});
     }
     return list;
   }

@@ -76,6 +76,11 @@ bool RequestGuard::answers_to(const http::Authority& host, uint16_t scheme_port)
 }
 
 Result<void> RequestGuard::check(const http::Request& request) const {
+  RETURN_IF_ERROR(check_host(request));
+  return check_page(request);
+}
+
+Result<void> RequestGuard::check_host(const http::Request& request) const {
   const std::string_view host_text = request.headers.get("host");
   const auto host = http::parse_authority(host_text);
   const bool encrypted = request.peer.transport == http::Transport::kTls;
@@ -92,6 +97,11 @@ Result<void> RequestGuard::check(const http::Request& request) const {
       return refused("the request's target names another host than Host does");
     }
   }
+  return {};
+}
+
+Result<void> RequestGuard::check_page(const http::Request& request) const {
+  const auto host = http::parse_authority(request.headers.get("host"));
   // Links to the pages of a function may stand anywhere.
   const bool is_page_of_function = host &&
                                    !function_label(host->host, policy_.function_domain).empty() &&

@@ -37,6 +37,11 @@ class RequestGuard {
   // PERMISSION_DENIED, with a message for the client's user, if the request is refused. Host
   // is not looked at over Unix sockets, which no browser connects to.
   Result<void> check(const http::Request& request) const;
+  // The two parts of it: whether this worker is meant, and whether a page may have sent it. Only
+  // the second may be passed over, where the owner of a function allows its pages
+  // (cross_origin.h).
+  Result<void> check_host(const http::Request& request) const;
+  Result<void> check_page(const http::Request& request) const;
 
  private:
   // `scheme_port` is meant where the host has no port.

@@ -34,6 +34,7 @@ RouteScopes scopes_of_lambda(std::string_view method, std::string_view path) {
     case LambdaOperation::kListAliases:
     case LambdaOperation::kGetAlias:
     case LambdaOperation::kGetConcurrency:
+    case LambdaOperation::kGetProvisioned:
     case LambdaOperation::kGetUrlConfig:
     case LambdaOperation::kListUrlConfigs:
       return reads(kAnyone);
@@ -49,6 +50,8 @@ RouteScopes scopes_of_lambda(std::string_view method, std::string_view path) {
     case LambdaOperation::kDeleteAlias:
     case LambdaOperation::kPutConcurrency:
     case LambdaOperation::kDeleteConcurrency:
+    case LambdaOperation::kPutProvisioned:
+    case LambdaOperation::kDeleteProvisioned:
     case LambdaOperation::kCreateUrlConfig:
     case LambdaOperation::kUpdateUrlConfig:
     case LambdaOperation::kDeleteUrlConfig:
@@ -100,6 +103,7 @@ constexpr Route kRoutes[] = {
     {"", "v1/functions", reads(kAnyone)},
     {"", "v1/sandboxes", reads()},
     {"", "v1/slices", reads()},
+    {"", "v1/schedules", reads()},
     {"GET", "v1/secrets", reads({Scope::kDeploy, Scope::kRead})},
     {"PUT", "v1/secrets/*", changes(kDeployers)},
     {"DELETE", "v1/secrets/*", changes(kDeployers)},

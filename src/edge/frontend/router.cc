@@ -7,6 +7,7 @@
 #include "edge/frontend/access_call.h"
 #include "edge/frontend/access_log.h"
 #include "edge/frontend/audited_responder.h"
+#include "edge/frontend/cross_origin.h"
 #include "edge/frontend/forwarding.h"
 #include "edge/frontend/lambda_fault.h"
 #include "edge/frontend/lambda_name.h"
@@ -132,10 +133,16 @@ void Router::handle(http::Request request, http::Responder responder) {
       return take_forwarded(**forwarded, std::move(request), std::move(responder));
     }
   }
-  if (const auto allowed = guard_.check(request); !allowed.ok()) {
-    return responder.send(response_of_error(request, allowed.error()));
+  if (const auto meant = guard_.check_host(request); !meant.ok()) {
+    return responder.send(response_of_error(request, meant.error()));
   }
   const auto target = target_of(request);
+  if (const auto page = guard_.check_page(request); !page.ok()) {
+    const auto cors = target ? cors_of(*target) : std::nullopt;
+    const auto allowed = cors ? check_cross_origin(*cors, request) : page;
+    if (!allowed.ok()) return responder.send(response_of_error(request, allowed.error()));
+    if (is_preflight(request)) return responder.send(preflight_answer(*cors, request));
+  }
   if (target && !target->tenant.empty()) {
     const auto tenant = access_.find_tenant(target->tenant);
     if (tenant.ok() && relays_.is_open({tenant->id, target->name})) {
@@ -167,6 +174,22 @@ void Router::handle(http::Request request, http::Responder responder) {
     return authenticate(std::move(request), std::move(responder), {});
   }
   handle_signed(std::move(request), std::move(responder));
+}
+
+// Browsers ask before they send credentials: whose function it is has to be plain without any.
+std::optional<Cors> Router::cors_of(const FunctionTarget& target) const {
+  FunctionName name{kDefaultTenant, target.name};
+  if (!target.tenant.empty()) {
+    const auto tenant = access_.find_tenant(target.tenant);
+    if (!tenant.ok()) return std::nullopt;
+    name.tenant = tenant->id;
+  } else if (options_.auth.mode == AuthMode::kTokens) {
+    return std::nullopt;
+  }
+  const std::string text = target.is_inference ? std::string() : relays_.cors_of(name);
+  const auto cors = text.empty() ? Result<Cors>(Cors()) : parse_cors(text);
+  if (text.empty() || !cors.ok()) return std::nullopt;
+  return *cors;
 }
 
 void Router::handle_anonymous(TenantId tenant, const FunctionTarget& target, http::Request request,

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "core/domain/audit.h"
+#include "core/domain/cors.h"
 #include "core/http/forward_service.h"
 #include "core/http/server.h"
 #include "edge/frontend/access_frontend.h"
@@ -88,6 +89,8 @@ class Router {
   void choose_node(const Principal& principal, http::Request request, http::Responder responder);
   // Whose tenant the request is for: an admin may name another than its token's.
   Result<TenantId> tenant_for(const Principal& principal, const http::Request& request) const;
+  // Which pages of other origins may call the function.
+  std::optional<Cors> cors_of(const FunctionTarget& target) const;
   // For a function with an open URL, to which anyone may send it.
   void handle_anonymous(TenantId tenant, const FunctionTarget& target, http::Request request,
                         http::Responder responder);

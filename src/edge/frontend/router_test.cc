@@ -727,5 +727,56 @@ TEST_F(RouterTest, APathWithATenantIsForItsOwnAndAdmins) {
   EXPECT_EQ(relays_.calls[1].function.tenant, kTeam);
 }
 
+TEST_F(RouterTest, APageThatAFunctionAllowsReachesThatFunctionAndNothingElse) {
+  use(AuthMode::kTokens);
+  relays_.open = {{kTeam, "f"}, {kTeam, "g"}};
+  relays_.cors = {
+      {{kTeam, "f"}, R"({"allow_origins":["https://app.example"],"allow_methods":["PUT"]})"}};
+  const HeaderList app = {{"Origin", "https://app.example"}, {"Sec-Fetch-Site", "cross-site"}};
+  (void)call("PUT", "/t/team/f/f/x", "", "b", app);
+  ASSERT_EQ(relays_.calls.size(), 1u);
+  EXPECT_EQ(relays_.calls[0].answer_headers.get("Access-Control-Allow-Origin"),
+            "https://app.example");
+  // No other method, page, function, path or API.
+  EXPECT_EQ(call("POST", "/t/team/f/f/x", "", "b", app).status, 403);
+  EXPECT_EQ(call("PUT", "/t/team/f/f/x", "", "b", {{"Origin", "https://evil.example"}}).status,
+            403);
+  EXPECT_EQ(call("PUT", "/t/team/f/f/x", "", "b", {{"Sec-Fetch-Site", "cross-site"}}).status, 403);
+  for (const char* other : {"/t/team/f/g/", "/t/absent/f/f/", "/f/f/", "/v1/functions",
+                            "/2015-03-31/functions", "/v2/models/f/infer", "/"}) {
+    EXPECT_EQ(call("PUT", other, "invoker", "b", app).status, 403) << other;
+  }
+  EXPECT_EQ(relays_.calls.size(), 1u);
+}
+
+TEST_F(RouterTest, APreflightIsAnsweredForTheFunctionAndSeenByNone) {
+  use(AuthMode::kTokens);
+  relays_.cors = {{{kTeam, "f"},
+                   R"({"allow_origins":["https://app.example"],)"
+                   R"("allow_methods":["PUT"],"allow_headers":["authorization"]})"}};
+  HeaderList asks = {{"Origin", "https://app.example"}, {"Access-Control-Request-Method", "PUT"}};
+  const http::Response answer = call("OPTIONS", "/t/team/f/f/", "", "", asks);
+  EXPECT_EQ(answer.status, 204);
+  EXPECT_EQ(answer.headers.get("Access-Control-Allow-Methods"), "PUT");
+  asks[1].second = "DELETE";
+  EXPECT_EQ(call("OPTIONS", "/t/team/f/f/", "", "", asks).status, 403);
+  EXPECT_TRUE(relays_.calls.empty());
+  // The request itself still wants a token: the URL is not open.
+  EXPECT_EQ(call("PUT", "/t/team/f/f/", "", "b", {asks[0]}).status, 401);
+  (void)call("PUT", "/t/team/f/f/", "invoker", "b", {asks[0]});
+  EXPECT_EQ(relays_.calls.size(), 1u);
+}
+
+TEST_F(RouterTest, WithoutTokensTheDefaultTenantsFunctionsAreMeant) {
+  use(AuthMode::kNone);
+  relays_.cors = {{{kDefaultTenant, "f"}, R"({"allow_origins":["*"]})"}};
+  (void)call("POST", "/f/f/", "", "b", {{"Origin", "https://any.example"}});
+  ASSERT_EQ(relays_.calls.size(), 1u);
+  EXPECT_EQ(relays_.calls[0].answer_headers.get("Access-Control-Allow-Origin"), "*");
+  EXPECT_EQ(call("POST", "/f/g/", "", "b", {{"Origin", "https://any.example"}}).status, 403);
+  EXPECT_EQ(call("POST", "/f/f/", "", "b", {{"Origin", "https://a"}, {"Host", "evil.test"}}).status,
+            403);
+}
+
 }  // namespace
 }  // namespace lambent::frontend

@@ -129,6 +129,7 @@ Result<Snapshot> Catalog::load_all() {
     ASSIGN_OR_RETURN(snapshot.deployments, load_deployments(database));
     ASSIGN_OR_RETURN(snapshot.statistics, load_statistics(database));
     ASSIGN_OR_RETURN(snapshot.profiles, load_profiles(database));
+    ASSIGN_OR_RETURN(snapshot.firings, load_firings(database));
     ASSIGN_OR_RETURN(snapshot.devices, load_devices(database));
     ASSIGN_OR_RETURN(snapshot.pending, count_pending(database));
     return {};
@@ -297,6 +298,13 @@ void Catalog::save_profile(PipelineProfileRecord record, Done<void> done) {
   const size_t bytes = record.profile.size();
   state_->change(bytes, std::move(done), [record = std::move(record)](Database& database) {
     return catalog::save_profile(database, record);
+  });
+}
+
+void Catalog::save_firing(FiringRecord record, Done<void> done) {
+  const size_t bytes = sizeof(record) + record.schedule.size();
+  state_->change(bytes, std::move(done), [record = std::move(record)](Database& database) {
+    return catalog::save_firing(database, record);
   });
 }
 

@@ -104,6 +104,9 @@ class Catalog {
   void save_statistics(std::vector<FunctionStatistics> statistics, Done<void> done);
   // Keeps what was measured of a pipeline function, replacing what was before.
   void save_profile(PipelineProfileRecord record, Done<void> done);
+  // Keeps the last firing of a schedule, replacing what was before; that of a removed function is
+  // skipped.
+  void save_firing(FiringRecord record, Done<void> done);
   // Adds a tenant (id zero: the catalog gives one, never one that was used before; ALREADY_EXISTS
   // if the name is taken) or replaces it (NOT_FOUND if it is gone). The answer is the tenant as
   // kept.

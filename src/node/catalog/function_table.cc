@@ -222,4 +222,36 @@ Result<std::vector<PipelineProfileRecord>> load_profiles(Database& database) {
   }
 }
 
+Result<void> save_firing(Database& database, const FiringRecord& record) {
+  ASSIGN_OR_RETURN(
+      Statement put,
+      database.prepare("INSERT OR REPLACE INTO schedule_firings (tenant, function, name, due_s, "
+                       "invocation) SELECT ?1, ?2, ?3, ?4, ?5 WHERE "
+                       "EXISTS (SELECT 1 FROM functions WHERE tenant = ?1 AND id = ?2)"));
+  put.bind(1, uint64_t{record.tenant.value}).bind(2, uint64_t{record.function.value});
+  put.bind_text(3, record.schedule).bind(4, int64_t{record.due.count()});
+  put.bind_text(5, to_string(record.invocation));
+  return put.run();
+}
+
+Result<std::vector<FiringRecord>> load_firings(Database& database) {
+  std::vector<FiringRecord> records;
+  ASSIGN_OR_RETURN(
+      Statement rows,
+      database.prepare("SELECT tenant, function, name, due_s, invocation FROM schedule_firings"));
+  for (;;) {
+    ASSIGN_OR_RETURN(const bool more, rows.next());
+    if (!more) return records;
+    FiringRecord record;
+    record.tenant = TenantId(static_cast<uint32_t>(rows.column_uint(0)));
+    record.function = FunctionId(static_cast<uint32_t>(rows.column_uint(1)));
+    record.schedule = rows.column_text(2);
+    record.due = seconds(rows.column_int(3));
+    const auto invocation = invocation_id_from_string(rows.column_text(4));
+    if (!invocation) return Error{ErrorCode::kDataLoss, "the catalog has a bad firing"};
+    record.invocation = *invocation;
+    records.push_back(std::move(record));
+  }
+}
+
 }  // namespace lambent::catalog

@@ -22,4 +22,8 @@ Result<std::vector<FunctionStatistics>> load_statistics(Database& database);
 Result<void> save_profile(Database& database, const PipelineProfileRecord& record);
 Result<std::vector<PipelineProfileRecord>> load_profiles(Database& database);
 
+// The same of a schedule's firing.
+Result<void> save_firing(Database& database, const FiringRecord& record);
+Result<std::vector<FiringRecord>> load_firings(Database& database);
+
 }  // namespace lambent::catalog

@@ -70,6 +70,26 @@ struct Columns {
   void operator()(const FunctionField&, const Variables&) {}
 };
 
+TEST_F(FunctionTableTest, KeepsTheLastFiringOfAScheduleAsLongAsItsFunction) {
+  FunctionSpec spec = with_every_field_set();
+  spec.id = {};
+  spec.id = put_function(*database_, spec)->id;
+  FiringRecord firing{.tenant = spec.name.tenant,
+                      .function = spec.id,
+                      .schedule = "nightly",
+                      .due = seconds(1'700'000'000),
+                      .invocation = InvocationId{1, 2}};
+  ASSERT_TRUE(save_firing(*database_, firing).ok());
+  firing.due += seconds(60);
+  ASSERT_TRUE(save_firing(*database_, firing).ok());
+  FiringRecord of_none = firing;
+  of_none.function = FunctionId(99);
+  EXPECT_TRUE(save_firing(*database_, of_none).ok());
+  EXPECT_EQ(*load_firings(*database_), std::vector{firing});
+  ASSERT_TRUE(remove_function(*database_, spec.name).ok());
+  EXPECT_TRUE(load_firings(*database_)->empty());
+}
+
 TEST_F(FunctionTableTest, HasAColumnForEveryFieldAndNoOther) {
   Columns described;
   const FunctionSpec spec;

@@ -307,6 +307,12 @@ constexpr const char* kNetworkAccess = R"sql(
 ALTER TABLE functions ADD COLUMN network TEXT NOT NULL DEFAULT '';
 )sql";
 
+// Pages that may call a function, and instances that are ready for an alias.
+constexpr const char* kCorsAndProvisioned = R"sql(
+ALTER TABLE functions ADD COLUMN url_cors TEXT NOT NULL DEFAULT '';
+ALTER TABLE function_aliases ADD COLUMN provisioned INTEGER NOT NULL DEFAULT 0;
+)sql";
+
 Result<void> apply_step(Database& database, size_t version) {
   RETURN_IF_ERROR(database.begin());
   auto applied = database.run(migrations()[version - 1]);
@@ -345,7 +351,8 @@ const std::vector<std::string>& migrations() {
                                                  kWarmFunctions,
                                                  kFunctionUrls,
                                                  kSandboxConcurrency,
-                                                 kNetworkAccess};
+                                                 kNetworkAccess,
+                                                 kCorsAndProvisioned};
   return steps;
 }
 

@@ -54,6 +54,17 @@ struct PipelineProfileRecord {
   bool operator==(const PipelineProfileRecord&) const = default;
 };
 
+// The last firing of a function's schedule.
+struct FiringRecord {
+  TenantId tenant;
+  FunctionId function;
+  std::string schedule;  // its name
+  seconds due{};         // since the Unix epoch
+  InvocationId invocation;
+
+  bool operator==(const FiringRecord&) const = default;
+};
+
 // What is held against a GPU, and what the operator said of it; all else of it is read again.
 struct DeviceRecord {
   std::string uuid;
@@ -110,6 +121,7 @@ struct Snapshot {
   std::vector<DeploymentRecord> deployments;
   std::vector<FunctionStatistics> statistics;
   std::vector<PipelineProfileRecord> profiles;
+  std::vector<FiringRecord> firings;
   std::vector<DeviceRecord> devices;  // in order of uuid; those of GPUs that went as well
   uint64_t pending = 0;               // asynchronous invocations without a result
 };

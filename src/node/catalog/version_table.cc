@@ -48,11 +48,12 @@ Result<void> put_alias(Database& database, const Alias& alias) {
   ASSIGN_OR_RETURN(
       Statement put,
       database.prepare("INSERT OR REPLACE INTO function_aliases (tenant, function, name, "
-                       "description, version, second, second_share, revision) "
-                       "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"));
+                       "description, version, second, second_share, revision, provisioned) "
+                       "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"));
   put.bind(1, uint64_t{alias.function.tenant.value}).bind(2, function);
   put.bind_text(3, alias.name).bind_text(4, alias.description).bind_text(5, alias.version);
   put.bind_text(6, alias.second).bind(7, alias.second_share).bind(8, alias.revision);
+  put.bind(9, uint64_t{alias.provisioned});
   return put.run();
 }
 
@@ -71,7 +72,7 @@ Result<std::vector<Alias>> load_aliases(Database& database) {
   ASSIGN_OR_RETURN(
       Statement rows,
       database.prepare("SELECT a.tenant, f.name, a.name, a.description, a.version, a.second, "
-                       "a.second_share, a.revision FROM function_aliases a "
+                       "a.second_share, a.provisioned, a.revision FROM function_aliases a "
                        "JOIN functions f ON f.tenant = a.tenant AND f.id = a.function"));
   for (;;) {
     ASSIGN_OR_RETURN(const bool more, rows.next());
@@ -82,7 +83,8 @@ Result<std::vector<Alias>> load_aliases(Database& database) {
                        .version = rows.column_text(4),
                        .second = rows.column_text(5),
                        .second_share = rows.column_double(6),
-                       .revision = rows.column_uint(7)});
+                       .provisioned = static_cast<unsigned>(rows.column_uint(7)),
+                       .revision = rows.column_uint(8)});
   }
 }
 

@@ -63,6 +63,7 @@ TEST_F(VersionTable, AFunctionGoesWithItsVersionsAliasesAndRevisions) {
                         .version = "1",
                         .second = "2",
                         .second_share = 0.5,
+                        .provisioned = 3,
                         .revision = 4})
                   .ok());
   reopen();
@@ -70,6 +71,7 @@ TEST_F(VersionTable, AFunctionGoesWithItsVersionsAliasesAndRevisions) {
   ASSERT_EQ(snapshot.aliases.size(), 1u);
   EXPECT_EQ(snapshot.aliases[0].function, function.name);
   EXPECT_EQ(snapshot.aliases[0].second_share, 0.5);
+  EXPECT_EQ(snapshot.aliases[0].provisioned, 3u);
   EXPECT_EQ(snapshot.aliases[0].revision, 4u);
   ASSERT_TRUE(remove(function.name).ok());
   snapshot = catalog_->load_all().value();

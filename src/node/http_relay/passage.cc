@@ -205,7 +205,7 @@ void Passage::begin_answer() {
     return;
   }
   // Ours win: a program cannot name another invocation.
-  for (const auto& [name, value] : request_->answer_headers.fields()) head.headers.set(name, value);
+  http::put_ours(request_->answer_headers, head.headers);
   client_->start(std::move(head), parser_.size());
 }
 

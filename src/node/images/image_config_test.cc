@@ -81,6 +81,8 @@ TEST(PullOrderTest, OrdersAndReportsComeBackAsTheyWere) {
                   .skopeo = "/usr/bin/skopeo",
                   .umoci = "/usr/bin/umoci",
                   .auth_file = "/etc/auth.json",
+                  .auth = R"({"auths":{}})",
+                  .proves = true,
                   .reference = "ghcr.io/a/b:1",
                   .local_path = "",
                   .plain_http = true,

@@ -67,8 +67,9 @@ Error pull_failure(const std::string& reference, std::string_view output) {
   if (has_any(output, {"unauthorized", "authentication required", "denied", "forbidden"})) {
     return {ErrorCode::kPermissionDenied,
             what +
-                "its registry does not let the worker have it, or has no such image; the "
-                "operator gives credentials with --registry-auth: " +
+                "its registry does not let the worker have it, or has no such image; "
+                "keep credentials of yours as the secret registry-auth, or the operator gives some "
+                "with --registry-auth: " +
                 said(output)};
   }
   if (has_any(output, {"manifest unknown", "name unknown", "not found", "no descriptor found",

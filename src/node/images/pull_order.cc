@@ -28,6 +28,8 @@ std::string to_json(const PullOrder& order) {
                        {"skopeo", order.skopeo},
                        {"umoci", order.umoci},
                        {"auth_file", order.auth_file},
+                       {"auth", order.auth},
+                       {"proves", order.proves},
                        {"reference", order.reference},
                        {"local_path", order.local_path},
                        {"plain_http", order.plain_http},
@@ -45,6 +47,8 @@ Result<PullOrder> parse_pull_order(std::string_view text) {
   reader.read("skopeo", order.skopeo);
   reader.read("umoci", order.umoci);
   reader.read("auth_file", order.auth_file);
+  reader.read("auth", order.auth);
+  reader.read("proves", order.proves);
   reader.read("reference", order.reference);
   reader.read("local_path", order.local_path);
   reader.read("plain_http", order.plain_http);

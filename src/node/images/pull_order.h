@@ -19,6 +19,8 @@ struct PullOrder {
   std::string skopeo;  // the programs
   std::string umoci;
   std::string auth_file;   // of registries, in the form of containers-auth.json(5); empty: none
+  std::string auth;        // instead of it: what such a file has, of a tenant
+  bool proves = false;     // whether they may have it is asked, also of an image that is here
   std::string reference;   // as text_of(ImageReference) writes it
   std::string local_path;  // of the host, without links; empty: it is a registry's
   bool plain_http = false;

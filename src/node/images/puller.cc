@@ -60,7 +60,7 @@ class Pull {
     RETURN_IF_ERROR(make_folders());
     PulledImage image;
     image.digest = reference_.digest;
-    if (image.digest.empty() || reference_.is_local()) {
+    if (image.digest.empty() || reference_.is_local() || order_.proves) {
       tell_("resolving " + order_.reference);
       ASSIGN_OR_RETURN(image.digest, resolve());
     }
@@ -90,13 +90,16 @@ class Pull {
       if (!error) fs::create_directories(folder, error);
     }
     if (error) return Error{ErrorCode::kInternal, "create " + work_ + ": " + error.message()};
-    if (!order_.auth_file.empty()) RETURN_IF_ERROR(copy_credentials());
+    if (has_credentials()) RETURN_IF_ERROR(copy_credentials());
     return give_away({"", "/tmp"});
   }
 
+  bool has_credentials() const { return !order_.auth_file.empty() || !order_.auth.empty(); }
+
   // The programs are another user, who cannot read the operator's own file.
   Result<void> copy_credentials() {
-    auto text = read_file(order_.auth_file, kMostAuth);
+    auto text = order_.auth.empty() ? read_file(order_.auth_file, kMostAuth)
+                                    : Result<std::string>(order_.auth);
     if (!text.ok()) return text.error().with_context("--registry-auth");
     const OwnedFd file(
         open((work_ + "/auth.json").c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
@@ -164,7 +167,7 @@ class Pull {
     std::vector<std::string> flags;
     if (reference_.is_local()) return flags;
     if (order_.plain_http) flags.push_back(std::string(tls_flag) + "=false");
-    if (!order_.auth_file.empty()) {
+    if (has_credentials()) {
       flags.insert(flags.end(), {auth_flag, std::string(kWorkInside) + "/auth.json"});
     }
     return flags;
@@ -189,7 +192,7 @@ class Pull {
     for (std::string& flag : of_registry("--tls-verify", "--authfile")) {
       arguments.push_back(std::move(flag));
     }
-    arguments.push_back(source(""));
+    arguments.push_back(source(reference_.is_local() ? "" : reference_.digest));
     ASSIGN_OR_RETURN(const ConfinedEnd end, run(skopeo(std::move(arguments)), &pull_failure));
     const size_t at = end.output.find("sha256:");
     const std::string digest = at == std::string::npos ? "" : end.output.substr(at, 71);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "core/base/fd.h"
@@ -14,6 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kMostReport = 1 << 20;
+constexpr size_t kMostCredentials = 64 << 10;
 
 bool is_of_this_host(const std::string& registry) {
   const std::string host = registry.substr(0, registry.find(':'));
@@ -53,6 +55,25 @@ Result<void> check_registry(const ImageReference& reference,
   return Error{ErrorCode::kPermissionDenied,
                "image " + text_of(reference) + ": this worker pulls nothing from " + registry +
                    "; its operator allows registries with --image-registry"};
+}
+
+Result<std::string> registry_credentials(std::string_view secret) {
+  using nlohmann::json;
+  const Error wrong{ErrorCode::kFailedPrecondition,
+                    std::string("the secret ") + kRegistrySecret +
+                        " has no credentials of registries; it is what 'skopeo login --authfile "
+                        "FILE' or 'docker login' write: {\"auths\": {REGISTRY: {\"auth\": ...}}}"};
+  if (secret.size() > kMostCredentials) return wrong;
+  const json file = json::parse(secret, nullptr, false);
+  if (!file.is_object() || !file.contains("auths") || !file["auths"].is_object()) return wrong;
+  // Helpers, which are programs, are not for others to name.
+  json auths = json::object();
+  for (const auto& [registry, entry] : file["auths"].items()) {
+    const bool is_one = entry.is_object() && entry.contains("auth") && entry["auth"].is_string();
+    if (is_one) auths[registry] = {{"auth", entry["auth"]}};
+  }
+  if (auths.empty()) return wrong;
+  return json{{"auths", std::move(auths)}}.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 Result<void> check_for_gpu(const PulledImage& image, const std::string& glibc_needed) {
@@ -107,7 +128,7 @@ Result<void> ImageStore::recover() {
 }
 
 Result<PullOrder> ImageStore::order_of(const ImageReference& reference,
-                                       const std::string& local_path) {
+                                       const std::string& local_path, const ImageAccess& access) {
   if (options_.skopeo.empty() || options_.umoci.empty()) {
     return Error{ErrorCode::kFailedPrecondition,
                  "this worker pulls no images, because it has found no " +
@@ -120,6 +141,8 @@ Result<PullOrder> ImageStore::order_of(const ImageReference& reference,
                    .skopeo = options_.skopeo,
                    .umoci = options_.umoci,
                    .auth_file = reference.is_local() ? "" : options_.auth_file,
+                   .auth = reference.is_local() ? "" : access.credentials,
+                   .proves = !reference.is_local() && !access.is_known,
                    .reference = text_of(reference),
                    .local_path = local_path,
                    .plain_http = !reference.is_local() && is_of_this_host(reference.registry()),
@@ -128,12 +151,14 @@ Result<PullOrder> ImageStore::order_of(const ImageReference& reference,
                    .timeout = options_.timeout};
 }
 
-void ImageStore::ensure(const ImageReference& reference, const std::string& local_path, Done done) {
-  if (const PulledImage* image = find(reference.digest)) return done(*image);
-  const std::string name = text_of(reference);
+void ImageStore::ensure(const ImageReference& reference, const std::string& local_path,
+                        const ImageAccess& access, Done done) {
+  const PulledImage* image = find(reference.digest);
+  if (image != nullptr && (access.is_known || reference.is_local())) return done(*image);
+  const std::string name = text_of(reference) + "\n" + access.credentials;
   auto found = pulls_.find(name);
   if (found == pulls_.end()) {
-    auto order = order_of(reference, local_path);
+    auto order = order_of(reference, local_path, access);
     if (!order.ok()) return done(order.error());
     if (queue_.size() >= kMostWaiting) {
       return done(Error{ErrorCode::kResourceExhausted,
@@ -169,9 +194,10 @@ void ImageStore::start_pulls() {
   }
 }
 
-void ImageStore::ended(const std::string& reference, Result<PulledImage> image) {
-  const auto found = pulls_.find(reference);
+void ImageStore::ended(const std::string& name, Result<PulledImage> image) {
+  const auto found = pulls_.find(name);
   const std::unique_ptr<Pull> pull = std::move(found->second);
+  const std::string& reference = pull->order.reference;
   pulls_.erase(found);
   --running_;
   const double seconds_taken = to_seconds(loop_.clock().now() - pull->started);
@@ -221,10 +247,16 @@ void ImageStore::evict(const std::string& key) {
   if (!error) offload_([aside] { remove_tree(aside); }, [] {});
 }
 
+const ImageStore::Pull* ImageStore::pull_of(const std::string& reference) const {
+  const auto found = pulls_.lower_bound(reference + "\n");
+  const bool is_it = found != pulls_.end() && found->first.starts_with(reference + "\n");
+  return is_it ? found->second.get() : nullptr;
+}
+
 std::string ImageStore::progress(const std::string& reference) const {
-  const auto found = pulls_.find(reference);
-  if (found == pulls_.end()) return "";
-  const auto& process = found->second->process;
+  const Pull* pull = pull_of(reference);
+  if (pull == nullptr) return "";
+  const auto& process = pull->process;
   return process == nullptr ? "waits for other images to be pulled" : process->progress();
 }
 
@@ -241,7 +273,7 @@ Result<ImageStart> ImageStore::start(const ImageCommand& command) const {
     start.folder = ready(key_of(image->digest)) + "/" + kRootFolder;
     return start;
   }
-  if (pulls_.contains(text_of(command.image))) {
+  if (pull_of(text_of(command.image)) != nullptr) {
     return Error{ErrorCode::kUnavailable,
                  "the function's image is being pulled again; try again later"};
   }

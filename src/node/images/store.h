@@ -9,6 +9,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/base/log.h"
@@ -54,6 +55,20 @@ Result<void> check_registry(const ImageReference& reference,
 // Whether the shim and the driver can be loaded in it. FAILED_PRECONDITION. Pure.
 Result<void> check_for_gpu(const PulledImage& image, const std::string& glibc_needed);
 
+// As whom an image is asked for.
+struct ImageAccess {
+  // Credentials of the tenant's own, as registry_credentials() gives them; empty: the operator's.
+  std::string credentials = {};
+  // The tenant has the image already: what is here is its own.
+  bool is_known = false;
+};
+
+// What a tenant keeps as its secret of that name: a file as `skopeo login` or `docker login` write
+// it. Only its names and passwords are taken; FAILED_PRECONDITION, without its contents, if it has
+// none. Pure.
+inline constexpr char kRegistrySecret[] = "registry-auth";
+Result<std::string> registry_credentials(std::string_view secret);
+
 class ImageStore {
  public:
   using Done = std::function<void(Result<PulledImage>)>;
@@ -73,8 +88,10 @@ class ImageStore {
 
   // `local_path`: where an image of the worker's machine lies, without links; it was allowed. Its
   // digest is what a function has to keep. FAILED_PRECONDITION: there is no skopeo or umoci.
-  // PERMISSION_DENIED: the registry is not allowed. Others as pull_image().
-  void ensure(const ImageReference& reference, const std::string& local_path, Done done);
+  // PERMISSION_DENIED: the registry is not allowed. Others as pull_image(). An image that is here
+  // is given to a tenant that does not have it once its registry has shown that it may.
+  void ensure(const ImageReference& reference, const std::string& local_path,
+              const ImageAccess& access, Done done);
   // What is done for this reference right now, in words; empty: nothing.
   std::string progress(const std::string& reference) const;
   // The image that has this digest; null: it is not here.
@@ -97,9 +114,12 @@ class ImageStore {
   };
 
   std::string ready(const std::string& key) const;
-  Result<PullOrder> order_of(const ImageReference& reference, const std::string& local_path);
+  Result<PullOrder> order_of(const ImageReference& reference, const std::string& local_path,
+                             const ImageAccess& access);
+  // Of any tenant; null: none.
+  const Pull* pull_of(const std::string& reference) const;
   void start_pulls();
-  void ended(const std::string& reference, Result<PulledImage> image);
+  void ended(const std::string& name, Result<PulledImage> image);
   // RESOURCE_EXHAUSTED: there is none, whatever goes.
   Result<void> make_room(const std::string& newest);
   void evict(const std::string& key);
@@ -109,10 +129,11 @@ class ImageStore {
   const Offload offload_;
   const ImageOptions options_;
   environments::Shelf shelf_;
-  std::map<std::string, PulledImage> images_;           // by key
-  std::set<std::string> used_;                          // keys
-  std::map<std::string, std::unique_ptr<Pull>> pulls_;  // by reference
-  std::deque<std::string> queue_;                       // references of pulls that wait
+  std::map<std::string, PulledImage> images_;  // by key
+  std::set<std::string> used_;                 // keys
+  // By reference and, after a line's end, credentials: who has others waits for a pull of its own.
+  std::map<std::string, std::unique_ptr<Pull>> pulls_;
+  std::deque<std::string> queue_;  // names of pulls that wait
   size_t running_ = 0;
   uint64_t count_ = 0;  // of pulls and removals, for names
 };

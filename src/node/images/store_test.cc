@@ -64,6 +64,22 @@ TEST(CheckRegistryTest, ThoseOfThisHostAreNamedOrNotPulled) {
   EXPECT_FALSE(check_registry(of("nginx"), {"ghcr.io"}).ok());
 }
 
+TEST(RegistryCredentialsTest, OnlyNamesAndPasswordsAreTaken) {
+  EXPECT_EQ(
+      *registry_credentials(R"({"auths":{"ghcr.io":{"auth":"bWU6cHc=","email":"e"},"quay.io":{}},)"
+                            R"("credsStore":"evil","credHelpers":{"a":"evil"}})"),
+      R"({"auths":{"ghcr.io":{"auth":"bWU6cHc="}}})");
+  for (const std::string& text :
+       {std::string(), std::string("password"), std::string(R"({"auths":{}})"),
+        std::string(R"({"auths":{"ghcr.io":{"auth":7}}})"),
+        std::string(R"({"credHelpers":{"ghcr.io":"evil"}})"), std::string(70'000, '{')}) {
+    const auto wrong = registry_credentials(text);
+    ASSERT_FALSE(wrong.ok());
+    EXPECT_EQ(wrong.error().code, ErrorCode::kFailedPrecondition);
+    EXPECT_EQ(wrong.error().message.find("password"), std::string::npos);
+  }
+}
+
 TEST(CheckForGpuTest, TheDriverNeedsItsCLibrary) {
   PulledImage one = image();
   one.c_library = {"glibc", "2.36"};

@@ -10,6 +10,7 @@
 #include "core/base/fd.h"
 #include "core/domain/image_function.h"
 #include "core/domain/model_function.h"
+#include "node/worker/image_access.h"
 #include "node/worker/instance_rules.h"
 #include "node/worker/kernel_package.h"
 #include "node/worker/workflow_package.h"
@@ -258,7 +259,10 @@ void Deployments::store(FunctionChange change, Done done) {
 
 void Deployments::store_change(FunctionChange change, Done answer, Done finish) {
   const bool has_code = !change.zip_base64.empty() || !change.zip.empty();
-  const bool needs_files = has_code || has_graph(change.spec.kind) || !change.spec.mounts.empty();
+  const bool has_zones = std::ranges::any_of(
+      change.spec.schedules, [](const Schedule& schedule) { return !schedule.timezone.empty(); });
+  const bool needs_files =
+      has_code || has_graph(change.spec.kind) || !change.spec.mounts.empty() || has_zones;
   if (!needs_files && runs_image(change.spec)) {
     return pull({.change = std::move(change)}, std::move(answer), std::move(finish));
   }
@@ -295,6 +299,7 @@ void Deployments::store_change(FunctionChange change, Done answer, Done finish) 
 Result<void> Deployments::unpack(const CodeStore& code, const Rules& rules, Unpacking& unpacking) {
   FunctionSpec& spec = unpacking.change.spec;
   RETURN_IF_ERROR(check_mounted(spec.mounts, unpacking.mount_folders));
+  ASSIGN_OR_RETURN(unpacking.zones, read_time_zones(spec.schedules));
   if (runs_image(spec)) {
     if (unpacking.change.zip_base64.empty() && unpacking.change.zip.empty()) return {};
     return Error{ErrorCode::kInvalidArgument, "a function of an image has no code beside it"};
@@ -361,8 +366,11 @@ void Deployments::pull(Unpacking unpacked, Done answer, Done done) {
   const auto command = parse_image_command(spec.handler);
   if (!command.ok()) return done(command.error());
   const ImageReference image = command->image;
-  // One that is here already needs no path.
-  const bool is_here = uses_.images->find(image.digest) != nullptr;
+  const auto access =
+      image_access(spec.name.tenant, image, uses_.functions, uses_.revisions, uses_.secrets);
+  if (!access.ok()) return done(access.error());
+  // One that is here already, and the tenant's, needs no path.
+  const bool is_here = access->is_known && uses_.images->find(image.digest) != nullptr;
   auto path =
       is_here ? Result<std::string>(std::string()) : host_path_of(mounts_, spec.name.tenant, image);
   if (!path.ok()) return done(path.error());
@@ -373,7 +381,7 @@ void Deployments::pull(Unpacking unpacked, Done answer, Done done) {
   const loop::TimerId timer = begin_waiting(unpacked, text_of(image), std::move(answer));
   auto shared = std::make_shared<Unpacking>(std::move(unpacked));
   uses_.images->ensure(
-      image, *path,
+      image, *path, *access,
       [this, timer, shared, done = std::move(done)](Result<images::PulledImage> here) {
         uses_.loop.cancel(timer);
         if (!here.ok()) return done(here.error());
@@ -470,6 +478,7 @@ void Deployments::keep(Unpacking unpacked, FunctionSpec spec, Done done) {
         } else {
           uses_.pipelines.remove(stored->id);
         }
+        uses_.schedules.know(unpacked.zones);
         adopt(*stored);
         if (old) uses_.keeper.drop(*old);
         if (unpacked.change.publish) return publish_now(*stored, done);
@@ -493,6 +502,7 @@ void Deployments::adopt(const FunctionSpec& spec) {
   uses_.driver.journal().name(spec.id, spec.name.name);
   uses_.keeper.keep(spec);
   uses_.executors.change_share(spec);
+  uses_.schedules.put(spec);
   tell_dispatch(spec);
 }
 
@@ -654,6 +664,7 @@ void Deployments::forget(const FunctionSpec& spec) {
   release_gpu_unless_used(spec.name);
   uses_.keeper.drop(spec);
   uses_.statistics.forget(spec.id);
+  uses_.schedules.remove(spec.id);
   uses_.workflows.remove(spec.id);
   uses_.pipelines.remove(spec.id);
   uses_.driver.handle(dispatch::FunctionRemoved{spec.id});
@@ -694,6 +705,7 @@ Result<void> Deployments::recover(catalog::Snapshot snapshot) {
   for (const FunctionSpec& spec : snapshot.revisions) uses_.revisions.keep(spec);
   recover_deployments(std::move(snapshot.deployments));
   const Duration longest_run = rules_->functions.longest_gpu_run;
+  uses_.schedules.restore(std::move(snapshot.firings));
   for (FunctionSpec& spec : snapshot.functions) {
     if (uses_a_gpu(spec) && !tenancy_.admit(spec.name).ok()) {
       return Error{
@@ -718,6 +730,7 @@ Result<void> Deployments::recover(catalog::Snapshot snapshot) {
     recover_packages(spec);
     uses_.functions.put(spec);
     keep_first_revision(spec);
+    uses_.schedules.recover(spec);
     tell_dispatch(spec);
   }
   collect();
@@ -775,9 +788,14 @@ void Deployments::recover_image(const FunctionSpec& spec) {
   };
   const auto path = host_path_of(mounts_, spec.name.tenant, command->image);
   if (!path.ok()) return failed(path.error());
-  uses_.images->ensure(command->image, *path, [failed](const Result<images::PulledImage>& here) {
-    if (!here.ok()) failed(here.error());
-  });
+  auto access = image_access(spec.name.tenant, command->image, uses_.functions, uses_.revisions,
+                             uses_.secrets);
+  if (!access.ok()) return failed(access.error());
+  access->is_known = true;
+  uses_.images->ensure(command->image, *path, *access,
+                       [failed](const Result<images::PulledImage>& here) {
+                         if (!here.ok()) failed(here.error());
+                       });
 }
 
 void Deployments::recover_pipeline(FunctionSpec& spec,

@@ -26,6 +26,7 @@
 #include "node/worker/pending_deployments.h"
 #include "node/worker/pipeline_host.h"
 #include "node/worker/sandbox_host.h"
+#include "node/worker/scheduled_invocations.h"
 #include "node/worker/shared_functions.h"
 #include "node/worker/workflow_host.h"
 
@@ -63,6 +64,7 @@ class Deployments {
     ExecutorKeeper& keeper;
     WorkflowHost& workflows;
     PipelineHost& pipelines;
+    ScheduledInvocations& schedules;
     const SecretService* secrets = nullptr;                  // null: functions refer to none
     environments::EnvironmentStore* environments = nullptr;  // null: no Python packages
     images::ImageStore* images = nullptr;                    // null: no images
@@ -121,6 +123,7 @@ class Deployments {
     PipelineHost::Planned planned;
     std::optional<PythonPackages> python;  // to install first
     std::vector<std::string> mount_folders = {};
+    TimeZones zones = {};  // of its schedules
   };
 
   // What is wrong with the function itself, and the secrets that it refers to and are not there.

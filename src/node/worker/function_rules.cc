@@ -56,10 +56,6 @@ Bytes most_device_memory(FunctionKind kind, const FunctionRules& rules) {
 
 Result<void> check_function(const FunctionSpec& spec, const FunctionRules& rules) {
   RETURN_IF_ERROR(validate(spec));
-  if (!spec.schedules.empty()) {
-    return Error{ErrorCode::kUnimplemented,
-                 "this worker begins no schedules yet; invoke the function from cron or a timer"};
-  }
   if (spec.kind == FunctionKind::kWorkflow && spec.gpu.memory > Bytes(0)) {
     return invalid("a workflow uses no GPU itself; gpu.memory is for the functions that it calls");
   }

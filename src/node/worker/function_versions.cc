@@ -1,6 +1,8 @@
 #include "node/worker/function_versions.h"
 
 #include <algorithm>
+#include <functional>
+#include <memory>
 #include <utility>
 
 namespace lambent::worker {
@@ -111,6 +113,23 @@ void FunctionVersions::update_alias(Alias alias, Callback<Alias> done) {
                                                in_quotes(alias.function.name) +
                                                " was changed by another client meanwhile"});
   }
+  if (now->provisioned == 0 && alias.provisioned == 0) {
+    return put_updated(std::move(alias), std::move(done));
+  }
+  // What takes more can be refused, and then nothing has changed.
+  fit_instances(*now, alias, [this, alias, done = std::move(done)](Result<void> fit) {
+    if (!fit.ok()) return done(fit.error());
+    put_updated(alias, done);
+  });
+}
+
+void FunctionVersions::put_updated(Alias alias, Callback<Alias> done) {
+  const Alias* now = uses_.aliases.find(alias.function, alias.name);
+  if (now == nullptr || now->revision != alias.revision) {
+    return done(Error{ErrorCode::kAborted, "alias " + in_quotes(alias.name) + " of function " +
+                                               in_quotes(alias.function.name) +
+                                               " was changed by another client meanwhile"});
+  }
   const Alias before = *now;
   ++alias.revision;
   // At once: of two that were made from one revision the second is refused.
@@ -129,7 +148,10 @@ void FunctionVersions::remove_alias(const FunctionName& function, const std::str
   uses_.catalog.remove_alias(*found, [this, alias = *found, done](Result<void> removed) {
     if (!removed.ok()) return done(removed.error());
     uses_.aliases.remove(alias.function, alias.name);
-    done(alias);
+    if (alias.provisioned == 0) return done(alias);
+    Alias none = alias;
+    none.provisioned = 0;
+    fit_instances(alias, none, [alias, done](const Result<void>&) { done(alias); });
   });
 }
 
@@ -155,6 +177,87 @@ Result<std::vector<Revision>> FunctionVersions::list_revisions(const FunctionNam
   }
   std::ranges::reverse(revisions);
   return revisions;
+}
+
+InstanceReport FunctionVersions::instances(const FunctionName& record) const {
+  const FunctionSpec* spec = uses_.functions.find(record);
+  return spec == nullptr ? InstanceReport() : uses_.status.instances(spec->id);
+}
+
+unsigned FunctionVersions::wanted(const Alias& alias, const std::string& version) const {
+  unsigned instances = instances_of(alias, version);
+  for (const Alias& other : uses_.aliases.list(alias.function)) {
+    if (other.name != alias.name) instances += instances_of(other, version);
+  }
+  return instances;
+}
+
+void FunctionVersions::set_instances(const FunctionName& record, unsigned instances,
+                                     Callback<void> done) {
+  const auto spec = uses_.functions.get(record);
+  if (!spec.ok()) return done(spec.error());
+  if ((*spec)->min_instances == instances) return done({});
+  FunctionChange change;
+  change.spec = **spec;
+  change.spec.min_instances = instances;
+  uses_.deployments.update(std::move(change), [done = std::move(done)](Result<FunctionSpec> set) {
+    done(set.ok() ? Result<void>{} : set.error());
+  });
+}
+
+void FunctionVersions::fit_instances(const Alias& before, const Alias& after, Callback<void> done) {
+  std::vector<std::pair<FunctionName, unsigned>> all;
+  for (const std::string& version : {after.version, after.second, before.version, before.second}) {
+    const auto number = version_number(version);
+    if (!number || instances_of(before, version) + instances_of(after, version) == 0) continue;
+    const FunctionName record = version_record(after.function, *number);
+    const FunctionSpec* spec = uses_.functions.find(record);
+    if (spec == nullptr) continue;
+    // Those that an alias gives are the version's; any others are by its own name.
+    if (spec->min_instances != wanted(before, version) && spec->min_instances > 0) {
+      return done(Error{ErrorCode::kFailedPrecondition,
+                        "version " + version + " has " + std::to_string(spec->min_instances) +
+                            " instances by its own name; remove these first"});
+    }
+    all.emplace_back(record, wanted(after, version));
+  }
+  // The one that is to have more comes first: it can be refused.
+  std::ranges::stable_sort(all, std::greater(), &std::pair<FunctionName, unsigned>::second);
+  const auto left = std::make_shared<std::vector<std::pair<FunctionName, unsigned>>>(all);
+  const auto next = std::make_shared<std::function<void(Result<void>)>>();
+  *next = [this, left, next, done = std::move(done)](Result<void> before_it) {
+    if (!before_it.ok() || left->empty()) {
+      const auto kept = std::exchange(*next, nullptr);  // which holds itself
+      return done(before_it);
+    }
+    const auto [record, instances] = left->front();
+    left->erase(left->begin());
+    set_instances(record, instances, [next](Result<void> set) { (*next)(set); });
+  };
+  (*next)({});
+}
+
+void FunctionVersions::provision(const FunctionName& qualified, unsigned instances,
+                                 Callback<void> done) {
+  const FunctionName function = function_of(qualified);
+  const std::string qualifier = version_of(qualified);
+  if (const auto there = uses_.functions.get(function); !there.ok()) return done(there.error());
+  const auto number = version_number(qualifier);
+  if (!number) {
+    auto alias = find_alias(function, qualifier);
+    if (!alias.ok()) return done(alias.error());
+    alias->provisioned = instances;
+    return update_alias(*std::move(alias), [done = std::move(done)](Result<Alias> updated) {
+      done(updated.ok() ? Result<void>{} : updated.error());
+    });
+  }
+  for (const Alias& alias : uses_.aliases.list(function)) {
+    if (instances_of(alias, qualifier) == 0) continue;
+    return done(Error{ErrorCode::kFailedPrecondition,
+                      "version " + qualifier + " has the instances of the alias " +
+                          in_quotes(alias.name) + "; change those"});
+  }
+  set_instances(version_record(function, *number), instances, std::move(done));
 }
 
 Result<FunctionSpec> FunctionVersions::find_revision(const FunctionSpec& current,

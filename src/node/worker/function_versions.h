@@ -2,9 +2,12 @@
 // earlier revisions. Used by the worker on the loop thread.
 #pragma once
 
+#include <string>
+
 #include "core/domain/version_service.h"
 #include "node/worker/aliases.h"
 #include "node/worker/deployments.h"
+#include "node/worker/worker_status.h"
 
 namespace lambent::worker {
 
@@ -17,6 +20,7 @@ class FunctionVersions final : public VersionService {
     Aliases& aliases;
     const Revisions& revisions;
     Deployments& deployments;
+    const WorkerStatus& status;
   };
 
   explicit FunctionVersions(Dependencies dependencies) : uses_(dependencies) {}
@@ -32,11 +36,21 @@ class FunctionVersions final : public VersionService {
                     Callback<Alias> done) override;
   Result<Alias> find_alias(const FunctionName& function, const std::string& alias) const override;
   Result<std::vector<Alias>> list_aliases(const FunctionName& function) const override;
+  void provision(const FunctionName& qualified, unsigned instances, Callback<void> done) override;
+  InstanceReport instances(const FunctionName& record) const override;
   Result<std::vector<Revision>> list_revisions(const FunctionName& function) const override;
   void roll_back(const FunctionName& function, std::optional<uint64_t> revision,
                  Callback<FunctionSpec> done) override;
 
  private:
+  void put_updated(Alias alias, Callback<Alias> done);
+  // Gives versions as many instances as the aliases ask for, one after the other; those that had
+  // theirs from `before` or are of `after` only. The first error ends it.
+  void fit_instances(const Alias& before, const Alias& after, Callback<void> done);
+  void set_instances(const FunctionName& record, unsigned instances, Callback<void> done);
+  // What all aliases of its function ask for, `alias` being as it is given.
+  unsigned wanted(const Alias& alias, const std::string& version) const;
+
   // Valid by itself, and its versions are there.
   Result<void> check(const Alias& alias) const;
   void put(Alias alias, Callback<Alias> done);

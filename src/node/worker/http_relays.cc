@@ -89,6 +89,12 @@ bool HttpRelays::is_open(const FunctionName& name) const {
   return spec != nullptr && spec->url.auth == UrlAuth::kNone;
 }
 
+std::string HttpRelays::cors_of(const FunctionName& name) const {
+  const auto resolved = uses_.resolve(name);
+  const FunctionSpec* spec = uses_.functions.find(resolved.ok() ? *resolved : name);
+  return spec == nullptr ? std::string() : spec->url.cors;
+}
+
 std::shared_ptr<http::AnswerSink> HttpRelays::sink_of(InvocationId id) const {
   const auto found = sinks_.find(id);
   return found == sinks_.end() ? nullptr : found->second;

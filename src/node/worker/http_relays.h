@@ -39,6 +39,7 @@ class HttpRelays final : public http::RelayService {
                 std::function<void(Result<ModelDescription>)> done) override {
     uses_.kernels.describe(spec, std::move(done));
   }
+  std::string cors_of(const FunctionName& name) const override;
   bool has(InvocationId id) const { return live_.contains(id); }
   // Null: there is none.
   std::shared_ptr<http_relay::RelayedRequest> find(InvocationId id) const;

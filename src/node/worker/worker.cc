@@ -1,6 +1,7 @@
 #include "node/worker/worker.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 namespace lambent::worker {
@@ -119,16 +120,17 @@ Worker::Worker(Dependencies dependencies, WorkerOptions options,
                      workflows_, pipelines_, backends_, driver_, completions_}),
       statistics_(uses_.loop, uses_.log, uses_.catalog, functions_, *dispatcher_),
       care_(options_.utilisation_average),
+      schedules_(schedule_uses({uses_.loop, uses_.log, drain_}, uses_.catalog, *this)),
       keeper_(functions_, *dispatcher_, care_, executors_),
       health_({uses_.loop, uses_.log, uses_.catalog, care_, driver_, pipelines_, executors_,
                keeper_, options_.devices}),
       deployments_(
-          {uses_.loop,         uses_.log,   uses_.catalog, uses_.metrics, functions_, aliases_,
-           revisions_,         statistics_, logs_,         files_,        code_,      driver_,
-           sandboxes_,         executors_,  keeper_,       workflows_,    pipelines_, uses_.secrets,
-           uses_.environments, uses_.images, uses_.shared},
+          {uses_.loop,    uses_.log,          uses_.catalog, uses_.metrics, functions_, aliases_,
+           revisions_,    statistics_,        logs_,         files_,        code_,      driver_,
+           sandboxes_,    executors_,         keeper_,       workflows_,    pipelines_, schedules_,
+           uses_.secrets, uses_.environments, uses_.images,  uses_.shared},
           deployment_rules(), mount_uses(options_)),
-      versions_({uses_.catalog, functions_, aliases_, revisions_, deployments_}),
+      versions_({uses_.catalog, functions_, aliases_, revisions_, deployments_, status_}),
       status_({uses_.loop, uses_.metrics, *dispatcher_, functions_, live_, backends_, executors_,
                workflows_, pipelines_, care_, health_}),
       activity_(status_, recent_),

@@ -117,10 +117,10 @@ class Worker final : public InvocationService {
   // Takes no more work; `drained` is called when nothing runs any more.
   void drain(std::function<void()> drained);
   bool draining() const { return drain_.draining(); }
-  // What the worker tells of itself: gauges, devices, what an invocation waits for.
-  WorkerStatus& status() { return status_; }
 
   ActivityService& activity() { return activity_; }
+  ScheduledInvocations& schedules() { return schedules_; }
+  const WorkerStatus& status() const { return status_; }
 
   // The devices that serve pipelines, and who has them, as JSON.
   std::string slices_json(TenantId tenant) const { return pipelines_.status().slices_json(tenant); }
@@ -197,6 +197,7 @@ class Worker final : public InvocationService {
   Intake intake_;
   Cancellation cancellation_;
   LearntStatistics statistics_;
+  ScheduledInvocations schedules_;
   DeviceCare care_;
   ExecutorKeeper keeper_;
   DeviceHealth health_;

@@ -46,9 +46,9 @@ class WorkerStatus {
   std::string devices_json() const;
   // Brings the gauges of the metrics up to date.
   void update_gauges() const;
+  InstanceReport instances(FunctionId function) const;
 
  private:
-  InstanceReport instances(FunctionId function) const;
   void set_flows() const;
   void set_devices() const;
   void set_executors() const;

@@ -44,7 +44,8 @@ struct GiveOtherValue {
               .rate = {},
               .timezone = "UTC",
               .payload = R"({"full":true})",
-              .catch_up = true}};
+              .catch_up = true,
+              .enabled = false}};
   }
   void operator()(const FunctionField& field, Variables& value) {
     value = {{std::string(field.column), "1"}};

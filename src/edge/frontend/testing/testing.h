@@ -202,6 +202,23 @@ class FakeVersions final : public VersionService {
     }
     return list;
   }
+  void provision(const FunctionName& qualified, unsigned instances, Callback<void> done) override {
+    const auto alias = aliases.find({function_of(qualified), version_of(qualified)});
+    const auto record = service_.functions.find(qualified);
+    if (alias != aliases.end()) {
+      alias->second.provisioned = instances;
+    } else if (record != service_.functions.end()) {
+      record->second.min_instances = instances;
+    } else {
+      return done(Error{ErrorCode::kNotFound, "there is no " + qualified.name});
+    }
+    done({});
+  }
+  InstanceReport instances(const FunctionName& record) const override {
+    const auto found = ready.find(record);
+    return found == ready.end() ? InstanceReport() : found->second;
+  }
+  std::map<FunctionName, InstanceReport> ready;
   Result<std::vector<Revision>> list_revisions(const FunctionName&) const override {
     return revisions;
   }
@@ -233,11 +250,16 @@ class FakeRelays final : public http::RelayService {
   void describe(const FunctionSpec&, std::function<void(Result<ModelDescription>)> done) override {
     done(description);
   }
+  std::string cors_of(const FunctionName& name) const override {
+    const auto found = cors.find(name);
+    return found == cors.end() ? std::string() : found->second;
+  }
   std::vector<http::RelayCall> calls;
   std::vector<http::HandlerCall> invoked;
   std::vector<InvocationId> forgotten;
   std::set<FunctionName> open;
   Result<ModelDescription> description = ModelDescription();  // of every kernel function
+  std::map<FunctionName, std::string> cors;
 };
 
 // What a client saw.

@@ -1,0 +1,279 @@
+#include "node/worker/scheduled_invocations.h"
+
+#include <algorithm>
+#include <ctime>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+namespace lambent::worker {
+namespace {
+
+// The clock on the wall may be set: it is looked at again after so long.
+constexpr Duration kLongestSleep = seconds(20);
+// After a submission that was refused, as long as it is not too late.
+constexpr Duration kTryAgain = seconds(1);
+// A clock that goes back by more than this was wrong before: schedules follow it. After less, they
+// wait until it is where it was.
+constexpr seconds kClockSetBack = std::chrono::hours(1);
+
+std::string in_utc(seconds instant) {
+  const std::time_t time = instant.count();
+  std::tm parts{};
+  gmtime_r(&time, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text;
+}
+
+std::string payload_of(const Schedule& schedule, seconds due) {
+  if (!schedule.payload.empty()) return schedule.payload;
+  return nlohmann::json{{"schedule", schedule.name}, {"time", in_utc(due)}}.dump();
+}
+
+nlohmann::json instant_or_null(const std::optional<seconds>& instant) {
+  return instant ? nlohmann::json(in_utc(*instant)) : nlohmann::json();
+}
+
+bool has_same_times(const Schedule& one, const Schedule& other) {
+  return one.cron == other.cron && one.rate == other.rate && one.timezone == other.timezone &&
+         one.enabled == other.enabled;
+}
+
+// Held by the callbacks that fill it in: the last one that goes answers.
+struct ListAnswer {
+  nlohmann::json rows = nlohmann::json::array();
+  std::function<void(std::string)> done;
+
+  explicit ListAnswer(std::function<void(std::string)> answer) : done(std::move(answer)) {}
+  ListAnswer(const ListAnswer&) = delete;
+  ListAnswer& operator=(const ListAnswer&) = delete;
+  ~ListAnswer() {
+    done(nlohmann::json{{"schedules", std::move(rows)}}.dump(
+        -1, ' ', false, nlohmann::json::error_handler_t::replace));
+  }
+};
+
+}  // namespace
+
+seconds ScheduledInvocations::wall() const {
+  return std::chrono::floor<seconds>(uses_.loop.clock().wall_now());
+}
+
+void ScheduledInvocations::restore(std::vector<catalog::FiringRecord> firings) {
+  for (catalog::FiringRecord& firing : firings) {
+    const Key key{firing.function, firing.schedule};
+    restored_[key] = std::move(firing);
+  }
+}
+
+void ScheduledInvocations::recover(const FunctionSpec& spec) {
+  const auto zones = read_time_zones(spec.schedules);
+  if (zones.ok()) know(*zones);
+  if (!zones.ok()) {
+    uses_.log.error("time_zone_not_read", {{"function", spec.name.name},
+                                           {"tenant", int64_t{spec.name.tenant.value}},
+                                           {"error", to_string(zones.error())}});
+  }
+  put(spec);
+}
+
+void ScheduledInvocations::put(const FunctionSpec& spec) {
+  std::map<Key, Entry> before;
+  for (auto at = entries_.lower_bound({spec.id, ""});
+       at != entries_.end() && at->first.first == spec.id;) {
+    before.insert(entries_.extract(at++));
+  }
+  for (const Schedule& schedule : spec.schedules) {
+    const auto zone = zones_.find(schedule.timezone);
+    auto timetable = Timetable::of(schedule, zone != zones_.end() ? zone->second : TimeZone());
+    if (!timetable.ok()) continue;  // no worker would have taken it
+    const Key key{spec.id, schedule.name};
+    const auto old = before.find(key);
+    entries_.emplace(key, entry_of(spec, schedule, *std::move(timetable),
+                                   old != before.end() ? &old->second : nullptr));
+  }
+  plan();
+}
+
+ScheduledInvocations::Entry ScheduledInvocations::entry_of(const FunctionSpec& spec,
+                                                           const Schedule& schedule,
+                                                           Timetable timetable,
+                                                           const Entry* before) const {
+  Entry entry{.function = spec.name, .schedule = schedule, .timetable = std::move(timetable)};
+  if (before != nullptr) {
+    entry.last = before->last;
+    entry.refused = before->refused;
+    entry.invocation = before->invocation;
+    entry.missed = before->missed;
+    entry.failure = before->failure;
+  } else if (const auto known = restored_.find({spec.id, schedule.name});
+             known != restored_.end()) {
+    entry.last = known->second.due;
+    entry.invocation = known->second.invocation;
+  }
+  if (!schedule.enabled) {
+    entry.refused.reset();
+    return entry;
+  }
+  if (before != nullptr && has_same_times(before->schedule, schedule)) {
+    entry.next = before->next;
+    return entry;
+  }
+  // From its deployment on, and after the last that was begun.
+  const seconds deployed = std::chrono::floor<seconds>(spec.last_modified);
+  entry.next = entry.timetable.next(std::max(deployed, entry.last.value_or(deployed)));
+  return entry;
+}
+
+void ScheduledInvocations::remove(FunctionId function) {
+  for (auto at = entries_.lower_bound({function, ""});
+       at != entries_.end() && at->first.first == function;) {
+    restored_.erase(at->first);
+    at = entries_.erase(at);
+  }
+  plan();
+}
+
+void ScheduledInvocations::plan() {
+  uses_.loop.cancel(timer_);
+  timer_ = {};
+  if (entries_.empty()) return;
+  Duration sleep = kLongestSleep;
+  for (const auto& [key, entry] : entries_) {
+    if (entry.next) sleep = std::min(sleep, *entry.next - uses_.loop.clock().wall_now());
+    if (entry.refused) sleep = std::min<Duration>(sleep, kTryAgain);
+  }
+  timer_ = uses_.loop.call_after(std::max(sleep, Duration(0)), [this] { look(); });
+}
+
+void ScheduledInvocations::look() {
+  timer_ = {};
+  // A worker that stops leaves them to the next one.
+  if (uses_.drain.draining()) return;
+  const seconds now = wall();
+  std::vector<std::pair<Key, seconds>> all;
+  for (auto& [key, entry] : entries_) {
+    if (const auto instant = due(entry, now)) all.emplace_back(key, *instant);
+  }
+  for (const auto& [key, instant] : all) begin(key, instant);
+  plan();
+}
+
+std::optional<seconds> ScheduledInvocations::due(Entry& entry, seconds now) {
+  const bool begins = !begins_ || begins_();
+  std::optional<seconds> again = std::exchange(entry.refused, std::nullopt);
+  if (!entry.next || *entry.next > now) {
+    const bool set_back = entry.next && entry.last && now < *entry.last - kClockSetBack;
+    if (set_back)
+      entry.next = std::min(*entry.next, entry.timetable.next(now).value_or(*entry.next));
+    return again;
+  }
+  const FiringDecision decision =
+      decide_firing(entry.timetable, *entry.next, now, entry.schedule.catch_up);
+  if (decision.missed && begins) miss(entry, *entry.next);
+  entry.next = decision.next;
+  return decision.fires && begins ? decision.fires : again;
+}
+
+void ScheduledInvocations::miss(Entry& entry, seconds instant) {
+  ++entry.missed;
+  uses_.log.warning("schedule_missed", {{"function", entry.function.name},
+                                        {"tenant", int64_t{entry.function.tenant.value}},
+                                        {"schedule", entry.schedule.name},
+                                        {"due", in_utc(instant)}});
+}
+
+void ScheduledInvocations::begin(const Key& key, seconds due) {
+  Entry& entry = entries_.at(key);
+  if (entry.last != due) {
+    entry.last = due;
+    entry.invocation.reset();
+  }
+  InvocationRequest request;
+  request.function = entry.function;
+  request.kind = InvocationKind::kAsynchronous;
+  request.payload = payload_of(entry.schedule, due);
+  request.idempotency_key = "schedule:" + key.second + ":" + std::to_string(due.count());
+  uses_.submit(std::move(request), [this, key, due](const Result<InvocationResult>& result) {
+    submitted(key, due, result);
+  });
+}
+
+void ScheduledInvocations::submitted(const Key& key, seconds due,
+                                     const Result<InvocationResult>& result) {
+  const auto found = entries_.find(key);
+  if (found == entries_.end()) return;
+  Entry& entry = found->second;
+  if (result.ok() && result->outcome != Outcome::kRejected) {
+    entry.failure.clear();
+    if (entry.last == due) entry.invocation = result->id;
+    return uses_.save({.tenant = entry.function.tenant,
+                       .function = key.first,
+                       .schedule = key.second,
+                       .due = due,
+                       .invocation = result->id});
+  }
+  const Error error = result.ok() ? result->error.value_or(Error{}) : result.error();
+  entry.failure = error.message;
+  if (wall() - due <= kFiringGrace) {
+    entry.refused = due;
+    return plan();
+  }
+  ++entry.missed;
+  uses_.log.error("schedule_not_begun", {{"function", entry.function.name},
+                                         {"tenant", int64_t{entry.function.tenant.value}},
+                                         {"schedule", key.second},
+                                         {"due", in_utc(due)},
+                                         {"error", to_string(error)}});
+}
+
+void ScheduledInvocations::json(TenantId tenant, std::function<void(std::string)> done) const {
+  const auto answer = std::make_shared<ListAnswer>(std::move(done));
+  for (const auto& [key, entry] : entries_) {
+    if (entry.function.tenant != tenant) continue;
+    const size_t row = answer->rows.size();
+    answer->rows.push_back(
+        {{"function", entry.function.name},
+         {"name", key.second},
+         {"cron", entry.schedule.cron},
+         {"rate", entry.schedule.rate},
+         {"timezone", entry.schedule.timezone.empty() ? "UTC" : entry.schedule.timezone},
+         {"enabled", entry.schedule.enabled},
+         {"next", instant_or_null(entry.next)},
+         {"last", instant_or_null(entry.last)},
+         {"last_invocation",
+          entry.invocation ? nlohmann::json(to_string(*entry.invocation)) : nlohmann::json()},
+         {"last_outcome", nlohmann::json()},
+         {"missed", entry.missed},
+         {"error", entry.failure}});
+    if (!entry.invocation) continue;
+    uses_.result_of(tenant, *entry.invocation,
+                    [answer, row](const Result<std::optional<InvocationResult>>& result) {
+                      if (!result.ok()) return;  // it is forgotten
+                      answer->rows[row]["last_outcome"] =
+                          *result ? std::string(name_of((*result)->outcome)) : "pending";
+                    });
+  }
+}
+
+ScheduledInvocations::Dependencies schedule_uses(ScheduledInvocations::Dependencies uses,
+                                                 catalog::Catalog& catalog,
+                                                 InvocationService& invocations) {
+  uses.submit = [&invocations](InvocationRequest request, ScheduledInvocations::Submitted done) {
+    invocations.submit(std::move(request), std::move(done));
+  };
+  uses.save = [&catalog, &log = uses.log](catalog::FiringRecord firing) {
+    const std::string schedule = firing.schedule;
+    catalog.save_firing(std::move(firing), [&log, schedule](Result<void> saved) {
+      if (saved.ok()) return;
+      log.warning("firing_not_saved",
+                  {{"schedule", schedule}, {"error", to_string(saved.error())}});
+    });
+  };
+  uses.result_of = [&invocations](TenantId tenant, InvocationId id, auto done) {
+    invocations.async_result(tenant, id, std::move(done));
+  };
+  return uses;
+}
+
+}  // namespace lambent::worker

@@ -1,0 +1,102 @@
+// ScheduledInvocations: begins the invocations that functions' schedules are due for. Each is an
+// asynchronous invocation like any other. Used by the parts of Worker on the loop thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/log.h"
+#include "core/domain/invocation_service.h"
+#include "core/domain/timetable.h"
+#include "core/loop/event_loop.h"
+#include "node/catalog/catalog.h"
+#include "node/worker/drain.h"
+#include "node/worker/time_zones.h"
+
+namespace lambent::worker {
+
+// What is due is begun once, also over restarts: the idempotency key of an invocation names its
+// schedule and its instant, so that one which is submitted again is the one from before; and the
+// catalog has the last of each schedule, from which the next worker goes on.
+class ScheduledInvocations {
+ public:
+  using Submitted = std::function<void(Result<InvocationResult>)>;
+  // All outlive it.
+  struct Dependencies {
+    loop::EventLoop& loop;
+    LogSink& log;
+    const Drain& drain;
+    std::function<void(InvocationRequest, Submitted)> submit = {};
+    std::function<void(catalog::FiringRecord)> save = {};  // durably, in the background
+    // Of an invocation: nothing while it has no outcome; an error once that is forgotten.
+    std::function<void(TenantId, InvocationId,
+                       std::function<void(Result<std::optional<InvocationResult>>)>)>
+        result_of = {};
+  };
+
+  explicit ScheduledInvocations(Dependencies dependencies) : uses_(std::move(dependencies)) {}
+  ~ScheduledInvocations() { uses_.loop.cancel(timer_); }
+  ScheduledInvocations(const ScheduledInvocations&) = delete;
+  ScheduledInvocations& operator=(const ScheduledInvocations&) = delete;
+
+  // Nothing is begun while it is false: another node of a cluster does. Empty: always true.
+  void only_if(std::function<bool()> begins) { begins_ = std::move(begins); }
+  // Of a function that an earlier worker had; reads the zones that it names. Blocks; before the
+  // loop runs. Where a zone is no longer there, that schedule goes by UTC.
+  void recover(const FunctionSpec& spec);
+  // What earlier workers began; before the functions are put.
+  void restore(std::vector<catalog::FiringRecord> firings);
+  // Zones that functions name which are put later.
+  void know(const TimeZones& zones) { zones_.insert(zones.begin(), zones.end()); }
+  // The function as it is from now on. A schedule that stays as it was keeps its next instant; any
+  // other counts from its deployment.
+  void put(const FunctionSpec& spec);
+  void remove(FunctionId function);
+
+  // Of a tenant, as JSON (GET /v1/schedules), with how the last invocations ended.
+  void json(TenantId tenant, std::function<void(std::string)> done) const;
+
+ private:
+  using Key = std::pair<FunctionId, std::string>;
+  struct Entry {
+    FunctionName function;
+    Schedule schedule;
+    Timetable timetable;
+    std::optional<seconds> next = {};
+    std::optional<seconds> last = {};
+    std::optional<seconds> refused = {};          // to be submitted again
+    std::optional<InvocationId> invocation = {};  // of the last
+    uint64_t missed = 0;                          // instants, or runs of them, that were not begun
+    std::string failure = {};                     // of the last submission
+  };
+
+  seconds wall() const;
+  Entry entry_of(const FunctionSpec& spec, const Schedule& schedule, Timetable timetable,
+                 const Entry* before) const;
+  void plan();
+  void look();
+  // What is to be begun of it now.
+  std::optional<seconds> due(Entry& entry, seconds now);
+  void miss(Entry& entry, seconds instant);
+  void begin(const Key& key, seconds due);
+  void submitted(const Key& key, seconds due, const Result<InvocationResult>& result);
+
+  const Dependencies uses_;
+  std::function<bool()> begins_;
+  TimeZones zones_;
+  std::map<Key, Entry> entries_;
+  std::map<Key, catalog::FiringRecord> restored_;
+  loop::TimerId timer_;
+};
+
+// With what the worker's parts do for it. Both outlive it.
+ScheduledInvocations::Dependencies schedule_uses(ScheduledInvocations::Dependencies uses,
+                                                 catalog::Catalog& catalog,
+                                                 InvocationService& invocations);
+
+}  // namespace lambent::worker
