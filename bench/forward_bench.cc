@@ -14,6 +14,7 @@
 #include <cstring>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
@@ -284,6 +285,74 @@ double socket_us(double seconds) {
   return median(times);
 }
 
+constexpr size_t kCopyBytes = size_t{512} << 10;
+constexpr int kCopiers = 6;  // processes of the client that copies all the time
+
+// A small device whose link carries 1 GB/s.
+std::string slow_link(const TemporaryFolder& folder) {
+  std::ifstream preset(LAMBENT_SOURCE_DIR "/src/emulator/emulated_node/presets/tiny.toml");
+  std::string text((std::istreambuf_iterator<char>(preset)), {});
+  for (const std::string key : {"host_to_device_gb_per_s = ", "device_to_host_gb_per_s = "}) {
+    const size_t at = text.find(key);
+    must(at != std::string::npos, "the preset tiny has a link");
+    text.replace(at, text.find('\n', at) - at, key + "1.0");
+  }
+  const std::string path = folder / "slow.toml";
+  std::ofstream(path) << text;
+  return path;
+}
+
+// How long one client's copies to the device take, each by itself, ms; `copiers` processes of
+// another client copy all that they can meanwhile. The link carries 1 GB/s, so that it is the link
+// that they wait for.
+Json copies_beside(const std::string& config, const std::vector<std::string>& order, int copiers,
+                   double seconds) {
+  forwarded_testing::ForwardingHost host(
+      {{"EMULATED_CUDA_LAUNCH_MODE", "model"}, {"EMULATED_CUDA_CONFIG", config}}, order);
+  must(host.executor.expect<protocol::ExecutorHello>().has_value(), "an executor");
+  host.add_client(1, Bytes::mib(64));
+  host.add_client(2, Bytes::mib(64));
+  const auto all = in_processes(copiers + 1, [&](int number) {
+    setenv("LAMBENT_FORWARD_SOCKET", host.socket_of(number == 0 ? 1 : 2).c_str(), 1);
+    const Driver driver(LAMBENT_BINARY_DIR "/lib/forward/libcuda.so.1");
+    const size_t bytes = number == 0 ? kCopyBytes : 8 * kCopyBytes;
+    const std::vector<char> content(bytes, 'x');
+    CUdeviceptr address = 0;
+    CUstream stream = nullptr;
+    must(driver.mem_alloc(&address, bytes) == CUDA_SUCCESS, "memory");
+    must(driver.stream_create(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS, "a stream");
+    std::vector<double> mine;
+    Measured measured;
+    measured.begin_us = now_us();
+    while (now_us() < measured.begin_us + seconds * 1e6) {
+      const double begin = now_us();
+      must(driver.memcpy_h_to_d_async(address, content.data(), bytes, stream) == CUDA_SUCCESS,
+           "a copy");
+      // The others never wait: their chunks are full at all times.
+      if (number == 0) {
+        must(driver.stream_synchronize(stream) == CUDA_SUCCESS, "a wait");
+        mine.push_back((now_us() - begin) / 1e3);
+        usleep(2000);
+      }
+      measured.calls += bytes;
+    }
+    measured.end_us = now_us();
+    if (number != 0) return measured;
+    std::sort(mine.begin(), mine.end());
+    measured.enqueue_us = mine[mine.size() / 2];
+    measured.sync_us = mine[mine.size() * 99 / 100];
+    measured.calls = 0;  // of the others
+    return measured;
+  });
+  Json found = {{"others_mb_per_s", rate_per_s(all) / 1e6}};
+  for (const Measured& each : all) {
+    if (each.enqueue_us == 0) continue;
+    found["median_ms"] = each.enqueue_us;
+    found["p99_ms"] = each.sync_us;
+  }
+  return found;
+}
+
 }  // namespace
 
 int main(int count, char** words) {
@@ -353,6 +422,11 @@ int main(int count, char** words) {
   result["ring"] = {{"enqueue_us", ring.enqueue_us}, {"sync_us", ring.sync_us}};
   result["socket_us"] = socket;
   result["captured"] = graphs;
+  const double copying = quick ? 0.5 : 4;
+  const std::string config = slow_link(folder);
+  result["copies"] = {{"alone", copies_beside(config, {}, 0, copying)},
+                      {"beside", copies_beside(config, {}, kCopiers, copying)},
+                      {"first_come", copies_beside(config, {"--first-come"}, kCopiers, copying)}};
   result["emulated"] = true;
   result["machine"] = {{"cores", cores}, {"load_1min_at_start", load}};
 
@@ -372,6 +446,12 @@ int main(int count, char** words) {
       kGraphKernels, graphs["graph_us"].get<double>(), graphs["graph_enqueue_us"].get<double>(),
       bare.graph_us, bare.graph_enqueue_us, graphs["one_by_one_us"].get<double>(),
       graphs["one_by_one_enqueue_us"].get<double>(), bare.kernels_us, bare.kernels_enqueue_us);
+  for (const char* key : {"alone", "beside", "first_come"}) {
+    const Json& each = result["copies"][key];
+    std::printf("a copy of 512 KiB, %-10s: median %7.2f ms, p99 %7.2f; the others %6.0f MB/s\n",
+                key, each["median_ms"].get<double>(), each["p99_ms"].get<double>(),
+                each["others_mb_per_s"].get<double>());
+  }
   std::printf("%s\n", result.dump().c_str());
   return 0;
 }

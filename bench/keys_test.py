@@ -109,6 +109,8 @@ class KeysTest(unittest.TestCase):
         for figure in (result["enqueue_us"], result["sync_us"], result["socket_us"], *result["calls_per_s_per_core"].values(),
                        *result["bare"].values(), *result["ring"].values()):
             self.assertGreater(figure, 0)
+        for beside in ("alone", "beside", "first_come"):
+            self.assertGreater(result["copies"][beside]["median_ms"], 0, beside)
 
     def test_objects(self):
         result = last_line(sys.executable, "-B", str(BENCH / "objects.py"), "--quick", "--rounds", "3")

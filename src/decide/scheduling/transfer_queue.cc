@@ -44,9 +44,10 @@ void TransferQueue::forget(Owner owner) {
   lines_.erase(line);
 }
 
-std::vector<TransferQueue::Block> TransferQueue::take_batch() {
+std::vector<TransferQueue::Block> TransferQueue::take_batch(size_t most) {
   std::vector<Block> batch;
-  while (!empty() && (options_.batch == 0 || batch.size() < options_.batch)) {
+  if (options_.batch != 0) most = std::min(most, options_.batch);
+  while (!empty() && batch.size() < most) {
     const auto next = whose_turn();
     Line& line = next->second;
     now_ = std::max(now_, line.turn);

@@ -58,8 +58,9 @@ class TransferQueue {
   // Nothing of the owner waits; its weight is 1 again if it comes back.
   void forget(Owner owner);
 
-  // The next ones, in the order in which they are to be copied; none if nothing waits.
-  std::vector<Block> take_batch();
+  // The next ones, at most so many, in the order in which they are to be copied; none if nothing
+  // waits.
+  std::vector<Block> take_batch(size_t most = SIZE_MAX);
 
   bool empty() const { return waiting_.count == 0 && waiting_transfers_ == 0; }
   Bytes waiting() const { return waiting_; }

@@ -15,7 +15,7 @@ constexpr Duration kTurnLook = milliseconds(20);
 // Clients' copies under way at once; and how long they may hold up the next ones. They end when the
 // client's thread sees it, which may be busy in the driver.
 constexpr Bytes kClientsAtOnce = Bytes::mib(8);
-constexpr Duration kLongestClientCopy = milliseconds(50);
+constexpr Duration kLongestClientCopy = milliseconds(5);
 // Of the numbers of owners and copies: clients have their own, beside the instances'.
 constexpr uint64_t kOfClients = uint64_t{1} << 63;
 
@@ -174,7 +174,8 @@ void TransferEngine::serve(const cuda::Context& context) {
       while (!stopping_ && queue_.empty()) wake_.wait(lock);
       continue;
     }
-    std::vector<Block> batch = queue_.take_batch();
+    // What is taken is before all that comes: while clients copy, no more than a block.
+    std::vector<Block> batch = queue_.take_batch(client_copies_.empty() ? SIZE_MAX : 1);
     Bytes behind = queue_.waiting();
     for (const Block& block : batch) behind += block.size;
     lock.unlock();

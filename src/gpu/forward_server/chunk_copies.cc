@@ -87,11 +87,23 @@ CopyTurns::Turn ChunkCopies::ask(Waiting& waiting, uint64_t bytes) {
   return turn;
 }
 
+// Others wait: the turn ends when the device has come so far, on a thread of the driver's. The
+// process's own thread may see it late.
+void ChunkCopies::end_on_device(CUstream stream, const std::shared_ptr<Waiting>& waiting) {
+  auto held = std::make_unique<std::shared_ptr<Waiting>>(waiting);
+  const auto end = [](void* data) {
+    const std::unique_ptr<std::shared_ptr<Waiting>> its(
+        static_cast<std::shared_ptr<Waiting>*>(data));
+    (*its)->turns.end((*its)->copy);
+  };
+  if (driver_->launch_host_func(stream, end, held.get()) == CUDA_SUCCESS) (void)held.release();
+}
+
 // The stream stops at a gate in front of the copy until it is the client's turn. A copy asks for
 // its turn when the stream has come to the gate, for a turn that waits for a kernel would keep the
 // link from the others. The end of the process opens all gates: then the turn is given up.
 void ChunkCopies::copy_in_turn(const Copy& copy, CopyTurns& turns, bool in_line) {
-  const auto waiting = std::make_shared<Waiting>(Waiting{.turns = turns});
+  const auto waiting = std::make_shared<Waiting>(turns);
   if (gates_.take(&waiting->gate) != CUDA_SUCCESS) return copy_at_once(copy);
   waiting->turn = gates_.shut(waiting->gate);
   bool may_go = false;
@@ -108,6 +120,7 @@ void ChunkCopies::copy_in_turn(const Copy& copy, CopyTurns& turns, bool in_line)
                                   CU_STREAM_WAIT_VALUE_GEQ);
   }
   const CUresult result = queue(copy);
+  if (!may_go && result == CUDA_SUCCESS) end_on_device(copy.stream, waiting);
   completions_.when_done(copy.stream, [this, waiting, chunk = copy.chunk, result](CUresult done) {
     if (waiting->is_asked) waiting->turns.end(waiting->copy);
     gates_.give_back(waiting->gate);

@@ -2,7 +2,9 @@
 // each when it is the client's turn on the link. A resource of the process's thread.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <memory>
 
 #include "gpu/cuda/driver.h"
 #include "gpu/forward_ring/calls.h"
@@ -55,10 +57,11 @@ class ChunkCopies {
   };
   // A copy that waits at a gate for its turn.
   struct Waiting {
+    explicit Waiting(CopyTurns& its) : turns(its) {}
     CopyTurns& turns;
     size_t gate = 0;
-    uint32_t turn = 0;  // of the gate
-    uint64_t copy = 0;  // its turn on the link, once it was asked for
+    uint32_t turn = 0;              // of the gate
+    std::atomic<uint64_t> copy{0};  // its turn on the link, once it was asked for
     bool is_asked = false;
   };
 
@@ -68,6 +71,7 @@ class ChunkCopies {
   void copy_at_once(const Copy& copy);
   void copy_in_turn(const Copy& copy, CopyTurns& turns, bool in_line);
   CopyTurns::Turn ask(Waiting& waiting, uint64_t bytes);
+  void end_on_device(CUstream stream, const std::shared_ptr<Waiting>& waiting);
   void fail(const Copy& copy, CUresult result);
 
   const cuda::Driver& driver_;

@@ -28,7 +28,7 @@ TEST_F(ChunkCopiesTest, ACopyThatMayGoTakesItsTurnAndGivesItBack) {
   ASSERT_EQ(to_device_.asked.size(), 1U);
   EXPECT_EQ(to_device_.asked[0].client, 7U);
   EXPECT_EQ(to_device_.asked[0].size, Bytes(kBlock));
-  EXPECT_EQ(to_device_.ended, std::vector<uint64_t>{1});
+  EXPECT_EQ(to_device_.ended(), std::vector<uint64_t>{1});
   EXPECT_TRUE(to_host_.asked.empty());
 }
 
@@ -44,7 +44,7 @@ TEST_F(ChunkCopiesTest, ACopyWaitsForItsTurnAndItsStreamWithIt) {
   EXPECT_EQ(wait_for_stream(stream_), CUDA_SUCCESS);
   EXPECT_EQ(first_byte(other), 'a');
   EXPECT_TRUE(poll_until([&] { return is_done(0); }));
-  EXPECT_EQ(to_device_.ended, std::vector<uint64_t>{1});
+  EXPECT_EQ(to_device_.ended(), std::vector<uint64_t>{1});
 }
 
 TEST_F(ChunkCopiesTest, ACopyBehindOtherWorkAsksForItsTurnWhenItsStreamHasComeSoFar) {
@@ -71,7 +71,7 @@ TEST_F(ChunkCopiesTest, CopiesInARowAskForTheirTurnsTogether) {
   EXPECT_EQ(to_device_.asked.size(), 4U);
   for (const auto& asked : to_device_.asked) asked.go();
   EXPECT_TRUE(poll_until([&] { return is_done(3); }));
-  EXPECT_EQ(to_device_.ended.size(), 4U);
+  EXPECT_EQ(to_device_.ended().size(), 4U);
 }
 
 TEST_F(ChunkCopiesTest, WhileTheLinkIsQuietACopyBehindOtherWorkNeedsNoTurn) {
@@ -106,7 +106,7 @@ TEST_F(ChunkCopiesTest, WhenAllGatesOpenTheTurnsAreGivenUp) {
   open(work);
   gates_.open_all();
   EXPECT_TRUE(poll_until([&] { return completions_.is_empty(); }));
-  EXPECT_EQ(to_device_.ended.size(), to_device_.asked.size());
+  EXPECT_EQ(to_device_.ended().size(), to_device_.asked.size());
 }
 
 }  // namespace

@@ -20,7 +20,8 @@ class CopyTurns {
   // A copy of `client` that nothing but its turn holds up. `go` is called at most once, on another
   // thread, and not after end(): it may neither wait nor call the driver.
   virtual Turn begin(uint64_t client, Bytes size, std::function<void()> go) = 0;
-  // The copy is over, or needs no turn any more.
+  // The copy is over, or needs no turn any more. Again changes nothing; also on a thread of the
+  // driver's.
   virtual void end(uint64_t copy) = 0;
   // Nothing waits for its turn.
   virtual bool is_quiet() const = 0;

@@ -88,14 +88,25 @@ class GivenTurns : public CopyTurns {
     std::function<void()> go;
   };
   std::vector<Asked> asked;
-  std::vector<uint64_t> ended;
+  // Each once, in their order.
+  std::vector<uint64_t> ended() const {
+    const MutexLock lock(mutex_);
+    return ended_;
+  }
 
   Turn begin(uint64_t client, Bytes size, std::function<void()> go) override {
     asked.push_back({client, size, std::move(go)});
     return {asked.size(), is_free};
   }
-  void end(uint64_t copy) override { ended.push_back(copy); }
+  void end(uint64_t copy) override {
+    const MutexLock lock(mutex_);
+    if (std::find(ended_.begin(), ended_.end(), copy) == ended_.end()) ended_.push_back(copy);
+  }
   bool is_quiet() const override { return is_free; }
+
+ private:
+  mutable Mutex mutex_;
+  std::vector<uint64_t> ended_ GUARDED_BY(mutex_);
 };
 
 class PartsTest : public testing::Test {
