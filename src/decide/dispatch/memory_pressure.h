@@ -22,7 +22,7 @@ class MemoryPressure {
   // memory is out; and for what is taken of the device. The sandboxes that leave report it in an
   // event, after which the others start and move in.
   void make_room();
-  // Moves memory out that nobody needs the room of, where the rule says so (kMoveEarly).
+  // Moves memory out whose place no other needs, where the rule says so (kMoveEarly).
   void move_out_early();
   // Where no memory moves, what is taken of a device crowds idle sandboxes out. Whether any was.
   bool make_room_beside_taken();

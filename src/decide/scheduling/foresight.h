@@ -98,7 +98,7 @@ class Foresight {
  private:
   // In lines of the processor's cache: a call looks at the first of its function's.
   struct alignas(64) Known {
-    // False: nobody has planned a look at it since the last call.
+    // False: no look at it was planned since the last call.
     bool may_look = false;
     GapHistogram gaps;
   };

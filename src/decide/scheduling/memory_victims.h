@@ -33,7 +33,7 @@ std::optional<MemoryVictim> memory_victim(const View& view, const Policy& policy
 std::vector<SandboxSlot> unwanted_memory(const View& view, const Policy& policy, uint32_t device,
                                          FunctionId spared, Bytes needed, Instant now);
 
-// MemoryRule::kMoveEarly: the one whose memory leaves next although nobody needs its room: of an
+// MemoryRule::kMoveEarly: the one whose memory leaves next although no other needs its place: of an
 // inactive flow, or else of a throttled one, the least recently used. None while another is on its
 // way out, or where all are of active flows.
 std::optional<SandboxSlot> early_leaver(const View& view, const Policy& policy, uint32_t device,

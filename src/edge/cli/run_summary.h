@@ -38,7 +38,7 @@ struct RunFigures {
   workload::RunHeader header;
   workload::Summary summary;
   std::optional<double> utilisation;    // as the devices said
-  std::optional<MemoryMoves> moves;     // nothing moved, or nobody knows
+  std::optional<MemoryMoves> moves;     // nothing moved, or that is not known
   std::optional<StartsAhead> foreseen;  // only where there were any, and somebody counted
   std::vector<TenantFigures> tenants;   // only where there were several
   bool cut_off = false;                 // of a result file without an end: figures of a part

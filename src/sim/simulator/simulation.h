@@ -177,7 +177,7 @@ class Simulation {
   std::vector<ModelledDevice> devices_;               // the host is the last one
   // Of each GPU the link to it, and then the one from it. All that moves gets an equal share.
   std::vector<ModelledDevice> links_;
-  ModelledDevice on_host_{0.0};  // phases of runs on the host; nobody waits for a processor
+  ModelledDevice on_host_{0.0};  // phases of runs on the host; none waits for a processor
   std::vector<unsigned> starting_;
   std::vector<Duration> busy_at_reading_;
   std::vector<scheduling::MovingAverage> averages_;
