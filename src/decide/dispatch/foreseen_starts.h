@@ -1,5 +1,5 @@
 // ForeseenStarts: what became of sandboxes that were started ahead of calls, told from dispatch's
-// events and actions. A value; kept by whoever performs the actions, beside dispatch.
+// events and actions. A value; kept beside dispatch, where its actions are performed.
 #pragma once
 
 #include <cstdint>

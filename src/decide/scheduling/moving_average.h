@@ -1,5 +1,5 @@
 // MovingAverage: a figure that is read now and then, such as a device's utilisation, smoothed over
-// a time. A value; used by whoever gives dispatch its readings.
+// a time. A value; used where dispatch is given its readings.
 #pragma once
 
 #include <algorithm>
