@@ -32,6 +32,12 @@ PhaseModel phases_of(const workload::CatalogueEntry& entry, const PhaseOptions& 
           .occupancy = phases.occupancy};
 }
 
+std::vector<double> warm_times_of(const std::vector<workload::CatalogueEntry>& entries) {
+  std::vector<double> warm_s;
+  for (const workload::CatalogueEntry& entry : entries) warm_s.push_back(entry.gpu_warm_s);
+  return warm_s;
+}
+
 Result<void> check_phases(const std::vector<workload::CatalogueEntry>& entries) {
   for (const workload::CatalogueEntry& entry : entries) {
     if (entry.phases) continue;
@@ -240,9 +246,8 @@ Result<WorkloadRunTotals> run_workload(workload::Trace& trace,
                                        std::unique_ptr<scheduling::Policy> policy,
                                        const WorkloadRunSinks& sinks) {
   std::vector<std::string> names;
-  std::vector<double> warm_s;
   for (const workload::TraceFunction& function : trace.functions) names.push_back(function.name);
-  for (const workload::CatalogueEntry& entry : entries) warm_s.push_back(entry.gpu_warm_s);
+  const std::vector<double> warm_s = warm_times_of(entries);
   if (options.phases) RETURN_IF_ERROR(check_phases(entries));
   workload::RunStatistics statistics(names, warm_s);
   WorkloadRunTotals totals{.tenants = empty_totals_of(options.tenants)};

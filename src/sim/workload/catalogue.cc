@@ -58,7 +58,7 @@ Result<Catalogue> read_catalogue(LineReader& lines, const std::string& file) {
     read_seconds(cpu_warm, entry.cpu_warm_s);
     read_seconds(gpu_cold, entry.gpu_cold_s);
     if (wrong.empty()) {
-      auto phases = phase_columns.of_row(fields, entry.gpu_warm_s);
+      auto phases = phase_columns.parse(fields, entry.gpu_warm_s);
       if (phases.ok()) {
         entry.phases = std::move(*phases);
       } else {

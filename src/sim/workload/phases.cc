@@ -64,8 +64,8 @@ Result<PhaseColumns> PhaseColumns::of(const RowReader& rows, const std::string& 
                                                 "'; give all of them or none"};
 }
 
-Result<std::optional<Phases>> PhaseColumns::of_row(const std::vector<std::string_view>& fields,
-                                                 double warm_s) const {
+Result<std::optional<Phases>> PhaseColumns::parse(const std::vector<std::string_view>& fields,
+                                                  double warm_s) const {
   const auto field = [&](Column column) { return fields[at_[column]]; };
   if (at_.empty() || std::ranges::all_of(at_, [&](size_t at) { return fields[at].empty(); })) {
     return std::optional<Phases>();

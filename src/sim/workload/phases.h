@@ -55,8 +55,8 @@ class PhaseColumns {
   // The phases of a row that takes `warm_s`; nothing where the header has no columns for them, or
   // the row leaves all of them empty. INVALID_ARGUMENT says which field is wrong, or by how much
   // the phases do not add up.
-  Result<std::optional<Phases>> of_row(const std::vector<std::string_view>& fields,
-                                     double warm_s) const;
+  Result<std::optional<Phases>> parse(const std::vector<std::string_view>& fields,
+                                      double warm_s) const;
 
  private:
   std::vector<size_t> at_;  // by the order of their names; empty: the header has none
