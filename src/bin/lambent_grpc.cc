@@ -25,6 +25,7 @@ constexpr int kMemoryOfMessages = 4;   // times the largest, of all calls togeth
 struct Options {
   std::string listen = "127.0.0.1:8981";
   std::string worker = "http://127.0.0.1:8980";
+  // No certificate of its own: the worker would take every caller for whom that names.
   tls::CredentialFiles to_worker;
   std::string certificate, key, authorities;
   bool open_to_network = false;
@@ -52,7 +53,8 @@ Result<http::Endpoint> worker_of(const Options& options) {
 bool is_loopback(const std::string& listen) {
   const auto authority = http::parse_authority(listen);
   if (!authority) return false;
-  return authority->host.starts_with("127.") || authority->host == "::1" ||
+  const bool is_ipv4 = authority->kind == http::Authority::Kind::kIpv4;
+  return (is_ipv4 && authority->host.starts_with("127.")) || authority->host == "::1" ||
          authority->host == "localhost";
 }
 
@@ -134,9 +136,6 @@ void add_flags(CLI::App& app, Options& options) {
   app.add_option("--worker-ca", options.to_worker.authorities,
                  "https: the authorities that sign the worker's certificate, a PEM file (default: "
                  "those of this machine)");
-  app.add_option("--worker-certificate", options.to_worker.certificate,
-                 "https: the certificate to show to the worker, a PEM file");
-  app.add_option("--worker-key", options.to_worker.key, "https: its private key");
   app.add_option("--tls-certificate", options.certificate,
                  "Serves TLS with this certificate, a PEM file");
   app.add_option("--tls-key", options.key, "Its private key");
