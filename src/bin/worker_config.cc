@@ -145,7 +145,7 @@ class PolicyFlags {
                 ->capture_default_str();
     average_ = app.add_option("--utilisation-average", average_s_,
                               "--concurrency auto: seconds over which the utilisation is averaged "
-                              "(0: the last reading counts alone)")
+                              "(0: only the last reading counts)")
                    ->check(bin::within(0.0, 3600.0))
                    ->capture_default_str();
   }
