@@ -196,7 +196,9 @@ class Load:
             try:
                 reply = self.ask(name, {"id": run, "seconds": 0.02}, kind)
                 with self.lock:
-                    if kind:
+                    if "x-amz-function-error" in reply.headers:
+                        self.failed[run] = AssertionError(reply.body)
+                    elif kind:
                         self.accepted[run] = reply.headers["x-amzn-requestid"]
                     else:
                         self.answered.append(run)

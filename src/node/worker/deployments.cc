@@ -449,7 +449,9 @@ void Deployments::put_within_quota(Unpacking unpacked, Done done) {
 void Deployments::put(Unpacking unpacked, Done done) {
   FunctionSpec spec = std::move(unpacked.change.spec);
   spec.last_modified = uses_.loop.clock().wall_now();
-  if (uses_.shared == nullptr || is_version_record(spec.name)) {
+  // The value of a secret is this node's own, and so are versions.
+  const bool is_own = unpacked.change.renews_sandboxes || is_version_record(spec.name);
+  if (uses_.shared == nullptr || is_own) {
     return keep(std::move(unpacked), std::move(spec), std::move(done));
   }
   // Shared because callbacks must be copyable.
