@@ -85,8 +85,8 @@ Result<std::optional<Bytes>> number_in(std::string_view query, std::string_view 
 }
 
 // The answer's head, and the bytes that it announces; nothing: the file has none of them.
-std::optional<ByteRange> describe_download(const VolumeFile& file, std::string_view range_text,
-                                           http::Response& head) {
+std::optional<DownloadRange> describe_download(const VolumeFile& file, std::string_view range_text,
+                                               http::Response& head) {
   const uint64_t size = file.size.count;
   const auto range = requested_range(range_text, size);
   if (!range) {

@@ -121,16 +121,16 @@ TEST_F(VolumeFrontendTest, AClientThatGoesWhileItsFileIsOpenedHoldsNothing) {
 
 TEST(RequestedRange, IsWithinTheFile) {
   const auto range = [](const char* text) { return requested_range(text, 10); };
-  EXPECT_EQ(range(""), (ByteRange{0, 10, false}));
-  EXPECT_EQ(range("bytes=0-"), (ByteRange{0, 10, true}));
-  EXPECT_EQ(range("bytes=3-5"), (ByteRange{3, 6, true}));
-  EXPECT_EQ(range("bytes=3-500"), (ByteRange{3, 10, true}));
-  EXPECT_EQ(range("bytes=-4"), (ByteRange{6, 10, true}));
-  EXPECT_EQ(range("bytes=-40"), (ByteRange{0, 10, true}));
+  EXPECT_EQ(range(""), (DownloadRange{0, 10, false}));
+  EXPECT_EQ(range("bytes=0-"), (DownloadRange{0, 10, true}));
+  EXPECT_EQ(range("bytes=3-5"), (DownloadRange{3, 6, true}));
+  EXPECT_EQ(range("bytes=3-500"), (DownloadRange{3, 10, true}));
+  EXPECT_EQ(range("bytes=-4"), (DownloadRange{6, 10, true}));
+  EXPECT_EQ(range("bytes=-40"), (DownloadRange{0, 10, true}));
   EXPECT_EQ(range("bytes=10-"), std::nullopt);
   EXPECT_EQ(range("bytes=-0"), std::nullopt);
   for (const char* other : {"lines=1-2", "bytes=5-3", "bytes=1-2,4-5", "bytes=a-", "bytes=1"}) {
-    EXPECT_EQ(range(other), (ByteRange{0, 10, false})) << other;
+    EXPECT_EQ(range(other), (DownloadRange{0, 10, false})) << other;
   }
 }
 

@@ -91,7 +91,7 @@ class Receiving : public std::enable_shared_from_this<Receiving> {
 // The same of the other way.
 class Sending : public std::enable_shared_from_this<Sending> {
  public:
-  Sending(http::Responder responder, std::shared_ptr<VolumeDownload> download, ByteRange range)
+  Sending(http::Responder responder, std::shared_ptr<VolumeDownload> download, DownloadRange range)
       : responder_(std::move(responder)), download_(std::move(download)), range_(range) {}
 
   void start(http::Response head) {
@@ -145,7 +145,7 @@ class Sending : public std::enable_shared_from_this<Sending> {
 
   http::Responder responder_;
   const std::shared_ptr<VolumeDownload> download_;
-  ByteRange range_;  // what is left
+  DownloadRange range_;  // what is left
   http::Response head_;
   bool waits_ = false;  // for room
   std::shared_ptr<Sending> self_;
@@ -164,8 +164,8 @@ void receive_upload(const http::Request& request, http::Responder responder,
       ->start(request);
 }
 
-std::optional<ByteRange> requested_range(std::string_view range, uint64_t size) {
-  const ByteRange whole{.begin = 0, .end = size};
+std::optional<DownloadRange> requested_range(std::string_view range, uint64_t size) {
+  const DownloadRange whole{.begin = 0, .end = size};
   constexpr std::string_view kUnit = "bytes=";
   if (!range.starts_with(kUnit)) return whole;
   range.remove_prefix(kUnit.size());
@@ -176,7 +176,7 @@ std::optional<ByteRange> requested_range(std::string_view range, uint64_t size) 
   if (first.empty()) {  // so many at the end
     if (!read_number(last, end)) return whole;
     if (end == 0) return std::nullopt;
-    return ByteRange{.begin = size - std::min(end, size), .end = size, .is_part = true};
+    return DownloadRange{.begin = size - std::min(end, size), .end = size, .is_part = true};
   }
   if (!read_number(first, begin)) return whole;
   if (!last.empty()) {
@@ -184,10 +184,10 @@ std::optional<ByteRange> requested_range(std::string_view range, uint64_t size) 
     end = end < size ? end + 1 : size;
   }
   if (begin >= size) return std::nullopt;
-  return ByteRange{.begin = begin, .end = end, .is_part = true};
+  return DownloadRange{.begin = begin, .end = end, .is_part = true};
 }
 
-void send_download(std::shared_ptr<VolumeDownload> download, const ByteRange& range,
+void send_download(std::shared_ptr<VolumeDownload> download, const DownloadRange& range,
                    http::Response head, http::Responder responder) {
   std::make_shared<Sending>(std::move(responder), std::move(download), range)
       ->start(std::move(head));

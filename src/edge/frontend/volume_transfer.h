@@ -20,17 +20,17 @@ void receive_upload(const http::Request& request, http::Responder responder,
 
 // The bytes that a request asks for, of a file of that size: the whole without a Range, or with one
 // that is not understood. Nothing: none of them are there.
-struct ByteRange {
+struct DownloadRange {
   uint64_t begin = 0;
   uint64_t end = 0;  // behind the last
   bool is_part = false;
 
-  bool operator==(const ByteRange&) const = default;
+  bool operator==(const DownloadRange&) const = default;
 };
-std::optional<ByteRange> requested_range(std::string_view range, uint64_t size);
+std::optional<DownloadRange> requested_range(std::string_view range, uint64_t size);
 
 // `head` without a body; the bytes of the range follow it.
-void send_download(std::shared_ptr<VolumeDownload> download, const ByteRange& range,
+void send_download(std::shared_ptr<VolumeDownload> download, const DownloadRange& range,
                    http::Response head, http::Responder responder);
 
 }  // namespace lambent::frontend
