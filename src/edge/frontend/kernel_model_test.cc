@@ -36,7 +36,7 @@ class KernelModelTest : public testing::Test {
     for (const auto& [name, value] : headers.fields()) request.headers.add(name, value);
     if (!body.empty()) request.headers.add("Transfer-Encoding", "chunked");
     FunctionTarget target{"net", path, ""};
-    target.is_inference = true;
+    target.protocol = Protocol::kInference;
     frontend.handle({.tenant = kDefaultTenant}, target, std::move(request),
                     http::Responder(std::make_shared<StreamExchange>(client)));
     http::RelayCall call = std::move(relays.calls.back());

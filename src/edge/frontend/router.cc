@@ -186,7 +186,8 @@ std::optional<Cors> Router::cors_of(const FunctionTarget& target) const {
   } else if (options_.auth.mode == AuthMode::kTokens) {
     return std::nullopt;
   }
-  const std::string text = target.is_inference ? std::string() : relays_.cors_of(name);
+  const bool is_path = target.protocol == Protocol::kNone;
+  const std::string text = is_path ? relays_.cors_of(name) : std::string();
   const auto cors = text.empty() ? Result<Cors>(Cors()) : parse_cors(text);
   if (text.empty() || !cors.ok()) return std::nullopt;
   return *cors;
