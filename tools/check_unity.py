@@ -19,7 +19,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LIST = ROOT / "cmake/unity_apart.txt"
-NOT_BATCHED = {"forward_client", "shim", "emulated_node", "emulated_cuda", "emulated_runtime"}  # OWN_BUILD
+NOT_BATCHED = {"forward_client", "shim", "emulated_node", "emulated_cuda", "emulated_runtime", "grpc_inference"}  # OWN_BUILD
 
 
 def apart():
