@@ -4,6 +4,7 @@ import base64
 import hashlib
 import pathlib
 import time as clock
+import tomllib
 import zipfile
 
 from contents import MANUAL
@@ -23,9 +24,7 @@ License-File: LICENSE
 Requires-Python: >=3.9
 Classifier: Operating System :: POSIX :: Linux
 Classifier: Typing :: Typed
-Provides-Extra: ray
-Requires-Dist: ray>=2.40; extra == 'ray'
-Description-Content-Type: text/plain
+{extras}Description-Content-Type: text/plain
 
 Lambent runs functions that need GPUs: Python and native handlers, HTTP servers, models, graphs of kernels, workflows and pipelines.
 It decides where and when each runs, keeps it warm and shares the GPUs fairly. Without a GPU an emulated one takes its place.
@@ -44,6 +43,16 @@ Generator: lambent
 Root-Is-Purelib: {pure}
 Tag: py3-none-{platform}
 """
+
+
+PROJECT = pathlib.Path(__file__).resolve().parents[2] / "python/pyproject.toml"
+
+
+def extras():
+    """The lines of the metadata for what pip installs with lambent[NAME]."""
+    project = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]
+    return "".join(f"Provides-Extra: {name}\n" + "".join(f"Requires-Dist: {needed}; extra == '{name}'\n" for needed in all_needed)
+                   for name, all_needed in project["optional-dependencies"].items())
 
 
 def digest(content):
@@ -72,7 +81,7 @@ def write(files, version, platform, time, target, level):
     pure = platform == "any"
     contents = {name: (path.read_bytes(), path.stat().st_mode & 0o777) for name, path in files.items()}
     contents |= {f"{info}/{name}": (text.encode(), 0o644) for name, text in {
-        "METADATA": METADATA.format(version=version), "WHEEL": WHEEL.format(pure="true" if pure else "false", platform=platform),
+        "METADATA": METADATA.format(version=version, extras=extras()), "WHEEL": WHEEL.format(pure="true" if pure else "false", platform=platform),
         "entry_points.txt": "[console_scripts]\nlambent = lambent._command:main\n"}.items()}
     record = "".join(f"{name},{digest(content)},{len(content)}\n" for name, (content, _) in contents.items())
     contents[f"{info}/RECORD"] = (f"{record}{info}/RECORD,,\n".encode(), 0o644)
