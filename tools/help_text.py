@@ -10,7 +10,7 @@ import subprocess
 
 BIN = pathlib.Path(os.environ.get("LAMBENT_PREFIX", "build/release")).resolve() / "bin"
 PARENTS = ("objects", "slices", "bundle", "tenants", "tokens", "audit", "alias", "versions",
-           "volumes", "config", "cluster")  # their verbs have options of their own
+           "volumes", "config", "cluster", "secrets")  # their verbs have options of their own
 
 
 @dataclasses.dataclass

@@ -60,7 +60,7 @@ def bytes_of(amount: str | int, what: str) -> int:
     return int(float(found[1]) * _UNITS[found[2]])
 
 
-def _schedules(given):
+def _schedules(given: Any) -> str:
     """As a list in JSON. ValueError or TypeError names what is wrong with the form; the rest is for the worker to say."""
     if not isinstance(given, (list, tuple)):
         raise TypeError("schedules is a list of tables")

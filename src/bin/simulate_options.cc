@@ -80,9 +80,8 @@ void add_model_flags(CLI::App& app, SimulateOptions& options) {
                  "with n at work on a device each takes 1 + SLOWDOWN (n - 1) times as long")
       ->check(within(0.0, 100.0));
   app.add_option("--phases", options.phases,
-                 "an invocation is on the host, on the link and in kernels by turns, as the "
-                 "catalogue has it; kernels of several take 'turns' on a device, or run side by "
-                 "side ('mps'). --slowdown and a profile are then of kernels: 1 or 0 if not given")
+                 "invocations are on host, link and device by turns, as the catalogue has it; "
+                 "kernels take 'turns' or run side by side ('mps'), and --slowdown is theirs")
       ->check(CLI::IsMember({"turns", "mps"}));
   app.add_option("--kernel-scale", options.kernel_scale,
                  "with --phases: kernels take so many times as long as the catalogue has it, and "

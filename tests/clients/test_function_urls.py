@@ -208,7 +208,7 @@ class UrlConfigTest(WorkerTest):
         client = client_of(self.worker.endpoint)
         self.worker.create_python("g", ECHO)
         with self.assertRaises(client.exceptions.InvalidParameterValueException):
-            client.create_function_url_config(FunctionName="g", AuthType="NONE", Cors={"AllowOrigins": ["*"]})
+            client.create_function_url_config(FunctionName="g", AuthType="NONE", Cors={"AllowOrigins": ["no origin"]})
         with self.assertRaises(client.exceptions.InvalidParameterValueException):
             client.create_function_url_config(FunctionName="g", AuthType="NONE", Qualifier="live")
         with self.assertRaises(client.exceptions.ResourceNotFoundException):

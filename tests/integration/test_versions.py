@@ -361,7 +361,7 @@ class Boto3Test(unittest.TestCase):
         self.assertNotIn("ReservedConcurrentExecutions", client.get_function_concurrency(FunctionName="g"))
         with self.assertRaises(ClientError) as raised:
             client.put_provisioned_concurrency_config(FunctionName="g", Qualifier="1", ProvisionedConcurrentExecutions=1)
-        self.assertEqual(raised.exception.response["Error"]["Code"], "NotImplementedException")
+        self.assertEqual(raised.exception.response["Error"]["Code"], "ResourceNotFoundException")
 
     def test_an_event_runs_the_version_that_was_named(self):
         self.create("h", Publish=True)

@@ -83,7 +83,6 @@ CopyTurns::Turn ChunkCopies::ask(Waiting& waiting, uint64_t bytes) {
       turns_.client, Bytes(bytes),
       [this, gate = waiting.gate, turn = waiting.turn] { gates_.open(gate, turn); });
   waiting.copy = turn.copy;
-  waiting.is_asked = true;
   return turn;
 }
 
@@ -94,7 +93,8 @@ void ChunkCopies::end_on_device(CUstream stream, const std::shared_ptr<Waiting>&
   const auto end = [](void* data) {
     const std::unique_ptr<std::shared_ptr<Waiting>> its(
         static_cast<std::shared_ptr<Waiting>*>(data));
-    (*its)->turns.end((*its)->copy);
+    const uint64_t copy = (*its)->copy;
+    if (copy != 0) (*its)->turns.end(copy);
   };
   if (driver_->launch_host_func(stream, end, held.get()) == CUDA_SUCCESS) (void)held.release();
 }
@@ -122,7 +122,7 @@ void ChunkCopies::copy_in_turn(const Copy& copy, CopyTurns& turns, bool in_line)
   const CUresult result = queue(copy);
   if (!may_go && result == CUDA_SUCCESS) end_on_device(copy.stream, waiting);
   completions_.when_done(copy.stream, [this, waiting, chunk = copy.chunk, result](CUresult done) {
-    if (waiting->is_asked) waiting->turns.end(waiting->copy);
+    if (waiting->copy != 0) waiting->turns.end(waiting->copy);
     gates_.give_back(waiting->gate);
     if (result == CUDA_SUCCESS) answers_.release_chunk(chunk, done);
   });

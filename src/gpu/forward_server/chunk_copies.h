@@ -61,8 +61,7 @@ class ChunkCopies {
     CopyTurns& turns;
     size_t gate = 0;
     uint32_t turn = 0;              // of the gate
-    std::atomic<uint64_t> copy{0};  // its turn on the link, once it was asked for
-    bool is_asked = false;
+    std::atomic<uint64_t> copy{0};  // its turn on the link; 0: it was not asked for yet
   };
 
   void copy(const Call& call, bool to_device);

@@ -12,7 +12,7 @@ namespace lambent::forward_server {
 class CopyTurns {
  public:
   struct Turn {
-    uint64_t copy = 0;    // for end()
+    uint64_t copy = 0;    // for end(); above 0
     bool may_go = false;  // at once; else `go` is called later
   };
   virtual ~CopyTurns() = default;
