@@ -15,7 +15,7 @@ check() {
   local unit="build/headers/${1//\//_}.cc"
   echo "#include \"${1#src/}\"" >"$unit"
   $launcher "$compiler" -std=c++20 -O0 -Wall -Wextra -Werror -Wno-missing-field-initializers -Isrc -I. -Ikernels/include -Ibuild/headers \
-    -c "$unit" -o "${unit%.cc}.o" || { echo "$1 does not compile alone" >&2; return 1; }
+    "-DLAMBENT_SOURCE_DIR=\"$PWD\"" "-DLAMBENT_BINARY_DIR=\"$PWD/build/release\"" -c "$unit" -o "${unit%.cc}.o" || { echo "$1 does not compile alone" >&2; return 1; }
 }
 export -f check
 # Whether the build compiles header $1 as the first thing of a translation unit.

@@ -340,11 +340,12 @@ Result<ServiceManager> open_service_manager(LogSink& log) {
 }
 
 // From the first request that is accepted to the last that is answered.
-Result<WorkerRun::End> serve(const WorkerConfig& config, ListeningSockets& sockets,
-                             const std::vector<std::string>& program, Serving serving) {
-  ASSIGN_OR_RETURN(const std::string endpoint, listen_all(config.listen, serving.identity,
-                                                          serving.server, sockets, serving.log));
-  RETURN_IF_ERROR(sockets.check_all_taken());
+Result<WorkerRun::End> serve(const WorkerConfig& config, const std::vector<std::string>& program,
+                             Serving serving) {
+  ASSIGN_OR_RETURN(
+      const std::string endpoint,
+      listen_all(config.listen, serving.identity, serving.server, serving.sockets, serving.log));
+  RETURN_IF_ERROR(serving.sockets.check_all_taken());
   if (endpoint.starts_with("http")) serving.log.info("dashboard", {{"address", endpoint + "/"}});
   // For the process that started the worker with port 0.
   RETURN_IF_ERROR(write_file_atomically(config.run_folder + "/endpoint", endpoint + "\n", false));
@@ -511,8 +512,8 @@ Result<WorkerRun::End> run(WorkerConfig config, const Installation& installation
   ASSIGN_OR_RETURN(const auto access_log, AccessLogFile::open(config, loop, log));
   http::Server server(loop, server_options(router),
                       AccessLogFile::wrap(access_log.get(), router.handler()));
-  return serve(config, sockets, program,
-               {signals, loop, log, worker, server, service, identity.get()});
+  return serve(config, program,
+               {signals, loop, log, worker, server, sockets, service, identity.get()});
 }
 
 // What the service manager told this process is told to the program that it becomes.

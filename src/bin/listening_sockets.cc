@@ -129,6 +129,11 @@ Result<void> ListeningSockets::check_all_taken() const {
   return {};
 }
 
+void ListeningSockets::close() {
+  inherited_.clear();
+  kept_.clear();
+}
+
 Result<void> ListeningSockets::hand_over(int first) {
   const int number = static_cast<int>(kept_.size());
   // Out of the way first, or one would close another.

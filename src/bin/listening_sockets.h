@@ -38,6 +38,9 @@ class ListeningSockets {
   // for clients that connect to it would wait for ever.
   Result<void> check_all_taken() const;
 
+  // No program comes after this one: clients are refused once the copies are closed too.
+  void close();
+
   // For the program that this process becomes by exec: puts all listeners at the descriptors from
   // `first` on, open there, and sets the variables. What else is at these descriptors is
   // closed, so nothing may be done after it but exec.

@@ -68,11 +68,23 @@ void WorkerRun::stop(int signal) {
 
 void WorkerRun::drain() {
   serving_.loop.call_after(serving_.drain_time, [this] { serving_.loop.stop(); });
-  // The last answers leave before the loop does.
   serving_.worker.drain([this] {
-    serving_.server.drain();
-    serving_.loop.call_after(kLastAnswers, [this] { serving_.loop.stop(); });
+    // Else connections would still be taken, and cut off in the end.
+    if (end_ == End::kStopped) serving_.sockets.close();
+    serving_.server.stop_accepting();
+    close_connections(serving_.loop.now() + kIdleGrace);
   });
+}
+
+// A client may just be writing to a connection that looks idle: it is told to try elsewhere, and
+// not cut off. The last answers leave before the loop does.
+void WorkerRun::close_connections(Instant latest) {
+  if (serving_.server.connection_count() > 0 && serving_.loop.now() < latest) {
+    serving_.loop.call_after(kLookAgain, [this, latest] { close_connections(latest); });
+    return;
+  }
+  serving_.server.drain();
+  serving_.loop.call_after(kLastAnswers, [this] { serving_.loop.stop(); });
 }
 
 // ---- Giving way to the installed program

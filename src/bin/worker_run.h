@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bin/child_run.h"
+#include "bin/listening_sockets.h"
 #include "bin/service_manager.h"
 #include "core/base/fd.h"
 #include "core/base/log.h"
@@ -24,6 +25,7 @@ struct Serving {
   LogSink& log;
   worker::Worker& worker;
   http::Server& server;
+  ListeningSockets& sockets;  // which the server has copies of
   ServiceManager& service;
   tls::NodeIdentity* identity;       // null: nothing is encrypted
   Duration drain_time{};             // what runs may take so long to end
@@ -51,6 +53,7 @@ class WorkerRun {
   // No more is accepted; what was accepted is answered.
   void finish_requests();
   void drain();
+  void close_connections(Instant latest);
 
   const Serving& serving_;
   bool stopping_ = false;

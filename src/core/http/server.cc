@@ -210,6 +210,8 @@ Result<void> Server::State::listen(OwnedFd listener_fd, Transport transport,
 void Server::stop_accepting() {
   state_->context.draining = true;
   state_->loop.cancel(state_->accept_pause);
+  // Those that wait to be accepted would be reset.
+  for (const auto& listener : state_->listeners) state_->accept_from(*listener);
   state_->listeners.clear();
 }
 
