@@ -56,13 +56,16 @@ void WorkerRun::reload() {
 }
 
 void WorkerRun::stop(int signal) {
-  end_ = End::kStopped;
-  if (std::exchange(stopping_, true)) return serving_.loop.stop();  // asked twice: at once
+  const bool gives_way = std::exchange(end_, End::kStopped) == End::kReplaced;
+  const bool asked_before = std::exchange(stopping_, true) && !gives_way;
+  if (asked_before) return serving_.loop.stop();  // asked twice: at once
   check_.reset();
   serving_.log.info("stopping", {{"signal", static_cast<int64_t>(signal)}});
   serving_.service.stopping("draining: what runs may end, for " +
                             std::to_string(static_cast<int64_t>(to_seconds(serving_.drain_time))) +
                             " s at most");
+  // What was accepted is being answered already; no program comes after it.
+  if (gives_way) return serving_.sockets.close();
   drain();
 }
 

@@ -195,7 +195,7 @@ class HandedMemory(KernelTest):
         self.assertEqual(self.does("two", "weights", called="w", value=5), {"at": first["at"], "value": 4, "brought": 0})  # once more
         self.assertEqual(self.does("two", "weights", called="another", value=5)["brought"], 1)
         self.assertEqual(self.does("far", "weights", called="w", value=6)["value"], 6)
-        # They outlive whoever brought them.
+        # They outlive the client that brought them.
         self.fails("one", "put and die")
         self.assertEqual(self.does("one", "weights", called="w", value=7), {"at": first["at"], "value": 4, "brought": 0})
 

@@ -159,7 +159,8 @@ class ReplacementTest(unittest.TestCase):
         self.assertEqual(self.worker.invoke("double", {"n": 21}).json, 42)
 
     def test_a_worker_that_gives_way_stops_when_it_is_told_to(self):
-        caller = threading.Thread(target=lambda: self.worker.invoke("slow", {"n": 1}))
+        running = []
+        caller = threading.Thread(target=lambda: running.append(self.worker.invoke("slow", {"n": 1}).json))
         caller.start()
         self.worker.wait_for(lambda: any(each["state"] == "busy" for each in self.worker.sandboxes()), what="the run")
         self.worker.replace()
@@ -167,6 +168,7 @@ class ReplacementTest(unittest.TestCase):
         self.worker.process.send_signal(signal.SIGTERM)
         self.assertEqual(self.worker.process.wait(30), 0)
         caller.join()
+        self.assertEqual(running, [2], "what ran was answered")
         self.assertEqual(self.worker.events("listening"), 1)
 
 

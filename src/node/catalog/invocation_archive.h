@@ -1,5 +1,5 @@
 // Requests and results of asynchronous invocations as bytes, as the shared catalog keeps them.
-// Pure; fuzzed.
+// Pure.
 #pragma once
 
 #include <string>
