@@ -66,6 +66,10 @@ Options parse_options(int argc, char** argv) {
       options.warm_up = strtod(value.c_str(), nullptr);
     } else if (name == "--body") {
       options.body = value;
+    } else if (name == "--body-file") {
+      const auto read = read_file(value, size_t{1} << 30);
+      if (!read.ok()) fail(to_string(read.error()));
+      options.body = *read;
     } else if (name == "--body-size") {
       options.body = std::string(strtoull(value.c_str(), nullptr, 10), 'x');
     } else if (name == "--path") {
@@ -79,7 +83,8 @@ Options parse_options(int argc, char** argv) {
   if (options.url.empty() || options.connections == 0) {
     fail(
         "usage: http_load [--connections N] [--count N | --seconds S] [--warm-up S] [--body TEXT |"
-        " --body-size N] [--path /P] [--header 'A: b'] http://HOST:PORT[/P] | unix:PATH");
+        " --body-file FILE | --body-size N] [--path /P] [--header 'A: b'] http://HOST:PORT[/P] | "
+        "unix:PATH");
   }
   if (options.url.starts_with("http://")) {
     const size_t slash = options.url.find('/', 7);

@@ -35,6 +35,19 @@ class KeysTest(unittest.TestCase):
         self.assertGreater(result["worker_cpu_us_per_invocation"], 0)
         self.assertGreater(result["rps_per_worker_core"], 0)
 
+    def test_peers(self):
+        result = last_line(sys.executable, "-B", str(BENCH / "peers.py"), "--quick", "--only", "lambent_function,lambent_model,uvicorn")
+        self.assertEqual(result["not_run"], {})
+        for name, row in result["systems"].items():
+            self.assertGreater(row["cold_ms"], 0)
+            self.assertGreater(row["idle_mb"], 1)
+            for work, by_clients in row["work"].items():
+                self.assertGreater(by_clients["open"]["answered"], 0, f"{name} {work}")
+                for key in ("rps", "p50_us", "p99_us", "rps_per_core"):
+                    self.assertGreater(by_clients["8"][key], 0, f"{name} {work} {key}")
+        self.assertEqual(set(result["ours_over_peer"]["lambent_function"]["uvicorn"]), {"echo", "mib", "cpu", "model"})
+        self.assertGreater(result["systems"]["lambent_function"]["deployments_per_second"], 0)
+
     def test_cluster(self):
         result = last_line(sys.executable, "-B", str(BENCH / "cluster.py"), "--quick", "--repeats", "1", "--seconds", "0.1")
         for key in ("here_p50_us", "forwarded_p50_us", "here_rps", "forwarded_rps", "rps_one_node", "rps_three_nodes"):

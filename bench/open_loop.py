@@ -129,7 +129,8 @@ class OpenLoop:
         head, mark, body = connection.received.partition(b"\r\n\r\n")
         if not mark or connection.answer is None:
             return
-        fields = dict(line.lower().split(b": ", 1) for line in head.split(b"\r\n")[1:])
+        names = (line.lower().partition(b":") for line in head.split(b"\r\n")[1:])
+        fields = {field: value.strip() for field, _, value in names}
         if len(body) < int(fields.get(b"content-length", 0)):
             return
         self._answered(connection, int(head[9:12]), fields, body)
