@@ -27,6 +27,8 @@ using Json = nlohmann::ordered_json;
 constexpr Duration kTimeout = seconds(120);
 constexpr Duration kAskAgain = milliseconds(300);
 constexpr size_t kMostManifest = 1 << 20;
+// What a model is called in its package when it came as a file.
+constexpr const char* kModelName = "model.onnx";
 // A smaller package is sent at once, without asking whether the worker has it.
 constexpr size_t kAsksFirst = 64 * 1024;
 // How a worker begins when it says that it has no code of that digest.
@@ -299,14 +301,17 @@ std::string name_of_model(const std::string& file) {
   return name;
 }
 
-// "resnet.onnx": a folder with the file and a manifest of a model.
+// "resnet.onnx": a folder with the file and a manifest of a model. Large ones stay where they are.
 Result<Package> package_of_model(const DeployOptions& options) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(options.path, error)) {
     return Error{ErrorCode::kNotFound, "there is no file '" + options.path + "'"};
   }
   ASSIGN_OR_RETURN(const StagingFolder staging, StagingFolder::make());
-  RETURN_IF_ERROR(staging.add(options.path, "model.onnx"));
+  const std::vector<LocalFile> files = files_of_model(options.path, kModelName);
+  if (size_of(files) <= kWeightsInPackage) {
+    for (const LocalFile& file : files) RETURN_IF_ERROR(staging.add(file.local, file.path));
+  }
   RETURN_IF_ERROR(
       write_file_atomically(staging.path() + "/lambent.toml", "kind = \"model\"\n", false));
   DeployOptions inner = options;
@@ -352,6 +357,35 @@ Result<void> choose_engine(const DeployOptions& options, const std::string& file
                "--shape and --batch-size are for models that kernels serve: add --engine kernels"};
 }
 
+// The files of a model that onnxruntime runs, if they are too large for a package. `model` is as
+// make_package_within has it.
+Result<std::optional<ModelWeights>> large_weights(Manifest& manifest, const std::string& file,
+                                                  const std::string& model,
+                                                  const DeployOptions& options) {
+  std::vector<LocalFile> files;
+  if (!model.empty()) {
+    files = files_of_model(model, kModelName);
+  } else {
+    const std::string code =
+        options.code ? *options.code : join_path(folder_of(file), manifest.code);
+    if (!std::filesystem::is_directory(code)) return std::optional<ModelWeights>();
+    ASSIGN_OR_RETURN(files, files_to_put(code, "", true));
+    std::erase_if(files, [own = own_manifest(code, file)](const LocalFile& one) {
+      return !own.empty() && one.path == own;
+    });
+  }
+  if (size_of(files) <= kWeightsInPackage) return std::optional<ModelWeights>();
+  ASSIGN_OR_RETURN(ModelWeights weights, set_weights_apart(manifest, files));
+  return std::optional<ModelWeights>(std::move(weights));
+}
+
+// What is left of a package whose files are in a volume: which packages its Python has.
+Result<std::string> zip_without_weights(const Manifest& manifest, const std::string& folder) {
+  ASSIGN_OR_RETURN(const StagingFolder staging, StagingFolder::make());
+  if (manifest.python) RETURN_IF_ERROR(put_python(staging, *manifest.python, folder));
+  return archive::make_zip(staging.path());
+}
+
 Result<Package> make_package_within(const DeployOptions& options, size_t depth,
                                     const std::string& model) {
   const std::string file =
@@ -381,6 +415,7 @@ Result<Package> make_package_within(const DeployOptions& options, size_t depth,
                                            {.build_bundle = options.build_bundle}));
       return package;
     }
+    ASSIGN_OR_RETURN(package.weights, large_weights(package.manifest, file, model, options));
   }
   if (auto valid = validate(spec); !valid.ok()) {
     // What is missing may be there under a name that is spelt wrong.
@@ -397,6 +432,10 @@ Result<Package> make_package_within(const DeployOptions& options, size_t depth,
   if (runs_image(spec)) {
     if (!options.code) return package;
     return Error{ErrorCode::kInvalidArgument, "--code: a function of an image has no code"};
+  }
+  if (package.weights) {
+    ASSIGN_OR_RETURN(package.zip, zip_without_weights(package.manifest, folder));
+    return package;
   }
   ASSIGN_OR_RETURN(package.zip, zip_of(file, package.manifest, options));
   const std::string code = options.code ? *options.code : join_path(folder, package.manifest.code);
@@ -476,15 +515,35 @@ std::string summary_of(const Deployed& deployed, const FunctionSpec& spec, size_
   return summary + ")" + (deployed.under_way ? ", once its packages are installed" : "") + "\n";
 }
 
+// Before the function that mounts them. A dry run sends nothing; where there is no such volume yet,
+// it looks at the function without the mount.
+Result<void> put_weights(Transport& transport, Console& console, const ModelWeights& weights,
+                         bool dry_run, FunctionSpec& spec) {
+  if (!dry_run) return send_weights(transport, console, weights);
+  ASSIGN_OR_RETURN(const bool is_there, has_volume(transport, weights));
+  if (!is_there) {
+    std::erase_if(spec.mounts, [&](const Mount& mount) { return mount.volume == weights.volume; });
+  }
+  if (!console.json) {
+    console.out << "would put " << to_string(weights.size) << " into volume " << weights.volume
+                << "\n";
+  }
+  return {};
+}
+
 // Components before those that call them. The error names the function.
 Result<void> deploy_all(Transport& transport, Console& console, const Package& package,
                         const DeployOptions& options, Json& actions) {
   for (const Package& component : package.components) {
     RETURN_IF_ERROR(deploy_all(transport, console, component, options, actions));
   }
-  const FunctionSpec& spec = package.manifest.spec;
+  FunctionSpec spec = package.manifest.spec;
   for (const std::string& warning : package.manifest.warnings) {
     console.err << "lambent: warning: " << warning << "\n";
+  }
+  if (package.weights) {
+    const auto put = put_weights(transport, console, *package.weights, options.dry_run, spec);
+    if (!put.ok()) return put.error().with_context("deploying " + spec.name.name);
   }
   const DeployHow how{
       .dry_run = options.dry_run, .waits = options.waits, .tell = [&](const std::string& progress) {
@@ -506,6 +565,11 @@ Result<void> deploy_all(Transport& transport, Console& console, const Package& p
                {"package_bytes", package.zip.size()},
                {"sent_bytes", deployed->bytes_sent},
                {"revision", deployed->revision}};
+  if (package.weights) {
+    json["weights"] = {{"volume", package.weights->volume},
+                       {"folder", package.weights->folder},
+                       {"bytes", package.weights->size.count}};
+  }
   if (options.dry_run) json["dry_run"] = true;
   const Json changes = Json::parse(deployed->changes, nullptr, false);
   json["changes"] = changes.is_discarded() ? Json::array() : changes;

@@ -11,6 +11,7 @@
 #include "edge/cli/console.h"
 #include "edge/cli/manifest.h"
 #include "edge/cli/model_import.h"
+#include "edge/cli/model_weights.h"
 #include "edge/cli/transport.h"
 
 namespace lambent::cli {
@@ -40,7 +41,8 @@ struct Package {
   std::string file;  // of the manifest
   Manifest manifest;
   std::string zip;
-  bool is_model = false;  // it answers by the Open Inference Protocol
+  bool is_model = false;                     // it answers by the Open Inference Protocol
+  std::optional<ModelWeights> weights = {};  // files that are too large for the zip
   std::vector<Package> components;
 };
 Result<Package> make_package(const DeployOptions& options);

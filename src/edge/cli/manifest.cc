@@ -382,7 +382,8 @@ Result<void> read_model(const toml::table& table, const std::string& file, Model
   spec.handler = command_text(command);
   spec.runtime_name = "python3";
   spec.runtime = Runtime::kPython;
-  if (table.get("memory") == nullptr) spec.memory = kModelMemory;
+  model.says_memory = table.get("memory") != nullptr;
+  if (!model.says_memory) spec.memory = kModelMemory;
   if (table.get("concurrency") == nullptr) spec.http.concurrency = limits::kModelConcurrency;
   return {};
 }

@@ -29,6 +29,7 @@ struct ModelSection {
   ModelEngineChoice engine = ModelEngineChoice::kOnnxruntime;
   std::vector<std::string> shapes;  // for kernels: of inputs, such as "x=1,3,224,224"
   unsigned batch = 1;               // for kernels: the first dimension of inputs, where it is open
+  bool says_memory = false;         // else it is as large as the model needs
 };
 
 struct Manifest {
