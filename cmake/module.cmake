@@ -46,7 +46,7 @@ endfunction()
 # What is never shipped is linked by lld, which takes a quarter of the processor time of the compiler's own linker.
 find_program(LAMBENT_LLD ld.lld)
 function(link_quickly target)
-  if(LAMBENT_LLD AND NOT LAMBENT_SANITIZE)
+  if(LAMBENT_LLD AND NOT LAMBENT_SANITIZE AND NOT LAMBENT_FUZZ)
     target_link_options(${target} PRIVATE -fuse-ld=lld)
   endif()
 endfunction()
