@@ -43,6 +43,14 @@ function(module name)
   endif()
 endfunction()
 
+# What is never shipped is linked by lld, which takes a quarter of the processor time of the compiler's own linker.
+find_program(LAMBENT_LLD ld.lld)
+function(link_quickly target)
+  if(LAMBENT_LLD AND NOT LAMBENT_SANITIZE AND NOT LAMBENT_FUZZ)
+    target_link_options(${target} PRIVATE -fuse-ld=lld)
+  endif()
+endfunction()
+
 # module_test(NAME SOURCES files... USES modules...): a GoogleTest program, its cases in ctest under the label NAME. Test code is
 # compiled with -O1, because it runs once and takes a fifth less time to compile (docs/internals/build.md); what it tests is not.
 function(module_test name)
@@ -56,6 +64,7 @@ function(module_test name)
                                              LAMBENT_BINARY_DIR="${CMAKE_BINARY_DIR}")
   target_link_libraries(${name} PRIVATE GTest::gtest GTest::gmock GTest::gtest_main)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  link_quickly(${name})
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
                        PROPERTIES TIMEOUT 300 LABELS ${name})
 endfunction()

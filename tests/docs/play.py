@@ -15,6 +15,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 import tomllib
 
 import shell_commands
@@ -26,6 +27,8 @@ REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 INSIDE = "LAMBENT_DOCS_NAMESPACES"  # in the environment of a page's process: whose it is
 PREPARED = "LAMBENT_DOCS_PREPARED"
 SKIPPED = 77
+SLOW_SECONDS = 3  # which commands are named with what they took
+WHOLE = bool(os.environ.get("LAMBENT_WHOLE_TESTS"))  # nothing in its short form
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}(?:\.\d+)?")
 ENDINGS = {"toml": ".toml", "python": ".py", "json": ".json", "cuda": (".cu",), "c": ".c", "csv": ".csv"}
 
@@ -36,6 +39,7 @@ class Play:
     def __init__(self, page, session, reader):
         self.page, self.session, self.reader = page, session, reader
         self.failures, self.ran, self.not_run, self.printed = [], 0, [], []
+        self.shortened, self.slow = [], []
 
     def fail(self, line, said):
         self.failures.append(f"{self.page}:{line}: {said}")
@@ -84,6 +88,10 @@ class Play:
             self.prepare(command.line, before)
         self.ran += 1
         follow = self.reader.find("follow", command.text)
+        shorter = self.reader.find("shorter", command.text)
+        if shorter and not WHOLE:
+            self.shortened.append(f"{command.text} as {shorter}")
+            command = shell_commands.Command(command.line, shorter, command.printed)
         output = self.execute(command.line, self.with_values(command), follow)
         if output is not None:
             self.printed.append(output)
@@ -104,7 +112,11 @@ class Play:
         in_background = text.split("#")[0].rstrip().endswith("&")
         if follow or is_worker and not in_background:
             text = re.sub(r"\s+#.*$", "", text) + " &"  # another terminal
+        begun = time.monotonic()
         status, output = self.session.run(text)
+        took = time.monotonic() - begun
+        if took > SLOW_SECONDS:
+            self.slow.append(f"{took:.0f} s {text}")
         number = self.session.count
         if status is None:
             self.fail(line, f"`{text}` did not end\n{output[-3000:]}")
@@ -160,6 +172,10 @@ def report(plays):
     for play in plays:
         if play.ran or play.not_run:
             print(f"{play.page}: {play.ran} commands run, {len(play.not_run)} not: {'; '.join(play.not_run)}")
+        for text in play.shortened:
+            print(f"{play.page}: in its short form (./dev test --all has the whole): {text}")
+        for text in play.slow:
+            print(f"{play.page}: took {text}")
     for failure in failures:
         print(f"\nFAILED {failure}")
     return 1 if failures else 0

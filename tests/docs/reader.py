@@ -5,7 +5,7 @@ import pathlib
 import tomllib
 
 HERE = pathlib.Path(__file__).resolve().parent
-TABLES = ("alone", "before", "stands_for", "follow", "only_with", "not_printed", "no_output", "unnamed")
+TABLES = ("alone", "before", "stands_for", "follow", "only_with", "shorter", "not_printed", "no_output", "unnamed")
 PAGE_KEYS = {"name", "begin", "inline", *TABLES}
 
 

@@ -11,6 +11,7 @@ import pathlib
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import tempfile
 import time
@@ -66,6 +67,19 @@ def zip_folder(folder, extra=()):
             if path.is_file() and "__pycache__" not in path.parts:
                 files[base + str(path.relative_to(root))] = (path.read_bytes(), path.stat().st_mode & 0o777)
     return make_zip(files)
+
+
+class WallClock:
+    """What the processes of a node take for the time of day, off from the machine's by a step."""
+
+    def __init__(self, file):
+        self.file = file
+        self.file.write_bytes(bytes(8))
+        self.environment = {"LD_PRELOAD": str(PREFIX / "tests/wall_clock_step.so"), "LAMBENT_WALL_CLOCK_STEP": str(self.file)}
+
+    def step(self, seconds):
+        with open(self.file, "r+b", buffering=0) as file:  # they have it mapped
+            file.write(struct.pack("=q", int(seconds * 10**9)))
 
 
 class Worker:

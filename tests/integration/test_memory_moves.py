@@ -1,8 +1,9 @@
 """Functions whose GPU memory together exceeds the device's: it moves to the host while they rest and comes back unchanged."""
+import tempfile
 import threading
 import unittest
 
-from harness import Worker
+from harness import PREFIX, Worker
 from test_gpu import GpuTest
 
 MIB = 1 << 20
@@ -44,11 +45,13 @@ def handler(event, context):
 
 class MovingTest(GpuTest):
     flags = ("--concurrency", "2", "--context-memory", "16")
+    held = 280  # MiB of a holder, of which three fit the device
 
-    def create_holders(self, count, mib=280, tags=None):
+    def create_holders(self, count, mib=None, tags=None):
+        mib = mib or self.held
         self.names = [f"{self.id().rpartition('.')[2]}-{i}"[-60:] for i in range(count)]
         for i, name in enumerate(self.names):
-            self.create_gpu(name, HOLDER, gpu_memory=f"{mib + 20}MiB", tags=tags, memory=512,
+            self.create_gpu(name, HOLDER, gpu_memory=f"{mib + mib // 14}MiB", tags=tags, memory=512,
                             environment={"HOLD_MIB": str(mib), "SEED": str(1000 * i)})
 
     def tearDown(self):
@@ -70,8 +73,22 @@ class MovingTest(GpuTest):
         return reply.headers["x-lambent-start"], answer
 
 
-class MemoryMoves(MovingTest):
-    """Functions of 300 MiB each on a device of 1 GiB."""
+class SmallDevice(MovingTest):
+    """Functions of 75 MiB each on a device of 256 MiB: what moves is the same as on a large one, and is copied and compared sooner."""
+    flags = ("--concurrency", "2", "--context-memory", "4")
+    held, device_mib = 70, 256
+
+    @classmethod
+    def setUpClass(cls):
+        text = (PREFIX / "lib/emulated/presets/tiny.toml").read_text()
+        with tempfile.NamedTemporaryFile("w", suffix=".toml") as machine:
+            machine.write(text.replace("memory_mib = 1024", f"memory_mib = {cls.device_mib}").replace("context_mib = 16", "context_mib = 4"))
+            machine.flush()
+            cls.gpu = "emulated:" + machine.name
+            super().setUpClass()
+
+
+class MemoryMoves(SmallDevice):
 
     def check_that_all_keep_their_memory(self, tags=None):
         self.create_holders(5, tags=tags)
@@ -86,13 +103,13 @@ class MemoryMoves(MovingTest):
                 self.assertEqual(answer["calls"], round, f"{name} was started anew")
         self.assertNotIn("cold", starts)
         self.assertIn("gpu_cold", starts)
-        self.assertGreater(self.moved_bytes("in"), moved_before + 280 * MIB)
-        self.assertLessEqual(self.device_memory_used(), 1024 * MIB)
+        self.assertGreater(self.moved_bytes("in"), moved_before + self.held * MIB)
+        self.assertLessEqual(self.device_memory_used(), self.device_mib * MIB)
         places = {each["function"]: each["device_memory_place"] for each in self.worker.sandboxes()}
         self.assertEqual(places[self.names[-1]], "in")
         self.assertIn("out", places.values())
         self.assertGreaterEqual(sum(float(line.split()[1]) for line in self.worker.metrics().splitlines()
-                                    if line.startswith("lambent_moved_out_memory_bytes ")), 280 * MIB)
+                                    if line.startswith("lambent_moved_out_memory_bytes ")), self.held * MIB)
         # Called again at once, it is warm.
         self.assertEqual(self.call(self.names[-1])[0], "warm")
 
@@ -147,8 +164,8 @@ class MemoryMoves(MovingTest):
                 self.assertEqual(answer["calls"], round, f"{name} was started anew")
                 closed += answer["closed"]
         self.assertGreaterEqual(closed, 15)
-        self.assertGreater(self.moved_bytes("in"), 5 * 280 * MIB)
-        self.assertLessEqual(self.device_memory_used(), 1024 * MIB)
+        self.assertGreater(self.moved_bytes("in"), 5 * self.held * MIB)
+        self.assertLessEqual(self.device_memory_used(), self.device_mib * MIB)
 
     def test_a_removed_function_leaves_nothing_behind(self):
         before = self.steady_memory_used()
@@ -166,7 +183,7 @@ PIECES = """
 import array, os
 import lambent_cuda as cuda
 
-PIECES, SIZE = 8, 32 << 20
+PIECES, SIZE = 8, 8 << 20
 WORDS = SIZE // 4
 device = cuda.Device()
 meant = [1000 * (i + 1) + int(os.environ["SEED"]) for i in range(PIECES)]
@@ -186,14 +203,14 @@ def handler(event, context):
 """
 
 
-class WorkingSets(MovingTest):
-    """Functions of 256 MiB that use 32 of them, on a device of 1 GiB; the worker's option holds for those that do not say."""
-    flags = (*MovingTest.flags, "--working-set", "touched")
+class WorkingSets(SmallDevice):
+    """Functions of 64 MiB that use 8 of them, on a device of 256 MiB; the worker's option holds for those that do not say."""
+    flags = (*SmallDevice.flags, "--working-set", "touched")
 
     def create_keepers(self, tags=None):
         self.names = [f"{self.id().rpartition('.')[2]}-{i}"[-60:] for i in range(5)]
         for i, name in enumerate(self.names):
-            self.create_gpu(name, PIECES, gpu_memory="300MiB", memory=512, tags=tags, environment={"SEED": str(i)})
+            self.create_gpu(name, PIECES, gpu_memory="75MiB", memory=512, tags=tags, environment={"SEED": str(i)})
 
     def use(self, piece):
         """The bytes that came in while every function used this piece once."""
@@ -207,7 +224,7 @@ class WorkingSets(MovingTest):
         self.create_keepers()
         self.use(1)
         rounds = [self.use(1) for _ in range(6)]
-        self.assertGreaterEqual(rounds[0], 256 * MIB, "all that was moved came in at first")
+        self.assertGreaterEqual(rounds[0], 64 * MIB, "all that was moved came in at first")
         self.assertLess(rounds[-1], rounds[0] / 4)
         for piece in (5, 1, 5, 0, 7):
             self.use(piece)
@@ -227,17 +244,17 @@ class WorkingSets(MovingTest):
         self.create_keepers({"lambent:working-set": "whole"})
         self.use(1)
         rounds = [self.use(1) for _ in range(5)]
-        self.assertGreaterEqual(rounds[-1], 256 * MIB)
+        self.assertGreaterEqual(rounds[-1], 64 * MIB)
         self.assertIn("gpu_cold", self.starts())
         self.use(None)
 
 
-class ContextsLeave(MovingTest):
+class ContextsLeave(SmallDevice):
     """What stays of a function, its context, is large here: after four of them the device is full."""
-    flags = ("--concurrency", "1", "--context-memory", "220")
+    flags = ("--concurrency", "1", "--context-memory", "55")
 
     def starts_of_two_rounds(self, tags):
-        self.create_holders(6, mib=20, tags=tags)
+        self.create_holders(6, mib=5, tags=tags)
         for name in self.names:
             self.call(name)
         return [self.call(name) for name in self.names]
@@ -251,8 +268,8 @@ class ContextsLeave(MovingTest):
         self.assertIn("cold", [start for start, _ in again])
 
 
-class LittleHostMemory(MovingTest):
-    flags = (*MovingTest.flags, "--host-memory", "320M")
+class LittleHostMemory(SmallDevice):
+    flags = (*SmallDevice.flags, "--host-memory", "80M")
 
     def test_what_the_host_has_no_room_for_is_evicted(self):
         self.create_holders(5)
@@ -262,8 +279,8 @@ class LittleHostMemory(MovingTest):
         self.assertGreater(self.moved_bytes("out"), 0)
 
 
-class NoHostMemory(MovingTest):
-    flags = (*MovingTest.flags, "--host-memory", "0")
+class NoHostMemory(SmallDevice):
+    flags = (*SmallDevice.flags, "--host-memory", "0")
 
     def test_nothing_moves(self):
         self.create_holders(4)

@@ -2,13 +2,14 @@
 killed and comes back."""
 import datetime
 import json
+import pathlib
 import sqlite3
 import subprocess
 import tempfile
 import time
 import unittest
 
-from harness import PREFIX, HttpError, Worker, make_zip
+from harness import PREFIX, HttpError, WallClock, Worker, make_zip
 
 LAMBENT = str(PREFIX / "bin/lambent")
 INVALID_ARGUMENT = 13  # an exit status of the command
@@ -20,10 +21,22 @@ def now():
     return datetime.datetime.now(datetime.timezone.utc)
 
 
+# How long before a full minute a worker starts that is to begin a schedule of each minute.
+BEFORE_THE_MINUTE = 5
+
+
 class ScheduleTest(unittest.TestCase):
     def setUp(self):
-        self.worker = Worker(gpu="none")
+        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="lambent-schedule-")))
+        self.clock, self.ahead = WallClock(folder / "clock"), 0
+        self.to_before_a_minute()
+        self.worker = Worker(gpu="none", environment=self.clock.environment)
         self.addCleanup(self.worker.close)
+
+    def to_before_a_minute(self):
+        """Sets the worker's clock on, so that no test waits for most of a minute."""
+        self.ahead += (60 - BEFORE_THE_MINUTE - (time.time() + self.ahead)) % 60
+        self.clock.step(self.ahead)
 
     def deploy(self, manifest, source=NOTES, expect=0):
         with tempfile.TemporaryDirectory(prefix="lambent-schedule-") as folder:
@@ -58,6 +71,7 @@ class ScheduleTest(unittest.TestCase):
         result = self.worker.request("GET", f"/v1/invocations/{first['last_invocation']}")
         self.assertEqual(result.json, {"n": 7})
         self.worker.kill()
+        self.to_before_a_minute()
         self.worker.start()
         # What was begun is not begun again; the next minute is.
         again, = self.rows()

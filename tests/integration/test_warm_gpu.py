@@ -1,8 +1,8 @@
 """Instances of functions whose GPU memory together exceeds the device's: their memory moves, and none of them ends."""
-from test_memory_moves import MovingTest
+from test_memory_moves import SmallDevice
 
 
-class WarmGpuTest(MovingTest):
+class WarmGpuTest(SmallDevice):
     def test_instances_keep_their_processes_while_their_memory_comes_and_goes(self):
         self.create_holders(5, tags={"lambent:min-instances": "1"})
 
@@ -24,4 +24,4 @@ class WarmGpuTest(MovingTest):
         self.assertEqual({(each["function"], each["pid"]) for each in self.worker.sandboxes()}, pids)
 
 
-del MovingTest  # its tests are test_memory_moves'
+del SmallDevice  # its tests are test_memory_moves'

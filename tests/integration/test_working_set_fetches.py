@@ -5,14 +5,14 @@ import tempfile
 import unittest
 
 from harness import PREFIX
-from test_memory_moves import MovingTest
+from test_memory_moves import SmallDevice
 
 # Keeps several pieces of memory, all that it may have, and names the one that the call names to a kernel.
 NAMED = """
 import array
 import lambent_cuda as cuda
 
-PIECES, SIZE = 8, 32 << 20
+PIECES, SIZE = 8, 8 << 20
 device = cuda.Device()
 bump = device.load("/var/task/bundles/bump").kernel("bump")
 held = [device.buffer(array.array("I", [1000 * i]).tobytes() * (SIZE // 4)) for i in range(PIECES)]
@@ -32,7 +32,7 @@ import array, ctypes
 from ctypes import byref, c_int, c_uint, c_ulonglong, c_void_p
 import lambent_cuda as cuda
 
-PIECES, SIZE = 8, 32 << 20
+PIECES, SIZE = 8, 8 << 20
 device = cuda.Device()
 call = device.driver.call
 bump = device.load("/var/task/bundles/bump").kernel("bump")
@@ -78,9 +78,9 @@ def bump_bundle():
                 for path in out.rglob("*") if path.is_file()}
 
 
-class Fetches(MovingTest):
-    """Functions of 256 MiB, their limit, that name 32 of them to a kernel; on a device of 1 GiB."""
-    flags = (*MovingTest.flags, "--working-set", "touched")
+class Fetches(SmallDevice):
+    """Functions of 64 MiB, their limit, that name 8 of them to a kernel; on a device of 256 MiB."""
+    flags = (*SmallDevice.flags, "--working-set", "touched")
 
     def use(self, name, piece):
         reply = self.worker.invoke(name, {"piece": piece})
@@ -97,7 +97,7 @@ class Fetches(MovingTest):
         bundle = bump_bundle()
         self.names = [f"{word}-{i}" for i in range(5)]
         for name in self.names:
-            self.create_gpu(name, source, bundle, gpu_memory="257MiB", memory=512)
+            self.create_gpu(name, source, bundle, gpu_memory="65MiB", memory=512)
         for _ in range(8):
             starts = [self.use(name, 1) for name in self.names]
         self.assertEqual(starts, ["warm"] * 5, "they fit together")

@@ -33,4 +33,5 @@ if [ ${#choice[@]} -gt 0 ]; then
   left_out="$(ctest --test-dir build/release --show-only -L '^whole$' | sed -n 's/^  Test *#[0-9]*: //p' | paste -sd ' ')"
   say "without $left_out, and with the short form of long tests: ./dev test --all runs them"
 fi
-ctest --test-dir build/release --output-on-failure -j "$(nproc)" ${choice[@]+"${choice[@]}"} "$@"
+# Most tests of a running worker wait more than they compute: two to a core. Those that compute count for two (PROCESSORS).
+ctest --test-dir build/release --output-on-failure -j "$((2 * $(nproc)))" ${choice[@]+"${choice[@]}"} "$@"

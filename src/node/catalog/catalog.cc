@@ -71,33 +71,6 @@ struct Catalog::State {
       here(done);
     };
   }
-
-  // A change without an answer of its own.
-  void change(size_t bytes, Done<void> done, std::function<Result<void>(Database&)> apply) {
-    writer->submit({.apply = std::move(apply),
-                    .complete = std::move(done),
-                    .reads_only = false,
-                    .bytes = bytes});
-  }
-
-  // Something that answers a T.
-  template <typename T>
-  void ask(bool reads_only, size_t bytes, Done<T> done, std::function<Result<T>(Database&)> apply) {
-    // Shared by the two halves of the operation: the writer fills it, the loop takes it.
-    auto answer = std::make_shared<std::optional<T>>();
-    Operation operation;
-    operation.reads_only = reads_only;
-    operation.bytes = bytes;
-    operation.apply = [answer, apply = std::move(apply)](Database& database) -> Result<void> {
-      ASSIGN_OR_RETURN(*answer, apply(database));
-      return {};
-    };
-    operation.complete = [answer, done = std::move(done)](Result<void> outcome) {
-      if (!outcome.ok()) return done(outcome.error());
-      done(std::move(**answer));
-    };
-    writer->submit(std::move(operation));
-  }
 };
 
 Result<std::unique_ptr<Catalog>> Catalog::open(const std::string& path, CatalogOptions options,
@@ -159,7 +132,7 @@ Result<std::vector<AsyncInvocation>> Catalog::pending_async(uint64_t after_seque
 
 void Catalog::put_function(FunctionSpec spec, Done<FunctionSpec> done, bool keeps_revision) {
   const size_t bytes = size_of(spec);
-  state_->ask<FunctionSpec>(
+  state_->writer->ask<FunctionSpec>(
       false, bytes, std::move(done),
       [spec = std::move(spec), keeps_revision](Database& database) -> Result<FunctionSpec> {
         ASSIGN_OR_RETURN(FunctionSpec stored, catalog::put_function(database, spec));
@@ -170,41 +143,45 @@ void Catalog::put_function(FunctionSpec spec, Done<FunctionSpec> done, bool keep
 
 void Catalog::publish_version(FunctionSpec spec, Done<FunctionSpec> done) {
   const size_t bytes = size_of(spec);
-  state_->ask<FunctionSpec>(false, bytes, std::move(done),
-                            [spec = std::move(spec)](Database& database) {
-                              return catalog::publish_version(database, spec);
-                            });
+  state_->writer->ask<FunctionSpec>(false, bytes, std::move(done),
+                                    [spec = std::move(spec)](Database& database) {
+                                      return catalog::publish_version(database, spec);
+                                    });
 }
 
 void Catalog::put_alias(Alias alias, Done<void> done) {
-  state_->change(sizeof(alias), std::move(done), [alias = std::move(alias)](Database& database) {
-    return catalog::put_alias(database, alias);
-  });
+  state_->writer->change(sizeof(alias), std::move(done),
+                         [alias = std::move(alias)](Database& database) {
+                           return catalog::put_alias(database, alias);
+                         });
 }
 
 void Catalog::remove_alias(Alias alias, Done<void> done) {
-  state_->change(sizeof(alias), std::move(done), [alias = std::move(alias)](Database& database) {
-    return catalog::remove_alias(database, alias);
-  });
+  state_->writer->change(sizeof(alias), std::move(done),
+                         [alias = std::move(alias)](Database& database) {
+                           return catalog::remove_alias(database, alias);
+                         });
 }
 
 void Catalog::put_deployment(DeploymentRecord record, Done<void> done) {
   const size_t bytes = size_of(record.spec) + record.failure.size();
-  state_->change(bytes, std::move(done), [record = std::move(record)](Database& database) {
+  state_->writer->change(bytes, std::move(done), [record = std::move(record)](Database& database) {
     return catalog::put_deployment(database, record);
   });
 }
 
 void Catalog::remove_deployment(FunctionName name, Done<void> done) {
-  state_->change(sizeof(name), std::move(done), [name = std::move(name)](Database& database) {
-    return catalog::remove_deployment(database, name);
-  });
+  state_->writer->change(sizeof(name), std::move(done),
+                         [name = std::move(name)](Database& database) {
+                           return catalog::remove_deployment(database, name);
+                         });
 }
 
 void Catalog::remove_function(FunctionName name, Done<void> done) {
-  state_->change(sizeof(name), std::move(done), [name = std::move(name)](Database& database) {
-    return catalog::remove_function(database, name);
-  });
+  state_->writer->change(sizeof(name), std::move(done),
+                         [name = std::move(name)](Database& database) {
+                           return catalog::remove_function(database, name);
+                         });
 }
 
 void Catalog::share_async(SharedCatalog& shared, std::function<std::string(TenantId)> tenant_name) {
@@ -223,10 +200,10 @@ void Catalog::put_async(AsyncInvocation invocation, Done<InvocationId> done) {
                                      std::move(done));
   }
   const size_t bytes = size_of(invocation.request);
-  state_->ask<InvocationId>(false, bytes, std::move(done),
-                            [invocation = std::move(invocation)](Database& database) {
-                              return catalog::put_async(database, invocation);
-                            });
+  state_->writer->ask<InvocationId>(false, bytes, std::move(done),
+                                    [invocation = std::move(invocation)](Database& database) {
+                                      return catalog::put_async(database, invocation);
+                                    });
 }
 
 void Catalog::find_async(TenantId tenant, std::string idempotency_key,
@@ -236,7 +213,7 @@ void Catalog::find_async(TenantId tenant, std::string idempotency_key,
                                       std::move(done));
   }
   const size_t bytes = idempotency_key.size();
-  state_->ask<std::optional<InvocationId>>(
+  state_->writer->ask<std::optional<InvocationId>>(
       true, bytes, std::move(done), [tenant, key = std::move(idempotency_key)](Database& database) {
         return catalog::find_async(database, tenant, key);
       });
@@ -244,7 +221,7 @@ void Catalog::find_async(TenantId tenant, std::string idempotency_key,
 
 void Catalog::begin_async(TenantId tenant, InvocationId id, Done<void> done) {
   const auto here = [state = state_.get(), tenant, id](Done<void> then) {
-    state->change(sizeof(id), std::move(then), [tenant, id](Database& database) {
+    state->writer->change(sizeof(id), std::move(then), [tenant, id](Database& database) {
       return catalog::begin_async(database, tenant, id);
     });
   };
@@ -258,9 +235,10 @@ void Catalog::finish_async(TenantId tenant, InvocationResult result, Duration ex
   // Shared by both ways.
   const auto kept = std::make_shared<const InvocationResult>(std::move(result));
   const auto here = [state = state_.get(), tenant, kept, expires_at](Done<void> then) {
-    state->change(size_of(*kept), std::move(then), [tenant, kept, expires_at](Database& database) {
-      return catalog::finish_async(database, tenant, *kept, expires_at);
-    });
+    state->writer->change(size_of(*kept), std::move(then),
+                          [tenant, kept, expires_at](Database& database) {
+                            return catalog::finish_async(database, tenant, *kept, expires_at);
+                          });
   };
   if (state_->shared == nullptr) return here(std::move(done));
   state_->shared->finish_async(state_->tenant_name(tenant), *kept, expires_at,
@@ -271,7 +249,7 @@ void Catalog::async_result(TenantId tenant, InvocationId id,
                            Done<std::optional<InvocationResult>> done) {
   using Answer = std::optional<InvocationResult>;
   const auto here = [state = state_.get(), tenant, id](Done<Answer> then) {
-    state->ask<Answer>(true, 0, std::move(then), [tenant, id](Database& database) {
+    state->writer->ask<Answer>(true, 0, std::move(then), [tenant, id](Database& database) {
       return read_async_result(database, tenant, id);
     });
   };
@@ -282,73 +260,76 @@ void Catalog::async_result(TenantId tenant, InvocationId id,
 
 void Catalog::expire_results(Duration now, Done<uint64_t> done) {
   if (state_->shared != nullptr) state_->shared->expire_results(now, [](Result<uint64_t>) {});
-  state_->ask<uint64_t>(false, 0, std::move(done), [now](Database& database) {
+  state_->writer->ask<uint64_t>(false, 0, std::move(done), [now](Database& database) {
     return catalog::expire_results(database, now, kExpiredAtOnce);
   });
 }
 
 void Catalog::save_statistics(std::vector<FunctionStatistics> statistics, Done<void> done) {
   const size_t bytes = statistics.size() * sizeof(FunctionStatistics);
-  state_->change(bytes, std::move(done), [statistics = std::move(statistics)](Database& database) {
-    return catalog::save_statistics(database, statistics);
-  });
+  state_->writer->change(bytes, std::move(done),
+                         [statistics = std::move(statistics)](Database& database) {
+                           return catalog::save_statistics(database, statistics);
+                         });
 }
 
 void Catalog::save_profile(PipelineProfileRecord record, Done<void> done) {
   const size_t bytes = record.profile.size();
-  state_->change(bytes, std::move(done), [record = std::move(record)](Database& database) {
+  state_->writer->change(bytes, std::move(done), [record = std::move(record)](Database& database) {
     return catalog::save_profile(database, record);
   });
 }
 
 void Catalog::save_firing(FiringRecord record, Done<void> done) {
   const size_t bytes = sizeof(record) + record.schedule.size();
-  state_->change(bytes, std::move(done), [record = std::move(record)](Database& database) {
+  state_->writer->change(bytes, std::move(done), [record = std::move(record)](Database& database) {
     return catalog::save_firing(database, record);
   });
 }
 
 void Catalog::put_tenant(Tenant tenant, Done<Tenant> done) {
-  state_->ask<Tenant>(false, sizeof(tenant), std::move(done),
-                      [tenant = std::move(tenant)](Database& database) {
-                        return catalog::put_tenant(database, tenant);
-                      });
+  state_->writer->ask<Tenant>(false, sizeof(tenant), std::move(done),
+                              [tenant = std::move(tenant)](Database& database) {
+                                return catalog::put_tenant(database, tenant);
+                              });
 }
 
 void Catalog::remove_tenant(TenantId tenant, Done<void> done) {
-  state_->change(sizeof(tenant), std::move(done),
-                 [tenant](Database& database) { return catalog::remove_tenant(database, tenant); });
-}
-
-void Catalog::put_token(TokenRecord record, Done<void> done) {
-  state_->change(sizeof(record), std::move(done), [record = std::move(record)](Database& database) {
-    return catalog::put_token(database, record);
+  state_->writer->change(sizeof(tenant), std::move(done), [tenant](Database& database) {
+    return catalog::remove_tenant(database, tenant);
   });
 }
 
+void Catalog::put_token(TokenRecord record, Done<void> done) {
+  state_->writer->change(sizeof(record), std::move(done),
+                         [record = std::move(record)](Database& database) {
+                           return catalog::put_token(database, record);
+                         });
+}
+
 void Catalog::remove_token(std::string id, Done<void> done) {
-  state_->change(sizeof(id), std::move(done), [id = std::move(id)](Database& database) {
+  state_->writer->change(sizeof(id), std::move(done), [id = std::move(id)](Database& database) {
     return catalog::remove_token(database, id);
   });
 }
 
 void Catalog::put_secret(SecretRecord record, Done<void> done) {
   const size_t bytes = sizeof(record) + record.sealed.size();
-  state_->change(bytes, std::move(done), [record = std::move(record)](Database& database) {
+  state_->writer->change(bytes, std::move(done), [record = std::move(record)](Database& database) {
     return catalog::put_secret(database, record);
   });
 }
 
 void Catalog::remove_secret(TenantId tenant, std::string name, Done<void> done) {
-  state_->change(sizeof(name), std::move(done),
-                 [tenant, name = std::move(name)](Database& database) {
-                   return catalog::remove_secret(database, tenant, name);
-                 });
+  state_->writer->change(sizeof(name), std::move(done),
+                         [tenant, name = std::move(name)](Database& database) {
+                           return catalog::remove_secret(database, tenant, name);
+                         });
 }
 
 void Catalog::save_device(DeviceRecord record, Done<void> done) {
   const size_t bytes = record.uuid.size() + record.operators_reason.size() + record.sickness.size();
-  state_->change(bytes, std::move(done), [record = std::move(record)](Database& database) {
+  state_->writer->change(bytes, std::move(done), [record = std::move(record)](Database& database) {
     return catalog::save_device(database, record);
   });
 }

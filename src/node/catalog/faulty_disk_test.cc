@@ -37,9 +37,10 @@ int faulty_write(sqlite3_file* file, const void* bytes, int count, sqlite3_int64
   return code != SQLITE_OK ? code : real(file)->pMethods->xWrite(real(file), bytes, count, offset);
 }
 
-int faulty_sync(sqlite3_file* file, int flags) {
-  const int code = fault();
-  return code != SQLITE_OK ? SQLITE_IOERR_FSYNC : real(file)->pMethods->xSync(real(file), flags);
+// The machine stays up here, so that what was written is read again without the disk, which would
+// take most of the test's time.
+int faulty_sync(sqlite3_file*, int) {
+  return fault() != SQLITE_OK ? SQLITE_IOERR_FSYNC : SQLITE_OK;
 }
 
 int faulty_truncate(sqlite3_file* file, sqlite3_int64 size) {

@@ -5,7 +5,9 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "core/base/mutex.h"
@@ -44,8 +46,21 @@ class GroupCommit {
   GroupCommit(const GroupCommit&) = delete;
   GroupCommit& operator=(const GroupCommit&) = delete;
 
+  template <typename T>
+  using Done = std::function<void(Result<T>)>;
+
   // A full queue completes the operation with RESOURCE_EXHAUSTED before it returns.
   void submit(Operation operation);
+  // A change without an answer of its own, which holds that many bytes while it waits.
+  void change(size_t bytes, Done<void> done, std::function<Result<void>(Database&)> apply) {
+    submit({.apply = std::move(apply),
+            .complete = std::move(done),
+            .reads_only = false,
+            .bytes = bytes});
+  }
+  // Something that answers a T.
+  template <typename T>
+  void ask(bool reads_only, size_t bytes, Done<T> done, std::function<Result<T>(Database&)> apply);
   // Waits for the answer, which is not posted. For start-up.
   Result<void> run_and_wait(std::function<Result<void>(Database&)> apply);
 
@@ -75,5 +90,23 @@ class GroupCommit {
 
   std::thread thread_;
 };
+
+template <typename T>
+void GroupCommit::ask(bool reads_only, size_t bytes, Done<T> done,
+                      std::function<Result<T>(Database&)> apply) {
+  // Shared by the two halves of the operation: the writer fills it, the loop takes it.
+  auto answer = std::make_shared<std::optional<T>>();
+  submit({.apply = [answer, apply = std::move(apply)](Database& database) -> Result<void> {
+            ASSIGN_OR_RETURN(*answer, apply(database));
+            return {};
+          },
+          .complete =
+              [answer, done = std::move(done)](Result<void> outcome) {
+                if (!outcome.ok()) return done(outcome.error());
+                done(std::move(**answer));
+              },
+          .reads_only = reads_only,
+          .bytes = bytes});
+}
 
 }  // namespace lambent::catalog

@@ -33,93 +33,70 @@ SharedCatalog::SharedCatalog(std::unique_ptr<Database> database, Owner owner,
                .batch_limit = limits::kCatalogBatch},
               std::move(post)) {}
 
-template <typename T>
-void SharedCatalog::ask(bool reads_only, size_t bytes, Done<T> done,
-                        std::function<Result<T>(Database&)> apply) {
-  // Shared by the two halves of the operation: the writer fills it, the loop takes it.
-  auto answer = std::make_shared<std::optional<T>>();
-  Operation operation;
-  operation.reads_only = reads_only;
-  operation.bytes = bytes;
-  operation.apply = [answer, apply = std::move(apply)](Database& database) -> Result<void> {
-    ASSIGN_OR_RETURN(*answer, apply(database));
-    return {};
-  };
-  operation.complete = [answer, done = std::move(done)](Result<void> outcome) {
-    if (!outcome.ok()) return done(outcome.error());
-    done(std::move(**answer));
-  };
-  writer_.submit(std::move(operation));
-}
-
-void SharedCatalog::change(size_t bytes, Done<void> done,
-                           std::function<Result<void>(Database&)> apply) {
-  writer_.submit({.apply = std::move(apply),
-                  .complete = std::move(done),
-                  .reads_only = false,
-                  .bytes = bytes});
-}
-
 void SharedCatalog::put_function(SharedFunction function, std::optional<Expected> expected,
                                  std::function<Result<std::string>()> package, Done<void> done) {
   const size_t bytes = function.copy.size();
-  change(bytes, std::move(done),
-         [function = std::move(function), expected = std::move(expected),
-          package = std::move(package)](Database& database) {
-           return put_shared_function(database, function, expected, package);
-         });
+  writer_.change(bytes, std::move(done),
+                 [function = std::move(function), expected = std::move(expected),
+                  package = std::move(package)](Database& database) {
+                   return put_shared_function(database, function, expected, package);
+                 });
 }
 
 void SharedCatalog::remove_function(std::string tenant, std::string name, std::string expected,
                                     Done<void> done) {
-  change(
+  writer_.change(
       name.size(), std::move(done),
       [tenant = std::move(tenant), name = std::move(name), expected = std::move(expected)](
           Database& database) { return remove_shared_function(database, tenant, name, expected); });
 }
 
 void SharedCatalog::put_tenant(SharedTenant tenant, Done<void> done) {
-  change(tenant.settings.size(), std::move(done), [tenant = std::move(tenant)](Database& database) {
-    return put_shared_tenant(database, tenant);
-  });
+  writer_.change(tenant.settings.size(), std::move(done),
+                 [tenant = std::move(tenant)](Database& database) {
+                   return put_shared_tenant(database, tenant);
+                 });
 }
 
 void SharedCatalog::remove_tenant(std::string name, Done<void> done) {
-  change(name.size(), std::move(done), [name = std::move(name)](Database& database) {
+  writer_.change(name.size(), std::move(done), [name = std::move(name)](Database& database) {
     return remove_shared_tenant(database, name);
   });
 }
 
 void SharedCatalog::read(uint64_t known, Done<std::optional<SharedContents>> done) {
-  ask<std::optional<SharedContents>>(true, 0, std::move(done), [known](Database& database) {
+  writer_.ask<std::optional<SharedContents>>(true, 0, std::move(done), [known](Database& database) {
     return read_shared(database, known);
   });
 }
 
 void SharedCatalog::read_function(std::string tenant, std::string name, Done<std::string> done) {
-  ask<std::string>(true, 0, std::move(done),
-                   [tenant = std::move(tenant), name = std::move(name)](Database& database) {
-                     return read_shared_function(database, tenant, name);
-                   });
+  writer_.ask<std::string>(
+      true, 0, std::move(done),
+      [tenant = std::move(tenant), name = std::move(name)](Database& database) {
+        return read_shared_function(database, tenant, name);
+      });
 }
 
 void SharedCatalog::read_package(std::string sha256, Done<std::string> done) {
-  ask<std::string>(true, 0, std::move(done), [sha256 = std::move(sha256)](Database& database) {
-    return read_shared_package(database, sha256);
-  });
+  writer_.ask<std::string>(true, 0, std::move(done),
+                           [sha256 = std::move(sha256)](Database& database) {
+                             return read_shared_package(database, sha256);
+                           });
 }
 
 void SharedCatalog::put_async(SharedInvocation invocation, Done<InvocationId> done) {
   const size_t bytes = invocation.request.payload.size();
-  ask<InvocationId>(false, bytes, std::move(done),
-                    [owner = owner_, invocation = std::move(invocation)](Database& database) {
-                      return put_shared_async(database, owner, invocation);
-                    });
+  writer_.ask<InvocationId>(
+      false, bytes, std::move(done),
+      [owner = owner_, invocation = std::move(invocation)](Database& database) {
+        return put_shared_async(database, owner, invocation);
+      });
 }
 
 void SharedCatalog::find_async(std::string tenant, std::string idempotency_key,
                                Done<std::optional<InvocationId>> done) {
-  ask<std::optional<InvocationId>>(
+  writer_.ask<std::optional<InvocationId>>(
       true, idempotency_key.size(), std::move(done),
       [tenant = std::move(tenant), key = std::move(idempotency_key)](Database& database) {
         return find_shared_async(database, tenant, key);
@@ -127,43 +104,45 @@ void SharedCatalog::find_async(std::string tenant, std::string idempotency_key,
 }
 
 void SharedCatalog::begin_async(std::string tenant, InvocationId id, Done<void> done) {
-  change(0, std::move(done), [owner = owner_, tenant = std::move(tenant), id](Database& database) {
-    return begin_shared_async(database, owner, tenant, id);
-  });
+  writer_.change(0, std::move(done),
+                 [owner = owner_, tenant = std::move(tenant), id](Database& database) {
+                   return begin_shared_async(database, owner, tenant, id);
+                 });
 }
 
 void SharedCatalog::finish_async(std::string tenant, InvocationResult result, Duration expires_at,
                                  Done<void> done) {
   const size_t bytes = result.payload.size() + result.log_tail.size();
-  change(bytes, std::move(done),
-         [owner = owner_, tenant = std::move(tenant), result = std::move(result),
-          expires_at](Database& database) {
-           return finish_shared_async(database, owner, tenant, result, expires_at);
-         });
+  writer_.change(bytes, std::move(done),
+                 [owner = owner_, tenant = std::move(tenant), result = std::move(result),
+                  expires_at](Database& database) {
+                   return finish_shared_async(database, owner, tenant, result, expires_at);
+                 });
 }
 
 void SharedCatalog::async_result(std::string tenant, InvocationId id,
                                  Done<std::optional<InvocationResult>> done) {
-  ask<std::optional<InvocationResult>>(true, 0, std::move(done),
-                                       [tenant = std::move(tenant), id](Database& database) {
-                                         return read_shared_result(database, tenant, id);
-                                       });
+  writer_.ask<std::optional<InvocationResult>>(
+      true, 0, std::move(done), [tenant = std::move(tenant), id](Database& database) {
+        return read_shared_result(database, tenant, id);
+      });
 }
 
 void SharedCatalog::expire_results(Duration now, Done<uint64_t> done) {
-  ask<uint64_t>(false, 0, std::move(done),
-                [now](Database& database) { return expire_shared_results(database, now); });
+  writer_.ask<uint64_t>(false, 0, std::move(done),
+                        [now](Database& database) { return expire_shared_results(database, now); });
 }
 
 void SharedCatalog::owners_of_pending(Done<std::vector<std::string>> done) {
-  ask<std::vector<std::string>>(true, 0, std::move(done), [self = owner_.node](Database& database) {
-    return catalog::owners_of_pending(database, self);
-  });
+  writer_.ask<std::vector<std::string>>(true, 0, std::move(done),
+                                        [self = owner_.node](Database& database) {
+                                          return catalog::owners_of_pending(database, self);
+                                        });
 }
 
 void SharedCatalog::claim(std::vector<std::string> lost, size_t most,
                           Done<std::vector<SharedInvocation>> done) {
-  ask<std::vector<SharedInvocation>>(
+  writer_.ask<std::vector<SharedInvocation>>(
       false, 0, std::move(done),
       [owner = owner_, lost = std::move(lost), most](Database& database) {
         return claim_shared(database, owner, lost, most);

@@ -60,10 +60,6 @@ class SharedCatalog {
   void claim(std::vector<std::string> lost, size_t most, Done<std::vector<SharedInvocation>> done);
 
  private:
-  template <typename T>
-  void ask(bool reads_only, size_t bytes, Done<T> done, std::function<Result<T>(Database&)> apply);
-  void change(size_t bytes, Done<void> done, std::function<Result<void>(Database&)> apply);
-
   const Owner owner_;
   std::string unreachable_;
   GroupCommit writer_;

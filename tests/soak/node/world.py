@@ -3,33 +3,18 @@ import contextlib
 import os
 import pathlib
 import shutil
-import struct
 import subprocess
 import tempfile
 import threading
 import time
 
 import harness
-from harness import descendants
+from harness import WallClock, descendants
 from leftovers import shared_files_of
 from soak import name_of
 
 PRESETS = harness.PREFIX / "lib/emulated/presets"
 DISK_MIB = 384
-WALL_CLOCK_STEP = harness.PREFIX / "tests/wall_clock_step.so"
-
-
-class WallClock:
-    """What the processes of a node take for the time of day, off from the machine's by a step."""
-
-    def __init__(self, file):
-        self.file = file
-        self.file.write_bytes(bytes(8))
-        self.environment = {"LD_PRELOAD": str(WALL_CLOCK_STEP), "LAMBENT_WALL_CLOCK_STEP": str(self.file)}
-
-    def step(self, seconds):
-        with open(self.file, "r+b", buffering=0) as file:  # they have it mapped
-            file.write(struct.pack("=q", seconds * 10**9))
 
 
 def start_time(pid):
