@@ -31,6 +31,8 @@ bool read_ipv6(const std::string& text, Authority& authority) {
 }
 
 bool read_ipv4(const std::string& text, Authority& authority) {
+  // Most are names, and told at once.
+  if (text.empty() || text[0] < '0' || text[0] > '9') return false;
   in_addr address{};
   if (inet_pton(AF_INET, text.c_str(), &address) != 1) return false;
   char written[INET_ADDRSTRLEN];

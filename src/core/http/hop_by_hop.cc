@@ -35,15 +35,22 @@ bool list_contains(std::string_view list, std::string_view word) {
 
 Headers end_to_end(const Headers& headers) {
   Headers kept;
+  const bool names_some = headers.contains("Connection");
   for (const auto& [name, value] : headers.fields()) {
     const auto is_name = [&name = name](std::string_view other) { return same_name(name, other); };
     if (std::any_of(std::begin(kHopByHop), std::end(kHopByHop), is_name)) continue;
-    const bool is_named = std::any_of(
-        headers.fields().begin(), headers.fields().end(), [&name = name](const auto& field) {
-          return same_name(field.first, "Connection") && list_contains(field.second, name);
-        });
+    const bool is_named =
+        names_some &&
+        std::any_of(
+            headers.fields().begin(), headers.fields().end(), [&name = name](const auto& field) {
+              return same_name(field.first, "Connection") && list_contains(field.second, name);
+            });
+    if (!is_named) {
+      kept.add(name, value);
+      continue;
+    }
     const bool stays = std::any_of(std::begin(kNeverNamed), std::end(kNeverNamed), is_name);
-    if (stays || !is_named) kept.add(name, value);
+    if (stays) kept.add(name, value);
   }
   return kept;
 }

@@ -116,9 +116,11 @@ bool Router::streams(const http::Request& head) const {
   return is_for_program(head) || streams_volume(head);
 }
 
-RouteScopes Router::scopes_for(const http::Request& request) const {
-  if (target_of(request)) return {.any_of = {Scope::kInvoke}};
-  return scopes_of(request.method, http::path_of(request.target));
+Router::Aim Router::aim_of(std::optional<FunctionTarget> target,
+                           const http::Request& request) const {
+  const RouteScopes scopes = target ? RouteScopes{.any_of = {Scope::kInvoke}}
+                                    : scopes_of(request.method, http::path_of(request.target));
+  return {.target = std::move(target), .scopes = scopes};
 }
 
 void Router::handle(http::Request request, http::Responder responder) {
@@ -136,7 +138,7 @@ void Router::handle(http::Request request, http::Responder responder) {
   if (const auto meant = guard_.check_host(request); !meant.ok()) {
     return responder.send(response_of_error(request, meant.error()));
   }
-  const auto target = target_of(request);
+  auto target = target_of(request);
   if (const auto page = guard_.check_page(request); !page.ok()) {
     const auto cors = target ? cors_of(*target) : std::nullopt;
     const auto allowed = cors ? check_cross_origin(*cors, request) : page;
@@ -149,7 +151,7 @@ void Router::handle(http::Request request, http::Responder responder) {
       return handle_anonymous(tenant->id, *target, std::move(request), std::move(responder));
     }
   }
-  const bool to_program = is_for_program(request);
+  const bool to_program = target || is_openai_path(http::path_of(request.target));
   if (to_program) separate_authorizations(request, options_.auth.mode == AuthMode::kTokens);
   if (to_program && authenticator_.needs_body_digest(request)) {
     const bool is_openai = is_openai_path(http::path_of(request.target));
@@ -171,7 +173,8 @@ void Router::handle(http::Request request, http::Responder responder) {
                   "InvalidSignatureException"}));
   }
   if (!authenticator_.needs_body_digest(request)) {
-    return authenticate(std::move(request), std::move(responder), {});
+    const Aim aim = aim_of(std::move(target), request);
+    return authenticate(aim, std::move(request), std::move(responder), {});
   }
   handle_signed(std::move(request), std::move(responder));
 }
@@ -208,7 +211,8 @@ void Router::handle_anonymous(TenantId tenant, const FunctionTarget& target, htt
 void Router::handle_signed(http::Request request, http::Responder responder) {
   if (Bytes(request.body.size()) <= kDigestedAtOnce) {
     const std::string digest = digest_of(request.body);
-    return authenticate(std::move(request), std::move(responder), digest);
+    const Aim aim = aim_of(request);
+    return authenticate(aim, std::move(request), std::move(responder), digest);
   }
   // Shared between the thread that computes and the loop.
   struct Held {
@@ -219,7 +223,8 @@ void Router::handle_signed(http::Request request, http::Responder responder) {
   auto held = std::make_shared<Held>(Held{std::move(request), std::move(responder), {}});
   const bool queued = options_.offload([held] { held->digest = digest_of(held->request.body); },
                                        [this, held] {
-                                         authenticate(std::move(held->request),
+                                         const Aim aim = aim_of(held->request);
+                                         authenticate(aim, std::move(held->request),
                                                       std::move(held->responder), held->digest);
                                        });
   if (queued) return;
@@ -240,7 +245,7 @@ void Router::take_forwarded(const http::ForwardService::Forwarded& forwarded, ht
   }
   const Principal principal{
       .tenant = tenant->id, .scopes = forwarded.scopes, .token = forwarded.token};
-  const RouteScopes needed = scopes_for(request);
+  const RouteScopes needed = aim_of(request).scopes;
   if (needed.audited && request.method != "GET") {
     AuditRecord record = record_of(request);
     record.origin = "node " + forwarded.node;
@@ -260,7 +265,10 @@ void Router::answer_forwarded(const Principal& principal, http::Request request,
   const auto is_known = [this, name] {
     return name.name.find(':') != std::string::npos || invocations_.find_function(name).ok();
   };
-  if (!runs || is_known()) return dispatch(principal, std::move(request), std::move(responder));
+  if (!runs || is_known()) {
+    const Aim aim = aim_of(request);
+    return dispatch(principal, aim, std::move(request), std::move(responder));
+  }
   // Deployed a moment ago; shared because a callback must be copyable.
   struct Held {
     http::Request request;
@@ -269,7 +277,8 @@ void Router::answer_forwarded(const Principal& principal, http::Request request,
   auto held = std::make_shared<Held>(Held{std::move(request), std::move(responder)});
   forwards_->catch_up(name, [this, held, principal, is_known] {
     if (is_known()) {
-      return dispatch(principal, std::move(held->request), std::move(held->responder));
+      const Aim aim = aim_of(held->request);
+      return dispatch(principal, aim, std::move(held->request), std::move(held->responder));
     }
     http::Response response = response_of_error(
         held->request, Error{ErrorCode::kNotFound, "this node does not have the function"});
@@ -278,14 +287,13 @@ void Router::answer_forwarded(const Principal& principal, http::Request request,
   });
 }
 
-void Router::authenticate(http::Request request, http::Responder responder,
+void Router::authenticate(const Aim& aim, http::Request request, http::Responder responder,
                           const std::string& body_digest) {
-  const RouteScopes needed = scopes_for(request);
   auto outcome = authenticator_.authenticate(request, body_digest);
-  if (needed.open) {
+  if (aim.scopes.open) {
     // Who is known may learn more.
     const auto* principal = std::get_if<Principal>(&outcome);
-    return dispatch(principal == nullptr ? Principal{} : *principal, std::move(request),
+    return dispatch(principal == nullptr ? Principal{} : *principal, aim, std::move(request),
                     std::move(responder));
   }
   if (const auto* refusal = std::get_if<Refusal>(&outcome)) {
@@ -295,14 +303,13 @@ void Router::authenticate(http::Request request, http::Responder responder,
     options_.audit(std::move(record), [](const Result<void>&) {});
     return responder.send(std::move(response));
   }
-  admit(std::get<Principal>(std::move(outcome)), std::move(request), std::move(responder));
+  admit(std::get<Principal>(std::move(outcome)), aim, std::move(request), std::move(responder));
 }
 
-Result<TenantId> Router::tenant_for(const Principal& principal,
+Result<TenantId> Router::tenant_for(const Principal& principal, const Aim& aim,
                                     const http::Request& request) const {
-  const auto target = target_of(request);
-  const std::string name = target && !target->tenant.empty()
-                               ? target->tenant
+  const std::string name = aim.target && !aim.target->tenant.empty()
+                               ? aim.target->tenant
                                : std::string(request.headers.get(kTenantHeader));
   if (name.empty() || name == access_.tenant_name(principal.tenant)) return principal.tenant;
   if (!principal.scopes.has(Scope::kAdmin)) {
@@ -313,19 +320,25 @@ Result<TenantId> Router::tenant_for(const Principal& principal,
   return tenant.id;
 }
 
-void Router::admit(Principal principal, http::Request request, http::Responder responder) {
-  const RouteScopes needed = scopes_for(request);
-  AuditRecord record = record_of(request);
-  record.token = principal.token;
-  const auto tenant = tenant_for(principal, request);
+void Router::admit(Principal principal, const Aim& aim, http::Request request,
+                   http::Responder responder) {
+  const RouteScopes& needed = aim.scopes;
+  const auto tenant = tenant_for(principal, aim, request);
   std::optional<Error> refusal;
   if (!tenant.ok()) {
     refusal = tenant.error();
   } else if (!principal.scopes.has(Scope::kAdmin) && !principal.scopes.overlaps(needed.any_of)) {
     refusal = lacks_scope(principal, needed);
   }
-  record.tenant = access_.tenant_name(tenant.ok() ? *tenant : principal.tenant);
+  // What is written of it, where something is.
+  const auto record_for = [&](TenantId whose) {
+    AuditRecord record = record_of(request);
+    record.token = principal.token;
+    record.tenant = access_.tenant_name(whose);
+    return record;
+  };
   if (refusal) {
+    AuditRecord record = record_for(tenant.ok() ? *tenant : principal.tenant);
     http::Response response = response_of_error(request, *refusal);
     record.status = response.status;
     options_.audit(std::move(record), [](const Result<void>&) {});
@@ -337,16 +350,16 @@ void Router::admit(Principal principal, http::Request request, http::Responder r
     return responder.send(response_of_error(request, *rate.refusal, rate.retry_after));
   }
   if (needed.audited && request.method != "GET") {
-    responder = audited(std::move(responder), std::move(record), options_.audit);
+    responder = audited(std::move(responder), record_for(principal.tenant), options_.audit);
   }
-  choose_node(principal, std::move(request), std::move(responder));
+  choose_node(principal, aim, std::move(request), std::move(responder));
 }
 
-void Router::choose_node(const Principal& principal, http::Request request,
+void Router::choose_node(const Principal& principal, const Aim& aim, http::Request request,
                          http::Responder responder) {
   auto what =
       forwards_ == nullptr ? std::nullopt : forwarding_of(request, options_.function_domain);
-  if (!what) return dispatch(principal, std::move(request), std::move(responder));
+  if (!what) return dispatch(principal, aim, std::move(request), std::move(responder));
   // What says in which form errors are answered.
   http::Request form{.method = request.method, .target = request.target};
   forwards_->route(
@@ -357,20 +370,20 @@ void Router::choose_node(const Principal& principal, http::Request request,
        .request = std::move(request),
        .responder = std::move(responder),
        .here =
-           [this, principal](http::Request here, http::Responder answer) {
-             dispatch(principal, std::move(here), std::move(answer));
+           [this, principal, aim](http::Request here, http::Responder answer) {
+             dispatch(principal, aim, std::move(here), std::move(answer));
            },
        .response_of = [form = std::move(form)](
                           const Error& error) { return response_of_error(form, error); }});
 }
 
-void Router::dispatch(const Principal& principal, http::Request request,
+void Router::dispatch(const Principal& principal, const Aim& aim, http::Request request,
                       http::Responder responder) {
   const Caller caller{
       .tenant = principal.tenant, .scopes = principal.scopes, .token = principal.token};
-  if (const auto target = target_of(request)) {
+  if (aim.target) {
     const bool is_signed = authenticator_.needs_body_digest(request);
-    return functions_.handle(caller, *target, std::move(request), std::move(responder),
+    return functions_.handle(caller, *aim.target, std::move(request), std::move(responder),
                              {.is_signed = is_signed});
   }
   const std::string path(http::path_of(request.target));

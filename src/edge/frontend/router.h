@@ -77,18 +77,27 @@ class Router {
   bool streams(const http::Request& head) const;
 
  private:
-  void authenticate(http::Request request, http::Responder responder,
+  // What a request is for, found once.
+  struct Aim {
+    std::optional<FunctionTarget> target;
+    RouteScopes scopes;
+  };
+
+  void authenticate(const Aim& aim, http::Request request, http::Responder responder,
                     const std::string& body_digest);
   // Of a node that has found out whose request it is, and let it pass.
   void take_forwarded(const http::ForwardService::Forwarded& forwarded, http::Request request,
                       http::Responder responder);
   void answer_forwarded(const Principal& principal, http::Request request,
                         http::Responder responder);
-  void admit(Principal principal, http::Request request, http::Responder responder);
+  void admit(Principal principal, const Aim& aim, http::Request request,
+             http::Responder responder);
   // To the node that is to answer it, which may be this one.
-  void choose_node(const Principal& principal, http::Request request, http::Responder responder);
+  void choose_node(const Principal& principal, const Aim& aim, http::Request request,
+                   http::Responder responder);
   // Whose tenant the request is for: an admin may name another than its token's.
-  Result<TenantId> tenant_for(const Principal& principal, const http::Request& request) const;
+  Result<TenantId> tenant_for(const Principal& principal, const Aim& aim,
+                              const http::Request& request) const;
   // Which pages of other origins may call the function.
   std::optional<Cors> cors_of(const FunctionTarget& target) const;
   // For a function with an open URL, to which anyone may send it.
@@ -96,7 +105,8 @@ class Router {
                         http::Responder responder);
   // One that is signed: the signature covers the body.
   void handle_signed(http::Request request, http::Responder responder);
-  void dispatch(const Principal& principal, http::Request request, http::Responder responder);
+  void dispatch(const Principal& principal, const Aim& aim, http::Request request,
+                http::Responder responder);
   std::optional<FunctionTarget> target_of(const http::Request& request) const {
     return function_target(request, options_.function_domain);
   }
@@ -104,7 +114,8 @@ class Router {
   bool is_for_program(const http::Request& request) const {
     return target_of(request).has_value() || is_openai_path(http::path_of(request.target));
   }
-  RouteScopes scopes_for(const http::Request& request) const;
+  Aim aim_of(std::optional<FunctionTarget> target, const http::Request& request) const;
+  Aim aim_of(const http::Request& request) const { return aim_of(target_of(request), request); }
   AuditRecord record_of(const http::Request& request) const;
 
   AccessService& access_;

@@ -92,6 +92,7 @@ class SandboxHost final : public Backend {
   void warmed_up(Sandbox& sandbox, bool succeeded, Duration took, const std::string& why);
   // Which of those that it had go back to their queue, and what the others are told.
   static void tell_each(Sandbox& sandbox, SandboxEnd& end);
+  Bytes host_memory_peak(Sandbox& sandbox);
   void answered(Sandbox& sandbox, InvocationId invocation, bool succeeded, std::string payload,
                 std::string error_type);
   void init_failed(Sandbox& sandbox, std::string json, std::string type);
