@@ -28,6 +28,9 @@ else
   say "NVIDIA's compiler could not be fetched: the tests of tests/programs will be SKIPPED"
   python_packages "${clients[@]}"
 fi
+# NVIDIA's own driver library: without it the tests of tests/nvidia_driver are skipped, and say so.
+tools/fetch_nvidia_driver.py build/nvidia-driver >/dev/null ||
+  say "NVIDIA's driver library could not be fetched: the tests of tests/nvidia_driver will be SKIPPED"
 build release "${targets[@]}"
 if [ ${#choice[@]} -gt 0 ]; then
   left_out="$(ctest --test-dir build/release --show-only -L '^whole$' | sed -n 's/^  Test *#[0-9]*: //p' | paste -sd ' ')"

@@ -46,7 +46,7 @@ TEST(DriverAbi, OurDeclarationsAgreeWithTheToolkit) {
 
 TEST(DriverAbi, SymbolListIsSortedAndComplete) {
   auto symbols = committed_symbols();
-  EXPECT_EQ(symbols.size(), 637u);
+  EXPECT_EQ(symbols.size(), 682u);
   EXPECT_TRUE(std::is_sorted(symbols.begin(), symbols.end()));
 }
 
@@ -58,12 +58,20 @@ TEST(DriverAbi, EveryTableRowIsASymbolOfTheDriver) {
 #undef DRIVER_FUNCTION
 }
 
+// Exported by NVIDIA's driver, and found by dlsym() alone: what a debugger calls, and what has no documentation.
+bool is_found_by_name_alone(const std::string& symbol) {
+  return symbol.starts_with("cudbg") || symbol.starts_with("cuMemGetAttribute") ||
+         symbol == "cuEGLApiInit";
+}
+
 TEST(DriverAbi, TheVersionTableReachesEverySymbolOnce) {
   std::multiset<std::string> reached;
 #define DRIVER_VERSION(name, version, symbol, per_thread) reached.insert(#symbol);
 #include "gpu/cuda_abi/driver_versions.inc"
 #undef DRIVER_VERSION
-  for (const auto& symbol : committed_symbols()) EXPECT_EQ(reached.count(symbol), 1u) << symbol;
+  for (const auto& symbol : committed_symbols()) {
+    EXPECT_EQ(reached.count(symbol), is_found_by_name_alone(symbol) ? 0u : 1u) << symbol;
+  }
 }
 
 TEST(NvmlAbi, LayoutsAreThoseOfTheLibrary) {

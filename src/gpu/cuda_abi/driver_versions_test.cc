@@ -19,6 +19,18 @@ TEST(DriverVersions, TheVariantForThreadsIsTheAnswerWhereItIsAskedForAndThereIsO
   EXPECT_STREQ(find_driver_symbol("cuMemAlloc", 13000, true, &g_known), "cuMemAlloc_v2");
 }
 
+// As NVIDIA's driver 535 answers.
+TEST(DriverVersions, BeforeCuda7NoVariantForThreadsIsTheAnswerWhereThereAreSome) {
+  EXPECT_EQ(find_driver_symbol("cuMemcpyHtoD", 6050, true, &g_known), nullptr);
+  EXPECT_TRUE(g_known);
+  EXPECT_STREQ(find_driver_symbol("cuMemcpyHtoD", 6050, false, &g_known), "cuMemcpyHtoD_v2");
+  EXPECT_STREQ(find_driver_symbol("cuInit", 6050, true, &g_known), "cuInit");
+}
+
+TEST(DriverVersions, ANegativeVersionIsNewerThanAll) {
+  EXPECT_STREQ(find_driver_symbol("cuMemcpyHtoD", -1, false, &g_known), "cuMemcpyHtoD_v2");
+}
+
 TEST(DriverVersions, ANameOfALaterVersionIsKnownAndHasNoAnswer) {
   EXPECT_EQ(find_driver_symbol("cuGreenCtxCreate", 11000, false, &g_known), nullptr);
   EXPECT_TRUE(g_known);

@@ -133,6 +133,36 @@ SHIM_EXPORT Status cuCtxCreate_v4(Handle* context, const void* parameters, unsig
   });
 }
 
+// Contexts that may be used with graphics: the driver's exports that no toolkit's stub has.
+
+SHIM_EXPORT Status cuGLCtxCreate(Handle* context, unsigned flags, Device device) {
+  return create_context(context, [=] {
+    return REAL(cuGLCtxCreate, Handle*, unsigned, Device)(context, flags, device);
+  });
+}
+
+SHIM_EXPORT Status cuGLCtxCreate_v2(Handle* context, unsigned flags, Device device) {
+  return create_context(context, [=] {
+    return REAL(cuGLCtxCreate_v2, Handle*, unsigned, Device)(context, flags, device);
+  });
+}
+
+SHIM_EXPORT Status cuVDPAUCtxCreate(Handle* context, unsigned flags, Device device, unsigned vdpau,
+                                    void* find) {
+  return create_context(context, [=] {
+    return REAL(cuVDPAUCtxCreate, Handle*, unsigned, Device, unsigned, void*)(context, flags,
+                                                                              device, vdpau, find);
+  });
+}
+
+SHIM_EXPORT Status cuVDPAUCtxCreate_v2(Handle* context, unsigned flags, Device device,
+                                       unsigned vdpau, void* find) {
+  return create_context(context, [=] {
+    return REAL(cuVDPAUCtxCreate_v2, Handle*, unsigned, Device, unsigned, void*)(
+        context, flags, device, vdpau, find);
+  });
+}
+
 SHIM_EXPORT Status cuCtxDestroy_v2(Handle context) {
   return destroy_context(context, kSlot_cuCtxDestroy_v2);
 }

@@ -10,6 +10,7 @@ constexpr const char* kUsualPaths[] = {
     "/usr/local/nvidia/lib64/libcuda.so.1",
     "/usr/lib/wsl/lib/libcuda.so.1",
     "/usr/lib/libcuda.so.1",
+    "/usr/lib/x86_64-linux-gnu/nvidia/current/libcuda.so.1",  // Debian's, where no link leads to it
     nullptr,
 };
 constexpr int kNoDevice = 100;      // CUDA_ERROR_NO_DEVICE

@@ -66,16 +66,17 @@ Rows rows_of(const char* name) {
 }
 
 // What was asked for, chosen as the driver does: the newest that is not newer than the version
-// asked for; null if we know none.
+// asked for, and of the variants for a default stream of each thread where those are asked for and
+// there are some; null if we know none.
 const VersionRow* row_for_request(const char* name, int version, unsigned long long flags) {
   const bool per_thread_stream = (flags & kPerThreadDefaultStream) != 0;
+  bool has_own_streams = false;
+  for (const VersionRow& row : rows_of(name)) has_own_streams |= row.per_thread_stream;
   const VersionRow* best = nullptr;
   for (const VersionRow& row : rows_of(name)) {
     if (row.since > version) continue;
-    if (row.per_thread_stream && !per_thread_stream) continue;
-    const bool newer = best == nullptr || row.since > best->since;
-    const bool closer = best != nullptr && row.since == best->since && row.per_thread_stream;
-    if (newer || closer) best = &row;
+    if (row.per_thread_stream != (per_thread_stream && has_own_streams)) continue;
+    if (best == nullptr || row.since > best->since) best = &row;
   }
   return best;
 }
