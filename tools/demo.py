@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The tour: a worker on an emulated GPU, functions deployed and invoked as a user would, then one workload under four
+"""The tour: a worker on an emulated GPU, functions deployed and invoked as a user would, then one workload under five
 schedulers, a table and a page of plots. Standard library only; stops and removes all that it started.
 """
 import argparse

@@ -2,10 +2,12 @@
 import argparse
 import ast
 import importlib.util
+import inspect
 import os
 import sys
 
 from .app import App, Function
+from .app_calls import RemoteTraceback
 from .app_watch import dev
 from .errors import LambentError
 
@@ -72,14 +74,18 @@ def run(place, words):
     app = app_in(module, path)
     found = app.functions.get(name.partition(".")[0]) if colons else None
     if found is not None and "." in name:
-        found = getattr(found(), name.partition(".")[2])
+        found = getattr(found(), name.partition(".")[2], None)
     if not isinstance(found, Function):
-        raise LambentError("say which function: %s" % ", ".join("%s::%s" % (path, each) for each in app.functions), "NOT_FOUND")
+        why = ""
+        if name:
+            why = "there is no function %r; " % name if found is None else "%s is a class: %s::%s.METHOD; " % (name, path, name)
+        raise LambentError("%ssay which function: %s" % (why, ", ".join("%s::%s" % (path, each) for each in app.functions)), "NOT_FOUND")
     args, kwargs = arguments_of(words)
     app.deploy(say)
-    answer = found.remote(*args, **kwargs)
-    if answer is not None:
-        print(answer)
+    is_generator = any(kind(inspect.unwrap(found)) for kind in (inspect.isgeneratorfunction, inspect.isasyncgenfunction))
+    for answer in found.remote_gen(*args, **kwargs) if is_generator else [found.remote(*args, **kwargs)]:
+        if answer is not None:
+            print(answer, flush=True)
 
 
 def main():
@@ -96,8 +102,13 @@ def main():
             run(options.place, options.words)
         else:
             {"deploy": deploy, "dev": dev}[options.verb](options.file)
-    except LambentError as error:
-        sys.stderr.write("lambent: %s\n" % error)
+    except Exception as error:
+        if isinstance(error.__cause__, RemoteTraceback):  # the function's: where it was called here tells nothing
+            sys.stderr.write("lambent: %s failed\n%s\n" % (options.place, error.__cause__.text))
+        elif isinstance(error, LambentError):
+            sys.stderr.write("lambent: %s\n" % error)
+        else:
+            raise
         return 1
     return 0
 

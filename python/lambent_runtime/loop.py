@@ -13,6 +13,7 @@ def serve(address, handler_name):
     if hasattr(sys.stdout, "reconfigure"):
         # A log line is seen when it is printed, not when the process ends.
         sys.stdout.reconfigure(line_buffering=True)
+    _tell_other_version(os.environ.get("AWS_EXECUTION_ENV", ""))
     try:
         api = RuntimeApi(address)
         try:
@@ -28,6 +29,14 @@ def serve(address, handler_name):
     except (ApiError, OSError) as error:
         sys.stderr.write("lambent_runtime: %s\n" % error)
         return 24
+
+
+def _tell_other_version(environment):
+    """The runtime that a function names chooses no Python; who relies on another one reads so in the function's log."""
+    asked, this = environment.rpartition("python")[2], "%d.%d" % sys.version_info[:2]
+    if "python" in environment and "." in asked and asked != this:
+        sys.stderr.write("lambent_runtime: the runtime is python%s, and this is Python %s, the worker's; "
+                         "[python] version = \"%s\" in lambent.toml chooses one\n" % (asked, this, asked))
 
 
 def _handler(name, folder):

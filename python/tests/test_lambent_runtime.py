@@ -84,14 +84,14 @@ class FakeRuntimeApi:
 
 
 class RuntimeTest(unittest.TestCase):
-    def serve(self, source, invocations, handler="app.handler", chunked=False):
+    def serve(self, source, invocations, handler="app.handler", chunked=False, runtime="python3"):
         """Runs a handler with this source over these invocations; (posts, exit code, output)."""
         with tempfile.TemporaryDirectory() as folder:
             with open(os.path.join(folder, "app.py"), "w", encoding="utf-8") as file:
                 file.write(source)
             api = FakeRuntimeApi(invocations, chunked)
             environment = dict(os.environ, AWS_LAMBDA_RUNTIME_API=api.address, PYTHONPATH=PYTHON,
-                               LAMBDA_TASK_ROOT=folder, AWS_LAMBDA_FUNCTION_NAME="f")
+                               LAMBDA_TASK_ROOT=folder, AWS_LAMBDA_FUNCTION_NAME="f", AWS_EXECUTION_ENV="AWS_Lambda_" + runtime)
             run = subprocess.run([sys.executable, "-m", "lambent_runtime", handler], cwd=folder,
                                  env=environment, capture_output=True, timeout=30, check=False)
             api.close()
@@ -115,6 +115,13 @@ class RuntimeTest(unittest.TestCase):
         self.assertEqual(headers["content-type"], "text/plain; charset=utf-8")
         self.assertEqual(chunks, ["ü".encode(), b"b"])
         self.assertNotIn("lambda-runtime-function-error-type", headers)
+
+    def test_a_runtime_of_another_version_than_the_one_that_runs_is_told(self):
+        this = "%d.%d" % sys.version_info[:2]
+        for runtime, told in (("python3.8", True), ("python" + this, False), ("python3", False), ("Image", False)):
+            with self.subTest(runtime=runtime):
+                _, _, output = self.serve("def handler(e, c):\n    return 1\n", [("application/json", b"{}")], runtime=runtime)
+                self.assertEqual("the runtime is python3.8, and this is Python " + this in output, told, output)
 
     def test_asynchronous_generators_share_a_loop(self):
         posts, _, output = self.serve(

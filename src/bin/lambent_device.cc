@@ -3,6 +3,7 @@
 // socket. On a second thread, which no hanging NVML holds up, it gives functions their turns on the
 // devices' links and leases them host memory.
 #include <poll.h>
+#include <signal.h>
 #include <sys/socket.h>
 
 #include <CLI/CLI.hpp>
@@ -112,6 +113,12 @@ class MemoryThread {
   std::thread thread_;
 };
 
+// Signals meant for the worker's process group, such as Ctrl-C's, are the worker's business: while
+// it stops, its devices are watched as before. We end when it closes the socket.
+void leave_signals_to_worker() {
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) ::signal(number, SIG_IGN);
+}
+
 }  // namespace
 
 int main(int count, char** words) {
@@ -149,6 +156,7 @@ int main(int count, char** words) {
   CLI11_PARSE(app, count, words);
   if (describes) return describe_driver();
   if (socket < 0) return std::fprintf(stderr, "lambent-device: --socket-fd is required\n"), 3;
+  leave_signals_to_worker();
 
   std::optional<MemoryThread> memory;
   if (memory_socket >= 0) {

@@ -116,7 +116,9 @@ int exit_of(const CLI::App& app, const CLI::ParseError& error) {
     return kBadUsage;
   }
   if (command.get_require_subcommand_min() > 0 && command.remaining().empty()) {
-    std::cerr << command.help();
+    // CLI11 wants what stands before its own name.
+    std::cerr << command.help(command.get_parent() == nullptr ? ""
+                                                              : command_of(*command.get_parent()));
     return kBadUsage;
   }
   std::cerr << name << ": " << what_is_wrong(command, error) << "\n";

@@ -146,9 +146,11 @@ void add_deploy(Shell& shell) {
     if (!shell.console.json) shell.console.err << "making kernels of " << request.model << "\n";
     return import_model(*python, request);
   };
-  CLI::App* verb = add_verb(shell, "deploy", "create or update a function from its lambent.toml",
-                            "lambent deploy build/release/examples/01_python_vector_add");
-  verb->add_option("PATH", options->path, "a folder with lambent.toml, or such a file");
+  CLI::App* verb = add_verb(
+      shell, "deploy", "create or update a function from its lambent.toml, a model or an image",
+      "lambent deploy build/release/examples/01_python_vector_add");
+  verb->add_option("PATH", options->path,
+                   "a folder with lambent.toml, such a file, or a model (.onnx)");
   verb->add_option("--name", options->name, "instead of the manifest's name");
   verb->add_option("--code", options->code, "a folder or .zip instead of the manifest's code");
   verb->add_option("--image", options->image,
@@ -168,8 +170,9 @@ void add_deploy(Shell& shell) {
       ->capture_default_str();
   verb->add_flag("--dry-run", options->dry_run,
                  "check all, say what would change, and change nothing");
-  verb->add_flag("!--no-wait", options->waits,
-                 "end while packages are installed, and not once the function serves");
+  verb->add_flag_callback(
+      "--no-wait", [options] { options->waits = false; },
+      "end while packages are installed, and not once the function serves");
   verb->callback([&shell, options, engine] {
     shell.verb = [&shell, options](Transport& transport, const cli::Destination& destination) {
       options->endpoint = destination.endpoint;

@@ -200,6 +200,20 @@ class AppTest(unittest.TestCase):
         done = self.run_command("run", "tried_app.py::nothing")
         self.assertEqual(done.returncode, 1)
         self.assertIn("say which function: tried_app.py::greet", done.stderr)
+        self.assertIn("there is no function 'nothing'", done.stderr)
+        self.assertIn("Counter is a class: tried_app.py::Counter.METHOD", self.run_command("run", "tried_app.py::Counter").stderr)
+        self.assertIn("there is no function 'Counter.nothing'", self.run_command("run", "tried_app.py::Counter.nothing").stderr)
+
+    def test_the_command_prints_the_items_of_a_generator(self):
+        done = self.run_command("run", "tried_app.py::count", "3")
+        self.assertEqual((done.stdout, done.returncode), ("{0}\n{1}\n{2}\n", 0), done.stderr)
+
+    def test_the_command_shows_where_a_function_failed_and_nothing_of_itself(self):
+        for words, what in ((["tried_app.py::check", "3"], "raise Odd(number)"), (["tried_app.py::check"], "missing 1 required positional")):
+            done = self.run_command("run", *words)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(what, done.stderr)
+            self.assertNotIn("app_calls", done.stderr)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 """The sceptic unplugs the worker: what was acknowledged is there afterwards, and nothing else is."""
 import base64
+import json
 import os
+import signal
 import threading
 import time
 import unittest
@@ -66,6 +68,19 @@ class RestartTest(unittest.TestCase):
         self.assertGreater(len(acknowledged), 20)
         for request_id, n in acknowledged.items():
             self.assertEqual(self.result_of(request_id).json, n * 2)
+
+    def test_ctrl_c_which_reaches_all_of_its_processes_stops_it_as_sigterm_does(self):
+        self.worker.create_python("slow", "import time\ndef handler(e, c):\n  time.sleep(1)\n  return 'finished'",
+                                  tags={"lambent:gpu-memory": "1M"})
+        replies = []
+        caller = threading.Thread(target=lambda: replies.append(self.worker.invoke("slow").json))
+        caller.start()
+        self.worker.wait_for(lambda: any(each["state"] == "busy" for each in self.worker.sandboxes()), what="the call at work")
+        os.killpg(self.worker.process.pid, signal.SIGINT)
+        caller.join()
+        self.assertEqual(self.worker.process.wait(30), 0)
+        self.assertEqual(replies, ["finished"])
+        self.assertEqual([line for line in self.worker.log().splitlines() if json.loads(line)["level"] in ("warning", "error")], [])
 
     def test_stopping_lets_running_invocations_finish(self):
         self.worker.create_python("slow", "import time\ndef handler(e, c):\n  time.sleep(1)\n  return 'finished'")

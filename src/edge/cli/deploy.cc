@@ -386,8 +386,28 @@ Result<std::string> zip_without_weights(const Manifest& manifest, const std::str
   return archive::make_zip(staging.path());
 }
 
+// Of a file that is neither a manifest nor a model.
+Error not_deployable(const std::string& path) {
+  std::string said = "'" + path +
+                     "' is a file that cannot be deployed by itself: name a folder with a "
+                     "lambent.toml, such a file, or a model (.onnx)";
+  if (path.ends_with(".py")) {
+    said +=
+        "; functions of a Python file with lambent.App are deployed by 'python3 -m lambent "
+        "deploy " +
+        path + "'";
+  } else if (path.ends_with(".zip")) {
+    said += "; code that is zipped already is named by --code beside a lambent.toml";
+  }
+  return Error{ErrorCode::kInvalidArgument, std::move(said)};
+}
+
 Result<Package> make_package_within(const DeployOptions& options, size_t depth,
                                     const std::string& model) {
+  std::error_code unknown;
+  if (!options.path.ends_with(".toml") && std::filesystem::is_regular_file(options.path, unknown)) {
+    return not_deployable(options.path);
+  }
   const std::string file =
       options.path.ends_with(".toml") ? options.path : join_path(options.path, "lambent.toml");
   auto text = read_file(file, kMostManifest);

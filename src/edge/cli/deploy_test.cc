@@ -110,6 +110,20 @@ TEST_F(Deploy, SendsTheSameCodeWhateverTheManifestBesideItSays) {
   EXPECT_THAT(sent[0], HasSubstr("data/lambent.toml"));
 }
 
+TEST_F(Deploy, SaysOfAFileThatIsNoManifestWhatCanBeDeployed) {
+  for (const auto& [name, hint] : std::map<std::string, std::string>{
+           {"weights.pt", "a model (.onnx)"},
+           {"shop.py", "python3 -m lambent deploy"},
+           {"code.zip", "--code"},
+       }) {
+    write(name, "x");
+    const auto package = make_package({.path = folder / name});
+    ASSERT_FALSE(package.ok()) << name;
+    EXPECT_EQ(package.error().code, ErrorCode::kInvalidArgument) << name;
+    EXPECT_THAT(package.error().message, HasSubstr(hint));
+  }
+}
+
 TEST_F(Deploy, SendsTheSameCodeWhateverPythonCompiledBesideIt) {
   write("lambent.toml", "name = \"hello\"\nruntime = \"python3\"\nhandler = \"app.handler\"\n");
   write("app.py", "def handler(event, context): return event\n");

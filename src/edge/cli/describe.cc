@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <ctime>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -31,13 +32,21 @@ constexpr const char* kToldElsewhere[] = {"name",
                                           "instance_failures",
                                           "next_instance_start_seconds"};
 
-// Settings of HTTP functions, and of a GPU, of functions that have none.
+bool is_one_of(const std::string& key, std::span<const char* const> names) {
+  return std::ranges::any_of(names, [&](const char* one) { return key == one; });
+}
+
+// Settings of HTTP functions, of sandboxes, and of a GPU, of functions that have none.
 bool is_of_another_kind(const std::string& key, const Json& function) {
   if (key.starts_with("http_")) return cell(function, "kind") != "http";
+  constexpr const char* kOfSandboxes[] = {"runtime",       "memory_bytes",
+                                          "scratch_bytes", "shared_memory_bytes",
+                                          "min_instances", "keep_alive_seconds"};
+  if (cell(function, "kind") == "workflow" && is_one_of(key, kOfSandboxes)) return true;
   if (number(function, "gpu_memory_bytes") > 0) return false;
   constexpr const char* kOfGpus[] = {"checkpoint",  "gpu_memory_bytes", "gpu_runtime", "gpu_share",
                                      "launch_mode", "memory_mode",      "working_set"};
-  return std::ranges::any_of(kOfGpus, [&](const char* one) { return key == one; });
+  return is_one_of(key, kOfGpus);
 }
 
 // "2026-11-28 20:04:05 UTC"
@@ -54,6 +63,19 @@ bool is_empty(const Json& value) {
          (value.is_structured() && value.empty());
 }
 
+// Of a list of mounts or schedules an entry, without what it leaves open: "at /weights, volume w".
+std::string entry_text(const Json& entry) {
+  if (!entry.is_object()) return entry.is_string() ? entry.get<std::string>() : entry.dump();
+  std::string text;
+  for (const auto& [key, value] : entry.items()) {
+    // What is on or off is told where it is not as it mostly is.
+    const bool is_usual = value.is_boolean() && value.get<bool>() == (key == "enabled");
+    if (is_empty(value) || is_usual) continue;
+    text += (text.empty() ? "" : ", ") + key + " " + entry_text(value);
+  }
+  return text;
+}
+
 // "memory_bytes": 536870912 as "memory" and "512 MiB"; "timeout_seconds": 30 as "timeout", "30 s".
 std::pair<std::string, std::string> shown(const std::string& key, const Json& row) {
   const auto without = [&](std::string_view end) { return key.substr(0, key.size() - end.size()); };
@@ -66,7 +88,10 @@ std::pair<std::string, std::string> shown(const std::string& key, const Json& ro
     if (key.starts_with("last_modified")) return {without(end), date_of(amount)};
     return {without(end), amount < 0 ? "as the worker says" : human_seconds(amount)};
   }
-  return {key, cell(row, key.c_str())};
+  if (!row[key].is_array()) return {key, cell(row, key.c_str())};
+  std::string entries;
+  for (const Json& entry : row[key]) entries += (entries.empty() ? "" : "; ") + entry_text(entry);
+  return {key, entries};
 }
 
 void add_line(std::string& text, const std::string& name, const std::string& value) {
@@ -108,9 +133,8 @@ std::string activity_text(const Json& activity) {
 std::string settings_text(const Json& function) {
   std::string text;
   for (const auto& [key, value] : function.items()) {
-    const bool told = std::ranges::any_of(kToldElsewhere,
-                                          [&, name = key](const char* one) { return name == one; });
-    if (told || is_empty(value) || is_of_another_kind(key, function)) continue;
+    if (is_one_of(key, kToldElsewhere) || is_empty(value) || is_of_another_kind(key, function))
+      continue;
     const auto [name, what] = shown(key, function);
     add_line(text, name, what);
   }

@@ -156,7 +156,8 @@ const std::vector<InitKind>& init_kinds() {
        R"({"inputs": [{"name": "x", "datatype": "FP32", "shape": [4], "data": [1, 2, 3, 4]}]})",
        ""},
       {"workflow", R"({"text": "the quick fox"})", ""},
-      {"pipeline", R"({"text": "the quick, brown fox"})", ""},
+      {"pipeline", R"({"text": "the quick, brown fox"})", "", false,
+       "lambent serve --pipeline-slices all"},
       {"http", R"({"name": "Ada"})", "", true}};
   return kinds;
 }
@@ -215,7 +216,7 @@ int run_init(Console& console, const InitOptions& options) {
   for (const TemplateFile& file : files) console.out << " " << file.path;
   console.out << "\n\n";
   for (const std::string& command : *commands) console.out << "  " << command << "\n";
-  console.out << "\n(with a worker: 'lambent serve')\n";
+  console.out << "\n(with a worker: '" << kind->worker << "')\n";
   return 0;
 }
 

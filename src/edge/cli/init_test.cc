@@ -35,6 +35,13 @@ class Init : public testing::Test {
   Console console{out, err};
 };
 
+TEST_F(Init, NamesAWorkerThatTakesWhatWasWritten) {
+  ASSERT_EQ(run(temporary / "first", "python"), 0) << err.str();
+  EXPECT_THAT(out.str(), HasSubstr("(with a worker: 'lambent serve')\n"));
+  ASSERT_EQ(run(temporary / "second", "pipeline"), 0) << err.str();
+  EXPECT_THAT(out.str(), HasSubstr("(with a worker: 'lambent serve --pipeline-slices all')\n"));
+}
+
 TEST_F(Init, WritesFoldersThatCanBePackedForEveryKind) {
   for (const InitKind& kind : init_kinds()) {
     const std::string folder = temporary / ("my-" + std::string(kind.name));

@@ -107,6 +107,30 @@ TEST_F(Verbs, DescribeTellsWhatAFunctionIsAndDoes) {
   EXPECT_THAT(out.str(), HasSubstr("The last that ended\n"));
 }
 
+TEST_F(Verbs, DescribeShowsListsInWords) {
+  transport.answer(response(200, R"({"function":{"name":"report","kind":"handler",
+      "mounts":[{"at":"/weights","volume":"weights"}],"network":["a.example:443","b.example:443"],
+      "schedules":[{"catch_up":false,"cron":"","enabled":true,"name":"often","payload":"","rate":"5 minutes"},
+                   {"catch_up":true,"cron":"@daily","enabled":false,"name":"daily","payload":"{\"n\":1}","rate":""}]},
+      "activity":{}})"));
+  transport.answer(response(200, R"({"invocations":[]})"));
+  EXPECT_EQ(run_describe(transport, console, "report"), 0) << err.str();
+  EXPECT_THAT(out.str(), HasSubstr("  mounts                at /weights, volume weights\n"));
+  EXPECT_THAT(out.str(), HasSubstr("  network               a.example:443; b.example:443\n"));
+  EXPECT_THAT(out.str(), HasSubstr("name often, rate 5 minutes; catch_up true, cron @daily, "
+                                   "enabled false, name daily, payload {\"n\":1}\n"));
+}
+
+TEST_F(Verbs, DescribeOfAWorkflowLeavesOutWhatSandboxesHave) {
+  transport.answer(response(200, R"({"function":{"name":"flow","kind":"workflow","memory_bytes":512,
+      "runtime":"provided.al2023","timeout_seconds":30.0},"activity":{}})"));
+  transport.answer(response(200, R"({"invocations":[]})"));
+  EXPECT_EQ(run_describe(transport, console, "flow"), 0) << err.str();
+  EXPECT_THAT(out.str(), HasSubstr("  timeout               30.00 s\n"));
+  EXPECT_THAT(out.str(), Not(HasSubstr("memory")));
+  EXPECT_THAT(out.str(), Not(HasSubstr("provided")));
+}
+
 TEST_F(Verbs, TopShowsGpusFunctionsAndTheQueueOnceWhereThereIsNoTerminal) {
   transport.answer(response(200, R"({"devices":[{"gpu":"0","state":"healthy","tokens":2,
       "tokens_held":1,"memory_used_bytes":1073741824,"memory_total_bytes":4294967296}]})"));

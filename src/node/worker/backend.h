@@ -30,6 +30,7 @@ struct RunReport {
   Bytes device_memory_peak;
   Bytes host_memory_peak;
   std::string log_tail;
+  Duration init{};  // of a program that never asked for work: since its processes were there
 };
 
 // What a handler answered, and what the answer cost.
@@ -45,7 +46,6 @@ struct HandlerAnswer : RunReport {
 struct SandboxEnd : RunReport {
   SandboxId sandbox;
   Error error;
-  Duration init{};           // of one that never asked for work: since its processes were there
   bool undelivered = false;  // it had an invocation that its handler never saw
   // That invocation, the first if several, with the payload that was taken out of its request.
   InvocationId invocation;

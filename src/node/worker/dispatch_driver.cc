@@ -224,12 +224,6 @@ InvocationResult DispatchDriver::result_of(LiveInvocation& live,
   result.error_type = completion.error_type;
   result.start = completion.start;
   result.phases = completion.phases;
-  // Dispatch knows that its start failed, and the sandbox how far it came.
-  if (ending_ != nullptr) {
-    const Duration init = std::min(ending_->init, result.phases.sandbox);
-    result.phases.sandbox -= init;
-    result.phases.init += init;
-  }
   if (completion.wait_reason != scheduling::WaitReason::kNone) {
     result.wait_reason = scheduling::name_of(completion.wait_reason);
   }
@@ -239,6 +233,11 @@ InvocationResult DispatchDriver::result_of(LiveInvocation& live,
   // It was not given to the sandbox that was to serve it, whose words say why it was not ready.
   if (completion.error_type == "Sandbox.InitTimeout") live.sandbox = sandbox_not_ready_in_time();
   RunReport report = report_of(live, completion.outcome);
+  // Dispatch knows that its start failed, and the sandbox how far it came.
+  const Duration init =
+      std::min(ending_ != nullptr ? ending_->init : report.init, result.phases.sandbox);
+  result.phases.sandbox -= init;
+  result.phases.init += init;
   result.payload = std::move(report.payload);
   if (failed_itself) result.error_type = std::move(report.error_type);
   result.device_memory_peak = report.device_memory_peak;

@@ -3,6 +3,7 @@
 #include <functional>
 #include <utility>
 
+#include "core/domain/model_function.h"
 #include "node/worker/flow_of.h"
 
 namespace lambent::worker {
@@ -32,10 +33,13 @@ void Intake::submit(InvocationRequest request, Done done) {
   const auto spec = uses_.functions.get(request.function);
   if (!spec.ok()) return done(spec.error());
   if ((*spec)->kind == FunctionKind::kHttp && !uses_.relays.has(request.id)) {
-    return done(Error{ErrorCode::kFailedPrecondition,
-                      "'" + request.function.name +
-                          "' is an http function: send HTTP requests to /f/" +
-                          request.function.name + "/"});
+    return done(Error{
+        ErrorCode::kFailedPrecondition,
+        serves_model(**spec)
+            ? "'" + request.function.name + "' is a model: send requests to /v2/models/" +
+                  request.function.name + "/infer (docs/guides/models.md)"
+            : "'" + request.function.name + "' is an http function: send HTTP requests to /f/" +
+                  request.function.name + "/"});
   }
   const bool synchronous = request.kind == InvocationKind::kSynchronous;
   const Bytes limit = synchronous ? limits::kSyncPayload : limits::kAsyncPayload;

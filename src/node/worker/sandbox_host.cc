@@ -37,7 +37,8 @@ EndWords words_for(const sandbox::Exit& exit, bool initialised, bool warms_up,
   if (exit.out_of_memory) {
     return {{ErrorCode::kResourceExhausted, "the function used more than its memory limit of " +
                                                 to_string(spec.memory) +
-                                                "; raise 'memory' to give it more"},
+                                                ", with what lies in /tmp and /dev/shm; raise "
+                                                "'memory' to give it more"},
             "Runtime.OutOfMemory"};
   }
   const std::string how = exit.signal != 0 ? "signal: " + std::to_string(exit.signal)
@@ -386,6 +387,11 @@ void SandboxHost::ready(Sandbox& sandbox) {
                             loop_.clock().now() - sandbox.executed_at);
 }
 
+Duration SandboxHost::unfinished_init(const Sandbox& sandbox) const {
+  if (!sandbox.executed || sandbox.initialised) return Duration(0);
+  return loop_.clock().now() - sandbox.executed_at;
+}
+
 void SandboxHost::warm_up(Sandbox& sandbox) {
   sandbox.warm_up = Sandbox::WarmUp::kRuns;
   sandbox.warm_up_began = loop_.clock().now();
@@ -660,9 +666,7 @@ void SandboxHost::finish(SandboxId id, Error error, std::string error_type,
   tell_each(*sandbox, end);
   end.context_is_broken = sandbox->replaced;
   end.sandbox = id;
-  if (sandbox->executed && !sandbox->initialised) {
-    end.init = loop_.clock().now() - sandbox->executed_at;
-  }
+  end.init = unfinished_init(*sandbox);
   end.error = std::move(error);
   end.error_type = std::move(error_type);
   if (!sandbox->end_payload.empty()) {
@@ -775,6 +779,7 @@ RunReport SandboxHost::partial_report(SandboxId id, InvocationId invocation) {
   RunReport report;
   report.device_memory_peak = sandbox.device_memory_peak;
   report.host_memory_peak = sandbox.host_memory.peak();
+  report.init = unfinished_init(sandbox);
   const auto run = sandbox.find(invocation);
   report.log_tail = run != sandbox.in_flight.end() ? run->tail.text() : sandbox.next_tail().text();
   return report;

@@ -1,5 +1,6 @@
 // An invocation in the worker, from its submission to its answer, and everything a sandbox can do
 // to it.
+#include "core/domain/model_function.h"
 #include "node/worker/testing/worker_testing.h"
 
 namespace lambent::worker {
@@ -189,6 +190,24 @@ TEST_F(WorkerTest, AHandlerThatTakesTooLongIsStoppedAndItsLateAnswerIgnored) {
   EXPECT_EQ(slow->answers, 1);
 }
 
+TEST_F(WorkerTest, AnEventForWhatTakesRequestsIsRefusedWithTheirAddress) {
+  FunctionSpec spec = spec_of("web");
+  spec.kind = FunctionKind::kHttp;
+  spec.handler = "./server";
+  deploy(spec);
+  spec.name.name = "scores";
+  spec.handler = std::string(kModelServer) + " model.onnx";
+  deploy(spec);
+  const std::pair<const char*, const char*> addresses[] = {{"web", "/f/web/"},
+                                                           {"scores", "/v2/models/scores/infer"}};
+  for (const auto& [name, address] : addresses) {
+    const auto refused = submit(name, "{}");
+    ASSERT_TRUE(until([&] { return refused->answer.has_value(); }));
+    ASSERT_FALSE(refused->answer->ok());
+    EXPECT_THAT(refused->answer->error().message, HasSubstr(address));
+  }
+}
+
 TEST_F(WorkerTest, ARuntimeThatNeverAsksIsStopped) {
   deploy("f");
   launcher.init = [](FakeRuntime&) {};
@@ -198,6 +217,7 @@ TEST_F(WorkerTest, ARuntimeThatNeverAsksIsStopped) {
   const auto result = await(stuck);
   EXPECT_EQ(result.outcome, Outcome::kFunctionError);
   EXPECT_EQ(result.error_type, "Sandbox.InitTimeout");
+  EXPECT_EQ(result.phases.init, limits::kInitTimeout) << "its sandbox was there at once";
   EXPECT_TRUE(until([&] { return launcher.running.empty(); }));
 }
 
