@@ -254,7 +254,7 @@ class ModelsTest(unittest.TestCase):
         for how in ("sent", "unchanged"):
             deployed = lambent(self.worker, "deploy", self.folder / "large.onnx")
             self.assertEqual(deployed.returncode, 0, deployed.stderr)
-            self.assertRegex(deployed.stdout, rf"large-weights: \w+/large.onnx.data +36 MiB +{how}")
+            self.assertRegex(deployed.stderr, rf"large-weights: \w+/large.onnx.data +36 MiB +{how}")
         x = np.ones((1, size), np.float32)
         given = triton.InferInput("x", x.shape, "FP32")
         given.set_data_from_numpy(x)

@@ -100,8 +100,8 @@ Result<void> send_weights(Transport& transport, Console& console, const ModelWei
   for (const ModelWeights::File& file : weights.files) {
     const auto how = upload.put(file.file, file.measured);
     if (!how.ok()) return how.error().with_context("put " + file.file.local);
-    if (console.json) continue;
-    console.out << weights.volume << ": " << file.file.path << "  " << to_string(file.measured.size)
+    // What is deployed is all that the other stream gets.
+    console.err << weights.volume << ": " << file.file.path << "  " << to_string(file.measured.size)
                 << "  " << *how << "\n"
                 << std::flush;
   }
