@@ -47,12 +47,28 @@ la_ssize_t take_output(struct ::archive* handle, void* context, const void* byte
 
 Error invalid(const std::string& what) { return Error{ErrorCode::kInvalidArgument, what}; }
 
+// What is no code: Python's compiled modules, which it writes differently each time; virtual
+// environments, whose packages the worker installs ([python]); what version control keeps.
+bool is_left_out(const fs::directory_entry& entry) {
+  std::error_code code;
+  if (!entry.is_directory(code) || entry.is_symlink(code)) return false;
+  const std::string name = entry.path().filename().string();
+  for (const char* one : {"__pycache__", ".git", ".hg", ".svn"}) {
+    if (name == one) return true;
+  }
+  return fs::exists(entry.path() / "pyvenv.cfg", code);
+}
+
 // Paths below the folder, in order of their bytes.
 Result<std::vector<std::string>> list_folder(const std::string& folder, const ZipLimits& limits) {
   std::error_code code;
   std::vector<std::string> paths;
   fs::recursive_directory_iterator entry(folder, code);
   for (; !code && entry != fs::recursive_directory_iterator(); entry.increment(code)) {
+    if (is_left_out(*entry)) {
+      entry.disable_recursion_pending();
+      continue;
+    }
     paths.push_back(entry->path().lexically_relative(folder).string());
     if (paths.size() > limits.entries) {
       return invalid("the folder " + folder + " has more than " + std::to_string(limits.entries) +
@@ -117,8 +133,13 @@ class ZipMaker {
       return error_from_errno("read " + full, errno);
     }
     unzipped_ += Bytes(static_cast<uint64_t>(size));
+    if (Bytes(static_cast<uint64_t>(size)) > largest_size_) {
+      largest_ = path;
+      largest_size_ = Bytes(static_cast<uint64_t>(size));
+    }
     if (unzipped_ > limits_.unzipped) {
-      return invalid("the folder " + folder_ + " has more than " + to_string(limits_.unzipped));
+      return invalid("the folder " + folder_ + " has more than " + to_string(limits_.unzipped) +
+                     advice());
     }
     RETURN_IF_ERROR(add_header(path, AE_IFREG, executable ? 0755 : 0644, size, ""));
     std::array<char, kPieceBytes> piece;
@@ -151,7 +172,12 @@ class ZipMaker {
   }
 
   Error too_large() const {
-    return invalid("the zip of " + folder_ + " has more than " + to_string(limits_.zipped));
+    return invalid("the zip of " + folder_ + " has more than " + to_string(limits_.zipped) +
+                   advice());
+  }
+  std::string advice() const {
+    return "; its largest file so far is " + largest_ + " (" + to_string(largest_size_) +
+           "). Weights and data go into volumes, packages into [python] of lambent.toml";
   }
 
   const std::string folder_;
@@ -159,12 +185,9 @@ class ZipMaker {
   Output output_;
   Writer writer_;
   Bytes unzipped_;
+  std::string largest_;
+  Bytes largest_size_;
 };
-
-// Python writes its compiled modules there, differently each time.
-bool is_compiled_python(const std::string& path) {
-  return ("/" + path + "/").find("/__pycache__/") != std::string::npos;
-}
 
 }  // namespace
 
@@ -172,7 +195,6 @@ Result<std::string> make_zip(const std::string& folder, const ZipLimits& limits,
                              const std::string& without) {
   ASSIGN_OR_RETURN(std::vector<std::string> paths, list_folder(folder, limits));
   if (paths.size() > 1) std::erase(paths, without);
-  std::erase_if(paths, is_compiled_python);
   ZipMaker maker(folder, limits);
   for (const std::string& path : paths) RETURN_IF_ERROR(maker.add(path));
   return maker.finish();

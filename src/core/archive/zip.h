@@ -36,7 +36,8 @@ void remove_partial(const std::string& folder);
 
 // A zip of a folder's files; the same bytes for the same contents. Symbolic links that stay inside
 // are kept; anything else that is no file or folder is INVALID_ARGUMENT. The entry `without` is
-// left out, unless it is the only one, and so are folders __pycache__.
+// left out, unless it is the only one, and so are folders __pycache__, .git, .hg and .svn, and
+// virtual environments of Python (folders with a pyvenv.cfg).
 Result<std::string> make_zip(const std::string& folder, const ZipLimits& limits = {},
                              const std::string& without = "");
 

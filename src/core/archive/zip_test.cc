@@ -214,6 +214,26 @@ TEST_F(Zip, OneEntryMayBeLeftOut) {
             *make_zip((folder_ / "alone").string()));
 }
 
+TEST_F(Zip, WhatIsNoCodeIsLeftOut) {
+  for (const char* folder : {"one", "two"}) write(std::string(folder) + "/lib/a.py", "1");
+  for (const char* file : {".git/config", "lib/.svn/entries", "env/pyvenv.cfg", "env/lib/x.py",
+                           "lib/__pycache__/a.pyc"}) {
+    write(std::string("two/") + file, "1");
+  }
+  fs::create_symlink("/usr/bin/python3", folder_ / "two/env/python3");
+  const auto zip = make_zip((folder_ / "two").string(), {.entries = 2});
+  ASSERT_TRUE(zip.ok()) << to_string(zip.error());
+  EXPECT_EQ(*zip, *make_zip((folder_ / "one").string()));
+}
+
+TEST_F(Zip, AFolderThatIsTooLargeIsRefusedWithItsLargestFile) {
+  write("in/a", "1");
+  write("in/large", std::string(5000, 'a'));
+  const auto zip = make_zip((folder_ / "in").string(), {.unzipped = Bytes(4999)});
+  ASSERT_FALSE(zip.ok());
+  EXPECT_NE(zip.error().message.find("large (4.9 KiB)"), std::string::npos) << zip.error().message;
+}
+
 TEST_F(Zip, AFolderThatIsNoPackageIsRefused) {
   write("in/a", std::string(5000, 'a'));
   const std::string in = (folder_ / "in").string();
