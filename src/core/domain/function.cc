@@ -331,7 +331,7 @@ Result<void> validate(const FunctionSpec& spec) {
   }
   if (spec.memory < limits::kLeastMemory || spec.memory > limits::kMostMemory) {
     return invalid("the memory size must be " + to_string(limits::kLeastMemory) + " to " +
-                   to_string(limits::kMostMemory));
+                   to_string(limits::kMostMemory) + ", not " + to_string(spec.memory));
   }
   RETURN_IF_ERROR(validate_places(spec));
   if (!(spec.weight >= limits::kLeastWeight && spec.weight <= limits::kMostWeight)) {

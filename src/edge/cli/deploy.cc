@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <thread>
 
 #include "core/archive/zip.h"
@@ -18,6 +19,7 @@
 #include "edge/cli/api_json.h"
 #include "edge/cli/function_request.h"
 #include "edge/cli/staging.h"
+#include "edge/cli/volume_files.h"
 
 namespace lambent::cli {
 namespace {
@@ -299,11 +301,38 @@ std::string name_of_model(const std::string& file) {
   return name;
 }
 
+// The volume of models that are too large for a package, and where they see it.
+constexpr const char* kModelsVolume = "models";
+constexpr const char* kModelsPlace = "/models";
+
+// Its file goes into a volume, under its digest: what was deployed before keeps its own.
+Result<Package> package_of_large_model(const DeployOptions& options) {
+  constexpr size_t kDigits = 16;
+  ASSIGN_OR_RETURN(const Measured measured, measure_file(options.path, [](Bytes) {}));
+  DeployOptions inner = options;
+  inner.name = options.name.value_or(name_of_model(options.path));
+  const std::string place = *inner.name + "/" + measured.sha256.substr(0, kDigits) + ".onnx";
+  ASSIGN_OR_RETURN(const StagingFolder staging, StagingFolder::make());
+  const std::string manifest = std::string("kind = \"model\"\nmodel = '") + kModelsPlace + "/" +
+                               place + "'\n[[mounts]]\nvolume = '" + kModelsVolume + "'\nat = '" +
+                               kModelsPlace + "'\n";
+  RETURN_IF_ERROR(write_file_atomically(staging.path() + "/lambent.toml", manifest, false));
+  inner.path = staging.path();
+  ASSIGN_OR_RETURN(Package package, make_package_within(inner, 0));
+  package.file = options.path;
+  package.upload = PutOptions{.volume = kModelsVolume, .local = options.path, .path = place};
+  return package;
+}
+
 // "resnet.onnx": a folder with the file and a manifest of a model.
 Result<Package> package_of_model(const DeployOptions& options) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(options.path, error)) {
     return Error{ErrorCode::kNotFound, "there is no file '" + options.path + "'"};
+  }
+  const bool has_kernels = options.engine && *options.engine != ModelEngineChoice::kOnnxruntime;
+  if (!has_kernels && std::filesystem::file_size(options.path, error) > limits::kZippedCode.count) {
+    return package_of_large_model(options);
   }
   ASSIGN_OR_RETURN(const StagingFolder staging, StagingFolder::make());
   RETURN_IF_ERROR(staging.add(options.path, "model.onnx"));
@@ -352,6 +381,12 @@ Result<void> choose_engine(const DeployOptions& options, const std::string& file
                "--shape and --batch-size are for models that kernels serve: add --engine kernels"};
 }
 
+// What is missing may be there under a name that is spelt wrong.
+Error with_warnings(Error error, const Manifest& manifest) {
+  for (const std::string& warning : manifest.warnings) error.message += "\n  " + warning;
+  return error;
+}
+
 // Of a file that is neither a manifest nor a model.
 Error not_deployable(const std::string& path) {
   std::string said = "'" + path +
@@ -388,7 +423,9 @@ Result<Package> make_package_within(const DeployOptions& options, size_t depth,
   const std::string folder = folder_of(file);
   if (options.name) spec.name.name = *options.name;
   if (spec.name.name.empty()) {
-    return Error{ErrorCode::kInvalidArgument, file + " has no name; add one or give --name"};
+    return with_warnings(
+        Error{ErrorCode::kInvalidArgument, file + " has no name; add one or give --name"},
+        package.manifest);
   }
   RETURN_IF_ERROR(choose_engine(options, file, package.manifest));
   if (package.manifest.model) {
@@ -403,10 +440,7 @@ Result<Package> make_package_within(const DeployOptions& options, size_t depth,
     }
   }
   if (auto valid = validate(spec); !valid.ok()) {
-    // What is missing may be there under a name that is spelt wrong.
-    Error error = valid.error().with_context(file);
-    for (const std::string& warning : package.manifest.warnings) error.message += "\n  " + warning;
-    return error;
+    return with_warnings(valid.error().with_context(file), package.manifest);
   }
   RETURN_IF_ERROR(add_components(folder, file, options, depth, package));
   if (!package.manifest.workflow.empty()) {
@@ -620,9 +654,29 @@ Result<Deployed> deploy_function(Transport& transport, const FunctionSpec& spec,
   return deployed;
 }
 
+namespace {
+
+// Exit code 0 if the volume is there and has the file. What is deployed is all that `out` gets.
+int put_upload(Transport& transport, const Console& console, const PutOptions& upload) {
+  std::ostringstream unread;
+  Console aside{console.json ? static_cast<std::ostream&>(unread) : console.err, console.err,
+                console.json, console.err_is_terminal};
+  const auto made = ask_json(transport, "PUT", "/v1/volumes/" + upload.volume);
+  if (!made.ok() && made.error().code != ErrorCode::kAlreadyExists) {
+    return fail(aside, made.error());
+  }
+  return run_volumes_put(transport, aside, upload);
+}
+
+}  // namespace
+
 int run_deploy(Transport& transport, Console& console, const DeployOptions& options) {
   const auto package = make_package(options);
   if (!package.ok()) return fail(console, package.error());
+  if (package->upload && !options.dry_run) {
+    const int put = put_upload(transport, console, *package->upload);
+    if (put != 0) return put;
+  }
   Json actions = Json::array();
   const auto deployed = deploy_all(transport, console, *package, options, actions);
   if (!deployed.ok()) return fail(console, deployed.error());

@@ -12,6 +12,7 @@
 #include "edge/cli/manifest.h"
 #include "edge/cli/model_import.h"
 #include "edge/cli/transport.h"
+#include "edge/cli/volumes.h"
 
 namespace lambent::cli {
 
@@ -42,6 +43,8 @@ struct Package {
   std::string zip;
   bool is_model = false;  // it answers by the Open Inference Protocol
   std::vector<Package> components;
+  // A model that is too large for a package: it goes into a volume first, which the manifest mounts.
+  std::optional<PutOptions> upload = {};
 };
 Result<Package> make_package(const DeployOptions& options);
 

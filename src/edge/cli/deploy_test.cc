@@ -18,6 +18,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::StartsWith;
 using Json = nlohmann::json;
 
 class Deploy : public Verbs {
@@ -345,6 +346,29 @@ TEST_F(Deploy, SaysWhatIsWrongWithAWorkflow) {
   EXPECT_TRUE(transport.requests.empty());
 }
 
+TEST_F(Deploy, PutsAModelThatIsTooLargeForAPackageIntoAVolume) {
+  const std::string model = folder / "resnet 50.onnx";
+  std::ofstream(model) << "weights";
+  std::filesystem::resize_file(model, limits::kZippedCode.count + 1);
+  transport.answer(response(
+      409, R"({"error":{"code":"ALREADY_EXISTS","message":"volume 'models' already exists"}})"));
+  transport.answer(response(200, R"({"offset":0,"complete":true})"));
+  transport.answer(response(201, R"({"action":"created","configuration":{}})"));
+  transport.answer(response(200, R"({"inputs":[],"outputs":[]})"));
+  EXPECT_EQ(run_deploy(transport, console, {.path = model}), 0) << err.str();
+  ASSERT_EQ(transport.requests.size(), 4u);
+  EXPECT_EQ(transport.requests[0].target, "/v1/volumes/models");
+  const std::string& upload = transport.requests[1].target;
+  EXPECT_THAT(upload, HasSubstr("/v1/volumes/models/uploads/resnet-50/"));
+  const std::string place =
+      "/models/resnet-50/" + upload.substr(upload.find("sha256=") + 7, 16) + ".onnx";
+  const Json settings = Json::parse(parts_of(transport.requests[2]).at("settings"));
+  EXPECT_THAT(settings["Handler"].get<std::string>(), HasSubstr(place));
+  EXPECT_EQ(settings["Tags"]["lambent:mounts"], "models:/models");
+  EXPECT_THAT(out.str(), StartsWith("created resnet-50 (")) << "what was put is told aside";
+  EXPECT_THAT(err.str(), HasSubstr("unchanged"));
+}
+
 TEST_F(Deploy, SaysWhatIsWrongWithAManifest) {
   const auto complaint = [&](std::string_view text) {
     write("lambent.toml", text);
@@ -355,6 +379,9 @@ TEST_F(Deploy, SaysWhatIsWrongWithAManifest) {
   EXPECT_THAT(complaint("name = \n"), HasSubstr("lambent.toml line 1, column"));
   EXPECT_THAT(complaint("name = 3\n"), HasSubstr("line 1: name must be text in quotes"));
   EXPECT_THAT(complaint("handler = \"x\"\n"), HasSubstr("has no name"));
+  EXPECT_THAT(complaint("nme = \"x\"\n"),
+              AllOf(HasSubstr("has no name"), HasSubstr("did you mean 'name'?")));
+  EXPECT_THAT(complaint("name = \"f\"\nmemory = \"512\"\n"), HasSubstr("not 512 B"));
   EXPECT_THAT(complaint("name = \"f\"\ntimeout_s = 0\n"), HasSubstr("timeout"));
   EXPECT_THAT(complaint("name = \"f\"\nruntime = \"ruby\"\n"), HasSubstr("runtime is 'ruby'"));
   EXPECT_THAT(complaint("name = \"f\"\n[gpu]\nlaunch_mode = \"fast\"\n"),
