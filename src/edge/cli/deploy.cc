@@ -659,13 +659,13 @@ namespace {
 // Exit code 0 if the volume is there and has the file. What is deployed is all that `out` gets.
 int put_upload(Transport& transport, const Console& console, const PutOptions& upload) {
   std::ostringstream unread;
-  Console aside{console.json ? static_cast<std::ostream&>(unread) : console.err, console.err,
+  Console quiet{console.json ? static_cast<std::ostream&>(unread) : console.err, console.err,
                 console.json, console.err_is_terminal};
   const auto made = ask_json(transport, "PUT", "/v1/volumes/" + upload.volume);
   if (!made.ok() && made.error().code != ErrorCode::kAlreadyExists) {
-    return fail(aside, made.error());
+    return fail(quiet, made.error());
   }
-  return run_volumes_put(transport, aside, upload);
+  return run_volumes_put(transport, quiet, upload);
 }
 
 }  // namespace

@@ -365,7 +365,8 @@ TEST_F(Deploy, PutsAModelThatIsTooLargeForAPackageIntoAVolume) {
   const Json settings = Json::parse(parts_of(transport.requests[2]).at("settings"));
   EXPECT_THAT(settings["Handler"].get<std::string>(), HasSubstr(place));
   EXPECT_EQ(settings["Tags"]["lambent:mounts"], "models:/models");
-  EXPECT_THAT(out.str(), StartsWith("created resnet-50 (")) << "what was put is told aside";
+  EXPECT_THAT(out.str(), StartsWith("created resnet-50 ("))
+      << "what was put is told on the other stream";
   EXPECT_THAT(err.str(), HasSubstr("unchanged"));
 }
 
