@@ -311,7 +311,9 @@ Result<Package> package_of_large_model(const DeployOptions& options) {
   ASSIGN_OR_RETURN(const Measured measured, measure_file(options.path, [](Bytes) {}));
   DeployOptions inner = options;
   inner.name = options.name.value_or(name_of_model(options.path));
-  const std::string place = *inner.name + "/" + measured.sha256.substr(0, kDigits) + ".onnx";
+  // Of a name that no function can have, what is wrong is told where names are checked.
+  const std::string place =
+      name_of_model(*inner.name) + "/" + measured.sha256.substr(0, kDigits) + ".onnx";
   ASSIGN_OR_RETURN(const StagingFolder staging, StagingFolder::make());
   const std::string manifest = std::string("kind = \"model\"\nmodel = '") + kModelsPlace + "/" +
                                place + "'\n[[mounts]]\nvolume = '" + kModelsVolume + "'\nat = '" +

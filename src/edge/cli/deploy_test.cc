@@ -355,6 +355,9 @@ TEST_F(Deploy, PutsAModelThatIsTooLargeForAPackageIntoAVolume) {
   transport.answer(response(200, R"({"offset":0,"complete":true})"));
   transport.answer(response(201, R"({"action":"created","configuration":{}})"));
   transport.answer(response(200, R"({"inputs":[],"outputs":[]})"));
+  EXPECT_EQ(run_deploy(transport, console, {.path = model, .name = "a'b"}), 13);
+  EXPECT_THAT(err.str(), HasSubstr("the function name may have only letters"));
+  EXPECT_TRUE(transport.requests.empty());
   EXPECT_EQ(run_deploy(transport, console, {.path = model}), 0) << err.str();
   ASSERT_EQ(transport.requests.size(), 4u);
   EXPECT_EQ(transport.requests[0].target, "/v1/volumes/models");
