@@ -297,9 +297,11 @@ class ForeignBytesTest(unittest.TestCase):
         inner = helper.make_graph([helper.make_node("Constant", [], ["c"], value_float=1.0)], "inner", [],
                                   [helper.make_tensor_value_info("c", TensorProto.FLOAT, [])])
         for node, words in ((helper.make_node("If", ["x"], ["y"], then_branch=inner, else_branch=inner), "graphs within the graph"),
-                            (helper.make_node("Own", ["x"], ["y"], domain="mine"), "operators of the domain 'mine'")):
+                            (helper.make_node("Own", ["x"], ["y"], domain="mine"), "operators of the domain 'mine'"),
+                            (helper.make_node("Shape", ["x"], ["y"]), "a shape that is an output")):
             graph = helper.make_graph([node], "g", [helper.make_tensor_value_info("x", TensorProto.BOOL, [])],
-                                      [helper.make_tensor_value_info("y", TensorProto.FLOAT, [])])
+                                      [helper.make_tensor_value_info("y", TensorProto.INT64, [0]) if node.op_type == "Shape"
+                                       else helper.make_tensor_value_info("y", TensorProto.FLOAT, [])])
             opsets = [helper.make_opsetid("", 17), helper.make_opsetid("mine", 1)]
             with tempfile.TemporaryDirectory() as folder:
                 path = os.path.join(folder, "model.onnx")

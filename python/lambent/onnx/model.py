@@ -136,10 +136,13 @@ def _check_nodes(model: onnx.ModelProto) -> None:
             values[node.output[0]] = node.attribute[0].t
     known = list(model.graph.input) + list(model.graph.value_info)
     floats = {each.name for each in known if each.type.tensor_type.elem_type in FLOATS}
+    outputs = {each.name for each in model.graph.output}
     for index, node in enumerate(model.graph.node):
         if node.domain not in ("", "ai.onnx"):
             raise NotCovered("%s: operators of the domain '%s' have no kernels"
                              % (place_of(model, index), node.domain))
+        if node.op_type == "Shape" and node.output[0] in outputs:  # the compiler keeps it as no tensor
+            raise NotCovered("%s: a shape that is an output has no kernels" % place_of(model, index))
         if words := _unfaithful(node, values, floats):
             raise NotCovered("%s: %s has no kernels" % (place_of(model, index), words))
         for attribute in node.attribute:
