@@ -435,13 +435,15 @@ Result<Package> make_package_within(const DeployOptions& options, size_t depth,
                                            {.build_bundle = options.build_bundle}));
       return package;
     }
-    ASSIGN_OR_RETURN(package.weights, large_weights(package.manifest, file, model, options));
   }
   if (auto valid = validate(spec); !valid.ok()) {
     // What is missing may be there under a name that is spelt wrong.
     Error error = valid.error().with_context(file);
     for (const std::string& warning : package.manifest.warnings) error.message += "\n  " + warning;
     return error;
+  }
+  if (package.manifest.model) {
+    ASSIGN_OR_RETURN(package.weights, large_weights(package.manifest, file, model, options));
   }
   RETURN_IF_ERROR(add_components(folder, file, options, depth, package));
   if (!package.manifest.workflow.empty()) {

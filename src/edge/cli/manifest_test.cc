@@ -228,7 +228,8 @@ TEST(Manifest, AWrongValueIsNamedWithItsLine) {
        "f line 2: gpu is for models with engine = \"kernels\" or \"auto\"; this one runs on the "
        "host's processors"},
       {"kind = 'model'\nbatch_size = 2",
-       "f line 2: batch_size is for models with engine = \"kernels\" or \"auto\"; this one runs on the "
+       "f line 2: batch_size is for models with engine = \"kernels\" or \"auto\"; this one runs on "
+       "the "
        "host's processors"},
       {"kind = 'model'\nengine = 'x'",
        "f line 2: engine is \"onnxruntime\", \"kernels\" or \"auto\""},

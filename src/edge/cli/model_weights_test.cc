@@ -88,6 +88,13 @@ TEST_F(ModelWeightsTest, AFolderKeepsItsNamesAndWhatItsManifestSays) {
                                                 package->weights->folder + "/net.onnx --threads 2");
 }
 
+TEST_F(ModelWeightsTest, ABadNameIsOneOfAFunction) {
+  file("net.onnx", kWeightsInPackage.count + 1);
+  const auto package = make_package({.path = path("net.onnx"), .name = "no good"});
+  ASSERT_FALSE(package.ok());
+  EXPECT_THAT(package.error().message, testing::Not(HasSubstr("volume")));
+}
+
 TEST_F(ModelWeightsTest, APlaceThatIsTakenIsSaid) {
   Manifest manifest;
   manifest.spec.name.name = "m";
