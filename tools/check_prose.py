@@ -19,7 +19,8 @@ MOST_TABLE_LINE = 200
 # name: (pattern, what to write instead). Matched without case, on text without code.
 PATTERNS = {
     "seat": (r"\bseats?\b", "kernel instance"),
-    "lane": (r"\blanes?\b", "stage process, or device pool"),
+    # Of a warp lanes are CUDA's own word, and --lanes is a flag of before.
+    "lane": (r"(?<!own )(?<!--)(?<!of-)\blanes?\b(?! of (?:a warp|one mask)| synchronise)", "stage process, or device pool"),
     "aside": (r"\baside\b", "offloaded"),
     "room": (r"\b(?:a|this|the|each|every|which|other|pure) rooms?\b(?! (?:for|is|left|on|to|beside|of memory))", "module, or free memory"),
     "house": (r"\b(?:the|our|this) house\b", "architecture, or project"),
@@ -34,7 +35,9 @@ PATTERNS = {
     "lend": (r"\b(?:lends?|lent|lending|lenders?|loans?|borrow(?:s|ed|er|ers|ing)?)\b", "export, share, import"),
     "books": (r"\bnobody's books\b|\bon the books\b|\bin (?:its|the) books\b", "accounting"),
     "glimpse": (r"\bglimpses?\b", "partial report"),
-    "nobody": (r"\bnobody(?:'s)?\b|\bsomebody\b|\beverybody\b|\bwhoever\b", "the subject: no client, a user, all functions"),
+    # The user `nobody` of Unix and a name in quotes are none.
+    "nobody": (r"(?<!as )(?<!become )(?<!/)(?:(?<!['\"])\bnobody(?:'s)?\b|\bnobody(?:'s)?\b(?!['\"]))(?! \(65534\)|:)"
+               r"|\bsomebody\b|\beverybody\b|\bwhoever\b", "the subject: no client, a user, all functions"),
     "what-is-there": (r"\bwhat is there\b|\bwhat there is\b", "the noun"),
     "of-late": (r"\bof late\b", "recently"),
     "anew": (r"\banew\b", "again"),

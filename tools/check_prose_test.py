@@ -37,6 +37,13 @@ class ProseTest(unittest.TestCase):
         self.write("docs/a.md", "`lane` and\n```\nan aside\n```\n    seat\n[x](lane.md)\n")
         self.assertEqual(self.found(), [])
 
+    def test_the_user_nobody_and_the_lanes_of_a_warp_are_the_fields_own_words(self):
+        self.write("docs/a.md", "It runs as nobody, or becomes nobody (65534); the lanes of a warp; lanes of one mask and its own lane.\n")
+        self.write("src/f/m/a.cc", "auto a = R\"({\"function\": \"nobody\"})\"; // we become nobody\n")
+        self.assertEqual(self.found(), [])
+        self.write("docs/a.md", "\"nobody waits\" in a lane\n")
+        self.assertEqual(len(self.found()), 2)
+
     def test_words_that_only_look_like_it_pass(self):
         self.write("docs/a.md", "A plane has room for it; it can stand alone, by itself; the warehouse is outdoors.\n")
         self.assertEqual(self.found(), [])

@@ -36,5 +36,6 @@ if [ ${#choice[@]} -gt 0 ]; then
   left_out="$(ctest --test-dir build/release --show-only -L '^whole$' | sed -n 's/^  Test *#[0-9]*: //p' | paste -sd ' ')"
   say "without $left_out, and with the short form of long tests: ./dev test --all runs them"
 fi
-# Most tests of a running worker wait more than they compute: two to a core. Those that compute count for two (PROCESSORS).
-ctest --test-dir build/release --output-on-failure -j "$((2 * $(nproc)))" ${choice[@]+"${choice[@]}"} "$@"
+# Tests of a running worker mostly wait, so that up to four more run than there are cores. Those that compute count for two (PROCESSORS).
+cores="$(nproc)"
+ctest --test-dir build/release --output-on-failure -j "$((cores + (cores < 4 ? cores : 4)))" ${choice[@]+"${choice[@]}"} "$@"

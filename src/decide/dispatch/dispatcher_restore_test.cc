@@ -57,7 +57,7 @@ TEST(DispatcherRestore, RefusesASandboxWhoseInvocationIsNoneOrAnothers) {
         continue;
       }
       const auto slots = at_work(restored);
-      EXPECT_EQ(slots.count(1), 0u) << "nobody has it; byte " << place;
+      EXPECT_EQ(slots.count(1), 0u) << "no invocation has it; byte " << place;
       EXPECT_LE(slots.count(0), 1u) << "byte " << place;
       EXPECT_LE(slots.count(2), 1u) << "byte " << place;
     }

@@ -65,7 +65,7 @@ TEST(Uses, CountLaunchesOfARequest) {
   const auto uses = uses_of(graph);
   EXPECT_EQ(uses[2], (BufferUse{0, 1, 2}));
   EXPECT_EQ(uses[5], (BufferUse{2, 2, 1}));
-  EXPECT_EQ(uses[6].accesses, 0u) << "nobody touches it";
+  EXPECT_EQ(uses[6].accesses, 0u) << "no step touches it";
 }
 
 TEST(Uses, CountTheRoundsOfRepeatsAndTakeALaunchForOneTouch) {

@@ -78,7 +78,7 @@ Result<void> check(const SliceWorld& world, const Start& start) {
     return broken("another number of replicas than of stage processes");
   }
   if (std::find(replicas.begin(), replicas.end(), 0U) != replicas.end()) {
-    return broken("a stage process that nobody has");
+    return broken("a stage process that no instance has");
   }
   const auto processes = pipeline::processes_of(start.placement);
   if (slices.size() != processes.size()) {
@@ -134,7 +134,7 @@ Result<void> check(const SliceWorld& world, const Unload& unload) {
   ASSIGN_OR_RETURN(const Instance* instance, staying(world, unload.instance));
   if (!instance->is_open()) return broken(name(unload.instance) + " is not loaded");
   if (instance->allocation_mode != AllocationMode::kTimeSharing) {
-    return broken(name(unload.instance) + " shares its slice with nobody");
+    return broken(name(unload.instance) + " shares its slice with no other instance");
   }
   if (instance->jobs > 0) return broken(name(unload.instance) + " is not idle");
   return {};

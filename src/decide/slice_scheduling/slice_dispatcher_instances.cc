@@ -218,7 +218,7 @@ void SliceDispatcher::State::rest(const std::vector<DeviceId>& slices) {
 void SliceDispatcher::State::leave_slices(const Instance& instance) {
   for (const DeviceId id : instance.placement.slices) {
     const auto found = world.slices.find(id);
-    CHECK(found != world.slices.end(), "a slice that somebody has exists");
+    CHECK(found != world.slices.end(), "a slice that an instance has exists");
     SliceState& state = found->second;
     if (state.exclusive == instance.id) state.exclusive.reset();
     std::erase(state.sharing, instance.id);

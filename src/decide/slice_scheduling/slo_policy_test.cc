@@ -102,7 +102,7 @@ TEST_F(Slo, TheNextJobIsThereWhenOneIsDoneAndTheMostUrgentIsChosenLate) {
   submit(kBlur);
   EXPECT_EQ(instance.jobs, 1U);
   host_.run_for(milliseconds(380));
-  EXPECT_EQ(instance.jobs, 1U) << "somebody more urgent may come";
+  EXPECT_EQ(instance.jobs, 1U) << "a more urgent request may come";
   host_.run_for(milliseconds(10));
   EXPECT_EQ(instance.jobs, 2U) << "before the first is done, though nothing happened";
   host_.run_for(seconds(2));
@@ -385,7 +385,7 @@ TEST_F(Slo, AMigrationReordersNothing) {
   const auto& served = host_.served(kBlur);
   EXPECT_EQ(served.size(), 40U);
   EXPECT_TRUE(std::is_sorted(served.begin(), served.end()));
-  EXPECT_EQ(share_in_time(seconds(2)), 1) << "nobody waited for longer than the pipeline takes";
+  EXPECT_EQ(share_in_time(seconds(2)), 1) << "no request waited for longer than the pipeline takes";
 }
 
 TEST_F(Slo, ALongPipelineIsPlacedOnManyAlikeSlices) {

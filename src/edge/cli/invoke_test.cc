@@ -205,7 +205,7 @@ TEST_F(Verbs, ErrorsOfBothApisBecomeExitCodes) {
             "{\"error\":{\"code\":\"RESOURCE_EXHAUSTED\",\"message\":\"say \\\"later\\\"\"}}\n");
   EXPECT_EQ(Json::parse(err.str())["error"]["message"], "say \"later\"");
 
-  EXPECT_EQ(run_ls(transport, console), 24) << "nobody listens";
+  EXPECT_EQ(run_ls(transport, console), 24) << "no worker listens";
   transport.answer(response(500, "<html>oops</html>"));
   EXPECT_EQ(run_ps(transport, console), 23);
 }

@@ -225,7 +225,7 @@ workload::RunHeader header_of(const ReplayPlan& plan, const ReplayOptions& optio
   return header;
 }
 
-// A replay in real time is never longer than memory; more is a window that nobody meant.
+// A replay in real time is never longer than memory; more is a window that was not meant.
 Result<std::vector<workload::Arrival>> all_arrivals(workload::ArrivalSource& source) {
   std::vector<workload::Arrival> arrivals;
   while (const auto arrival = source.next()) {

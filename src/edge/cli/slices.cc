@@ -52,7 +52,7 @@ struct Sharing {
 };
 constexpr Sharing kSharing[] = {
     {"processes in turns", true, false, false, "functions with a process of their own"},
-    {"clients of MPS", true, false, true, "nobody: Lambent starts no MPS"},
+    {"clients of MPS", true, false, true, "no function: Lambent starts no MPS"},
     {"green shares", false, false, true,
      "one executor's kernel functions and clients, by gpu.share"},
 };

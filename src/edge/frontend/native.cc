@@ -83,7 +83,7 @@ class Answering {
   void operator()(ReadResult& call) {
     // Shared because a callback must be copyable and a responder is not.
     auto answer = std::make_shared<http::Responder>(std::move(responder_));
-    // One that somebody waits for has no stored result, but may be explained all the same.
+    // One that a client waits for has no stored result, but may be explained all the same.
     Result<std::string> explained = Error{ErrorCode::kNotFound, ""};
     if (options_.explain) explained = options_.explain(call.tenant, call.invocation);
     service_.async_result(call.tenant, call.invocation,

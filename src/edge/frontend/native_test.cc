@@ -390,7 +390,7 @@ TEST_F(NativeTest, ASubmittedInvocationIsNamedAtOnceWithWhatItMakes) {
   EXPECT_EQ(request.outputs, 2u);
   EXPECT_EQ(request.needs, std::vector<ObjectId>{*object_id_from_string(need)});
   EXPECT_EQ(request.time_to_live, milliseconds(1500));
-  service_.held[0]();  // nobody waits any more
+  service_.held[0]();  // no client waits any more
 }
 
 TEST_F(NativeTest, WhatClientsSayOfEveryPayloadIsNoType) {

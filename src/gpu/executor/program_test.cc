@@ -210,7 +210,7 @@ TEST_F(ProgramTest, ALoopThatWouldNotEndEndsWhenItIsStopped) {
   ASSERT_TRUE(stream_->synchronize().ok());
   const std::vector<int> seen = values(3);
   EXPECT_GT(seen[1], 0) << "the round under way was done";
-  EXPECT_EQ(seen[2], 0) << "nobody set its flag";
+  EXPECT_EQ(seen[2], 0) << "its flag was not set";
   run(0, 1, 2);
   EXPECT_EQ(values(3)[1], seen[1] + 1) << "one round of a later one";
 }

@@ -62,7 +62,7 @@ class TransferEngine : public forward_server::CopyTurns {
                                                         const cuda::Context& context,
                                                         LinkDirection direction,
                                                         const Options& options);
-  // Waits for what is on its way; what was not begun is dropped, and nobody is told any more.
+  // Waits for what is on its way; what was not begun is dropped, and its end is not reported.
   ~TransferEngine() override;
   TransferEngine(const TransferEngine&) = delete;
   TransferEngine& operator=(const TransferEngine&) = delete;

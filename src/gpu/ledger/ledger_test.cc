@@ -113,7 +113,7 @@ TEST_F(Ledger, WhatIsTakenAlreadyIsCountedUpToTheLimit) {
   EXPECT_EQ(writer.reserve_what_fits(700), 0u);
   const LedgerReadings readings = *reader.read();
   EXPECT_EQ(readings.used, Bytes(1000));
-  EXPECT_EQ(readings.denied, 0u) << "nobody was refused anything";
+  EXPECT_EQ(readings.denied, 0u) << "no process was refused anything";
   EXPECT_FALSE(readings.tampered);
 }
 
@@ -190,7 +190,7 @@ TEST_F(Ledger, AViewLeavesOutWhatAKilledProcessHeld) {
   });
   LedgerView view;
   ASSERT_TRUE(view.attach(path_.c_str()));
-  EXPECT_EQ(view.used_bytes(), 500u) << "nobody has cleared its row yet";
+  EXPECT_EQ(view.used_bytes(), 500u) << "its row is not cleared yet";
   EXPECT_EQ(view.living_bytes(path_.c_str()), 300u);
   EXPECT_EQ(view.living_bytes("/nonexistent"), 500u);
 }

@@ -182,7 +182,7 @@ TEST_F(Service, LeasesAreZeroedFilesThatGoWithTheirProcess) {
     for (int turn = 0; turn < 1000 && size_of(holder.lease()) != 0; ++turn) {
       loop_.run_once(milliseconds(10));
     }
-    EXPECT_EQ(size_of(holder.lease()), 0) << "whoever kept a descriptor has nothing any more";
+    EXPECT_EQ(size_of(holder.lease()), 0) << "a descriptor that was kept has nothing any more";
     say(other, MemoryMessageKind::kWantLease, Bytes::mib(8));
     EXPECT_EQ(hear(other)->message.kind, MemoryMessageKind::kLease);
     say(other, MemoryMessageKind::kReturnLeases);
@@ -355,7 +355,7 @@ TEST(LeaseTable, NumbersThatWouldWrapAreRefused) {
   lease_table.add_sandbox(1, Bytes(~uint64_t{0}));
   EXPECT_TRUE(lease_table.lease(1, Bytes(60)));
   EXPECT_FALSE(lease_table.lease(1, Bytes(~uint64_t{0} - 10)));
-  EXPECT_FALSE(lease_table.lease(2, Bytes(1))) << "nobody knows this sandbox";
+  EXPECT_FALSE(lease_table.lease(2, Bytes(1))) << "this sandbox is unknown";
   lease_table.give_back(1, Bytes(60));
   EXPECT_EQ(lease_table.leased(), Bytes(0));
 }

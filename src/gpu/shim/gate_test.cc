@@ -47,7 +47,7 @@ TEST(Gate, HoldsCallsBackUntilItOpensAndCountsTheTime) {
   EXPECT_TRUE(is_through);
   const uint64_t after = gated_ns();
   EXPECT_GT(after, before);
-  EXPECT_EQ(gated_ns(), after) << "nobody waits any more";
+  EXPECT_EQ(gated_ns(), after) << "no thread waits any more";
 }
 
 TEST(Gate, CountsTheTimeInWhichManyWaitOnce) {

@@ -1,4 +1,4 @@
-// Database and Statement: the door to a database, SQLite's or PostgreSQL's, with its errors as
+// Database and Statement: the interface to a database, SQLite's or PostgreSQL's, with its errors as
 // ours. Resources; one thread at a time.
 #pragma once
 

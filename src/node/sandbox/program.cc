@@ -75,7 +75,7 @@ Error cannot_execute(const std::string& path, int error_number) {
         " (the file is there: its '#!' line or its dynamic loader names one that is not)";
   } else if (error_number == EACCES) {
     error.code = ErrorCode::kPermissionDenied;
-    error.message += " (the file needs to be executable, and readable for everybody)";
+    error.message += " (the file needs to be executable, and readable for all users)";
   } else if (error_number == ENOEXEC) {
     error.code = ErrorCode::kInvalidArgument;
     error.message += " (neither a program for this machine nor a script with a '#!' line)";

@@ -114,7 +114,7 @@ TEST_F(ElasticObjectsTest, ObjectsHaveAShareOfWhatIsPromisedToNobody) {
 
 TEST_F(ElasticObjectsTest, ADeviceHasBeenMadeWayOnWhenItsExecutorsHaveSaidSo) {
   have_rooms();
-  EXPECT_FALSE(host->objects().evicts(DeviceId(1))) << "a larger room waits for nobody";
+  EXPECT_FALSE(host->objects().evicts(DeviceId(1))) << "no request waits for a larger region";
   make();
   look(500, 64);
   look(1000, 64);

@@ -92,7 +92,7 @@ TEST_F(PipelineHostTest, TellsWhereTheTimeOfARequestWent) {
   EXPECT_GT(ends.at(last).phases.queue, Duration(0));
   EXPECT_EQ(ends.at(last).phases.total(), milliseconds(400)) << "the phases are the latency";
   EXPECT_EQ(host->trace(TenantId(99), one).error().code, ErrorCode::kNotFound)
-      << "it is nobody else's business";
+      << "it concerns no other request";
   EXPECT_EQ(host->trace(kDefaultTenant, {7, 7}).error().code, ErrorCode::kNotFound);
 }
 
@@ -306,7 +306,7 @@ TEST_F(PipelineHostTest, NothingIsLostWhenAStageDies) {
   answer(first, first_answer);
   end_stage_process(last);
   EXPECT_TRUE(stage_processes.stage_processes.at(first).stopped) << "the others go with it";
-  EXPECT_EQ(stage_processes.ended_channels.size(), 1u) << "nobody waits there for ever";
+  EXPECT_EQ(stage_processes.ended_channels.size(), 1u) << "no request waits there for ever";
   EXPECT_TRUE(ends.empty());
   end_stage_process(first, "stopped");
   clock.advance(seconds(60));  // whatever it waits before it tries again

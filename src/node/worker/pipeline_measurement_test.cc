@@ -83,10 +83,10 @@ TEST_F(PipelineHostTest, WhatCouldNotBeMeasuredSaysWhy) {
   submit(1);
   told.reset();
   host->measure(spec.id, "{}", 3, note);
-  EXPECT_FALSE(told.has_value()) << "whoever is idle on a slice makes room";
+  EXPECT_FALSE(told.has_value()) << "an instance that is idle on a slice is evicted";
   EXPECT_TRUE(stage_processes.stage_processes.at(stage_processes.order.back()).stopped);
   host.reset();
-  EXPECT_EQ(told->error().code, ErrorCode::kUnavailable) << "everybody gets an answer";
+  EXPECT_EQ(told->error().code, ErrorCode::kUnavailable) << "every request gets an answer";
 }
 
 TEST_F(PipelineHostTest, AMeasurementEndsWithWhatItMeasures) {

@@ -165,7 +165,8 @@ TEST_F(WorkerTest, CallsOfAWorkflowThatWasAcknowledgedWaitForRoomAndAreNeverRefu
   EXPECT_THAT(counts.text(), testing::Not(testing::HasSubstr("outcome=\"rejected\"")));
   const auto unpromised = submit("all", "[1,2,3,4,5,6,7,8]");
   ASSERT_TRUE(until([&] { return unpromised->answers > 0; }));
-  EXPECT_EQ(unpromised->result().error_type, "Workflow.CallRejected") << "nobody was told that";
+  EXPECT_EQ(unpromised->result().error_type, "Workflow.CallRejected")
+      << "it was promised to no client";
 }
 
 TEST_F(WorkerTest, CallsOfAWorkflowThatWasAcknowledgedLeaveRoomForThePayloadsOfOthers) {

@@ -1,5 +1,5 @@
 // What the simulator takes the world to be: constants of devices and functions. Values, given by
-// whoever runs a simulation; nothing here was measured unless they say so.
+// those who run a simulation; nothing here was measured unless they say so.
 #pragma once
 
 #include <cstdint>
@@ -65,7 +65,7 @@ struct DeviceModel {
   // Whether the policy's move-off after a run holds the token until it is done.
   bool move_off_holds_token = false;
   // Of each run, beyond its execution: its sandbox hears of it, and is heard. It holds its token
-  // meanwhile, but runs beside nobody.
+  // meanwhile, but runs beside no other.
   Duration run_overhead{};
   Duration stop_time = milliseconds(10);        // from StopSandbox until the sandbox is gone
   Duration reading_period = milliseconds(200);  // of utilisation, where D depends on it

@@ -47,7 +47,7 @@ class alignas(64) ModelledDevice {
   Duration busy(Instant now) const;
 
  private:
-  // Of two that end at once the lower slot ends first: that of whoever ended last is the next to be
+  // Of two that end at once the lower slot ends first: that which ended last is the next to be
   // used again.
   struct Item {
     Duration end{};  // on the clock of work

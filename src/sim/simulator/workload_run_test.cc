@@ -83,7 +83,7 @@ class FailingSource final : public workload::ArrivalSource {
     return std::nullopt;
   }
   std::optional<Error> failure() const override {
-    return Error{ErrorCode::kAborted, "somebody wrote to it"};
+    return Error{ErrorCode::kAborted, "another program wrote to it"};
   }
 
  private:

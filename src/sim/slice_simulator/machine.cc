@@ -194,7 +194,7 @@ void Machine::move_weights(InstanceId id, Move move, Instant now) {
 
 void Machine::copied(Links::CopyId copy, Instant now) {
   const auto found = copies_.find(copy);
-  CHECK(found != copies_.end(), "a copy that nobody started");
+  CHECK(found != copies_.end(), "a copy that was never started");
   const Copying copying = found->second;
   copies_.erase(found);
   const auto owner = instances_.find(copying.instance);

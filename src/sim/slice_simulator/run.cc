@@ -96,7 +96,7 @@ class Run {
   void job_finished(JobId id, Instant now) {
     const auto found = jobs_.find(id);
     const JobTimes* times = machine_.times_of(id);
-    CHECK(found != jobs_.end() && times != nullptr, "a job finished that nobody gave");
+    CHECK(found != jobs_.end() && times != nullptr, "a job finished that was never given");
     const OpenJob& job = found->second;
     for (const InvocationId request : job.requests) {
       RequestOutcome& outcome = result_.requests[request.low];

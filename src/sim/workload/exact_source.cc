@@ -68,7 +68,7 @@ class ExactSource final : public ArrivalSource {
     return Error{ErrorCode::kAborted,
                  plan_.file +
                      " is not what it was when its rows were checked; run this again when "
-                     "nobody writes to it"};
+                     "no program writes to it"};
   }
 
   std::unique_ptr<LineReader> lines_;

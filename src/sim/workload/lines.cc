@@ -100,7 +100,7 @@ class FileLines final : public LineReader {
     if (version.ok() && *version == version_) return {};
     return Error{
         ErrorCode::kAborted,
-        "somebody wrote to the file while it was read; run this again when it is complete"};
+        "another program wrote to the file while it was read; run this again when it is complete"};
   }
 
   Result<bool> read_more() {

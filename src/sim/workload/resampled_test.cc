@@ -99,7 +99,7 @@ class Failing final : public ArrivalSource {
  public:
   std::optional<Arrival> next() override { return std::nullopt; }
   std::optional<Error> failure() const override {
-    return Error{ErrorCode::kAborted, "somebody wrote to it"};
+    return Error{ErrorCode::kAborted, "another program wrote to it"};
   }
 };
 

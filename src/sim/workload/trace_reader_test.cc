@@ -384,7 +384,7 @@ TEST_F(TraceFile, WrittenToWhileItIsReadFailsInsteadOfEndingEarly) {
   ASSERT_TRUE(failure.has_value());
   EXPECT_EQ(failure->code, ErrorCode::kAborted);
   EXPECT_THAT(failure->message, HasSubstr("t.csv line "));
-  EXPECT_THAT(failure->message, HasSubstr("somebody wrote to the file"));
+  EXPECT_THAT(failure->message, HasSubstr("another program wrote to the file"));
 }
 
 TEST_F(TraceFile, PutInThePlaceOfOneThatIsReadLeavesThatAlone) {
