@@ -208,13 +208,14 @@ AuditSink sink_of(tenants::AuditLog* audit) {
 }
 
 tenants::TenantObserver observer_of(worker::Worker& worker, tenants::SecretStore& secrets,
-                                    volumes::VolumeStore& volumes) {
+                                    NodeVolumes& volumes) {
   return {.changed = [&worker](const Tenant& tenant) { worker.set_tenant(tenant); },
           .removed =
               [&worker, &secrets, &volumes](TenantId tenant) {
                 worker.remove_tenant(tenant);
                 secrets.forget_tenant(tenant);
-                volumes.forget_tenant(tenant);
+                volumes.store().forget_tenant(tenant);
+                volumes.layers().forget_tenant(tenant);
               }};
 }
 
@@ -413,9 +414,11 @@ frontend::Router::Services services_of(worker::Worker& worker, tenants::AccessCo
                                        tenants::SecretStore& secrets,
                                        frontend::ObjectsFrontend& objects, NodeVolumes& volumes,
                                        NodeCluster* cluster) {
-  return {
-      worker,  worker.versions(), access,          secrets,
-      objects, worker.relays(),   volumes.store(), cluster == nullptr ? nullptr : &cluster->node()};
+  return {worker,           worker.versions(),
+          access,           secrets,
+          objects,          worker.relays(),
+          volumes.store(),  cluster == nullptr ? nullptr : &cluster->node(),
+          &volumes.layers()};
 }
 
 // What functions need beside their code.
@@ -492,7 +495,7 @@ Result<WorkerRun::End> run(WorkerConfig config, const Installation& installation
       options, std::make_unique<dispatch::Dispatcher>(settings.dispatch, std::move(policy)),
       std::move(slices));
   tenants::AccessControl access(*catalog, clock, node_key, records,
-                                observer_of(worker, secrets, volumes->store()));
+                                observer_of(worker, secrets, *volumes));
   connect(worker, access, secrets, *volumes);
   ASSIGN_OR_RETURN(const auto audit, open_audit_log(config, loop, log));
   RETURN_IF_ERROR(worker.recover());
