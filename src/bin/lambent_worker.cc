@@ -241,11 +241,15 @@ tenants::SecretUsers users_of(worker::Worker& worker) {
               }};
 }
 
-// What keeps things for functions learns which of them use it.
-void connect(worker::Worker& worker, const AccessService& access, tenants::SecretStore& secrets,
+// What keeps things for functions learns which of them use it, and schedules whom they may serve.
+void connect(worker::Worker& worker, AccessService& access, tenants::SecretStore& secrets,
              NodeVolumes& volumes) {
   secrets.set_users(users_of(worker));
   volumes.connect(worker, access);
+  worker.schedules().admit_by([&access](TenantId tenant) -> Result<void> {
+    auto admission = access.admit_request(tenant);
+    return admission.refusal ? *std::move(admission.refusal) : Result<void>{};
+  });
 }
 
 // What our own API asks of the worker beside the InvocationService.

@@ -190,6 +190,23 @@ TEST_F(LayerStoreTest, LaterLayersLieOverEarlierOnes) {
   EXPECT_EQ(read(*other, "/opt/lib/folder/file"), "base");
 }
 
+TEST_F(LayerStoreTest, ALinkOfOneLayerLeadsNoOtherAstray) {
+  const fs::path source = folder_ + "/linked";
+  fs::create_directories(source / "lib");
+  fs::create_directories(source / "python");
+  std::ofstream(source / "lib/x") << "of the first";
+  fs::create_symlink("../lib", source / "python/link");
+  const auto zip = archive::make_zip(source);
+  ASSERT_TRUE(zip.ok()) << to_string(zip.error());
+  ASSERT_TRUE(publish("first", base64_encode(*zip)).ok());
+  ASSERT_TRUE(publish("second", Files{{"python/link/x", "of the second"}}).ok());
+  EXPECT_EQ(read(*compose({{"first", 1}}), "/opt/python/link/x"), "of the first");
+  const auto both = compose({{"first", 1}, {"second", 1}});
+  EXPECT_EQ(read(*both, "/opt/python/link/x"), "of the second");
+  EXPECT_EQ(read(*both, "/opt/lib/x"), "of the first");
+  EXPECT_EQ(read(*compose({{"second", 1}, {"first", 1}}), "/opt/python/link/x"), "of the first");
+}
+
 TEST_F(LayerStoreTest, ARemovedVersionIsKeptByTheFunctionsThatHaveIt) {
   ASSERT_TRUE(publish("tools", Files{{"python/a.py", "1"}}).ok());
   const auto mounts = compose({{"tools", 1}});
