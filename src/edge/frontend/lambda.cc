@@ -1,5 +1,6 @@
 #include "edge/frontend/lambda.h"
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <tuple>
@@ -519,7 +520,11 @@ class Performance {
 
   // Gives the function the mounts of the layers that its tag names, at once if there are none.
   void with_layers(FunctionSpec spec, std::function<void(Result<FunctionSpec>)> then) {
-    std::erase_if(spec.mounts, is_of_layers);
+    // Those it has were made anew from its tags, which name layers by their own.
+    if (std::ranges::any_of(spec.mounts, is_of_layers)) {
+      return then(Error{ErrorCode::kInvalidArgument,
+                        "a mount names no layers; the tag " + std::string(kLayersTag) + " does"});
+    }
     const auto tag = spec.tags.find(std::string(kLayersTag));
     const auto layers =
         tag == spec.tags.end() ? Result<Layers>(Layers()) : parse_layers(tag->second);
