@@ -520,7 +520,7 @@ class Performance {
 
   // Gives the function the mounts of the layers that its tag names, at once if there are none.
   void with_layers(FunctionSpec spec, std::function<void(Result<FunctionSpec>)> then) {
-    // Those it has were made anew from its tags, which name layers by their own.
+    // Its mounts were read from its tags, which name layers by one of their own.
     if (std::ranges::any_of(spec.mounts, is_of_layers)) {
       return then(Error{ErrorCode::kInvalidArgument,
                         "a mount names no layers; the tag " + std::string(kLayersTag) + " does"});
