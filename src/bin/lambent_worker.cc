@@ -208,13 +208,14 @@ AuditSink sink_of(tenants::AuditLog* audit) {
 }
 
 tenants::TenantObserver observer_of(worker::Worker& worker, tenants::SecretStore& secrets,
-                                    volumes::VolumeStore& volumes) {
+                                    NodeVolumes& volumes) {
   return {.changed = [&worker](const Tenant& tenant) { worker.set_tenant(tenant); },
           .removed =
               [&worker, &secrets, &volumes](TenantId tenant) {
                 worker.remove_tenant(tenant);
                 secrets.forget_tenant(tenant);
-                volumes.forget_tenant(tenant);
+                volumes.store().forget_tenant(tenant);
+                volumes.layers().forget_tenant(tenant);
               }};
 }
 
@@ -240,11 +241,15 @@ tenants::SecretUsers users_of(worker::Worker& worker) {
               }};
 }
 
-// What keeps things for functions learns which of them use it.
-void connect(worker::Worker& worker, const AccessService& access, tenants::SecretStore& secrets,
+// What keeps things for functions learns which of them use it, and schedules whom they may serve.
+void connect(worker::Worker& worker, AccessService& access, tenants::SecretStore& secrets,
              NodeVolumes& volumes) {
   secrets.set_users(users_of(worker));
   volumes.connect(worker, access);
+  worker.schedules().admit_by([&access](TenantId tenant) -> Result<void> {
+    auto admission = access.admit_request(tenant);
+    return admission.refusal ? *std::move(admission.refusal) : Result<void>{};
+  });
 }
 
 // What our own API asks of the worker beside the InvocationService.
@@ -413,9 +418,11 @@ frontend::Router::Services services_of(worker::Worker& worker, tenants::AccessCo
                                        tenants::SecretStore& secrets,
                                        frontend::ObjectsFrontend& objects, NodeVolumes& volumes,
                                        NodeCluster* cluster) {
-  return {
-      worker,  worker.versions(), access,          secrets,
-      objects, worker.relays(),   volumes.store(), cluster == nullptr ? nullptr : &cluster->node()};
+  return {worker,           worker.versions(),
+          access,           secrets,
+          objects,          worker.relays(),
+          volumes.store(),  cluster == nullptr ? nullptr : &cluster->node(),
+          &volumes.layers()};
 }
 
 // What functions need beside their code.
@@ -492,7 +499,7 @@ Result<WorkerRun::End> run(WorkerConfig config, const Installation& installation
       options, std::make_unique<dispatch::Dispatcher>(settings.dispatch, std::move(policy)),
       std::move(slices));
   tenants::AccessControl access(*catalog, clock, node_key, records,
-                                observer_of(worker, secrets, volumes->store()));
+                                observer_of(worker, secrets, *volumes));
   connect(worker, access, secrets, *volumes);
   ASSIGN_OR_RETURN(const auto audit, open_audit_log(config, loop, log));
   RETURN_IF_ERROR(worker.recover());

@@ -18,6 +18,11 @@ Result<std::unique_ptr<NodeVolumes>> NodeVolumes::open(const WorkerConfig& confi
                                      [&thread = node->thread_](auto work, auto completion) {
                                        return thread.run(std::move(work), std::move(completion));
                                      }));
+  ASSIGN_OR_RETURN(node->layers_, layers::LayerStore::open(
+                                      config.state_folder + "/layers", loop.clock(), log,
+                                      [&thread = node->thread_](auto work, auto completion) {
+                                        return thread.run(std::move(work), std::move(completion));
+                                      }));
   node->describe(options);
   return node;
 }
@@ -29,17 +34,23 @@ void NodeVolumes::describe(worker::WorkerOptions& options) const {
   options.host_path = [this](TenantId tenant, const std::string& path) {
     return folders_.resolve(access_ == nullptr ? "" : access_->tenant_name(tenant), path);
   };
-  options.used_by_volumes = [this](TenantId tenant) { return store_->used_by(tenant); };
+  options.used_by_volumes = [this](TenantId tenant) { return used_by(tenant); };
 }
 
 void NodeVolumes::connect(worker::Worker& worker, const AccessService& access) {
   access_ = &access;
-  store_->set_users({.functions =
-                         [&worker](TenantId tenant, const std::string& volume) {
-                           return worker.deployments().users_of_volume(tenant, volume);
-                         },
-                     .room = [this, &worker](TenantId tenant,
-                                             Bytes more) { return room(worker, tenant, more); }});
+  const auto functions = [&worker](TenantId tenant, const std::string& volume) {
+    return worker.deployments().users_of_volume(tenant, volume);
+  };
+  const auto has_room = [this, &worker](TenantId tenant, Bytes more) {
+    return room(worker, tenant, more);
+  };
+  store_->set_users({.functions = functions, .room = has_room});
+  layers_->set_users({.functions = functions, .room = has_room});
+}
+
+Bytes NodeVolumes::used_by(TenantId tenant) const {
+  return store_->used_by(tenant) + layers_->used_by(tenant);
 }
 
 Result<std::vector<std::string>> NodeVolumes::folders_of(const FunctionSpec& spec) const {
@@ -47,8 +58,9 @@ Result<std::vector<std::string>> NodeVolumes::folders_of(const FunctionSpec& spe
   const TenantId tenant = spec.name.tenant;
   for (const Mount& mount : spec.mounts) {
     const std::string name = access_ == nullptr ? "" : access_->tenant_name(tenant);
-    auto folder = mount.volume.empty() ? folders_.resolve(name, mount.host)
-                                       : store_->mounted_folder(tenant, mount.volume);
+    auto folder = mount.volume.empty()  ? folders_.resolve(name, mount.host)
+                  : is_of_layers(mount) ? layers_->mounted_folder(tenant, mount)
+                                        : store_->mounted_folder(tenant, mount.volume);
     if (!folder.ok()) {
       Error error = folder.error().with_context("the mount at " + mount.at);
       // The function is to change, or the worker; nothing that was asked for by its name is
@@ -65,12 +77,13 @@ Result<void> NodeVolumes::room(const worker::Worker& worker, TenantId tenant, By
   const std::string name = access_->tenant_name(tenant);
   ASSIGN_OR_RETURN(const Tenant found, access_->find_tenant(name));
   if (!found.quotas.disk) return {};
-  const Bytes used = worker.function_totals(tenant).code + store_->used_by(tenant);
+  const Bytes used = worker.function_totals(tenant).code + used_by(tenant);
   if (used + more <= *found.quotas.disk) return {};
   return Error{ErrorCode::kResourceExhausted,
-               "tenant '" + name + "' has " + to_string(used) + " in packages and volumes, and " +
-                   to_string(more) + " more would be above its quota of disk, " +
-                   to_string(*found.quotas.disk) + "; remove files, or ask the operator for more"};
+               "tenant '" + name + "' has " + to_string(used) +
+                   " in packages, volumes and layers, and " + to_string(more) +
+                   " more would be above its quota of disk, " + to_string(*found.quotas.disk) +
+                   "; remove files, or ask the operator for more"};
 }
 
 }  // namespace lambent

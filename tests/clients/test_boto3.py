@@ -143,6 +143,88 @@ class Boto3Test(WorkerTest):
         self.assertEqual(sorted(names), names)
         self.assertTrue({f"listed-{number}" for number in range(7)} <= set(names))
 
+    def publish(self, name, files, **options):
+        return self.client.publish_layer_version(LayerName=name, Content={"ZipFile": make_zip(files)}, **options)
+
+    def test_layers_lie_under_opt_in_their_order(self):
+        base = self.publish("base", {"python/words.py": "WORD = 'base'", "python/only.py": "WORD = 'only'",
+                                     "bin/tool": "base"}, Description="of all", CompatibleRuntimes=["python3.11"],
+                            LicenseInfo="MIT")
+        self.assertEqual((base["Version"], base["Description"], base["CompatibleRuntimes"], base["LicenseInfo"]),
+                         (1, "of all", ["python3.11"], "MIT"))
+        self.assertEqual(base["LayerVersionArn"], base["LayerArn"] + ":1")
+        top = self.publish("top", {"python/words.py": "WORD = 'top'"})
+        code = make_zip({"app.py": "import only, words\nimport os\ndef handler(event, context):\n"
+                                   "  return [words.WORD, only.WORD, open('/opt/bin/tool').read(), os.path.exists('/opt/python/own.py')]"})
+        both = [base["LayerVersionArn"], top["LayerVersionArn"]]
+        made = self.create("layered", code, Layers=both)
+        self.assertEqual([each["Arn"] for each in made["Layers"]], both)
+        answer = self.client.invoke(FunctionName="layered", Payload=b"{}")
+        self.assertEqual(json.load(answer["Payload"]), ["top", "only", "base", False])
+        self.client.update_function_configuration(FunctionName="layered", Layers=list(reversed(both)))
+        answer = self.client.invoke(FunctionName="layered", Payload=b"{}")
+        self.assertEqual(json.load(answer["Payload"]), ["base", "only", "base", False])
+        # Another setting leaves them, and so does the end of a version.
+        self.client.delete_layer_version(LayerName="base", VersionNumber=1)
+        self.client.update_function_code(FunctionName="layered", ZipFile=code)
+        answer = self.client.invoke(FunctionName="layered", Payload=b"{}")
+        self.assertEqual(json.load(answer["Payload"]), ["base", "only", "base", False])
+        configuration = self.client.get_function_configuration(FunctionName="layered")
+        self.assertEqual([each["Arn"] for each in configuration["Layers"]], list(reversed(both)))
+        self.client.update_function_configuration(FunctionName="layered", Layers=[])
+        self.assertNotIn("Layers", self.client.get_function_configuration(FunctionName="layered"))
+        answer = self.client.invoke(FunctionName="layered", Payload=b"{}")
+        self.assertIn("No module named", json.load(answer["Payload"])["errorMessage"])
+
+    def test_a_function_without_layers_sees_none_beside_one_that_has_some(self):
+        layer = self.publish("hidden", {"python/hidden.py": "WORD = 1"})
+        code = make_zip({"app.py": "def handler(event, context):\n  import hidden\n  return hidden.WORD"})
+        self.create("with-layer", code, Layers=[layer["LayerVersionArn"]])
+        self.create("without-layer", code)
+        for _ in range(2):
+            answer = self.client.invoke(FunctionName="with-layer", Payload=b"{}")
+            self.assertEqual(json.load(answer["Payload"]), 1)
+            answer = self.client.invoke(FunctionName="without-layer", Payload=b"{}")
+            self.assertIn("No module named", json.load(answer["Payload"])["errorMessage"])
+
+    def test_layers_are_listed_and_deleted(self):
+        for number in range(3):
+            self.publish("many", {"python/x.py": str(number)}, CompatibleRuntimes=["python3.9"] if number == 1 else [])
+        self.publish("single", {"lib/x": "x"})
+        pages = self.client.get_paginator("list_layer_versions").paginate(LayerName="many",
+                                                                          PaginationConfig={"PageSize": 2})
+        self.assertEqual([each["Version"] for page in pages for each in page["LayerVersions"]], [3, 2, 1])
+        only = self.client.list_layer_versions(LayerName="many", CompatibleRuntime="python3.9")
+        self.assertEqual([each["Version"] for each in only["LayerVersions"]], [2])
+        latest = {each["LayerName"]: each["LatestMatchingVersion"]["Version"]
+                  for each in self.client.list_layers()["Layers"]}
+        self.assertEqual((latest["many"], latest["single"]), (3, 1))
+        got = self.client.get_layer_version(LayerName="many", VersionNumber=2)
+        by_arn = self.client.get_layer_version_by_arn(Arn=got["LayerVersionArn"])
+        self.assertEqual(by_arn["Content"], got["Content"])
+        self.assertGreater(got["Content"]["CodeSize"], 0)
+        self.client.delete_layer_version(LayerName="many", VersionNumber=3)
+        self.client.delete_layer_version(LayerName="many", VersionNumber=3)
+        with self.assertRaises(self.client.exceptions.ResourceNotFoundException):
+            self.client.get_layer_version(LayerName="many", VersionNumber=3)
+        self.assertEqual(self.publish("many", {"python/x.py": "4"})["Version"], 4)
+
+    def test_bad_layers_are_refused(self):
+        wrong = self.client.exceptions.InvalidParameterValueException
+        with self.assertRaisesRegex(wrong, "lies in folders"):
+            self.publish("loose", {"x.py": "1"})
+        with self.assertRaises(wrong):
+            self.client.publish_layer_version(LayerName="noise", Content={"ZipFile": b"no zip at all"})
+        with self.assertRaisesRegex(wrong, "S3Bucket"):
+            self.client.publish_layer_version(LayerName="noise", Content={"S3Bucket": "bucket", "S3Key": "key"})
+        arn = "arn:aws:lambda:us-east-1:000000000000:layer:nothing:1"
+        with self.assertRaisesRegex(wrong, "no version 1 of layer 'nothing'"):
+            self.create("nowhere", Layers=[arn])
+        with self.assertRaises(self.client.exceptions.ResourceNotFoundException):
+            self.client.get_function(FunctionName="nowhere")
+        with self.assertRaisesRegex(wrong, "one version of layer"):
+            self.create("nowhere", Layers=[arn, arn])
+
     def test_what_is_not_there_is_refused_clearly(self):
         self.create("versioned")
         with self.assertRaises(botocore.exceptions.ClientError) as caught:

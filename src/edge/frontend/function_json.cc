@@ -8,6 +8,7 @@
 #include "core/base/check.h"
 #include "core/domain/function_fields.h"
 #include "core/domain/image_function.h"
+#include "core/domain/layer.h"
 #include "core/domain/version.h"
 #include "edge/frontend/function_tags.h"
 #include "edge/frontend/lambda_name.h"
@@ -32,7 +33,6 @@ constexpr Unsupported kUnsupported[] = {
     {"DurableConfig", nullptr},
     {"FileSystemConfigs", nullptr},
     {"KMSKeyArn", nullptr},
-    {"Layers", nullptr},
     {"LoggingConfig", R"({"LogFormat":"Text"})"},
     {"PackageType", R"("Zip")"},
     {"PublishTo", nullptr},
@@ -110,6 +110,31 @@ json image_config_of(const ImageCommand& command) {
   if (command.command) config["Command"] = *command.command;
   if (!command.working_directory.empty()) config["WorkingDirectory"] = command.working_directory;
   return config;
+}
+
+// ["arn:aws:lambda:us-east-1:000000000000:layer:torch:3"] as the tag has it: "torch:3".
+Result<std::string> read_layers(const json& list) {
+  std::string text;
+  if (!list.is_array()) return invalid("Layers must be a list of ARNs");
+  for (const json& each : list) {
+    const std::string arn = each.is_string() ? each.get<std::string>() : std::string();
+    ASSIGN_OR_RETURN(const LayerReference layer, parse_layer_arn(arn));
+    text += (text.empty() ? "" : ",") + text_of({layer});
+  }
+  const auto layers = parse_layers(text);
+  if (!layers.ok()) return layers.error().with_context("Layers");
+  return text;
+}
+
+Result<void> apply_layers(FunctionSpec& spec, const ConfigurationPatch& patch) {
+  if (!patch.layers) return {};
+  if (runs_image(spec) && !patch.layers->empty()) {
+    return invalid("Layers are for functions of zips; an image has what it needs in it");
+  }
+  const std::string tag(kLayersTag);
+  spec.tags.erase(tag);
+  if (!patch.layers->empty()) spec.tags[tag] = *patch.layers;
+  return {};
 }
 
 // Lambda's functions of images have neither a runtime nor a handler.
@@ -217,20 +242,6 @@ Result<Runtime> runtime_of(const std::string& name) {
                  "'bootstrap' in the package");
 }
 
-// "2026-11-21T01:31:52.123+0000"
-std::string lambda_time(Duration since_epoch) {
-  const auto whole = std::chrono::floor<seconds>(since_epoch);
-  const std::time_t time = whole.count();
-  std::tm parts{};
-  gmtime_r(&time, &parts);
-  char date[32];
-  std::strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%S", &parts);
-  char text[48];
-  const auto fraction = std::chrono::duration_cast<milliseconds>(since_epoch - whole).count();
-  std::snprintf(text, sizeof text, "%s.%03d+0000", date, static_cast<int>(fraction));
-  return text;
-}
-
 // Writes the fields that Lambda has. Its settings are in seconds and MiB; what it reports is in
 // bytes, and a time.
 struct ConfigurationWriter {
@@ -265,6 +276,19 @@ struct ConfigurationWriter {
 
 }  // namespace
 
+std::string lambda_time(Duration since_epoch) {
+  const auto whole = std::chrono::floor<seconds>(since_epoch);
+  const std::time_t time = whole.count();
+  std::tm parts{};
+  gmtime_r(&time, &parts);
+  char date[32];
+  std::strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%S", &parts);
+  char text[48];
+  const auto fraction = std::chrono::duration_cast<milliseconds>(since_epoch - whole).count();
+  std::snprintf(text, sizeof text, "%s.%03d+0000", date, static_cast<int>(fraction));
+  return text;
+}
+
 Result<std::string> read_string(const json& object, std::string_view key) {
   const auto found = object.find(key);
   if (found == object.end() || found->is_null()) return std::string();
@@ -291,6 +315,9 @@ Result<ConfigurationPatch> read_patch(const json& object) {
   if (const auto found = object.find("ImageConfig"); found != object.end() && !found->is_null()) {
     ASSIGN_OR_RETURN(patch.image, read_image_config(*found));
   }
+  if (const auto found = object.find("Layers"); found != object.end() && !found->is_null()) {
+    ASSIGN_OR_RETURN(patch.layers, read_layers(*found));
+  }
   if (patch.values.description.size() > limits::kDescriptionLength) {
     return invalid("Description has at most 256 bytes");
   }
@@ -307,6 +334,7 @@ Result<FunctionSpec> apply_patch(FunctionSpec spec, const ConfigurationPatch& pa
   if (patch.given.contains("Runtime")) {
     ASSIGN_OR_RETURN(spec.runtime, runtime_of(spec.runtime_name));
   }
+  RETURN_IF_ERROR(apply_layers(spec, patch));
   RETURN_IF_ERROR(apply_tags(spec));
   RETURN_IF_ERROR(apply_image(spec, patch));
   RETURN_IF_ERROR(validate(spec));
@@ -364,6 +392,13 @@ json to_json(const FunctionSpec& spec) {
       {"SnapStart", {{"ApplyOn", "None"}, {"OptimizationStatus", "Off"}}},
   });
   if (runs_image(spec)) describe_image(spec, writer.configuration);
+  const auto tag = spec.tags.find(std::string(kLayersTag));
+  const auto layers = tag == spec.tags.end() ? Result<Layers>(Layers()) : parse_layers(tag->second);
+  if (layers.ok() && !layers->empty()) {
+    json shown = json::array();
+    for (const LayerReference& layer : *layers) shown.push_back({{"Arn", layer_arn_of(layer)}});
+    writer.configuration["Layers"] = std::move(shown);
+  }
   return std::move(writer.configuration);
 }
 

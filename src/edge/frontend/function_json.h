@@ -27,6 +27,8 @@ struct ConfigurationPatch {
   // Of a function of an image: what its entry point, command and working directory are instead of
   // the image's, all three of them. The image in it is none.
   std::optional<ImageCommand> image;
+  // The layers of a function, as the tag lambent:layers has them; empty: none from now on.
+  std::optional<std::string> layers = {};
 };
 
 // Reads the fields of a patch out of an object. INVALID_ARGUMENT for a wrong type or value, and for
@@ -37,6 +39,9 @@ Result<FunctionSpec> apply_patch(FunctionSpec spec, const ConfigurationPatch& pa
 
 // What a request to create a function says of it, without its code. INVALID_ARGUMENT.
 Result<FunctionSpec> read_new_function(const nlohmann::json& object, TenantId tenant);
+
+// "2026-11-21T01:31:52.123+0000"
+std::string lambda_time(Duration since_epoch);
 
 // What a function's image is, as ImageUri has it. INVALID_ARGUMENT.
 Result<ImageReference> read_image_uri(const nlohmann::json& object);

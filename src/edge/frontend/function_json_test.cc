@@ -112,7 +112,9 @@ TEST(FunctionJson, AWrongValueIsNamed) {
       {{{"Environment", {{"Variables", 1}}}}, "Variables must be an object of strings"},
       {{{"Environment", {{"Variables", {{"A", 1}}}}}}, "Variables.A must be a string"},
       {{{"Description", std::string(257, 'd')}}, "Description has at most 256 bytes"},
-      {{{"Layers", {"l"}}}, "Layers is not supported"},
+      {{{"Layers", {"l"}}},
+       "Layers are named by the ARN of a version, such as "
+       "arn:aws:lambda:us-east-1:000000000000:layer:torch:3"},
   };
   for (const auto& [object, message] : cases) {
     const auto patch = read_patch(object);

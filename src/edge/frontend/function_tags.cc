@@ -9,6 +9,7 @@
 #include "core/base/check.h"
 #include "core/domain/function_fields.h"
 #include "core/domain/function_words.h"
+#include "core/domain/layer.h"
 #include "core/domain/openai_models.h"
 
 namespace lambent::frontend {
@@ -136,11 +137,13 @@ class TagReader {
     wanted_.clear();
     visit_fields(*this, spec_);
     if (key == kOpenaiModelsTag) take_models(value);
+    if (key == kLayersTag) take_layers(value);
     if (!wanted_.empty()) return bad_value(key, value, wanted_);
     if (is_known_) return {};
     TagNames known;
     visit_fields(known, spec_);
     known.names.push_back(kOpenaiModelsTag.substr(kPrefix.size()));
+    known.names.push_back(kLayersTag.substr(kPrefix.size()));
     return Error{
         ErrorCode::kInvalidArgument,
         "there is no setting '" + key + "'; tags that begin with lambent: are " + known.list()};
@@ -185,6 +188,14 @@ class TagReader {
     is_known_ = true;
     names_models_ = names.ok() && !names->empty();
     if (!names.ok()) wanted_ = "a list of models such as tiny,org/large: " + names.error().message;
+  }
+
+  // As of models: the frontend finds what they are when the function is stored.
+  void take_layers(const std::string& value) {
+    const auto layers = parse_layers(value);
+    is_known_ = true;
+    if (!layers.ok())
+      wanted_ = "a list of layers such as torch:3,tools:1: " + layers.error().message;
   }
 
   FunctionSpec& spec_;

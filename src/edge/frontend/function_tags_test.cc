@@ -143,7 +143,7 @@ TEST(FunctionTags, AnUnknownOneIsToldWhichThereAre) {
             "max-concurrency, "
             "max-queue-time, "
             "min-instances, keep-alive, "
-            "warm-up, schedules and openai-models");
+            "warm-up, schedules, openai-models and layers");
   spec.tags = {{"lambent:", "1"}};
   EXPECT_TRUE(apply_tags(spec).error().message.starts_with("there is no setting 'lambent:';"));
 }

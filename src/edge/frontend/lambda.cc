@@ -1,5 +1,6 @@
 #include "edge/frontend/lambda.h"
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <tuple>
@@ -129,7 +130,14 @@ class Performance {
 
   void operator()(CreateFunction& call) {
     if (answers_early_) call.change.answer_within = kAnswerAtOnce;
-    service_.create_function(std::move(call.change), answer_with_configuration(201));
+    auto change = std::make_shared<FunctionChange>(std::move(call.change));
+    FunctionSpec spec = std::exchange(change->spec, {});
+    with_layers(std::move(spec), [&service = service_, send = sender(), change,
+                                  done = answer_with_configuration(201)](auto composed) {
+      if (!composed.ok()) return send(fault_response(composed.error()));
+      change->spec = std::move(*composed);
+      service.create_function(std::move(*change), done);
+    });
   }
 
   void operator()(UpdateFunctionCode& call) {
@@ -501,9 +509,40 @@ class Performance {
 
   void update(Result<FunctionSpec> spec, InvocationService::Callback<FunctionSpec> done) {
     if (!spec.ok()) return send(fault_response(spec.error()));
-    FunctionChange change;
-    change.spec = std::move(*spec);
-    service_.update_function(std::move(change), std::move(done));
+    with_layers(std::move(*spec), [&service = service_, send = sender(),
+                                   done = std::move(done)](Result<FunctionSpec> composed) {
+      if (!composed.ok()) return send(fault_response(composed.error()));
+      FunctionChange change;
+      change.spec = std::move(*composed);
+      service.update_function(std::move(change), done);
+    });
+  }
+
+  // Gives the function the mounts of the layers that its tag names, at once if there are none.
+  void with_layers(FunctionSpec spec, std::function<void(Result<FunctionSpec>)> then) {
+    // Its mounts were read from its tags, which name layers by one of their own.
+    if (std::ranges::any_of(spec.mounts, is_of_layers)) {
+      return then(Error{ErrorCode::kInvalidArgument,
+                        "a mount names no layers; the tag " + std::string(kLayersTag) + " does"});
+    }
+    const auto tag = spec.tags.find(std::string(kLayersTag));
+    const auto layers =
+        tag == spec.tags.end() ? Result<Layers>(Layers()) : parse_layers(tag->second);
+    if (!layers.ok()) return then(layers.error());
+    if (layers->empty()) return then(std::move(spec));
+    if (uses_.layers == nullptr) {
+      return then(Error{ErrorCode::kUnimplemented, "this worker keeps no layers"});
+    }
+    const TenantId tenant = spec.name.tenant;
+    auto kept = std::make_shared<FunctionSpec>(std::move(spec));
+    uses_.layers->compose_layers(
+        tenant, *layers, [kept, then = std::move(then)](Result<Mounts> mounts) {
+          if (!mounts.ok()) return then(mounts.error());
+          kept->mounts.insert(kept->mounts.end(), mounts->begin(), mounts->end());
+          const auto valid = validate(kept->mounts);
+          if (!valid.ok()) return then(valid.error());
+          then(std::move(*kept));
+        });
   }
 
   InvocationService& service_;

@@ -8,6 +8,7 @@
 
 #include "core/base/random.h"
 #include "core/domain/invocation_service.h"
+#include "core/domain/layer.h"
 #include "core/domain/version_service.h"
 #include "core/http/relay_service.h"
 #include "edge/frontend/caller.h"
@@ -23,6 +24,7 @@ class LambdaFrontend {
     http::RelayService& relays;
     Random& random;
     std::function<std::string(TenantId)> tenant_name;  // empty if there is none
+    LayerService* layers = nullptr;                    // null: functions have none
   };
   explicit LambdaFrontend(Dependencies dependencies) : uses_(std::move(dependencies)) {}
 

@@ -86,4 +86,27 @@ std::string arn_of(std::string_view function) {
   return "arn:aws:lambda:us-east-1:000000000000:function:" + std::string(function);
 }
 
+Result<LayerReference> parse_layer_arn(std::string_view arn) {
+  const std::vector<std::string_view> parts =
+      arn.size() <= kLongest ? split(arn) : std::vector<std::string_view>();
+  const bool is_one = parts.size() == 8 && parts[0] == "arn" && parts[1].starts_with("aws") &&
+                      parts[2] == "lambda" && is_word(parts[3], "-") && is_account(parts[4]) &&
+                      parts[5] == "layer";
+  if (is_one) {
+    const std::string text = std::string(parts[6]) + ":" + std::string(parts[7]);
+    auto layers = parse_layers(text);
+    if (layers.ok() && layers->size() == 1) return std::move(layers->front());
+  }
+  return Error{ErrorCode::kInvalidArgument, "Layers are named by the ARN of a version, such as " +
+                                                layer_arn_of(LayerReference{"torch", 3})};
+}
+
+std::string layer_arn_of(const LayerReference& layer) {
+  return layer_arn_of(layer.name) + ":" + std::to_string(layer.version);
+}
+
+std::string layer_arn_of(std::string_view name) {
+  return "arn:aws:lambda:us-east-1:000000000000:layer:" + std::string(name);
+}
+
 }  // namespace lambent::frontend

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "core/base/result.h"
+#include "core/domain/layer.h"
 
 namespace lambent::frontend {
 
@@ -26,5 +27,11 @@ Result<std::string> qualified_lambda_name(std::string_view text, std::string_vie
 // There are no regions or accounts; clients want a whole ARN nevertheless. `function` may have a
 // qualifier.
 std::string arn_of(std::string_view function);
+
+// "arn:aws:lambda:REGION:ACCOUNT:layer:NAME:VERSION", whatever its region and account are.
+// INVALID_ARGUMENT for anything else.
+Result<LayerReference> parse_layer_arn(std::string_view arn);
+std::string layer_arn_of(const LayerReference& layer);
+std::string layer_arn_of(std::string_view name);
 
 }  // namespace lambent::frontend

@@ -111,6 +111,12 @@ bool is_lambda_path(std::string_view path) {
   return true;
 }
 
+bool is_layer_path(std::string_view path) {
+  if (!is_lambda_path(path)) return false;
+  const std::vector<std::string_view> segments = segments_of(path);
+  return segments.size() >= 2 && segments[1] == "layers";
+}
+
 LambdaRoute route_lambda(std::string_view method, std::string_view path) {
   if (!is_lambda_path(path)) return LambdaRoute();
   const std::vector<std::string_view> segments = segments_of(path);

@@ -53,6 +53,8 @@ struct LambdaRoute {
 
 // Whether a path is one of Lambda's API: it begins with a date.
 bool is_lambda_path(std::string_view path);
+// Whether it is one of those that are about layers (layer_frontend.h).
+bool is_layer_path(std::string_view path);
 LambdaRoute route_lambda(std::string_view method, std::string_view path);
 
 }  // namespace lambent::frontend

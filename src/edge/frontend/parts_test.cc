@@ -5,6 +5,7 @@
 #include "core/domain/limits.h"
 #include "edge/frontend/json_text.h"
 #include "edge/frontend/lambda_name.h"
+#include "edge/frontend/route_scopes.h"
 #include "edge/frontend/trace_context.h"
 
 namespace lambent::frontend {
@@ -83,6 +84,32 @@ TEST(LambdaName, WhatIsNoNameIsRefused) {
     ASSERT_FALSE(name.ok()) << text;
     EXPECT_EQ(name.error().code, ErrorCode::kInvalidArgument) << text;
   }
+}
+
+TEST(LayerArn, IsReadWhateverItsRegionAndAccountAre) {
+  const auto layer = parse_layer_arn("arn:aws-cn:lambda:eu-north-1:123456789012:layer:torch:3");
+  ASSERT_TRUE(layer.ok()) << to_string(layer.error());
+  EXPECT_EQ(*layer, (LayerReference{"torch", 3}));
+  EXPECT_EQ(*parse_layer_arn(layer_arn_of(*layer)), *layer);
+  for (const std::string& text :
+       {std::string(), std::string("torch:3"), layer_arn_of("torch"), arn_of("torch:3"),
+        layer_arn_of("torch") + ":0", layer_arn_of("torch") + ":x", layer_arn_of("a b") + ":1",
+        layer_arn_of("torch") + ":3:4", layer_arn_of("a,b") + ":1", std::string(1000, ':')}) {
+    EXPECT_EQ(parse_layer_arn(text).error().code, ErrorCode::kInvalidArgument) << text;
+  }
+}
+
+TEST(RouteScopes, LayersAreChangedByThoseWhoDeploy) {
+  const std::string layers = "/2018-10-31/layers";
+  for (const char* method : {"POST", "DELETE", "PUT"}) {
+    const RouteScopes needed = scopes_of(method, layers + "/torch/versions/1");
+    EXPECT_TRUE(needed.any_of.has(Scope::kDeploy)) << method;
+    EXPECT_FALSE(needed.any_of.has(Scope::kInvoke)) << method;
+    EXPECT_FALSE(needed.any_of.has(Scope::kRead)) << method;
+    EXPECT_TRUE(needed.audited) << method;
+  }
+  EXPECT_TRUE(scopes_of("GET", layers).any_of.has(Scope::kRead));
+  EXPECT_FALSE(scopes_of("GET", layers).audited);
 }
 
 std::string trace_of(const char* name, const std::string& value) {

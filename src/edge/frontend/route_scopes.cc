@@ -19,6 +19,7 @@ constexpr RouteScopes changes(Scopes scopes) { return {.any_of = scopes, .audite
 constexpr RouteScopes kOperators = {.any_of = {Scope::kAdmin}, .audited = true};
 
 RouteScopes scopes_of_lambda(std::string_view method, std::string_view path) {
+  if (is_layer_path(path)) return method == "GET" ? reads(kAnyone) : changes(kDeployers);
   switch (route_lambda(method, path).operation) {
     case LambdaOperation::kInvoke:
     case LambdaOperation::kInvokeWithStream:

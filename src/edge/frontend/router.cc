@@ -90,7 +90,7 @@ Router::Router(Services services, loop::EventLoop& loop, Random& random, RouterO
       authenticator_(access_, loop.clock(), options_.auth),
       relays_(services.relays),
       lambda_({services.invocations, services.versions, services.relays, random,
-               [this](TenantId tenant) { return access_.tenant_name(tenant); }}),
+               [this](TenantId tenant) { return access_.tenant_name(tenant); }, services.layers}),
       objects_(services.objects),
       native_(services.invocations, loop, random, with_tokens(options_.native, access_)),
       tenants_(access_, options_.usage),
@@ -101,6 +101,7 @@ Router::Router(Services services, loop::EventLoop& loop, Random& random, RouterO
       openai_({services.invocations, functions_, bodies_, loop.clock(),
                [this](TenantId tenant) { return access_.tenant_name(tenant); }}),
       volumes_(services.volumes),
+      layers_(services.layers),
       activity_(activity_frontend(options_, services.invocations, access_, loop)),
       journal_(options_.journal),
       cluster_({.cluster = options_.cluster,
@@ -392,6 +393,8 @@ void Router::dispatch(const Principal& principal, const Aim& aim, http::Request 
   } else if (is_openai_path(path)) {
     const bool is_whole = authenticator_.needs_body_digest(request);
     openai_.handle(caller, std::move(request), std::move(responder), is_whole);
+  } else if (is_layer_path(path) && layers_.is_there()) {
+    layers_.handle(caller, std::move(request), std::move(responder));
   } else if (is_lambda_path(path)) {
     lambda_.handle(caller, std::move(request), std::move(responder));
   } else if (path == kObjects || path.starts_with(std::string(kObjects) + "/")) {

@@ -20,6 +20,7 @@
 #include "edge/frontend/inference_frontend.h"
 #include "edge/frontend/journal_frontend.h"
 #include "edge/frontend/lambda.h"
+#include "edge/frontend/layer_frontend.h"
 #include "edge/frontend/native.h"
 #include "edge/frontend/objects.h"
 #include "edge/frontend/openai_call.h"
@@ -63,6 +64,7 @@ class Router {
     VolumeService& volumes;
     // Null: this node is in no cluster, and answers what it gets.
     http::ForwardService* forwards = nullptr;
+    LayerService* layers = nullptr;  // null: there are no layers
   };
   Router(Services services, loop::EventLoop& loop, Random& random, RouterOptions options,
          RequestGuard guard);
@@ -90,8 +92,7 @@ class Router {
                       http::Responder responder);
   void answer_forwarded(const Principal& principal, http::Request request,
                         http::Responder responder);
-  void admit(Principal principal, const Aim& aim, http::Request request,
-             http::Responder responder);
+  void admit(Principal principal, const Aim& aim, http::Request request, http::Responder responder);
   // To the node that is to answer it, which may be this one.
   void choose_node(const Principal& principal, const Aim& aim, http::Request request,
                    http::Responder responder);
@@ -135,6 +136,7 @@ class Router {
   InferenceFrontend models_;
   OpenaiFrontend openai_;
   VolumeFrontend volumes_;
+  LayerFrontend layers_;
   const DashboardFrontend dashboard_;
   std::unique_ptr<ActivityFrontend> activity_;  // null: there is no such service
   JournalFrontend journal_;

@@ -14,6 +14,9 @@
 namespace lambent::worker {
 namespace {
 
+// Where layers have modules of Python.
+constexpr char kLayersPython[] = "/opt/python";
+
 using Environment = std::map<std::string, std::string>;
 
 bool uses_gpu(const FunctionSpec& spec) { return spec.gpu.memory > Bytes(0); }
@@ -99,11 +102,26 @@ void add_http_variables(const FunctionSpec& spec, Environment& environment) {
   environment.erase("_HANDLER");
 }
 
-void add_python(const SandboxSetting& setting, sandbox::LaunchPlan& plan) {
+// Behind what the function has itself, as in Lambda.
+std::string python_of_layers(const FunctionSpec& spec) {
+  const bool has_some = std::ranges::any_of(
+      spec.mounts, [](const Mount& mount) { return mount.at == kLayersPython; });
+  if (!has_some) return "";
+  const std::string version = spec.runtime_name.starts_with("python") ? spec.runtime_name : "";
+  std::string path = kLayersPython;
+  if (!version.empty()) path += ":" + path + "/lib/" + version + "/site-packages";
+  return path;
+}
+
+void add_python(const SandboxSetting& setting, const FunctionSpec& spec,
+                sandbox::LaunchPlan& plan) {
   plan.binds.push_back({setting.python_folder, kRuntimeFolder});
   std::string& path = plan.environment["PYTHONPATH"];
-  path =
-      std::string(sandbox::kCodeFolder) + ":" + kRuntimeFolder + (path.empty() ? "" : ":") + path;
+  const std::string given = path;
+  path = std::string(sandbox::kCodeFolder) + ":" + kRuntimeFolder;
+  for (const std::string& more : {given, python_of_layers(spec)}) {
+    if (!more.empty()) path += ":" + more;
+  }
   plan.environment["PYTHONDONTWRITEBYTECODE"] = "1";
   plan.environment["PYTHONUNBUFFERED"] = "1";
 }
@@ -221,6 +239,8 @@ std::optional<sandbox::ZygotePlan> zygote_of(const FunctionSpec& spec,
   }
   if (!request.environment.folder.empty()) zygote.key += " " + request.environment.folder;
   for (const std::string& module : request.environment.preload) zygote.key += " " + module;
+  // Where it looks for modules was decided when it started.
+  if (const std::string path = python_of_layers(spec); !path.empty()) zygote.key += " " + path;
   return zygote;
 }
 
@@ -301,7 +321,7 @@ sandbox::LaunchPlan plan_sandbox(const SandboxSetting& setting, const FunctionSp
   }
   if (spec.kind == FunctionKind::kHttp) add_http_variables(spec, plan.environment);
   plan.environment["LAMBENT_DEVICE"] = uses_gpu(spec) ? "gpu" : "cpu";
-  if (spec.runtime == Runtime::kPython) add_python(setting, plan);
+  if (spec.runtime == Runtime::kPython) add_python(setting, spec, plan);
   add_environment(request, plan);
   if (serves_model(spec)) plan.binds.push_back({setting.model_server, kModelServerFile});
   add_mounts(spec, request, plan);

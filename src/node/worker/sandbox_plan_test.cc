@@ -99,6 +99,25 @@ TEST(SandboxPlan, TenantsEnvironmentsAndPreloadsHaveZygotesOfTheirOwn) {
   EXPECT_TRUE(keys.contains(plan_sandbox(setting(), spec, with).zygote->key));
 }
 
+TEST(SandboxPlan, PythonOfLayersIsBehindTheFunctionsOwnAndHasAZygoteOfItsOwn) {
+  auto spec = python_function();
+  spec.environment.clear();
+  spec.runtime_name = "python3.11";
+  const auto without = plan_sandbox(setting(), spec, request());
+  EXPECT_EQ(without.environment.at("PYTHONPATH"), "/var/task:/var/runtime");
+  spec.mounts = {{.volume = "layers.0123456789abcdef0123456789abcdef01234567",
+                  .host = {},
+                  .at = "/opt/python"}};
+  auto with = request();
+  with.mount_folders = {"/state/layers/1/.composed/x/python"};
+  const auto plan = plan_sandbox(setting(), spec, with);
+  EXPECT_EQ(plan.environment.at("PYTHONPATH"),
+            "/var/task:/var/runtime:/opt/python:/opt/python/lib/python3.11/site-packages");
+  ASSERT_TRUE(plan.zygote.has_value());
+  EXPECT_NE(plan.zygote->key, without.zygote->key);
+  EXPECT_TRUE(sandbox::validate(plan).ok()) << sandbox::validate(plan).error().message;
+}
+
 TEST(SandboxPlan, WhatIsReadBeforeAForkKeepsAFunctionFromZygotes) {
   auto spec = python_function();
   for (const char* name : {"PYTHONHASHSEED", "PYTHONPATH", "LD_PRELOAD", "OMP_NUM_THREADS"}) {

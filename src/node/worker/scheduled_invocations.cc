@@ -189,6 +189,10 @@ void ScheduledInvocations::begin(const Key& key, seconds due) {
     entry.last = due;
     entry.invocation.reset();
   }
+  if (const auto admitted = admits_ ? admits_(entry.function.tenant) : Result<void>{};
+      !admitted.ok()) {
+    return submitted(key, due, admitted.error());
+  }
   InvocationRequest request;
   request.function = entry.function;
   request.kind = InvocationKind::kAsynchronous;

@@ -46,6 +46,9 @@ class ScheduledInvocations {
 
   // Nothing is begun while it is false: another node of a cluster does. Empty: always true.
   void only_if(std::function<bool()> begins) { begins_ = std::move(begins); }
+  // Counts each against its tenant's rate before it is submitted; an error is a refusal, after
+  // which it is tried again. Empty: none is counted.
+  void admit_by(std::function<Result<void>(TenantId)> admits) { admits_ = std::move(admits); }
   // Of a function that an earlier worker had; reads the zones that it names. Blocks; before the
   // loop runs. Where a zone is no longer there, that schedule goes by UTC.
   void recover(const FunctionSpec& spec);
@@ -88,6 +91,7 @@ class ScheduledInvocations {
 
   const Dependencies uses_;
   std::function<bool()> begins_;
+  std::function<Result<void>(TenantId)> admits_;
   TimeZones zones_;
   std::map<Key, Entry> entries_;
   std::map<Key, catalog::FiringRecord> restored_;

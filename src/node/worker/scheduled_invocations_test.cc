@@ -199,6 +199,31 @@ TEST_F(ScheduledInvocationsTest, OneThatIsRefusedIsTriedAgainForAMinute) {
   EXPECT_EQ(row()["missed"], 1);
 }
 
+TEST_F(ScheduledInvocationsTest, OneAboveItsTenantsRateIsTriedAgainAndThenMissed) {
+  bool admits = false;
+  int counted = 0;
+  scheduled->admit_by([&](TenantId tenant) -> Result<void> {
+    EXPECT_EQ(tenant, kDefaultTenant);
+    ++counted;
+    if (admits) return {};
+    return Error{ErrorCode::kResourceExhausted, "too many requests"};
+  });
+  deploy({.name = "s", .rate = "1 hour"});
+  pass(hours(1) + seconds(10));
+  EXPECT_EQ(row()["error"], "too many requests");
+  EXPECT_EQ(submissions, 0);
+  admits = true;
+  pass(seconds(2));
+  EXPECT_EQ(queue.size(), 1u);
+  EXPECT_EQ(submissions, 1);
+  admits = false;
+  counted = 0;
+  pass(hours(1) + minutes(2));
+  EXPECT_GT(counted, 1);
+  EXPECT_EQ(queue.size(), 1u);
+  EXPECT_EQ(row()["missed"], 1);
+}
+
 TEST_F(ScheduledInvocationsTest, OneThatIsDisabledBeginsNothingAndCountsAnewWhenItIsEnabled) {
   deploy({.name = "s", .cron = "*/5 * * * *", .catch_up = true, .enabled = false});
   pass(minutes(20));

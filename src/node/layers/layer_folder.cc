@@ -1,0 +1,176 @@
+#include "node/layers/layer_folder.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "core/archive/zip.h"
+#include "core/base/base64.h"
+#include "core/base/fd.h"
+
+namespace lambent::layers {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr char kContent[] = "/content";
+constexpr char kDescription[] = "/layer.json";
+constexpr size_t kMostDescription = 64 * 1024;  // bytes
+constexpr size_t kMostFolders = 8;              // each is a mount of the function
+
+Error failed(const std::string& what, const std::error_code& error) {
+  const bool is_full = error == std::errc::no_space_on_device;
+  return Error{is_full ? ErrorCode::kStorageFull : ErrorCode::kInternal,
+               what + ": " + error.message()};
+}
+
+// Of the layer's own making: the folders that it shows under /opt.
+Result<void> check_content(const std::string& content) {
+  std::error_code error;
+  size_t folders = 0;
+  for (fs::directory_iterator each(content, error), end; !error && each != end;
+       each.increment(error)) {
+    const std::string name = each->path().filename();
+    const bool is_plain = std::ranges::all_of(
+        name, [](unsigned char c) { return c > ' ' && c < 127 && c != ':' && c != ','; });
+    if (each->symlink_status().type() != fs::file_type::directory || !is_plain ||
+        name == "lambent") {
+      return Error{ErrorCode::kInvalidArgument,
+                   "the layer has '" + name +
+                       "' at its top: what a layer has lies in folders, such as python, lib and "
+                       "bin, and lambent is taken"};
+    }
+    ++folders;
+  }
+  if (error) return failed("read " + content, error);
+  if (folders == 0 || folders > kMostFolders) {
+    return Error{ErrorCode::kInvalidArgument, "the layer has " + std::to_string(folders) +
+                                                  " folders at its top; 1 to " +
+                                                  std::to_string(kMostFolders) + " are taken"};
+  }
+  return {};
+}
+
+json json_of(const LayerVersion& version) {
+  return {{"name", version.reference.name},
+          {"version", version.reference.version},
+          {"description", version.description},
+          {"license", version.license},
+          {"runtimes", version.runtimes},
+          {"code_sha256", version.code_sha256},
+          {"code_bytes", version.code_size.count},
+          {"unpacked_bytes", version.unpacked.count},
+          {"created_at_ns", version.created_at.count()}};
+}
+
+// One entry over what is at its place, which may be of another type.
+Result<void> place(const fs::directory_entry& from, const fs::path& to) {
+  std::error_code error;
+  const fs::file_type type = from.symlink_status().type();
+  const fs::file_type there = fs::symlink_status(to, error).type();
+  if (type == fs::file_type::directory && there == fs::file_type::directory) return {};
+  if (there != fs::file_type::not_found) fs::remove_all(to, error);
+  error.clear();
+  if (type == fs::file_type::directory) {
+    fs::create_directory(to, error);
+  } else if (type == fs::file_type::symlink) {
+    fs::copy_symlink(from.path(), to, error);
+  } else {
+    fs::create_hard_link(from.path(), to, error);
+  }
+  return error ? failed("make " + to.string(), error) : Result<void>{};
+}
+
+Result<void> lay_over(const std::string& content, const std::string& into) {
+  std::error_code error;
+  for (fs::recursive_directory_iterator each(content, error), end; !error && each != end;
+       each.increment(error)) {
+    const fs::path relative = each->path().lexically_relative(content);
+    RETURN_IF_ERROR(place(*each, fs::path(into) / relative));
+  }
+  return error ? failed("read " + content, error) : Result<void>{};
+}
+
+}  // namespace
+
+Result<void> write_version(const std::string& folder, const std::string& zip_base64,
+                           LayerVersion& version) {
+  const auto zip = base64_decode(zip_base64);
+  if (!zip) return Error{ErrorCode::kInvalidArgument, "ZipFile is no valid base64"};
+  version.code_sha256 = archive::code_sha256(*zip);
+  version.code_size = Bytes(zip->size());
+  std::error_code error;
+  fs::remove_all(folder, error);  // of an earlier try
+  fs::create_directories(folder, error);
+  if (error) return failed("make " + folder, error);
+  const auto write = [&]() -> Result<void> {
+    ASSIGN_OR_RETURN(const archive::UnpackedZip unpacked,
+                     archive::unpack_zip(*zip, folder + kContent));
+    version.unpacked = unpacked.size;
+    RETURN_IF_ERROR(check_content(folder + kContent));
+    const json description = json_of(version);
+    return write_file_atomically(folder + kDescription,
+                                 description.dump(-1, ' ', false, json::error_handler_t::replace),
+                                 true);
+  };
+  auto written = write();
+  if (!written.ok()) fs::remove_all(folder, error);
+  return written;
+}
+
+Result<LayerVersion> read_version(const std::string& folder) {
+  ASSIGN_OR_RETURN(const std::string text, read_file(folder + kDescription, kMostDescription));
+  const json read = json::parse(text, nullptr, false);
+  const Error bad{ErrorCode::kDataLoss, folder + kDescription + " describes no layer"};
+  if (!read.is_object()) return bad;
+  LayerVersion version;
+  try {
+    read.at("name").get_to(version.reference.name);
+    read.at("version").get_to(version.reference.version);
+    read.at("description").get_to(version.description);
+    read.at("license").get_to(version.license);
+    read.at("runtimes").get_to(version.runtimes);
+    read.at("code_sha256").get_to(version.code_sha256);
+    version.code_size = Bytes(read.at("code_bytes").get<uint64_t>());
+    version.unpacked = Bytes(read.at("unpacked_bytes").get<uint64_t>());
+    version.created_at = Duration(read.at("created_at_ns").get<int64_t>());
+  } catch (const json::exception&) {
+    return bad;
+  }
+  return version;
+}
+
+Result<std::vector<std::string>> folders_in(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator each(folder, error), end; !error && each != end;
+       each.increment(error)) {
+    if (each->symlink_status().type() == fs::file_type::directory) {
+      names.push_back(each->path().filename());
+    }
+  }
+  if (error) return failed("read " + folder, error);
+  std::ranges::sort(names);
+  return names;
+}
+
+Result<void> compose(const std::vector<std::string>& versions, const std::string& destination) {
+  std::error_code error;
+  if (fs::exists(destination, error)) return {};
+  const std::string partial = destination + ".partial";
+  fs::remove_all(partial, error);
+  fs::create_directories(partial, error);
+  if (error) return failed("make " + partial, error);
+  for (const std::string& version : versions) {
+    const auto laid = lay_over(version + kContent, partial);
+    if (laid.ok()) continue;
+    fs::remove_all(partial, error);
+    return laid.error();
+  }
+  fs::rename(partial, destination, error);
+  return error ? failed("rename " + partial, error) : Result<void>{};
+}
+
+}  // namespace lambent::layers

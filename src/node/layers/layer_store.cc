@@ -1,0 +1,335 @@
+#include "node/layers/layer_store.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include "core/base/fd.h"
+#include "core/crypto/crypto.h"
+#include "node/layers/layer_folder.h"
+
+namespace lambent::layers {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kComposed[] = ".composed";
+constexpr char kLast[] = "/last";
+// What no function uses is kept for so long: a deployment may be under way.
+constexpr Duration kUnusedTime = std::chrono::hours(1);
+
+Error not_found(const LayerReference& reference) {
+  return Error{ErrorCode::kNotFound, "there is no version " + std::to_string(reference.version) +
+                                         " of layer '" + reference.name + "'"};
+}
+
+Error too_busy() {
+  return Error{ErrorCode::kResourceExhausted,
+               "too much is done with layers at once; try again later"};
+}
+
+std::optional<uint64_t> number_of(const std::string& text) {
+  uint64_t number = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (code != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+}  // namespace
+
+// ---- What an earlier worker left
+
+Result<std::unique_ptr<LayerStore>> LayerStore::open(std::string folder, const Clock& clock,
+                                                     LogSink& log, Disk disk) {
+  std::unique_ptr<LayerStore> store(new LayerStore(std::move(folder), clock, log, std::move(disk)));
+  RETURN_IF_ERROR(store->load());
+  return store;
+}
+
+Result<void> LayerStore::load() {
+  std::error_code error;
+  fs::create_directories(folder_, error);
+  // Its owner's only: other users of the machine are no tenants.
+  if (!error) fs::permissions(folder_, fs::perms::owner_all, error);
+  if (error) {
+    return Error{ErrorCode::kFailedPrecondition,
+                 "the folder of layers " + folder_ + " cannot be made: " + error.message()};
+  }
+  ASSIGN_OR_RETURN(const auto tenants, folders_in(folder_));
+  for (const std::string& name : tenants) {
+    const auto number = number_of(name);
+    if (!number) continue;
+    RETURN_IF_ERROR(load_tenant(TenantId(static_cast<uint32_t>(*number))));
+  }
+  return {};
+}
+
+Result<void> LayerStore::load_tenant(TenantId tenant) {
+  ASSIGN_OR_RETURN(const auto names, folders_in(folder_of(tenant)));
+  for (const std::string& name : names) {
+    if (validate_layer_name(name).ok()) RETURN_IF_ERROR(load_layer({tenant, name}));
+  }
+  const std::string composed = folder_of(tenant) + "/" + kComposed;
+  if (std::ranges::find(names, kComposed) == names.end()) return {};
+  ASSIGN_OR_RETURN(const auto digests, folders_in(composed));
+  for (const std::string& digest : digests) {
+    if (digest.size() != kLayersDigestLength) {  // not whole, or to be removed
+      std::error_code ignored;
+      fs::remove_all(fs::path(composed) / digest, ignored);
+      continue;
+    }
+    ASSIGN_OR_RETURN(auto folders, folders_in(composed_folder({tenant, digest})));
+    composed_[{tenant, digest}] = {.folders = std::move(folders), .used_at = clock_.now()};
+  }
+  return {};
+}
+
+Result<void> LayerStore::load_layer(const Key& key) {
+  Layer& layer = layers_[key];
+  if (const auto last = read_file(folder_of(key) + kLast, 32); last.ok()) {
+    layer.last = number_of(*last).value_or(0);
+  }
+  ASSIGN_OR_RETURN(const auto numbers, folders_in(folder_of(key)));
+  for (const std::string& text : numbers) {
+    const auto number = number_of(text);
+    const std::string folder = folder_of(key) + "/" + text;
+    auto version = read_version(folder);
+    if (!number || !version.ok()) {
+      // Its publication did not end, or its removal.
+      log_.warning("layer_dropped", {{"folder", folder}});
+      std::error_code ignored;
+      fs::remove_all(folder, ignored);
+      continue;
+    }
+    version->reference = {key.second, *number};
+    layer.last = std::max(layer.last, *number);
+    layer.versions[*number] = *std::move(version);
+  }
+  return {};
+}
+
+std::string LayerStore::folder_of(TenantId tenant) const {
+  return folder_ + "/" + std::to_string(tenant.value);
+}
+
+std::string LayerStore::folder_of(const Key& key) const {
+  return folder_of(key.first) + "/" + key.second;
+}
+
+std::string LayerStore::folder_of(TenantId tenant, const LayerReference& reference) const {
+  return folder_of({tenant, reference.name}) + "/" + std::to_string(reference.version);
+}
+
+std::string LayerStore::composed_folder(const Key& key) const {
+  return folder_of(key.first) + "/" + kComposed + "/" + key.second;
+}
+
+// ---- Versions
+
+Result<void> LayerStore::check_room(TenantId tenant, const LayerPublication& publication) const {
+  size_t versions = 0;
+  for (const auto& [key, layer] : layers_) {
+    if (key.first == tenant) versions += layer.versions.size();
+  }
+  if (versions >= kLayerVersions) {
+    return Error{ErrorCode::kResourceExhausted,
+                 "there are " + std::to_string(versions) +
+                     " versions of layers, the most that are kept; delete some"};
+  }
+  // What it will have at least.
+  if (!users_.room) return {};
+  return users_.room(tenant, Bytes(publication.zip_base64.size() / 4 * 3));
+}
+
+void LayerStore::publish_layer(TenantId tenant, LayerPublication publication,
+                               Callback<LayerVersion> done) {
+  const auto allowed = validate_layer_name(publication.name);
+  if (!allowed.ok()) return done(allowed.error());
+  if (const auto room = check_room(tenant, publication); !room.ok()) return done(room.error());
+  struct Work {
+    LayerVersion version;
+    std::string zip;
+    Result<void> written;
+  };
+  auto work = std::make_shared<Work>();
+  Layer& layer = layers_[{tenant, publication.name}];
+  work->version = {.reference = {publication.name, layer.last + 1},
+                   .description = std::move(publication.description),
+                   .license = std::move(publication.license),
+                   .runtimes = std::move(publication.runtimes),
+                   .code_sha256 = {},
+                   .code_size = {},
+                   .unpacked = {},
+                   .created_at = clock_.wall_now()};
+  work->zip = std::move(publication.zip_base64);
+  const std::string folder = folder_of(tenant, work->version.reference);
+  const std::string last = folder_of({tenant, publication.name}) + kLast;
+  const bool queued = disk_(
+      [work, folder, last] {
+        work->written = write_version(folder, std::exchange(work->zip, {}), work->version);
+        if (!work->written.ok()) return;
+        work->written =
+            write_file_atomically(last, std::to_string(work->version.reference.version), true);
+      },
+      [this, alive = std::weak_ptr<bool>(alive_), work, tenant, done] {
+        if (alive.expired()) return;
+        if (!work->written.ok()) return done(work->written.error());
+        const LayerVersion& version = work->version;
+        layers_[{tenant, version.reference.name}].versions[version.reference.version] = version;
+        done(version);
+      });
+  if (!queued) return done(too_busy());
+  ++layer.last;
+}
+
+std::vector<LayerVersion> LayerStore::list_layers(TenantId tenant) const {
+  std::vector<LayerVersion> all;
+  for (auto it = layers_.lower_bound({tenant, ""}); it != layers_.end(); ++it) {
+    if (it->first.first != tenant) break;
+    if (!it->second.versions.empty()) all.push_back(it->second.versions.rbegin()->second);
+  }
+  return all;
+}
+
+std::vector<LayerVersion> LayerStore::list_layer_versions(TenantId tenant,
+                                                          const std::string& name) const {
+  std::vector<LayerVersion> all;
+  const auto found = layers_.find({tenant, name});
+  if (found == layers_.end()) return all;
+  const auto& versions = found->second.versions;
+  for (auto it = versions.rbegin(); it != versions.rend(); ++it) all.push_back(it->second);
+  return all;
+}
+
+Result<LayerVersion> LayerStore::find_layer(TenantId tenant,
+                                            const LayerReference& reference) const {
+  const auto found = layers_.find({tenant, reference.name});
+  if (found == layers_.end()) return not_found(reference);
+  const auto version = found->second.versions.find(reference.version);
+  if (version == found->second.versions.end()) return not_found(reference);
+  return version->second;
+}
+
+void LayerStore::remove_layer(TenantId tenant, const LayerReference& reference,
+                              Callback<LayerVersion> done) {
+  auto version = find_layer(tenant, reference);
+  if (!version.ok()) return done(version.error());
+  layers_[{tenant, reference.name}].versions.erase(reference.version);
+  remove_folder(folder_of(tenant, reference),
+                [done, version = *std::move(version)] { done(version); });
+  collect(tenant);
+}
+
+// ---- What functions see
+
+Result<std::string> LayerStore::digest_of(TenantId tenant, const Layers& layers) const {
+  std::string contents;
+  Bytes unpacked;
+  for (const LayerReference& layer : layers) {
+    const auto version = find_layer(tenant, layer);
+    if (!version.ok()) {
+      return Error{ErrorCode::kInvalidArgument, version.error().message + "; publish it first"};
+    }
+    contents += version->code_sha256 + "\n";
+    unpacked += version->unpacked;
+  }
+  if (unpacked > limits::kUnzippedCode) {
+    return Error{ErrorCode::kInvalidArgument, "the layers have " + to_string(unpacked) +
+                                                  " together; at most " +
+                                                  to_string(limits::kUnzippedCode) + " are taken"};
+  }
+  return crypto::to_hex(crypto::sha256(contents)).substr(0, kLayersDigestLength);
+}
+
+Mounts LayerStore::mounts_of(const std::string& digest, const std::vector<std::string>& folders) {
+  Mounts mounts;
+  for (const std::string& name : folders) {
+    mounts.push_back(
+        {.volume = volume_of_layers(digest), .host = {}, .at = std::string(kLayersPlace) + name});
+  }
+  return mounts;
+}
+
+void LayerStore::compose_layers(TenantId tenant, const Layers& layers, Callback<Mounts> done) {
+  const auto digest = digest_of(tenant, layers);
+  if (!digest.ok()) return done(digest.error());
+  collect(tenant);
+  const Key key{tenant, *digest};
+  if (const auto found = composed_.find(key); found != composed_.end()) {
+    found->second.used_at = clock_.now();
+    return done(mounts_of(*digest, found->second.folders));
+  }
+  std::vector<std::string> versions;
+  for (const LayerReference& layer : layers) versions.push_back(folder_of(tenant, layer));
+  const std::string destination = composed_folder(key);
+  auto folders = std::make_shared<Result<std::vector<std::string>>>(too_busy());
+  const bool queued = disk_(
+      [folders, versions = std::move(versions), destination] {
+        const auto made = compose(versions, destination);
+        *folders = made.ok() ? folders_in(destination) : made.error();
+      },
+      [this, alive = std::weak_ptr<bool>(alive_), folders, key, done] {
+        if (alive.expired()) return;
+        if (!folders->ok()) return done(folders->error().with_context("compose the layers"));
+        composed_[key] = {.folders = **folders, .used_at = clock_.now()};
+        done(mounts_of(key.second, **folders));
+      });
+  if (!queued) done(too_busy());
+}
+
+Result<std::string> LayerStore::mounted_folder(TenantId tenant, const Mount& mount) const {
+  const std::string digest = mount.volume.substr(volume_of_layers("").size());
+  const bool is_here = mount.at.starts_with(kLayersPlace) && composed_.contains({tenant, digest});
+  if (is_here) {
+    return composed_folder({tenant, digest}) + "/" + mount.at.substr(kLayersPlace.size());
+  }
+  return Error{ErrorCode::kNotFound,
+               "what its layers show is not on this machine; update the function with its Layers"};
+}
+
+Bytes LayerStore::used_by(TenantId tenant) const {
+  Bytes used;
+  for (const auto& [key, layer] : layers_) {
+    if (key.first != tenant) continue;
+    for (const auto& [number, version] : layer.versions) used += version.unpacked;
+  }
+  return used;
+}
+
+void LayerStore::forget_tenant(TenantId tenant) {
+  std::erase_if(layers_, [tenant](const auto& each) { return each.first.first == tenant; });
+  std::erase_if(composed_, [tenant](const auto& each) { return each.first.first == tenant; });
+  remove_folder(folder_of(tenant), [] {});
+}
+
+void LayerStore::collect(TenantId tenant) {
+  if (!users_.functions) return;
+  const Instant now = clock_.now();
+  for (auto it = composed_.lower_bound({tenant, ""});
+       it != composed_.end() && it->first.first == tenant;) {
+    const bool is_young = now - it->second.used_at < kUnusedTime;
+    if (is_young || !users_.functions(tenant, volume_of_layers(it->first.second)).empty()) {
+      ++it;
+      continue;
+    }
+    remove_folder(composed_folder(it->first), [] {});
+    it = composed_.erase(it);
+  }
+}
+
+void LayerStore::remove_folder(const std::string& folder, std::function<void()> done) {
+  const bool queued = disk_(
+      [folder] {
+        std::error_code ignored;
+        fs::remove_all(folder, ignored);
+      },
+      [alive = std::weak_ptr<bool>(alive_), done] {
+        if (!alive.expired()) done();
+      });
+  // It stays until the next worker: nothing refers to it.
+  if (!queued) done();
+}
+
+}  // namespace lambent::layers

@@ -1,0 +1,94 @@
+// LayerStore: the tenants' layers: which there are, in memory; their files, on the disk, by a
+// thread. Owned by the worker's main; on the loop thread.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/log.h"
+#include "core/base/time.h"
+#include "core/domain/layer.h"
+
+namespace lambent::layers {
+
+// Runs `work` on a thread, in order, then `completion` on the loop thread; false: too much waits.
+using Disk = std::function<bool(std::function<void()> work, std::function<void()> completion)>;
+
+// What the store asks the worker; either may be empty.
+struct LayerUsers {
+  // The names of functions with a mount of this volume.
+  std::function<std::vector<std::string>(TenantId, const std::string& volume)> functions;
+  // RESOURCE_EXHAUSTED if the tenant may not have so much more on the disk.
+  std::function<Result<void>(TenantId, Bytes more)> room;
+};
+
+class LayerStore final : public LayerService {
+ public:
+  // Blocks: reads what an earlier worker left. Clock and log outlive the store; the thread's
+  // completions may come after it is gone.
+  static Result<std::unique_ptr<LayerStore>> open(std::string folder, const Clock& clock,
+                                                  LogSink& log, Disk disk);
+  void set_users(LayerUsers users) { users_ = std::move(users); }
+
+  void publish_layer(TenantId tenant, LayerPublication publication,
+                     Callback<LayerVersion> done) override;
+  std::vector<LayerVersion> list_layers(TenantId tenant) const override;
+  std::vector<LayerVersion> list_layer_versions(TenantId tenant,
+                                                const std::string& name) const override;
+  Result<LayerVersion> find_layer(TenantId tenant, const LayerReference& reference) const override;
+  void remove_layer(TenantId tenant, const LayerReference& reference,
+                    Callback<LayerVersion> done) override;
+  void compose_layers(TenantId tenant, const Layers& layers, Callback<Mounts> done) override;
+
+  // Where sandboxes find what a mount of layers shows. NOT_FOUND, saying what to do.
+  Result<std::string> mounted_folder(TenantId tenant, const Mount& mount) const;
+  // On the disk.
+  Bytes used_by(TenantId tenant) const;
+  // The tenant is gone, and what it kept.
+  void forget_tenant(TenantId tenant);
+
+ private:
+  struct Layer {
+    uint64_t last = 0;  // the highest number that was given, also to versions that are gone
+    std::map<uint64_t, LayerVersion> versions;
+  };
+  struct Composed {
+    std::vector<std::string> folders;
+    Instant used_at{};
+  };
+  using Key = std::pair<TenantId, std::string>;
+
+  LayerStore(std::string folder, const Clock& clock, LogSink& log, Disk disk)
+      : folder_(std::move(folder)), clock_(clock), log_(log), disk_(std::move(disk)) {}
+
+  Result<void> load();
+  Result<void> load_tenant(TenantId tenant);
+  Result<void> load_layer(const Key& key);
+  std::string folder_of(TenantId tenant) const;
+  std::string folder_of(const Key& key) const;
+  std::string folder_of(TenantId tenant, const LayerReference& reference) const;
+  std::string composed_folder(const Key& key) const;
+  Result<void> check_room(TenantId tenant, const LayerPublication& publication) const;
+  // Of these in their order. INVALID_ARGUMENT.
+  Result<std::string> digest_of(TenantId tenant, const Layers& layers) const;
+  static Mounts mounts_of(const std::string& digest, const std::vector<std::string>& folders);
+  // What was composed and no function uses any more.
+  void collect(TenantId tenant);
+  void remove_folder(const std::string& folder, std::function<void()> done);
+
+  const std::string folder_;
+  const Clock& clock_;
+  LogSink& log_;
+  const Disk disk_;
+  LayerUsers users_;
+  std::map<Key, Layer> layers_;
+  std::map<Key, Composed> composed_;  // by digest
+  // What completions hold weakly.
+  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace lambent::layers

@@ -1,0 +1,290 @@
+#include "node/layers/layer_store.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "core/archive/zip.h"
+#include "core/base/base64.h"
+#include "core/base/log.h"
+#include "core/base/time.h"
+
+namespace lambent::layers {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr TenantId kTenant{7};
+constexpr TenantId kOther{8};
+
+using Files = std::map<std::string, std::string>;  // contents by path
+
+// A store whose disk works when a test says so.
+class LayerStoreTest : public testing::Test {
+ protected:
+  LayerStoreTest() {
+    std::string name = testing::TempDir() + "/layers.XXXXXX";
+    folder_ = mkdtemp(name.data());
+    start();
+  }
+  ~LayerStoreTest() override {
+    store_.reset();
+    fs::remove_all(folder_);
+  }
+
+  // As after kill -9: what the disk has not done yet never happens.
+  void start() {
+    tasks_.clear();
+    store_.reset();
+    auto opened =
+        LayerStore::open(folder_ + "/state", clock_, log_, [this](auto work, auto completion) {
+          if (disk_is_busy_) return false;
+          tasks_.push_back({std::move(work), std::move(completion)});
+          return true;
+        });
+    ASSERT_TRUE(opened.ok()) << to_string(opened.error());
+    store_ = std::move(*opened);
+    store_->set_users({.functions = [this](TenantId, const std::string&) { return users_; },
+                       .room = [this](TenantId, Bytes more) -> Result<void> {
+                         if (more <= room_) return {};
+                         return Error{ErrorCode::kResourceExhausted, "no room"};
+                       }});
+  }
+  void work() {
+    while (!tasks_.empty()) {
+      auto [work, completion] = std::move(tasks_.front());
+      tasks_.pop_front();
+      work();
+      completion();
+    }
+  }
+
+  std::string zip_of(const Files& files) {
+    const fs::path source = folder_ + "/source";
+    fs::remove_all(source);
+    fs::create_directories(source);
+    for (const auto& [path, content] : files) {
+      fs::create_directories((source / path).parent_path());
+      std::ofstream(source / path) << content;
+    }
+    auto zip = archive::make_zip(source);
+    EXPECT_TRUE(zip.ok()) << to_string(zip.error());
+    return base64_encode(*zip);
+  }
+  Result<LayerVersion> publish(const std::string& name, const std::string& zip,
+                               TenantId tenant = kTenant) {
+    Result<LayerVersion> result = Error{ErrorCode::kInternal, "no answer"};
+    store_->publish_layer(tenant,
+                          {.name = name,
+                           .description = "it",
+                           .license = "MIT",
+                           .runtimes = {"python3.11"},
+                           .zip_base64 = zip},
+                          [&](auto version) { result = std::move(version); });
+    work();
+    return result;
+  }
+  Result<LayerVersion> publish(const std::string& name, const Files& files,
+                               TenantId tenant = kTenant) {
+    return publish(name, zip_of(files), tenant);
+  }
+  Result<LayerVersion> remove(const LayerReference& layer) {
+    Result<LayerVersion> result = Error{ErrorCode::kInternal, "no answer"};
+    store_->remove_layer(kTenant, layer, [&](auto version) { result = std::move(version); });
+    work();
+    return result;
+  }
+  Result<Mounts> compose(const Layers& layers, TenantId tenant = kTenant) {
+    Result<Mounts> result = Error{ErrorCode::kInternal, "no answer"};
+    store_->compose_layers(tenant, layers, [&](auto mounts) { result = std::move(mounts); });
+    work();
+    return result;
+  }
+  // What a sandbox with these mounts reads.
+  std::string read(const Mounts& mounts, const std::string& path) {
+    for (const Mount& mount : mounts) {
+      if (!path.starts_with(mount.at + "/")) continue;
+      const auto folder = store_->mounted_folder(kTenant, mount);
+      if (!folder.ok()) return to_string(folder.error());
+      std::ifstream file(*folder + path.substr(mount.at.size()));
+      if (!file) return "(none)";
+      return {std::istreambuf_iterator<char>(file), {}};
+    }
+    return "(no mount)";
+  }
+
+  std::string folder_;
+  FakeClock clock_;
+  NullLogSink log_;
+  std::deque<std::pair<std::function<void()>, std::function<void()>>> tasks_;
+  bool disk_is_busy_ = false;
+  std::vector<std::string> users_;
+  Bytes room_ = Bytes::mib(100);
+  std::unique_ptr<LayerStore> store_;
+};
+
+TEST_F(LayerStoreTest, EachPublicationIsTheNextVersion) {
+  const auto first = publish("tools", Files{{"python/a.py", "1"}});
+  ASSERT_TRUE(first.ok()) << to_string(first.error());
+  EXPECT_EQ(first->reference, (LayerReference{"tools", 1}));
+  EXPECT_EQ(first->unpacked, Bytes(1));
+  EXPECT_EQ(publish("tools", Files{{"python/a.py", "2"}})->reference.version, 2);
+  EXPECT_EQ(publish("other", Files{{"bin/x", "2"}})->reference.version, 1);
+  const auto versions = store_->list_layer_versions(kTenant, "tools");
+  ASSERT_EQ(versions.size(), 2);
+  EXPECT_EQ(versions[0].reference.version, 2) << "the latest first";
+  const auto all = store_->list_layers(kTenant);
+  ASSERT_EQ(all.size(), 2);
+  EXPECT_EQ(all[1].reference, (LayerReference{"tools", 2}));
+  EXPECT_EQ(store_->used_by(kTenant), Bytes(3));
+}
+
+TEST_F(LayerStoreTest, ARestartKeepsThemAndUsesNoNumberTwice) {
+  ASSERT_TRUE(publish("tools", Files{{"python/a.py", "1"}}).ok());
+  ASSERT_TRUE(publish("tools", Files{{"python/a.py", "2"}}).ok());
+  const auto mounts = compose({{"tools", 1}});
+  ASSERT_TRUE(remove({"tools", 2}).ok());
+  start();
+  const auto kept = store_->find_layer(kTenant, {"tools", 1});
+  ASSERT_TRUE(kept.ok());
+  EXPECT_EQ(kept->description, "it");
+  EXPECT_EQ(kept->license, "MIT");
+  EXPECT_EQ(kept->runtimes, std::vector<std::string>{"python3.11"});
+  EXPECT_EQ(read(*mounts, "/opt/python/a.py"), "1") << "what functions see is there again";
+  EXPECT_EQ(publish("tools", Files{{"python/a.py", "3"}})->reference.version, 3);
+}
+
+TEST_F(LayerStoreTest, APublicationThatTheWorkerDidNotSurviveIsNoVersion) {
+  const std::string zip = zip_of({{"python/a.py", "1"}});
+  store_->publish_layer(kTenant, {.name = "tools", .zip_base64 = zip}, [](const auto&) {});
+  start();
+  EXPECT_TRUE(store_->list_layers(kTenant).empty());
+  fs::create_directories(folder_ + "/state/7/tools/1/content/python");
+  start();
+  EXPECT_TRUE(store_->list_layers(kTenant).empty());
+  EXPECT_FALSE(fs::exists(folder_ + "/state/7/tools/1"));
+}
+
+TEST_F(LayerStoreTest, LaterLayersLieOverEarlierOnes) {
+  ASSERT_TRUE(publish("base", Files{{"python/a.py", "base"},
+                                    {"python/b.py", "base"},
+                                    {"lib/folder/file", "base"},
+                                    {"lib/thing", "file"}})
+                  .ok());
+  ASSERT_TRUE(
+      publish("top", Files{{"python/b.py", "top"}, {"lib/folder", "file"}, {"lib/thing/x", "top"}})
+          .ok());
+  const auto both = compose({{"base", 1}, {"top", 1}});
+  ASSERT_TRUE(both.ok()) << to_string(both.error());
+  EXPECT_EQ(both->size(), 2);
+  EXPECT_TRUE(validate(*both).ok());
+  EXPECT_EQ(read(*both, "/opt/python/a.py"), "base");
+  EXPECT_EQ(read(*both, "/opt/python/b.py"), "top");
+  EXPECT_EQ(read(*both, "/opt/lib/folder"), "file") << "a file in place of a folder";
+  EXPECT_EQ(read(*both, "/opt/lib/thing/x"), "top") << "a folder in place of a file";
+  const auto other = compose({{"top", 1}, {"base", 1}});
+  EXPECT_EQ(read(*other, "/opt/python/b.py"), "base");
+  EXPECT_EQ(read(*other, "/opt/lib/folder/file"), "base");
+}
+
+TEST_F(LayerStoreTest, ALinkOfOneLayerLeadsNoOtherAstray) {
+  const fs::path source = folder_ + "/linked";
+  fs::create_directories(source / "lib");
+  fs::create_directories(source / "python");
+  std::ofstream(source / "lib/x") << "of the first";
+  fs::create_symlink("../lib", source / "python/link");
+  const auto zip = archive::make_zip(source);
+  ASSERT_TRUE(zip.ok()) << to_string(zip.error());
+  ASSERT_TRUE(publish("first", base64_encode(*zip)).ok());
+  ASSERT_TRUE(publish("second", Files{{"python/link/x", "of the second"}}).ok());
+  EXPECT_EQ(read(*compose({{"first", 1}}), "/opt/python/link/x"), "of the first");
+  const auto both = compose({{"first", 1}, {"second", 1}});
+  EXPECT_EQ(read(*both, "/opt/python/link/x"), "of the second");
+  EXPECT_EQ(read(*both, "/opt/lib/x"), "of the first");
+  EXPECT_EQ(read(*compose({{"second", 1}, {"first", 1}}), "/opt/python/link/x"), "of the first");
+}
+
+TEST_F(LayerStoreTest, ARemovedVersionIsKeptByTheFunctionsThatHaveIt) {
+  ASSERT_TRUE(publish("tools", Files{{"python/a.py", "1"}}).ok());
+  const auto mounts = compose({{"tools", 1}});
+  users_ = {"f"};
+  ASSERT_TRUE(remove({"tools", 1}).ok());
+  EXPECT_EQ(remove({"tools", 1}).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(compose({{"tools", 1}}).error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(read(*mounts, "/opt/python/a.py"), "1");
+}
+
+TEST_F(LayerStoreTest, WhatNoFunctionUsesGoesAfterAnHour) {
+  ASSERT_TRUE(publish("tools", Files{{"python/a.py", "1"}}).ok());
+  const auto mounts = compose({{"tools", 1}});
+  ASSERT_TRUE(publish("other", Files{{"bin/x", "1"}}).ok());
+  ASSERT_TRUE(compose({{"other", 1}}).ok());
+  EXPECT_EQ(read(*mounts, "/opt/python/a.py"), "1") << "a deployment may be under way";
+  clock_.advance(std::chrono::hours(2));
+  users_ = {"f"};
+  ASSERT_TRUE(compose({{"other", 1}}).ok());
+  EXPECT_EQ(read(*mounts, "/opt/python/a.py"), "1") << "a function uses it";
+  users_.clear();
+  ASSERT_TRUE(compose({{"other", 1}}).ok());
+  EXPECT_EQ(store_->mounted_folder(kTenant, mounts->front()).error().code, ErrorCode::kNotFound);
+  const auto again = compose({{"tools", 1}});
+  EXPECT_EQ(read(*again, "/opt/python/a.py"), "1");
+}
+
+TEST_F(LayerStoreTest, TenantsHaveTheirOwn) {
+  ASSERT_TRUE(publish("tools", Files{{"python/a.py", "1"}}).ok());
+  const auto mounts = compose({{"tools", 1}});
+  EXPECT_TRUE(store_->list_layers(kOther).empty());
+  EXPECT_EQ(store_->find_layer(kOther, {"tools", 1}).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(compose({{"tools", 1}}, kOther).error().code, ErrorCode::kInvalidArgument);
+  EXPECT_FALSE(store_->mounted_folder(kOther, mounts->front()).ok());
+  ASSERT_TRUE(publish("tools", Files{{"python/a.py", "2"}}, kOther).ok());
+  store_->forget_tenant(kTenant);
+  work();
+  EXPECT_TRUE(store_->list_layers(kTenant).empty());
+  EXPECT_FALSE(fs::exists(folder_ + "/state/7"));
+  EXPECT_EQ(store_->list_layers(kOther).size(), 1);
+}
+
+TEST_F(LayerStoreTest, WhatCannotLieUnderOptIsRefusedAndLeavesNothing) {
+  for (const Files& files :
+       {Files{{"file", "x"}}, Files{{"lambent/x", "x"}}, Files{{"a:b/x", "x"}}}) {
+    const auto refused = publish("bad", files);
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
+  }
+  EXPECT_EQ(publish("bad", std::string("no zip")).error().code, ErrorCode::kInvalidArgument);
+  EXPECT_EQ(publish("../bad", Files{{"bin/x", "x"}}).error().code, ErrorCode::kInvalidArgument);
+  EXPECT_TRUE(store_->list_layers(kTenant).empty());
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_ + "/state/7/bad"), {}), 0);
+}
+
+TEST_F(LayerStoreTest, QuotasAndABusyDiskAreSaidSo) {
+  const std::string zip = zip_of({{"bin/x", "x"}});
+  room_ = Bytes(10);
+  EXPECT_EQ(publish("tools", zip).error().code, ErrorCode::kResourceExhausted);
+  room_ = Bytes::mib(1);
+  disk_is_busy_ = true;
+  EXPECT_EQ(publish("tools", zip).error().code, ErrorCode::kResourceExhausted);
+  disk_is_busy_ = false;
+  EXPECT_EQ(publish("tools", zip)->reference.version, 1);
+}
+
+TEST(Layers, AreATextAndBack) {
+  const Layers layers = {{"torch", 3}, {"tools_x-1", 12}};
+  EXPECT_EQ(text_of(layers), "torch:3,tools_x-1:12");
+  EXPECT_EQ(*parse_layers("torch:3,tools_x-1:12"), layers);
+  EXPECT_TRUE(parse_layers("")->empty());
+  for (const char* bad : {"torch", "torch:", "torch:0", "torch:x", ":1", "a b:1", "a:1,", "a:1,a:2",
+                          "a:-1", "a:1,b:1,c:1,d:1,e:1,f:1", "../x:1", "a:99999999999999999999"}) {
+    const auto read = parse_layers(bad);
+    ASSERT_FALSE(read.ok()) << bad;
+    EXPECT_EQ(read.error().code, ErrorCode::kInvalidArgument) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace lambent::layers
