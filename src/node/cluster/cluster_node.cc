@@ -205,6 +205,22 @@ bool ClusterNode::is_lost(const std::string& node) {
   return entry == nullptr || entry->state == MemberState::kLost;
 }
 
+std::vector<ClusterNode::Other> ClusterNode::others() {
+  std::vector<Other> others;
+  for (const std::string& node : table_.others()) {
+    const MemberTable::Entry& entry = *table_.find(node);
+    Other& other = others.emplace_back(node, entry.endpoint, entry.state == MemberState::kLost);
+    other.endpoint.encrypt = uses_.connector;
+  }
+  return others;
+}
+
+std::function<void(http::Request&)> ClusterNode::signer(std::string tenant) const {
+  return [credentials = credentials_, tenant = std::move(tenant)](http::Request& request) {
+    credentials.sign(request, {.node = {}, .tenant = tenant, .scopes = Scopes::all(), .token = {}});
+  };
+}
+
 void ClusterNode::catch_up(const FunctionName& function, std::function<void()> then) {
   if (!catch_up_ || !is_replica()) return then();
   catch_up_(function, std::move(then));
@@ -243,6 +259,7 @@ void ClusterNode::choose(const ForwardPtr& forward) {
       if (home.empty() || home == self()) return answer_here(forward);
       return send_to(forward, home);
     case http::Destination::kWhoKnows:
+    case http::Destination::kAllWhoKnow:
       return ask_who_knows(forward);
     case http::Destination::kAnyNode:
     case http::Destination::kAnyNodeAndMore:
@@ -325,8 +342,11 @@ void ClusterNode::ask_next(const ForwardPtr& forward, http::Response unknown) {
     return entry != nullptr && entry->state != MemberState::kLost;
   };
   while (!forward->left.empty() && !is_up(forward->left.back())) forward->left.pop_back();
-  if (unknown.status != 404 || forward->left.empty()) {
-    return forward->client->send(std::move(unknown));
+  const bool asks_all = forward->call.destination == http::Destination::kAllWhoKnow;
+  // Of all answers the first that is none of "unknown" counts.
+  if (asks_all && unknown.status != 404 && !forward->known) forward->known = unknown;
+  if ((unknown.status != 404 && !asks_all) || forward->left.empty()) {
+    return forward->client->send(forward->known ? *std::move(forward->known) : std::move(unknown));
   }
   const std::string node = forward->left.back();
   forward->left.pop_back();
