@@ -141,6 +141,36 @@ class Altered(SlowLink):
             pass
 
 
+class Older(SlowLink):
+    """The way to a node whose program says nothing of objects, as those of before."""
+
+    def carry(self, source, target):
+        try:
+            while data := source.recv(65536):
+                target.sendall(data.replace(b'"shares_objects"', b'"says_otherwise"'))
+        except OSError:
+            pass
+
+
+class OfTwoVersions(unittest.TestCase):
+    def test_a_node_that_brings_no_objects_is_given_no_work_that_needs_some(self):
+        cluster = Cluster(self, names="ab", told=False)
+        link = Older(self, cluster["b"].address[1], 0)
+        members = [{"node": "a", "address": cluster.addresses["a"]}, {"node": "b", "address": f"http://127.0.0.1:{link.port}"}]
+        for name in "ab":
+            cluster[name].request("PUT", "/v1/cluster/members", json.dumps({"source": "test", "members": members}))
+            cluster.wait_for(lambda name=name: set(cluster.states(name).values()) == {"up"})
+        a = cluster["a"]
+        a.create_python("size", SIZE)
+        a.request("POST", "/v1/cluster/nodes/a/drain")
+        made = a.request("POST", "/v1/objects", b"12345").json["object"]
+        before = forwarded(cluster, "a")
+        self.assertEqual(a.invoke("size", {"of": made}, headers={"X-Lambent-Needs": made}).json, 5)
+        self.assertEqual(forwarded(cluster, "a"), before)
+        self.assertEqual(a.invoke("size", {"of": made}).json, 5)
+        self.assertEqual(forwarded(cluster, "a"), before + 1)
+
+
 class OnABadNetwork(unittest.TestCase):
     def test_what_comes_altered_is_refused_and_not_kept(self):
         cluster = Cluster(self, names="ab", told=False)

@@ -54,6 +54,11 @@ Result<NodeReport> report_in(const Result<http::Response>& answer) {
                    "it a node of a cluster, of a version that goes with this one?"};
 }
 
+bool needs_objects(const http::Request& request) {
+  return !request.headers.get("X-Lambent-Needs").empty() ||
+         !request.headers.get("X-Amz-Client-Context").empty();
+}
+
 std::string function_part(const std::string& name) { return name.substr(0, name.find(':')); }
 
 }  // namespace
@@ -127,6 +132,7 @@ void ClusterNode::refresh_own_report() {
 NodeReport ClusterNode::own_report() const {
   NodeReport report = facts_.report();
   report.node = self();
+  report.shares_objects = true;
   report.takes_work = report.takes_work && !drained_;
   return report;
 }
@@ -293,6 +299,11 @@ void ClusterNode::choose_any(const ForwardPtr& forward) {
     return answer_here(forward);
   }
   const std::string node = table_.name_of(route->node);
+  // An older program there would look for them among its own.
+  if (needs_objects(forward->call.request) && !table_.find(node)->report.shares_objects) {
+    remember(forward->repeat_key, self());
+    return answer_here(forward);
+  }
   remember(forward->repeat_key, node);
   send_to(forward, node);
 }
