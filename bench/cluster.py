@@ -105,7 +105,7 @@ def objects(nodes, repeats):
         there = time.monotonic()
         figures["object_here_gbps"].append(OBJECT / (here - begin) / 1e9)
         figures["object_gbps"].append(OBJECT / (there - here) / 1e9)
-    return {key: middle(values, 2) for key, values in figures.items()}
+    return {key: middle(values, 3) for key, values in figures.items()}
 
 
 def beside_ray(python, repeats, seconds):
