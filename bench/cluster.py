@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""bench cluster: what a node adds that passes a request on to another, and the rate of one node and of three, on one machine.
+"""bench cluster: what a node adds that passes a request on to another, the rate of one node and of three, and of objects between nodes, on
+one machine.
 
 With --ray PYTHON (an interpreter that has ray[serve]) a Ray task and a Ray Serve deployment that do the same in the same run.
 docs/internals/benchmarks.md says what each figure means. Usage: cluster.py [--quick] [--repeats N] [--seconds S] [--ray PYTHON]
@@ -18,6 +19,7 @@ from worker_under_test import Worker, invocations_path, machine, make_zip
 
 SANDBOXES = 4
 CLIENTS = 20
+OBJECT = 64 << 20
 
 
 def states(worker):
@@ -90,6 +92,22 @@ def rate(nodes, repeats, seconds):
     return middle(totals, 0)
 
 
+def objects(nodes, repeats):
+    """GB/s of an object that comes from another node, as it is read the first time; beside it the same bytes over HTTP from the node that
+    has them, to a client that does no more than read."""
+    figures = {"object_gbps": [], "object_here_gbps": []}
+    for _ in range(repeats):
+        made = json.loads(nodes["a"].request("POST", "/v1/objects", bytes(OBJECT)))["object"]
+        begin = time.monotonic()
+        nodes["a"].request("GET", f"/v1/objects/{made}")
+        here = time.monotonic()
+        nodes["b"].request("GET", f"/v1/objects/{made}", headers={"Range": "bytes=0-0"})
+        there = time.monotonic()
+        figures["object_here_gbps"].append(OBJECT / (here - begin) / 1e9)
+        figures["object_gbps"].append(OBJECT / (there - here) / 1e9)
+    return {key: middle(values, 3) for key, values in figures.items()}
+
+
 def beside_ray(python, repeats, seconds):
     """What Ray's own ways take, by cluster_ray.py under that interpreter, and our load generator against Ray Serve."""
     script = pathlib.Path(__file__).with_name("cluster_ray.py")
@@ -119,7 +137,7 @@ def main():
     seconds = arguments.seconds or (0.5 if arguments.quick else 2.0)
     about = machine()
     with cluster("abc") as nodes:
-        result = {"hop": hop(nodes, repeats, seconds), "rps_three_nodes": rate(nodes, repeats, seconds)}
+        result = {"hop": hop(nodes, repeats, seconds), **objects(nodes, repeats), "rps_three_nodes": rate(nodes, repeats, seconds)}
     with cluster("a") as nodes:
         result["rps_one_node"] = rate(nodes, repeats, seconds)
     if arguments.ray:

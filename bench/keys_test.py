@@ -50,7 +50,8 @@ class KeysTest(unittest.TestCase):
 
     def test_cluster(self):
         result = last_line(sys.executable, "-B", str(BENCH / "cluster.py"), "--quick", "--repeats", "1", "--seconds", "0.1")
-        for key in ("here_p50_us", "forwarded_p50_us", "here_rps", "forwarded_rps", "rps_one_node", "rps_three_nodes"):
+        for key in ("here_p50_us", "forwarded_p50_us", "here_rps", "forwarded_rps", "rps_one_node", "rps_three_nodes", "object_gbps",
+                    "object_here_gbps"):
             self.assertGreater(result[key], 0, key)
 
     def test_cluster_sim(self):

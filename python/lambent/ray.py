@@ -5,12 +5,15 @@
     lambent.ray.start(key="/etc/lambent/cluster.key")
     square = lambent.ray.function("square")
     ray.get(square.remote(ray.put({"x": 3})))
+    scale = lambent.ray.function("scale")          # a kernel function
+    y = scale.remote(x=ray.put(array), outputs="y")  # an ObjectRef of an array
 
 Ray says which nodes there are, reserves their GPUs, and hands references on. Requests never pass through it, and the workers do
 not end with it.
 """
 import json
 import os
+import re
 import shutil
 import subprocess
 import threading
@@ -19,15 +22,18 @@ import time
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from .client import Client
+from .client import Client, ObjectRef
 from .errors import LambentError, error_of
 from .http_objects import connect
+from .tensor import Tensor, tensor_of
 
 NAMESPACE = "lambent"
 LEASE = 5.0  # seconds for which a worker takes our word for who the others are
 _PERIOD = 1.0
 _CALLS = 64  # of an agent at once
 _MEMBERS = "lambent-members"
+_SCHEME = "lambent://"
+_OBJECT = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}[.][0-9]{1,10}", re.IGNORECASE)
 
 
 def _agent_name(node_id):
@@ -58,6 +64,78 @@ def _tail_of(path, most=2000):
         return str(error)
 
 
+class Handle:
+    """A tensor that stays with the Lambent node that made it, "lambent://ID" as text. Functions take it without a copy through Ray;
+    get() and remote() bring it, from whatever node has it. It lives for its time to live, an hour unless said, and is no
+    reference that Ray counts: remove() ends it."""
+
+    def __init__(self, name):
+        name = str(name).removeprefix(_SCHEME)
+        if not _OBJECT.fullmatch(name):
+            raise error_of("INVALID_ARGUMENT", "%r names no object: lambent:// and its id are expected" % name)
+        self.id = name
+
+    def __repr__(self):
+        return _SCHEME + self.id
+
+    def __eq__(self, other):
+        return isinstance(other, Handle) and other.id == self.id
+
+    def __hash__(self):
+        return hash(self.id)
+
+    def remote(self):
+        """A Ray ObjectRef of its array, or bytes."""
+        return _agent_here().fetch.remote(self.id)
+
+    def get(self, timeout=None):
+        return ray.get(self.remote(), timeout=timeout)
+
+    def remove(self):
+        ray.get(_agent_here().remove.remote(self.id))
+
+
+class _Hole:
+    """Where a reference stood in a payload; Ray brings its value beside it."""
+
+    def __init__(self, number):
+        self.number = number
+
+
+def _map(value, change):
+    """`value` with each leaf, and each dict that `change` knows, replaced."""
+    changed = change(value)
+    if changed is not value:
+        return changed
+    if isinstance(value, dict):
+        return {key: _map(each, change) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_map(each, change) for each in value]
+    return value
+
+
+def _without_references(payload):
+    """(payload, references): Ray waits for what stands at the top of a call only, so all references go there."""
+    references = []
+
+    def change(value):
+        if not isinstance(value, ray.ObjectRef):
+            return value
+        references.append(value)
+        return _Hole(len(references) - 1)
+    return _map(payload, change), references
+
+
+def _is_tensor(value):
+    return isinstance(value, (bytes, bytearray, memoryview, Tensor)) or (
+        hasattr(value, "__array_interface__") and bool(getattr(value, "shape", None)))
+
+
+def _value_of(tensor):
+    """What Ray's tasks get: an array over the same memory, or bytes."""
+    return bytes(tensor) if tensor.datatype == "BYTES" else tensor.numpy()
+
+
 class _Members:
     """What the agents know of their workers. Its loss is none: they tell it again."""
 
@@ -83,6 +161,7 @@ class _Agent:
     def __init__(self, node_id, options, members):
         self._options, self._node_id, self._members = options, node_id, members
         self._local, self._stop, self._error = threading.local(), threading.Event(), ""
+        self._kinds = {}  # of functions, by name
         fields = {"node": node_id[:12]}
         self._endpoint = "unix:" + options["socket"].format(**fields)
         self._ensure_worker(fields)
@@ -158,19 +237,102 @@ class _Agent:
         return {"node_id": self._node_id, "endpoint": self._endpoint, "error": self._error,
                 "gpus": ray.get_gpu_ids(), "pid": os.getpid(), "cluster": self._answers()}
 
-    def invoke(self, function, payload):
-        """Ray has put the value in place of a reference."""
+    def _client(self):
+        """This thread's, over the worker's object socket where that can be reached: then a put copies once and a get not at all."""
         if not hasattr(self._local, "client"):
-            self._local.client = Client(self._endpoint, local=False)
-        body = bytes(payload) if isinstance(payload, (bytes, bytearray, memoryview)) else json.dumps(payload).encode()
+            self._local.client = Client(self._endpoint)
+        return self._local.client
+
+    def _with_worker(self, call, *arguments):
         try:
-            answer = self._local.client.invoke(function, body)
+            return call(self._client(), *arguments)
         except OSError as error:
+            self._local.__dict__.pop("client", None)
             raise error_of("UNAVAILABLE", "the worker at %s was lost: %s" % (self._endpoint, error)) from None
+
+    def invoke(self, function, payload, handles, *values):
+        """Ray has put values in place of references: where the payload has a _Hole."""
+        return self._with_worker(self._invoke, function, payload, handles, values)
+
+    def run_kernels(self, function, outputs, handles, names, *values):
+        """A kernel function: one result for each of `outputs`. Each input is copied once, from Ray's memory to the worker's."""
+        return self._with_worker(self._run_kernels, function, outputs, handles, names, values)
+
+    def fetch(self, name):
+        return self._with_worker(lambda client: _value_of(client.get(name)))
+
+    def remove(self, name):
+        self._with_worker(lambda client: client.remove(name))
+
+    def _invoke(self, client, function, payload, handles, values):
+        payload = _map(payload, lambda value: values[value.number] if isinstance(value, _Hole) else value)
+        own, needs = [], []
+
+        def change(value):
+            if _is_tensor(value):
+                value = client.put(tensor_of(value))
+                own.append(value)
+            elif not isinstance(value, Handle):
+                return value
+            needs.append(value.id)
+            return {"object": value.id}
         try:
-            return json.loads(answer)
-        except ValueError:
-            return answer
+            if isinstance(payload, (bytes, bytearray, memoryview)):
+                body = bytes(payload)
+            else:
+                body = json.dumps(_map(payload, change)).encode()
+            answer = client.invoke(function, body, needs)
+            try:
+                answer = json.loads(answer)
+            except ValueError:
+                return answer
+            return self._opened(client, function, answer, handles, set(needs))
+        finally:
+            client.release(own)
+
+    def _opened(self, client, function, answer, handles, given):
+        """The answer of a workflow has arrays, or handles, where it names objects. Those that it made are removed with that; those that
+        it was given are their owner's."""
+        made = []
+
+        def change(value):
+            if not isinstance(value, dict) or not _OBJECT.fullmatch(str(value.get("object", ""))) or not self._is_workflow(client, function):
+                return value
+            if handles:
+                return Handle(value["object"])
+            if value["object"] not in given:
+                made.append(ObjectRef(client, value["object"]))
+            return _value_of(client.get(value["object"]))
+        opened = _map(answer, change)
+        client.release(set(made))
+        return opened
+
+    def _is_workflow(self, client, function):
+        if function not in self._kinds:
+            self._kinds[function] = client.kind_of(function)
+        return self._kinds[function] == "workflow"
+
+    def _run_kernels(self, client, function, outputs, handles, names, values):
+        own = []
+        try:
+            inputs = []
+            for name, value in zip(names, values):
+                if not isinstance(value, Handle):
+                    value = client.put(tensor_of(value))
+                    own.append(value)
+                inputs.append({"name": name, "parameters": {"object": value.id}})
+            request = {"inputs": inputs, "outputs": [{"name": name, "parameters": {"object": True}} for name in outputs]}
+            answer = json.loads(client.invoke(function, json.dumps(request), [each["parameters"]["object"] for each in inputs]))
+            of_name = {each["name"]: each["parameters"]["object"] for each in answer["outputs"]}
+            made = [of_name[name] for name in outputs]
+            if handles:
+                results = [Handle(each) for each in made]
+            else:
+                own += [ObjectRef(client, each) for each in made]
+                results = [_value_of(client.get(each)) for each in made]
+        finally:
+            client.release(own)
+        return results[0] if len(results) == 1 else results
 
 
 class Cluster:
@@ -246,11 +408,25 @@ class Function:
     def __init__(self, name):
         self.name = name
 
-    def remote(self, payload=None):
-        """A Ray ObjectRef of its answer: JSON as a value, else bytes. `payload` is JSON, bytes or an ObjectRef of either; a
-        reference is waited for by Ray, not here. What fails raises ray.exceptions.RayTaskError, which is a LambentError too;
-        when the node is lost meanwhile, RayActorError. It runs at most once."""
-        return _agent_here().invoke.remote(self.name, payload)
+    def remote(self, payload=None, *, outputs=(), handles=False, **inputs):
+        """A Ray ObjectRef of its answer: JSON as a value, else bytes. `payload` is JSON, bytes or an ObjectRef of either; references,
+        arrays (numpy) and Handles may stand anywhere in it. Arrays become objects of Lambent ({"object": id}) for the time of the
+        call, and objects in the answer of a workflow become arrays.
+
+        A kernel function gets its `inputs` by keyword, each an array, an ObjectRef of one, or a Handle; `outputs` names the buffers
+        that come back: an ObjectRef for one, a list for more. With `handles` tensors stay where they were made, and Handles come back.
+
+        References are waited for by Ray, not here. What fails raises ray.exceptions.RayTaskError, which is a LambentError too; when
+        the node is lost meanwhile, RayActorError. It runs at most once."""
+        if inputs or outputs:
+            if payload is not None or not outputs:
+                raise TypeError("one payload; or, for a kernel function, inputs by keyword and the names of its outputs")
+            names = (outputs,) if isinstance(outputs, str) else tuple(outputs)
+            made = _agent_here().run_kernels.options(num_returns=len(names)).remote(self.name, names, handles, list(inputs),
+                                                                                    *inputs.values())
+            return made
+        payload, references = _without_references(payload)
+        return _agent_here().invoke.remote(self.name, payload, handles, *references)
 
 
 _agents = {}

@@ -49,6 +49,9 @@ namespace lambent {
 namespace {
 
 constexpr size_t kPeerThreads = 4;
+// In a cluster; another node begins to bring an object within milliseconds of the request that
+// needs it, and asks for a part of 16 MiB at a time.
+constexpr Duration kRemovedObjectLinger = seconds(10);
 
 objects::Disk disk_of(loop::WorkThread& thread) {
   return [&thread](std::function<void()> work, std::function<void()> completion) {
@@ -57,10 +60,12 @@ objects::Disk disk_of(loop::WorkThread& thread) {
 }
 
 // Threads that wait for peers, so that one that is slow holds up only a part of the objects.
-std::vector<objects::Disk> lanes_of(const std::vector<http::Endpoint>& peers, loop::EventLoop& loop,
+std::vector<objects::Disk> lanes_of(const std::vector<http::Endpoint>& peers,
+                                    const WorkerConfig& config, loop::EventLoop& loop,
                                     std::vector<std::unique_ptr<loop::WorkThread>>& threads) {
   std::vector<objects::Disk> lanes;
-  while (!peers.empty() && lanes.size() < kPeerThreads) {
+  const bool has_others = !peers.empty() || !config.cluster_key.empty();
+  while (has_others && lanes.size() < kPeerThreads) {
     threads.push_back(std::make_unique<loop::WorkThread>(loop));
     lanes.push_back(disk_of(*threads.back()));
   }
@@ -92,6 +97,20 @@ metrics::WorkerMetrics::TlsGauges gauges_of(const tls::IdentityStatistics& stati
           .failed_handshakes = handshakes.failed,
           .reloads = statistics.reloads,
           .failed_reloads = statistics.failed_reloads};
+}
+
+// With the other nodes of a cluster.
+void share_objects(NodeCluster* cluster, frontend::PeerObjects& objects,
+                   const AccessService& access, frontend::ObjectsFrontend& removing) {
+  if (cluster == nullptr) return;
+  cluster->seek_objects(objects, access);
+  removing.set_linger(kRemovedObjectLinger);
+}
+
+Result<void> recover(worker::Worker& worker, std::optional<DeviceWatch>& watch) {
+  RETURN_IF_ERROR(worker.recover());
+  if (watch) watch->tell(worker);
+  return {};
 }
 
 // What is encrypted here, if anything is; peers of https get what they need of it.
@@ -478,7 +497,7 @@ Result<WorkerRun::End> run(WorkerConfig config, const Installation& installation
   std::vector<std::unique_ptr<loop::WorkThread>> peer_threads;
   ASSIGN_OR_RETURN(auto peers, peers_of(config));
   ASSIGN_OR_RETURN(const auto identity, open_identity(config, peers, loop, log, object_disk));
-  const frontend::PeerObjects peer_objects(objects, peers, lanes_of(peers, loop, peer_threads));
+  frontend::PeerObjects peer_objects(objects, peers, lanes_of(peers, config, loop, peer_threads));
   loop::WorkThread object_copies(loop);
   frontend::ObjectsFrontend objects_frontend(objects, disk_of(object_copies), loop, random);
   ASSIGN_OR_RETURN(OwnedFd object_listener, listen_for_objects(config, sockets));
@@ -502,12 +521,12 @@ Result<WorkerRun::End> run(WorkerConfig config, const Installation& installation
                                 observer_of(worker, secrets, *volumes));
   connect(worker, access, secrets, *volumes);
   ASSIGN_OR_RETURN(const auto audit, open_audit_log(config, loop, log));
-  RETURN_IF_ERROR(worker.recover());
-  if (watch) watch->tell(worker);
+  RETURN_IF_ERROR(recover(worker, watch));
   ASSIGN_OR_RETURN(const auto cluster,
                    NodeCluster::open(config, devices,
                                      {loop, log, random, *catalog, worker, access,
                                       disk_of(object_copies), identity.get(), shared.get()}));
+  share_objects(cluster.get(), peer_objects, access, objects_frontend);
   const auto questions = journal_programs(config, installation, journal, loop);
   auto answers =
       router_options(worker, config, object_copies, questions.get(), cluster.get(), audit.get());

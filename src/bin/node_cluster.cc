@@ -155,6 +155,21 @@ Result<std::unique_ptr<NodeCluster>> NodeCluster::open(
   return made;
 }
 
+void NodeCluster::seek_objects(frontend::PeerObjects& objects, const AccessService& access) {
+  objects.seek_in_cluster([node = node_.get(), &access](TenantId tenant) {
+    frontend::ObjectSources sources;
+    for (cluster::ClusterNode::Other& other : node->others()) {
+      if (other.is_lost) {
+        sources.lost.push_back(other.node);
+      } else {
+        sources.nodes.push_back(
+            {std::move(other.endpoint), node->signer(access.tenant_name(tenant))});
+      }
+    }
+    return sources;
+  });
+}
+
 std::string NodeCluster::metrics_text() {
   metrics_.set(*node_);
   if (shared_ != nullptr) metrics_.set_catalog(shared_->reachable());

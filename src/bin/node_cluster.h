@@ -14,6 +14,7 @@
 #include "core/protocol/device_message.h"
 #include "core/tls/node_identity.h"
 #include "edge/frontend/catalog_replica.h"
+#include "edge/frontend/peer_objects.h"
 #include "node/cluster/cluster_node.h"
 #include "node/objects/spill_folder.h"
 #include "node/tenants/access_control.h"
@@ -46,6 +47,8 @@ class NodeCluster {
       Dependencies dependencies);
 
   cluster::ClusterNode& node() { return *node_; }
+  // From now on objects of all nodes are found here. Both end after this one.
+  void seek_objects(frontend::PeerObjects& objects, const AccessService& access);
   // For Prometheus.
   std::string metrics_text();
 

@@ -1,5 +1,6 @@
 """lambent.ray with Ray itself, on one machine: two nodes of Ray, a worker for each, and what is left when the agents or Ray end.
 All nodes have one address and one /dev/shm here, so that this tests joining, calls and death, and no network."""
+import base64
 import importlib.util
 import json
 import os
@@ -12,11 +13,13 @@ import time
 import unittest
 import urllib.request
 
+import test_kernel_functions as kernels
 from harness import PREFIX, make_zip
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2] / "python"
 HAS_RAY = importlib.util.find_spec("ray") is not None
 
+COUNT = 1 << 18  # a MiB, which Ray keeps in its shared memory
 ECHO = """
 def handler(event, context):
     if event.get("fail"):
@@ -63,9 +66,18 @@ class OnRay(unittest.TestCase):
         cls.addresses = [member["address"] for member in cls.cluster.status()[0]["cluster"]["members"]]
         code = make_zip({"app.py": ECHO})
         body = {"FunctionName": "total", "Runtime": "python3.11", "Handler": "app.handler", "Role": "x",
-                "Code": {"ZipFile": __import__("base64").b64encode(code).decode()}}
+                "Code": {"ZipFile": base64.b64encode(code).decode()}}
         request = urllib.request.Request(cls.addresses[0] + "/2015-03-31/functions", json.dumps(body).encode())
         urllib.request.urlopen(request, timeout=30).close()
+        package = {"graph.json": json.dumps(kernels.scale_graph(COUNT)), **kernels.bundle_files()}
+        flow = {"components": [{"name": "scaled", "function": "scale", "input": {"x": "$input.x"}}],
+                "output": {"y": "$scaled.y", "note": "$input.note"}}
+        for name, files, handler, kind in (("scale", package, "graph.json", "kernel"),
+                                           ("flow", {"workflow.json": json.dumps(flow)}, "workflow.json", "workflow")):
+            body.update(FunctionName=name, Runtime="provided.al2023", Handler=handler, Tags={"lambent:kind": kind},
+                        Code={"ZipFile": base64.b64encode(make_zip(files)).decode()})
+            request = urllib.request.Request(cls.addresses[0] + "/2015-03-31/functions", json.dumps(body).encode())
+            urllib.request.urlopen(request, timeout=30).close()
 
     @classmethod
     def workers(cls):
@@ -137,6 +149,84 @@ class OnRay(unittest.TestCase):
 
         with self.assertRaises(RuntimeError):
             self.ray.get(total.remote(broken.remote()), timeout=60)
+
+    def test_30_kernel_functions_take_and_give_references_of_arrays(self):
+        import numpy
+
+        @self.ray.remote(num_cpus=0.1)
+        def make(first):
+            time.sleep(0.5)
+            return numpy.arange(first, first + COUNT, dtype=numpy.float32)
+
+        @self.ray.remote(num_cpus=0.1)
+        def last(array):
+            return float(array[-1])
+
+        scale = self.lambent.function("scale")
+        begin = time.monotonic()
+        made = scale.remote(x=scale.remote(x=make.remote(1), outputs="y"), outputs=["y"])
+        answer = last.remote(made)  # nothing has been waited for
+        self.assertLess(time.monotonic() - begin, 0.5)
+        self.assertIsInstance(made, self.ray.ObjectRef)
+        self.assertEqual(self.ray.get(answer, timeout=60), 4.0 * COUNT)
+        array = self.ray.get(made)
+        # It lies in Ray's memory, and no copy of it is made for who reads.
+        self.assertEqual((array.dtype, array.shape, array.flags.owndata, array.flags.writeable), (numpy.float32, (COUNT,), False, False))
+
+    def test_31_handles_stay_where_they_were_made_until_they_are_fetched(self):
+        import numpy
+        from lambent.errors import InvalidArgument
+        scale = self.lambent.function("scale")
+        handle = self.ray.get(scale.remote(x=numpy.ones(COUNT, numpy.float32), outputs="y", handles=True), timeout=60)
+        self.assertRegex(str(handle), "^lambent://[-0-9a-f]+[.]0$")
+        again = self.ray.get(scale.remote(x=handle, outputs="y"), timeout=60)
+        self.assertEqual(again[-1], 4)
+        # Any node fetches it, from the one that has it.
+        for agent in self.cluster.agents.values():
+            self.assertEqual(self.ray.get(agent.fetch.remote(handle.id), timeout=60)[-1], 2)
+        self.assertEqual(self.lambent.Handle(str(handle)).get(timeout=60)[0], 2)
+        handle.remove()
+        with self.assertRaises(InvalidArgument) as caught:
+            self.lambent.Handle("lambent://nothing")
+        self.assertEqual(caught.exception.code, "INVALID_ARGUMENT")
+
+    def test_32_workflows_take_references_within_their_input_and_give_arrays(self):
+        import numpy
+        given = self.ray.put(numpy.ones(COUNT, numpy.float32))
+        flow = self.lambent.function("flow")
+        answer = self.ray.get(flow.remote({"x": given, "note": ["kept", self.ray.put(7)]}), timeout=60)
+        self.assertEqual((answer["y"].shape, answer["y"][5], answer["note"]), ((COUNT,), 2, ["kept", 7]))
+        handle = self.ray.get(flow.remote({"x": given, "note": None}, handles=True), timeout=60)["y"]
+        self.assertEqual(self.ray.get(handle.remote(), timeout=60)[0], 2)
+        # What it is given stays its owner's, also if it comes back.
+        answer = self.ray.get(flow.remote({"x": handle, "note": {"same": handle}}), timeout=60)
+        self.assertEqual((answer["y"][0], answer["note"]["same"][0]), (4, 2))
+        time.sleep(11)  # what is removed can be read for ten seconds more
+        self.assertEqual(handle.get(timeout=60)[0], 2)
+
+    def test_33_what_fails_before_or_in_a_kernel_function_is_an_error_of_ray(self):
+        import numpy
+        from lambent.errors import LambentError
+
+        @self.ray.remote(num_cpus=0.1)
+        def broken():
+            raise KeyError("before")
+
+        @self.ray.remote(num_cpus=0.1)
+        def after(array):
+            return len(array)
+
+        scale = self.lambent.function("scale")
+        with self.assertRaises(KeyError):
+            self.ray.get(after.remote(scale.remote(x=broken.remote(), outputs="y")), timeout=60)
+        with self.assertRaises(self.ray.exceptions.RayTaskError) as caught:
+            self.ray.get(after.remote(scale.remote(x=numpy.ones(3, numpy.float32), outputs="y")), timeout=60)
+        self.assertIsInstance(caught.exception, LambentError)
+        self.assertIn("x", str(caught.exception))
+        with self.assertRaises(TypeError):
+            scale.remote({"x": 1}, x=1, outputs="y")
+        with self.assertRaises(TypeError):
+            scale.remote(x=1)
 
     def test_4_an_agent_that_is_killed_takes_no_worker_with_it_and_comes_back(self):
         before = self.workers()

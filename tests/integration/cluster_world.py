@@ -36,19 +36,24 @@ class Witness:
         test.addCleanup(shutil.rmtree, self.folder, True)
         self.folder.chmod(0o755)
         self.door = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        test.addCleanup(self.door.close)
         self.door.bind(str(self.folder / "door"))
         (self.folder / "door").chmod(0o777)
         self.door.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
         self.begun, self.ended = collections.Counter(), collections.Counter()
-        threading.Thread(target=self.listen, daemon=True).start()
+        self.listener = threading.Thread(target=self.listen, daemon=True)
+        self.listener.start()
+        test.addCleanup(self.close)
+
+    def close(self):
+        """The thread ends before its socket is closed: a recv() that is interrupted begins again with the same descriptor, which may be
+        the next witness's by then, and takes a word from it."""
+        self.door.shutdown(socket.SHUT_RDWR)
+        self.listener.join()
+        self.door.close()
 
     def listen(self):
-        while True:
-            try:
-                what, run = self.door.recv(4096).decode().split()
-            except OSError:
-                return
+        while word := self.door.recv(4096):
+            what, run = word.decode().split()
             (self.begun if what == "begin" else self.ended)[run] += 1
 
     @property
@@ -198,6 +203,8 @@ class Load:
                 with self.lock:
                     if "x-amz-function-error" in reply.headers:
                         self.failed[run] = AssertionError(reply.body)
+                    elif not kind and reply.json != {"id": run}:
+                        self.failed[run] = AssertionError(f"the answer of another run: {reply.body}")
                     elif kind:
                         self.accepted[run] = reply.headers["x-amzn-requestid"]
                     else:

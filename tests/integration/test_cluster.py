@@ -36,7 +36,7 @@ def free_ports(count):
 class Cluster:
     """Workers with one key, each told of all by its flags."""
 
-    def __init__(self, test, names="abc", flags=(), key="k" * 40, told=True, policy="bounded-hash"):
+    def __init__(self, test, names="abc", flags=(), key="k" * 40, told=True, policy="bounded-hash", gpu="none"):
         folder = pathlib.Path(tempfile.mkdtemp(prefix="lambent-cluster-"))
         test.addCleanup(shutil.rmtree, folder, True)
         (folder / "key").write_text(key)
@@ -46,7 +46,7 @@ class Cluster:
         self.nodes, self.folder = {}, folder
         for name, port in zip(names, ports):
             self.nodes[name] = Worker("--cluster-key", str(folder / "key"), "--node-name", name, "--cluster-policy", policy,
-                                      "--socket", str(folder / f"{name}.sock"), *(listed if told else ()), *flags, gpu="none", listen=f"127.0.0.1:{port}")
+                                      "--socket", str(folder / f"{name}.sock"), *(listed if told else ()), *flags, gpu=gpu, listen=f"127.0.0.1:{port}")
             test.addCleanup(self.nodes[name].close)
 
     def __getitem__(self, name):

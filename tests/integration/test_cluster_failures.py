@@ -55,20 +55,16 @@ class UnderLoad(unittest.TestCase):
         self.load.stop()
         self.cluster.wait_until_up()
         # What was accepted is run, though its node was away.
-        # Its answer is told to any node; the witness may have missed its word.
-        def has_run(run):
-            return self.witness.ended[run] > 0 or json.loads(self.cluster["b"].request(
-                "GET", f"/v1/invocations/{self.load.accepted[run]}").body or b"{}").get("id") == run
-        self.cluster.wait_for(lambda: all(has_run(run) for run in self.load.accepted), 60)
+        runs = [*self.load.accepted, *self.load.answered]
+        self.cluster.wait_for(lambda: all(self.witness.ended[run] > 0 for run in runs), 60)
         for name in "abc":
             for invocation in list(self.load.accepted.values())[:5]:
                 self.cluster.wait_for(lambda name=name, invocation=invocation: self.cluster[name].request(
                     "GET", f"/v1/invocations/{invocation}").status == 200)
-        # What was answered ran, and once. One of its two words may be missed on a busy machine; why is not known.
+        # What was answered ran, and once.
         self.assertNotEqual(self.load.answered, [])
-        self.cluster.wait_for(lambda: all(self.witness.begun[run] + self.witness.ended[run] > 0 for run in self.load.answered), 60)
         for run in self.load.answered:
-            self.assertEqual(max(self.witness.begun[run], self.witness.ended[run]), 1, run)
+            self.assertEqual((self.witness.begun[run], self.witness.ended[run]), (1, 1), run)
         twice = [run for run, times in self.witness.begun.items() if run.startswith("sync") and times > 1]
         self.assertEqual(twice, [])
         # Clients are told that they may try again, never anything else.

@@ -21,6 +21,7 @@ enum class Destination {
   kHomeAlone,       // it changes versions and aliases, which only the home has
   kHomeOrHere,      // it reads the catalog
   kWhoKnows,        // it asks for what one of the nodes has
+  kAllWhoKnow,      // it is for what several nodes may have: each is asked
 };
 
 struct ForwardCall {

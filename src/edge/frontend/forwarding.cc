@@ -10,15 +10,9 @@ namespace {
 
 using http::Destination;
 
-// Whether what an invocation reads or makes lies on this node: objects are not handed on.
-bool uses_objects(const http::Request& request) {
-  return !request.headers.get("X-Lambent-Needs").empty() ||
-         request.headers.get("X-Amz-Client-Context").size() > 0;
-}
-
 std::optional<Forwarding> forwarding_of_invoke(const http::Request& request, std::string function) {
   const std::string_view type = request.headers.get("X-Amz-Invocation-Type");
-  if (uses_objects(request) || type == "DryRun") return std::nullopt;
+  if (type == "DryRun") return std::nullopt;
   return Forwarding{type == "Event" ? Destination::kAnyNodeAndMore : Destination::kAnyNode,
                     std::move(function)};
 }
@@ -82,6 +76,14 @@ std::optional<Forwarding> forwarding_of_lambda(const http::Request& request) {
   return std::nullopt;
 }
 
+// Its bytes are brought to the node that is asked; the store seeks them.
+std::optional<Forwarding> forwarding_of_object(const http::Request& request) {
+  if (request.headers.get("X-Lambent-Only-Here") == "true") return std::nullopt;
+  if (request.method == "HEAD") return Forwarding{Destination::kWhoKnows, ""};
+  if (request.method == "DELETE") return Forwarding{Destination::kAllWhoKnow, ""};
+  return std::nullopt;
+}
+
 std::optional<Forwarding> forwarding_of_native(const http::Request& request) {
   const auto parts = path_parts(http::path_of(request.target));
   if (!parts || parts->at(0) != "v1") return std::nullopt;
@@ -89,6 +91,7 @@ std::optional<Forwarding> forwarding_of_native(const http::Request& request) {
   if (parts->at(1) == "invocations" && parts->size() >= 3 && (request.method == "GET" || cancels)) {
     return Forwarding{Destination::kWhoKnows, ""};
   }
+  if (parts->at(1) == "objects" && parts->size() == 3) return forwarding_of_object(request);
   if (parts->at(1) != "functions" || parts->size() < 3) return std::nullopt;
   const std::string& function = parts->at(2);
   if (parts->size() == 3) {
@@ -96,6 +99,9 @@ std::optional<Forwarding> forwarding_of_native(const http::Request& request) {
     return Forwarding{Destination::kHome, function};
   }
   const std::string& what = parts->at(3);
+  if (parts->size() == 4 && what == "invocations" && request.method == "POST") {
+    return Forwarding{Destination::kAnyNode, function};
+  }
   const bool is_catalog =
       what == "versions" || what == "aliases" || what == "revisions" || what == "rollback";
   if (!is_catalog) return std::nullopt;

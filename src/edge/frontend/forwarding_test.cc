@@ -35,11 +35,20 @@ TEST(ForwardingTest, QualifiersStandInTheNameOrTheQuery) {
   EXPECT_EQ(of("POST", "/2015-03-31/functions/f%3A3/invocations")->function, "f:3");
 }
 
-TEST(ForwardingTest, WhatNeedsObjectsStaysWhereTheyAre) {
-  EXPECT_FALSE(of("POST", kInvoke, {{"X-Lambent-Needs", "x.0"}}));
-  EXPECT_FALSE(of("POST", kInvoke, {{"X-Amz-Client-Context", "e30="}}));
-  EXPECT_FALSE(of("POST", "/v1/functions/f/invocations"));
+TEST(ForwardingTest, WhatNeedsOrMakesObjectsGoesToAnyNode) {
+  EXPECT_EQ(of("POST", kInvoke, {{"X-Lambent-Needs", "x.0"}})->destination, Destination::kAnyNode);
+  EXPECT_EQ(of("POST", kInvoke, {{"X-Amz-Client-Context", "e30="}})->destination,
+            Destination::kAnyNode);
+  EXPECT_EQ(of("POST", "/v1/functions/f/invocations"), (Forwarding{Destination::kAnyNode, "f"}));
+}
+
+TEST(ForwardingTest, ObjectsAreBroughtHereDescribedByWhoHasThemAndRemovedEverywhere) {
   EXPECT_FALSE(of("GET", "/v1/objects/x.0"));
+  EXPECT_FALSE(of("PUT", "/v1/objects/x.0"));
+  EXPECT_FALSE(of("GET", "/v1/objects"));
+  EXPECT_EQ(of("HEAD", "/v1/objects/x.0")->destination, Destination::kWhoKnows);
+  EXPECT_EQ(of("DELETE", "/v1/objects/x.0")->destination, Destination::kAllWhoKnow);
+  EXPECT_FALSE(of("HEAD", "/v1/objects/x.0", {{"X-Lambent-Only-Here", "true"}}));
 }
 
 TEST(ForwardingTest, ChangesOfTheCatalogGoHomeAndReadsMayStay) {

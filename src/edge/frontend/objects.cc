@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/sealed_memory.h"
+#include "core/crypto/crypto.h"
 #include "edge/frontend/json_text.h"
 #include "edge/frontend/native_error.h"
 #include "edge/frontend/object_call.h"
@@ -75,9 +76,10 @@ std::optional<Part> part_of(const std::optional<ByteRange>& range, Bytes size) {
 }
 
 Response bytes_response(const objects::OpenedObject& opened, bool ranged, const Part& part,
-                        Result<std::string> bytes) {
+                        const std::string& digest, Result<std::string> bytes) {
   if (!bytes.ok()) return error_response(bytes.error());
   Response response;
+  if (!digest.empty()) response.headers.add("x-lambent-digest", digest);
   response.headers.add("Content-Type", "application/octet-stream");
   response.headers.add("Accept-Ranges", "bytes");
   add_type(response.headers, opened.type);
@@ -143,8 +145,9 @@ class ObjectsFrontend::Answering {
     auto wait = std::make_shared<objects::WaitId>(0);
     answer_->on_disconnect([&store = store_, wait] { store.cancel(*wait); });
     *wait = store_.open(tenant_, call.object, frontend_.loop_.now() + call.wait,
-                        [self = *this, range = call.range](Result<objects::OpenedObject> opened) {
-                          self.send_bytes(std::move(opened), range);
+                        [self = *this, range = call.range,
+                         digested = call.only_here](Result<objects::OpenedObject> opened) {
+                          self.send_bytes(std::move(opened), range, digested);
                         });
   }
 
@@ -163,7 +166,15 @@ class ObjectsFrontend::Answering {
   }
 
   void operator()(RemoveObject& call) {
+    const bool lingers =
+        frontend_.linger_ > Duration::zero() && store_.hold(tenant_, call.object).ok();
     const auto removed = store_.remove(tenant_, call.object);
+    if (lingers) {
+      frontend_.loop_.call_after(removed.ok() ? frontend_.linger_ : Duration::zero(),
+                                 [&store = store_, tenant = tenant_, object = call.object] {
+                                   store.release(tenant, object);
+                                 });
+    }
     if (!removed.ok()) return answer_->send(error_response(removed.error()));
     Response response;
     response.status = 204;
@@ -190,7 +201,9 @@ class ObjectsFrontend::Answering {
         {ErrorCode::kNotFound, "object " + to_string(object) + " does not lie on this node"}));
     return true;
   }
-  void send_bytes(Result<objects::OpenedObject> result, std::optional<ByteRange> range) const {
+  // `digested`: with the digest of what is sent, for a node that asks.
+  void send_bytes(Result<objects::OpenedObject> result, std::optional<ByteRange> range,
+                  bool digested) const {
     if (!result.ok()) return answer_->send(error_response(result.error()));
     const auto part = part_of(range, result->size);
     if (!part) return answer_->send(no_such_range(result->size));
@@ -204,14 +217,16 @@ class ObjectsFrontend::Answering {
     // Shared between the work and its completion.
     auto opened = std::make_shared<objects::OpenedObject>(std::move(*result));
     auto bytes = std::make_shared<Result<std::string>>(std::string());
+    auto digest = std::make_shared<std::string>();
     copy(
         part->size,
-        [opened, bytes, part = *part] {
+        [opened, bytes, digest, digested, part = *part] {
           *bytes = read_memory(opened->memfd.get(), part.offset, part.size);
+          if (digested && bytes->ok()) *digest = crypto::to_hex(crypto::sha256(**bytes));
         },
-        [answer = answer_, opened, bytes, part = *part,
+        [answer = answer_, opened, bytes, digest, part = *part,
          ranged = range.has_value()](const Lease& lease) {
-          Response response = bytes_response(*opened, ranged, part, std::move(*bytes));
+          Response response = bytes_response(*opened, ranged, part, *digest, std::move(*bytes));
           response.lease = lease;  // a client that does not read keeps others from it
           answer->send(std::move(response));
         });

@@ -21,6 +21,10 @@ class ObjectsFrontend {
   ObjectsFrontend(objects::ObjectStore& store, objects::Disk copying, loop::EventLoop& loop,
                   Random& random);
 
+  // What clients remove stays readable for so long: a node may be bringing it, for an invocation
+  // that needs it there. Before the first request; else nothing stays.
+  void set_linger(Duration linger) { linger_ = linger; }
+
   // `path` is what follows the part that all paths of objects share.
   void handle(const Caller& caller, http::Request request, std::string_view path,
               http::Responder responder);
@@ -32,6 +36,7 @@ class ObjectsFrontend {
   const objects::Disk copying_;
   loop::EventLoop& loop_;
   Random& random_;
+  Duration linger_{};
   // Bytes of copies that are made, or made and not yet sent. Shared with them: the last may end
   // after the frontend, and on the thread that made it.
   const std::shared_ptr<std::atomic<uint64_t>> copies_ = std::make_shared<std::atomic<uint64_t>>(0);

@@ -174,6 +174,27 @@ TEST_F(ObjectsTest, WhatIsRemovedIsGone) {
   expect_error(send("HEAD", "/" + id), 404, "NOT_FOUND");
 }
 
+TEST_F(ObjectsTest, WhatIsRemovedWhereOthersMayBeBringingItCanBeReadForAWhile) {
+  frontend_.set_linger(seconds(10));
+  const std::string id = put("", "x");
+  EXPECT_EQ(send("DELETE", "/" + id).status, 204);
+  EXPECT_EQ(send("GET", "/" + id).body, "x");
+  clock_.advance(seconds(9));
+  loop_.run_once(Duration(0));
+  EXPECT_EQ(send("GET", "/" + id).body, "x");
+  clock_.advance(seconds(1));
+  loop_.run_once(Duration(0));
+  expect_error(send("GET", "/" + id), 404, "NOT_FOUND");
+}
+
+TEST_F(ObjectsTest, OnlyWhatANodeAsksForComesWithItsDigest) {
+  const std::string id = put("", "abc");
+  EXPECT_EQ(send("GET", "/" + id).headers.get("x-lambent-digest"), "");
+  EXPECT_EQ(send("GET", "/" + id, "", "", {{"X-Lambent-Only-Here", "true"}})
+                .headers.get("x-lambent-digest"),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}
+
 TEST_F(ObjectsTest, AListComesInPages) {
   for (int i = 0; i < 3; ++i) put("?ttl=60", "x");
   const json first = json::parse(send("GET", "", "?limit=2").body);

@@ -54,6 +54,11 @@ Result<NodeReport> report_in(const Result<http::Response>& answer) {
                    "it a node of a cluster, of a version that goes with this one?"};
 }
 
+bool needs_objects(const http::Request& request) {
+  return !request.headers.get("X-Lambent-Needs").empty() ||
+         !request.headers.get("X-Amz-Client-Context").empty();
+}
+
 std::string function_part(const std::string& name) { return name.substr(0, name.find(':')); }
 
 }  // namespace
@@ -127,6 +132,7 @@ void ClusterNode::refresh_own_report() {
 NodeReport ClusterNode::own_report() const {
   NodeReport report = facts_.report();
   report.node = self();
+  report.shares_objects = true;
   report.takes_work = report.takes_work && !drained_;
   return report;
 }
@@ -205,6 +211,22 @@ bool ClusterNode::is_lost(const std::string& node) {
   return entry == nullptr || entry->state == MemberState::kLost;
 }
 
+std::vector<ClusterNode::Other> ClusterNode::others() {
+  std::vector<Other> others;
+  for (const std::string& node : table_.others()) {
+    const MemberTable::Entry& entry = *table_.find(node);
+    Other& other = others.emplace_back(node, entry.endpoint, entry.state == MemberState::kLost);
+    other.endpoint.encrypt = uses_.connector;
+  }
+  return others;
+}
+
+std::function<void(http::Request&)> ClusterNode::signer(std::string tenant) const {
+  return [credentials = credentials_, tenant = std::move(tenant)](http::Request& request) {
+    credentials.sign(request, {.node = {}, .tenant = tenant, .scopes = Scopes::all(), .token = {}});
+  };
+}
+
 void ClusterNode::catch_up(const FunctionName& function, std::function<void()> then) {
   if (!catch_up_ || !is_replica()) return then();
   catch_up_(function, std::move(then));
@@ -243,6 +265,7 @@ void ClusterNode::choose(const ForwardPtr& forward) {
       if (home.empty() || home == self()) return answer_here(forward);
       return send_to(forward, home);
     case http::Destination::kWhoKnows:
+    case http::Destination::kAllWhoKnow:
       return ask_who_knows(forward);
     case http::Destination::kAnyNode:
     case http::Destination::kAnyNodeAndMore:
@@ -276,6 +299,11 @@ void ClusterNode::choose_any(const ForwardPtr& forward) {
     return answer_here(forward);
   }
   const std::string node = table_.name_of(route->node);
+  // An older program there would look for them among its own.
+  if (needs_objects(forward->call.request) && !table_.find(node)->report.shares_objects) {
+    remember(forward->repeat_key, self());
+    return answer_here(forward);
+  }
   remember(forward->repeat_key, node);
   send_to(forward, node);
 }
@@ -325,8 +353,11 @@ void ClusterNode::ask_next(const ForwardPtr& forward, http::Response unknown) {
     return entry != nullptr && entry->state != MemberState::kLost;
   };
   while (!forward->left.empty() && !is_up(forward->left.back())) forward->left.pop_back();
-  if (unknown.status != 404 || forward->left.empty()) {
-    return forward->client->send(std::move(unknown));
+  const bool asks_all = forward->call.destination == http::Destination::kAllWhoKnow;
+  // Of all answers the first that is none of "unknown" counts.
+  if (asks_all && unknown.status != 404 && !forward->known) forward->known = unknown;
+  if ((unknown.status != 404 && !asks_all) || forward->left.empty()) {
+    return forward->client->send(forward->known ? *std::move(forward->known) : std::move(unknown));
   }
   const std::string node = forward->left.back();
   forward->left.pop_back();

@@ -77,6 +77,15 @@ class ClusterNode final : public Cluster, public http::ForwardService {
   bool is_replica() const { return shares_catalog_ || (!home().empty() && home() != self()); }
   // Whether a node does not answer, or is no member.
   bool is_lost(const std::string& node);
+  // The nodes that are not this one, and how they are reached from any thread.
+  struct Other {
+    std::string node;
+    http::Endpoint endpoint;
+    bool is_lost = false;
+  };
+  std::vector<Other> others();
+  // Marks requests to other nodes as this node's, for that tenant. On any thread, also after this.
+  std::function<void(http::Request&)> signer(std::string tenant) const;
   // Asks the home as this node itself. UNAVAILABLE.
   void ask_home(std::string target, Duration timeout,
                 std::function<void(Result<http::Response>)> done);
@@ -92,6 +101,7 @@ class ClusterNode final : public Cluster, public http::ForwardService {
     std::shared_ptr<const std::string> body;  // null: it streams
     std::string repeat_key;                   // of repeats by the same client; empty: none
     std::vector<std::string> left;            // nodes that may know, of kWhoKnows
+    std::optional<http::Response> known;      // of kAllWhoKnow, a node's that knew
     unsigned attempts = 0;
     Instant sent_at{};
     bool was_home = false;  // asked because another node does not have the function

@@ -86,6 +86,7 @@ std::string to_json(const NodeReport& report) {
   return json{{"node", report.node},
               {"version", report.version},
               {"takes_work", report.takes_work},
+              {"shares_objects", report.shares_objects},
               {"slots", report.slots},
               {"load", report.load},
               {"memory_free", report.memory_free.count},
@@ -108,6 +109,7 @@ Result<NodeReport> parse_report(std::string_view text) {
   const auto takes_work = object.find("takes_work");
   const auto node = object.find("node");
   const auto version = object.find("version");
+  const auto shares_objects = object.find("shares_objects");
   if (takes_work == object.end() || !takes_work->is_boolean()) return invalid();
   if (node == object.end() || !node->is_string()) return invalid();
   if (version == object.end() || !version->is_string()) return invalid();
@@ -115,6 +117,8 @@ Result<NodeReport> parse_report(std::string_view text) {
   report.node = node->get<std::string>();
   report.version = version->get<std::string>();
   report.takes_work = takes_work->get<bool>();
+  report.shares_objects =
+      shares_objects != object.end() && shares_objects->is_boolean() && shares_objects->get<bool>();
   report.slots = static_cast<uint32_t>(slots);
   report.load = static_cast<uint32_t>(load);
   report.memory_free = Bytes(memory);

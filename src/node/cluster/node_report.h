@@ -18,6 +18,8 @@ struct NodeReport {
   std::string node;
   std::string version;  // of the program
   bool takes_work = true;
+  // It brings what an invocation needs from other nodes. Programs before that say nothing of it.
+  bool shares_objects = false;
   uint32_t slots = 1;
   uint32_t load = 0;
   Bytes memory_free;

@@ -11,6 +11,7 @@ TEST(NodeReportTest, WhatIsWrittenIsReadBack) {
   const NodeReport report{.node = "a",
                           .version = "0.1.0",
                           .takes_work = false,
+                          .shares_objects = true,
                           .slots = 16,
                           .load = 3,
                           .memory_free = Bytes::gib(7),
@@ -21,6 +22,7 @@ TEST(NodeReportTest, WhatIsWrittenIsReadBack) {
   EXPECT_EQ(read->node, "a");
   EXPECT_EQ(read->version, "0.1.0");
   EXPECT_FALSE(read->takes_work);
+  EXPECT_TRUE(read->shares_objects);
   EXPECT_EQ(read->slots, 16U);
   EXPECT_EQ(read->load, 3U);
   EXPECT_EQ(read->memory_free, Bytes::gib(7));
@@ -35,6 +37,14 @@ TEST(NodeReportTest, OfSeveralSandboxesTheBestCounts) {
   EXPECT_EQ(report.warmth(9), Warmth::kSwappedOut);
   EXPECT_EQ(report.warmth(4), Warmth::kNone);
   EXPECT_EQ(report.warmth(UINT64_MAX), Warmth::kNone);
+}
+
+TEST(NodeReportTest, AnOlderProgramSaysNothingOfObjectsAndAYoungerOneMaySayMore) {
+  std::string text = to_json({.node = "a", .shares_objects = true});
+  text.replace(text.find("shares_objects"), 14, "shares_dreams!");
+  const auto read = parse_report(text);
+  ASSERT_TRUE(read.ok());
+  EXPECT_FALSE(read->shares_objects);
 }
 
 TEST(NodeReportTest, WhatIsNoReportIsRefused) {
