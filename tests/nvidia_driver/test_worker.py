@@ -28,9 +28,9 @@ def serve(*flags):
         shutil.rmtree(folder)
 
 
-def first_line(*flags, gpu="auto"):
+def first_line(*flags, gpu="auto", **how):
     """The first event of a worker's log above those for debugging."""
-    with contextlib.closing(harness.Worker(*flags, gpu=gpu)) as worker:
+    with contextlib.closing(harness.Worker(*flags, gpu=gpu, **how)) as worker:
         lines = [json.loads(line) for line in worker.log().splitlines() if line.startswith("{")]
     return next(line for line in lines if line["level"] != "debug" and line["event"] != "weaker_limit")
 
@@ -63,6 +63,54 @@ class WithoutADevice(unittest.TestCase):
         code, said = serve("--gpu", "nvidia", "--nvidia-driver", "/nowhere")
         self.assertNotEqual(code, 0)
         self.assertEqual(said, "lambent serve: NOT_FOUND: --nvidia-driver: there is no libcuda.so.1 in /nowhere\n")
+
+
+@unittest.skipIf(WITH_GPU, "this machine has a GPU of NVIDIA's")
+class OnAMachineThatLooksAsIfItHadOne(unittest.TestCase):
+    """Device files and a module that are made up, in a mount namespace; the emulated libraries stand in for NVIDIA's."""
+
+    VERSION = "580.95"
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="lambent-test-")
+        self.addCleanup(shutil.rmtree, self.folder)
+        os.mkdir(f"{self.folder}/dev")
+        self.within = ("unshare", "-m", "bash", str(libraries.HERE / "machine_with_gpu.sh"), self.VERSION, f"{self.folder}/dev")
+        tried = subprocess.run([*self.within, "test", "-c", "/dev/nvidia0"], capture_output=True, text=True)
+        if tried.returncode:
+            self.skipTest(f"such a machine cannot be made here: {tried.stderr.strip()}")
+        node = f"{self.folder}/node"
+        subprocess.run([harness.PREFIX / "bin/emulated-gpu", "create", "--node", node, "--config", "tiny"], check=True, capture_output=True)
+        self.environment = {"EMULATED_CUDA_NODE": node}
+
+    def doctor(self, library_folder):
+        done = subprocess.run([*self.within, harness.PREFIX / "bin/lambent", "doctor", "--json", "--nvidia-driver", library_folder],
+                              env={**os.environ, **self.environment}, capture_output=True, text=True, timeout=60)
+        return next(one for one in json.loads(done.stdout)["findings"] if one["subject"] == "GPU")
+
+    def test_a_worker_takes_its_gpus_by_itself(self):
+        folder = str(libraries.EMULATED.parent)
+        told = first_line("--nvidia-driver", folder, environment=self.environment, within=self.within)
+        self.assertEqual((told["event"], told["level"], told["why"]), ("gpus", "info", f"1 by driver {self.VERSION}"))
+        self.assertRegex(told["gpus"], r"^0: .+ GPU, 1 GiB$")  # and does not call it emulated
+        self.assertEqual(self.doctor(folder), {"health": "good", "subject": "GPU", "says": f"1 by driver {self.VERSION}",
+                                               "remedy": "lambent serve uses them"})
+
+    def test_one_that_cannot_be_used_is_a_warning_with_the_remedy(self):
+        libraries.need_driver()  # NVIDIA's own, which finds no device behind the files
+        told = first_line("--nvidia-driver", str(libraries.FOLDER), within=self.within)
+        self.assertEqual((told["event"], told["level"]), ("gpus", "warning"))
+        self.assertIn("emulated", told["gpus"])
+        self.assertRegex(told["why"], r"^driver 580.95 is loaded, but CUDA does not start: cuInit: CUDA_ERROR_\w+ \(\d+\); .* has to be of the same version")
+        self.assertEqual(self.doctor(str(libraries.FOLDER))["health"], "bad")
+
+    def test_a_worker_that_was_told_to_use_it_ends_with_the_remedy(self):
+        libraries.need_driver()
+        done = subprocess.run([*self.within, harness.PREFIX / "bin/lambent", "serve", "--gpu", "nvidia", "--nvidia-driver", libraries.FOLDER,
+                               "--state", f"{self.folder}/state", "--run", f"{self.folder}/run", "--listen", "127.0.0.1:0"],
+                              capture_output=True, text=True, timeout=90)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertRegex(done.stderr.splitlines()[-1], r"^lambent serve: UNAVAILABLE: NVML told of no GPU within 15 s: driver 580.95 is loaded, but CUDA")
 
 
 @unittest.skipIf(WITH_GPU, "this machine has a GPU of NVIDIA's")
