@@ -4,8 +4,6 @@ such library is tried without it too.
 import contextlib
 import json
 import os
-import pathlib
-import re
 import shutil
 import subprocess
 import tempfile
@@ -13,8 +11,6 @@ import unittest
 
 import harness
 import libraries
-
-WITH_GPU = any(re.fullmatch(r"nvidia\d+", path.name) for path in pathlib.Path("/dev").iterdir()) or os.path.exists("/sys/module/nvidia/version")
 
 
 def serve(*flags):
@@ -40,7 +36,7 @@ def doctor(*flags):
     return next(one for one in json.loads(done.stdout)["findings"] if one["subject"] == "GPU")
 
 
-@unittest.skipIf(WITH_GPU, "this machine has a GPU of NVIDIA's")
+@unittest.skipIf(libraries.WITH_GPU, "this machine has a GPU of NVIDIA's")
 class WithoutADevice(unittest.TestCase):
     def test_a_worker_takes_the_emulated_gpu_and_says_why_first(self):
         told = first_line()
@@ -65,7 +61,7 @@ class WithoutADevice(unittest.TestCase):
         self.assertEqual(said, "lambent serve: NOT_FOUND: --nvidia-driver: there is no libcuda.so.1 in /nowhere\n")
 
 
-@unittest.skipIf(WITH_GPU, "this machine has a GPU of NVIDIA's")
+@unittest.skipIf(libraries.WITH_GPU, "this machine has a GPU of NVIDIA's")
 class OnAMachineThatLooksAsIfItHadOne(unittest.TestCase):
     """Device files and a module that are made up, in a mount namespace; the emulated libraries stand in for NVIDIA's."""
 
@@ -113,7 +109,7 @@ class OnAMachineThatLooksAsIfItHadOne(unittest.TestCase):
         self.assertRegex(done.stderr.splitlines()[-1], r"^lambent serve: UNAVAILABLE: NVML told of no GPU within 15 s: driver 580.95 is loaded, but CUDA")
 
 
-@unittest.skipIf(WITH_GPU, "this machine has a GPU of NVIDIA's")
+@unittest.skipIf(libraries.WITH_GPU, "this machine has a GPU of NVIDIA's")
 class WithTheLibrary(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
