@@ -343,6 +343,10 @@ class KeysTest(unittest.TestCase):
                 self.assertGreater(row["worker"][key], 0, key)
                 self.assertGreater(row["simulator"][key], 0, key)
             self.assertEqual(set(row["simulator_error"]), set(result["simulator_error_pct"]))
+        self.assertTrue("why_not" in result["torch"] or result["torch"]["rows"], result["torch"])
+        for row in result["torch"].get("rows", []):
+            self.assertEqual(row["failed"], 0, row["first_errors"])
+            self.assertGreater(row["makespan_s"], 0)
 
     def test_paper_streambox_worker(self):
         result = last_line(sys.executable, "-B", str(BENCH / "paper_streambox_worker.py"), "--quick")

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Pipelines on MIG slices through a real worker, beside the simulator: how far the simulator of bench paper-fluidfaas is off.
 
-Usage: paper_fluidfaas_worker.py [--quick] [--out FILE] [--seed N] [--seconds N] [--policy NAME]
+Usage: paper_fluidfaas_worker.py [--quick] [--out FILE] [--seed N] [--seconds N] [--policy NAME] [--torch-only] [--torch-rate N]
 
 Two emulated A100s cut into 3g.40gb and two 2g.20gb each; processes, channels, hand-overs, moves of memory, the Runtime API and HTTP are real. A component
 sleeps for the time that its profile says for the slice it finds itself on, and holds a 256th of the weights that it is planned with. What starts, hand-overs,
 requests and moves of memory cost is measured first, with functions and arrivals that are not judged; nothing is fitted. Then Poisson arrivals go through a
 fresh worker, and those very arrivals, at the moments when they were really sent, through slice_node: the same dispatcher and policy in virtual time.
 The same arrivals go through a second fresh worker too: by what its two runs differ no simulator can be judged.
+
+Where there is a PyTorch (tools/torch_environment.py), the paper's four applications follow with real networks as components: fluidfaas_torch.py.
 """
 import argparse
 import base64
@@ -24,6 +26,7 @@ import sys
 import tempfile
 import time
 
+import fluidfaas_torch
 from worker_under_test import PREFIX, PROGRAMS, ROOT, Worker, invocations_path, machine, make_zip
 
 GPUS = 2
@@ -379,6 +382,21 @@ def node_file(folder):
     (folder / "node.toml").write_text(text.replace("devices = 1", f"devices = {GPUS}", 1))
 
 
+def publish(result, options):
+    line = json.dumps(result)
+    print(line)
+    if options.out:
+        pathlib.Path(options.out).write_text(line + "\n")
+
+
+def torch_only(options):
+    around = machine()
+    with tempfile.TemporaryDirectory(prefix="lambent-fluidfaas-") as name:
+        with_torch = fluidfaas_torch.rows(pathlib.Path(name), options.quick, options.seed, options.torch_rate)
+    return publish({"bench": "paper-fluidfaas-worker", "quick": options.quick, "emulated": True, "machine": around, "seed": options.seed,
+                    "torch": with_torch}, options)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true")
@@ -386,7 +404,11 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=int, help="that are judged at each point; without it 20")
     parser.add_argument("--policy", choices=("slo", "fluidfaas", "esg"))
+    parser.add_argument("--torch-only", action="store_true", help="only the applications with PyTorch networks")
+    parser.add_argument("--torch-rate", type=float, help="requests a second to the PyTorch networks, for a machine that has other work")
     options = parser.parse_args()
+    if options.torch_only:
+        return torch_only(options)
     plan = {"ramp_s": 3, "seconds": 8, "policies": ["slo"], "loads": [0.4], "repeats": 1, "runs": 1} if options.quick else {
         "ramp_s": 8, "seconds": 20, "policies": ["slo", "fluidfaas", "esg"], "loads": [0.3, 0.55, 0.75], "repeats": 4, "runs": 2}
     if options.policy:
@@ -408,16 +430,14 @@ def main():
             for load in plan["loads"]:
                 rows.append(compare(folder, policy, load, plan, costs, options.seed))
                 print_row(rows[-1])
+        with_torch = fluidfaas_torch.rows(folder, options.quick, options.seed, options.torch_rate)
     worst = {key: max((abs(row["simulator_error"][key]) for row in rows)) for key in rows[0]["simulator_error"]}
     result = {"bench": "paper-fluidfaas-worker", "quick": options.quick, "emulated": True, "machine": around, "gpus": GPUS, "goal_pct": GOAL_PCT,
               "simulations": SIMULATIONS, "seed": options.seed, "seconds": plan["seconds"], "calibration": {
                   key: [round(v, 3) for v in value] if isinstance(value, list) else round(value, 4) for key, value in costs.items()},
               "simulator_error_pct": worst, "within_goal": f"{sum(row['within_goal'] for row in rows)} of {len(rows)}",
-              "worker_within_goal": None if options.quick else f"{sum(row['worker_within_goal'] for row in rows)} of {len(rows)}", "rows": rows}
-    line = json.dumps(result)
-    print(line)
-    if options.out:
-        pathlib.Path(options.out).write_text(line + "\n")
+              "worker_within_goal": None if options.quick else f"{sum(row['worker_within_goal'] for row in rows)} of {len(rows)}", "rows": rows, "torch": with_torch}
+    return publish(result, options)
 
 
 if __name__ == "__main__":

@@ -3,10 +3,11 @@
 
 usage: fetch_nvidia_driver.py FOLDER [--suite NAME] [--mirror URL]
 
-apt works on lists and a cache inside FOLDER, so that the system knows nothing of the non-free component, and checks signatures as ever.
+The archive is the one from which apt has the system's main component (--mirror, --suite: another). apt works on lists and a cache
+inside FOLDER, so that the system knows nothing of the non-free component, and checks signatures as ever.
 The packages are unpacked and not configured: FOLDER/usr/lib/x86_64-linux-gnu/nvidia/current then holds libcuda.so.1, libnvidia-ml.so.1
 and the compiler of PTX. Without a device the library loads and says CUDA_ERROR_NO_DEVICE, which is enough for the tests of
-tests/nvidia_driver. The licence of the packages lets one use them; they are not to be handed on.
+tests/nvidia_driver. What lies there is NVIDIA's, under the licence in FOLDER/usr/share/doc, and no part of Lambent.
 """
 import argparse
 import pathlib
@@ -33,6 +34,17 @@ def run(words, folder):
         fail(f"{' '.join(words[:2])}: {(done.stderr or done.stdout).strip()[-500:]}")
 
 
+def archive_of_system():
+    """(URI, suite) of Debian's main component, as apt is configured."""
+    told = subprocess.run(["apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE)", "Created-By: Packages", "Component: main"],
+                          capture_output=True, text=True, timeout=PATIENCE_S).stdout
+    for line in told.splitlines():
+        uri, _, suite = line.partition(" ")
+        if uri.rstrip("/").endswith("/debian") and "-" not in suite:
+            return uri, suite
+    fail("apt has no archive of Debian's: name one with --mirror and --suite")
+
+
 def apt_options(folder, mirror, suite):
     sources = folder / "sources"
     for each in (sources, folder / "lists/partial", folder / "cache/archives/partial"):
@@ -50,6 +62,9 @@ def fetch(folder, mirror, suite):
             fail(f"there is no {program}: only Debian and its kin have it")
     if not pathlib.Path(KEYS).exists():
         fail(f"there is no {KEYS}: apt install debian-archive-keyring")
+    if not (mirror and suite):
+        own = archive_of_system()
+        mirror, suite = mirror or own[0], suite or own[1]
     folder.mkdir(parents=True, exist_ok=True)
     options = apt_options(folder, mirror, suite)
     run(["apt-get", "update", "-qq", *options], folder)
@@ -68,8 +83,8 @@ def fetch(folder, mirror, suite):
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("--suite", default="bookworm")
-    parser.add_argument("--mirror", default="http://deb.debian.org/debian")
+    parser.add_argument("--suite")
+    parser.add_argument("--mirror")
     told = parser.parse_args()
     folder = told.folder.absolute()
     if not (folder / LIBRARIES / "libcuda.so.1").exists():

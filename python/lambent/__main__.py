@@ -1,10 +1,15 @@
 """python3 -m lambent deploy FILE | dev FILE | run FILE::FUNCTION [ARGUMENT...] [--KEYWORD VALUE...]: apps from the shell."""
+from __future__ import annotations
+
 import argparse
 import ast
 import importlib.util
 import inspect
 import os
 import sys
+from collections.abc import Iterable
+from types import ModuleType
+from typing import Any
 
 from .app import App, Function
 from .app_calls import RemoteTraceback
@@ -12,7 +17,7 @@ from .app_watch import dev
 from .errors import LambentError
 
 
-def load(path):
+def load(path: str) -> ModuleType:
     """The module of a file, under its own name."""
     if not os.path.isfile(path):
         raise LambentError("there is no file %r" % path, "NOT_FOUND")
@@ -20,20 +25,22 @@ def load(path):
     sys.path.insert(0, folder)
     name = os.path.splitext(name)[0]
     spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise LambentError("%r is no Python file" % path, "INVALID_ARGUMENT")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
 
 
-def app_in(module, path):
+def app_in(module: ModuleType, path: str) -> App:
     apps = [value for value in vars(module).values() if isinstance(value, App)]
     if len(apps) != 1:
         raise LambentError("%s has %d apps; it needs one, app = lambent.App(NAME)" % (path, len(apps)), "INVALID_ARGUMENT")
     return apps[0]
 
 
-def value_of(word):
+def value_of(word: str) -> Any:
     """3, [1, 2], {"a": 1}, True; all else is a text."""
     try:
         return ast.literal_eval(word)
@@ -41,8 +48,10 @@ def value_of(word):
         return word
 
 
-def arguments_of(words):
-    args, kwargs, left = [], {}, list(words)
+def arguments_of(words: Iterable[str]) -> tuple[list[Any], dict[str, Any]]:
+    args: list[Any] = []
+    kwargs: dict[str, Any] = {}
+    left = list(words)
     while left:
         word = left.pop(0)
         if not word.startswith("--"):
@@ -57,18 +66,18 @@ def arguments_of(words):
     return args, kwargs
 
 
-def say(line):
+def say(line: str) -> None:
     sys.stderr.write("lambent: %s\n" % line)
 
 
-def deploy(path):
+def deploy(path: str) -> None:
     app = app_in(load(path), path)
     changed = app.deploy(say)
     for name in app.deployments:
         print("deployed" if name in changed else "unchanged", name)
 
 
-def run(place, words):
+def run(place: str, words: Iterable[str]) -> None:
     path, colons, name = place.partition("::")
     module = load(path)
     app = app_in(module, path)
@@ -88,7 +97,7 @@ def run(place, words):
             print(answer, flush=True)
 
 
-def main():
+def main() -> int:
     parser = argparse.ArgumentParser(prog="python3 -m lambent", description="Deploys the functions of an app, and runs them.")
     verbs = parser.add_subparsers(dest="verb", required=True)
     verbs.add_parser("deploy", help="deploy an app's functions").add_argument("file")

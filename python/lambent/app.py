@@ -194,14 +194,14 @@ class Instance:
 
 class App:
     """`name`: what the names of its functions begin with. `include`: files and folders, beside the file of the app, that go with
-    its code; "*.py" for all modules there. `endpoint`, `token` and `tenant` are those of lambent.client.Client."""
+    its code; "*.py" for all modules there. `endpoint`, `token`, `tenant` and `context` are those of lambent.client.Client."""
 
     def __init__(self, name: str, include: Sequence[str] = (), endpoint: str | None = None, token: str | None = None,
-                 tenant: str | None = None) -> None:
+                 tenant: str | None = None, context: str | None = None) -> None:
         if not re.fullmatch("[A-Za-z0-9_-]{1,40}", name):
             raise ValueError(f"the app's name {name!r} is no 1 to 40 letters, digits, '-' and '_'")
         self.name, self.include = name, tuple(include)
-        self.identity = {"endpoint": endpoint, "token": token, "tenant": tenant}
+        self.identity = {"endpoint": endpoint, "token": token, "tenant": tenant, "context": context}
         self._clients = threading.local()
         self._module = ""  # of its functions
         self.deployments: dict[str, app_code.Deployment] = {}

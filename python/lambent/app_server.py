@@ -5,7 +5,7 @@ import re
 import sys
 
 
-def main():
+def main() -> int:
     folder = os.environ.get("LAMBDA_TASK_ROOT", os.getcwd())
     sys.path.insert(0, folder)
     with open(os.path.join(folder, "_lambent_app.py"), encoding="utf-8") as launcher:

@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import time
 import warnings
@@ -18,6 +17,7 @@ from collections.abc import Generator, Iterable
 from typing import Any
 from urllib.parse import quote
 
+from .contexts import resolve
 from .errors import FunctionError, LambentError, error_of
 from .http_objects import HttpObjects, error_from
 from .local_objects import LocalObjects
@@ -141,18 +141,21 @@ class Function:
 
 class Client:
     """`endpoint`: http://HOST:PORT, https://HOST:PORT (with LAMBENT_CA and LAMBENT_CLIENT_CERTIFICATE, as for the
-    lambent command) or unix:PATH; else LAMBENT_ENDPOINT, else the worker's usual port here. Where the
+    lambent command) or unix:PATH. `context`: a worker that `lambent config` has named, with its token, tenant and
+    certificates. Without either: LAMBENT_CONTEXT, LAMBENT_ENDPOINT, the current context, the worker's usual port here. Where the
     worker's object socket can be reached, objects come and go without a copy (`local=False`: never).
 
-    `token`: who this is, as `lambent tokens create` printed it; else LAMBENT_TOKEN. A worker that wants one raises
+    `token`: who this is, as `lambent tokens create` printed it; else LAMBENT_TOKEN, else the context's. A worker that wants one raises
     Unauthenticated without it, and PermissionDenied if its scopes do not allow a call. `tenant`: for which tenant an
     admin's token acts. With either, objects go over HTTP, because the object socket is the default tenant's."""
 
-    def __init__(self, endpoint: str | None = None, local: bool = True, token: Any = None, tenant: Any = None) -> None:
-        self.endpoint = endpoint or os.environ.get("LAMBENT_ENDPOINT") or "http://127.0.0.1:8980"
-        identity = _identity(token or os.environ.get("LAMBENT_TOKEN"), tenant)
-        self._http = HttpObjects(self.endpoint, "/v1/objects", identity)
-        self.volumes = Volumes(self.endpoint, self._http, identity)  # files that functions see by [[mounts]]
+    def __init__(self, endpoint: str | None = None, local: bool = True, token: Any = None, tenant: Any = None,
+                 context: str | None = None) -> None:
+        chosen = resolve(endpoint, context)
+        self.endpoint: str = chosen.endpoint or ""
+        identity = _identity(token or chosen.token, tenant or chosen.tenant)
+        self._http = HttpObjects(self.endpoint, "/v1/objects", identity, chosen.credentials)
+        self.volumes = Volumes(self.endpoint, self._http, identity, chosen.credentials)  # files that functions see by [[mounts]]
         self._objects: HttpObjects | LocalObjects = self._http
         if local and not identity:
             path = self.version().get("object_socket", "")

@@ -16,7 +16,10 @@ from .tensor import Tensor
 if TYPE_CHECKING:
     import ssl
 
+    from .contexts import Credentials
+
 MOST_BYTES = 64 << 20  # of one request or answer
+_VARIABLES = ("LAMBENT_CA", "LAMBENT_CLIENT_CERTIFICATE", "LAMBENT_CLIENT_KEY")
 _QUIET = 30.0  # seconds after which a kept connection is not used again: the worker ends it after 75
 
 
@@ -31,24 +34,25 @@ class UnixConnection(http.client.HTTPConnection):
         self.sock.connect(self._path)
 
 
-def connect(endpoint: str) -> http.client.HTTPConnection:
+def connect(endpoint: str, credentials: Credentials | None = None) -> http.client.HTTPConnection:
     if endpoint.startswith("unix:"):
         return UnixConnection(endpoint[5:])
     address = endpoint.removeprefix("http://").removeprefix("https://").rstrip("/")
     host, _, port = address.rpartition(":")
     if endpoint.startswith("https://"):
-        return http.client.HTTPSConnection(host.strip("[]"), int(port), context=_tls_context())
+        return http.client.HTTPSConnection(host.strip("[]"), int(port), context=_tls_context(credentials))
     return http.client.HTTPConnection(host.strip("[]"), int(port))
 
 
-def _tls_context() -> ssl.SSLContext:
-    """Verifies the worker against LAMBENT_CA, or the authorities of this machine, and shows LAMBENT_CLIENT_CERTIFICATE."""
+def _tls_context(credentials: Credentials | None) -> ssl.SSLContext:
+    """Verifies the worker against these authorities, or those of this machine, and shows this certificate. Without any: LAMBENT_CA and
+    LAMBENT_CLIENT_CERTIFICATE."""
     import ssl  # here, because it is slow to load and handlers do not need it
 
-    context = ssl.create_default_context(cafile=os.environ.get("LAMBENT_CA") or None)
-    certificate = os.environ.get("LAMBENT_CLIENT_CERTIFICATE")
+    ca, certificate, key = credentials or (os.environ.get(name) or None for name in _VARIABLES)
+    context = ssl.create_default_context(cafile=ca)
     if certificate:
-        context.load_cert_chain(certificate, os.environ.get("LAMBENT_CLIENT_KEY") or None)
+        context.load_cert_chain(certificate, key)
     return context
 
 
@@ -66,8 +70,9 @@ def error_from(status: int, headers: Mapping[str, str], body: bytes) -> LambentE
 class HttpObjects:
     """`headers`: what goes with every request, such as who sends it."""
 
-    def __init__(self, endpoint: str, prefix: str, headers: Mapping[str, str] | None = None) -> None:
-        self._endpoint, self._prefix, self._used = endpoint, prefix, 0.0
+    def __init__(self, endpoint: str, prefix: str, headers: Mapping[str, str] | None = None,
+                 credentials: Credentials | None = None) -> None:
+        self._endpoint, self._prefix, self._used, self._credentials = endpoint, prefix, 0.0, credentials
         self._connection: http.client.HTTPConnection | None = None
         self._headers = dict(headers or {})
 
@@ -85,7 +90,7 @@ class HttpObjects:
         while True:
             kept = self._connection is not None
             try:
-                connection = self._connection or connect(self._endpoint)
+                connection = self._connection or connect(self._endpoint, self._credentials)
                 self._connection, self._used = connection, time.monotonic()
                 connection.request(method, path, body, {**self._headers, **(headers or {})})
                 response = connection.getresponse()
@@ -103,7 +108,7 @@ class HttpObjects:
                headers: Mapping[str, str] | None = None) -> Generator[bytes, None, None]:
         """The bytes of a good answer as they come, over a connection of its own, which ends with the iterator. LambentError where
         the answer is none."""
-        connection = connect(self._endpoint)
+        connection = connect(self._endpoint, self._credentials)
         try:
             connection.request(method, path, body, {**self._headers, **(headers or {})})
             response = connection.getresponse()

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import quote
 
+from .contexts import Credentials
 from .errors import LambentError, error_of
 from .http_objects import HttpObjects, connect, error_from
 
@@ -41,8 +42,9 @@ def _check(path: str) -> str:
 class Volumes:
     """Of a Client: `client.volumes`."""
 
-    def __init__(self, endpoint: str, http_calls: HttpObjects, headers: Mapping[str, str]) -> None:
-        self._endpoint, self._http, self._headers = endpoint, http_calls, dict(headers)
+    def __init__(self, endpoint: str, http_calls: HttpObjects, headers: Mapping[str, str],
+                 credentials: Credentials | None = None) -> None:
+        self._endpoint, self._http, self._headers, self._credentials = endpoint, http_calls, dict(headers), credentials
 
     def create(self, name: str) -> None:
         self._http.good("PUT", self._path(name))
@@ -147,7 +149,7 @@ class Volumes:
         return sent
 
     def _send(self, target: str, local: str | os.PathLike[str], offset: int, size: int) -> Any:
-        connection = connect(self._endpoint)
+        connection = connect(self._endpoint, self._credentials)
         headers = {**self._headers, "Content-Type": "application/octet-stream", "Content-Length": str(size - offset)}
         try:
             with open(local, "rb") as file:
@@ -191,7 +193,7 @@ class Volumes:
         with open(part, "ab") as to:
             if offset == size:
                 return
-            connection = connect(self._endpoint)
+            connection = connect(self._endpoint, self._credentials)
             try:
                 connection.request("GET", target, headers={**self._headers, "Range": "bytes=%d-" % offset})
                 response = connection.getresponse()

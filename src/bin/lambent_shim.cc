@@ -15,6 +15,7 @@
 #include "bin/flag_checks.h"
 #include "bin/host_memory.h"
 #include "bin/installation.h"
+#include "bin/nvidia_facts.h"
 #include "bin/shim_session.h"
 #include "bin/usage.h"
 #include "core/base/process.h"
@@ -39,11 +40,8 @@ struct Options {
 
 // The driver that the loader would take.
 std::string usual_driver() {
-  for (const char* path : {"/usr/lib/x86_64-linux-gnu/libcuda.so.1", "/usr/lib64/libcuda.so.1",
-                           "/usr/local/nvidia/lib64/libcuda.so.1", "/usr/lib/libcuda.so.1"}) {
-    if (access(path, R_OK) == 0) return path;
-  }
-  return "";
+  const std::string folder = bin::find_nvidia_folder();
+  return folder.empty() ? "" : folder + "/libcuda.so.1";
 }
 
 // Absolute, for the program may go elsewhere.

@@ -407,6 +407,19 @@ std::string gpus_in_words(const std::vector<protocol::DeviceInventory>& devices,
   return devices.empty() ? "none" : words;
 }
 
+// A GPU that is there and is not used is worth a warning.
+void tell_gpus(const std::vector<protocol::DeviceInventory>& devices, const WorkerConfig& config,
+               LogSink& log) {
+  const std::string words = gpus_in_words(devices, config.gpu);
+  if (config.leaves_gpu) {
+    log.warning("gpus", {{"gpus", words}, {"why", config.gpu_reason}});
+  } else if (!config.gpu_reason.empty()) {
+    log.info("gpus", {{"gpus", words}, {"why", config.gpu_reason}});
+  } else {
+    log.info("gpus", {{"gpus", words}});
+  }
+}
+
 // The devices that are there; the log says which, before anything else.
 Result<std::vector<protocol::DeviceInventory>> watched_devices(
     std::optional<DeviceWatch>& watch, WorkerConfig& config, worker::GpuDriver& driver,
@@ -414,9 +427,11 @@ Result<std::vector<protocol::DeviceInventory>> watched_devices(
   std::vector<protocol::DeviceInventory> devices;
   if (config.gpu != GpuKind::kNone) {
     watch.emplace(loop, log, monitor_options(config, driver, installation));
-    ASSIGN_OR_RETURN(devices, watch->find());
+    auto found = watch->find();
+    if (!found.ok()) return gpu_missing(found.error(), config, installation);
+    devices = std::move(*found);
   }
-  log.info("gpus", {{"gpus", gpus_in_words(devices, config.gpu)}});
+  tell_gpus(devices, config, log);
   leave_integrated_memory(devices, config, log);
   RETURN_IF_ERROR(describe_devices(config, devices, driver, log));
   return devices;
@@ -573,6 +588,7 @@ Result<void> run_or_become(WorkerConfig config, std::vector<std::string> words) 
   ASSIGN_OR_RETURN(ListeningSockets sockets, inherit_sockets());
   ASSIGN_OR_RETURN(const Installation installation, find_installation());
   words.front() = installation.program("lambent-worker");
+  choose_gpu(config, installation);
   ASSIGN_OR_RETURN(const WorkerRun::End end, run(std::move(config), installation, sockets, words));
   if (end == WorkerRun::End::kStopped) return {};
   RETURN_IF_ERROR(sockets.hand_over());

@@ -3,14 +3,13 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <regex>
 
 #include "bin/lambent_paths.h"
+#include "bin/nvidia_facts.h"
 #include "core/base/error.h"
 #include "gpu/bundle/child_process.h"
 
@@ -66,27 +65,6 @@ void find_sandboxes(cli::MachineFacts& facts) {
   facts.sandboxes_possible = probe->exit_code == 0;
 }
 
-void find_gpus(cli::MachineFacts& facts) {
-  std::error_code ignored;
-  const std::regex device("nvidia[0-9]+");
-  for (const fs::directory_entry& entry : fs::directory_iterator("/dev", ignored)) {
-    const std::string name = entry.path().filename().string();
-    if (std::regex_match(name, device)) facts.gpu_files.push_back(entry.path().string());
-  }
-  std::sort(facts.gpu_files.begin(), facts.gpu_files.end());
-  std::ifstream module("/sys/module/nvidia/version");
-  std::getline(module, facts.driver_version);
-  if (facts.gpu_files.empty() || facts.driver_version.empty()) return;
-  const auto described = ask_sibling("lambent-device", "--describe-driver");
-  if (!described.ok()) {
-    facts.driver = described.error();
-  } else if (described->exit_code != 0) {
-    facts.driver = Error{ErrorCode::kUnavailable, first_line(described->standard_error)};
-  } else {
-    facts.driver = described->standard_output;
-  }
-}
-
 // Of the nearest folder that exists, which has to let us make the rest.
 Result<Bytes> free_for(const std::string& folder) {
   fs::path nearest(folder);
@@ -117,11 +95,13 @@ void find_worker(cli::Transport& transport, cli::MachineFacts& facts) {
 
 }  // namespace
 
-cli::MachineFacts find_machine_facts(const std::string& state_folder, cli::Transport& transport,
+cli::MachineFacts find_machine_facts(const std::string& state_folder,
+                                     const std::string& nvidia_driver, cli::Transport& transport,
                                      const std::string& endpoint) {
   cli::MachineFacts facts;
   find_sandboxes(facts);
-  find_gpus(facts);
+  facts.nvidia = find_nvidia_facts(
+      {.library_folder = nvidia_driver, .describer = own_folder() + "/lambent-device", .root = ""});
   facts.state_folder = state_folder;
   facts.state_free = free_for(state_folder);
   facts.python = version_of("python3");

@@ -9,7 +9,8 @@ namespace lambent::bin {
 
 // `state_folder`: of the worker that would run; it need not exist. `endpoint` is what `transport`
 // leads to, for people.
-cli::MachineFacts find_machine_facts(const std::string& state_folder, cli::Transport& transport,
+cli::MachineFacts find_machine_facts(const std::string& state_folder,
+                                     const std::string& nvidia_driver, cli::Transport& transport,
                                      const std::string& endpoint);
 
 }  // namespace lambent::bin

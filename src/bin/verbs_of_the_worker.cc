@@ -117,10 +117,13 @@ void add_doctor(Shell& shell) {
       "lambent doctor");
   verb->add_option("--state", *state, "the state folder that the worker is to have")
       ->capture_default_str();
-  verb->callback([&shell, state] {
-    shell.verb = [&shell, state](Transport& transport, const cli::Destination&) {
-      return cli::show_findings(
-          shell.console, cli::findings_of(find_machine_facts(*state, transport, shell.endpoint)));
+  auto driver = std::make_shared<std::string>();
+  verb->add_option("--nvidia-driver", *driver,
+                   "folder of NVIDIA's libcuda.so.1, if it is not found");
+  verb->callback([&shell, state, driver] {
+    shell.verb = [&shell, state, driver](Transport& transport, const cli::Destination&) {
+      return cli::show_findings(shell.console, cli::findings_of(find_machine_facts(
+                                                   *state, *driver, transport, shell.endpoint)));
     };
   });
 }

@@ -49,7 +49,9 @@ void default_folders(WorkerConfig& config) {
 Result<void> read_gpu(const std::string& text, WorkerConfig& config) {
   const size_t colon = text.find(':');
   const std::string kind = text.substr(0, colon);
-  if (kind == "none") {
+  if (text == "auto") {
+    config.chooses_gpu = true;
+  } else if (kind == "none") {
     config.gpu = GpuKind::kNone;
   } else if (kind == "nvidia") {
     config.gpu = GpuKind::kNvidia;
@@ -58,7 +60,7 @@ Result<void> read_gpu(const std::string& text, WorkerConfig& config) {
     if (colon != std::string::npos) config.gpu_preset = text.substr(colon + 1);
   } else {
     return Error{ErrorCode::kInvalidArgument,
-                 "--gpu is none, nvidia, emulated or emulated:PRESET, not '" + text + "'"};
+                 "--gpu is auto, none, nvidia, emulated or emulated:PRESET, not '" + text + "'"};
   }
   return {};
 }
@@ -78,13 +80,17 @@ Result<std::optional<Bytes>> read_amount(const char* flag, const std::string& te
 
 class GpuFlags {
  public:
-  GpuFlags(CLI::App& app, WorkerConfig& config) : gpu_("emulated:" + config.gpu_preset) {
-    app.add_option("--gpu", gpu_, "none, nvidia, emulated or emulated:PRESET (or a .toml file)")
+  GpuFlags(CLI::App& app, WorkerConfig& config) {
+    app.add_option("--gpu", gpu_,
+                   "auto: NVIDIA's where they can be used, else emulated:" + config.gpu_preset +
+                       "; or none, nvidia, emulated or emulated:PRESET (or a .toml file)")
         ->capture_default_str();
-    app.add_option("--time-scale", config.time_scale, "emulated GPU: modelled seconds per second")
-        ->check(bin::within(0.001, 100000.0));
-    app.add_option("--memory-scale", config.memory_scale, "emulated GPU: reported over real bytes")
-        ->check(bin::within(1.0, 100000.0));
+    time_scale_ = app.add_option("--time-scale", config.time_scale,
+                                 "emulated GPU: modelled seconds per second")
+                      ->check(bin::within(0.001, 100000.0));
+    memory_scale_ = app.add_option("--memory-scale", config.memory_scale,
+                                   "emulated GPU: reported over real bytes")
+                        ->check(bin::within(1.0, 100000.0));
     app.add_option("--nvidia-driver", config.nvidia_driver_folder,
                    "folder of NVIDIA's libcuda.so.1, if it is not found");
     context_ = app.add_option("--context-memory", context_mib_,
@@ -110,15 +116,19 @@ class GpuFlags {
 
   Result<void> read(WorkerConfig& config) const {
     RETURN_IF_ERROR(read_gpu(gpu_, config));
+    // Who scales a GPU means the emulated one.
+    if (time_scale_->count() + memory_scale_->count() > 0) config.chooses_gpu = false;
     ASSIGN_OR_RETURN(config.host_memory, read_amount("--host-memory", host_memory_));
     if (context_->count() > 0) config.context_memory = Bytes::mib(context_mib_);
     return {};
   }
 
  private:
-  std::string gpu_;
+  std::string gpu_ = "auto";
   uint64_t context_mib_ = 0;
   CLI::Option* context_ = nullptr;
+  CLI::Option* time_scale_ = nullptr;
+  CLI::Option* memory_scale_ = nullptr;
   std::string host_memory_;
 };
 

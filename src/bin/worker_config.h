@@ -34,6 +34,9 @@ struct WorkerConfig {
   std::string state_folder;  // catalog and code
   std::string run_folder;    // ledgers, the emulated GPU's node file
   GpuKind gpu = GpuKind::kEmulated;
+  bool chooses_gpu = false;  // main chooses `gpu`
+  std::string gpu_reason;    // why it is that; empty: the command line says so
+  bool leaves_gpu = false;   // there are some of NVIDIA's that cannot be used
   std::string gpu_preset = "v100-16gb";
   double time_scale = 1;
   double memory_scale = 1;

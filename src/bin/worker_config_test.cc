@@ -34,6 +34,16 @@ WorkerConfig accepted(const std::vector<std::string>& words) {
   return parsed.config;
 }
 
+TEST(WorkerConfig, TakesTheGpusThatAreThereUnlessItIsTold) {
+  EXPECT_TRUE(accepted({}).chooses_gpu);
+  EXPECT_TRUE(accepted({"--gpu", "auto"}).chooses_gpu);
+  for (const char* gpu : {"none", "nvidia", "emulated", "emulated:tiny"}) {
+    EXPECT_FALSE(accepted({"--gpu", gpu}).chooses_gpu) << gpu;
+  }
+  EXPECT_FALSE(accepted({"--time-scale", "10"}).chooses_gpu);
+  EXPECT_FALSE(accepted({"--memory-scale", "10"}).chooses_gpu);
+}
+
 TEST(WorkerConfig, WithoutFlagsIsOnLoopbackWithAnEmulatedGpu) {
   const WorkerConfig config = accepted({});
   EXPECT_EQ(http::to_string(*config.listen.tcp), "127.0.0.1:8980");
@@ -132,7 +142,7 @@ TEST(WorkerConfig, RefusesWithTheFlagToBlame) {
     const char* said;
   };
   for (const Case& each : std::vector<Case>{
-           {{"--gpu", "quantum"}, "--gpu is none"},
+           {{"--gpu", "quantum"}, "--gpu is auto"},
            {{"--concurrency", "0"}, "--concurrency is 1 to 1024"},
            {{"--concurrency", "1025"}, "--concurrency is 1 to 1024"},
            {{"--concurrency", "-1"}, "--concurrency is 1 to 1024"},

@@ -12,6 +12,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "bin/nvidia_facts.h"
+
 extern char** environ;
 
 namespace lambent {
@@ -33,12 +35,25 @@ Result<void> run_program(std::vector<std::string> arguments) {
   return {};
 }
 
-std::string find_nvidia_driver() {
-  for (const char* folder :
-       {"/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/nvidia/lib64"}) {
-    if (std::filesystem::exists(std::string(folder) + "/libcuda.so.1")) return folder;
+NvidiaJudgement judge_nvidia(const WorkerConfig& config, const std::string& describer) {
+  return judge(bin::find_nvidia_facts(
+      {.library_folder = config.nvidia_driver_folder, .describer = describer, .root = ""}));
+}
+
+std::string with_remedy(const NvidiaJudgement& nvidia) {
+  return nvidia.remedy.empty() ? nvidia.says : nvidia.says + "; " + nvidia.remedy;
+}
+
+// At once, where nothing says that there is one: NVML would be waited for.
+Result<void> check_gpu(const WorkerConfig& config) {
+  const std::string& folder = config.nvidia_driver_folder;
+  if (!folder.empty() && !std::filesystem::exists(folder + "/libcuda.so.1")) {
+    return Error{ErrorCode::kNotFound, "--nvidia-driver: there is no libcuda.so.1 in " + folder};
   }
-  return "";
+  const NvidiaJudgement nvidia = judge_nvidia(config, "");
+  if (nvidia.state != NvidiaState::kAbsent) return {};
+  return Error{ErrorCode::kFailedPrecondition,
+               "--gpu nvidia: " + with_remedy(nvidia) + "; --gpu emulated needs no GPU"};
 }
 
 // Whether files can be made there, by making one that goes away by itself or at once.
@@ -171,6 +186,23 @@ Result<OwnedFd> open_signals(bool reloads) {
   return fd;
 }
 
+void choose_gpu(WorkerConfig& config, const Installation& installation) {
+  if (!config.chooses_gpu) return;
+  const NvidiaJudgement nvidia = judge_nvidia(config, installation.program("lambent-device"));
+  config.gpu = nvidia.state == NvidiaState::kUsable ? GpuKind::kNvidia : GpuKind::kEmulated;
+  config.leaves_gpu = nvidia.state == NvidiaState::kBroken;
+  config.gpu_reason = config.leaves_gpu ? with_remedy(nvidia) : nvidia.says;
+}
+
+Error gpu_missing(Error error, const WorkerConfig& config, const Installation& installation) {
+  if (config.gpu != GpuKind::kNvidia) return error;
+  const NvidiaJudgement nvidia = judge_nvidia(config, installation.program("lambent-device"));
+  error.message += nvidia.state == NvidiaState::kUsable
+                       ? ", though CUDA's driver has some: look at nvidia-smi"
+                       : ": " + with_remedy(nvidia);
+  return error;
+}
+
 std::string node_image(const worker::GpuDriver& driver) { return driver.emulated_node + ".image"; }
 
 Result<worker::GpuDriver> find_driver(const WorkerConfig& config,
@@ -189,8 +221,9 @@ Result<worker::GpuDriver> find_driver(const WorkerConfig& config,
                      "--memory-scale", std::to_string(config.memory_scale)}));
     return driver;
   }
+  RETURN_IF_ERROR(check_gpu(config));
   driver.folder =
-      config.nvidia_driver_folder.empty() ? find_nvidia_driver() : config.nvidia_driver_folder;
+      config.nvidia_driver_folder.empty() ? bin::find_nvidia_folder() : config.nvidia_driver_folder;
   if (driver.folder.empty()) {
     return Error{ErrorCode::kNotFound,
                  "no libcuda.so.1 was found; name its folder with --nvidia-driver, or use --gpu "

@@ -23,12 +23,18 @@ Result<OwnedFd> make_folders(const WorkerConfig& config);
 void allow_many_files(LogSink& log);
 
 // Readable requests to stop, once SIGTERM and SIGINT are blocked everywhere, and those to give way
-// to the installed program, SIGUSR2; with `reloads` also those to read certificates again, SIGHUP. Otherwise SIGHUP is the end, because it says that the
-// worker's terminal is gone.
+// to the installed program, SIGUSR2; with `reloads` also those to read certificates again, SIGHUP.
+// Otherwise SIGHUP is the end, because it says that the worker's terminal is gone.
 Result<OwnedFd> open_signals(bool reloads);
 
+// Of a worker that was not told: NVIDIA's GPUs where they can be used, else the emulated one.
+void choose_gpu(WorkerConfig& config, const Installation& installation);
+
+// Why a worker that is to have GPUs of NVIDIA's was told of none, and what to do.
+Error gpu_missing(Error error, const WorkerConfig& config, const Installation& installation);
+
 // Where libcuda.so.1 lies; an emulated GPU is made again. NOT_FOUND if
-// there is no driver.
+// there is no driver, FAILED_PRECONDITION if nothing says that this machine has a GPU for it.
 Result<worker::GpuDriver> find_driver(const WorkerConfig& config, const Installation& installation);
 
 // Where it makes the node of an emulated GPU, for EmulatedNodeServer to take over.

@@ -7,10 +7,11 @@ import textwrap
 import unittest
 
 PYTHON = pathlib.Path(__file__).resolve().parents[2] / "python"
-# What an app and a client are made of; these also import all that they need.
-MODULES = ["lambent/__init__.py", "lambent/app.py", "lambent/app_calls.py", "lambent/app_code.py", "lambent/app_streams.py", "lambent/client.py",
-           "lambent/errors.py", "lambent/http_objects.py", "lambent/local_objects.py", "lambent/objects.py", "lambent/tensor.py",
-           "lambent/volumes.py"]
+# All but what runs in sandboxes and beside other packages: lambent.onnx, .pipeline and .ray.
+MODULES = ["lambent/__init__.py", "lambent/__main__.py", "lambent/_command.py", "lambent/app.py", "lambent/app_calls.py", "lambent/app_code.py",
+           "lambent/app_server.py", "lambent/app_streams.py", "lambent/app_watch.py", "lambent/client.py", "lambent/contexts.py", "lambent/errors.py",
+           "lambent/http_objects.py", "lambent/kernels", "lambent/local_objects.py", "lambent/objects.py", "lambent/tensor.py",
+           "lambent/volumes.py", "lambent/workflow.py"]
 PROGRAM = """
     from collections.abc import AsyncIterator, Iterator
 

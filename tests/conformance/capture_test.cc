@@ -424,6 +424,29 @@ TEST_F(Captures, GoesIntoAGraphThatExists) {
   OK(cu.graph_destroy(graph));
 }
 
+// As CUDA's sample of conditional nodes ends one: the program has the graph already.
+TEST_F(Captures, IntoAGraphThatExistsEndsWithoutBeingToldOfIt) {
+  CUgraph graph;
+  OK(cu.graph_create(&graph, 0));
+  OK(cu.stream_begin_capture_to_graph(stream, graph, nullptr, nullptr, 0,
+                                      CU_STREAM_CAPTURE_MODE_GLOBAL));
+  OK(cu.memset_d32_async(word, 9, 1, stream));
+  OK(cu.stream_end_capture(stream, nullptr));
+  run(graph);
+  EXPECT_EQ(value(), 9u);
+  OK(cu.graph_destroy(graph));
+}
+
+TEST_F(Captures, OfAGraphOfTheirOwnEndOnlyWhereItCanBeToldAndGoOnElse) {
+  begin();
+  OK(cu.memset_d32_async(word, 9, 1, stream));
+  EXPECT_EQ(cu.stream_end_capture(stream, nullptr), CUDA_ERROR_INVALID_VALUE);
+  CUgraph graph = end();
+  run(graph);
+  EXPECT_EQ(value(), 9u);
+  OK(cu.graph_destroy(graph));
+}
+
 // The graph could not be used again if it were still taken for one that is being captured.
 TEST_F(Captures, EndWithTheirContext) {
   if (!cu.emulated)

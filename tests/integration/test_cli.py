@@ -563,6 +563,15 @@ class LookAndCancelTest(CommandTest):
         self.run_cli("describe", "no-such-function", expect=NOT_FOUND)
         self.run_cli("invocations", "no-such-function", expect=NOT_FOUND)
 
+    def by_python(self, arguments, environment):
+        """Whether the worker answers lambent.client.Client(arguments), or the code of its refusal."""
+        program = ("from lambent.client import Client\nfrom lambent.errors import LambentError\n"
+                   f"try:\n    Client({arguments}).version()\n    print('answered')\nexcept LambentError as error:\n    print(error.code)\n")
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60,
+                              env={**os.environ, "PYTHONPATH": str(PREFIX / "share/lambent/python"), **environment})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout.strip()
+
     def test_a_context_says_which_worker_is_asked_and_its_token_goes_nowhere_else(self):
         config = self.folder / "config.toml"
         here = {"LAMBENT_ENDPOINT": "", "LAMBENT_CONFIG": str(config)}
@@ -577,7 +586,12 @@ class LookAndCancelTest(CommandTest):
         self.run_cli("config", "use", "away", environment=here)
         self.run_cli("ls", expect=UNAVAILABLE, environment=here)
         self.run_cli("ls", "--context", "test", environment=here)
+        self.assertEqual(self.by_python("context='test'", here), "answered")
+        self.assertEqual(self.by_python("", here), "UNAVAILABLE")
+        self.assertEqual(self.by_python("", {**here, "LAMBENT_CONTEXT": "test"}), "answered")
         self.run_cli("config", "set", "test", "--token-file", token, environment=here)
+        self.assertEqual(self.by_python("context='test'", here), "UNAUTHENTICATED")
+        self.assertEqual(self.by_python(f"{self.worker.endpoint!r}", here), "answered")  # without the token
         self.assertIn("UNAUTHENTICATED", self.run_cli("ls", "--context", "test", expect=26, environment=here).stderr)
         self.run_cli("ls", "--context", "test", "--endpoint", self.worker.endpoint, expect=INVALID, environment=here)
         with socket.create_server(("127.0.0.1", 0)) as other:

@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import unittest
@@ -17,7 +18,13 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2] / "src"
 HERE = pathlib.Path(__file__).resolve().parent
 
 
+WITH_GPU = (any(re.fullmatch(r"nvidia\d+", path.name) for path in pathlib.Path("/dev").iterdir()) or
+            os.path.exists("/sys/module/nvidia/version"))
+
+
 def need_driver():
+    if WITH_GPU:
+        raise unittest.SkipTest("this machine has a GPU of NVIDIA's, with another version of the library")
     if not DRIVER.exists():
         raise unittest.SkipTest(f"NVIDIA's driver library is not in {FOLDER}: tools/fetch_nvidia_driver.py {ROOT} fetches it")
 

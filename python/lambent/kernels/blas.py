@@ -5,10 +5,10 @@ Numbers are FP32 or FP64; with `complex_numbers`, pairs of FP32, in buffers whos
 end. All buffers of a call have the same datatype. On a real GPU the executor runs cuBLAS
 in place of these kernels, with the same results but for the order of sums (docs/guides/kernels.md).
 """
-from typing import Tuple, Union
+from typing import Dict, List, Tuple, Union
 
 from .errors import GraphError
-from .graph import Buffer, Graph, Kernel, read, read_write, write
+from .graph import Argument, Buffer, Graph, Kernel, read, read_write, write
 from .literals import Literal, complex64, float32, float64, int32
 
 Scalar = Union[int, float, complex]
@@ -16,7 +16,7 @@ Scalar = Union[int, float, complex]
 _SIZES = {"s": 4, "d": 8, "c": 8}
 
 
-def _kernels() -> dict:
+def _kernels() -> Dict[str, List[int]]:
     kernels = {}
     for letter, size in _SIZES.items():
         kernels[letter + "gemm"] = [8, 8, 8] + [4] * 8 + [size, size]
@@ -134,7 +134,7 @@ def _scalar(letter: str, value: Scalar) -> Literal:
     return float32(value) if letter == "s" else float64(value)
 
 
-def _result(buffer: Buffer, beta: Scalar, *operands: Buffer):
+def _result(buffer: Buffer, beta: Scalar, *operands: Buffer) -> Argument:
     # Its blocks write what others have not read yet.
     if buffer in operands:
         raise GraphError("blas: %r is the result and an operand of the same product" % buffer)

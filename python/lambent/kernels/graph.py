@@ -357,7 +357,7 @@ class Graph:
                     raise GraphError("%s: '%s' is read, but no launch before has written it"
                                      % (place, argument.buffer.name))
                 uses.append(argument)
-                entry = {"buffer": argument.buffer.name, "access": argument.access}
+                entry: Dict[str, object] = {"buffer": argument.buffer.name, "access": argument.access}
                 if argument.offset_bytes:
                     entry["offset_bytes"] = argument.offset_bytes
                 entries.append(entry)
@@ -370,7 +370,7 @@ class Graph:
         for use in uses:
             use.buffer.used = True
             use.buffer.written |= use.access != "read"
-        step = {"kernel": kernel.name, "bundle": kernel.bundle.name, "grid": grid_numbers,
+        step: Dict[str, object] = {"kernel": kernel.name, "bundle": kernel.bundle.name, "grid": grid_numbers,
                 "block": block_numbers}
         if shared_bytes:
             step["shared_bytes"] = shared_bytes

@@ -3,7 +3,7 @@ import base64
 import math
 import struct
 import sys
-from typing import Any, Iterable, List, Optional, Union
+from typing import Any, Callable, Iterable, List, Optional, Union
 
 from .errors import GraphError, did_you_mean
 
@@ -100,7 +100,7 @@ class Literal:
         return "Literal(%s, %s)" % (self.datatype, self.data.hex())
 
 
-def _maker(datatype: str, word: str):
+def _maker(datatype: str, word: str) -> Callable[..., Literal]:
     def make(*values: Number) -> Literal:
         return Literal(datatype, pack(datatype, values))
     make.__name__ = word

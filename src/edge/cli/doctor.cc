@@ -60,35 +60,23 @@ void find_sandboxes(const MachineFacts& facts, std::vector<Finding>& found) {
   }
 }
 
+// What lambent serve takes by itself.
 void find_gpus(const MachineFacts& facts, std::vector<Finding>& found) {
-  if (facts.gpu_files.empty() && facts.driver_version.empty()) {
-    found.push_back({Health::kGood, "GPU", "none of NVIDIA's: a worker has an emulated one",
-                     "lambent serve --gpu none is for functions without a GPU"});
-    return;
+  const NvidiaJudgement nvidia = judge(facts.nvidia);
+  switch (nvidia.state) {
+    case NvidiaState::kUsable:
+      found.push_back({Health::kGood, "GPU", nvidia.says, "lambent serve uses them"});
+      return;
+    case NvidiaState::kAbsent:
+      found.push_back({Health::kGood, "GPU", nvidia.says + ": lambent serve uses an emulated one",
+                       nvidia.remedy.empty()
+                           ? "lambent serve --gpu none is for functions without a GPU"
+                           : nvidia.remedy});
+      return;
+    case NvidiaState::kBroken:
+      found.push_back({Health::kBad, "GPU", nvidia.says, nvidia.remedy});
+      return;
   }
-  if (facts.gpu_files.empty()) {
-    found.push_back({Health::kBad, "GPU",
-                     "driver " + facts.driver_version + " is loaded, but there is no /dev/nvidia0",
-                     "nvidia-modprobe -c 0 -u makes the device files"});
-    return;
-  }
-  if (facts.driver_version.empty()) {
-    found.push_back({Health::kBad, "GPU", "there are device files, but no driver is loaded",
-                     "modprobe nvidia; its log is in dmesg"});
-    return;
-  }
-  if (!facts.driver.ok()) {
-    found.push_back({Health::kBad, "GPU",
-                     "driver " + facts.driver_version +
-                         " is loaded, but CUDA does not start: " + facts.driver.error().message,
-                     "libcuda.so.1 has to be of the same version as the module"});
-    return;
-  }
-  const size_t devices = lines_of(*facts.driver).size();
-  found.push_back({devices == 0 ? Health::kBad : Health::kGood, "GPU",
-                   std::to_string(devices) + " by driver " + facts.driver_version,
-                   devices == 0 ? "CUDA sees no device: look at CUDA_VISIBLE_DEVICES and nvidia-smi"
-                                : "lambent serve --gpu nvidia uses them"});
 }
 
 void find_disk(const MachineFacts& facts, std::vector<Finding>& found) {
@@ -154,7 +142,7 @@ std::vector<Finding> findings_of(const MachineFacts& facts) {
                "pip install uv", found);
   find_program(facts.compiler, "compiler", "is not there: kernels are not compiled",
                "apt install clang", found);
-  if (!facts.gpu_files.empty()) {
+  if (!facts.nvidia.device_files.empty()) {
     find_program(facts.nvcc, "nvcc", "is not there: kernels are compiled for the emulator only",
                  "install NVIDIA's CUDA toolkit", found);
   }

@@ -9,6 +9,7 @@
 
 #include "core/base/result.h"
 #include "core/base/units.h"
+#include "core/domain/nvidia_gpus.h"
 #include "edge/cli/console.h"
 
 namespace lambent::cli {
@@ -19,10 +20,7 @@ struct MachineFacts {
   Result<std::string> sandboxes = Error{ErrorCode::kUnknown, "not tried"};
   bool sandboxes_possible = false;
 
-  std::vector<std::string> gpu_files;  // /dev/nvidia0, ...
-  std::string driver_version;          // of the kernel's module; empty: none is loaded
-  // A device of CUDA's driver a line, as lambent-device --describe-driver prints them.
-  Result<std::string> driver = Error{ErrorCode::kUnknown, "not tried"};
+  NvidiaFacts nvidia;
 
   std::string state_folder;  // of a worker that this user starts
   Result<Bytes> state_free = Error{ErrorCode::kUnknown, "not tried"};

@@ -70,8 +70,7 @@ CUresult cuStreamBeginCaptureToGraph(CUstream handle, CUgraph graph_handle,
 
 CUresult cuStreamEndCapture(CUstream handle, CUgraph* out) {
   WITH_STREAM(handle);
-  if (!out) return CUDA_ERROR_INVALID_VALUE;
-  *out = nullptr;
+  if (out) *out = nullptr;
   return end_capture(*process, stream, out);
 }
 

@@ -258,6 +258,9 @@ CUresult begin_capture(Process& process, const std::shared_ptr<Context>& context
 
 CUresult end_capture(Process& process, const std::shared_ptr<Stream>& stream, CUgraph* graph) {
   const MutexLock lock(process.graphs.mutex);
+  // Who captured into a graph of theirs has it already.
+  const bool has_graph = stream->captured && stream->captured->capture->into_existing;
+  if (!graph && !has_graph) return CUDA_ERROR_INVALID_VALUE;
   if (!stream->captured) return CUDA_ERROR_ILLEGAL_STATE;
   std::shared_ptr<CapturePoint> point = stream->captured;
   std::shared_ptr<Capture> capture = point->capture;
@@ -283,7 +286,7 @@ CUresult end_capture(Process& process, const std::shared_ptr<Stream>& stream, CU
   capture->graph->capturing = false;
   count_captures(process);
   if (result == CUDA_SUCCESS) {
-    *graph = capture->graph->handle();
+    if (graph) *graph = capture->graph->handle();
     if (!capture->into_existing) process.graphs.owned[capture->graph.get()] = capture->graph;
   }
   // What the capture made is dropped unless the program gets it.

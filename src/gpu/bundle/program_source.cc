@@ -334,11 +334,32 @@ class Rewriting {
     out_ += kUnnamedNamespace;
   }
 
+  // After `<<<` at `at`, or after `<< <`, which nvcc takes as well; 0: neither is there.
+  size_t end_of_opening(size_t at) const {
+    if (starts(text_, at, "<<<")) return at + 3;
+    if (!starts(text_, at, "<<")) return 0;
+    const size_t third = skip_blanks(text_, at + 2);
+    return third < text_.size() && text_[third] == '<' ? third + 1 : 0;
+  }
+
+  // The same of `>>>`; `>> >` only for a launch that was opened so, for it may close templates too.
+  size_t end_of_closing(size_t at, bool is_spaced) const {
+    if (starts(text_, at, ">>>")) {
+      // `>>>>`: the first closes a list of template arguments.
+      while (starts(text_, at + 1, ">>>")) ++at;
+      return at + 3;
+    }
+    if (!is_spaced || !starts(text_, at, ">>")) return 0;
+    const size_t third = skip_blanks(text_, at + 2);
+    return third < text_.size() && text_[third] == '>' ? third + 1 : 0;
+  }
+
   // At `<<<`: leaves out the configuration, if this is a launch.
   bool launch() {
-    if (!starts(text_, at_, "<<<") || (in_directive_ && !in_define_)) return false;
+    const size_t opened = end_of_opening(at_);
+    if (opened == 0 || (in_directive_ && !in_define_)) return false;
     int depth = 0;
-    for (size_t at = at_ + 3; at < text_.size();) {
+    for (size_t at = opened; at < text_.size();) {
       const char c = text_[at];
       if (const size_t end = end_of_comment(text_, at); end != at) {
         at = end;
@@ -351,12 +372,11 @@ class Rewriting {
       if (c == ';' && depth == 0) return false;
       if (c == '(' || c == '[' || c == '{') ++depth;
       if (c == ')' || c == ']' || c == '}') --depth;
-      if (depth == 0 && starts(text_, at, ">>>")) {
-        // `>>>>`: the first closes a list of template arguments.
-        while (starts(text_, at + 1, ">>>")) ++at;
+      const size_t closed = depth == 0 ? end_of_closing(at, opened != at_ + 3) : 0;
+      if (closed != 0) {
         const size_t head = head_of_launch(tokens(), out_, in_directive_);
         if (head == std::string::npos && !in_directive_) return false;
-        drop(at + 3);
+        drop(closed);
         last_word_ = {};
         if (head == std::string::npos) {
           // In a macro, whose use is the error.

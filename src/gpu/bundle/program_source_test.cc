@@ -26,6 +26,19 @@ TEST(ProgramSource, LaunchesBecomeCalls) {
   EXPECT_EQ(rewritten("k<<<1, /* >>> */ 2>>>(\">>>\");"), "LAMBENT_LAUNCH k(\">>>\");");
 }
 
+// As nvcc takes them; formatters of C++ write launches so.
+TEST(ProgramSource, LaunchesMayHaveBlanksInTheirBrackets) {
+  EXPECT_EQ(rewritten("k << < 1, 2 >> > (x);"), "LAMBENT_LAUNCH k  (x);");
+  EXPECT_EQ(rewritten("k<< <n >> 1, 2 >> >(x);"), "LAMBENT_LAUNCH k(x);");
+  EXPECT_EQ(rewritten("k << <1, 2>>> (x);"), "LAMBENT_LAUNCH k  (x);");
+  for (const char* text : {"a << b >> c;", "operator<< <int>(a, b);", "A<B<C<1>> > d;",
+                           "friend S& operator<< <>(S&, T);", "x = a << 1; y = b >> 1 > 2;"}) {
+    EXPECT_EQ(rewritten(text), text);
+  }
+  // What closes templates does not close a launch that is written without blanks.
+  EXPECT_EQ(rewritten("k<<<A<B<1> >::value, A<B<C<2>> >::value>>>(x);"), "LAMBENT_LAUNCH k(x);");
+}
+
 // A launch that is reached in a running kernel ends it (host/failures.h): what stands before the
 // call must cover all of it, wherever the kernel's name begins.
 TEST(ProgramSource, CallsInPlaceOfLaunchesAreGuarded) {

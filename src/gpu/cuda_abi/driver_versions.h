@@ -6,10 +6,11 @@
 
 namespace lambent {
 
-// The newest symbol of `name` that `version` (13000 for CUDA 13.0) knows. With `per_thread`, and where
-// a name has variants for a default stream of each thread, one of those: versions before CUDA 7.0 have
-// none, and NVIDIA's driver then has no answer rather than the other variant. Negative versions are
-// newer than all, as they are to it. Null if there is none; `*known` says whether a later version has the name.
+// The newest symbol of `name` that `version` (13000 for CUDA 13.0) knows. With `per_thread`, and
+// where a name has variants for a default stream of each thread, one of those: versions before
+// CUDA 7.0 have none, and NVIDIA's driver then has no answer rather than the other variant.
+// Negative versions are newer than all, as they are to it. Null if there is none; `*known` says
+// whether a later version has the name.
 inline const char* find_driver_symbol(const char* name, int version, bool per_thread, bool* known) {
   struct Version {
     const char* name;

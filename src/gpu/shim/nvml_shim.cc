@@ -21,6 +21,7 @@ constexpr const char* kUsualPaths[] = {
     "/usr/local/nvidia/lib64/libnvidia-ml.so.1",
     "/usr/lib/wsl/lib/libnvidia-ml.so.1",
     "/usr/lib/libnvidia-ml.so.1",
+    "/usr/lib/x86_64-linux-gnu/nvidia/current/libnvidia-ml.so.1",
     nullptr,
 };
 constexpr int kLibraryNotFound = 12;   // NVML_ERROR_LIBRARY_NOT_FOUND
