@@ -61,6 +61,7 @@ GrpcFront::~GrpcFront() {
   pollfd ended{.fd = process_.get(), .events = POLLIN, .revents = 0};
   if (poll(&ended, 1, kEndTimeMs) <= 0) kill(pid_, SIGKILL);
   waitpid(pid_, nullptr, 0);
+  unlink(options_.address_file.c_str());
 }
 
 void GrpcFront::start() {
