@@ -130,7 +130,7 @@ Result<void> serve(const Options& options, const sigset_t& ends) {
   return {};
 }
 
-// Whoever started this holds the other end: it closes however that process ends.
+// The process that started this holds the other end, which closes however that one ends.
 void end_with_input() {
   std::thread([] {
     char ignored[256];
@@ -159,7 +159,7 @@ void add_flags(CLI::App& app, Options& options) {
   app.add_flag("--insecure-open-to-network", options.open_to_network,
                "Listens beyond loopback without TLS, or before a worker without tokens");
   app.add_flag("--until-input-ends", options.until_input_ends,
-               "Ends when its standard input does, for whoever starts it");
+               "Ends when its standard input does, for a program that starts it");
   app.add_option("--max-message-mib", options.message_mib,
                  "The largest message; a larger one is RESOURCE_EXHAUSTED")
       ->capture_default_str()

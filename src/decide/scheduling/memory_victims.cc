@@ -40,7 +40,7 @@ struct Rank {
 bool by_worth(const View& view) { return view.fleet.options().eviction == EvictionRule::kWorth; }
 
 // What giving up a byte of its memory is expected to cost, a second, by EvictionRule::kWorth:
-// a move back takes as long for each byte of whoever is moved, so that only how often it is wanted
+// a move back takes as long for each byte of any sandbox, so that only how often it is wanted
 // tells them apart; a start takes what it takes, however much room it made. A function that has
 // been silent for longer than its usual gap is taken to come as rarely as that silence.
 double expected_loss(const View& view, const Sandbox& sandbox, const Flow& flow, Relief relief,
