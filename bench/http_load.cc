@@ -13,6 +13,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/fd.h"
@@ -124,6 +125,15 @@ OwnedFd connect_to(const http::Endpoint& endpoint) {
   return fd;
 }
 
+void open(Connection& connection, uint64_t number, const http::Endpoint& endpoint,
+          const OwnedFd& epoll) {
+  connection.fd = connect_to(endpoint);
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u64 = number;
+  epoll_ctl(epoll.get(), EPOLL_CTL_ADD, connection.fd.get(), &event);
+}
+
 // Sends the request, waiting if the socket is full: requests are small beside its buffer.
 void send_request(Connection& connection, const std::string& request, const Clock& clock) {
   connection.parser = std::make_unique<http::ResponseParser>(false);
@@ -151,11 +161,7 @@ int main(int argc, char** argv) {
   const OwnedFd epoll(epoll_create1(EPOLL_CLOEXEC));
   std::vector<Connection> connections(options.connections);
   for (size_t i = 0; i < connections.size(); i++) {
-    connections[i].fd = connect_to(*endpoint);
-    epoll_event event{};
-    event.events = EPOLLIN;
-    event.data.u64 = i;
-    epoll_ctl(epoll.get(), EPOLL_CTL_ADD, connections[i].fd.get(), &event);
+    open(connections[i], i, *endpoint, epoll);
   }
   const Instant start = clock.now();
   const Instant measured_from = start + from_seconds(options.warm_up);
@@ -163,6 +169,7 @@ int main(int argc, char** argv) {
   std::vector<uint64_t> latencies;
   latencies.reserve(1 << 20);
   uint64_t errors = 0;
+  bool told_of_error = false;
   std::vector<char> buffer(64 * 1024);
   for (Connection& connection : connections) send_request(connection, request, clock);
 
@@ -186,6 +193,12 @@ int main(int argc, char** argv) {
         latencies.push_back(static_cast<uint64_t>((now - connection.sent).count()));
         if (connection.parser->response().status / 100 != 2) errors++;
       }
+      if (connection.parser->response().status / 100 != 2 && !std::exchange(told_of_error, true)) {
+        fprintf(stderr, "http_load: the first error is HTTP %d: %s\n",
+                connection.parser->response().status, connection.parser->response().body.c_str());
+      }
+      // Told so, a client opens the next one; closed without a word, the run fails above.
+      if (!connection.parser->keep_alive()) open(connection, events[i].data.u64, *endpoint, epoll);
       done = now >= until || (options.count > 0 && latencies.size() >= options.count);
       if (!done) send_request(connection, request, clock);
     }

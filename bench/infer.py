@@ -177,7 +177,8 @@ def through_worker(folder):
     wheels.mkdir()
     write_wheel(wheels)
     uv = shutil.which("uv") or str(ROOT / ".venv/bin/uv")
-    with Worker("--gpu", "none", "--uv", uv, "--python-wheels", str(wheels), "--python-offline") as worker:
+    # The peers refuse no request because it would wait for long, and neither does this worker.
+    with Worker("--gpu", "none", "--max-queue-time", "0", "--uv", uv, "--python-wheels", str(wheels), "--python-offline") as worker:
         for name, concurrency in (("m", 16), ("one", 1)):
             worker.create(name, make_zip({"model.onnx": model(), ".lambent/python.json":
                                           json.dumps({"version": "", "requirements": ["onnxruntime"]}).encode()}), "python3",

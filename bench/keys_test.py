@@ -72,6 +72,17 @@ class KeysTest(unittest.TestCase):
         for system in ("wide_batches", "wide_batches_slo"):
             self.assertGreater(result["batches_over_none"][system]["32"], 0)
 
+    def test_models(self):
+        result = last_line(sys.executable, "-B", str(BENCH / "models.py"), "--quick")
+        worth, lru, explicit = (result["systems"][name] for name in ("worth", "lru", "explicit"))
+        # Simulated: the same on every machine.
+        self.assertLess(worth["loads"], lru["loads"])
+        self.assertLess(worth["mean_s"], lru["mean_s"])
+        self.assertLess(worth["hot_over_alone"]["mean_s"], lru["hot_over_alone"]["mean_s"])
+        self.assertLess(lru["mean_s"], explicit["mean_s"])
+        self.assertEqual([run["failed"] for run in (worth, lru, explicit)], [0, 0, 0])
+        self.assertGreater(result["calls"], 1000)
+
     def test_simulate(self):
         result = last_line(str(BUILD / "bin" / "simulate_bench"), "--quick", "--only", "few")
         row = result["cases"]["few"]

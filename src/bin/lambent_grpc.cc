@@ -2,8 +2,10 @@
 // another. A process of its own, so that the worker is not linked against gRPC and does not die of
 // it.
 #include <signal.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <iostream>
 #include <string>
 #include <thread>
@@ -29,6 +31,7 @@ struct Options {
   tls::CredentialFiles to_worker;
   std::string certificate, key, authorities;
   bool open_to_network = false;
+  bool until_input_ends = false;
   int message_mib = 64;
   int calls = 128;
 };
@@ -127,6 +130,18 @@ Result<void> serve(const Options& options, const sigset_t& ends) {
   return {};
 }
 
+// The process that started this holds the other end, which closes however that one ends.
+void end_with_input() {
+  std::thread([] {
+    char ignored[256];
+    ssize_t got = 0;
+    do {
+      got = read(STDIN_FILENO, ignored, sizeof ignored);
+    } while (got > 0 || (got < 0 && errno == EINTR));
+    kill(getpid(), SIGTERM);
+  }).detach();
+}
+
 void add_flags(CLI::App& app, Options& options) {
   app.add_option("--listen", options.listen, "HOST:PORT; port 0 takes a free one")
       ->capture_default_str();
@@ -143,6 +158,8 @@ void add_flags(CLI::App& app, Options& options) {
                  "Clients show a certificate that one of these authorities signed, a PEM file");
   app.add_flag("--insecure-open-to-network", options.open_to_network,
                "Listens beyond loopback without TLS, or before a worker without tokens");
+  app.add_flag("--until-input-ends", options.until_input_ends,
+               "Ends when its standard input does, for a program that starts it");
   app.add_option("--max-message-mib", options.message_mib,
                  "The largest message; a larger one is RESOURCE_EXHAUSTED")
       ->capture_default_str()
@@ -166,6 +183,7 @@ int main(int count, char** words) {
   sigaddset(&ends, SIGTERM);
   sigaddset(&ends, SIGINT);
   pthread_sigmask(SIG_BLOCK, &ends, nullptr);
+  if (options.until_input_ends) end_with_input();
   const auto served = serve(options, ends);
   if (served.ok()) return 0;
   std::cerr << "lambent-grpc: " << served.error().message << std::endl;

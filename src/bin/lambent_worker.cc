@@ -10,6 +10,7 @@
 
 #include "bin/device_watch.h"
 #include "bin/environment_settings.h"
+#include "bin/grpc_front.h"
 #include "bin/image_settings.h"
 #include "bin/installation.h"
 #include "bin/journal_programs.h"
@@ -364,8 +365,8 @@ Result<ServiceManager> open_service_manager(LogSink& log) {
 }
 
 // From the first request that is accepted to the last that is answered.
-Result<WorkerRun::End> serve(const WorkerConfig& config, const std::vector<std::string>& program,
-                             Serving serving) {
+Result<WorkerRun::End> serve(const WorkerConfig& config, const Installation& installation,
+                             const std::vector<std::string>& program, Serving serving) {
   ASSIGN_OR_RETURN(
       const std::string endpoint,
       listen_all(config.listen, serving.identity, serving.server, serving.sockets, serving.log));
@@ -378,6 +379,13 @@ Result<WorkerRun::End> serve(const WorkerConfig& config, const std::vector<std::
   serving.status = "serving at " + endpoint;
   serving.service.ready(serving.status);
   serving.service.watch(serving.loop);
+  std::optional<GrpcFront> grpc;
+  if (!config.listen.grpc.empty()) {
+    grpc.emplace(serving.loop, serving.log,
+                 GrpcFrontOptions{.arguments = grpc_arguments(installation.program("lambent-grpc"),
+                                                              config.listen, endpoint),
+                                  .address_file = config.run_folder + "/grpc-endpoint"});
+  }
   const WorkerRun::End end = WorkerRun(serving).run();
   serving.log.info(end == WorkerRun::End::kReplaced ? "gives_way" : "stopped");
   return end;
@@ -553,7 +561,7 @@ Result<WorkerRun::End> run(WorkerConfig config, const Installation& installation
   ASSIGN_OR_RETURN(const auto access_log, AccessLogFile::open(config, loop, log));
   http::Server server(loop, server_options(router),
                       AccessLogFile::wrap(access_log.get(), router.handler()));
-  return serve(config, program,
+  return serve(config, installation, program,
                {signals, loop, log, worker, server, sockets, service, identity.get()});
 }
 

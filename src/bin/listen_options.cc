@@ -120,6 +120,15 @@ ListenFlags::ListenFlags(CLI::App& app) {
   app.add_option("--peer-ca", tls_.peer_authorities,
                  "the authorities that sign the certificates of peers (default: those of "
                  "--tls-client-ca, else those of this machine)");
+  app.add_option("--grpc", grpc_,
+                 "HOST:PORT: starts lambent-grpc there and keeps it running: the Open Inference "
+                 "Protocol by gRPC; TLS by --tls-certificate");
+  app.add_option("--grpc-worker", grpc_worker_,
+                 "URL by which it asks this worker, if the certificate does not name the address "
+                 "of --listen");
+  app.add_option("--grpc-worker-ca", grpc_worker_authorities_,
+                 "the authorities that sign this worker's certificate, for it (default: those of "
+                 "this machine)");
 }
 
 Result<void> ListenFlags::read(const std::string& default_socket, ListenOptions& options) const {
@@ -139,6 +148,8 @@ Result<void> ListenFlags::read(const std::string& default_socket, ListenOptions&
                    ". Listen on 127.0.0.1, or use --listen none and --socket; where the network is "
                    "trusted, add --insecure-open-to-network");
   }
+  options.open_to_network = open_to_network_;
+  RETURN_IF_ERROR(read_grpc(options));
   options.socket_path = socket_;
   if (!options.tcp && socket_.empty()) options.socket_path = default_socket;
   ASSIGN_OR_RETURN(options.socket_mode, read_mode(socket_mode_));
@@ -168,6 +179,28 @@ Result<void> ListenFlags::read_tls(ListenOptions& options) const {
         client_required_ ? tls::ClientCertificates::kRequired : tls::ClientCertificates::kAsked;
   }
   if (tls_.peer_authorities.empty()) options.tls.peer_authorities = server.authorities;
+  return {};
+}
+
+Result<void> ListenFlags::read_grpc(ListenOptions& options) const {
+  if (grpc_.empty()) {
+    if (grpc_worker_.empty() && grpc_worker_authorities_.empty()) return {};
+    return invalid("--grpc-worker and --grpc-worker-ca are for --grpc");
+  }
+  const auto address = http::parse_authority(grpc_);
+  if (!address || grpc_.find(':') == std::string::npos) {
+    return invalid("--grpc is HOST:PORT, not '" + grpc_ + "'");
+  }
+  if (!options.tcp && grpc_worker_.empty()) {
+    return invalid("--grpc asks this worker over TCP, and --listen none leaves none");
+  }
+  if (client_required_) {
+    return invalid(
+        "--grpc has no certificate of its own to show, and --tls-client-required wants one of all");
+  }
+  options.grpc = grpc_;
+  options.grpc_worker = grpc_worker_;
+  options.grpc_worker_authorities = grpc_worker_authorities_;
   return {};
 }
 

@@ -31,6 +31,12 @@ struct ListenOptions {
   std::optional<gid_t> socket_group;
   // With a certificate TCP is served as HTTPS.
   tls::NodeFiles tls;
+  // Where lambent-grpc listens, whom it asks (empty: where this worker listens) and whose signature
+  // of that one's certificate it takes (empty: those of this machine). No address: it is not
+  // started.
+  std::string grpc, grpc_worker, grpc_worker_authorities;
+  // --insecure-open-to-network was given.
+  bool open_to_network = false;
   // Clients prove who they are before they may do anything.
   bool asks_who_clients_are = false;
 };
@@ -51,6 +57,7 @@ class ListenFlags {
 
  private:
   Result<void> read_tls(ListenOptions& options) const;
+  Result<void> read_grpc(ListenOptions& options) const;
 
   std::string listen_;
   std::vector<std::string> names_;
@@ -61,11 +68,12 @@ class ListenFlags {
   std::string socket_group_;
   tls::NodeFiles tls_;
   bool client_required_ = false;
+  std::string grpc_, grpc_worker_, grpc_worker_authorities_;
 };
 
 frontend::HostPolicy host_policy(const ListenOptions& options);
-// Takes the listeners from `sockets` and gives them to `server`; returns the endpoint that clients use. TCP is
-// encrypted by `identity` if that has a server; null: there is none.
+// Takes the listeners from `sockets` and gives them to `server`; returns the endpoint that clients
+// use. TCP is encrypted by `identity` if that has a server; null: there is none.
 Result<std::string> listen_all(const ListenOptions& options, tls::NodeIdentity* identity,
                                http::Server& server, ListeningSockets& sockets, LogSink& log);
 

@@ -161,6 +161,12 @@ TEST(WorkerConfig, RefusesWithTheFlagToBlame) {
            {{"--tls-client-required"}, "--tls-client-required needs --tls-client-ca"},
            {{"--listen", "none", "--tls-certificate", "c", "--tls-key", "k"},
             "--listen none leaves none"},
+           {{"--grpc", "8981"}, "--grpc is HOST:PORT"},
+           {{"--grpc-worker-ca", "a"}, "are for --grpc"},
+           {{"--grpc", "127.0.0.1:1", "--listen", "none"}, "--listen none leaves none"},
+           {{"--grpc", "127.0.0.1:1", "--tls-certificate", "c", "--tls-key", "k", "--tls-client-ca",
+             "a", "--tls-client-required"},
+            "--tls-client-required wants one of all"},
            {{"--no-such-flag"}, "--no-such-flag"},
        }) {
     const Parsed parsed = parse(each.words);

@@ -1,13 +1,16 @@
 """Models by gRPC: Triton's own client (blocking, streaming and asyncio), unmodified, through lambent-grpc to a real onnxruntime in a
 real sandbox."""
 import asyncio
+import os
 import pathlib
 import queue
 import shutil
 import signal
+import ssl
 import subprocess
 import tempfile
 import threading
+import time
 import unittest
 
 import grpc
@@ -281,6 +284,52 @@ class TokensAndTlsTest(unittest.TestCase):
         self.addCleanup(client.close)
         with self.assertRaisesRegex(InferenceServerException, "UNAVAILABLE"):
             client.is_server_live()
+
+    def address_of_front(self, worker, other_than=""):
+        """Where the lambent-grpc of a worker with --grpc listens."""
+        file = worker.folder / "run/grpc-endpoint"
+        deadline = time.monotonic() + 30
+        while not file.exists() or file.read_text().strip() == other_than:
+            self.assertLess(time.monotonic(), deadline, worker.log())
+            time.sleep(0.02)
+        return file.read_text().strip()
+
+    def front_of(self, worker):
+        children = subprocess.run(["pgrep", "-P", str(worker.process.pid), "lambent-grpc"], capture_output=True, text=True).stdout.split()
+        self.assertEqual(len(children), 1, children)
+        return int(children[0])
+
+    def test_the_worker_starts_it_again_and_takes_it_along(self):
+        worker = Worker("--grpc", "127.0.0.1:0", gpu="none")
+        self.addCleanup(worker.close)
+        address = self.address_of_front(worker)
+        client = triton.InferenceServerClient(address)
+        self.addCleanup(client.close)
+        self.assertTrue(client.is_server_live())
+        os.kill(self.front_of(worker), signal.SIGKILL)
+        again = triton.InferenceServerClient(self.address_of_front(worker, other_than=address))
+        self.addCleanup(again.close)
+        self.assertTrue(again.is_server_ready())
+        self.assertEqual(len(again.get_model_repository_index().models), 0)
+        front = self.front_of(worker)
+        self.assertEqual(worker.stop(), 0)
+        self.assertFalse(pathlib.Path(f"/proc/{front}").exists())
+
+    def test_the_workers_certificate_and_tokens_are_its_own(self):
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="lambent-grpc-"))
+        self.addCleanup(shutil.rmtree, folder, True)
+        authority = Authority(folder)
+        certificate, key = authority.issue("node")
+        worker = Worker("--auth", "tokens", "--tls-certificate", str(certificate), "--tls-key", str(key), "--grpc", "0.0.0.0:0",
+                        "--grpc-worker-ca", str(authority.certificate), gpu="none",
+                        tls=ssl.create_default_context(cafile=str(authority.certificate)))
+        self.addCleanup(worker.close)
+        port = self.address_of_front(worker).rpartition(":")[2]  # open to the network: TLS and tokens
+        client = triton.InferenceServerClient(f"127.0.0.1:{port}", ssl=True, root_certificates=str(authority.certificate))
+        self.addCleanup(client.close)
+        self.assertTrue(client.is_server_live())
+        with self.assertRaisesRegex(InferenceServerException, "UNAUTHENTICATED"):
+            client.get_model_repository_index()
 
 
 if __name__ == "__main__":

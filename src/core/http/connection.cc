@@ -267,7 +267,8 @@ bool Connection::must_close() const { return !parser_.keep_alive() || context_.d
 
 void Connection::send(Response response) {
   exchange_->disconnected = nullptr;
-  const bool close_it = must_close() || parser_.status() == RequestParser::Status::kBody;
+  drop_unwanted_body();
+  const bool close_it = must_close() || parser_.status() != RequestParser::Status::kComplete;
   const HeadOptions head{
       .body_size = response.body.size(), .close = close_it, .http_1_0 = parser_.is_http_1_0()};
   std::string text = encode_head(response, head, context_.date.at(context_.loop.now()));
@@ -330,7 +331,7 @@ void Connection::finish_exchange(bool close_it) {
   phase_ = Phase::kReading;
   if (waiting_ == Waiting::kBody) forget_deadline();
   // Answered before all of its body was there: the rest is not worth reading.
-  const bool is_whole = parser_.status() != RequestParser::Status::kBody;
+  const bool is_whole = parser_.status() == RequestParser::Status::kComplete;
   close_it = close_it || !is_whole;
   parser_.next();
   if (close_it) {

@@ -84,6 +84,8 @@ class Connection {
   void fail_stream(int status, std::string_view reason);
   void cut_off();
   bool must_close() const;
+  // Of a request that is answered before its body was wanted: what is here of it.
+  void drop_unwanted_body();
   void finish_exchange(bool close);
 
   void write(std::string head, std::string body, std::shared_ptr<const void> lease = nullptr);

@@ -55,6 +55,7 @@ struct Connection::Exchange final : Responder::Exchange, StreamedExchange {
   bool started = false;    // the head of an answer in pieces was sent
   bool chunk_framing = false;
   bool ends_with_connection = false;  // the answer
+  bool says_close = false;            // its head
   bool head_only = false;
   std::function<void()> disconnected;
 

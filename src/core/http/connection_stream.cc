@@ -67,11 +67,17 @@ void Connection::Exchange::start(Response head, std::optional<uint64_t> size) {
   chunk_framing = !size && !old;
   ends_with_connection = !size && old;
   head_only = head_only || is_bodiless(head.status);
+  // No next request is promised to be read behind a body that its client may not send to its end.
+  const RequestParser& parser = connection->parser_;
+  const bool is_here =
+      parser.status() != RequestParser::Status::kBody ||
+      (!parser.is_chunked() && parser.body_left() <= connection->pending_input_.size());
+  says_close = connection->must_close() || ends_with_connection || !is_here;
   HeadOptions options{.framing = size  ? BodyFraming::kSized
                                  : old ? BodyFraming::kToClose
                                        : BodyFraming::kChunked,
                       .body_size = size.value_or(0),
-                      .close = connection->must_close() || ends_with_connection,
+                      .close = says_close,
                       .http_1_0 = old};
   if (is_bodiless(head.status)) options.framing = BodyFraming::kSized;
   head_text = connection->text_of(head, options);
@@ -106,9 +112,17 @@ void Connection::Exchange::finish() {
   std::string rest = std::exchange(head_text, {});
   if (chunk_framing && !head_only) rest += "0\r\n\r\n";
   if (!rest.empty()) connection->write(std::move(rest), {});
-  if (connection != nullptr) {
-    connection->finish_exchange(connection->must_close() || ends_with_connection);
-  }
+  if (connection == nullptr) return;
+  if (!switched) connection->drop_unwanted_body();
+  connection->finish_exchange(connection->must_close() || ends_with_connection || says_close);
+}
+
+void Connection::drop_unwanted_body() {
+  if (!exchange_->streams || parser_.status() != RequestParser::Status::kBody) return;
+  std::string_view rest = pending_input_;
+  (void)parser_.feed(rest);  // malformed, it is not complete, and no request is read behind it
+  parser_.request().body.clear();
+  pending_input_ = std::string(rest);
 }
 
 std::string Connection::text_of(const Response& head, const HeadOptions& options) {

@@ -54,6 +54,7 @@ class RequestParser {
   // What came behind the chunks of its body, once that is whole; lines that are no fields are
   // dropped.
   Headers trailers() const;
+  bool is_chunked() const { return chunked_; }
   // Of a body whose size was told; 0 of a chunked one.
   size_t body_left() const { return chunked_ ? 0 : body_left_; }
   // True once per request, if the client waits for "100 Continue" before it sends the body.

@@ -182,6 +182,56 @@ TEST_F(ServerStream, AnAnswerBeforeTheEndOfTheBodyEndsTheConnection) {
   EXPECT_THAT(client.received, HasSubstr("Connection: close"));
 }
 
+TEST_F(ServerStream, ARefusalKeepsTheConnectionIfTheWholeBodyIsHere) {
+  start_streaming();
+  RawClient client = connect();
+  for (const char* body : {"Content-Length: 3\r\n\r\nabc",
+                           "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"}) {
+    held.clear();
+    client.received.clear();
+    client.send("POST /s HTTP/1.1\r\nHost: h\r\n" + std::string(body));
+    turn();
+    ASSERT_EQ(held.size(), 1u) << body;
+    held[0].send({.status = 503});
+    wait_for(client, "\r\n\r\n");
+    EXPECT_THAT(client.received, StartsWith("HTTP/1.1 503"));
+    EXPECT_THAT(client.received, Not(HasSubstr("Connection: close")));
+  }
+  held.clear();
+  client.send(
+      "POST /s HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\nxGET /s HTTP/1.1\r\nHost: "
+      "h\r\n\r\n");
+  turn();
+  held.at(0).send({.status = 503});
+  turn();
+  ASSERT_EQ(held.size(), 2u) << "the next request is read behind the body";
+}
+
+TEST_F(ServerStream, AMalformedBodyBehindARefusalEndsTheConnection) {
+  start_streaming();
+  RawClient client = connect();
+  client.send(
+      "POST /s HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nGET / HTTP/1.1\r\n\r\n");
+  turn();
+  held.at(0).send({.status = 503});
+  wait_for_end(client);
+  EXPECT_THAT(client.received, HasSubstr("Connection: close"));
+  EXPECT_EQ(requests.size(), 1u);
+}
+
+TEST_F(ServerStream, AnAnswerInPiecesBeforeTheEndOfTheBodySaysThatItEndsTheConnection) {
+  start_streaming();
+  RawClient client = connect();
+  client.send("POST /s HTTP/1.1\r\nHost: h\r\nContent-Length: 100\r\n\r\nabc");
+  turn();
+  receive();
+  stream().start({.status = 404}, 2);
+  stream().send_bytes("no");
+  stream().finish();
+  wait_for_end(client);
+  EXPECT_THAT(client.received, HasSubstr("Connection: close"));
+}
+
 TEST_F(ServerStream, AClientThatIsBehindHoldsItsSenderBack) {
   start_streaming();
   RawClient client = connect();

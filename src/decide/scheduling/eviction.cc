@@ -11,22 +11,24 @@ namespace {
 
 // What giving up this sandbox is expected to cost, in seconds of cold start per second. A function
 // that has been silent for longer than its usual gap is taken to come as rarely as that silence.
-double expected_loss(const EvictionGuesses& guesses, const EvictionCandidate& candidate,
-                     Instant now) {
+double expected_loss(EvictionRule rule, const EvictionGuesses& guesses,
+                     const EvictionCandidate& candidate, Instant now) {
   const Flow& flow = *candidate.flow;
   const Duration silence = now - candidate.last_used;
   const Duration gap =
       std::max({flow.interarrival.mean_or(guesses.gap), silence, Duration(milliseconds(1))});
   const Duration cold_start = candidate.cpu_variant ? expected_host_cold_start(flow)
                                                     : flow.cold_start.mean_or(guesses.cold_start);
-  return to_seconds(cold_start) / to_seconds(gap);
+  const double loss = to_seconds(cold_start) / to_seconds(gap);
+  const bool by_byte = rule == EvictionRule::kWorth && flow.device_memory > Bytes(0);
+  return by_byte ? loss / static_cast<double>(flow.device_memory.count) : loss;
 }
 
 // The same, by how likely a call is soon.
 double foreseen_loss(const EvictionGuesses& guesses, const EvictionCandidate& candidate,
                      Instant now) {
   if (candidate.foresight == nullptr || candidate.cpu_variant) {
-    return expected_loss(guesses, candidate, now);
+    return expected_loss(EvictionRule::kForeseen, guesses, candidate, now);
   }
   const Flow& flow = *candidate.flow;
   const Duration ahead = candidate.foresight->horizon(now - candidate.last_used);
@@ -56,7 +58,7 @@ Rank rank_of(EvictionRule rule, const EvictionGuesses& guesses, const EvictionCa
   const bool counts_grace = rule == EvictionRule::kCostAwareGrace;
   rank.wanted = candidate.flow->pending > 0 ? 2 : counts_grace && active ? 1 : 0;
   rank.loss = rule == EvictionRule::kForeseen ? foreseen_loss(guesses, candidate, now)
-                                              : expected_loss(guesses, candidate, now);
+                                              : expected_loss(rule, guesses, candidate, now);
   return rank;
 }
 
@@ -67,6 +69,7 @@ std::optional<EvictionRule> eviction_rule_from(std::string_view name) {
   if (name == "cost-aware") return EvictionRule::kCostAware;
   if (name == "foreseen") return EvictionRule::kForeseen;
   if (name == "cost-aware-grace") return EvictionRule::kCostAwareGrace;
+  if (name == "worth") return EvictionRule::kWorth;
   return std::nullopt;
 }
 

@@ -22,9 +22,12 @@ enum class EvictionRule {
   kForeseen,
   // As kCostAware, with a function in its grace period (Flow::is_active) after all that are not.
   kCostAwareGrace,
+  // As kCostAware, for each byte of device memory that it frees; and memory that moves makes room
+  // in that order too (memory_victims.h). For many models on few devices.
+  kWorth,
 };
 
-// "lru", "cost-aware", "foreseen" or "cost-aware-grace"; nullopt: none of these.
+// "lru", "cost-aware", "foreseen", "cost-aware-grace" or "worth"; nullopt: none of these.
 std::optional<EvictionRule> eviction_rule_from(std::string_view name);
 
 // What kCostAware takes a function for of which nothing is known yet.

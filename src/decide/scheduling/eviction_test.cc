@@ -47,6 +47,18 @@ TEST(Eviction, ByCostARareOrQuicklyStartedFunctionGoesBeforeABusyAndSlowOne) {
   EXPECT_EQ(choose_victim(EvictionRule::kCostAware, {}, by_gap, kNow), 2u);
 }
 
+TEST(Eviction, ByWorthTheCostIsThatOfEachByteThatComesFree) {
+  Flow large = flow(seconds(2), seconds(10));
+  large.device_memory = Bytes::gib(4);
+  Flow small = flow(seconds(1), seconds(10));
+  small.device_memory = Bytes::gib(1);
+  const std::vector<EvictionCandidate> candidates = {{1, ago(seconds(5)), &large},
+                                                     {2, ago(seconds(5)), &small}};
+  EXPECT_EQ(choose_victim(EvictionRule::kCostAware, {}, candidates, kNow), 2u);
+  ASSERT_EQ(eviction_rule_from("worth"), EvictionRule::kWorth);
+  EXPECT_EQ(choose_victim(EvictionRule::kWorth, {}, candidates, kNow), 1u);
+}
+
 TEST(Eviction, ByCostWithGraceAnActiveFunctionOutlastsACostlierOneThatIsNot) {
   Flow active = flow(seconds(1), seconds(10));
   active.active_until = kNow + seconds(1);

@@ -26,7 +26,7 @@ void archive(StateArchive& archive, FleetOptions& options) {
   archive.choice(options.memory_rule, MemoryRule::kMoveEarly);
   archive.field(options.prefetch);
   archive.field(options.host_memory);
-  archive.choice(options.eviction, EvictionRule::kCostAwareGrace);
+  archive.choice(options.eviction, EvictionRule::kWorth);
   archive.field(options.guesses.gap);
   archive.field(options.guesses.cold_start);
   archive.field(options.starts_outside_tokens);

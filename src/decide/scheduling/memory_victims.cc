@@ -28,13 +28,31 @@ Wanted wanted(const View& view, const Policy& policy, FunctionId function, Insta
 // The order of who goes, least first.
 struct Rank {
   bool next = false;
+  bool kept = false;  // one of min_instances
   Relief relief = Relief::kMoveOut;
-  bool kept = false;  // and would be evicted
   Wanted wanted = Wanted::kInactive;
+  double loss = 0;
   Instant last_used{};
   SandboxSlot slot = kNoSandbox;
   auto operator<=>(const Rank&) const = default;
 };
+
+bool by_worth(const View& view) { return view.fleet.options().eviction == EvictionRule::kWorth; }
+
+// What giving up a byte of its memory is expected to cost, a second, by EvictionRule::kWorth:
+// a move back takes as long for each byte of any sandbox, so that only how often it is wanted
+// tells them apart; a start takes what it takes, however much room it made. A function that has
+// been silent for longer than its usual gap is taken to come as rarely as that silence.
+double expected_loss(const View& view, const Sandbox& sandbox, const Flow& flow, Relief relief,
+                     Instant now) {
+  if (!by_worth(view)) return 0;
+  const EvictionGuesses& guesses = view.fleet.options().guesses;
+  const Duration gap = std::max(
+      {flow.interarrival.mean_or(guesses.gap), now - sandbox.last_used, Duration(milliseconds(1))});
+  if (relief != Relief::kEvict) return 1 / to_seconds(gap);
+  const double start = to_seconds(flow.cold_start.mean_or(guesses.cold_start));
+  return start / to_seconds(gap) / static_cast<double>(sandbox.counts.on_device.count);
+}
 
 // The idle sandboxes of a device were mostly not used lately: on their way into the caches before
 // the first is looked at, they are waited for once.
@@ -70,7 +88,10 @@ std::optional<MemoryVictim> memory_victim(const View& view, const Policy& policy
       rank.relief = Relief::kMoveContextOut;
     }
     rank.next = rank.wanted == Wanted::kNext;
-    rank.kept = rank.relief == Relief::kEvict && is_kept(view.fleet, view.flow(function), function);
+    rank.kept = is_kept(view.fleet, view.flow(function), function);
+    // Who is called often rests between calls for longer than its grace now and then.
+    if (by_worth(view)) rank.wanted = Wanted::kInactive;
+    rank.loss = expected_loss(view, sandbox, view.flow(function), rank.relief, now);
     if (!least || rank < *least) least = rank;
   }
   if (!least) return std::nullopt;
@@ -83,7 +104,10 @@ std::vector<SandboxSlot> unwanted_memory(const View& view, const Policy& policy,
   for (const auto [slot, function] : view.fleet.idle().on(device)) {
     const Sandbox& sandbox = view.fleet.sandbox(slot);
     if (function == spared || !view.fleet.memory().may_move_out(slot, false)) continue;
+    const Flow& flow = view.flow(function);
+    if (is_kept(view.fleet, flow, function)) continue;
     const Rank rank{.wanted = wanted(view, policy, function, now),
+                    .loss = expected_loss(view, sandbox, flow, Relief::kMoveOut, now),
                     .last_used = sandbox.last_used,
                     .slot = slot};
     if (rank.wanted <= Wanted::kThrottled) ranks.push_back(rank);
@@ -109,6 +133,7 @@ std::optional<SandboxSlot> early_leaver(const View& view, const Policy& policy, 
     if (sandbox.memory_state == MemoryState::kMovingOut) return std::nullopt;
     // What was fetched ahead is to be used.
     if (sandbox.prefetched || !view.fleet.memory().may_move_out(slot, false)) continue;
+    if (is_kept(view.fleet, view.flow(function), function)) continue;
     const Rank rank{.wanted = wanted(view, policy, function, now),
                     .last_used = sandbox.last_used,
                     .slot = slot};

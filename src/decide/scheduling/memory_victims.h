@@ -20,15 +20,19 @@ struct MemoryVictim {
   Relief relief = Relief::kMoveOut;
 };
 
-// For memory that is promised to others. Of the idle sandboxes that have some on the device and are
-// not moving: those of inactive flows go first, then of throttled ones, then of active ones, the
-// least recently used first; one that must be evicted goes after those that can be moved, and one
-// whose flow is about to be served after all others. None: nothing more can go now.
+// For memory that is promised to others: of the idle sandboxes that have some on the device and are
+// not moving. By EvictionRule::kWorth, the one first whose bytes are worth least: by
+// how often it is wanted, and where it must be evicted by its start and its size too. By the
+// others, those of inactive flows go first, then of throttled ones, then of active ones, the least
+// recently used first. In any case one that must be evicted goes after those that can be moved, one
+// of min_instances after both, and one whose flow is about to be served after all others. None:
+// nothing more can go now.
 std::optional<MemoryVictim> memory_victim(const View& view, const Policy& policy, uint32_t device,
                                           Instant now);
 
 // For memory that would be fetched ahead: the sandboxes, of inactive and throttled flows alone,
-// whose memory is moved out so that so much comes free; not of `spared`. None if all of them
+// whose memory is moved out so that so much comes free; not of `spared`, and none of min_instances.
+// None if all of them
 // together do not make that room.
 std::vector<SandboxSlot> unwanted_memory(const View& view, const Policy& policy, uint32_t device,
                                          FunctionId spared, Bytes needed, Instant now);

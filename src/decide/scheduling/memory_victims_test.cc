@@ -10,7 +10,8 @@ namespace {
 // Functions 1 to 4 of 4 GiB each, idle on one device in the order of their use.
 class MemoryVictims : public testing::Test {
  protected:
-  MemoryVictims() : flows_(6), fleet_(options()), policy_(MqfqOptions{}) {
+  explicit MemoryVictims(EvictionRule rule = EvictionRule::kCostAware)
+      : flows_(6), fleet_(options(rule)), policy_(MqfqOptions{}) {
     for (uint32_t id = 1; id <= 4; ++id) {
       Flow& flow = flows_[id];
       flow.registered = true;
@@ -23,8 +24,9 @@ class MemoryVictims : public testing::Test {
     }
   }
 
-  static FleetOptions options() {
+  static FleetOptions options(EvictionRule rule) {
     FleetOptions options;
+    options.eviction = rule;
     options.devices = {{.id = DeviceId{1}, .memory = Bytes::gib(20), .contexts = 4}};
     options.memory_rule = MemoryRule::kMoveIdle;
     options.host_memory = Bytes::gib(8);
@@ -49,6 +51,11 @@ class MemoryVictims : public testing::Test {
   SandboxSlot slots_[5] = {};
 };
 
+class MemoryVictimsByWorth : public MemoryVictims {
+ protected:
+  MemoryVictimsByWorth() : MemoryVictims(EvictionRule::kWorth) {}
+};
+
 // What is offloaded is not on the device, however it is asked.
 TEST_F(MemoryVictims, MakeTheRoomThatTheyTakeAndNoMore) {
   fleet_.memory().begin_move_out(slots_[1], false);
@@ -66,12 +73,61 @@ TEST_F(MemoryVictims, MakeTheRoomThatTheyTakeAndNoMore) {
 TEST_F(MemoryVictims, AreTheLeastRecentlyUsedOfThoseThatNobodyWaitsFor) {
   EXPECT_EQ(victim()->slot, slots_[1]);
   EXPECT_EQ(victim()->relief, Relief::kMoveOut);
-  flows_[1].active_until = at(20);  // in its grace period
-  EXPECT_EQ(victim()->slot, slots_[2]);
   for (const uint32_t id : {2u, 3u, 4u}) wait_in(id);
   EXPECT_EQ(victim()->slot, slots_[1]) << "the others have work waiting";
   wait_in(1);
   EXPECT_EQ(victim()->slot, slots_[1]) << "no other will do";
+}
+
+TEST_F(MemoryVictims, AreThoseInTheirGracePeriodLast) {
+  flows_[4].interarrival.learn(seconds(1000));
+  EXPECT_EQ(victim()->slot, slots_[1]) << "how often it is called does not count";
+  flows_[1].active_until = at(20);
+  EXPECT_EQ(victim()->slot, slots_[2]);
+  for (const uint32_t id : {2u, 3u, 4u}) wait_in(id);
+  EXPECT_EQ(victim()->slot, slots_[1]) << "the others have work waiting";
+}
+
+// What was used last may be what is wanted least.
+TEST_F(MemoryVictimsByWorth, AreThoseThatAreWantedLeastOften) {
+  for (const uint32_t id : {1u, 2u, 3u}) flows_[id].interarrival.learn(seconds(10));
+  flows_[4].interarrival.learn(seconds(1000));
+  EXPECT_EQ(victim()->slot, slots_[4]);
+  flows_[2].interarrival = RunningMean(seconds(5000), 9);
+  EXPECT_EQ(victim()->slot, slots_[2]);
+  EXPECT_EQ(unwanted_memory(view(), policy_, 0, FunctionId{4}, Bytes::gib(5), at(9)),
+            (std::vector{slots_[2], slots_[1]}));
+}
+
+TEST_F(MemoryVictimsByWorth, AreNotThoseThatHaveBeenSilentForLongerThanUsualOnly) {
+  flows_[1].interarrival.learn(seconds(1));
+  flows_[4].interarrival.learn(seconds(100));
+  EXPECT_EQ(victim()->slot, slots_[4]) << "100 s between calls, and 1 s that became 8 s";
+  EXPECT_EQ(memory_victim(view(), policy_, 0, at(200))->slot, slots_[1])
+      << "silent for 199 s: it may have gone";
+}
+
+// Nothing can move: the worth of a byte is the start that it saves.
+TEST_F(MemoryVictimsByWorth, AreThoseWhoseBytesSaveLeastWhereTheyAreEvicted) {
+  move_out(1);
+  move_out(2);  // the host has no more room
+  flows_[3].cold_start.learn(seconds(9));
+  flows_[4].cold_start.learn(seconds(1));
+  ASSERT_EQ(victim()->relief, Relief::kEvict);
+  EXPECT_EQ(victim()->slot, slots_[4]) << "both were called once; its start is shorter";
+}
+
+TEST_F(MemoryVictims, AreNoneOfMinInstancesWhileOthersCanGo) {
+  flows_[1].min_instances = 1;
+  flows_[1].interarrival.learn(seconds(100'000));
+  EXPECT_EQ(victim()->slot, slots_[2]);
+  EXPECT_EQ(unwanted_memory(view(), policy_, 0, FunctionId{4}, Bytes::gib(9), at(9)),
+            (std::vector<SandboxSlot>{}))
+      << "the two others have 8 GiB";
+  for (const uint32_t id : {2u, 3u}) move_out(id);
+  EXPECT_EQ(victim()->slot, slots_[4]) << "evicted: the host has no more room";
+  fleet_.run(slots_[4], at(9));
+  EXPECT_EQ(victim()->slot, slots_[1]) << "rather than that an invocation waits for ever";
 }
 
 TEST_F(MemoryVictims, AreMovedBeforeOthersAreEvictedUnlessTheirTurnIsNext) {
