@@ -7,6 +7,8 @@
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <string_view>
+#include <utility>
 
 #include "bin/device_watch.h"
 #include "bin/environment_settings.h"
@@ -14,6 +16,7 @@
 #include "bin/image_settings.h"
 #include "bin/installation.h"
 #include "bin/journal_programs.h"
+#include "bin/kept_descriptors.h"
 #include "bin/listening_sockets.h"
 #include "bin/node_cluster.h"
 #include "bin/node_shared_catalog.h"
@@ -167,15 +170,28 @@ std::unique_ptr<JournalPrograms> journal_programs(const WorkerConfig& config,
                                      .journal = config.journal_folder});
 }
 
+// Those that the program before this one left, with the sandboxes that they have.
+std::vector<sandbox::HandedOverLauncher> launchers_of(worker::KeptSandboxes& kept) {
+  std::vector<sandbox::HandedOverLauncher> launchers;
+  for (const worker::KeptLauncher& each : kept.record.launchers) {
+    launchers.push_back({.channel = kept.take(each.channel), .pid = each.pid});
+  }
+  for (const worker::KeptSandbox& each : kept.record.sandboxes) {
+    launchers[each.launcher].kept.push_back({each.number, each.number});
+  }
+  return launchers;
+}
+
 Result<std::unique_ptr<sandbox::Launcher>> start_launcher(const WorkerConfig& config,
                                                           const Installation& installation,
-                                                          loop::EventLoop& loop, LogSink& log) {
+                                                          loop::EventLoop& loop, LogSink& log,
+                                                          worker::KeptSandboxes& kept) {
   sandbox::LauncherOptions options;
   options.program = installation.program("lambent-launcher");
   options.pool = config.sandbox_pool;
   options.zygotes = config.zygotes;
   options.require_strong_limits = config.require_strong_limits;
-  ASSIGN_OR_RETURN(auto launcher, sandbox::start_launcher(loop, log, options));
+  ASSIGN_OR_RETURN(auto launcher, sandbox::start_launcher(loop, log, options, launchers_of(kept)));
   for (const std::string& sentence : sandbox::weaker_limits(launcher->capabilities())) {
     log.warning("weaker_limit", {{"what", sentence}});
   }
@@ -364,18 +380,26 @@ Result<ServiceManager> open_service_manager(LogSink& log) {
   return ServiceManager::open(std::move(settings), log);
 }
 
+// From the program before this one to this, and from this one to the next.
+struct Succession {
+  ListeningSockets sockets;
+  worker::KeptSandboxes kept;
+  std::vector<std::string> program;  // the next one, and its arguments
+};
+
 // From the first request that is accepted to the last that is answered.
 Result<WorkerRun::End> serve(const WorkerConfig& config, const Installation& installation,
-                             const std::vector<std::string>& program, Serving serving) {
+                             Succession& next, Serving serving) {
   ASSIGN_OR_RETURN(
       const std::string endpoint,
-      listen_all(config.listen, serving.identity, serving.server, serving.sockets, serving.log));
-  RETURN_IF_ERROR(serving.sockets.check_all_taken());
+      listen_all(config.listen, serving.identity, serving.server, next.sockets, serving.log));
+  RETURN_IF_ERROR(next.sockets.check_all_taken());
+  serving.sockets = &next.sockets;
   if (endpoint.starts_with("http")) serving.log.info("dashboard", {{"address", endpoint + "/"}});
   // For the process that started the worker with port 0.
   RETURN_IF_ERROR(write_file_atomically(config.run_folder + "/endpoint", endpoint + "\n", false));
   serving.drain_time = config.drain_time;
-  serving.program = program;
+  serving.program = next.program;
   serving.status = "serving at " + endpoint;
   serving.service.ready(serving.status);
   serving.service.watch(serving.loop);
@@ -387,6 +411,7 @@ Result<WorkerRun::End> serve(const WorkerConfig& config, const Installation& ins
                                   .address_file = config.run_folder + "/grpc-endpoint"});
   }
   const WorkerRun::End end = WorkerRun(serving).run();
+  if (end == WorkerRun::End::kReplaced) next.kept = serving.hand_over.finish();
   serving.log.info(end == WorkerRun::End::kReplaced ? "gives_way" : "stopped");
   return end;
 }
@@ -484,8 +509,15 @@ Result<Builds> open_builds(const WorkerConfig& config, const Installation& insta
   return builds;
 }
 
+// What it was before, the devices included, is known to the worker afterwards.
+Result<void> recover(worker::Worker& worker, std::optional<DeviceWatch>& watch) {
+  RETURN_IF_ERROR(worker.recover());
+  if (watch) watch->tell(worker);
+  return {};
+}
+
 Result<WorkerRun::End> run(WorkerConfig config, const Installation& installation,
-                           ListeningSockets& sockets, const std::vector<std::string>& program) {
+                           Succession& next) {
   SystemClock clock;
   ASSIGN_OR_RETURN(const auto telemetry, NodeTelemetry::open(config, clock));
   LogSink& log = telemetry->log();
@@ -498,7 +530,8 @@ Result<WorkerRun::End> run(WorkerConfig config, const Installation& installation
   loop::EventLoop loop(clock);
   ASSIGN_OR_RETURN(worker::GpuDriver driver, find_driver(config, installation));
   ASSIGN_OR_RETURN(const auto emulated_node, serve_emulated_node(driver, loop, log));
-  ASSIGN_OR_RETURN(auto launcher, start_launcher(config, installation, loop, log));
+  ASSIGN_OR_RETURN(auto launcher, start_launcher(config, installation, loop, log, next.kept));
+  worker::SandboxHandOver stays(*launcher, std::exchange(next.kept, {}));
   ASSIGN_OR_RETURN(const OwnedFd served, mark_devices(config, driver, log));
   std::optional<DeviceWatch> watch;
   ASSIGN_OR_RETURN(const auto devices,
@@ -523,7 +556,7 @@ Result<WorkerRun::End> run(WorkerConfig config, const Installation& installation
   frontend::PeerObjects peer_objects(objects, peers, lanes_of(peers, config, loop, peer_threads));
   loop::WorkThread object_copies(loop);
   frontend::ObjectsFrontend objects_frontend(objects, disk_of(object_copies), loop, random);
-  ASSIGN_OR_RETURN(OwnedFd object_listener, listen_for_objects(config, sockets));
+  ASSIGN_OR_RETURN(OwnedFd object_listener, listen_for_objects(config, next.sockets));
   const objects::ObjectSocket local_objects(loop, log, objects, random, kDefaultTenant,
                                             std::move(object_listener));
   worker::WorkerOptions options = worker_options(config, installation, driver, devices, shares);
@@ -537,7 +570,7 @@ Result<WorkerRun::End> run(WorkerConfig config, const Installation& installation
   worker::Worker worker(
       {loop, log, random, *launcher, *catalog, metrics, journal.recorder.get(), &objects,
        watch ? &*watch : nullptr, &secrets, builds.environments.get(), builds.images.get(),
-       shared.get()},
+       shared.get(), &stays},
       options, std::make_unique<dispatch::Dispatcher>(settings.dispatch, std::move(policy)),
       std::move(slices));
   tenants::AccessControl access(*catalog, clock, node_key, records,
@@ -561,8 +594,8 @@ Result<WorkerRun::End> run(WorkerConfig config, const Installation& installation
   ASSIGN_OR_RETURN(const auto access_log, AccessLogFile::open(config, loop, log));
   http::Server server(loop, server_options(router),
                       AccessLogFile::wrap(access_log.get(), router.handler()));
-  return serve(config, installation, program,
-               {signals, loop, log, worker, server, sockets, service, identity.get()});
+  return serve(config, installation, next,
+               {signals, loop, log, worker, server, service, identity.get(), stays});
 }
 
 // What the service manager told this process is told to the program that it becomes.
@@ -590,28 +623,54 @@ Result<ListeningSockets> inherit_sockets() {
   return sockets;
 }
 
+// What cannot be read ends, and the worker starts without.
+worker::KeptSandboxes inherit_kept_sandboxes() {
+  auto kept = inherit_kept(getenv(kKeptVariable), getpid());
+  unsetenv(kKeptVariable);
+  if (kept.ok()) return std::move(*kept);
+  std::cerr << "lambent serve: sandboxes were not kept: " << to_string(kept.error()) << "\n";
+  return {};
+}
+
+// For the program that this process becomes. Their numbers begin after those of the listeners.
+Result<void> hand_over(ListeningSockets& sockets, worker::KeptSandboxes kept) {
+  constexpr int kFirst = 3;
+  const int after = kFirst + static_cast<int>(sockets.count());
+  RETURN_IF_ERROR(move_kept(kept, after));
+  RETURN_IF_ERROR(sockets.hand_over(kFirst));
+  if (kept.record.sandboxes.empty()) return {};
+  ASSIGN_OR_RETURN(const std::string variable, leave_kept(std::move(kept), getpid(), after));
+  setenv(kKeptVariable, variable.c_str(), 1);
+  return {};
+}
+
 // Returns only with an error, or when the worker was told to stop.
 Result<void> run_or_become(WorkerConfig config, std::vector<std::string> words) {
   const ServiceVariables variables;
   ASSIGN_OR_RETURN(ListeningSockets sockets, inherit_sockets());
+  Succession succession{std::move(sockets), inherit_kept_sandboxes(), std::move(words)};
   ASSIGN_OR_RETURN(const Installation installation, find_installation());
-  words.front() = installation.program("lambent-worker");
+  succession.program.front() = installation.program("lambent-worker");
   choose_gpu(config, installation);
-  ASSIGN_OR_RETURN(const WorkerRun::End end, run(std::move(config), installation, sockets, words));
+  ASSIGN_OR_RETURN(const WorkerRun::End end, run(std::move(config), installation, succession));
   if (end == WorkerRun::End::kStopped) return {};
-  RETURN_IF_ERROR(sockets.hand_over());
+  RETURN_IF_ERROR(hand_over(succession.sockets, std::move(succession.kept)));
   variables.restore();
   std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
+  for (std::string& word : succession.program) arguments.push_back(word.data());
   arguments.push_back(nullptr);
-  execv(words.front().c_str(), arguments.data());
-  return error_from_errno("become " + words.front(), errno);
+  execv(succession.program.front().c_str(), arguments.data());
+  return error_from_errno("become " + succession.program.front(), errno);
 }
 
 }  // namespace
 }  // namespace lambent
 
 int main(int argc, char** argv) {
+  if (argc == 2 && std::string_view(argv[1]) == lambent::kKeptFormatFlag) {
+    std::cout << lambent::worker::kept_record_format() << "\n";
+    return 0;
+  }
   lambent::WorkerConfig config;
   if (const auto exit_code = lambent::parse_worker_config(argc, argv, config)) return *exit_code;
   if (!config.host_memory) config.host_memory = lambent::usual_host_memory(config);

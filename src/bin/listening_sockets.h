@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
 #include <functional>
 #include <string>
 #include <vector>
@@ -37,6 +38,8 @@ class ListeningSockets {
   // After all were asked for: INVALID_ARGUMENT, with its address, if an inherited one is left,
   // for clients that connect to it would wait for ever.
   Result<void> check_all_taken() const;
+
+  size_t count() const { return kept_.size(); }
 
   // No program comes after this one: clients are refused once the copies are closed too.
   void close();

@@ -65,15 +65,16 @@ void WorkerRun::stop(int signal) {
                             std::to_string(static_cast<int64_t>(to_seconds(serving_.drain_time))) +
                             " s at most");
   // What was accepted is being answered already; no program comes after it.
-  if (gives_way) return serving_.sockets.close();
+  if (gives_way) return serving_.sockets->close();
   drain();
 }
 
 void WorkerRun::drain() {
+  if (end_ == End::kReplaced && keeps_sandboxes_) serving_.hand_over.begin();
   serving_.loop.call_after(serving_.drain_time, [this] { serving_.loop.stop(); });
   serving_.worker.drain([this] {
     // Else connections would still be taken, and cut off in the end.
-    if (end_ == End::kStopped) serving_.sockets.close();
+    if (end_ == End::kStopped) serving_.sockets->close();
     serving_.server.stop_accepting();
     close_connections(serving_.loop.now() + kIdleGrace);
   });
@@ -111,9 +112,26 @@ void WorkerRun::checked(Result<ChildEnd> end) {
     serving_.log.error("not_replaced", {{"program", serving_.program.front()}, {"error", why}});
     return;
   }
+  // Whether it can go on with sandboxes. One that does not know the question cannot.
+  auto asked = ChildRun::start(serving_.loop, {serving_.program.front(), kKeptFormatFlag},
+                               kCheckLimits, [this](Result<ChildEnd> answer) {
+                                 const bool keeps =
+                                     answer.ok() && answer->exit_code == 0 &&
+                                     answer->output == worker::kept_record_format() + "\n";
+                                 give_way(keeps);
+                               });
+  if (!asked.ok()) return give_way(false);
+  check_ = std::move(*asked);
+}
+
+void WorkerRun::give_way(bool keeps_sandboxes) {
+  check_.reset();
+  if (stopping_) return;
+  keeps_sandboxes_ = keeps_sandboxes;
   stopping_ = true;
   end_ = End::kReplaced;
-  serving_.log.info("replacing", {{"program", serving_.program.front()}});
+  serving_.log.info("replacing",
+                    {{"program", serving_.program.front()}, {"keeps_sandboxes", keeps_sandboxes}});
   serving_.service.reloading(serving_.loop.now());
   serving_.server.stop_accepting();
   // Those whose requests go on keep theirs until the whole time is up.

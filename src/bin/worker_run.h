@@ -19,18 +19,22 @@
 
 namespace lambent {
 
+// The argument by which a worker is asked for the format that its sandboxes are handed over in.
+constexpr const char* kKeptFormatFlag = "--kept-sandboxes-format";
+
 struct Serving {
   const OwnedFd& signals;
   loop::EventLoop& loop;
   LogSink& log;
   worker::Worker& worker;
   http::Server& server;
-  ListeningSockets& sockets;  // which the server has copies of
   ServiceManager& service;
-  tls::NodeIdentity* identity;       // null: nothing is encrypted
-  Duration drain_time{};             // what runs may take so long to end
-  std::vector<std::string> program;  // the installed worker and the arguments of this one
-  std::string status;                // for the service manager
+  tls::NodeIdentity* identity;  // null: nothing is encrypted
+  worker::SandboxHandOver& hand_over;
+  ListeningSockets* sockets = nullptr;  // which the server has copies of
+  Duration drain_time{};                // what runs may take so long to end
+  std::vector<std::string> program;     // the installed worker and the arguments of this one
+  std::string status;                   // for the service manager
 };
 
 class WorkerRun {
@@ -50,6 +54,7 @@ class WorkerRun {
   // The worker gives way to the installed program: that one is asked first whether it can start.
   void replace();
   void checked(Result<ChildEnd> end);
+  void give_way(bool keeps_sandboxes);
   // No more is accepted; what was accepted is answered.
   void finish_requests();
   void drain();
@@ -57,6 +62,7 @@ class WorkerRun {
 
   const Serving& serving_;
   bool stopping_ = false;
+  bool keeps_sandboxes_ = false;  // the program that is to come goes on with them
   End end_ = End::kStopped;
   std::unique_ptr<ChildRun> check_;
 };

@@ -1,5 +1,7 @@
 #include "core/http/connection_exchange.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <charconv>
 #include <utility>
@@ -53,6 +55,18 @@ void Connection::close_if_idle() {
 bool Connection::has_sent_all() const {
   return phase_ == Phase::kClosed ||
          (phase_ == Phase::kLingering && outbox_.empty() && !end_is_unsent_);
+}
+
+OwnedFd Connection::copy_to_hand_over() const {
+  if (peer_.transport == Transport::kTls || context_.draining || peer_finished_sending_ ||
+      !outbox_.empty() || !pending_input_.empty()) {
+    return {};
+  }
+  const bool waits = phase_ == Phase::kHandling && !exchange_->started && !exchange_->streams &&
+                     parser_.status() == RequestParser::Status::kComplete && parser_.keep_alive() &&
+                     !parser_.is_http_1_0();
+  if (!waits && idle_since() == kNever) return {};
+  return OwnedFd(fcntl(stream_->fd(), F_DUPFD_CLOEXEC, 0));
 }
 
 Instant Connection::idle_since() const {

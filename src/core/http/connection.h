@@ -51,6 +51,12 @@ class Connection {
   Instant idle_since() const;
   // It only waits for its client to close.
   bool has_sent_all() const;
+  // A copy of its socket; not valid if it cannot be handed over (Server::hand_over).
+  OwnedFd copy_to_hand_over() const;
+  // Parses and handles requests from `data`, keeping what has to wait for the current answer.
+  void consume(std::string_view data);
+  // Ends the connection now and, if asked to, tells the exchange.
+  void close(bool tell_exchange);
 
  private:
   struct Exchange;
@@ -65,8 +71,6 @@ class Connection {
   void read_soon();
   void on_readable_while_busy();
   void probe();
-  // Parses and handles requests from `data`, keeping what has to wait for the current answer.
-  void consume(std::string_view data);
   void handle_request();
   void wait_for_more_input();
   // Counts what this connection holds of a body that is still arriving.
@@ -93,8 +97,6 @@ class Connection {
   void after_flush();
   void linger();
   void drop(size_t bytes);
-  // Ends the connection now and, if asked to, tells the exchange.
-  void close(bool tell_exchange);
 
   void watch_for(bool readable, bool writable);
   void set_deadline(Waiting what, Duration from_now);

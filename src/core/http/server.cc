@@ -224,6 +224,39 @@ void Server::drain() {
   for (Connection* connection : all) connection->close_if_idle();
 }
 
+std::optional<HandedOverClients> Server::hand_over() {
+  HandedOverClients clients;
+  std::vector<Connection*> all;
+  for (const auto& [connection, owner] : state_->connections) {
+    OwnedFd copy = connection->copy_to_hand_over();
+    if (!copy.valid()) return std::nullopt;
+    const bool rests = connection->idle_since() != kNever;
+    (rests ? clients.resting : clients.waiting).push_back(std::move(copy));
+    all.push_back(connection);
+  }
+  for (Connection* connection : all) connection->close(false);
+  state_->loop.cancel(state_->accept_pause);
+  for (const auto& listener : state_->listeners) {
+    listener->watch.reset();
+    clients.listeners.push_back(std::move(listener->fd));
+  }
+  state_->listeners.clear();
+  return clients;
+}
+
+void Server::take_over(OwnedFd fd, std::string_view received) {
+  sockaddr_storage address{};
+  socklen_t length = sizeof address;
+  const bool is_unix = getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &length) == 0 &&
+                       address.ss_family == AF_UNIX;
+  Peer peer = peer_of(fd, is_unix ? Transport::kUnix : Transport::kTcp, address);
+  auto connection =
+      std::make_unique<Connection>(state_->context, plain_stream(std::move(fd)), std::move(peer));
+  Connection& borrowed = *connection;
+  state_->connections.emplace(&borrowed, std::move(connection));
+  if (!received.empty()) borrowed.consume(received);
+}
+
 size_t Server::connection_count() const { return state_->connections.size(); }
 
 size_t Server::open_exchanges() const {

@@ -8,6 +8,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "core/base/fd.h"
 #include "core/base/result.h"
@@ -83,6 +85,13 @@ struct ServerOptions {
   std::function<void(const Request& partial)> on_truncated;
 };
 
+// What another server, perhaps of another process, needs to go on with the clients of one.
+struct HandedOverClients {
+  std::vector<OwnedFd> listeners;
+  std::vector<OwnedFd> resting;  // connections between two requests
+  std::vector<OwnedFd> waiting;  // whose request has come whole; nothing of its answer was sent
+};
+
 class Server {
  public:
   using Handler = std::function<void(Request, Responder)>;
@@ -103,6 +112,12 @@ class Server {
   void stop_accepting();
   // The same, and connections without a request are closed.
   void drain();
+  // Gives up all listeners and connections, without a word to the clients; responders become mute.
+  // None, and nothing has changed, if a connection is encrypted, closes after its answer, or is in
+  // the middle of a request or an answer.
+  std::optional<HandedOverClients> hand_over();
+  // Goes on with a client of another server, from which `received` was read already.
+  void take_over(OwnedFd connection, std::string_view received);
   size_t connection_count() const;
   // Connections that wait for more than their clients' end: a request or its answer is on its way,
   // or may still come.

@@ -285,5 +285,73 @@ TEST(Listen, SaysWhatIsWrong) {
   EXPECT_EQ(listen_unix("/tmp", 0600).error().code, ErrorCode::kAlreadyExists);
 }
 
+// A server that another one, of the same loop, goes on for.
+class HandOverTest : public ServerTest {
+ protected:
+  // The clients of `server`, which ends, are this test's `server` again.
+  void hand_over(std::string_view received) {
+    auto clients = server->hand_over();
+    ASSERT_TRUE(clients.has_value());
+    held.clear();
+    server.reset();
+    turn();
+    server = std::make_unique<Server>(loop, ServerOptions{},
+                                      [this](Request request, Responder responder) {
+                                        requests.push_back(std::move(request));
+                                        held.push_back(std::move(responder));
+                                      });
+    for (OwnedFd& each : clients->listeners) ASSERT_TRUE(server->listen(std::move(each)).ok());
+    for (OwnedFd& each : clients->resting) server->take_over(std::move(each), {});
+    for (OwnedFd& each : clients->waiting) server->take_over(std::move(each), received);
+  }
+};
+
+TEST_F(HandOverTest, AClientThatWaitsGetsItsAnswerFromTheNextServer) {
+  start_holding();
+  RawClient waits = connect();
+  waits.send("GET /1 HTTP/1.1\r\nHost: h\r\n\r\n");
+  turn();
+  RawClient rests = connect();
+  turn();
+  ASSERT_EQ(held.size(), 1u);
+  ASSERT_NO_FATAL_FAILURE(hand_over("GET /again HTTP/1.1\r\nHost: h\r\n\r\n"));
+  ASSERT_EQ(held.size(), 1u);
+  EXPECT_EQ(requests.back().target, "/again");
+  held[0].send({.body = "one"});
+  wait_for(waits, "one");
+  rests.send("GET /2 HTTP/1.1\r\nHost: h\r\n\r\n");
+  turn();
+  ASSERT_EQ(held.size(), 2u);
+  held[1].send({.body = "two"});
+  wait_for(rests, "two");
+  RawClient fresh = connect();
+  fresh.send("GET /3 HTTP/1.1\r\nHost: h\r\n\r\n");
+  turn();
+  EXPECT_EQ(held.size(), 3u) << "it listens at the same address";
+}
+
+TEST_F(HandOverTest, AClientInTheMiddleOfSomethingStays) {
+  start_holding();
+  for (const char* text : {"GET /1 HTTP/1.1\r\nHo", "GET /1 HTTP/1.0\r\n\r\n",
+                           "GET /1 HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n",
+                           "GET /1 HTTP/1.1\r\nHost: h\r\n\r\nGET /2 HTTP/1.1\r\n"}) {
+    RawClient client = connect();
+    client.send(text);
+    turn();
+    EXPECT_FALSE(server->hand_over().has_value()) << text;
+    held.clear();
+    client.fd.reset();
+    turn();
+  }
+  RawClient gets_pieces = connect();
+  gets_pieces.send("GET /1 HTTP/1.1\r\nHost: h\r\n\r\n");
+  turn();
+  ASSERT_EQ(held.size(), 1u);
+  held[0].start_chunked({});
+  EXPECT_FALSE(server->hand_over().has_value());
+  EXPECT_TRUE(held[0].send_chunk("still here"));
+  wait_for(gets_pieces, "still here");
+}
+
 }  // namespace
 }  // namespace lambent::http

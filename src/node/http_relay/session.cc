@@ -27,8 +27,9 @@ Session::Session(loop::EventLoop& loop, Sockets sockets, SessionOptions options,
       sockets_(std::move(sockets)),
       options_(std::move(options)),
       callbacks_(std::move(callbacks)),
+      ready_(options_.ready),
       self_(std::make_shared<Session*>(this)) {
-  look();
+  if (!ready_) look();
 }
 
 Session::~Session() {

@@ -28,6 +28,8 @@ struct SessionOptions {
   // How many requests it is given at once. As many connections may rest: a program with one thread
   // serves the only one that it has.
   unsigned concurrency = 1;
+  bool ready =
+      false;  // it serves already: nothing is asked of it first, and on_ready is not called
 };
 
 struct Callbacks {
@@ -52,6 +54,8 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
+  // It is ready and has nothing to answer.
+  bool rests() const { return ready_ && running_.empty(); }
   // Answered by on_end.
   void give(InvocationId id, std::shared_ptr<RelayedRequest> request);
   // Ends one that was given: its connection is closed, and nothing more is heard of it.

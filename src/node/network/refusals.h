@@ -56,6 +56,11 @@ class RefusalReader {
   RefusalReader(loop::EventLoop& loop, OwnedFd pipe, OnRefusal on_refusal);
   // A bounded part of what has come.
   void read_more();
+  // For another reader; this one reads nothing more.
+  OwnedFd release() {
+    watch_.reset();
+    return std::move(pipe_);
+  }
 
  private:
   OwnedFd pipe_;

@@ -14,6 +14,9 @@ namespace lambent::runtime_api {
 namespace {
 
 constexpr std::string_view kRuntime = "/2018-06-01/runtime/";
+// What a runtime that waits for work has said to the program before this one.
+constexpr std::string_view kNextAgain =
+    "GET /2018-06-01/runtime/invocation/next HTTP/1.1\r\nHost: 127.0.0.1:9001\r\n\r\n";
 constexpr std::string_view kObjects = "/lambent/2026-11/objects";
 constexpr std::string_view kExtension = "/2020-01-01/extension/";
 // The words of AWS, which clients look for; its limit has 100 bytes of slack above 6 MiB.
@@ -83,6 +86,29 @@ Session::Session(loop::EventLoop& loop, OwnedFd listener, SessionOptions options
       (*self)->callbacks_.on_init_error(error_json("Sandbox.Failure", why), "Sandbox.Failure");
     }
   });
+}
+
+Session::Session(loop::EventLoop& loop, HandedOverRuntime runtime, SessionOptions options,
+                 Callbacks callbacks)
+    : Session(loop, std::move(runtime.listener), std::move(options), std::move(callbacks)) {
+  for (OwnedFd& each : runtime.resting) server_->take_over(std::move(each), {});
+  server_->take_over(std::move(runtime.waiting), kNextAgain);
+}
+
+std::optional<HandedOverRuntime> Session::hand_over() {
+  if (!is_idle() || is_running() || has_undelivered() || !parked_extensions_.empty()) {
+    return std::nullopt;
+  }
+  auto clients = server_->hand_over();
+  if (!clients) return std::nullopt;
+  parked_.reset();
+  HandedOverRuntime runtime;
+  // Another one that waits asks for an object.
+  if (clients->listeners.size() != 1 || clients->waiting.size() != 1) return std::nullopt;
+  runtime.listener = std::move(clients->listeners.front());
+  runtime.waiting = std::move(clients->waiting.front());
+  runtime.resting = std::move(clients->resting);
+  return runtime;
 }
 
 Session::~Session() {

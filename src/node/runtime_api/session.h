@@ -46,6 +46,13 @@ struct SessionOptions {
 // How long a runtime may take to ask for work after an answer that could not be taken.
 constexpr Duration kReturnTime = seconds(2);
 
+// What another process needs to go on with a runtime that waits for work.
+struct HandedOverRuntime {
+  OwnedFd listener;
+  OwnedFd waiting;  // the connection on which it waits
+  std::vector<OwnedFd> resting;
+};
+
 // Called on the loop thread; any of them may destroy the session, and any may be empty.
 struct Callbacks {
   // The runtime asks for work: the first time when it has initialised, then whenever it is idle.
@@ -72,6 +79,9 @@ class Session {
  public:
   // Takes a listening socket.
   Session(loop::EventLoop& loop, OwnedFd listener, SessionOptions options, Callbacks callbacks);
+  // Goes on with a runtime that has initialised; on_ready is called from here.
+  Session(loop::EventLoop& loop, HandedOverRuntime runtime, SessionOptions options,
+          Callbacks callbacks);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -87,6 +97,9 @@ class Session {
   // Hands an invocation to the runtime: at once if it is idle, else when it next asks for work. At
   // most so many (most_running) may be given and not answered yet.
   void give(RuntimeInvocation invocation);
+  // Gives up a runtime that waits for work; the session is good for nothing afterwards. None: it
+  // does not, or something else than it waits for an answer, so that it can only be ended.
+  std::optional<HandedOverRuntime> hand_over();
 
  private:
   struct Running {

@@ -730,5 +730,38 @@ TEST_F(TwoInFlightTest, WhatIsTruncatedIsTheAnswerToItsOwn) {
   EXPECT_TRUE(session->is_running());
 }
 
+TEST_F(SessionTest, ARuntimeThatWaitsGoesOnWithAnotherSession) {
+  RawClient runtime = connect();
+  runtime.send(next());
+  turn();
+  ASSERT_TRUE(session->is_idle());
+  auto handed_over = session->hand_over();
+  ASSERT_TRUE(handed_over.has_value());
+  session.reset();
+  turn();
+  Callbacks callbacks;
+  callbacks.on_ready = [this] { events.push_back("ready again"); };
+  callbacks.on_response = [this](InvocationId, std::string body, std::string) {
+    events.push_back("response " + body);
+  };
+  session = std::make_unique<Session>(loop, std::move(*handed_over), SessionOptions{},
+                                      std::move(callbacks));
+  ASSERT_TRUE(session->is_idle());
+  session->give(invocation());
+  turn();
+  runtime.receive();
+  EXPECT_THAT(runtime.received, HasSubstr(kIdText));
+  EXPECT_THAT(runtime.received, EndsWith("{\"a\":1}"));
+  EXPECT_THAT(call(runtime, answer(kIdText, "42")), StartsWith("HTTP/1.1 202"));
+  EXPECT_THAT(events, ElementsAre("ready", "ready again", "response 42"));
+}
+
+TEST_F(SessionTest, ARuntimeThatWorksStays) {
+  RawClient runtime = start_running();
+  EXPECT_FALSE(session->hand_over().has_value());
+  EXPECT_THAT(call(runtime, answer(kIdText, "42")), StartsWith("HTTP/1.1 202"));
+  EXPECT_FALSE(session->hand_over().has_value()) << "it has not asked for work";
+}
+
 }  // namespace
 }  // namespace lambent::runtime_api

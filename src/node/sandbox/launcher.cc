@@ -1,10 +1,13 @@
 #include "node/sandbox/launcher.h"
 
+#include <poll.h>
+
 #include <algorithm>
 #include <csignal>
 #include <deque>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "node/sandbox/launcher_process.h"
@@ -14,6 +17,9 @@ namespace {
 
 // A lambent-launcher that dies again and again is not started more often than this.
 constexpr Duration kLeastTimeBetweenStarts = seconds(1);
+
+// What has to end may take so long before what stays is handed over.
+constexpr Duration kEndTime = seconds(5);
 
 class ProcessLauncher final : public Launcher {
  public:
@@ -31,6 +37,13 @@ class ProcessLauncher final : public Launcher {
     ASSIGN_OR_RETURN(capabilities_, process_->wait_for_hello());
     serve();
     return {};
+  }
+
+  // Instead of start(): it was handed over, and gets no more to launch.
+  void take_over(HandedOverLauncher launcher) {
+    process_.emplace(Channel(std::move(launcher.channel)), launcher.pid);
+    for (const HandedOverLauncher::Kept& each : launcher.kept) sandboxes_[each.number] = true;
+    serve();
   }
 
   void on_exit(OnExit callback) override { on_exit_ = std::move(callback); }
@@ -90,7 +103,40 @@ class ProcessLauncher final : public Launcher {
     send(SocketsRequest{sandbox, count});
   }
 
+  std::vector<HandedOverLauncher> hand_over(const std::vector<SandboxId>& kept) override {
+    on_exit_ = {};
+    on_zygote_ = {};
+    usages_.clear();
+    sockets_.clear();
+    for (auto& [id, launch] : launches_) launch.callback = nullptr;
+    const std::unordered_set<SandboxId> stay(kept.begin(), kept.end());
+    for (const auto& [id, launch] : launches_) send(KillRequest{id});
+    for (const auto& [id, told] : sandboxes_) {
+      if (!stay.contains(id)) send(KillRequest{id});
+    }
+    HandedOverLauncher launcher;
+    if (!wait_for_others(stay)) return {};
+    for (const auto& [id, told] : sandboxes_) launcher.kept.push_back({id, id});
+    if (launcher.kept.empty()) return {};
+    launcher.pid = process_->pid();
+    watch_.reset();
+    launcher.channel = process_->release();
+    process_.reset();
+    sandboxes_.clear();
+    std::vector<HandedOverLauncher> all;
+    all.push_back(std::move(launcher));
+    return all;
+  }
+
   const Capabilities& capabilities() const override { return capabilities_; }
+
+  void kill_others(const std::vector<SandboxId>& kept) {
+    for (const auto& [id, told] : sandboxes_) {
+      if (std::ranges::find(kept, id) == kept.end()) send(KillRequest{id});
+    }
+  }
+  bool has(SandboxId sandbox) const { return sandboxes_.contains(sandbox); }
+  bool is_empty() const { return sandboxes_.empty(); }
 
  private:
   struct Launch {
@@ -157,6 +203,26 @@ class ProcessLauncher final : public Launcher {
     for (const auto& [id, told] : sandboxes) {
       if (told && on_exit_) on_exit_(id, killed);
     }
+  }
+
+  // False: not all have ended in time, or lambent-launcher has.
+  bool wait_for_others(const std::unordered_set<SandboxId>& stay) {
+    const Instant latest = loop_.clock().now() + kEndTime;
+    while (process_) {
+      const bool all_ended =
+          launches_.empty() && std::ranges::all_of(sandboxes_, [&stay](const auto& each) {
+            return stay.contains(each.first);
+          });
+      if (all_ended && outgoing_.empty()) return true;
+      const Duration rest = latest - loop_.clock().now();
+      if (rest <= Duration(0)) return false;
+      const short events = outgoing_.empty() ? POLLIN : POLLIN | POLLOUT;
+      pollfd channel{process_->channel().fd(), events, 0};
+      (void)poll(&channel, 1, static_cast<int>(to_milliseconds(rest)) + 1);
+      flush();
+      hear();
+    }
+    return false;
   }
 
   // --- what it says ---
@@ -256,20 +322,9 @@ class ProcessLauncher final : public Launcher {
     if (on_zygote_) on_zygote_(news.key, news.event, news.text);
   }
 
-  // Ours, not its.
-  void handle(LaunchRequest&, std::vector<OwnedFd>&) {}
-  void handle(KillRequest&, std::vector<OwnedFd>&) {}
-  void handle(TerminateRequest&, std::vector<OwnedFd>&) {}
-  void handle(UsageRequest&, std::vector<OwnedFd>&) {}
-  void handle(SocketsRequest&, std::vector<OwnedFd>&) {}
-  void handle(Ready&, std::vector<OwnedFd>&) {}
-  void handle(NetworkReady&, std::vector<OwnedFd>&) {}
-  // Between it and its zygotes.
-  void handle(ZygoteRequest&, std::vector<OwnedFd>&) {}
-  void handle(ZygoteReady&, std::vector<OwnedFd>&) {}
-  void handle(ZygoteRetirement&, std::vector<OwnedFd>&) {}
-  void handle(BoxRequest&, std::vector<OwnedFd>&) {}
-  void handle(BoxReply&, std::vector<OwnedFd>&) {}
+  // Ours, or between it and its zygotes.
+  template <typename Other>
+  void handle(Other&, std::vector<OwnedFd>&) {}
 
   void answer_usage(SandboxId sandbox, const Result<Bytes>& answer) {
     const auto found = usages_.find(sandbox);
@@ -354,13 +409,148 @@ class ProcessLauncher final : public Launcher {
   OnZygote on_zygote_;
 };
 
+// One that launches, beside those that were handed over, which have what was adopted from them.
+class SucceedingLauncher final : public Launcher {
+ public:
+  SucceedingLauncher(loop::EventLoop& loop, LogSink& log, std::unique_ptr<ProcessLauncher> present,
+                     std::vector<HandedOverLauncher> former)
+      : loop_(loop), present_(std::move(present)) {
+    for (HandedOverLauncher& each : former) {
+      auto launcher = std::make_unique<ProcessLauncher>(loop, log, LauncherOptions{});
+      launcher->take_over(std::move(each));
+      launcher->on_exit([this, place = former_.size()](SandboxId number, const Exit& exit) {
+        exited(place, number, exit);
+      });
+      former_.push_back(std::move(launcher));
+    }
+  }
+
+  ~SucceedingLauncher() override { loop_.cancel(reaper_); }
+
+  void on_exit(OnExit callback) override {
+    on_exit_ = callback;
+    present_->on_exit(std::move(callback));
+  }
+  void on_zygote(OnZygote callback) override { present_->on_zygote(std::move(callback)); }
+  void launch(LaunchPlan plan, OnStarted callback) override {
+    present_->launch(std::move(plan), std::move(callback));
+  }
+
+  void kill(SandboxId sandbox) override {
+    const Place place = place_of(sandbox);
+    place.launcher.kill(place.number);
+  }
+  void terminate(SandboxId sandbox) override {
+    const Place place = place_of(sandbox);
+    place.launcher.terminate(place.number);
+  }
+  void usage(SandboxId sandbox, OnUsage callback) override {
+    const Place place = place_of(sandbox);
+    place.launcher.usage(place.number, std::move(callback));
+  }
+  void sockets(SandboxId sandbox, uint32_t count, OnSockets callback) override {
+    const Place place = place_of(sandbox);
+    place.launcher.sockets(place.number, count, std::move(callback));
+  }
+
+  std::vector<HandedOverLauncher> hand_over(const std::vector<SandboxId>& kept) override {
+    on_exit_ = {};
+    std::vector<HandedOverLauncher> all = present_->hand_over(kept);
+    for (size_t place = 0; place < former_.size(); ++place) {
+      if (former_[place] == nullptr) continue;
+      std::vector<SandboxId> numbers;
+      std::unordered_map<SandboxId, SandboxId> names;
+      for (const SandboxId each : kept) {
+        const auto found = adopted_.find(each);
+        if (found == adopted_.end() || found->second.former != place) continue;
+        numbers.push_back(found->second.number);
+        names[found->second.number] = each;
+      }
+      for (HandedOverLauncher& launcher : former_[place]->hand_over(numbers)) {
+        for (HandedOverLauncher::Kept& each : launcher.kept) each.sandbox = names.at(each.number);
+        all.push_back(std::move(launcher));
+      }
+    }
+    return all;
+  }
+
+  bool adopt(SandboxId sandbox, size_t former, SandboxId number) override {
+    if (former >= former_.size() || former_[former] == nullptr || !former_[former]->has(number)) {
+      return false;
+    }
+    return adopted_.emplace(sandbox, Adopted{former, number}).second;
+  }
+
+  void end_unadopted() override {
+    for (size_t place = 0; place < former_.size(); ++place) {
+      if (former_[place] == nullptr) continue;
+      std::vector<SandboxId> numbers;
+      for (const auto& [sandbox, adopted] : adopted_) {
+        if (adopted.former == place) numbers.push_back(adopted.number);
+      }
+      former_[place]->kill_others(numbers);
+    }
+    reap_soon();
+  }
+
+  const Capabilities& capabilities() const override { return present_->capabilities(); }
+
+ private:
+  struct Adopted {
+    size_t former;
+    SandboxId number;
+  };
+  struct Place {
+    ProcessLauncher& launcher;
+    SandboxId number;
+  };
+
+  Place place_of(SandboxId sandbox) const {
+    const auto found = adopted_.find(sandbox);
+    if (found == adopted_.end()) return {*present_, sandbox};
+    return {*former_[found->second.former], found->second.number};
+  }
+
+  void exited(size_t place, SandboxId number, const Exit& exit) {
+    reap_soon();
+    const auto found = std::ranges::find_if(adopted_, [&](const auto& each) {
+      return each.second.former == place && each.second.number == number;
+    });
+    if (found == adopted_.end()) return;
+    const SandboxId sandbox = found->first;
+    // A kill that comes now goes to the present one, which does not know it.
+    adopted_.erase(found);
+    if (on_exit_) on_exit_(sandbox, exit);
+  }
+
+  // One of them may be what calls.
+  void reap_soon() {
+    loop_.cancel(reaper_);
+    reaper_ = loop_.call_after(Duration(0), [this] {
+      for (auto& each : former_) {
+        if (each != nullptr && each->is_empty()) each.reset();
+      }
+    });
+  }
+
+  loop::EventLoop& loop_;
+  std::unique_ptr<ProcessLauncher> present_;
+  std::vector<std::unique_ptr<ProcessLauncher>> former_;  // null: it has ended
+  std::unordered_map<SandboxId, Adopted> adopted_;
+  loop::TimerId reaper_;
+  OnExit on_exit_;
+};
+
 }  // namespace
 
 Result<std::unique_ptr<Launcher>> start_launcher(loop::EventLoop& loop, LogSink& log,
-                                                 LauncherOptions options) {
+                                                 LauncherOptions options,
+                                                 std::vector<HandedOverLauncher> former) {
   auto launcher = std::make_unique<ProcessLauncher>(loop, log, std::move(options));
   RETURN_IF_ERROR(launcher->start());
-  return std::unique_ptr<Launcher>(std::move(launcher));
+  if (former.empty()) return std::unique_ptr<Launcher>(std::move(launcher));
+  return std::unique_ptr<Launcher>(
+      std::make_unique<SucceedingLauncher>(loop, log, std::move(launcher), std::move(former)));
 }
 
 }  // namespace lambent::sandbox

@@ -46,6 +46,17 @@ struct Started {
   bool forked = false;  // from a zygote
 };
 
+// A lambent-launcher with what it keeps, for the program that this process becomes.
+struct HandedOverLauncher {
+  OwnedFd channel;
+  pid_t pid = 0;  // a child of this process
+  struct Kept {
+    SandboxId sandbox;  // as this launcher's user knows it
+    SandboxId number;   // as lambent-launcher does
+  };
+  std::vector<Kept> kept;
+};
+
 class Launcher {
  public:
   using OnStarted = std::function<void(Result<Started>)>;
@@ -89,6 +100,16 @@ class Launcher {
   // from the loop: NOT_FOUND for an unknown sandbox, RESOURCE_EXHAUSTED if none could be made.
   virtual void sockets(SandboxId sandbox, uint32_t count, OnSockets callback) = 0;
 
+  // Ends all sandboxes but these, waits until they are gone (at most some seconds), and gives up
+  // those that stay; calls nothing back from then on. Those of `kept` that have ended are not among
+  // the answers. If not all others end in time, or it keeps none, its destruction ends everything.
+  virtual std::vector<HandedOverLauncher> hand_over(const std::vector<SandboxId>&) { return {}; }
+  // This sandbox is the one that the `former`-th launcher which start_launcher() was given knows by
+  // `number`. False: that one has it no more.
+  virtual bool adopt(SandboxId, size_t /*former*/, SandboxId /*number*/) { return false; }
+  // Ends what was handed over and not adopted.
+  virtual void end_unadopted() {}
+
   // What this machine allows, as lambent-launcher found at its start.
   virtual const Capabilities& capabilities() const = 0;
 };
@@ -106,7 +127,9 @@ struct LauncherOptions {
 // Starts lambent-launcher and waits (at most some hundred ms: call it before the loop runs) for its
 // hello. Destroying the Launcher ends all its sandboxes, waits until they are gone, and drops the
 // callbacks that were still to come.
+// `former`: launchers that were handed over; each ends when it has no sandbox left.
 Result<std::unique_ptr<Launcher>> start_launcher(loop::EventLoop& loop, LogSink& log,
-                                                 LauncherOptions options);
+                                                 LauncherOptions options,
+                                                 std::vector<HandedOverLauncher> former = {});
 
 }  // namespace lambent::sandbox

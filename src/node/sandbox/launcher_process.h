@@ -16,6 +16,8 @@ class LauncherProcess {
   // Blocks until the child has said hello: some hundred ms at most. FAILED_PRECONDITION if
   // sandboxes are not possible here.
   Result<Capabilities> wait_for_hello();
+  // One that this process has as a child already.
+  LauncherProcess(Channel channel, pid_t pid) : channel_(std::move(channel)), pid_(pid) {}
   LauncherProcess(LauncherProcess&& other) noexcept;
   LauncherProcess& operator=(LauncherProcess&&) = delete;
 
@@ -24,6 +26,11 @@ class LauncherProcess {
 
   Channel& channel() { return channel_; }
   pid_t pid() const { return pid_; }
+  // It is another owner's from now on.
+  OwnedFd release() {
+    pid_ = -1;
+    return channel_.release();
+  }
 
  private:
   LauncherProcess() = default;

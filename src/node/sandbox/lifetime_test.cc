@@ -87,6 +87,78 @@ TEST_F(LifetimeTest, KillEndsAllDescendantsAtOnce) {
   }
 }
 
+// What the next program does with the launcher of this one.
+class HandOverTest : public LifetimeTest {
+ protected:
+  std::unique_ptr<Launcher> succeed(std::vector<HandedOverLauncher> former) {
+    auto next = start_launcher(harness_.loop(), log_, test_options(), std::move(former));
+    CHECK(next.ok(), "no launcher");
+    (*next)->on_exit([this](SandboxId id, const Exit& exit) { exits_[id] = exit; });
+    return std::move(*next);
+  }
+  bool has_ended(SandboxId sandbox) {
+    return harness_.wait([&] { return exits_.contains(sandbox); });
+  }
+
+  NullLogSink log_;
+  std::map<SandboxId, Exit> exits_;
+};
+
+TEST_F(HandOverTest, ASandboxStaysAndAllOthersEnd) {
+  const LaunchPlan stays = shell_plan("sleep 1000");
+  const LaunchPlan ends = shell_plan("sleep 1000");
+  const pid_t kept = start(stays).pid;
+  const pid_t ended = start(ends).pid;
+  auto launchers = harness_.launcher().hand_over({stays.sandbox});
+  ASSERT_EQ(launchers.size(), 1u);
+  EXPECT_EQ(launchers[0].kept.size(), 1u);
+  EXPECT_FALSE(exists(ended)) << "when it is handed over, not some time later";
+  const pid_t former = launchers[0].pid;
+  auto next = succeed(std::move(launchers));
+  const SandboxId name(1000);
+  ASSERT_TRUE(next->adopt(name, 0, stays.sandbox));
+  EXPECT_FALSE(next->adopt(SandboxId(1001), 0, ends.sandbox)) << "it has ended";
+  EXPECT_FALSE(next->adopt(SandboxId(1001), 1, stays.sandbox)) << "no such launcher";
+  next->end_unadopted();
+  std::optional<Result<Bytes>> usage;
+  next->usage(name, [&usage](Result<Bytes> bytes) { usage = std::move(bytes); });
+  ASSERT_TRUE(harness_.wait([&usage] { return usage.has_value(); }));
+  EXPECT_TRUE(exists(kept));
+  next->kill(name);
+  ASSERT_TRUE(has_ended(name));
+  EXPECT_TRUE(exits_[name].killed);
+  EXPECT_TRUE(harness_.wait([former] { return !exists(former); })) << "it has nothing left to do";
+}
+
+TEST_F(HandOverTest, WhatIsNotAdoptedEnds) {
+  const LaunchPlan plan = shell_plan("sleep 1000");
+  const pid_t pid = start(plan).pid;
+  auto next = succeed(harness_.launcher().hand_over({plan.sandbox}));
+  EXPECT_TRUE(exists(pid));
+  next->end_unadopted();
+  EXPECT_TRUE(harness_.wait([pid] { return !exists(pid); }));
+  EXPECT_TRUE(exits_.empty()) << "it was told of to no owner";
+}
+
+TEST_F(HandOverTest, ItIsHandedOverAgainUnderItsNewName) {
+  const LaunchPlan plan = shell_plan("sleep 1000");
+  const pid_t pid = start(plan).pid;
+  const SandboxId name(1000);
+  const SandboxId name_after(2000);
+  auto next = succeed(harness_.launcher().hand_over({plan.sandbox}));
+  ASSERT_TRUE(next->adopt(name, 0, plan.sandbox));
+  auto launchers = next->hand_over({name});
+  ASSERT_EQ(launchers.size(), 1u) << "the other one has nothing that stays";
+  EXPECT_EQ(launchers[0].kept[0].sandbox, name);
+  EXPECT_EQ(launchers[0].kept[0].number, plan.sandbox);
+  next.reset();
+  EXPECT_TRUE(exists(pid));
+  next = succeed(std::move(launchers));
+  ASSERT_TRUE(next->adopt(name_after, 0, plan.sandbox));
+  next.reset();
+  EXPECT_FALSE(exists(pid)) << "it ends with its last owner";
+}
+
 TEST_F(LifetimeTest, ThePidfdTellsTheEndToo) {
   const LaunchPlan plan = shell_plan("exit 0");
   const Started& started = start(plan);

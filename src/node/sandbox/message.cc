@@ -180,6 +180,8 @@ void archive_message(StateArchive& archive, uint8_t& version, Message& message) 
 
 }  // namespace
 
+unsigned message_version() { return kVersion; }
+
 std::string encode(Message message) {
   std::string bytes;
   StateArchive archive(&bytes);

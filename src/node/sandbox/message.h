@@ -126,6 +126,9 @@ using Message = std::variant<LaunchRequest, KillRequest, UsageRequest, Hello, Re
                              ZygoteRequest, ZygoteReady, ZygoteRetirement, BoxRequest, BoxReply,
                              ZygoteNews, TerminateRequest, NetworkReady>;
 
+// Two programs understand each other if this is the same in both.
+unsigned message_version();
+
 // At most limits::kLauncherMessage bytes for every plan that validate() accepts.
 std::string encode(Message message);
 

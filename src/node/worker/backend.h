@@ -68,6 +68,8 @@ struct SandboxEnd : RunReport {
 class BackendObserver {
  public:
   virtual void on_ready(SandboxId, Duration /*sandbox_time*/, Duration /*init_time*/) {}
+  // It was ready in the program before this one, after so long.
+  virtual void on_adopted(SandboxId, Duration /*sandbox_time*/, Duration /*init_time*/) {}
   // Its warm-up is over, before it is ready.
   virtual void on_warm_up(const FunctionName&, bool /*succeeded*/, Duration) {}
   virtual void on_answer(SandboxId, HandlerAnswer) {}

@@ -9,6 +9,11 @@ void BackendReports::on_ready(SandboxId sandbox, Duration sandbox_time, Duration
   next_.on_ready(sandbox, sandbox_time, init_time);
 }
 
+// No start, so that it does not count as one.
+void BackendReports::on_adopted(SandboxId sandbox, Duration sandbox_time, Duration init_time) {
+  next_.on_ready(sandbox, sandbox_time, init_time);
+}
+
 void BackendReports::on_warm_up(const FunctionName& function, bool succeeded, Duration took) {
   metrics_.warm_up(succeeded);
   next_.on_warm_up(function, succeeded, took);

@@ -17,6 +17,7 @@ class BackendReports final : public BackendObserver {
       : log_(log), metrics_(metrics), logs_(logs), next_(next) {}
 
   void on_ready(SandboxId sandbox, Duration sandbox_time, Duration init_time) override;
+  void on_adopted(SandboxId sandbox, Duration sandbox_time, Duration init_time) override;
   void on_warm_up(const FunctionName& function, bool succeeded, Duration took) override;
   void on_answer(SandboxId sandbox, HandlerAnswer answer) override;
   void on_end(SandboxEnd end) override;

@@ -505,7 +505,7 @@ void Deployments::adopt(const FunctionSpec& spec) {
   uses_.keeper.keep(spec);
   uses_.executors.change_share(spec);
   uses_.schedules.put(spec);
-  tell_dispatch(spec);
+  uses_.driver.handle(dispatch::FunctionRegistered{profile(spec)});
 }
 
 void Deployments::publish(Publication publication, Done done) {
@@ -675,10 +675,10 @@ void Deployments::forget(const FunctionSpec& spec) {
   uses_.metrics.forget(spec.name);
 }
 
-void Deployments::tell_dispatch(const FunctionSpec& spec) {
-  uses_.driver.handle(dispatch::FunctionRegistered{
-      profile_of(spec, uses_.functions.sandbox_revision(spec.id), rules_->functions.context_memory,
-                 uses_.statistics.find(spec.id), uses_.functions.account_of(spec.name))});
+dispatch::FunctionProfile Deployments::profile(const FunctionSpec& spec) const {
+  return profile_of(spec, uses_.functions.sandbox_revision(spec.id),
+                    rules_->functions.context_memory, uses_.statistics.find(spec.id),
+                    uses_.functions.account_of(spec.name));
 }
 
 Result<void> Deployments::claim_gpu(const FunctionSpec& spec) {
@@ -733,7 +733,7 @@ Result<void> Deployments::recover(catalog::Snapshot snapshot) {
     uses_.functions.put(spec);
     keep_first_revision(spec);
     uses_.schedules.recover(spec);
-    tell_dispatch(spec);
+    uses_.driver.handle(dispatch::FunctionRegistered{profile(spec)});
   }
   collect();
   return {};

@@ -114,6 +114,9 @@ class Deployments {
   // What tenants may deploy.
   FunctionQuotas& quotas() { return quotas_; }
 
+  // What dispatch is told of a function.
+  dispatch::FunctionProfile profile(const FunctionSpec& spec) const;
+
  private:
   // A function's code and its package, where that describes something.
   struct Unpacking {
@@ -166,7 +169,6 @@ class Deployments {
   // another's. UNAVAILABLE: processes of another are on it still.
   Result<void> claim_gpu(const FunctionSpec& spec);
   void release_gpu_unless_used(const FunctionName& name);
-  void tell_dispatch(const FunctionSpec& spec);
   Result<void> check_instances(const FunctionSpec& spec) const;
   // Once sandboxes of before serve its calls no longer.
   void answer_after_hand_over(FunctionSpec spec, Done done);

@@ -1,4 +1,4 @@
-#include "node/worker/sandbox_host.h"
+#include "node/worker/hosted_sandbox.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -20,17 +20,8 @@
 namespace lambent::worker {
 namespace {
 
-// A single turn of the loop reads at most this much of what one sandbox prints.
-constexpr size_t kOutputPerTurn = 64 * 1024;
-// What is read at most when an invocation ends, to catch the last lines that it printed.
-constexpr size_t kOutputAtEnd = 1024 * 1024;
 // Between two readings of a peak that short requests share.
 constexpr Duration kPeakPeriod = milliseconds(10);
-
-struct EndWords {
-  Error error;
-  std::string type;
-};
 
 EndWords words_for(const sandbox::Exit& exit, bool initialised, bool warms_up,
                    const FunctionSpec& spec) {
@@ -88,72 +79,26 @@ Result<void> write_secrets(const std::string& folder, const Variables& files) {
   return {};
 }
 
+// Which of those that it had go back to their queue, and what the others are told.
+// One that no program saw keeps its place, if it was the only one or all others are like it.
+void tell_each(const HostedSandbox& sandbox, SandboxEnd& end) {
+  if (!end.undelivered) return;
+  const size_t given = sandbox.in_flight.size() + sandbox.too_late.size();
+  end.undelivered = end.unseen.size() >= given;
+  for (const InvocationId each : end.unseen) {
+    if (!end.undelivered || each != end.invocation) end.returned.push_back(each);
+  }
+}
+
+// Of one with a GPU, shims and executors hold more than is written down; files with secrets and a
+// stage's channel end with the program that made them.
+bool can_stay(const HostedSandbox& sandbox, const SandboxRequest& request) {
+  return sandbox.spec.gpu.memory == Bytes(0) && sandbox.secret_folder.empty() &&
+         request.extras.binds.empty() && request.extras.environment.empty() &&
+         sandbox.most_in_flight == 1;
+}
+
 }  // namespace
-
-struct SandboxHost::Sandbox {
-  explicit Sandbox(BackendObserver& started_for) : observer(started_for) {}
-
-  BackendObserver& observer;
-  SandboxId id;
-  FunctionSpec spec;
-  DeviceId device;
-  pid_t pid = 0;
-  Instant requested_at{};
-  Instant executed_at{};
-  bool executed = false;
-  bool initialised = false;
-  enum class WarmUp { kNone, kRuns, kDone } warm_up = WarmUp::kNone;
-  Instant warm_up_began{};
-  Bytes most_response;
-  size_t most_in_flight = 1;
-  uint64_t invocations = 0;
-
-  // By the Runtime API, or, of an HTTP function, by its own port.
-  std::unique_ptr<runtime_api::Session> session;
-  std::unique_ptr<http_relay::Session> relay;
-  OwnedFd output;
-  loop::Watch output_watch;
-  std::unique_ptr<network::RefusalReader> refusals;  // null: it has no network
-  std::string ledger_path;
-  std::optional<ledger::LedgerReader> ledger;
-  std::string memory_path;
-  std::string link_path;
-  std::string secret_folder;              // of the files that it is shown; empty: none
-  std::string runtime_path;               // of one that shares a GPU runtime
-  std::unique_ptr<MemoryChannel> memory;  // null: its device memory does not move
-  Bytes device_memory;
-  Bytes device_memory_peak;
-  sandbox::MemoryMeter host_memory;
-  Bytes host_memory_peak;     // as it was read last
-  Instant peak_read_at{};     // then
-  bool peak_is_read = false;  // since the meter was reset
-  uint32_t context_error = 0;  // a CUresult: its CUDA context is broken
-  bool replaced = false;       // it is being stopped for that
-
-  // Given and not answered, the oldest first.
-  struct InFlight {
-    InvocationId id;
-    Instant given_at{};
-    LogTail tail;  // what was printed since it was given
-  };
-  std::deque<InFlight> in_flight;
-  LogTail idle_tail;  // while none is: of the last one, and what was printed since
-  // Of the one that is answered next, if there is one.
-  const LogTail& next_tail() const {
-    return in_flight.empty() ? idle_tail : in_flight.front().tail;
-  }
-  std::deque<InFlight>::iterator find(InvocationId invocation) {
-    return std::find_if(in_flight.begin(), in_flight.end(),
-                        [&](const InFlight& each) { return each.id == invocation; });
-  }
-  // Those that came when this was being stopped already, which no caller saw, with their payloads.
-  std::deque<std::pair<InvocationId, std::string>> too_late;
-
-  // Why it is being stopped, if we stop it; or what the runtime said when its start failed.
-  std::optional<EndWords> end_words;
-  std::string end_payload;
-  loop::TimerId grace;  // of one that was asked to end
-};
 
 SandboxHost::SandboxHost(Dependencies dependencies, SandboxSetting setting, std::string run_folder)
     : loop_(dependencies.loop),
@@ -205,24 +150,15 @@ void SandboxHost::start(BackendStart start, BackendObserver& observer) {
     const auto connected = connect_memory(sandbox, request);
     if (!connected.ok()) return refuse(connected.error(), "Sandbox.Failure");
   }
-  if (setting_.environment_of) {
-    auto environment = setting_.environment_of(spec);
-    if (!environment.ok()) return refuse(environment.error(), "Runtime.MissingPackages");
-    request.environment = std::move(*environment);
+  if (const auto missing = find_folders(setting_, spec, request)) {
+    return refuse(missing->error, missing->error_type);
   }
-  if (runs_image(spec)) {
-    Result<SandboxImage> image =
-        Error{ErrorCode::kFailedPrecondition, "this worker runs no images"};
-    if (setting_.image_of) image = setting_.image_of(spec);
-    if (!image.ok()) return refuse(image.error(), "Runtime.MissingImage");
-    request.image = std::move(*image);
+  sandbox::LaunchPlan plan = plan_sandbox(setting_, resolved, request);
+  if (can_stay(sandbox, request)) {
+    sandbox.plan_digest = digest_of(plan);
+    if (adopt(sandbox)) return;
   }
-  if (!spec.mounts.empty() && setting_.folders_of_mounts) {
-    auto folders = setting_.folders_of_mounts(spec);
-    if (!folders.ok()) return refuse(folders.error(), "Runtime.MissingMount");
-    request.mount_folders = std::move(*folders);
-  }
-  launcher_.launch(plan_sandbox(setting_, resolved, request),
+  launcher_.launch(std::move(plan),
                    [this, id](Result<sandbox::Started> result) { started(id, std::move(result)); });
 }
 
@@ -310,16 +246,24 @@ void SandboxHost::started(SandboxId id, Result<sandbox::Started> result) {
   sandbox.executed_at = loop_.clock().now();
   sandbox.output = std::move(result->output);
   sandbox.host_memory = std::move(result->memory);
-  sandbox.output_watch =
-      loop_.watch(sandbox.output.get(), true, false,
-                  [this, &sandbox](loop::Readiness) { read_output(sandbox, kOutputPerTurn); });
-  if (result->refusals.valid()) {
-    sandbox.refusals = std::make_unique<network::RefusalReader>(
-        loop_, std::move(result->refusals),
-        [this, &sandbox](const network::Refusal& each) { refused(sandbox, each); });
-  }
+  hear(sandbox, std::move(result->refusals));
   if (sandbox.spec.kind == FunctionKind::kHttp) return open_relay(sandbox);
-  open_session(sandbox, std::move(result->runtime_api_listener));
+  sandbox.session =
+      std::make_unique<runtime_api::Session>(loop_, std::move(result->runtime_api_listener),
+                                             session_options(sandbox), session_callbacks(sandbox));
+}
+
+// What it prints and what it is refused.
+void SandboxHost::hear(Sandbox& sandbox, OwnedFd refusals) {
+  if (sandbox.output.valid()) {
+    sandbox.output_watch =
+        loop_.watch(sandbox.output.get(), true, false,
+                    [this, &sandbox](loop::Readiness) { read_output(sandbox, kOutputPerTurn); });
+  }
+  if (!refusals.valid()) return;
+  sandbox.refusals = std::make_unique<network::RefusalReader>(
+      loop_, std::move(refusals),
+      [this, &sandbox](const network::Refusal& each) { refused(sandbox, each); });
 }
 
 void SandboxHost::open_relay(Sandbox& sandbox) {
@@ -343,11 +287,12 @@ void SandboxHost::open_relay(Sandbox& sandbox) {
       http_relay::SessionOptions{.port = static_cast<uint16_t>(sandbox.spec.http.port),
                                  .readiness = sandbox.spec.http.readiness,
                                  .warm_up = sandbox.spec.warm_up,
-                                 .concurrency = sandbox.spec.http.concurrency},
+                                 .concurrency = sandbox.spec.http.concurrency,
+                                 .ready = sandbox.initialised},
       std::move(callbacks));
 }
 
-void SandboxHost::open_session(Sandbox& sandbox, OwnedFd runtime_api_listener) {
+runtime_api::Callbacks SandboxHost::session_callbacks(Sandbox& sandbox) {
   runtime_api::Callbacks callbacks;
   callbacks.on_ready = [this, &sandbox] { ready(sandbox); };
   callbacks.on_response = [this, &sandbox](InvocationId id, std::string body, std::string) {
@@ -368,13 +313,14 @@ void SandboxHost::open_session(Sandbox& sandbox, OwnedFd runtime_api_listener) {
       uses_.on_object(tenant, std::move(request), path, std::move(responder));
     };
   }
-  sandbox.session = std::make_unique<runtime_api::Session>(
-      loop_, std::move(runtime_api_listener),
-      runtime_api::SessionOptions{.function_name = sandbox.spec.name.name,
-                                  .handler = sandbox.spec.handler,
-                                  .max_response = sandbox.most_response,
-                                  .most_running = sandbox.most_in_flight},
-      std::move(callbacks));
+  return callbacks;
+}
+
+runtime_api::SessionOptions session_options(const HostedSandbox& sandbox) {
+  return {.function_name = sandbox.spec.name.name,
+          .handler = sandbox.spec.handler,
+          .max_response = sandbox.most_response,
+          .most_running = sandbox.most_in_flight};
 }
 
 void SandboxHost::ready(Sandbox& sandbox) {
@@ -383,8 +329,9 @@ void SandboxHost::ready(Sandbox& sandbox) {
   if (wants_event && sandbox.warm_up == Sandbox::WarmUp::kNone) return warm_up(sandbox);
   if (sandbox.warm_up == Sandbox::WarmUp::kRuns) return;
   sandbox.initialised = true;
-  sandbox.observer.on_ready(sandbox.id, sandbox.executed_at - sandbox.requested_at,
-                            loop_.clock().now() - sandbox.executed_at);
+  sandbox.sandbox_time = sandbox.executed_at - sandbox.requested_at;
+  sandbox.init_time = loop_.clock().now() - sandbox.executed_at;
+  sandbox.observer.on_ready(sandbox.id, sandbox.sandbox_time, sandbox.init_time);
 }
 
 Duration SandboxHost::unfinished_init(const Sandbox& sandbox) const {
@@ -594,6 +541,9 @@ void SandboxHost::end(SandboxId id, Duration grace, Error error, std::string err
   const auto found = sandboxes_.find(id);
   if (found == sandboxes_.end()) return;
   Sandbox& sandbox = *found->second;
+  if (uses_.hand_over != nullptr && uses_.hand_over->begun() && keep(sandbox, error, error_type)) {
+    return;
+  }
   const bool can_be_asked = sandbox.relay != nullptr && !sandbox.end_words;
   if (!can_be_asked || grace == Duration::zero()) {
     return stop(id, std::move(error), std::move(error_type));
@@ -691,16 +641,6 @@ void SandboxHost::finish(SandboxId id, Error error, std::string error_type,
   end.device_memory_peak = sandbox->device_memory_peak;
   end.log_tail = sandbox->next_tail().text();
   sandbox->observer.on_end(std::move(end));
-}
-
-// One that no program saw keeps its place, if it was the only one or all others are like it.
-void SandboxHost::tell_each(Sandbox& sandbox, SandboxEnd& end) {
-  if (!end.undelivered) return;
-  const size_t given = sandbox.in_flight.size() + sandbox.too_late.size();
-  end.undelivered = end.unseen.size() >= given;
-  for (const InvocationId each : end.unseen) {
-    if (!end.undelivered || each != end.invocation) end.returned.push_back(each);
-  }
 }
 
 void SandboxHost::abandon(SandboxId id, InvocationId invocation) {

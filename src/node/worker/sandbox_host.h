@@ -25,9 +25,12 @@
 #include "node/worker/backend.h"
 #include "node/worker/log_store.h"
 #include "node/worker/memory_channel.h"
+#include "node/worker/sandbox_hand_over.h"
 #include "node/worker/sandbox_plan.h"
 
 namespace lambent::worker {
+
+struct HostedSandbox;
 
 class SandboxHost final : public Backend {
  public:
@@ -49,6 +52,7 @@ class SandboxHost final : public Backend {
     std::function<std::shared_ptr<http::AnswerSink>(InvocationId)> sink_of = {};
     // Programs of a function were refused connections or names, so many times. May be empty.
     std::function<void(const FunctionName&, uint64_t times)> on_network_refused = {};
+    SandboxHandOver* hand_over = nullptr;  // null: all sandboxes end with the worker
   };
 
   // `run_folder` holds the ledgers; it is emptied first.
@@ -78,12 +82,13 @@ class SandboxHost final : public Backend {
   bool exited(SandboxId id, const sandbox::Exit& exit);
 
  private:
-  struct Sandbox;
+  using Sandbox = HostedSandbox;
 
   void started(SandboxId id, Result<sandbox::Started> result);
   void finish(SandboxId id, Error error, std::string error_type, Bytes host_memory_peak);
   // How we speak with what runs in it.
-  void open_session(Sandbox& sandbox, OwnedFd runtime_api_listener);
+  runtime_api::Callbacks session_callbacks(Sandbox& sandbox);
+  void hear(Sandbox& sandbox, OwnedFd refusals);
   void open_relay(Sandbox& sandbox);
   void hand_over(Sandbox& sandbox, InvocationRequest& request, Duration timeout);
   void ready(Sandbox& sandbox);
@@ -92,8 +97,6 @@ class SandboxHost final : public Backend {
   // Before it is reported as ready: the event that its function is warmed up with.
   void warm_up(Sandbox& sandbox);
   void warmed_up(Sandbox& sandbox, bool succeeded, Duration took, const std::string& why);
-  // Which of those that it had go back to their queue, and what the others are told.
-  static void tell_each(Sandbox& sandbox, SandboxEnd& end);
   Bytes host_memory_peak(Sandbox& sandbox);
   void answered(Sandbox& sandbox, InvocationId invocation, bool succeeded, std::string payload,
                 std::string error_type);
@@ -107,6 +110,9 @@ class SandboxHost final : public Backend {
   void print_of(const Sandbox& sandbox, LogTail& tail, std::string_view text);
   // What the processes of a sandbox with a GPU are connected to.
   Result<void> connect_memory(Sandbox& sandbox, SandboxRequest& request);
+  // For the next program; false: it cannot be kept.
+  bool keep(Sandbox& sandbox, const Error& error, const std::string& error_type);
+  bool adopt(Sandbox& sandbox);
   Result<void> connect_runtime(Sandbox& sandbox, SandboxRequest& request);
   // The environment that the sandbox is started with, its secrets in place.
   Result<void> resolve_environment(Sandbox& sandbox, FunctionSpec& spec, SandboxRequest& request);

@@ -338,6 +338,28 @@ sandbox::LaunchPlan plan_sandbox(const SandboxSetting& setting, const FunctionSp
   return plan;
 }
 
+std::optional<MissingFolder> find_folders(const SandboxSetting& setting, const FunctionSpec& spec,
+                                          SandboxRequest& request) {
+  if (setting.environment_of) {
+    auto environment = setting.environment_of(spec);
+    if (!environment.ok()) return MissingFolder{environment.error(), "Runtime.MissingPackages"};
+    request.environment = std::move(*environment);
+  }
+  if (runs_image(spec)) {
+    Result<SandboxImage> image =
+        Error{ErrorCode::kFailedPrecondition, "this worker runs no images"};
+    if (setting.image_of) image = setting.image_of(spec);
+    if (!image.ok()) return MissingFolder{image.error(), "Runtime.MissingImage"};
+    request.image = std::move(*image);
+  }
+  if (!spec.mounts.empty() && setting.folders_of_mounts) {
+    auto folders = setting.folders_of_mounts(spec);
+    if (!folders.ok()) return MissingFolder{folders.error(), "Runtime.MissingMount"};
+    request.mount_folders = std::move(*folders);
+  }
+  return std::nullopt;
+}
+
 std::string function_arn(const FunctionName& name) {
   return "arn:aws:lambda:us-east-1:000000000000:function:" + name.name;
 }

@@ -131,6 +131,16 @@ std::string add_driver(const GpuDriver& gpu, DeviceId device, bool modelled,
 // The function as it runs without a GPU: by the handler of its CPU variant, which it must have.
 FunctionSpec cpu_variant_of(const FunctionSpec& spec);
 
+// What a sandbox needs and is not there.
+struct MissingFolder {
+  Error error;
+  const char* error_type;
+};
+
+// Sets what it is shown beside its code: packages, an image, mounts.
+std::optional<MissingFolder> find_folders(const SandboxSetting& setting, const FunctionSpec& spec,
+                                          SandboxRequest& request);
+
 sandbox::LaunchPlan plan_sandbox(const SandboxSetting& setting, const FunctionSpec& spec,
                                  const SandboxRequest& request);
 

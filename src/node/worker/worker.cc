@@ -4,6 +4,8 @@
 #include <functional>
 #include <utility>
 
+#include "node/worker/sandbox_adoption.h"
+
 namespace lambent::worker {
 namespace {
 
@@ -83,8 +85,8 @@ Worker::Worker(Dependencies dependencies, WorkerOptions options,
       sandboxes_(
           {uses_.loop, uses_.log, uses_.launcher, uses_.links, &executors_, options_.on_object,
            uses_.secrets, [this](InvocationId id) { return relays_.find(id); },
-           [this](InvocationId id) { return relays_.sink_of(id); },
-           network_refusals(uses_.metrics)},
+           [this](InvocationId id) { return relays_.sink_of(id); }, network_refusals(uses_.metrics),
+           uses_.hand_over},
           options_.sandboxes, options_.run_folder),
       backends_(sandboxes_, executors_),
       workflows_(uses_.loop, uses_.random, uses_.objects, workflow_events(), options_.workflows),
@@ -273,6 +275,10 @@ Result<void> Worker::recover() {
   health_.restore(snapshot.devices);
   RETURN_IF_ERROR(deployments_.recover(std::move(snapshot)));
   keep_logs();
+  if (uses_.hand_over != nullptr) {
+    adopt_sandboxes({*uses_.hand_over, options_.sandboxes, uses_.secrets, functions_, code_,
+                     deployments_, *dispatcher_, driver_, uses_.log});
+  }
   ASSIGN_OR_RETURN(const size_t resumed, intake_.recover());
   uses_.log.info("recovered", {{"functions", static_cast<int64_t>(functions_.size())},
                                {"asynchronous", static_cast<int64_t>(resumed)}});

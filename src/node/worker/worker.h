@@ -88,6 +88,7 @@ class Worker final : public InvocationService {
     environments::EnvironmentStore* environments = nullptr;  // null: no Python packages
     images::ImageStore* images = nullptr;                    // null: no images
     SharedFunctions* shared = nullptr;                       // null: functions are this node's own
+    SandboxHandOver* hand_over = nullptr;                    // null: no sandbox outlives the worker
   };
 
   Worker(Dependencies dependencies, WorkerOptions options,

@@ -1,0 +1,73 @@
+// SandboxHandOver: the sandboxes that a worker leaves to the program that it becomes, and those
+// that the program before it left. Made by main, used by SandboxHost and the worker on the loop
+// thread.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/fd.h"
+#include "core/base/ids.h"
+#include "node/sandbox/launcher.h"
+#include "node/sandbox/plan.h"
+#include "node/worker/kept_sandboxes.h"
+
+namespace lambent::worker {
+
+// Of a plan, whatever the sandbox's number is: the same if it would be started in the same way.
+std::string digest_of(sandbox::LaunchPlan plan);
+
+class SandboxHandOver {
+ public:
+  // `inherited`: what the program before this one left, whose launchers `launcher` was given.
+  SandboxHandOver(sandbox::Launcher& launcher, KeptSandboxes inherited)
+      : launcher_(launcher), inherited_(std::move(inherited)) {}
+  SandboxHandOver(const SandboxHandOver&) = delete;
+  SandboxHandOver& operator=(const SandboxHandOver&) = delete;
+
+  // ---- From the program before
+
+  // One that fits, with its descriptors.
+  struct Inherited {
+    KeptSandbox sandbox;
+    OwnedFd listener, waiting, output, refusals;
+    std::vector<OwnedFd> resting, memory;
+  };
+
+  size_t inherited() const { return inherited_.record.sandboxes.size(); }
+  // How many are of the function and were started with this plan.
+  size_t count(FunctionId function, const std::string& plan) const;
+  // Takes one of these, which is `sandbox` from now on; none: there is none that lives.
+  std::optional<Inherited> take(SandboxId sandbox, FunctionId function, const std::string& plan,
+                                bool has_runtime_api);
+  // Ends those that were not taken; how many.
+  size_t end_inherited();
+
+  // ---- To the next program
+
+  // From now on idle sandboxes that can be kept are.
+  void begin() { begun_ = true; }
+  bool begun() const { return begun_; }
+  // None for a descriptor that is not valid.
+  std::optional<DescriptorNumber> add(OwnedFd descriptor);
+  std::vector<DescriptorNumber> add(std::vector<OwnedFd> descriptors);
+  void keep(SandboxId sandbox, KeptSandbox kept) { kept_.push_back({sandbox, std::move(kept)}); }
+  // What was kept and lives, with the launchers that have it; all other sandboxes are ended.
+  // Nothing may be started afterwards.
+  KeptSandboxes finish();
+
+ private:
+  struct Kept {
+    SandboxId sandbox;
+    KeptSandbox kept;
+  };
+
+  sandbox::Launcher& launcher_;
+  KeptSandboxes inherited_;
+  bool begun_ = false;
+  std::vector<Kept> kept_;
+  std::vector<OwnedFd> descriptors_;  // of these
+};
+
+}  // namespace lambent::worker
