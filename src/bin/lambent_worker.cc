@@ -509,13 +509,6 @@ Result<Builds> open_builds(const WorkerConfig& config, const Installation& insta
   return builds;
 }
 
-// What it was before, the devices included, is known to the worker afterwards.
-Result<void> recover(worker::Worker& worker, std::optional<DeviceWatch>& watch) {
-  RETURN_IF_ERROR(worker.recover());
-  if (watch) watch->tell(worker);
-  return {};
-}
-
 Result<WorkerRun::End> run(WorkerConfig config, const Installation& installation,
                            Succession& next) {
   SystemClock clock;
