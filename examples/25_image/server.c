@@ -1,4 +1,5 @@
-// Answers every request with a greeting, on the port that PORT names. Nothing in it knows of Lambent.
+// Answers every request with a greeting, on the port that PORT names. Nothing in it knows of
+// Lambent.
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,9 +19,12 @@ int main(void) {
     char request[8192], body[256], answer[512];
     int client = accept(listener, NULL, NULL);
     if (client < 0 || read(client, request, sizeof request) <= 0) continue;
-    int size = snprintf(body, sizeof body, "%s from user %d of the image\n", greeting ? greeting : "nothing", getuid());
+    int size = snprintf(body, sizeof body, "%s from user %d of the image\n",
+                        greeting ? greeting : "nothing", getuid());
     int length = snprintf(answer, sizeof answer,
-                          "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", size, body);
+                          "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: "
+                          "%d\r\nConnection: close\r\n\r\n%s",
+                          size, body);
     if (write(client, answer, length) != length) perror("write");
     close(client);
   }

@@ -509,13 +509,18 @@ Result<Builds> open_builds(const WorkerConfig& config, const Installation& insta
   return builds;
 }
 
+// The files that a worker may open, and the folders that are its own.
+Result<OwnedFd> prepare(const WorkerConfig& config, LogSink& log) {
+  allow_many_files(log);
+  return make_folders(config);
+}
+
 Result<WorkerRun::End> run(WorkerConfig config, const Installation& installation,
                            Succession& next) {
   SystemClock clock;
   ASSIGN_OR_RETURN(const auto telemetry, NodeTelemetry::open(config, clock));
   LogSink& log = telemetry->log();
-  allow_many_files(log);
-  ASSIGN_OR_RETURN(const OwnedFd lock, make_folders(config));
+  ASSIGN_OR_RETURN(const OwnedFd lock, prepare(config, log));
   ASSIGN_OR_RETURN(ServiceManager service, open_service_manager(log));
   ASSIGN_OR_RETURN(const OwnedFd signals,
                    open_signals(service.asked() || !config.listen.tls.server.certificate.empty()));

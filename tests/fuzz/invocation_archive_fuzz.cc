@@ -1,5 +1,6 @@
-// Requests and results of asynchronous invocations in a shared PostgreSQL, whose rows another node or program may have written: any
-// bytes are read or refused, and what was read is written and read again as the same. The first byte chooses between the two.
+// Requests and results of asynchronous invocations in a shared PostgreSQL, whose rows another node
+// or program may have written: any bytes are read or refused, and what was read is written and read
+// again as the same. The first byte chooses between the two.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>

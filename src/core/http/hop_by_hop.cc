@@ -40,11 +40,11 @@ Headers end_to_end(const Headers& headers) {
     const auto is_name = [&name = name](std::string_view other) { return same_name(name, other); };
     if (std::any_of(std::begin(kHopByHop), std::end(kHopByHop), is_name)) continue;
     const bool is_named =
-        names_some &&
-        std::any_of(
-            headers.fields().begin(), headers.fields().end(), [&name = name](const auto& field) {
-              return same_name(field.first, "Connection") && list_contains(field.second, name);
-            });
+        names_some && std::any_of(headers.fields().begin(), headers.fields().end(),
+                                  [&name = name](const auto& field) {
+                                    return same_name(field.first, "Connection") &&
+                                           list_contains(field.second, name);
+                                  });
     if (!is_named) {
       kept.add(name, value);
       continue;

@@ -14,10 +14,10 @@ namespace lambent::scheduling {
 enum class DevicesLeft { kAll, kIdle, kNone };
 
 // The first function of the order goes first, and holds up the others while there is no place for
-// it. But a device with nothing to do takes the next one that fits there: the first could not run on
-// it in any case. A function that waits for its own sandboxes at work, or for its tenant's quota,
-// holds up no other. `left` says what is left to orders that come after this one; `reason` is set to
-// what holds up the first.
+// it. But a device with nothing to do takes the next one that fits there: the first could not run
+// on it in any case. A function that waits for its own sandboxes at work, or for its tenant's
+// quota, holds up no other. `left` says what is left to orders that come after this one; `reason`
+// is set to what holds up the first.
 inline std::optional<Decision> first_that_fits(const View& view, IndexedHeap<uint64_t>& order,
                                                DevicesLeft& left, WaitReason& reason) {
   std::optional<Decision> decision;

@@ -49,8 +49,9 @@ TEST(FunctionTarget, APathOfTheInferenceProtocolNamesTheModelAndStaysWhole) {
        {"/v2/models/resnet", "/v2/models/resnet/versions/1/infer", "/v2/models/resnet/config?x"}) {
     EXPECT_EQ(target_of(path), (FunctionTarget{"resnet", path, "", Protocol::kInference})) << path;
   }
-  EXPECT_EQ(target_of("/v2/repository/models/resnet/load"),
-            (FunctionTarget{"resnet", "/v2/repository/models/resnet/load", "", Protocol::kInference}));
+  EXPECT_EQ(
+      target_of("/v2/repository/models/resnet/load"),
+      (FunctionTarget{"resnet", "/v2/repository/models/resnet/load", "", Protocol::kInference}));
   for (const char* path :
        {"/v2", "/v2/models", "/v2/health/ready", "/v2/repository/index",
         "/v2/repository/models/resnet/unload", "/v2/repository/models/a/b/load"}) {

@@ -16,8 +16,8 @@ struct WayOut {
   OwnedFd refusals;  // lines as node/network/refusals.h writes them; non-blocking
 };
 
-// `sockets`: as make_network_device() gives them. `root`: it changes to the user of sandboxes. What it uses counts
-// for the sandbox's cgroup.
+// `sockets`: as make_network_device() gives them. `root`: it changes to the user of sandboxes. What
+// it uses counts for the sandbox's cgroup.
 Result<WayOut> start_way_out(const NetworkPlan& plan, std::vector<OwnedFd> sockets,
                              const SandboxCgroup& cgroup, bool root);
 

@@ -78,6 +78,10 @@ struct HostedSandbox {
   const LogTail& next_tail() const {
     return in_flight.empty() ? idle_tail : in_flight.front().tail;
   }
+  // Since its processes were there; 0 once it has asked for work.
+  Duration unfinished_init(Instant now) const {
+    return !executed || initialised ? Duration(0) : now - executed_at;
+  }
   std::deque<InFlight>::iterator find(InvocationId invocation) {
     return std::find_if(in_flight.begin(), in_flight.end(),
                         [&](const InFlight& each) { return each.id == invocation; });

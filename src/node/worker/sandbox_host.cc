@@ -334,11 +334,6 @@ void SandboxHost::ready(Sandbox& sandbox) {
   sandbox.observer.on_ready(sandbox.id, sandbox.sandbox_time, sandbox.init_time);
 }
 
-Duration SandboxHost::unfinished_init(const Sandbox& sandbox) const {
-  if (!sandbox.executed || sandbox.initialised) return Duration(0);
-  return loop_.clock().now() - sandbox.executed_at;
-}
-
 void SandboxHost::warm_up(Sandbox& sandbox) {
   sandbox.warm_up = Sandbox::WarmUp::kRuns;
   sandbox.warm_up_began = loop_.clock().now();
@@ -616,7 +611,7 @@ void SandboxHost::finish(SandboxId id, Error error, std::string error_type,
   tell_each(*sandbox, end);
   end.context_is_broken = sandbox->replaced;
   end.sandbox = id;
-  end.init = unfinished_init(*sandbox);
+  end.init = sandbox->unfinished_init(loop_.clock().now());
   end.error = std::move(error);
   end.error_type = std::move(error_type);
   if (!sandbox->end_payload.empty()) {
@@ -719,7 +714,7 @@ RunReport SandboxHost::partial_report(SandboxId id, InvocationId invocation) {
   RunReport report;
   report.device_memory_peak = sandbox.device_memory_peak;
   report.host_memory_peak = sandbox.host_memory.peak();
-  report.init = unfinished_init(sandbox);
+  report.init = sandbox.unfinished_init(loop_.clock().now());
   const auto run = sandbox.find(invocation);
   report.log_tail = run != sandbox.in_flight.end() ? run->tail.text() : sandbox.next_tail().text();
   return report;

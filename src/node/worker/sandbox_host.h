@@ -92,8 +92,6 @@ class SandboxHost final : public Backend {
   void open_relay(Sandbox& sandbox);
   void hand_over(Sandbox& sandbox, InvocationRequest& request, Duration timeout);
   void ready(Sandbox& sandbox);
-  // Since its processes were there; 0 once it has asked for work.
-  Duration unfinished_init(const Sandbox& sandbox) const;
   // Before it is reported as ready: the event that its function is warmed up with.
   void warm_up(Sandbox& sandbox);
   void warmed_up(Sandbox& sandbox, bool succeeded, Duration took, const std::string& why);

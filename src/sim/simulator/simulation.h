@@ -140,8 +140,8 @@ class Simulation {
   void finish_next();
   void take_due();
   void submit(const Arrival& arrival);
-  // After every change to what runs on a device, moves on a link, or pauses on the host: `source` is
-  // its place in finishes_.
+  // After every change to what runs on a device, moves on a link, or pauses on the host: `source`
+  // is its place in finishes_.
   void note_next(size_t source);
   uint32_t link_of(uint32_t device, dispatch::MoveDirection direction) const {
     return 2 * device + (direction == dispatch::MoveDirection::kOut ? 1 : 0);

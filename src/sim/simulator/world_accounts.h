@@ -37,7 +37,7 @@ class WorldAccounts {
     std::vector<InvocationId> others;  // that are in it beside that one
     bool takes_no_more = false;        // it is about to end
     bool ahead = false;                // no invocation waited for it when it was started
-    bool was_kept = false;             // its function has, or had, min_instances since it was started
+    bool was_kept = false;  // its function has, or had, min_instances since it was started
     Duration start_limit{};
     Instant since{};
     unsigned device_losses = 0;  // of its device, when it was started
