@@ -47,8 +47,7 @@ CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph handle,
 CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
   uint64_t number = 0;
   if (const CUresult result = resolve_stream(stream, &number)) return result;
-  if (graph == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *graph = nullptr;
+  if (graph != nullptr) *graph = nullptr;
   const StateLock lock;
   return end_capture(number, graph);
 }

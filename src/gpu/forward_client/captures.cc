@@ -266,6 +266,9 @@ CUresult begin_capture(uint64_t stream, const Context& context, CUstreamCaptureM
 
 CUresult end_capture(uint64_t stream, CUgraph* graph) {
   CapturePoint* point = point_of(stream);
+  // Who captured into a graph of theirs has it already.
+  const bool has_graph = point != nullptr && point->capture->into_existing;
+  if (graph == nullptr && !has_graph) return CUDA_ERROR_INVALID_VALUE;
   if (point == nullptr) return CUDA_ERROR_ILLEGAL_STATE;
   Capture* capture = point->capture;
   if (capture->origin != stream) {
@@ -285,7 +288,7 @@ CUresult end_capture(uint64_t stream, CUgraph* graph) {
     }
   }
   if (result == CUDA_SUCCESS) {
-    *graph = handle_of(capture->graph);
+    if (graph != nullptr) *graph = handle_of(capture->graph);
     capture->graph->capturing = false;
     capture->graph = nullptr;
   } else {
