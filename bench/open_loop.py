@@ -131,7 +131,10 @@ class OpenLoop:
             return
         names = (line.lower().partition(b":") for line in head.split(b"\r\n")[1:])
         fields = {field: value.strip() for field, _, value in names}
-        if len(body) < int(fields.get(b"content-length", 0)):
+        if fields.get(b"transfer-encoding") == b"chunked":
+            if not body.endswith(b"0\r\n\r\n"):
+                return
+        elif len(body) < int(fields.get(b"content-length", 0)):
             return
         self._answered(connection, int(head[9:12]), fields, body)
         if fields.get(b"connection") == b"close":

@@ -178,7 +178,8 @@ class Lambent:
     def __init__(self, name, folder, processes):
         self.name, self.worker = name, None
         uv = shutil.which("uv") or str(ROOT / ".venv/bin/uv")
-        self.worker = Worker("--gpu", "none", "--uv", uv)
+        # As the others: whoever comes waits, and nobody is refused before that (docs/reference/options.md).
+        self.worker = Worker("--gpu", "none", "--uv", uv, "--max-queue-time", "0")
         self.pid, self.address = self.worker.process.pid, self.worker.endpoint
         try:
             self.server_mb = process_tree.pss_mb(self.pid)
