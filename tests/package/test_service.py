@@ -67,8 +67,9 @@ class ServiceTest(Installed):
         refused = self.lambent("ls", user="eve")
         self.assertEqual(refused.returncode, 24)
         self.assertIn("/run/lambent/lambent.sock: Permission denied", refused.stderr)
-        listening = self.system.run("cat", "/proc/net/tcp", "/proc/net/tcp6").stdout
-        self.assertNotIn(" 0A ", listening)  # nothing listens over TCP
+        sockets = [line.split() for line in self.system.run("cat", "/proc/net/tcp", "/proc/net/tcp6").stdout.splitlines()]
+        listening = {words[1].rpartition(":")[2] for words in sockets if words[3] == "0A"}
+        self.assertLessEqual(listening, {"0035"})  # nothing of ours listens over TCP; 53 is the system's resolver
 
     def test_its_limits_lie_in_cgroups_below_its_own(self):
         self.assertEqual(self.system.property("Delegate"), "yes")
@@ -78,7 +79,7 @@ class ServiceTest(Installed):
     def test_reload_is_answered_and_leaves_the_worker_as_it_is(self):
         before = self.system.property("MainPID")
         self.system.run("systemctl", "reload", "lambent", check=True)
-        self.system.wait_for(lambda: "reloaded" in self.system.log(), "the worker to reload")
+        self.system.wait_for(lambda: "nothing_to_reload" in self.system.log(), "the worker to reload")
         self.system.wait_for(lambda: self.state() == "active", "the worker to be ready again")
         self.assertEqual(self.system.property("MainPID"), before)
 
@@ -87,18 +88,19 @@ class ServiceTest(Installed):
         self.system.run("sh", "-c", f"mkdir -p {folder} && printf '[Service]\\nWatchdogSec=2\\nTimeoutAbortSec=2\\n' >{folder}/test.conf",
                         check=True)
         self.system.run("systemctl", "daemon-reload", check=True)
+        self.system.run("systemctl", "reset-failed", "lambent", check=True)  # these tests start it more often than its limit allows
         self.system.run("systemctl", "restart", "lambent", check=True)
         before = self.system.property("MainPID")
         self.system.run("sh", "-c", f"kill -STOP {before}", check=True)
         self.system.wait_for(lambda: self.state() == "active" and self.system.property("MainPID") not in ("0", before), "another worker", 90)
-        self.system.run("sh", "-c", f"rm -r {folder} && systemctl daemon-reload && systemctl restart lambent", check=True)
+        self.system.run("sh", "-c", f"rm -r {folder} && systemctl daemon-reload && systemctl reset-failed lambent && systemctl restart lambent", check=True)
         self.assertEqual(self.state(), "active")
 
 
     def test_as_root_it_serves_the_group_too(self):
         folder = "/etc/systemd/system/lambent.service.d"
         self.system.run("sh", "-c", f"mkdir -p {folder} && cp /usr/share/doc/lambent/root.conf {folder} && systemctl daemon-reload &&"
-                        "systemctl restart lambent", check=True)
+                        "systemctl reset-failed lambent && systemctl restart lambent", check=True)
         try:
             self.assertEqual(self.lambent("deploy", EXAMPLE).returncode, 0, self.system.log())
             called = self.lambent("invoke", "vector_add", "-d", '{"count": 1000, "check": true}')
@@ -107,7 +109,7 @@ class ServiceTest(Installed):
             users = self.system.run("sh", "-c", "cat /proc/[0-9]*/status | grep ^Uid:").stdout
             self.assertIn("Uid:\t65534\t65534", users)
         finally:
-            self.system.run("sh", "-c", f"rm -r {folder} && systemctl daemon-reload && systemctl restart lambent", check=True)
+            self.system.run("sh", "-c", f"rm -r {folder} && systemctl daemon-reload && systemctl reset-failed lambent && systemctl restart lambent", check=True)
 
 
 class Ubuntu2204ServiceTest(ServiceTest):
