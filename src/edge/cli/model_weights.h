@@ -22,7 +22,7 @@ constexpr std::string_view kWeightsPlace = "/mnt/model";
 struct ModelWeights {
   struct File {
     LocalFile file;
-    Measured measured;
+    MeasuredFile measured;
   };
   std::string volume;
   std::string folder;  // in the volume: named by the contents of all files, so each set has its own

@@ -85,8 +85,8 @@ Result<std::vector<LocalFile>> files_to_put(const std::string& local, const std:
   return files;
 }
 
-Result<Measured> measure_file(const std::string& local,
-                              const std::function<void(Bytes)>& progress) {
+Result<MeasuredFile> measure_file(const std::string& local,
+                                  const std::function<void(Bytes)>& progress) {
   const OwnedFd file(open(local.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file.valid()) return error_from_errno("open " + local, errno);
   crypto::Sha256 digest;
@@ -96,7 +96,7 @@ Result<Measured> measure_file(const std::string& local,
     size += Bytes(bytes.size());
     progress(size);
   }));
-  return Measured{size, crypto::to_hex(digest.digest())};
+  return MeasuredFile{size, crypto::to_hex(digest.digest())};
 }
 
 Result<void> PartFile::begin_again() {

@@ -24,12 +24,13 @@ struct LocalFile {
 Result<std::vector<LocalFile>> files_to_put(const std::string& local, const std::string& path,
                                             bool follow_links);
 
-struct Measured {
+struct MeasuredFile {
   Bytes size;
   std::string sha256;
 };
 // Calls `progress` with the bytes that were read.
-Result<Measured> measure_file(const std::string& local, const std::function<void(Bytes)>& progress);
+Result<MeasuredFile> measure_file(const std::string& local,
+                                  const std::function<void(Bytes)>& progress);
 
 // A file that is being received: NAME.part beside it until it is whole. What an earlier run left of
 // the same content goes on.

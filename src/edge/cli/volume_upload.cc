@@ -22,7 +22,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // Without any progress.
-constexpr Duration kTimeout = seconds(120);
+constexpr Duration kTransferTimeout = seconds(120);
 // How often a transfer without progress is tried again, and how long after the first failure.
 constexpr int kMostTries = 8;
 constexpr Duration kFirstPause = milliseconds(200);
@@ -99,7 +99,7 @@ Result<VolumeUpload::Put> VolumeUpload::put(const LocalFile& file) {
   return result;
 }
 
-Result<std::string> VolumeUpload::put(const LocalFile& file, const Measured& measured) {
+Result<std::string> VolumeUpload::put(const LocalFile& file, const MeasuredFile& measured) {
   TransferProgress progress(console_, file.path, measured.size);
   query_ = "?size=" + std::to_string(measured.size.count) + "&sha256=" + measured.sha256;
   how_ = "unchanged";
@@ -109,7 +109,7 @@ Result<std::string> VolumeUpload::put(const LocalFile& file, const Measured& mea
   return how_;
 }
 
-Result<void> VolumeUpload::try_once(const LocalFile& file, const Measured& measured,
+Result<void> VolumeUpload::try_once(const LocalFile& file, const MeasuredFile& measured,
                                     TransferProgress& progress) {
   ASSIGN_OR_RETURN(
       const Json status,
@@ -122,7 +122,7 @@ Result<void> VolumeUpload::try_once(const LocalFile& file, const Measured& measu
   return send(file, measured, offset, progress);
 }
 
-Result<void> VolumeUpload::send(const LocalFile& file, const Measured& measured, Bytes offset,
+Result<void> VolumeUpload::send(const LocalFile& file, const MeasuredFile& measured, Bytes offset,
                                 TransferProgress& progress) {
   const OwnedFd opened(open(file.local.c_str(), O_RDONLY | O_CLOEXEC));
   if (!opened.valid()) return error_from_errno("open " + file.local, errno);
@@ -147,8 +147,9 @@ Result<void> VolumeUpload::send(const LocalFile& file, const Measured& measured,
     progress.show("sent", sent);
     return {};
   };
-  ASSIGN_OR_RETURN(const http::Response answered,
-                   good(transport_.upload(request, measured.size - offset, kTimeout, source)));
+  ASSIGN_OR_RETURN(
+      const http::Response answered,
+      good(transport_.upload(request, measured.size - offset, kTransferTimeout, source)));
   const Json json = Json::parse(answered.body, nullptr, false);
   if (json.is_object() && json.value("complete", false)) return {};
   return Error{ErrorCode::kAborted, "the worker does not have all of " + file.path};

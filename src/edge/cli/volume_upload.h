@@ -49,16 +49,16 @@ class VolumeUpload {
 
   struct Put {
     std::string how;  // "sent", "continued" or "unchanged"
-    Measured measured;
+    MeasuredFile measured;
   };
   Result<Put> put(const LocalFile& file);
   // Of a file that was measured already.
-  Result<std::string> put(const LocalFile& file, const Measured& measured);
+  Result<std::string> put(const LocalFile& file, const MeasuredFile& measured);
 
  private:
-  Result<void> try_once(const LocalFile& file, const Measured& measured,
+  Result<void> try_once(const LocalFile& file, const MeasuredFile& measured,
                         TransferProgress& progress);
-  Result<void> send(const LocalFile& file, const Measured& measured, Bytes offset,
+  Result<void> send(const LocalFile& file, const MeasuredFile& measured, Bytes offset,
                     TransferProgress& progress);
 
   Transport& transport_;

@@ -19,7 +19,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // Without any progress.
-constexpr Duration kTimeout = seconds(120);
+constexpr Duration kTransferTimeout = seconds(120);
 constexpr Bytes kGetPiece = Bytes::mib(16);
 
 std::string size_text(uint64_t bytes) { return to_string(Bytes(bytes)); }
@@ -62,7 +62,7 @@ Result<void> get_rest(Transport& transport, const std::string& volume, const Rem
                                                               "?sha256=" + file.sha256)};
     request.headers.add(
         "Range", "bytes=" + std::to_string(part.size().count) + "-" + std::to_string(end - 1));
-    ASSIGN_OR_RETURN(const http::Response piece, good(transport.send(request, kTimeout)));
+    ASSIGN_OR_RETURN(const http::Response piece, good(transport.send(request, kTransferTimeout)));
     if (piece.status != 206 || piece.body.size() != end - part.size().count) {
       return Error{ErrorCode::kInternal, "the worker answers with other bytes than were asked for"};
     }

@@ -96,8 +96,6 @@ bool makes_sense(const KeptRecord& record, size_t descriptors) {
   return true;
 }
 
-std::string_view digest_of(const crypto::Digest& digest) { return crypto::bytes_of(digest); }
-
 }  // namespace
 
 std::string kept_record_format() {
@@ -111,7 +109,7 @@ std::string encode_kept(KeptRecord record) {
   std::string format = kept_record_format();
   archive.field(format);
   archive_record(archive, record);
-  bytes += digest_of(crypto::sha256(bytes));
+  bytes += crypto::bytes_of(crypto::sha256(bytes));
   return bytes;
 }
 
@@ -119,7 +117,7 @@ Result<KeptRecord> decode_kept(std::string_view bytes, size_t descriptors) {
   if (bytes.size() < kDigest) return damaged();
   const std::string_view body = bytes.substr(0, bytes.size() - kDigest);
   const crypto::Digest digest = crypto::sha256(body);
-  if (digest_of(digest) != bytes.substr(body.size())) return damaged();
+  if (crypto::bytes_of(digest) != bytes.substr(body.size())) return damaged();
   StateArchive archive(body);
   std::string format;
   archive.field(format);
