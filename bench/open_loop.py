@@ -132,7 +132,7 @@ class OpenLoop:
         names = (line.lower().partition(b":") for line in head.split(b"\r\n")[1:])
         fields = {field: value.strip() for field, _, value in names}
         if fields.get(b"transfer-encoding") == b"chunked":
-            if not body.endswith(b"0\r\n\r\n"):
+            if body != b"0\r\n\r\n" and not body.endswith(b"\r\n0\r\n\r\n"):
                 return
         elif len(body) < int(fields.get(b"content-length", 0)):
             return

@@ -19,7 +19,7 @@ import urllib.error
 import urllib.request
 
 import process_tree
-from infer import COLUMNS, ROWS, free_port, model
+from infer import ROWS, free_port, model
 from open_loop import OpenLoop, percentile, poisson
 from worker_under_test import PREFIX, PROGRAMS, ROOT, Worker, invocations_path, machine, make_zip
 
@@ -65,7 +65,7 @@ class Peer:
     talks = False
 
     def __init__(self, name, words, port, requests, folder, environment=None):
-        self.name, self.requests, self.address = name, requests, f"http://127.0.0.1:{port}"
+        self.name, self.requests, self.address, self.folder = name, requests, f"http://127.0.0.1:{port}", folder
         self.log_path = folder / f"{name}.log"
         begin = time.monotonic()
         with open(self.log_path, "wb") as log:
@@ -117,13 +117,12 @@ class RayPeer(Peer):
 
 class MlserverPeer(Peer):
     """Loads further models of its folder by the repository's own calls."""
-    folder = None
 
     def deployments_per_second(self):
         names = [f"small{i}" for i in range(DEPLOYMENTS)]
         for name in names:
-            (self.folder / name).mkdir()
-            (self.folder / name / "model-settings.json").write_text(json.dumps({"name": name, "implementation": "mlserver_app.Peer"}))
+            (self.folder / "mlserver" / name).mkdir()
+            (self.folder / "mlserver" / name / "model-settings.json").write_text(json.dumps({"name": name, "implementation": "mlserver_app.Peer"}))
         body = json.dumps(as_tensors("echo"))
         begin = time.monotonic()
         for name in names:
@@ -162,7 +161,6 @@ def start_peer(name, folder, processes):
                                                           "metrics_endpoint": None, "parallel_workers": processes, "debug": False}))
         (served / "m").mkdir()
         (served / "m/model-settings.json").write_text(json.dumps({"name": "m", "implementation": "mlserver_app.Peer"}))
-        MlserverPeer.folder = served
         return MlserverPeer(name, [python.parent / "mlserver", "start", served], port, tensors, folder, paths)
     if name == "kserve":
         return Peer(name, [python, "kserve_app.py", "--http_port", port, "--workers", processes, "--enable_latency_logging", "false"], port,
@@ -178,7 +176,7 @@ class Lambent:
     def __init__(self, name, folder, processes):
         self.name, self.worker = name, None
         uv = shutil.which("uv") or str(ROOT / ".venv/bin/uv")
-        # As the others: whoever comes waits, and nobody is refused before that (docs/reference/options.md).
+        # All clients wait, as those of the other servers do (docs/reference/options.md).
         self.worker = Worker("--gpu", "none", "--uv", uv, "--max-queue-time", "0")
         self.pid, self.address = self.worker.process.pid, self.worker.endpoint
         try:
@@ -376,7 +374,7 @@ def main():
         print("\n".join(lines(name, row)))
     for name, reason in not_run.items():
         print(f"{name}: not run: {reason}")
-    print(json.dumps({"benchmark": "peers", "machine": machine(), "prefix": PREFIX.name, "processes": options.processes, "columns": COLUMNS,
+    print(json.dumps({"benchmark": "peers", "machine": machine(), "prefix": PREFIX.name, "processes": options.processes,
                       "systems": systems, "not_run": not_run, "ours_over_peer": over_peers(systems)}))
 
 

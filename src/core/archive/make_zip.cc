@@ -47,18 +47,6 @@ la_ssize_t take_output(struct ::archive* handle, void* context, const void* byte
 
 Error invalid(const std::string& what) { return Error{ErrorCode::kInvalidArgument, what}; }
 
-// What is no code: Python's compiled modules, which it writes differently each time; virtual
-// environments, whose packages the worker installs ([python]); what version control keeps.
-bool is_left_out(const fs::directory_entry& entry) {
-  std::error_code code;
-  if (!entry.is_directory(code) || entry.is_symlink(code)) return false;
-  const std::string name = entry.path().filename().string();
-  for (const char* one : {"__pycache__", ".git", ".hg", ".svn"}) {
-    if (name == one) return true;
-  }
-  return fs::exists(entry.path() / "pyvenv.cfg", code);
-}
-
 // Paths below the folder, in order of their bytes.
 Result<std::vector<std::string>> list_folder(const std::string& folder, const ZipLimits& limits) {
   std::error_code code;
@@ -190,6 +178,18 @@ class ZipMaker {
 };
 
 }  // namespace
+
+// What is no code: Python's compiled modules, which it writes differently each time; virtual
+// environments, whose packages the worker installs ([python]); what version control keeps.
+bool is_left_out(const fs::directory_entry& folder) {
+  std::error_code code;
+  if (!folder.is_directory(code) || folder.is_symlink(code)) return false;
+  const std::string name = folder.path().filename().string();
+  for (const char* one : {"__pycache__", ".git", ".hg", ".svn"}) {
+    if (name == one) return true;
+  }
+  return fs::exists(folder.path() / "pyvenv.cfg", code);
+}
 
 Result<std::string> make_zip(const std::string& folder, const ZipLimits& limits,
                              const std::string& without) {

@@ -2,6 +2,7 @@
 // functions that read and write files; called from any thread that may block, never the loop.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <string_view>
 
@@ -40,6 +41,8 @@ void remove_partial(const std::string& folder);
 // virtual environments of Python (folders with a pyvenv.cfg).
 Result<std::string> make_zip(const std::string& folder, const ZipLimits& limits = {},
                              const std::string& without = "");
+// Whether that folder is one of those that make_zip leaves out.
+bool is_left_out(const std::filesystem::directory_entry& folder);
 
 // SHA-256 in base64, as Lambda's CodeSha256.
 std::string code_sha256(std::string_view zip);

@@ -357,6 +357,16 @@ Result<void> choose_engine(const DeployOptions& options, const std::string& file
                "--shape and --batch-size are for models that kernels serve: add --engine kernels"};
 }
 
+// Whether it lies in a folder that packages do not have, such as .git.
+bool is_below_left_out(const std::string& code, const std::string& path) {
+  namespace fs = std::filesystem;
+  for (fs::path at = fs::path(path).parent_path(); !at.empty(); at = at.parent_path()) {
+    std::error_code error;
+    if (archive::is_left_out(fs::directory_entry(fs::path(code) / at, error))) return true;
+  }
+  return false;
+}
+
 // The files of a model that onnxruntime runs, if they are too large for a package. `model` is as
 // make_package_within has it.
 Result<std::optional<ModelWeights>> large_weights(Manifest& manifest, const std::string& file,
@@ -370,8 +380,8 @@ Result<std::optional<ModelWeights>> large_weights(Manifest& manifest, const std:
         options.code ? *options.code : join_path(folder_of(file), manifest.code);
     if (!std::filesystem::is_directory(code)) return std::optional<ModelWeights>();
     ASSIGN_OR_RETURN(files, files_to_put(code, "", true));
-    std::erase_if(files, [own = own_manifest(code, file)](const LocalFile& one) {
-      return !own.empty() && one.path == own;
+    std::erase_if(files, [&, own = own_manifest(code, file)](const LocalFile& one) {
+      return one.path == own || is_below_left_out(code, one.path);
     });
   }
   if (size_of(files) <= kWeightsInPackage) return std::optional<ModelWeights>();

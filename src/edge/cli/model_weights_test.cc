@@ -72,6 +72,8 @@ TEST_F(ModelWeightsTest, OtherWeightsHaveAFolderOfTheirOwn) {
 
 TEST_F(ModelWeightsTest, AFolderKeepsItsNamesAndWhatItsManifestSays) {
   std::filesystem::create_directories(path("m/data"));
+  std::filesystem::create_directories(path("m/.git"));
+  file("m/.git/pack", 10);
   file("m/net.onnx", 10);
   file("m/data/w.bin", kWeightsInPackage.count);
   ASSERT_TRUE(write_file_atomically(path("m/lambent.toml"),

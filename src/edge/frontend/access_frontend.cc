@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "edge/frontend/access_call.h"
+#include "edge/frontend/json_response.h"
 #include "edge/frontend/json_text.h"
 #include "edge/frontend/native_error.h"
 
@@ -13,13 +14,10 @@ namespace {
 
 using nlohmann::json;
 
-http::Response json_response(int status, const json& body) {
-  http::Response response;
-  response.status = status;
-  response.headers.add("Content-Type", "application/json");
-  // No cache is to keep what is listed here, least of all an issued token.
+// No cache is to keep what is listed here, least of all an issued token.
+http::Response private_response(int status, const json& body) {
+  http::Response response = json_response(status, body);
   response.headers.add("Cache-Control", "no-store");
-  response.body = to_text(body);
   return response;
 }
 
@@ -165,7 +163,7 @@ class Answering {
                               body["aws_access_key_id"] = issued->token.id;
                               body["aws_secret_access_key"] = issued->signing_secret;
                             }
-                            answer->send(json_response(201, body));
+                            answer->send(private_response(201, body));
                           });
   }
 
@@ -175,17 +173,17 @@ class Answering {
     service_.revoke_token(tenant->id, call.id,
                           [answer = answer_, name = tenant->name](Result<Token> token) {
                             if (!token.ok()) return answer->send(error_response(token.error()));
-                            answer->send(json_response(200, json_of(*token, name)));
+                            answer->send(private_response(200, json_of(*token, name)));
                           });
   }
 
  private:
-  void send(int status, const json& body) { answer_->send(json_response(status, body)); }
+  void send(int status, const json& body) { answer_->send(private_response(status, body)); }
   void refuse(const Error& error) { answer_->send(error_response(error)); }
 
   AccessService::Callback<Tenant> tenant_answer(int status) {
     return [answer = answer_, status](Result<Tenant> tenant) {
-      answer->send(tenant.ok() ? json_response(status, json_of(*tenant))
+      answer->send(tenant.ok() ? private_response(status, json_of(*tenant))
                                : error_response(tenant.error()));
     };
   }

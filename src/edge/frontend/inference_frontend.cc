@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/domain/model_function.h"
+#include "edge/frontend/json_response.h"
 #include "edge/frontend/json_text.h"
 #include "edge/frontend/outcome_headers.h"
 
@@ -14,13 +15,6 @@ using nlohmann::json;
 
 constexpr std::string_view kRoot = "/v2";
 constexpr size_t kPage = 1'000;
-
-http::Response json_response(const json& body) {
-  http::Response response;
-  response.headers.add("Content-Type", "application/json");
-  response.body = to_text(body);
-  return response;
-}
 
 http::Response wrong_method(const std::string& allowed) {
   http::Response response = inference_error(405, "this path takes " + allowed);
@@ -35,7 +29,7 @@ bool is_inference_path(std::string_view path) {
 }
 
 http::Response inference_error(int status, const std::string& message) {
-  http::Response response = json_response({{"error", message}});
+  http::Response response = json_response(200, {{"error", message}});
   response.status = status;
   return response;
 }
@@ -59,18 +53,18 @@ http::Response InferenceFrontend::answer_to(const Caller& caller,
   if (path == "/v2" || path == "/v2/") {
     if (!is_get) return wrong_method("GET");
     return json_response(
-        {{"name", "lambent"},
-         {"version", version_},
-         {"extensions", json::array({"binary_tensor_data", "statistics", "model_configuration",
-                                     "model_repository"})}});
+        200, {{"name", "lambent"},
+              {"version", version_},
+              {"extensions", json::array({"binary_tensor_data", "statistics", "model_configuration",
+                                          "model_repository"})}});
   }
   if (path == "/v2/health/live") {
-    return is_get ? json_response({{"live", true}}) : wrong_method("GET");
+    return is_get ? json_response(200, {{"live", true}}) : wrong_method("GET");
   }
   if (path == "/v2/health/ready") {
     if (!is_get) return wrong_method("GET");
-    if (ready_()) return json_response({{"ready", true}});
-    http::Response response = json_response({{"ready", false}});
+    if (ready_()) return json_response(200, {{"ready", true}});
+    http::Response response = json_response(200, {{"ready", false}});
     response.status = 503;
     return response;
   }
@@ -96,7 +90,7 @@ http::Response InferenceFrontend::index_of(TenantId tenant) const {
       models.push_back(
           {{"name", spec.name.name}, {"version", "1"}, {"state", "READY"}, {"reason", ""}});
     }
-    if (page.size() < kPage) return json_response(models);
+    if (page.size() < kPage) return json_response(200, models);
     after = page.back().name.name;
   }
 }

@@ -9,6 +9,7 @@
 
 #include "core/domain/limits.h"
 #include "edge/frontend/function_json.h"
+#include "edge/frontend/json_response.h"
 #include "edge/frontend/json_text.h"
 #include "edge/frontend/lambda_fault.h"
 #include "edge/frontend/lambda_name.h"
@@ -22,14 +23,6 @@ constexpr size_t kMostPerPage = 50;
 constexpr size_t kLicenseLength = 512;  // bytes, as in Lambda
 
 Error invalid(const std::string& what) { return Error{ErrorCode::kInvalidArgument, what}; }
-
-http::Response json_response(int status, const json& body) {
-  http::Response response;
-  response.status = status;
-  response.headers.add("Content-Type", "application/json");
-  response.body = to_text(body);
-  return response;
-}
 
 http::Response fault_response(const Error& error) { return response_of(fault_of(error)); }
 

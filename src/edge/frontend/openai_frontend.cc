@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "edge/frontend/json_response.h"
 #include "edge/frontend/json_text.h"
 #include "edge/frontend/openai_call.h"
 
@@ -16,13 +17,6 @@ constexpr std::string_view kModels = "/v1/models";
 http::Response wrong_method(const std::string& allowed) {
   http::Response response = openai_error(405, "this path takes " + allowed);
   response.headers.add("Allow", allowed);
-  return response;
-}
-
-http::Response json_response(const json& body) {
-  http::Response response;
-  response.headers.add("Content-Type", "application/json");
-  response.body = to_text(body);
   return response;
 }
 
@@ -59,7 +53,7 @@ http::Response OpenaiFrontend::answer_about_models(const Caller& caller,
   if (path == kModels || path.size() == kModels.size() + 1) {
     json list = json::array();
     for (const ServedModel& model : models) list.push_back(json_of(model, owner));
-    return json_response({{"object", "list"}, {"data", std::move(list)}});
+    return json_response(200, {{"object", "list"}, {"data", std::move(list)}});
   }
   // Names may have slashes, as they are or encoded.
   std::string name;
@@ -67,7 +61,7 @@ http::Response OpenaiFrontend::answer_about_models(const Caller& caller,
     return openai_error(400, "the model's name in the path cannot be decoded");
   }
   for (const ServedModel& model : models) {
-    if (model.model == name) return json_response(json_of(model, owner));
+    if (model.model == name) return json_response(200, json_of(model, owner));
   }
   return no_such_openai_model(name);
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "edge/frontend/function_json.h"
+#include "edge/frontend/json_response.h"
 #include "edge/frontend/json_text.h"
 #include "edge/frontend/lambda_fault.h"
 #include "edge/frontend/lambda_name.h"
@@ -15,14 +16,6 @@ namespace lambent::frontend {
 namespace {
 
 using nlohmann::json;
-
-http::Response json_response(int status, const json& body) {
-  http::Response response;
-  response.status = status;
-  response.headers.add("Content-Type", "application/json");
-  response.body = to_text(body);
-  return response;
-}
 
 http::Response fault_response(const Error& error) { return response_of(fault_of(error)); }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/base/time.h"
+#include "edge/frontend/json_response.h"
 #include "edge/frontend/json_text.h"
 #include "edge/frontend/native_error.h"
 #include "edge/frontend/native_path.h"
@@ -20,18 +21,12 @@ json json_of(const SecretStatus& secret) {
   return {{"name", secret.name}, {"changed_at", to_seconds(secret.changed_at)}};
 }
 
-http::Response json_response(const json& body) {
-  http::Response response;
-  response.headers.add("Content-Type", "application/json");
-  response.body = to_text(body);
-  return response;
-}
-
 SecretService::Callback<SecretStatus> answer_to(http::Responder responder) {
   // Shared because a callback must be copyable and a responder is not.
   auto answer = std::make_shared<http::Responder>(std::move(responder));
   return [answer](Result<SecretStatus> secret) {
-    answer->send(secret.ok() ? json_response(json_of(*secret)) : error_response(secret.error()));
+    answer->send(secret.ok() ? json_response(200, json_of(*secret))
+                             : error_response(secret.error()));
   };
 }
 
@@ -52,7 +47,7 @@ void SecretFrontend::handle(const Caller& caller, http::Request request,
     for (const SecretStatus& secret : service_.list_secrets(caller.tenant)) {
       secrets.push_back(json_of(secret));
     }
-    return responder.send(json_response({{"secrets", std::move(secrets)}}));
+    return responder.send(json_response(200, {{"secrets", std::move(secrets)}}));
   }
   if (request.method == "PUT") {
     return service_.put_secret(caller.tenant, parts->at(2), std::move(request.body),

@@ -10,6 +10,7 @@
 #include "core/http/multipart.h"
 #include "edge/frontend/function_changes.h"
 #include "edge/frontend/function_json.h"
+#include "edge/frontend/json_response.h"
 #include "edge/frontend/json_text.h"
 #include "edge/frontend/native_error.h"
 #include "edge/frontend/native_path.h"
@@ -23,14 +24,6 @@ using nlohmann::json;
 constexpr Duration kAnswerAtOnce = milliseconds(100);
 
 Error invalid(const std::string& what) { return {ErrorCode::kInvalidArgument, what}; }
-
-http::Response json_response(int status, const json& body) {
-  http::Response response;
-  response.status = status;
-  response.headers.add("Content-Type", "application/json");
-  response.body = to_text(body);
-  return response;
-}
 
 json json_of(const Alias& alias) {
   json shown = {{"name", alias.name},

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/domain/limits.h"
+#include "edge/frontend/json_response.h"
 #include "edge/frontend/json_text.h"
 #include "edge/frontend/native_error.h"
 #include "edge/frontend/native_path.h"
@@ -41,19 +42,12 @@ json json_of(const UploadStatus& status) {
 
 json json_of(const RemovedFiles& removed) { return {{"files", removed.files}}; }
 
-http::Response json_response(const json& body) {
-  http::Response response;
-  response.headers.add("Content-Type", "application/json");
-  response.body = to_text(body);
-  return response;
-}
-
 template <typename Value>
 std::function<void(Result<Value>)> answer_to(http::Responder responder) {
   // Shared because a callback must be copyable and a responder is not.
   auto answer = std::make_shared<http::Responder>(std::move(responder));
   return [answer](Result<Value> value) {
-    answer->send(value.ok() ? json_response(json_of(*value)) : error_response(value.error()));
+    answer->send(value.ok() ? json_response(200, json_of(*value)) : error_response(value.error()));
   };
 }
 
@@ -138,7 +132,7 @@ void VolumeFrontend::handle(const Caller& caller, http::Request request,
     for (const VolumeStatus& volume : service_.list_volumes(caller.tenant)) {
       volumes.push_back(json_of(volume));
     }
-    return responder.send(json_response({{"volumes", std::move(volumes)}}));
+    return responder.send(json_response(200, {{"volumes", std::move(volumes)}}));
   }
   const std::string& name = parts->at(2);
   if (parts->size() == 3) return handle_volume(caller, request, name, std::move(responder));
@@ -181,7 +175,7 @@ void VolumeFrontend::list_files(const Caller& caller, const http::Request& reque
   for (const VolumeFile& file : *files) list.push_back(json_of(file));
   json body{{"files", std::move(list)}};
   if (files->size() == *limit) body["next"] = files->back().path;
-  responder.send(json_response(body));
+  responder.send(json_response(200, body));
 }
 
 void VolumeFrontend::handle_file(FilePlace place, http::Request request,
@@ -223,14 +217,16 @@ void VolumeFrontend::put_file(FilePlace place, http::Request request, http::Resp
                 .size = *size,
                 .sha256 = http::query_value(query, "sha256")};
   const auto waiting = wait_with(std::move(request), std::move(responder));
-  service_.begin_upload(
-      std::move(key), offset->value_or(Bytes()),
-      [waiting](Result<std::shared_ptr<VolumeUpload>> upload) {
-        if (waiting->client_is_gone) return;
-        if (!upload.ok()) return waiting->responder.send(error_response(upload.error()));
-        receive_upload(waiting->request, std::move(waiting->responder), std::move(*upload),
-                       [](const UploadStatus& status) { return json_response(json_of(status)); });
-      });
+  service_.begin_upload(std::move(key), offset->value_or(Bytes()),
+                        [waiting](Result<std::shared_ptr<VolumeUpload>> upload) {
+                          if (waiting->client_is_gone) return;
+                          if (!upload.ok())
+                            return waiting->responder.send(error_response(upload.error()));
+                          receive_upload(waiting->request, std::move(waiting->responder),
+                                         std::move(*upload), [](const UploadStatus& status) {
+                                           return json_response(200, json_of(status));
+                                         });
+                        });
 }
 
 void VolumeFrontend::get_file(const FilePlace& place, http::Request request,

@@ -1,0 +1,17 @@
+#include "edge/frontend/json_response.h"
+
+#include <nlohmann/json.hpp>
+
+#include "edge/frontend/json_text.h"
+
+namespace lambent::frontend {
+
+http::Response json_response(int status, const nlohmann::json& body) {
+  http::Response response;
+  response.status = status;
+  response.headers.add("Content-Type", "application/json");
+  response.body = to_text(body);
+  return response;
+}
+
+}  // namespace lambent::frontend
