@@ -58,7 +58,7 @@ TEST(DriverAbi, EveryTableRowIsASymbolOfTheDriver) {
 #undef DRIVER_FUNCTION
 }
 
-// Exported by NVIDIA's driver, and found by dlsym() alone: what a debugger calls, and what has no
+// Exported by NVIDIA's driver, and found only by dlsym(): what a debugger calls, and what has no
 // documentation.
 bool is_found_by_name_alone(const std::string& symbol) {
   return symbol.starts_with("cudbg") || symbol.starts_with("cuMemGetAttribute") ||

@@ -29,7 +29,7 @@ class alignas(64) ModelledDevice {
 
   // `key` is the caller's; it must not be running. Work that never ends: Duration::max().
   // `occupancy`: the share of the device that it takes, where they run side by side: as long as all
-  // of them together take no more than the whole, they slow each other down by `slowdown` alone;
+  // of them together take no more than the whole, they slow each other down only by `slowdown`;
   // beyond that all go slower alike.
   void start(uint64_t key, Duration work, Instant now, double occupancy = 1);
   // Takes it out before it is finished. Nothing if it does not run.
