@@ -22,8 +22,6 @@ http::Response private_response(int status, const json& body) {
 }
 
 // Whole seconds come out whole.
-double seconds_of(Duration duration) { return static_cast<double>(duration.count()) / 1e9; }
-
 template <typename T>
 json number_or_null(const std::optional<T>& number) {
   return number ? json(*number) : json(nullptr);
@@ -56,7 +54,7 @@ json json_of(const TenantUsage& usage) {
           {"object_bytes", usage.objects.count},
           {"running", usage.running},
           {"waiting", usage.waiting},
-          {"gpu_seconds_in_hour", to_seconds(usage.gpu_time_in_hour)},
+          {"gpu_seconds_in_hour", seconds_of(usage.gpu_time_in_hour)},
           {"gpu_memory_bytes", usage.gpu_memory.count},
           {"host_memory_bytes", usage.host_memory.count}};
 }

@@ -49,11 +49,6 @@ struct Arrival {
   bool is_over = false;
 };
 
-bool has_body(const http::Headers& headers) {
-  const std::string_view length = headers.get("Content-Length");
-  return headers.contains("Transfer-Encoding") || (!length.empty() && length != "0");
-}
-
 bool is_too_long(const http::Headers& headers) {
   const std::string_view length = headers.get("Content-Length");
   uint64_t bytes = 0;
@@ -62,6 +57,11 @@ bool is_too_long(const http::Headers& headers) {
 }
 
 }  // namespace
+
+bool has_body(const http::Headers& headers) {
+  const std::string_view length = headers.get("Content-Length");
+  return headers.contains("Transfer-Encoding") || (!length.empty() && length != "0");
+}
 
 void BodyCollector::collect(http::Request request, http::Responder responder,
                             std::function<http::Response(const Error&)> answer_of, Then then) {

@@ -10,6 +10,10 @@
 
 namespace lambent::frontend {
 
+// Whether a body follows the head, perhaps an empty one in chunks: a stream tells of no end of a
+// body that does not exist.
+bool has_body(const http::Headers& headers);
+
 class BodyCollector {
  public:
   using Then = std::function<void(http::Request, http::Responder)>;

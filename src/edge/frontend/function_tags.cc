@@ -1,6 +1,5 @@
 #include "edge/frontend/function_tags.h"
 
-#include <charconv>
 #include <cstdio>
 #include <optional>
 #include <utility>
@@ -11,6 +10,7 @@
 #include "core/domain/function_words.h"
 #include "core/domain/layer.h"
 #include "core/domain/openai_models.h"
+#include "edge/frontend/plain_text.h"
 
 namespace lambent::frontend {
 namespace {
@@ -24,9 +24,10 @@ Error bad_value(std::string_view key, std::string_view value, std::string_view w
 }
 
 template <typename Number>
-bool parse_number(std::string_view text, Number& number) {
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return code == std::errc() && end == text.data() + text.size();
+bool read_number(std::string_view text, Number& number) {
+  const auto read = parse_number<Number>(text);
+  number = read.value_or(number);
+  return read.has_value();
 }
 
 std::string shown(double number) {
@@ -53,12 +54,12 @@ std::string read_value(const FunctionField&, const std::string& text, Bytes& to)
 }
 std::string read_value(const FunctionField& field, const std::string& text, unsigned& to) {
   const FieldRange& range = field.range;
-  if (parse_number(text, to) && to >= range.least && to <= range.most) return "";
+  if (read_number(text, to) && to >= range.least && to <= range.most) return "";
   return "a whole number of " + shown(range.least) + " to " + shown(range.most);
 }
 std::string read_value(const FunctionField& field, const std::string& text, double& to) {
   const FieldRange& range = field.range;
-  const bool is_read = parse_number(text, to) && to >= range.least;
+  const bool is_read = read_number(text, to) && to >= range.least;
   if (!range.is_given()) return is_read ? "" : "a number such as 7.5, or 0";
   if (is_read && to <= range.most) return "";
   return "a number of " + shown(range.least) + " to " + shown(range.most);

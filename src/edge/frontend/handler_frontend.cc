@@ -14,9 +14,6 @@
 namespace lambent::frontend {
 namespace {
 
-// JSON of more takes longer than the loop may.
-constexpr size_t kComputedAtOnce = 256 * 1024;
-
 // What a caller learns of a function that failed: which request that was.
 http::Response plain_failure(int status, InvocationId id) {
   http::Response response;
@@ -194,7 +191,7 @@ void HandlerFrontend::handle(http::RelayCall call, const FunctionSpec& spec) {
 
 bool HandlerFrontend::compute(size_t bytes, std::function<void()> work,
                               std::function<void()> then) {
-  if (bytes > kComputedAtOnce) return uses_.offload(std::move(work), std::move(then));
+  if (bytes > kJsonAtOnce) return uses_.offload(std::move(work), std::move(then));
   work();
   then();
   return true;

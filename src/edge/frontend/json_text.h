@@ -2,13 +2,18 @@
 // into JSON. Free functions; any thread.
 #pragma once
 
+#include <cstddef>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 
 #include "core/base/result.h"
+#include "core/base/time.h"
 
 namespace lambent::frontend {
+
+// JSON of more takes longer to read or write than the loop may.
+inline constexpr size_t kJsonAtOnce = 256 * 1024;
 
 // INVALID_ARGUMENT unless `text` is one JSON value, nested at most limits::kJsonDepth deep.
 Result<nlohmann::json> parse_json(std::string_view text);
@@ -22,6 +27,11 @@ inline constexpr std::string_view kCutMark = "(cut)";
 // Takes out the first string under `key` that has more than 8 KiB and no escapes. A valid text
 // stays valid, and nothing that may be this long lies under another key of that name.
 CutJson cut_long_string(std::string_view text, std::string_view key);
+
+// As a number of JSON. Divided, which rounds right: 300 ms are 0.3, not 0.30000000000000004.
+constexpr double seconds_of(Duration duration) {
+  return static_cast<double>(duration.count()) / 1e9;
+}
 
 // As text; bytes that are not UTF-8 are replaced.
 std::string to_text(const nlohmann::json& value);

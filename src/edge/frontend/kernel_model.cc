@@ -8,6 +8,7 @@
 
 #include "core/domain/version.h"
 #include "edge/frontend/inference_frontend.h"
+#include "edge/frontend/json_text.h"
 #include "edge/frontend/trace_context.h"
 #include "edge/inference/compression.h"
 #include "edge/inference/infer_request.h"
@@ -18,8 +19,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// JSON of more takes longer than the loop may.
-constexpr size_t kComputedAtOnce = 256 * 1024;
 constexpr std::string_view kModels = "/v2/models/";
 constexpr std::string_view kVersion = "/versions/";
 // Functions that are counted; of more, none is.
@@ -203,7 +202,7 @@ void KernelModelFrontend::infer(std::shared_ptr<Pending> pending) {
 
 bool KernelModelFrontend::compute(size_t bytes, std::function<void()> work,
                                   std::function<void()> then) {
-  if (bytes > kComputedAtOnce) return uses_.offload(std::move(work), std::move(then));
+  if (bytes > kJsonAtOnce) return uses_.offload(std::move(work), std::move(then));
   work();
   then();
   return true;

@@ -8,6 +8,7 @@
 #include "core/base/base64.h"
 #include "edge/frontend/function_json.h"
 #include "edge/frontend/function_tags.h"
+#include "edge/frontend/json_response.h"
 #include "edge/frontend/json_text.h"
 #include "edge/frontend/lambda_call.h"
 #include "edge/frontend/lambda_name.h"
@@ -23,14 +24,6 @@ constexpr Duration kAnswerAtOnce = milliseconds(100);
 
 using http::Response;
 using nlohmann::json;
-
-Response json_response(int status, const json& body) {
-  Response response;
-  response.status = status;
-  response.headers.add("Content-Type", "application/json");
-  response.body = to_text(body);
-  return response;
-}
 
 Response empty_response(int status) {
   Response response;
@@ -58,8 +51,6 @@ LambdaFault stale_revision(const std::string& latest) {
           .type = "PreconditionFailedException",
           .message = "The RevisionId provided does not match the latest one, " + latest};
 }
-
-Response fault_response(const Error& error) { return response_of(fault_of(error)); }
 
 // Shared by the callback that answers and the one that hears of a client's end, since a callback
 // must be copyable and a responder is not.

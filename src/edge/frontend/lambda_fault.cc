@@ -64,4 +64,6 @@ http::Response response_of(const LambdaFault& fault) {
   return response;
 }
 
+http::Response fault_response(const Error& error) { return response_of(fault_of(error)); }
+
 }  // namespace lambent::frontend

@@ -28,5 +28,6 @@ LambdaFault fault_of(const Error& error);
 // {"Type","Message"} with the header x-amzn-ErrorType, by which SDKs raise the typed exception, and
 // x-lambent-code.
 http::Response response_of(const LambdaFault& fault);
+http::Response fault_response(const Error& error);
 
 }  // namespace lambent::frontend

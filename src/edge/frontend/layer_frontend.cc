@@ -24,8 +24,6 @@ constexpr size_t kLicenseLength = 512;  // bytes, as in Lambda
 
 Error invalid(const std::string& what) { return Error{ErrorCode::kInvalidArgument, what}; }
 
-http::Response fault_response(const Error& error) { return response_of(fault_of(error)); }
-
 // What lists and single versions both have.
 json summary_of(const LayerVersion& layer) {
   json shown = {{"LayerVersionArn", layer_arn_of(layer.reference)},

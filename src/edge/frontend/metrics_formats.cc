@@ -1,4 +1,5 @@
 #include "edge/frontend/metrics_formats.h"
+#include "edge/frontend/plain_text.h"
 
 #include <algorithm>
 #include <array>
@@ -12,12 +13,6 @@ namespace lambent::frontend {
 namespace {
 
 constexpr std::string_view kTotal = "_total";
-
-std::string_view trimmed(std::string_view text) {
-  while (text.starts_with(' ') || text.starts_with('\t')) text.remove_prefix(1);
-  while (text.ends_with(' ') || text.ends_with('\t')) text.remove_suffix(1);
-  return text;
-}
 
 // Cuts off what stands before `separator`, and the separator.
 std::string_view cut(std::string_view& text, char separator) {

@@ -11,6 +11,7 @@
 #include "edge/frontend/native_path.h"
 #include "edge/frontend/object_call.h"
 #include "edge/frontend/payload_type.h"
+#include "edge/frontend/plain_text.h"
 #include "edge/frontend/trace_context.h"
 
 namespace lambent::frontend {
@@ -18,13 +19,6 @@ namespace {
 
 constexpr uint64_t kMostRepeats = 1'000;  // of a measurement
 constexpr size_t kMostReason = 256;       // bytes of why a device is drained
-
-std::optional<uint64_t> parse_number(std::string_view text) {
-  uint64_t number = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (code != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
 
 NativeCall decode_functions(std::string_view query, const Caller& caller) {
   const auto limit = page_limit(query, kFunctionStatusPerPage);
@@ -37,7 +31,7 @@ NativeCall decode_log(std::string name, std::string_view query, const Caller& ca
   ReadLog call{.function = {caller.tenant, std::move(name)}};
   const std::string offset = http::query_value(query, "offset");
   if (!offset.empty()) {
-    const auto number = parse_number(offset);
+    const auto number = parse_number<uint64_t>(offset);
     if (!number.has_value()) {
       return error_response(
           Error{ErrorCode::kInvalidArgument, "offset must be a whole number of bytes"});
@@ -62,7 +56,7 @@ NativeCall decode_submit(const http::Request& request, std::string name, const C
   submit.request.needs = std::move(*needs);
   submit.request.outputs = 1;
   if (const std::string_view outputs = request.headers.get("X-Lambent-Outputs"); !outputs.empty()) {
-    const auto number = parse_number(outputs);
+    const auto number = parse_number<uint64_t>(outputs);
     if (!number || *number < 1 || *number > limits::kOutputs) {
       return error_response(
           Error{ErrorCode::kInvalidArgument,
@@ -80,7 +74,7 @@ NativeCall decode_measure(std::string name, std::string_view query, const Caller
   MeasurePipeline call{.function = {caller.tenant, std::move(name)}};
   const std::string repeat = http::query_value(query, "repeat");
   if (repeat.empty()) return call;
-  const auto number = parse_number(repeat);
+  const auto number = parse_number<uint64_t>(repeat);
   if (!number || *number < 1 || *number > kMostRepeats) {
     return error_response(
         Error{ErrorCode::kInvalidArgument, "repeat must be 1 to " + std::to_string(kMostRepeats)});

@@ -16,8 +16,6 @@ namespace {
 using nlohmann::json;
 
 // Divided, so that whole seconds read as such.
-double seconds_of(Duration duration) { return static_cast<double>(duration.count()) / 1e9; }
-
 // Writes the fields that our API has.
 struct FieldWriter {
   json object = json::object();

@@ -1,28 +1,13 @@
 #include "edge/frontend/object_call.h"
 
-#include <charconv>
-
 #include "core/domain/limits.h"
 #include "edge/frontend/native_error.h"
+#include "edge/frontend/plain_text.h"
 
 namespace lambent::frontend {
 namespace {
 
 Error invalid(std::string what) { return {ErrorCode::kInvalidArgument, std::move(what)}; }
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
-}
-
-template <typename Number>
-std::optional<Number> parse_number(std::string_view text) {
-  Number number = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (text.empty() || code != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
 
 // "2,3", "[2, 3]" or "[]".
 Result<std::vector<uint64_t>> parse_shape(std::string_view text) {

@@ -4,6 +4,7 @@
 
 #include "core/base/sealed_memory.h"
 #include "core/crypto/crypto.h"
+#include "edge/frontend/json_response.h"
 #include "edge/frontend/json_text.h"
 #include "edge/frontend/native_error.h"
 #include "edge/frontend/object_call.h"
@@ -26,14 +27,6 @@ std::string shape_text(const TensorType& type) { return json(type.shape).dump();
 void add_type(http::Headers& headers, const TensorType& type) {
   headers.add("x-lambent-datatype", std::string(name_of(type.datatype)));
   headers.add("x-lambent-shape", shape_text(type));
-}
-
-Response json_response(int status, const json& body) {
-  Response response;
-  response.status = status;
-  response.headers.add("Content-Type", "application/json");
-  response.body = to_text(body);
-  return response;
 }
 
 json describe(const ObjectStatus& status, Instant now) {

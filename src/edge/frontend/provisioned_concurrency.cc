@@ -17,8 +17,6 @@ namespace {
 
 using nlohmann::json;
 
-http::Response fault_response(const Error& error) { return response_of(fault_of(error)); }
-
 http::Response no_config(const FunctionName& name) {
   return response_of({.status = 404,
                       .type = "ProvisionedConcurrencyConfigNotFoundException",

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/crypto/crypto.h"
+#include "edge/frontend/plain_text.h"
 
 namespace lambent::frontend {
 namespace {
@@ -27,12 +28,6 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
     if (end == std::string_view::npos) return parts;
     text.remove_prefix(end + 1);
   }
-}
-
-std::string_view trimmed(std::string_view text) {
-  const size_t first = text.find_first_not_of(" \t");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
 bool is_unreserved(unsigned char c) {

@@ -7,16 +7,11 @@
 
 #include "core/domain/limits.h"
 #include "core/http/streamed_exchange.h"
+#include "edge/frontend/body_collector.h"
 #include "edge/frontend/native_error.h"
 
 namespace lambent::frontend {
 namespace {
-
-// A stream tells of no end of a body that there is not.
-bool has_body(const http::Request& request) {
-  const std::string_view length = request.headers.get("Content-Length");
-  return request.headers.contains("Transfer-Encoding") || (!length.empty() && length != "0");
-}
 
 using AnswerOf = std::function<http::Response(const UploadStatus&)>;
 
@@ -37,7 +32,7 @@ class Receiving : public std::enable_shared_from_this<Receiving> {
       if (const auto self = weak.lock()) self->go_on();
     });
     http::StreamedExchange* stream = responder_.stream();
-    if (stream == nullptr || !has_body(request)) {
+    if (stream == nullptr || !has_body(request.headers)) {
       take(request.body);
       return finish();
     }
