@@ -689,7 +689,7 @@ Result<void> Deployments::claim_gpu(const FunctionSpec& spec) {
   const auto is_anothers = [tenant](const ExecutorKey& key) { return key.tenant != tenant; };
   std::vector<ExecutorKey> executors = uses_.executors.ready_executors();
   std::erase_if(executors, std::not_fn(is_anothers));
-  for (const ExecutorKey& key : executors) uses_.executors.evict_unused(key.device);
+  for (const ExecutorKey& key : executors) uses_.executors.memory_use().evict_unused(key.device);
   if (executors.empty() && !uses_.sandboxes.has_gpu_sandboxes_of_others(tenant)) return {};
   release_gpu_unless_used(spec.name);
   return Error{ErrorCode::kUnavailable,

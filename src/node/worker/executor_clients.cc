@@ -5,9 +5,19 @@
 
 namespace lambent::worker {
 
-void ExecutorClients::add(ExecutorClient client) {
-  const SandboxId id = client.sandbox;
-  const auto [entry, added] = clients_.emplace(id, Entry{std::move(client)});
+void ExecutorClients::add_client(SandboxId sandbox, const FunctionSpec& spec, DeviceId device,
+                                 OwnedFd listener, OwnedFd ledger,
+                                 std::function<void(const Error&, const std::string&)> on_lost) {
+  ExecutorClient client = {sandbox,
+                           spec.id,
+                           executor_key(spec, device),
+                           spec.gpu.memory,
+                           spec.gpu.share,
+                           std::move(listener),
+                           std::move(ledger),
+                           supervisor_.longest_wait(spec),
+                           std::move(on_lost)};
+  const auto [entry, added] = clients_.emplace(sandbox, Entry{std::move(client)});
   CHECK(added, "a sandbox is a client once");
   supervisor_.need(entry->second.client.key, entry->second.client.longest_wait);
   add_if_ready(entry->second);
@@ -31,7 +41,7 @@ void ExecutorClients::change_share(FunctionId function, unsigned share) {
   }
 }
 
-void ExecutorClients::remove(SandboxId sandbox) {
+void ExecutorClients::remove_client(SandboxId sandbox) {
   const auto found = clients_.find(sandbox);
   if (found == clients_.end()) return;
   const Entry entry = std::move(found->second);

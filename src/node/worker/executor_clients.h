@@ -8,6 +8,7 @@
 
 #include "core/base/fd.h"
 #include "core/base/units.h"
+#include "node/worker/backend.h"
 #include "node/worker/executor_supervisor.h"
 
 namespace lambent::worker {
@@ -25,14 +26,16 @@ struct ExecutorClient {
   std::function<void(const Error&, const std::string& error_type)> on_lost;
 };
 
-class ExecutorClients {
+class ExecutorClients final : public SharedRuntimes {
  public:
   // The supervisor outlives it.
   explicit ExecutorClients(ExecutorSupervisor& supervisor) : supervisor_(supervisor) {}
 
-  void add(ExecutorClient client);
+  void add_client(SandboxId sandbox, const FunctionSpec& spec, DeviceId device, OwnedFd listener,
+                  OwnedFd ledger,
+                  std::function<void(const Error&, const std::string&)> on_lost) override;
   // Nothing happens if it is none.
-  void remove(SandboxId sandbox);
+  void remove_client(SandboxId sandbox) override;
   // All sandboxes of the function have this share from their next calls on.
   void change_share(FunctionId function, unsigned share);
 

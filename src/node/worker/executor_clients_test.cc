@@ -16,12 +16,12 @@ class ExecutorClientsTest : public ExecutorHostTest {
     spec.gpu.share = 40;
   }
   void add(SandboxId id) {
-    host->add_client(id, spec, DeviceId(1), memfd_with("listener", false),
-                     memfd_with("ledger", false),
-                     [this, id](const Error& error, const std::string& error_type) {
-                       lost.emplace_back(id, error);
-                       lost_types.push_back(error_type);
-                     });
+    host->runtimes().add_client(id, spec, DeviceId(1), memfd_with("listener", false),
+                                memfd_with("ledger", false),
+                                [this, id](const Error& error, const std::string& error_type) {
+                                  lost.emplace_back(id, error);
+                                  lost_types.push_back(error_type);
+                                });
   }
 
   std::vector<std::pair<SandboxId, Error>> lost;
@@ -36,7 +36,7 @@ TEST_F(ExecutorClientsTest, AreToldToAnExecutorOfTheirDomainWithTheirSocketAndLe
   ASSERT_TRUE(added.has_value());
   EXPECT_EQ(*added, (protocol::AddClient{SandboxId(7), Bytes::mib(64), 40}));
   EXPECT_EQ(fds.size(), 2u);
-  host->remove_client(SandboxId(7));
+  host->runtimes().remove_client(SandboxId(7));
   EXPECT_EQ(hears<protocol::RemoveClient>()->client, SandboxId(7));
 }
 
@@ -91,7 +91,7 @@ TEST_F(ExecutorClientsTest, LearnThatTheirExecutorEndedAndTheNextOnesGetAnother)
   launcher.end(launcher.latest().id, {.exit_code = 1});
   ASSERT_TRUE(turn_until(loop, [&] { return lost.size() == 2; }));
   EXPECT_THAT(to_string(lost[0].second), HasSubstr("an illegal address"));
-  host->remove_client(SandboxId(7));
+  host->runtimes().remove_client(SandboxId(7));
   add(SandboxId(9));
   ASSERT_TRUE(turn_until(loop, [&] { return !launcher.running.empty(); }));
   EXPECT_EQ(hears<protocol::AddClient>()->client, SandboxId(9));
@@ -125,7 +125,7 @@ TEST_F(ExecutorClientsTest, KeepTheirExecutor) {
   clock.advance(std::chrono::minutes(30));
   for (int i = 0; i < 5; ++i) loop.run_once(Duration(0));
   EXPECT_EQ(launcher.kills, 0);
-  host->remove_client(SandboxId(7));
+  host->runtimes().remove_client(SandboxId(7));
   clock.advance(std::chrono::minutes(11));
   ASSERT_TRUE(turn_until(loop, [&] { return launcher.running.empty(); }));
 }

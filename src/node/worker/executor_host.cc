@@ -6,7 +6,7 @@
 #include "core/base/sealed_memory.h"
 #include "core/domain/version.h"
 #include "node/runtime_api/error_type.h"
-#include "node/worker/executor_instance.h"
+#include "node/worker/executor_host.h"
 
 namespace lambent::worker {
 namespace {
@@ -30,22 +30,20 @@ ExecutorHost::ExecutorHost(Dependencies dependencies, ExecutorSetting setting,
       log_(dependencies.log),
       run_files_(std::move(dependencies.run_files)),
       built_in_(setting.built_in),
-      context_memory_(setting.context_memory),
-      calls_cublas_(!setting.cublas.empty()),
       links_(dependencies.links),
-      memory_(dependencies.memory),
       supervisor_(dependencies.loop, dependencies.log, dependencies.launcher, setting,
-                  std::move(run_folder), supervisor_events()),
+                  std::move(run_folder), supervisor_events(dependencies)),
+      memory_use_(supervisor_, instances_, dependencies.memory, setting),
       clients_(supervisor_),
       objects_(dependencies.loop, supervisor_, dependencies.objects,
                {.shares = setting.share_objects,
                 .elastic = setting.share_objects && setting.elastic_objects}) {}
 
 ExecutorHost::~ExecutorHost() {
-  for (const auto& [id, instance] : instances_) loop_.cancel(instance->grace);
+  for (const auto& [id, instance] : instances_.all()) loop_.cancel(instance->grace);
 }
 
-ExecutorSupervisor::Events ExecutorHost::supervisor_events() {
+ExecutorSupervisor::Events ExecutorHost::supervisor_events(const Dependencies& dependencies) {
   ExecutorSupervisor::Events events;
   events.on_ready = [this](const Key& key) { executor_ready(key); };
   events.on_message = [this](const Key& key, protocol::ExecutorMessage message,
@@ -55,14 +53,11 @@ ExecutorSupervisor::Events ExecutorHost::supervisor_events() {
   events.on_output = [this](const Key& key, std::string_view text) { printed(key, text); };
   events.on_broken = [this](const Key& key, const Error& error) { clients_.lose(key, error); };
   events.on_end = [this](const Key& key, const ExecutorEnd& how) { executor_ended(key, how); };
-  events.on_count = [this](DeviceId device) { tell_taken(device); };
+  events.on_count = [this](DeviceId device) { memory_use_.contexts_changed(device); };
   events.is_used = [this](const Key& key) { return is_used(key); };
-  if (memory_ != nullptr) {
+  if (dependencies.memory != nullptr) {
     events.has_room = [this](const Key& key, size_t contexts) {
-      const auto is_there = [&](const Key& each) {
-        return each == key || supervisor_.launched(each);
-      };
-      return memory_->has_room(key.device, taken_by(key.device, contexts, is_there));
+      return memory_use_.has_room(key, contexts);
     };
   }
   if (links_ != nullptr) {
@@ -95,35 +90,11 @@ void ExecutorHost::drop(const FunctionSpec& spec) {
 }
 
 bool ExecutorHost::is_used(const Key& key) const {
-  return clients_.any_of(key) || !instances_of(key).empty();
-}
-
-Bytes ExecutorHost::taken(DeviceId device) const {
-  return taken_by(device, supervisor_.contexts_on(device), [](const Key&) { return true; });
-}
-
-Bytes ExecutorHost::taken_by_used(DeviceId device) const {
-  return taken_by(device, supervisor_.used_contexts_on(device), [](const Key&) { return true; });
-}
-
-Bytes ExecutorHost::taken_by(DeviceId device, size_t contexts,
-                             const std::function<bool(const Key&)>& is_there) const {
-  Bytes taken = context_memory_ * contexts;
-  if (!calls_cublas_) return taken;
-  for (const auto& [id, instance] : instances_) {
-    if (instance->key.device == device && is_there(instance->key)) taken += kCallWorkspace;
-  }
-  return taken;
-}
-
-void ExecutorHost::tell_taken(DeviceId device) {
-  const Bytes bytes = taken(device);
-  if (std::exchange(told_[device], bytes) == bytes) return;
-  if (memory_ != nullptr) memory_->executors_take(device, bytes);
+  return clients_.any_of(key) || !instances_.ids_of(key).empty();
 }
 
 void ExecutorHost::executor_ready(const Key& key) {
-  for (const SandboxId id : instances_of(key)) add_if_possible(*instances_.at(id));
+  for (const SandboxId id : instances_.ids_of(key)) add_if_possible(*instances_.find(id));
   clients_.executor_ready(key);
 }
 
@@ -131,27 +102,21 @@ void ExecutorHost::executor_ended(const Key& key, const ExecutorEnd& how) {
   objects_.executor_ended(key);
   if (how.retired) return;
   // What used it may be started again from within on_end: then in another executor.
-  const std::vector<SandboxId> all = instances_of(key);
+  const std::vector<SandboxId> all = instances_.ids_of(key);
   size_t suspects = 0;  // what ran, and what was being loaded
   for (const SandboxId id : all) {
-    const Instance& instance = *instances_.at(id);
-    if (instance.ready ? instance.current && !instance.waiting : instance.added) ++suspects;
+    const Instance& instance = *instances_.find(id);
+    if (instance.ready ? instance.runs() : instance.added) ++suspects;
   }
   suspects += clients_.added_to(key);
   // One that ran by itself did it. Otherwise it was one of several: from now on each runs by
   // itself, so that the next time shows which.
-  if (!how.blame_is_known && suspects > 1) {
-    for (const SandboxId id : all) {
-      const Instance& instance = *instances_.at(id);
-      if (instance.current && !instance.waiting && !instance.end_words)
-        suspects_.insert(*instance.current);
-    }
-  }
+  if (!how.blame_is_known && suspects > 1) instances_.suspect(key);
   clients_.executor_ended(key, how);
   for (const SandboxId id : all) {
-    const auto found = instances_.find(id);
-    if (found == instances_.end()) continue;
-    const Instance& instance = *found->second;
+    const Instance* found = instances_.find(id);
+    if (found == nullptr) continue;
+    const Instance& instance = *found;
     if (instance.end_words) {
       end(id, *instance.end_words, false);
     } else if (instance.current) {
@@ -164,28 +129,17 @@ void ExecutorHost::executor_ended(const Key& key, const ExecutorEnd& how) {
   }
 }
 
-void ExecutorHost::add_client(SandboxId sandbox, const FunctionSpec& spec, DeviceId device,
-                              OwnedFd listener, OwnedFd ledger,
-                              std::function<void(const Error&, const std::string&)> on_lost) {
-  clients_.add({sandbox, spec.id, executor_key(spec, device), spec.gpu.memory, spec.gpu.share,
-                std::move(listener), std::move(ledger), supervisor_.longest_wait(spec),
-                std::move(on_lost)});
-}
-
 // --- Instances ---
 
 void ExecutorHost::start(BackendStart start, BackendObserver& observer) {
   const SandboxId id = start.sandbox;
   const FunctionSpec& spec = start.spec;
-  auto owned = std::make_unique<Instance>(observer);
-  Instance& instance = *owned;
-  instance.id = id;
+  Instance& instance = instances_.add(id, observer);
   instance.key = executor_key(spec, start.device);
   instance.spec = spec;
   instance.requested_at = loop_.clock().now();
-  instances_[id] = std::move(owned);
   supervisor_.need(instance.key, supervisor_.longest_wait(spec));
-  if (calls_cublas_) tell_taken(start.device);
+  memory_use_.instances_changed(start.device);
 
   struct Opening {
     KernelPackageOptions options;
@@ -197,24 +151,24 @@ void ExecutorHost::start(BackendStart start, BackendObserver& observer) {
       run_files_([opening] { opening->files = open_kernel_package(opening->options); },
                  [this, opening, id, alive = std::weak_ptr(alive_)] {
                    if (alive.expired()) return;
-                   const auto found = instances_.find(id);
-                   if (found == instances_.end()) return;
+                   Instance* opened = instances_.find(id);
+                   if (opened == nullptr) return;
                    if (!opening->files.ok()) {
                      const Error& error = opening->files.error();
                      return end(id, {error, start_error_type_of(error.code)}, false);
                    }
-                   found->second->files = std::move(opening->files).value();
-                   add_if_possible(*found->second);
+                   opened->files = std::move(opening->files).value();
+                   add_if_possible(*opened);
                  });
   if (queued) return;
-  instance.end_words = EndWords{
+  instance.end_words = KernelInstanceEnd{
       {ErrorCode::kResourceExhausted, "too much work for the disk at once"}, kPlatformFailure};
   end_soon(id);
 }
 
 void ExecutorHost::change_share(const FunctionSpec& spec) {
   clients_.change_share(spec.id, spec.gpu.share);
-  for (const auto& [id, instance] : instances_) {
+  for (const auto& [id, instance] : instances_.all()) {
     if (instance->spec.id != spec.id || instance->spec.gpu.share == spec.gpu.share) continue;
     instance->spec.gpu.share = spec.gpu.share;
     if (instance->added) supervisor_.send(instance->key, protocol::SetShare{id, spec.gpu.share});
@@ -241,7 +195,7 @@ void ExecutorHost::add_if_possible(Instance& instance) {
 }
 
 void ExecutorHost::on(const Key& key, const protocol::InstanceReady& message) {
-  Instance* instance = instance_of(key, message.instance);
+  Instance* instance = instances_.find(key, message.instance);
   if (instance == nullptr || instance->end_words || !instance->added ||
       std::exchange(instance->ready, true)) {
     return;
@@ -252,12 +206,12 @@ void ExecutorHost::on(const Key& key, const protocol::InstanceReady& message) {
 }
 
 void ExecutorHost::on(const Key& key, const protocol::InstanceFailed& message) {
-  Instance* instance = instance_of(key, message.instance);
+  Instance* instance = instances_.find(key, message.instance);
   if (instance == nullptr || (instance->end_words && instance->ready)) return;
   // The package was checked when it was deployed. What the place lacks, another try may find.
-  EndWords words = instance->end_words.value_or(
-      EndWords{message.error, start_error_type_of(message.error.code)});
-  if (instance->ready && instance->current && !instance->waiting) {
+  KernelInstanceEnd words = instance->end_words.value_or(
+      KernelInstanceEnd{message.error, start_error_type_of(message.error.code)});
+  if (instance->ready && instance->runs()) {
     instance->share_failed = std::move(words);
     return;
   }
@@ -265,17 +219,16 @@ void ExecutorHost::on(const Key& key, const protocol::InstanceFailed& message) {
 }
 
 // An instance that runs nothing; what waits for it comes back undelivered.
-void ExecutorHost::leave(const Instance& instance, EndWords words) {
+void ExecutorHost::leave(const Instance& instance, KernelInstanceEnd words) {
   supervisor_.send(instance.key, protocol::RemoveInstance{instance.id});
   end(instance.id, std::move(words), instance.waiting.has_value());
 }
 
 void ExecutorHost::deliver(SandboxId id, InvocationRequest& request, Duration) {
-  const auto found = instances_.find(id);
-  if (found == instances_.end()) return;  // its end is on the way to the worker
-  Instance& instance = *found->second;
-  instance.current = request.id;
-  running_[request.id] = id;
+  Instance* found = instances_.find(id);
+  if (found == nullptr) return;  // its end is on the way to the worker
+  Instance& instance = *found;
+  instances_.give(instance, request.id);
   instance.given_at = loop_.clock().now();
   instance.time_to_live = request.time_to_live;
   instance.tail.clear();
@@ -311,46 +264,24 @@ void ExecutorHost::deliver(SandboxId id, InvocationRequest& request, Duration) {
 void ExecutorHost::send_waiting(const Key& key) {
   // What is given to one that is broken comes back undelivered.
   if (!supervisor_.ready(key)) return;
-  size_t running = 0;
-  bool suspect_runs = false;
-  std::vector<Instance*> waiting;
-  const auto is_suspect = [this](const Instance& instance) {
-    return suspects_.contains(*instance.current);
-  };
-  for (const auto& [id, instance] : instances_) {
-    if (instance->key != key || !instance->current) continue;
-    if (!instance->waiting) {
-      ++running;
-      suspect_runs = suspect_runs || is_suspect(*instance);
-    } else if (!instance->out && !instance->share_failed) {
-      waiting.push_back(instance.get());
-    }
-  }
-  // Suspects first, for they wait until nothing runs; and nothing new is sent while one waits.
-  std::sort(waiting.begin(), waiting.end(), [&](const Instance* a, const Instance* b) {
-    return std::pair(!is_suspect(*a), a->id) < std::pair(!is_suspect(*b), b->id);
-  });
-  for (Instance* instance : waiting) {
-    if (suspect_runs || (is_suspect(*instance) && running > 0)) return;
-    suspect_runs = is_suspect(*instance);
-    ++running;
+  for (Instance* instance : instances_.sendable(key)) {
     supervisor_.send(key, *std::exchange(instance->waiting, std::nullopt),
                      std::exchange(instance->waiting_fds, {}));
   }
 }
 
 void ExecutorHost::move_memory(SandboxId id, bool out) {
-  const auto found = instances_.find(id);
-  if (found == instances_.end()) return;
-  if (!found->second->ready) {
-    return found->second->observer.on_memory_moved(id, {.out = out, .done = !out});
+  Instance* instance = instances_.find(id);
+  if (instance == nullptr) return;
+  if (!instance->ready) {
+    return instance->observer.on_memory_moved(id, {.out = out, .done = !out});
   }
-  found->second->out = true;
-  supervisor_.send(found->second->key, protocol::MoveInstance{id, out});
+  instance->out = true;
+  supervisor_.send(instance->key, protocol::MoveInstance{id, out});
 }
 
 void ExecutorHost::on(const Key& key, const protocol::InstanceMoved& message) {
-  Instance* instance = instance_of(key, message.instance);
+  Instance* instance = instances_.find(key, message.instance);
   if (instance == nullptr || !instance->ready) return;
   instance->out = message.out == message.done;
   send_waiting(key);
@@ -365,10 +296,10 @@ void ExecutorHost::on(const Key& key, const protocol::InstanceMoved& message) {
 }
 
 void ExecutorHost::stop(SandboxId id, Error error, std::string error_type) {
-  const auto found = instances_.find(id);
-  if (found == instances_.end() || found->second->end_words) return;
-  Instance& instance = *found->second;
-  instance.end_words = EndWords{std::move(error), std::move(error_type)};
+  Instance* found = instances_.find(id);
+  if (found == nullptr || found->end_words) return;
+  Instance& instance = *found;
+  instance.end_words = KernelInstanceEnd{std::move(error), std::move(error_type)};
   if (!instance.current || instance.waiting) {
     instance.waiting.reset();
     if (instance.added) supervisor_.send(instance.key, protocol::RemoveInstance{id});
@@ -378,9 +309,8 @@ void ExecutorHost::stop(SandboxId id, Error error, std::string error_type) {
   // steps that are queued or a kernel that hangs, takes its executor with it.
   supervisor_.send(instance.key, protocol::RemoveInstance{id});
   instance.grace = loop_.call_after(kGrace, [this, id] {
-    const auto hung = instances_.find(id);
-    if (hung == instances_.end()) return;
-    supervisor_.end_hung(hung->second->key, hung->second->end_words->error);
+    const Instance* hung = instances_.find(id);
+    if (hung != nullptr) supervisor_.end_hung(hung->key, hung->end_words->error);
   });
 }
 
@@ -388,22 +318,16 @@ void ExecutorHost::stop(SandboxId id, Error error, std::string error_type) {
 void ExecutorHost::end_soon(SandboxId id) {
   loop_.call_after(Duration(0), [this, id, alive = std::weak_ptr(alive_)] {
     if (alive.expired()) return;
-    const auto found = instances_.find(id);
-    if (found != instances_.end()) end(id, *found->second->end_words, false);
+    const Instance* instance = instances_.find(id);
+    if (instance != nullptr) end(id, *instance->end_words, false);
   });
 }
 
-void ExecutorHost::end(SandboxId id, EndWords words, bool undelivered) {
-  const auto found = instances_.find(id);
-  const std::unique_ptr<Instance> instance = std::move(found->second);
-  instances_.erase(found);
+void ExecutorHost::end(SandboxId id, KernelInstanceEnd words, bool undelivered) {
+  const std::unique_ptr<Instance> instance = instances_.remove(id, !undelivered);
   supervisor_.left(instance->key);
-  if (calls_cublas_) tell_taken(instance->key.device);
+  memory_use_.instances_changed(instance->key.device);
   loop_.cancel(instance->grace);
-  if (instance->current) {
-    running_.erase(*instance->current);
-    if (!undelivered) suspects_.erase(*instance->current);
-  }
   SandboxEnd end;
   end.sandbox = id;
   end.undelivered = undelivered;
@@ -422,32 +346,18 @@ void ExecutorHost::end(SandboxId id, EndWords words, bool undelivered) {
   instance->observer.on_end(std::move(end));
 }
 
-ExecutorHost::Instance* ExecutorHost::instance_of(const Key& key, SandboxId id) {
-  const auto found = instances_.find(id);
-  return found != instances_.end() && found->second->key == key ? found->second.get() : nullptr;
-}
-
-std::vector<SandboxId> ExecutorHost::instances_of(const Key& key) const {
-  std::vector<SandboxId> ids;
-  for (const auto& [id, instance] : instances_) {
-    if (instance->key == key) ids.push_back(id);
-  }
-  std::sort(ids.begin(), ids.end());
-  return ids;
-}
-
 RunReport ExecutorHost::partial_report(SandboxId id, InvocationId) {
-  const auto found = instances_.find(id);
-  if (found == instances_.end()) return {};
+  const Instance* instance = instances_.find(id);
+  if (instance == nullptr) return {};
   RunReport report;
-  report.device_memory_peak = found->second->device_memory_peak;
-  report.log_tail = found->second->tail.text();
+  report.device_memory_peak = instance->device_memory_peak;
+  report.log_tail = instance->tail.text();
   return report;
 }
 
 std::vector<SandboxStatus> ExecutorHost::status() const {
   std::vector<SandboxStatus> all;
-  for (const auto& [id, instance] : instances_) {
+  for (const auto& [id, instance] : instances_.all()) {
     SandboxStatus status;
     status.id = id;
     status.function = instance->spec.name;
@@ -475,16 +385,16 @@ void ExecutorHost::look_at_objects(const std::vector<DeviceClaim>& claims,
     // queued for it may begin at once.
     std::vector<MemoryProfile> profiles;
     Bytes shares;
-    for (const auto& [id, instance] : instances_) {
+    for (const auto& [id, instance] : instances_.all()) {
       if (instance->key.device != claim.device || instance->out) continue;
       shares += instance->spec.gpu.memory;
       MemoryProfile& profile = profiles.emplace_back();
-      profile.whole = needed_by(*instance, has_queue);
+      profile.whole = instance->needed_memory(has_queue(instance->spec.id));
       profile.kernels = {{.duration = options.look_ahead, .live = profile.whole}};
     }
     std::vector<scheduling::RunningFunction> running;
     for (const MemoryProfile& profile : profiles) running.push_back({.profile = &profile});
-    const Bytes own = taken(claim.device);
+    const Bytes own = memory_use_.taken(claim.device);
     const Bytes others = claim.claimed - shares;
     devices.push_back({.device = claim.device,
                        .memory = claim.memory,
@@ -492,15 +402,6 @@ void ExecutorHost::look_at_objects(const std::vector<DeviceClaim>& claims,
                        .unclaimed = claim.memory - std::max(claim.claimed, shares) - own});
   }
   objects_.look(std::move(devices));
-}
-
-// One that has nothing to do needs no more than what it would be cold without.
-Bytes ExecutorHost::needed_by(const Instance& instance,
-                              const std::function<bool(FunctionId)>& has_queue) const {
-  if (!instance.ready) return instance.spec.gpu.memory;
-  if (!instance.current && !has_queue(instance.spec.id)) return instance.constants;
-  if (instance.device_memory_peak == Bytes(0)) return instance.spec.gpu.memory;
-  return std::max(instance.device_memory_peak, instance.constants);
 }
 
 }  // namespace lambent::worker

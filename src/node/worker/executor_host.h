@@ -4,11 +4,8 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
-#include <set>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "core/base/log.h"
@@ -21,13 +18,14 @@
 #include "node/sandbox/launcher.h"
 #include "node/worker/backend.h"
 #include "node/worker/executor_clients.h"
+#include "node/worker/executor_memory_use.h"
 #include "node/worker/executor_objects.h"
 #include "node/worker/executor_supervisor.h"
-#include "node/worker/kernel_package.h"
+#include "node/worker/kernel_instances.h"
 
 namespace lambent::worker {
 
-class ExecutorHost final : public Backend, public SharedRuntimes {
+class ExecutorHost final : public Backend {
  public:
   // Does work for the disk off the loop thread, and then its completion on it; false if it cannot
   // take more.
@@ -81,15 +79,8 @@ class ExecutorHost final : public Backend, public SharedRuntimes {
   RunReport partial_report(SandboxId instance, InvocationId) override;
   std::vector<SandboxStatus> status() const override;
 
-  // What executors take of a device beside what functions were promised: their contexts, and what
-  // cuBLAS works in. ExecutorMemory::executors_take() reports it when it changes.
-  Bytes taken(DeviceId device) const;
-  // The same once those have left that nothing uses.
-  Bytes taken_by_used(DeviceId device) const;
-  // A function waits for memory that they take: those there that nothing uses end.
-  void evict_unused(DeviceId device) {
-    supervisor_.retire_unused(device, "a function waits for the memory that it takes");
-  }
+  // What executors take of devices beside what functions were promised.
+  ExecutorMemoryUse& memory_use() { return memory_use_; }
 
   // What dispatch has promised of a device: to functions of every kind, whether they run or not.
   struct DeviceClaim {
@@ -107,11 +98,8 @@ class ExecutorHost final : public Backend, public SharedRuntimes {
   std::vector<ExecutorKey> ready_executors() const { return supervisor_.ready_ones(); }
   const ExecutorEnds& executor_ends() const { return supervisor_.ends(); }
 
-  // A sandbox whose CUDA calls run in an executor.
-  void add_client(SandboxId sandbox, const FunctionSpec& spec, DeviceId device, OwnedFd listener,
-                  OwnedFd ledger,
-                  std::function<void(const Error&, const std::string&)> on_lost) override;
-  void remove_client(SandboxId sandbox) override { clients_.remove(sandbox); }
+  // Sandboxes whose CUDA calls run in an executor.
+  SharedRuntimes& runtimes() { return clients_; }
 
   // The launcher reports that a sandbox is gone; false if it was no executor.
   bool exited(SandboxId executor, const sandbox::Exit& exit) {
@@ -120,25 +108,16 @@ class ExecutorHost final : public Backend, public SharedRuntimes {
 
  private:
   using Key = ExecutorKey;
-  struct Instance;
-  struct EndWords {
-    Error error;
-    std::string type;
-  };
+  using Instance = KernelInstance;
 
-  ExecutorSupervisor::Events supervisor_events();
-  Bytes taken_by(DeviceId device, size_t contexts,
-                 const std::function<bool(const Key&)>& is_there) const;
-
+  ExecutorSupervisor::Events supervisor_events(const Dependencies& dependencies);
   bool is_used(const Key& key) const;
-  void tell_taken(DeviceId device);
   void executor_ready(const Key& key);
   void executor_ended(const Key& key, const ExecutorEnd& how);
   void heard(const Key& key, protocol::ExecutorMessage message, std::vector<OwnedFd> fds);
   void on(const Key& key, const protocol::InstanceReady& message);
   void on(const Key& key, const protocol::InstanceFailed& message);
   void on(const Key& key, const protocol::InstanceMoved& message);
-  Bytes needed_by(const Instance& instance, const std::function<bool(FunctionId)>& has_queue) const;
   void finished(const Key& key, protocol::Finished message, std::vector<OwnedFd> fds);
   Result<std::string> take_results(const Instance& instance, protocol::Finished& message,
                                    std::vector<OwnedFd>& fds);
@@ -150,25 +129,17 @@ class ExecutorHost final : public Backend, public SharedRuntimes {
   // Sends what waits for this executor and may run there now.
   void send_waiting(const Key& key);
   void end_soon(SandboxId instance);
-  void end(SandboxId instance, EndWords words, bool undelivered);
-  void leave(const Instance& instance, EndWords words);
-  Instance* instance_of(const Key& key, SandboxId id);
-  std::vector<SandboxId> instances_of(const Key& key) const;
+  void end(SandboxId instance, KernelInstanceEnd words, bool undelivered);
+  void leave(const Instance& instance, KernelInstanceEnd words);
 
   loop::EventLoop& loop_;
   LogSink& log_;
   RunFiles run_files_;
   const std::string built_in_;
-  const Bytes context_memory_;
-  const bool calls_cublas_;
   DeviceLinks* const links_;
-  ExecutorMemory* const memory_;
-  std::map<DeviceId, Bytes> told_;  // that is taken
-  std::unordered_map<SandboxId, std::unique_ptr<Instance>> instances_;
-  std::unordered_map<InvocationId, SandboxId> running_;  // where it was given
-  // Ran when an executor broke, and one of them broke it: each runs by itself from now on.
-  std::set<InvocationId> suspects_;
+  KernelInstances instances_;
   ExecutorSupervisor supervisor_;
+  ExecutorMemoryUse memory_use_;
   ExecutorClients clients_;
   ExecutorObjects objects_;
   // So that a late timer or answer of the disk finds this gone.

@@ -6,7 +6,7 @@
 #include "core/base/sealed_memory.h"
 #include "core/domain/limits.h"
 #include "node/runtime_api/error_type.h"
-#include "node/worker/executor_instance.h"
+#include "node/worker/executor_host.h"
 
 namespace lambent::worker {
 namespace {
@@ -81,8 +81,7 @@ void ExecutorHost::heard(const Key& key, protocol::ExecutorMessage message,
 }
 
 void ExecutorHost::finished(const Key& key, protocol::Finished message, std::vector<OwnedFd> fds) {
-  const auto given = running_.find(message.invocation);
-  Instance* instance = given != running_.end() ? instance_of(key, given->second) : nullptr;
+  Instance* instance = instances_.given(key, message.invocation);
   if (instance == nullptr) return objects_.discard(key, message.objects, 0);
   const SandboxId id = instance->id;
   objects_.may_release(key);
@@ -92,7 +91,7 @@ void ExecutorHost::finished(const Key& key, protocol::Finished message, std::vec
     answer(*instance, message, take_results(*instance, message, fds));
     send_waiting(key);
     // It does not have the share that it was given: the next one starts with it, or says why not.
-    instance = instance_of(key, id);
+    instance = instances_.find(key, id);
     if (instance != nullptr && instance->share_failed) leave(*instance, *instance->share_failed);
     return;
   }
@@ -121,10 +120,7 @@ Result<std::string> ExecutorHost::take_results(const Instance& instance,
 
 void ExecutorHost::answer(Instance& instance, const protocol::Finished& message,
                           Result<std::string> payload) {
-  instance.current.reset();
-  running_.erase(message.invocation);
-  suspects_.erase(message.invocation);
-  ++instance.invocations;
+  instances_.answered(instance);
   HandlerAnswer answer;
   answer.invocation = message.invocation;
   answer.succeeded = payload.ok();
@@ -153,15 +149,8 @@ void ExecutorHost::answer(Instance& instance, const protocol::Finished& message,
 
 // What a kernel prints. Whose it is can only be said while one runs by itself.
 void ExecutorHost::printed(const Key& key, std::string_view text) {
-  Instance* alone = nullptr;
-  size_t running = 0;
-  for (const SandboxId id : instances_of(key)) {
-    Instance& instance = *instances_.at(id);
-    if (!instance.current) continue;
-    ++running;
-    alone = &instance;
-  }
-  if (running == 1) return alone->tail.append(text);
+  Instance* only = instances_.only_busy(key);
+  if (only != nullptr) return only->tail.append(text);
   log_.info("executor_printed", {{"gpu", static_cast<int64_t>(key.device.value) - 1},
                                  {"text", std::string(text.substr(0, limits::kLogTail.count))}});
 }

@@ -43,7 +43,8 @@ void ExecutorKeeper::evict_unused() {
   for (const scheduling::Device& device : dispatcher_.fleet().devices()) {
     if (!device.healthy) continue;
     largest = std::max(largest, device.capacity());
-    const Bytes then = device.options.memory - executors_.taken_by_used(device.options.id);
+    const Bytes then =
+        device.options.memory - executors_.memory_use().taken_by_used(device.options.id);
     if (then <= largest_then) continue;
     largest_then = then;
     device_then = device.options.id;
@@ -51,7 +52,8 @@ void ExecutorKeeper::evict_unused() {
   const auto waits = [&](const scheduling::Flow& flow) {
     return flow.pending > 0 && flow.device_memory > largest && flow.device_memory <= largest_then;
   };
-  if (std::ranges::any_of(dispatcher_.flows(), waits)) executors_.evict_unused(device_then);
+  if (std::ranges::any_of(dispatcher_.flows(), waits))
+    executors_.memory_use().evict_unused(device_then);
 }
 
 }  // namespace lambent::worker

@@ -166,12 +166,12 @@ TEST_F(TakenTest, OneThatCannotBeStartedTakesNothing) {
 TEST_F(TakenTest, WhoMakesWayComesBackWhenItIsNeeded) {
   host->keep(spec, DeviceId(1));
   instance(SandboxId(1));
-  host->evict_unused(DeviceId(1));
+  host->memory_use().evict_unused(DeviceId(1));
   for (int i = 0; i < 5; ++i) loop.run_once(Duration(0));
   EXPECT_EQ(launcher.kills, 0) << "an idle instance is a use";
   host->stop(SandboxId(1), Error{ErrorCode::kCancelled, "retired"}, "Sandbox.Stopped");
   ASSERT_TRUE(turn_until(loop, [&] { return ends.size() == 1; }));
-  host->evict_unused(DeviceId(1));
+  host->memory_use().evict_unused(DeviceId(1));
   EXPECT_TRUE(taken_becomes(Bytes(0)));
   for (int i = 0; i < 5; ++i) loop.run_once(Duration(0));
   EXPECT_EQ(launcher.launches, 1) << "it is not started again by itself";
