@@ -128,6 +128,8 @@ void Given::read_function(Words& words) {
       profile.min_instances = static_cast<unsigned>(words.count());
     } else if (words.take("keep-alive")) {
       profile.keep_alive = words.duration();
+    } else if (words.take("gpus")) {
+      profile.gpu_count = static_cast<unsigned>(words.count());
     } else if (words.take("in-one-sandbox")) {
       profile.sandbox_concurrency = static_cast<unsigned>(words.count());
     } else if (words.take("cpu-variant")) {

@@ -58,6 +58,7 @@ void Stage::play(Words& words) {
     if (words.take("host-memory")) profile.host_memory = words.bytes();
     if (words.take("concurrency")) profile.max_concurrency = words.count();
     if (words.take("min-instances")) profile.min_instances = words.count();
+    if (words.take("gpus")) profile.gpu_count = words.count();
     if (words.take("in-one-sandbox")) profile.sandbox_concurrency = words.count();
     give(dispatch::FunctionRegistered{profile});
   } else if (verb == "change") {
@@ -252,11 +253,19 @@ void Stage::expect_tenant(Words& words) {
   throw Failure("dispatch knows no such tenant");
 }
 
+// "+2+3"
+std::string beside_in_words(uint64_t devices) {
+  std::string text;
+  scheduling::for_each_device_in(devices,
+                                 [&](uint32_t index) { text += "+" + std::to_string(index + 1); });
+  return text;
+}
+
 std::string Stage::describe(const Action& action) const {
   if (const auto* a = std::get_if<dispatch::StartSandbox>(&action)) {
     return "start sandbox " + std::to_string(a->sandbox.value) + " for " +
            name_of_function(a->function) + " on device " + std::to_string(a->device.value) +
-           " revision " + std::to_string(a->revision);
+           beside_in_words(a->beside) + " revision " + std::to_string(a->revision);
   }
   if (const auto* a = std::get_if<dispatch::StartInvocation>(&action)) {
     return "run " + name_of_invocation(a->invocation) + " in sandbox " +

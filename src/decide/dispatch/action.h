@@ -23,6 +23,8 @@ struct StartSandbox {
   uint64_t revision = 1;
   DeviceId device;
   bool ahead = false;  // no invocation waits for it yet
+  // The other devices of one that takes several: bit N - 1 for device N.
+  uint64_t beside = 0;
 
   static constexpr std::string_view kName = "start sandbox";
   template <typename Self, typename Visitor>
@@ -32,6 +34,7 @@ struct StartSandbox {
     visit("revision", self.revision);
     visit("device", self.device);
     visit.only_if(self.ahead, [&](auto& ahead) { ahead("ahead", self.ahead); });
+    visit.only_if(self.beside != 0, [&](auto& others) { others("beside", self.beside); });
   }
 };
 

@@ -12,17 +12,20 @@ using scheduling::WaitReason;
 
 namespace {
 
-// Of an invocation that can never run, because no device is large enough.
-Error too_large(Bytes device_memory) {
-  return {ErrorCode::kFailedPrecondition, "the function asks for " + to_string(device_memory) +
-                                              " of device memory and no GPU here has that"};
+// Of an invocation that can never run, because no device is large enough, or too few are.
+Error too_large(const Flow& flow) {
+  const std::string memory = to_string(flow.device_memory) + " of device memory";
+  return {ErrorCode::kFailedPrecondition,
+          flow.gpu_count > 1 ? "the function asks for " + std::to_string(flow.gpu_count) +
+                                   " GPUs with " + memory + " each, and there are fewer here"
+                             : "the function asks for " + memory + " and no GPU here has that"};
 }
 
 // Of one that can never run, because a quota of its tenant is too small for it.
 Error beyond_quota(WaitReason quota, const Flow& flow, const TenantAccount& tenant) {
   std::string what;
   if (quota == WaitReason::kTenantGpuMemory) {
-    what = "the function asks for " + to_string(flow.device_memory) +
+    what = "the function asks for " + to_string(flow.whole_device_memory()) +
            " of GPU memory, and its tenant may have " + to_string(*tenant.quotas.gpu_memory) +
            " (gpu_memory)";
   } else if (quota == WaitReason::kTenantHostMemory) {
@@ -90,7 +93,14 @@ std::optional<Error> Admission::refusal_of(const InvocationSubmitted& event) con
 }
 
 std::optional<Error> Admission::never_served(const Flow& flow) const {
-  if (!overflow_.may_wait(flow)) return too_large(flow.device_memory);
+  if (!overflow_.may_wait(flow)) return too_large(flow);
+  const scheduling::Policy& policy = pools_.gpu.scheduler().policy();
+  if (flow.gpu_count > 1 && !policy.places_gangs()) {
+    return Error{ErrorCode::kFailedPrecondition,
+                 "the function takes several GPUs together, and the policy " +
+                     std::string(policy.name()) +
+                     " gives functions GPUs one by one; run the worker with density"};
+  }
   const WaitReason quota = tenants_.never_allows(flow);
   if (quota == WaitReason::kNone) return std::nullopt;
   const bool of_gpu = quota == WaitReason::kTenantGpuMemory || quota == WaitReason::kTenantGpuTime;

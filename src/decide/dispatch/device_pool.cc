@@ -58,7 +58,7 @@ SandboxSlot DevicePool::plan_ahead(SandboxId id, FunctionId function,
   for (const SandboxSlot victim : victims_for(fleet(), place, memory, flows_, log_.now())) {
     evict(victim);
   }
-  const SandboxSlot slot = fleet().plan(id, function, flow, place.device, log_.now());
+  const SandboxSlot slot = fleet().plan(id, function, flow, place, log_.now());
   count(slot, SandboxAccounts::Use::kAtWork);
   return slot;
 }
@@ -74,7 +74,17 @@ void DevicePool::start(SandboxSlot slot) {
                         .function = sandbox.function,
                         .revision = sandbox.revision,
                         .device = fleet().devices()[sandbox.device].options.id,
-                        .ahead = !sandbox.has_invocation});
+                        .ahead = !sandbox.has_invocation,
+                        .beside = ids_of(sandbox.beside)});
+}
+
+// As the actions name devices: by their ids, which count from 1.
+uint64_t DevicePool::ids_of(uint64_t devices) const {
+  uint64_t ids = 0;
+  scheduling::for_each_device_in(devices, [&](uint32_t index) {
+    ids |= uint64_t{1} << (fleet().devices()[index].options.id.value - 1);
+  });
+  return ids;
 }
 
 void DevicePool::started(SandboxSlot slot) {
@@ -178,7 +188,8 @@ void DevicePool::count(SandboxSlot slot, SandboxAccounts::Use use) {
   if (!tenants_.limit_memory()) return;
   const Sandbox& sandbox = fleet().sandbox(slot);
   const scheduling::Flow& flow = flows_[sandbox.function.value];
-  accounts_.put(slot, flow.tenant_slot, {.gpu = sandbox.memory, .host = flow.host_memory}, use);
+  accounts_.put(slot, flow.tenant_slot,
+                {.gpu = sandbox.memory * sandbox.devices(), .host = flow.host_memory}, use);
 }
 
 void DevicePool::count_for_tenants() {

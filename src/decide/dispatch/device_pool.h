@@ -101,6 +101,7 @@ class DevicePool {
  private:
   void count(scheduling::SandboxSlot slot, SandboxAccounts::Use use);
   void note_changed(FunctionId function, bool evicted_unused = false);
+  uint64_t ids_of(uint64_t devices) const;
   Duration keep_alive_of(scheduling::SandboxSlot slot) const;
 
   const Processor processor_;

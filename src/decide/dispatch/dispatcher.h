@@ -28,8 +28,8 @@ namespace lambent::dispatch {
 // one without either has the state that it had. 17 added the accounts of versions in the same way.
 // 18 added to the header what is foreseen; where nothing is, the state is that of before. 19 added
 // min_instances and keep_alive as 17 did its own. 20 added the sandboxes that several invocations
-// share in the same way.
-constexpr uint32_t kStateVersion = 20;
+// share, and 21 those that are on several devices, in the same way.
+constexpr uint32_t kStateVersion = 21;
 constexpr uint32_t kVersionOfForesight = 18;
 constexpr uint32_t kVersionOfAdapts = 16;
 constexpr uint32_t kOldestStateVersion = 14;

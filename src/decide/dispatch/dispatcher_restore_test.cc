@@ -3,6 +3,7 @@
 
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "decide/dispatch/dispatcher.h"
@@ -88,6 +89,65 @@ TEST(DispatcherRestore, VersionsShareTheirFunctionsAccountAfterASnapshotToo) {
     EXPECT_EQ(time_of(1), time_of(2)) << "the version's function";
     EXPECT_EQ(time_of(3), Duration(0)) << "another one";
   }
+}
+
+// Two devices with a token each, and a function that takes both.
+Dispatcher with_two_devices() {
+  DispatchOptions options;
+  for (uint32_t id = 1; id <= 2; ++id) {
+    options.fleet.devices.push_back({.id = DeviceId{id}, .memory = Bytes::gib(16), .tokens = 1});
+  }
+  return Dispatcher(options, std::move(scheduling::make_policy("density")).value());
+}
+
+std::vector<std::pair<Instant, Event>> with_a_gang() {
+  const auto at = [](int64_t tenths) { return Instant(milliseconds(100 * tenths)); };
+  return {{at(0), FunctionRegistered{{.id = FunctionId{1},
+                                      .tenant = TenantId{1},
+                                      .max_concurrency = 2,
+                                      .device_memory = Bytes::gib(1)}}},
+          {at(0), FunctionRegistered{{.id = FunctionId{2},
+                                      .tenant = TenantId{1},
+                                      .device_memory = Bytes::gib(9),
+                                      .gpu_count = 2}}},
+          {at(0), InvocationSubmitted{{0, 1}, FunctionId{2}}},
+          {at(1), SandboxReady{SandboxId{1}}},
+          {at(2), InvocationFinished{{0, 1}, milliseconds(100), true}},
+          {at(2), InvocationSubmitted{{0, 2}, FunctionId{1}}},
+          {at(3), InvocationSubmitted{{0, 3}, FunctionId{2}}},
+          {at(3), SandboxReady{SandboxId{2}}},
+          {at(9), TimerFired{}},
+          {at(10), InvocationSubmitted{{0, 4}, FunctionId{1}}},
+          {at(20), InvocationFinished{{0, 2}, seconds(1), true}},
+          {at(21), SandboxExited{SandboxId{2}, {}, ""}},
+          {at(22), InvocationFinished{{0, 3}, milliseconds(100), true}},
+          {at(23), DeviceReading{.device = DeviceId{2}, .healthy = false, .lost = true}},
+          {at(24), SandboxExited{SandboxId{1}, {}, ""}}};
+}
+
+TEST(DispatcherRestore, GoesOnAfterEachEventWithFunctionsThatTakeSeveralDevices) {
+  const auto events = with_a_gang();
+  bool was_reserved = false;
+  for (size_t saved = 1; saved < events.size(); ++saved) {
+    Dispatcher original = with_two_devices();
+    Dispatcher restored = with_two_devices();
+    std::vector<Action> actions;
+    for (size_t i = 0; i < events.size(); ++i) {
+      if (i == saved) {
+        ASSERT_TRUE(restored.restore(original.snapshot())) << "before event " << i;
+        ASSERT_EQ(restored.snapshot(), original.snapshot());
+        was_reserved |= original.fleet().device_table().reserved() != 0;
+        EXPECT_EQ(restored.fleet().device_table().reserved(),
+                  original.fleet().device_table().reserved());
+      }
+      original.handle(events[i].second, events[i].first, actions);
+      if (i < saved) continue;
+      restored.handle(events[i].second, events[i].first, actions);
+      ASSERT_EQ(restored.log_hash(), original.log_hash())
+          << "saved at " << saved << ", event " << i;
+    }
+  }
+  EXPECT_TRUE(was_reserved);
 }
 
 }  // namespace

@@ -18,14 +18,17 @@ constexpr Instant kWithVersions = Instant(Duration(-3));
 constexpr Instant kWithInstances = Instant(Duration(-4));
 // The same, with a fifth one: whether a part about shared sandboxes comes last.
 constexpr Instant kWithSharing = Instant(Duration(-5));
+// The same, with a sixth one: whether a part about functions on several devices comes last.
+constexpr Instant kWithGangs = Instant(Duration(-6));
 
 }  // namespace
 
 void Dispatcher::State::archive(StateArchive& archive) {
   SnapshotParts parts;
   if (!archive.reading()) {
-    parts = {tenants_are_state(), admission.control().is_state(), versions_are_state(),
-             instances.is_state(), sharing_is_state()};
+    parts = {tenants_are_state(),  admission.control().is_state(),
+             versions_are_state(), instances.is_state(),
+             sharing_is_state(),   gangs.is_state()};
   }
   archive_parts(archive, parts);
   archive.list(flows, [&](scheduling::Flow& flow) { flow.archive(archive); });
@@ -43,6 +46,7 @@ void Dispatcher::State::archive(StateArchive& archive) {
   if (parts.versions) archive_versions(archive);
   if (parts.instances) archive_instances(archive);
   if (parts.sharing) archive_sharing(archive);
+  if (parts.gangs && archive.ok()) archive_gangs(archive);
   if (!archive.reading() || !archive.ok()) return;
   archive.expect(each_sandbox_has_its_own_invocations());
   if (!archive.ok()) return;
@@ -53,8 +57,9 @@ void Dispatcher::State::archive(StateArchive& archive) {
 
 // Which parts a snapshot has beyond those that all have, and its instant.
 void Dispatcher::State::archive_parts(StateArchive& archive, SnapshotParts& parts) {
-  if (parts.tenants || parts.queues || parts.versions || parts.instances || parts.sharing) {
-    Instant mark = parts.sharing     ? kWithSharing
+  if (parts.any()) {
+    Instant mark = parts.gangs       ? kWithGangs
+                   : parts.sharing   ? kWithSharing
                    : parts.instances ? kWithInstances
                    : parts.versions  ? kWithVersions
                    : parts.queues    ? kWithParts
@@ -65,7 +70,7 @@ void Dispatcher::State::archive_parts(StateArchive& archive, SnapshotParts& part
   log.archive_now(archive);
   if (!archive.reading() || log.now() >= Instant{}) return;
   const Instant mark = log.now();
-  archive.expect(mark >= kWithSharing);
+  archive.expect(mark >= kWithGangs);
   parts.tenants = mark == kWithTenants;
   archive_marks(archive, mark, parts);
   log.archive_now(archive);
@@ -77,7 +82,8 @@ void Dispatcher::State::archive_marks(StateArchive& archive, Instant mark, Snaps
   archive.field(parts.queues);
   if (mark <= kWithVersions) archive.field(parts.versions);
   if (mark <= kWithInstances) archive.field(parts.instances);
-  if (mark == kWithSharing) archive.field(parts.sharing);
+  if (mark <= kWithSharing) archive.field(parts.sharing);
+  if (mark == kWithGangs) archive.field(parts.gangs);
 }
 
 void Dispatcher::State::archive_instances(StateArchive& archive) {
@@ -113,6 +119,16 @@ void Dispatcher::State::archive_sharing(StateArchive& archive) {
   for (DevicePool* pool : pools.all()) {
     if (archive.ok()) pool->shared().archive(archive);
   }
+}
+
+void Dispatcher::State::archive_gangs(StateArchive& archive) {
+  for (scheduling::Flow& flow : flows) {
+    if (!archive.ok()) return;
+    archive.field(flow.gpu_count);
+    archive.expect(flow.gpu_count > 0 && flow.gpu_count <= scheduling::kMostDevicesOfGangs);
+  }
+  if (archive.ok()) pools.gpu.fleet().archive_gangs(archive);
+  if (archive.ok()) gangs.archive(archive);
 }
 
 void Dispatcher::State::archive_queues(StateArchive& archive) {

@@ -34,6 +34,7 @@ void Dispatcher::State::handle(const Event& event, Instant now, std::vector<Acti
     pool->moves().grant_fetches();
     placements.start_planned(*pool);
     placements.run_ready(*pool);
+    if (!pool->is_host()) gangs.look();
     decide(*pool);
   }
   // An idle sandbox on a GPU may have made way for the host memory of one without: what waited for
@@ -116,6 +117,7 @@ void Dispatcher::State::arm_timer() {
   earliest = queues.earliest_deadline(earliest);
   if (options.fleet.foresight.starts_ahead) earliest = ahead.next_look(earliest);
   earliest = instances.next_look(earliest);
+  earliest = gangs.next_look(earliest);
   earliest = std::min(earliest, tenants.next_release(log.now()));
   for (DevicePool* pool : pools.all()) earliest = pool->earliest_deadline(earliest);
   // A wish that has become too early is left alone: it fires, finds nothing, and is made again.
@@ -143,8 +145,7 @@ void Dispatcher::State::on(const DeviceReading& event) {
   }
   if (event.lost && !was_lost) outcomes.lose_device(*index);
   if (device.healthy) return;
-  placements.drop_planned(pools.gpu,
-                          [&](const Sandbox& sandbox) { return sandbox.device == *index; });
+  placements.drop_planned(pools.gpu, [&](const Sandbox& sandbox) { return sandbox.is_on(*index); });
 }
 
 void Dispatcher::State::on(const DeviceTaken& event) {

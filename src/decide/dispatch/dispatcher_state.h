@@ -11,6 +11,7 @@
 #include "decide/dispatch/device_pools.h"
 #include "decide/dispatch/dispatcher.h"
 #include "decide/dispatch/function_changes.h"
+#include "decide/dispatch/gangs.h"
 #include "decide/dispatch/host_overflow.h"
 #include "decide/dispatch/memory_pressure.h"
 #include "decide/dispatch/min_instances.h"
@@ -45,6 +46,7 @@ struct Dispatcher::State {
   Admission admission{options, flows, tenants, queues, overflow, pools, log};
   TenantRoom room{options, flows, tenants, pools, log};
   Placements placements{flows, tenants, queues, overflow, admission, pools, room, log};
+  Gangs gangs{flows, tenants, admission, pools, placements, log};
   MinInstances instances{options, flows, queues, admission, pools, room, placements, log};
   Outcomes outcomes{options,   flows, tenants,    queues,    overflow,
                     admission, pools, placements, instances, log};
@@ -55,7 +57,10 @@ struct Dispatcher::State {
                             admission, pools, placements, instances, log};
 
  private:
-  void on(const FunctionRegistered& event) { functions.registered(event); }
+  void on(const FunctionRegistered& event) {
+    functions.registered(event);
+    gangs.registered(event.profile.id);
+  }
   void on(const FunctionRemoved& event) { functions.removed(event); }
   void on(const InvocationSubmitted& event) { admission.submit(event); }
   void on(const InvocationCancelled& event) { admission.cancel(event); }
@@ -88,6 +93,8 @@ struct Dispatcher::State {
     bool versions = false;
     bool instances = false;
     bool sharing = false;
+    bool gangs = false;
+    bool any() const { return tenants || queues || versions || instances || sharing || gangs; }
   };
   void archive_parts(StateArchive& archive, SnapshotParts& parts);
   void archive_marks(StateArchive& archive, Instant mark, SnapshotParts& parts);
@@ -97,6 +104,7 @@ struct Dispatcher::State {
   void archive_instances(StateArchive& archive);
   bool sharing_is_state() const;
   void archive_sharing(StateArchive& archive);
+  void archive_gangs(StateArchive& archive);
 
   Instant armed_ = kNever;
 };

@@ -56,7 +56,10 @@ std::vector<TokenHolder> Dispatcher::State::token_holders(Instant now) const {
       holder.held = now - invocation.dispatched;
       holder.most_left = most_left(slot, now);
     }
-    holders.push_back(holder);
+    sandbox.for_each_device([&](uint32_t index) {
+      holder.device = fleet.devices()[index].options.id;
+      holders.push_back(holder);
+    });
   }
   std::sort(holders.begin(), holders.end(), [](const TokenHolder& one, const TokenHolder& other) {
     return std::tuple(one.device, other.held, one.function) <
@@ -84,7 +87,7 @@ std::vector<TenantStatus> Dispatcher::State::tenant_status(Instant now) const {
       const scheduling::Flow& flow = flows[sandbox.function.value];
       const bool leaves = sandbox.state == scheduling::SandboxState::kStopping && !sandbox.hangs;
       if (leaves || flow.tenant_slot >= all.size()) continue;
-      all[flow.tenant_slot].gpu_memory += sandbox.memory;
+      all[flow.tenant_slot].gpu_memory += sandbox.memory * sandbox.devices();
       all[flow.tenant_slot].host_memory += flow.host_memory;
     }
   }

@@ -59,6 +59,8 @@ struct FunctionProfile {
   Duration keep_alive{};
   // How many of its invocations one sandbox may have at once; zero: one.
   unsigned sandbox_concurrency = 0;
+  // How many devices each of its sandboxes takes, all together or none, with device_memory of each.
+  unsigned gpu_count = 1;
 
   bool has_sandbox_settings() const {
     return min_instances > 0 || keep_alive.count() > 0 || sandbox_concurrency > 0;
@@ -73,8 +75,9 @@ struct FunctionProfile {
     visit("max_concurrency", self.max_concurrency);
     visit("device_memory", self.device_memory);
     visit("timeout", self.timeout);
-    visit.bits("memory_moves,checkpoints,has_cpu_variant", self.memory_moves, self.checkpoints,
-               self.has_cpu_variant);
+    bool takes_several = self.gpu_count > 1;
+    visit.bits("memory_moves,checkpoints,has_cpu_variant,takes_several", self.memory_moves,
+               self.checkpoints, self.has_cpu_variant, takes_several);
     visit("mean_execution", self.mean_execution);
     visit("mean_interarrival", self.mean_interarrival);
     visit("mean_cold_start", self.mean_cold_start);
@@ -94,6 +97,7 @@ struct FunctionProfile {
       sandboxes("keep_alive", self.keep_alive);
       sandboxes("sandbox_concurrency", self.sandbox_concurrency);
     });
+    visit.only_if(takes_several, [&](auto& gpus) { gpus("gpu_count", self.gpu_count); });
   }
 };
 

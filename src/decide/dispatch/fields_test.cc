@@ -82,7 +82,8 @@ struct Each<std::variant<Kinds...>> {
     // Members that consist of others are described by these.
     constexpr size_t kPhases = std::is_same_v<Kind, CompleteInvocation> ? members<Phases>() - 1 : 0;
     if constexpr (std::is_same_v<Kind, FunctionRegistered>) {
-      EXPECT_EQ(described<Kind>(), members<FunctionProfile>());
+      // Whether there is a gpu_count is told apart from it.
+      EXPECT_EQ(described<Kind>(), members<FunctionProfile>() + 1);
     } else {
       EXPECT_EQ(described<Kind>(), members<Kind>() + kPhases) << Kind::kName;
     }
@@ -120,6 +121,12 @@ TEST(LogHash, OfActionsIsAsItAlwaysWas) {
     return hash.value();
   };
   EXPECT_EQ(added(StartSandbox{SandboxId{1}, FunctionId{2}, 3, DeviceId{4}}), 0xf6980d4eb70bfe40);
+  // One on several devices is another one; one on the first of them is not.
+  LogHash several = hash;
+  several.add(StartSandbox{.sandbox = SandboxId{1}, .device = DeviceId{4}, .beside = 2});
+  LogHash one = hash;
+  one.add(StartSandbox{.sandbox = SandboxId{1}, .device = DeviceId{4}});
+  EXPECT_NE(several.value(), one.value());
   EXPECT_EQ(added(StartInvocation{{1, 2}, SandboxId{3}, DeviceId{4}, StartClass::kGpuCold}),
             0x939fbcf68b9f7963);
   EXPECT_EQ(added(StopSandbox{SandboxId{3}, StopReason::kRetired}), 0x3f6202308e2fdf3b);

@@ -36,6 +36,11 @@ void move_statistics(Flow& flow, bool to_gpu, Instant now) {
 
 RunningMean cold_start_of(Duration mean) { return RunningMean(mean, mean.count() > 0 ? 1 : 0); }
 
+uint8_t gpu_count_of(const FunctionProfile& profile) {
+  if (profile.device_memory.count == 0) return 1;
+  return static_cast<uint8_t>(std::clamp(profile.gpu_count, 1U, scheduling::kMostDevicesOfGangs));
+}
+
 // With what was learnt of it before a restart.
 Flow new_flow(const FunctionProfile& profile, Instant now) {
   Flow flow;
@@ -70,6 +75,7 @@ void FunctionChanges::registered(const FunctionRegistered& event) {
   const bool had_work = flow.has_work();
   const bool changes = !flow.registered || profile.revision != flow.revision;
   const bool may_serve = flow.registered && !moves && profile.device_memory == flow.device_memory &&
+                         gpu_count_of(profile) == flow.gpu_count &&
                          serves_calls(pools_.of(flow), profile.id, flow.revision);
   const Queues::Waiting waiting = queues_.uncount(profile.id);
   if (moves && had_work) leave_pool(profile.id);
@@ -101,6 +107,7 @@ void FunctionChanges::drop_outdated_plans(const FunctionProfile& profile) {
     placements_.drop_planned(*pool, [&](const Sandbox& sandbox) {
       return sandbox.function == profile.id &&
              (sandbox.revision != profile.revision || sandbox.memory != memory ||
+              (!pool->is_host() && sandbox.devices() != gpu_count_of(profile)) ||
               (sandbox.has_invocation &&
                queues_[sandbox.invocation].is_cpu_variant() != is_cpu_variant));
     });
@@ -154,17 +161,20 @@ void FunctionChanges::set_limits(const FunctionProfile& profile) {
     flow.declared_concurrency = std::min(flow.declared_concurrency, most);
   }
   flow.device_memory = profile.device_memory;
+  flow.gpu_count = gpu_count_of(profile);
   flow.host_memory = profile.host_memory;
   flow.timeout = profile.timeout;
   flow.max_queue_time = profile.max_queue_time;
   flow.account = profile.account;
-  flow.min_instances = profile.min_instances;
+  const bool is_gang = flow.gpu_count > 1;
+  // These are started one by one, where one device has room.
+  flow.min_instances = is_gang ? 0 : profile.min_instances;
   flow.keep_alive = std::clamp(profile.keep_alive, Duration(0), kLongestKeepAlive);
   flow.sandbox_concurrency = static_cast<uint16_t>(
       std::clamp(profile.sandbox_concurrency, 1U, limits::kMostSandboxConcurrency));
-  flow.memory_moves = profile.memory_moves;
-  flow.checkpoints = profile.checkpoints;
-  flow.has_cpu_variant = profile.has_cpu_variant && uses_gpu;
+  flow.memory_moves = profile.memory_moves && !is_gang;
+  flow.checkpoints = profile.checkpoints && !is_gang;
+  flow.has_cpu_variant = profile.has_cpu_variant && uses_gpu && !is_gang;
   flow.gpu_speedup = flow.has_cpu_variant ? profile.gpu_speedup : 0;
   // What runs of an older revision fails for that one.
   flow.host_failures = 0;

@@ -23,14 +23,14 @@ HostOverflow::HostOverflow(const DispatchOptions& options, scheduling::Flows& fl
 
 bool HostOverflow::may_wait(const Flow& flow) const {
   if (processor_of(flow) == Processor::kHost) return true;
-  if (gpus_.fleet().device_table().could_ever_fit(flow.device_memory)) return true;
+  if (gpus_.fleet().device_table().could_ever_fit(flow.device_memory, flow.gpu_count)) return true;
   return may_go_to_host(flow);
 }
 
 unsigned HostOverflow::concurrency_of(const Flow& flow, bool outside_top_share) const {
   const bool host_only =
-      may_go_to_host(flow) &&
-      (outside_top_share || !gpus_.fleet().device_table().could_ever_fit(flow.device_memory));
+      may_go_to_host(flow) && (outside_top_share || !gpus_.fleet().device_table().could_ever_fit(
+                                                        flow.device_memory, flow.gpu_count));
   return host_only ? 0 : flow.declared_concurrency;
 }
 

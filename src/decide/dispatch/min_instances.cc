@@ -224,7 +224,7 @@ unsigned MinInstances::starts_ahead_on(const DevicePool& pool, uint32_t device) 
   const auto& all = pool.fleet().all();
   return static_cast<unsigned>(std::count_if(all.begin(), all.end(), [&](SandboxSlot slot) {
     const Sandbox& sandbox = pool.fleet().sandbox(slot);
-    return sandbox.device == device && is_start(sandbox.state) && !sandbox.has_invocation;
+    return sandbox.is_on(device) && is_start(sandbox.state) && !sandbox.has_invocation;
   }));
 }
 

@@ -91,6 +91,7 @@ void Outcomes::charge(const PendingInvocation& invocation, Duration time) {
   if (turn != nullptr && turn->is_shared) {
     time = log_.now() - std::exchange(turn->charged_until, log_.now());
   }
+  time *= pools_.gpu.fleet().sandbox(invocation.sandbox).devices();
   tenants_.add_gpu_time(flows_[invocation.function.value].tenant_slot, time, log_.now());
 }
 
@@ -108,7 +109,7 @@ void Outcomes::after_run(DevicePool& pool, SandboxSlot slot) {
 
 std::optional<StopReason> Outcomes::must_go(const DevicePool& pool, const Sandbox& sandbox) const {
   if (admission_.draining()) return StopReason::kDrained;
-  if (sandbox.device_losses != pool.fleet().devices()[sandbox.device].losses) {
+  if (sandbox.device_losses != pool.fleet().device_table().losses_of(sandbox)) {
     return StopReason::kDeviceLost;
   }
   const Flow& flow = flows_[sandbox.function.value];
@@ -341,14 +342,16 @@ void Outcomes::stop_hangs(DevicePool& pool, SandboxSlot slot) {
   placements_.drop_planned(pool, [](const Sandbox&) { return true; });
   pool.keep_counting(slot);
   // Nor may any sandbox wait for memory that only it could have made room for.
-  const uint32_t index = pool.fleet().sandbox(slot).device;
-  const scheduling::Device& device = pool.fleet().devices()[index];
-  pool.moves().refuse_fetches_beyond(index);
-  while (device.committed > device.capacity()) {
-    const auto last = pool.moves().last_wanting_on(index);
-    if (!last) break;
-    fail_move(pool, *last);
-  }
+  const Sandbox hung = pool.fleet().sandbox(slot);
+  hung.for_each_device([&](uint32_t index) {
+    const scheduling::Device& device = pool.fleet().devices()[index];
+    pool.moves().refuse_fetches_beyond(index);
+    while (device.committed > device.capacity()) {
+      const auto last = pool.moves().last_wanting_on(index);
+      if (!last) break;
+      fail_move(pool, *last);
+    }
+  });
 }
 
 void Outcomes::fail_move(DevicePool& pool, SandboxSlot slot) {
@@ -372,7 +375,7 @@ void Outcomes::lose_device(uint32_t device) {
   const std::vector<SandboxSlot> all = pool.fleet().all();
   for (const SandboxSlot slot : all) {
     const Sandbox& sandbox = pool.fleet().sandbox(slot);
-    if (sandbox.device != device) continue;
+    if (!sandbox.is_on(device)) continue;
     if (sandbox.state == SandboxState::kStarting) {
       if (sandbox.has_invocation) {
         start_lost(pool, slot);

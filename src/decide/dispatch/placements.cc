@@ -78,7 +78,8 @@ void Placements::place(DevicePool& pool, InvocationSlot slot, const scheduling::
     return;
   }
   room_.make_room(flow.tenant_slot,
-                  {.gpu = pool.fleet().memory_of(flow, place.device), .host = flow.host_memory});
+                  {.gpu = pool.fleet().memory_of(flow, place.device) * flow.gpu_count,
+                   .host = flow.host_memory});
   const SandboxSlot sandbox =
       pool.plan(SandboxId{++sandbox_ids_}, invocation.function, place, slot);
   invocation.sandbox = sandbox;
@@ -134,8 +135,10 @@ bool Placements::has_room(const DevicePool& pool, SandboxSlot slot) const {
   if (turn.size() >= flow.sandbox_concurrency || turn.leaves || turn.is_suspect) return false;
   if (sandbox.revision != flow.revision || queues_[sandbox.invocation].awaits_memory) return false;
   if (sandbox.memory != pool.fleet().memory_of(flow, sandbox.device)) return false;
+  if (sandbox.devices() != flow.gpu_count) return false;
   const scheduling::Device& device = pool.fleet().devices()[sandbox.device];
-  if (!device.healthy || sandbox.device_losses != device.losses) return false;
+  if (!pool.fleet().device_table().are_healthy(sandbox)) return false;
+  if (sandbox.device_losses != pool.fleet().device_table().losses_of(sandbox)) return false;
   const bool is_due = log_.now() - turn.began >= limits::kLongestSharedTurn ||
                       pool.scheduler().is_throttled(sandbox.function);
   return !is_due || !is_wanted_by_others(pool, sandbox.function, device);
@@ -284,7 +287,8 @@ void Placements::rest_ahead(DevicePool& pool, SandboxSlot slot) {
   const bool is_present = flow.registered && flow.revision == sandbox.revision;
   if (admission_.draining()) {
     pool.stop(slot, StopReason::kDrained);
-  } else if (!is_present || pool.fleet().memory_of(flow, sandbox.device) != sandbox.memory) {
+  } else if (!is_present || sandbox.devices() != flow.gpu_count ||
+             pool.fleet().memory_of(flow, sandbox.device) != sandbox.memory) {
     pool.stop(slot, StopReason::kRetired);
   } else {
     pool.rest(slot);
@@ -398,13 +402,18 @@ bool Placements::keeps_place(DevicePool& pool, SandboxSlot slot) const {
   if (sandbox.memory_state != scheduling::MemoryState::kIn || sandbox.offloaded > Bytes(0)) {
     return false;
   }
-  const scheduling::Device& device = fleet.devices()[sandbox.device];
-  const Bytes held = fleet.memory().moves_idle() ? device.resident : device.occupied;
-  // More may be taken of the device than when it was admitted.
-  if (held > device.capacity()) return false;
+  // More may be taken of a device than when it was admitted.
+  bool is_over = false;
+  sandbox.for_each_device([&](uint32_t index) {
+    const scheduling::Device& device = fleet.devices()[index];
+    const Bytes held = fleet.memory().moves_idle() ? device.resident : device.occupied;
+    is_over |= held > device.capacity();
+  });
+  if (is_over) return false;
   const Flow& flow = flows_[sandbox.function.value];
-  return flow.revision == sandbox.revision &&
-         fleet.memory_of(flow, sandbox.device) == sandbox.memory && device.healthy;
+  return flow.revision == sandbox.revision && sandbox.devices() == flow.gpu_count &&
+         fleet.memory_of(flow, sandbox.device) == sandbox.memory &&
+         fleet.device_table().are_healthy(sandbox);
 }
 
 // ---- Back to the queue

@@ -8,7 +8,7 @@ using scheduling::SandboxSlot;
 
 std::optional<SandboxSlot> SandboxWaits::last_planned_on(uint32_t device) const {
   const auto last = std::find_if(planned_.rbegin(), planned_.rend(), [&](SandboxSlot slot) {
-    return fleet_.sandbox(slot).device == device;
+    return fleet_.sandbox(slot).is_on(device);
   });
   return last == planned_.rend() ? std::nullopt : std::optional(*last);
 }

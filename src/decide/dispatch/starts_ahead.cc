@@ -37,6 +37,7 @@ void StartsAhead::look_at(FunctionId function) {
   // The end of its calls plans the next look.
   if (flow.pending > 0 || flow.in_flight > 0 || flow.on_host > 0) return;
   if (processor_of(flow) != Processor::kGpu || flow.max_concurrency == 0) return;
+  if (flow.gpu_count > 1) return;  // what its start would cost others is not known
   if (pool_.fleet().idle().newest_of(function) != scheduling::kNoSandbox) {
     pressure_.bring_in(function);
     return;
@@ -63,7 +64,7 @@ void StartsAhead::look_at(FunctionId function) {
 bool StartsAhead::starts_ahead_on(uint32_t device) const {
   return std::any_of(pool_.fleet().all().begin(), pool_.fleet().all().end(), [&](SandboxSlot slot) {
     const Sandbox& sandbox = pool_.fleet().sandbox(slot);
-    return sandbox.device == device && is_start(sandbox.state) && !sandbox.has_invocation;
+    return sandbox.is_on(device) && is_start(sandbox.state) && !sandbox.has_invocation;
   });
 }
 

@@ -106,12 +106,20 @@ std::vector<Event> of_version_5() {
   return {FunctionRegistered{profile}, InvocationUndelivered{{1, 4}}};
 }
 
+// What version 6 of the format added.
+std::vector<Event> of_version_6() {
+  const FunctionProfile profile{
+      .id = FunctionId{9}, .tenant = TenantId{3}, .device_memory = Bytes::gib(2), .gpu_count = 2};
+  return {FunctionRegistered{profile}};
+}
+
 std::vector<Event> all_events() {
   std::vector<Event> events = one_of_each();
   for (Event& event : of_version_2()) events.push_back(std::move(event));
   for (Event& event : of_version_3()) events.push_back(std::move(event));
   for (Event& event : of_version_4()) events.push_back(std::move(event));
   for (Event& event : of_version_5()) events.push_back(std::move(event));
+  for (Event& event : of_version_6()) events.push_back(std::move(event));
   return events;
 }
 

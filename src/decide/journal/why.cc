@@ -60,6 +60,10 @@ std::string_view sentence_of(WaitReason reason) {
       return "because its tenant was too far ahead of the other tenants' share";
     case WaitReason::kSlowsOthers:
       return "because beside those at work it would have cost more than to wait for one of them";
+    case WaitReason::kGpusNotTogether:
+      return "because as many GPUs as its function takes together were not free at once";
+    case WaitReason::kGpuReserved:
+      return "because GPUs were kept for a function that takes several and had waited for them";
   }
   return "";
 }
@@ -428,8 +432,12 @@ void Why::note_actions(const ReplayStep& step) {
         start != nullptr && cold_ && !started_ && start->function == function_) {
       started_ = true;
       started_sandbox_ = start->sandbox;
+      std::string where = device_in_words(start->device);
+      scheduling::for_each_device_in(start->beside, [&](uint32_t bit) {
+        where += " and " + device_in_words(DeviceId{bit + 1});
+      });
       say(now, "cold: sandbox " + std::to_string(start->sandbox.value) + " is started for it on " +
-                   device_in_words(start->device));
+                   where);
     }
     if (const auto* run = std::get_if<StartInvocation>(&action);
         run != nullptr && run->invocation == invocation_) {

@@ -87,8 +87,11 @@ struct ActionWords {
   const Names& names;
 
   std::string operator()(const StartSandbox& a) const {
-    return "start " + sandbox_in_words(a.sandbox) + " of " + name_in(names, a.function) + " on " +
-           device_in_words(a.device);
+    std::string text = "start " + sandbox_in_words(a.sandbox) + " of " +
+                       name_in(names, a.function) + " on " + device_in_words(a.device);
+    scheduling::for_each_device_in(
+        a.beside, [&](uint32_t bit) { text += " and " + device_in_words(DeviceId{bit + 1}); });
+    return text;
   }
   std::string operator()(const StartInvocation& a) const {
     return "run invocation " + to_string(a.invocation) + " in " + sandbox_in_words(a.sandbox) +

@@ -24,6 +24,7 @@ class BatchPolicy final : public Policy {
   void look_ahead(const View& view, size_t most, std::vector<FunctionId>& out) override;
   WaitReason why_waiting(const View& view, FunctionId function) const override;
   FlowStatus status(const View& view, FunctionId function, Instant now) const override;
+  bool places_gangs() const override { return false; }
   void archive(StateArchive& archive) override;
 
  private:

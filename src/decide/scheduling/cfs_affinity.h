@@ -50,6 +50,7 @@ class CfsAffinityPolicy final : public Policy {
   // The virtual time of a flow is its runtime, the global one the least of those with work.
   FlowStatus status(const View& view, FunctionId function, Instant now) const override;
   Duration global_virtual_time() const override { return least_; }
+  bool places_gangs() const override { return false; }
   void archive(StateArchive& archive) override;
 
  private:

@@ -28,7 +28,7 @@ class CfsAffinity : public testing::Test {
   SandboxSlot warm(uint32_t function, uint32_t device) {
     const FunctionId id{function};
     const SandboxSlot slot =
-        fleet_->plan(SandboxId{++sandboxes_}, id, flows_[function], device, now_);
+        fleet_->plan(SandboxId{++sandboxes_}, id, flows_[function], Place{device}, now_);
     fleet_->start(slot, now_);
     fleet_->rest(slot, now_);
     policy_.places_changed(view(), id, now_);

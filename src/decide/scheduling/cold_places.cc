@@ -10,7 +10,8 @@ WaitReason ColdPlaces::obstacle(const Device& device, Bytes memory) const {
     const bool starts = devices_.room().has_start_slot(device, memory) &&
                         devices_.room().context_fits(device) &&
                         devices_.room().memory_fits(device, memory);
-    return starts ? WaitReason::kNone : WaitReason::kNoToken;
+    if (starts) return WaitReason::kNone;
+    return device.reserved ? WaitReason::kGpuReserved : WaitReason::kNoToken;
   }
   if (!devices_.room().context_fits(device)) return WaitReason::kNoSandbox;
   if (!devices_.room().memory_fits(device, memory)) return WaitReason::kNoMemory;

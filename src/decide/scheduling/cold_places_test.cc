@@ -20,7 +20,7 @@ class ColdPlacesTest : public testing::Test {
   Sandbox& run_on(uint32_t device, Bytes memory) {
     Sandbox& sandbox = sandboxes_[used_++];
     sandbox = {.device = device, .memory = memory};
-    devices_.add_sandbox(device);
+    devices_.add_sandbox(sandbox);
     devices_.commit(sandbox, memory);
     devices_.hold(sandbox, Sandbox::Holds::kToken);
     return sandbox;

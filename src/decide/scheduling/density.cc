@@ -66,7 +66,7 @@ Duration DensityPolicy::set_up_of(const View& view, FunctionId function) const {
 Duration DensityPolicy::cost_of(const View& view, FunctionId function) const {
   const Flow& flow = view.flow(function);
   const int64_t pending = std::max(flow.pending, 1U);
-  const Duration cost = estimate_of(flow) + set_up_of(view, function) / pending;
+  const Duration cost = (estimate_of(flow) + set_up_of(view, function) / pending) * flow.gpu_count;
   return flow.weight == 1 ? cost : from_seconds(to_seconds(cost) / flow.weight);
 }
 
@@ -92,7 +92,8 @@ Duration DensityPolicy::takes(const View& view, FunctionId function) const {
 
 WaitReason DensityPolicy::not_worth_it(const View& view, FunctionId function,
                                        const Place& place) const {
-  if (!options_.adapts) return WaitReason::kNone;
+  // What is learnt of runs side by side is of one device.
+  if (!options_.adapts || view.flow(function).gpu_count > 1) return WaitReason::kNone;
   // No device idles.
   if (view.fleet.devices()[place.device].is_idle()) return WaitReason::kNone;
   if (place.warm != kNoSandbox) {

@@ -30,7 +30,8 @@ class Density : public testing::Test {
   }
   SandboxSlot warm(uint32_t function) {
     const FunctionId id{function};
-    const SandboxSlot slot = fleet_->plan(SandboxId{++sandboxes_}, id, flows_[function], 0, now_);
+    const SandboxSlot slot =
+        fleet_->plan(SandboxId{++sandboxes_}, id, flows_[function], Place{0}, now_);
     fleet_->start(slot, now_);
     fleet_->rest(slot, now_);
     policy_.places_changed(view(), id, now_);
@@ -274,7 +275,8 @@ class AdaptiveDensity : public testing::Test {
   View view() { return {flows_, *fleet_, tenants_}; }
   SandboxSlot warm(uint32_t function) {
     const FunctionId id{function};
-    const SandboxSlot slot = fleet_->plan(SandboxId{++sandboxes_}, id, flows_[function], 0, now_);
+    const SandboxSlot slot =
+        fleet_->plan(SandboxId{++sandboxes_}, id, flows_[function], Place{0}, now_);
     fleet_->start(slot, now_);
     fleet_->rest(slot, now_);
     policy_.places_changed(view(), id, now_);

@@ -39,17 +39,22 @@ struct alignas(64) Device {
   Bytes leaving;
   unsigned without_context = 0;  // of the occupants
   unsigned contexts_wanted = 0;  // once all that is under way is over
+  // It is kept for a function that takes several devices together (gang_places.h): it gives none of
+  // its tokens to others, and begins nothing of theirs.
+  bool reserved = false;
 
   // D as it is now.
   unsigned tokens() const {
     return concurrency ? concurrency->tokens(tokens_held) : options.tokens;
   }
-  bool has_token() const { return tokens_held < tokens(); }
+  // Whether it has a token for anyone; and for whom it is reserved, or who is there already.
+  bool has_token() const { return has_token_left() && !reserved; }
+  bool has_token_left() const { return tokens_held < tokens(); }
   // Whether it has a token, or one that is held will come back.
-  bool gives_tokens() const { return has_token() || tokens_held > tokens_hung; }
+  bool gives_tokens() const { return has_token_left() || tokens_held > tokens_hung; }
   // How many of its tokens and start slots are held.
   unsigned load() const { return tokens_held + start_slots_held; }
-  bool is_idle() const { return tokens_held == 0 && start_slots_held == 0; }
+  bool is_idle() const { return tokens_held == 0 && start_slots_held == 0 && !reserved; }
   // Healthy, and with nothing to do or with no token left.
   bool is_free() const { return healthy && is_idle(); }
   bool is_full() const { return healthy && !has_token(); }

@@ -24,7 +24,7 @@ class DeviceRoom {
   }
   // Whether it could start a sandbox at all, as far as one can tell without that one's memory.
   bool is_open(const Device& device) const {
-    if (!device.healthy) return false;
+    if (!device.healthy || device.reserved) return false;
     if (device.has_token()) return true;
     return device.start_slots_held < options_.starts_outside_tokens && device.gives_tokens();
   }
@@ -33,7 +33,7 @@ class DeviceRoom {
   // as this one, or starts would drive out what is warm. None where a token will never come.
   bool has_start_slot(const Device& device, Bytes memory) const {
     if (device.start_slots_held >= options_.starts_outside_tokens) return false;
-    if (!device.gives_tokens()) return false;
+    if (!device.gives_tokens() || device.reserved) return false;
     const uint64_t beside = device.options.most_tokens() + uint64_t{2};
     return device.starting + memory * beside <= device.capacity();
   }

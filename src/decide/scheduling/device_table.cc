@@ -29,9 +29,19 @@ std::optional<uint32_t> DeviceTable::index_of(DeviceId id) const {
   return std::nullopt;
 }
 
-bool DeviceTable::could_ever_fit(Bytes memory) const {
+bool DeviceTable::could_ever_fit(Bytes memory, unsigned count) const {
+  if (count > 1) return could_hold_together(memory, count, false);
   return std::any_of(devices_.begin(), devices_.end(),
                      [&](const Device& device) { return memory <= device.options.memory; });
+}
+
+bool DeviceTable::could_hold_together(Bytes memory, unsigned count, bool now) const {
+  const size_t most = std::min<size_t>(devices_.size(), kMostDevicesOfGangs);
+  const auto large = std::count_if(
+      devices_.begin(), devices_.begin() + static_cast<ptrdiff_t>(most), [&](const Device& device) {
+        return memory <= device.options.memory && (device.healthy || !now);
+      });
+  return static_cast<size_t>(large) >= count;
 }
 
 // ---- Tokens
@@ -51,46 +61,83 @@ void DeviceTable::change(uint32_t index, Change change_it) {
 
 void DeviceTable::hold(Sandbox& sandbox, Sandbox::Holds what) {
   sandbox.holds = what;
-  change(sandbox.device, [&](Device& device) {
-    if (what == Sandbox::Holds::kToken) {
-      ++device.tokens_held;
-      if (device.concurrency) device.concurrency->dispatched();
-    }
-    if (what == Sandbox::Holds::kStartSlot) {
-      ++device.start_slots_held;
-      device.starting += sandbox.memory;
-    }
+  sandbox.for_each_device([&](uint32_t index) {
+    change(index, [&](Device& device) {
+      if (what == Sandbox::Holds::kToken) {
+        ++device.tokens_held;
+        if (device.concurrency) device.concurrency->dispatched();
+      }
+      if (what == Sandbox::Holds::kStartSlot) {
+        ++device.start_slots_held;
+        device.starting += sandbox.memory;
+      }
+    });
   });
 }
 
 void DeviceTable::release(Sandbox& sandbox) {
   const Sandbox::Holds what = std::exchange(sandbox.holds, Sandbox::Holds::kNothing);
   if (what == Sandbox::Holds::kNothing) return;
-  change(sandbox.device, [&](Device& device) {
-    if (what == Sandbox::Holds::kToken) {
-      --device.tokens_held;
-      if (sandbox.hangs) --device.tokens_hung;
-    }
-    if (what == Sandbox::Holds::kStartSlot) {
-      --device.start_slots_held;
-      device.starting -= sandbox.memory;
-    }
+  sandbox.for_each_device([&](uint32_t index) {
+    change(index, [&](Device& device) {
+      if (what == Sandbox::Holds::kToken) {
+        --device.tokens_held;
+        if (sandbox.hangs) --device.tokens_hung;
+      }
+      if (what == Sandbox::Holds::kStartSlot) {
+        --device.start_slots_held;
+        device.starting -= sandbox.memory;
+      }
+    });
   });
 }
 
-void DeviceTable::note_hung_token(uint32_t device) {
-  change(device, [](Device& d) { ++d.tokens_hung; });
+void DeviceTable::note_hung_token(const Sandbox& sandbox) {
+  sandbox.for_each_device(
+      [&](uint32_t device) { change(device, [](Device& d) { ++d.tokens_hung; }); });
+}
+
+uint64_t DeviceTable::reserved() const {
+  uint64_t reserved = 0;
+  for (uint32_t i = 0; i < devices_.size() && i < kMostDevicesOfGangs; ++i) {
+    reserved |= uint64_t{devices_[i].reserved} << i;
+  }
+  return reserved;
+}
+
+unsigned DeviceTable::losses_of(const Sandbox& sandbox) const {
+  unsigned losses = 0;
+  sandbox.for_each_device([&](uint32_t index) { losses += devices_[index].losses; });
+  return losses;
+}
+
+bool DeviceTable::are_healthy(const Sandbox& sandbox) const {
+  bool healthy = true;
+  sandbox.for_each_device([&](uint32_t index) { healthy &= devices_[index].healthy; });
+  return healthy;
+}
+
+void DeviceTable::reserve(uint64_t devices) {
+  const size_t most = std::min<size_t>(devices_.size(), kMostDevicesOfGangs);
+  for (uint32_t i = 0; i < most; ++i) {
+    const bool reserved = (devices >> i & 1) != 0;
+    if (devices_[i].reserved == reserved) continue;
+    change(i, [&](Device& device) { device.reserved = reserved; });
+    changes_.note_device(i);
+  }
 }
 
 // ---- What is on them
 
 void DeviceTable::commit(Sandbox& sandbox, Bytes committed) {
   if (sandbox.committed == committed) return;
-  Bytes& total = devices_[sandbox.device].committed;
-  total = total - sandbox.committed + committed;
-  sandbox.committed = committed;
-  note_crowded(sandbox.device);
-  changes_.note_load(sandbox.device);
+  const Bytes before = std::exchange(sandbox.committed, committed);
+  sandbox.for_each_device([&](uint32_t device) {
+    Bytes& total = devices_[device].committed;
+    total = total - before + committed;
+    note_crowded(device);
+    changes_.note_load(device);
+  });
 }
 
 // Nearly always there is none and nothing to do: this is asked at every start and end of a run.
@@ -106,46 +153,54 @@ void DeviceTable::note_crowded(uint32_t index) {
 
 void DeviceTable::add_occupant(const Sandbox& sandbox) {
   ++occupants_;
-  ++devices_[sandbox.device].occupants;
-  devices_[sandbox.device].occupied += sandbox.memory;
+  sandbox.for_each_device([&](uint32_t device) {
+    ++devices_[device].occupants;
+    devices_[device].occupied += sandbox.memory;
+  });
 }
 
 void DeviceTable::remove_occupant(const Sandbox& sandbox) {
   --occupants_;
-  --devices_[sandbox.device].occupants;
-  devices_[sandbox.device].occupied -= sandbox.memory;
+  sandbox.for_each_device([&](uint32_t device) {
+    --devices_[device].occupants;
+    devices_[device].occupied -= sandbox.memory;
+  });
 }
 
 void DeviceTable::add_idle(const Sandbox& sandbox) {
-  Device& device = devices_[sandbox.device];
-  device.idle_memory += sandbox.memory;
-  ++device.idle;
+  sandbox.for_each_device([&](uint32_t index) {
+    devices_[index].idle_memory += sandbox.memory;
+    ++devices_[index].idle;
+    changes_.note_device(index);
+  });
   ++idle_sandboxes_;
-  changes_.note_device(sandbox.device);
   changes_.note_function(sandbox.function);
 }
 
 void DeviceTable::remove_idle(const Sandbox& sandbox) {
-  Device& device = devices_[sandbox.device];
-  device.idle_memory -= sandbox.memory;
-  --device.idle;
   --idle_sandboxes_;
   changes_.note_function(sandbox.function);
-  changes_.note_device(sandbox.device);
+  sandbox.for_each_device([&](uint32_t index) {
+    devices_[index].idle_memory -= sandbox.memory;
+    --devices_[index].idle;
+    changes_.note_device(index);
+  });
 }
 
 void DeviceTable::count(Sandbox& sandbox, const Sandbox::Counts& counts) {
-  Device& device = devices_[sandbox.device];
   const Sandbox::Counts before = std::exchange(sandbox.counts, counts);
   const auto add = [](auto& total, auto was, auto is) { total = total - was + is; };
-  add(device.resident, before.on_device, counts.on_device);
-  add(device.promised, before.promised, counts.promised);
-  add(device.leaving, before.leaving, counts.leaving);
   const auto add_one = [](unsigned& total, bool was, bool is) {
     total += static_cast<unsigned>(is) - static_cast<unsigned>(was);
   };
-  add_one(device.without_context, before.without_context, counts.without_context);
-  add_one(device.contexts_wanted, before.wants_context, counts.wants_context);
+  sandbox.for_each_device([&](uint32_t index) {
+    Device& device = devices_[index];
+    add(device.resident, before.on_device, counts.on_device);
+    add(device.promised, before.promised, counts.promised);
+    add(device.leaving, before.leaving, counts.leaving);
+    add_one(device.without_context, before.without_context, counts.without_context);
+    add_one(device.contexts_wanted, before.wants_context, counts.wants_context);
+  });
 }
 
 // ---- What devices report
@@ -195,6 +250,17 @@ void DeviceTable::find_again() {
     note_crowded(i);
   }
   find_largest_healthy();
+  idle_ = full_ = 0;
+  for (const Device& device : devices_) {
+    if (device.is_free()) ++idle_;
+    if (device.is_full()) ++full_;
+  }
+}
+
+void DeviceTable::restore_reserved(uint64_t devices) {
+  for (uint32_t i = 0; i < devices_.size() && i < kMostDevicesOfGangs; ++i) {
+    devices_[i].reserved = (devices >> i & 1) != 0;
+  }
   idle_ = full_ = 0;
   for (const Device& device : devices_) {
     if (device.is_free()) ++idle_;

@@ -36,11 +36,22 @@ class DeviceTable {
   // Whether all devices are healthy and at work, and none has a token left: then no idle sandbox
   // may run, of whichever function.
   bool all_full() const { return full_ == devices_.size() && !any_idle(); }
-  // Whether a sandbox of this memory could ever be placed. What is taken of a device is given back.
-  bool could_ever_fit(Bytes memory) const;
+  // Whether a sandbox of this memory on so many devices could ever be placed. What is taken of a
+  // device is given back.
+  bool could_ever_fit(Bytes memory, unsigned count = 1) const;
   // Whether a healthy device is large enough for so much, whatever is on it now. Its answers change
   // only with the health of devices.
   bool could_hold(Bytes memory) const { return memory <= largest_healthy_; }
+  // The same of so many devices together.
+  bool could_hold(Bytes memory, unsigned count) const {
+    return could_hold(memory) && (count <= 1 || could_hold_together(memory, count, true));
+  }
+  // What is kept for a function that takes several (Device::reserved): these, and no others.
+  void reserve(uint64_t devices);
+  uint64_t reserved() const;
+  // How often the devices of this sandbox were lost, together; and whether all are healthy.
+  unsigned losses_of(const Sandbox& sandbox) const;
+  bool are_healthy(const Sandbox& sandbox) const;
   // The devices where more is committed than what was taken of them leaves, in their order.
   const std::vector<uint32_t>& crowded() const { return crowded_; }
 
@@ -56,10 +67,16 @@ class DeviceTable {
   void hold(Sandbox& sandbox, Sandbox::Holds what);
   void release(Sandbox& sandbox);
   // It holds a token and does not go.
-  void note_hung_token(uint32_t device);
+  void note_hung_token(const Sandbox& sandbox);
   void commit(Sandbox& sandbox, Bytes committed);
-  void add_sandbox(uint32_t device) { ++devices_[device].sandboxes, ++sandboxes_; }
-  void remove_sandbox(uint32_t device) { --devices_[device].sandboxes, --sandboxes_; }
+  void add_sandbox(const Sandbox& sandbox) {
+    sandbox.for_each_device([this](uint32_t device) { ++devices_[device].sandboxes; });
+    ++sandboxes_;
+  }
+  void remove_sandbox(const Sandbox& sandbox) {
+    sandbox.for_each_device([this](uint32_t device) { --devices_[device].sandboxes; });
+    --sandboxes_;
+  }
   void add_occupant(const Sandbox& sandbox);
   void remove_occupant(const Sandbox& sandbox);
   void add_idle(const Sandbox& sandbox);
@@ -77,11 +94,14 @@ class DeviceTable {
   void archive_totals(StateArchive& archive);
   // What is not written because it follows from the rest.
   void find_again();
+  // With what is reserved, which is written apart.
+  void restore_reserved(uint64_t devices);
 
  private:
   // Wraps a change of a device's tokens so that the counts of devices stay right.
   template <typename Change>
   void change(uint32_t device, Change change_it);
+  bool could_hold_together(Bytes memory, unsigned count, bool now) const;
   void note_crowded(uint32_t device);
   void find_largest_healthy();
 

@@ -82,7 +82,7 @@ TEST_F(DeviceTableTest, TellsEachChangeOnce) {
 }
 
 TEST_F(DeviceTableTest, CountsIdleMemoryAsFreeUnlessItMoves) {
-  devices_.add_sandbox(0);
+  devices_.add_sandbox(first_);
   devices_.commit(first_, first_.memory);
   EXPECT_FALSE(devices_.room().memory_fits(devices_[0], Bytes::gib(10)));
   devices_.add_idle(first_);
@@ -94,7 +94,7 @@ TEST_F(DeviceTableTest, CountsIdleMemoryAsFreeUnlessItMoves) {
 TEST_F(DeviceTableTest, KnowsWhenNoIdleSandboxIsLeftToEvict) {
   options_.most_sandboxes = 1;
   EXPECT_FALSE(devices_.pool_is_full());
-  devices_.add_sandbox(0);
+  devices_.add_sandbox(first_);
   EXPECT_TRUE(devices_.pool_is_full());
   devices_.add_idle(first_);
   EXPECT_FALSE(devices_.pool_is_full());
@@ -113,7 +113,7 @@ TEST_F(DeviceTableTest, HasNoStartSlotWhereOnlySandboxesThatDoNotGoHoldTokens) {
   devices_.hold(first_, Sandbox::Holds::kToken);
   EXPECT_TRUE(devices_.room().has_start_slot(devices_[0], Bytes::gib(1)));
   first_.hangs = true;
-  devices_.note_hung_token(0);
+  devices_.note_hung_token(first_);
   EXPECT_FALSE(devices_.room().has_start_slot(devices_[0], Bytes::gib(1)));
 }
 

@@ -46,6 +46,7 @@ class ExclusivePolicy final : public Policy {
   FlowStatus status(const View& view, FunctionId function, Instant now) const override;
   // Which device is whose follows from requests.
   bool keeps_instances() const override { return false; }
+  bool places_gangs() const override { return false; }
   void archive(StateArchive& archive) override;
 
  private:

@@ -34,7 +34,8 @@ void archive_ranked(StateArchive& archive, Order& order) {
   if (where_[function.value] == Where::kThrottled) before.throttled.erase(function.value);
   where_[function.value] = Where::kNowhere;
   if (cold_is_known_) before.cold -= std::exchange(is_cold_[function.value], 0);
-  rounds_.count(function, view.flow(function), estimate_of(view.flow(function)), slot);
+  rounds_.count(function, view.flow(function),
+                estimate_of(view.flow(function)) * view.flow(function).gpu_count, slot);
   before.longer = rounds_.longer(left);
   tenants_[slot].longer = rounds_.longer(slot);
   if (view.tenants.matter()) follow_tenant(left);
@@ -97,7 +98,9 @@ void FairQueuing::dispatched(const View& view, FunctionId function, Instant now)
 
 void FairQueuing::joined(const View& view, FunctionId function, Duration since_last, Instant) {
   const Flow& flow = view.flow(function);
-  const Duration cost = std::min(window_.uniform_cost.value_or(estimate_of(flow)), since_last);
+  // Of each of its devices.
+  const Duration cost =
+      std::min(window_.uniform_cost.value_or(estimate_of(flow)), since_last) * flow.gpu_count;
   Tenant& tenant = tenant_of(function);
   Duration& virtual_time = virtual_times_[function.value];
   bool is_ahead = is_throttled(tenant, virtual_time);
@@ -536,14 +539,14 @@ void FairQueuing::find_flows(StateArchive& archive) {
   const bool stays = slots_[function.value] == flow.tenant_slot;
   Tenant& tenant = stays ? tenants_[flow.tenant_slot] : enter_tenant(view, function);
   const Duration virtual_time = virtual_times_[function.value];
-  const bool could_run = view.fleet.device_table().could_hold(flow.device_memory);
+  const bool could_run = view.fleet.device_table().could_hold(flow.device_memory, flow.gpu_count);
   if (flow.has_work() && could_run) {
     tenant.working.put(function.value, virtual_time);
   } else {
     tenant.working.erase(function.value);
   }
   const bool may_start = could_run && flow.pending > 0 && flow.in_flight < flow.max_concurrency;
-  rounds_.count(function, flow, estimate_of(flow), flow.tenant_slot);
+  rounds_.count(function, flow, estimate_of(flow) * flow.gpu_count, flow.tenant_slot);
   tenant.longer = rounds_.longer(flow.tenant_slot);
   Where& where = where_[function.value];
   Where to = Where::kNowhere;

@@ -46,6 +46,8 @@ struct FairQueuingOptions {
 // waits for a device to come back delays no other. When one does, the flow starts at global virtual
 // time.
 //
+// A run that takes several devices together is charged the time of each.
+//
 // Flows that are versions of one function (Flow::account) have one virtual time: what one of them
 // is charged, all are. So a function has one share, however many versions of it are served.
 //

@@ -50,8 +50,8 @@ class TwoDevices : public testing::TestWithParam<std::string_view> {
   }
   // A sandbox of the function that runs there and holds a token.
   SandboxSlot run(uint32_t function, uint32_t device) {
-    const SandboxSlot slot =
-        fleet_->plan(SandboxId{++sandboxes_}, FunctionId{function}, flows_[function], device, now_);
+    const SandboxSlot slot = fleet_->plan(SandboxId{++sandboxes_}, FunctionId{function},
+                                          flows_[function], Place{device}, now_);
     fleet_->start(slot, now_);
     fleet_->run(slot, now_);
     return slot;

@@ -6,6 +6,13 @@
 #include "core/base/check.h"
 
 namespace lambent::scheduling {
+namespace {
+
+void note_devices(FleetChanges& changes, const Sandbox& sandbox) {
+  sandbox.for_each_device([&](uint32_t index) { changes.note_device(index); });
+}
+
+}  // namespace
 
 Fleet::Fleet(FleetOptions options)
     : options_(std::move(options)),
@@ -22,22 +29,31 @@ Fleet::Fleet(FleetOptions options)
 
 bool Fleet::may_start(SandboxSlot slot) const {
   const Sandbox& sandbox = sandboxes_[slot];
-  const Device& device = devices_[sandbox.device];
   if (devices_.occupants() >= options_.most_sandboxes) return false;
-  if (device.occupants - device.without_context >= device.options.contexts) return false;
-  const Bytes held = memory_.moves_idle() ? device.resident : device.occupied;
-  return held + sandbox.memory <= device.capacity();
+  bool may = true;
+  sandbox.for_each_device([&](uint32_t index) {
+    const Device& device = devices_[index];
+    if (device.occupants - device.without_context >= device.options.contexts) may = false;
+    const Bytes held = memory_.moves_idle() ? device.resident : device.occupied;
+    if (held + sandbox.memory > device.capacity()) may = false;
+  });
+  return may;
 }
 
 bool Fleet::may_run(SandboxSlot slot) const {
   const Sandbox& sandbox = sandboxes_[slot];
-  return sandbox.holds == Sandbox::Holds::kToken || devices_[sandbox.device].has_token();
+  if (sandbox.holds == Sandbox::Holds::kToken) return true;
+  // On a reserved device as well: its end is waited for.
+  bool may = true;
+  sandbox.for_each_device([&](uint32_t index) { may &= devices_[index].has_token_left(); });
+  return may;
 }
 
 // ---- What dispatch did
 
-SandboxSlot Fleet::plan(SandboxId id, FunctionId function, const Flow& flow, uint32_t device,
+SandboxSlot Fleet::plan(SandboxId id, FunctionId function, const Flow& flow, const Place& place,
                         Instant now) {
+  const uint32_t device = place.device;
   const SandboxSlot slot = sandboxes_.add(Sandbox{.id = id,
                                                   .function = function,
                                                   .device = device,
@@ -46,13 +62,16 @@ SandboxSlot Fleet::plan(SandboxId id, FunctionId function, const Flow& flow, uin
                                                   .since = now,
                                                   .last_used = now,
                                                   .memory_moves = flow.memory_moves,
-                                                  .checkpoints = flow.checkpoints});
+                                                  .checkpoints = flow.checkpoints,
+                                                  .beside = place.beside});
   Sandbox& sandbox = sandboxes_[slot];
   idle_.note_function(function);
-  devices_.add_sandbox(device);
+  devices_.add_sandbox(sandbox);
   devices_.commit(sandbox, sandbox.memory);
   memory_.recount(slot);
-  const bool in_start_slot = devices_.room().has_start_slot(devices_[device], sandbox.memory);
+  // One on several devices has a token of each from the first: it never waits there for the rest.
+  const bool in_start_slot =
+      place.beside == 0 && devices_.room().has_start_slot(devices_[device], sandbox.memory);
   devices_.hold(sandbox, in_start_slot ? Sandbox::Holds::kStartSlot : Sandbox::Holds::kToken);
   return slot;
 }
@@ -61,7 +80,7 @@ void Fleet::start(SandboxSlot slot, Instant now) {
   Sandbox& sandbox = sandboxes_[slot];
   CHECK(sandbox.state == SandboxState::kPlanned, "only a planned sandbox is started");
   become(slot, SandboxState::kStarting, now);
-  sandbox.device_losses = devices_[sandbox.device].losses;
+  sandbox.device_losses = devices_.losses_of(sandbox);
   devices_.add_occupant(sandbox);
   memory_.recount(slot);
 }
@@ -108,13 +127,13 @@ void Fleet::stop(SandboxSlot slot, Instant now) {
   Sandbox& sandbox = sandboxes_[slot];
   CHECK(sandbox.state != SandboxState::kStopping, "a sandbox is stopped once");
   CHECK(sandbox.state != SandboxState::kPlanned, "a planned sandbox has no process to stop");
-  changes_.note_device(sandbox.device);
+  note_devices(changes_, sandbox);
   if (sandbox.state == SandboxState::kIdle) {
     devices_.remove_idle(sandbox);
     idle_.leave(slot);
   }
   devices_.commit(sandbox, Bytes(0));
-  devices_.remove_sandbox(sandbox.device);
+  devices_.remove_sandbox(sandbox);
   sandbox.fetching = Bytes(0);
   become(slot, SandboxState::kStopping, now);
   memory_.recount(slot);
@@ -124,18 +143,18 @@ void Fleet::keep_counting(SandboxSlot slot) {
   Sandbox& sandbox = sandboxes_[slot];
   CHECK(sandbox.state == SandboxState::kStopping, "only a stopping sandbox can hang");
   if (std::exchange(sandbox.hangs, true)) return;
-  changes_.note_device(sandbox.device);
+  note_devices(changes_, sandbox);
   devices_.commit(sandbox, memory_.moves_idle() ? sandbox.counts.on_device : sandbox.memory);
-  devices_.add_sandbox(sandbox.device);
-  if (sandbox.holds == Sandbox::Holds::kToken) devices_.note_hung_token(sandbox.device);
+  devices_.add_sandbox(sandbox);
+  if (sandbox.holds == Sandbox::Holds::kToken) devices_.note_hung_token(sandbox);
   memory_.recount(slot);
 }
 
 void Fleet::remove(SandboxSlot slot) {
   Sandbox& sandbox = sandboxes_[slot];
-  changes_.note_device(sandbox.device);
+  note_devices(changes_, sandbox);
   if (sandbox.state == SandboxState::kPlanned || sandbox.hangs) {
-    devices_.remove_sandbox(sandbox.device);
+    devices_.remove_sandbox(sandbox);
   }
   if (sandbox.state != SandboxState::kPlanned) {
     if (sandbox.state != SandboxState::kStopping)
@@ -158,7 +177,7 @@ void Fleet::restart(SandboxSlot slot, SandboxId id, uint64_t revision, Instant n
   become(slot, SandboxState::kStarting, now);
   Sandbox& sandbox = sandboxes_[slot];
   sandbox.revision = revision;
-  sandbox.device_losses = devices_[sandbox.device].losses;
+  sandbox.device_losses = devices_.losses_of(sandbox);
   sandbox.served = 0;
   memory_.recount(slot);
 }
@@ -201,6 +220,26 @@ void Fleet::archive(StateArchive& archive) {
   if (!archive.reading() || !archive.ok()) return;
   devices_.find_again();
   memory_.find_unsettled();
+}
+
+void Fleet::archive_gangs(StateArchive& archive) {
+  uint64_t reserved = devices_.reserved();
+  const uint64_t known = devices().size() >= kMostDevicesOfGangs
+                             ? ~uint64_t{0}
+                             : (uint64_t{1} << devices().size()) - 1;
+  archive.field(reserved);
+  archive.expect((reserved & ~known) == 0);
+  for (const SandboxSlot slot : sandboxes_.all()) {
+    if (!archive.ok()) return;
+    Sandbox& sandbox = sandboxes_[slot];
+    archive.field(sandbox.beside);
+    archive.expect((sandbox.beside & ~known) == 0);
+    const bool is_led = sandbox.device < kMostDevicesOfGangs || sandbox.beside == 0;
+    archive.expect(is_led && (sandbox.beside == 0 || (sandbox.beside >> sandbox.device & 1) == 0));
+  }
+  if (!archive.reading() || !archive.ok()) return;
+  idle_.list_again();
+  devices_.restore_reserved(reserved);
 }
 
 }  // namespace lambent::scheduling

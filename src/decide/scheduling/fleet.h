@@ -59,11 +59,14 @@ class Fleet {
   // A sandbox that is ready may run if it holds a token or its device has one left.
   bool may_run(SandboxSlot slot) const;
 
+  // These devices, as bits by their index, are kept for a function that takes several; no others.
+  void reserve(uint64_t devices) { devices_.reserve(devices); }
+
   // The present, before anything is asked.
   void set_time(Instant now) { places_.set_time(now); }
 
   // What dispatch did. Each keeps the counts of the device.
-  SandboxSlot plan(SandboxId id, FunctionId function, const Flow& flow, uint32_t device,
+  SandboxSlot plan(SandboxId id, FunctionId function, const Flow& flow, const Place& place,
                    Instant now);
   void start(SandboxSlot slot, Instant now);
   // Returns whether its memory was on the device.
@@ -95,6 +98,8 @@ class Fleet {
 
   // Everything but the options, which must be the same where it is restored.
   void archive(StateArchive& archive);
+  // The part that is added where functions take several devices.
+  void archive_gangs(StateArchive& archive);
 
  private:
   void become(SandboxSlot slot, SandboxState state, Instant now);

@@ -31,6 +31,7 @@ bool FleetMemory::may_move_in(SandboxSlot slot) const {
 bool FleetMemory::may_move_out(SandboxSlot slot, bool deep) const {
   const Sandbox& sandbox = sandboxes_[slot];
   if (sandbox.state != SandboxState::kIdle || sandbox.move_failed) return false;
+  if (sandbox.beside != 0) return false;  // memory of several devices does not move
   if (!sandbox.memory_moves || !devices_[sandbox.device].options.memory_moves) return false;
   if (deep && (!sandbox.checkpoints || sandbox.deep)) return false;
   if (sandbox.memory_state != (deep ? MemoryState::kOut : MemoryState::kIn)) return false;
@@ -167,7 +168,7 @@ void FleetMemory::count(SandboxSlot slot, const Sandbox::Counts& counts) {
   resting_outside_ += static_cast<unsigned>(counts.rests_outside) -
                       static_cast<unsigned>(sandbox.counts.rests_outside);
   devices_.count(sandbox, counts);
-  unsettle(sandbox.device);
+  sandbox.for_each_device([this](uint32_t device) { unsettle(device); });
 }
 
 void FleetMemory::unsettle(uint32_t device) {

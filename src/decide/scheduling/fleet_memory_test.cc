@@ -13,7 +13,7 @@ class OffloadedPieces : public testing::Test {
   OffloadedPieces() : fleet_(options()) {
     for (uint32_t id : {1u, 2u}) {
       flow_.device_memory = Bytes::gib(id == 1 ? 6 : 4);
-      slots_[id] = fleet_.plan(SandboxId{id}, FunctionId{id}, flow_, 0, at(0));
+      slots_[id] = fleet_.plan(SandboxId{id}, FunctionId{id}, flow_, Place{0}, at(0));
       fleet_.start(slots_[id], at(0));
       fleet_.run(slots_[id], at(0));
       fleet_.rest(slots_[id], at(1));
@@ -64,7 +64,7 @@ TEST_F(OffloadedPieces, AreFetchedBesideThoseAtWork) {
 TEST_F(OffloadedPieces, AreNotAdmittedWhereThoseAtWorkLeaveNoRoom) {
   fleet_.run(slots_[1], at(2));
   flow_.device_memory = Bytes::gib(4);
-  fleet_.plan(SandboxId{3}, FunctionId{3}, flow_, 0, at(2));
+  fleet_.plan(SandboxId{3}, FunctionId{3}, flow_, Place{0}, at(2));
   fleet_.run(slots_[2], at(2));
   EXPECT_EQ(device().committed, Bytes::gib(9));
   EXPECT_TRUE(fleet_.memory().admits_fetch(slots_[1], Bytes::gib(1)));

@@ -27,7 +27,7 @@ FleetOptions two_devices() {
 // A sandbox of the function that is idle on the device.
 SandboxSlot warm(Fleet& fleet, FunctionId function, const Flow& flow, uint32_t device,
                  uint64_t id = 1) {
-  const SandboxSlot slot = fleet.plan(SandboxId{id}, function, flow, device, kNow);
+  const SandboxSlot slot = fleet.plan(SandboxId{id}, function, flow, Place{device}, kNow);
   fleet.start(slot, kNow);
   fleet.run(slot, kNow);
   fleet.rest(slot, kNow);
@@ -70,7 +70,7 @@ TEST(Fleet, CountsIdleSandboxesAsRoomAndNamesThemAsVictims) {
   EXPECT_EQ(victims_for(fleet, *found.place, flows[2].device_memory, flows, kNow),
             std::vector<SandboxSlot>{idle});
   fleet.stop(idle, kNow);
-  const SandboxSlot planned = fleet.plan(SandboxId{2}, FunctionId{2}, flows[2], 0, kNow);
+  const SandboxSlot planned = fleet.plan(SandboxId{2}, FunctionId{2}, flows[2], Place{0}, kNow);
   EXPECT_FALSE(fleet.may_start(planned)) << "the old one is still there";
   fleet.remove(idle);
   EXPECT_TRUE(fleet.may_start(planned));

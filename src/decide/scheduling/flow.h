@@ -59,6 +59,9 @@ struct alignas(64) Flow {
   // It asks for more than its share: newcomers were refused, and its queue has stood since. Fair
   // queuing then lets those that ask for less go first, within T.
   bool sheds = false;
+  // How many devices each of its sandboxes takes, all together or none; of each it has
+  // device_memory. Short, as the next one.
+  uint8_t gpu_count = 1;
   // How many of its invocations may be in one sandbox at once. Those that join a sandbox at work
   // are not in_flight: that counts the sandbox once. Short, for its place in the first line.
   uint16_t sandbox_concurrency = 1;
@@ -70,7 +73,7 @@ struct alignas(64) Flow {
   // served by the host (hybrid.h). And what it was declared with.
   unsigned max_concurrency = 1;
   unsigned declared_concurrency = 1;
-  Bytes device_memory;  // of each of its sandboxes; zero: it uses no GPU
+  Bytes device_memory;  // of each of its sandboxes on each device; zero: it uses no GPU
   Duration timeout{};
   uint32_t pending = 0;    // waiting in its queue
   uint32_t in_flight = 0;  // dispatched and not over: their sandbox starts or it is at work
@@ -111,6 +114,9 @@ struct alignas(64) Flow {
   unsigned min_instances = 0;
   // How long its idle sandboxes rest; zero: as the worker says.
   Duration keep_alive{};
+
+  // Of all its devices.
+  Bytes whole_device_memory() const { return device_memory * gpu_count; }
 
   // Whether it has something to do or is expected to, soon.
   bool is_active(Instant now) const { return has_work() || now < active_until; }

@@ -249,7 +249,8 @@ std::optional<HostChoice> choose_without_gpu(const HybridView& view, Instant now
       ask_again.note(pause_end(flow));
       return;
     }
-    const bool fits = view.gpu.fleet.device_table().could_ever_fit(flow.device_memory);
+    const bool fits =
+        view.gpu.fleet.device_table().could_ever_fit(flow.device_memory, flow.gpu_count);
     first = HostChoice{.function = function,
                        .reason = fits ? HostReason::kSmallSpeedup : HostReason::kTooLarge,
                        .with_host = expected_host_time(flow).value_or(Duration(0))};

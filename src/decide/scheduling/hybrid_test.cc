@@ -49,7 +49,7 @@ class Hybrid : public testing::Test {
   void rest_on_host(uint32_t id) { host_.rest(run_on_host(id), now_); }
   SandboxSlot run_on_host(uint32_t id) {
     const SandboxSlot slot =
-        host_.plan(SandboxId{++sandboxes_}, FunctionId{id}, flows_[id], 0, now_);
+        host_.plan(SandboxId{++sandboxes_}, FunctionId{id}, flows_[id], Place{0}, now_);
     host_.start(slot, now_);
     host_.run(slot, now_);
     return slot;
@@ -187,7 +187,7 @@ TEST_F(Hybrid, TakesWhatIsOverdueToLastAsLongAgain) {
   gpus_.emplace(gpu_options());
   for (const uint32_t id : {3u, 4u}) {
     const SandboxSlot slot =
-        gpus_->plan(SandboxId{++sandboxes_}, FunctionId{id}, flows_[id], 0, now_);
+        gpus_->plan(SandboxId{++sandboxes_}, FunctionId{id}, flows_[id], Place{0}, now_);
     gpus_->start(slot, now_);
     gpus_->run(slot, now_);
     runs_.push_back({FunctionId{id}, now_});

@@ -1,5 +1,7 @@
 #include "decide/scheduling/idle_sandboxes.h"
 
+#include <algorithm>
+
 namespace lambent::scheduling {
 
 std::vector<SandboxSlot> IdleSandboxes::of(FunctionId function) const {
@@ -11,7 +13,7 @@ std::vector<SandboxSlot> IdleSandboxes::of(FunctionId function) const {
 }
 
 void IdleSandboxes::enter(SandboxSlot slot) {
-  list_on_device(slot);
+  list_on_devices(slot);
   Sandbox& sandbox = sandboxes_[slot];
   OfFunction& function = at(sandbox.function);
   sandbox.older = function.newest;
@@ -23,9 +25,22 @@ void IdleSandboxes::enter(SandboxSlot slot) {
 void IdleSandboxes::leave(SandboxSlot slot) {
   const Sandbox& sandbox = sandboxes_[slot];
   std::vector<IdleSandbox>& neighbours = on_device_[sandbox.device];
-  neighbours[place_on_device_[slot]] = neighbours.back();
-  place_on_device_[neighbours.back().slot] = place_on_device_[slot];
+  const uint32_t place = place_on_device_[slot];
+  neighbours[place] = neighbours.back();
+  if (sandboxes_[neighbours[place].slot].device == sandbox.device) {
+    place_on_device_[neighbours[place].slot] = place;
+  }
   neighbours.pop_back();
+  for_each_device_in(sandbox.beside, [&](uint32_t device) {
+    std::vector<IdleSandbox>& others = on_device_[device];
+    const auto found = std::find_if(others.begin(), others.end(),
+                                    [&](const IdleSandbox& one) { return one.slot == slot; });
+    *found = others.back();
+    if (sandboxes_[found->slot].device == device) {
+      place_on_device_[found->slot] = static_cast<uint32_t>(found - others.begin());
+    }
+    others.pop_back();
+  });
   OfFunction& function = functions_[sandbox.function.value];
   (sandbox.older == kNoSandbox ? function.oldest : sandboxes_[sandbox.older].newer) = sandbox.newer;
   (sandbox.newer == kNoSandbox ? function.newest : sandboxes_[sandbox.newer].older) = sandbox.older;
@@ -36,11 +51,20 @@ IdleSandboxes::OfFunction& IdleSandboxes::at(FunctionId function) {
   return functions_[function.value];
 }
 
-void IdleSandboxes::list_on_device(SandboxSlot slot) {
+void IdleSandboxes::list_on_devices(SandboxSlot slot) {
   if (slot >= place_on_device_.size()) place_on_device_.resize(slot + 1);
-  std::vector<IdleSandbox>& neighbours = on_device_[sandboxes_[slot].device];
-  place_on_device_[slot] = static_cast<uint32_t>(neighbours.size());
-  neighbours.push_back({slot, sandboxes_[slot].function});
+  const Sandbox& sandbox = sandboxes_[slot];
+  place_on_device_[slot] = static_cast<uint32_t>(on_device_[sandbox.device].size());
+  sandbox.for_each_device([&](uint32_t device) {
+    on_device_[device].push_back({slot, sandbox.function});
+  });
+}
+
+void IdleSandboxes::list_again() {
+  for (std::vector<IdleSandbox>& idle : on_device_) idle.clear();
+  for (const SandboxSlot slot : sandboxes_.all()) {
+    if (sandboxes_[slot].state == SandboxState::kIdle) list_on_devices(slot);
+  }
 }
 
 // A function that never had one may be missing at the end.
@@ -73,7 +97,7 @@ void IdleSandboxes::find_again() {
     const Sandbox& sandbox = sandboxes_[slot];
     OfFunction& function = at(sandbox.function);
     if (sandbox.state != SandboxState::kIdle) continue;
-    list_on_device(slot);
+    list_on_devices(slot);
     if (sandbox.older == kNoSandbox) function.oldest = slot;
   }
 }

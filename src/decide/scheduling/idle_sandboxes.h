@@ -40,6 +40,8 @@ class IdleSandboxes {
   void note_function(FunctionId function) { at(function); }
   void enter(SandboxSlot slot);
   void leave(SandboxSlot slot);
+  // After reading: which sandboxes are on several devices was read since.
+  void list_again();
 
   // The lists of functions; the sandboxes must have been restored before.
   void archive(StateArchive& archive);
@@ -51,13 +53,13 @@ class IdleSandboxes {
   };
 
   OfFunction& at(FunctionId function);
-  void list_on_device(SandboxSlot slot);
+  void list_on_devices(SandboxSlot slot);
   void find_again();
 
   SandboxTable& sandboxes_;
   std::vector<OfFunction> functions_;  // by FunctionId
   std::vector<std::vector<IdleSandbox>> on_device_;
-  std::vector<uint32_t> place_on_device_;  // by slot
+  std::vector<uint32_t> place_on_device_;  // by slot; on the first of several devices
 };
 
 }  // namespace lambent::scheduling

@@ -17,7 +17,7 @@ class MemoryVictims : public testing::Test {
       flow.registered = true;
       flow.device_memory = Bytes::gib(4);
       policy_.flow_changed(view(), FunctionId{id}, at(0));
-      slots_[id] = fleet_.plan(SandboxId{id}, FunctionId{id}, flow, 0, at(id));
+      slots_[id] = fleet_.plan(SandboxId{id}, FunctionId{id}, flow, Place{0}, at(id));
       fleet_.start(slots_[id], at(id));
       fleet_.run(slots_[id], at(id));
       fleet_.rest(slots_[id], at(id));
@@ -171,7 +171,7 @@ TEST_F(MemoryVictims, ForAContextGiveUpTheirContextAloneWhereThatCanBe) {
   flow.registered = true;
   flow.checkpoints = true;
   flow.device_memory = Bytes::gib(2);
-  const SandboxSlot slot = fleet_.plan(SandboxId{5}, FunctionId{5}, flow, 0, at(8));
+  const SandboxSlot slot = fleet_.plan(SandboxId{5}, FunctionId{5}, flow, Place{0}, at(8));
   fleet_.start(slot, at(8));
   fleet_.run(slot, at(8));
   fleet_.rest(slot, at(8));

@@ -14,6 +14,7 @@ namespace lambent::scheduling {
 struct Place {
   uint32_t device = 0;            // index into devices()
   SandboxSlot warm = kNoSandbox;  // the idle sandbox to use; kNoSandbox: a new one is started
+  uint64_t beside = 0;            // the other devices of a new one on several: Sandbox::beside
 };
 struct PlaceOrReason {
   std::optional<Place> place;

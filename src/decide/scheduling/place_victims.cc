@@ -63,38 +63,46 @@ void add_candidates_of_functions(const Fleet& fleet, const Flows& flows,
   }
 }
 
+// A crowded device can only be helped by its own sandboxes.
+void add_victims_on(const Fleet& fleet, uint32_t index, Bytes memory, const Flows& flows,
+                    Instant now, std::vector<SandboxSlot>& victims) {
+  const FleetOptions& options = fleet.options();
+  const Device& device = fleet.devices()[index];
+  Bytes committed = device.committed;
+  unsigned on_device = device.sandboxes;
+  const auto leaves = [&](SandboxSlot victim) {
+    if (!fleet.sandbox(victim).is_on(index)) return;
+    --on_device;
+    committed -= fleet.sandbox(victim).memory;
+  };
+  for (const SandboxSlot victim : victims) leaves(victim);
+  std::vector<EvictionCandidate> candidates;
+  while (committed + memory > device.capacity() || on_device >= device.options.contexts) {
+    candidates.clear();
+    add_candidates_of_device(fleet, index, flows, victims, candidates);
+    victims.push_back(choose_victim(options.eviction, options.guesses, candidates, now));
+    leaves(victims.back());
+  }
+}
+
 }  // namespace
 
 std::vector<SandboxSlot> victims_for(const Fleet& fleet, const Place& place, Bytes memory,
                                      const Flows& flows, Instant now) {
   const FleetOptions& options = fleet.options();
   std::vector<SandboxSlot> victims;
-  const Device& device = fleet.devices()[place.device];
-  Bytes committed = device.committed;
-  unsigned on_device = device.sandboxes;
-  unsigned total = fleet.device_table().sandboxes();
-  const auto crowded = [&] {
-    // Where memory moves, which sandboxes leave is decided from event to event.
-    if (fleet.memory().moves_idle()) return false;
-    const bool memory_short = committed + memory > device.capacity();
-    return memory_short || on_device >= device.options.contexts;
-  };
+  // Where memory moves, which sandboxes leave is decided from event to event.
+  if (!fleet.memory().moves_idle()) {
+    add_victims_on(fleet, place.device, memory, flows, now, victims);
+    for_each_device_in(place.beside, [&](uint32_t device) {
+      add_victims_on(fleet, device, memory, flows, now, victims);
+    });
+  }
   std::vector<EvictionCandidate> candidates;
-  while (crowded() || total >= options.most_sandboxes) {
+  while (fleet.device_table().sandboxes() >= options.most_sandboxes + victims.size()) {
     candidates.clear();
-    // A crowded device can only be helped by its own sandboxes.
-    if (crowded()) {
-      add_candidates_of_device(fleet, place.device, flows, victims, candidates);
-    } else {
-      add_candidates_of_functions(fleet, flows, victims, candidates);
-    }
-    const SandboxSlot victim = choose_victim(options.eviction, options.guesses, candidates, now);
-    victims.push_back(victim);
-    --total;
-    if (fleet.sandbox(victim).device == place.device) {
-      --on_device;
-      committed -= fleet.sandbox(victim).memory;
-    }
+    add_candidates_of_functions(fleet, flows, victims, candidates);
+    victims.push_back(choose_victim(options.eviction, options.guesses, candidates, now));
   }
   return victims;
 }

@@ -20,7 +20,7 @@ class PlaceVictims : public testing::Test {
   SandboxSlot idle(Fleet& fleet, uint32_t function, uint32_t device, int64_t used) {
     const FunctionId id{function};
     const SandboxSlot slot =
-        fleet.plan(SandboxId{function}, id, flows_[function], device, at(used));
+        fleet.plan(SandboxId{function}, id, flows_[function], Place{device}, at(used));
     fleet.start(slot, at(used));
     fleet.run(slot, at(used));
     fleet.rest(slot, at(used));

@@ -8,6 +8,9 @@ constexpr double kLongestGracePeriod_s = 1e9;
 }  // namespace
 
 PlaceOrReason Places::find(FunctionId function, const Flow& flow, bool idle_devices_only) const {
+  if (flow.gpu_count > 1) [[unlikely]] {
+    return find_together(function, flow, idle_devices_only, false);
+  }
   bool waits_for_warm = false;
   std::optional<Place> outside;
   WaitReason reason = WaitReason::kNoToken;
@@ -46,6 +49,28 @@ PlaceOrReason Places::find(FunctionId function, const Flow& flow, bool idle_devi
   return cold_.find(flow.device_memory, idle_devices_only);
 }
 
+// As above, of several devices together: a warm sandbox where all of its devices have a token; else
+// a new one, where it is worth that.
+PlaceOrReason Places::find_together(FunctionId function, const Flow& flow, bool idle_devices_only,
+                                    bool on_reserved) const {
+  const GangPlaces::Wanted wanted{.function = function,
+                                  .count = flow.gpu_count,
+                                  .memory = flow.device_memory,
+                                  .idle_devices_only = idle_devices_only,
+                                  .on_reserved = on_reserved};
+  bool is_warm = false;
+  if (const auto warm = gangs_.warm(wanted, is_warm)) return {warm};
+  if (fits_into_starts(function, flow)) return {std::nullopt, WaitReason::kAtWork, true};
+  const bool may_wait = flow.in_flight > 0 && options_.second_grace_period > 0;
+  if (!is_warm && may_wait && !is_worth_a_second(function, flow)) {
+    return {std::nullopt, WaitReason::kAtWork, true};
+  }
+  const PlaceOrReason cold = gangs_.cold(wanted);
+  if (!cold.place || !is_warm) return cold;
+  if (is_time(worth_another_start(flow, options_.move_grace_period))) return cold;
+  return {std::nullopt, WaitReason::kWarmElsewhere, true};
+}
+
 // While its first start goes on it is unknown what one costs, and that one will tell.
 bool Places::is_worth_a_second(FunctionId function, const Flow& flow) const {
   if (flow.cold_start.known()) {
@@ -73,6 +98,7 @@ Instant Places::worth_another_start(const Flow& flow, double grace_period) const
 PlaceOrReason Places::find_on(uint32_t index, FunctionId function, const Flow& flow) const {
   const Device& device = devices_[index];
   if (!device.healthy) return {std::nullopt, WaitReason::kNoDevice};
+  if (flow.gpu_count > 1) return {std::nullopt, WaitReason::kGpusNotTogether};
   bool is_warm = false;
   std::optional<Place> outside;
   WaitReason reason = WaitReason::kNone;
@@ -102,7 +128,9 @@ PlaceOrReason Places::find_on(uint32_t index, FunctionId function, const Flow& f
 // What keeps an idle sandbox from running now; kNone: nothing does.
 WaitReason Places::warm_obstacle(const Sandbox& sandbox) const {
   const Device& device = devices_[sandbox.device];
-  if (!device.has_token()) return WaitReason::kNoToken;
+  if (!device.has_token()) {
+    return device.reserved ? WaitReason::kGpuReserved : WaitReason::kNoToken;
+  }
   if (!moves_idle(options_.memory_rule)) return WaitReason::kNone;
   if (!devices_.room().memory_fits(device, sandbox.needed())) return WaitReason::kNoMemory;
   if (!sandbox.counts.wants_context && !devices_.room().context_fits(device))
@@ -116,8 +144,9 @@ NoPlace Places::note_none(FunctionId function, const Flow& flow, bool idle_devic
   NoPlace note{.because = NoPlace::Because::kNowhere,
                .idle_devices_only = idle_devices_only,
                .memory = flow.device_memory};
-  // Whether all fit into its starts changes with each start and each call: it is asked each time.
-  if (flow.sandbox_concurrency > 1) {
+  // Whether all fit into its starts changes with each start and each call, and several devices with
+  // each of them: it is asked each time.
+  if (flow.sandbox_concurrency > 1 || flow.gpu_count > 1) {
     note.because = NoPlace::Because::kUnknown;
     return note;
   }

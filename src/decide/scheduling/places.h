@@ -11,6 +11,7 @@
 #include "decide/scheduling/device_table.h"
 #include "decide/scheduling/fleet_options.h"
 #include "decide/scheduling/flow.h"
+#include "decide/scheduling/gang_places.h"
 #include "decide/scheduling/idle_sandboxes.h"
 #include "decide/scheduling/no_place.h"
 #include "decide/scheduling/place.h"
@@ -27,7 +28,8 @@ class Places {
         sandboxes_(sandboxes),
         idle_(idle),
         devices_(devices),
-        cold_(devices, changes) {}
+        cold_(devices, changes),
+        gangs_(options, sandboxes, idle, devices) {}
 
   // The present, before anything is asked.
   void set_time(Instant now) {
@@ -57,6 +59,12 @@ class Places {
   PlaceOrReason find_on(uint32_t device, FunctionId function, const Flow& flow) const;
   // A new sandbox of this memory, whatever warm ones there are.
   PlaceOrReason find_new(Bytes memory) const { return cold_.find(memory, false); }
+  // For functions that take several devices together.
+  const GangPlaces& gangs() const { return gangs_; }
+  // As find() for one of these, on devices that are reserved as well: for whom they are.
+  PlaceOrReason find_on_reserved(FunctionId function, const Flow& flow) const {
+    return find_together(function, flow, false, true);
+  }
   // Whether any device with nothing to do takes a new sandbox of this memory.
   bool any_on_idle_device(Bytes memory) const { return cold_.any(memory, true); }
 
@@ -72,6 +80,8 @@ class Places {
   bool may_end_wait(uint32_t device, const NoPlace& note) const;
 
  private:
+  PlaceOrReason find_together(FunctionId function, const Flow& flow, bool idle_devices_only,
+                              bool on_reserved) const;
   bool is_worth_a_second(FunctionId function, const Flow& flow) const;
   bool fits_into_starts(FunctionId function, const Flow& flow) const;
   Instant worth_another_start(const Flow& flow, double grace_period) const;
@@ -82,6 +92,7 @@ class Places {
   const IdleSandboxes& idle_;
   const DeviceTable& devices_;
   ColdPlaces cold_;
+  GangPlaces gangs_;
   Instant now_{};
   mutable Instant next_move_ = kNever;
 };

@@ -27,7 +27,7 @@ class PlacesTest : public testing::Test {
     return options;
   }
   SandboxSlot busy(uint64_t id, FunctionId function, uint32_t device) {
-    const SandboxSlot slot = fleet_.plan(SandboxId{id}, function, flow_, device, at(0));
+    const SandboxSlot slot = fleet_.plan(SandboxId{id}, function, flow_, Place{device}, at(0));
     fleet_.start(slot, at(0));
     fleet_.run(slot, at(0));
     return slot;
@@ -68,7 +68,7 @@ TEST_F(PlacesTest, AddASandboxToAFunctionAtWorkOnlyAfterItsGracePeriod) {
 TEST_F(PlacesTest, WaitForTheFirstStartOfAFunctionWhoseCostIsUnknown) {
   flow_.cold_start = {};
   flow_.in_flight = 1;
-  const SandboxSlot starting = fleet_.plan(SandboxId{1}, kF, flow_, 0, at(0));
+  const SandboxSlot starting = fleet_.plan(SandboxId{1}, kF, flow_, Place{0}, at(0));
   EXPECT_EQ(places().find(kF, flow_, false).reason, WaitReason::kAtWork);
   fleet_.start(starting, at(0));
   fleet_.run(starting, at(0));

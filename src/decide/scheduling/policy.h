@@ -108,6 +108,9 @@ class Policy {
   virtual uint64_t conserving_dispatches() const { return 0; }
   // False: a sandbox is stopped after its one invocation.
   virtual bool keeps_sandboxes() const { return true; }
+  // Whether it places functions that take several devices together: they are refused by those that
+  // bind functions to devices of their own.
+  virtual bool places_gangs() const { return true; }
   // Whether sandboxes may be started for no call yet, wherever there is room.
   virtual bool keeps_instances() const { return keeps_sandboxes(); }
   // True: a sandbox's memory is moved off the device after each invocation, in the background.

@@ -2,6 +2,7 @@
 // A value; kept by SandboxTable, read by policies and by dispatch.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <string_view>
 
@@ -24,6 +25,16 @@ enum class SandboxState {
   kStopping,
 };
 std::string_view name_of(SandboxState state);
+// A function that takes several devices takes them among the first so many.
+constexpr uint32_t kMostDevicesOfGangs = 64;
+// Calls visit(index) for each device of a set, from the lowest on.
+template <typename Visit>
+constexpr void for_each_device_in(uint64_t devices, Visit visit) {
+  for (; devices != 0; devices &= devices - 1) {
+    visit(static_cast<uint32_t>(std::countr_zero(devices)));
+  }
+}
+
 // It is not ready yet.
 constexpr bool is_start(SandboxState state) {
   return state == SandboxState::kPlanned || state == SandboxState::kStarting;
@@ -66,6 +77,20 @@ struct alignas(64) Sandbox {
   Bytes left;       // what stayed on the device the last time that it was moved out
   Bytes offloaded;  // of it, what is on the host while the rest is in
   Bytes fetching;   // of that, what was admitted to the device and waits for room there
+  // The other devices of one that is on several, as bits by their index: each has as much of its
+  // memory as `device`, and whatever it holds of that it holds of them all.
+  uint64_t beside = 0;
+
+  bool is_on(uint32_t index) const {
+    return index == device || (index < kMostDevicesOfGangs && (beside >> index & 1) != 0);
+  }
+  unsigned devices() const { return 1 + static_cast<unsigned>(std::popcount(beside)); }
+  // Calls visit(index) for each device that it is on.
+  template <typename Visit>
+  void for_each_device(Visit visit) const {
+    visit(device);
+    for_each_device_in(beside, visit);
+  }
 
   // What it takes on its device once it is in. How much that is, a move out tells when it is over.
   Bytes needed() const {

@@ -41,7 +41,7 @@ WaitReason Tenants::never_allows(const Flow& flow) const {
   if (quotas.gpu_time_per_hour && quotas.gpu_time_per_hour->count() <= 0) {
     return WaitReason::kTenantGpuTime;
   }
-  if (quotas.gpu_memory && flow.device_memory > *quotas.gpu_memory) {
+  if (quotas.gpu_memory && flow.whole_device_memory() > *quotas.gpu_memory) {
     return WaitReason::kTenantGpuMemory;
   }
   return WaitReason::kNone;

@@ -72,7 +72,7 @@ class Tenants {
   // on the host; kNone: none does. A flow with an idle sandbox that it may use is never held by
   // memory, for that is counted already.
   WaitReason hold_of(const Flow& flow) const {
-    return limited_ ? find_hold(flow, flow.device_memory) : WaitReason::kNone;
+    return limited_ ? find_hold(flow, flow.whole_device_memory()) : WaitReason::kNone;
   }
   WaitReason hold_on_host(const Flow& flow) const {
     return limited_ ? find_hold(flow, Bytes(0)) : WaitReason::kNone;

@@ -48,6 +48,10 @@ std::string_view name_of(WaitReason reason) {
       return "tenant_ahead";
     case WaitReason::kSlowsOthers:
       return "slows_others";
+    case WaitReason::kGpusNotTogether:
+      return "gpus_not_together";
+    case WaitReason::kGpuReserved:
+      return "gpu_reserved";
   }
   return "none";
 }

@@ -30,10 +30,12 @@ enum class WaitReason {
   kTenantGpuMemory,
   kTenantHostMemory,
   kTenantGpuTime,
-  kTenantAhead,  // its tenant is ahead of the other tenants' share
-  kSlowsOthers,  // beside those at work it would cost more than its wait for the first of them
+  kTenantAhead,      // its tenant is ahead of the other tenants' share
+  kSlowsOthers,      // beside those at work it would cost more than its wait for the first of them
+  kGpusNotTogether,  // it takes several GPUs, and as many are not free at once
+  kGpuReserved,      // the GPU is kept for a function that takes several and has waited for them
 };
-constexpr WaitReason kLastWaitReason = WaitReason::kSlowsOthers;
+constexpr WaitReason kLastWaitReason = WaitReason::kGpuReserved;
 std::string_view name_of(WaitReason reason);
 
 }  // namespace lambent::scheduling

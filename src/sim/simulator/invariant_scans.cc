@@ -38,11 +38,14 @@ void InvariantScans::check_virtual_times(const InvariantMoment& moment) {
   uint64_t beyond = 0;
   Duration least = Duration::max();
   bool some_unknown = false;
-  // Whom no healthy device could hold takes no part.
-  Bytes largest;
-  for (const scheduling::Device& device : dispatcher_.fleet().devices()) {
-    if (device.healthy) largest = std::max(largest, device.options.memory);
-  }
+  // Whom no healthy device could hold takes no part, or not as many as it takes together.
+  const auto could_run = [&](const scheduling::Flow& flow) {
+    const auto& devices = dispatcher_.fleet().devices();
+    const auto could = std::count_if(devices.begin(), devices.end(), [&](const auto& device) {
+      return device.healthy && flow.device_memory <= device.options.memory;
+    });
+    return could >= flow.gpu_count;
+  };
   for (uint32_t f = 0; f < virtual_times_.size(); ++f) {
     const scheduling::Flow& flow = dispatcher_.flows()[f];
     if (flow.device_memory.count == 0) continue;
@@ -51,7 +54,7 @@ void InvariantScans::check_virtual_times(const InvariantMoment& moment) {
     // time at most, and global time only grows, or it was counted.
     if (time > virtual_times_[f] && virtual_times_[f] > global + *options_.over_run) ++beyond;
     virtual_times_[f] = time;
-    if (!flow.has_work() || flow.device_memory > largest) continue;
+    if (!flow.has_work() || !could_run(flow)) continue;
     some_unknown = some_unknown || !flow.registered;
     if (flow.registered) least = std::min(least, time);
   }
@@ -87,7 +90,8 @@ void InvariantScans::check_conservation(const InvariantMoment& moment) {
 // where several hang. Time counts second by second, so that a clock that jumps does not take the
 // dispatcher's chance to act.
 void InvariantScans::check_grace_period(const InvariantMoment& moment) {
-  Bytes most;
+  std::vector<Bytes> rooms;         // of devices with nothing to do, the largest first
+  std::vector<Bytes> not_reserved;  // of these, those that are not kept for one that takes several
   const bool pool_full =
       accounts_.gpu_processes - accounts_.gpu_idle >= options_.limits.fleet.most_sandboxes;
   for (size_t i = 1; i < accounts_.devices.size() && !moment.draining && !pool_full; ++i) {
@@ -95,9 +99,14 @@ void InvariantScans::check_grace_period(const InvariantMoment& moment) {
     const bool nothing_to_do = device.places == 0;
     if (!device.known || !device.healthy || !nothing_to_do) continue;
     if (device.processes - device.idle >= device.options.contexts) continue;
-    most =
-        std::max(most, device.options.memory - device.taken - (device.memory - device.idle_memory));
+    const Bytes room = device.options.memory - device.taken - (device.memory - device.idle_memory);
+    rooms.push_back(room);
+    const auto index = dispatcher_.fleet().device_index(device.options.id);
+    const bool reserved = index && dispatcher_.fleet().devices()[*index].reserved;
+    if (!reserved) not_reserved.push_back(room);
   }
+  std::sort(rooms.rbegin(), rooms.rend());
+  std::sort(not_reserved.rbegin(), not_reserved.rend());
   lost_grace_periods_.resize(accounts_.functions.size());
   for (uint32_t f = 0; f < accounts_.functions.size(); ++f) {
     const WorldAccounts::Function& known = accounts_.functions[f];
@@ -107,9 +116,11 @@ void InvariantScans::check_grace_period(const InvariantMoment& moment) {
         f >= dispatcher_.flows().size() || dispatcher_.flows()[f].max_concurrency > 0;
     const bool one_at_a_time = options_.one_batch_per_function || options_.may_idle;
     const unsigned limit = one_at_a_time ? 1 : std::max(1U, known.profile.max_concurrency);
+    const unsigned takes = std::max(1U, known.profile.gpu_count);
+    const std::vector<Bytes>& there = takes > 1 ? rooms : not_reserved;
+    const bool fits = there.size() >= takes && known.profile.device_memory <= there[takes - 1];
     const bool could_start = known.registered && has_gpus && known.waiting > known.starting &&
-                             at_work < limit && known.profile.device_memory.count > 0 &&
-                             known.profile.device_memory <= most;
+                             at_work < limit && known.profile.device_memory.count > 0 && fits;
     const bool held =
         f < dispatcher_.flows().size() &&
         dispatcher_.tenants().hold_of(dispatcher_.flows()[f]) != scheduling::WaitReason::kNone;
@@ -152,7 +163,7 @@ void InvariantScans::check_ready(const InvariantMoment& moment) {
     const bool all_hang =
         std::all_of(accounts_.processes.begin(), accounts_.processes.end(), [&](const auto& entry) {
           const WorldAccounts::Process& process = entry.second;
-          if (process.device != i || !process.holds_place ||
+          if (!process.is_on(static_cast<uint32_t>(i)) || !process.holds_place ||
               process.state == WorldAccounts::State::kReady) {
             return true;
           }
@@ -172,8 +183,8 @@ unsigned InvariantScans::planned_on(uint32_t device) const {
   const scheduling::Fleet& fleet = device == 0 ? dispatcher_.host_fleet() : dispatcher_.fleet();
   const auto planned = [&](scheduling::SandboxSlot slot) {
     const scheduling::Sandbox& sandbox = fleet.sandbox(slot);
-    return sandbox.state == scheduling::SandboxState::kPlanned &&
-           fleet.devices()[sandbox.device].options.id.value == device;
+    const auto index = fleet.device_index(DeviceId{device});
+    return sandbox.state == scheduling::SandboxState::kPlanned && index && sandbox.is_on(*index);
   };
   return static_cast<unsigned>(std::count_if(fleet.all().begin(), fleet.all().end(), planned));
 }
@@ -246,9 +257,11 @@ void InvariantScans::check_accounts() {
       const scheduling::Sandbox& sandbox = fleet->sandbox(slot);
       if (sandbox.state != scheduling::SandboxState::kPlanned) continue;
       ++planned;
-      const uint32_t device = fleet->devices()[sandbox.device].options.id.value;
-      if (sandbox.holds != scheduling::Sandbox::Holds::kNothing) ++places[device];
-      if (device == 0) ++on_host[sandbox.function.value];
+      sandbox.for_each_device([&](uint32_t index) {
+        const uint32_t device = fleet->devices()[index].options.id.value;
+        if (sandbox.holds != scheduling::Sandbox::Holds::kNothing) ++places[device];
+        if (device == 0) ++on_host[sandbox.function.value];
+      });
     }
   }
   check_places(on_host);
@@ -285,7 +298,8 @@ void InvariantScans::check_slots(const scheduling::Fleet& fleet, const schedulin
   Bytes starting;
   for (const scheduling::SandboxSlot slot : fleet.all()) {
     const scheduling::Sandbox& sandbox = fleet.sandbox(slot);
-    if (&fleet.devices()[sandbox.device] != &device) continue;
+    const auto index = static_cast<uint32_t>(&device - fleet.devices().data());
+    if (!sandbox.is_on(index)) continue;
     if (sandbox.holds == scheduling::Sandbox::Holds::kToken) ++tokens;
     if (sandbox.holds != scheduling::Sandbox::Holds::kStartSlot) continue;
     ++slots;

@@ -63,7 +63,13 @@ void Invariants::see(const dispatch::FunctionRegistered& event) {
   if (known.registered && event.profile.revision < known.profile.revision) return;
   known.registered = true;
   known.profile = event.profile;
-  if (event.profile.min_instances == 0) return;
+  if (known.profile.device_memory.count == 0) known.profile.gpu_count = 1;
+  if (known.profile.gpu_count > 1) {
+    // What these do not have, whatever they ask for.
+    known.profile.min_instances = 0;
+    known.profile.memory_moves = known.profile.checkpoints = known.profile.has_cpu_variant = false;
+  }
+  if (known.profile.min_instances == 0) return;
   for (auto& [id, process] : accounts_.processes) {
     if (process.function == event.profile.id) process.was_kept = true;
   }
@@ -197,7 +203,17 @@ void Invariants::see(const dispatch::StartSandbox& action) {
       !accounts_.devices[action.device.value].known) {
     return wrong("on a device that does not exist");
   }
-  if (!accounts_.devices[action.device.value].healthy) wrong("on a device that is not healthy");
+  std::vector<uint32_t> beside;
+  scheduling::for_each_device_in(action.beside, [&](uint32_t bit) { beside.push_back(bit + 1); });
+  for (const uint32_t other : beside) {
+    if (other >= accounts_.devices.size() || !accounts_.devices[other].known) {
+      return wrong("on another device that does not exist");
+    }
+    if (other == action.device.value) wrong("twice on one device");
+  }
+  if (beside.size() + 1 != known.profile.gpu_count) {
+    wrong("on another number of devices than its function takes");
+  }
   const bool uses_gpu = known.profile.device_memory.count > 0;
   const bool cpu_variant = uses_gpu && action.device.value == 0 && known.profile.has_cpu_variant &&
                            options_.limits.hybrid.rule != scheduling::HybridRule::kOff;
@@ -205,6 +221,7 @@ void Invariants::see(const dispatch::StartSandbox& action) {
   Process process{.function = action.function,
                   .revision = action.revision,
                   .device = action.device.value,
+                  .beside = std::move(beside),
                   .memory = cpu_variant ? Bytes(0) : known.profile.device_memory,
                   .cpu_variant = cpu_variant,
                   .movable = known.profile.memory_moves &&
@@ -213,8 +230,9 @@ void Invariants::see(const dispatch::StartSandbox& action) {
                   .ahead = action.ahead,
                   .was_kept = known.profile.min_instances > 0,
                   .start_limit = std::max(options_.limits.init_timeout, known.profile.timeout),
-                  .since = moment_.now,
-                  .device_losses = accounts_.devices[action.device.value].losses};
+                  .since = moment_.now};
+  process.device_losses = accounts_.losses_of(process);
+  if (!accounts_.is_healthy(process)) wrong("on a device that is not healthy");
   accounts_.add(action.sandbox, process);
   check_arrival(process, "a sandbox is started");
 }
@@ -254,9 +272,9 @@ void Invariants::see(const dispatch::StartInvocation& action) {
   if ((warm || joins) && (!known.registered || !is_present)) {
     return wrong("a sandbox of a revision that is gone");
   }
-  if ((warm || joins) && !accounts_.devices[process.device].healthy)
+  if ((warm || joins) && !accounts_.is_healthy(process))
     wrong("which is on a device that is not healthy");
-  if (process.device_losses != accounts_.devices[process.device].losses) {
+  if (process.device_losses != accounts_.losses_of(process)) {
     wrong("whose device was lost since it was started");
   }
   const bool in = process.where == Process::Where::kIn;

@@ -109,13 +109,16 @@ void Invariants::see(const dispatch::GrantMemory& action) {
 
 // After something was brought onto a device.
 void Invariants::check_arrival(const Process& process, const char* what) {
-  const Device& device = accounts_.devices[process.device];
-  if (process.device == 0 || device.memory + device.taken <= device.options.memory) return;
-  violate(Invariant::kMemory, std::string(what) + " onto device " +
-                                  std::to_string(device.options.id.value) + ", which has " +
-                                  std::to_string(device.memory.count) + " bytes in use and " +
-                                  std::to_string(device.taken.count) + " taken, of " +
-                                  std::to_string(device.options.memory.count));
+  if (process.device == 0) return;
+  process.for_each_device([&](uint32_t index) {
+    const Device& device = accounts_.devices[index];
+    if (device.memory + device.taken <= device.options.memory) return;
+    violate(Invariant::kMemory, std::string(what) + " onto device " +
+                                    std::to_string(device.options.id.value) + ", which has " +
+                                    std::to_string(device.memory.count) + " bytes in use and " +
+                                    std::to_string(device.taken.count) + " taken, of " +
+                                    std::to_string(device.options.memory.count));
+  });
 }
 
 // What is taken may be more than was left: who rests on the device, and whose memory is not on its
@@ -127,20 +130,23 @@ void Invariants::check_beside_taken() {
   std::vector<Bytes> leaving(accounts_.devices.size());
   for (const auto& [id, process] : accounts_.processes) {
     if (process.state == State::kStopping) {
-      leaving[process.device] += process.held;
+      process.for_each_device([&](uint32_t index) { leaving[index] += process.held; });
     } else if (process.where == Where::kMovingOut) {
       leaving[process.device] += process.deep ? process.held : process.held - process.left;
     }
   }
   for (const auto& [id, process] : accounts_.processes) {
-    const Device& device = accounts_.devices[process.device];
-    if (!is_taken(device) || !device.healthy) continue;
     if (process.state != State::kIdle || process.held == Bytes(0)) continue;
     if (process.where == Where::kMovingIn || process.where == Where::kMovingOut) continue;
-    const Bytes stays = device.memory - leaving[process.device];
-    if (stays + device.taken <= device.options.memory) continue;
-    violate(Invariant::kMemory, "sandbox " + std::to_string(id.value) +
-                                    " rests on a device where it has no room beside what is taken");
+    process.for_each_device([&, sandbox = id](uint32_t index) {
+      const Device& device = accounts_.devices[index];
+      if (!is_taken(device) || !device.healthy) return;
+      const Bytes stays = device.memory - leaving[index];
+      if (stays + device.taken <= device.options.memory) return;
+      violate(Invariant::kMemory,
+              "sandbox " + std::to_string(sandbox.value) +
+                  " rests on a device where it has no room beside what is taken");
+    });
   }
 }
 

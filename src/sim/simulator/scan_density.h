@@ -40,7 +40,8 @@ class ScanDensity final : public ScanMqfq {
 
   Order order_of(const View& view, uint32_t f) const override {
     const scheduling::Flow& flow = view.flows[f];
-    Duration cost = flow.execution.mean_or(first_execution_) + set_up(view, f) / flow.pending;
+    Duration cost = (flow.execution.mean_or(first_execution_) + set_up(view, f) / flow.pending) *
+                    flow.gpu_count;
     if (flow.weight != 1) cost = from_seconds(to_seconds(cost) / flow.weight);
     // log2(cost): how often it can be halved, and how far it is from there to the next power of
     // two.

@@ -40,6 +40,7 @@ class ScanMqfq : public scheduling::Policy {
   }
   void charge(const View& view, FunctionId function, Duration tau) {
     const scheduling::Flow& flow = view.flow(function);
+    tau *= flow.gpu_count;
     Tenant& tenant = tenants_[flow.tenant_slot];
     const bool tenant_ahead = is_ahead(view, tenant);
     if (times_[function.value] - tenant.global > options_.over_run || tenant_ahead) ++conserving_;
@@ -157,9 +158,11 @@ class ScanMqfq : public scheduling::Policy {
   static bool is_elsewhere(const scheduling::Flow& flow) { return flow.device_memory.count == 0; }
   static bool some_device_could_hold(const View& view, uint32_t f) {
     const auto& devices = view.fleet.devices();
-    return std::any_of(devices.begin(), devices.end(), [&](const scheduling::Device& device) {
-      return device.healthy && view.flows[f].device_memory <= device.options.memory;
-    });
+    const auto could =
+        std::count_if(devices.begin(), devices.end(), [&](const scheduling::Device& device) {
+          return device.healthy && view.flows[f].device_memory <= device.options.memory;
+        });
+    return could >= view.flows[f].gpu_count;
   }
   // One tenant: its virtual time, and the global one of its flows.
   struct Tenant {

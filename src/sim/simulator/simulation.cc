@@ -182,6 +182,8 @@ void Simulation::perform(const dispatch::StartSandbox& action) {
       device + 1 == devices_.size() && uses_gpu(model) ? model.host_init_time : model.init_time;
   const bool on_gpu = action.device != scheduling::kHostDevice;
   const auto place = on_gpu ? dispatcher_.fleet().find(action.sandbox) : std::nullopt;
+  // The others of its devices are at work for as long as the first.
+  const uint64_t beside = place ? dispatcher_.fleet().sandbox(*place).beside : 0;
   add({.sandbox = action.sandbox,
        .device = device,
        .function = action.function,
@@ -189,7 +191,8 @@ void Simulation::perform(const dispatch::StartSandbox& action) {
        .place = place.value_or(scheduling::kNoSandbox),
        .starting = true,
        .is_kernel = model.is_kernel,
-       .constants = device < links_.size() / 2 ? model.constants : Bytes(0)});
+       .constants = device < links_.size() / 2 ? model.constants : Bytes(0),
+       .beside = beside});
   change_starting(device, 1);
   if (happens(random_, options_.faults.start_hangs)) return;
   if (happens(random_, options_.faults.start_fails)) {
@@ -261,6 +264,10 @@ void Simulation::begin_work(RunSlot slot) {
   run.awaits_memory = false;
   devices_[run.device].start(slot, work, now_);
   note_next(run.device);
+  scheduling::for_each_device_in(run.beside, [&](uint32_t other) {
+    devices_[other].start(slot, Duration::max(), now_);
+    note_next(other);
+  });
 }
 
 bool Simulation::begin_step(RunSlot slot, Duration ahead) {
@@ -283,6 +290,10 @@ bool Simulation::begin_step(RunSlot slot, Duration ahead) {
       if (work == Duration(0)) continue;
       devices_[run.device].start(slot, work, now_, phases.occupancy);
       note_next(run.device);
+      scheduling::for_each_device_in(run.beside, [&](uint32_t other) {
+        devices_[other].start(slot, Duration::max(), now_);
+        note_next(other);
+      });
       return true;
     }
     const Bytes all = step == kCopyIn ? phases.copy_in : phases.copy_out;
@@ -408,6 +419,10 @@ void Simulation::finish_on(uint32_t device) {
     dispatcher_.fetch_end(run.function, run.place, device);
   }
   note_next(device);
+  scheduling::for_each_device_in(run.beside, [&](uint32_t other) {
+    devices_[other].stop(slot, now_);
+    note_next(other);
+  });
   if (!goes_on || !begin_step(slot)) end_run(slot);
 }
 
@@ -497,6 +512,10 @@ void Simulation::take_off_alone(RunSlot slot) {
   const uint32_t device = runs_[slot].device;
   devices_[device].stop(slot, now_);
   note_next(device);
+  scheduling::for_each_device_in(runs_[slot].beside, [&](uint32_t other) {
+    devices_[other].stop(slot, now_);
+    note_next(other);
+  });
   if (on_host_.running() > 0) {
     on_host_.stop(slot, now_);
     note_next(devices_.size() + links_.size());

@@ -118,6 +118,7 @@ class Simulation {
     Bytes moving;     // what is on its way
     Bytes carried;    // of that, what goes over the link
     Instant move_began{};
+    uint64_t beside = 0;  // the other devices of one that is on several, as bits by their index
   };
 
   void give(const dispatch::Event& event);

@@ -47,6 +47,18 @@ void WorldAccounts::fetch(Process& process, Bytes fetched) {
   count(process, 1);
 }
 
+unsigned WorldAccounts::losses_of(const Process& process) const {
+  unsigned losses = 0;
+  process.for_each_device([&](uint32_t index) { losses += devices[index].losses; });
+  return losses;
+}
+
+bool WorldAccounts::is_healthy(const Process& process) const {
+  bool healthy = true;
+  process.for_each_device([&](uint32_t index) { healthy &= devices[index].healthy; });
+  return healthy;
+}
+
 WorldAccounts::Function& WorldAccounts::function(FunctionId id) {
   if (id.value >= functions.size()) functions.resize(id.value + 1);
   return functions[id.value];
@@ -103,21 +115,23 @@ void WorldAccounts::count(const Process& process, int by) {
   const auto add_memory = [&](Bytes& total, Bytes amount) {
     total = by > 0 ? total + amount : total - amount;
   };
-  Device& device = devices[process.device];
-  add(device.processes, true);
   add(gpu_processes, process.device != 0);
   const bool idle = process.state == State::kIdle;
-  add(device.idle, idle);
   add(gpu_idle, idle && process.device != 0);
   add(gpu_stopping, process.state == State::kStopping && process.device != 0);
-  if (idle) add_memory(device.idle_memory, process.held);
-  add(device.at_work, process.at_work);
-  add(device.places, process.holds_place);
-  add(device.ready, process.state == State::kReady);
-  add_memory(device.occupied, process.memory);
-  add_memory(device.memory, process.held);
+  process.for_each_device([&](uint32_t index) {
+    Device& device = devices[index];
+    add(device.processes, true);
+    add(device.idle, idle);
+    if (idle) add_memory(device.idle_memory, process.held);
+    add(device.at_work, process.at_work);
+    add(device.places, process.holds_place);
+    add(device.ready, process.state == State::kReady);
+    add_memory(device.occupied, process.memory);
+    add_memory(device.memory, process.held);
+    add(device.without_context, process.deep && process.where == Process::Where::kOut);
+  });
   add_memory(on_host, process.on_host);
-  add(device.without_context, process.deep && process.where == Process::Where::kOut);
   Function& owner = function(process.function);
   add(owner.starting, process.state == State::kStarting || process.state == State::kReady);
   add(owner.busy, process.state == State::kBusy);

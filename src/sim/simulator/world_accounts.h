@@ -3,6 +3,7 @@
 // and is read by InvariantScans.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <unordered_map>
 #include <vector>
@@ -19,7 +20,8 @@ class WorldAccounts {
     FunctionId function;
     uint64_t revision = 0;
     uint32_t device = 0;
-    Bytes memory;
+    std::vector<uint32_t> beside;  // the other devices of one that is on several
+    Bytes memory;                  // on each
     State state = State::kStarting;
     bool cpu_variant = false;                   // of a function that uses a GPU, on the host
     bool at_work = false, holds_place = false;  // a place: a token or a start slot
@@ -40,7 +42,17 @@ class WorldAccounts {
     bool was_kept = false;  // its function has, or had, min_instances since it was started
     Duration start_limit{};
     Instant since{};
-    unsigned device_losses = 0;  // of its device, when it was started
+    unsigned device_losses = 0;  // of its devices, when it was started
+
+    bool is_on(uint32_t one) const {
+      return one == device || std::find(beside.begin(), beside.end(), one) != beside.end();
+    }
+    // Calls visit(device) for each that it is on.
+    template <typename Visit>
+    void for_each_device(Visit visit) const {
+      visit(device);
+      for (const uint32_t other : beside) visit(other);
+    }
   };
   // An invocation from InvocationSubmitted until CompleteInvocation.
   struct Live {
@@ -79,6 +91,10 @@ class WorldAccounts {
   void move(Process& process, Process::Where where, bool deep);
   // So much of what is offloaded is on the device again.
   void fetch(Process& process, Bytes fetched);
+
+  // How often its devices were lost, together; and whether all are healthy.
+  unsigned losses_of(const Process& process) const;
+  bool is_healthy(const Process& process) const;
 
   // The function's entry; it is made if there is none.
   Function& function(FunctionId id);
