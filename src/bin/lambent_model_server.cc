@@ -65,7 +65,7 @@ Result<void> serve(const onnx::OnnxOptions& options, const batching::BatchLimits
   const SystemClock clock;
   loop::EventLoop loop(clock);
   inference::ModelService service(
-      *engine, loop, {.model = {.name = name}, .version = LAMBENT_VERSION, .batches = batches});
+      *engine, loop, {.function = name, .version = LAMBENT_VERSION, .batches = batches});
   http::ServerOptions server_options;
   server_options.max_body = inference::kMostBody;
   server_options.max_unfinished_bodies = Bytes::gib(1);

@@ -10,6 +10,7 @@
 #include "bin/flag_checks.h"
 #include "bin/installation.h"
 #include "bin/lambent_paths.h"
+#include "edge/cli/api_json.h"
 #include "edge/cli/deploy.h"
 #include "edge/cli/describe.h"
 #include "edge/cli/init.h"
@@ -18,6 +19,7 @@
 #include "edge/cli/logs.h"
 #include "edge/cli/objects.h"
 #include "edge/cli/remove.h"
+#include "edge/cli/version_policy.h"
 #include "edge/cli/versions.h"
 #include "gpu/bundle/builder.h"
 #include "gpu/bundle/child_process.h"
@@ -112,6 +114,57 @@ CLI::Validator engine_words(cli::DeployOptions& options) {
       "ENGINE");
 }
 
+CLI::Validator policy_words() {
+  return CLI::Validator(
+      [](const std::string& text) {
+        const auto policy = cli::parse_version_policy(text);
+        return policy.ok() ? std::string() : policy.error().message;
+      },
+      "POLICY");
+}
+
+// How models are fetched, as far as flags say it.
+struct FetchFlags {
+  std::string s3_endpoint;
+  double stall_s = 30;
+};
+
+// Of what the tenant may keep on the worker's disk, what is left. A worker that does not say it
+// refuses what is too much when it comes.
+Bytes room_at_worker(cli::Transport& transport, Bytes otherwise) {
+  const auto who = cli::ask_json(transport, "GET", "/v1/whoami");
+  if (!who.ok() || !who->contains("quotas") || !who->contains("usage")) return otherwise;
+  const auto most = (*who)["quotas"].value("disk_bytes", nlohmann::ordered_json());
+  const auto used = (*who)["usage"].value("disk_bytes", nlohmann::ordered_json());
+  if (!most.is_number_unsigned() || !used.is_number_unsigned()) return otherwise;
+  const Bytes quota(most.get<uint64_t>());
+  const Bytes usage(used.get<uint64_t>());
+  return quota > usage ? quota - usage : Bytes();
+}
+
+cli::FetchModel model_fetcher(Shell& shell, cli::Transport& transport, const FetchFlags& flags) {
+  return [&shell, &transport, flags](const cli::ModelSource& source) {
+    cli::FetchOptions options{.cache = model_cache()};
+    options.most = room_at_worker(transport, options.most);
+    options.stall = from_seconds(flags.stall_s);
+    options.s3 = default_s3_access();
+    if (!flags.s3_endpoint.empty()) options.s3.endpoint = flags.s3_endpoint;
+    return cli::fetch_model(shell.console, source, options);
+  };
+}
+
+std::shared_ptr<FetchFlags> add_fetch_flags(CLI::App* verb, cli::DeployOptions& options) {
+  auto flags = std::make_shared<FetchFlags>();
+  verb->add_option("--sha256", options.sha256,
+                   "of a model that is fetched: its digest, in hexadecimal digits");
+  verb->add_option("--s3-endpoint", flags->s3_endpoint,
+                   "of a store that speaks S3, where s3:// is not Amazon's (AWS_ENDPOINT_URL_S3)");
+  verb->add_option("--fetch-timeout", flags->stall_s, "so many seconds without a byte end a fetch")
+      ->capture_default_str()
+      ->check(CLI::Range(1.0, 3600.0));
+  return flags;
+}
+
 }  // namespace
 
 void add_init(Shell& shell) {
@@ -150,7 +203,8 @@ void add_deploy(Shell& shell) {
       shell, "deploy", "create or update a function from its lambent.toml, a model or an image",
       "lambent deploy build/release/examples/01_python_vector_add");
   verb->add_option("PATH", options->path,
-                   "a folder with lambent.toml, such a file, or a model (.onnx)");
+                   "a folder with lambent.toml, such a file, a model (.onnx), a folder in Triton's "
+                   "layout (1/model.onnx, 2/model.onnx), or a model's URL (https://, s3://)");
   verb->add_option("--name", options->name, "instead of the manifest's name");
   verb->add_option("--code", options->code, "a folder or .zip instead of the manifest's code");
   verb->add_option("--image", options->image,
@@ -168,29 +222,42 @@ void add_deploy(Shell& shell) {
   verb->add_option("--importer-python", *python,
                    "the Python with the packages of lambent[onnx], which makes kernels of models")
       ->capture_default_str();
+  verb->add_option("--model-version", options->model_version,
+                   "of a model: publishes it under this number, and requests that name no version "
+                   "go to it once it is loaded")
+      ->check(CLI::PositiveNumber);
+  verb->add_option("--version-policy", options->version_policy,
+                   "which versions of a model are there: latest:N, all or specific:N,N")
+      ->check(policy_words());
   verb->add_flag("--dry-run", options->dry_run,
                  "check all, say what would change, and change nothing");
   verb->add_flag_callback(
       "--no-wait", [options] { options->waits = false; },
       "end while packages are installed, and not once the function serves");
-  verb->callback([&shell, options, engine] {
-    shell.verb = [&shell, options](Transport& transport, const cli::Destination& destination) {
+  const auto flags = add_fetch_flags(verb, *options);
+  verb->callback([&shell, options, engine, flags] {
+    shell.verb = [&shell, options, flags](Transport& transport,
+                                          const cli::Destination& destination) {
       options->endpoint = destination.endpoint;
+      options->fetch_model = model_fetcher(shell, transport, *flags);
       return cli::run_deploy(transport, shell.console, *options);
     };
   });
 }
 
 void add_publish(Shell& shell) {
-  auto function = std::make_shared<std::string>();
-  auto description = std::make_shared<std::optional<std::string>>();
+  auto options = std::make_shared<cli::PublishOptions>();
   CLI::App* verb = add_verb(shell, "publish", "keep a function as it is now as its next version",
                             "lambent publish hello --description \"the first\"");
-  verb->add_option("FUNCTION", *function, "its name")->required();
-  verb->add_option("--description", *description, "of the version, instead of the function's");
-  verb->callback([&shell, function, description] {
-    shell.verb = [&shell, function, description](Transport& transport, const cli::Destination&) {
-      return cli::run_publish(transport, shell.console, *function, *description);
+  verb->add_option("FUNCTION", options->function, "its name")->required();
+  verb->add_option("--description", options->description,
+                   "of the version, instead of the function's");
+  verb->add_option("--number", options->version,
+                   "its number, above all that were used, instead of the next one")
+      ->check(CLI::PositiveNumber);
+  verb->callback([&shell, options] {
+    shell.verb = [&shell, options](Transport& transport, const cli::Destination&) {
+      return cli::run_publish(transport, shell.console, *options);
     };
   });
 }

@@ -14,9 +14,9 @@ if [ "${1:-}" = --all ]; then
   choice=()
   export LAMBENT_WHOLE_TESTS=1
 fi
-# Ray is large: without it tests/clients/test_ray.py is skipped, and says so.
+# Ray and moto are large: without them tests/clients/test_ray.py and a part of test_model_store.py are skipped, and say so.
 ray=()
-[ -z "${LAMBENT_WHOLE_TESTS:-}" ] || ray=(tests/clients/ray-requirements.txt)
+[ -z "${LAMBENT_WHOLE_TESTS:-}" ] || ray=(tests/clients/ray-requirements.txt tests/clients/moto-requirements.txt)
 clients=(tests/clients/requirements.txt tests/integration/requirements.txt tests/package/requirements.txt ${ray[@]+"${ray[@]}"})
 [ ${#choice[@]} -gt 0 ] || clients+=(tests/browser/requirements.txt)
 if has_nvcc; then
@@ -27,6 +27,14 @@ elif python_packages "${clients[@]}" tests/programs/requirements.txt; then
 else
   say "NVIDIA's compiler could not be fetched: the tests of tests/programs will be SKIPPED"
   python_packages "${clients[@]}"
+fi
+# KServe's client, which goes with no other's protobuf: without it tests/clients/test_kserve.py is skipped, and says so.
+kserve=.cache/kserve
+wanted="$(cat tests/clients/kserve-requirements.txt)"
+if [ -n "${LAMBENT_WHOLE_TESTS:-}" ] && [ "$wanted" != "$(cat "$kserve/installed.txt" 2>/dev/null)" ]; then
+  rm -rf "$kserve"
+  .venv/bin/pip install --quiet --disable-pip-version-check --retries 5 --no-deps --target "$kserve" -r tests/clients/kserve-requirements.txt
+  printf '%s\n' "$wanted" >"$kserve/installed.txt"
 fi
 # NVIDIA's own driver library: without it the tests of tests/nvidia_driver are skipped, and say so.
 tools/fetch_nvidia_driver.py build/nvidia-driver >/dev/null ||

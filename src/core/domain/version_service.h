@@ -15,6 +15,7 @@ namespace lambent {
 struct Publication {
   FunctionName function;
   std::optional<std::string> description = {};  // none: the function's
+  std::optional<uint64_t> number = {};          // of the version; none: the next one
   // What the publisher believes of the function; FAILED_PRECONDITION if it is another.
   std::string code_sha256 = {};  // empty: whatever it is
   std::optional<uint64_t> revision = {};
@@ -31,9 +32,10 @@ class VersionService {
   // an alias with two versions, the first. NOT_FOUND.
   virtual Result<FunctionSpec> find_qualified(const FunctionName& name) const = 0;
 
-  // Keeps the function as it is. If nothing changed since the last version the answer is that one.
-  // NOT_FOUND; ABORTED: a change is under way; FAILED_PRECONDITION: it is of a kind without
-  // versions, or has kVersionsPerFunction.
+  // Keeps the function as it is. If nothing changed since the last version the answer is that one,
+  // unless it has another number than the one that is asked for. NOT_FOUND; ABORTED: a change is
+  // under way; FAILED_PRECONDITION: it is of a kind without versions, has kVersionsPerFunction, or
+  // had a version of that number or above.
   virtual void publish(Publication publication, Callback<FunctionSpec> done) = 0;
   // In order of their numbers. NOT_FOUND: there is no such function.
   virtual Result<std::vector<FunctionSpec>> list_versions(const FunctionName& function) const = 0;

@@ -30,6 +30,10 @@ struct RelayCall {
   std::function<void(RelayCall, const FunctionSpec&)> to_handler = {};
   // The same, if it is a graph of kernels.
   std::function<void(RelayCall, const FunctionSpec&)> to_kernels = {};
+  // It speaks the Open Inference Protocol: which version of the function serves it is that
+  // protocol's to say (resolve_model). `model_version` is the one that its path names; empty: none.
+  bool is_inference = false;
+  std::string model_version = {};
   // Its body came whole, in `head`, and its signature covers that: HTTP functions do not take it.
   bool is_signed = false;
   // Nothing was asked of who sends it: only a function with an open URL takes it.

@@ -10,6 +10,8 @@
 #include "core/base/fd.h"
 #include "core/domain/command_line.h"
 #include "core/domain/image_function.h"
+#include "core/domain/model_function.h"
+#include "core/domain/version.h"
 #include "decide/pipeline/limits.h"
 #include "decide/pipeline/pipeline_json.h"
 #include "decide/workflow/graph_json.h"
@@ -17,6 +19,8 @@
 #include "edge/cli/api_error.h"
 #include "edge/cli/api_json.h"
 #include "edge/cli/function_request.h"
+#include "edge/cli/model_loading.h"
+#include "edge/cli/model_versions.h"
 #include "edge/cli/staging.h"
 
 namespace lambent::cli {
@@ -273,7 +277,8 @@ Result<void> add_components(const std::string& folder, const std::string& file,
     Json& component = graph["components"][number];
     DeployOptions inner{.path = join_path(folder, path),
                         .build_bundle = options.build_bundle,
-                        .import_model = options.import_model};
+                        .import_model = options.import_model,
+                        .fetch_model = options.fetch_model};
     const auto function = component.find("function");
     if (function != component.end() && function->is_string()) inner.name = *function;
     std::string& name = packed[{inner.path, inner.name.value_or("")}];
@@ -319,6 +324,25 @@ Result<Package> package_of_model(const DeployOptions& options) {
   inner.name = options.name.value_or(name_of_model(options.path));
   const std::string model = std::filesystem::absolute(options.path);
   ASSIGN_OR_RETURN(Package package, make_package_within(inner, 0, model));
+  package.file = options.path;
+  return package;
+}
+
+// "https://example.com/resnet.onnx": as if a manifest named it.
+Result<Package> package_of_url(const DeployOptions& options) {
+  ASSIGN_OR_RETURN(const std::string file, file_of_url(options.path));
+  // In one line, in quotes that have no escapes.
+  if (options.path.find_first_of("'\n\r") != std::string::npos) {
+    return Error{ErrorCode::kInvalidArgument, "the URL has quotes or line ends; escape them"};
+  }
+  ASSIGN_OR_RETURN(const StagingFolder staging, StagingFolder::make());
+  std::string manifest = "kind = \"model\"\nmodel = '" + options.path + "'\n";
+  if (!options.sha256.empty()) manifest += "sha256 = '" + options.sha256 + "'\n";
+  RETURN_IF_ERROR(write_file_atomically(staging.path() + "/lambent.toml", manifest, false));
+  DeployOptions inner = options;
+  inner.path = staging.path();
+  inner.name = options.name.value_or(name_of_model(file));
+  ASSIGN_OR_RETURN(Package package, make_package_within(inner, 0));
   package.file = options.path;
   return package;
 }
@@ -412,8 +436,30 @@ Error not_deployable(const std::string& path) {
   return Error{ErrorCode::kInvalidArgument, std::move(said)};
 }
 
-Result<Package> make_package_within(const DeployOptions& options, size_t depth,
+// A model that its manifest names by a URL is a file of a folder from here on, which is the code.
+Result<void> fetch_model_of(Package& package, DeployOptions& options) {
+  ModelSection& model = *package.manifest.model;
+  if (!is_model_url(model.file)) return {};
+  if (options.code) {
+    return Error{ErrorCode::kInvalidArgument, "--code: the model is fetched from " + model.file};
+  }
+  if (!options.fetch_model) {
+    return Error{ErrorCode::kUnimplemented, "nothing here fetches models"};
+  }
+  ASSIGN_OR_RETURN(const FetchedModel fetched, options.fetch_model({model.file, model.sha256}));
+  FunctionSpec& spec = package.manifest.spec;
+  ASSIGN_OR_RETURN(std::vector<std::string> command, command_words(spec.handler));
+  command.at(1) = fetched.file;
+  spec.handler = command_text(command);
+  model.file = fetched.file;
+  options.code = fetched.folder;
+  package.fetched.push_back(fetched.entry);
+  return {};
+}
+
+Result<Package> make_package_within(const DeployOptions& given, size_t depth,
                                     const std::string& model) {
+  DeployOptions options = given;
   std::error_code unknown;
   if (!options.path.ends_with(".toml") && std::filesystem::is_regular_file(options.path, unknown)) {
     return not_deployable(options.path);
@@ -437,8 +483,10 @@ Result<Package> make_package_within(const DeployOptions& options, size_t depth,
   RETURN_IF_ERROR(choose_engine(options, file, package.manifest));
   if (package.manifest.model) {
     package.is_model = true;
+    RETURN_IF_ERROR(fetch_model_of(package, options));
     if (!model.empty()) package.manifest.model->file = model;
-    ASSIGN_OR_RETURN(auto imported, import_model(package.manifest, folder, options.import_model));
+    ASSIGN_OR_RETURN(auto imported, import_model(package.manifest, options.code.value_or(folder),
+                                                 options.import_model));
     if (imported) {
       package.manifest = std::move(imported->manifest);
       ASSIGN_OR_RETURN(package.zip, zip_of(imported->file, package.manifest,
@@ -475,39 +523,33 @@ Result<Package> make_package_within(const DeployOptions& options, size_t depth,
   return package;
 }
 
-// "x FP32[-1,4]", of a model's metadata.
-std::string tensors_of(const Json& metadata, const char* key) {
-  std::string text;
-  for (const Json& tensor : metadata.value(key, Json::array())) {
-    std::string shape;
-    for (const Json& size : tensor.value("shape", Json::array())) {
-      shape += (shape.empty() ? "" : ",") + size.dump();
-    }
-    text += (text.empty() ? "" : ", ") + tensor.value("name", "") + " " +
-            tensor.value("datatype", "") + "[" + shape + "]";
+// The version that requests to a model reach that name none; empty: what was deployed last. Who may
+// not ask does not learn it.
+std::string serving_version(Transport& transport, const std::string& name) {
+  const auto list =
+      ask_json(transport, "GET", "/v1/functions/" + http::percent_encode(name) + "/aliases");
+  if (!list.ok()) return "";
+  for (const Json& alias : list->value("aliases", Json::array())) {
+    if (alias.value("name", "") == kServingAlias) return alias.value("version", "");
   }
-  return text;
+  return "";
 }
 
 // Loads the model once, so that one that cannot be loaded is told now, and tells what it takes.
 Result<void> try_model(Transport& transport, Console& console, const std::string& name) {
+  const std::string serving = serving_version(transport, name);
   const std::string target = "/v2/models/" + http::percent_encode(name);
-  const auto answer = transport.send({.method = "GET", .target = target}, kTimeout);
-  if (!answer.ok()) return answer.error();
-  const Json json = Json::parse(answer->body, nullptr, false);
-  if (answer->status == 200 && json.is_object()) {
-    if (!console.json) {
-      console.out << "  " << tensors_of(json, "inputs") << " -> " << tensors_of(json, "outputs")
-                  << "\n  " << target << "\n";
-    }
-    return {};
+  const std::string latest = serving.empty() ? "" : ":" + std::string(kLatestVersion);
+  auto takes = load_model(transport, target + latest);
+  if (!takes.ok()) {
+    if (takes.error().code != ErrorCode::kFailedPrecondition) return takes.error();
+    return Error{takes.error().code, "it is deployed, but " + takes.error().message};
   }
-  // Who may deploy and not invoke cannot try it.
-  if (answer->status == 401 || answer->status == 403) return {};
-  const std::string why =
-      json.is_object() && json.contains("error") && json["error"].is_string() ? json["error"] : "";
-  return Error{ErrorCode::kFailedPrecondition,
-               "it is deployed, but the model cannot be loaded: " + why};
+  if (*takes && !console.json) console.out << "  " << **takes << "\n  " << target << "\n";
+  if (serving.empty() || serving == kLatestVersion) return {};
+  console.err << "lambent: warning: requests that name no version still go to version " << serving
+              << " of " << name << "; --model-version publishes this one and lets it serve\n";
+  return {};
 }
 
 // "memory_bytes: 536870912 -> 1073741824", a line for each.
@@ -569,19 +611,8 @@ Result<void> deploy_all(Transport& transport, Console& console, const Package& p
   for (const Package& component : package.components) {
     RETURN_IF_ERROR(deploy_all(transport, console, component, options, actions));
   }
-  FunctionSpec spec = package.manifest.spec;
-  for (const std::string& warning : package.manifest.warnings) {
-    console.err << "lambent: warning: " << warning << "\n";
-  }
-  if (package.weights) {
-    const auto put = put_weights(transport, console, *package.weights, options.dry_run, spec);
-    if (!put.ok()) return put.error().with_context("deploying " + spec.name.name);
-  }
-  const DeployHow how{
-      .dry_run = options.dry_run, .waits = options.waits, .tell = [&](const std::string& progress) {
-        console.err << "lambent: " << spec.name.name << ": " << progress << std::endl;
-      }};
-  const auto deployed = deploy_function(transport, spec, package.zip, how);
+  const FunctionSpec& spec = package.manifest.spec;
+  const auto deployed = deploy_package(transport, console, package, options);
   if (!deployed.ok()) return deployed.error().with_context("deploying " + spec.name.name);
   if (!console.json) {
     console.out << summary_of(*deployed, spec, package.zip.size(), options.dry_run);
@@ -654,13 +685,34 @@ DeploymentState read_deployment_state(const std::string& configuration) {
 }
 
 Result<Package> make_package(const DeployOptions& options) {
+  const bool is_url = is_model_url(options.path);
+  if (!options.sha256.empty() && !is_url) {
+    return Error{ErrorCode::kInvalidArgument, "--sha256 is for a model that is fetched from a URL"};
+  }
   const bool is_model = options.path.ends_with(".onnx") && !options.code;
   ASSIGN_OR_RETURN(Package package, options.image ? package_of_image(options)
+                                    : is_url      ? package_of_url(options)
                                     : is_model    ? package_of_model(options)
                                                   : make_package_within(options, 0));
   std::map<std::string, std::string> files;
   RETURN_IF_ERROR(check_names(package, files));
   return package;
+}
+
+Result<Deployed> deploy_package(Transport& transport, Console& console, const Package& package,
+                                const DeployOptions& options) {
+  FunctionSpec spec = package.manifest.spec;
+  for (const std::string& warning : package.manifest.warnings) {
+    console.err << "lambent: warning: " << warning << "\n";
+  }
+  if (package.weights) {
+    RETURN_IF_ERROR(put_weights(transport, console, *package.weights, options.dry_run, spec));
+  }
+  const DeployHow how{
+      .dry_run = options.dry_run, .waits = options.waits, .tell = [&](const std::string& progress) {
+        console.err << "lambent: " << spec.name.name << ": " << progress << std::endl;
+      }};
+  return deploy_function(transport, spec, package.zip, how);
 }
 
 Result<Deployed> deploy_function(Transport& transport, const FunctionSpec& spec,
@@ -696,12 +748,34 @@ Result<Deployed> deploy_function(Transport& transport, const FunctionSpec& spec,
   return deployed;
 }
 
+void drop_fetched(const Package& package) {
+  for (const Package& component : package.components) drop_fetched(component);
+  for (const std::string& entry : package.fetched) {
+    std::error_code ignored;
+    std::filesystem::remove_all(entry, ignored);
+  }
+}
+
 int run_deploy(Transport& transport, Console& console, const DeployOptions& options) {
+  const auto folder = options.image || options.code || options.model_version
+                          ? std::optional<ModelFolder>()
+                          : find_model_folder(options.path);
+  if (folder || options.model_version) {
+    const auto models = folder ? pack_model_folder(*folder, options) : pack_model_version(options);
+    if (!models.ok()) return fail(console, models.error());
+    return run_deploy_versions(transport, console, *models, options);
+  }
+  if (!options.version_policy.empty()) {
+    return fail(console, Error{ErrorCode::kInvalidArgument,
+                               "--version-policy is for models with versions: a folder with "
+                               "NAME/1/model.onnx, or --model-version"});
+  }
   const auto package = make_package(options);
   if (!package.ok()) return fail(console, package.error());
   Json actions = Json::array();
   const auto deployed = deploy_all(transport, console, *package, options, actions);
   if (!deployed.ok()) return fail(console, deployed.error());
+  if (!options.dry_run) drop_fetched(*package);
   if (console.json) {
     // The function itself, with those that came before it.
     Json json = std::move(actions.back());

@@ -10,6 +10,7 @@
 #include "core/http/client.h"
 #include "edge/cli/console.h"
 #include "edge/cli/manifest.h"
+#include "edge/cli/model_fetch.h"
 #include "edge/cli/model_import.h"
 #include "edge/cli/model_weights.h"
 #include "edge/cli/transport.h"
@@ -17,7 +18,9 @@
 namespace lambent::cli {
 
 struct DeployOptions {
-  std::string path = ".";  // a folder with lambent.toml, such a file, or a model (.onnx)
+  // A folder with lambent.toml, such a file, a model (.onnx), where one is fetched from, or a
+  // folder of its versions.
+  std::string path = ".";
   // Override what the manifest says.
   std::optional<std::string> name;
   std::optional<std::string> code;   // relative to the working folder
@@ -30,9 +33,14 @@ struct DeployOptions {
   std::vector<std::string> shapes = {};
   std::optional<unsigned> batch = {};
   ImportModel import_model = {};  // empty: there is nothing here that reads models
-  http::Endpoint endpoint = {};   // of the worker, for telling where an HTTP function is
-  bool dry_run = false;           // all is checked, and nothing changed
-  bool waits = true;              // until it serves, also if packages are installed
+  std::optional<uint64_t> model_version =
+      {};                           // of a model: published under this number, and serves
+  std::string sha256 = {};          // of a model that is fetched; empty: unsaid
+  FetchModel fetch_model = {};      // empty: nothing here fetches models
+  std::string version_policy = {};  // instead of the manifest's; empty: unsaid
+  http::Endpoint endpoint = {};     // of the worker, for telling where an HTTP function is
+  bool dry_run = false;             // all is checked, and nothing changed
+  bool waits = true;                // until it serves, also if packages are installed
 };
 
 // A function as its manifest describes it, with its code and kernel bundles packed, and the
@@ -44,9 +52,12 @@ struct Package {
   bool is_model = false;                     // it answers by the Open Inference Protocol
   std::optional<ModelWeights> weights = {};  // files that are too large for the zip
   std::vector<Package> components;
+  std::vector<std::string> fetched = {};  // of a cache: not needed once it is deployed
 };
 Result<Package> make_package(const DeployOptions& options);
 
+// What was fetched for it is not needed any more.
+void drop_fetched(const Package& package);
 // The packages of a workflow's components come first; nothing is sent before all are packed.
 int run_deploy(Transport& transport, Console& console, const DeployOptions& options);
 
@@ -78,5 +89,8 @@ struct DeployHow {
 // one revision. Code that the worker has is not sent.
 Result<Deployed> deploy_function(Transport& transport, const FunctionSpec& spec,
                                  const std::string& zip, const DeployHow& how = {});
+// What one package needs beside it, and the function itself.
+Result<Deployed> deploy_package(Transport& transport, Console& console, const Package& package,
+                                const DeployOptions& options);
 
 }  // namespace lambent::cli

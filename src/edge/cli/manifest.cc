@@ -14,9 +14,12 @@
 #include "core/domain/image_function.h"
 #include "core/domain/model_function.h"
 #include "core/domain/openai_models.h"
+#include "core/domain/volume.h"
 #include "decide/pipeline/limits.h"
+#include "edge/cli/model_fetch.h"
 #include "edge/cli/staging.h"
 #include "edge/cli/table_reader.h"
+#include "edge/cli/version_policy.h"
 #include "edge/cli/workflow_manifest.h"
 
 namespace lambent::cli {
@@ -25,6 +28,8 @@ namespace {
 // Of a function of kind 'model': which requests are run together.
 constexpr std::string_view kBatchKey = "batch";
 constexpr std::string_view kBatchSizeKey = "batch_size";
+constexpr std::string_view kVersionPolicyKey = "version_policy";
+constexpr std::string_view kSha256Key = "sha256";
 // The keys that are no fields of the function.
 constexpr std::string_view kOtherKeys[] = {"graph",       "code",
                                            "bundles",     "sources",
@@ -35,7 +40,8 @@ constexpr std::string_view kOtherKeys[] = {"graph",       "code",
                                            "entry_point", "working_directory",
                                            "engine",      "shapes",
                                            kBatchSizeKey, kOpenaiModelsKey,
-                                           kBatchKey};
+                                           kBatchKey,     kVersionPolicyKey,
+                                           kSha256Key};
 
 // Reads the fields of a function. A field's key names its table.
 class FieldReader {
@@ -169,7 +175,7 @@ Error wrong_key(const toml::table& table, std::string_view key, const std::strin
 Result<void> check_kind_keys(const toml::table& table, FunctionKind kind, const std::string& file) {
   for (const std::string_view key :
        {std::string_view("model"), std::string_view("threads"), std::string_view("engine"),
-        std::string_view("shapes"), kBatchSizeKey, kBatchKey}) {
+        std::string_view("shapes"), kBatchSizeKey, kBatchKey, kVersionPolicyKey, kSha256Key}) {
     if (const toml::node* node = table.get(key)) {
       return Error{ErrorCode::kInvalidArgument,
                    file + " line " + std::to_string(node->source().begin.line) + ": " +
@@ -362,6 +368,19 @@ Result<void> read_model(const toml::table& table, const std::string& file, Model
     return wrong_key(table, "model", file, "model is the name of a file, such as \"model.onnx\"");
   }
   model.file = table["model"].value_or(model.file);
+  if (table.get(kSha256Key) != nullptr) {
+    model.sha256 = table[kSha256Key].value_or(std::string());
+    const auto digest = validate_sha256(model.sha256);
+    if (!digest.ok()) return wrong_key(table, kSha256Key, file, digest.error().message);
+    if (!is_model_url(model.file)) {
+      return wrong_key(table, kSha256Key, file, "sha256 is of a model that is fetched from a URL");
+    }
+  }
+  if (table.get(kVersionPolicyKey) != nullptr) {
+    const auto policy = parse_version_policy(table[kVersionPolicyKey].value_or(std::string()));
+    if (!policy.ok()) return wrong_key(table, kVersionPolicyKey, file, policy.error().message);
+    model.version_policy = table[kVersionPolicyKey].value_or(std::string());
+  }
   RETURN_IF_ERROR(read_kernels(table, file, model));
   std::vector<std::string> command = {std::string(kModelServer), model.file};
   if (table.get("threads") != nullptr) {

@@ -25,11 +25,13 @@ std::optional<ModelEngineChoice> model_engine_from(std::string_view word);
 
 // What a manifest of kind 'model' says beside its function.
 struct ModelSection {
-  std::string file = "model.onnx";  // relative to the manifest
+  std::string file = "model.onnx";  // relative to the manifest, or a URL
+  std::string sha256;               // of what is at the URL; empty: unsaid
   ModelEngineChoice engine = ModelEngineChoice::kOnnxruntime;
   std::vector<std::string> shapes;  // for kernels: of inputs, such as "x=1,3,224,224"
   unsigned batch = 1;               // for kernels: the first dimension of inputs, where it is open
   bool says_memory = false;         // else it is as large as the model needs
+  std::string version_policy;       // which versions are served (VersionPolicy); empty: unsaid
 };
 
 struct Manifest {

@@ -62,10 +62,11 @@ Result<void> read_second(const std::string& text, Json& body) {
 
 }  // namespace
 
-int run_publish(Transport& transport, Console& console, const std::string& function,
-                const std::optional<std::string>& description) {
+int run_publish(Transport& transport, Console& console, const PublishOptions& options) {
+  const std::string& function = options.function;
   Json body = Json::object();
-  if (description) body["description"] = *description;
+  if (options.description) body["description"] = *options.description;
+  if (options.version) body["version"] = *options.version;
   const auto answer = ask_json(transport, "POST", target_of(function, "versions"), &body);
   const std::string version = answer.ok() ? answer->value("version", "?") : "";
   return show(console, answer, "published " + function + ":" + version);

@@ -12,8 +12,12 @@
 
 namespace lambent::cli {
 
-int run_publish(Transport& transport, Console& console, const std::string& function,
-                const std::optional<std::string>& description);
+struct PublishOptions {
+  std::string function;
+  std::optional<std::string> description;  // none: the function's
+  std::optional<uint64_t> version;         // its number; none: the next one
+};
+int run_publish(Transport& transport, Console& console, const PublishOptions& options);
 int run_versions_ls(Transport& transport, Console& console, const std::string& function);
 // Goes on after a failure; the exit code is the first one's.
 int run_versions_rm(Transport& transport, Console& console, const std::string& function,

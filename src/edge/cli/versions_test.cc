@@ -17,7 +17,10 @@ class VersionVerbs : public Verbs {};
 
 TEST_F(VersionVerbs, PublishSaysUnderWhichNumber) {
   transport.answer(response(201, R"({"version":"3"})"));
-  EXPECT_EQ(run_publish(transport, console, "hello", "the third"), 0) << err.str();
+  EXPECT_EQ(run_publish(transport, console,
+                        {.function = "hello", .description = "the third", .version = {}}),
+            0)
+      << err.str();
   EXPECT_EQ(out.str(), "published hello:3\n");
   EXPECT_EQ(transport.requests[0].method, "POST");
   EXPECT_EQ(transport.requests[0].target, "/v1/functions/hello/versions");

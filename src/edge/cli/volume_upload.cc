@@ -23,8 +23,7 @@ using Json = nlohmann::ordered_json;
 
 // Without any progress.
 constexpr Duration kTransferTimeout = seconds(120);
-// How often a transfer without progress is tried again, and how long after the first failure.
-constexpr int kMostTries = 8;
+// How long after the first failure a transfer is tried again.
 constexpr Duration kFirstPause = milliseconds(200);
 constexpr Duration kLongestPause = seconds(5);
 
@@ -69,7 +68,7 @@ void TransferProgress::show(const char* doing, Bytes done) {
 }
 
 Result<void> with_tries(const std::function<Result<void>()>& attempt,
-                        const std::function<Bytes()>& progress) {
+                        const std::function<Bytes()>& progress, int most) {
   Bytes before = progress();
   Duration pause = kFirstPause;
   for (int failures = 0;;) {
@@ -80,7 +79,7 @@ Result<void> with_tries(const std::function<Result<void>()>& attempt,
       failures = 0;
       pause = kFirstPause;
     }
-    if (++failures >= kMostTries) return done;
+    if (++failures >= most) return done;
     std::this_thread::sleep_for(pause);
     pause = std::min(pause * 2, kLongestPause);
   }

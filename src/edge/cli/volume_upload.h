@@ -38,9 +38,10 @@ class TransferProgress {
   bool shown_ = false;
 };
 
-// Tries until it is done, or fails for good, or has failed several times without progress.
+constexpr int kMostTries = 8;
+// Tries until it is done, or fails for good, or has failed `most` times without progress.
 Result<void> with_tries(const std::function<Result<void>()>& attempt,
-                        const std::function<Bytes()>& progress);
+                        const std::function<Bytes()>& progress, int most = kMostTries);
 
 class VolumeUpload {
  public:

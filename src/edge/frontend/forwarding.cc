@@ -114,7 +114,9 @@ std::optional<Forwarding> forwarding_of_native(const http::Request& request) {
 std::optional<Forwarding> forwarding_of(const http::Request& request,
                                         std::string_view function_domain) {
   if (auto target = function_target(request, function_domain)) {
-    return Forwarding{Destination::kAnyNode, std::move(target->name)};
+    std::string name = std::move(target->name);
+    if (!target->model_version.empty()) name += ":" + target->model_version;
+    return Forwarding{Destination::kAnyNode, std::move(name)};
   }
   if (is_lambda_path(http::path_of(request.target))) return forwarding_of_lambda(request);
   return forwarding_of_native(request);

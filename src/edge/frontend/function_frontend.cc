@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "core/domain/model_function.h"
 #include "core/http/hop_by_hop.h"
 #include "edge/frontend/cross_origin.h"
 #include "edge/frontend/inference_frontend.h"
@@ -25,7 +26,8 @@ constexpr std::string_view kPageSandbox =
 // Fields that are between the client and this worker.
 bool is_ours(std::string_view name) {
   return http::same_name(name, "Expect") || http::same_name(name, "X-Lambent-Tenant") ||
-         http::same_name(name, kOwnAuthorization) || http::same_name(name, "Authorization");
+         http::same_name(name, kOwnAuthorization) || http::same_name(name, "Authorization") ||
+         http::same_name(name, kModelVersionsHeader);
 }
 
 bool is_of_body(std::string_view name) {
@@ -196,6 +198,8 @@ void FunctionFrontend::handle(const Caller& caller, const FunctionTarget& target
                        .answer_of = {}};
   call.is_signed = proof.is_signed;
   call.is_anonymous = proof.is_anonymous;
+  call.is_inference = target.protocol == Protocol::kInference;
+  call.model_version = target.model_version;
   const bool is_whole = proof.is_signed || target.protocol == Protocol::kOpenai;
   call.has_body = !is_whole && (request.headers.contains("Transfer-Encoding") ||
                                 (request.headers.contains("Content-Length") &&

@@ -10,6 +10,7 @@ namespace {
 constexpr std::string_view kFunctions = "/f/";
 constexpr std::string_view kTenants = "/t/";
 constexpr std::string_view kModels = "/v2/models/";
+constexpr std::string_view kVersions = "/versions/";
 constexpr std::string_view kRepository = "/v2/repository/models/";
 constexpr std::string_view kLoad = "/load";
 
@@ -45,6 +46,10 @@ std::optional<FunctionTarget> model_target(std::string_view target) {
   if (target.starts_with(kModels)) {
     model.name = segment_of(target.substr(kModels.size()));
     model.target = target;
+    const std::string_view rest = target.substr(kModels.size() + model.name.size());
+    if (rest.starts_with(kVersions)) {
+      model.model_version = segment_of(rest.substr(kVersions.size()));
+    }
     return model;
   }
   if (!target.starts_with(kRepository)) return std::nullopt;

@@ -24,6 +24,8 @@ struct FunctionTarget {
   std::string target;  // what the program gets: begins with '/', query included
   std::string prefix;  // what was taken off the path: "/f/NAME"; empty: nothing was
   Protocol protocol = Protocol::kNone;
+  // Of a model: the version that the path names, as it is written; empty: it names none.
+  std::string model_version = {};
   // Whose function it is, where the path says so; empty: that of who sends it.
   std::string tenant = {};
 

@@ -46,9 +46,15 @@ TEST(FunctionTarget, OtherHostsNameNoFunction) {
 
 TEST(FunctionTarget, APathOfTheInferenceProtocolNamesTheModelAndStaysWhole) {
   for (const char* path :
-       {"/v2/models/resnet", "/v2/models/resnet/versions/1/infer", "/v2/models/resnet/config?x"}) {
+       {"/v2/models/resnet", "/v2/models/resnet/ready", "/v2/models/resnet/config?x"}) {
     EXPECT_EQ(target_of(path), (FunctionTarget{"resnet", path, "", Protocol::kInference})) << path;
   }
+  for (const char* path : {"/v2/models/resnet/versions/12", "/v2/models/resnet/versions/12/infer",
+                           "/v2/models/resnet/versions/12?x"}) {
+    EXPECT_EQ(target_of(path), (FunctionTarget{"resnet", path, "", Protocol::kInference, "12"}))
+        << path;
+  }
+  EXPECT_EQ(target_of("/v2/models/resnet/versions/")->model_version, "");
   EXPECT_EQ(
       target_of("/v2/repository/models/resnet/load"),
       (FunctionTarget{"resnet", "/v2/repository/models/resnet/load", "", Protocol::kInference}));

@@ -79,6 +79,16 @@ http::Response InferenceFrontend::answer_to(const Caller& caller,
   return inference_error(404, "there is nothing at " + std::string(path));
 }
 
+std::vector<std::string> InferenceFrontend::versions_of(const FunctionName& model) const {
+  const auto published = versions_.list_versions(model);
+  if (!published.ok() || published->empty()) return {std::string(kOnlyVersion)};
+  std::vector<std::string> versions;
+  for (const FunctionSpec& version : *published) versions.push_back(version_of(version.name));
+  const bool has_serving = versions_.find_alias(model, std::string(kServingAlias)).ok();
+  if (!has_serving) versions.emplace_back(kLatestVersion);
+  return versions;
+}
+
 http::Response InferenceFrontend::index_of(TenantId tenant) const {
   json models = json::array();
   std::string after;
@@ -87,8 +97,10 @@ http::Response InferenceFrontend::index_of(TenantId tenant) const {
     for (const FunctionSpec& spec : page) {
       if (!serves_model(spec) && spec.kind != FunctionKind::kKernel) continue;
       // It is loaded by the first request at the latest, so it is always ready for one.
-      models.push_back(
-          {{"name", spec.name.name}, {"version", "1"}, {"state", "READY"}, {"reason", ""}});
+      for (const std::string& version : versions_of(spec.name)) {
+        models.push_back(
+            {{"name", spec.name.name}, {"version", version}, {"state", "READY"}, {"reason", ""}});
+      }
     }
     if (page.size() < kPage) return json_response(200, models);
     after = page.back().name.name;

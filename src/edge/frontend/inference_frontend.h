@@ -6,8 +6,10 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/domain/invocation_service.h"
+#include "core/domain/version_service.h"
 #include "core/http/server.h"
 #include "edge/frontend/caller.h"
 
@@ -21,9 +23,13 @@ http::Response inference_error(const Error& error, Duration retry_after = {});
 
 class InferenceFrontend {
  public:
-  // `service` outlives it.
-  InferenceFrontend(InvocationService& service, std::string version, std::function<bool()> ready)
-      : service_(service), version_(std::move(version)), ready_(std::move(ready)) {}
+  // The services outlive it.
+  InferenceFrontend(InvocationService& service, const VersionService& versions, std::string version,
+                    std::function<bool()> ready)
+      : service_(service),
+        versions_(versions),
+        version_(std::move(version)),
+        ready_(std::move(ready)) {}
 
   void handle(const Caller& caller, const http::Request& request, http::Responder responder) const;
 
@@ -31,7 +37,11 @@ class InferenceFrontend {
   http::Response answer_to(const Caller& caller, const http::Request& request) const;
   http::Response index_of(TenantId tenant) const;
 
+  // The versions of a model that can be asked for, as clients write them.
+  std::vector<std::string> versions_of(const FunctionName& model) const;
+
   InvocationService& service_;
+  const VersionService& versions_;
   const std::string version_;
   const std::function<bool()> ready_;
 };

@@ -26,7 +26,7 @@ constexpr size_t kMostCounted = 10'000;
 
 // What follows the model's name and version: "", "/ready", "/infer". NOT_FOUND for a version that
 // there is not.
-Result<std::string> verb_of(std::string_view target, const std::string& name) {
+Result<std::string> verb_of(std::string_view target, const inference::ModelIdentity& model) {
   std::string_view path = http::path_of(target);
   if (!path.starts_with(kModels)) return std::string("/load");  // of the repository
   path.remove_prefix(kModels.size());
@@ -34,9 +34,9 @@ Result<std::string> verb_of(std::string_view target, const std::string& name) {
   if (path.starts_with(kVersion)) {
     path.remove_prefix(kVersion.size());
     const std::string_view version = path.substr(0, path.find('/'));
-    if (version != inference::ModelIdentity().version) {
-      return Error{ErrorCode::kNotFound,
-                   "model '" + name + "' has no version " + std::string(version)};
+    if (version != model.version) {
+      return Error{ErrorCode::kNotFound, "model '" + model.name + "' has no version " +
+                                             std::string(version) + "; this is " + model.version};
     }
     path.remove_prefix(version.size());
   }
@@ -111,7 +111,9 @@ struct KernelModelFrontend::Pending {
   InvocationId id = {};
   bool is_gone = false;
 
-  inference::ModelIdentity identity() const { return {.name = name}; }
+  inference::ModelIdentity identity() const {
+    return inference::model_identity(spec.name.name, request.headers.get(kModelVersionsHeader));
+  }
 
   Result<void> read() {
     RETURN_IF_ERROR(check_types(model));
@@ -143,7 +145,7 @@ void KernelModelFrontend::handle(http::RelayCall call, const FunctionSpec& spec)
       .call = std::move(call), .spec = spec, .name = function_of(spec.name).name, .request = {}});
   pending->request = std::exchange(pending->call.head, {});
   pending->begin = uses_.loop.clock().now();
-  const auto verb = verb_of(pending->request.target, pending->name);
+  const auto verb = verb_of(pending->request.target, pending->identity());
   const auto send = [pending](http::Response response) {
     pending->call.responder.send(std::move(response));
   };
@@ -165,7 +167,8 @@ void KernelModelFrontend::handle(http::RelayCall call, const FunctionSpec& spec)
       return send(inference::json_response(Json{{"name", pending->name}, {"ready", true}}.dump()));
     }
     if (verb == "/stats")
-      return send(inference::json_response(statistics_json(pending->spec.name)));
+      return send(
+          inference::json_response(statistics_json(pending->spec.name, pending->identity())));
     if (verb == "/load") return send(inference::json_response("{}"));
     send(inference_error(
         404, "there is nothing at " + std::string(http::path_of(pending->request.target))));
@@ -275,13 +278,14 @@ void KernelModelFrontend::finish(Pending& pending, bool succeeded, http::Respons
   over.send(std::move(response));
 }
 
-std::string KernelModelFrontend::statistics_json(const FunctionName& function) const {
+std::string KernelModelFrontend::statistics_json(const FunctionName& function,
+                                                 const inference::ModelIdentity& identity) const {
   const auto found = counts_.find(function);
   const Counts counts = found == counts_.end() ? Counts() : found->second;
   const Json none = sum_of(0, Duration::zero());
   const Json model = {
-      {"name", function_of(function).name},
-      {"version", inference::ModelIdentity().version},
+      {"name", identity.name},
+      {"version", identity.version},
       {"last_inference", std::chrono::duration_cast<milliseconds>(counts.last).count()},
       {"inference_count", counts.succeeded},
       {"execution_count", counts.succeeded},

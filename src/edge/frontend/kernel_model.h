@@ -9,6 +9,7 @@
 
 #include "core/http/relay_service.h"
 #include "edge/frontend/handler_frontend.h"
+#include "edge/inference/infer_response.h"
 
 namespace lambent::frontend {
 
@@ -33,7 +34,8 @@ class KernelModelFrontend {
   void invoke(const std::shared_ptr<Pending>& pending);
   void answer(const std::shared_ptr<Pending>& pending, Result<InvocationResult> ended);
   void finish(Pending& pending, bool succeeded, http::Response response);
-  std::string statistics_json(const FunctionName& function) const;
+  std::string statistics_json(const FunctionName& function,
+                              const inference::ModelIdentity& identity) const;
   // On another thread if `bytes` are many; false: there is too much to do.
   bool compute(size_t bytes, std::function<void()> work, std::function<void()> then);
 

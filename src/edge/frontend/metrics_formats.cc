@@ -9,6 +9,8 @@
 #include <map>
 #include <optional>
 
+#include "core/domain/version.h"
+
 namespace lambent::frontend {
 namespace {
 
@@ -199,8 +201,11 @@ std::string triton_metrics(std::string_view text,
     for (const auto& [name, counts] : models) {
       char value[48];
       std::snprintf(value, sizeof value, "%.17g", alias.value(counts));
-      made += std::string(alias.name) + "{model=\"" + escaped(name.name) + "\",tenant=\"" +
-              std::to_string(name.tenant.value) + "\",version=\"1\"} " + value + "\n";
+      const QualifiedName parts = split_qualifier(name.name);
+      const std::string version = parts.qualifier.empty() ? "1" : parts.qualifier;
+      made += std::string(alias.name) + "{model=\"" + escaped(parts.name) + "\",tenant=\"" +
+              std::to_string(name.tenant.value) + "\",version=\"" + escaped(version) + "\"} " +
+              value + "\n";
     }
   }
   return made;

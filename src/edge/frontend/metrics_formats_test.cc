@@ -73,6 +73,14 @@ TEST(Triton, ItsNamesTellOfModelsAlone) {
   EXPECT_THAT(text, Not(HasSubstr("model=\"f\"")));
 }
 
+TEST(Triton, AVersionOfAModelIsNamedAsOne) {
+  const std::string text = triton_metrics(
+      "lambent_invocations_total{function=\"m:3\",outcome=\"succeeded\",tenant=\"1\"} 5\n",
+      [](const FunctionName&) { return true; });
+  EXPECT_THAT(text, HasSubstr("nv_inference_request_success{model=\"m\",tenant=\"1\","
+                              "version=\"3\"} 5\n"));
+}
+
 TEST(Triton, NoModelsAreNoMetrics) {
   EXPECT_EQ(triton_metrics(kText, [](const FunctionName&) { return false; }), "");
   EXPECT_EQ(triton_metrics("x{a=\"\nx{a\nx{a=b} 1\nx{\n{}\n\"", [](const auto&) { return true; }),

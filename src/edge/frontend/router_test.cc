@@ -623,6 +623,33 @@ TEST_F(RouterTest, TheRepositoryListsTheTenantsModels) {
   EXPECT_EQ(index, json::parse(R"([{"name":"m","version":"1","state":"READY","reason":""}])"));
 }
 
+TEST_F(RouterTest, TheRepositoryListsTheVersionsOfAModel) {
+  use(AuthMode::kTokens);
+  FunctionSpec model = named({kTeam, "m"});
+  model.kind = FunctionKind::kHttp;
+  model.handler = "lambent-model-server model.onnx";
+  for (const char* name : {"m", "m:1", "m:4"}) {
+    model.name.name = name;
+    service_.functions[model.name] = model;
+  }
+  const auto listed = [this] {
+    std::vector<std::string> versions;
+    for (const json& each : json::parse(call("POST", "/v2/repository/index", "reader").body)) {
+      if (each["name"] == "m") versions.push_back(each["version"]);
+    }
+    return versions;
+  };
+  // What was deployed last is a version of its own, until an alias says which one serves.
+  EXPECT_EQ(listed(), (std::vector<std::string>{"1", "4", "$LATEST"}));
+  versions_.aliases[{{kTeam, "m"}, "serving"}] = {
+      .function = {kTeam, "m"}, .name = "serving", .description = "", .version = "4", .second = ""};
+  EXPECT_EQ(listed(), (std::vector<std::string>{"1", "4"}));
+  call("POST", "/v2/models/m/versions/4/infer", "invoker", "{}");
+  ASSERT_EQ(relays_.calls.size(), 1u);
+  EXPECT_TRUE(relays_.calls[0].is_inference);
+  EXPECT_EQ(relays_.calls[0].model_version, "4");
+}
+
 TEST_F(RouterTest, RequestsToAModelAreRelayedWithTheirPath) {
   use(AuthMode::kTokens);
   call("POST", "/v2/models/m/infer", "invoker", "{}");

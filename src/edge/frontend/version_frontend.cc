@@ -246,6 +246,13 @@ class Call {
         if (!description.ok()) return refuse(description.error());
         publication.description = *std::move(description);
       }
+      const auto version = body->find("version");
+      if (version != body->end()) {
+        if (!version->is_number_unsigned() || *version == 0) {
+          return refuse(invalid("version must be a whole number above 0"));
+        }
+        publication.number = version->get<uint64_t>();
+      }
     }
     versions_.publish(std::move(publication), answer_with<FunctionSpec>(answer_, 201));
   }

@@ -1,10 +1,13 @@
 #include "edge/inference/infer_response.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <utility>
+
+#include "core/domain/version.h"
 
 namespace lambent::inference {
 namespace {
@@ -159,12 +162,29 @@ Result<http::Response> infer_response(const ModelIdentity& model, const InferReq
   return response;
 }
 
+ModelIdentity model_identity(std::string_view function, std::string_view versions) {
+  const QualifiedName parts = split_qualifier(function);
+  ModelIdentity identity{.name = parts.name};
+  while (!versions.empty()) {
+    const size_t end = std::min(versions.find(','), versions.size());
+    identity.versions.emplace_back(versions.substr(0, end));
+    versions.remove_prefix(std::min(end + 1, versions.size()));
+  }
+  if (!parts.qualifier.empty()) {
+    identity.version = parts.qualifier;
+  } else if (!identity.versions.empty()) {
+    identity.version = kLatestVersion;
+  }
+  return identity;
+}
+
 std::string metadata_json(const ModelIdentity& model, const ModelDescription& description) {
-  return text_of({{"name", model.name},
-                  {"versions", Json::array({model.version})},
-                  {"platform", description.platform},
-                  {"inputs", json_of(description.inputs)},
-                  {"outputs", json_of(description.outputs)}});
+  return text_of(
+      {{"name", model.name},
+       {"versions", model.versions.empty() ? Json::array({model.version}) : Json(model.versions)},
+       {"platform", description.platform},
+       {"inputs", json_of(description.inputs)},
+       {"outputs", json_of(description.outputs)}});
 }
 
 std::string configuration_json(const ModelIdentity& model, const ModelDescription& description) {

@@ -5,9 +5,11 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/base/result.h"
 #include "core/domain/inference.h"
+#include "core/domain/model_function.h"
 #include "core/http/message.h"
 #include "edge/inference/infer_request.h"
 
@@ -15,8 +17,12 @@ namespace lambent::inference {
 
 struct ModelIdentity {
   std::string name;
-  std::string version = "1";
+  std::string version = std::string(kOnlyVersion);
+  std::vector<std::string> versions = {};  // that there are; empty: this one
 };
+// Of "scores" or of its version "scores:3". `versions` is what the worker says of them
+// (kModelVersionsHeader).
+ModelIdentity model_identity(std::string_view function, std::string_view versions);
 
 // `tensors` are those of the request's outputs, in their order. INVALID_ARGUMENT if one that has no
 // form in JSON is not asked for as bytes.

@@ -29,6 +29,12 @@ std::vector<std::string> parts_of(std::string_view path) {
 
 std::string_view without_qualifier(std::string_view name) { return name.substr(0, name.find(':')); }
 
+std::string list_of(const std::vector<std::string>& words) {
+  std::string list;
+  for (const std::string& word : words) list += (list.empty() ? "" : ", ") + word;
+  return list;
+}
+
 Json json_of(const InferStatistics::Sum& sum) {
   return {{"count", sum.count}, {"ns", sum.time.count()}};
 }
@@ -61,7 +67,7 @@ Result<Route> route_of(const ModelIdentity& model, std::string_view path) {
   if (repository) parts.erase(parts.begin());
   if (parts.size() < 2 || parts.front() != "models") return nothing;
   // An alias or a version may be named behind it, as of any function.
-  if (without_qualifier(parts[1]) != without_qualifier(model.name)) {
+  if (without_qualifier(parts[1]) != model.name) {
     return Error{ErrorCode::kNotFound, "unknown model '" + parts[1] + "'; this is " + model.name};
   }
   parts.erase(parts.begin(), parts.begin() + 2);
@@ -71,7 +77,9 @@ Result<Route> route_of(const ModelIdentity& model, std::string_view path) {
   }
   if (parts.size() >= 2 && parts.front() == "versions") {
     if (parts[1] != model.version) {
-      return Error{ErrorCode::kNotFound, "model '" + model.name + "' has no version " + parts[1]};
+      const std::string others = model.versions.empty() ? model.version : list_of(model.versions);
+      return Error{ErrorCode::kNotFound,
+                   "model '" + model.name + "' has no version " + parts[1] + "; it has " + others};
     }
     parts.erase(parts.begin(), parts.begin() + 2);
   }
@@ -111,7 +119,8 @@ ModelService::ModelService(ModelEngine& engine, loop::EventLoop& loop, ModelServ
       runs_(engine, loop, options_.batches) {}
 
 void ModelService::handle(http::Request request, http::Responder responder) {
-  const auto route = route_of(options_.model, http::path_of(request.target));
+  const ModelIdentity model = identity_for(request);
+  const auto route = route_of(model, http::path_of(request.target));
   if (!route.ok()) return responder.send(error_response(route.error()));
   if (*route == Route::kInfer || *route == Route::kLoad) {
     if (request.method != "POST") return responder.send(error_response(405, "this takes POST"));
@@ -130,14 +139,13 @@ void ModelService::handle(http::Request request, http::Responder responder) {
     case Route::kServerReady:
       return responder.send(json_response(R"({"ready":true})"));
     case Route::kMetadata:
-      return responder.send(json_response(metadata_json(options_.model, description_)));
+      return responder.send(json_response(metadata_json(model, description_)));
     case Route::kReady:
-      return responder.send(
-          json_response(Json{{"name", options_.model.name}, {"ready", true}}.dump()));
+      return responder.send(json_response(Json{{"name", model.name}, {"ready", true}}.dump()));
     case Route::kConfig:
-      return responder.send(json_response(configuration_json(options_.model, description_)));
+      return responder.send(json_response(configuration_json(model, description_)));
     case Route::kStats:
-      return responder.send(json_response(statistics_json()));
+      return responder.send(json_response(statistics_json(model)));
     case Route::kLoad:  // It is loaded, or it would not answer.
       return responder.send(json_response("{}"));
     case Route::kInfer:
@@ -155,7 +163,7 @@ void ModelService::infer(http::Request request, http::Responder responder) {
   inference->run.done = [this, its = inference.get()] { finish(*its); };
   if (!runs_.submit(std::shared_ptr<QueuedRun>(inference, &inference->run))) {
     refuse(*inference, Error{ErrorCode::kResourceExhausted,
-                             "model '" + options_.model.name + "' has too many requests waiting"});
+                             "model '" + options_.function + "' has too many requests waiting"});
   }
 }
 
@@ -176,7 +184,8 @@ Result<void> ModelService::read(Inference& inference) const {
 void ModelService::finish(Inference& inference) {
   const QueuedRun& run = inference.run;
   if (!run.outputs.ok()) return refuse(inference, run.outputs.error());
-  Result<http::Response> response = infer_response(options_.model, run.request, *run.outputs);
+  Result<http::Response> response =
+      infer_response(identity_for(inference.request), run.request, *run.outputs);
   if (!response.ok()) return refuse(inference, response.error());
   compress(*response, inference.request.headers.get("Accept-Encoding"));
   const Instant end = loop_.clock().now();
@@ -195,7 +204,11 @@ void ModelService::refuse(Inference& inference, const Error& error) {
   inference.responder.send(error_response(error));
 }
 
-std::string ModelService::statistics_json() const {
+ModelIdentity ModelService::identity_for(const http::Request& request) const {
+  return model_identity(options_.function, request.headers.get(kModelVersionsHeader));
+}
+
+std::string ModelService::statistics_json(const ModelIdentity& identity) const {
   const InferStatistics& sums = statistics_;
   const InferStatistics::Sum none;
   Json batches = Json::array();
@@ -204,8 +217,8 @@ std::string ModelService::statistics_json() const {
                        {"compute_infer", {{"count", runs.count}, {"ns", runs.time.count()}}}});
   }
   const Json model = {
-      {"name", options_.model.name},
-      {"version", options_.model.version},
+      {"name", identity.name},
+      {"version", identity.version},
       {"last_inference", std::chrono::duration_cast<milliseconds>(sums.last).count()},
       {"inference_count", sums.inferences},
       {"execution_count", runs_.executions()},

@@ -15,8 +15,8 @@ namespace lambent::inference {
 constexpr Bytes kMostBody = Bytes::mib(512);
 
 struct ModelServiceOptions {
-  ModelIdentity model;
-  std::string version;  // of Lambent, which server metadata tells
+  std::string function;  // what the model is called: "scores", or the version "scores:3"
+  std::string version;   // of Lambent, which server metadata tells
   batching::BatchLimits batches;
 };
 
@@ -50,7 +50,9 @@ class ModelService {
   Result<void> read(Inference& inference) const;
   void finish(Inference& inference);
   void refuse(Inference& inference, const Error& error);
-  std::string statistics_json() const;
+  // Which version it is, and which others there are, as the worker says with the request.
+  ModelIdentity identity_for(const http::Request& request) const;
+  std::string statistics_json(const ModelIdentity& model) const;
 
   loop::EventLoop& loop_;
   const ModelServiceOptions options_;

@@ -53,7 +53,7 @@ class ModelServiceTest : public http::ServerTest {
  protected:
   void SetUp() override {
     service_ = std::make_unique<ModelService>(
-        engine_, loop, ModelServiceOptions{.model = {.name = "double"}, .version = "7"});
+        engine_, loop, ModelServiceOptions{.function = "double", .version = "7"});
     start({}, [this](http::Request request, http::Responder responder) {
       service_->handle(std::move(request), std::move(responder));
     });
@@ -101,6 +101,19 @@ TEST_F(ModelServiceTest, AModelTellsWhatItTakesAndGives) {
   const json configuration = json::parse(ask("GET", "/v2/models/double/config").body);
   EXPECT_EQ(configuration["input"][0]["data_type"], "TYPE_FP32");
   EXPECT_EQ(configuration["max_batch_size"], 0);
+}
+
+TEST(ModelIdentity, IsAVersionOrWhatWasDeployedLast) {
+  const ModelIdentity only = model_identity("m", "");
+  EXPECT_EQ(only.name, "m");
+  EXPECT_EQ(only.version, "1");
+  EXPECT_TRUE(only.versions.empty());
+  const ModelIdentity third = model_identity("m:3", "1,3,12");
+  EXPECT_EQ(third.name, "m");
+  EXPECT_EQ(third.version, "3");
+  EXPECT_EQ(third.versions, (std::vector<std::string>{"1", "3", "12"}));
+  EXPECT_EQ(model_identity("m", "1,3").version, "$LATEST");
+  EXPECT_NE(metadata_json(third, {}).find(R"("versions":["1","3","12"])"), std::string::npos);
 }
 
 TEST_F(ModelServiceTest, OtherModelsVersionsAndPathsAreNotFound) {

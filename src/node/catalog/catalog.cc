@@ -141,11 +141,12 @@ void Catalog::put_function(FunctionSpec spec, Done<FunctionSpec> done, bool keep
       });
 }
 
-void Catalog::publish_version(FunctionSpec spec, Done<FunctionSpec> done) {
+void Catalog::publish_version(FunctionSpec spec, std::optional<uint64_t> number,
+                              Done<FunctionSpec> done) {
   const size_t bytes = size_of(spec);
   state_->writer->ask<FunctionSpec>(false, bytes, std::move(done),
-                                    [spec = std::move(spec)](Database& database) {
-                                      return catalog::publish_version(database, spec);
+                                    [spec = std::move(spec), number](Database& database) {
+                                      return catalog::publish_version(database, spec, number);
                                     });
 }
 

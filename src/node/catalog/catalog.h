@@ -69,7 +69,8 @@ class Catalog {
   void put_function(FunctionSpec spec, Done<FunctionSpec> done, bool keeps_revision = true);
   // Keeps the function under the next number of its versions, as a function of its own. The answer
   // is that one. NOT_FOUND.
-  void publish_version(FunctionSpec spec, Done<FunctionSpec> done);
+  // FAILED_PRECONDITION: it had a version of `number` or above, where a number is given.
+  void publish_version(FunctionSpec spec, std::optional<uint64_t> number, Done<FunctionSpec> done);
   // Adds or replaces it. NOT_FOUND if its function is gone.
   void put_alias(Alias alias, Done<void> done);
   void remove_alias(Alias alias, Done<void> done);

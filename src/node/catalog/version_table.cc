@@ -29,15 +29,37 @@ Result<uint64_t> next_version(Database& database, TenantId tenant, uint64_t func
   return version;
 }
 
+// The number that was asked for, where it is above all that were used.
+Result<uint64_t> use_version(Database& database, TenantId tenant, uint64_t function,
+                             uint64_t number) {
+  ASSIGN_OR_RETURN(Statement next,
+                   database.prepare("INSERT INTO function_versions (tenant, function, last) "
+                                    "VALUES (?1, ?2, ?3) ON CONFLICT (tenant, function) "
+                                    "DO UPDATE SET last = ?3 WHERE last < ?3 RETURNING last"));
+  next.bind(1, uint64_t{tenant.value}).bind(2, function).bind(3, number);
+  ASSIGN_OR_RETURN(const bool is_free, next.next());
+  if (!is_free) {
+    return Error{ErrorCode::kFailedPrecondition,
+                 "the number " + std::to_string(number) +
+                     " was used, or one above it: numbers of versions only grow, and a version "
+                     "never changes"};
+  }
+  RETURN_IF_ERROR(next.next());
+  return number;
+}
+
 TenantId tenant_in(const Statement& rows, int column) {
   return TenantId(static_cast<uint32_t>(rows.column_uint(column)));
 }
 
 }  // namespace
 
-Result<FunctionSpec> publish_version(Database& database, FunctionSpec spec) {
+Result<FunctionSpec> publish_version(Database& database, FunctionSpec spec,
+                                     std::optional<uint64_t> number) {
   ASSIGN_OR_RETURN(const uint64_t function, id_of(database, spec.name));
-  ASSIGN_OR_RETURN(const uint64_t version, next_version(database, spec.name.tenant, function));
+  const TenantId tenant = spec.name.tenant;
+  ASSIGN_OR_RETURN(const uint64_t version, number ? use_version(database, tenant, function, *number)
+                                                  : next_version(database, tenant, function));
   spec.id = FunctionId{};
   spec.name = version_record(spec.name, version);
   return put_function(database, std::move(spec));

@@ -2,6 +2,8 @@
 // Free functions of the catalog's writer thread, each to be called inside a transaction.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "node/catalog/database.h"
@@ -9,8 +11,10 @@
 
 namespace lambent::catalog {
 
-// Keeps the function as it is now under the next number of its versions. NOT_FOUND: it is gone.
-Result<FunctionSpec> publish_version(Database& database, FunctionSpec spec);
+// Keeps the function as it is now under the next number of its versions, or under `number`, which
+// is above all that it had. NOT_FOUND: it is gone; FAILED_PRECONDITION: such a number was used.
+Result<FunctionSpec> publish_version(Database& database, FunctionSpec spec,
+                                     std::optional<uint64_t> number = {});
 
 // NOT_FOUND: the function is gone.
 Result<void> put_alias(Database& database, const Alias& alias);

@@ -21,8 +21,9 @@ class VersionTable : public testing::Test {
     return loop_.await<FunctionSpec>([&](auto done) { catalog_->put_function(spec, done); })
         .value();
   }
-  Result<FunctionSpec> publish(const FunctionSpec& spec) {
-    return loop_.await<FunctionSpec>([&](auto done) { catalog_->publish_version(spec, done); });
+  Result<FunctionSpec> publish(const FunctionSpec& spec, std::optional<uint64_t> number = {}) {
+    return loop_.await<FunctionSpec>(
+        [&](auto done) { catalog_->publish_version(spec, number, done); });
   }
   Result<void> remove(const FunctionName& name) {
     return loop_.await<void>([&](auto done) { catalog_->remove_function(name, done); });
@@ -50,6 +51,20 @@ TEST_F(VersionTable, AVersionIsAFunctionOfItsOwnAndItsNumberIsNeverUsedAgain) {
   ASSERT_EQ(snapshot.functions.size(), 3u);
   EXPECT_EQ(snapshot.functions[1], first);
   EXPECT_EQ(publish(sample_function("gone")).error().code, ErrorCode::kNotFound);
+}
+
+TEST_F(VersionTable, ANumberThatIsAskedForIsAboveAllThatWereUsed) {
+  const FunctionSpec function = put(sample_function("f"));
+  EXPECT_EQ(publish(function, 3)->name.name, "f:3");
+  EXPECT_EQ(publish(function)->name.name, "f:4");
+  ASSERT_TRUE(publish(function, 7).ok());
+  ASSERT_TRUE(remove({kDefaultTenant, "f:7"}).ok());
+  for (const uint64_t used : {uint64_t{2}, uint64_t{4}, uint64_t{7}}) {
+    const auto refused = publish(function, used);
+    ASSERT_FALSE(refused.ok()) << used;
+    EXPECT_EQ(refused.error().code, ErrorCode::kFailedPrecondition);
+  }
+  EXPECT_EQ(publish(function)->name.name, "f:8");
 }
 
 TEST_F(VersionTable, AFunctionGoesWithItsVersionsAliasesAndRevisions) {

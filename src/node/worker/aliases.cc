@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "core/domain/model_function.h"
+
 namespace lambent::worker {
 namespace {
 
@@ -70,6 +72,34 @@ Result<FunctionName> resolve(const FunctionName& asked, double point,
   return Error{ErrorCode::kNotFound, "function '" + function.name + "' has no version or alias '" +
                                          parts.qualifier + "'; " +
                                          what_there_is(function, functions, aliases)};
+}
+
+Result<FunctionName> resolve_model(const FunctionName& asked, const std::string& version,
+                                   double point, const FunctionRegistry& functions,
+                                   const Aliases& aliases) {
+  const QualifiedName parts = split_qualifier(asked.name);
+  const FunctionName function{asked.tenant, parts.name};
+  if (!parts.qualifier.empty()) return resolve(asked, point, functions, aliases);
+  RETURN_IF_ERROR(functions.get(function));
+  if (version.empty()) {
+    const std::string serving(kServingAlias);
+    if (aliases.find(function, serving) == nullptr) return function;
+    return resolve({asked.tenant, function.name + ":" + serving}, point, functions, aliases);
+  }
+  const std::vector<const FunctionSpec*> versions = functions.versions(function);
+  if (versions.empty() || version == kLatestVersion) return function;
+  const FunctionName record{asked.tenant, function.name + ":" + version};
+  if (version_number(version) && functions.find(record) != nullptr) return record;
+  return Error{ErrorCode::kNotFound, "model '" + function.name + "' has no version " + version +
+                                         "; it has " + model_versions(versions)};
+}
+
+std::string model_versions(const std::vector<const FunctionSpec*>& versions) {
+  std::string list;
+  for (const FunctionSpec* version : versions) {
+    list += (list.empty() ? "" : ",") + version_of(version->name);
+  }
+  return list;
 }
 
 void Revisions::keep(const FunctionSpec& spec) {

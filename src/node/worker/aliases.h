@@ -33,6 +33,17 @@ class Aliases {
 Result<FunctionName> resolve(const FunctionName& asked, double point,
                              const FunctionRegistry& functions, const Aliases& aliases);
 
+// The same for a request by the Open Inference Protocol. `version` is the one that its path names:
+// "3" is the record hello:3, and a function without versions takes whatever it is, and answers that
+// it has no such version. Without one, the versions of the alias `serving` serve, and without such
+// an alias the function. Where the name has a qualifier, it decides. Pure.
+Result<FunctionName> resolve_model(const FunctionName& asked, const std::string& version,
+                                   double point, const FunctionRegistry& functions,
+                                   const Aliases& aliases);
+
+// Their numbers: "1,2,5". Pure.
+std::string model_versions(const std::vector<const FunctionSpec*>& versions);
+
 // The last revisions of each function, kRevisionsKept at most, the present one included.
 class Revisions {
  public:

@@ -48,6 +48,30 @@ class AliasesTest : public testing::Test {
   Aliases aliases_;
 };
 
+TEST_F(AliasesTest, AModelIsServedByItsVersionByTheServingOnesOrByTheFunction) {
+  const auto served = [this](const std::string& name, const std::string& version,
+                             double point = 0) {
+    const auto found = resolve_model({kTenant, name}, version, point, functions_, aliases_);
+    return found.ok() ? found->name : found.error().message;
+  };
+  EXPECT_EQ(served("f", ""), "f");
+  EXPECT_EQ(served("f", "2"), "f:2");
+  EXPECT_EQ(served("f", "$LATEST"), "f");
+  EXPECT_EQ(served("f", "3"), "model 'f' has no version 3; it has 1,2,10");
+  EXPECT_EQ(served("f", "x"), "model 'f' has no version x; it has 1,2,10");
+  EXPECT_EQ(served("f", "01"), "model 'f' has no version 01; it has 1,2,10");
+  aliases_.put(alias("serving", "10", "2", 0.25));
+  EXPECT_EQ(served("f", "", 0.1), "f:2");
+  EXPECT_EQ(served("f", "", 0.9), "f:10");
+  EXPECT_EQ(served("f", "1"), "f:1");
+  EXPECT_EQ(served("f:$LATEST", ""), "f") << "a qualifier decides";
+  EXPECT_EQ(served("f:2", "9"), "f:2") << "which has no such version, and says so";
+  EXPECT_EQ(served("g", "1"), "g") << "without versions it takes whatever it is";
+  EXPECT_EQ(served("g", "7"), "g");
+  EXPECT_EQ(resolve_model({kTenant, "nobody"}, "1", 0, functions_, aliases_).error().code,
+            ErrorCode::kNotFound);
+}
+
 TEST_F(AliasesTest, AQualifierIsAVersionAnAliasOrTheLatest) {
   aliases_.put(alias("prod", "2"));
   aliases_.put(alias("dev", "$LATEST"));

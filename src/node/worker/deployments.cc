@@ -483,7 +483,7 @@ void Deployments::keep(Unpacking unpacked, FunctionSpec spec, Done done) {
         uses_.schedules.know(unpacked.zones);
         adopt(*stored);
         if (old) uses_.keeper.drop(*old);
-        if (unpacked.change.publish) return publish_now(*stored, done);
+        if (unpacked.change.publish) return publish_now(*stored, std::nullopt, done);
         answer_after_hand_over(*std::move(stored), done);
       },
       keeps);
@@ -526,14 +526,15 @@ void Deployments::publish(Publication publication, Done done) {
   }
   if (!uses_.functions.begin_change(name)) return done(another_change(name));
   if (publication.description) spec.description = *publication.description;
-  publish_now(std::move(spec), [this, name, done = std::move(done)](Result<FunctionSpec> version) {
-    uses_.functions.end_change(name);
-    done(std::move(version));
-    renew_waiting(name);
-  });
+  publish_now(std::move(spec), publication.number,
+              [this, name, done = std::move(done)](Result<FunctionSpec> version) {
+                uses_.functions.end_change(name);
+                done(std::move(version));
+                renew_waiting(name);
+              });
 }
 
-void Deployments::publish_now(FunctionSpec spec, Done done) {
+void Deployments::publish_now(FunctionSpec spec, std::optional<uint64_t> number, Done done) {
   if (spec.kind == FunctionKind::kWorkflow || spec.kind == FunctionKind::kPipeline) {
     return done(Error{ErrorCode::kFailedPrecondition,
                       "a " + std::string(name_of(spec.kind)) +
@@ -544,7 +545,8 @@ void Deployments::publish_now(FunctionSpec spec, Done done) {
   if (!versions.empty()) {
     FunctionSpec last = as_version(*versions.back());
     last.description = spec.description;
-    if (is_same_deployment(last, spec)) return done(*versions.back());
+    const bool is_that = !number || version_of(versions.back()->name) == std::to_string(*number);
+    if (is_that && is_same_deployment(last, spec)) return done(*versions.back());
   }
   if (versions.size() >= kVersionsPerFunction || uses_.functions.size() >= limits::kFunctions) {
     return done(Error{ErrorCode::kFailedPrecondition,
@@ -552,7 +554,7 @@ void Deployments::publish_now(FunctionSpec spec, Done done) {
                           " versions, and there is room for no more; remove those that no alias "
                           "needs"});
   }
-  uses_.catalog.publish_version(std::move(spec),
+  uses_.catalog.publish_version(std::move(spec), number,
                                 [this, done = std::move(done)](Result<FunctionSpec> stored) {
                                   if (!stored.ok()) return done(stored.error());
                                   uses_.functions.put(*stored);

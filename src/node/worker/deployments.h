@@ -152,7 +152,7 @@ class Deployments {
   void adopt(const FunctionSpec& spec);
   // Its own part of a removal.
   void forget(const FunctionSpec& spec);
-  void publish_now(FunctionSpec spec, Done done);
+  void publish_now(FunctionSpec spec, std::optional<uint64_t> number, Done done);
   // The change was answered and goes on: what becomes of it is kept.
   void answer_early(const FunctionSpec& spec, const Done& answer);
   void end_pending(const FunctionName& name, const Result<FunctionSpec>& result);

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "core/domain/model_function.h"
+
 namespace lambent::worker {
 namespace {
 
@@ -19,9 +21,16 @@ void explain_init_timeout(const FunctionSpec& spec, InvocationResult& result) {
 }  // namespace
 
 void HttpRelays::relay(http::RelayCall call) {
-  if (auto resolved = uses_.resolve(call.function); resolved.ok()) {
-    call.function = std::move(resolved).value();
+  auto meant = call.is_inference
+                   ? resolve_model(call.function, call.model_version, uses_.random.uniform(),
+                                   uses_.functions, uses_.aliases)
+                   : resolved(call.function);
+  if (!meant.ok() && !call.model_version.empty() && !call.is_anonymous &&
+      uses_.functions.find(call.function) != nullptr) {
+    return call.responder.send(call.answer_of(meant.error()));
   }
+  if (meant.ok()) call.function = std::move(meant).value();
+  if (call.is_inference) tell_versions(call);
   // One that is not there, or not yet, is refused as an invocation of it is.
   const FunctionSpec* spec = uses_.functions.find(call.function);
   const std::string& name = call.function.name;
@@ -73,6 +82,16 @@ void HttpRelays::relay(http::RelayCall call) {
           Result<InvocationResult> result) { ended(id, function, answer_of, std::move(result)); });
 }
 
+Result<FunctionName> HttpRelays::resolved(const FunctionName& name) const {
+  return resolve(name, uses_.random.uniform(), uses_.functions, uses_.aliases);
+}
+
+void HttpRelays::tell_versions(http::RelayCall& call) const {
+  const auto versions = uses_.functions.versions(function_of(call.function));
+  if (versions.empty()) return;
+  call.head.headers.set(std::string(kModelVersionsHeader), model_versions(versions));
+}
+
 void HttpRelays::invoke(http::HandlerCall call) {
   const InvocationId id = call.request.id;
   sinks_[id] = std::move(call.sink);
@@ -84,14 +103,14 @@ void HttpRelays::invoke(http::HandlerCall call) {
 }
 
 bool HttpRelays::is_open(const FunctionName& name) const {
-  const auto resolved = uses_.resolve(name);
-  const FunctionSpec* spec = uses_.functions.find(resolved.ok() ? *resolved : name);
+  const auto meant = resolved(name);
+  const FunctionSpec* spec = uses_.functions.find(meant.ok() ? *meant : name);
   return spec != nullptr && spec->url.auth == UrlAuth::kNone;
 }
 
 std::string HttpRelays::cors_of(const FunctionName& name) const {
-  const auto resolved = uses_.resolve(name);
-  const FunctionSpec* spec = uses_.functions.find(resolved.ok() ? *resolved : name);
+  const auto meant = resolved(name);
+  const FunctionSpec* spec = uses_.functions.find(meant.ok() ? *meant : name);
   return spec == nullptr ? std::string() : spec->url.cors;
 }
 

@@ -12,6 +12,7 @@
 #include "core/domain/invocation_service.h"
 #include "core/http/relay_service.h"
 #include "node/http_relay/relayed_request.h"
+#include "node/worker/aliases.h"
 #include "node/worker/function_registry.h"
 #include "node/worker/kernel_descriptions.h"
 
@@ -22,8 +23,7 @@ class HttpRelays final : public http::RelayService {
   struct Dependencies {
     Random& random;
     const FunctionRegistry& functions;
-    // The function or version that a name, perhaps with a qualifier, means for one request.
-    std::function<Result<FunctionName>(const FunctionName&)> resolve;
+    const Aliases& aliases;
     std::function<void(InvocationRequest, InvocationService::Callback<InvocationResult>)> submit;
     std::function<void(InvocationId)> forget;  // its client is gone
     KernelDescriptions& kernels;
@@ -49,6 +49,10 @@ class HttpRelays final : public http::RelayService {
  private:
   using AnswerOf = std::function<http::Response(Result<InvocationResult>)>;
 
+  // The function or version that a name, perhaps with a qualifier, means for one request.
+  Result<FunctionName> resolved(const FunctionName& name) const;
+  // In a header, which versions a model has.
+  void tell_versions(http::RelayCall& call) const;
   void ended(InvocationId id, const FunctionName& name, const AnswerOf& answer_of,
              Result<InvocationResult> result);
   void client_gone(InvocationId id);

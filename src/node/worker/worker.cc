@@ -41,13 +41,6 @@ void tell_of_ends(sandbox::Launcher& launcher, SandboxHost& sandboxes, ExecutorH
   });
 }
 
-// The version that serves the next request under a name.
-std::function<Result<FunctionName>(const FunctionName&)> chooser_of(
-    Random& random, const FunctionRegistry& functions, const Aliases& aliases) {
-  return
-      [&](const FunctionName& name) { return resolve(name, random.uniform(), functions, aliases); };
-}
-
 MountUses mount_uses(const WorkerOptions& options) {
   return {options.sandboxes.folders_of_mounts, options.used_by_volumes, options.host_path};
 }
@@ -137,7 +130,7 @@ Worker::Worker(Dependencies dependencies, WorkerOptions options,
                workflows_, pipelines_, care_, health_}),
       activity_(status_, recent_),
       kernels_(code_, files_),
-      relays_({uses_.random, functions_, chooser_of(uses_.random, functions_, aliases_),
+      relays_({uses_.random, functions_, aliases_,
                [this](auto request, auto done) { submit(std::move(request), std::move(done)); },
                [this](InvocationId id) { intake_.forget(id); }, kernels_}) {
   tell_of_ends(uses_.launcher, sandboxes_, executors_);

@@ -1,0 +1,259 @@
+#include "edge/cli/model_fetch.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <set>
+
+#include "core/base/fd.h"
+#include "core/base/units.h"
+#include "core/crypto/crypto.h"
+#include "core/domain/volume.h"
+#include "core/http/message.h"
+#include "edge/cli/file_fetch.h"
+#include "edge/cli/volume_upload.h"
+#include "edge/model_files/onnx_files.h"
+
+namespace lambent::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kS3 = "s3://";
+constexpr size_t kEntryDigits = 16;
+constexpr auto kKept = std::chrono::hours(24 * 7);
+// What protobuf reads, and so what ONNX can be.
+constexpr size_t kMostModel = (size_t{1} << 31) - 1;
+// The digest of no bytes: the body of a GET.
+constexpr const char* kNoBody = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+Error invalid(const std::string& what) { return {ErrorCode::kInvalidArgument, what}; }
+
+std::string without_query(const std::string& url) { return url.substr(0, url.find_first_of("?#")); }
+
+// The same with another last part. What follows a '?' belongs to the first file.
+std::string beside(const std::string& url, const std::string& place) {
+  const std::string plain = url.starts_with(kS3) ? url : without_query(url);
+  const std::string folder = plain.substr(0, plain.rfind('/') + 1);
+  return folder + (url.starts_with(kS3) ? place : escaped_path(place));
+}
+
+// Of URLs with passwords or signatures, what may be shown.
+std::string shown(const std::string& url) {
+  std::string text = url.starts_with(kS3) ? url : without_query(url);
+  const size_t scheme = text.find("://");
+  const size_t slash = text.find('/', scheme + 3);
+  const size_t at = text.substr(0, slash).rfind('@');
+  if (at != std::string::npos) text.erase(scheme + 3, at + 1 - (scheme + 3));
+  return text;
+}
+
+Result<CurlRequest> s3_request(const std::string& url, const S3Access& s3) {
+  const std::string place = url.substr(kS3.size());
+  const size_t slash = place.find('/');
+  if (slash == std::string::npos || slash == 0 || slash + 1 == place.size()) {
+    return invalid("'" + url + "' is no s3://BUCKET/KEY");
+  }
+  const std::string bucket = place.substr(0, slash);
+  const std::string key = escaped_path(place.substr(slash + 1));
+  CurlRequest request;
+  if (!s3.endpoint.empty()) {
+    if (!s3.endpoint.starts_with("http://") && !s3.endpoint.starts_with("https://")) {
+      return invalid("the S3 endpoint '" + s3.endpoint +
+                     "' begins with neither http:// nor https://");
+    }
+    std::string endpoint = s3.endpoint;
+    while (endpoint.ends_with('/')) endpoint.pop_back();
+    request.url = endpoint + "/" + http::percent_encode(bucket) + "/" + key;
+  } else {
+    // A certificate of *.s3.amazonaws.com is not one of names with more dots.
+    const std::string host = "s3." + s3.region + ".amazonaws.com";
+    request.url = bucket.find('.') == std::string::npos
+                      ? "https://" + http::percent_encode(bucket) + "." + host + "/" + key
+                      : "https://" + host + "/" + http::percent_encode(bucket) + "/" + key;
+  }
+  // A signature is for one host.
+  request.redirects = 0;
+  if (s3.key_id.empty()) return request;
+  request.user = s3.key_id + ":" + s3.secret;
+  request.signature = "aws:amz:" + s3.region + ":s3";
+  request.headers.push_back(std::string("x-amz-content-sha256: ") + kNoBody);
+  if (!s3.session_token.empty()) {
+    request.headers.push_back("x-amz-security-token: " + s3.session_token);
+  }
+  return request;
+}
+
+// A folder of the cache that one process has at a time.
+class Entry {
+ public:
+  static Result<Entry> open(const std::string& cache, const std::string& url) {
+    Entry entry;
+    entry.path_ = cache + "/" + crypto::to_hex(crypto::sha256(url)).substr(0, kEntryDigits);
+    std::error_code error;
+    fs::create_directories(entry.path_, error);
+    if (error) return error_from_errno("create " + entry.path_, error.value());
+    const std::string lock = entry.path_ + "/lock";
+    entry.lock_ = OwnedFd(::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (!entry.lock_.valid()) return error_from_errno("open " + lock, errno);
+    if (flock(entry.lock_.get(), LOCK_EX | LOCK_NB) != 0) {
+      return Error{ErrorCode::kAborted, "another process fetches it right now"};
+    }
+    // Others may tell by it how old this is.
+    futimens(entry.lock_.get(), nullptr);
+    return entry;
+  }
+
+  const std::string& path() const { return path_; }
+  std::string files() const { return path_ + "/files"; }
+  // What it holds, where that is nothing that may go on.
+  void drop() const {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  bool is_empty() const {
+    std::error_code ignored;
+    for (const auto& file : fs::recursive_directory_iterator(path_, ignored)) {
+      if (file.is_regular_file(ignored) && file.path().filename() != "lock") return false;
+    }
+    return true;
+  }
+
+ private:
+  Entry() = default;
+  std::string path_;
+  OwnedFd lock_;
+};
+
+bool is_entry(const fs::path& path) {
+  const std::string name = path.filename();
+  return name.size() == kEntryDigits && std::ranges::all_of(name, [](char c) {
+           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+         });
+}
+
+// What no run has gone on with for long.
+void drop_old(const std::string& cache) {
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(cache, error)) {
+    if (!is_entry(entry.path())) continue;
+    std::error_code absent;
+    const auto at = fs::last_write_time(entry.path() / "lock", absent);
+    if (absent || fs::file_time_type::clock::now() - at < kKept) continue;
+    fs::remove_all(entry.path(), absent);
+  }
+}
+
+Result<Bytes> size_of_file(const std::string& path) {
+  std::error_code error;
+  const auto size = fs::file_size(path, error);
+  if (error) return error_from_errno("read " + path, error.value());
+  return Bytes(size);
+}
+
+Result<Bytes> room_in(const std::string& folder) {
+  std::error_code error;
+  const fs::space_info space = fs::space(folder, error);
+  if (error) return error_from_errno("read " + folder, error.value());
+  return Bytes(space.available);
+}
+
+class ModelFetch {
+ public:
+  ModelFetch(Console& console, const ModelSource& source, const FetchOptions& options,
+             const Entry& entry)
+      : console_(console), source_(source), options_(options), entry_(entry) {}
+
+  Result<FetchedModel> run() {
+    ASSIGN_OR_RETURN(const std::string file, file_of_url(source_.url));
+    RETURN_IF_ERROR(fetch(source_.url, file, source_.sha256));
+    const std::string local = entry_.files() + "/" + file;
+    auto others = files_in(local);
+    if (!others.ok()) {
+      entry_.drop();
+      return others.error().with_context(shown(source_.url));
+    }
+    for (const std::string& other : *others) {
+      if (other == file) return invalid(shown(source_.url) + ": it names itself as its data");
+      RETURN_IF_ERROR(fetch(beside(source_.url, other), other, ""));
+    }
+    return FetchedModel{entry_.files(), file, entry_.path()};
+  }
+
+ private:
+  static Result<std::set<std::string>> files_in(const std::string& local) {
+    ASSIGN_OR_RETURN(const Bytes size, size_of_file(local));
+    if (size.count > kMostModel) return invalid("it is no ONNX model: it has " + to_string(size));
+    ASSIGN_OR_RETURN(const std::string model, read_file(local, kMostModel));
+    return model_files::external_files(model);
+  }
+
+  Result<void> fetch(const std::string& url, const std::string& place, const std::string& sha256) {
+    ASSIGN_OR_RETURN(CurlRequest request, request_for(url, options_.s3));
+    request.stall = options_.stall;
+    const std::string local = entry_.files() + "/" + place;
+    ASSIGN_OR_RETURN(const Bytes room, room_in(entry_.path()));
+    const Bytes left = options_.most > fetched_ ? options_.most - fetched_ : Bytes();
+    FileFetch file(console_, std::move(request), local, std::min(left, room));
+    const auto got = file.run(sha256);
+    if (!got.ok()) return got.error().with_context(shown(url));
+    ASSIGN_OR_RETURN(const Bytes size, size_of_file(local));
+    fetched_ += size;
+    console_.err << shown(url) << "  " << to_string(size) << "  fetched\n" << std::flush;
+    return {};
+  }
+
+  Console& console_;
+  const ModelSource& source_;
+  const FetchOptions& options_;
+  const Entry& entry_;
+  Bytes fetched_;
+};
+
+}  // namespace
+
+bool is_model_url(std::string_view text) {
+  return text.starts_with("http://") || text.starts_with("https://") || text.starts_with(kS3);
+}
+
+Result<std::string> file_of_url(const std::string& url) {
+  const bool is_s3 = url.starts_with(kS3);
+  const std::string plain = is_s3 ? url : without_query(url);
+  const size_t host = plain.find("://") + 3;
+  const size_t slash = plain.rfind('/');
+  std::string name;
+  const bool is_read = slash != std::string::npos && slash >= host &&
+                       (is_s3 ? (name = plain.substr(slash + 1), true)
+                              : http::percent_decode(plain.substr(slash + 1), name));
+  // As the name of a file it is also one of a volume, and a word of a command.
+  if (is_read && name.find('/') == std::string::npos && validate_volume_path(name).ok()) {
+    return name;
+  }
+  return invalid("'" + shown(url) + "' names no file");
+}
+
+Result<CurlRequest> request_for(const std::string& url, const S3Access& s3) {
+  if (std::ranges::any_of(url, [](char c) { return static_cast<unsigned char>(c) < 0x20; })) {
+    return invalid("the URL has control characters");
+  }
+  if (url.starts_with(kS3)) return s3_request(url, s3);
+  return CurlRequest{.url = url};
+}
+
+Result<FetchedModel> fetch_model(Console& console, const ModelSource& source,
+                                 const FetchOptions& options) {
+  if (!source.sha256.empty()) RETURN_IF_ERROR(validate_sha256(source.sha256));
+  RETURN_IF_ERROR(file_of_url(source.url));
+  drop_old(options.cache);
+  auto entry = Entry::open(options.cache, source.url);
+  if (!entry.ok()) return entry.error().with_context(shown(source.url));
+  auto fetched = ModelFetch(console, source, options, *entry).run();
+  if (!fetched.ok() && entry->is_empty()) entry->drop();
+  return fetched;
+}
+
+}  // namespace lambent::cli

@@ -1,0 +1,60 @@
+// Fetches models by URL: one that was cut off goes on where it was, also in the next run. A file
+// and those that it keeps its tensors in. Blocks; used by deploy, on its thread.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/base/result.h"
+#include "core/base/time.h"
+#include "core/base/units.h"
+#include "edge/cli/console.h"
+#include "edge/cli/curl.h"
+
+namespace lambent::cli {
+
+// Of a store that speaks S3.
+struct S3Access {
+  std::string endpoint = {};  // "http://127.0.0.1:9000"; empty: Amazon's own
+  std::string region = "us-east-1";
+  std::string key_id = {};  // empty: requests are not signed
+  std::string secret = {};
+  std::string session_token = {};
+};
+
+struct FetchOptions {
+  std::string cache;              // a folder of the user's
+  Bytes most = Bytes::gib(1024);  // of all files together
+  Duration stall = seconds(30);
+  S3Access s3 = {};
+};
+
+struct ModelSource {
+  std::string url;
+  std::string sha256 = {};  // of the model's own file; empty: unknown
+};
+
+struct FetchedModel {
+  std::string folder;  // holds it, and the files that it names
+  std::string file;    // its name in there
+  std::string entry;   // of the cache: what may be removed once it is deployed
+};
+
+// "http://", "https://" or "s3://".
+bool is_model_url(std::string_view text);
+// The file that an URL names: "model.onnx". INVALID_ARGUMENT: it names none.
+Result<std::string> file_of_url(const std::string& url);
+// What is asked for: an s3:// URL becomes one of the store's. INVALID_ARGUMENT.
+Result<CurlRequest> request_for(const std::string& url, const S3Access& s3);
+
+// NOT_FOUND, PERMISSION_DENIED: as the server says; DATA_LOSS: another checksum;
+// RESOURCE_EXHAUSTED: more than `options.most`; INVALID_ARGUMENT: it is no model; ABORTED: another
+// process fetches it. What came of a file that was cut off stays in the cache, for a week.
+Result<FetchedModel> fetch_model(Console& console, const ModelSource& source,
+                                 const FetchOptions& options);
+
+using FetchModel = std::function<Result<FetchedModel>(const ModelSource&)>;
+
+}  // namespace lambent::cli

@@ -1,0 +1,16 @@
+// Asks a model what it takes and gives, which loads it. Used by deploy.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "core/base/result.h"
+#include "edge/cli/transport.h"
+
+namespace lambent::cli {
+
+// "x FP32[-1,4] -> scores FP32[-1,3]", of what answers at `target`. Nothing if who asks may deploy
+// and not invoke. FAILED_PRECONDITION: it cannot be loaded, with the reason.
+Result<std::optional<std::string>> load_model(Transport& transport, const std::string& target);
+
+}  // namespace lambent::cli

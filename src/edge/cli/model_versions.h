@@ -1,0 +1,45 @@
+// Models with versions: folders in Triton's layout (NAME/3/model.onnx), or one model that is
+// deployed under a number. Each becomes a version of the function, and the alias `serving` moves to
+// the highest once that is loaded. Used by `lambent deploy`.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "core/base/result.h"
+#include "edge/cli/console.h"
+#include "edge/cli/deploy.h"
+#include "edge/cli/transport.h"
+#include "edge/cli/version_policy.h"
+
+namespace lambent::cli {
+
+// A folder in Triton's layout.
+struct ModelFolder {
+  std::string path;
+  std::map<uint64_t, std::string> versions;  // to their folders
+};
+// Nothing if `path` is no folder, or none in it is called by a number.
+std::optional<ModelFolder> find_model_folder(const std::string& path);
+
+// The versions that are to be there, packed.
+struct ModelVersions {
+  std::string name;
+  std::map<uint64_t, Package> packages;
+  // Which of those that the worker has stay; nothing: all.
+  std::optional<VersionPolicy> keeps;
+};
+// INVALID_ARGUMENT, NOT_FOUND: a folder without its model, a config.pbtxt that contradicts it.
+Result<ModelVersions> pack_model_folder(const ModelFolder& folder, const DeployOptions& options);
+// One model, under `options.model_version`.
+Result<ModelVersions> pack_model_version(const DeployOptions& options);
+
+// Publishes what the worker does not have, from the lowest number on, and lets requests that name
+// no version go to the highest. What served them before stays until the next deployment, so that
+// none of its requests is lost.
+int run_deploy_versions(Transport& transport, Console& console, const ModelVersions& models,
+                        const DeployOptions& options);
+
+}  // namespace lambent::cli
