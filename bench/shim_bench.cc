@@ -147,8 +147,11 @@ int main(int count, char** words) {
   const auto ledger = lambent::ledger::create_ledger(folder / "ledger", lambent::Bytes::mib(512));
   if (!ledger.ok()) return std::fprintf(stderr, "%s\n", to_string(ledger.error()).c_str()), 1;
   const std::string driver_folder = std::filesystem::path(options.driver).parent_path();
+  // What we were given to load, as in an archive with libraries of its own, our children are too.
+  const char* given = getenv("LD_LIBRARY_PATH");
   const std::string common = "EMULATED_CUDA_NODE='" + (folder / "node").string() +
-                             "' EMULATED_CUDA_CONFIG=tiny LD_LIBRARY_PATH='" + driver_folder + "'";
+                             "' EMULATED_CUDA_CONFIG=tiny LD_LIBRARY_PATH='" + driver_folder +
+                             (given == nullptr ? "" : ":" + std::string(given)) + "'";
   const std::string self = std::filesystem::read_symlink("/proc/self/exe");
   // In turns, and the best of them: others are at work on the machine.
   Costs bare = kUnknown;

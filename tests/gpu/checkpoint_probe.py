@@ -47,7 +47,8 @@ def main():
             sys.exit("the holder did not come up")
         library = load()
         if not hasattr(library, "cuCheckpointProcessLock"):
-            sys.exit("this driver has no checkpoints (before 570)")
+            print("this driver has no checkpoints (before 570)", file=sys.stderr)
+            sys.exit(77)
         nothing = (ctypes.c_char * 64)()
         before = used(library)
         seconds = {}
@@ -62,6 +63,8 @@ def main():
         print("look", file=holder.stdin, flush=True)
         seconds["memory"] = holder.stdout.readline().strip()
         print(json.dumps({"bytes": BYTES, **seconds}))
+        if seconds["memory"] != "same":
+            sys.exit("memory has changed over the checkpoint")
     finally:
         holder.kill()
         holder.wait()

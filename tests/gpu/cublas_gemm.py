@@ -26,7 +26,8 @@ def load(*names):
                 return ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
             except OSError:
                 pass
-    sys.exit("not found: " + ", ".join(names))
+    print("not found: " + ", ".join(names), file=sys.stderr)
+    sys.exit(77)
 
 
 def check(status, what):

@@ -18,7 +18,8 @@ library = ctypes.CDLL("libcuda.so.1")
 
 def call(name, *arguments):
     if not hasattr(library, name):
-        sys.exit("this driver has no %s (before CUDA 12.4)" % name)
+        print("this driver has no %s (before CUDA 12.4)" % name, file=sys.stderr)
+        sys.exit(77)
     status = getattr(library, name)(*arguments)
     if status != 0:
         raise OSError(status, "%s answered %d" % (name, status))
@@ -101,6 +102,9 @@ def main():
         call("cuGreenCtxDestroy", green)
     result["destroy_ms"] = round((time.monotonic() - start) * 1e3 / max(len(made), 1), 3)
     print(json.dumps(result), flush=True)
+    if result.get("shares_memory") is False:
+        print("two contexts of one process do not see the same memory", file=sys.stderr, flush=True)
+        os._exit(1)
     os._exit(0)
 
 

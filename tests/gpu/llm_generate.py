@@ -11,7 +11,8 @@ import time
 try:
     import torch
 except ImportError:
-    sys.exit("PyTorch is not installed")
+    print("PyTorch is not installed", file=sys.stderr)
+    sys.exit(77)
 try:
     import transformers
 except ImportError:
@@ -66,7 +67,8 @@ def model_and_prompt():
     drawn = torch.randint(0, VOCABULARY, (1, PROMPT)).cuda()
     by_library = dict(max_new_tokens=WORDS, do_sample=False)
     if folder and transformers is None:
-        sys.exit("LAMBENT_GPU_MODEL needs transformers, which is not installed")
+        print("LAMBENT_GPU_MODEL needs transformers, which is not installed", file=sys.stderr)
+        sys.exit(77)
     if folder:
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
         model = transformers.AutoModelForCausalLM.from_pretrained(folder, torch_dtype=torch.float16).cuda().eval()

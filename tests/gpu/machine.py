@@ -73,4 +73,7 @@ def facts(driver):
 if __name__ == "__main__":
     import json
     import sys
-    print(json.dumps(facts(sys.argv[1] if len(sys.argv) > 1 else find_driver())))
+    found = facts(sys.argv[1] if len(sys.argv) > 1 else find_driver())
+    print(json.dumps(found))
+    if found.get("driver") is None or "cuInit" in found["driver"]:
+        sys.exit(f"no driver could be asked: {found.get('error') or found['driver']}")

@@ -8,7 +8,8 @@ os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 try:
     import torch
 except ImportError:
-    sys.exit("PyTorch is not installed")
+    print("PyTorch is not installed", file=sys.stderr)
+    sys.exit(77)
 
 STEPS, REPLAYS = 200, 1000
 

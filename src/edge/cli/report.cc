@@ -1,12 +1,40 @@
 #include "edge/cli/report.h"
 
+#include <optional>
+
 #include "core/base/fd.h"
+#include "edge/cli/gpu_result.h"
 #include "edge/cli/run_summary.h"
 #include "sim/workload/report.h"
 
 namespace lambent::cli {
+namespace {
+
+constexpr size_t kMostOfGpuResult = 16 << 20;  // what is larger is a run's
+
+// A result of ./dev gpu is no run: it is shown as a table, without others. Nothing where the files
+// are runs.
+std::optional<int> report_gpu(Console& console, const ReportOptions& options) {
+  for (const std::string& file : options.files) {
+    const auto text = read_file(file, kMostOfGpuResult);
+    if (!text.ok()) continue;  // said below
+    const auto table = gpu_table(*text, file);
+    if (!table.ok()) return fail(console, table.error());
+    if (!table->has_value()) continue;
+    if (options.files.size() > 1) {
+      return fail(console, {ErrorCode::kInvalidArgument,
+                            file + " is a result of ./dev gpu: give no other file with it"});
+    }
+    console.out << **table;
+    return 0;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
 
 int run_report(Console& console, const ReportOptions& options) {
+  if (const auto shown = report_gpu(console, options)) return *shown;
   std::vector<workload::RunFile> runs;
   std::vector<RunFigures> figures;
   for (const std::string& file : options.files) {
