@@ -30,10 +30,9 @@ struct MemoryVictim {
 std::optional<MemoryVictim> memory_victim(const View& view, const Policy& policy, uint32_t device,
                                           Instant now);
 
-// For memory that would be fetched ahead: the sandboxes, of inactive and throttled flows alone,
+// For memory that would be fetched ahead: the sandboxes, only of inactive and throttled flows,
 // whose memory is moved out so that so much comes free; not of `spared`, and none of min_instances.
-// None if all of them
-// together do not make that room.
+// None if all of them together do not make that room.
 std::vector<SandboxSlot> unwanted_memory(const View& view, const Policy& policy, uint32_t device,
                                          FunctionId spared, Bytes needed, Instant now);
 
@@ -43,7 +42,7 @@ std::vector<SandboxSlot> unwanted_memory(const View& view, const Policy& policy,
 std::optional<SandboxSlot> early_leaver(const View& view, const Policy& policy, uint32_t device,
                                         Instant now);
 
-// For a context: one whose memory is out and whose flow is inactive gives up the context alone,
+// For a context: one whose memory is out and whose flow is inactive gives up only the context,
 // where that can be; else one is evicted, by the eviction rule. None: all contexts are at work.
 std::optional<MemoryVictim> context_victim(const View& view, uint32_t device, Instant now);
 

@@ -117,7 +117,7 @@ Result<void> read_slo(const toml::table& table, const std::string& file, Manifes
     return Error{ErrorCode::kInvalidArgument,
                  place +
                      "[slo] has either ms, the time from a request to its answer, or scale, "
-                     "which multiplies the time of the function alone"};
+                     "which multiplies the time of the function by itself"};
   }
   const double most = ms ? to_seconds(pipeline::limits::kTime) * 1e3 : pipeline::limits::kSloScale;
   const double value = ms ? *ms : *scale;
@@ -165,7 +165,7 @@ Error wrong_key(const toml::table& table, std::string_view key, const std::strin
   return Error{ErrorCode::kInvalidArgument, file + place + ": " + message};
 }
 
-// Keys that say something about functions of other kinds alone.
+// Keys that only say something about functions of other kinds.
 Result<void> check_kind_keys(const toml::table& table, FunctionKind kind, const std::string& file) {
   for (const std::string_view key :
        {std::string_view("model"), std::string_view("threads"), std::string_view("engine"),

@@ -13,7 +13,7 @@ namespace lambent::frontend {
 
 // RESOURCE_EXHAUSTED says when to try again: after so long, and at least a second.
 http::Response error_response(const Error& error, Duration retry_after = {});
-// The JSON alone.
+// Only the JSON.
 std::string error_body(const Error& error);
 // Bodies for what the HTTP server refuses by itself (ServerOptions::error_response), made so that
 // clients of either API understand them.

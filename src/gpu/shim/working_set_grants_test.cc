@@ -61,7 +61,7 @@ TEST_F(WorkingSetGrants, AreNoFetchesWhereTheyAreRefused) {
   ASSERT_EQ(tenant.worker().wants(), 6);
   use(tenant, "parameter", 0);
   EXPECT_EQ(tenant.worker().move_out().offloaded_bytes, (kPieces - 2) * kPiece);
-  EXPECT_EQ(tenant.worker().move_in().bytes, 2 * kPiece) << "these two alone were used";
+  EXPECT_EQ(tenant.worker().move_in().bytes, 2 * kPiece) << "only these two were used";
   expect_right(tenant);
 }
 

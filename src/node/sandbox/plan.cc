@@ -194,7 +194,7 @@ Result<void> check_hostname(const std::string& hostname) {
   for (const char c : hostname) {
     const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
                        c == '-' || c == '.';
-    if (!plain) return invalid("hostname", "may hold letters, digits, '-' and '.' alone");
+    if (!plain) return invalid("hostname", "may hold only letters, digits, '-' and '.'");
   }
   return {};
 }

@@ -108,7 +108,7 @@ TEST_F(ExecutorFaultsTest, OneThatHangsUpIsAsOneThatCrashes) {
   the_two_run_again();
   EXPECT_TRUE(hears<protocol::Run>().has_value());
   loop.run_once(Duration(0));
-  EXPECT_FALSE(launcher.latest().hear().has_value()) << "each runs alone now";
+  EXPECT_FALSE(launcher.latest().hear().has_value()) << "each runs by itself now";
 }
 
 TEST_F(ExecutorFaultsTest, WhenItCannotSayWhoBrokeItAllStartAgain) {

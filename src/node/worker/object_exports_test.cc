@@ -99,7 +99,7 @@ TEST_F(ExportsBetweenDevicesTest, WhoSeesTheOtherDeviceAndCanReachItImports) {
 }
 
 TEST_F(ExportsBetweenDevicesTest, WhoCannotReachTheOtherDeviceHasItFromTheHost) {
-  launcher.peers = {2};  // the third alone
+  launcher.peers = {2};  // only the third
   start_both(DeviceId(2));
   importer->say(protocol::OpenObject{make(Bytes::mib(2))});
   EXPECT_EQ(shared_with(), Bytes(0));

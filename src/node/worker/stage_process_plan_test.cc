@@ -48,7 +48,7 @@ TEST(StageProcessPlan, SendsAValueOnceToEachStageProcessThatNeedsIt) {
   EXPECT_EQ(plans.stage_processes[0].sends, (std::vector<size_t>{0, 1}));
   EXPECT_EQ(plans.stage_processes[3].receives, (std::vector<size_t>{2, 3}));
   EXPECT_TRUE(plans.stage_processes[0].needs_events);
-  EXPECT_FALSE(plans.stage_processes[1].needs_events) << "it works on what the first made alone";
+  EXPECT_FALSE(plans.stage_processes[1].needs_events) << "it works only on what the first made";
   EXPECT_TRUE(plans.stage_processes[3].gathers);
 
   const Partition halves{{Stage{{StageProcess{{0}}}}, Stage{{StageProcess{{1, 2, 3}}}}}};

@@ -82,7 +82,7 @@ void InvariantScans::check_conservation(const InvariantMoment& moment) {
   }
 }
 
-// By our own accounts alone: beside a healthy device on which nothing runs or starts, nothing that
+// By our own accounts only: beside a healthy device on which nothing runs or starts, nothing that
 // fits once idle sandboxes have gone waits for much longer than stops may take, one after the other
 // where several hang. Time counts second by second, so that a clock that jumps does not take the
 // dispatcher's chance to act.
@@ -166,8 +166,8 @@ void InvariantScans::check_ready(const InvariantMoment& moment) {
   }
 }
 
-// How many of its places sandboxes hold that are planned and have no process yet: that alone is
-// only to be seen in the fleet.
+// How many of its places sandboxes hold that are planned and have no process yet: only
+// the fleet shows that.
 unsigned InvariantScans::planned_on(uint32_t device) const {
   const scheduling::Fleet& fleet = device == 0 ? dispatcher_.host_fleet() : dispatcher_.fleet();
   const auto planned = [&](scheduling::SandboxSlot slot) {

@@ -25,7 +25,7 @@ struct Arrival {
   Instant at{};
   FunctionId function;
   bool asynchronous = false;
-  // What this one takes, alone on its device; zero: what its function's model says.
+  // What this one takes, by itself on its device; zero: what its function's model says.
   Duration execution{};
 };
 
@@ -128,7 +128,7 @@ class Simulation {
   void perform(const dispatch::WakeAt& action) { wake_ = action.instant; }
   void perform(const dispatch::MoveMemoryIn& action);
   void perform(const dispatch::MoveMemoryOut& action);
-  void perform(const dispatch::GrantMemory&) {}  // models want what they brought in alone
+  void perform(const dispatch::GrantMemory&) {}  // models want only what they brought in
   void begin_work(RunSlot slot);
   // Goes on with its next phase, `ahead` of which is done; false if there is none.
   bool begin_step(RunSlot slot, Duration ahead = {});

@@ -16,7 +16,7 @@ class ScriptedTransport final : public Transport {
   void answer(http::Response response) { answers_.push_back(std::move(response)); }
   Result<http::Response> send(const http::Request& request, Duration) override {
     requests.push_back(request);
-    if (answers_.empty()) return Error{ErrorCode::kUnavailable, "nobody listens"};
+    if (answers_.empty()) return Error{ErrorCode::kUnavailable, "no worker listens"};
     http::Response response = std::move(answers_.front());
     answers_.pop_front();
     return response;
