@@ -539,6 +539,18 @@ void add_node_flags(CLI::App& app, WorkerConfig& config) {
       ->transform(bin::one_of(kLevels));
 }
 
+// What is refused elsewhere only once the worker is built from it.
+Result<void> check_policies(const WorkerConfig& config) {
+  SchedulerSettings settings = default_settings();
+  RETURN_IF_ERROR(apply_settings(config.settings, settings));
+  if (const auto policy = scheduling::make_policy(config.policy, settings.policy); !policy.ok()) {
+    return policy.error();
+  }
+  if (config.slice_policy.empty()) return {};
+  const auto policy = slice_scheduling::make_slice_policy(config.slice_policy, {});
+  return policy.ok() ? Result<void>() : policy.error();
+}
+
 }  // namespace
 
 std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& config) {
@@ -583,7 +595,10 @@ std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& conf
     std::cerr << "lambent serve: " << result.error().message << "\n";
     return 2;
   }
-  return only_check ? std::optional(0) : std::nullopt;
+  if (!only_check) return std::nullopt;
+  const Result<void> policies = check_policies(config);
+  if (!policies.ok()) std::cerr << "lambent serve: " << policies.error().message << "\n";
+  return policies.ok() ? 0 : 2;
 }
 
 }  // namespace lambent
