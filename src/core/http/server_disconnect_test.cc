@@ -53,7 +53,7 @@ TEST_F(ServerTest, AnAnswerForAClientThatIsGoneIsDropped) {
   setsockopt(client.fd.get(), SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
   client.fd.reset();
   turn();
-  held[0].send({.body = "no one hears"});
+  held[0].send({.body = "no client reads"});
   EXPECT_FALSE(held[0].send_chunk("x"));
 }
 

@@ -89,7 +89,7 @@ class Deadlines {
 
   // Whether the first of the heap is there with its deadline.
   bool is_settled() const {
-    CHECK(!notes_.empty(), "a note has a deadline");
+    CHECK(!notes_.empty(), "a function has a deadline");
     const Item& first = items_[notes_.top()];
     return first.due == first.noted;
   }

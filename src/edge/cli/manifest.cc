@@ -165,7 +165,7 @@ Error wrong_key(const toml::table& table, std::string_view key, const std::strin
   return Error{ErrorCode::kInvalidArgument, file + place + ": " + message};
 }
 
-// Keys that only say something about functions of other kinds.
+// Keys that say something only about functions of other kinds.
 Result<void> check_kind_keys(const toml::table& table, FunctionKind kind, const std::string& file) {
   for (const std::string_view key :
        {std::string_view("model"), std::string_view("threads"), std::string_view("engine"),

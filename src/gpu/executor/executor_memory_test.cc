@@ -97,7 +97,7 @@ TEST_F(ExecutorMemoryTest, IsHeldUnderTheOtherRulesWhichDifferInWhenItIsTaken) {
   EXPECT_EQ(taken(), first + kBuffers);
   EXPECT_EQ(fixed->run(1, 6), 19);
   EXPECT_EQ(fixed->run(2, 7), 22);
-  EXPECT_EQ(taken(), first + kBuffers) << "requests take the memory that it has already";
+  EXPECT_EQ(taken(), first + kBuffers) << "requests take the buffers of the pool";
   EXPECT_EQ(fine->run(1, 5), 16);
   const Bytes both = first + kBuffers + kBuffers;
   EXPECT_EQ(taken(), both);

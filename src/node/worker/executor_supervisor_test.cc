@@ -252,7 +252,7 @@ TEST_F(RoomTest, OneThatIsOnlyKeptTakesNothingUntilItHasRoom) {
   spec.gpu.domain = "vision";
   host->keep(spec, DeviceId(1));
   pass(milliseconds(20));
-  EXPECT_EQ(launcher.launches, 1) << "either has room by itself";
+  EXPECT_EQ(launcher.launches, 1) << "either fits by itself";
   EXPECT_EQ(taken[DeviceId(1)], Bytes::mib(400));
 }
 

@@ -40,7 +40,7 @@ TEST_F(WorkerTest, ASilentMonitorMeansNoNewWorkAndAMissingReadingALostDevice) {
   const auto waiting = submit("g", "{}");
   settle();
   EXPECT_EQ(waiting->answers, 0);
-  EXPECT_EQ(launcher.running.size(), 1u) << "what runs stays";
+  EXPECT_EQ(launcher.running.size(), 1u) << "its sandbox stays";
   worker->devices().devices_read({{.index = 0}});
   EXPECT_EQ(await(waiting).outcome, Outcome::kSucceeded);
 

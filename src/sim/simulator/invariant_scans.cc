@@ -166,8 +166,8 @@ void InvariantScans::check_ready(const InvariantMoment& moment) {
   }
 }
 
-// How many of its places sandboxes hold that are planned and have no process yet: only
-// the fleet shows that.
+// How many of its places sandboxes hold that are planned and have no process yet: only the fleet
+// knows.
 unsigned InvariantScans::planned_on(uint32_t device) const {
   const scheduling::Fleet& fleet = device == 0 ? dispatcher_.host_fleet() : dispatcher_.fleet();
   const auto planned = [&](scheduling::SandboxSlot slot) {
