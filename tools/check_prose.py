@@ -131,7 +131,7 @@ def area_of(path):
 
 def files(root):
     for path in sorted([*root.glob("*.md"), *(root / "docs").rglob("*.md"), *(root / "src").rglob("*"), *(root / "python").rglob("*.py"),
-                        *(root / "examples").rglob("*.md"), *(root / "tests").rglob("*.md")]):
+                        *(root / "api").glob("*.md"), *(root / "examples").rglob("*.md"), *(root / "tests").rglob("*.md")]):
         inside = path.relative_to(root)
         if path.suffix in (".md", ".h", ".cc", ".py") and "results" not in inside.parts and inside.name != "glossary.md":
             yield inside

@@ -37,6 +37,10 @@ int run_audit_verify(cli::Console& console, const std::string& path) {
                           ": this line does not continue the one before: lines were changed, "
                           "removed or added after they were written"});
   }
+  if (check.foreign.size() == lines->size()) {
+    return cli::fail(console, {ErrorCode::kInvalidArgument,
+                               path + " has no line that is a record: is that the audit log?"});
+  }
   if (console.json) {
     const nlohmann::ordered_json found = {
         {"file", path}, {"lines", lines->size()}, {"foreign_lines", check.foreign}};

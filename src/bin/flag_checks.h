@@ -23,10 +23,11 @@ inline CLI::Validator within(double least, double most) {
   return CLI::Validator(
       [=](std::string& text) -> std::string {
         double number = 0;
-        if (!CLI::detail::lexical_cast(text, number) || !(number >= least && number <= most)) {
-          return "Value " + text + " not in range " + description;
+        if (!CLI::detail::lexical_cast(text, number)) {
+          return "'" + text + "' is not a number from " + description;
         }
-        return "";
+        const bool fits = number >= least && number <= most;
+        return fits ? "" : "Value " + text + " not in range " + description;
       },
       description);
 }

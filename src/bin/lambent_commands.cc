@@ -17,7 +17,7 @@ namespace {
 
 void add_completion(Shell& shell) {
   auto kind = std::make_shared<std::string>();
-  CLI::App* verb = add_verb(shell, "completion", "what a shell reads to complete these words",
+  CLI::App* verb = add_verb(shell, "completion", "print what a shell reads to complete these words",
                             "source <(lambent completion bash)");
   verb->add_option("SHELL", *kind, "bash, zsh or fish")->required();
   verb->callback([&shell, kind] {
@@ -53,7 +53,7 @@ void group_verbs(CLI::App& app) {
   const std::pair<const char*, std::vector<const char*>> kGroups[] = {
       {"Functions",
        {"init", "deploy", "invoke", "result", "invocations", "cancel", "logs", "ls", "describe",
-        "schedules", "rm", "objects"}},
+        "schedules", "rm", "objects", "volumes"}},
       {"Versions of functions", {"publish", "versions", "alias", "revisions", "rollback"}},
       {"The worker",
        {"serve", "demo", "ps", "top", "devices", "drain", "undrain", "cluster", "doctor", "config",
@@ -161,12 +161,12 @@ int run_client_command(int argc, char** argv) {
   shell.app.set_version_flag("-v,--version", "lambent " LAMBENT_VERSION);
   add_destination(shell, shell.app);
   for (const auto add :
-       {add_publish,   add_versions,    add_alias,   add_rollback, add_init,       add_deploy,
-        add_invoke,    add_result,      add_logs,    add_listing,  add_rm,         add_objects,
-        add_devices,   add_doctor,      add_why,     add_tenants,  add_tokens,     add_whoami,
-        add_audit,     add_backup,      add_secrets, add_volumes,  add_replay,     add_load,
-        add_calibrate, add_report,      add_profile, add_plan,     add_completion, add_programs,
-        add_describe,  add_invocations, add_top,     add_config,   add_cluster}) {
+       {add_init,      add_deploy,      add_invoke,   add_result,  add_logs,       add_rm,
+        add_objects,   add_publish,     add_versions, add_alias,   add_rollback,   add_listing,
+        add_devices,   add_doctor,      add_why,      add_tenants, add_tokens,     add_whoami,
+        add_audit,     add_backup,      add_secrets,  add_volumes, add_replay,     add_load,
+        add_calibrate, add_report,      add_profile,  add_plan,    add_completion, add_programs,
+        add_describe,  add_invocations, add_top,      add_config,  add_cluster}) {
     add(shell);
   }
   group_verbs(shell.app);

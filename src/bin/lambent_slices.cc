@@ -174,8 +174,8 @@ int main(int argc, char** argv) {
   Verb verb;
   cli::Console console{std::cout, std::cerr};
   CLI::App app(
-      "Slices of this machine's GPUs (MIG): which there are, which there could be, and how to get "
-      "there.\n\n"
+      "Slices of this machine's GPUs (MIG): which exist, which are possible, and how to get "
+      "them.\n\n"
       "Example: lambent slices plan 4g.40gb,2g.20gb,1g.10gb --gpu 0",
       "lambent slices");
   app.require_subcommand(1);

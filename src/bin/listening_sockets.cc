@@ -42,7 +42,7 @@ Result<sockaddr_storage> address_of(int fd) {
   socklen_t size = sizeof(listens);
   if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || listens == 0) {
     return invalid("descriptor " + std::to_string(fd) +
-                   ", which LISTEN_FDS counts, is no listening socket");
+                   ", which LISTEN_FDS counts, is not a listening socket");
   }
   sockaddr_storage address{};
   socklen_t length = sizeof(address);

@@ -16,10 +16,8 @@ inline void add_pool_rule(CLI::App& app, const std::string& flag, ExecutorPool& 
   std::vector<std::pair<std::string, ExecutorPool>> rules;
   for (const ExecutorPool each : kExecutorPools) rules.emplace_back(name_of(each), each);
   app.add_option(flag, pool,
-                 "device memory of kernel functions' buffers between requests: resilient gives it "
-                 "back, fine-grained keeps it, static keeps it and takes it before the first; "
-                 "layered and layered-fine-grained: as the first two, but temporaries have theirs "
-                 "layer by layer while a request runs")
+                 "when kernel functions' buffers give back memory; see "
+                 "docs/guides/kernel-functions.md")
       ->type_name("TEXT")
       ->transform(one_of(std::move(rules)))
       ->default_str(std::string(name_of(pool)));

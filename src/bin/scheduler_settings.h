@@ -17,11 +17,11 @@ struct SchedulerSettings {
   dispatch::DispatchOptions dispatch;
 };
 
-// What `lambent serve` and `lambent simulate` have unless told otherwise, where that is not what
-// the papers' policies have.
 // "auto", or seconds, of which 0 is no bound.
 std::optional<Duration> queue_time_from(const std::string& text);
 
+// What `lambent serve` and `lambent simulate` have unless told otherwise, where that is not what
+// the papers' policies have.
 SchedulerSettings default_settings();
 
 // Applies each KEY=VALUE on top of `settings`. Durations are in seconds. INVALID_ARGUMENT for an

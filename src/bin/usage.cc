@@ -19,13 +19,13 @@ constexpr int kBadUsage = 2;
 
 // What people try who know other tools. Said only where the program has what is meant.
 constexpr std::pair<std::string_view, std::string_view> kOtherWords[] = {
-    {"list", "ls"},        {"functions", "ls"},         {"delete", "rm"},   {"remove", "rm"},
-    {"undeploy", "rm"},    {"run", "invoke"},           {"call", "invoke"}, {"exec", "invoke"},
-    {"start", "serve"},    {"worker", "serve"},         {"up", "serve"},    {"new", "init"},
-    {"create", "init"},    {"update", "deploy"},        {"push", "deploy"}, {"status", "ps"},
-    {"sandboxes", "ps"},   {"gpus", "devices"},         {"explain", "why"}, {"get", "result"},
-    {"payload", "--data"}, {"event", "--data"},         {"body", "--data"}, {"input", "--data"},
-    {"out", "--output"},   {"function-name", "--name"},
+    {"list", "ls"},        {"functions", "ls"},         {"delete", "rm"},     {"remove", "rm"},
+    {"undeploy", "rm"},    {"run", "invoke"},           {"call", "invoke"},   {"exec", "invoke"},
+    {"start", "serve"},    {"worker", "serve"},         {"up", "serve"},      {"new", "init"},
+    {"create", "init"},    {"update", "deploy"},        {"push", "deploy"},   {"status", "ps"},
+    {"sandboxes", "ps"},   {"gpus", "devices"},         {"explain", "why"},   {"get", "result"},
+    {"payload", "--data"}, {"event", "--data"},         {"body", "--data"},   {"input", "--data"},
+    {"out", "--output"},   {"function-name", "--name"}, {"port", "--listen"}, {"bind", "--listen"},
 };
 
 // The command that was being read when the error came.
@@ -87,6 +87,16 @@ std::string about_extra(const CLI::App& command) {
   return "there is no option " + spelt + meant_by(bare, options_of(command), "--");
 }
 
+// Of a value that is missing or is no number, which CLI11 says in words of programmers.
+std::string about_value(const std::string& said) {
+  constexpr std::string_view kNoNumber = "Could not convert: ", kMissing = ": 1 required ";
+  if (said.starts_with(kNoNumber)) return said.substr(kNoNumber.size()) + " is not a number";
+  if (const size_t at = said.find(kMissing); at != said.npos && said.ends_with(" missing")) {
+    return said.substr(0, at) + " needs a value";
+  }
+  return said;
+}
+
 std::string what_is_wrong(const CLI::App& command, const CLI::ParseError& error) {
   const bool needs_command = command.get_require_subcommand_min() > 0;
   if (needs_command && command.get_subcommands().empty()) {
@@ -100,7 +110,7 @@ std::string what_is_wrong(const CLI::App& command, const CLI::ParseError& error)
     std::string said = about_extra(command);
     if (!said.empty()) return said;
   }
-  return error.what();
+  return about_value(error.what());
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ int set(Shell& shell, const std::string& name) {
 }  // namespace
 
 void add_config(Shell& shell) {
-  CLI::App* group = shell.app.add_subcommand("config", "workers that have names, for --context");
+  CLI::App* group = shell.app.add_subcommand("config", "give workers names, for --context");
   group->require_subcommand(1);
   const auto add = [&](const char* verb, const char* what, const char* example, auto run) {
     auto name = std::make_shared<std::string>();

@@ -174,10 +174,10 @@ void add_init(Shell& shell) {
                             "lambent init hello --runtime cuda");
   verb->add_option("NAME", options->folder, "the new folder, and the function's name")
       ->capture_default_str();
-  verb->add_option("--runtime", options->kind,
-                   "python, cuda (Python with a kernel of its own), native (C++), kernel (a graph "
-                   "of kernels), workflow (two functions put together), pipeline (components "
-                   "that are cut over slices) or http (a program that listens)")
+  verb->add_option(
+          "--runtime", options->kind,
+          "python, cuda (Python with a kernel of its own), native (C++), kernel (a graph of "
+          "kernels), workflow, pipeline or http (a program that listens)")
       ->capture_default_str();
   verb->callback([&shell, options] {
     shell.verb = [&shell, options](Transport&, const cli::Destination& destination) {

@@ -82,7 +82,7 @@ void add_devices(Shell& shell) {
                  "stopped, and jobs of pipelines that run there begin again elsewhere",
                  "lambent drain 0 --reason 'new firmware'");
   drain->add_option("--reason", why->reason, "shown wherever devices are listed");
-  add_change("undrain", "give a GPU work again: it is well, whatever was known against it",
+  add_change("undrain", "give a GPU work again, and accept the errors that are known of it",
              "lambent undrain 0")
       .second->drain = false;
 }
@@ -90,9 +90,8 @@ void add_devices(Shell& shell) {
 void add_top(Shell& shell) {
   auto options = std::make_shared<cli::TopOptions>();
   auto every_s = std::make_shared<double>(1);
-  CLI::App* verb =
-      add_verb(shell, "top", "what the worker does now: GPUs, functions and queue, again and again",
-               "lambent top");
+  CLI::App* verb = add_verb(shell, "top", "show GPUs, functions and the queue, again each second",
+                            "lambent top");
   verb->add_option("--every", *every_s, "seconds between two looks")
       ->check(within(0.1, 3600.0))
       ->capture_default_str();

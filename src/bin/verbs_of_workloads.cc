@@ -166,7 +166,8 @@ void add_report(Shell& shell) {
       add_verb(shell, "report", "one HTML page (and a table) from the result files of runs",
                "lambent report fcfs.jsonl mqfq.jsonl -o report.html");
   verb->add_option("FILE", options->files,
-                   "result files of 'lambent replay --out'; or one of ./dev gpu")
+                   "result files of 'lambent replay --out' or 'lambent simulate --out'; or one of "
+                   "./dev gpu")
       ->required();
   verb->add_option("-o,--output", options->output, "the page to write");
   verb->add_option("--title", options->title, "of the page");

@@ -105,11 +105,9 @@ class GpuFlags {
                    "what of a function's device memory comes in again before it runs, unless its "
                    "manifest says: whole, or touched: what it has used recently (default: whole)")
         ->transform(bin::one_of(kWorkingSets));
-    app.add_option(
-           "--managed-memory", config.managed_memory,
-           "how the device memory of functions in memory mode uvm comes back to a GPU: prefetch, "
-           "before they run; advise, told to the driver and carried when kernels touch it; "
-           "faults, without a word")
+    app.add_option("--managed-memory", config.managed_memory,
+                   "how memory of mode uvm comes back to a GPU: prefetch (before a run), advise "
+                   "(told to the driver) or faults (as kernels touch it)")
         ->check(CLI::IsMember({"prefetch", "advise", "faults"}))
         ->capture_default_str();
   }
@@ -209,21 +207,20 @@ class ExecutorFlags {
         ->type_name("TEXT")
         ->transform(bin::one_of<bool>({{"turns", true}, {"first-come", false}}))
         ->default_str("turns");
-    app.add_option("--executor-objects", config.executor_objects,
-                   "where executors have objects from: host (host memory), shared (one that has it "
-                   "on a device which can be reached exports it), elastic (also, objects stay on "
-                   "devices as far as functions leave memory idle, and are evicted for them)")
+    app.add_option(
+           "--executor-objects", config.executor_objects,
+           "where executors take objects from: host, shared (also a device that has them) or "
+           "elastic (idle memory of devices keeps them too)")
         ->type_name("TEXT")
         ->transform(bin::one_of<ExecutorObjects>({{"elastic", ExecutorObjects::kElastic},
                                                   {"shared", ExecutorObjects::kShared},
                                                   {"host", ExecutorObjects::kHost}}))
         ->transform(bin::former_word("--executor-objects", "lent", "shared"))
         ->default_str("shared");
-    app.add_option(
-           "--cublas", config.cublas,
-           "linear algebra that is built in is computed by: auto (a libcublas.so.13 or .12 of "
-           "this machine with --gpu nvidia, if one is found and works), off (kernels of "
-           "Lambent's own), or the path of a libcublas.so")
+    app.add_option("--cublas", config.cublas,
+                   "built-in linear algebra is computed by: auto (with --gpu nvidia a "
+                   "libcublas.so.13 or .12 that works), off (kernels of Lambent's own), or the "
+                   "path of a libcublas.so")
         ->capture_default_str();
   }
 
@@ -542,6 +539,18 @@ void add_node_flags(CLI::App& app, WorkerConfig& config) {
       ->transform(bin::one_of(kLevels));
 }
 
+// What is refused elsewhere only once the worker is built from it.
+Result<void> check_policies(const WorkerConfig& config) {
+  SchedulerSettings settings = default_settings();
+  RETURN_IF_ERROR(apply_settings(config.settings, settings));
+  if (const auto policy = scheduling::make_policy(config.policy, settings.policy); !policy.ok()) {
+    return policy.error();
+  }
+  if (config.slice_policy.empty()) return {};
+  const auto policy = slice_scheduling::make_slice_policy(config.slice_policy, {});
+  return policy.ok() ? Result<void>() : policy.error();
+}
+
 }  // namespace
 
 std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& config) {
@@ -586,7 +595,10 @@ std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& conf
     std::cerr << "lambent serve: " << result.error().message << "\n";
     return 2;
   }
-  return only_check ? std::optional(0) : std::nullopt;
+  if (!only_check) return std::nullopt;
+  const Result<void> policies = check_policies(config);
+  if (!policies.ok()) std::cerr << "lambent serve: " << policies.error().message << "\n";
+  return policies.ok() ? 0 : 2;
 }
 
 }  // namespace lambent

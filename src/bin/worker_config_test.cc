@@ -175,6 +175,22 @@ TEST(WorkerConfig, RefusesWithTheFlagToBlame) {
   }
 }
 
+TEST(WorkerConfig, ChecksPoliciesAndSettingsOfTheSchedulerWhereItIsOnlyAsked) {
+  EXPECT_EQ(parse({"--check", "--set", "over_run_s=5", "--slice-policy", "fcfs"}).exit_code, 0);
+  const struct {
+    std::vector<std::string> words;
+    const char* said;
+  } kRefused[] = {{{"--check", "--set", "nonsense=1"}, "--set nonsense=1: no such setting"},
+                  {{"--check", "--set", "over_run_s=x"}, "--set over_run_s=x: not a value for it"},
+                  {{"--check", "--policy", "nope"}, "there is no policy 'nope'"},
+                  {{"--check", "--slice-policy", "nope"}, "'nope'"}};
+  for (const auto& each : kRefused) {
+    const Parsed parsed = parse(each.words);
+    EXPECT_EQ(parsed.exit_code, 2) << each.said;
+    EXPECT_THAT(parsed.errors, HasSubstr(each.said));
+  }
+}
+
 TEST(WorkerConfig, TakesTheFormerWordForSharedObjectsWithAWarning) {
   EXPECT_EQ(accepted({"--executor-objects", "shared"}).executor_objects, ExecutorObjects::kShared);
   const Parsed parsed = parse({"--executor-objects", "lent"});

@@ -69,6 +69,7 @@ LABELS = {
     "lambent_object_events_total": "event",
     "lambent_executors": "gpu",
     "lambent_executor_ends_total": "how",
+    "lambent_starts_ahead_total": "what",
     "lambent_object_moves_total": "to",
     "lambent_object_reads_total": "from",
     "lambent_object_read_bytes_total": "from",

@@ -193,7 +193,11 @@ class ReferenceTest(unittest.TestCase):
     def test_lambda_md_has_every_tag_that_the_worker_takes_and_no_other(self):
         # Of each field: its role, column, key and tag.
         fields = r'visit\(\s*\{k\w+,\s*"[^"]+",\s*(?:k\w+|"[^"]+"),\s*"([a-z-]+)"'
-        taken = re.findall(fields, (REPOSITORY / "src/core/domain/function_fields.h").read_text())
+        domain = REPOSITORY / "src/core/domain"
+        taken = re.findall(fields, (domain / "function_fields.h").read_text())
+        # Tags that are no field: they stay with the function's own.
+        for header in domain.glob("*.h"):
+            taken += re.findall(r'k\w+Tag = "lambent:([a-z-]+)"', header.read_text())
         told = re.findall(r"^\| `lambent:([a-z-]+)`", (REPOSITORY / "docs/guides/lambda.md").read_text(), re.MULTILINE)
         self.assertEqual(sorted(told), sorted(taken))
 

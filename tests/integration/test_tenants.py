@@ -513,6 +513,8 @@ class AuditTest(TokensTest):
                 done = self.run_cli("audit", "verify", copy, expect=DATA_LOSS)
                 self.assertIn(f"{copy}:{first}:", done.stderr)
             self.run_cli("audit", "verify", pathlib.Path(folder) / "missing", expect=15)
+            copy.write_text("def handler(event, context):\n    return {}\n")
+            self.assertIn("is that the audit log?", self.run_cli("audit", "verify", copy, expect=13).stderr)
 
 
 class CommandTest(TokensTest):

@@ -107,7 +107,7 @@ Result<End> read_end(std::string_view zip) {
   const size_t from = zip.size() - std::min(zip.size(), kEndSize + kLongestComment);
   const size_t at = zip.rfind(kEndMark);
   if (at == std::string_view::npos || at < from || zip.size() - at < kEndSize) {
-    return bad("the package is no zip file");
+    return bad("the package is not a zip file");
   }
   if (at + kEndSize + number(zip, at + 20, 2) != zip.size()) {
     return bad("the zip does not end where it says: something was cut off or added");

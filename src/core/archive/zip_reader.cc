@@ -37,7 +37,7 @@ Result<std::unique_ptr<ZipReader>> ZipReader::open(std::string_view zip, const Z
   std::unique_ptr<ZipReader> reader(new ZipReader(archive_read_new(), limits, std::move(records)));
   archive_read_support_format_zip_seekable(reader->handle_);
   if (archive_read_open_memory(reader->handle_, zip.data(), zip.size()) != ARCHIVE_OK) {
-    return Error{ErrorCode::kInvalidArgument, "the package is no zip file"};
+    return Error{ErrorCode::kInvalidArgument, "the package is not a zip file"};
   }
   return reader;
 }
@@ -54,7 +54,7 @@ Result<bool> ZipReader::next(ZipEntry& entry) {
     }
     if (code != ARCHIVE_OK && code != ARCHIVE_WARN) {
       return Error{ErrorCode::kInvalidArgument,
-                   entries_ == 0 ? "the package is no zip file" + reason()
+                   entries_ == 0 ? "the package is not a zip file" + reason()
                                  : "the zip is damaged after entry '" + name_ + "'" + reason()};
     }
     if (++entries_ > records_.size()) {

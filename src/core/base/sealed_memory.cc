@@ -42,7 +42,7 @@ Result<OwnedFd> sealed_memory(std::string_view bytes) {
 Result<Bytes> check_sealed(int memfd) {
   const int seals = fcntl(memfd, F_GET_SEALS);
   if (seals < 0) {
-    return Error{ErrorCode::kInvalidArgument, "the descriptor is no memfd"};
+    return Error{ErrorCode::kInvalidArgument, "the descriptor is not a memfd"};
   }
   if ((seals & kSeals) != kSeals) {
     return Error{ErrorCode::kInvalidArgument,

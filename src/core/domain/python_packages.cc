@@ -101,7 +101,7 @@ Result<void> check_conditions(std::string_view text, std::string_view rest) {
       semicolon == rest.size() ? std::string_view() : trimmed(rest.substr(semicolon + 1));
   if (!versions.empty()) {
     if (!has("<>=!~", versions.front()) || !consists_of(versions, "<>=!~,*+")) {
-      return refused(text, "is no name with versions, such as 'numpy>=2,<3'");
+      return refused(text, "is not a name with versions, such as 'numpy>=2,<3'");
     }
   }
   if (!consists_of(marker, "<>=!~,*+'\"()")) {

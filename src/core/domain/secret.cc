@@ -93,7 +93,7 @@ Result<ResolvedEnvironment> resolve_secrets(
       } else if (secret->find('\0') != std::string::npos) {
         return Error{ErrorCode::kFailedPrecondition,
                      "secret '" + reference->name +
-                         "' has a NUL character, so it is no variable; use ${secret-file:" +
+                         "' has a NUL character, so it is not a variable; use ${secret-file:" +
                          reference->name + "}"};
       } else {
         value += *secret;

@@ -9,7 +9,7 @@ namespace {
 
 Error bad_path(std::string_view path, const std::string& why) {
   return {ErrorCode::kInvalidArgument,
-          "'" + std::string(path.substr(0, 200)) + "' is no path of a file in a volume: " + why};
+          "'" + std::string(path.substr(0, 200)) + "' is not a path of a file in a volume: " + why};
 }
 
 // How many bytes a character that begins so has, and the least that it may stand for; 0: none does.

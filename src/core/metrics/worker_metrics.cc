@@ -120,7 +120,7 @@ struct WorkerMetrics::State {
       "lambent_tls_reloads_total",
       "Changed certificates that were put into use, and those that could not be.");
   Family<Counter>& object_events = registry.family<Counter>(
-      "lambent_object_events_total", "What befell objects and those who asked for them.");
+      "lambent_object_events_total", "Events of objects and of requests for them.");
   Family<Gauge>& executors = registry.family<Gauge>(
       "lambent_executors",
       "Processes that kernel functions and handlers with a shared runtime run in, by device.");
@@ -134,7 +134,7 @@ struct WorkerMetrics::State {
       "wasted (ended without any).");
   Family<Counter>& object_moves = registry.family<Counter>(
       "lambent_object_moves_total",
-      "Objects that made way on a device, by where they are then: where another function "
+      "Objects evicted from a device, by where they are then: where another function "
       "has read them, on a neighbour, in host memory only.");
   Family<Counter>& object_reads = registry.family<Counter>(
       "lambent_object_reads_total",

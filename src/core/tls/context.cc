@@ -194,7 +194,7 @@ Result<std::unique_ptr<http::Stream>> ClientContext::encrypt(OwnedFd fd,
                               SSL_set_tlsext_host_name(ssl.get(), host.c_str()) == 1;
   // Without a name to check every host would do.
   if (!done || host.empty()) {
-    return Error{ErrorCode::kInvalidArgument, "'" + host + "' is no host that TLS can name"};
+    return Error{ErrorCode::kInvalidArgument, "'" + host + "' is not a host that TLS can name"};
   }
   std::unique_ptr<http::Stream> stream = SecureStream::make(std::move(fd), std::move(ssl), nullptr);
   if (stream == nullptr) return no_context();

@@ -238,7 +238,7 @@ class Validator {
     const std::string here = place + " (" + quoted(buffer.name) + ")";
     if (parameter_size != sizeof(void*)) {
       return invalid_at(here, "the kernel's parameter has " + std::to_string(parameter_size) +
-                                  " bytes, which is no pointer; give a literal");
+                                  " bytes, which is not a pointer; give a literal");
     }
     if (argument.offset_bytes >= sizes_[argument.buffer]) {
       return invalid_at(here, "begins at byte " + std::to_string(argument.offset_bytes) +

@@ -454,7 +454,7 @@ std::string table_of(const NodeProfile& profile) {
   for (size_t i = 0; i < profile.contention.size(); ++i) {
     char text[40];
     std::snprintf(text, sizeof(text), "%.3f", profile.contention[i]);
-    table.add({"contention " + std::to_string(i + 1), text, "times as long as alone"});
+    table.add({"contention " + std::to_string(i + 1), text, "times as long as by itself"});
   }
   char in[40], out[40];
   std::snprintf(in, sizeof(in), "%.2f GB/s", profile.host_to_device_bytes_per_s * 1e-9);

@@ -478,7 +478,10 @@ Result<Package> make_package_within(const DeployOptions& given, size_t depth,
   const std::string folder = folder_of(file);
   if (options.name) spec.name.name = *options.name;
   if (spec.name.name.empty()) {
-    return Error{ErrorCode::kInvalidArgument, file + " has no name; add one or give --name"};
+    Error error{ErrorCode::kInvalidArgument, file + " has no name; add one or give --name"};
+    // It may be there under a key that is spelt wrong.
+    for (const std::string& warning : package.manifest.warnings) error.message += "\n  " + warning;
+    return error;
   }
   RETURN_IF_ERROR(choose_engine(options, file, package.manifest));
   if (package.manifest.model) {

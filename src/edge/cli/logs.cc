@@ -23,6 +23,12 @@ std::optional<uint64_t> next_offset_of(const http::Response& response) {
   return offset;
 }
 
+// The first answer begins behind the start of the log: what came before is kept no more.
+bool begins_late(const http::Response& first) {
+  const auto next = next_offset_of(first);
+  return next && !first.body.empty() && *next > first.body.size();
+}
+
 void show(Console& console, std::string_view text) {
   if (console.json) {
     console.out << Json{{"text", text}}.dump(-1, ' ', false, Json::error_handler_t::replace)
@@ -42,6 +48,10 @@ int run_logs(Transport& transport, Console& console, const LogsOptions& options)
     const auto chunk = good(
         transport.send({.method = "GET", .target = target_of(options.name, offset)}, seconds(60)));
     if (!chunk.ok()) return fail(console, chunk.error());
+    if (offset == 0 && begins_late(*chunk)) {
+      console.err << "older lines are gone: the worker keeps so much of a log as its "
+                     "--function-log-size says\n";
+    }
     if (!chunk->body.empty()) show(console, chunk->body);
     const auto next = next_offset_of(*chunk);
     const bool more = next && *next > offset && !chunk->body.empty();

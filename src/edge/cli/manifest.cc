@@ -123,7 +123,7 @@ Result<void> read_slo(const toml::table& table, const std::string& file, Manifes
     return Error{ErrorCode::kInvalidArgument,
                  place +
                      "[slo] has either ms, the time from a request to its answer, or scale, "
-                     "which multiplies the time of the function alone"};
+                     "which multiplies the time of the function by itself"};
   }
   const double most = ms ? to_seconds(pipeline::limits::kTime) * 1e3 : pipeline::limits::kSloScale;
   const double value = ms ? *ms : *scale;

@@ -186,9 +186,18 @@ TEST_F(Verbs, LogsAskOnFromWhereTheLastAnswerEnded) {
   transport.answer(response(200, "three\n"));
   EXPECT_EQ(run_logs(transport, console, {.name = "f", .follow = true}), 0);
   EXPECT_EQ(out.str(), "one\ntwo\nthree\n");
+  EXPECT_EQ(err.str(), "");
   ASSERT_EQ(transport.requests.size(), 4u);
   EXPECT_EQ(transport.requests[1].target, "/v1/functions/f/log?offset=4");
   EXPECT_EQ(transport.requests[3].target, "/v1/functions/f/log?offset=8&follow=1");
+}
+
+TEST_F(Verbs, LogsSayThatOlderLinesAreGone) {
+  transport.answer(response(200, "last\n", {{"x-lambent-next-offset", "905"}}));
+  transport.answer(response(200, "", {{"x-lambent-next-offset", "905"}}));
+  EXPECT_EQ(run_logs(transport, console, {.name = "f"}), 0);
+  EXPECT_EQ(out.str(), "last\n");
+  EXPECT_THAT(err.str(), HasSubstr("older lines are gone"));
 }
 
 TEST_F(Verbs, RmGoesOnAfterAFailure) {

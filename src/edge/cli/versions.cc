@@ -53,7 +53,7 @@ Result<void> read_second(const std::string& text, Json& body) {
                        std::sscanf(text.c_str() + equals + 1, "%lf%c", &share, &rest) == 1;
   if (!is_read) {
     return Error{ErrorCode::kInvalidArgument,
-                 "'" + text + "' is no second version: write VERSION=SHARE, such as 4=0.1"};
+                 "'" + text + "' is not a second version: write VERSION=SHARE, such as 4=0.1"};
   }
   body["second"] = text.substr(0, equals);
   body["second_share"] = share;

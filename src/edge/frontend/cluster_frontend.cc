@@ -86,7 +86,7 @@ Result<ClusterTold> read_members(std::string_view body) {
   ClusterTold told;
   ASSIGN_OR_RETURN(told.source, read_string(document, "source"));
   if (told.source.empty()) return no_members("source is missing: who tells of these members");
-  if (told.source == "self") return no_members("'self' is no source");
+  if (told.source == "self") return no_members("'self' is not a source");
   ASSIGN_OR_RETURN(told.home, read_string(document, "home"));
   if (const auto lease = document.find("lease_seconds"); lease != document.end()) {
     if (!lease->is_number()) return no_members("lease_seconds must be a number");

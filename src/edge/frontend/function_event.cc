@@ -215,7 +215,7 @@ Result<http::Response> read_head(const json& object) {
   http::Response response;
   const json* code = find(object, "statusCode");
   const auto status = code != nullptr ? status_from(*code) : std::nullopt;
-  if (!status) return no_response("statusCode is no number from 200 to 599");
+  if (!status) return no_response("statusCode is not a number from 200 to 599");
   response.status = *status;
   if (const json* headers = find(object, "headers")) {
     if (!headers->is_object()) return no_response("headers is no object");
@@ -232,7 +232,7 @@ Result<http::Response> read_head(const json& object) {
     if (!cookies->is_array()) return no_response("cookies is no array");
     for (const json& cookie : *cookies) {
       if (!cookie.is_string() || !is_field_text(cookie.get_ref<const std::string&>())) {
-        return no_response("one of the cookies is no valid text");
+        return no_response("one of the cookies is not valid text");
       }
       response.headers.add("Set-Cookie", cookie.get<std::string>());
     }
@@ -243,7 +243,7 @@ Result<http::Response> read_head(const json& object) {
 Result<std::string> read_body(const json& object) {
   const json* encoded = find(object, "isBase64Encoded");
   if (encoded != nullptr && !encoded->is_boolean())
-    return no_response("isBase64Encoded is no boolean");
+    return no_response("isBase64Encoded is not a boolean");
   const json* body = find(object, "body");
   if (body == nullptr) return std::string();
   if (!body->is_string()) return no_response("body is no text");

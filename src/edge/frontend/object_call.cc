@@ -183,7 +183,7 @@ Result<std::vector<ObjectId>> parse_object_list(std::string_view text) {
     const auto object = object_id_from_string(trimmed(text.substr(0, comma)));
     if (!object) {
       return invalid("'" + std::string(text.substr(0, std::min<size_t>(comma, 64))) +
-                     "' is no id of an object");
+                     "' is not an id of an object");
     }
     if (objects.size() == limits::kNeeds) {
       return invalid("an invocation needs at most " + std::to_string(limits::kNeeds) + " objects");

@@ -260,7 +260,7 @@ class Call {
   void remove_version(const std::string& which) {
     if (!is("DELETE")) return allow("DELETE");
     const auto number = version_number(which);
-    if (!number) return refuse(invalid("'" + which + "' is no version"));
+    if (!number) return refuse(invalid("'" + which + "' is no version's number"));
     versions_.remove_version(function_, *number, answer_with<FunctionSpec>(answer_));
   }
 

@@ -76,7 +76,7 @@ Status ChannelFile::open(const char* path, Role role, ErrorText& error) {
   struct stat status = {};
   if (fstat(fd_, &status) != 0) return system_error("look at channel", path, error);
   if (!S_ISREG(status.st_mode) || status.st_size < static_cast<off_t>(sizeof(Header))) {
-    error.set("%s is no stage channel", path);
+    error.set("%s is not a stage channel", path);
     return Status::kMalformed;
   }
   Header header;

@@ -25,7 +25,7 @@ const char* refusal_of(const Entry& entry) {
 }
 
 const char* read_geometry(const Header& header, uint64_t file_bytes, Geometry& geometry) {
-  if (header.magic != kMagic) return "it is no stage channel";
+  if (header.magic != kMagic) return "it is not a stage channel";
   if (header.version != kLayoutVersion) return "it is a stage channel of another version";
   const Geometry read{header.slots, header.slot_bytes};
   if (const char* why = refusal_of(read.slots, read.slot_bytes)) return why;

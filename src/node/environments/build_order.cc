@@ -50,7 +50,7 @@ Result<BuildOrder> parse_build_order(std::string_view text) {
   reader.read("timeout_ms", timeout_ms);
   constexpr uint64_t kMostTimeoutMs = uint64_t{1} << 40;
   if (!reader.good() || timeout_ms > kMostTimeoutMs) {
-    return Error{ErrorCode::kInvalidArgument, "this is no order to build an environment"};
+    return Error{ErrorCode::kInvalidArgument, "this is not an order to build an environment"};
   }
   order.timeout = milliseconds(timeout_ms);
   return order;
@@ -69,7 +69,7 @@ Result<BuildReport> parse_build_report(std::string_view text) {
   reader.read("cache_bytes", report.cache.count);
   reader.read("packages", report.packages);
   if (!reader.good()) {
-    return Error{ErrorCode::kInternal, "this is no report of an environment that was built"};
+    return Error{ErrorCode::kInternal, "this is not a report of an environment that was built"};
   }
   return report;
 }

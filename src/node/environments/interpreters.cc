@@ -53,7 +53,7 @@ Result<Interpreter> Interpreters::get(const std::string& version) const {
   if (list.empty()) {
     return Error{ErrorCode::kInvalidArgument,
                  "this worker's machine has no Python that functions with packages can use: there "
-                 "is no python3.N in /usr/bin and /usr/local/bin"};
+                 "is not a python3.N in /usr/bin and /usr/local/bin"};
   }
   const std::string asked = version.empty() ? "name a version: this worker's own Python is none of "
                                               "them"

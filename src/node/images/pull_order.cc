@@ -57,7 +57,7 @@ Result<PullOrder> parse_pull_order(std::string_view text) {
   reader.read("timeout_ms", timeout_ms);
   constexpr uint64_t kMostTimeoutMs = uint64_t{1} << 40;
   if (!reader.good() || timeout_ms > kMostTimeoutMs) {
-    return Error{ErrorCode::kInvalidArgument, "this is no order to pull an image"};
+    return Error{ErrorCode::kInvalidArgument, "this is not an order to pull an image"};
   }
   order.timeout = milliseconds(timeout_ms);
   return order;
@@ -103,7 +103,7 @@ Result<PulledImage> parse_pulled_image(std::string_view text) {
   const json object = json::parse(text, nullptr, false);
   if (!reader.good() || !is_image_digest(image.digest) || user > UINT32_MAX ||
       !object.contains("image")) {
-    return Error{ErrorCode::kInternal, "this is no report of an image that was pulled"};
+    return Error{ErrorCode::kInternal, "this is not a report of an image that was pulled"};
   }
   ASSIGN_OR_RETURN(image.config, parse_image_config(object["image"].dump(
                                      -1, ' ', false, json::error_handler_t::replace)));

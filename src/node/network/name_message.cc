@@ -152,7 +152,7 @@ Result<NameAnswer> parse_name_answer(std::string_view bytes) {
   const uint16_t records = reader.u16();
   reader.take(4);
   if (!reader.ok() || (flags & kIsAnswer) == 0 || questions != 1) {
-    return invalid("is no answer to one question");
+    return invalid("is not an answer to one question");
   }
   auto question = read_question(reader);
   if (!question) return invalid("has a bad question");

@@ -19,7 +19,7 @@ Error unusable(const std::string& path, const std::string& why) {
 Result<std::string> read_node_key(const OwnedFd& file, const std::string& path) {
   struct stat about {};
   if (::fstat(file.get(), &about) != 0) return error_from_errno("stat " + path, errno);
-  if (!S_ISREG(about.st_mode)) return unusable(path, "is no regular file");
+  if (!S_ISREG(about.st_mode)) return unusable(path, "is not a regular file");
   if ((about.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
     return unusable(path, "can be used by others than its owner: chmod 600 it");
   }

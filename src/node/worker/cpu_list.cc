@@ -30,7 +30,7 @@ Result<std::vector<uint32_t>> parse_cpu_list(std::string_view text) {
     const bool ends_with_comma = range.size() + 1 == text.size();
     if (!first || !last || *last < *first || ends_with_comma) {
       return Error{ErrorCode::kInvalidArgument,
-                   "'" + std::string(range.substr(0, 64)) + "' is no range of processors"};
+                   "'" + std::string(range.substr(0, 64)) + "' is not a range of processors"};
     }
     for (uint32_t processor = *first; processor <= *last; ++processor) processors.insert(processor);
     text.remove_prefix(std::min(range.size() + 1, text.size()));

@@ -57,7 +57,7 @@ void HttpRelays::relay(http::RelayCall call) {
   if (spec != nullptr && spec->kind != FunctionKind::kHttp) {
     return call.responder.send(call.answer_of(Error{
         ErrorCode::kFailedPrecondition, "'" + name + "' is a " + std::string(name_of(spec->kind)) +
-                                            " function, which takes no HTTP requests: "
+                                            " function, which does not answer here: "
                                             "invoke it"}));
   }
   if (live_.size() >= limits::kRelayedRequests) {

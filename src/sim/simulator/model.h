@@ -24,7 +24,7 @@ struct PhaseModel {
 
 struct FunctionModel {
   dispatch::FunctionProfile profile;  // as it is registered
-  Duration execution{};               // of the handler, alone on the device, memory in place
+  Duration execution{};               // of the handler, by itself on the device, memory in place
   double spread = 0;                  // execution varies uniformly by this share, up and down
   Duration sandbox_time{};            // a cold start is sandbox_time + init_time
   Duration init_time{};

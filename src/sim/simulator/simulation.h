@@ -25,7 +25,7 @@ struct Arrival {
   Instant at{};
   FunctionId function;
   bool asynchronous = false;
-  // What this one takes, alone on its device; zero: what its function's model says.
+  // What this one takes, by itself on its device; zero: what its function's model says.
   Duration execution{};
 };
 

@@ -200,7 +200,7 @@ TEST(Machine, ReplicasOfAStageProcessTakeJobsInTurn) {
   EXPECT_NEAR(done[0], 1154.3, 1e-3);
   EXPECT_NEAR(done[1], done[0] + 50, 1e-3);
   EXPECT_NEAR(done[3], done[0] + 150, 1e-3)
-      << "the long stage process alone would take 100 ms for each";
+      << "the long stage process would take 100 ms for each by itself";
   EXPECT_TRUE(recorded.machine.impossible().empty());
   for (const uint32_t id : {1U, 2U}) {
     const auto busy = recorded.machine.slice_use(at_ms(3000)).at(DeviceId(id)).busy;

@@ -29,7 +29,7 @@ class Section {
     if (table_ == nullptr) return;
     for (const auto& [key, node] : *table_) {
       if (std::find(read_.begin(), read_.end(), std::string(key.str())) == read_.end()) {
-        note("'" + name_ + "." + std::string(key.str()) + "' is no key of a profile",
+        note("'" + name_ + "." + std::string(key.str()) + "' is not a key of a profile",
              node.source());
       }
     }

@@ -116,8 +116,8 @@ std::string function_chart(const std::vector<ShownRun>& runs) {
                 logarithmic);
   Drawing drawing(kWidth, bottom + 44, "Mean latency by function and run");
   axis_below(drawing, x, kTop, bottom,
-             logarithmic ? "mean latency, modelled (logarithmic); mark: alone and warm"
-                         : "mean latency, modelled; mark: alone and warm");
+             logarithmic ? "mean latency, modelled (logarithmic); mark: by itself and warm"
+                         : "mean latency, modelled; mark: by itself and warm");
   for (size_t i = 0; i < rows.size(); ++i) {
     const Row& row = rows[i];
     const double top = kTop + step * static_cast<double>(i) + 4;

@@ -76,7 +76,7 @@ class Fields {
 
 std::string read_header(const Json& json, RunHeader& header) {
   Fields fields(json);
-  if (fields.whole("lambent_run", 0) != kFormat) return "this is no result file of this version";
+  if (fields.whole("lambent_run", 0) != kFormat) return "this is not a result file of this version";
   header = {.source = fields.text("source"),
             .trace = fields.text("trace"),
             .policy = fields.text("policy"),

@@ -33,7 +33,7 @@ struct FunctionSummary {
   double mean_s = 0;
   double p50_s = 0;
   double p99_s = 0;
-  double warm_s = 0;  // alone on a warm device; 0 if unknown
+  double warm_s = 0;  // by itself on a warm device; 0 if unknown
   double cold_ratio = 0;
   double queue_mean_s = 0;
   double cold_mean_s = 0;
