@@ -18,6 +18,7 @@ from typing import Any
 from urllib.parse import quote
 
 from .contexts import resolve
+from . import graphs
 from .errors import FunctionError, LambentError, error_of
 from .http_objects import HttpObjects, error_from
 from .local_objects import LocalObjects
@@ -131,12 +132,52 @@ class Function:
             request = {"inputs": [{"name": name, "parameters": {"object": reference.id}}
                                   for name, reference in references.items()],
                        "outputs": [{"name": name, "parameters": {"object": True}} for name in outputs]}
-            made = self._client.submit(self.name, json.dumps(request), list(references.values()), len(outputs),
-                                       self.ttl)
+            made = self._submit(json.dumps(request), list(references.values()), len(outputs))
         finally:
             # They stay until the invocation that needs them has ended.
             self._client.release(own)
         return made[0] if len(made) == 1 else made
+
+    def _submit(self, payload: str, needs: list[ObjectRef], outputs: int) -> list[ObjectRef]:
+        return self._client.submit(self.name, payload, needs, outputs, self.ttl)
+
+
+class KernelGraph(Function):
+    """A graph of kernels without a deployment, called as a kernel function is. A request names it by the digest of its package; where the
+    worker does not have that, or no longer, the request is sent once more and brings it."""
+
+    def __init__(self, client: Client, package: graphs.GraphPackage, ttl: float | None = None) -> None:
+        super().__init__(client, "graph@" + package.digest[:12], ttl)
+        self._package = package
+        self._kind = "kernel"
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of its package."""
+        return self._package.digest
+
+    def __call__(self, *event: Any, outputs: Any = (), **inputs: Any) -> Any:
+        """Runs it and waits: the tensors of these outputs, one or a list. Inputs and outputs of at most 4 MiB go with the request itself,
+        others as objects, of which none is left."""
+        by_object = any(isinstance(each, ObjectRef) for each in inputs.values())
+        if event or not outputs or by_object or not self._package.fits_a_request():
+            return super().__call__(*event, outputs=outputs, **inputs)
+        names = graphs.names_of(outputs)
+        answer = graphs.send(self._client._http, self._package, self._package.bytes_of(inputs), True, {})
+        tensors = self._package.tensors_of(answer)
+        unknown = [each for each in names if each not in tensors]
+        if unknown:
+            raise TypeError("the graph has no output %r; it has %s" % (unknown[0], ", ".join(tensors)))
+        return tensors[names[0]] if isinstance(outputs, str) or len(names) == 1 else [tensors[each] for each in names]
+
+    def forget(self) -> bool:
+        """The worker keeps it no longer; False: it did not."""
+        return graphs.forget(self._client._http, self._package)
+
+    def _submit(self, payload: str, needs: list[ObjectRef], outputs: int) -> list[ObjectRef]:
+        headers = self._client.submission_headers(needs, outputs, self.ttl)
+        body = graphs.send(self._client._http, self._package, payload.encode(), False, headers)
+        return [ObjectRef(self._client, name) for name in json.loads(body)["objects"]]
 
 
 class Client:
@@ -203,6 +244,15 @@ class Client:
         said, an hour."""
         return Function(self, name, ttl)
 
+    def graph(self, graph: Any, ttl: float | None = None) -> KernelGraph:
+        """A KernelGraph of a `lambent.kernels.Graph`, of a folder that its save() wrote, or of the bytes of a package: what it describes runs
+        without a deployment. To bring it a token needs the scope deploy beside invoke."""
+        return KernelGraph(self, graphs.GraphPackage(graph), ttl)
+
+    def graphs(self) -> list[dict[str, Any]]:
+        """The graphs that the worker keeps for this tenant."""
+        return graphs.kept(self._http)
+
     # Objects.
     def put(self, data: Any, datatype: str | None = None, shape: Iterable[int] | None = None, ttl: float | None = None) -> ObjectRef:
         """Stores bytes or an array; a reference to it."""
@@ -243,14 +293,20 @@ class Client:
     def submit(self, function: str, payload: bytes | str, needs: Iterable[ObjectRef | str] = (), outputs: int = 1,
                ttl: float | None = None) -> list[ObjectRef]:
         """Runs a function once all that it needs exists: references to what it will make."""
-        headers = {"Content-Type": "application/json", "X-Lambent-Outputs": str(outputs)}
-        if ttl is not None:
-            headers["X-Lambent-Ttl"] = "%.3f" % ttl
-        if needs:
-            names = dict.fromkeys(each.id if isinstance(each, ObjectRef) else each for each in needs)
-            headers["X-Lambent-Needs"] = ", ".join(names)
+        headers = {"Content-Type": "application/json", **self.submission_headers(needs, outputs, ttl)}
         _, _, body = self._http.good("POST", "/v1/functions/%s/invocations" % function, payload, headers)
         return [ObjectRef(self, name) for name in json.loads(body)["objects"]]
+
+    @staticmethod
+    def submission_headers(needs: Iterable[ObjectRef | str], outputs: int, ttl: float | None) -> dict[str, str]:
+        """What a request whose results become objects says beside its payload."""
+        headers = {"X-Lambent-Outputs": str(outputs)}
+        if ttl is not None:
+            headers["X-Lambent-Ttl"] = "%.3f" % ttl
+        names = dict.fromkeys(each.id if isinstance(each, ObjectRef) else each for each in needs)
+        if names:
+            headers["X-Lambent-Needs"] = ", ".join(names)
+        return headers
 
     def invoke(self, function: str, payload: bytes | str = b"{}", needs: Any = ()) -> bytes:
         """Runs a function and waits: the bytes of its answer. FunctionError if it failed."""

@@ -46,6 +46,7 @@
 #include "node/tenants/node_key.h"
 #include "node/tenants/secret_store.h"
 #include "node/worker/emulated_node_server.h"
+#include "node/worker/kernel_graphs.h"
 #include "node/worker/storage_watch.h"
 #include "node/worker/worker.h"
 
@@ -243,11 +244,28 @@ AuditSink sink_of(tenants::AuditLog* audit) {
   };
 }
 
-tenants::TenantObserver observer_of(worker::Worker& worker, tenants::SecretStore& secrets,
-                                    NodeVolumes& volumes) {
+worker::KernelGraphs::Dependencies graph_uses(worker::Worker& worker, loop::EventLoop& loop,
+                                              LogSink& log, catalog::Catalog& catalog,
+                                              const worker::WorkerOptions& options) {
+  return {.loop = loop,
+          .log = log,
+          .catalog = catalog,
+          .service = worker,
+          .quotas = worker.deployments().quotas(),
+          .used_disk = [&worker](TenantId tenant) { return worker.usage_of(tenant).disk; },
+          .is_at_work =
+              [&worker](FunctionId function) {
+                return worker.status().uses().live.count(function) > 0;
+              },
+          .longest_gpu_run = options.longest_gpu_run};
+}
+
+tenants::TenantObserver observer_of(worker::Worker& worker, worker::KernelGraphs& graphs,
+                                    tenants::SecretStore& secrets, NodeVolumes& volumes) {
   return {.changed = [&worker](const Tenant& tenant) { worker.set_tenant(tenant); },
           .removed =
-              [&worker, &secrets, &volumes](TenantId tenant) {
+              [&worker, &graphs, &secrets, &volumes](TenantId tenant) {
+                graphs.remove_all(tenant);
                 worker.remove_tenant(tenant);
                 secrets.forget_tenant(tenant);
                 volumes.store().forget_tenant(tenant);
@@ -481,15 +499,21 @@ Result<void> connect(worker::WorkerOptions& options, const WorkerConfig& config,
   return {};
 }
 
-frontend::Router::Services services_of(worker::Worker& worker, tenants::AccessControl& access,
+frontend::Router::Services services_of(worker::Worker& worker, worker::KernelGraphs& graphs,
+                                       tenants::AccessControl& access,
                                        tenants::SecretStore& secrets,
                                        frontend::ObjectsFrontend& objects, NodeVolumes& volumes,
                                        NodeCluster* cluster) {
-  return {worker,           worker.versions(),
-          access,           secrets,
-          objects,          worker.relays(),
-          volumes.store(),  cluster == nullptr ? nullptr : &cluster->node(),
-          &volumes.layers()};
+  return {worker,
+          worker.versions(),
+          access,
+          secrets,
+          objects,
+          worker.relays(),
+          volumes.store(),
+          cluster == nullptr ? nullptr : &cluster->node(),
+          &volumes.layers(),
+          &graphs};
 }
 
 // What functions need beside their code.
@@ -552,8 +576,8 @@ Result<WorkerRun::End> run(WorkerConfig config, const Installation& installation
   ASSIGN_OR_RETURN(auto peers, peers_of(config));
   ASSIGN_OR_RETURN(const auto identity, open_identity(config, peers, loop, log, object_disk));
   frontend::PeerObjects peer_objects(objects, peers, lanes_of(peers, config, loop, peer_threads));
-  loop::WorkThread object_copies(loop);
-  frontend::ObjectsFrontend objects_frontend(objects, disk_of(object_copies), loop, random);
+  loop::WorkThread copies(loop);
+  frontend::ObjectsFrontend objects_frontend(objects, disk_of(copies), loop, random);
   ASSIGN_OR_RETURN(OwnedFd object_listener, listen_for_objects(config, next.sockets));
   const objects::ObjectSocket local_objects(loop, log, objects, random, kDefaultTenant,
                                             std::move(object_listener));
@@ -571,24 +595,24 @@ Result<WorkerRun::End> run(WorkerConfig config, const Installation& installation
        shared.get(), &stays},
       options, std::make_unique<dispatch::Dispatcher>(settings.dispatch, std::move(policy)),
       std::move(slices));
+  worker::KernelGraphs graphs(graph_uses(worker, loop, log, *catalog, options), {});
   tenants::AccessControl access(*catalog, clock, node_key, records,
-                                observer_of(worker, secrets, *volumes));
+                                observer_of(worker, graphs, secrets, *volumes));
   connect(worker, access, secrets, *volumes);
   ASSIGN_OR_RETURN(const auto audit, open_audit_log(config, loop, log));
   RETURN_IF_ERROR(recover(worker, watch));
   ASSIGN_OR_RETURN(const auto cluster,
                    NodeCluster::open(config, devices,
-                                     {loop, log, random, *catalog, worker, access,
-                                      disk_of(object_copies), identity.get(), shared.get()}));
+                                     {loop, log, random, *catalog, worker, access, disk_of(copies),
+                                      identity.get(), shared.get()}));
   share_objects(cluster.get(), peer_objects, access, objects_frontend);
-  const auto questions = journal_programs(config, installation, journal, loop);
-  auto answers =
-      router_options(worker, config, object_copies, questions.get(), cluster.get(), audit.get());
+  const auto programs = journal_programs(config, installation, journal, loop);
+  auto answers = router_options(worker, config, copies, programs.get(), cluster.get(), audit.get());
   answers.native = native_options(worker, metrics, objects, storage, identity.get(), *telemetry,
                                   cluster.get(), facts_of(config, shares.dispatched));
   frontend::Router router(
-      services_of(worker, access, secrets, objects_frontend, *volumes, cluster.get()), loop, random,
-      std::move(answers), frontend::RequestGuard(host_policy(config.listen)));
+      services_of(worker, graphs, access, secrets, objects_frontend, *volumes, cluster.get()), loop,
+      random, std::move(answers), frontend::RequestGuard(host_policy(config.listen)));
   ASSIGN_OR_RETURN(const auto access_log, AccessLogFile::open(config, loop, log));
   http::Server server(loop, server_options(router),
                       AccessLogFile::wrap(access_log.get(), router.handler()));

@@ -10,6 +10,7 @@
 #include "edge/frontend/native_error.h"
 #include "edge/frontend/native_json.h"
 #include "edge/frontend/outcome_headers.h"
+#include "edge/frontend/submission.h"
 
 namespace lambent::frontend {
 namespace {
@@ -179,29 +180,7 @@ class Answering {
   }
 
   void operator()(SubmitInvocation& call) {
-    const InvocationId id = call.request.id;
-    const uint32_t outputs = call.request.outputs;
-    // What could not even begin is the answer; what comes of the rest is told by the objects.
-    // Shared with the callback, which may outlive this call.
-    struct Refused {
-      std::optional<Error> error;
-      Duration retry_after{};
-    };
-    auto refused = std::make_shared<Refused>();
-    service_.submit(std::move(call.request), [refused](Result<InvocationResult> result) {
-      if (!result.ok()) refused->error = result.error();
-      if (!result.ok() || result->outcome != Outcome::kRejected) return;
-      *refused = {result->error, result->retry_after};
-    });
-    if (refused->error) {
-      return responder_.send(error_response(*refused->error, refused->retry_after));
-    }
-    nlohmann::json objects = nlohmann::json::array();
-    for (uint32_t i = 0; i < outputs; ++i) objects.push_back(to_string(ObjectId{id, i}));
-    Response response =
-        json_response(202, to_text({{"invocation", to_string(id)}, {"objects", objects}}));
-    response.headers.add("x-amzn-RequestId", to_string(id));
-    responder_.send(std::move(response));
+    submit_for_objects(service_, std::move(call.request), responder_);
   }
 
   void operator()(GetVersion&) {

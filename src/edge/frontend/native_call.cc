@@ -1,7 +1,6 @@
 #include "edge/frontend/native_call.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <vector>
 
@@ -9,10 +8,8 @@
 #include "edge/frontend/metrics_formats.h"
 #include "edge/frontend/native_error.h"
 #include "edge/frontend/native_path.h"
-#include "edge/frontend/object_call.h"
-#include "edge/frontend/payload_type.h"
 #include "edge/frontend/plain_text.h"
-#include "edge/frontend/trace_context.h"
+#include "edge/frontend/submission.h"
 
 namespace lambent::frontend {
 namespace {
@@ -49,24 +46,8 @@ NativeCall decode_log(std::string name, std::string_view query, const Caller& ca
 NativeCall decode_submit(const http::Request& request, std::string name, const Caller& caller) {
   SubmitInvocation submit;
   submit.request.function = {caller.tenant, std::move(name)};
-  submit.request.content_type = payload_type_of(request.headers);
-  submit.request.trace_id = trace_id_of(request.headers);
-  auto needs = parse_object_list(request.headers.get("X-Lambent-Needs"));
-  if (!needs.ok()) return error_response(needs.error());
-  submit.request.needs = std::move(*needs);
-  submit.request.outputs = 1;
-  if (const std::string_view outputs = request.headers.get("X-Lambent-Outputs"); !outputs.empty()) {
-    const auto number = parse_number<uint64_t>(outputs);
-    if (!number || *number < 1 || *number > limits::kOutputs) {
-      return error_response(
-          Error{ErrorCode::kInvalidArgument,
-                "X-Lambent-Outputs must be 1 to " + std::to_string(limits::kOutputs)});
-    }
-    submit.request.outputs = static_cast<uint32_t>(*number);
-  }
-  auto time_to_live = read_time_to_live(request);
-  if (!time_to_live.ok()) return error_response(time_to_live.error());
-  submit.request.time_to_live = *time_to_live;
+  const auto read = read_submission(request, 1, submit.request);
+  if (!read.ok()) return error_response(read.error());
   return submit;
 }
 

@@ -103,6 +103,7 @@ Router::Router(Services services, loop::EventLoop& loop, Random& random, RouterO
                [this](TenantId tenant) { return access_.tenant_name(tenant); }}),
       volumes_(services.volumes),
       layers_(services.layers),
+      graphs_(services.graphs, services.invocations, random),
       activity_(activity_frontend(options_, services.invocations, access_, loop)),
       journal_(options_.journal),
       cluster_({.cluster = options_.cluster,
@@ -120,8 +121,9 @@ bool Router::streams(const http::Request& head) const {
 
 Router::Aim Router::aim_of(std::optional<FunctionTarget> target,
                            const http::Request& request) const {
-  const RouteScopes scopes = target ? RouteScopes{.any_of = {Scope::kInvoke}}
-                                    : scopes_of(request.method, http::path_of(request.target));
+  RouteScopes scopes = target ? RouteScopes{.any_of = {Scope::kInvoke}}
+                              : scopes_of(request.method, http::path_of(request.target));
+  if (!target && carries_graph(request)) scopes.audited = true;
   return {.target = std::move(target), .scopes = scopes};
 }
 
@@ -414,6 +416,8 @@ void Router::dispatch(const Principal& principal, const Aim& aim, http::Request 
     journal_.handle(request, std::move(responder));
   } else if (is_cluster_path(path)) {
     cluster_.handle(request, std::move(responder));
+  } else if (is_graph_path(path)) {
+    graphs_.handle(caller, std::move(request), std::move(responder));
   } else if (is_volume_path(path)) {
     volumes_.handle(caller, std::move(request), std::move(responder));
   } else {

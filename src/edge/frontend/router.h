@@ -17,6 +17,7 @@
 #include "edge/frontend/cluster_frontend.h"
 #include "edge/frontend/dashboard_frontend.h"
 #include "edge/frontend/function_frontend.h"
+#include "edge/frontend/graph_frontend.h"
 #include "edge/frontend/inference_frontend.h"
 #include "edge/frontend/journal_frontend.h"
 #include "edge/frontend/lambda.h"
@@ -64,7 +65,8 @@ class Router {
     VolumeService& volumes;
     // Null: this node is in no cluster, and answers what it gets.
     http::ForwardService* forwards = nullptr;
-    LayerService* layers = nullptr;  // null: there are no layers
+    LayerService* layers = nullptr;        // null: there are no layers
+    KernelGraphService* graphs = nullptr;  // null: graphs do not come with requests
   };
   Router(Services services, loop::EventLoop& loop, Random& random, RouterOptions options,
          RequestGuard guard);
@@ -137,6 +139,7 @@ class Router {
   OpenaiFrontend openai_;
   VolumeFrontend volumes_;
   LayerFrontend layers_;
+  GraphFrontend graphs_;
   const DashboardFrontend dashboard_;
   std::unique_ptr<ActivityFrontend> activity_;  // null: there is no such service
   JournalFrontend journal_;

@@ -141,6 +141,12 @@ void Catalog::put_function(FunctionSpec spec, Done<FunctionSpec> done, bool keep
       });
 }
 
+void Catalog::reserve_function_id(Done<FunctionId> done) {
+  state_->writer->ask<FunctionId>(
+      false, sizeof(FunctionId), std::move(done),
+      [](Database& database) { return catalog::reserve_function_id(database); });
+}
+
 void Catalog::publish_version(FunctionSpec spec, std::optional<uint64_t> number,
                               Done<FunctionSpec> done) {
   const size_t bytes = size_of(spec);

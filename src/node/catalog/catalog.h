@@ -67,6 +67,8 @@ class Catalog {
   // gone). The answer is the spec as kept.
   // `keeps_revision`: it can be gone back to later.
   void put_function(FunctionSpec spec, Done<FunctionSpec> done, bool keeps_revision = true);
+  // An id that no function had or will have, for one that ends with this worker.
+  void reserve_function_id(Done<FunctionId> done);
   // Keeps the function under the next number of its versions, as a function of its own. The answer
   // is that one. NOT_FOUND.
   // FAILED_PRECONDITION: it had a version of `number` or above, where a number is given.

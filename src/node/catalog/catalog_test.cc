@@ -106,6 +106,19 @@ TEST_F(CatalogTest, AnIdIsNeverGivenTwice) {
   EXPECT_EQ(put(sample_function("a"))->id, FunctionId(2));
 }
 
+TEST_F(CatalogTest, AReservedIdIsNoFunctionsEver) {
+  const auto reserve = [&] {
+    return loop_.await<FunctionId>([&](auto done) { catalog_->reserve_function_id(done); });
+  };
+  EXPECT_EQ(reserve().value(), FunctionId(1)) << "before the first function";
+  EXPECT_EQ(put(sample_function("a"))->id, FunctionId(2));
+  EXPECT_EQ(reserve().value(), FunctionId(3));
+  reopen();
+  EXPECT_EQ(reserve().value(), FunctionId(4));
+  EXPECT_EQ(put(sample_function("b"))->id, FunctionId(5));
+  EXPECT_EQ(catalog_->load_all()->functions.size(), 2u);
+}
+
 TEST_F(CatalogTest, ARemovedFunctionTakesItsStatisticsButLeavesItsResults) {
   const FunctionSpec spec = *put(sample_function("f"));
   ASSERT_TRUE(save({{kDefaultTenant, spec.id, seconds(1)}}).ok());

@@ -114,6 +114,25 @@ Result<FunctionSpec> put_function(Database& database, FunctionSpec spec) {
   return spec;
 }
 
+// SQLite counts the ids of an AUTOINCREMENT column there, which may be changed like any other
+// table.
+Result<FunctionId> reserve_function_id(Database& database) {
+  ASSIGN_OR_RETURN(Statement next,
+                   database.prepare("UPDATE sqlite_sequence SET seq = seq + 1 WHERE name = "
+                                    "'functions'"));
+  RETURN_IF_ERROR(next.run());
+  if (database.changes() == 0) {
+    ASSIGN_OR_RETURN(Statement first, database.prepare("INSERT INTO sqlite_sequence (name, seq) "
+                                                       "VALUES ('functions', 1)"));
+    RETURN_IF_ERROR(first.run());
+  }
+  ASSIGN_OR_RETURN(Statement rows,
+                   database.prepare("SELECT seq FROM sqlite_sequence WHERE name = 'functions'"));
+  ASSIGN_OR_RETURN(const bool there, rows.next());
+  if (!there) return Error{ErrorCode::kInternal, "there is no sequence of functions"};
+  return FunctionId(static_cast<uint32_t>(rows.column_uint(0)));
+}
+
 Result<void> remove_function(Database& database, const FunctionName& name) {
   ASSIGN_OR_RETURN(Statement remove,
                    database.prepare("DELETE FROM functions WHERE tenant = ?1 AND name = ?2"));

@@ -11,6 +11,8 @@ namespace lambent::catalog {
 
 // Gives the id, if spec.id is zero.
 Result<FunctionSpec> put_function(Database& database, FunctionSpec spec);
+// An id that no function had or will have.
+Result<FunctionId> reserve_function_id(Database& database);
 Result<void> remove_function(Database& database, const FunctionName& name);
 Result<std::vector<FunctionSpec>> load_functions(Database& database);
 

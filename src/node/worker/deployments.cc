@@ -9,6 +9,7 @@
 #include "core/archive/zip.h"
 #include "core/base/fd.h"
 #include "core/domain/image_function.h"
+#include "core/domain/kernel_graph_service.h"
 #include "core/domain/model_function.h"
 #include "node/worker/image_access.h"
 #include "node/worker/instance_rules.h"
@@ -20,7 +21,8 @@ namespace {
 
 // What a deployment adds to what its tenant has; `before` is null for a new function.
 FunctionQuotas::Addition addition_of(const FunctionSpec* before, const FunctionSpec& spec) {
-  if (before == nullptr) return {.functions = 1, .code = spec.code_size};
+  const uint64_t functions = is_kept_graph(spec.name) ? 0 : 1;
+  if (before == nullptr) return {.functions = functions, .code = spec.code_size};
   if (spec.code_size <= before->code_size) return {};
   return {.functions = 0, .code = spec.code_size - before->code_size};
 }
@@ -65,10 +67,22 @@ Result<std::optional<PythonPackages>> read_python(const std::string& folder) {
   return std::optional(std::move(packages));
 }
 
-// A version has the name of its record, which no function may have.
+// A version and a kept graph have names that no function may have.
 FunctionSpec as_function(FunctionSpec spec) {
+  if (is_kept_graph(spec.name)) spec.name.name = "graph";
   spec.name = function_of(spec.name);
   return spec;
+}
+
+// What this worker knows of alone: versions, which belong to a function, and kept graphs.
+bool is_record(const FunctionName& name) { return is_version_record(name) || is_kept_graph(name); }
+
+// The package of a kept graph is the one that its digest names. Blocks.
+Result<void> check_digest(const FunctionSpec& spec, std::string_view zip) {
+  if (!is_kept_graph(spec.name) || archive::code_sha256(zip) == spec.code_sha256) return {};
+  return Error{ErrorCode::kInvalidArgument,
+               "package: its SHA-256 is another than that of the request's path; it was changed on "
+               "the way, or is another package"};
 }
 
 // Of a function of an image, whatever the image is.
@@ -209,14 +223,18 @@ void Deployments::create(FunctionChange change, Done done) {
                       "this worker has " + std::to_string(limits::kFunctions) + " functions"});
   }
   const TenantId tenant = change.spec.name.tenant;
-  if (const auto allowed = quotas_.check(tenant, totals(tenant), {.functions = 1}); !allowed.ok()) {
+  const bool is_graph = is_kept_graph(change.spec.name);
+  const FunctionQuotas::Addition one{.functions = is_graph ? 0U : 1U};
+  if (const auto allowed = quotas_.check(tenant, totals(tenant), one); !allowed.ok()) {
     return done(allowed.error());
   }
   if (change.zip_base64.empty() && change.zip.empty() && !runs_image(change.spec)) {
     return done(Error{ErrorCode::kInvalidArgument, "a new function needs its code as a zip"});
   }
-  change.spec.id = FunctionId{};
-  change.spec.revision = 1;
+  if (!is_graph) {
+    change.spec.id = FunctionId{};
+    change.spec.revision = 1;
+  }
   store(std::move(change), std::move(done));
 }
 
@@ -307,6 +325,7 @@ Result<void> Deployments::unpack(const CodeStore& code, const Rules& rules, Unpa
   std::string zip_base64 = std::exchange(unpacking.change.zip_base64, {});
   const std::string zip = std::exchange(unpacking.change.zip, {});
   if (!zip_base64.empty()) RETURN_IF_ERROR(code.unpack_base64(std::move(zip_base64), spec));
+  RETURN_IF_ERROR(check_digest(spec, zip));
   if (!zip.empty()) RETURN_IF_ERROR(code.unpack(zip, spec));
   const std::string folder = code.folder(spec);
   if (spec.kind != FunctionKind::kKernel && spec.kind != FunctionKind::kWorkflow) {
@@ -450,7 +469,7 @@ void Deployments::put(Unpacking unpacked, Done done) {
   FunctionSpec spec = std::move(unpacked.change.spec);
   spec.last_modified = uses_.loop.clock().wall_now();
   // The value of a secret is this node's own, and so are versions.
-  const bool is_own = unpacked.change.renews_sandboxes || is_version_record(spec.name);
+  const bool is_own = unpacked.change.renews_sandboxes || is_record(spec.name);
   if (uses_.shared == nullptr || is_own) {
     return keep(std::move(unpacked), std::move(spec), std::move(done));
   }
@@ -464,6 +483,11 @@ void Deployments::put(Unpacking unpacked, Done done) {
 }
 
 void Deployments::keep(Unpacking unpacked, FunctionSpec spec, Done done) {
+  if (is_kept_graph(spec.name)) {
+    uses_.functions.put(spec);
+    adopt(spec);
+    return done(std::move(spec));
+  }
   // What differs in the value of a secret only is no revision to go back to.
   const bool keeps = !unpacked.change.renews_sandboxes && !is_version_record(spec.name);
   uses_.catalog.put_function(
@@ -634,7 +658,7 @@ void Deployments::remove(const FunctionName& name, Done done) {
   if (!uses_.functions.begin_change(name)) return done(another_change(name));
   if (pending_.forget(name)) uses_.catalog.remove_deployment(name, [](Result<void>) {});
   const FunctionSpec spec = **current;
-  if (uses_.shared == nullptr || is_version_record(name)) return remove_here(spec, std::move(done));
+  if (uses_.shared == nullptr || is_record(name)) return remove_here(spec, std::move(done));
   uses_.shared->remove(spec, [this, spec, done = std::move(done)](const Result<void>& agreed) {
     if (agreed.ok()) return remove_here(spec, done);
     uses_.functions.end_change(spec.name);
@@ -645,7 +669,7 @@ void Deployments::remove(const FunctionName& name, Done done) {
 
 void Deployments::remove_here(const FunctionSpec& spec, Done done) {
   const FunctionName name = spec.name;
-  uses_.catalog.remove_function(name, [this, name, done, spec](Result<void> removed) {
+  const auto removed_from_catalog = [this, name, done, spec](Result<void> removed) {
     std::vector<FunctionSpec> gone{spec};
     for (const FunctionSpec* version : uses_.functions.versions(name)) gone.push_back(*version);
     if (removed.ok()) {
@@ -661,7 +685,9 @@ void Deployments::remove_here(const FunctionSpec& spec, Done done) {
     uses_.log.info("function_removed",
                    {{"tenant", int64_t{name.tenant.value}}, {"function", name.name}});
     done(spec);
-  });
+  };
+  if (is_kept_graph(name)) return removed_from_catalog({});
+  uses_.catalog.remove_function(name, removed_from_catalog);
 }
 
 void Deployments::forget(const FunctionSpec& spec) {

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "core/base/spelling.h"
+#include "core/domain/kernel_graph_service.h"
 #include "core/domain/version.h"
 
 namespace lambent::worker {
@@ -56,7 +57,7 @@ Result<const FunctionSpec*> FunctionRegistry::get(const FunctionName& name) cons
   for (auto it = by_name_.lower_bound({name.tenant, ""});
        it != by_name_.end() && it->first.tenant == name.tenant && compared++ < kMostCompared;
        ++it) {
-    if (is_version_record(it->first)) continue;
+    if (is_version_record(it->first) || is_kept_graph(it->first)) continue;
     const size_t distance = edit_distance(it->first.name, name.name);
     if (distance < best) {
       best = distance;
@@ -79,7 +80,8 @@ std::vector<const FunctionSpec*> FunctionRegistry::page(TenantId tenant, const s
   std::vector<const FunctionSpec*> specs;
   for (auto it = by_name_.upper_bound({tenant, after});
        it != by_name_.end() && it->first.tenant == tenant && specs.size() < limit; ++it) {
-    if (!is_version_record(it->first)) specs.push_back(&it->second);
+    if (is_version_record(it->first) || is_kept_graph(it->first)) continue;
+    specs.push_back(&it->second);
   }
   return specs;
 }
@@ -122,7 +124,7 @@ FunctionTotals FunctionRegistry::totals(TenantId tenant) const {
       totals.code += code_of_version(it->second, counted);
       continue;
     }
-    ++totals.functions;
+    if (!is_kept_graph(it->first)) ++totals.functions;
     totals.code += it->second.code_size;
   }
   return totals;

@@ -27,7 +27,7 @@ class FunctionRegistry {
   uint64_t sandbox_revision(FunctionId id) const;
   // NOT_FOUND, as long as there are not too many with the closest existing name as a suggestion.
   Result<const FunctionSpec*> get(const FunctionName& name) const;
-  // Without versions.
+  // Without versions and kept graphs.
   std::vector<FunctionSpec> list(TenantId tenant, const std::string& after, size_t limit) const;
   // The same without copies; they are good until the next change.
   std::vector<const FunctionSpec*> page(TenantId tenant, const std::string& after,

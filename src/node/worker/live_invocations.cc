@@ -16,6 +16,7 @@ LiveInvocation& LiveInvocations::add(InvocationRequest request, FunctionId funct
   live.payload = Bytes(live.request.payload.size());
   payloads_ += live.payload;
   counts(function).payloads += live.payload;
+  ++counts(function).live;
   return live;
 }
 
@@ -41,6 +42,7 @@ LiveInvocation LiveInvocations::take(InvocationId id) {
   LiveInvocation live = std::move(found->second);
   live_.erase(found);
   release_payload(live);
+  --counts(live.function).live;
   return live;
 }
 
@@ -75,6 +77,10 @@ void LiveInvocations::end_arrival(FunctionId function, Bytes payload) {
 
 size_t LiveInvocations::arriving(FunctionId function) const {
   return function.value < counts_.size() ? counts_[function.value].arriving : 0;
+}
+
+size_t LiveInvocations::count(FunctionId function) const {
+  return function.value < counts_.size() ? counts_[function.value].live : 0;
 }
 
 Bytes LiveInvocations::payloads(FunctionId function) const {

@@ -58,6 +58,9 @@ class LiveInvocations {
   size_t arriving() const { return arriving_; }
   size_t arriving(FunctionId function) const;
 
+  // That were accepted and have no result.
+  size_t count(FunctionId function) const;
+
   // Of all of them, those that arrive included.
   Bytes payloads() const { return payloads_; }
   Bytes payloads(FunctionId function) const;
@@ -66,6 +69,7 @@ class LiveInvocations {
   struct Counts {
     Bytes payloads;
     uint32_t arriving = 0;
+    uint32_t live = 0;
   };
   Counts& counts(FunctionId function);
 

@@ -30,6 +30,16 @@ TEST(LiveInvocations, CountThePayloadsOfEachFunctionUntilTheyAreTaken) {
   EXPECT_NE(live.find({1, 2}), nullptr);
 }
 
+TEST(LiveInvocations, AreCountedByTheirFunctions) {
+  LiveInvocations live;
+  live.add(request_of(1, ""), kFunction, "", nullptr);
+  live.add(request_of(2, ""), kFunction, "", nullptr);
+  EXPECT_EQ(live.count(kFunction), 2u);
+  (void)live.take({1, 1});
+  EXPECT_EQ(live.count(kFunction), 1u);
+  EXPECT_EQ(live.count(FunctionId(1000)), 0u);
+}
+
 TEST(LiveInvocations, CountAPayloadThatWasTakenOutOfItsRequestAsItCame) {
   LiveInvocations live;
   LiveInvocation& one = live.add(request_of(1, "1234"), kFunction, "", nullptr);
