@@ -296,14 +296,25 @@ tenants::SecretUsers users_of(worker::Worker& worker) {
 }
 
 // What keeps things for functions learns which of them use it, and schedules whom they may serve.
-void connect(worker::Worker& worker, AccessService& access, tenants::SecretStore& secrets,
-             NodeVolumes& volumes) {
+void connect(worker::Worker& worker, tenants::AccessControl& access, tenants::SecretStore& secrets,
+             NodeVolumes& volumes, NodeSharedCatalog* shared, loop::WorkThread& files) {
   secrets.set_users(users_of(worker));
+  if (shared != nullptr) shared->access().connect(access, secrets, disk_of(files));
   volumes.connect(worker, access);
   worker.schedules().admit_by([&access](TenantId tenant) -> Result<void> {
     auto admission = access.admit_request(tenant);
     return admission.refusal ? *std::move(admission.refusal) : Result<void>{};
   });
+}
+
+// Without the catalog that nodes share, functions run.
+frontend::ReadyCheck check_of(const NodeSharedCatalog& shared) {
+  frontend::ReadyCheck check{"shared_catalog", {}, false};
+  if (!shared.reachable()) {
+    check.failure =
+        shared.unreachable() + "; functions run, changes and asynchronous invocations are refused";
+  }
+  return check;
 }
 
 // What our own API asks of the worker beside the InvocationService.
@@ -312,6 +323,7 @@ frontend::NativeOptions native_options(worker::Worker& worker, metrics::WorkerMe
                                        const worker::StorageWatch& storage,
                                        const tls::NodeIdentity* identity,
                                        const NodeTelemetry& telemetry, NodeCluster* cluster,
+                                       const NodeSharedCatalog* shared,
                                        frontend::WorkerFacts facts) {
   return {
       .version = LAMBENT_VERSION,
@@ -328,10 +340,12 @@ frontend::NativeOptions native_options(worker::Worker& worker, metrics::WorkerMe
           },
       .ready = [&worker] { return !worker.draining(); },
       .checks =
-          [&storage] {
+          [&storage, shared] {
             frontend::ReadyCheck disk{"state_disk", {}};
             if (storage.full()) disk.failure = storage.full()->message;
-            return std::vector<frontend::ReadyCheck>{disk};
+            std::vector<frontend::ReadyCheck> checks{disk};
+            if (shared != nullptr) checks.push_back(check_of(*shared));
+            return checks;
           },
       .about = std::move(facts),
       .trace = [&worker](TenantId tenant,
@@ -598,7 +612,7 @@ Result<WorkerRun::End> run(WorkerConfig config, const Installation& installation
   worker::KernelGraphs graphs(graph_uses(worker, loop, log, *catalog, options), {});
   tenants::AccessControl access(*catalog, clock, node_key, records,
                                 observer_of(worker, graphs, secrets, *volumes));
-  connect(worker, access, secrets, *volumes);
+  connect(worker, access, secrets, *volumes, shared.get(), environment_files);
   ASSIGN_OR_RETURN(const auto audit, open_audit_log(config, loop, log));
   RETURN_IF_ERROR(recover(worker, watch));
   ASSIGN_OR_RETURN(const auto cluster,
@@ -609,7 +623,7 @@ Result<WorkerRun::End> run(WorkerConfig config, const Installation& installation
   const auto programs = journal_programs(config, installation, journal, loop);
   auto answers = router_options(worker, config, copies, programs.get(), cluster.get(), audit.get());
   answers.native = native_options(worker, metrics, objects, storage, identity.get(), *telemetry,
-                                  cluster.get(), facts_of(config, shares.dispatched));
+                                  cluster.get(), shared.get(), facts_of(config, shares.dispatched));
   frontend::Router router(
       services_of(worker, graphs, access, secrets, objects_frontend, *volumes, cluster.get()), loop,
       random, std::move(answers), frontend::RequestGuard(host_policy(config.listen)));

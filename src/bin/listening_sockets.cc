@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <linux/filter.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -12,6 +13,7 @@
 #include <climits>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <sstream>
 #include <string_view>
 #include <utility>
@@ -34,6 +36,26 @@ Result<int> read_number(const char* name, std::string_view text, int most) {
                    ", not '" + std::string(text) + "'");
   }
   return number;
+}
+
+// A listener that is closed resets what the system has accepted for it. From now on it accepts no
+// more: the first packet of a connection (SYN without ACK) is dropped, and the client sends it
+// again some time later. Nothing happens to other kinds of sockets.
+void drop_new_connections(int listener) {
+  sockaddr_storage address{};
+  socklen_t length = sizeof(address);
+  if (getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length) != 0) return;
+  if (address.ss_family != AF_INET && address.ss_family != AF_INET6) return;
+  constexpr uint32_t kFlagsOffset = 13;  // in a TCP header
+  constexpr uint32_t kSynAndAck = 0x12;
+  constexpr uint32_t kSyn = 0x02;
+  sock_filter program[] = {BPF_STMT(BPF_LD | BPF_B | BPF_ABS, kFlagsOffset),
+                           BPF_STMT(BPF_ALU | BPF_AND | BPF_K, kSynAndAck),
+                           BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kSyn, 0, 1),
+                           BPF_STMT(BPF_RET | BPF_K, 0), BPF_STMT(BPF_RET | BPF_K, UINT32_MAX)};
+  const sock_fprog filter{.len = static_cast<unsigned short>(std::size(program)),
+                          .filter = program};
+  (void)setsockopt(listener, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter));
 }
 
 // Of a listening socket.
@@ -85,7 +107,7 @@ Result<ListeningSockets> ListeningSockets::inherit(const Variables& variables, p
     fcntl(fd, F_SETFD, FD_CLOEXEC);
     std::string text;
     if (!std::getline(lines, text)) text = text_of(address);
-    sockets.inherited_.push_back({std::move(text), OwnedFd(fd)});
+    sockets.inherited_.push_back({std::move(text), OwnedFd(fd), false});
   }
   return sockets;
 }
@@ -96,25 +118,25 @@ Result<OwnedFd> ListeningSockets::tcp(const http::Authority& address) {
   for (Socket& each : inherited_) {
     const bool is_it =
         *address.port == 0 ? each.address.starts_with(any_port) : each.address == wanted;
-    if (is_it && each.fd.valid()) return keep(each.address, std::move(each.fd));
+    if (is_it && each.fd.valid()) return keep(each.address, std::move(each.fd), false);
   }
   ASSIGN_OR_RETURN(OwnedFd fresh, http::listen_tcp(address.host, *address.port));
-  return keep(wanted, std::move(fresh));
+  return keep(wanted, std::move(fresh), true);
 }
 
 Result<OwnedFd> ListeningSockets::unix_socket(const std::string& path,
                                               const std::function<Result<OwnedFd>()>& open) {
   for (Socket& each : inherited_) {
-    if (each.address == path && each.fd.valid()) return keep(path, std::move(each.fd));
+    if (each.address == path && each.fd.valid()) return keep(path, std::move(each.fd), false);
   }
   ASSIGN_OR_RETURN(OwnedFd fresh, open());
-  return keep(path, std::move(fresh));
+  return keep(path, std::move(fresh), true);
 }
 
-Result<OwnedFd> ListeningSockets::keep(std::string address, OwnedFd listener) {
+Result<OwnedFd> ListeningSockets::keep(std::string address, OwnedFd listener, bool is_new) {
   OwnedFd copy(fcntl(listener.get(), F_DUPFD_CLOEXEC, 3));
   if (!copy.valid()) return error_from_errno("copy the listener at " + address, errno);
-  kept_.push_back({std::move(address), std::move(listener)});
+  kept_.push_back({std::move(address), std::move(listener), is_new});
   return copy;
 }
 
@@ -130,6 +152,9 @@ Result<void> ListeningSockets::check_all_taken() const {
 }
 
 void ListeningSockets::close() {
+  for (const Socket& each : kept_) {
+    if (each.is_new) drop_new_connections(each.fd.get());
+  }
   inherited_.clear();
   kept_.clear();
 }

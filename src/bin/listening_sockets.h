@@ -41,7 +41,8 @@ class ListeningSockets {
 
   size_t count() const { return kept_.size(); }
 
-  // No program comes after this one: clients are refused once the copies are closed too.
+  // No program comes after this one: clients are refused once the copies are closed too. Those that
+  // connect over TCP before that wait, so that none is accepted by the system and cut off.
   void close();
 
   // For the program that this process becomes by exec: puts all listeners at the descriptors from
@@ -53,10 +54,11 @@ class ListeningSockets {
   struct Socket {
     std::string address;  // a path, or ADDRESS:PORT
     OwnedFd fd;           // invalid once it was taken
+    bool is_new = false;  // this process made it, so that no other has it
   };
 
   // Keeps `listener`, returns a copy for those who use it.
-  Result<OwnedFd> keep(std::string address, OwnedFd listener);
+  Result<OwnedFd> keep(std::string address, OwnedFd listener, bool is_new);
 
   std::vector<Socket> inherited_;
   std::vector<Socket> kept_;

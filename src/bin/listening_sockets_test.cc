@@ -2,11 +2,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -120,6 +123,52 @@ TEST(ListeningSocketsTest, TheNextProgramHasThemAtTheFirstDescriptors) {
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+// Connects over TCP without waiting; how it went so far: 0, EINPROGRESS, ECONNREFUSED.
+int connect_to(uint16_t port, OwnedFd& client) {
+  client = OwnedFd(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const auto* where = reinterpret_cast<const sockaddr*>(&address);
+  if (connect(client.get(), where, sizeof(address)) == 0) return 0;
+  if (errno != EINPROGRESS) return errno;
+  pollfd entry{.fd = client.get(), .events = POLLOUT, .revents = 0};
+  if (poll(&entry, 1, 100) == 0) return EINPROGRESS;
+  int error = 0;
+  socklen_t length = sizeof(error);
+  getsockopt(client.get(), SOL_SOCKET, SO_ERROR, &error, &length);
+  return error;
+}
+
+TEST(ListeningSocketsTest, WhoConnectsWhileAListenerIsClosedIsNotAcceptedAndCutOff) {
+  auto sockets = none();
+  auto listener = sockets.tcp(kAnyPort);
+  ASSERT_TRUE(listener.ok());
+  const uint16_t port = http::port_of(*listener);
+  OwnedFd before;
+  OwnedFd meanwhile;
+  OwnedFd after;
+  ASSERT_EQ(connect_to(port, before), 0);
+  sockets.close();
+  EXPECT_EQ(connect_to(port, meanwhile), EINPROGRESS);
+  // The one before is there to be served, and is the last.
+  EXPECT_TRUE(OwnedFd(accept4(listener->get(), nullptr, nullptr, SOCK_NONBLOCK)).valid());
+  EXPECT_FALSE(OwnedFd(accept4(listener->get(), nullptr, nullptr, SOCK_NONBLOCK)).valid());
+  *listener = OwnedFd();
+  EXPECT_EQ(connect_to(port, after), ECONNREFUSED);
+}
+
+TEST(ListeningSocketsTest, AnInheritedListenerThatIsClosedGoesOnForItsOwner) {
+  OwnedFd listener = std::move(*http::listen_tcp("127.0.0.1", 0));
+  const uint16_t port = http::port_of(listener);
+  auto sockets = inherit(OwnedFd(dup(listener.get())));
+  ASSERT_TRUE(sockets->tcp(at_port(port)).ok());
+  sockets->close();
+  OwnedFd client;
+  EXPECT_EQ(connect_to(port, client), 0);
 }
 
 }  // namespace

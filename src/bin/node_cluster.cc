@@ -133,7 +133,8 @@ Result<std::unique_ptr<NodeCluster>> NodeCluster::open(
                   return shared->ask(target, std::move(done));
                 }
                 node.ask_home(std::move(target), seconds(30), std::move(done));
-              }},
+              },
+          .removes_tenants = uses.shared != nullptr},
       config.state_folder + "/copied_functions.json");
   frontend::CatalogReplica& replica = *made->replica_;
   node.set_catch_up([&replica](const FunctionName& function, std::function<void()> then) {

@@ -9,6 +9,7 @@
 #include "edge/frontend/access_frontend.h"
 #include "edge/frontend/catalog_copy.h"
 #include "edge/frontend/json_text.h"
+#include "node/cluster/node_credentials.h"
 
 namespace lambent {
 namespace {
@@ -20,6 +21,7 @@ constexpr size_t kClaimedAtOnce = 256;
 // An invocation that was taken over waits so many looks for its function to come here.
 constexpr unsigned kMostLooks = 30;
 constexpr size_t kLifeBytes = 8;
+constexpr size_t kMostKey = 4096;
 
 http::Response with_body(std::string body) {
   http::Response response;
@@ -67,12 +69,23 @@ Result<std::unique_ptr<NodeSharedCatalog>> NodeSharedCatalog::open(const WorkerC
     return Error{ErrorCode::kInvalidArgument, "--catalog needs --cluster-key"};
   }
   made.reset(new NodeSharedCatalog(config.state_folder, loop, log));
+  ASSIGN_OR_RETURN(std::string key, read_file(config.cluster_key, kMostKey));
+  const std::string node = node_name_of(config);
+  const auto credentials = cluster::NodeCredentials::make(node, std::move(key));
+  if (!credentials.ok()) return credentials.error().with_context("--cluster-key");
   const std::string life = crypto::to_hex(crypto::random_bytes(kLifeBytes));
   auto shared = catalog::SharedCatalog::open(
-      config.catalog, {.node = node_name_of(config), .life = life}, loop.clock(),
-      [&loop](auto task) { return loop.post(std::move(task)); });
+      {.url = config.catalog,
+       .owner = {.node = node, .life = life},
+       .key_proof = crypto::to_hex(credentials->derived_key("proof in the shared catalog"))},
+      loop.clock(), [&loop](auto task) { return loop.post(std::move(task)); });
   if (!shared.ok()) return shared.error().with_context("--catalog");
   made->shared_ = *std::move(shared);
+  made->shared_access_ = std::make_unique<NodeSharedAccess>(
+      *made->shared_,
+      SharedAccessKeys{.secrets = credentials->derived_key("secrets"),
+                       .signing = credentials->derived_key("signing secrets of tokens")},
+      config.state_folder + "/copied_access.json", log);
   if (const std::string& why = made->shared_->unreachable(); !why.empty()) made->note(false, why);
   return made;
 }
@@ -100,8 +113,9 @@ void NodeSharedCatalog::connect(catalog::Catalog& catalog, worker::Worker& worke
 }
 
 void NodeSharedCatalog::note(bool reached, const std::string& why) {
-  if (reached == reachable_) return;
-  reachable_ = reached;
+  const bool was_reached = reachable();
+  unreachable_ = reached ? "" : why;
+  if (reached == was_reached) return;
   if (reached) return log_.info("shared_catalog_reached", {});
   log_.warning("shared_catalog_unreachable", {{"error", why}});
 }
@@ -121,22 +135,7 @@ void NodeSharedCatalog::ask(const std::string& target,
     return shared_->read_package(http::query_value(query, "sha256"), told);
   }
   if (path == "/v1/cluster/catalog") {
-    const uint64_t known = version_from(http::query_value(query, "known"));
-    return shared_->read(known, [self = self_, done](auto contents) {
-      if (*self == nullptr) return;
-      (*self)->note(contents.ok(), contents.ok() ? "" : to_string(contents.error()));
-      if (!contents.ok()) return done(contents.error());
-      if (!contents->has_value()) {
-        http::Response same;
-        same.status = 304;
-        return done(std::move(same));
-      }
-      (*self)->tenants_.clear();
-      for (const auto& tenant : (*contents)->tenants) {
-        (*self)->tenants_[tenant.name] = tenant.settings;
-      }
-      done(with_body(text_of(**contents)));
-    });
+    return read_contents(version_from(http::query_value(query, "known")), std::move(done));
   }
   // /v1/cluster/functions/TENANT/NAME
   const size_t name_at = path.rfind('/');
@@ -156,6 +155,24 @@ void NodeSharedCatalog::ask(const std::string& target,
                            }
                            told(std::move(copy));
                          });
+}
+
+void NodeSharedCatalog::read_contents(uint64_t known,
+                                      std::function<void(Result<http::Response>)> done) {
+  shared_->read(known, [self = self_, done = std::move(done)](auto contents) {
+    if (*self == nullptr) return;
+    (*self)->note(contents.ok(), contents.ok() ? "" : to_string(contents.error()));
+    if (!contents.ok()) return done(contents.error());
+    if (!contents->has_value()) {
+      http::Response same;
+      same.status = 304;
+      return done(std::move(same));
+    }
+    auto& tenants = (*self)->tenants_.emplace();
+    for (const auto& tenant : (*contents)->tenants) tenants[tenant.name] = tenant.settings;
+    // Secrets come before the functions that refer to them.
+    (*self)->shared_access_->look([text = text_of(**contents), done] { done(with_body(text)); });
+  });
 }
 
 // ---- Changes by this node
@@ -198,20 +215,32 @@ void NodeSharedCatalog::remove(const FunctionSpec& spec, Done done) {
 void NodeSharedCatalog::put_tenant(const Tenant& tenant, Done done) {
   std::string settings = frontend::to_text(frontend::tenant_settings(tenant));
   // What came from there does not go back: it may have changed since.
-  const auto known = tenants_.find(tenant.name);
-  if (known != tenants_.end() && known->second == settings) return done({});
-  shared_->put_tenant({.name = tenant.name, .settings = std::move(settings)}, std::move(done));
+  if (tenants_) {
+    const auto known = tenants_->find(tenant.name);
+    if (known != tenants_->end() && known->second == settings) return done({});
+  }
+  const auto agreed = [self = self_, name = tenant.name, settings,
+                       done = std::move(done)](const Result<void>& kept) {
+    if (kept.ok() && *self != nullptr && (*self)->tenants_) (*(*self)->tenants_)[name] = settings;
+    done(kept);
+  };
+  shared_->put_tenant({.name = tenant.name, .settings = std::move(settings)}, agreed);
 }
 
 void NodeSharedCatalog::remove_tenant(const std::string& name, Done done) {
-  tenants_.erase(name);
-  shared_->remove_tenant(name, std::move(done));
+  // What went there is not removed once more: there may be another of that name by now.
+  if (tenants_ && !tenants_->contains(name)) return done({});
+  shared_->remove_tenant(name, [self = self_, name, done = std::move(done)](Result<void> gone) {
+    if (gone.ok() && *self != nullptr && (*self)->tenants_) (*self)->tenants_->erase(name);
+    done(std::move(gone));
+  });
 }
 
 // ---- Asynchronous invocations of nodes that are lost
 
 void NodeSharedCatalog::look() {
   timer_ = loop_.call_after(kLookPeriod, [this] { look(); });
+  shared_access_->look([] {});
   if (worker_ == nullptr || worker_->draining()) return;
   resume_waiting();
   shared_->owners_of_pending([self = self_](Result<std::vector<std::string>> owners) {

@@ -7,10 +7,12 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "bin/node_shared_access.h"
 #include "bin/worker_config.h"
 #include "core/base/log.h"
 #include "core/domain/access_service.h"
@@ -26,7 +28,8 @@ namespace lambent {
 
 class NodeSharedCatalog final : public worker::SharedFunctions, public tenants::SharedTenants {
  public:
-  // Null without --catalog. Blocks. INVALID_ARGUMENT and as SharedCatalog::open().
+  // Null without --catalog. Blocks. INVALID_ARGUMENT, what says that --cluster-key cannot be read,
+  // and as SharedCatalog::open().
   static Result<std::unique_ptr<NodeSharedCatalog>> open(const WorkerConfig& config,
                                                          loop::EventLoop& loop, LogSink& log);
   ~NodeSharedCatalog() override;
@@ -40,6 +43,9 @@ class NodeSharedCatalog final : public worker::SharedFunctions, public tenants::
   void connect(catalog::Catalog& catalog, worker::Worker& worker, tenants::AccessControl& access,
                Others others);
 
+  // Tokens and secrets; before functions start.
+  NodeSharedAccess& access() { return *shared_access_; }
+
   // What a home answers to nodes that copy its catalog.
   void ask(const std::string& target, std::function<void(Result<http::Response>)> done);
 
@@ -50,7 +56,9 @@ class NodeSharedCatalog final : public worker::SharedFunctions, public tenants::
   void put_tenant(const Tenant& tenant, Done done) override;
   void remove_tenant(const std::string& name, Done done) override;
 
-  bool reachable() const { return reachable_; }
+  bool reachable() const { return unreachable_.empty(); }
+  // Why it was not reached last; empty: it was.
+  const std::string& unreachable() const { return unreachable_; }
 
  private:
   struct Waiting {
@@ -59,6 +67,7 @@ class NodeSharedCatalog final : public worker::SharedFunctions, public tenants::
   };
   NodeSharedCatalog(std::string packages, loop::EventLoop& loop, LogSink& log);
 
+  void read_contents(uint64_t known, std::function<void(Result<http::Response>)> done);
   void look();
   void claim(const std::vector<std::string>& owners);
   void claimed(Result<std::vector<catalog::SharedInvocation>> claimed);
@@ -70,14 +79,16 @@ class NodeSharedCatalog final : public worker::SharedFunctions, public tenants::
   LogSink& log_;
   const std::function<std::string(const std::string& sha256)> package_file_;
   std::unique_ptr<catalog::SharedCatalog> shared_;
+  std::unique_ptr<NodeSharedAccess> shared_access_;
   worker::Worker* worker_ = nullptr;
   tenants::AccessControl* access_ = nullptr;
   Others others_;
-  bool reachable_ = true;
+  std::string unreachable_;
   // What was given away to be copied, by tenant and function: its digest.
   std::map<std::pair<std::string, std::string>, std::string> given_;
-  std::map<std::string, std::string> tenants_;  // as they were read last: their settings
-  std::vector<Waiting> waiting_;                // for functions to come
+  // As they were read last: their settings. Nothing: they were not read yet.
+  std::optional<std::map<std::string, std::string>> tenants_;
+  std::vector<Waiting> waiting_;  // for functions to come
   loop::TimerId timer_;
   // Points to this until it ends. Shared with callbacks.
   std::shared_ptr<NodeSharedCatalog*> self_;

@@ -160,18 +160,28 @@ class SlowLink:
 
 
 class Postgres:
-    """A PostgreSQL server of this test, on a Unix socket; skips the test where it is not installed."""
+    """A PostgreSQL server of this test, on a Unix socket; skips the test where it is not installed. A standby of another one has a copy
+    of it, which is as new as what that acknowledges."""
 
     SCRIPT = pathlib.Path(__file__).resolve().parent.parent / "postgres_server.sh"
 
-    def __init__(self, test):
+    def __init__(self, test, primary=None):
         self.folder = tempfile.mkdtemp(prefix="lambent-postgres-")
         test.addCleanup(shutil.rmtree, self.folder, True)
-        self.url = self.do("start")
+        self.url = self.do("start", *([primary.folder] if primary else []))
         test.addCleanup(self.do, "stop")
 
-    def do(self, verb):
-        done = subprocess.run([self.SCRIPT, verb, self.folder], capture_output=True, text=True, timeout=120)
+    def url_with(self, other):
+        """Both servers, of which one takes changes."""
+        return f"{self.url},{other.folder}/socket"
+
+    def query(self, sql):
+        """The rows that psql prints."""
+        done = subprocess.run(["psql", "-At", self.url, "-c", sql], capture_output=True, text=True, timeout=60, check=True)
+        return done.stdout.splitlines()
+
+    def do(self, verb, *more):
+        done = subprocess.run([self.SCRIPT, verb, self.folder, *more], capture_output=True, text=True, timeout=120)
         if done.returncode == 77:
             raise unittest.SkipTest(done.stderr.strip())
         if done.returncode != 0 and verb != "stop":

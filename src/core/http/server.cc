@@ -19,6 +19,8 @@ namespace {
 
 constexpr size_t kScratchSize = 64 * 1024;
 constexpr int kAcceptsPerTurn = 64;
+// More than a system's queue holds (net.core.somaxconn, 4096 by default).
+constexpr int kTurnsAtTheEnd = 256;
 // So many connections beyond the limit are told so; more are closed without a word.
 constexpr size_t kRefusedAtOnce = 64;
 // At the limit: so many idle ones go at once, and how long they must have been idle, which is also
@@ -85,7 +87,8 @@ struct Server::State {
   }
 
   Result<void> listen(OwnedFd listener, Transport transport, StreamFactory make_stream);
-  void accept_from(Listener& listener);
+  // Whether more may wait.
+  bool accept_from(Listener& listener);
   void pause_accepting();
   // Closes those that have been idle longest; false if there are none.
   bool make_room();
@@ -104,7 +107,7 @@ struct Server::State {
   Instant look_again{};  // for idle connections
 };
 
-void Server::State::accept_from(Listener& listener) {
+bool Server::State::accept_from(Listener& listener) {
   for (int i = 0; i < kAcceptsPerTurn; i++) {
     sockaddr_storage address{};
     socklen_t length = sizeof address;
@@ -115,7 +118,7 @@ void Server::State::accept_from(Listener& listener) {
       if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
         pause_accepting();
       }
-      return;
+      return false;
     }
     const size_t count = connections.size();
     const bool refused =
@@ -133,6 +136,7 @@ void Server::State::accept_from(Listener& listener) {
     connections.emplace(&borrowed, std::move(connection));
     if (refused) borrowed.refuse();
   }
+  return true;
 }
 
 void Server::State::pause_accepting() {
@@ -211,7 +215,10 @@ void Server::stop_accepting() {
   state_->context.draining = true;
   state_->loop.cancel(state_->accept_pause);
   // Those that wait to be accepted would be reset.
-  for (const auto& listener : state_->listeners) state_->accept_from(*listener);
+  for (const auto& listener : state_->listeners) {
+    for (int turn = 0; turn < kTurnsAtTheEnd && state_->accept_from(*listener); ++turn) {
+    }
+  }
   state_->listeners.clear();
 }
 

@@ -100,8 +100,21 @@ void CatalogReplica::read_catalog(const json& catalog) {
     }
     steps_.push_back({name, digest});
   }
-  for (const Name& name : copied_) {
-    if (!there.contains(name)) steps_.push_back({name, {}, true});
+  for (const json& each : catalog.value("tenants", json::array())) {
+    if (!each.is_object()) continue;
+    const Name name{text_at(each, "name"), ""};
+    there.insert(name);
+    const bool is_here = uses_.access.find_tenant(name.first).ok();
+    if (uses_.removes_tenants && is_here) remember(name, true);
+    // It is being made; its functions come with the next look.
+    if (!is_here) known_version_.clear();
+  }
+  // Tenants after what they had.
+  for (const bool tenants : {false, true}) {
+    for (const Name& name : copied_) {
+      const bool is_tenant = name.second.empty();
+      if (is_tenant == tenants && !there.contains(name)) steps_.push_back({name, {}, true});
+    }
   }
 }
 
@@ -122,8 +135,6 @@ void CatalogReplica::take_tenants(const json& tenants) {
     if (known.ok()) {
       uses_.access.update_tenant(tenant, done);
     } else {
-      // Its functions come with the next look.
-      known_version_.clear();
       uses_.access.create_tenant(tenant, done);
     }
   }
@@ -134,6 +145,7 @@ void CatalogReplica::next_step() {
   const Step step = steps_.front();
   steps_.pop_front();
   if (!step.removes) return fetch_function(step);
+  if (step.name.second.empty()) return remove_tenant(step);
   const auto tenant = uses_.access.find_tenant(step.name.first);
   if (!tenant.ok()) return step_done(step, {});
   uses_.functions.remove_function(
@@ -142,6 +154,20 @@ void CatalogReplica::next_step() {
         const bool is_gone = removed.ok() || removed.error().code == ErrorCode::kNotFound;
         (*self)->step_done(step, is_gone ? Result<void>() : removed.error());
       });
+}
+
+// One that has functions of this node's own stays, and is this node's from then on.
+void CatalogReplica::remove_tenant(const Step& step) {
+  uses_.access.remove_tenant(step.name.first, [self = self_, step](const Result<Tenant>& removed) {
+    if (*self == nullptr) return;
+    const bool may_go = !removed.ok() && is_retryable(removed.error().code);
+    if (may_go) return (*self)->step_done(step, removed.error());
+    if (!removed.ok() && removed.error().code != ErrorCode::kNotFound) {
+      (*self)->uses_.log.warning("tenant_not_removed", {{"tenant", step.name.first},
+                                                        {"error", to_string(removed.error())}});
+    }
+    (*self)->step_done(step, {});
+  });
 }
 
 void CatalogReplica::fetch_function(const Step& step) {

@@ -1,6 +1,7 @@
 // CatalogReplica: keeps this node's functions and tenants as the cluster's home has them. It asks
 // each second, or when told, and deploys here what differs; code comes by its digest and is
-// verified. Functions that were here before, and that the home does not know, stay. Loop thread.
+// verified. Functions and tenants that were here before, and that the home does not know, stay.
+// Loop thread.
 #pragma once
 
 #include <deque>
@@ -30,6 +31,8 @@ class CatalogReplica {
     AccessService& access;
     std::function<bool()> is_replica;  // whether another node is the home
     std::function<void(std::string target, std::function<void(Result<http::Response>)>)> ask_home;
+    // Whether tenants that go there go here, with what this node keeps of theirs.
+    bool removes_tenants = false;
   };
   // `record`: the file with the names of functions that came from the home; blocks to read it.
   CatalogReplica(Dependencies dependencies, std::string record);
@@ -46,7 +49,8 @@ class CatalogReplica {
   }
 
  private:
-  using Name = std::pair<std::string, std::string>;  // of the tenant and the function
+  // Of the tenant and the function; without one, of the tenant itself.
+  using Name = std::pair<std::string, std::string>;
   struct Step {
     Name name;
     std::string digest;
@@ -58,6 +62,7 @@ class CatalogReplica {
   void answered(Result<http::Response> answer);
   void read_catalog(const nlohmann::json& catalog);
   void take_tenants(const nlohmann::json& tenants);
+  void remove_tenant(const Step& step);
   void next_step();
   void fetch_function(const Step& step);
   void deploy(const Step& step, const nlohmann::json& copy);

@@ -220,7 +220,7 @@ class Answering {
     std::string all;
     std::string failures;
     for (const ReadyCheck& check : checks) {
-      ready = ready && !check.failure;
+      ready = ready && (!check.failure || !check.is_needed);
       const std::string line =
           (check.failure ? "[-] " + check.name + ": " + *check.failure : "[+] " + check.name) +
           "\n";

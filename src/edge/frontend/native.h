@@ -43,6 +43,7 @@ struct WorkerFacts {
 struct ReadyCheck {
   std::string name;
   std::optional<std::string> failure;
+  bool is_needed = true;  // false: without it the worker still takes most requests, and is ready
 };
 
 struct NativeOptions {

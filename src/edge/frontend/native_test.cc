@@ -50,6 +50,7 @@ class NativeTest : public testing::Test {
   SeededRandom random_{1};
   bool ready_ = true;
   std::optional<std::string> disk_failure_;
+  std::optional<std::string> catalog_failure_;
   std::vector<std::string> drains_;
   std::string progress_;  // of every invocation; empty: none waits
   std::string trace_;     // of every run; empty: there is none
@@ -70,7 +71,11 @@ class NativeTest : public testing::Test {
                   .ready = [this] { return ready_; },
                   .checks =
                       [this] {
-                        return std::vector<ReadyCheck>{{"state_disk", disk_failure_}};
+                        std::vector<ReadyCheck> checks{{"state_disk", disk_failure_}};
+                        if (catalog_failure_) {
+                          checks.push_back({"shared_catalog", catalog_failure_, false});
+                        }
+                        return checks;
                       },
                   .about = {.policy = "fcfs",
                             .time_scale = 20,
@@ -343,6 +348,10 @@ TEST_F(NativeTest, ProbesAndMetricsAnswer) {
   EXPECT_EQ(get("/readyz").body, "[-] state_disk: it is full\nnot ready\n");
   EXPECT_EQ(get("/readyz?verbose").body, "[+] accepting\n[-] state_disk: it is full\nnot ready\n");
   disk_failure_.reset();
+  catalog_failure_ = "it cannot be reached";
+  EXPECT_EQ(get("/readyz").status, 200);
+  EXPECT_EQ(get("/readyz").body, "[-] shared_catalog: it cannot be reached\nok\n");
+  catalog_failure_.reset();
   ready_ = false;
   EXPECT_EQ(get("/livez").status, 200);
   EXPECT_EQ(get("/readyz").status, 503);

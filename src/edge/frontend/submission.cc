@@ -1,6 +1,5 @@
 #include "edge/frontend/submission.h"
 
-#include <charconv>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -12,6 +11,7 @@
 #include "edge/frontend/native_error.h"
 #include "edge/frontend/object_call.h"
 #include "edge/frontend/payload_type.h"
+#include "edge/frontend/plain_text.h"
 #include "edge/frontend/trace_context.h"
 
 namespace lambent::frontend {
@@ -23,14 +23,12 @@ Result<void> read_submission(const http::Request& request, uint32_t outputs,
   ASSIGN_OR_RETURN(submission.needs, parse_object_list(request.headers.get("X-Lambent-Needs")));
   submission.outputs = outputs;
   if (const std::string_view text = request.headers.get("X-Lambent-Outputs"); !text.empty()) {
-    uint32_t number = 0;
-    const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
-    const bool is_number = code == std::errc() && end == text.data() + text.size();
-    if (!is_number || number < 1 || number > limits::kOutputs) {
+    const auto number = parse_number<uint32_t>(text);
+    if (!number || *number < 1 || *number > limits::kOutputs) {
       return Error{ErrorCode::kInvalidArgument,
                    "X-Lambent-Outputs must be 1 to " + std::to_string(limits::kOutputs)};
     }
-    submission.outputs = number;
+    submission.outputs = *number;
   }
   ASSIGN_OR_RETURN(submission.time_to_live, read_time_to_live(request));
   return {};

@@ -23,6 +23,9 @@ Result<std::shared_ptr<const Libpq>> Libpq::load() {
   }
   auto pq = std::make_shared<Libpq>();
   const bool whole =
+      find(library, "PQconninfoParse", pq->conninfo_parse) &&
+      find(library, "PQconninfoFree", pq->conninfo_free) &&
+      find(library, "PQfreemem", pq->free_memory) &&
       find(library, "PQconnectStartParams", pq->connect_start) &&
       find(library, "PQconnectPoll", pq->connect_poll) && find(library, "PQstatus", pq->status) &&
       find(library, "PQfinish", pq->finish) && find(library, "PQsocket", pq->socket) &&

@@ -17,6 +17,16 @@ enum PqStatus : int { kPqConnectionOk = 0 };
 enum PqPolling : int { kPqFailed = 0, kPqReading = 1, kPqWriting = 2, kPqDone = 3 };
 enum PqTransaction : int { kPqIdle = 0, kPqActive = 1, kPqInTransaction = 2, kPqInError = 3 };
 enum PqOutcome : int { kPqEmpty = 0, kPqCommandOk = 1, kPqTuplesOk = 2 };
+// PQconninfoOption.
+struct PqSetting {
+  char* keyword;
+  char* environment;
+  char* compiled;
+  char* value;  // null: it is not set
+  char* label;
+  char* shown_as;
+  int shown_size;
+};
 // PQresultErrorField().
 constexpr int kPqSqlState = 'C';
 
@@ -24,6 +34,10 @@ struct Libpq {
   // FAILED_PRECONDITION, naming the package to install.
   static Result<std::shared_ptr<const Libpq>> load();
 
+  // Null: it cannot be read. An array that ends with an entry without a keyword.
+  PqSetting* (*conninfo_parse)(const char* conninfo, char** error);
+  void (*conninfo_free)(PqSetting*);
+  void (*free_memory)(void*);
   PqConnection* (*connect_start)(const char* const* keywords, const char* const* values,
                                  int expand_dbname);
   int (*connect_poll)(PqConnection*);

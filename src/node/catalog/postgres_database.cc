@@ -46,7 +46,7 @@ std::string bytes_of_hex(std::string_view text) {
 std::string one_line(const char* message) {
   std::string text(message == nullptr ? "" : message);
   while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
-  std::replace(text.begin(), text.end(), '\n', ' ');
+  for (const char space : {'\n', '\t'}) std::replace(text.begin(), text.end(), space, ' ');
   return text;
 }
 
@@ -63,6 +63,33 @@ ErrorCode code_of_state(std::string_view state) {
   }
   if (state == "25006") return ErrorCode::kUnavailable;
   return ErrorCode::kInternal;
+}
+
+std::vector<std::string> list_of(std::string_view text) {
+  std::vector<std::string> parts;
+  for (;;) {
+    const size_t comma = text.find(',');
+    parts.emplace_back(text.substr(0, comma));
+    if (comma == std::string_view::npos) return parts;
+    text.remove_prefix(comma + 1);
+  }
+}
+
+// What a URL says of servers. Of one that cannot be read, libpq says why when it connects.
+std::vector<PostgresHost> hosts_of(const Libpq& pq, const std::string& url) {
+  char* error = nullptr;
+  PqSetting* const settings = pq.conninfo_parse(url.c_str(), &error);
+  if (error != nullptr) pq.free_memory(error);
+  if (settings == nullptr) return {{}};
+  const auto value_of = [settings](std::string_view keyword) -> std::string {
+    for (const PqSetting* each = settings; each->keyword != nullptr; ++each) {
+      if (keyword == each->keyword && each->value != nullptr) return each->value;
+    }
+    return {};
+  };
+  auto hosts = split_hosts(value_of("host"), value_of("hostaddr"), value_of("port"));
+  pq.conninfo_free(settings);
+  return hosts;
 }
 
 // A number that stands for the lease's name: FNV-1a of 64 bits.
@@ -127,7 +154,10 @@ class PostgresStatement final : public PreparedStatement {
 class PostgresDatabase final : public Database {
  public:
   PostgresDatabase(std::shared_ptr<const Libpq> pq, PostgresOptions options, const Clock& clock)
-      : pq_(std::move(pq)), options_(std::move(options)), clock_(clock) {}
+      : pq_(std::move(pq)),
+        options_(std::move(options)),
+        clock_(clock),
+        hosts_(hosts_of(*pq_, options_.url)) {}
   ~PostgresDatabase() override { disconnect(); }
 
   Result<void> begin() override {
@@ -181,7 +211,11 @@ class PostgresDatabase final : public Database {
  private:
   Result<void> ensure_connected();
   Result<void> connect();
+  Result<void> connect_to(const PostgresHost& host);
+  Result<void> check_timeline();
   Result<void> take_lease();
+  // The first value of the first row.
+  Result<std::string> ask_connected(const std::string& sql);
   Result<void> run_connected(const std::string& sql) {
     if (connection_ == nullptr) return connection_error("the connection was lost");
     if (pq_->send_query(connection_, sql.c_str()) == 0) return lost("it was closed");
@@ -199,6 +233,10 @@ class PostgresDatabase final : public Database {
   const std::shared_ptr<const Libpq> pq_;  // shared as load() gives it
   const PostgresOptions options_;
   const Clock& clock_;
+  const std::vector<PostgresHost> hosts_;
+  size_t host_ = 0;  // the one that was reached last
+  // Of the server that was reached: it grows when a standby is promoted. 0: none was reached.
+  uint64_t timeline_ = 0;
   PqConnection* connection_ = nullptr;
   int64_t changes_ = 0;
   // Until then it is not tried again, and this is why.
@@ -228,6 +266,7 @@ Result<PqResult*> PostgresDatabase::answer() {
   const Instant end = clock_.now() + options_.answer_timeout;
   PqResult* last = nullptr;
   std::optional<Error> failed;
+  bool reads_only = false;
   for (;;) {
     while (pq_->is_busy(connection_) != 0) {
       const bool came = wait(pq_->socket(connection_), POLLIN, end);
@@ -242,6 +281,7 @@ Result<PqResult*> PostgresDatabase::answer() {
     const int status = pq_->result_status(result);
     if (status == kPqCommandOk || status == kPqTuplesOk || status == kPqEmpty || failed) continue;
     const char* const state = pq_->result_error_field(result, kPqSqlState);
+    reads_only = state != nullptr && std::string_view(state) == "25006";
     failed = Error{state == nullptr ? ErrorCode::kUnavailable : code_of_state(state),
                    "the catalog " + without_password(options_.url) + ": " +
                        one_line(pq_->result_error_message(result))};
@@ -252,6 +292,7 @@ Result<PqResult*> PostgresDatabase::answer() {
   }
   if (failed) {
     if (last != nullptr) pq_->clear(last);
+    if (reads_only) disconnect();  // another server has become the primary
     return *failed;
   }
   if (last == nullptr) return lost("it answered nothing");
@@ -274,16 +315,47 @@ Result<void> PostgresDatabase::ensure_connected() {
 }
 
 Result<void> PostgresDatabase::connect() {
-  // Both sides learn within some seconds that the other is gone; the lease is free then.
-  const char* const keywords[] = {"dbname",
-                                  "application_name",
-                                  "keepalives_idle",
-                                  "keepalives_interval",
-                                  "keepalives_count",
-                                  "tcp_user_timeout",
-                                  nullptr};
-  const char* const values[] = {options_.url.c_str(), "lambent", "3", "1", "3", "6000", nullptr};
-  connection_ = pq_->connect_start(keywords, values, 1);
+  std::string why;
+  for (size_t tried = 0; tried < hosts_.size(); ++tried) {
+    const size_t place = (host_ + tried) % hosts_.size();
+    auto connected = connect_to(hosts_[place]);
+    if (connected.ok()) connected = check_timeline();
+    if (connected.ok()) {
+      host_ = place;
+      return {};
+    }
+    disconnect();
+    if (hosts_.size() == 1) return connected;
+    const std::string& name = hosts_[place].host;
+    std::string said = connected.error().message;
+    const std::string prefix = connection_error("").message;
+    if (said.starts_with(prefix)) said.erase(0, prefix.size());
+    why += (why.empty() ? "" : "; ") + (name.empty() ? hosts_[place].address : name) + ": " + said;
+  }
+  return connection_error(why);
+}
+
+Result<void> PostgresDatabase::connect_to(const PostgresHost& host) {
+  // What stands before the URL gives way to it, what stands after it does not. Both sides learn
+  // within some seconds that the other is gone; the lease is free then.
+  std::vector<const char*> keywords = {
+      "target_session_attrs", "dbname",           "application_name", "keepalives_idle",
+      "keepalives_interval",  "keepalives_count", "tcp_user_timeout"};
+  std::vector<const char*> values = {"read-write", options_.url.c_str(), "lambent", "3", "1", "3",
+                                     "6000"};
+  const auto add = [&](const char* keyword, const std::string& value) {
+    if (value.empty()) return;
+    keywords.push_back(keyword);
+    values.push_back(value.c_str());
+  };
+  if (hosts_.size() > 1) {
+    add("host", host.host);
+    add("hostaddr", host.address);
+    add("port", host.port);
+  }
+  keywords.push_back(nullptr);
+  values.push_back(nullptr);
+  connection_ = pq_->connect_start(keywords.data(), values.data(), 1);
   if (connection_ == nullptr) return Error{ErrorCode::kResourceExhausted, "no memory for libpq"};
   pq_->set_notice_processor(
       connection_, [](void*, const char*) {}, nullptr);
@@ -299,16 +371,39 @@ Result<void> PostgresDatabase::connect() {
   return run_connected(kSessionSettings);
 }
 
+// A server that was the primary once, and comes back as one, has another history than the one that
+// was promoted over it: what is written there is lost.
+Result<void> PostgresDatabase::check_timeline() {
+  const auto told = ask_connected(
+      "SELECT CASE WHEN pg_is_in_recovery() THEN 'standby' ELSE "
+      "substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END");
+  if (!told.ok() && told.error().code == ErrorCode::kUnavailable) return told.error();
+  if (!told.ok()) return {};  // a service that shows no files of its log
+  if (*told == "standby") return connection_error("it is a standby, which takes no changes");
+  const uint64_t timeline = std::strtoull(told->c_str(), nullptr, 16);
+  if (timeline < timeline_) {
+    return connection_error("it was the primary before another one was promoted (timeline " +
+                            std::to_string(timeline) + ", where " + std::to_string(timeline_) +
+                            " was reached): stop it, or make it a standby");
+  }
+  timeline_ = timeline;
+  return {};
+}
+
+Result<std::string> PostgresDatabase::ask_connected(const std::string& sql) {
+  if (pq_->send_query(connection_, sql.c_str()) == 0) return lost("it was closed");
+  ASSIGN_OR_RETURN(PqResult* const result, answer());
+  std::string value = pq_->ntuples(result) > 0 ? pq_->get_value(result, 0, 0) : "";
+  pq_->clear(result);
+  return value;
+}
+
 Result<void> PostgresDatabase::take_lease() {
   if (options_.lease.empty()) return {};
   const std::string key = std::to_string(key_of("lambent node " + options_.lease));
-  if (pq_->send_query(connection_, ("SELECT pg_try_advisory_lock(" + key + ")").c_str()) == 0) {
-    return lost("it was closed");
-  }
-  ASSIGN_OR_RETURN(PqResult* const result, answer());
-  const bool taken = *pq_->get_value(result, 0, 0) == 't';
-  pq_->clear(result);
-  if (taken) return {};
+  ASSIGN_OR_RETURN(const std::string taken,
+                   ask_connected("SELECT pg_try_advisory_lock(" + key + ")"));
+  if (taken == "t") return {};
   return Error{ErrorCode::kUnavailable,
                "another worker is the node '" + options_.lease + "' at the catalog " +
                    without_password(options_.url) +
@@ -362,6 +457,20 @@ bool PostgresStatement::column_is_null(int column) const {
 }
 
 }  // namespace
+
+std::vector<PostgresHost> split_hosts(std::string_view hosts, std::string_view addresses,
+                                      std::string_view ports) {
+  const std::vector<std::string> names = list_of(hosts);
+  const std::vector<std::string> numbers = list_of(addresses);
+  const std::vector<std::string> all_ports = list_of(ports);
+  std::vector<PostgresHost> split(std::max(names.size(), numbers.size()));
+  for (size_t i = 0; i < split.size(); ++i) {
+    if (i < names.size()) split[i].host = names[i];
+    if (i < numbers.size()) split[i].address = numbers[i];
+    split[i].port = all_ports.size() == 1 ? all_ports[0] : i < all_ports.size() ? all_ports[i] : "";
+  }
+  return split;
+}
 
 std::string without_password(const std::string& url) {
   const size_t user = url.find("://");

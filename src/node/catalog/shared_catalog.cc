@@ -8,14 +8,18 @@
 
 namespace lambent::catalog {
 
-Result<std::unique_ptr<SharedCatalog>> SharedCatalog::open(const std::string& url, Owner owner,
-                                                           const Clock& clock,
+Result<std::unique_ptr<SharedCatalog>> SharedCatalog::open(Options options, const Clock& clock,
                                                            GroupCommit::Post post) {
-  const auto with_schema = [](Database& database) { return migrate_shared(database); };
-  ASSIGN_OR_RETURN(auto database,
-                   open_postgres({.url = url, .lease = owner.node, .prepare = with_schema}, clock));
-  auto shared =
-      std::make_unique<SharedCatalog>(std::move(database), std::move(owner), std::move(post));
+  const auto prepare = [proof = options.key_proof](Database& database) -> Result<void> {
+    RETURN_IF_ERROR(migrate_shared(database));
+    return proof.empty() ? Result<void>() : settle_shared_key(database, proof);
+  };
+  ASSIGN_OR_RETURN(
+      auto database,
+      open_postgres(
+          {.url = std::move(options.url), .lease = options.owner.node, .prepare = prepare}, clock));
+  auto shared = std::make_unique<SharedCatalog>(std::move(database), std::move(options.owner),
+                                                std::move(post));
   const auto reached = shared->writer_.run_and_wait(
       [](Database& opened) { return opened.run("SELECT version FROM shared_version"); });
   if (reached.ok()) return shared;
@@ -85,11 +89,51 @@ void SharedCatalog::read_package(std::string sha256, Done<std::string> done) {
                            });
 }
 
+void SharedCatalog::put_token(SharedToken token, SharedTenant tenant, Done<void> done) {
+  writer_.change(tenant.settings.size(), std::move(done),
+                 [token = std::move(token), tenant = std::move(tenant)](Database& database) {
+                   return put_shared_token(database, token, tenant);
+                 });
+}
+
+void SharedCatalog::remove_token(std::string id, Done<void> done) {
+  writer_.change(id.size(), std::move(done), [id = std::move(id)](Database& database) {
+    return remove_shared_token(database, id);
+  });
+}
+
+void SharedCatalog::put_secret(SharedSecret secret, SharedTenant tenant, Done<void> done) {
+  writer_.change(secret.sealed.size(), std::move(done),
+                 [secret = std::move(secret), tenant = std::move(tenant)](Database& database) {
+                   return put_shared_secret(database, secret, tenant);
+                 });
+}
+
+void SharedCatalog::remove_secret(std::string tenant, std::string name, Done<void> done) {
+  writer_.change(name.size(), std::move(done),
+                 [tenant = std::move(tenant), name = std::move(name)](Database& database) {
+                   return remove_shared_secret(database, tenant, name);
+                 });
+}
+
+void SharedCatalog::read_access(uint64_t known, Done<std::optional<SharedAccess>> done) {
+  writer_.ask<std::optional<SharedAccess>>(true, 0, std::move(done), [known](Database& database) {
+    return read_shared_access(database, known);
+  });
+}
+
 void SharedCatalog::put_async(SharedInvocation invocation, Done<InvocationId> done) {
   const size_t bytes = invocation.request.payload.size();
+  const std::pair key(invocation.tenant, invocation.request.id);
+  held_->invocations.insert(key);
+  const auto kept = [held = held_, key, done = std::move(done)](Result<InvocationId> as) {
+    // A repeat is kept as the first one.
+    if (!as.ok() || *as != key.second) held->invocations.erase(key);
+    if (!as.ok() && as.error().code == ErrorCode::kUnavailable) held->in_doubt = true;
+    done(std::move(as));
+  };
   writer_.ask<InvocationId>(
-      false, bytes, std::move(done),
-      [owner = owner_, invocation = std::move(invocation)](Database& database) {
+      false, bytes, kept, [owner = owner_, invocation = std::move(invocation)](Database& database) {
         return put_shared_async(database, owner, invocation);
       });
 }
@@ -113,7 +157,13 @@ void SharedCatalog::begin_async(std::string tenant, InvocationId id, Done<void> 
 void SharedCatalog::finish_async(std::string tenant, InvocationResult result, Duration expires_at,
                                  Done<void> done) {
   const size_t bytes = result.payload.size() + result.log_tail.size();
-  writer_.change(bytes, std::move(done),
+  const auto finished = [held = held_, key = std::pair(tenant, result.id),
+                         done = std::move(done)](Result<void> kept) {
+    const bool is_over = kept.ok() || kept.error().code == ErrorCode::kNotFound;
+    if (is_over) held->invocations.erase(key);
+    done(std::move(kept));
+  };
+  writer_.change(bytes, finished,
                  [owner = owner_, tenant = std::move(tenant), result = std::move(result),
                   expires_at](Database& database) {
                    return finish_shared_async(database, owner, tenant, result, expires_at);
@@ -142,9 +192,27 @@ void SharedCatalog::owners_of_pending(Done<std::vector<std::string>> done) {
 
 void SharedCatalog::claim(std::vector<std::string> lost, size_t most,
                           Done<std::vector<SharedInvocation>> done) {
+  if (std::exchange(held_->claims, true)) {
+    return done(Error{ErrorCode::kAborted, "a claim is on its way"});
+  }
+  const auto claimed = [held = held_, done = std::move(done)](auto invocations) {
+    held->claims = false;
+    if (!invocations.ok()) held->in_doubt = true;
+    if (invocations.ok()) {
+      for (const SharedInvocation& each : *invocations) {
+        held->invocations.emplace(each.tenant, each.request.id);
+      }
+    }
+    done(std::move(invocations));
+  };
+  // What is put from now on fails after this, if it does, and is looked for by the next one.
+  const bool in_doubt = std::exchange(held_->in_doubt, false);
   writer_.ask<std::vector<SharedInvocation>>(
-      false, 0, std::move(done),
-      [owner = owner_, lost = std::move(lost), most](Database& database) {
+      false, 0, claimed,
+      [owner = owner_, lost = std::move(lost), most,
+       held = in_doubt ? std::optional(held_->invocations) : std::nullopt](
+          Database& database) -> Result<std::vector<SharedInvocation>> {
+        if (held) RETURN_IF_ERROR(give_up_unheld(database, owner, *held));
         return claim_shared(database, owner, lost, most);
       });
 }

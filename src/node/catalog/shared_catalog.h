@@ -1,7 +1,7 @@
 // SharedCatalog: what the nodes of a cluster keep together in PostgreSQL: functions with their
-// packages, tenants, asynchronous invocations. Each node keeps a copy of functions and tenants and
-// goes on without it; changes need it. Called from the loop thread; a thread of its own talks to
-// the database, and completions come through `post`.
+// packages, tenants with their tokens and secrets, asynchronous invocations. Each node keeps a copy
+// of functions and tenants and goes on without it; changes need it. Called from the loop thread; a
+// thread of its own talks to the database, and completions come through `post`.
 #pragma once
 
 #include <functional>
@@ -13,6 +13,7 @@
 #include "core/base/result.h"
 #include "core/base/time.h"
 #include "node/catalog/group_commit.h"
+#include "node/catalog/shared_access_tables.h"
 #include "node/catalog/shared_tables.h"
 
 namespace lambent::catalog {
@@ -25,18 +26,23 @@ class SharedCatalog {
   template <typename T>
   using Done = std::function<void(Result<T>)>;
 
-  // `owner`: this node, whose name is the lease that its session holds. The clock outlives it.
-  // FAILED_PRECONDITION: libpq is missing, or a newer Lambent made the catalog; PERMISSION_DENIED.
-  // A database that cannot be reached is no error: see `reachable`.
-  static Result<std::unique_ptr<SharedCatalog>> open(const std::string& url, Owner owner,
-                                                     const Clock& clock, GroupCommit::Post post);
+  struct Options {
+    std::string url;
+    Owner owner;            // this node, whose name is the lease that its session holds
+    std::string key_proof;  // of the key that all nodes have; empty: it is not looked at
+  };
+  // The clock outlives it. FAILED_PRECONDITION: libpq is missing, a newer Lambent made the catalog,
+  // or other nodes have another key; PERMISSION_DENIED. A database that cannot be reached is no
+  // error: see `unreachable`.
+  static Result<std::unique_ptr<SharedCatalog>> open(Options options, const Clock& clock,
+                                                     GroupCommit::Post post);
   // Over a database that is open and has the schema.
   SharedCatalog(std::unique_ptr<Database> database, Owner owner, GroupCommit::Post post);
 
   // Why the database was not reached when it was opened; empty: it was.
   const std::string& unreachable() const { return unreachable_; }
 
-  // As the functions of these names in shared_tables.h.
+  // As the functions of these names in shared_tables.h and shared_access_tables.h.
   void put_function(SharedFunction function, std::optional<Expected> expected,
                     std::function<Result<std::string>()> package, Done<void> done);
   void remove_function(std::string tenant, std::string name, std::string expected, Done<void> done);
@@ -45,6 +51,12 @@ class SharedCatalog {
   void read(uint64_t known, Done<std::optional<SharedContents>> done);
   void read_function(std::string tenant, std::string name, Done<std::string> done);
   void read_package(std::string sha256, Done<std::string> done);
+
+  void put_token(SharedToken token, SharedTenant tenant, Done<void> done);
+  void remove_token(std::string id, Done<void> done);
+  void put_secret(SharedSecret secret, SharedTenant tenant, Done<void> done);
+  void remove_secret(std::string tenant, std::string name, Done<void> done);
+  void read_access(uint64_t known, Done<std::optional<SharedAccess>> done);
 
   void put_async(SharedInvocation invocation, Done<InvocationId> done);
   void find_async(std::string tenant, std::string idempotency_key,
@@ -57,11 +69,23 @@ class SharedCatalog {
   void expire_results(Duration now, Done<uint64_t> done);
   // The nodes that have invocations without a result, other than this one.
   void owners_of_pending(Done<std::vector<std::string>> done);
+  // One at a time: another one meanwhile is ABORTED.
   void claim(std::vector<std::string> lost, size_t most, Done<std::vector<SharedInvocation>> done);
 
  private:
+  // What completions share with this, which may end first. Loop thread.
+  struct Held {
+    // What this process has or is about to put.
+    HeldInvocations invocations;
+    // Whether the catalog may have more of this process: an answer to COMMIT was lost.
+    bool in_doubt = false;
+    bool claims = false;  // a claim is on its way
+  };
+
   const Owner owner_;
   std::string unreachable_;
+  // Shared as it says.
+  const std::shared_ptr<Held> held_ = std::make_shared<Held>();
   GroupCommit writer_;
 };
 

@@ -189,6 +189,83 @@ TEST_P(SharedTables, ATenantWithFunctionsIsNotRemoved) {
   EXPECT_TRUE(contents().tenants.empty());
 }
 
+TEST_P(SharedTables, TokensAreReadAsTheyWerePutAndGoWithTheirTenant) {
+  SKIP_WITHOUT_SERVER();
+  const SharedTenant team{"team", R"({"weight": 2})"};
+  SharedToken token{.tenant = "team", .token = {}, .secret_sha256 = std::string(32, '\xff')};
+  token.token.id = "LAMB1";
+  token.token.name = "it's é";
+  token.token.scopes = {Scope::kDeploy, Scope::kRead};
+  token.token.created_at = seconds(5);
+  const auto put_it = [&](const SharedToken& which) {
+    return commit([&](Database& database) { return put_shared_token(database, which, team); });
+  };
+  ASSERT_TRUE(put_it(token).ok());
+  ASSERT_TRUE(put_it(token).ok());  // the answer to the first was lost
+  SharedToken certificate = token;
+  certificate.token.id = "LAMB2";
+  certificate.token.certificate = "dns:gpu2.example";
+  certificate.token.expires_at = seconds(60);
+  ASSERT_TRUE(put_it(certificate).ok());
+  SharedToken same_name = certificate;
+  same_name.token.id = "LAMB3";
+  EXPECT_EQ(put_it(same_name).error().code, ErrorCode::kAlreadyExists);
+  const auto read = *read_shared_access(*database_, UINT64_MAX);
+  ASSERT_TRUE(read.has_value());
+  EXPECT_EQ(read->tokens, (std::vector<SharedToken>{token, certificate}));
+  EXPECT_EQ(contents().tenants, std::vector<SharedTenant>{team});
+  EXPECT_FALSE(read_shared_access(*database_, read->version)->has_value());
+  const auto remove_one = [](Database& database) { return remove_shared_token(database, "LAMB1"); };
+  ASSERT_TRUE(commit(remove_one).ok());
+  ASSERT_TRUE(commit(remove_one).ok());
+  EXPECT_EQ(read_shared_access(*database_, read->version)->value().tokens,
+            std::vector<SharedToken>{certificate});
+  ASSERT_TRUE(
+      commit([](Database& database) { return remove_shared_tenant(database, "team"); }).ok());
+  EXPECT_TRUE(read_shared_access(*database_, UINT64_MAX)->value().tokens.empty());
+}
+
+TEST_P(SharedTables, SecretsAreKeptAsTheyAreSealed) {
+  SKIP_WITHOUT_SERVER();
+  const SharedTenant known{"default", "{}"};
+  const auto put_it = [&](const SharedSecret& secret) {
+    return commit([&](Database& database) { return put_shared_secret(database, secret, known); });
+  };
+  SharedSecret secret{"default", "key", std::string("\0\xff'", 3), seconds(5)};
+  ASSERT_TRUE(put_it(secret).ok());
+  secret.sealed = "another";
+  secret.changed_at = seconds(6);
+  ASSERT_TRUE(put_it(secret).ok());
+  EXPECT_EQ(read_shared_access(*database_, UINT64_MAX)->value().secrets,
+            std::vector<SharedSecret>{secret});
+  ASSERT_TRUE(commit([](Database& database) {
+                return remove_shared_secret(database, "default", "key");
+              }).ok());
+  EXPECT_TRUE(read_shared_access(*database_, UINT64_MAX)->value().secrets.empty());
+}
+
+TEST_P(SharedTables, ANodeWithAnotherKeyIsRefused) {
+  SKIP_WITHOUT_SERVER();
+  ASSERT_TRUE(settle_shared_key(*database_, "proof").ok());
+  ASSERT_TRUE(settle_shared_key(*database_, "proof").ok());
+  const auto refused = settle_shared_key(*database_, "another");
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::kFailedPrecondition);
+  EXPECT_NE(refused.error().message.find("--cluster-key"), std::string::npos);
+  EXPECT_FALSE(database_->in_transaction());
+}
+
+TEST_P(SharedTables, AProgramThatKnowsNoAdditionsRemovesTenantsWithAllThatIsTheirs) {
+  SKIP_WITHOUT_SERVER();
+  ASSERT_TRUE(
+      commit([](Database& database) {
+        return put_shared_secret(database, {"team", "key", "sealed", seconds(5)}, {"team", "{}"});
+      }).ok());
+  // As it did.
+  ASSERT_TRUE(database_->run("DELETE FROM shared_tenants WHERE name = 'team'").ok());
+  EXPECT_TRUE(read_shared_access(*database_, UINT64_MAX)->value().secrets.empty());
+}
+
 TEST_P(SharedTables, AnInvocationIsFinishedOnceByItsOwner) {
   SKIP_WITHOUT_SERVER();
   EXPECT_EQ(*submit(a_, kOne), kOne);
@@ -245,6 +322,21 @@ TEST_P(SharedTables, WhatAnEarlierProcessOfANodeHadIsClaimedByTheNextOne) {
   EXPECT_EQ(*owners_of_pending(*database_, "a"), std::vector<std::string>{"b"});
 }
 
+TEST_P(SharedTables, WhatAProcessDoesNotKnowThatItHasIsClaimedByItAgain) {
+  SKIP_WITHOUT_SERVER();
+  ASSERT_TRUE(submit(a_, kOne).ok());  // it was told that this failed
+  ASSERT_TRUE(submit(a_, kTwo).ok());
+  const HeldInvocations held{{"default", kTwo}};
+  ASSERT_TRUE(commit([&](Database& database) { return give_up_unheld(database, a_, held); }).ok());
+  const auto claimed =
+      commit([&](Database& database) { return claim_shared(database, a_, {}, 10); });
+  ASSERT_TRUE(claimed.ok());
+  ASSERT_EQ(claimed->size(), 1U);
+  EXPECT_EQ(claimed->front().request.id, kOne);
+  EXPECT_TRUE(finish(a_, kOne).ok());
+  EXPECT_TRUE(finish(a_, kTwo).ok());
+}
+
 // ---- Leases, which only PostgreSQL has
 
 class Leases : public SharedTables {
@@ -288,8 +380,8 @@ TEST(SharedCatalogInPostgres, IsWithoutAServerUnavailableAndComesBack) {
   if (!server.there()) GTEST_SKIP() << "PostgreSQL is not installed";
   const SystemClock clock;
   TestLoop loop;
-  auto shared =
-      std::move(*SharedCatalog::open(server.url("postgres"), {"a", "a1"}, clock, loop.post()));
+  auto shared = std::move(
+      *SharedCatalog::open({server.url("postgres"), {"a", "a1"}, ""}, clock, loop.post()));
   EXPECT_EQ(shared->unreachable(), "");
   const auto put = [&] {
     return loop.await<void>([&](auto done) { shared->put_tenant({"team", "{}"}, done); });
@@ -309,12 +401,23 @@ TEST(SharedCatalogInPostgres, IsOpenedWhereNoServerAnswers) {
   if (!PostgresServer::shared().there()) GTEST_SKIP() << "PostgreSQL is not installed";
   const SystemClock clock;
   TestLoop loop;
-  const auto shared =
-      SharedCatalog::open("postgresql:///none?host=/nowhere", {"a", "a1"}, clock, loop.post());
+  const auto shared = SharedCatalog::open({"postgresql:///none?host=/nowhere", {"a", "a1"}, ""},
+                                          clock, loop.post());
   ASSERT_TRUE(shared.ok());
   EXPECT_NE((*shared)->unreachable(), "");
-  const auto wrong = SharedCatalog::open("postgresql://?bad=1", {"a", "a1"}, clock, loop.post());
+  const auto wrong =
+      SharedCatalog::open({"postgresql://?bad=1", {"a", "a1"}, ""}, clock, loop.post());
   EXPECT_TRUE(!wrong.ok() || !(*wrong)->unreachable().empty());
+}
+
+TEST(Hosts, OfAUrlHavePortsOfTheirOwnOrOneForAll) {
+  const std::vector<PostgresHost> apart = {{"a", "", "1"}, {"b", "", "2"}};
+  EXPECT_EQ(split_hosts("a,b", "", "1,2"), apart);
+  const std::vector<PostgresHost> alike = {{"/a", "", "1"}, {"/b", "", "1"}};
+  EXPECT_EQ(split_hosts("/a,/b", "", "1"), alike);
+  const std::vector<PostgresHost> by_address = {{"", "10.0.0.1", ""}, {"", "10.0.0.2", ""}};
+  EXPECT_EQ(split_hosts("", "10.0.0.1,10.0.0.2", ""), by_address);
+  EXPECT_EQ(split_hosts("", "", ""), std::vector<PostgresHost>{{}});
 }
 
 TEST(Urls, AreShownWithoutPasswords) {

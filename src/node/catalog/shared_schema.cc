@@ -52,35 +52,79 @@ CREATE INDEX shared_pending ON shared_invocations (owner, life) WHERE state <> '
 CREATE INDEX shared_expiry ON shared_invocations (expires_at_ns) WHERE state = 'done';
 )sql";
 
-Result<int64_t> version_of(Database& database) {
+// What goes with a tenant goes when a program that does not know of it removes the tenant.
+constexpr const char* kAccess = R"sql(
+CREATE TABLE shared_access (
+  one       BIGINT PRIMARY KEY,
+  version   BIGINT NOT NULL,
+  key_proof TEXT   NOT NULL
+);
+INSERT INTO shared_access (one, version, key_proof) VALUES (1, 0, '');
+CREATE TABLE shared_tokens (
+  id            TEXT   NOT NULL PRIMARY KEY,
+  tenant        TEXT   NOT NULL REFERENCES shared_tenants (name) ON DELETE CASCADE,
+  name          TEXT   NOT NULL,
+  scopes        TEXT   NOT NULL,
+  secret_sha256 BYTEA  NOT NULL,
+  created_at_ns BIGINT NOT NULL,
+  expires_at_ns BIGINT,
+  certificate   TEXT   NOT NULL
+);
+CREATE UNIQUE INDEX shared_token_certificates ON shared_tokens (certificate)
+  WHERE certificate <> '';
+CREATE TABLE shared_secrets (
+  tenant        TEXT   NOT NULL REFERENCES shared_tenants (name) ON DELETE CASCADE,
+  name          TEXT   NOT NULL,
+  sealed        BYTEA  NOT NULL,
+  changed_at_ns BIGINT NOT NULL,
+  PRIMARY KEY (tenant, name)
+);
+)sql";
+
+// The last step that `table` has noted.
+Result<int64_t> version_of(Database& database, const std::string& table) {
   RETURN_IF_ERROR(
-      database.run("CREATE TABLE IF NOT EXISTS shared_schema (version BIGINT PRIMARY KEY)"));
+      database.run("CREATE TABLE IF NOT EXISTS " + table + " (version BIGINT PRIMARY KEY)"));
   ASSIGN_OR_RETURN(Statement ask,
-                   database.prepare("SELECT coalesce(max(version), 0) FROM shared_schema"));
+                   database.prepare("SELECT coalesce(max(version), 0) FROM " + table));
   RETURN_IF_ERROR(ask.next());
   return ask.column_int(0);
 }
 
+Result<void> apply_from(Database& database, const std::vector<std::string>& steps, int64_t have,
+                        size_t target, const std::string& table) {
+  for (size_t version = static_cast<size_t>(have) + 1; version <= target; ++version) {
+    RETURN_IF_ERROR(database.run(steps[version - 1]));
+    RETURN_IF_ERROR(database.run("INSERT INTO " + table + " (version) VALUES (" +
+                                 std::to_string(version) + ")"));
+  }
+  return {};
+}
+
 Result<void> apply_steps(Database& database, size_t target) {
-  ASSIGN_OR_RETURN(const int64_t have, version_of(database));
+  ASSIGN_OR_RETURN(const int64_t have, version_of(database, "shared_schema"));
   if (have > static_cast<int64_t>(shared_migrations().size())) {
     return Error{ErrorCode::kFailedPrecondition,
                  "the shared catalog has schema version " + std::to_string(have) +
                      ", made by a newer Lambent; this one knows up to " +
                      std::to_string(shared_migrations().size()) + ": upgrade this node"};
   }
-  for (size_t version = static_cast<size_t>(have) + 1; version <= target; ++version) {
-    RETURN_IF_ERROR(database.run(shared_migrations()[version - 1]));
-    RETURN_IF_ERROR(database.run("INSERT INTO shared_schema (version) VALUES (" +
-                                 std::to_string(version) + ")"));
-  }
-  return {};
+  RETURN_IF_ERROR(apply_from(database, shared_migrations(), have, target, "shared_schema"));
+  if (target < shared_migrations().size()) return {};
+  ASSIGN_OR_RETURN(const int64_t added, version_of(database, "shared_additions"));
+  return apply_from(database, shared_additions(), added, shared_additions().size(),
+                    "shared_additions");
 }
 
 }  // namespace
 
 const std::vector<std::string>& shared_migrations() {
   static const std::vector<std::string> steps = {kCopies, kInvocations};
+  return steps;
+}
+
+const std::vector<std::string>& shared_additions() {
+  static const std::vector<std::string> steps = {kAccess};
   return steps;
 }
 

@@ -13,7 +13,12 @@ namespace lambent::catalog {
 // Each step brings the schema to the next version; the first to version 1.
 const std::vector<std::string>& shared_migrations();
 
-// Brings it to version `target`, one node at a time. FAILED_PRECONDITION: a newer Lambent made it.
+// Steps after the last of those that programs before do without: these read and write the rest as
+// they did, so that nodes of both versions work together and a node can go back.
+const std::vector<std::string>& shared_additions();
+
+// Brings it to version `target`, one node at a time, and the last one to all
+// additions. FAILED_PRECONDITION: a newer Lambent made it.
 Result<void> migrate_shared(Database& database, size_t target = shared_migrations().size());
 
 }  // namespace lambent::catalog

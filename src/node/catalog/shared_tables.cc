@@ -127,6 +127,8 @@ Result<void> put_shared_tenant(Database& database, const SharedTenant& tenant) {
 }
 
 Result<void> remove_shared_tenant(Database& database, const std::string& name) {
+  // Its tokens and secrets go with it.
+  RETURN_IF_ERROR(database.run("UPDATE shared_access SET version = version + 1 WHERE one = 1"));
   RETURN_IF_ERROR(next_version(database));
   ASSIGN_OR_RETURN(Statement ask,
                    database.prepare("SELECT 1 FROM shared_functions WHERE tenant = ?1 LIMIT 1"));
@@ -293,6 +295,30 @@ Result<std::vector<std::string>> owners_of_pending(Database& database, const std
     if (!more) return owners;
     owners.push_back(ask.column_text(0));
   }
+}
+
+Result<void> give_up_unheld(Database& database, const Owner& owner, const HeldInvocations& held) {
+  std::vector<std::pair<std::string, std::string>> unheld;
+  {
+    ASSIGN_OR_RETURN(Statement ask,
+                     database.prepare("SELECT tenant, id FROM shared_invocations WHERE state <> "
+                                      "'done' AND owner = ?1 AND life = ?2"));
+    ask.bind_text(1, owner.node).bind_text(2, owner.life);
+    for (;;) {
+      ASSIGN_OR_RETURN(const bool more, ask.next());
+      if (!more) break;
+      std::pair<std::string, std::string> each{ask.column_text(0), ask.column_text(1)};
+      if (!held.contains({each.first, id_of_bytes(each.second)})) unheld.push_back(std::move(each));
+    }
+  }
+  for (const auto& [tenant, id] : unheld) {
+    ASSIGN_OR_RETURN(Statement update,
+                     database.prepare("UPDATE shared_invocations SET life = '' WHERE tenant = ?1 "
+                                      "AND id = ?2"));
+    update.bind_text(1, tenant).bind_blob(2, id);
+    RETURN_IF_ERROR(update.run());
+  }
+  return {};
 }
 
 Result<std::vector<SharedInvocation>> claim_shared(Database& database, const Owner& owner,

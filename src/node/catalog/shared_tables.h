@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/result.h"
@@ -94,6 +96,11 @@ Result<std::optional<InvocationResult>> read_shared_result(Database& database,
                                                            const std::string& tenant,
                                                            InvocationId id);
 Result<uint64_t> expire_shared_results(Database& database, Duration now);
+// By tenant and id.
+using HeldInvocations = std::set<std::pair<std::string, InvocationId>>;
+// What the catalog has of this process and the process does not: an answer to COMMIT was lost. It
+// is no process's from then on, for claim_shared().
+Result<void> give_up_unheld(Database& database, const Owner& owner, const HeldInvocations& held);
 // Gives `owner` at most `most` invocations that no process has: of earlier processes of its node,
 // and of the nodes of `lost` whose lease no session holds. In order of submission.
 Result<std::vector<SharedInvocation>> claim_shared(Database& database, const Owner& owner,

@@ -34,6 +34,11 @@ std::string NodeCredentials::proof_of(const std::string& text) const {
   return crypto::to_hex(crypto::hmac_sha256(key_, std::string(kPurpose) + text));
 }
 
+std::string NodeCredentials::derived_key(const std::string& purpose) const {
+  return std::string(
+      crypto::bytes_of(crypto::hmac_sha256(key_, "lambent derived key 1: " + purpose)));
+}
+
 void NodeCredentials::sign(http::Request& request,
                            const http::ForwardService::Forwarded& whose) const {
   strip(request);

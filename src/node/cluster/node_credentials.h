@@ -23,6 +23,8 @@ class NodeCredentials {
   Result<std::optional<http::ForwardService::Forwarded>> verify(const http::Request& request) const;
   static void strip(http::Request& request);
   const std::string& node() const { return node_; }
+  // A key of 32 bytes that all nodes derive from theirs, for nothing but this purpose.
+  std::string derived_key(const std::string& purpose) const;
 
  private:
   NodeCredentials(std::string node, std::string key)

@@ -73,5 +73,15 @@ TEST(NodeCredentialsTest, AShortKeyIsRefusedAndALineEndIsNoPartOfIt) {
   EXPECT_TRUE(node("b").verify(signed_by(node("a", kKey + "\n"))).ok());
 }
 
+TEST(NodeCredentials, DeriveTheSameKeysOnAllNodesAndAnotherForEachPurpose) {
+  const auto a = *NodeCredentials::make("a", std::string(32, 'k'));
+  const auto b = *NodeCredentials::make("b", std::string(32, 'k') + "\n");
+  const auto stranger = *NodeCredentials::make("a", std::string(32, 'x'));
+  EXPECT_EQ(a.derived_key("secrets").size(), 32U);
+  EXPECT_EQ(a.derived_key("secrets"), b.derived_key("secrets"));
+  EXPECT_NE(a.derived_key("secrets"), a.derived_key("signing"));
+  EXPECT_NE(a.derived_key("secrets"), stranger.derived_key("secrets"));
+}
+
 }  // namespace
 }  // namespace lambent::cluster

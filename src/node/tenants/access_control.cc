@@ -91,6 +91,7 @@ void AccessControl::note_removed(const Tenant& tenant) {
   tenants_.erase(tenant.name);
   names_.erase(tenant.id);
   rates_.erase(tenant.id);
+  for (const Token& token : tokens_.list(tenant.id)) shared_ids_.erase(token.id);
   tokens_.remove_of(tenant.id);
   if (observer_.removed) observer_.removed(tenant.id);
 }
@@ -174,8 +175,9 @@ std::vector<Tenant> AccessControl::list_tenants(const std::string& after, size_t
 }
 
 std::string AccessControl::signing_secret(std::string_view token_id) const {
+  const std::string& key = shared_ids_.contains(token_id) ? shared_signing_key_ : node_key_;
   const crypto::Digest derived =
-      crypto::hmac_sha256(node_key_, "signing secret of " + std::string(token_id));
+      crypto::hmac_sha256(key, "signing secret of " + std::string(token_id));
   return base64_for_urls(crypto::bytes_of(derived));
 }
 
@@ -203,31 +205,106 @@ void AccessControl::create_token(TokenRequest request, Callback<IssuedToken> don
                   .expires_at = std::nullopt,
                   .certificate = std::move(request.certificate)};
   if (request.lifetime) issued.token.expires_at = issued.token.created_at + *request.lifetime;
-  if (issued.token.certificate.empty()) {
-    issued.secret = access::bearer_token(issued.token.id, secret);
-    issued.signing_secret = signing_secret(issued.token.id);
-  }
-  catalog_.put_token({issued.token, std::string(crypto::bytes_of(digest))},
-                     [this, alive = std::weak_ptr(alive_), issued, digest,
-                      done = std::move(done)](Result<void> kept) {
-                       if (!kept.ok()) return done(kept.error());
-                       if (!alive.expired()) tokens_.add(issued.token, digest);
-                       done(issued);
-                     });
+  keep_token({issued.token, std::string(crypto::bytes_of(digest))},
+             [this, alive = std::weak_ptr(alive_), issued, digest, secret,
+              done = std::move(done)](const Result<void>& kept) mutable {
+               if (!kept.ok()) return done(kept.error());
+               if (alive.expired()) return;
+               tokens_.add(issued.token, digest);
+               if (shared_tokens_ != nullptr) shared_ids_.insert(issued.token.id);
+               if (issued.token.certificate.empty()) {
+                 issued.secret = access::bearer_token(issued.token.id, secret);
+                 issued.signing_secret = signing_secret(issued.token.id);
+               }
+               done(issued);
+             });
+}
+
+void AccessControl::keep_token(const catalog::TokenRecord& record,
+                               std::function<void(Result<void>)> done) {
+  if (shared_tokens_ != nullptr) return shared_tokens_->put_token(record, std::move(done));
+  catalog_.put_token(record, std::move(done));
 }
 
 void AccessControl::revoke_token(TenantId tenant, const std::string& id, Callback<Token> done) {
-  const Token* found = tokens_.find(id);
+  const auto withdrawn = withdrawn_.find(id);
+  const Token* found = withdrawn == withdrawn_.end() ? tokens_.find(id) : &withdrawn->second;
   if (found == nullptr || found->tenant != tenant) {
     return done(Error{ErrorCode::kNotFound, "the tenant has no token " + id});
   }
   const Token token = *found;
+  if (shared_ids_.contains(id)) return revoke_for_all(token, std::move(done));
   tokens_.remove(id);
   catalog_.remove_token(id, [token, done = std::move(done)](Result<void> removed) {
     if (removed.ok()) return done(token);
     done(removed.error().with_context(
         "the token is revoked until the worker starts again, but that could not be written down"));
   });
+}
+
+// It is refused here from now on, whatever becomes of the rest.
+void AccessControl::revoke_for_all(const Token& token, Callback<Token> done) {
+  withdrawn_[token.id] = token;
+  tokens_.remove(token.id);
+  shared_tokens_->remove_token(token.id, [this, alive = std::weak_ptr(alive_), token,
+                                          done = std::move(done)](Result<void> removed) {
+    if (!removed.ok()) {
+      return done(removed.error().with_context(
+          "the token is revoked at this node, and not yet at the others: this node tries again "
+          "until it ends"));
+    }
+    if (!alive.expired()) {
+      withdrawn_.erase(token.id);
+      shared_ids_.erase(token.id);
+    }
+    done(token);
+  });
+}
+
+void AccessControl::share_tokens(SharedTokens* shared, std::string signing_key) {
+  shared_tokens_ = shared;
+  shared_signing_key_ = std::move(signing_key);
+}
+
+size_t AccessControl::take_shared_tokens(const std::vector<catalog::SharedToken>& tokens) {
+  size_t without_tenant = 0;
+  std::set<std::string, std::less<>> there;
+  for (const catalog::SharedToken& shared : tokens) {
+    const auto tenant = tenants_.find(shared.tenant);
+    if (tenant == tenants_.end()) ++without_tenant;
+    if (tenant == tenants_.end() || withdrawn_.contains(shared.token.id)) continue;
+    Token token = shared.token;
+    token.tenant = tenant->second.id;
+    const Token* const known = tokens_.find(token.id);
+    const bool is_new = known == nullptr || *known != token;
+    // A name in a certificate has one token: this node's own, which was there before.
+    if (is_new && !token.certificate.empty() && tokens_.has_certificate(token.certificate))
+      continue;
+    there.insert(token.id);
+    if (!is_new) continue;
+    crypto::Digest digest;
+    std::copy(shared.secret_sha256.begin(), shared.secret_sha256.end(), digest.begin());
+    tokens_.add(std::move(token), digest);
+  }
+  for (const std::string& id : shared_ids_) {
+    if (!there.contains(id)) tokens_.remove(id);
+  }
+  // What is withdrawn is still theirs.
+  for (const auto& [id, token] : withdrawn_) there.insert(id);
+  shared_ids_ = std::move(there);
+  return without_tenant;
+}
+
+void AccessControl::retry_revocations() {
+  const auto all = withdrawn_;  // which answers change
+  for (const auto& [id, token] : all) {
+    shared_tokens_->remove_token(id,
+                                 [this, alive = std::weak_ptr(alive_), id](Result<void> removed) {
+                                   if (!removed.ok() || alive.expired()) return;
+                                   withdrawn_.erase(id);
+                                   shared_ids_.erase(id);
+                                 });
+  }
 }
 
 std::vector<Token> AccessControl::list_tokens(TenantId tenant) const {

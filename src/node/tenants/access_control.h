@@ -1,10 +1,12 @@
-// AccessControl: the tenants and tokens of this node: kept in the catalog, looked up in memory.
+// AccessControl: the tenants and tokens of this node, and those that all nodes of its cluster have:
+// kept in the catalog or in the one that nodes share, looked up in memory.
 // Owned by the worker's main; on the loop thread.
 #pragma once
 
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -14,6 +16,7 @@
 #include "decide/access/request_rate.h"
 #include "decide/access/token_table.h"
 #include "node/catalog/catalog.h"
+#include "node/catalog/shared_access_tables.h"
 
 namespace lambent::tenants {
 
@@ -33,6 +36,16 @@ class SharedTenants {
   virtual void remove_tenant(const std::string& name, std::function<void(Result<void>)> done) = 0;
 };
 
+// The same of tokens.
+class SharedTokens {
+ public:
+  virtual ~SharedTokens() = default;
+  // UNAVAILABLE; ALREADY_EXISTS: there is one for certificates with that name.
+  virtual void put_token(const catalog::TokenRecord& record,
+                         std::function<void(Result<void>)> done) = 0;
+  virtual void remove_token(const std::string& id, std::function<void(Result<void>)> done) = 0;
+};
+
 class AccessControl final : public AccessService {
  public:
   // Tenants and tokens are those of `records`. The catalog and the clock outlive it; the catalog's
@@ -42,6 +55,15 @@ class AccessControl final : public AccessService {
 
   // Null: tenants are this node's own. It outlives this.
   void share(SharedTenants* shared) { shared_ = shared; }
+
+  // From now on tokens that are made are those of all nodes. Their signing secrets are derived from
+  // a key that all nodes have. It outlives this.
+  void share_tokens(SharedTokens* shared, std::string signing_key);
+  // The tokens that all nodes have now. How many are of tenants that are not known here: to be
+  // taken again once these are.
+  size_t take_shared_tokens(const std::vector<catalog::SharedToken>& tokens);
+  // Tries again to revoke for all nodes what was revoked here only.
+  void retry_revocations();
 
   void create_tenant(Tenant tenant, Callback<Tenant> done) override;
   void update_tenant(Tenant tenant, Callback<Tenant> done) override;
@@ -66,6 +88,8 @@ class AccessControl final : public AccessService {
   void note_changed(const Tenant& tenant);
   void note_removed(const Tenant& tenant);
   std::string signing_secret(std::string_view token_id) const;
+  void keep_token(const catalog::TokenRecord& record, std::function<void(Result<void>)> done);
+  void revoke_for_all(const Token& token, Callback<Token> done);
 
   catalog::Catalog& catalog_;
   const Clock& clock_;
@@ -76,6 +100,11 @@ class AccessControl final : public AccessService {
   std::unordered_map<TenantId, std::string> names_;
   std::unordered_map<TenantId, access::RequestRate> rates_;
   access::TokenTable tokens_;
+  SharedTokens* shared_tokens_ = nullptr;
+  std::string shared_signing_key_;
+  std::set<std::string, std::less<>> shared_ids_;  // of tokens_, those that all nodes have
+  // Revoked here, and not yet for all nodes.
+  std::map<std::string, Token, std::less<>> withdrawn_;
   // What completions hold weakly: nothing of this is used once it is gone.
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

@@ -212,5 +212,118 @@ TEST_F(AccessControlTest, ATenantAboveItsRateIsRefusedAndOthersAreNot) {
   EXPECT_FALSE(control_->admit_request(team.id).refusal);
 }
 
+// ---- With the other nodes of a cluster
+
+// What nodes agree on, and whether it can be reached.
+class FakeSharedTokens final : public SharedTokens {
+ public:
+  void put_token(const catalog::TokenRecord& record,
+                 std::function<void(Result<void>)> done) override {
+    if (is_away) return done(Error{ErrorCode::kUnavailable, "away"});
+    tokens.push_back({.tenant = tenant_of(record.token.tenant),
+                      .token = record.token,
+                      .secret_sha256 = record.secret_sha256});
+    done({});
+  }
+  void remove_token(const std::string& id, std::function<void(Result<void>)> done) override {
+    if (is_away) return done(Error{ErrorCode::kUnavailable, "away"});
+    std::erase_if(tokens, [&](const auto& each) { return each.token.id == id; });
+    done({});
+  }
+
+  std::function<std::string(TenantId)> tenant_of;
+  std::vector<catalog::SharedToken> tokens;
+  bool is_away = false;
+};
+
+// Two nodes with keys of their own and one that both have.
+class SharedTokensTest : public AccessControlTest {
+ protected:
+  SharedTokensTest() {
+    other_catalog_ = std::move(*catalog::Catalog::open(folder_ / "other.db", {}, loop_.post()));
+    other_ = std::make_unique<AccessControl>(*other_catalog_, clock_, std::string(32, 'o'),
+                                             *other_catalog_->load_access(), TenantObserver{});
+    shared_.tenant_of = [this](TenantId tenant) { return control_->tenant_name(tenant); };
+    for (AccessControl* each : {control_.get(), other_.get()}) {
+      each->share_tokens(&shared_, std::string(32, 's'));
+    }
+  }
+  Result<Tenant> create_at_other(const std::string& name) {
+    Tenant tenant;
+    tenant.name = name;
+    return loop_.await<Tenant>([&](auto done) { other_->create_tenant(tenant, done); });
+  }
+
+  FakeSharedTokens shared_;
+  std::unique_ptr<catalog::Catalog> other_catalog_;
+  std::unique_ptr<AccessControl> other_;
+};
+
+TEST_F(SharedTokensTest, ATokenOfOneNodeIsOneOfTheOtherWithTheSameSigningSecret) {
+  ASSERT_TRUE(create("first").ok());  // so that numbers of tenants differ
+  const Tenant team = create("team").value();
+  const IssuedToken issued = issue(team.id).value();
+  // Its tenant comes later.
+  EXPECT_EQ(other_->take_shared_tokens(shared_.tokens), 1U);
+  EXPECT_FALSE(other_->authenticate(issued.secret).ok());
+  const Tenant there = create_at_other("team").value();
+  EXPECT_EQ(other_->take_shared_tokens(shared_.tokens), 0U);
+  EXPECT_EQ(other_->authenticate(issued.secret)->tenant, there.id);
+  EXPECT_EQ(other_->find_signer(issued.token.id)->signing_secret, issued.signing_secret);
+  EXPECT_EQ(other_->list_tokens(there.id).size(), 1U);
+}
+
+TEST_F(SharedTokensTest, ATokenThatAnotherNodeRevokedIsRefused) {
+  const IssuedToken issued = issue(kDefaultTenant).value();
+  other_->take_shared_tokens(shared_.tokens);
+  ASSERT_TRUE(other_->authenticate(issued.secret).ok());
+  ASSERT_TRUE(revoke(kDefaultTenant, issued.token.id).ok());
+  other_->take_shared_tokens(shared_.tokens);
+  EXPECT_FALSE(other_->authenticate(issued.secret).ok());
+  EXPECT_TRUE(other_->list_tokens(kDefaultTenant).empty());
+}
+
+TEST_F(SharedTokensTest, OneThatIsRevokedWhileNothingIsReachedIsRefusedHereAndLaterByAll) {
+  const IssuedToken issued = issue(kDefaultTenant).value();
+  shared_.is_away = true;
+  EXPECT_EQ(issue(kDefaultTenant).error().code, ErrorCode::kUnavailable);
+  const auto revoked = revoke(kDefaultTenant, issued.token.id);
+  ASSERT_FALSE(revoked.ok());
+  EXPECT_EQ(revoked.error().code, ErrorCode::kUnavailable);
+  EXPECT_FALSE(control_->authenticate(issued.secret).ok());
+  // What was read before does not bring it back.
+  control_->take_shared_tokens(shared_.tokens);
+  EXPECT_FALSE(control_->authenticate(issued.secret).ok());
+  control_->retry_revocations();
+  shared_.is_away = false;
+  EXPECT_EQ(shared_.tokens.size(), 1U);
+  control_->retry_revocations();
+  EXPECT_TRUE(shared_.tokens.empty());
+  EXPECT_EQ(revoke(kDefaultTenant, issued.token.id).error().code, ErrorCode::kNotFound);
+}
+
+TEST_F(SharedTokensTest, OnesThatANodeHadBeforeStayItsOwn) {
+  control_->share_tokens(nullptr, "");
+  const IssuedToken own = issue(kDefaultTenant).value();
+  control_->share_tokens(&shared_, std::string(32, 's'));
+  control_->take_shared_tokens({});
+  EXPECT_TRUE(control_->authenticate(own.secret).ok());
+  EXPECT_EQ(control_->find_signer(own.token.id)->signing_secret, own.signing_secret);
+  EXPECT_TRUE(revoke(kDefaultTenant, own.token.id).ok());
+}
+
+TEST_F(SharedTokensTest, ACertificatesNameIsThatOfTheTokenThatWasHereBefore) {
+  control_->share_tokens(nullptr, "");
+  const IssuedToken own = issue_for_certificate(kDefaultTenant, "email:alice@team.example").value();
+  control_->share_tokens(&shared_, std::string(32, 's'));
+  catalog::SharedToken same{.tenant = "default", .token = own.token, .secret_sha256 = {}};
+  same.secret_sha256 = std::string(32, 'x');
+  same.token.id = "LAMBOTHER";
+  same.token.scopes = Scopes::all();
+  control_->take_shared_tokens({same});
+  const auto principal = control_->authenticate_certificate({"email:alice@team.example"});
+  EXPECT_EQ((*principal)->token, own.token.id);
+}
+
 }  // namespace
 }  // namespace lambent::tenants

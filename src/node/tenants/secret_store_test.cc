@@ -102,5 +102,108 @@ TEST_F(SecretStoreTest, TenantsDoNotSeeEachOther) {
   EXPECT_TRUE(store_->list_secrets(kDefaultTenant).empty());
 }
 
+// ---- With the other nodes of a cluster
+
+class FakeSharedSecrets final : public SharedSecrets {
+ public:
+  std::string name_of(TenantId tenant) const override {
+    return tenant == kDefaultTenant ? "default" : "team";
+  }
+  Result<TenantId> tenant_of(const std::string& name) const override {
+    if (name == "default") return kDefaultTenant;
+    if (name == "team" && knows_team) return TenantId(7);
+    return Error{ErrorCode::kNotFound, "no such tenant"};
+  }
+  void put_secret(const catalog::SharedSecret& secret,
+                  std::function<void(Result<void>)> done) override {
+    if (is_away) return done(Error{ErrorCode::kUnavailable, "away"});
+    std::erase_if(secrets, [&](const auto& each) { return each.name == secret.name; });
+    secrets.push_back(secret);
+    done({});
+  }
+  void remove_secret(const std::string&, const std::string& name,
+                     std::function<void(Result<void>)> done) override {
+    std::erase_if(secrets, [&](const auto& each) { return each.name == name; });
+    done({});
+  }
+
+  std::vector<catalog::SharedSecret> secrets;
+  bool knows_team = false;
+  bool is_away = false;
+};
+
+class SharedSecretsTest : public SecretStoreTest {
+ protected:
+  void share() { store_->share(&shared_, std::string(32, 's')); }
+
+  FakeSharedSecrets shared_;
+};
+
+TEST_F(SharedSecretsTest, AValueIsReadByEveryNodeWithTheKeyOfAll) {
+  share();
+  ASSERT_TRUE(put("pw", "one").ok());
+  ASSERT_EQ(shared_.secrets.size(), 1U);
+  EXPECT_EQ(shared_.secrets[0].sealed.find("one"), std::string::npos);
+  // Another node, with a key of its own.
+  start(std::string(32, 'x'));
+  share();
+  EXPECT_EQ(store_->find_secret(kDefaultTenant, "pw"), std::nullopt);
+  changed_.clear();
+  EXPECT_EQ(store_->take_shared(shared_.secrets), 0U);
+  EXPECT_EQ(store_->find_secret(kDefaultTenant, "pw"), "one");
+  EXPECT_EQ(changed_, std::vector<std::string>{"pw"});
+  // The same again renews nothing.
+  store_->take_shared(shared_.secrets);
+  EXPECT_EQ(changed_.size(), 1U);
+  EXPECT_EQ(store_->unreadable(), 0U);
+  store_->share(&shared_, std::string(32, 'w'));
+  EXPECT_EQ(store_->unreadable(), 1U);
+}
+
+TEST_F(SharedSecretsTest, AValueThatWasMovedToAnotherNameDoesNotOpen) {
+  share();
+  ASSERT_TRUE(put("pw", "one").ok());
+  shared_.secrets[0].name = "other";
+  store_->take_shared(shared_.secrets);
+  EXPECT_EQ(store_->find_secret(kDefaultTenant, "other"), std::nullopt);
+}
+
+TEST_F(SharedSecretsTest, OneThatANodeHadGivesWayToThatOfAllForGood) {
+  ASSERT_TRUE(put("pw", "own").ok());
+  share();
+  EXPECT_EQ(store_->find_secret(kDefaultTenant, "pw"), "own");
+  ASSERT_TRUE(put("pw", "of all").ok());
+  EXPECT_EQ(store_->find_secret(kDefaultTenant, "pw"), "of all");
+  ASSERT_TRUE(remove("pw").ok());
+  EXPECT_TRUE(shared_.secrets.empty());
+  start(std::string(32, 'k'));
+  EXPECT_EQ(store_->find_secret(kDefaultTenant, "pw"), std::nullopt);
+}
+
+TEST_F(SharedSecretsTest, WhatIsGoneThereIsGoneHereAndOwnOnesStay) {
+  ASSERT_TRUE(put("own", "value").ok());
+  share();
+  ASSERT_TRUE(put("pw", "one").ok());
+  EXPECT_EQ(store_->take_shared({}), 0U);
+  EXPECT_EQ(store_->find_secret(kDefaultTenant, "pw"), std::nullopt);
+  EXPECT_EQ(store_->find_secret(kDefaultTenant, "own"), "value");
+}
+
+TEST_F(SharedSecretsTest, WithoutWhatIsSharedNothingChanges) {
+  share();
+  shared_.is_away = true;
+  EXPECT_EQ(put("pw", "one").error().code, ErrorCode::kUnavailable);
+  EXPECT_TRUE(store_->list_secrets(kDefaultTenant).empty());
+}
+
+TEST_F(SharedSecretsTest, OnesOfATenantThatIsNotKnownYetAreToldOf) {
+  share();
+  const catalog::SharedSecret secret{"team", "pw", "sealed", seconds(1)};
+  EXPECT_EQ(store_->take_shared({secret}), 1U);
+  shared_.knows_team = true;
+  EXPECT_EQ(store_->take_shared({secret}), 0U);
+  EXPECT_EQ(store_->list_secrets(TenantId(7)).size(), 1U);
+}
+
 }  // namespace
 }  // namespace lambent::tenants
