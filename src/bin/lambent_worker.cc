@@ -216,10 +216,21 @@ Result<OwnedFd> mark_devices(const WorkerConfig& config, worker::GpuDriver& driv
 
 Result<std::unique_ptr<catalog::Catalog>> open_catalog(const WorkerConfig& config,
                                                        loop::EventLoop& loop,
-                                                       worker::StorageWatch& storage) {
-  return catalog::Catalog::open(config.state_folder + "/catalog.db",
-                                {.on_storage_full = [&storage] { storage.suspect(); }},
-                                [&loop](auto task) { return loop.post(std::move(task)); });
+                                                       worker::StorageWatch& storage,
+                                                       FaultPoints* faults) {
+  return catalog::Catalog::open(
+      config.state_folder + "/catalog.db",
+      {.on_storage_full = [&storage] { storage.suspect(); }, .faults = faults},
+      [&loop](auto task) { return loop.post(std::move(task)); });
+}
+
+// Null, unless a test asks for one.
+std::unique_ptr<FaultPoints> fault_points(const WorkerConfig& config, LogSink& log) {
+  if (config.fault_point.empty()) return nullptr;
+  const auto parsed = FaultPoints::parse(config.fault_point);
+  if (!parsed.ok()) return nullptr;  // the command line was refused
+  log.warning("fault_point", {{"point", config.fault_point}, {"what", "this worker stops there"}});
+  return std::make_unique<FaultPoints>(parsed->first, parsed->second);
 }
 
 // Its clients are the default tenant; they have no token to show.
@@ -553,6 +564,10 @@ Result<OwnedFd> prepare(const WorkerConfig& config, LogSink& log) {
   return make_folders(config);
 }
 
+bool can_reload(const ServiceManager& service, const WorkerConfig& config) {
+  return service.asked() || !config.listen.tls.server.certificate.empty();
+}
+
 Result<WorkerRun::End> run(WorkerConfig config, const Installation& installation,
                            Succession& next) {
   SystemClock clock;
@@ -560,8 +575,7 @@ Result<WorkerRun::End> run(WorkerConfig config, const Installation& installation
   LogSink& log = telemetry->log();
   ASSIGN_OR_RETURN(const OwnedFd lock, prepare(config, log));
   ASSIGN_OR_RETURN(ServiceManager service, open_service_manager(log));
-  ASSIGN_OR_RETURN(const OwnedFd signals,
-                   open_signals(service.asked() || !config.listen.tls.server.certificate.empty()));
+  ASSIGN_OR_RETURN(const OwnedFd signals, open_signals(can_reload(service, config)));
   SystemRandom random;
   loop::EventLoop loop(clock);
   ASSIGN_OR_RETURN(worker::GpuDriver driver, find_driver(config, installation));
@@ -576,7 +590,8 @@ Result<WorkerRun::End> run(WorkerConfig config, const Installation& installation
                    worker::share_devices(devices, config.pipeline_slices));
   worker::StorageWatch storage(loop, log, config.state_folder);
   ASSIGN_OR_RETURN(const auto shared, NodeSharedCatalog::open(config, loop, log));
-  ASSIGN_OR_RETURN(const auto catalog, open_catalog(config, loop, storage));
+  const std::unique_ptr<FaultPoints> faults = fault_points(config, log);
+  ASSIGN_OR_RETURN(const auto catalog, open_catalog(config, loop, storage, faults.get()));
   ASSIGN_OR_RETURN(const std::string node_key, tenants::read_or_make_node_key(config.node_key));
   ASSIGN_OR_RETURN(const catalog::AccessRecords records, catalog->load_access());
   tenants::SecretStore secrets(*catalog, clock, node_key, records.secrets);
@@ -606,7 +621,7 @@ Result<WorkerRun::End> run(WorkerConfig config, const Installation& installation
   worker::Worker worker(
       {loop, log, random, *launcher, *catalog, metrics, journal.recorder.get(), &objects,
        watch ? &*watch : nullptr, &secrets, builds.environments.get(), builds.images.get(),
-       shared.get(), &stays},
+       shared.get(), &stays, faults.get()},
       options, std::make_unique<dispatch::Dispatcher>(settings.dispatch, std::move(policy)),
       std::move(slices));
   worker::KernelGraphs graphs(graph_uses(worker, loop, log, *catalog, options), {});

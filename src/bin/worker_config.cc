@@ -14,6 +14,7 @@
 #include "bin/scheduler_settings.h"
 #include "bin/shown_names.h"
 #include "bin/usage.h"
+#include "core/base/fault_points.h"
 #include "decide/scheduling/make_policy.h"
 #include "decide/slice_scheduling/make_policy.h"
 
@@ -537,6 +538,15 @@ void add_node_flags(CLI::App& app, WorkerConfig& config) {
   app.add_option("--log-level", config.log_level, "and the least that is logged")
       ->type_name("TEXT")
       ->transform(bin::one_of(kLevels));
+  // In no help: docs/internals/durability.md.
+  app.add_option("--fault-point", config.fault_point)
+      ->check(CLI::Validator(
+          [](const std::string& text) {
+            const auto parsed = FaultPoints::parse(text);
+            return parsed.ok() ? std::string() : parsed.error().message;
+          },
+          ""))
+      ->group("");
 }
 
 // What is refused elsewhere only once the worker is built from it.

@@ -110,6 +110,7 @@ struct WorkerConfig {
   frontend::AccessLogFormat access_log_format = frontend::AccessLogFormat::kJson;
   LogFormat log_format = LogFormat::kText;
   LogLevel log_level = LogLevel::kInfo;
+  std::string fault_point;  // of a test: see core/base/fault_points.h; empty: none
 };
 
 // Reads the command line. The exit code to end with, after --help or a mistake; nullopt to go on.

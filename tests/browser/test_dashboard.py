@@ -152,6 +152,17 @@ class DashboardTest(BrowserTest):
         expect(page.get_by_role("region", name="You")).to_contain_text("default")
         self.assert_accessible(page)
 
+    def test_schedules_are_those_of_the_api(self):
+        self.worker.tag("hello", {"lambent:schedules": json.dumps([{"name": "hourly", "rate": "1 hour"}, {"name": "never", "rate": "1 day", "enabled": False}])})
+        self.addCleanup(self.worker.tag, "hello", {"lambent:schedules": ""})
+        page = self.open(self.worker.endpoint, "#/schedules")
+        row = page.get_by_role("row").filter(has_text="hourly")
+        expect(row).to_contain_text("every hour")
+        expect(row).to_contain_text(re.compile(r"in \d+"))
+        expect(row.get_by_role("link")).to_have_attribute("href", "#/functions/hello")
+        expect(page.get_by_role("row").filter(has_text="never")).to_contain_text("disabled")
+        self.assert_accessible(page)
+
     def test_a_keyboard_is_enough(self):
         page = self.open(self.worker.endpoint, "#/functions")
         expect(page.get_by_role("link", name="hello", exact=True)).to_be_visible()
@@ -173,7 +184,7 @@ class DashboardTest(BrowserTest):
         expect(page.get_by_text("Slowest calls")).to_be_visible()
         background = "() => getComputedStyle(document.documentElement).backgroundColor"
         dark = page.evaluate(background)
-        for route in ("#/", "#/functions", "#/invocations", "#/functions/hello", "#/what-if", "#/settings"):
+        for route in ("#/", "#/functions", "#/invocations", "#/functions/hello", "#/schedules", "#/what-if", "#/settings"):
             self.goto(page, route)
             page.wait_for_timeout(700)
             self.assert_fits(page)

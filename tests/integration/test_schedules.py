@@ -3,6 +3,7 @@ killed and comes back."""
 import datetime
 import json
 import pathlib
+import re
 import sqlite3
 import subprocess
 import tempfile
@@ -50,6 +51,11 @@ class ScheduleTest(unittest.TestCase):
     def rows(self, worker=None):
         return (worker or self.worker).request("GET", "/v1/schedules").json["schedules"]
 
+    def measured(self, name):
+        """{labels: value} of a metric of the function's schedules."""
+        found = re.findall(rf'^lambent_schedule_{name}{{function="f",(.*),tenant="1"}} (\S+)$', self.worker.metrics(), re.MULTILINE)
+        return {labels: float(value) for labels, value in found}
+
     def wait_for_a_firing(self, after=None, seconds=90):
         """The row once the schedule was begun at another instant than `after`, and that has ended."""
         deadline = time.monotonic() + seconds
@@ -80,7 +86,11 @@ class ScheduleTest(unittest.TestCase):
         self.assertNotEqual(second["last_invocation"], first["last_invocation"])
         begun = datetime.datetime.fromisoformat(second["last"]) - datetime.datetime.fromisoformat(first["last"])
         self.assertEqual(begun, datetime.timedelta(minutes=1))
-        self.assertEqual(second["missed"], 0)
+        self.assertEqual((second["begun"], second["missed"]), (1, 0))  # by this worker
+        self.assertEqual(self.measured("firings_total"), {'outcome="begun",schedule="often"': 1, 'outcome="missed",schedule="often"': 0})
+        at = lambda text: datetime.datetime.fromisoformat(text).timestamp()
+        self.assertEqual(self.measured("last_timestamp_seconds"), {'schedule="often"': at(second["last"])})
+        self.assertEqual(self.measured("next_timestamp_seconds"), {'schedule="often"': at(self.rows()[0]["next"])})
         log = self.worker.request("GET", "/v1/functions/f/log").body.decode()
         # What the first printed may have gone with the worker that was killed.
         self.assertIn(log.count("heard {'n': 7}"), (1, 2), log)
@@ -104,8 +114,10 @@ class ScheduleTest(unittest.TestCase):
         self.assertEqual(self.rows(), [])
         self.worker.tag("f", {"lambent:schedules": json.dumps([{"name": "t", "rate": "1 hour"}])})
         self.assertEqual([row["name"] for row in self.rows()], ["t"])
+        self.assertEqual(list(self.measured("next_timestamp_seconds")), ['schedule="t"'])
         self.worker.delete("f")
         self.assertEqual(self.rows(), [])
+        self.assertNotIn("lambent_schedule_next_timestamp_seconds{", self.worker.metrics())
 
     def test_what_cannot_be_meant_is_refused(self):
         for schedule, said in [('cron = "61 * * * *"', "minute"), ('cron = "* * * * *"\ntimezone = "Europe/Atlantis"', "no time zone 'Europe/Atlantis'"),

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "core/domain/slice.h"
 #include "core/metrics/registry.h"
@@ -154,6 +155,15 @@ struct WorkerMetrics::State {
                                "Time in which a pipeline's component ran on any slice of the GPU.");
   Family<Gauge>& slice_held = registry.family<Gauge>(
       "lambent_slice_held", "1 while an instance of a pipeline has the slice.");
+  Family<Counter>& firings = registry.family<Counter>(
+      "lambent_schedule_firings_total",
+      "Times for which a schedule was due: its invocation was begun, or they were missed.");
+  Family<Gauge>& last_firings = registry.family<Gauge>(
+      "lambent_schedule_last_timestamp_seconds",
+      "The last time for which a schedule's invocation was begun, since the Unix epoch.");
+  Family<Gauge>& next_firings = registry.family<Gauge>(
+      "lambent_schedule_next_timestamp_seconds",
+      "When a schedule is due next, since the Unix epoch; none while it is disabled.");
   struct Moves {
     Counter& bytes;
     Histogram& seconds;
@@ -181,6 +191,34 @@ struct WorkerMetrics::State {
     std::map<std::string, Counter*> refusals;  // by limit; there are less than ten
   };
   std::map<FunctionName, Series> functions;
+
+  // The series of one schedule.
+  struct ScheduleSeries {
+    Counter* begun = nullptr;
+    Counter* missed = nullptr;
+    Gauge* last = nullptr;
+    Gauge* next = nullptr;
+  };
+  using ScheduleKey = std::pair<FunctionName, std::string>;
+  std::map<ScheduleKey, ScheduleSeries> schedules;
+
+  void forget(const ScheduleSeries& series) {
+    for (const Counter* counter : {series.begun, series.missed}) firings.remove(counter);
+    if (series.last != nullptr) last_firings.remove(series.last);
+    if (series.next != nullptr) next_firings.remove(series.next);
+  }
+
+  ScheduleSeries& schedule_series_of(const ScheduleKey& key) {
+    ScheduleSeries& series = schedules[key];
+    if (series.begun != nullptr) return series;
+    Labels labels = labels_of(key.first);
+    labels["schedule"] = key.second;
+    labels["outcome"] = "begun";
+    series.begun = &firings.add(labels);
+    labels["outcome"] = "missed";
+    series.missed = &firings.add(labels);
+    return series;
+  }
 
   Series& series_of(const FunctionName& function) {
     const auto found = functions.find(function);
@@ -306,6 +344,7 @@ void WorkerMetrics::forget(const FunctionName& function) {
   if (series.network_refusals != nullptr) {
     state_->network_refusals.remove(series.network_refusals);
   }
+  for (const auto& [reason, counter] : series.refusals) state_->refusals.remove(counter);
   state_->durations.remove(series.duration);
   state_->queues.remove(series.queue);
   state_->pending.remove(series.pending);
@@ -322,6 +361,34 @@ void WorkerMetrics::set_flow(const FunctionName& function, const FlowGauges& gau
   series.pending->set(static_cast<double>(gauges.pending));
   series.running->set(static_cast<double>(gauges.running));
   series.virtual_time->set(to_seconds(gauges.virtual_time));
+}
+
+void WorkerMetrics::set_schedules(const std::vector<ScheduleGauges>& all) {
+  auto former = std::exchange(state_->schedules, {});
+  for (const ScheduleGauges& gauges : all) {
+    const State::ScheduleKey key{gauges.function, gauges.schedule};
+    if (auto known = former.extract(key)) state_->schedules.insert(std::move(known));
+    State::ScheduleSeries& series = state_->schedule_series_of(key);
+    Labels labels = labels_of(gauges.function);
+    labels["schedule"] = gauges.schedule;
+    const auto raise = [](Counter& counter, uint64_t count) {
+      counter.increment(static_cast<double>(count) - counter.value());
+    };
+    raise(*series.begun, gauges.begun);
+    raise(*series.missed, gauges.missed);
+    const auto tell = [&](Family<Gauge>& family, Gauge*& gauge, const auto& instant) {
+      if (!instant) {
+        if (gauge != nullptr) family.remove(gauge);
+        gauge = nullptr;
+        return;
+      }
+      gauge = &family.add(labels);
+      gauge->set(static_cast<double>(instant->count()));
+    };
+    tell(state_->last_firings, series.last, gauges.last);
+    tell(state_->next_firings, series.next, gauges.next);
+  }
+  for (const auto& [key, series] : former) state_->forget(series);
 }
 
 void WorkerMetrics::set_device(DeviceId device, const DeviceGauges& gauges) {

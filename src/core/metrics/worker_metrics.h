@@ -2,10 +2,14 @@
 #pragma once
 
 #include <array>
+#include <chrono>
+#include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/domain/function.h"
 #include "core/domain/invocation.h"
@@ -50,6 +54,18 @@ class WorkerMetrics {
   };
   // Of a function that was never invoked nothing is told.
   void set_flow(const FunctionName& function, const FlowGauges& gauges);
+  // Of one schedule of a function. `begun` and `missed` are since the worker's start.
+  struct ScheduleGauges {
+    FunctionName function;
+    std::string schedule;
+    uint64_t begun = 0;
+    uint64_t missed = 0;
+    std::optional<std::chrono::seconds> last = {};  // since the Unix epoch; none: it never was
+    std::optional<std::chrono::seconds> next = {};  // none: it is disabled, or never comes
+  };
+  // All that there are. The series of one that is not among them go, so that there are no more than
+  // schedules.
+  void set_schedules(const std::vector<ScheduleGauges>& schedules);
   struct DeviceGauges {
     Bytes memory_total;
     Bytes memory_used;       // by NVML

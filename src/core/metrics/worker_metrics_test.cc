@@ -42,6 +42,48 @@ TEST(Metrics, ARemovedFunctionLeavesNoSeries) {
   metrics.forget(kResize);
 }
 
+TEST(Metrics, ARemovedFunctionLeavesNoSeriesOfWhatWasRefused) {
+  WorkerMetrics metrics("1.2.3");
+  InvocationResult refused = result_of(Outcome::kRejected, StartClass::kCold, Duration{});
+  refused.retry_after = seconds(1);
+  refused.error_type = "Overload.QueueWait";
+  metrics.completed(kResize, refused);
+  EXPECT_TRUE(has(metrics.text(), "reason=\"QueueWait\""));
+  metrics.forget(kResize);
+  EXPECT_FALSE(has(metrics.text(), "resize"));
+}
+
+TEST(Metrics, SchedulesHaveTheirSeriesAsLongAsTheyAreThere) {
+  WorkerMetrics metrics("1.2.3");
+  const WorkerMetrics::ScheduleGauges disabled{.function = kResize, .schedule = "nightly"};
+  WorkerMetrics::ScheduleGauges hourly{.function = kResize,
+                                       .schedule = "hourly",
+                                       .begun = 2,
+                                       .missed = 1,
+                                       .last = seconds(3600),
+                                       .next = seconds(7200)};
+  metrics.set_schedules({disabled, hourly});
+  hourly.begun = 3;
+  hourly.next.reset();
+  metrics.set_schedules({disabled, hourly});
+  const std::string text = metrics.text();
+  const std::string labels = "{function=\"resize\",schedule=\"hourly\",tenant=\"7\"}";
+  EXPECT_TRUE(has(text,
+                  "lambent_schedule_firings_total{function=\"resize\",outcome=\"begun\","
+                  "schedule=\"hourly\",tenant=\"7\"} 3"))
+      << text;
+  EXPECT_TRUE(has(text,
+                  "lambent_schedule_firings_total{function=\"resize\",outcome=\"missed\","
+                  "schedule=\"hourly\",tenant=\"7\"} 1"));
+  EXPECT_TRUE(has(text, "lambent_schedule_last_timestamp_seconds" + labels + " 3600"));
+  EXPECT_FALSE(has(text, "lambent_schedule_next_timestamp_seconds{"));
+  metrics.set_schedules({disabled});
+  EXPECT_FALSE(has(metrics.text(), "hourly"));
+  EXPECT_TRUE(has(metrics.text(), "nightly"));
+  metrics.set_schedules({});
+  EXPECT_FALSE(has(metrics.text(), "resize"));
+}
+
 TEST(Metrics, AFunctionThatWasNeverInvokedHasNoSeries) {
   WorkerMetrics metrics("1.2.3");
   metrics.set_flow(kResize, {});

@@ -60,8 +60,19 @@ std::string shared_key(const std::string& key) { return key.substr(key.find('/')
 struct Catalog::State {
   OwnedFd lock;
   std::unique_ptr<GroupCommit> writer;
+  FaultPoints* faults = nullptr;
   SharedCatalog* shared = nullptr;  // null: asynchronous invocations are kept here
   std::function<std::string(TenantId)> tenant_name;
+
+  // Committed, and `done` was not told.
+  template <typename T>
+  Done<T> reaching(FaultPoint point, Done<T> done) const {
+    if (faults == nullptr) return done;
+    return [faults = faults, point, done = std::move(done)](Result<T> outcome) {
+      if (outcome.ok()) faults->reach(point);
+      done(std::move(outcome));
+    };
+  }
 
   // Of what may be in either: what the shared catalog does not have is asked for here.
   template <typename T>
@@ -76,6 +87,7 @@ struct Catalog::State {
 Result<std::unique_ptr<Catalog>> Catalog::open(const std::string& path, CatalogOptions options,
                                                Post post) {
   auto state = std::make_unique<State>();
+  state->faults = options.faults;
   ASSIGN_OR_RETURN(state->lock, lock_database(path));
   ASSIGN_OR_RETURN(std::unique_ptr<Database> database, Database::open(path));
   RETURN_IF_ERROR(migrate(*database));
@@ -207,10 +219,13 @@ void Catalog::put_async(AsyncInvocation invocation, Done<InvocationId> done) {
                                      std::move(done));
   }
   const size_t bytes = size_of(invocation.request);
-  state_->writer->ask<InvocationId>(false, bytes, std::move(done),
-                                    [invocation = std::move(invocation)](Database& database) {
-                                      return catalog::put_async(database, invocation);
-                                    });
+  state_->writer->ask<InvocationId>(
+      false, bytes, state_->reaching(FaultPoint::kRequestDurable, std::move(done)),
+      [faults = state_->faults, invocation = std::move(invocation)](Database& database) {
+        auto kept = catalog::put_async(database, invocation);
+        reach(faults, FaultPoint::kRequestWritten);
+        return kept;
+      });
 }
 
 void Catalog::find_async(TenantId tenant, std::string idempotency_key,
@@ -228,9 +243,12 @@ void Catalog::find_async(TenantId tenant, std::string idempotency_key,
 
 void Catalog::begin_async(TenantId tenant, InvocationId id, Done<void> done) {
   const auto here = [state = state_.get(), tenant, id](Done<void> then) {
-    state->writer->change(sizeof(id), std::move(then), [tenant, id](Database& database) {
-      return catalog::begin_async(database, tenant, id);
-    });
+    state->writer->change(sizeof(id), std::move(then),
+                          [faults = state->faults, tenant, id](Database& database) {
+                            auto begun = catalog::begin_async(database, tenant, id);
+                            reach(faults, FaultPoint::kAttemptWritten);
+                            return begun;
+                          });
   };
   if (state_->shared == nullptr) return here(std::move(done));
   state_->shared->begin_async(state_->tenant_name(tenant), id,
@@ -242,10 +260,13 @@ void Catalog::finish_async(TenantId tenant, InvocationResult result, Duration ex
   // Shared by both ways.
   const auto kept = std::make_shared<const InvocationResult>(std::move(result));
   const auto here = [state = state_.get(), tenant, kept, expires_at](Done<void> then) {
-    state->writer->change(size_of(*kept), std::move(then),
-                          [tenant, kept, expires_at](Database& database) {
-                            return catalog::finish_async(database, tenant, *kept, expires_at);
-                          });
+    state->writer->change(
+        size_of(*kept), state->reaching(FaultPoint::kResultDurable, std::move(then)),
+        [faults = state->faults, tenant, kept, expires_at](Database& database) {
+          auto finished = catalog::finish_async(database, tenant, *kept, expires_at);
+          reach(faults, FaultPoint::kResultWritten);
+          return finished;
+        });
   };
   if (state_->shared == nullptr) return here(std::move(done));
   state_->shared->finish_async(state_->tenant_name(tenant), *kept, expires_at,

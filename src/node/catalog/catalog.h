@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/fault_points.h"
 #include "core/base/result.h"
 #include "core/domain/limits.h"
 #include "node/catalog/records.h"
@@ -28,6 +29,7 @@ struct CatalogOptions {
   // Called through `post` before the answers of changes for which the disk had no space; may be
   // empty.
   std::function<void()> on_storage_full;
+  FaultPoints* faults = nullptr;  // null: there are none
 };
 
 // Every change is durable (committed and synced) before its `done` is called with a value; when it

@@ -13,8 +13,9 @@ struct Exit {
   int exit_code = 0;  // of the program, if no signal ended it
   int signal = 0;     // 0: it exited by itself
   bool out_of_memory = false;
-  bool killed = false;  // by Launcher::kill
-  Bytes memory_peak;    // zero where it cannot be measured
+  bool killed = false;          // by Launcher::kill
+  bool launcher_ended = false;  // with lambent-launcher, which says nothing of it any more
+  Bytes memory_peak;            // zero where it cannot be measured
   Duration cpu{};
 
   bool operator==(const Exit&) const = default;

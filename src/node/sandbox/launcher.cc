@@ -200,6 +200,7 @@ class ProcessLauncher final : public Launcher {
     }
     Exit killed;
     killed.signal = SIGKILL;
+    killed.launcher_ended = true;
     for (const auto& [id, told] : sandboxes) {
       if (told && on_exit_) on_exit_(id, killed);
     }

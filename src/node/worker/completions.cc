@@ -13,9 +13,17 @@ constexpr Duration kResultRetryPeriod = seconds(1);
 
 }  // namespace
 
-void Completions::note_begun(const InvocationRequest& request) {
-  if (request.kind != InvocationKind::kAsynchronous) return;
-  uses_.catalog.begin_async(request.function.tenant, request.id, [](Result<void>) {});
+void Completions::note_begun(LiveInvocation& live, std::function<void()> done) {
+  const InvocationRequest& request = live.request;
+  if (request.kind != InvocationKind::kAsynchronous || live.attempt_noted) {
+    if (done) done();
+    return;
+  }
+  live.attempt_noted = true;
+  uses_.catalog.begin_async(request.function.tenant, request.id,
+                            [done = std::move(done)](const Result<void>&) {
+                              if (done) done();
+                            });
 }
 
 void Completions::reject(InvocationId id, Error error) {

@@ -42,8 +42,10 @@ class Completions {
 
   explicit Completions(Dependencies dependencies) : uses_(dependencies) {}
 
-  // It has its place and runs: of one that was acknowledged the catalog counts that as an attempt.
-  void note_begun(const InvocationRequest& request);
+  // It has its place and runs: of an asynchronous one the catalog counts that as an attempt, once
+  // for each worker, however often it begins here. `done`, which may be empty, is called when that
+  // is durable or cannot be; at once if there is nothing to count.
+  void note_begun(LiveInvocation& live, std::function<void()> done = {});
   // Takes it out of the live ones.
   void complete(InvocationResult result);
   void complete(LiveInvocation live, InvocationResult result);

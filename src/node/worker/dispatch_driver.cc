@@ -48,6 +48,11 @@ FunctionId instance_of(const dispatch::Dispatcher& dispatcher, SandboxId id) {
   return {};
 }
 
+// Those of synchronous ones are passed by.
+void reach_of(FaultPoints* faults, FaultPoint point, const LiveInvocation& live) {
+  if (live.request.kind == InvocationKind::kAsynchronous) reach(faults, point);
+}
+
 }  // namespace
 
 DispatchDriver::DispatchDriver(Dependencies dependencies)
@@ -94,6 +99,7 @@ void DispatchDriver::perform(const dispatch::Action& action) {
 
 void DispatchDriver::perform(const dispatch::StartSandbox& action) {
   if (!deferred_.defer(action.sandbox, action.device, action)) start_sandbox(action);
+  reach(uses_.faults, FaultPoint::kSandboxAsked);
 }
 
 void DispatchDriver::start_sandbox(const dispatch::StartSandbox& action) {
@@ -145,11 +151,51 @@ void DispatchDriver::perform(const dispatch::StartInvocation& action) {
   live.sandbox = action.sandbox;
   // Its sandbox is ready, and stays for the next one.
   if (live.cancelled) return answer_cancelled(live);
+  reach_of(uses_.faults, FaultPoint::kPlaced, live);
+  if (live.resumed) return deliver_once_noted(live);
+  uses_.completions.note_begun(live);
+  deliver(live);
+}
+
+void DispatchDriver::deliver(LiveInvocation& live) {
   const FunctionSpec* spec = uses_.functions.find(live.function);
   const Duration timeout = spec != nullptr ? spec->timeout : limits::kDefaultTimeout;
   live.revision = spec != nullptr ? spec->revision : 0;
-  uses_.completions.note_begun(live.request);
-  uses_.backends.of(action.sandbox).deliver(action.sandbox, live.request, timeout);
+  uses_.backends.of(live.sandbox).deliver(live.sandbox, live.request, timeout);
+  reach_of(uses_.faults, FaultPoint::kDelivered, live);
+}
+
+// A worker that dies of an invocation may die before the catalog has counted that it began, which
+// is written while it runs. So what an earlier worker left begins only after it was counted: it
+// runs once more than is written down at most, however many workers it takes with it.
+void DispatchDriver::deliver_once_noted(LiveInvocation& live) {
+  const InvocationId id = live.request.id;
+  if (live.attempt_noted) {
+    const auto waits = not_noted_.find(id);
+    if (waits == not_noted_.end()) return deliver(live);
+    waits->second = live.sandbox;  // its former one has ended meanwhile
+    return;
+  }
+  not_noted_[id] = live.sandbox;
+  uses_.completions.note_begun(live, [this, id] {
+    const auto waits = not_noted_.find(id);
+    if (waits == not_noted_.end()) return;  // it has its outcome
+    const bool has_sandbox = waits->second != SandboxId{};
+    not_noted_.erase(waits);
+    if (has_sandbox) deliver(uses_.live.at(id));
+  });
+}
+
+// The sandbox of one that waits so has not seen it.
+void DispatchDriver::return_if_not_noted(SandboxEnd& end) {
+  for (auto& [id, sandbox] : not_noted_) {
+    if (sandbox != end.sandbox) continue;
+    sandbox = {};
+    end.undelivered = true;
+    end.invocation = id;
+    end.returned_payload = std::move(uses_.live.at(id).request.payload);
+    return;
+  }
 }
 
 void DispatchDriver::answer_cancelled(LiveInvocation& live) {
@@ -178,6 +224,7 @@ void DispatchDriver::perform(const dispatch::StopSandbox& action) {
 
 void DispatchDriver::perform(const dispatch::CompleteInvocation& action) {
   LiveInvocation live = uses_.live.take(action.invocation);
+  not_noted_.erase(action.invocation);
   InvocationResult result = result_of(live, action);
   // Of several in its sandbox: the others go on.
   if (action.error_type == "Sandbox.Timeout" && !is_stopped_next(live.sandbox)) {
@@ -288,11 +335,13 @@ void DispatchDriver::on_answer(SandboxId, HandlerAnswer answer) {
   if (live == nullptr) return;  // it was completed as timed out a moment ago
   const dispatch::InvocationFinished finished{answer.invocation, answer.execution, answer.succeeded,
                                               answer.device_memory_now};
+  reach_of(uses_.faults, FaultPoint::kAnswered, *live);
   live->answer = std::move(answer);
   handle(finished);
 }
 
 void DispatchDriver::on_end(SandboxEnd end) {
+  return_if_not_noted(end);
   const dispatch::SandboxExited exited{end.sandbox, end.error, end.error_type, end.undelivered};
   if (LiveInvocation* live = uses_.live.find(end.invocation)) {
     live->request.payload = std::move(end.returned_payload);

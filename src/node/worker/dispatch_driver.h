@@ -6,8 +6,10 @@
 #include <deque>
 #include <functional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
+#include "core/base/fault_points.h"
 #include "core/base/log.h"
 #include "core/loop/event_loop.h"
 #include "core/metrics/worker_metrics.h"
@@ -46,6 +48,7 @@ class DispatchDriver final : public BackendObserver, public ExecutorMemory {
     Completions& completions;
     // What a CUDA context takes of a device.
     Bytes context_memory;
+    FaultPoints* faults = nullptr;  // null: there are none
   };
 
   explicit DispatchDriver(Dependencies dependencies);
@@ -83,6 +86,9 @@ class DispatchDriver final : public BackendObserver, public ExecutorMemory {
   void perform(const dispatch::MoveMemoryIn& action);
   void perform(const dispatch::MoveMemoryOut& action);
   void perform(const dispatch::GrantMemory& action);
+  void deliver(LiveInvocation& live);
+  void deliver_once_noted(LiveInvocation& live);
+  void return_if_not_noted(SandboxEnd& end);
   void start_sandbox(const dispatch::StartSandbox& action);
   void fail_start(const dispatch::StartSandbox& action, Error error, std::string error_type);
   void perform_deferred(const dispatch::Action& action);
@@ -102,6 +108,9 @@ class DispatchDriver final : public BackendObserver, public ExecutorMemory {
   DeferredActions deferred_;
   std::deque<dispatch::Event> events_;
   bool handling_ = false;
+  // That were resumed, and wait for the catalog to count this attempt, in the sandbox that they
+  // have; zero: they have none.
+  std::unordered_map<InvocationId, SandboxId> not_noted_;
   std::vector<dispatch::Action> actions_;
   dispatch::ForeseenStarts foreseen_;
   size_t performing_ = 0;  // in actions_

@@ -92,7 +92,8 @@ struct HostedSandbox {
   // Why it is being stopped, if we stop it; or what the runtime said when its start failed.
   std::optional<EndWords> end_words;
   std::string end_payload;
-  loop::TimerId grace;  // of one that was asked to end
+  bool start_was_lost = false;  // lambent-launcher ended before it was ready
+  loop::TimerId grace;          // of one that was asked to end
 };
 
 runtime_api::SessionOptions session_options(const HostedSandbox& sandbox);

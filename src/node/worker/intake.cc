@@ -162,6 +162,7 @@ void Intake::refuse_unless_repeated(const InvocationRequest& request,
 }
 
 void Intake::submit_asynchronous(InvocationRequest request, const FunctionSpec& spec, Done done) {
+  reach(uses_.faults, FaultPoint::kReceived);
   uses_.live.begin_arrival(spec.id, Bytes(request.payload.size()));
   catalog::AsyncInvocation record;
   record.request = request;
@@ -177,14 +178,18 @@ void Intake::submit_asynchronous(InvocationRequest request, const FunctionSpec& 
                             acknowledged.id = *stored;
                             if (*stored == request.id)
                               accept(std::move(request), function, "", nullptr);
+                            reach(uses_.faults, FaultPoint::kDispatched);
                             done(std::move(acknowledged));
+                            reach(uses_.faults, FaultPoint::kAcknowledged);
                           });
 }
 
-void Intake::accept(InvocationRequest request, FunctionId function, std::string key, Done waiter) {
+void Intake::accept(InvocationRequest request, FunctionId function, std::string key, Done waiter,
+                    bool resumed) {
   const InvocationId id = request.id;
   LiveInvocation& live =
       uses_.live.add(std::move(request), function, std::move(key), std::move(waiter));
+  live.resumed = resumed;
   const bool has_objects = !live.request.needs.empty() || live.request.outputs > 0;
   if (!has_objects) return route(live);
   if (uses_.objects == nullptr) {
@@ -270,7 +275,8 @@ bool Intake::resume(catalog::AsyncInvocation pending) {
     problem = {ErrorCode::kAborted, "the worker ended " + std::to_string(pending.attempts) +
                                         " times while this ran; it is given up"};
   } else if (uses_.functions.find(pending.function) != nullptr) {
-    accept(std::move(pending.request), pending.function, "", nullptr);
+    accept(std::move(pending.request), pending.function, "", nullptr, true);
+    reach(uses_.faults, FaultPoint::kResumed);
     return true;
   }
   InvocationResult result;

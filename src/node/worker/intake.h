@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "core/base/fault_points.h"
 #include "core/base/random.h"
 #include "decide/scheduling/admission.h"
 #include "node/catalog/catalog.h"
@@ -43,6 +44,7 @@ class Intake {
     Bytes most_payloads;
     // An asynchronous invocation that a worker was killed under this often is given up.
     unsigned most_attempts;
+    FaultPoints* faults;  // null: there are none
   };
 
   explicit Intake(Dependencies dependencies) : uses_(dependencies) {}
@@ -79,7 +81,8 @@ class Intake {
                               Done done);
   void submit_asynchronous(InvocationRequest request, const FunctionSpec& spec, Done done);
   // `key`: empty, or what its repeats have as well.
-  void accept(InvocationRequest request, FunctionId function, std::string key, Done waiter);
+  void accept(InvocationRequest request, FunctionId function, std::string key, Done waiter,
+              bool resumed = false);
   void route_to_pipeline(LiveInvocation& live, const FunctionSpec& spec);
   void route_to_dispatch(const LiveInvocation& live);
 

@@ -30,6 +30,8 @@ struct LiveInvocation {
   bool is_whole_pipeline = false;  // a pipeline's, that dispatch serves
   bool reads_objects = false;      // a kernel function's: executors know what it needs
   bool cancelled = false;          // by a request of its tenant, which ends it soon
+  bool resumed = false;            // asynchronous, and perhaps an earlier worker ended under it
+  bool attempt_noted = false;      // asynchronous, and the catalog counts that this worker began it
 };
 
 // What becomes of one that was cancelled.

@@ -560,6 +560,11 @@ bool SandboxHost::exited(SandboxId id, const sandbox::Exit& exit) {
                        ? *sandbox.end_words
                        : words_for(exit, sandbox.initialised,
                                    sandbox.warm_up == Sandbox::WarmUp::kRuns, sandbox.spec);
+  if (exit.launcher_ended && !sandbox.initialised && !sandbox.end_words) {
+    sandbox.start_was_lost = true;
+    words = {{ErrorCode::kUnavailable, "lambent-launcher ended while the sandbox started"},
+             "Sandbox.Failure"};
+  }
   log_.debug("sandbox_exited", {{"sandbox", static_cast<int64_t>(id.value)},
                                 {"function", sandbox.spec.name.name},
                                 {"how", sandbox::to_string(exit)}});
@@ -608,6 +613,7 @@ void SandboxHost::finish(SandboxId id, Error error, std::string error_type,
     end.invocation = unseen.front().id;
     end.returned_payload = std::move(unseen.front().payload);
   }
+  if (sandbox->start_was_lost) end.undelivered = true;
   tell_each(*sandbox, end);
   end.context_is_broken = sandbox->replaced;
   end.sandbox = id;

@@ -193,6 +193,25 @@ TEST_F(SandboxHostTest, WhatIsGivenToOneThatIsBeingStoppedComesBack) {
   EXPECT_EQ(runtime, nullptr);
 }
 
+TEST_F(SandboxHostTest, AStartThatIsLostWithTheLauncherIsNoFaultOfTheFunction) {
+  launcher.init = [](FakeRuntime&) {};  // it is not ready yet
+  start();
+  ASSERT_TRUE(until([&] { return launcher.running.size() == 1; }));
+  launcher.end(kSandbox, {.signal = 9, .launcher_ended = true});
+  ASSERT_TRUE(until([&] { return !ends.empty(); }));
+  EXPECT_TRUE(ends[0].undelivered);
+  EXPECT_EQ(ends[0].error_type, "Sandbox.Failure");
+  EXPECT_EQ(ends[0].error.code, ErrorCode::kUnavailable);
+}
+
+TEST_F(SandboxHostTest, WhatRunsWhenTheLauncherEndsIsNotStartedAgain) {
+  start_working();
+  launcher.end(kSandbox, {.signal = 9, .launcher_ended = true});
+  ASSERT_TRUE(until([&] { return !ends.empty(); }));
+  EXPECT_FALSE(ends[0].undelivered);
+  EXPECT_EQ(ends[0].error_type, "Runtime.ExitError");
+}
+
 TEST_F(SandboxHostTest, AProcessWhoseCudaContextBrokeAnswersAndIsReplaced) {
   spec.gpu.memory = Bytes::mib(16);
   start_working();

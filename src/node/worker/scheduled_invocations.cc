@@ -104,6 +104,7 @@ ScheduledInvocations::Entry ScheduledInvocations::entry_of(const FunctionSpec& s
     entry.last = before->last;
     entry.refused = before->refused;
     entry.invocation = before->invocation;
+    entry.begun = before->begun;
     entry.missed = before->missed;
     entry.failure = before->failure;
   } else if (const auto known = restored_.find({spec.id, schedule.name});
@@ -210,6 +211,7 @@ void ScheduledInvocations::submitted(const Key& key, seconds due,
   Entry& entry = found->second;
   if (result.ok() && result->outcome != Outcome::kRejected) {
     entry.failure.clear();
+    ++entry.begun;
     if (entry.last == due) entry.invocation = result->id;
     return uses_.save({.tenant = entry.function.tenant,
                        .function = key.first,
@@ -231,6 +233,19 @@ void ScheduledInvocations::submitted(const Key& key, seconds due,
                                          {"error", to_string(error)}});
 }
 
+std::vector<metrics::WorkerMetrics::ScheduleGauges> ScheduledInvocations::gauges() const {
+  std::vector<metrics::WorkerMetrics::ScheduleGauges> all;
+  for (const auto& [key, entry] : entries_) {
+    all.push_back({.function = entry.function,
+                   .schedule = key.second,
+                   .begun = entry.begun,
+                   .missed = entry.missed,
+                   .last = entry.last,
+                   .next = entry.next});
+  }
+  return all;
+}
+
 void ScheduledInvocations::json(TenantId tenant, std::function<void(std::string)> done) const {
   const auto answer = std::make_shared<ListAnswer>(std::move(done));
   for (const auto& [key, entry] : entries_) {
@@ -248,6 +263,7 @@ void ScheduledInvocations::json(TenantId tenant, std::function<void(std::string)
          {"last_invocation",
           entry.invocation ? nlohmann::json(to_string(*entry.invocation)) : nlohmann::json()},
          {"last_outcome", nlohmann::json()},
+         {"begun", entry.begun},
          {"missed", entry.missed},
          {"error", entry.failure}});
     if (!entry.invocation) continue;

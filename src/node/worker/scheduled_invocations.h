@@ -14,6 +14,7 @@
 #include "core/domain/invocation_service.h"
 #include "core/domain/timetable.h"
 #include "core/loop/event_loop.h"
+#include "core/metrics/worker_metrics.h"
 #include "node/catalog/catalog.h"
 #include "node/worker/drain.h"
 #include "node/worker/time_zones.h"
@@ -61,6 +62,8 @@ class ScheduledInvocations {
   void put(const FunctionSpec& spec);
   void remove(FunctionId function);
 
+  // Of all tenants.
+  std::vector<metrics::WorkerMetrics::ScheduleGauges> gauges() const;
   // Of a tenant, as JSON (GET /v1/schedules), with how the last invocations ended.
   void json(TenantId tenant, std::function<void(std::string)> done) const;
 
@@ -74,6 +77,7 @@ class ScheduledInvocations {
     std::optional<seconds> last = {};
     std::optional<seconds> refused = {};          // to be submitted again
     std::optional<InvocationId> invocation = {};  // of the last
+    uint64_t begun = 0;                           // by this worker
     uint64_t missed = 0;                          // instants, or runs of them, that were not begun
     std::string failure = {};                     // of the last submission
   };

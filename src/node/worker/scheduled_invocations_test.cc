@@ -111,7 +111,24 @@ TEST_F(ScheduledInvocationsTest, EachInstantIsBegunOnce) {
   EXPECT_EQ(one.kind, InvocationKind::kAsynchronous);
   EXPECT_EQ(json::parse(one.payload)["schedule"], "often");
   EXPECT_EQ(row()["last_outcome"], "pending");
+  EXPECT_EQ(row()["begun"], 6);
   EXPECT_EQ(row()["missed"], 0);
+}
+
+TEST_F(ScheduledInvocationsTest, WhatIsMeasuredOfEachIsWhatWasBegunAndMissed) {
+  EXPECT_TRUE(scheduled->gauges().empty());
+  deploy({.name = "often", .cron = "*/5 * * * *"});
+  EXPECT_EQ(scheduled->gauges().at(0).last, std::nullopt);
+  pass(minutes(31));
+  refuses = true;
+  pass(minutes(7));
+  const auto all = scheduled->gauges();
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].schedule, "often");
+  EXPECT_EQ(all[0].begun, 6u);
+  EXPECT_EQ(all[0].missed, 1u);
+  ASSERT_TRUE(all[0].next.has_value());
+  EXPECT_EQ(all[0].next->count() % 300, 0);
 }
 
 TEST_F(ScheduledInvocationsTest, ItsPayloadIsTheEvent) {

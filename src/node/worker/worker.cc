@@ -35,10 +35,12 @@ std::function<void(const FunctionName&, uint64_t)> network_refusals(
 }
 
 // The launcher does not know which sandboxes are executors.
-void tell_of_ends(sandbox::Launcher& launcher, SandboxHost& sandboxes, ExecutorHost& executors) {
+void hear_of(sandbox::Launcher& launcher, SandboxHost& sandboxes, ExecutorHost& executors,
+             metrics::WorkerMetrics& metrics) {
   launcher.on_exit([&](SandboxId id, const sandbox::Exit& exit) {
     if (!sandboxes.exited(id, exit)) executors.exited(id, exit);
   });
+  launcher.on_zygote([&](auto&, auto event, auto&) { count(event, metrics); });
 }
 
 MountUses mount_uses(const WorkerOptions& options) {
@@ -68,7 +70,7 @@ Worker::Worker(Dependencies dependencies, WorkerOptions options,
       drain_(uses_.loop, [this] { return has_drained(); }),
       driver_({uses_.loop, uses_.log, uses_.metrics, *dispatcher_, uses_.journal, functions_, code_,
                live_, drain_, backends_, dispatch_reports_, executors_, pipelines_, completions_,
-               options_.context_memory}),
+               options_.context_memory, uses_.faults}),
       dispatch_reports_(uses_.log, uses_.metrics, logs_, driver_),
       executors_(
           {uses_.loop, uses_.log, uses_.launcher, uses_.objects,
@@ -110,7 +112,8 @@ Worker::Worker(Dependencies dependencies, WorkerOptions options,
                completions_,
                relays_,
                options_.most_payloads,
-               options_.most_attempts}),
+               options_.most_attempts,
+               uses_.faults}),
       cancellation_({uses_.loop, *dispatcher_, functions_, recent_, drain_, live_, objects_.get(),
                      workflows_, pipelines_, backends_, driver_, completions_}),
       statistics_(uses_.loop, uses_.log, uses_.catalog, functions_, *dispatcher_),
@@ -127,14 +130,13 @@ Worker::Worker(Dependencies dependencies, WorkerOptions options,
           deployment_rules(), mount_uses(options_)),
       versions_({uses_.catalog, functions_, aliases_, revisions_, deployments_, status_}),
       status_({uses_.loop, uses_.metrics, *dispatcher_, functions_, live_, backends_, executors_,
-               workflows_, pipelines_, care_, health_}),
+               workflows_, pipelines_, care_, health_, schedules_}),
       activity_(status_, recent_),
       kernels_(code_, files_),
       relays_({uses_.random, functions_, aliases_,
                [this](auto request, auto done) { submit(std::move(request), std::move(done)); },
                [this](InvocationId id) { intake_.forget(id); }, kernels_}) {
-  tell_of_ends(uses_.launcher, sandboxes_, executors_);
-  uses_.launcher.on_zygote([this](auto&, auto event, auto&) { count(event, uses_.metrics); });
+  hear_of(uses_.launcher, sandboxes_, executors_, uses_.metrics);
 }
 
 Worker::~Worker() {
@@ -188,7 +190,7 @@ WorkflowHost::Events Worker::workflow_events() {
   };
   events.on_begin = [this](InvocationId id) {
     LiveInvocation& live = live_.at(id);
-    completions_.note_begun(live.request);
+    completions_.note_begun(live);
     // It is among the values of its run from now on.
     live_.release_payload(live);
     workflows_.room_made();
@@ -217,7 +219,7 @@ PipelineSetting Worker::pipeline_setting() {
 
 PipelineHost::Events Worker::pipeline_events() {
   PipelineHost::Events events;
-  events.on_begin = [this](InvocationId id) { completions_.note_begun(live_.at(id).request); };
+  events.on_begin = [this](InvocationId id) { completions_.note_begun(live_.at(id)); };
   events.on_end = [this](InvocationResult result) { completions_.complete(std::move(result)); };
   events.on_profile = [this](FunctionId function, std::string profile) {
     save_profile(function, std::move(profile));

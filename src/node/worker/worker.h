@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/fault_points.h"
 #include "core/base/log.h"
 #include "core/base/random.h"
 #include "core/domain/access_service.h"
@@ -89,6 +90,7 @@ class Worker final : public InvocationService {
     images::ImageStore* images = nullptr;                    // null: no images
     SharedFunctions* shared = nullptr;                       // null: functions are this node's own
     SandboxHandOver* hand_over = nullptr;                    // null: no sandbox outlives the worker
+    FaultPoints* faults = nullptr;                           // null: there are none
   };
 
   Worker(Dependencies dependencies, WorkerOptions options,

@@ -104,6 +104,103 @@ TEST_F(WorkerTest, AnAsynchronousInvocationSurvivesItsWorker) {
   EXPECT_EQ(held[0].second.id, to_string(request.id));
 }
 
+TEST_F(WorkerTest, AnAttemptIsCountedOnceForEachWorkerHoweverOftenItBeginsThere) {
+  deploy("f");
+  // Gone before it asks for more: what it is given meanwhile starts again elsewhere.
+  launcher.script = [](FakeRuntime& runtime, const Event& event) {
+    runtime.answer_last(event, "and gone");
+  };
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(invoke("f", "").payload, "and gone");
+  ASSERT_EQ(launcher.running.size(), 1U);
+  await(submit(later("f", "begun twice")));
+  settle();
+  hold_events();
+  launcher.end(launcher.running.begin()->first, {.exit_code = 1});
+  ASSERT_TRUE(until([&] { return held.size() == 1; }));
+  EXPECT_EQ(held[0].second.payload, "begun twice");
+  EXPECT_EQ(attempts_of_first(), 1U);
+  held.clear();
+  start_worker();
+  ASSERT_TRUE(until([&] { return held.size() == 1; }));
+  EXPECT_EQ(attempts_of_first(), 2U);
+}
+
+TEST_F(WorkerTest, WhatWasResumedBeginsOnlyOnceThatIsCounted) {
+  deploy("f");
+  hold_events();
+  const auto request = later("f", "resumed");
+  await(submit(request));
+  ASSERT_TRUE(until([&] { return held.size() == 1; }));
+  held.clear();
+  start_worker();
+  catalog_is_held = true;
+  ASSERT_TRUE(until([&] { return is_running(request.id); }));
+  settle();
+  EXPECT_THAT(held, IsEmpty());
+  // Its sandbox has not seen it: it starts again in another one, and is counted once.
+  const SandboxId first = launcher.running.begin()->first;
+  launcher.end(first, {.signal = 9});
+  ASSERT_TRUE(until([&] {
+    return !launcher.running.empty() && launcher.running.begin()->first != first &&
+           is_running(request.id);
+  }));
+  settle();
+  EXPECT_THAT(held, IsEmpty());
+  catalog_is_held = false;
+  ASSERT_TRUE(until([&] { return held.size() == 1; }));
+  EXPECT_EQ(held[0].second.payload, "resumed");
+  EXPECT_EQ(attempts_of_first(), 2U);
+  answer_held(0, "done");
+  ASSERT_TRUE(until([&] { return store->pending_async(0, 10)->empty(); }));
+  settle();
+  EXPECT_EQ(held.size(), 1U);
+}
+
+TEST_F(WorkerTest, WhatWasResumedAndTimesOutBeforeItIsCountedDoesNotBeginAfterwards) {
+  deploy("f");
+  hold_events();
+  const auto request = later("f", "resumed");
+  await(submit(request));
+  ASSERT_TRUE(until([&] { return held.size() == 1; }));
+  held.clear();
+  start_worker();
+  catalog_is_held = true;
+  ASSERT_TRUE(until([&] { return is_running(request.id); }));
+  clock.advance(seconds(3));
+  ASSERT_TRUE(until([&] { return !is_running(request.id); }));
+  catalog_is_held = false;
+  ASSERT_TRUE(until([&] { return store->pending_async(0, 10)->empty(); }));
+  settle();
+  EXPECT_THAT(held, IsEmpty());
+}
+
+TEST_F(WorkerTest, WhatWorkersEndedUnderThreeTimesIsGivenUp) {
+  deploy("f");
+  hold_events();
+  const auto request = later("f", "poison");
+  await(submit(request));
+  for (unsigned life = 1; life <= 3; ++life) {
+    ASSERT_TRUE(until([&] { return held.size() == life; }));
+    EXPECT_EQ(attempts_of_first(), life);
+    start_worker();
+  }
+  std::optional<InvocationResult> outcome;
+  bool asking = false;
+  ASSERT_TRUE(until([&] {
+    if (!asking) {
+      asking = true;
+      worker->async_result(kDefaultTenant, request.id, [&](auto result) {
+        asking = false;
+        if (result.ok()) outcome = *result;
+      });
+    }
+    return outcome.has_value();
+  }));
+  EXPECT_EQ(outcome->outcome, Outcome::kRejected);
+  EXPECT_EQ(outcome->error->code, ErrorCode::kAborted);
+  EXPECT_EQ(held.size(), 3U);
+}
+
 TEST_F(WorkerTest, WhatWasAcknowledgedRunsAlsoWhereFewerMayWaitNow) {
   deploy("f");
   hold_events();

@@ -205,6 +205,7 @@ void WorkerStatus::update_gauges() const {
   }
   uses_.metrics.set_sandboxes(by_state);
   uses_.metrics.set_host_memory(host_memory);
+  uses_.metrics.set_schedules(uses_.schedules.gauges());
 }
 
 void WorkerStatus::set_flows() const {

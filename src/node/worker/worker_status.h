@@ -7,6 +7,7 @@
 
 #include "node/worker/device_health.h"
 #include "node/worker/dispatch_driver.h"
+#include "node/worker/scheduled_invocations.h"
 
 namespace lambent::worker {
 
@@ -25,6 +26,7 @@ class WorkerStatus {
     const PipelineHost& pipelines;
     const DeviceCare& care;
     const DeviceHealth& health;
+    const ScheduledInvocations& schedules;
   };
 
   explicit WorkerStatus(Dependencies dependencies) : uses_(dependencies) {}

@@ -9,12 +9,13 @@ import { functions } from "./view_functions.js";
 import { invocationPage } from "./view_invocation.js";
 import { invocations } from "./view_invocations.js";
 import { overview } from "./view_overview.js";
+import { schedulesPage } from "./view_schedules.js";
 import { settingsPage } from "./view_settings.js";
 import { whatIf } from "./view_what_if.js";
 
 /** @typedef {{store: Store, now: number, facts: any, who: any, redraw: () => void, restart: () => void}} Context */
 
-const VIEWS = [["", "Overview"], ["functions", "Functions"], ["invocations", "Calls"], ["what-if", "What if"], ["settings", "Settings"]];
+const VIEWS = [["", "Overview"], ["functions", "Functions"], ["invocations", "Calls"], ["schedules", "Schedules"], ["what-if", "What if"], ["settings", "Settings"]];
 
 const store = new Store();
 let facts = {};
@@ -51,6 +52,7 @@ function openView() {
   const { view, argument } = route();
   if (view === "functions" && argument) page = functionPage(argument, redraw);
   if (view === "invocations" && argument) page = invocationPage(argument, redraw, name => store.functions.get(name)?.kind);
+  if (view === "schedules") page = schedulesPage(redraw);
   if (view === "settings") page = settingsPage(redraw);
   scrollTo(0, 0);
   redraw();

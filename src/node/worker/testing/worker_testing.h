@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <fstream>
 
 #include "core/archive/zip.h"
@@ -49,9 +51,10 @@ class WorkerTest : public ::testing::Test {
     std::filesystem::create_directories(folder.path() + "/source");
     std::ofstream(folder.path() + "/source/bootstrap") << "#!/bin/sh\n";
     zip_base64 = base64_encode(archive::make_zip(folder.path() + "/source").value());
-    auto opened = catalog::Catalog::open(
-        folder.path() + "/catalog.db", {},
-        [this](std::function<void()> task) { return loop.post(std::move(task)); });
+    auto opened = catalog::Catalog::open(folder.path() + "/catalog.db", {},
+                                         [this](std::function<void()> task) {
+                                           return !catalog_is_held && loop.post(std::move(task));
+                                         });
     ASSERT_TRUE(opened.ok());
     store = std::move(*opened);
     start_worker();
@@ -183,6 +186,16 @@ class WorkerTest : public ::testing::Test {
   InvocationResult invoke(const std::string& function, const std::string& payload) {
     return await(submit(function, payload));
   }
+  // Of the oldest asynchronous invocation without a result, as the catalog has it.
+  unsigned attempts_of_first() {
+    const auto pending = store->pending_async(0, 1);
+    return pending.ok() && !pending->empty() ? pending->front().attempts : 0;
+  }
+  bool is_running(InvocationId id) const {
+    const auto live = worker->activity().live(kDefaultTenant, 10);
+    return std::ranges::any_of(
+        live, [&](const auto& each) { return each.id == id && each.phase == "running"; });
+  }
   // From now on handlers keep their events until the test answers them.
   void hold_events() {
     launcher.script = [this](FakeRuntime& runtime, const Event& event) {
@@ -209,6 +222,7 @@ class WorkerTest : public ::testing::Test {
   SeededRandom random{7};
   metrics::WorkerMetrics counts{"test"};
   FakeLauncher launcher{loop};
+  std::atomic<bool> catalog_is_held = false;  // what it did it does not tell until later
   std::unique_ptr<catalog::Catalog> store;
   objects::ObjectStore objects{loop, log, [](auto, auto) { return false; }, {}};
   std::string zip_base64;
