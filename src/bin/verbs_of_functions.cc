@@ -158,11 +158,11 @@ void add_deploy(Shell& shell) {
                    "folder with a manifest");
   auto engine = std::make_shared<std::string>();
   verb->add_option("--engine", *engine,
-                   "of a model: onnxruntime, on the host's processors; kernels, on a GPU; or auto, "
-                   "which is kernels if there are some for all of it")
+                   "what runs a model: onnxruntime, on the host's processors; kernels, on a GPU; "
+                   "or auto, which is kernels if there are some for all of it")
       ->check(engine_words(*options));
   verb->add_option("--shape", options->shapes,
-                   "of an input that kernels are made for: x=1,3,224,224; may be repeated");
+                   "shape of an input that kernels are made for: x=1,3,224,224; may be repeated");
   verb->add_option("--batch-size", options->batch,
                    "how many elements a request to kernels has, where the model leaves it open");
   verb->add_option("--importer-python", *python,
@@ -187,7 +187,8 @@ void add_publish(Shell& shell) {
   CLI::App* verb = add_verb(shell, "publish", "keep a function as it is now as its next version",
                             "lambent publish hello --description \"the first\"");
   verb->add_option("FUNCTION", *function, "its name")->required();
-  verb->add_option("--description", *description, "of the version, instead of the function's");
+  verb->add_option("--description", *description,
+                   "description of the version, instead of the function's");
   verb->callback([&shell, function, description] {
     shell.verb = [&shell, function, description](Transport& transport, const cli::Destination&) {
       return cli::run_publish(transport, shell.console, *function, *description);
