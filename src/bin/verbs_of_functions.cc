@@ -187,8 +187,7 @@ void add_publish(Shell& shell) {
   CLI::App* verb = add_verb(shell, "publish", "keep a function as it is now as its next version",
                             "lambent publish hello --description \"the first\"");
   verb->add_option("FUNCTION", *function, "its name")->required();
-  verb->add_option("--description", *description,
-                   "description of the version, instead of the function's");
+  verb->add_option("--description", *description, "of the version, instead of the function's");
   verb->callback([&shell, function, description] {
     shell.verb = [&shell, function, description](Transport& transport, const cli::Destination&) {
       return cli::run_publish(transport, shell.console, *function, *description);

@@ -166,9 +166,7 @@ void add_report(Shell& shell) {
   CLI::App* verb =
       add_verb(shell, "report", "one HTML page (and a table) from the result files of runs",
                "lambent report fcfs.jsonl mqfq.jsonl -o report.html");
-  verb->add_option("FILE", options->files,
-                   "result files of 'lambent replay --out' or 'lambent simulate --out'")
-      ->required();
+  verb->add_option("FILE", options->files, "result files of 'lambent replay --out'")->required();
   verb->add_option("-o,--output", options->output, "the page to write");
   verb->add_option("--title", options->title, "title of the page");
   verb->callback([&shell, options] {
