@@ -211,18 +211,18 @@ int main(int count, char** words) {
       "Runs a program under the CUDA shim as a worker would, moving its GPU memory to the host and "
       "back.\n\nExample: lambent shim --memory 8G --move-every 500 -- python3 train.py",
       "lambent shim");
-  app.add_option("--memory", options.memory, "its limit of GPU memory; 0: none")
+  app.add_option("--memory", options.memory, "the program's limit of GPU memory; 0: none")
       ->capture_default_str();
   app.add_option("--mode", options.mode, "how its memory moves: vmm, uvm or off")
       ->check(CLI::IsMember({"vmm", "uvm", "off"}))
       ->capture_default_str();
-  app.add_option(
-         "--working-set", options.working_set,
-         "what of it comes in again, in mode vmm: whole, or touched: what was used recently")
+  app.add_option("--working-set", options.working_set,
+                 "what of its memory comes in again, in mode vmm: whole, or touched: what was used "
+                 "recently")
       ->check(CLI::IsMember({"whole", "touched"}))
       ->capture_default_str();
   app.add_option("--managed-memory", options.managed_memory,
-                 "how it comes in again, in mode uvm: prefetch, advise or faults")
+                 "how its memory comes in again, in mode uvm: prefetch, advise or faults")
       ->check(CLI::IsMember({"prefetch", "advise", "faults"}))
       ->capture_default_str();
   app.add_option("--move-every", options.move_every_ms,

@@ -210,19 +210,19 @@ int main(int argc, char** argv) {
                   "profile.json of each, in the same order (default: those beside them)");
   auto* trace =
       sub->add_option("--trace", advise.trace, "when requests come (simulator.md, Traces)");
-  sub->add_option("--rate", advise.rates, "of each pipeline, requests a second, without a trace")
+  sub->add_option("--rate", advise.rates, "requests a second of each pipeline, without a trace")
       ->excludes(trace);
   sub->add_option("--rate-scale", advise.rate_scale, "so many times as fast")
       ->capture_default_str();
-  sub->add_option("--family", advise.family, "of devices")->capture_default_str();
+  sub->add_option("--family", advise.family, "family of the devices")->capture_default_str();
   sub->add_option("--gpus", advise.gpus, "how many devices, of one node")->capture_default_str();
   sub->add_option("--shown", advise.shown, "how many layouts are shown")->capture_default_str();
   sub->add_option("--change-minutes", advise.change_minutes, "how long a change of layout takes")
       ->capture_default_str();
-  sub->add_option("--policy", advise.policy, "of slices")
+  sub->add_option("--policy", advise.policy, "policy of the slices")
       ->check(bin::shown_names(slice_scheduling::slice_policy_names()))
       ->capture_default_str();
-  sub->add_option("--seed", advise.seed, "of chance")->capture_default_str();
+  sub->add_option("--seed", advise.seed, "seed of everything that is drawn")->capture_default_str();
   sub->add_flag("--json", console.json, "results as JSON");
   sub->callback([&is_advice] { is_advice = true; });
   if (const auto exit_code = bin::parse(app, argc, argv)) return *exit_code;

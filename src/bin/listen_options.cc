@@ -106,8 +106,9 @@ ListenFlags::ListenFlags(CLI::App& app) {
                "they are, or not encrypted: everyone who reaches it can deploy and run code");
   app.add_option("--socket", socket_,
                  "also listen on this Unix socket (with --listen none: lambent.sock in --run)");
-  app.add_option("--socket-mode", socket_mode_, "its mode, in octal")->capture_default_str();
-  app.add_option("--socket-group", socket_group_, "its group, by name or number");
+  app.add_option("--socket-mode", socket_mode_, "mode of the Unix socket, in octal")
+      ->capture_default_str();
+  app.add_option("--socket-group", socket_group_, "group of the Unix socket, by name or number");
   app.add_option("--tls-certificate", tls_.server.certificate,
                  "serve HTTPS at --listen with the certificate in this PEM file, and show it to "
                  "peers; see docs/operate/tls.md");
@@ -124,11 +125,11 @@ ListenFlags::ListenFlags(CLI::App& app) {
                  "HOST:PORT: starts lambent-grpc there and keeps it running: the Open Inference "
                  "Protocol by gRPC; TLS by --tls-certificate");
   app.add_option("--grpc-worker", grpc_worker_,
-                 "URL by which it asks this worker, if the certificate does not name the address "
-                 "of --listen");
+                 "URL by which lambent-grpc asks this worker, if the certificate does not name the "
+                 "address of --listen");
   app.add_option("--grpc-worker-ca", grpc_worker_authorities_,
-                 "the authorities that sign this worker's certificate, for it (default: those of "
-                 "this machine)");
+                 "authorities that sign this worker's certificate, for lambent-grpc (default: "
+                 "those of this machine)");
 }
 
 Result<void> ListenFlags::read(const std::string& default_socket, ListenOptions& options) const {

@@ -54,7 +54,7 @@ void add_scheduler_flags(CLI::App& app, SimulateOptions& options) {
                  "a tenant: NAME,KEY=VALUE,... with weight, concurrency, gpu-memory, host-memory, "
                  "gpu-time (seconds an hour), functions=A+B (none: of all others in turn)")
       ->allow_extra_args(false);
-  app.add_option("--gpus", options.gpus, "devices")->check(CLI::Range(1, 4096));
+  app.add_option("--gpus", options.gpus, "number of GPUs")->check(CLI::Range(1, 4096));
   app.add_option("--concurrency", options.concurrency, "D: invocations at once on a GPU")
       ->check(CLI::Range(1, 1024));
   options.run.max_concurrency = limits::kDefaultConcurrency;
@@ -88,13 +88,15 @@ void add_model_flags(CLI::App& app, SimulateOptions& options) {
                  "the host the less")
       ->needs("--phases")
       ->check(within(0.01, 100.0));
-  app.add_option("--sandbox-ms", options.sandbox_ms, "of a cold start, before the runtime's own")
+  app.add_option("--sandbox-ms", options.sandbox_ms,
+                 "milliseconds of a cold start before the runtime's own start")
       ->check(within(0.0, 1e6));
   app.add_option("--link", options.link_gb_per_s,
                  "GB/s at which memory moves onto a device, and as fast off it")
       ->check(within(1e-3, 1e6));
-  app.add_option("--host-share", options.run.device.host_share,
-                 "of an execution, what needs no device yet and overlaps with its memory's move")
+  app.add_option(
+         "--host-share", options.run.device.host_share,
+         "share of an execution that needs no device yet and overlaps with its memory's move")
       ->check(within(0.0, 1.0));
   app.add_option("--touched", options.run.device.touched,
                  "of the memory that moved off a device, the share that comes back: what functions "
@@ -129,7 +131,7 @@ void add_workload_flags(CLI::App& app, SimulateOptions& options) {
   app.add_option("--only", options.workload.read.only, "only these functions")
       ->delimiter(',')
       ->allow_extra_args(false);
-  app.add_option("--seed", options.workload.read.seed, "of everything that is drawn")
+  app.add_option("--seed", options.workload.read.seed, "seed of everything that is drawn")
       ->check(whole_number());
   app.add_flag("--resample", options.workload.resamples,
                "draw each function's arrivals again, by --seed, from the gaps that it has in the "
@@ -137,7 +139,7 @@ void add_workload_flags(CLI::App& app, SimulateOptions& options) {
   app.add_option("--load", options.workload.load, "offered load of a generated workload")
       ->check(within(1e-6, 1e6));
   app.add_flag("--skip-bad-rows", options.workload.read.skip_bad_rows,
-               "instead of refusing the trace");
+               "leave bad rows out instead of refusing the trace");
 }
 
 // What is done with the results.

@@ -212,11 +212,11 @@ void add_deploy(Shell& shell) {
                    "folder with a manifest");
   auto engine = std::make_shared<std::string>();
   verb->add_option("--engine", *engine,
-                   "of a model: onnxruntime, on the host's processors; kernels, on a GPU; or auto, "
-                   "which is kernels if there are some for all of it")
+                   "what runs a model: onnxruntime, on the host's processors; kernels, on a GPU; "
+                   "or auto, which is kernels if there are some for all of it")
       ->check(engine_words(*options));
   verb->add_option("--shape", options->shapes,
-                   "of an input that kernels are made for: x=1,3,224,224; may be repeated");
+                   "shape of an input that kernels are made for: x=1,3,224,224; may be repeated");
   verb->add_option("--batch-size", options->batch,
                    "how many elements a request to kernels has, where the model leaves it open");
   verb->add_option("--importer-python", *python,

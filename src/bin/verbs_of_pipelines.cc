@@ -47,25 +47,28 @@ void add_plan(Shell& shell) {
   verb->add_option("--profile", options.profile,
                    "its profile.json (default: the worker's, or the one beside it); without one "
                    "all components count as equally long");
-  verb->add_option("--slices", options.slices,
-                   "that are free on each GPU, such as 4g.40gb,3*1g.10gb (default: the worker's)");
-  verb->add_option("--family", options.family, "of the devices that these are slices of")
+  verb->add_option(
+      "--slices", options.slices,
+      "slices that are free on each GPU, such as 4g.40gb,3*1g.10gb (default: the worker's)");
+  verb->add_option("--family", options.family, "family of the devices that these are slices of")
       ->check(CLI::IsMember({"a100-40gb", "a100-80gb", "h100-80gb", "h200"}))
       ->capture_default_str();
-  verb->add_option("--gpus", options.gpus, "so many with these slices, of one node")
+  verb->add_option("--gpus", options.gpus, "number of GPUs with these slices, of one node")
       ->check(CLI::Range(1u, 64u));
   verb->add_option("--memory", options.memory,
                    "instead of what the manifest declares (8G): for what was not measured");
   verb->add_option("--rank", options.rank, "instead of what pipeline.json says (default: balance)")
       ->check(CLI::IsMember({"balance", "throughput"}));
   verb->add_option("--copies-gb-s", options.costs.copies_gb_per_s,
-                   "of a copy between device and host")
+                   "GB/s of a copy between device and host")
       ->check(within(0.001, 1e6))
       ->capture_default_str();
-  verb->add_option("--load-gb-s", options.costs.load_gb_per_s, "of weights onto a device")
+  verb->add_option("--load-gb-s", options.costs.load_gb_per_s,
+                   "GB/s at which weights are loaded onto a device")
       ->check(within(0.001, 1e6))
       ->capture_default_str();
-  verb->add_option("--handover-ms", flags->handover_ms, "of a hand-over beside its copies")
+  verb->add_option("--handover-ms", flags->handover_ms,
+                   "milliseconds of a hand-over beside its copies")
       ->check(within(0.0, 1e6));
   verb->add_option("--most", options.most_shown, "ways to cut it that are shown (default 20)");
   verb->callback([&shell, flags] {

@@ -46,14 +46,15 @@ void add_replay(Shell& shell) {
   verb->add_option("--busiest", options.read.busiest, "only the N busiest functions")
       ->check(whole_number());
   verb->add_option("--only", options.read.only, "only these functions")->delimiter(',');
-  verb->add_option("--seed", options.read.seed, "of spreading, drawing and generating")
+  verb->add_option("--seed", options.read.seed, "seed of spreading, drawing and generating")
       ->check(whole_number());
   verb->add_flag("--resample", options.resamples,
                  "draw each function's arrivals again, by --seed, from the gaps that it has in the "
                  "trace");
   verb->add_option("--load", options.load, "offered load of a generated workload")
       ->check(within(1e-6, 1e6));
-  verb->add_flag("--skip-bad-rows", options.read.skip_bad_rows, "instead of refusing the trace");
+  verb->add_flag("--skip-bad-rows", options.read.skip_bad_rows,
+                 "leave bad rows out instead of refusing the trace");
   verb->add_option("--out", options.out, "write a result file for 'lambent report'")
       ->check(output_file());
   verb->add_option("--label", options.label, "name of the run (default: the worker's policy)");
@@ -68,7 +69,7 @@ void add_replay(Shell& shell) {
   verb->add_option("--max-concurrency", options.max_concurrency,
                    "of each function that is deployed: sandboxes at work at once")
       ->check(CLI::Range(1U, limits::kMostConcurrency));
-  verb->add_option("--prefix", options.prefix, "of the names of the deployed functions");
+  verb->add_option("--prefix", options.prefix, "prefix of the names of the deployed functions");
   verb->add_option("--give-up", options.give_up_s,
                    "modelled seconds to wait for answers after the last arrival")
       ->check(within(0.0, 1e6));
@@ -96,27 +97,27 @@ void add_load(Shell& shell) {
                             "lambent load matmul --clients 8 --online --seconds 30");
   verb->add_option("FUNCTION", options->functions, "client i calls function i, modulo their number")
       ->required();
-  verb->add_option("--clients", options->clients, "that ask at once")
+  verb->add_option("--clients", options->clients, "clients that ask at once")
       ->check(CLI::Range(1u, static_cast<unsigned>(limits::kReplayOutstanding)));
   verb->add_option("--outstanding", options->outstanding,
                    "offline: requests that each client has under way")
       ->check(CLI::Range(1u, static_cast<unsigned>(limits::kReplayOutstanding)));
-  auto* offline_flag =
-      verb->add_flag("--offline", *offline, "as fast as answers come, and nothing else (default)");
+  auto* offline_flag = verb->add_flag(
+      "--offline", *offline, "ask as fast as answers come, and measure nothing else (default)");
   auto* online_flag =
       verb->add_flag("--online", options->online,
-                     "then also at random times (Poisson), at a share of what that gave")
+                     "also at random times (Poisson), at a share of the offline rate")
           ->excludes(offline_flag);
-  verb->add_option("--rate-of-peak", options->rate_of_peak, "online: that share")
+  verb->add_option("--rate-of-peak", options->rate_of_peak, "online: the share of the offline rate")
       ->needs(online_flag)
       ->check(within(0.001, 10.0));
   verb->add_option("--rate", options->rate, "online: requests a second; no peak is measured first")
       ->check(within(0.001, 1e6))
       ->excludes(offline_flag);
-  verb->add_option("--seconds", options->seconds, "that are counted, of each run")
+  verb->add_option("--seconds", options->seconds, "seconds of each run that are counted")
       ->check(within(0.1, 86400.0));
   verb->add_option("--warm-up", options->warm_up_seconds,
-                   "seconds before them (default: a tenth as many)")
+                   "seconds before those that are counted (default: a tenth as many)")
       ->check(within(0.0, 86400.0));
   verb->add_option("--most-outstanding", options->most_outstanding,
                    "online: requests that may wait at once; those beyond are counted, not sent")
@@ -128,7 +129,7 @@ void add_load(Shell& shell) {
   verb->add_option("--payload", options->payload_file, "the event from a file; - is stdin")
       ->excludes(data);
   verb->add_option("--content-type", options->content_type, "what the event is");
-  verb->add_option("--seed", options->seed, "of the times and of whose turn it is")
+  verb->add_option("--seed", options->seed, "seed of the times and of whose turn it is")
       ->check(whole_number());
   verb->add_option("--csv", options->csv, "write the distributions of latencies to this file");
   verb->callback([&shell, options] {
@@ -150,7 +151,7 @@ void add_calibrate(Shell& shell) {
       add_verb(shell, "calibrate", "measure a worker's node for 'lambent simulate --profile'",
                "lambent calibrate -o node.toml");
   verb->add_option("-o,--output", options->output, "the profile to write");
-  verb->add_option("--repeats", options->repeats, "of each measurement; its median counts")
+  verb->add_option("--repeats", options->repeats, "repeats of each measurement; the median counts")
       ->check(CLI::Range(1, 1000));
   verb->add_option("--paper-function", options->paper_function, "the folder of its package");
   verb->callback([&shell, options] {
@@ -166,11 +167,11 @@ void add_report(Shell& shell) {
       add_verb(shell, "report", "one HTML page (and a table) from the result files of runs",
                "lambent report fcfs.jsonl mqfq.jsonl -o report.html");
   verb->add_option("FILE", options->files,
-                   "result files of 'lambent replay --out' or 'lambent simulate --out'; or one of "
+                   "result files of 'lambent replay --out'; or one of "
                    "./dev gpu")
       ->required();
   verb->add_option("-o,--output", options->output, "the page to write");
-  verb->add_option("--title", options->title, "of the page");
+  verb->add_option("--title", options->title, "title of the page");
   verb->callback([&shell, options] {
     shell.verb = [&shell, options](Transport&, const cli::Destination&) {
       return cli::run_report(shell.console, *options);

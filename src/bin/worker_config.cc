@@ -520,7 +520,7 @@ void add_node_flags(CLI::App& app, WorkerConfig& config) {
                  "instance), or some, such as 0,1:2,MIG-4f")
       ->capture_default_str();
   app.add_option("--slice-policy", config.slice_policy,
-                 "who gets which of these; see docs/guides/pipelines.md")
+                 "which pipeline gets which slice; see docs/guides/pipelines.md")
       ->check(bin::shown_names(slice_scheduling::slice_policy_names()));
   app.add_option("--python", config.python, "interpreter of Python functions")
       ->capture_default_str();
@@ -529,13 +529,13 @@ void add_node_flags(CLI::App& app, WorkerConfig& config) {
                  "own log: http://HOST:PORT, or https");
   app.add_option("--access-log", config.access_log,
                  "a file that gets a line for each HTTP request; -: standard output");
-  app.add_option("--access-log-format", config.access_log_format, "of these lines")
+  app.add_option("--access-log-format", config.access_log_format, "format of the access log")
       ->type_name("TEXT")
       ->transform(bin::one_of(kAccessFormats));
-  app.add_option("--log-format", config.log_format, "of the worker's own log")
+  app.add_option("--log-format", config.log_format, "format of the worker's own log")
       ->type_name("TEXT")
       ->transform(bin::one_of(kFormats));
-  app.add_option("--log-level", config.log_level, "and the least that is logged")
+  app.add_option("--log-level", config.log_level, "least level that the worker logs")
       ->type_name("TEXT")
       ->transform(bin::one_of(kLevels));
   // In no help: docs/internals/durability.md.
@@ -573,7 +573,8 @@ std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& conf
   AccessFlags access(app, config);
   app.add_option("--state", config.state_folder, "folder of what must survive a restart")
       ->capture_default_str();
-  app.add_option("--run", config.run_folder, "folder of what must not")->capture_default_str();
+  app.add_option("--run", config.run_folder, "folder of what need not survive it")
+      ->capture_default_str();
   GpuFlags gpu(app, config);
   PolicyFlags policy(app, config);
   ExecutorFlags executor(app, config);
