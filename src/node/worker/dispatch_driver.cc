@@ -48,6 +48,13 @@ FunctionId instance_of(const dispatch::Dispatcher& dispatcher, SandboxId id) {
   return {};
 }
 
+std::vector<DeviceId> devices_beside(const dispatch::StartSandbox& action) {
+  std::vector<DeviceId> devices;
+  scheduling::for_each_device_in(action.beside,
+                                 [&](uint32_t bit) { devices.push_back(DeviceId{bit + 1}); });
+  return devices;
+}
+
 }  // namespace
 
 DispatchDriver::DispatchDriver(Dependencies dependencies)
@@ -93,7 +100,11 @@ void DispatchDriver::perform(const dispatch::Action& action) {
 }
 
 void DispatchDriver::perform(const dispatch::StartSandbox& action) {
-  if (!deferred_.defer(action.sandbox, action.device, action)) start_sandbox(action);
+  if (deferred_.defer(action.sandbox, action.device, action)) return;
+  for (const DeviceId other : devices_beside(action)) {
+    if (deferred_.defer(action.sandbox, other, action)) return;
+  }
+  start_sandbox(action);
 }
 
 void DispatchDriver::start_sandbox(const dispatch::StartSandbox& action) {
@@ -120,7 +131,12 @@ void DispatchDriver::start_sandbox(const dispatch::StartSandbox& action) {
                           spec->kind == FunctionKind::kHandler;
   const FunctionSpec started = whole ? *whole : as_variant ? cpu_variant_of(*spec) : *spec;
   uses_.backends.of_kind(spec->kind)
-      .start({action.sandbox, started, uses_.code.folder(*spec), action.device}, uses_.reports);
+      .start({.sandbox = action.sandbox,
+              .spec = started,
+              .code_folder = uses_.code.folder(*spec),
+              .device = action.device,
+              .beside = devices_beside(action)},
+             uses_.reports);
 }
 
 void DispatchDriver::fail_start(const dispatch::StartSandbox& action, Error error,
