@@ -30,7 +30,8 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 SETTINGS = {
     "memory": "host memory of a sandbox, such as '512M'",
-    "gpu": "GPU memory, such as '2G'; without it the function has no GPU",
+    "gpu": "GPU memory, such as '2G', of each GPU; without it the function has no GPU",
+    "gpu_count": "GPUs that each sandbox takes, all together",
     "timeout": "seconds of one call",
     "weight": "its share beside other functions",
     "max_concurrency": "sandboxes at work at once",
@@ -83,6 +84,7 @@ def _schedules(given: Any) -> str:
 class Settings:
     memory: int = 512 << 20
     gpu: int = 0
+    gpu_count: int = 1
     timeout: int = 30
     weight: float = 1.0
     max_concurrency: int = 1000
@@ -116,7 +118,7 @@ class Settings:
         if given.get("preload") and not given.get("requirements"):
             raise ValueError("preload goes with requirements")
         return Settings(memory=bytes_of(given.get("memory", 512 << 20), "memory"), gpu=bytes_of(given.get("gpu", 0), "gpu"),
-                        timeout=int(given.get("timeout", 30)), weight=float(given.get("weight", 1)),
+                        gpu_count=int(given.get("gpu_count", 1)), timeout=int(given.get("timeout", 30)), weight=float(given.get("weight", 1)),
                         max_concurrency=int(given.get("max_concurrency", 1000)), concurrency=int(given.get("concurrency", 1)),
                         min_instances=int(given.get("min_instances", 0)), keep_alive=float(given.get("keep_alive", -1)),
                         schedules=_schedules(schedules), network=network if isinstance(network, str) else ",".join(network),
@@ -199,7 +201,7 @@ def _configuration(deployment: Deployment) -> dict[str, Any]:
 def _tags(deployment: Deployment) -> dict[str, str]:
     settings = deployment.settings
     return {"lambent:kind": deployment.kind, "lambent:mounts": ",".join("%s:%s" % (source, at) for at, source in settings.volumes),
-            "lambent:gpu-memory": "%dMiB" % (-(-settings.gpu // (1 << 20))),
+            "lambent:gpu-memory": "%dMiB" % (-(-settings.gpu // (1 << 20))), "lambent:gpu-count": str(settings.gpu_count),
             "lambent:weight": "%g" % settings.weight, "lambent:max-concurrency": str(settings.max_concurrency),
             "lambent:min-instances": str(settings.min_instances), "lambent:keep-alive": "%g" % settings.keep_alive,
             "lambent:network": settings.network, "lambent:schedules": settings.schedules,

@@ -69,12 +69,15 @@ def _is_shared():
 class _Driver:
     """libcuda.so.1; its functions as methods that raise."""
 
+    # The context that this thread has, by whichever device it was set last.
+    _thread = _thread._local()
+
     def __init__(self):
         try:
             self._library = ctypes.CDLL("libcuda.so.1")
         except OSError as error:
             raise NoDevice(100, "CUDA_ERROR_NO_DEVICE", "load libcuda.so.1 (%s)" % error) from None
-        self._context, self._thread = None, _thread._local()
+        self._context = None
         self.call("cuInit", c_uint(0))
 
     def use(self, context):
@@ -99,7 +102,7 @@ class _Driver:
 
 
 class Device:
-    """The first device that the process may see, through its primary context."""
+    """A device that the process may see, the first unless said, through its primary context."""
 
     def __init__(self, ordinal=0):
         self.driver = _Driver()

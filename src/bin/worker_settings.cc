@@ -227,6 +227,11 @@ worker::WorkerOptions worker_options(const WorkerConfig& config, const Installat
   options.utilisation_average = config.utilisation_average;
   for (const auto& device : shares.dispatched) {
     options.device_memory = std::max(options.device_memory, device.memory_total);
+    if (!device.profile.empty()) {
+      options.no_gangs =
+          "GPUs of this worker are cut into slices (MIG), of which a program sees one; give this "
+          "worker whole GPUs (lambent slices)";
+    }
   }
   options.executors.device_memory = options.device_memory;
   options.context_memory = context_memory(config, options.device_memory);

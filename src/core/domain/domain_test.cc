@@ -15,6 +15,28 @@ FunctionSpec good_spec() {
 
 TEST(FunctionSpec, AGoodOneIsAccepted) { EXPECT_TRUE(validate(good_spec()).ok()); }
 
+TEST(FunctionSpec, OneThatTakesSeveralGpusIsToldWhatItCannotHaveBeside) {
+  const auto message_after = [](auto change) {
+    FunctionSpec spec = good_spec();
+    spec.gpu = {.memory = Bytes::gib(1), .count = 2};
+    change(spec);
+    const auto result = validate(spec);
+    return result.ok() ? std::string() : result.error().message;
+  };
+  EXPECT_EQ(message_after([](auto&) {}), "");
+  const auto expect_named = [&](auto change, const char* remedy) {
+    EXPECT_NE(message_after(change).find(remedy), std::string::npos) << message_after(change);
+  };
+  expect_named([](auto& s) { s.gpu.count = 0; }, "1 to 64");
+  expect_named([](auto& s) { s.gpu.count = 65; }, "1 to 64");
+  expect_named([](auto& s) { s.gpu.memory = Bytes(0); }, "say how much it takes of each GPU");
+  expect_named([](auto& s) { s.gpu.runtime = GpuRuntime::kShared; }, "set gpu.runtime to 'own'");
+  expect_named([](auto& s) { s.cpu_variant.emplace(); }, "remove the CPU variant");
+  expect_named([](auto& s) { s.min_instances = 1; }, "set min_instances to 0");
+  expect_named([](auto& s) { s.gpu.checkpoint = true; }, "remove checkpoint");
+  expect_named([](auto& s) { s.kind = FunctionKind::kKernel; }, "needs gpu.count = 1");
+}
+
 TEST(FunctionSpec, EachBrokenLimitIsNamed) {
   const auto message_after = [](auto change) {
     FunctionSpec spec = good_spec();

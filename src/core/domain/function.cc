@@ -7,6 +7,7 @@
 #include "core/domain/command_line.h"
 #include "core/domain/cors.h"
 #include "core/domain/function_words.h"
+#include "core/domain/model_function.h"
 #include "core/domain/secret.h"
 
 namespace lambent {
@@ -54,6 +55,47 @@ Result<void> validate_environment(const std::map<std::string, std::string>& envi
   }
   const auto secrets = secret_names(environment);
   if (!secrets.ok()) return secrets.error();
+  return {};
+}
+
+// What takes several GPUs together.
+Result<void> validate_gang(const FunctionSpec& spec) {
+  const GpuNeeds& gpu = spec.gpu;
+  if (gpu.count == 0 || gpu.count > kMostGpusOfFunction) {
+    return invalid("gpu.count must be 1 to " + std::to_string(kMostGpusOfFunction));
+  }
+  if (gpu.count == 1) return {};
+  const std::string count = "gpu.count is " + std::to_string(gpu.count);
+  if (spec.kind != FunctionKind::kHandler && spec.kind != FunctionKind::kHttp) {
+    return invalid(count + ", but only handlers and http functions take several GPUs; a " +
+                   std::string(name_of(spec.kind)) + " function needs gpu.count = 1");
+  }
+  if (gpu.memory == Bytes(0)) {
+    return invalid(count + ", but gpu.memory is not given: say how much it takes of each GPU");
+  }
+  if (gpu.runtime == GpuRuntime::kShared) {
+    return invalid(count +
+                   ", but a shared GPU runtime has one GPU: set gpu.runtime to 'own', or gpu.count "
+                   "to 1");
+  }
+  if (spec.cpu_variant) {
+    return invalid(count +
+                   ", but a function with a CPU variant takes one GPU: remove the CPU variant, or "
+                   "set gpu.count to 1");
+  }
+  if (serves_model(spec)) {
+    return invalid(count + ", but a model is served on one GPU: set gpu.count to 1");
+  }
+  if (spec.min_instances > 0) {
+    return invalid(count +
+                   ", but several GPUs are taken only for calls: set min_instances to 0, or "
+                   "gpu.count to 1");
+  }
+  if (gpu.checkpoint || gpu.working_set == WorkingSet::kTouched) {
+    return invalid(count +
+                   ", but memory on several GPUs stays where it is: remove checkpoint and "
+                   "working_set");
+  }
   return {};
 }
 
@@ -341,6 +383,7 @@ Result<void> validate(const FunctionSpec& spec) {
     return invalid("the handler may have no control characters");
   }
   RETURN_IF_ERROR(validate_gpu(spec.gpu));
+  RETURN_IF_ERROR(validate_gang(spec));
   if (spec.cpu_variant) RETURN_IF_ERROR(validate_cpu_variant(spec));
   const double wait = spec.max_queue_time_s;
   if (wait != -1 && !(wait >= 0 && wait <= limits::kMostQueueTimeSeconds)) {

@@ -61,9 +61,14 @@ enum class GpuRuntime { kOwn, kShared };
 std::string_view name_of(GpuRuntime runtime);  // "own", "shared"
 std::optional<GpuRuntime> gpu_runtime_from(std::string_view name);
 
+// That each sandbox of a function may take together.
+constexpr unsigned kMostGpusOfFunction = 64;
+
 // What the function needs from a GPU. `memory` zero means: the function uses no GPU.
 struct GpuNeeds {
-  Bytes memory;
+  Bytes memory;  // of each GPU
+  // How many GPUs each sandbox takes, all together or none; it sees all of them.
+  unsigned count = 1;
   MemoryMode memory_mode = MemoryMode::kVmm;
   WorkingSet working_set = WorkingSet::kWorker;
   // Whether the driver may checkpoint its processes while they rest, context and all.

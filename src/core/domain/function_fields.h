@@ -42,6 +42,7 @@ constexpr FieldRange kWeightRange{limits::kLeastWeight, limits::kMostWeight};
 constexpr FieldRange kConcurrencyRange{1, limits::kMostConcurrency};
 constexpr FieldRange kSandboxConcurrencyRange{1, limits::kMostSandboxConcurrency};
 constexpr FieldRange kShareRange{1, 100};  // per cent
+constexpr FieldRange kGpuCountRange{1, kMostGpusOfFunction};
 constexpr FieldRange kPortRange{1, 65535};
 constexpr FieldRange kQueueTimeRange{-1, limits::kMostQueueTimeSeconds};
 constexpr FieldRange kInstancesRange{0, limits::kMostInstances};
@@ -100,6 +101,8 @@ void visit_gpu_needs(Visitor& visit, Needs&... gpus) {
   // column, key, tag, Lambda, our own API
   visit({kSetting, "gpu_memory_bytes", "gpu.memory", "gpu-memory", kNone, "gpu_memory_bytes"},
         gpus.memory...);
+  visit({kSetting, "gpu_count", "gpu.count", "gpu-count", kNone, "gpu_count", kGpuCountRange},
+        gpus.count...);
   visit({kSetting, "gpu_launch_mode", "gpu.launch_mode", "launch-mode", kNone, "launch_mode"},
         gpus.launch_mode...);
   visit({kSetting, "gpu_memory_mode", "gpu.memory_mode", "memory-mode", kNone, "memory_mode"},

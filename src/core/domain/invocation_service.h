@@ -48,6 +48,7 @@ struct SandboxStatus {
   std::string state;  // "starting", "idle", "busy", "stopping"
   int64_t pid = 0;
   DeviceId device;
+  std::vector<DeviceId> beside;  // its other devices, if it takes several
   Duration age{};
   uint64_t invocations = 0;
   uint64_t in_flight = 0;  // that are in it now

@@ -66,8 +66,10 @@ struct WorkerMetrics::State {
   Family<Gauge>& utilisation =
       registry.family<Gauge>("lambent_gpu_utilization_ratio",
                              "Share of time in which the GPU had a kernel, as NVML tells it.");
-  Family<Gauge>& tokens = registry.family<Gauge>("lambent_gpu_tokens",
-                                                 "Dispatch tokens of a GPU: all, and those held.");
+  Family<Gauge>& tokens = registry.family<Gauge>(
+      "lambent_gpu_tokens",
+      "Dispatch tokens of a GPU: all, those held, and those kept for a function that takes "
+      "several GPUs.");
   Family<Gauge>& healthy = registry.family<Gauge>(
       "lambent_gpu_healthy", "1 while the GPU is given work; 0: silent, drained or lost.");
   Family<Counter>& xid_errors = registry.family<Counter>(
@@ -404,6 +406,7 @@ void WorkerMetrics::set_device(DeviceId device, const DeviceGauges& gauges) {
   state_->utilisation.add({{"gpu", gpu}}).set(gauges.utilisation);
   state_->tokens.add({{"gpu", gpu}, {"kind", "all"}}).set(gauges.tokens);
   state_->tokens.add({{"gpu", gpu}, {"kind", "held"}}).set(gauges.tokens_held);
+  state_->tokens.add({{"gpu", gpu}, {"kind", "reserved"}}).set(gauges.tokens_reserved);
   state_->executors.add({{"gpu", gpu}}).set(static_cast<double>(gauges.executors));
   state_->healthy.add({{"gpu", gpu}}).set(gauges.healthy ? 1 : 0);
 }

@@ -75,7 +75,8 @@ class WorkerMetrics {
     double utilisation = 0;  // 0..1
     unsigned tokens = 0;
     unsigned tokens_held = 0;
-    uint64_t executors = 0;  // that are ready there
+    unsigned tokens_reserved = 0;  // kept for a function that takes several GPUs
+    uint64_t executors = 0;        // that are ready there
     bool healthy = true;
   };
   void set_device(DeviceId device, const DeviceGauges& gauges);

@@ -44,8 +44,9 @@ bool is_of_another_kind(const std::string& key, const Json& function) {
                                           "min_instances", "keep_alive_seconds"};
   if (cell(function, "kind") == "workflow" && is_one_of(key, kOfSandboxes)) return true;
   if (number(function, "gpu_memory_bytes") > 0) return false;
-  constexpr const char* kOfGpus[] = {"checkpoint",  "gpu_memory_bytes", "gpu_runtime", "gpu_share",
-                                     "launch_mode", "memory_mode",      "working_set"};
+  constexpr const char* kOfGpus[] = {"checkpoint",  "gpu_memory_bytes", "gpu_count",
+                                     "gpu_runtime", "gpu_share",        "launch_mode",
+                                     "memory_mode", "working_set"};
   return is_one_of(key, kOfGpus);
 }
 

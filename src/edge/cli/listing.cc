@@ -88,6 +88,13 @@ std::string sandboxes_cell(const Json& row) {
   return text + ")";
 }
 
+// "64 MiB", or of one that takes several GPUs "2 x 64 MiB".
+std::string gpu_memory_cell(const Json& row) {
+  const std::string memory = bytes_cell(row, "gpu_memory_bytes");
+  const double count = row.value("gpu_count", 1.0);
+  return count > 1 ? cell(row, "gpu_count") + " x " + memory : memory;
+}
+
 }  // namespace
 
 int run_ls(Transport& transport, Console& console) {
@@ -102,9 +109,9 @@ int run_ls(Transport& transport, Console& console) {
   for (const Json& row : list_in(*json, "functions")) {
     const std::string kind = cell(row, "kind");
     const bool has_runtime = kind != "kernel" && kind != "workflow" && kind != "pipeline";
-    table.add({cell(row, "name"), has_runtime ? cell(row, "runtime") : kind,
-               bytes_cell(row, "gpu_memory_bytes"), cell(row, "revision"), cell(row, "queued"),
-               cell(row, "running"), cell(row, "completed"), sandboxes_cell(row)});
+    table.add({cell(row, "name"), has_runtime ? cell(row, "runtime") : kind, gpu_memory_cell(row),
+               cell(row, "revision"), cell(row, "queued"), cell(row, "running"),
+               cell(row, "completed"), sandboxes_cell(row)});
   }
   console.out << table.str();
   return 0;

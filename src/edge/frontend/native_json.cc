@@ -96,6 +96,9 @@ json to_json(const FunctionStatus& status) {
 }
 
 json to_json(const SandboxStatus& status) {
+  json gpus = json::array();
+  if (status.device != DeviceId(0)) gpus.push_back(place_name(status.device));
+  for (const DeviceId other : status.beside) gpus.push_back(place_name(other));
   return {
       {"id", status.id.value},
       {"function", status.function.name},
@@ -103,6 +106,7 @@ json to_json(const SandboxStatus& status) {
       {"pid", status.pid},
       {"device", status.device.value},
       {"gpu", status.device == DeviceId(0) ? json() : json(place_name(status.device))},
+      {"gpus", std::move(gpus)},
       {"age_seconds", seconds_of(status.age)},
       {"invocations", status.invocations},
       {"in_flight", status.in_flight},

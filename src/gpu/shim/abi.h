@@ -67,13 +67,14 @@ Status counted_allocation(Kind kind, uint64_t bytes, Pointer* result, Call call)
     return noted(status);
   }
   const uint64_t charge = accounting->charge_of(bytes);
-  if (!accounting->try_reserve(charge)) return kOutOfMemory;
+  const int device = accounting->current_device();
+  if (!accounting->try_reserve(charge, device)) return kOutOfMemory;
   const Status status = call();
   if (status == kSuccess) {
-    accounting->record(kind, (uint64_t)*result, charge, current_context());
+    accounting->record(kind, (uint64_t)*result, charge, current_context(), device);
     program_uses_the_driver();
   } else {
-    accounting->cancel(charge);
+    accounting->cancel(charge, device);
   }
   return noted(status);
 }

@@ -1,10 +1,13 @@
 #include "gpu/shim/accounting.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include <new>
 
+#include "driver_slots.h"
+#include "gpu/shim/abi.h"
 #include "gpu/shim/environment.h"
 #include "gpu/shim/log.h"
 #include "gpu/shim/memory_view.h"
@@ -26,7 +29,9 @@ bool fork_is_watched = false;
 // parent's row goes, else the row would outlive the parent.
 void start_afresh_in_child() {
   Accounting* parents = __atomic_exchange_n(&instance, nullptr, __ATOMIC_ACQ_REL);
-  if (parents != nullptr) parents->ledger_.forget_after_fork();
+  if (parents == nullptr) return;
+  parents->ledger_.forget_after_fork();
+  for (int i = 1; i < parents->devices_; ++i) parents->of(i).forget_after_fork();
 }
 
 Accounting::Accounting() : owner_(getpid()) {}
@@ -42,7 +47,7 @@ Accounting* Accounting::current() {
   const char* path = ledger_path();
   void* memory = path == nullptr ? nullptr : malloc(sizeof(Accounting));
   Accounting* made = memory == nullptr ? nullptr : new (memory) Accounting;
-  if (made == nullptr || !made->ledger_.attach(path)) {
+  if (made == nullptr || !made->attach(path)) {
     if (path != nullptr) log_line("cannot use the ledger %s: allocations are not counted", path);
     if (made != nullptr) made->~Accounting();
     free(memory);
@@ -62,6 +67,25 @@ Accounting* Accounting::current() {
   return made;
 }
 
+// The ledgers of the others lie beside that of the first: "ledger.1" and so on.
+bool Accounting::attach(const char* path) {
+  if (!ledger_.attach(path)) return false;
+  const int count = gpu_count() < kMostDevices ? gpu_count() : kMostDevices;
+  for (int i = 1; i < count; ++i) {
+    char beside[4096];
+    const int length = snprintf(beside, sizeof beside, "%s.%d", path, i);
+    if (length < 0 || length >= static_cast<int>(sizeof beside)) return false;
+    if (!others_[i - 1].attach(beside)) return false;
+    devices_ = i + 1;
+  }
+  return true;
+}
+
+int Accounting::device_of_context() const {
+  Device device = 0;
+  return REAL(cuCtxGetDevice, Device*)(&device) == kSuccess ? device : 0;
+}
+
 uint64_t Accounting::charge_of(uint64_t bytes) const {
   const uint64_t limit = ledger_.limit_bytes();
   if (bytes > UINT64_MAX - kGranularity) return bytes;
@@ -69,15 +93,16 @@ uint64_t Accounting::charge_of(uint64_t bytes) const {
   return bytes <= limit && charge > limit ? limit : charge;
 }
 
-void Accounting::record(Kind kind, uint64_t key, uint64_t charge, void* context) {
+void Accounting::record(Kind kind, uint64_t key, uint64_t charge, void* context, int device) {
   Entry entry;
   entry.key = key;
   entry.kind = kind;
   entry.bytes = charge;
   entry.context = context;
-  ledger_.keep(charge);
+  entry.device = device;
+  of(device).keep(charge);
   const PlainLock lock(mutex_);
-  if (!table_.insert(entry)) ledger_.release(charge);
+  if (!table_.insert(entry)) of(device).release(charge);
 }
 
 void Accounting::record_host(uint64_t address, uint64_t bytes, void* context) {
@@ -108,7 +133,7 @@ void Accounting::give_back(const Entry& entry) {
   if (entry.kind == Kind::kHost) {
     ledger_.remove_pinned_host(entry.bytes);
   } else {
-    ledger_.release(entry.bytes);
+    of(entry.device).release(entry.bytes);
   }
 }
 
@@ -143,10 +168,11 @@ void Accounting::context_is_inherited(void* context, void* heir) {
   });
 }
 
-void Accounting::narrow(uint64_t* free, uint64_t* total) {
-  ledger_.reclaim_dead_rows();
+void Accounting::narrow(uint64_t* free, uint64_t* total, int device) {
+  ledger::LedgerWriter& ledger = of(device);
+  ledger.reclaim_dead_rows();
   const MemoryView view =
-      narrowed(MemoryView{*free, *total}, ledger_.limit_bytes(), ledger_.used_bytes());
+      narrowed(MemoryView{*free, *total}, ledger.limit_bytes(), ledger.used_bytes());
   *free = view.free_bytes;
   *total = view.total_bytes;
 }

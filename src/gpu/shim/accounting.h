@@ -19,14 +19,16 @@ class Accounting {
   Accounting(const Accounting&) = delete;
   Accounting& operator=(const Accounting&) = delete;
 
-  uint64_t limit_bytes() const { return ledger_.limit_bytes(); }  // 0: no limit
+  uint64_t limit_bytes() const { return ledger_.limit_bytes(); }  // of each device; 0: no limit
+  // The device of the current context, by the program's numbers.
+  int current_device() const { return devices_ > 1 ? device_of_context() : 0; }
   // What an allocation of `bytes` is counted as.
   uint64_t charge_of(uint64_t bytes) const;
   // False: over the limit, answer out of memory. A reservation is then recorded or cancelled.
-  bool try_reserve(uint64_t charge) { return ledger_.try_reserve(charge); }
-  void cancel(uint64_t charge) { ledger_.cancel(charge); }
+  bool try_reserve(uint64_t charge, int device) { return of(device).try_reserve(charge); }
+  void cancel(uint64_t charge, int device) { of(device).cancel(charge); }
   // Remembers an allocation whose charge was reserved. If that fails it is not counted any more.
-  void record(Kind kind, uint64_t key, uint64_t charge, void* context);
+  void record(Kind kind, uint64_t key, uint64_t charge, void* context, int device);
   void record_host(uint64_t address, uint64_t bytes, void* context);
 
   // A free is told in two steps: forget before the driver's call (the driver may hand the same
@@ -50,7 +52,7 @@ class Accounting {
   void context_is_inherited(void* context, void* heir);
 
   // Physical allocations of cuMemCreate live while a handle or a mapping does.
-  void record_physical(uint64_t handle, uint64_t charge);
+  void record_physical(uint64_t handle, uint64_t charge, int device);
   void retain_physical(uint64_t handle, uint64_t address);
   // A release in two steps, as forget and settle.
   uint64_t forget_handle(uint64_t handle);
@@ -61,7 +63,7 @@ class Accounting {
   // What this process holds by its own count.
   uint64_t held_bytes() const { return ledger_.own_bytes(); }
   // What the program is told: of a device with `free` and `total` bytes, what the limit leaves.
-  void narrow(uint64_t* free, uint64_t* total);
+  void narrow(uint64_t* free, uint64_t* total, int device);
 
  private:
   friend void start_afresh_in_child();
@@ -69,9 +71,19 @@ class Accounting {
   ~Accounting() = default;
   void drop_reference(uint64_t physical) REQUIRES(mutex_);
   void give_back(const Entry& entry);
-  void grow(Kind kind, uint64_t key, uint64_t bytes, void* context) REQUIRES(mutex_);
+  void grow(Kind kind, uint64_t key, uint64_t bytes, int device) REQUIRES(mutex_);
+  bool attach(const char* path);
+  int device_of_context() const;
+  // What is on a device that is not the sandbox's own is on none.
+  ledger::LedgerWriter& of(int device) {
+    return device > 0 && device < devices_ ? others_[device - 1] : ledger_;
+  }
 
+  static constexpr int kMostDevices = 64;
+  // Of the first device; pinned memory and broken contexts, which are of none, are told in it too.
   ledger::LedgerWriter ledger_;
+  ledger::LedgerWriter others_[kMostDevices - 1];
+  int devices_ = 1;
   PlainMutex mutex_;  // held for no call of the driver
   HandleTable table_ GUARDED_BY(mutex_);
   uint64_t last_physical_ GUARDED_BY(mutex_) = 0;

@@ -5,8 +5,8 @@
 
 namespace lambent::shim {
 
-void Accounting::grow(Kind kind, uint64_t key, uint64_t bytes, void* context) {
-  const uint64_t counted = ledger_.reserve_what_fits(bytes);
+void Accounting::grow(Kind kind, uint64_t key, uint64_t bytes, int device) {
+  const uint64_t counted = of(device).reserve_what_fits(bytes);
   if (counted < bytes) {
     log_line("%llu bytes of graphs go beyond the limit and are not counted",
              static_cast<unsigned long long>(bytes - counted));
@@ -19,8 +19,8 @@ void Accounting::grow(Kind kind, uint64_t key, uint64_t bytes, void* context) {
   entry.kind = kind;
   entry.key = key;
   entry.bytes = counted;
-  entry.context = context;
-  if (!table_.insert(entry)) ledger_.release(counted);
+  entry.device = device;
+  if (!table_.insert(entry)) of(device).release(counted);
 }
 
 void Accounting::graph_memory_is(int device, uint64_t bytes) {
@@ -28,9 +28,9 @@ void Accounting::graph_memory_is(int device, uint64_t bytes) {
   const PlainLock lock(mutex_);
   Entry* known = table_.find(Kind::kGraph, key);
   const uint64_t before = known == nullptr ? 0 : known->bytes;
-  if (bytes > before) grow(Kind::kGraph, key, bytes - before, nullptr);
+  if (bytes > before) grow(Kind::kGraph, key, bytes - before, device);
   if (bytes >= before) return;
-  ledger_.release(before - bytes);
+  of(device).release(before - bytes);
   known->bytes = bytes;
 }
 

@@ -16,6 +16,11 @@ const char* value_of(const char* name) {
 const char* real_driver_path() { return value_of("LAMBENT_SHIM_DRIVER"); }
 const char* real_nvml_path() { return value_of("LAMBENT_SHIM_NVML"); }
 const char* ledger_path() { return value_of("LAMBENT_SHIM_LEDGER"); }
+int gpu_count() {
+  const char* value = value_of("LAMBENT_SHIM_GPUS");
+  const int count = value == nullptr ? 1 : atoi(value);
+  return count > 1 ? count : 1;
+}
 const char* log_path() { return value_of("LAMBENT_SHIM_LOG"); }
 bool traces() { return value_of("LAMBENT_SHIM_TRACE") != nullptr; }
 const char* working_set_name() { return value_of("LAMBENT_SHIM_WORKING_SET"); }

@@ -8,6 +8,7 @@ namespace lambent::shim {
 const char* real_driver_path();  // LAMBENT_SHIM_DRIVER, absolute path of the real libcuda.so.1
 const char* real_nvml_path();    // LAMBENT_SHIM_NVML, absolute path of the real libnvidia-ml.so.1
 const char* ledger_path();       // LAMBENT_SHIM_LEDGER, the memory ledger of this sandbox
+int gpu_count();                 // LAMBENT_SHIM_GPUS, how many devices it has; 1 if unset
 const char* log_path();          // LAMBENT_SHIM_LOG, where to write what goes wrong
 bool traces();                   // LAMBENT_SHIM_TRACE is set: log which functions are asked for
 const char* working_set_name();  // LAMBENT_SHIM_WORKING_SET: whole or touched

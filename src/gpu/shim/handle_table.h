@@ -29,6 +29,7 @@ struct Entry {
   uint64_t bytes = 0;
   uint64_t target = 0;
   void* context = nullptr;
+  int device = 0;  // whose memory it is
 };
 
 class HandleTable {

@@ -5,14 +5,15 @@
 
 namespace lambent::shim {
 
-void Accounting::record_physical(uint64_t handle, uint64_t charge) {
-  ledger_.keep(charge);
+void Accounting::record_physical(uint64_t handle, uint64_t charge, int device) {
+  of(device).keep(charge);
   const PlainLock lock(mutex_);
   Entry memory;
   memory.kind = Kind::kPhysical;
   memory.key = ++last_physical_;
   memory.bytes = charge;
   memory.references = 1;
+  memory.device = device;
   Entry name;
   name.kind = Kind::kHandle;
   name.key = handle;
@@ -20,7 +21,7 @@ void Accounting::record_physical(uint64_t handle, uint64_t charge) {
   name.references = 1;
   if (!table_.insert(memory) || !table_.insert(name)) {
     table_.remove(Kind::kPhysical, memory.key);
-    ledger_.release(charge);
+    of(device).release(charge);
   }
 }
 
@@ -102,7 +103,7 @@ void Accounting::unmap_physical(uint64_t address, uint64_t bytes) {
 void Accounting::drop_reference(uint64_t physical) {
   Entry* memory = table_.find(Kind::kPhysical, physical);
   if (memory == nullptr || --memory->references > 0) return;
-  ledger_.release(memory->bytes);
+  of(memory->device).release(memory->bytes);
   table_.remove(Kind::kPhysical, physical);
 }
 

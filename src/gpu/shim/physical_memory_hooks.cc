@@ -61,13 +61,14 @@ SHIM_EXPORT Status cuMemCreate(PhysicalHandle* handle, size_t bytes,
                       bytes > 0 && properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE;
   if (!counts) return call();
   const uint64_t charge = accounting->charge_of(bytes);
-  if (!accounting->try_reserve(charge)) return kOutOfMemory;
+  const int device = properties->location.id;
+  if (!accounting->try_reserve(charge, device)) return kOutOfMemory;
   const Status status = call();
   if (status == kSuccess) {
-    accounting->record_physical(*handle, charge);
+    accounting->record_physical(*handle, charge, device);
     program_uses_the_driver();
   } else {
-    accounting->cancel(charge);
+    accounting->cancel(charge, device);
   }
   return status;
 }

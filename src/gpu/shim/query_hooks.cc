@@ -7,8 +7,12 @@ using namespace lambent::shim;
 
 namespace {
 
-void narrow(Accounting* accounting, uint64_t* free, uint64_t* total) {
-  if (accounting != nullptr) accounting->narrow(free, total);
+void narrow(Accounting* accounting, uint64_t* free, uint64_t* total, int device) {
+  if (accounting != nullptr) accounting->narrow(free, total, device);
+}
+
+int current_device(const Accounting* accounting) {
+  return accounting == nullptr ? 0 : accounting->current_device();
 }
 
 unsigned clamp_to_old(uint64_t bytes) {
@@ -25,7 +29,7 @@ SHIM_EXPORT Status cuMemGetInfo_v2(size_t* free, size_t* total) {
   if (status != kSuccess || free == nullptr || total == nullptr) return status;
   uint64_t free_bytes = *free;
   uint64_t total_bytes = *total;
-  narrow(inside.accounting(), &free_bytes, &total_bytes);
+  narrow(inside.accounting(), &free_bytes, &total_bytes, current_device(inside.accounting()));
   *free = free_bytes;
   *total = total_bytes;
   return status;
@@ -44,7 +48,7 @@ SHIM_EXPORT Status cuMemGetInfo(unsigned* free, unsigned* total) {
   if (status != kSuccess) return status;
   uint64_t free_bytes = free_now;
   uint64_t total_bytes = total_now;
-  accounting->narrow(&free_bytes, &total_bytes);
+  accounting->narrow(&free_bytes, &total_bytes, accounting->current_device());
   *free = clamp_to_old(free_bytes);
   *total = clamp_to_old(total_bytes);
   return status;
@@ -56,7 +60,7 @@ SHIM_EXPORT Status cuDeviceTotalMem_v2(size_t* total, Device device) {
   if (status != kSuccess || total == nullptr) return status;
   uint64_t free_bytes = *total;
   uint64_t total_bytes = *total;
-  narrow(inside.accounting(), &free_bytes, &total_bytes);
+  narrow(inside.accounting(), &free_bytes, &total_bytes, device);
   *total = total_bytes;
   return status;
 }
@@ -72,7 +76,7 @@ SHIM_EXPORT Status cuDeviceTotalMem(unsigned* total, Device device) {
   if (status != kSuccess) return status;
   uint64_t free_bytes = total_now;
   uint64_t total_bytes = total_now;
-  accounting->narrow(&free_bytes, &total_bytes);
+  accounting->narrow(&free_bytes, &total_bytes, device);
   *total = clamp_to_old(total_bytes);
   return status;
 }

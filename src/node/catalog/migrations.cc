@@ -313,6 +313,11 @@ ALTER TABLE functions ADD COLUMN url_cors TEXT NOT NULL DEFAULT '';
 ALTER TABLE function_aliases ADD COLUMN provisioned INTEGER NOT NULL DEFAULT 0;
 )sql";
 
+// Functions that take several GPUs together.
+constexpr const char* kSeveralGpus = R"sql(
+ALTER TABLE functions ADD COLUMN gpu_count INTEGER NOT NULL DEFAULT 1;
+)sql";
+
 Result<void> apply_step(Database& database, size_t version) {
   RETURN_IF_ERROR(database.begin());
   auto applied = database.run(migrations()[version - 1]);
@@ -352,7 +357,8 @@ const std::vector<std::string>& migrations() {
                                                  kFunctionUrls,
                                                  kSandboxConcurrency,
                                                  kNetworkAccess,
-                                                 kCorsAndProvisioned};
+                                                 kCorsAndProvisioned,
+                                                 kSeveralGpus};
   return steps;
 }
 

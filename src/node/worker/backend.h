@@ -90,7 +90,8 @@ struct BackendStart {
   const FunctionSpec& spec;
   std::string code_folder;
   DeviceId device;
-  StageProcessExtras extras = {};  // of a pipeline's stage process
+  StageProcessExtras extras = {};     // of a pipeline's stage process
+  std::vector<DeviceId> beside = {};  // the other devices of one that takes several
 };
 
 class Backend {

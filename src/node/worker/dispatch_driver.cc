@@ -53,6 +53,13 @@ void reach_of(FaultPoints* faults, FaultPoint point, const LiveInvocation& live)
   if (live.request.kind == InvocationKind::kAsynchronous) reach(faults, point);
 }
 
+std::vector<DeviceId> devices_beside(const dispatch::StartSandbox& action) {
+  std::vector<DeviceId> devices;
+  scheduling::for_each_device_in(action.beside,
+                                 [&](uint32_t bit) { devices.push_back(DeviceId{bit + 1}); });
+  return devices;
+}
+
 }  // namespace
 
 DispatchDriver::DispatchDriver(Dependencies dependencies)
@@ -98,7 +105,11 @@ void DispatchDriver::perform(const dispatch::Action& action) {
 }
 
 void DispatchDriver::perform(const dispatch::StartSandbox& action) {
-  if (!deferred_.defer(action.sandbox, action.device, action)) start_sandbox(action);
+  bool deferred = deferred_.defer(action.sandbox, action.device, action);
+  for (const DeviceId other : devices_beside(action)) {
+    deferred = deferred || deferred_.defer(action.sandbox, other, action);
+  }
+  if (!deferred) start_sandbox(action);
   reach(uses_.faults, FaultPoint::kSandboxAsked);
 }
 
@@ -126,7 +137,12 @@ void DispatchDriver::start_sandbox(const dispatch::StartSandbox& action) {
                           spec->kind == FunctionKind::kHandler;
   const FunctionSpec started = whole ? *whole : as_variant ? cpu_variant_of(*spec) : *spec;
   uses_.backends.of_kind(spec->kind)
-      .start({action.sandbox, started, uses_.code.folder(*spec), action.device}, uses_.reports);
+      .start({.sandbox = action.sandbox,
+              .spec = started,
+              .code_folder = uses_.code.folder(*spec),
+              .device = action.device,
+              .beside = devices_beside(action)},
+             uses_.reports);
 }
 
 void DispatchDriver::fail_start(const dispatch::StartSandbox& action, Error error,

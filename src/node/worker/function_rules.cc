@@ -42,6 +42,20 @@ Result<void> check_network(const FunctionSpec& spec, const FunctionRules& rules)
                "network: this machine can give functions none: " + rules.network_reason};
 }
 
+// What takes several GPUs together.
+Result<void> check_gang(const FunctionSpec& spec, const FunctionRules& rules) {
+  if (spec.gpu.count <= 1) return {};
+  const std::string count = "gpu.count is " + std::to_string(spec.gpu.count) + ", but ";
+  if (!rules.no_gangs.empty()) return Error{ErrorCode::kFailedPrecondition, count + rules.no_gangs};
+  const Bytes needed = spec.gpu.memory + rules.context_memory;
+  const auto large =
+      std::ranges::count_if(rules.devices, [&](const Bytes& memory) { return needed <= memory; });
+  if (large >= static_cast<int64_t>(spec.gpu.count)) return {};
+  return invalid(count + "this worker has " + std::to_string(large) + " GPU" +
+                 (large == 1 ? "" : "s") + " with " + to_string(spec.gpu.memory) +
+                 " for a function; take fewer, or less gpu.memory of each");
+}
+
 }  // namespace
 
 bool takes_turns_on_a_gpu(const FunctionSpec& spec) {
@@ -87,7 +101,7 @@ Result<void> check_function(const FunctionSpec& spec, const FunctionRules& rules
                    " of device memory; the largest GPU here has " + to_string(most) +
                    " for a function");
   }
-  return {};
+  return check_gang(spec, rules);
 }
 
 dispatch::FunctionProfile profile_of(const FunctionSpec& spec, uint64_t sandbox_revision,
@@ -104,6 +118,7 @@ dispatch::FunctionProfile profile_of(const FunctionSpec& spec, uint64_t sandbox_
   const bool is_shared = spec.kind == FunctionKind::kHttp && spec.http.concurrency > 1;
   if (is_shared) profile.sandbox_concurrency = spec.http.concurrency;
   profile.device_memory = spec.gpu.memory;
+  profile.gpu_count = spec.gpu.count;
   // Kernel functions and handlers that share a runtime have the context of their executor.
   const bool has_process = spec.kind == FunctionKind::kHandler ||
                            spec.kind == FunctionKind::kPipeline || spec.kind == FunctionKind::kHttp;
@@ -124,7 +139,8 @@ dispatch::FunctionProfile profile_of(const FunctionSpec& spec, uint64_t sandbox_
   const bool is_client =
       spec.kind == FunctionKind::kHandler && spec.gpu.runtime == GpuRuntime::kShared;
   // The worker does not know which memory of a client could move.
-  profile.memory_moves = spec.gpu.memory_mode != MemoryMode::kOff && !is_client;
+  profile.memory_moves =
+      spec.gpu.memory_mode != MemoryMode::kOff && !is_client && spec.gpu.count == 1;
   profile.checkpoints = spec.gpu.checkpoint;
   profile.has_cpu_variant = spec.cpu_variant.has_value();
   if (spec.cpu_variant) profile.gpu_speedup = spec.cpu_variant->gpu_speedup;

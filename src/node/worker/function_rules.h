@@ -9,7 +9,10 @@
 namespace lambent::worker {
 
 struct FunctionRules {
-  Bytes device_memory;   // of the largest device that dispatch has
+  Bytes device_memory;         // of the largest device that dispatch has
+  std::vector<Bytes> devices;  // the memory of each
+  // Why no function takes several of them; empty: some may.
+  std::string no_gangs = {};
   Bytes context_memory;  // of a CUDA context
   Bytes call_workspace;  // that kernel functions need beside their memory; 0: none
   bool shared_runtimes = false;

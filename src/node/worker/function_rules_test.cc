@@ -41,6 +41,22 @@ TEST(FunctionRules, AFunctionHasWhatTheContextLeavesOfTheLargestDevice) {
                  ErrorCode::kInvalidArgument, "the largest GPU here has 900 MiB");
 }
 
+TEST(FunctionRules, OneThatTakesSeveralGpusNeedsAsManyThatAreLargeEnough) {
+  FunctionRules rules = one_gpu();
+  rules.devices = {Bytes::mib(1000), Bytes::mib(500), Bytes::mib(1000)};
+  FunctionSpec spec = function(FunctionKind::kHandler, Bytes::mib(900));
+  spec.gpu.count = 2;
+  EXPECT_TRUE(check_function(spec, rules).ok());
+  spec.gpu.count = 3;
+  expect_refused(spec, rules, ErrorCode::kInvalidArgument, "this worker has 2 GPUs with 900 MiB");
+  spec.gpu.memory = Bytes::mib(400);
+  EXPECT_TRUE(check_function(spec, rules).ok());
+  EXPECT_EQ(profile_of(spec, 1, Bytes::mib(100), nullptr).gpu_count, 3U);
+  EXPECT_FALSE(profile_of(spec, 1, Bytes::mib(100), nullptr).memory_moves);
+  rules.no_gangs = "it has slices";
+  expect_refused(spec, rules, ErrorCode::kFailedPrecondition, "gpu.count is 3, but it has slices");
+}
+
 TEST(FunctionRules, AKernelFunctionLeavesTheWorkspaceOfCublas) {
   FunctionRules rules = one_gpu();
   EXPECT_EQ(most_device_memory(FunctionKind::kKernel, rules), Bytes::mib(900));

@@ -52,6 +52,10 @@ struct HostedSandbox {
   std::unique_ptr<network::RefusalReader> refusals;  // null: it has no network
   std::string ledger_path;
   std::optional<ledger::LedgerReader> ledger;
+  // Of one that takes several devices: the others, in their order.
+  std::vector<DeviceId> beside;
+  std::vector<ledger::LedgerReader> ledgers_beside;
+  std::vector<std::string> ledger_paths_beside;
   std::string memory_path;
   std::string link_path;
   std::string secret_folder;              // of the files that it is shown; empty: none

@@ -79,6 +79,27 @@ Result<void> write_secrets(const std::string& folder, const Variables& files) {
   return {};
 }
 
+// The function runs as another user than the worker.
+Result<ledger::LedgerReader> create_open_ledger(const std::string& path, Bytes limit) {
+  auto ledger = ledger::create_ledger(path, limit, 0666);
+  if (!ledger.ok()) return ledger.error().with_context("create the memory ledger");
+  if (chmod(path.c_str(), 0666) != 0) return error_from_errno("chmod " + path, errno);
+  return ledger;
+}
+
+// Of one that takes several devices: for each of the others, beside that of the first.
+Result<void> make_ledgers_beside(HostedSandbox& sandbox, SandboxRequest& request) {
+  for (size_t i = 1; i <= sandbox.beside.size(); ++i) {
+    const std::string path = sandbox.ledger_path + "." + std::to_string(i);
+    ASSIGN_OR_RETURN(ledger::LedgerReader ledger,
+                     create_open_ledger(path, sandbox.spec.gpu.memory));
+    sandbox.ledgers_beside.push_back(std::move(ledger));
+    sandbox.ledger_paths_beside.push_back(path);
+  }
+  request.ledgers_beside = sandbox.ledger_paths_beside;
+  return {};
+}
+
 // Which of those that it had go back to their queue, and what the others are told.
 // One that no program saw keeps its place, if it was the only one or all others are like it.
 void tell_each(const HostedSandbox& sandbox, SandboxEnd& end) {
@@ -132,6 +153,7 @@ void SandboxHost::start(BackendStart start, BackendObserver& observer) {
   sandbox.id = id;
   sandbox.spec = spec;
   sandbox.device = start.device;
+  sandbox.beside = start.beside;
   sandbox.requested_at = loop_.clock().now();
   sandbox.most_response = extras.most_response;
   sandbox.most_in_flight = extras.in_flight;
@@ -139,6 +161,7 @@ void SandboxHost::start(BackendStart start, BackendObserver& observer) {
 
   SandboxRequest request{id, start.device, std::move(start.code_folder), ""};
   request.extras = std::move(extras);
+  request.beside = sandbox.beside;
   FunctionSpec resolved = spec;
   const auto refuse = [this, id](const Error& error, const char* type) {
     // The caller is in the middle of handling an event: its answer comes in the next turn.
@@ -180,9 +203,12 @@ Result<void> SandboxHost::resolve_environment(Sandbox& sandbox, FunctionSpec& sp
 
 Result<void> SandboxHost::connect_memory(Sandbox& sandbox, SandboxRequest& request) {
   ASSIGN_OR_RETURN(request.ledger_path, make_ledger(sandbox, sandbox.spec.gpu.memory));
+  RETURN_IF_ERROR(make_ledgers_beside(sandbox, request));
   if (sandbox.spec.gpu.runtime == GpuRuntime::kShared) return connect_runtime(sandbox, request);
   const bool moves = setting_.memory_moves && !setting_.integrated.contains(sandbox.device);
   if (sandbox.spec.gpu.memory_mode == MemoryMode::kOff || !moves) return {};
+  // What lies on several devices stays there.
+  if (!sandbox.beside.empty()) return {};
   const std::string number = std::to_string(sandbox.id.value);
   sandbox.memory_path = run_folder_ + "/memory-" + number;
   ASSIGN_OR_RETURN(
@@ -220,11 +246,8 @@ Result<void> SandboxHost::connect_runtime(Sandbox& sandbox, SandboxRequest& requ
 
 Result<std::string> SandboxHost::make_ledger(Sandbox& sandbox, Bytes limit) {
   const std::string path = run_folder_ + "/ledger-" + std::to_string(sandbox.id.value);
-  auto ledger = ledger::create_ledger(path, limit, 0666);
-  if (!ledger.ok()) return ledger.error().with_context("create the memory ledger");
-  // The function runs as another user than the worker.
-  if (chmod(path.c_str(), 0666) != 0) return error_from_errno("chmod " + path, errno);
-  sandbox.ledger.emplace(std::move(ledger).value());
+  ASSIGN_OR_RETURN(ledger::LedgerReader ledger, create_open_ledger(path, limit));
+  sandbox.ledger.emplace(std::move(ledger));
   sandbox.ledger_path = path;
   return path;
 }
@@ -378,6 +401,7 @@ void SandboxHost::deliver(SandboxId id, InvocationRequest& request, Duration tim
     const bool begins_anew = !sandbox.relay || std::exchange(sandbox.peak_is_read, false);
     if (sandbox.invocations > 0 && begins_anew) sandbox.host_memory.reset();
     if (sandbox.ledger) (void)sandbox.ledger->reset_peak();
+    for (ledger::LedgerReader& other : sandbox.ledgers_beside) (void)other.reset_peak();
   }
   Sandbox::InFlight& given = sandbox.in_flight.emplace_back();
   given.id = request.id;
@@ -588,6 +612,7 @@ void SandboxHost::finish(SandboxId id, Error error, std::string error_type,
                                   &sandbox->runtime_path}) {
     if (!path->empty()) unlink(path->c_str());
   }
+  for (const std::string& path : sandbox->ledger_paths_beside) unlink(path.c_str());
   if (!sandbox->link_path.empty()) uses_.links->forget(id);
   if (!sandbox->runtime_path.empty()) uses_.runtimes->remove_client(id);
 
@@ -702,6 +727,13 @@ void SandboxHost::read_ledger(Sandbox& sandbox) {
   sandbox.device_memory = readings->used;
   sandbox.device_memory_peak = readings->peak;
   sandbox.context_error = readings->context_error;
+  // Of all its devices together.
+  for (ledger::LedgerReader& other : sandbox.ledgers_beside) {
+    const auto beside = other.read();
+    if (!beside.ok()) continue;
+    sandbox.device_memory += beside->used;
+    sandbox.device_memory_peak += beside->peak;
+  }
 }
 
 bool SandboxHost::has_gpu_sandboxes_of_others(TenantId tenant) const {
@@ -738,6 +770,7 @@ std::vector<SandboxStatus> SandboxHost::status() const {
                                                  : "idle";
     status.pid = sandbox->pid;
     status.device = sandbox->device;
+    status.beside = sandbox->beside;
     status.age = loop_.clock().now() - sandbox->requested_at;
     status.invocations = sandbox->invocations;
     status.in_flight = sandbox->in_flight.size();

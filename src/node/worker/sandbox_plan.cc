@@ -143,6 +143,28 @@ bool is_read_early(const std::string& name) {
                              [&name](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
+// Those of a function that takes several, as numbers 1 and up: each with a ledger of its own,
+// beside that of the first.
+void add_devices_beside(const GpuDriver& gpu, const SandboxRequest& request,
+                        sandbox::LaunchPlan& plan) {
+  if (request.beside.empty()) return;
+  Environment& environment = plan.environment;
+  std::vector<uint32_t>& near = plan.processors;
+  for (size_t i = 0; i < request.beside.size(); ++i) {
+    environment["CUDA_VISIBLE_DEVICES"] += "," + visible_as(gpu, request.beside[i]);
+    if (gpu.emulated_node.empty()) add_nodes(gpu, request.beside[i], plan);
+    plan.binds.push_back(
+        {request.ledgers_beside[i], kLedgerFile + ("." + std::to_string(i + 1)), true});
+    // Near any of them; one that is near all leaves no choice to make.
+    const auto found = gpu.near.find(request.beside[i]);
+    if (found == gpu.near.end()) near.clear();
+    if (!near.empty()) near.insert(near.end(), found->second.begin(), found->second.end());
+  }
+  std::ranges::sort(near);
+  near.erase(std::unique(near.begin(), near.end()), near.end());
+  environment["LAMBENT_SHIM_GPUS"] = std::to_string(request.beside.size() + 1);
+}
+
 void add_gpu(const SandboxSetting& setting, const FunctionSpec& spec, const SandboxRequest& request,
              sandbox::LaunchPlan& plan) {
   const bool modelled = spec.gpu.launch_mode == GpuNeeds::LaunchMode::kModel;
@@ -155,6 +177,7 @@ void add_gpu(const SandboxSetting& setting, const FunctionSpec& spec, const Sand
   environment["LAMBENT_SHIM_DRIVER"] = driver + "/libcuda.so.1";
   environment["LAMBENT_SHIM_NVML"] = driver + "/libnvidia-ml.so.1";
   environment["LAMBENT_SHIM_LEDGER"] = kLedgerFile;
+  add_devices_beside(setting.gpu, request, plan);
   if (!request.memory_path.empty()) {
     plan.binds.push_back({request.memory_path, kMemorySocket, true});
     environment["LAMBENT_SHIM_MEMORY"] = kMemorySocket;
@@ -173,7 +196,7 @@ void add_gpu(const SandboxSetting& setting, const FunctionSpec& spec, const Sand
   // holes where memory was given back; its pages, and at a memory scale those of what was moved to
   // the host, count for them as well.
   plan.limits.file_size = std::max(plan.limits.file_size, spec.gpu.memory * 2);
-  plan.limits.memory += spec.gpu.memory * 2;
+  plan.limits.memory += spec.gpu.memory * 2 * spec.gpu.count;
   // More managed memory than the device has is a risk only on a real one.
   environment["LAMBENT_SHIM_OVERSUBSCRIBE"] = "1";
 }

@@ -101,6 +101,9 @@ struct SandboxRequest {
   // Where its mounts lie on the host, in their order.
   std::vector<std::string> mount_folders = {};
   StageProcessExtras extras = {};
+  // The other devices of one that takes several, and a ledger for each.
+  std::vector<DeviceId> beside = {};
+  std::vector<std::string> ledgers_beside = {};
 };
 
 // Where things lie inside a sandbox.

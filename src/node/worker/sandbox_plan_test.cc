@@ -79,6 +79,33 @@ TEST(SandboxPlan, AZygoteOfAGpuFunctionHasTheShimAndTheDriverButNoGpu) {
   EXPECT_NE(plan_sandbox(setting(), spec, request()).zygote->key, plan.zygote->key);
 }
 
+TEST(SandboxPlan, OneOnSeveralGpusSeesTheseAndHasALedgerForEach) {
+  SandboxSetting with_nodes = setting();
+  with_nodes.gpu.emulated_node.clear();
+  with_nodes.gpu.nodes.common = {{"/dev/nvidiactl", "/dev/nvidiactl"}};
+  for (uint32_t i = 1; i <= 3; ++i) {
+    const std::string node = "/dev/nvidia" + std::to_string(i - 1);
+    with_nodes.gpu.nodes.own[DeviceId(i)] = {{node, node}};
+  }
+  auto spec = python_function();
+  spec.gpu = {.memory = Bytes::mib(64), .count = 2};
+  auto with = request();
+  with.beside = {DeviceId(3)};
+  with.ledgers_beside = {"/run/ledger-3.1"};
+  const auto plan = plan_sandbox(with_nodes, spec, with);
+  EXPECT_EQ(plan.environment.at("CUDA_VISIBLE_DEVICES"), "0,2");
+  EXPECT_EQ(plan.environment.at("LAMBENT_SHIM_GPUS"), "2");
+  std::set<std::string> seen;
+  for (const sandbox::DeviceNode& node : plan.devices) seen.insert(node.sandbox_path);
+  EXPECT_EQ(seen, (std::set<std::string>{"/dev/nvidiactl", "/dev/nvidia0", "/dev/nvidia2"}));
+  const auto is_ledger = [](const sandbox::Bind& bind) {
+    return bind.host_path == "/run/ledger-3.1" && bind.sandbox_path == "/opt/lambent/ledger.1" &&
+           bind.writable;
+  };
+  EXPECT_EQ(std::count_if(plan.binds.begin(), plan.binds.end(), is_ledger), 1);
+  EXPECT_TRUE(sandbox::validate(plan).ok()) << sandbox::validate(plan).error().message;
+}
+
 TEST(SandboxPlan, TenantsEnvironmentsAndPreloadsHaveZygotesOfTheirOwn) {
   auto spec = python_function();
   spec.environment.clear();

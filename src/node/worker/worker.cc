@@ -151,6 +151,15 @@ bool Worker::has_drained() const {
 Deployments::Rules Worker::deployment_rules() {
   FunctionRules rules;
   rules.device_memory = options_.device_memory;
+  for (const scheduling::DeviceOptions& device : dispatcher_->options().fleet.devices) {
+    rules.devices.push_back(device.memory);
+  }
+  rules.no_gangs = options_.no_gangs;
+  if (const scheduling::Policy& policy = dispatcher_->policy(); !policy.places_gangs()) {
+    rules.no_gangs = "the policy " + std::string(policy.name()) +
+                     " of this worker gives functions GPUs one by one; run it with density, "
+                     "mqfq-sticky or fcfs";
+  }
   rules.context_memory = options_.context_memory;
   rules.call_workspace = options_.executors.cublas.empty() ? Bytes(0) : kCallWorkspace;
   rules.shared_runtimes = !options_.sandboxes.forward_folder.empty();

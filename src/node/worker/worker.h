@@ -44,6 +44,8 @@ struct WorkerOptions {
   LogFilesOptions logs = {};                       // without a folder they end with the worker
   std::vector<protocol::DeviceInventory> devices;  // all, those of pipelines too
   Bytes device_memory;  // of the largest device; functions that ask for more are refused
+  // Why functions that take several devices are refused; empty: they are not.
+  std::string no_gangs = {};
   // What a CUDA context takes of the device beside what its function allocates.
   Bytes context_memory;
   // The GPUs must not be shared between tenants, because they are emulated.

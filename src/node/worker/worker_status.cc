@@ -45,6 +45,7 @@ std::string text_of(const json& value) {
 void add_concurrency(const scheduling::Device& device, json& row) {
   row["tokens"] = device.tokens();
   row["tokens_held"] = device.tokens_held;
+  row["reserved"] = device.reserved;
   row["tokens_by"] = device.concurrency ? "utilization" : "setting";
   row["sandboxes"] = device.sandboxes;
   row["memory_taken_bytes"] = device.taken.count;
@@ -235,6 +236,9 @@ void WorkerStatus::set_devices() const {
     gauges.utilisation = uses_.care.status(device.options.id).reading.busy_percent / 100.0;
     gauges.tokens = device.tokens();
     gauges.tokens_held = device.tokens_held;
+    if (device.reserved && device.has_token_left()) {
+      gauges.tokens_reserved = device.tokens() - device.tokens_held;
+    }
     gauges.healthy = device.healthy;
     gauges.memory_used = uses_.care.status(device.options.id).reading.memory_used;
     uses_.metrics.set_device(device.options.id, gauges);

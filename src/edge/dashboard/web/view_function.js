@@ -105,7 +105,7 @@ function settingText(key, value) {
 
 const COUNTED = new Set(["name", "queued", "running", "completed", "sandboxes"]);
 
-const GPU_ONLY = new Set(["gpu_memory_bytes", "gpu_runtime", "gpu_share", "memory_mode", "working_set", "checkpoint", "launch_mode"]);
+const GPU_ONLY = new Set(["gpu_memory_bytes", "gpu_count", "gpu_runtime", "gpu_share", "memory_mode", "working_set", "checkpoint", "launch_mode"]);
 
 function settings(spec) {
   if (!spec) return null;

@@ -1,0 +1,187 @@
+"""Functions that take several GPUs together: what their programs see, their limits, beside functions with one GPU, drains, refusals."""
+import json
+import subprocess
+import threading
+import time
+import unittest
+
+from harness import PREFIX, WorkerTest, make_zip
+
+MIB = 1 << 20
+STAGED = PREFIX / "examples"
+
+SURVEY = """
+import ctypes, os, time
+import lambent_cuda as cuda
+
+count = ctypes.c_int()
+first = cuda.Device(0)
+first.driver.call("cuDeviceGetCount", ctypes.byref(count))
+devices = [first] + [cuda.Device(i) for i in range(1, count.value)]
+
+def handler(event, context):
+    answer = {"count": count.value, "visible": os.environ["CUDA_VISIBLE_DEVICES"]}
+    answer["free_before"] = [device.memory_info()[0] for device in devices]
+    answer["total"] = [device.memory_info()[1] for device in devices]
+    held = [devices[i].buffer(size) for i, size in event.get("hold", [])]
+    answer["free"] = [device.memory_info()[0] for device in devices]
+    # Each device holds what was written to it.
+    for i, buffer in enumerate(held):
+        buffer.fill(i + 1)
+    answer["holds"] = [buffer.bytes()[-1] for buffer in held]
+    if "beyond" in event:
+        i, size = event["beyond"]
+        try:
+            devices[i].buffer(size)
+            answer["beyond"] = "allocated"
+        except cuda.CudaError as error:
+            answer["beyond"] = error.name
+    # A context that is made by the program, on each.
+    made = []
+    for i in range(count.value):
+        handle, context_handle = ctypes.c_int(), ctypes.c_void_p()
+        first.driver.call("cuDeviceGet", ctypes.byref(handle), ctypes.c_int(i))
+        first.driver.call("cuCtxCreate_v2", ctypes.byref(context_handle), ctypes.c_uint(0), handle)
+        current = ctypes.c_int(-1)
+        library = ctypes.CDLL("libcuda.so.1")
+        library.cuCtxGetDevice(ctypes.byref(current))
+        made.append(current.value)
+        library.cuCtxDestroy_v2(context_handle)
+        first.driver._thread.context = None
+    answer["contexts"] = made
+    time.sleep(event.get("seconds", 0))
+    return answer
+"""
+
+ONE = """
+import time
+import lambent_cuda as cuda
+device = cuda.Device()
+
+def handler(event, context):
+    time.sleep(event.get("seconds", 0))
+    return "done"
+"""
+
+
+class SeveralGpusTest(WorkerTest):
+    gpu = "emulated:tiny-x4"
+    flags = ("--concurrency", "1", "--set", "foresee=false")
+
+    def lambent(self, *arguments):
+        return subprocess.run([str(PREFIX / "bin/lambent"), *arguments, "--endpoint", self.worker.endpoint],
+                              capture_output=True, text=True, timeout=120)
+
+    def create(self, name, source=SURVEY, count=2, memory="64MiB", tags=None, **options):
+        tags = {"lambent:gpu-memory": memory, "lambent:gpu-count": str(count), **(tags or {})}
+        self.worker.create(name, make_zip({"app.py": source}), tags=tags, **options)
+        self.addCleanup(self.worker.delete, name)
+
+    def survey(self, name, **event):
+        reply = self.worker.invoke(name, event)
+        self.assertNotIn("x-amz-function-error", reply.headers, reply.body)
+        return reply.json
+
+    def sandboxes_of(self, name):
+        return [each for each in self.worker.sandboxes() if each["function"] == name]
+
+    def test_its_program_sees_its_own_gpus_and_has_its_limit_on_each(self):
+        self.create("pair")
+        answer = self.survey("pair", hold=[[0, 40 * MIB], [1, 50 * MIB]], beyond=[1, 20 * MIB])
+        self.assertEqual(answer["count"], 2)
+        self.assertEqual(len(set(answer["visible"].split(","))), 2)
+        self.assertEqual(answer["contexts"], [0, 1])
+        self.assertEqual(answer["total"], [64 * MIB, 64 * MIB])
+        self.assertEqual([before - after for before, after in zip(answer["free_before"], answer["free"])], [40 * MIB, 50 * MIB])
+        self.assertEqual(answer["holds"], [1, 2])
+        self.assertEqual(answer["beyond"], "CUDA_ERROR_OUT_OF_MEMORY")
+        # Beyond the limit of one device, though within that of both.
+        self.assertEqual(self.survey("pair", hold=[[0, 60 * MIB]], beyond=[0, 20 * MIB])["beyond"], "CUDA_ERROR_OUT_OF_MEMORY")
+        self.assertEqual(self.survey("pair", hold=[[0, 60 * MIB]], beyond=[1, 60 * MIB])["beyond"], "allocated")
+        [sandbox] = self.sandboxes_of("pair")
+        self.assertEqual(len(set(sandbox["gpus"])), 2)
+        self.assertEqual(sandbox["gpus"][0], sandbox["gpu"])
+        reply = self.worker.invoke("pair", {"hold": [[0, 40 * MIB], [1, 50 * MIB]]})
+        self.assertEqual(int(reply.headers["x-lambent-device-memory-peak-bytes"]), 90 * MIB)
+
+    def test_the_example_works_on_both(self):
+        done = self.lambent("deploy", str(STAGED / "31_several_gpus"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.addCleanup(self.worker.delete, "several_gpus")
+        done = self.lambent("invoke", "several_gpus", "-d", '{"check": true, "count": 1001}')
+        self.assertEqual(done.returncode, 0, done.stderr)
+        answer = json.loads(done.stdout)
+        self.assertIs(answer["correct"], True)
+        self.assertEqual(answer["gpus"], 2)
+        shown = self.lambent("describe", "several_gpus")
+        self.assertRegex(shown.stdout, r"gpu_count +2")
+
+    def test_beside_functions_with_one_gpu_it_comes_to_its_turn_and_they_to_theirs(self):
+        self.create("four", count=4)
+        for i in range(4):
+            self.create(f"one{i}", ONE, count=1)
+        stop = threading.Event()
+        served = [0] * 4
+
+        def keep_busy(i):
+            while not stop.is_set():
+                self.worker.invoke(f"one{i}", {"seconds": 0.05})
+                served[i] += 1
+        threads = [threading.Thread(target=keep_busy, args=(i,)) for i in range(4)]
+        for thread in threads:
+            thread.start()
+        try:
+            self.worker.wait_for(lambda: min(served) > 2, what="all to be served")
+            before = list(served)
+            begin = time.monotonic()
+            replies = [self.worker.invoke("four", {}) for _ in range(3)]
+            took = time.monotonic() - begin
+            self.assertEqual([reply.json["count"] for reply in replies], [4] * 3)
+            self.worker.wait_for(lambda: all(now > then + 1 for now, then in zip(served, before)), what="all to be served again")
+            self.assertLess(took, 60)
+        finally:
+            stop.set()
+            for thread in threads:
+                thread.join()
+
+    def test_a_drained_gpu_takes_its_sandbox_along_and_it_goes_on_with_others(self):
+        self.create("pair")
+        self.survey("pair")
+        [sandbox] = self.sandboxes_of("pair")
+        drained = sandbox["gpus"][1]
+        done = self.lambent("drain", drained)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        try:
+            self.worker.wait_for(lambda: all(each["id"] != sandbox["id"] for each in self.sandboxes_of("pair")),
+                                 what="its sandbox to end")
+            self.assertEqual(self.survey("pair")["count"], 2)
+            [after] = self.sandboxes_of("pair")
+            self.assertNotIn(drained, after["gpus"])
+        finally:
+            self.lambent("undrain", drained)
+
+    def test_what_cannot_be_is_refused_with_what_to_change(self):
+        code = make_zip({"app.py": ONE})
+        for count, tags, words in ((5, {}, "this worker has 4 GPUs"), (2, {"lambent:gpu-memory": "4GiB"}, "device memory"),
+                                   (2, {"lambent:gpu-memory": "0MiB"}, "gpu.memory is not given"),
+                                   (2, {"lambent:gpu-runtime": "shared"}, "set gpu.runtime to 'own'"),
+                                   (2, {"lambent:cpu-variant": "true"}, "remove the CPU variant"),
+                                   (2, {"lambent:min-instances": "1"}, "set min_instances to 0"),
+                                   (2, {"lambent:checkpoint": "true"}, "remove checkpoint"),
+                                   (2, {"lambent:kind": "kernel"}, "needs gpu.count = 1"), (65, {}, "64"), (0, {}, "")):
+            tags = {"lambent:gpu-memory": "64MiB", "lambent:gpu-count": str(count), **tags}
+            error = self.error_of(self.worker.create, "refused", code, tags=tags)
+            self.assertEqual(error.status, 400, error.body)
+            self.assertIn(words, error.body.decode())
+
+    def test_a_policy_that_gives_gpus_one_by_one_refuses_it(self):
+        from harness import Worker
+        worker = Worker("--policy", "exclusive", gpu=self.gpu)
+        self.addCleanup(worker.close)
+        tags = {"lambent:gpu-memory": "64MiB", "lambent:gpu-count": "2"}
+        error = self.error_of(worker.create, "pair", make_zip({"app.py": ONE}), tags=tags)
+        self.assertIn("run it with density", error.body.decode())
+
+
+if __name__ == "__main__":
+    unittest.main()
