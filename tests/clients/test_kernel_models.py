@@ -96,6 +96,26 @@ class KernelModelsTest(Harness):
         one = client.infer("small", self.inputs({"x": values}), outputs=wanted)
         self.assertEqual([each["name"] for each in one.get_response()["outputs"]], ["same"])
 
+    def test_kernels_have_versions(self):
+        nets = {}
+        for version in (1, 2):
+            folder = self.folder / "rolled" / str(version)
+            folder.mkdir(parents=True)
+            net = model_shapes.Net()
+            y = net("Add", net.input("x", [1, 3]), net.constant(np.full((1, 3), version, np.float32)))
+            nets[version] = net.model(y=y)
+            onnx.save(nets[version], str(folder / "model.onnx"))
+        said = self.deploy(self.folder / "rolled", "--engine", "kernels", "--version-policy", "all")
+        self.assertEqual(said.returncode, 0, said.stderr)
+        client, values = self.client(), np.zeros((1, 3), np.float32)
+        for version, added in (("1", 1), ("2", 2), ("", 2)):
+            result = client.infer("rolled", self.inputs({"x": values}), model_version=version)
+            np.testing.assert_array_equal(result.as_numpy("y"), values + added)
+            self.assertEqual(result.get_response()["model_version"], str(added))
+        self.assertEqual(client.get_model_metadata("rolled")["versions"], ["1", "2"])
+        with self.assertRaisesRegex(InferenceServerException, r"\[404\].*no version 3; it has 1,2"):
+            client.infer("rolled", self.inputs({"x": values}), model_version="3")
+
     def test_tritons_client_sees_the_model(self):
         client = self.client()
         self.assertTrue(client.is_model_ready("small"))

@@ -192,6 +192,15 @@ class ModelVersionsTest(unittest.TestCase):
         refused = lambent(self.worker, "deploy", file, "--model-version", "5")
         self.assertIn("numbers of versions only grow", refused.stderr)
 
+    def test_a_repository_is_deployed_as_a_whole(self):
+        for name, version in (("left", 1), ("right", 2)):
+            folder = self.folder / "repository" / name / str(version)
+            folder.mkdir(parents=True)
+            (folder / "model.onnx").write_bytes(matrix_model(WEIGHTS * version))
+        self.deploy(self.folder / "repository")
+        for name, version in (("left", 1), ("right", 2)):
+            np.testing.assert_allclose(self.asked(name)[0], scores_of(version), rtol=1e-6)
+
     def test_what_is_wrong_with_a_folder_is_told_before_anything_is_sent(self):
         folder = self.put("odd", 1, "weights.onnx")
         for text, said in (("", "has no model.onnx; it has weights.onnx"),

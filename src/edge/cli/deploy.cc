@@ -768,6 +768,10 @@ int run_deploy(Transport& transport, Console& console, const DeployOptions& opti
     if (!models.ok()) return fail(console, models.error());
     return run_deploy_versions(transport, console, *models, options);
   }
+  if (!options.image && !options.code) {
+    const auto repository = find_model_repository(options.path);
+    if (!repository.empty()) return run_deploy_repository(transport, console, repository, options);
+  }
   if (!options.version_policy.empty()) {
     return fail(console, Error{ErrorCode::kInvalidArgument,
                                "--version-policy is for models with versions: a folder with "

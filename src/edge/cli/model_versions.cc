@@ -337,22 +337,68 @@ class VersionRoll {
   std::vector<uint64_t> removed_;
 };
 
-}  // namespace
-
-int run_deploy_versions(Transport& transport, Console& console, const ModelVersions& models,
-                        const DeployOptions& options) {
+Result<Json> deploy_versions(Transport& transport, Console& console, const ModelVersions& models,
+                             const DeployOptions& options) {
   if (!options.waits) {
-    return fail(console, Error{ErrorCode::kInvalidArgument,
-                               "--no-wait: a version is published once it serves"});
+    return Error{ErrorCode::kInvalidArgument, "--no-wait: a version is published once it serves"};
   }
   VersionRoll roll(transport, console, models, options);
-  const auto done = roll.run();
-  if (!done.ok()) return fail(console, done.error());
+  RETURN_IF_ERROR(roll.run());
   if (!options.dry_run) {
     for (const auto& [version, package] : models.packages) drop_fetched(package);
   }
-  if (console.json) console.out << roll.json().dump(2) << "\n";
+  return roll.json();
+}
+
+}  // namespace
+
+std::vector<ModelFolder> find_model_repository(const std::string& path) {
+  std::vector<ModelFolder> repository;
+  std::error_code error;
+  if (!fs::is_directory(path, error) || fs::exists(fs::path(path) / kManifest, error)) {
+    return repository;
+  }
+  std::set<std::string> folders;
+  for (const fs::directory_entry& entry : fs::directory_iterator(path, error)) {
+    folders.insert(entry.path().string());
+  }
+  for (const std::string& folder : folders) {
+    if (auto model = find_model_folder(folder)) repository.push_back(*std::move(model));
+  }
+  return repository;
+}
+
+int run_deploy_versions(Transport& transport, Console& console, const ModelVersions& models,
+                        const DeployOptions& options) {
+  const auto done = deploy_versions(transport, console, models, options);
+  if (!done.ok()) return fail(console, done.error());
+  if (console.json) console.out << done->dump(2) << "\n";
   return 0;
+}
+
+int run_deploy_repository(Transport& transport, Console& console,
+                          const std::vector<ModelFolder>& repository,
+                          const DeployOptions& options) {
+  if (options.name) {
+    return fail(console, Error{ErrorCode::kInvalidArgument,
+                               "--name: these are several models, which are called as their "
+                               "folders"});
+  }
+  int exit_code = 0;
+  Json all = Json::array();
+  for (const ModelFolder& folder : repository) {
+    const auto models = pack_model_folder(folder, options);
+    auto done = models.ok() ? deploy_versions(transport, console, *models, options)
+                            : Result<Json>(models.error());
+    if (done.ok()) {
+      all.push_back(*std::move(done));
+      continue;
+    }
+    const int failed = fail(console, done.error());
+    if (exit_code == 0) exit_code = failed;
+  }
+  if (console.json) console.out << all.dump(2) << "\n";
+  return exit_code;
 }
 
 }  // namespace lambent::cli

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/base/result.h"
 #include "edge/cli/console.h"
@@ -23,6 +24,10 @@ struct ModelFolder {
 };
 // Nothing if `path` is no folder, or none in it is called by a number.
 std::optional<ModelFolder> find_model_folder(const std::string& path);
+
+// The models of a repository, a folder each, in order of their names; none if `path` is a
+// function's folder.
+std::vector<ModelFolder> find_model_repository(const std::string& path);
 
 // The versions that are to be there, packed.
 struct ModelVersions {
@@ -41,5 +46,8 @@ Result<ModelVersions> pack_model_version(const DeployOptions& options);
 // none of its requests is lost.
 int run_deploy_versions(Transport& transport, Console& console, const ModelVersions& models,
                         const DeployOptions& options);
+// All models of a repository. Goes on after a failure; the exit code is the first one's.
+int run_deploy_repository(Transport& transport, Console& console,
+                          const std::vector<ModelFolder>& repository, const DeployOptions& options);
 
 }  // namespace lambent::cli

@@ -113,6 +113,25 @@ TEST_F(ModelVersionsTest, VersionsOutsideOfThePolicyGoButForTheOneThatServed) {
   EXPECT_EQ(asked().back(), "DELETE /v1/functions/scores/versions/2");
 }
 
+TEST_F(ModelVersionsTest, ARepositoryIsAllItsModelsAndGoesOnAfterAFailure) {
+  write("repository/bad/1/other.onnx", "bad");
+  write("repository/good/3/model.onnx", "good");
+  write("repository/texts/readme.txt", "no model");
+  transport.answer(response(404, R"({"error":{"code":"NOT_FOUND","message":"no"}})"));
+  transport.answer(response(201, R"({"action":"created","configuration":{}})"));
+  transport.answer(response(200, kMetadata));
+  transport.answer(response(201, R"({"version":"3"})"));
+  transport.answer(response(200, kMetadata));
+  transport.answer(response(200, R"({"name":"serving","version":"3"})"));
+  EXPECT_NE(run_deploy(transport, console, {.path = folder / "repository"}), 0);
+  EXPECT_THAT(err.str(), HasSubstr("bad/1 has no model.onnx; it has other.onnx"));
+  EXPECT_THAT(out.str(), HasSubstr("/v2/models/good -> version 3"));
+  EXPECT_NE(run_deploy(transport, console, {.path = folder / "repository", .name = "one"}), 0);
+  EXPECT_THAT(err.str(), HasSubstr("--name: these are several models"));
+  write("repository/lambent.toml", "kind = \"model\"\n");
+  EXPECT_TRUE(find_model_repository(folder / "repository").empty());
+}
+
 TEST_F(ModelVersionsTest, FlagsThatDoNotGoTogetherAreRefused) {
   write("scores/1/model.onnx", "one");
   EXPECT_NE(deploy({.waits = false}), 0);

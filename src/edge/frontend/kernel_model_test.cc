@@ -113,6 +113,18 @@ TEST_F(KernelModelTest, WhatTheModelIsIsToldWithoutAnInvocation) {
   EXPECT_TRUE(relays.invoked.empty());
 }
 
+TEST_F(KernelModelTest, AVersionAnswersAsItself) {
+  spec.name.name = "net:3";
+  const auto client = send("POST", "/v2/models/net/versions/3/infer", request + "}");
+  end(bytes_of({4, 5}, {6}));
+  const json answer = json::parse(client->body);
+  EXPECT_EQ(answer["model_name"], "net");
+  EXPECT_EQ(answer["model_version"], "3");
+  EXPECT_EQ(relays.invoked[0].request.function.name, "net:3");
+  EXPECT_EQ(send("GET", "/v2/models/net/versions/2")->response->status, 404);
+  EXPECT_EQ(json::parse(send("GET", "/v2/models/net")->body)["versions"], json({"3"}));
+}
+
 TEST_F(KernelModelTest, StatisticsCountWhatWasAnsweredAndWhatFailed) {
   send("POST", "/v2/models/net/infer", request + "}");
   end(bytes_of({4, 5}, {6}));
