@@ -29,6 +29,7 @@ struct DeployOptions {
   std::optional<ModelEngineChoice> engine = {};
   std::vector<std::string> shapes = {};
   std::optional<unsigned> batch = {};
+  std::optional<std::string> precision = {};
   ImportModel import_model = {};  // empty: there is nothing here that reads models
   http::Endpoint endpoint = {};   // of the worker, for telling where an HTTP function is
   bool dry_run = false;           // all is checked, and nothing changed
