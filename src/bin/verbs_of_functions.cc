@@ -63,6 +63,7 @@ std::string last_words(const std::string& text) {
 std::vector<std::string> import_words(const cli::ModelImportRequest& request) {
   std::vector<std::string> words = {"-m", "lambent.onnx", "--batch", std::to_string(request.batch)};
   for (const std::string& shape : request.shapes) words.push_back("--shape=" + shape);
+  if (!request.precision.empty()) words.push_back("--precision=" + request.precision);
   words.insert(words.end(), {"--", request.model, request.folder});
   return words;
 }
@@ -219,6 +220,9 @@ void add_deploy(Shell& shell) {
                    "shape of an input that kernels are made for: x=1,3,224,224; may be repeated");
   verb->add_option("--batch-size", options->batch,
                    "how many elements a request to kernels has, where the model leaves it open");
+  verb->add_option("--precision", options->precision,
+                   "of kernels: fp16 keeps weights of 32-bit floating point in 16 bits")
+      ->check(CLI::IsMember({std::string(cli::kHalfPrecision)}));
   verb->add_option("--importer-python", *python,
                    "the Python with the packages of lambent[onnx], which makes kernels of models")
       ->capture_default_str();

@@ -66,7 +66,7 @@ class Harness(unittest.TestCase):
     def inputs(values, binary=True):
         given = []
         for name, value in values.items():
-            given.append(triton.InferInput(name, value.shape, {"float32": "FP32", "int64": "INT64"}[str(value.dtype)]))
+            given.append(triton.InferInput(name, value.shape, {"float16": "FP16", "float32": "FP32", "int64": "INT64"}[str(value.dtype)]))
             given[-1].set_data_from_numpy(value, binary_data=binary)
         return given
 
@@ -199,6 +199,57 @@ class ShapesTest(Harness):
 
 for tried in TRIED:
     setattr(ShapesTest, f"test_{tried}_answers_as_onnxruntime_does", lambda self, name=tried: self.check(name))
+
+
+class HalfTest(Harness):
+    """Weights of 16 bits, against onnxruntime with the file's own."""
+
+    def test_weights_take_half_and_answers_stay_close(self):
+        path = self.folder / "half.onnx"
+        onnx.save(model_shapes.SMALL["gpt"](), str(path))
+        sizes = {}
+        for precision in ((), ("--precision", "fp16")):
+            deployed = self.deploy(path, "--engine", "kernels", *precision)
+            self.assertEqual(deployed.returncode, 0, deployed.stderr)
+            sizes[bool(precision)] = sum(each.stat().st_size for each in (self.folder / "state/code").glob("*/constants/*"))
+        session = onnxruntime.InferenceSession(str(path))
+        values = {each.name: np.random.default_rng(7).integers(0, 64, [1 if isinstance(extent, str) else extent for extent in each.shape])
+                  for each in session.get_inputs()}
+        expected = session.run(None, values)[0]
+        result = self.client().infer("half", self.inputs(values)).as_numpy(session.get_outputs()[0].name)
+        self.assertEqual(result.dtype, np.float32)
+        np.testing.assert_allclose(result, expected, rtol=0, atol=5e-3 * np.abs(expected).max())
+        self.assertGreater(np.abs(result - expected).max(), 0, "the weights were rounded")
+        # The files of both revisions: the second has little more than half of the first.
+        self.assertLess(sizes[True] - sizes[False], 0.6 * sizes[False])
+
+    def test_a_model_of_fp16_takes_and_gives_fp16(self):
+        random_numbers = np.random.default_rng(3)
+        weight = onnx.numpy_helper.from_array(random_numbers.standard_normal((8, 4)).astype(np.float16), "w")
+        nodes = [helper.make_node("MatMul", ["x", "w"], ["t"]), helper.make_node("Relu", ["t"], ["y"])]
+        tensors = [helper.make_tensor_value_info(name, TensorProto.FLOAT16, shape) for name, shape in (("x", [2, 8]), ("y", [2, 4]))]
+        graph = helper.make_graph(nodes, "graph", tensors[:1], tensors[1:], [weight])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), str(self.folder / "small16.onnx"))
+        deployed = self.deploy(self.folder / "small16.onnx", "--engine", "kernels")
+        self.assertEqual(deployed.returncode, 0, deployed.stderr)
+        self.assertIn("x FP16[2,8] -> y FP16[2,4]", deployed.stdout)
+        x = random_numbers.standard_normal((2, 8)).astype(np.float16)
+        expected = onnxruntime.InferenceSession(str(self.folder / "small16.onnx")).run(None, {"x": x})[0]
+        result = self.client().infer("small16", self.inputs({"x": x})).as_numpy("y")
+        self.assertEqual(result.dtype, np.float16)
+        np.testing.assert_allclose(result, expected, rtol=1e-2, atol=1e-2)
+        with self.assertRaisesRegex(InferenceServerException, r"\[400\] input 'x'"):
+            self.client().infer("small16", self.inputs({"x": x.astype(np.float32)}))
+
+    def test_weights_that_16_bits_cannot_hold_are_refused_with_their_place(self):
+        net = model_shapes.Net()
+        y = net("MatMul", net.input("x", [2, 2]), net.constant(np.array([[1, 2], [3, 1e5]], dtype=np.float32)))
+        onnx.save(net.model(y=y), str(self.folder / "wide.onnx"))
+        refused = self.deploy(self.folder / "wide.onnx", "--engine", "kernels", "--precision", "fp16")
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn("node 0, MatMul 'MatMul_0', which makes 't0_0': its weight 'w0' has 100000, and FP16 holds at most 65504", refused.stderr)
+        unknown = self.deploy(self.folder / "wide.onnx", "--engine", "kernels", "--precision", "fp8")
+        self.assertIn("fp8", unknown.stderr)
 
 
 class PackagesTest(unittest.TestCase):

@@ -149,7 +149,7 @@ class Refusals(GraphTest):
                 (lies, "buffers[0]", {}),
                 (short, "steps[0].arguments[1]", {}),
                 (backwards, "steps[0].arguments[0]", {}),
-                (huge, "memory", {}),
+                (huge, "buffers[0] ('x'): the buffers up to here take more than 1 TiB", {}),
                 (beyond, "buffers[0]", {}),
                 (weights, "buffers[2] ('w').file", {"w.bin": floats(1, 2, 3)}),
                 (weights, "buffers[2] ('w').file", {}),
@@ -206,6 +206,7 @@ class Refusals(GraphTest):
             client.join()
         self.assertEqual(failures, [])
         self.worker.delete("neighbour")
+        self.worker.request("DELETE", f"/v1/graphs/{digest_of(wild)}")
 
 
 class Bounds(GraphTest):
@@ -281,7 +282,7 @@ class Tenants(unittest.TestCase):
         cls.world = TokenWorker("--context-memory", "16")
         operator = cls.world.operator
         for name in "vision", "audio":
-            operator.create_tenant(name, disk=3 * len(package(scale_graph())) if name == "vision" else 1 << 30)
+            operator.create_tenant(name, disk_bytes=3 * len(package(scale_graph())) if name == "vision" else 1 << 30)
         cls.vision, cls.audio = operator.caller("vision"), operator.caller("audio")
         cls.invoker = operator.caller("vision", scopes=("invoke",))
 

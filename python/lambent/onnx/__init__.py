@@ -10,22 +10,31 @@ from typing import Sequence
 
 from .errors import ModelError, NotCovered
 
+PRECISIONS = ("", "fp16")
+
 __all__ = ["ModelError", "NotCovered", "import_model"]
 
 
 def import_model(path: str, folder: str, *, name: str = "model", batch: int = 1,
-                 shapes: Sequence[str] = (), **settings) -> str:
+                 shapes: Sequence[str] = (), precision: str = "", **settings) -> str:
     """Writes the package of a kernel function for the model in `path`; says in words what it is.
 
     `shapes` are of inputs whose dimensions the file leaves open, such as "x=1,3,224,224"; an open
-    first dimension is `batch` unless said. `settings` as kernels.Graph.save() takes them. ModelError
+    first dimension is `batch` unless said. `precision` "fp16" keeps weights of 32-bit floating point in
+    16 bits; inputs and outputs stay as they are. `settings` as kernels.Graph.save() takes them. ModelError
     if the file is no model, NotCovered if something in it has no kernels, with the place.
     """
-    from . import emit, lower, model
+    from . import emit, fold, lower, model
     if batch < 1:
         raise ModelError("a batch has 1 element at least, not %d" % batch)
+    if precision not in PRECISIONS:
+        raise ModelError("there is no precision '%s'; there is fp16, and without one that of the file" % precision)
     loaded = model.load(path, model.parse_shapes(shapes), batch)
-    program = lower.lower(loaded)
+    if precision == "fp16":
+        fold.fold_norms(loaded)
+        fold.split_clips(loaded)
+        model.check_half(loaded)
+    program = lower.lower(loaded, precision)
     emit.save(program, loaded, name, folder, **settings)
     return "%d nodes of ONNX as %d launches of %d kernels" % (
         len(loaded.graph.node), len(program.launches), len(program.kernels))

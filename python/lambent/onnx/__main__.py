@@ -31,6 +31,7 @@ def main() -> int:
     parser.add_argument("--batch", type=int, default=1, help="for the first dimension of inputs, where it is open")
     parser.add_argument("--shape", action="append", default=[], metavar="INPUT=1,3,224,224",
                         help="of an input whose dimensions are open")
+    parser.add_argument("--precision", default="", help="fp16: weights of 32-bit floating point are kept in 16 bits")
     parser.add_argument("--memory-gib", type=int, default=MEMORY_BYTES // 2**30, help="that the compiler may take")
     arguments = parser.parse_args()
     _limit(resource.RLIMIT_AS, arguments.memory_gib * 2**30)
@@ -39,7 +40,7 @@ def main() -> int:
     from . import ModelError, NotCovered, import_model
     try:
         summary = import_model(arguments.model, arguments.folder, name=arguments.name, batch=arguments.batch,
-                               shapes=arguments.shape)
+                               shapes=arguments.shape, precision=arguments.precision)
     except ImportError as error:
         print("lambent.onnx: %s: making kernels of a model needs the packages of lambent[onnx] "
               "(pip install -r %s), or uv" % (error, REQUIREMENTS), file=sys.stderr)

@@ -68,8 +68,13 @@ def operators() -> List[str]:
     return sorted(onnx_frontend._get_convert_map())
 
 
-def lower(model: onnx.ModelProto) -> Program:
-    """NotCovered, with the place, if something in the model has no kernels."""
+def lower(model: onnx.ModelProto, precision: str = "") -> Program:
+    """NotCovered, with the place, if something in the model has no kernels.
+
+    `precision` "fp16": weights of 32-bit floating point are kept in 16 bits, products and convolutions
+    multiply those and add up in 32, and what lies between them is 16 bits where that is accurate.
+    Inputs and outputs are those of the model.
+    """
     known = set(operators())
     missing = [index for index, node in enumerate(model.graph.node) if node.op_type not in known]
     if missing:
@@ -80,7 +85,7 @@ def lower(model: onnx.ModelProto) -> Program:
     module = _imported(model)
     try:
         with target:
-            module = _optimised(module)
+            module = _optimised(_halved(module) if precision == "fp16" else module)
         return _Reader(module, target).program
     except ModelError:
         raise
@@ -132,6 +137,11 @@ def _bounded(module: tvm.IRModule) -> tvm.IRModule:
     result = tvm.IRModule(dict(module.functions.items()))
     result.update_func(module.get_global_var("main"), main)
     return result
+
+
+def _halved(module: tvm.IRModule) -> tvm.IRModule:
+    """Casts of constants are folded later, so that only what they give is kept."""
+    return relax.transform.ToMixedPrecision(out_dtype="float32")(module)
 
 
 class _Careful(dlight.base.ScheduleRule):

@@ -23,6 +23,10 @@ DATATYPES = {TensorProto.FLOAT: "FP32", TensorProto.DOUBLE: "FP64", TensorProto.
 
 FLOATS = {TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16}
 
+# Whose weights are kept in 16 bits, if that is asked for, and the largest number of those.
+PRODUCTS = {"Conv", "ConvTranspose", "Gemm", "MatMul"}
+HALF_MOST = 65504.0
+
 Shapes = Dict[str, Tuple[int, ...]]
 
 
@@ -46,6 +50,18 @@ def load(path: str, shapes: Shapes, batch: int) -> onnx.ModelProto:
     _check_nodes(model)
     _fix_inputs(model, shapes, batch)
     return model
+
+
+def check_half(model: onnx.ModelProto) -> None:
+    """NotCovered, with the place, for weights of products that 16 bits cannot hold."""
+    values = {each.name: each for each in model.graph.initializer}
+    for index, node in enumerate(model.graph.node):
+        for name in node.input if node.op_type in PRODUCTS else []:
+            if name not in values or values[name].data_type not in FLOATS:
+                continue
+            largest = float(abs(onnx.numpy_helper.to_array(values[name])).max(initial=0))
+            if not largest <= HALF_MOST:
+                raise NotCovered("%s: its weight '%s' has %g, and FP16 holds at most %g" % (place_of(model, index), name, largest, HALF_MOST))
 
 
 def inputs_of(model: onnx.ModelProto) -> List[onnx.ValueInfoProto]:

@@ -366,19 +366,24 @@ Result<Package> package_of_image(const DeployOptions& options) {
 // What the command line says of a model, in place of its manifest.
 Result<void> choose_engine(const DeployOptions& options, const std::string& file,
                            Manifest& manifest) {
-  const bool chooses = options.engine || options.batch || !options.shapes.empty();
+  const bool is_of_kernels = options.batch || options.precision || !options.shapes.empty();
+  const bool chooses = options.engine || is_of_kernels;
   if (!chooses) return {};
   if (!manifest.model) {
     return Error{ErrorCode::kInvalidArgument,
-                 file + ": --engine, --shape and --batch-size are for functions of kind 'model'"};
+                 file +
+                     ": --engine, --shape, --batch-size and --precision are for functions of "
+                     "kind 'model'"};
   }
   if (options.engine) manifest.model->engine = *options.engine;
   if (options.batch) manifest.model->batch = *options.batch;
+  if (options.precision) manifest.model->precision = *options.precision;
   if (!options.shapes.empty()) manifest.model->shapes = options.shapes;
   const bool is_unused = manifest.model->engine == ModelEngineChoice::kOnnxruntime;
-  if (!is_unused || (options.shapes.empty() && !options.batch)) return {};
+  if (!is_unused || !is_of_kernels) return {};
   return Error{ErrorCode::kInvalidArgument,
-               "--shape and --batch-size are for models that kernels serve: add --engine kernels"};
+               "--shape, --batch-size and --precision are for models that kernels serve: add "
+               "--engine kernels"};
 }
 
 // Whether it lies in a folder that packages do not have, such as .git.

@@ -32,6 +32,7 @@ struct DeployOptions {
   std::optional<ModelEngineChoice> engine = {};
   std::vector<std::string> shapes = {};
   std::optional<unsigned> batch = {};
+  std::optional<std::string> precision = {};
   ImportModel import_model = {};  // empty: there is nothing here that reads models
   std::optional<uint64_t> model_version =
       {};                           // of a model: published under this number, and serves

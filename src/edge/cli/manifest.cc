@@ -28,19 +28,31 @@ namespace {
 // Of a function of kind 'model': which requests are run together.
 constexpr std::string_view kBatchKey = "batch";
 constexpr std::string_view kBatchSizeKey = "batch_size";
+constexpr std::string_view kPrecisionKey = "precision";
 constexpr std::string_view kVersionPolicyKey = "version_policy";
 constexpr std::string_view kSha256Key = "sha256";
 // The keys that are no fields of the function.
-constexpr std::string_view kOtherKeys[] = {"graph",       "code",
-                                           "bundles",     "sources",
-                                           "component",   "output",
-                                           "slo",         "command",
-                                           "python",      "model",
-                                           "threads",     "image",
-                                           "entry_point", "working_directory",
-                                           "engine",      "shapes",
-                                           kBatchSizeKey, kOpenaiModelsKey,
-                                           kBatchKey,     kVersionPolicyKey,
+constexpr std::string_view kOtherKeys[] = {"graph",
+                                           "code",
+                                           "bundles",
+                                           "sources",
+                                           "component",
+                                           "output",
+                                           "slo",
+                                           "command",
+                                           "python",
+                                           "model",
+                                           "threads",
+                                           "image",
+                                           "entry_point",
+                                           "working_directory",
+                                           "engine",
+                                           "shapes",
+                                           kBatchSizeKey,
+                                           kOpenaiModelsKey,
+                                           kBatchKey,
+                                           kPrecisionKey,
+                                           kVersionPolicyKey,
                                            kSha256Key};
 
 // Reads the fields of a function. A field's key names its table.
@@ -175,7 +187,8 @@ Error wrong_key(const toml::table& table, std::string_view key, const std::strin
 Result<void> check_kind_keys(const toml::table& table, FunctionKind kind, const std::string& file) {
   for (const std::string_view key :
        {std::string_view("model"), std::string_view("threads"), std::string_view("engine"),
-        std::string_view("shapes"), kBatchSizeKey, kBatchKey, kVersionPolicyKey, kSha256Key}) {
+        std::string_view("shapes"), kBatchSizeKey, kBatchKey, kPrecisionKey, kVersionPolicyKey,
+        kSha256Key}) {
     if (const toml::node* node = table.get(key)) {
       return Error{ErrorCode::kInvalidArgument,
                    file + " line " + std::to_string(node->source().begin.line) + ": " +
@@ -333,7 +346,7 @@ Result<void> read_kernels(const toml::table& table, const std::string& file, Mod
   }
   const bool has_kernels = model.engine != ModelEngineChoice::kOnnxruntime;
   for (const std::string_view key :
-       {std::string_view("shapes"), kBatchSizeKey, std::string_view("gpu")}) {
+       {std::string_view("shapes"), kBatchSizeKey, kPrecisionKey, std::string_view("gpu")}) {
     if (table.get(key) == nullptr || has_kernels) continue;
     return wrong_key(table, key, file,
                      std::string(key) +
@@ -349,6 +362,13 @@ Result<void> read_kernels(const toml::table& table, const std::string& file, Mod
                        "batch_size is a whole number from 1 to " + std::to_string(kMostBatch));
     }
     model.batch = static_cast<unsigned>(*size);
+  }
+  if (table.get(kPrecisionKey) != nullptr) {
+    model.precision = table[kPrecisionKey].value_or(std::string());
+    if (model.precision != kHalfPrecision) {
+      return wrong_key(table, kPrecisionKey, file,
+                       "precision is \"fp16\"; without it, it is that of the model's file");
+    }
   }
   return {};
 }

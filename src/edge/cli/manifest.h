@@ -23,6 +23,9 @@ enum class ModelEngineChoice : uint8_t {
 // "onnxruntime", "kernels", "auto"; nothing for other words.
 std::optional<ModelEngineChoice> model_engine_from(std::string_view word);
 
+// Of a model whose weights of 32-bit floating point are kept in 16 bits.
+constexpr std::string_view kHalfPrecision = "fp16";
+
 // What a manifest of kind 'model' says beside its function.
 struct ModelSection {
   std::string file = "model.onnx";  // relative to the manifest, or a URL
@@ -30,6 +33,7 @@ struct ModelSection {
   ModelEngineChoice engine = ModelEngineChoice::kOnnxruntime;
   std::vector<std::string> shapes;  // for kernels: of inputs, such as "x=1,3,224,224"
   unsigned batch = 1;               // for kernels: the first dimension of inputs, where it is open
+  std::string precision;            // for kernels: "fp16"; empty: that of the file
   bool says_memory = false;         // else it is as large as the model needs
   std::string version_policy;       // which versions are served (VersionPolicy); empty: unsaid
 };

@@ -235,6 +235,11 @@ TEST(Manifest, AWrongValueIsNamedWithItsLine) {
        "f line 2: engine is \"onnxruntime\", \"kernels\" or \"auto\""},
       {"kind = 'model'\nengine = 'kernels'\nbatch_size = 0",
        "f line 3: batch_size is a whole number from 1 to 65536"},
+      {"kind = 'model'\nengine = 'kernels'\nprecision = 'fp8'",
+       "f line 3: precision is \"fp16\"; without it, it is that of the model's file"},
+      {"kind = 'model'\nprecision = 'fp16'",
+       "f line 2: precision is for models with engine = \"kernels\" or \"auto\"; this one runs on "
+       "the host's processors"},
       {"kind = 'model'\nengine = 'kernels'\n[batch]\nsize = 4",
        "f line 3: [batch] puts requests to onnxruntime together; kernels have a batch_size"},
       {"kind = 'model'\nengine = 'kernels'\nshapes = 'x=1'",

@@ -37,7 +37,8 @@ Result<std::optional<ImportedModel>> import_model(Manifest& manifest, const std:
   auto outcome = import({.model = join_path(folder, model.file),
                          .folder = package,
                          .shapes = model.shapes,
-                         .batch = model.batch});
+                         .batch = model.batch,
+                         .precision = model.precision});
   if (!outcome.ok()) return outcome.error();
   if (!outcome->is_covered) {
     if (model.engine == ModelEngineChoice::kKernels) {

@@ -64,11 +64,13 @@ TEST_F(ModelImport, AFileBecomesAKernelFunctionAndTellsWhatItTakes) {
                         .engine = ModelEngineChoice::kKernels,
                         .shapes = {"x=2,4"},
                         .batch = 2,
+                        .precision = "fp16",
                         .import_model = covered()}),
             0)
       << err.str();
   EXPECT_EQ(asked.shapes, std::vector<std::string>{"x=2,4"});
   EXPECT_EQ(asked.batch, 2u);
+  EXPECT_EQ(asked.precision, "fp16");
   // Where it lies, so that what it refers to is beside it.
   EXPECT_EQ(asked.model, (folder / "net.onnx").string());
   EXPECT_EQ(sent_settings()["FunctionName"], "net");

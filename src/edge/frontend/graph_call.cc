@@ -92,7 +92,7 @@ GraphCall decode_graph_call(http::Request request, const Caller& caller) {
   const std::string path(http::path_of(request.target));
   const auto parts = path_parts(path);
   const bool is_run = parts && parts->size() == 4 && parts->at(3) == "invocations";
-  if (!parts || (parts->size() > 3 && !is_run)) return no_such_path(path);
+  if (!is_graph_path(path) || !parts || (parts->size() > 3 && !is_run)) return no_such_path(path);
   if (parts->size() == 2) {
     if (request.method != "GET") return method_not_allowed(request.method, "GET");
     return ListGraphs{};

@@ -2,6 +2,7 @@
 #include "node/worker/kernel_graphs.h"
 
 #include "core/crypto/crypto.h"
+#include "gpu/bundle/bundle.h"
 #include "node/worker/testing/worker_testing.h"
 
 namespace lambent::worker {
@@ -13,16 +14,32 @@ constexpr TenantId kOther(2);
 
 class KernelGraphsTest : public WorkerTest {
  protected:
+  // A bundle with one kernel, which no test runs.
+  static void write_bundle(const std::string& bundle) {
+    std::filesystem::create_directories(bundle);
+    bundle::Manifest manifest;
+    manifest.name = "k";
+    manifest.kernels.push_back(
+        {.name = "nothing", .expression = "nothing", .lowered = "", .max_threads = 1024});
+    manifest.images.push_back({"host-x86_64", "host-x86_64.so"});
+    manifest.sources.emplace_back("src/k.cu");
+    std::filesystem::create_directories(bundle + "/src");
+    for (const char* file : {"host-x86_64.so", "src/k.cu"}) std::ofstream(bundle + "/" + file);
+    manifest.content_sha256 = bundle::content_hash(bundle, manifest).value();
+    std::ofstream(bundle + "/manifest.json") << to_json(manifest);
+  }
   // A graph that does nothing; `note` makes it another one.
   std::string package(const std::string& note, const std::string& graph = kNothing) {
     const std::string source = folder.path() + "/graph";
     std::filesystem::create_directories(source);
     std::ofstream(source + "/graph.json") << graph;
+    write_bundle(source + "/bundles/k");
     std::ofstream(source + "/note") << note;
     return archive::make_zip(source).value();
   }
   void SetUp() override {
     WorkerTest::SetUp();
+    launcher.init = [](FakeRuntime&) {};  // executors are no handlers
     graphs_ = std::make_unique<KernelGraphs>(
         KernelGraphs::Dependencies{
             .loop = loop,
@@ -58,7 +75,8 @@ class KernelGraphsTest : public WorkerTest {
 
   static constexpr size_t kPerTenant = 4, kAll = 6;
   std::unique_ptr<KernelGraphs> graphs_;
-  static constexpr const char* kNothing = R"({"buffers": [], "steps": []})";
+  static constexpr const char* kNothing = R"({"buffers": [], "steps": [
+      {"kernel": "nothing", "bundle": "bundles/k", "grid": [1], "block": [1], "arguments": []}]})";
 };
 
 TEST_F(KernelGraphsTest, AGraphIsKeptUnderItsDigestForItsTenantAndIsNoFunctionOfTheirs) {
