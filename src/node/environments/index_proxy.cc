@@ -35,7 +35,7 @@ constexpr int kHeadSeconds = 30;
 constexpr int kConnectSeconds = 20;
 constexpr int kQuietMs = 300'000;
 constexpr rlim_t kMostMemory = rlim_t{4} << 30;  // of addresses: threads' stacks are most of it
-constexpr int kOurFailure = 125;
+constexpr int kProxyFailure = 125;
 
 void bound(int socket, int seconds) {
   const timeval time{.tv_sec = seconds, .tv_usec = 0};
@@ -204,7 +204,7 @@ Result<IndexProxy> IndexProxy::start(const std::vector<std::string>& places, boo
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     const bool alone = sandbox::close_all_but({its.get()}).ok();
     if (alone && give_up_rights(change_user, parent).ok()) Proxy(places, std::move(its)).run();
-    _exit(kOurFailure);
+    _exit(kProxyFailure);
   }
   return IndexProxy(cloned.pid, std::move(ours));
 }
