@@ -71,7 +71,8 @@ CommandTree tree_of(const CLI::App& app) {
     CommandTree::Option known;
     for (const std::string& name : option->get_snames()) known.names.push_back("-" + name);
     for (const std::string& name : option->get_lnames()) known.names.push_back("--" + name);
-    if (known.names.empty()) continue;  // a positional
+    if (known.names.empty()) continue;          // a positional
+    if (option->get_group().empty()) continue;  // hidden, as commands without a group are
     known.what = option->get_description();
     known.takes_value = option->get_items_expected_max() > 0;
     known.choices = choices_in(option->get_type_name());

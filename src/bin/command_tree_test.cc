@@ -20,6 +20,7 @@ CommandTree example() {
   verb->add_option("--kind", text, "which")->check(CLI::IsMember({"one", "two"}));
   bool quiet = false;
   verb->add_flag("--quiet", quiet, "says nothing");
+  verb->add_flag("--of-a-test", quiet)->group("");
   return tree_of(app);
 }
 
@@ -35,6 +36,7 @@ TEST(CommandTree, IsReadFromAProgramAndSurvivesItsLines) {
     return option.names == std::vector<std::string>{"--kind"};
   });
   ASSERT_NE(kind, options.end());
+  EXPECT_EQ(options.size(), 4u) << "with --help, and without the hidden one";
   EXPECT_TRUE(kind->takes_value);
   EXPECT_EQ(kind->choices, (std::vector<std::string>{"one", "two"}));
 }

@@ -9,6 +9,7 @@
 
 #include "core/archive/zip.h"
 #include "core/base/fd.h"
+#include "node/environments/proxy_request.h"
 
 namespace lambent {
 namespace {
@@ -24,22 +25,28 @@ bool is_program(const std::string& path) {
   return std::filesystem::is_regular_file(path, error) && access(path.c_str(), X_OK) == 0;
 }
 
-// The message does not show it: it may have a password.
-Result<std::string> checked_index(std::string index) {
-  if (index.empty() || index.starts_with("http://") || index.starts_with("https://")) return index;
-  return Error{ErrorCode::kInvalidArgument,
-               "--python-index is a URL, such as https://pypi.example/simple, or @FILE with one"};
+// URLs with blanks between them: the index, and where else its files lie. The message does not show
+// them: they may have passwords.
+Result<std::vector<std::string>> checked_index(const std::string& text) {
+  std::istringstream words(text);
+  std::vector<std::string> urls;
+  for (std::string url; words >> url;) {
+    if (!environments::place_of_url(url).ok()) {
+      return Error{
+          ErrorCode::kInvalidArgument,
+          "--python-index is a URL, such as https://pypi.example/simple, with further ones "
+          "where its files lie, or @FILE with them"};
+    }
+    urls.push_back(std::move(url));
+  }
+  return urls;
 }
 
-Result<std::string> read_index(const std::string& text) {
+Result<std::vector<std::string>> read_index(const std::string& text) {
   if (!text.starts_with('@')) return checked_index(text);
-  auto read = read_file(text.substr(1), kMostIndex);
+  const auto read = read_file(text.substr(1), kMostIndex);
   if (!read.ok()) return read.error().with_context("--python-index");
-  std::string index = std::move(*read);
-  while (!index.empty() && (index.back() == '\n' || index.back() == '\r' || index.back() == ' ')) {
-    index.pop_back();
-  }
-  return checked_index(std::move(index));
+  return checked_index(*read);
 }
 
 }  // namespace
@@ -85,7 +92,11 @@ Result<environments::EnvironmentOptions> environment_options(const WorkerConfig&
     }
     options.wheels = std::filesystem::canonical(config.python_wheels, error);
   }
-  ASSIGN_OR_RETURN(options.index, read_index(config.python_index));
+  ASSIGN_OR_RETURN(options.files, read_index(config.python_index));
+  if (!options.files.empty()) {
+    options.index = options.files.front();
+    options.files.erase(options.files.begin());
+  }
   options.variables = proxy_variables();
   return options;
 }

@@ -398,8 +398,8 @@ class EnvironmentFlags {
                    "program that installs functions' Python packages (default: uv of this "
                    "installation, or in the PATH)");
     app.add_option("--python-index", config.python_index,
-                   "package index, a URL; @FILE: the file that holds it, with its password "
-                   "(default: PyPI)");
+                   "package index, a URL, and after blanks others where its files lie; @FILE: the "
+                   "file that holds them, with passwords (default: PyPI)");
     app.add_option("--python-wheels", config.python_wheels,
                    "folder of wheels from which packages are installed as well");
     app.add_flag("--python-offline", config.python_offline,

@@ -107,11 +107,14 @@ class Call:
 
 
 @unittest.skipUnless(os.geteuid() == 0, "an ordinary user's sandboxes cannot write the FIFO that counts")
-class DurabilityTest(unittest.TestCase):
+class Counting(unittest.TestCase):
+    """With one function, whose runs are counted."""
+    gpu, tags = "none", {}
+
     def setUp(self):
-        self.worker = Worker(gpu="none")
+        self.worker = Worker(gpu=self.gpu)
         self.addCleanup(self.worker.close)
-        self.worker.create_python("counted", COUNTED, timeout=120, memory=128, tags={"lambent:max-concurrency": "1"})
+        self.worker.create_python("counted", COUNTED, timeout=120, memory=128, tags={"lambent:max-concurrency": "1", **self.tags})
         self.runs = Runs(self.worker.folder / "state")
         self.addCleanup(self.runs.close)
         self.calls = 0
@@ -184,6 +187,57 @@ class DurabilityTest(unittest.TestCase):
         self.assertEqual(other.told(), fault_steps.TOLD)
         self.assertEqual(self.outcome(other.id)[0], "succeeded")
 
+    # Another process is killed.
+    def victims(self, name):
+        """Those below the worker with this name; "program": what runs the function."""
+        below = descendants(self.worker.process.pid)
+        if name != "program":
+            return [pid for pid in below if name_of(pid) == name[:15]]
+        inits = [pid for pid in below if name_of(pid) == "lambent-init"]
+        return [pid for init in inits for pid in descendants(init) if name_of(pid).startswith("python")]
+
+    def killed_beside(self, kill):
+        """(runs, outcome) of an invocation beside which a process was killed."""
+        self.start(kill.point, warm=kill.warm)
+        victims = self.victims(kill.victim)
+        if kill.handler == "frozen":
+            for pid in victims:
+                os.kill(pid, signal.SIGSTOP)
+        self.runs.end.unlink(missing_ok=True)
+        call = self.call(waits=kill.handler == "works")
+        self.wait_for_stop()
+        if kill.handler == "works":
+            self.worker.wait_for(lambda: self.runs.begun_of(call.n) == 1, what="a run")
+        if kill.handler == "ended":
+            self.wait_for_ends(call.n, 1)
+        victims = self.victims(kill.victim)
+        self.assertTrue(victims, f"there is no {kill.victim}")
+        # What is below them ends with them.
+        gone = victims + [each for pid in victims for each in descendants(pid)] if kill.victim != "lambent-zygote" else victims
+        for pid in victims:
+            os.kill(pid, signal.SIGKILL)
+        self.worker.wait_for(lambda: not any(process_exists(pid) for pid in gone), what="their end")
+        self.worker.process.send_signal(signal.SIGCONT)
+        if kill.outcome.startswith("succeeded"):
+            self.runs.end.touch()
+        self.assertEqual(call.told(), fault_steps.TOLD)
+        word, reply = self.outcome(call.id)
+        self.settle()
+        runs = self.runs.begun_of(call.n)
+        self.assertLessEqual(runs, self.record(call)[1], "it ran more often than is recorded")
+        return runs, word if word == "succeeded" else reply.json["errorType"]
+
+    def kill_beside(self, kills):
+        for kill in kills:
+            if not (kill.short or WHOLE):
+                continue
+            with self.subTest(kill=kill):
+                runs, outcome = self.killed_beside(kill)
+                self.assertIn(runs, kill.runs)
+                self.assertIn(outcome, kill.outcome.split(" or "))
+
+
+class DurabilityTest(Counting):
     # The worker is killed.
     def killed_at(self, step):
         """Kills it there: (call, runs, attempts that were recorded)."""
@@ -268,49 +322,15 @@ class DurabilityTest(unittest.TestCase):
                 self.settle()
                 self.assertEqual(self.runs.begun_of(call.n), runs)
 
-    # Another process is killed.
-    def victims(self, name):
-        """Those below the worker with this name; "program": what runs the function."""
-        below = descendants(self.worker.process.pid)
-        if name != "program":
-            return [pid for pid in below if name_of(pid) == name]
-        inits = [pid for pid in below if name_of(pid) == "lambent-init"]
-        return [pid for init in inits for pid in descendants(init) if name_of(pid).startswith("python")]
-
-    def killed_beside(self, kill):
-        """(runs, outcome) of an invocation beside which a process was killed."""
-        self.start(kill.point, warm=kill.warm)
-        victims = self.victims(kill.victim)
-        if kill.handler == "frozen":
-            for pid in victims:
-                os.kill(pid, signal.SIGSTOP)
-        self.runs.end.unlink(missing_ok=True)
-        call = self.call(waits=kill.handler == "works")
-        self.wait_for_stop()
-        if kill.handler == "works":
-            self.worker.wait_for(lambda: self.runs.begun_of(call.n) == 1, what="a run")
-        if kill.handler == "ended":
-            self.wait_for_ends(call.n, 1)
-        victims = self.victims(kill.victim)
-        self.assertTrue(victims, f"there is no {kill.victim}")
-        for pid in victims:
-            os.kill(pid, signal.SIGKILL)
-        self.worker.wait_for(lambda: not any(process_exists(pid) for pid in victims), what="their end")
-        self.worker.process.send_signal(signal.SIGCONT)
-        self.runs.end.touch()
-        self.assertEqual(call.told(), fault_steps.TOLD)
-        word, reply = self.outcome(call.id)
-        self.settle()
-        runs = self.runs.begun_of(call.n)
-        self.assertLessEqual(runs, self.record(call)[1], "it ran more often than is recorded")
-        return runs, word if word == "succeeded" else reply.json["errorType"]
-
     def test_another_process_killed_while_the_worker_is_at_a_step(self):
-        for kill in fault_steps.KILLS:
-            if not (kill.short or WHOLE):
-                continue
-            with self.subTest(kill=kill):
-                self.assertEqual(self.killed_beside(kill), (kill.runs, kill.outcome))
+        self.kill_beside(fault_steps.KILLS)
+
+
+class SharedRuntimeTest(Counting):
+    gpu, tags = "emulated:tiny", {"lambent:gpu-memory": "8M", "lambent:gpu-runtime": "shared"}
+
+    def test_what_serves_gpus_killed_while_the_worker_is_at_a_step(self):
+        self.kill_beside(fault_steps.GPU_KILLS)
 
 
 class TablesTest(unittest.TestCase):

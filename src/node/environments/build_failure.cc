@@ -77,4 +77,13 @@ Error build_failure(std::string_view output) {
   return Error{code, "python packages: " + reason};
 }
 
+Error refused_places(const std::vector<std::string>& places) {
+  std::string list;
+  for (const std::string& place : places) list += (list.empty() ? "" : ", ") + place;
+  return Error{ErrorCode::kFailedPrecondition,
+               "python packages: the index leads to " + list +
+                   ", and only the index itself is reached; if its files lie there, the operator "
+                   "names that place after the index: --python-index 'URL URL'"};
+}
+
 }  // namespace lambent::environments

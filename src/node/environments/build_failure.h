@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/base/error.h"
 
@@ -18,5 +19,8 @@ std::string without_credentials(std::string_view text);
 // From all that uv wrote. INVALID_ARGUMENT: the requirements cannot be met. UNAVAILABLE: the index
 // could not be reached. STORAGE_FULL.
 Error build_failure(std::string_view output);
+
+// Of a build that asked for places which are not the index's. FAILED_PRECONDITION.
+Error refused_places(const std::vector<std::string>& places);
 
 }  // namespace lambent::environments

@@ -33,6 +33,13 @@ TEST(BuildFailureTest, CredentialsAreNeverTold) {
   EXPECT_EQ(without_credentials("a://"), "a://");
 }
 
+TEST(BuildFailureTest, PlacesThatAnIndexLeadsToAreNamedWithTheRemedy) {
+  const Error error = refused_places({"evil.example:80", "10.0.0.1:22"});
+  EXPECT_EQ(error.code, ErrorCode::kFailedPrecondition);
+  EXPECT_NE(error.message.find("evil.example:80, 10.0.0.1:22"), std::string::npos);
+  EXPECT_NE(error.message.find("--python-index"), std::string::npos);
+}
+
 TEST(BuildFailureTest, ALongReasonIsShortened) {
   const Error error = build_failure("error: " + std::string(100'000, 'x'));
   EXPECT_LT(error.message.size(), kMostReason + 100);

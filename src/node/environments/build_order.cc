@@ -22,6 +22,7 @@ std::string to_json(const BuildOrder& order) {
        {"uv", order.uv},
        {"python", order.python},
        {"index", order.index},
+       {"files", order.files},
        {"wheels", order.wheels},
        {"offline", order.offline},
        {"locked", order.locked},
@@ -41,6 +42,7 @@ Result<BuildOrder> parse_build_order(std::string_view text) {
   reader.read("uv", order.uv);
   reader.read("python", order.python);
   reader.read("index", order.index);
+  reader.read("files", order.files);
   reader.read("wheels", order.wheels);
   reader.read("offline", order.offline);
   reader.read("locked", order.locked);

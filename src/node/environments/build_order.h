@@ -13,14 +13,15 @@
 namespace lambent::environments {
 
 struct BuildOrder {
-  std::string folder;    // of all environments: ready/, work/
-  std::string key;       // names the environment: ready/KEY
-  std::string uv;        // the program
-  std::string python;    // the interpreter, "/usr/bin/python3.11"
-  std::string index;     // URL, perhaps with credentials; empty: PyPI
-  std::string wheels;    // a folder of wheels; empty: none
-  bool offline = false;  // nothing but the folder of wheels
-  bool locked = false;   // nothing but the requirements
+  std::string folder;              // of all environments: ready/, work/
+  std::string key;                 // names the environment: ready/KEY
+  std::string uv;                  // the program
+  std::string python;              // the interpreter, "/usr/bin/python3.11"
+  std::string index;               // URL, perhaps with credentials; empty: PyPI
+  std::vector<std::string> files;  // further URLs, of places where the index has its files
+  std::string wheels;              // a folder of wheels; empty: none
+  bool offline = false;            // nothing but the folder of wheels
+  bool locked = false;             // nothing but the requirements
   std::vector<std::string> requirements;
   std::vector<std::string> variables;  // "NAME=VALUE" for uv: the node's proxies
   Bytes most;                          // of the environment and what was fetched for it

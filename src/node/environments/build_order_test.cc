@@ -11,6 +11,7 @@ TEST(BuildOrderTest, OrdersAndReportsAreReadAsTheyWereWritten) {
                          .uv = "/usr/bin/uv",
                          .python = "/usr/bin/python3.11",
                          .index = "https://u:p@x/simple",
+                         .files = {"https://files.x", "http://y:81"},
                          .wheels = "/w",
                          .offline = true,
                          .locked = true,

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -11,6 +12,8 @@
 #include "core/base/time.h"
 #include "node/environments/build_bounds.h"
 #include "node/environments/build_failure.h"
+#include "node/environments/index_proxy.h"
+#include "node/environments/proxy_request.h"
 #include "node/sandbox/program.h"
 
 namespace lambent::environments {
@@ -25,6 +28,14 @@ constexpr char kUvInside[] = "/opt/lambent/uv";
 constexpr char kWheelsInside[] = "/opt/lambent/wheels";
 constexpr char kCertificates[] = "/etc/ssl/certs/ca-certificates.crt";
 constexpr size_t kMostPackages = 5000;
+
+bool has_proxy(const std::vector<std::string>& variables) {
+  return std::ranges::any_of(variables, [](const std::string& variable) {
+    const bool is_exception =
+        variable.starts_with("NO_PROXY=") || variable.starts_with("no_proxy=");
+    return !is_exception && !variable.ends_with('=');
+  });
+}
 
 // One build: its folders, its programs and how long and large it may be.
 class Build {
@@ -146,11 +157,23 @@ class Build {
     if (!order_.index.empty()) program.environment["UV_DEFAULT_INDEX"] = order_.index;
     program.binds = {{work_, kWorkInside, true}, {order_.uv, kUvInside}};
     if (!order_.wheels.empty()) program.binds.push_back({order_.wheels, kWheelsInside});
-    program.network = network;
+    if (network) RETURN_IF_ERROR(give_network(program));
     const auto end = run_confined(walls_, program, watch_of());
     if (!end.ok()) return end.error();
     if (end->exit_code == 0) return {};
-    return build_failure(end->output);
+    return end->refused.empty() ? build_failure(end->output) : refused_places(end->refused);
+  }
+
+  // That of the index only. Where the node itself reaches others only through a proxy, that one
+  // says what may be reached.
+  Result<void> give_network(ConfinedProgram& program) const {
+    program.network = has_proxy(order_.variables);
+    if (program.network) return {};
+    ASSIGN_OR_RETURN(program.reaches, index_places(order_.index, order_.files));
+    for (const char* name : {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"}) {
+      program.environment[name] = kIndexProxyUrl;
+    }
+    return {};
   }
 
   ConfinedWatch watch_of() {

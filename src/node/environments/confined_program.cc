@@ -10,8 +10,10 @@
 
 #include <cerrno>
 #include <csignal>
+#include <optional>
 #include <utility>
 
+#include "node/environments/index_proxy.h"
 #include "node/sandbox/capabilities.h"
 #include "node/sandbox/program.h"
 #include "node/sandbox/root_filesystem.h"
@@ -73,13 +75,15 @@ void limit(__rlimit_resource resource, rlim_t amount) {
 
 // In a process of a pid namespace of its own, which becomes the program.
 Error become(const Walls& walls, const sandbox::LaunchPlan& plan,
-             const std::vector<OwnedFd>& sources, bool network, int output) {
+             const std::vector<OwnedFd>& sources, bool network, const IndexProxy* proxy,
+             int output) {
   const auto prepare = [&]() -> Result<sandbox::Confinement> {
     const NameResolution names = network ? read_name_resolution() : NameResolution();
     const int spaces = CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP;
     if (unshare(network ? spaces : spaces | CLONE_NEWNET) != 0) {
       return error_from_errno("create namespaces", errno);
     }
+    if (proxy != nullptr) RETURN_IF_ERROR(proxy->listen_inside());
     RETURN_IF_ERROR(sandbox::build_common_root());
     if (network) RETURN_IF_ERROR(show_name_resolution(names));
     RETURN_IF_ERROR(sandbox::complete_root(plan, sources));
@@ -167,6 +171,11 @@ Result<ConfinedEnd> run_confined(const Walls& walls, const ConfinedProgram& prog
                                  const ConfinedWatch& watch) {
   const sandbox::LaunchPlan plan = plan_of(program);
   ASSIGN_OR_RETURN(const std::vector<OwnedFd> sources, sandbox::open_sources(plan));
+  std::optional<IndexProxy> proxy;
+  if (!program.network && !program.reaches.empty()) {
+    ASSIGN_OR_RETURN(IndexProxy started, IndexProxy::start(program.reaches, walls.change_user));
+    proxy.emplace(std::move(started));
+  }
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return error_from_errno("make a pipe", errno);
   OwnedFd reading(ends[0]);
@@ -181,7 +190,8 @@ Result<ConfinedEnd> run_confined(const Walls& walls, const ConfinedProgram& prog
       stand_above(child);
     }
     const Error error = child < 0 ? error_from_errno("fork", errno)
-                                  : become(walls, plan, sources, program.network, writing.get());
+                                  : become(walls, plan, sources, program.network,
+                                           proxy ? &*proxy : nullptr, writing.get());
     (void)write_all(writing.get(), "error: " + error.message + "\n");
     _exit(kOurFailure);
   }
@@ -197,6 +207,7 @@ Result<ConfinedEnd> run_confined(const Walls& walls, const ConfinedProgram& prog
   ConfinedEnd end;
   end.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   end.output = output.take();
+  if (proxy) end.refused = proxy->refused();
   return end;
 }
 

@@ -18,12 +18,14 @@ struct ConfinedProgram {
   std::vector<std::string> argv;  // argv[0] is a path inside
   std::map<std::string, std::string> environment;
   std::vector<sandbox::Bind> binds;
-  bool network = false;  // the host's; otherwise none at all
+  bool network = false;  // the host's; otherwise none at all but, by a proxy, these places
+  std::vector<std::string> reaches = {};  // as ProxyRequest::place() writes them
 };
 
 struct ConfinedEnd {
-  int exit_code = 0;   // 128 + its number after a signal
-  std::string output;  // both streams, the last 256 KiB
+  int exit_code = 0;                      // 128 + its number after a signal
+  std::string output;                     // both streams, the last 256 KiB
+  std::vector<std::string> refused = {};  // places that it asked for beside `reaches`
 };
 
 // What may go on while it runs. `stop`, asked once a second, gives the reason to end it.

@@ -118,6 +118,7 @@ Result<BuildOrder> EnvironmentStore::order_of(const PythonPackages& packages) co
                    .uv = options_.uv,
                    .python = interpreter.path,
                    .index = options_.index,
+                   .files = options_.files,
                    .wheels = options_.wheels,
                    .offline = options_.offline,
                    .locked = packages.locked,

@@ -27,6 +27,7 @@ struct EnvironmentOptions {
   std::string uv;                      // empty: no environment can be built
   std::string python;                  // the worker's own
   std::string index;                   // URL, perhaps with credentials; empty: PyPI
+  std::vector<std::string> files;      // further URLs, of places where the index has its files
   std::string wheels;                  // a folder of wheels; empty: none
   bool offline = false;                // nothing but the folder of wheels
   std::vector<std::string> variables;  // "NAME=VALUE" for uv: the node's proxies

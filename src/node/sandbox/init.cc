@@ -33,21 +33,6 @@ constexpr int kListenBacklog = 128;
 constexpr int kMemoryWatchMs = 20;
 constexpr int kOurFailure = 125;
 
-Result<void> bring_loopback_up() {
-  const OwnedFd socket_fd(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  if (!socket_fd.valid()) return error_from_errno("socket", errno);
-  ifreq request{};
-  snprintf(request.ifr_name, sizeof(request.ifr_name), "lo");
-  request.ifr_flags = IFF_UP | IFF_RUNNING;
-  if (ioctl(socket_fd.get(), SIOCSIFFLAGS, &request) != 0) {
-    return error_from_errno("bring the loopback up", errno);
-  }
-  // Programs of images listen on port 80 as well; the network is the sandbox's own. Where the
-  // kernel refuses, such a program tells that it may not.
-  (void)write_text("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0");
-  return {};
-}
-
 Result<OwnedFd> listen_for_runtime() {
   OwnedFd listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!listener.valid()) return error_from_errno("socket", errno);

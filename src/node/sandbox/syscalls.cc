@@ -3,8 +3,11 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/sched.h>
+#include <net/if.h>
 #include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -96,6 +99,21 @@ Result<void> write_text(const std::string& path, std::string_view text) {
   if (!fd.valid()) return error_from_errno("open " + path, errno);
   const ssize_t written = write(fd.get(), text.data(), text.size());
   if (written < 0) return error_from_errno("write " + path, errno);
+  return {};
+}
+
+Result<void> bring_loopback_up() {
+  const OwnedFd socket_fd(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!socket_fd.valid()) return error_from_errno("socket", errno);
+  ifreq request{};
+  snprintf(request.ifr_name, sizeof(request.ifr_name), "lo");
+  request.ifr_flags = IFF_UP | IFF_RUNNING;
+  if (ioctl(socket_fd.get(), SIOCSIFFLAGS, &request) != 0) {
+    return error_from_errno("bring the loopback up", errno);
+  }
+  // Programs of images listen on port 80 as well; the network is the sandbox's own. Where the
+  // kernel refuses, such a program tells that it may not.
+  (void)write_text("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0");
   return {};
 }
 

@@ -34,6 +34,9 @@ Result<void> raise_permitted_capabilities();
 // Closes every descriptor but those of `keep`, which are above 2; 0, 1 and 2 become /dev/null.
 Result<void> close_all_but(std::vector<int> keep);
 
+// Of the network that this process is in, which is its own.
+Result<void> bring_loopback_up();
+
 // One write of the whole text into a file that exists.
 Result<void> write_text(const std::string& path, std::string_view text);
 
