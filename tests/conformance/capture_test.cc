@@ -448,6 +448,36 @@ TEST_F(Captures, OfAGraphOfTheirOwnEndOnlyWhereItCanBeToldAndGoOnElse) {
 }
 
 // The graph could not be used again if it were still taken for one that is being captured.
+TEST_F(Captures, GoOnWithoutAStreamThatHasJoinedAndIsDestroyed) {
+  begin();
+  OK(cu.memset_d32_async(word, 3, 1, stream));
+  OK(cu.event_record(fork, stream));
+  OK(cu.stream_wait_event(other, fork, 0));
+  OK(cu.memset_d32_async(word + 4, 4, 1, other));
+  OK(cu.event_record(join, other));
+  OK(cu.stream_wait_event(stream, join, 0));
+  OK(cu.stream_destroy(other));
+  CUgraph graph = end();
+  run(graph);
+  EXPECT_EQ(value(0), 3u);
+  EXPECT_EQ(value(1), 4u);
+  OK(cu.graph_destroy(graph));
+  OK(cu.stream_create(&other, CU_STREAM_NON_BLOCKING));
+}
+
+TEST_F(Captures, WantWhatADestroyedStreamDidToBeJoined) {
+  begin();
+  OK(cu.memset_d32_async(word, 3, 1, stream));
+  OK(cu.event_record(fork, stream));
+  OK(cu.stream_wait_event(other, fork, 0));
+  OK(cu.memset_d32_async(word + 4, 4, 1, other));
+  OK(cu.stream_destroy(other));
+  CUgraph graph = nullptr;
+  EXPECT_EQ(cu.stream_end_capture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
+  EXPECT_EQ(graph, nullptr);
+  OK(cu.stream_create(&other, CU_STREAM_NON_BLOCKING));
+}
+
 TEST_F(Captures, EndWithTheirContext) {
   if (!cu.emulated)
     GTEST_SKIP() << "CUDA does not say what becomes of a capture without its context";

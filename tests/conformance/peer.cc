@@ -176,6 +176,13 @@ int import_pool() {
       &pool, reinterpret_cast<void*>(static_cast<intptr_t>(descriptor)),
       CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
   close(descriptor);
+  // Its access can be asked for and set, as of a pool of one's own.
+  CUmemLocation home{CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  CUmemAccess_flags flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+  NEED(cu.mem_pool_get_access(&flags, pool, &home));
+  if (flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE) return 10;
+  const CUmemAccessDesc wanted{home, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  NEED(cu.mem_pool_set_access(pool, &wanted, 1));
   if (read(0, &data, sizeof data) != sizeof data) return 5;
   NEED(cu.mem_pool_import_pointer(&address, pool, &data));
   uint32_t word = 0;
@@ -187,6 +194,7 @@ int import_pool() {
   NEED(cu.mem_free(address));
   if (cu.mem_free(address) != CUDA_ERROR_INVALID_VALUE) return 9;
   NEED(cu.mem_pool_destroy(pool));
+  if (cu.mem_pool_get_access(&flags, pool, &home) != CUDA_ERROR_INVALID_VALUE) return 11;
   say('w');
   hear();
   return 0;

@@ -220,7 +220,7 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute attribut
 CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc* wanted, size_t count) {
   WITH_PROCESS();
   if (!wanted || count == 0 || count > 2 * kMaxDevices) return CUDA_ERROR_INVALID_VALUE;
-  return process->pools.use(handle, [&](Pool& pool) {
+  return process->pools.use_access(handle, [&](int home, auto& access) {
     for (size_t i = 0; i < count; i++) {
       int device;
       if (CUresult result = device_at(*process, wanted[i].location, &device)) return result;
@@ -228,12 +228,11 @@ CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc* wanted, 
       bool writes = flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
       if (!writes && flags != CU_MEM_ACCESS_FLAGS_PROT_NONE) return CUDA_ERROR_INVALID_VALUE;
       // Where it lives it can always be used.
-      if (device == pool.device && !writes) return CUDA_ERROR_INVALID_VALUE;
-      if (device < 0 && pool.device >= 0) return CUDA_ERROR_INVALID_VALUE;
-      bool reachable =
-          device == pool.device || pool.device < 0 || process->can_access_peer(device, pool.device);
+      if (device == home && !writes) return CUDA_ERROR_INVALID_VALUE;
+      if (device < 0 && home >= 0) return CUDA_ERROR_INVALID_VALUE;
+      bool reachable = device == home || home < 0 || process->can_access_peer(device, home);
       if (!reachable) return CUDA_ERROR_INVALID_DEVICE;
-      pool.access[device < 0 ? kMaxPartitions : device] = static_cast<uint8_t>(flags);
+      access[device < 0 ? kMaxPartitions : device] = static_cast<uint8_t>(flags);
     }
     return CUDA_SUCCESS;
   });
@@ -245,8 +244,8 @@ CUresult cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool handle,
   int device;
   if (!flags || !location) return CUDA_ERROR_INVALID_VALUE;
   if (CUresult result = device_at(*process, *location, &device)) return result;
-  return process->pools.use(handle, [&](Pool& pool) {
-    *flags = static_cast<CUmemAccess_flags>(pool.access[device < 0 ? kMaxPartitions : device]);
+  return process->pools.use_access(handle, [&](int, const auto& access) {
+    *flags = static_cast<CUmemAccess_flags>(access[device < 0 ? kMaxPartitions : device]);
     return CUDA_SUCCESS;
   });
 }

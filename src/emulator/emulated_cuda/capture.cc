@@ -274,6 +274,9 @@ CUresult end_capture(Process& process, const std::shared_ptr<Stream>& stream, CU
   CUresult result = capture->invalidated ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS;
   std::vector<Edge> joined_ends = point->frontier;
   merge_edges(&joined_ends, capture->waived);
+  if (result == CUDA_SUCCESS && !Graph::reaches(joined_ends, capture->left)) {
+    result = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
+  }
   for (const auto& weak : capture->streams) {
     auto other = weak.lock();
     if (!other || !other->captured || other->captured->capture != capture) continue;
@@ -298,10 +301,11 @@ void abandon_capture(Process& process, const std::shared_ptr<Stream>& stream) {
   const MutexLock lock(process.graphs.mutex);
   if (!stream->captured) return;
   std::shared_ptr<Capture> capture = stream->captured->capture;
-  capture->invalidated = true;
+  if (capture->origin != stream.get()) merge_edges(&capture->left, stream->captured->frontier);
   stream->capturing.store(false, std::memory_order_release);
   stream->captured = nullptr;
   if (capture->origin != stream.get()) return;
+  capture->invalidated = true;
   for (const auto& weak : capture->streams) {
     auto other = weak.lock();
     if (!other || !other->captured || other->captured->capture != capture) continue;

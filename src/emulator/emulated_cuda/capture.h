@@ -29,6 +29,7 @@ struct Capture {
   bool ended = false;
   std::vector<std::weak_ptr<Stream>> streams;
   std::vector<Edge> waived;  // what the program took out of a frontier: it need not be joined
+  std::vector<Edge> left;    // the frontiers of streams that were destroyed: they have to be
 };
 
 // A stream's part in a capture; what an event stands for if it was recorded in one.
@@ -69,7 +70,8 @@ CUresult begin_capture(Process& process, const std::shared_ptr<Context>& context
                        const std::shared_ptr<Stream>& stream, CUstreamCaptureMode mode,
                        std::shared_ptr<Graph> graph, std::vector<Edge> frontier);
 CUresult end_capture(Process& process, const std::shared_ptr<Stream>& stream, CUgraph* graph);
-// A capturing stream is destroyed: its capture cannot go on.
+// A capturing stream is destroyed. The capture that began on it cannot go on; from one that it
+// joined it drops out, as programs do that made it for a part of the graph.
 void abandon_capture(Process& process, const std::shared_ptr<Stream>& stream);
 // The capture mode of the calling thread, changed to the one given.
 CUstreamCaptureMode exchange_capture_mode(CUstreamCaptureMode mode);

@@ -235,7 +235,9 @@ CUresult Pools::import_pool(int descriptor, CUmemoryPool* handle) {
   }
   int own = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
   if (own < 0) return CUDA_ERROR_INVALID_VALUE;
-  auto imported = std::make_unique<Imported>(Imported{own, exported});
+  auto imported = std::make_unique<Imported>(Imported{own, exported, {}});
+  imported->access[exported.device < 0 ? kMaxPartitions : exported.device] =
+      CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
   *handle = as_handle(imported.get());
   const MutexLock lock(mutex_);
   imported_[*handle] = std::move(imported);

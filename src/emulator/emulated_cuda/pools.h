@@ -51,6 +51,16 @@ class Pools {
     return pool ? use(*pool) : CUDA_ERROR_INVALID_VALUE;
   }
   bool imported(CUmemoryPool handle) const;
+  // Who may access a pool of this process, or one that it imported: by(device where it lives, the
+  // flags of each location).
+  template <class Use>
+  CUresult use_access(CUmemoryPool handle, Use by) {
+    const MutexLock lock(mutex_);
+    if (Pool* pool = find(handle)) return by(pool->device, pool->access);
+    auto foreign = imported_.find(handle);
+    if (foreign == imported_.end()) return CUDA_ERROR_INVALID_VALUE;
+    return by(foreign->second->pool.device, foreign->second->access);
+  }
 
   // Allocates for use in `stream`, which has to wait for `after` if that is set.
   CUresult allocate(CUmemoryPool handle, size_t bytes, uint64_t stream, void* context,
@@ -79,6 +89,7 @@ class Pools {
   struct Imported {
     int descriptor;
     ExportedPool pool;
+    decltype(Pool::access) access{};
   };
   struct Owned {
     Pool* pool;

@@ -62,6 +62,11 @@ bool is_host_header(const std::string& header) {
                                 [](unsigned char c) { return std::isalnum(c) || c == '_'; });
 }
 
+// In headers of libraries these words mean nothing, for no code here calls their functions for
+// both sides; ours come with kernel.h.
+constexpr std::string_view kWordsOfHosts =
+    "#define __host__\n#define __device__\n#define __forceinline__ inline\n";
+
 // What stands before the program. Headers of libraries come first: ours give words of C++ another
 // meaning, and make coroutines of the functions that follow.
 std::string prelude(const Program& program, const ProgramSource& source) {
@@ -77,6 +82,9 @@ std::string prelude(const Program& program, const ProgramSource& source) {
     if (in_toolkit && !is_host_header(header)) continue;
     (in_toolkit ? host_api : first) +=
         "#if __has_include(<" + header + ">)\n#include <" + header + ">\n#endif\n";
+  }
+  if (!host_api.empty()) {
+    host_api = std::string(kWordsOfHosts) + host_api;
   }
   return first + "#include <lambent/host/toolkit.h>\n" + host_api + "#include <lambent/kernel.h>\n";
 }

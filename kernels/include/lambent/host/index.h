@@ -9,11 +9,16 @@
 namespace lambent::host {
 
 // One component of an index. Its storage is an enumeration of its own, so that a kernel's stores
-// through int* or unsigned* cannot alias it: indices stay in registers and loops vectorise.
+// through int* or unsigned* cannot alias it: indices stay in registers and loops vectorise. Nothing
+// becomes one unasked: `i == 0 ? blockIdx.x : i` would be ambiguous, which goes both ways.
 class IndexComponent {
  public:
   constexpr IndexComponent() = default;
-  constexpr IndexComponent(unsigned value) : word_(static_cast<Word>(value)) {}
+  explicit constexpr IndexComponent(unsigned value) : word_(static_cast<Word>(value)) {}
+  constexpr IndexComponent& operator=(unsigned value) {
+    word_ = static_cast<Word>(value);
+    return *this;
+  }
   constexpr operator unsigned() const { return static_cast<unsigned>(word_); }
 
  private:
@@ -22,6 +27,9 @@ class IndexComponent {
 };
 
 struct Index {
+  constexpr Index() = default;
+  constexpr Index(unsigned x_, unsigned y_, unsigned z_) : x(x_), y(y_), z(z_) {}
+
   IndexComponent x, y, z;
 
   operator uint3() const { return {x, y, z}; }

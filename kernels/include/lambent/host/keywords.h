@@ -2,6 +2,11 @@
 // headers that include standard ones; used by kernels.
 #pragma once
 
+// Headers of libraries were read with these as empty words (bundle/program_kernels.cc).
+#undef __host__
+#undef __device__
+#undef __forceinline__
+
 // Kernels are inlined into the launch loop, where the compiler can vectorise over threads.
 #define __global__ inline __attribute__((always_inline))
 // Variables must be found by name by cuModuleGetGlobal, so they are exported.

@@ -29,6 +29,8 @@
 #define __inline_hint__
 #define __no_return__
 #define __nv_pure__
+#define __NV_SILENCE_DEPRECATION_BEGIN
+#define __NV_SILENCE_DEPRECATION_END
 // Nobody calls them here, and a module may not leave them undefined.
 #define CUDARTAPI __attribute__((weak))
 #define CUDARTAPI_CDECL

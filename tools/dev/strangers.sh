@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# ./dev strangers --samples FOLDER --rodinia FOLDER [--only NAME...]: programs of others, from a checkout of NVIDIA's CUDA samples or of Rodinia,
+# compiled by nvcc, run over the emulated GPU, and again while their memory moves (tests/strangers/README.md). The table is build/strangers/strangers.md.
+source "$(dirname "$0")/common.sh"
+case " $* " in
+  *" --help "* | *" -h "*) ;;
+  *) build release lambent-bundle lambent-shim emulated_cuda_driver emulated_cuda_nvml emulated_cuda_runtime lambent_shim lambent_shim_nvml lambent_checkpoint >&2 ;;
+esac
+exec python3 -B tests/strangers/strangers.py "$@"
