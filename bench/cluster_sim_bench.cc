@@ -1,7 +1,9 @@
-// cluster_sim_bench [--quick]: the routing policies in a simulated cluster of 3 to 1,000 nodes with
-// 8 GPUs each, under functions and arrivals of the Azure-like generator: latency, cold starts,
-// forwarded requests; and what one decision costs, measured. Prints a table and, as its last line,
-// one JSON object. All but the cost of decisions is simulated; see docs/internals/routing.md.
+// cluster_sim_bench [--quick|--fetched]: the routing policies in a simulated cluster of 3 to 1,000
+// nodes with 8 GPUs each, under functions and arrivals of the Azure-like generator: latency, cold
+// starts, forwarded requests; and what one decision costs, measured. Prints a table and, as its
+// last line, one JSON object. --fetched: only the cases in which a part of each cold start reads
+// files, which a node that ran the function lately still has in memory. All but the cost of
+// decisions is simulated; see docs/internals/routing.md.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -28,6 +30,8 @@ struct Case {
   ClusterOptions options;
   size_t functions = 4000;
   double load = 0.3;  // of all slots, were every invocation warm
+  // This part of each cold start reads files, as many bytes as the function has on the GPU.
+  double fetch = 0;
 };
 
 template <typename T>
@@ -56,7 +60,9 @@ Workload workload_of(const Case& each, const workload::Catalogue& catalogue, dou
   for (const auto* entry : must(workload::assign_entries(trace.functions, catalogue, random))) {
     workload.functions.push_back({.run = from_seconds(entry->gpu_warm_s),
                                   .start = from_seconds(entry->init_s()),
-                                  .memory = entry->device_memory});
+                                  .memory = entry->device_memory,
+                                  .fetch = from_seconds(entry->init_s() * each.fetch),
+                                  .files = each.fetch > 0 ? entry->device_memory : Bytes()});
   }
   workload.arrivals = std::move(trace.arrivals);
   return workload;
@@ -145,23 +151,54 @@ std::vector<Case> cases(bool quick) {
   return all;
 }
 
-int run(bool quick) {
+std::vector<Case> fetched_cases() {
+  struct Setting {
+    double fetch;
+    size_t functions;
+    double load;
+    uint64_t page_cache_gib;
+  };
+  constexpr Setting kSettings[] = {{0.25, 4000, 0.3, 64},
+                                   {0.75, 4000, 0.3, 64},
+                                   {0.75, 4000, 0.5, 512},
+                                   {0.75, 400, 0.3, 512},
+                                   {0.75, 400, 0.6, 512}};
+  std::vector<Case> all;
+  for (const Setting& each : kSettings) {
+    for (const uint32_t nodes : {10U, 100U}) {
+      for (const auto& [policy, regards] :
+           {std::pair{"bounded-hash", true}, {"bounded-hash", false}, {"two-choices", false}}) {
+        ClusterOptions options{
+            .nodes = nodes, .policy = policy, .policy_options = {.regards_fetched = regards}};
+        options.node.page_cache = Bytes::gib(each.page_cache_gib);
+        all.push_back({.name = regards ? "files regarded" : "files not regarded",
+                       .options = options,
+                       .functions = each.functions,
+                       .load = each.load,
+                       .fetch = each.fetch});
+      }
+    }
+  }
+  return all;
+}
+
+int run(bool quick, bool fetched) {
   const auto catalogue =
       must(workload::open_catalogue(LAMBENT_SHARE_DIR "/catalogue/mqfq_table1.csv"));
 
   bench::Joined rows, costs;
-  std::printf("%-18s %5s %-13s %5s %5s | %8s %8s %8s %6s %6s %6s %6s\n", "simulated", "nodes",
-              "policy", "bound", "share", "mean s", "p50 s", "p99 s", "cold", "swap", "fwd",
-              "most");
-  for (const Case& each : cases(quick)) {
+  std::printf("%-18s %5s %-13s %5s %5s | %8s %8s %8s %6s %6s %6s %6s %6s\n", "simulated", "nodes",
+              "policy", "bound", "share", "mean s", "p50 s", "p99 s", "cold", "fetch", "swap",
+              "fwd", "most");
+  for (const Case& each : fetched ? fetched_cases() : cases(quick)) {
     const Workload workload = workload_of(each, catalogue, invocations_of(each, quick));
     const ClusterFigures figures =
         must(cluster_simulator::run_cluster(each.options, workload.functions, *workload.arrivals));
     const auto& tuned = each.options.policy_options;
-    std::printf("%-18s %5u %-13s %5.2f %5.2f | %8.3f %8.3f %8.3f %6.3f %6.3f %6.3f %6.2f\n",
+    std::printf("%-18s %5u %-13s %5.2f %5.2f | %8.3f %8.3f %8.3f %6.3f %6.3f %6.3f %6.3f %6.2f\n",
                 each.name.c_str(), each.options.nodes, each.options.policy.c_str(), tuned.bound,
                 tuned.free_share, figures.mean_s, figures.p50_s, figures.p99_s, figures.cold,
-                figures.swapped_in, figures.forwarded, figures.most_load);
+                figures.fetched, figures.swapped_in, figures.forwarded, figures.most_load);
     std::fflush(stdout);
     bench::Joined row;
     row.add("case", bench::quoted(each.name)).add("nodes", each.options.nodes);
@@ -170,9 +207,15 @@ int run(bool quick) {
     row.add("free_share", tuned.free_share);
     row.add("invocations", static_cast<double>(figures.invocations));
     row.add("mean_s", figures.mean_s).add("p50_s", figures.p50_s).add("p99_s", figures.p99_s);
-    row.add("cold", figures.cold).add("swapped_in", figures.swapped_in);
+    row.add("fetch_share", each.fetch).add("regards_fetched", tuned.regards_fetched ? 1.0 : 0.0);
+    row.add("cold", figures.cold).add("fetched", figures.fetched);
+    row.add("swapped_in", figures.swapped_in);
     row.add("forwarded", figures.forwarded).add("most_load", figures.most_load);
     rows.add(row.object());
+  }
+  if (fetched) {
+    std::printf("%s\n", bench::Joined().add("simulated", rows.list()).object().c_str());
+    return 0;
   }
   std::printf("\n%-13s %6s %10s\n", "decision", "nodes", "ns");
   for (const std::string_view policy : routing::policy_names()) {
@@ -195,9 +238,10 @@ int run(bool quick) {
 
 int main(int argc, char** argv) {
   const bool quick = argc == 2 && std::strcmp(argv[1], "--quick") == 0;
-  if (argc > 2 || (argc == 2 && !quick)) {
-    std::fprintf(stderr, "usage: cluster_sim_bench [--quick]\n");
+  const bool fetched = argc == 2 && std::strcmp(argv[1], "--fetched") == 0;
+  if (argc > 2 || (argc == 2 && !quick && !fetched)) {
+    std::fprintf(stderr, "usage: cluster_sim_bench [--quick|--fetched]\n");
     return 2;
   }
-  return lambent::run(quick);
+  return lambent::run(quick, fetched);
 }

@@ -45,9 +45,20 @@ struct Sizes {
   std::vector<GpuFacts> gpus;
 };
 
+Sizes sizes_of(const WorkerConfig& config, const std::vector<protocol::DeviceInventory>& devices) {
+  Sizes sizes;
+  for (const protocol::DeviceInventory& device : devices) {
+    sizes.device_memory += device.memory_total;
+    sizes.gpus.push_back({device.name, device.memory_total});
+  }
+  sizes.slots = devices.empty() ? std::max(1U, std::thread::hardware_concurrency())
+                                : static_cast<uint32_t>(devices.size()) * config.concurrency;
+  return sizes;
+}
+
 // Invocations that this node has, and what is warm here.
 cluster::NodeReport report_of(const worker::Worker& worker, const AccessService& access,
-                              const Sizes& sizes) {
+                              const Sizes& sizes, cluster::FetchedFunctions& fetched, Instant now) {
   cluster::NodeReport report{.version = LAMBENT_VERSION,
                              .takes_work = !worker.draining(),
                              .slots = sizes.slots,
@@ -67,6 +78,8 @@ cluster::NodeReport report_of(const worker::Worker& worker, const AccessService&
     }
   }
   std::sort(report.warm.begin(), report.warm.end());
+  fetched.note(report.warm, now);
+  report.fetched = fetched.list(report.warm);
   report.memory_free = sizes.device_memory - std::min(busy, sizes.device_memory);
   return report;
 }
@@ -91,13 +104,7 @@ Result<std::unique_ptr<NodeCluster>> NodeCluster::open(
   if (!credentials.ok()) return credentials.error().with_context("--cluster-key");
   ASSIGN_OR_RETURN(auto policy, routing::make_policy(config.cluster_policy, {}));
   ASSIGN_OR_RETURN(ClusterTold told, listed_nodes(config.cluster_nodes));
-  Sizes sizes;
-  for (const protocol::DeviceInventory& device : devices) {
-    sizes.device_memory += device.memory_total;
-    sizes.gpus.push_back({device.name, device.memory_total});
-  }
-  sizes.slots = devices.empty() ? std::max(1U, std::thread::hardware_concurrency())
-                                : static_cast<uint32_t>(devices.size()) * config.concurrency;
+  const Sizes sizes = sizes_of(config, devices);
   made.reset(new NodeCluster());
   worker::Worker& worker = uses.worker;
   AccessService& access = uses.access;
@@ -111,7 +118,10 @@ Result<std::unique_ptr<NodeCluster>> NodeCluster::open(
           .forwarded = [&metrics = made->metrics_](Duration took) { metrics.forwarded(took); }},
       *std::move(credentials), std::move(policy),
       cluster::NodeFacts{
-          .report = [&worker, &access, sizes] { return report_of(worker, access, sizes); },
+          .report =
+              [&worker, &access, sizes, &loop = uses.loop, fetched = &made->fetched_] {
+                return report_of(worker, access, sizes, *fetched, loop.now());
+              },
           .memory_of = [&worker](const FunctionName& function) -> std::optional<Bytes> {
             const auto spec = worker.find_function(function);
             if (!spec.ok()) return std::nullopt;

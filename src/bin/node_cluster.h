@@ -16,6 +16,8 @@
 #include "edge/frontend/catalog_replica.h"
 #include "edge/frontend/peer_objects.h"
 #include "node/cluster/cluster_node.h"
+#include "node/cluster/fetched_functions.h"
+#include "node/cluster/node_report.h"
 #include "node/objects/spill_folder.h"
 #include "node/tenants/access_control.h"
 #include "node/worker/worker.h"
@@ -53,10 +55,14 @@ class NodeCluster {
   std::string metrics_text();
 
  private:
-  NodeCluster() = default;
+  // So long files that were read are taken to be in memory.
+  static constexpr Duration kFilesStay = std::chrono::minutes(30);
+
+  NodeCluster() : fetched_(cluster::kMostFetched, kFilesStay) {}
 
   metrics::ClusterMetrics metrics_;
   const NodeSharedCatalog* shared_ = nullptr;
+  cluster::FetchedFunctions fetched_;
   std::unique_ptr<cluster::ClusterNode> node_;
   std::unique_ptr<frontend::CatalogReplica> replica_;
 };

@@ -289,6 +289,11 @@ std::vector<frontend::WorkerFacts::Setting> settings_of(const WorkerConfig& conf
       {"--journal-size", mib_of(config.journal_size), "of it at most"},
       {"--auth", config.auth == frontend::AuthMode::kTokens ? "tokens" : "none",
        "who may use the API"}};
+  if (!config.cluster_key.empty()) {
+    settings.push_back({"--cluster-key", config.cluster_key, "the file of its cluster's key"});
+    settings.push_back(
+        {"--cluster-policy", config.cluster_policy, "which node runs an invocation"});
+  }
   for (const std::string& each : config.settings) {
     settings.push_back({"--set", each, "of the scheduler"});
   }

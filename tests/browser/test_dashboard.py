@@ -10,6 +10,7 @@ import unittest
 import dashboard
 from dashboard import BrowserTest, expect
 from harness import Worker, make_zip
+from test_cluster import Cluster
 
 HELLO = "def handler(e, c):\n    print('hello', e.get('name', 'world'))\n    return 'hello'\n"
 SLEEPS = "import time\ndef handler(e, c):\n    time.sleep(e.get('s', 0.1))\n    return 'ok'\n"
@@ -163,6 +164,11 @@ class DashboardTest(BrowserTest):
         expect(page.get_by_role("row").filter(has_text="never")).to_contain_text("disabled")
         self.assert_accessible(page)
 
+    def test_a_worker_in_no_cluster_says_so(self):
+        page = self.open(self.worker.endpoint, "#/nodes")
+        expect(page.get_by_text("This worker is in no cluster")).to_be_visible()
+        self.assert_accessible(page)
+
     def test_a_keyboard_is_enough(self):
         page = self.open(self.worker.endpoint, "#/functions")
         expect(page.get_by_role("link", name="hello", exact=True)).to_be_visible()
@@ -293,6 +299,7 @@ class TokenDashboardTest(BrowserTest):
         self.sign_in(page, self.reader["secret"])
         expect(page.locator(".headline")).to_contain_text("It took")
         expect(page.get_by_text("a token with the scope admin shows it")).to_be_visible()
+        expect(page.get_by_role("link", name="Nodes")).to_have_count(0)
 
     def test_a_token_that_is_revoked_ends_the_view(self):
         token = self.tokens.operator.create_token("red", scopes=["read"])
@@ -316,6 +323,22 @@ class TokenDashboardTest(BrowserTest):
         expect(page.get_by_role("region", name="You")).to_contain_text("blue")
         self.goto(page, "#/functions")
         expect(page.get_by_role("link", name="blue-function")).to_be_visible()
+
+
+class NodesTest(BrowserTest):
+    def test_the_nodes_of_a_cluster_are_shown_with_what_is_wrong_with_them(self):
+        cluster = Cluster(self, names="ab", gpu="emulated:tiny")
+        cluster.wait_until_up()
+        page = self.open(cluster["a"].endpoint, "#/nodes")
+        rows = page.get_by_role("region", name="Nodes").get_by_role("row")
+        expect(page.get_by_text("2 of 2 nodes")).to_be_visible()
+        expect(rows.filter(has_text="this one, has the catalog")).to_contain_text("up")
+        expect(rows).to_have_count(3)
+        self.assert_accessible(page)
+        self.picture(page, "dashboard-nodes")
+        cluster["b"].kill()
+        expect(page.get_by_text("1 of 2 nodes")).to_be_visible()
+        expect(rows.filter(has_text="does not answer")).to_have_count(1)
 
 
 if __name__ == "__main__":

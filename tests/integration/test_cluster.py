@@ -106,6 +106,19 @@ class OneClusterOfThree(unittest.TestCase):
         # Wherever it was asked for, it ran where it is warm.
         self.assertEqual(sorted(self.cluster.completed("echo").values()), [0, 0, 3])
 
+    def test_a_function_without_a_sandbox_goes_where_it_ran_lately(self):
+        deploy(self.cluster["a"], "echo", tags={"lambent:keep-alive": "1"})
+        self.cluster["a"].invoke("echo", {})
+        owner = self.cluster.owner("echo")
+
+        def report(name):
+            told = self.cluster[name].request("GET", "/v1/cluster/report").json
+            return len(told["warm"]), len(told["fetched"])
+        self.cluster.wait_for(lambda: report(owner) == (0, 1))
+        for name in "abc":
+            self.assertEqual(self.cluster[name].invoke("echo", {}).status, 200)
+        self.assertEqual(self.cluster.completed("echo")[owner], 4)
+
     def test_each_request_runs_once(self):
         for each in range(4):
             deploy(self.cluster["a"], f"echo{each}")

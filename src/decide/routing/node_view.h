@@ -18,9 +18,10 @@ struct NodeLoad {
   Bytes memory_free;       // on its GPUs, with what idle sandboxes hold
 };
 
-// The best idle sandbox that a node has of a function.
+// The best that a node has of a function for one more invocation.
 enum class Warmth {
-  kNone,        // there is none, or all are busy
+  kNone,        // nothing
+  kFetched,     // no idle sandbox; it ran here lately: its packages and weights are in host memory
   kSwappedOut,  // its GPU memory is in the host's
   kResident,    // its GPU memory is in place, or it has none
 };

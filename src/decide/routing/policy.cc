@@ -119,6 +119,11 @@ class BoundedHash final : public Policy {
     return node.takes_work && node.load < bound_of(options_, node.slots, totals.slots, totals.load);
   }
 
+  Warmth warmth_of(const RouteRequest& request, const NodeView& view, NodeIndex index) const {
+    const Warmth warmth = view.warmth(index, request.function);
+    return warmth == Warmth::kFetched && !options_.regards_fetched ? Warmth::kNone : warmth;
+  }
+
   Warmth warmth_here(const RouteRequest& request, const NodeView& view,
                      const Totals& totals) const {
     if (request.entry >= view.size()) return Warmth::kNone;
@@ -137,7 +142,7 @@ class BoundedHash final : public Policy {
       seen[looked_at++] = index;
       const NodeLoad node = view.node(index);
       if (has_room(node, totals)) {
-        found.at[found.count++] = {index, view.warmth(index, request.function),
+        found.at[found.count++] = {index, warmth_of(request, view, index),
                                    node.memory_free >= request.memory};
       } else if (found.count == 0 && node.takes_work) {
         found.passed_full = true;
@@ -149,14 +154,21 @@ class BoundedHash final : public Policy {
 
   // `a` stands behind `b` on the ring.
   static bool is_better(const Candidate& a, const Candidate& b, const RouteRequest& request) {
-    if (a.warmth != b.warmth) return a.warmth > b.warmth;
-    if (a.warmth != Warmth::kNone) return a.node == request.entry;
-    return a.has_memory && !b.has_memory;
+    if (is_warm(a) || is_warm(b)) {
+      if (a.warmth != b.warmth) return a.warmth > b.warmth;
+      return a.node == request.entry;
+    }
+    // To wait for memory takes longer than to fetch.
+    if (a.has_memory != b.has_memory) return a.has_memory;
+    return a.warmth > b.warmth;
   }
+  static bool is_warm(const Candidate& candidate) { return candidate.warmth > Warmth::kFetched; }
 
   static RouteReason reason_of(const Candidates& found, size_t chosen) {
-    if (found.at[chosen].warmth != Warmth::kNone) return RouteReason::kWarm;
-    if (chosen > 0) return RouteReason::kMemory;
+    const Candidate& node = found.at[chosen];
+    if (is_warm(node)) return RouteReason::kWarm;
+    if (node.has_memory && !found.at[0].has_memory) return RouteReason::kMemory;
+    if (node.warmth == Warmth::kFetched) return RouteReason::kFetched;
     return found.passed_full ? RouteReason::kOverflow : RouteReason::kPreferred;
   }
 
@@ -169,6 +181,8 @@ std::string_view name_of(RouteReason reason) {
   switch (reason) {
     case RouteReason::kWarm:
       return "warm";
+    case RouteReason::kFetched:
+      return "fetched";
     case RouteReason::kPreferred:
       return "preferred";
     case RouteReason::kMemory:

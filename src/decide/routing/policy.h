@@ -26,6 +26,7 @@ struct RouteRequest {
 // Why a node was chosen; the words are those of the metric.
 enum class RouteReason {
   kWarm,         // it has an idle sandbox
+  kFetched,      // it has no idle sandbox, but what starts one sooner
   kPreferred,    // it is the function's, by the ring
   kMemory,       // the function's first node has too little free memory, this one has enough
   kOverflow,     // those before it on the ring have too much work
@@ -53,6 +54,8 @@ struct PolicyOptions {
   // reaches `free_share` of its slots. The average needs room above it: more than 1.
   double bound = 1.25;
   double free_share = 0.75;
+  // Whether a node where the function ran lately is better than one where it did not.
+  bool regards_fetched = true;
 };
 
 // "bounded-hash", "least-loaded", "two-choices" or "random"; INVALID_ARGUMENT names them.

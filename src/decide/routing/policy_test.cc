@@ -120,6 +120,40 @@ TEST(RoutingPolicyTest, AColdFunctionGoesWhereItsMemoryFits) {
             (Route{order[0], RouteReason::kPreferred}));
 }
 
+TEST(RoutingPolicyTest, AColdFunctionGoesWhereItRanLatelyIfItsMemoryFits) {
+  TestView view(5);
+  const auto order = order_of(view.ring, kFunction);
+  const RouteRequest request{.function = kFunction, .memory = Bytes::gib(2), .entry = kOutside};
+  view.at(order[1]).warm[kFunction] = Warmth::kFetched;
+  view.at(order[2]).warm[kFunction] = Warmth::kFetched;
+  EXPECT_EQ(policy()->choose(request, view.ring, view), (Route{order[1], RouteReason::kFetched}));
+  // To wait for memory takes longer than to fetch.
+  view.at(order[1]).load.memory_free = Bytes::gib(1);
+  EXPECT_EQ(policy()->choose(request, view.ring, view), (Route{order[2], RouteReason::kFetched}));
+  view.at(order[2]).load.memory_free = Bytes::gib(1);
+  EXPECT_EQ(policy()->choose(request, view.ring, view), (Route{order[0], RouteReason::kPreferred}));
+  // An idle sandbox is better, wherever its memory is.
+  view.at(order[2]).warm[kFunction] = Warmth::kSwappedOut;
+  EXPECT_EQ(policy()->choose(request, view.ring, view), (Route{order[2], RouteReason::kWarm}));
+}
+
+TEST(RoutingPolicyTest, WhereAFunctionRanLatelyCanBePassedOver) {
+  TestView view(5);
+  const auto order = order_of(view.ring, kFunction);
+  view.at(order[1]).warm[kFunction] = Warmth::kFetched;
+  const auto without = *make_policy(kDefaultPolicy, {.regards_fetched = false});
+  EXPECT_EQ(without->choose({.function = kFunction, .entry = kOutside}, view.ring, view),
+            (Route{order[0], RouteReason::kPreferred}));
+}
+
+TEST(RoutingPolicyTest, AFunctionDoesNotStayAtTheEntryForItsFilesOnly) {
+  TestView view(9);
+  const auto order = order_of(view.ring, kFunction);
+  view.at(order[8]).warm[kFunction] = Warmth::kFetched;
+  EXPECT_EQ(policy()->choose({.function = kFunction, .entry = order[8]}, view.ring, view),
+            (Route{order[0], RouteReason::kPreferred}));
+}
+
 TEST(RoutingPolicyTest, NoPolicyChoosesANodeThatTakesNoWork) {
   TestView view(4);
   const auto order = order_of(view.ring, kFunction);

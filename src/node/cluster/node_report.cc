@@ -49,6 +49,18 @@ bool read_gpus(const json& object, NodeReport& report) {
   return true;
 }
 
+bool read_fetched(const json& object, NodeReport& report) {
+  const auto found = object.find("fetched");
+  if (found == object.end()) return true;
+  if (!found->is_array() || found->size() > kMostFetched) return false;
+  for (const json& each : *found) {
+    if (!each.is_number_unsigned()) return false;
+    report.fetched.push_back(each.get<uint64_t>());
+  }
+  std::sort(report.fetched.begin(), report.fetched.end());
+  return true;
+}
+
 bool read_warm(const json& object, NodeReport& report) {
   const auto found = object.find("warm");
   if (found == object.end() || !found->is_array() || found->size() > kMostWarm) return false;
@@ -69,8 +81,9 @@ Warmth NodeReport::warmth(uint64_t function) const {
   // Of two entries of one function the better is the last.
   const auto after =
       std::upper_bound(warm.begin(), warm.end(), std::pair(function, Warmth::kResident));
-  if (after == warm.begin() || std::prev(after)->first != function) return Warmth::kNone;
-  return std::prev(after)->second;
+  if (after != warm.begin() && std::prev(after)->first == function) return std::prev(after)->second;
+  const bool ran = std::binary_search(fetched.begin(), fetched.end(), function);
+  return ran ? Warmth::kFetched : Warmth::kNone;
 }
 
 std::string to_json(const NodeReport& report) {
@@ -78,6 +91,11 @@ std::string to_json(const NodeReport& report) {
   for (const auto& [function, warmth] : report.warm) {
     if (warm.size() == kMostWarm) break;
     warm.push_back({function, warmth == Warmth::kResident});
+  }
+  json fetched = json::array();
+  for (const uint64_t function : report.fetched) {
+    if (fetched.size() == kMostFetched) break;
+    fetched.push_back(function);
   }
   json gpus = json::array();
   for (const GpuFacts& gpu : report.gpus) {
@@ -91,7 +109,8 @@ std::string to_json(const NodeReport& report) {
               {"load", report.load},
               {"memory_free", report.memory_free.count},
               {"gpus", std::move(gpus)},
-              {"warm", std::move(warm)}}
+              {"warm", std::move(warm)},
+              {"fetched", std::move(fetched)}}
       .dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
@@ -113,7 +132,8 @@ Result<NodeReport> parse_report(std::string_view text) {
   if (takes_work == object.end() || !takes_work->is_boolean()) return invalid();
   if (node == object.end() || !node->is_string()) return invalid();
   if (version == object.end() || !version->is_string()) return invalid();
-  if (!read_warm(object, report) || !read_gpus(object, report)) return invalid();
+  if (!read_warm(object, report) || !read_fetched(object, report)) return invalid();
+  if (!read_gpus(object, report)) return invalid();
   report.node = node->get<std::string>();
   report.version = version->get<std::string>();
   report.takes_work = takes_work->get<bool>();

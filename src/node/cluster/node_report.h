@@ -26,12 +26,16 @@ struct NodeReport {
   std::vector<GpuFacts> gpus;
   // Functions with idle sandboxes, by routing::hash_of(), sorted by it.
   std::vector<std::pair<uint64_t, routing::Warmth>> warm;
+  // Functions that ran here lately and have none, likewise. Programs before that say nothing of it.
+  std::vector<uint64_t> fetched;
 
+  // Of `fetched` what is not warm.
   routing::Warmth warmth(uint64_t function) const;
 };
 
 // The most functions that a report names; of more it leaves out some.
 constexpr size_t kMostWarm = 4096;
+constexpr size_t kMostFetched = 1024;
 constexpr size_t kMostGpus = 256;
 
 std::string to_json(const NodeReport& report);

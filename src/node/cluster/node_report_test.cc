@@ -16,7 +16,8 @@ TEST(NodeReportTest, WhatIsWrittenIsReadBack) {
                           .load = 3,
                           .memory_free = Bytes::gib(7),
                           .gpus = {{"T4", Bytes::gib(16)}},
-                          .warm = {{5, Warmth::kSwappedOut}, {UINT64_MAX, Warmth::kResident}}};
+                          .warm = {{5, Warmth::kSwappedOut}, {UINT64_MAX, Warmth::kResident}},
+                          .fetched = {4, 7}};
   const auto read = parse_report(to_json(report));
   ASSERT_TRUE(read.ok());
   EXPECT_EQ(read->node, "a");
@@ -28,6 +29,16 @@ TEST(NodeReportTest, WhatIsWrittenIsReadBack) {
   EXPECT_EQ(read->memory_free, Bytes::gib(7));
   EXPECT_EQ(read->gpus, report.gpus);
   EXPECT_EQ(read->warm, report.warm);
+  EXPECT_EQ(read->fetched, report.fetched);
+}
+
+TEST(NodeReportTest, WhatRanLatelyIsTheLeastThatANodeHasAndIsBounded) {
+  NodeReport report{.warm = {{5, Warmth::kSwappedOut}}, .fetched = {4, 5}};
+  EXPECT_EQ(report.warmth(4), Warmth::kFetched);
+  EXPECT_EQ(report.warmth(5), Warmth::kSwappedOut);
+  EXPECT_EQ(report.warmth(6), Warmth::kNone);
+  report.fetched.assign(kMostFetched + 1, 7);
+  EXPECT_EQ(parse_report(to_json(report))->fetched.size(), kMostFetched);
 }
 
 TEST(NodeReportTest, OfSeveralSandboxesTheBestCounts) {
@@ -42,6 +53,7 @@ TEST(NodeReportTest, OfSeveralSandboxesTheBestCounts) {
 TEST(NodeReportTest, AnOlderProgramSaysNothingOfObjectsAndAYoungerOneMaySayMore) {
   std::string text = to_json({.node = "a", .shares_objects = true});
   text.replace(text.find("shares_objects"), 14, "shares_dreams!");
+  text.replace(text.find("fetched"), 7, "pleased");
   const auto read = parse_report(text);
   ASSERT_TRUE(read.ok());
   EXPECT_FALSE(read->shares_objects);
@@ -65,6 +77,8 @@ TEST(NodeReportTest, WhatIsNoReportIsRefused) {
   EXPECT_FALSE(with("\"load\":0", "\"load\":5000000000"));
   EXPECT_FALSE(with("\"warm\":[]", "\"warm\":[[1]]"));
   EXPECT_FALSE(with("\"warm\":[]", "\"warm\":{}"));
+  EXPECT_FALSE(with("\"fetched\":[]", "\"fetched\":[-1]"));
+  EXPECT_FALSE(with("\"fetched\":[]", "\"fetched\":{}"));
   EXPECT_FALSE(with("\"gpus\":[]", "\"gpus\":[{}]"));
   EXPECT_FALSE(with("\"takes_work\":true", "\"takes_work\":1"));
 }

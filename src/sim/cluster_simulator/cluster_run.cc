@@ -165,6 +165,7 @@ class Cluster {
     ModelledNode& node = nodes_[index];
     while (const auto begun = node.begin()) {
       cold_ += begun->start == Start::kCold ? 1 : 0;
+      fetched_ += begun->fetched ? 1 : 0;
       swapped_in_ += begun->start == Start::kSwapIn ? 1 : 0;
       due_.push({now_ + begun->takes, order_++, begun->invocation, false});
     }
@@ -194,6 +195,7 @@ class Cluster {
     figures.p50_s = latencies_[latencies_.size() / 2];
     figures.p99_s = latencies_[latencies_.size() * 99 / 100];
     figures.cold = static_cast<double>(cold_) / count;
+    figures.fetched = static_cast<double>(fetched_) / count;
     figures.swapped_in = static_cast<double>(swapped_in_) / count;
     figures.forwarded = static_cast<double>(forwarded_) / count;
     figures.most_load = static_cast<double>(most_load_) / options_.node.slots();
@@ -215,7 +217,7 @@ class Cluster {
   std::vector<Request> requests_;
   std::vector<double> latencies_;
   Duration now_{};
-  uint64_t order_ = 0, load_ = 0, cold_ = 0, swapped_in_ = 0, forwarded_ = 0;
+  uint64_t order_ = 0, load_ = 0, cold_ = 0, fetched_ = 0, swapped_in_ = 0, forwarded_ = 0;
   uint32_t most_load_ = 0;
 };
 

@@ -33,6 +33,7 @@ struct ClusterFigures {
   double p99_s = 0;
   // Shares of the invocations.
   double cold = 0;
+  double fetched = 0;  // of the cold ones, those that read no files
   double swapped_in = 0;
   double forwarded = 0;
   // The most that a node ever had, as a multiple of its slots.

@@ -71,6 +71,31 @@ TEST(ModelledNodeTest, IdleMemoryMovesToTheHostAndThenEnds) {
   EXPECT_EQ(node.warmth(0), routing::Warmth::kNone);
 }
 
+TEST(ModelledNodeTest, FilesThatWereReadLatelyAreNotReadAgain) {
+  std::vector<FunctionModel> functions = kFunctions;
+  for (FunctionModel& each : functions) {
+    each.fetch = seconds(4);
+    each.files = Bytes::gib(1);
+  }
+  // Room for one sandbox, and for the files of two functions.
+  const NodeModel model{
+      .gpus = 1, .gpu_memory = Bytes::gib(1), .host_memory = Bytes(), .page_cache = Bytes::gib(2)};
+  ModelledNode node(model, functions);
+  const auto takes = [&](uint32_t function) {
+    node.submit(0, function);
+    const auto begun = node.begin();
+    node.end(function);
+    return begun->takes;
+  };
+  EXPECT_EQ(takes(0), seconds(10));
+  EXPECT_EQ(takes(1), seconds(10));
+  EXPECT_EQ(node.warmth(0), routing::Warmth::kFetched);
+  EXPECT_EQ(takes(0), seconds(6));
+  EXPECT_EQ(takes(2), seconds(10));  // and the files of 1 go
+  EXPECT_EQ(node.warmth(1), routing::Warmth::kNone);
+  EXPECT_EQ(takes(1), seconds(10));
+}
+
 TEST(ClusterRunTest, AMistakeIsNamed) {
   const auto source = workload::source_of({});
   EXPECT_FALSE(run_cluster({.nodes = 0}, kFunctions, *source).ok());

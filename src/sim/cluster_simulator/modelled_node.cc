@@ -55,11 +55,34 @@ std::optional<ModelledNode::Begun> ModelledNode::begin() {
           from_seconds(static_cast<double>(model.memory.count) / model_.link_bytes_per_s);
     } else {
       begun.takes += model.start;
+      begun.fetched = read_files(function);
+      if (begun.fetched) begun.takes -= model.fetch;
     }
     make_room(model.memory);
   }
   busy_memory_ += model.memory;
   return begun;
+}
+
+bool ModelledNode::read_files(uint32_t function) {
+  const Bytes size = functions_[function].files;
+  if (size == Bytes()) return false;
+  const auto found = files_.find(function);
+  const bool were_here = found != files_.end();
+  if (were_here) {
+    files_by_use_.erase({found->second, function});
+    files_size_ -= size;
+  }
+  files_[function] = ++uses_;
+  files_by_use_.insert({uses_, function});
+  files_size_ += size;
+  while (files_size_ > model_.page_cache) {
+    const Idle oldest = *files_by_use_.begin();
+    files_by_use_.erase(files_by_use_.begin());
+    files_.erase(oldest.function);
+    files_size_ -= functions_[oldest.function].files;
+  }
+  return were_here;
 }
 
 void ModelledNode::end(uint32_t function) {
@@ -71,7 +94,8 @@ void ModelledNode::end(uint32_t function) {
 
 routing::Warmth ModelledNode::warmth(uint32_t function) const {
   if (resident_.has(function)) return routing::Warmth::kResident;
-  return swapped_.has(function) ? routing::Warmth::kSwappedOut : routing::Warmth::kNone;
+  if (swapped_.has(function)) return routing::Warmth::kSwappedOut;
+  return files_.contains(function) ? routing::Warmth::kFetched : routing::Warmth::kNone;
 }
 
 std::vector<std::pair<uint32_t, routing::Warmth>> ModelledNode::warm_functions() const {
@@ -81,6 +105,11 @@ std::vector<std::pair<uint32_t, routing::Warmth>> ModelledNode::warm_functions()
   }
   for (const auto& [function, used] : swapped_.by_function) {
     if (!resident_.has(function)) warm.emplace_back(function, routing::Warmth::kSwappedOut);
+  }
+  for (const auto& [function, used] : files_) {
+    if (!resident_.has(function) && !swapped_.has(function)) {
+      warm.emplace_back(function, routing::Warmth::kFetched);
+    }
   }
   std::sort(warm.begin(), warm.end());
   return warm;

@@ -20,6 +20,10 @@ struct FunctionModel {
   Duration run{};    // warm
   Duration start{};  // what a cold start adds
   Bytes memory;      // on the GPU
+  // The part of the start in which packages and weights are read, and so many bytes of them: a node
+  // that still has them in its host's memory does without.
+  Duration fetch = {};
+  Bytes files = {};
 };
 
 struct NodeModel {
@@ -28,6 +32,7 @@ struct NodeModel {
   Bytes gpu_memory = Bytes::gib(16);   // of each
   Bytes host_memory = Bytes::gib(64);  // for what is swapped out
   double link_bytes_per_s = 12e9;      // between them
+  Bytes page_cache = Bytes::gib(64);   // of the host, for files that were read
 
   uint32_t slots() const { return gpus * runs_per_gpu; }
 };
@@ -40,6 +45,7 @@ class ModelledNode {
     uint64_t invocation = 0;
     uint32_t function = 0;
     Start start = Start::kCold;
+    bool fetched = false;  // of a cold start: without reading files
     Duration takes{};
   };
 
@@ -56,7 +62,7 @@ class ModelledNode {
   routing::Warmth warmth(uint32_t function) const;
   // With what idle sandboxes hold, for it can be had.
   Bytes memory_free() const { return total_memory() - busy_memory_; }
-  // The functions with idle sandboxes, in order.
+  // The functions of which it has something, in order.
   std::vector<std::pair<uint32_t, routing::Warmth>> warm_functions() const;
 
  private:
@@ -78,6 +84,8 @@ class ModelledNode {
 
   Bytes total_memory() const { return Bytes(model_.gpu_memory.count * model_.gpus); }
   void make_room(Bytes size);
+  // Whether the function's files are here; they are from now on.
+  bool read_files(uint32_t function);
 
   const NodeModel& model_;
   const std::vector<FunctionModel>& functions_;
@@ -86,6 +94,10 @@ class ModelledNode {
   uint64_t uses_ = 0;
   Bytes busy_memory_;
   Pool resident_, swapped_;
+  // Files by their last use, the oldest first, and the use of each function's.
+  std::set<Idle> files_by_use_;
+  std::unordered_map<uint32_t, uint64_t> files_;
+  Bytes files_size_;
 };
 
 }  // namespace lambent::cluster_simulator

@@ -9,13 +9,16 @@ import { functions } from "./view_functions.js";
 import { invocationPage } from "./view_invocation.js";
 import { invocations } from "./view_invocations.js";
 import { overview } from "./view_overview.js";
+import { nodesPage } from "./view_nodes.js";
 import { schedulesPage } from "./view_schedules.js";
 import { settingsPage } from "./view_settings.js";
 import { whatIf } from "./view_what_if.js";
 
 /** @typedef {{store: Store, now: number, facts: any, who: any, redraw: () => void, restart: () => void}} Context */
 
-const VIEWS = [["", "Overview"], ["functions", "Functions"], ["invocations", "Calls"], ["schedules", "Schedules"], ["what-if", "What if"], ["settings", "Settings"]];
+const VIEWS = [["", "Overview"], ["functions", "Functions"], ["invocations", "Calls"], ["schedules", "Schedules"], ["nodes", "Nodes"], ["what-if", "What if"], ["settings", "Settings"]];
+// Of the operator only.
+const OPERATORS = ["nodes"];
 
 const store = new Store();
 let facts = {};
@@ -46,6 +49,10 @@ function route() {
   return { view, argument };
 }
 
+function isOperator() {
+  return who?.scopes?.includes("admin") ?? false;
+}
+
 function openView() {
   page?.close();
   page = null;
@@ -54,6 +61,7 @@ function openView() {
   if (view === "invocations" && argument) page = invocationPage(argument, redraw, name => store.functions.get(name)?.kind);
   if (view === "schedules") page = schedulesPage(redraw);
   if (view === "settings") page = settingsPage(redraw);
+  if (view === "nodes" && isOperator()) page = nodesPage(redraw);
   scrollTo(0, 0);
   redraw();
 }
@@ -90,7 +98,7 @@ function header() {
   const theme = readTheme();
   return [
     h("a", { class: "brand", href: "#/" }, h("img", { src: "/dashboard/icon.svg", alt: "", width: 22, height: 22 }), "Lambent"),
-    h("nav", { "aria-label": "Pages" }, VIEWS.map(([key, name]) => h("a", { href: `#/${key}`, "aria-current": key === view ? "page" : null }, name))),
+    h("nav", { "aria-label": "Pages" }, VIEWS.filter(([key]) => isOperator() || !OPERATORS.includes(key)).map(([key, name]) => h("a", { href: `#/${key}`, "aria-current": key === view ? "page" : null }, name))),
     h("div", { class: "about" },
       facts.policy ? h("span", { class: "quiet facts-line" }, `${facts.policy}, D ${facts.concurrency}${facts.emulated ? ", emulated GPU" : ""}`) : null,
       h("span", { class: `connection ${told}`, role: "status" }, words[told] ?? "no access"),
