@@ -57,7 +57,7 @@ Sizes sizes_of(const WorkerConfig& config, const std::vector<protocol::DeviceInv
 }
 
 // Invocations that this node has, and what is warm here.
-cluster::NodeReport report_of(const worker::Worker& worker, const AccessService& access,
+cluster::NodeReport report_of(const worker::Worker& worker, const tenants::AccessControl& access,
                               const Sizes& sizes, cluster::FetchedFunctions& fetched, Instant now) {
   cluster::NodeReport report{.version = LAMBENT_VERSION,
                              .takes_work = !worker.draining(),
@@ -80,6 +80,7 @@ cluster::NodeReport report_of(const worker::Worker& worker, const AccessService&
   std::sort(report.warm.begin(), report.warm.end());
   fetched.note(report.warm, now);
   report.fetched = fetched.list(report.warm);
+  report.revoked = access.unagreed_revocations();
   report.memory_free = sizes.device_memory - std::min(busy, sizes.device_memory);
   return report;
 }
@@ -107,7 +108,7 @@ Result<std::unique_ptr<NodeCluster>> NodeCluster::open(
   const Sizes sizes = sizes_of(config, devices);
   made.reset(new NodeCluster());
   worker::Worker& worker = uses.worker;
-  AccessService& access = uses.access;
+  tenants::AccessControl& access = uses.access;
   made->node_ = std::make_unique<cluster::ClusterNode>(
       cluster::ClusterNode::Dependencies{
           .loop = uses.loop,
@@ -126,7 +127,11 @@ Result<std::unique_ptr<NodeCluster>> NodeCluster::open(
             const auto spec = worker.find_function(function);
             if (!spec.ok()) return std::nullopt;
             return spec->gpu.memory;
-          }});
+          },
+          .heard =
+              [&access](const cluster::NodeReport& told) {
+                access.revoked_elsewhere(told.revoked);
+              }});
   cluster::ClusterNode& node = *made->node_;
   // Other nodes have copies of the home's functions.
   worker.schedules().only_if([&node] { return node.home() == node.self(); });

@@ -21,7 +21,7 @@ constexpr size_t kClaimedAtOnce = 256;
 // An invocation that was taken over waits so many looks for its function to come here.
 constexpr unsigned kMostLooks = 30;
 constexpr size_t kLifeBytes = 8;
-constexpr size_t kMostKey = 4096;
+constexpr size_t kMostClusterKey = 4096;
 
 http::Response with_body(std::string body) {
   http::Response response;
@@ -69,7 +69,7 @@ Result<std::unique_ptr<NodeSharedCatalog>> NodeSharedCatalog::open(const WorkerC
     return Error{ErrorCode::kInvalidArgument, "--catalog needs --cluster-key"};
   }
   made.reset(new NodeSharedCatalog(config.state_folder, loop, log));
-  ASSIGN_OR_RETURN(std::string key, read_file(config.cluster_key, kMostKey));
+  ASSIGN_OR_RETURN(std::string key, read_file(config.cluster_key, kMostClusterKey));
   const std::string node = node_name_of(config);
   const auto credentials = cluster::NodeCredentials::make(node, std::move(key));
   if (!credentials.ok()) return credentials.error().with_context("--cluster-key");

@@ -124,6 +124,8 @@ class SharedCatalog(unittest.TestCase):
             finally:
                 self.postgres.do(mend)
             self.cluster.wait_for(lambda: outcome_of(deploy, self.cluster["c"], f"later-{lose}")[0] in (200, 409), 30)
+            for name in "ab":  # once they have reached it too
+                self.cluster.wait_for(lambda name=name: outcome_of(self.cluster[name].invoke, f"later-{lose}", {})[0] == 200, 30)
             self.assertEqual(versions(self.cluster, "ab", f"later-{lose}"), [1, 1])
 
     def test_results_that_were_made_without_postgresql_are_kept_once_it_is_back(self):

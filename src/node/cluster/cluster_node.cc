@@ -106,6 +106,7 @@ void ClusterNode::tick() {
       std::erase(asked_, node);
       auto report = report_in(answer);
       if (report.ok()) {
+        if (facts_.heard && report->node == node) facts_.heard(*report);
         table_.reported(node, *std::move(report));
       } else {
         table_.missed(node, report.error().message);

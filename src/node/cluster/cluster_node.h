@@ -27,6 +27,8 @@ struct NodeFacts {
   std::function<NodeReport()> report;
   // Of the GPU, for one invocation; nothing if the function is not known here.
   std::function<std::optional<Bytes>(const FunctionName&)> memory_of;
+  // Told of each report of another node; may be empty.
+  std::function<void(const NodeReport&)> heard = {};
 };
 
 class ClusterNode final : public Cluster, public http::ForwardService {

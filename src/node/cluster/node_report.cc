@@ -61,6 +61,19 @@ bool read_fetched(const json& object, NodeReport& report) {
   return true;
 }
 
+bool read_revoked(const json& object, NodeReport& report) {
+  const auto found = object.find("revoked");
+  if (found == object.end()) return true;
+  if (!found->is_array() || found->size() > kMostRevoked) return false;
+  for (const json& each : *found) {
+    if (!each.is_string() || each.get_ref<const std::string&>().size() > kTokenIdLength) {
+      return false;
+    }
+    report.revoked.push_back(each.get<std::string>());
+  }
+  return true;
+}
+
 bool read_warm(const json& object, NodeReport& report) {
   const auto found = object.find("warm");
   if (found == object.end() || !found->is_array() || found->size() > kMostWarm) return false;
@@ -97,6 +110,11 @@ std::string to_json(const NodeReport& report) {
     if (fetched.size() == kMostFetched) break;
     fetched.push_back(function);
   }
+  json revoked = json::array();
+  for (const std::string& token : report.revoked) {
+    if (revoked.size() == kMostRevoked) break;
+    revoked.push_back(token);
+  }
   json gpus = json::array();
   for (const GpuFacts& gpu : report.gpus) {
     gpus.push_back({{"name", gpu.name}, {"memory_bytes", gpu.memory.count}});
@@ -110,7 +128,8 @@ std::string to_json(const NodeReport& report) {
               {"memory_free", report.memory_free.count},
               {"gpus", std::move(gpus)},
               {"warm", std::move(warm)},
-              {"fetched", std::move(fetched)}}
+              {"fetched", std::move(fetched)},
+              {"revoked", std::move(revoked)}}
       .dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
@@ -133,7 +152,7 @@ Result<NodeReport> parse_report(std::string_view text) {
   if (node == object.end() || !node->is_string()) return invalid();
   if (version == object.end() || !version->is_string()) return invalid();
   if (!read_warm(object, report) || !read_fetched(object, report)) return invalid();
-  if (!read_gpus(object, report)) return invalid();
+  if (!read_revoked(object, report) || !read_gpus(object, report)) return invalid();
   report.node = node->get<std::string>();
   report.version = version->get<std::string>();
   report.takes_work = takes_work->get<bool>();

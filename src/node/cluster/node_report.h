@@ -28,6 +28,8 @@ struct NodeReport {
   std::vector<std::pair<uint64_t, routing::Warmth>> warm;
   // Functions that ran here lately and have none, likewise. Programs before that say nothing of it.
   std::vector<uint64_t> fetched;
+  // Ids of tokens that it revoked while not all could agree on it. Programs before pass it over.
+  std::vector<std::string> revoked = {};
 
   // Of `fetched` what is not warm.
   routing::Warmth warmth(uint64_t function) const;
@@ -36,6 +38,8 @@ struct NodeReport {
 // The most functions that a report names; of more it leaves out some.
 constexpr size_t kMostWarm = 4096;
 constexpr size_t kMostFetched = 1024;
+constexpr size_t kMostRevoked = 256;
+constexpr size_t kTokenIdLength = 64;
 constexpr size_t kMostGpus = 256;
 
 std::string to_json(const NodeReport& report);

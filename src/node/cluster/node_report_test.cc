@@ -17,7 +17,8 @@ TEST(NodeReportTest, WhatIsWrittenIsReadBack) {
                           .memory_free = Bytes::gib(7),
                           .gpus = {{"T4", Bytes::gib(16)}},
                           .warm = {{5, Warmth::kSwappedOut}, {UINT64_MAX, Warmth::kResident}},
-                          .fetched = {4, 7}};
+                          .fetched = {4, 7},
+                          .revoked = {"LAMB1"}};
   const auto read = parse_report(to_json(report));
   ASSERT_TRUE(read.ok());
   EXPECT_EQ(read->node, "a");
@@ -30,6 +31,7 @@ TEST(NodeReportTest, WhatIsWrittenIsReadBack) {
   EXPECT_EQ(read->gpus, report.gpus);
   EXPECT_EQ(read->warm, report.warm);
   EXPECT_EQ(read->fetched, report.fetched);
+  EXPECT_EQ(read->revoked, report.revoked);
 }
 
 TEST(NodeReportTest, WhatRanLatelyIsTheLeastThatANodeHasAndIsBounded) {
@@ -54,6 +56,7 @@ TEST(NodeReportTest, AnOlderProgramSaysNothingOfObjectsAndAYoungerOneMaySayMore)
   std::string text = to_json({.node = "a", .shares_objects = true});
   text.replace(text.find("shares_objects"), 14, "shares_dreams!");
   text.replace(text.find("fetched"), 7, "pleased");
+  text.replace(text.find("revoked"), 7, "rewoken");
   const auto read = parse_report(text);
   ASSERT_TRUE(read.ok());
   EXPECT_FALSE(read->shares_objects);
@@ -79,6 +82,8 @@ TEST(NodeReportTest, WhatIsNoReportIsRefused) {
   EXPECT_FALSE(with("\"warm\":[]", "\"warm\":{}"));
   EXPECT_FALSE(with("\"fetched\":[]", "\"fetched\":[-1]"));
   EXPECT_FALSE(with("\"fetched\":[]", "\"fetched\":{}"));
+  EXPECT_FALSE(with("\"revoked\":[]", "\"revoked\":[1]"));
+  EXPECT_FALSE(with("\"revoked\":[]", "\"revoked\":[\"" + std::string(65, 'x') + "\"]"));
   EXPECT_FALSE(with("\"gpus\":[]", "\"gpus\":[{}]"));
   EXPECT_FALSE(with("\"takes_work\":true", "\"takes_work\":1"));
 }

@@ -250,8 +250,8 @@ void AccessControl::revoke_for_all(const Token& token, Callback<Token> done) {
                                           done = std::move(done)](Result<void> removed) {
     if (!removed.ok()) {
       return done(removed.error().with_context(
-          "the token is revoked at this node, and not yet at the others: this node tries again "
-          "until it ends"));
+          "the token is refused here from now on, and at nodes that hear of it; it is not written "
+          "down yet, which the nodes try again until they end"));
     }
     if (!alive.expired()) {
       withdrawn_.erase(token.id);
@@ -304,6 +304,21 @@ void AccessControl::retry_revocations() {
                                    withdrawn_.erase(id);
                                    shared_ids_.erase(id);
                                  });
+  }
+}
+
+std::vector<std::string> AccessControl::unagreed_revocations() const {
+  std::vector<std::string> ids;
+  for (const auto& [id, token] : withdrawn_) ids.push_back(id);
+  return ids;
+}
+
+void AccessControl::revoked_elsewhere(const std::vector<std::string>& ids) {
+  for (const std::string& id : ids) {
+    const Token* const found = tokens_.find(id);
+    if (found == nullptr || !shared_ids_.contains(id)) continue;
+    withdrawn_[id] = *found;
+    tokens_.remove(id);
   }
 }
 

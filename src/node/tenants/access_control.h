@@ -64,6 +64,10 @@ class AccessControl final : public AccessService {
   size_t take_shared_tokens(const std::vector<catalog::SharedToken>& tokens);
   // Tries again to revoke for all nodes what was revoked here only.
   void retry_revocations();
+  // Those that are revoked here and not yet for all, and what another node says of its own: they
+  // are refused here too, and this one tries as well.
+  std::vector<std::string> unagreed_revocations() const;
+  void revoked_elsewhere(const std::vector<std::string>& ids);
 
   void create_tenant(Tenant tenant, Callback<Tenant> done) override;
   void update_tenant(Tenant tenant, Callback<Tenant> done) override;

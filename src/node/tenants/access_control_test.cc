@@ -302,6 +302,32 @@ TEST_F(SharedTokensTest, OneThatIsRevokedWhileNothingIsReachedIsRefusedHereAndLa
   EXPECT_EQ(revoke(kDefaultTenant, issued.token.id).error().code, ErrorCode::kNotFound);
 }
 
+TEST_F(SharedTokensTest, NodesTellEachOtherWhatTheyRevokedAndEachTriesToAgree) {
+  const IssuedToken issued = issue(kDefaultTenant).value();
+  other_->take_shared_tokens(shared_.tokens);
+  shared_.is_away = true;
+  ASSERT_FALSE(revoke(kDefaultTenant, issued.token.id).ok());
+  EXPECT_EQ(control_->unagreed_revocations(), std::vector<std::string>{issued.token.id});
+  other_->revoked_elsewhere({issued.token.id, "unknown"});
+  EXPECT_FALSE(other_->authenticate(issued.secret).ok());
+  EXPECT_EQ(other_->unagreed_revocations().size(), 1U);
+  // The first that reaches the catalog is enough.
+  shared_.is_away = false;
+  other_->retry_revocations();
+  EXPECT_TRUE(shared_.tokens.empty());
+  EXPECT_TRUE(other_->unagreed_revocations().empty());
+  other_->revoked_elsewhere({issued.token.id});
+  EXPECT_TRUE(other_->unagreed_revocations().empty());
+}
+
+TEST_F(SharedTokensTest, ATokenOfThisNodeOnlyIsNotRevokedByAnother) {
+  control_->share_tokens(nullptr, "");
+  const IssuedToken own = issue(kDefaultTenant).value();
+  control_->share_tokens(&shared_, std::string(32, 's'));
+  control_->revoked_elsewhere({own.token.id});
+  EXPECT_TRUE(control_->authenticate(own.secret).ok());
+}
+
 TEST_F(SharedTokensTest, OnesThatANodeHadBeforeStayItsOwn) {
   control_->share_tokens(nullptr, "");
   const IssuedToken own = issue(kDefaultTenant).value();
