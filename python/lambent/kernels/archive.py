@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import tempfile
 import zipfile
-from typing import TYPE_CHECKING, Dict, List, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Set, Tuple, Union
 
 from .errors import GraphError
 from .package import graph_text
@@ -56,8 +56,8 @@ def _files_of_folder(folder: str) -> Dict[str, bytes]:
     return files
 
 
-def _bundles(steps: List[dict]) -> "set[str]":
-    names = set()
+def _bundles(steps: List[Dict[str, Any]]) -> Set[str]:
+    names: Set[str] = set()
     for step in steps:
         names |= _bundles(step["steps"]) if "steps" in step else {step["bundle"]}
     return names

@@ -400,6 +400,13 @@ typedef unsigned short ushort;
 #endif
 
 """
+# CUDA has these under other names, and would not know which of its others is meant; the host's header has them.
+_HALF = """#include <cuda_fp16.h>
+#if defined(__CUDACC__)
+static __device__ __forceinline__ __half max(__half a, __half b) { return __hgt(a, b) ? a : b; }
+static __device__ __forceinline__ __half min(__half a, __half b) { return __hlt(a, b) ? a : b; }
+#endif
+"""
 _FIRST_KERNEL = re.compile(r'extern "C" __global__')
 _SHARED = re.compile(r"__shared__ alignas\((\d+)\)")
 
@@ -411,6 +418,6 @@ def _source(generated: str, kernels: List[str]) -> str:
     body = re.sub(r'extern "C" __global__ void[^;{]*;\n', "", body)  # declarations ahead
     body = _SHARED.sub(r"alignas(\1) __shared__", body)
     registered = "".join("LAMBENT_KERNEL(%s);\n" % each for each in kernels)
-    half = "#include <cuda_fp16.h>\n" if "half" in body else ""
+    half = _HALF if "half" in body else ""
     half += "#include <cuda_bf16.h>\n" if "bfloat16" in body else ""
     return _WORDS % half + body + "\n" + registered

@@ -22,7 +22,7 @@ bool is_multipart(std::string_view content_type) {
          strncasecmp(content_type.data(), kMultipart.data(), kMultipart.size()) == 0;
 }
 
-Error invalid(std::string what) { return {ErrorCode::kInvalidArgument, std::move(what)}; }
+Error bad_call(std::string what) { return {ErrorCode::kInvalidArgument, std::move(what)}; }
 
 bool may_deploy(const Caller& caller) {
   return caller.scopes.has(Scope::kDeploy) || caller.scopes.has(Scope::kAdmin);
@@ -38,19 +38,19 @@ Result<void> read_parts(const http::Request& request, RunGraph& call) {
   for (const http::Part& part : parts) {
     const bool is_raw = part.name == "raw";
     if (part.name == "package") {
-      if (call.package) return invalid("the part 'package' is there twice");
+      if (call.package) return bad_call("the part 'package' is there twice");
       call.package = std::string(part.content);
     } else if (part.name == "request" || is_raw) {
-      if (has_request) return invalid("the parts 'request' and 'raw' exclude each other");
+      if (has_request) return bad_call("the parts 'request' and 'raw' exclude each other");
       has_request = true;
       call.request.payload = std::string(part.content);
       if (is_raw) call.request.content_type = "application/octet-stream";
     } else {
-      return invalid("there is no part '" + part.name +
-                     "' of a request with its graph: these are package, request and raw");
+      return bad_call("there is no part '" + part.name +
+                      "' of a request with its graph: these are package, request and raw");
     }
   }
-  if (!call.package || call.package->empty()) return invalid("the part 'package' is missing");
+  if (!call.package || call.package->empty()) return bad_call("the part 'package' is missing");
   if (!has_request) call.request.payload = "{}";
   return {};
 }
@@ -99,7 +99,7 @@ GraphCall decode_graph_call(http::Request request, const Caller& caller) {
   }
   std::string digest = parts->at(2);
   if (!is_graph_digest(digest)) {
-    return error_response(invalid(
+    return error_response(bad_call(
         "a graph is named by the SHA-256 of its package: 64 hexadecimal digits in lower case"));
   }
   if (is_run) {
@@ -109,7 +109,7 @@ GraphCall decode_graph_call(http::Request request, const Caller& caller) {
   if (request.method == "DELETE") return RemoveGraph{std::move(digest)};
   if (request.method != "PUT") return method_not_allowed(request.method, "PUT, DELETE");
   if (request.body.empty()) {
-    return error_response(invalid("the body is the package of the graph, a zip; it is empty"));
+    return error_response(bad_call("the body is the package of the graph, a zip; it is empty"));
   }
   return PutGraph{std::move(digest), std::move(request.body)};
 }
