@@ -4,6 +4,8 @@
 #include <bit>
 #include <iterator>
 
+#include "decide/scheduling/hung_sandboxes.h"
+
 namespace lambent::dispatch {
 
 using scheduling::Flow;
@@ -85,9 +87,13 @@ bool Gangs::dispatch(FunctionId function) {
 bool Gangs::stands() const {
   const Flow& flow = flows_[function_.value];
   bool stands = is_due(function_);
+  const scheduling::Fleet& fleet = pools_.gpu.fleet();
   scheduling::for_each_device_in(reserved_, [&](uint32_t index) {
-    const scheduling::Device& device = pools_.gpu.fleet().devices()[index];
-    stands &= device.healthy && device.gives_tokens() && flow.device_memory <= device.capacity();
+    stands = stands && may_come_free(
+                           fleet.devices()[index], index, flow.device_memory,
+                           fleet.all(), [&](scheduling::SandboxSlot slot) -> const auto& {
+                             return fleet.sandbox(slot);
+                           });
   });
   return stands && static_cast<unsigned>(std::popcount(reserved_)) == flow.gpu_count;
 }

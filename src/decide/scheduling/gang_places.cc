@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "decide/scheduling/hung_sandboxes.h"
+
 namespace lambent::scheduling {
 
 // ---- Warm
@@ -81,17 +83,21 @@ PlaceOrReason GangPlaces::cold(const Wanted& wanted) const {
 // ---- Reservation
 
 uint64_t GangPlaces::to_reserve(const Wanted& wanted) const {
+  const auto may = [&](uint32_t index) {
+    return may_come_free(devices_[index], index, wanted.memory, sandboxes_.all(),
+                         [this](SandboxSlot slot) -> const Sandbox& { return sandboxes_[slot]; });
+  };
   for (SandboxSlot slot = idle_.newest_of(wanted.function); slot != kNoSandbox;
        slot = sandboxes_[slot].older) {
     const Sandbox& sandbox = sandboxes_[slot];
     if (sandbox.devices() != wanted.count || !devices_.are_healthy(sandbox)) continue;
-    return sandbox.beside | uint64_t{1} << sandbox.device;
+    bool all_may = true;
+    sandbox.for_each_device([&](uint32_t index) { all_may &= may(index); });
+    if (all_may) return sandbox.beside | uint64_t{1} << sandbox.device;
   }
   Chosen chosen;
   for (uint32_t i = 0; i < devices(); ++i) {
-    const Device& device = devices_[i];
-    if (!device.healthy || wanted.memory > device.capacity() || !device.gives_tokens()) continue;
-    chosen.devices[chosen.count++] = i;
+    if (may(i)) chosen.devices[chosen.count++] = i;
   }
   if (chosen.count < wanted.count) return 0;
   keep_first(chosen, wanted.count, [&](const Device& device, uint32_t index) {

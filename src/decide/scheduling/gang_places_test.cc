@@ -135,5 +135,19 @@ TEST_F(GangPlacesTest, TheDevicesOfItsIdleSandboxAreReservedForIt) {
       0u);
 }
 
+TEST_F(GangPlacesTest, WhatHangsOnADeviceIsNotWaitedFor) {
+  const Flow large = flow_of(Bytes::gib(10));
+  const SandboxSlot slot = fleet_.plan(SandboxId{++ids_}, kOther, large, Place{.device = 1}, kNow);
+  fleet_.start(slot, kNow);
+  fleet_.run(slot, kNow);
+  const GangPlaces::Wanted wanted{.function = kPair, .count = 3, .memory = Bytes::gib(10)};
+  const GangPlaces& gangs = fleet_.places().gangs();
+  EXPECT_EQ(gangs.to_reserve(wanted), 0b111u);
+  fleet_.stop(slot, kNow);
+  EXPECT_EQ(gangs.to_reserve(wanted), 0b111u);
+  fleet_.keep_counting(slot);
+  EXPECT_EQ(gangs.to_reserve(wanted), 0u);
+}
+
 }  // namespace
 }  // namespace lambent::scheduling

@@ -141,7 +141,9 @@ void InvariantScans::check_grace_period(const InvariantMoment& moment) {
     const Duration stops = options_.limits.stop_timeout * (1 + accounts_.gpu_stopping);
     if (lost > moves + stays + stops + seconds(30)) {
       violate_(Invariant::kEndlessWait,
-               "function " + std::to_string(f) + " waits beside a device with nothing to do");
+               "function " + std::to_string(f) + " waits beside " +
+                   (takes > 1 ? std::to_string(takes) + " devices" : "a device") +
+                   " with nothing to do");
     }
   }
 }
