@@ -22,11 +22,12 @@ class Built:
 
 def first_error(text, tidy):
     """The line that says what is wrong, without the folders of this machine."""
-    refused = re.search(r'static_assert failed due to [^"]*"([^"]*)"', text)
+    refused = re.search(r'(?:static_assert failed due to [^"]*|error: )"([^"]*not supported[^"]*)"', text)
     if refused:
         return refused[1]
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    found = next((line for line in lines if "error:" in line), None)
+    found = next((line for line in lines if "undefined reference" in line or "cannot find -l" in line), None)
+    found = found or next((line for line in lines if "error:" in line), None)
     found = found or next((line for line in lines if "not supported" in line or "would be seen" in line), lines[-1] if lines else "no word")
     for folder in tidy:
         found = found.replace(f"{folder}/", "")

@@ -7,7 +7,7 @@ PASSED = (r"\bpass(?:ed)?\b|\bPASS\b|test summary:?\s*0 errors|completed success
 FAILED = r"\bFAIL(?:ED|URE)?\b|(?<!0 )\bmismatch|CUDA error at|does not match|don't match|Result = FAIL"
 # Lines with figures of a run's own: times, rates, addresses, processes.
 OF_THIS_RUN = (r"\b(?:m?s|[mu]sec|msec\.|seconds?|time|timing|elapsed|clocks?|ticks|took)\b|[GM]B/s|Flop|/sec|/s\b|bandwidth|throughput|speed"
-               r"|0x[0-9a-f]+|\bpid\b|iterations/|MKeys|GPixels|latency|while waiting|memcopy:|kernel:")
+               r"|0x[0-9a-f]+|\bpid\b|iterations/|MKeys|GPixels|latency|while waiting|lshmName|memcopy:|kernel:")
 NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\Z")
 
 
@@ -36,23 +36,24 @@ def comparable(text, keep="", extract=""):
     return [line for line in lines if not re.search(OF_THIS_RUN, line, re.IGNORECASE)]
 
 
-def same(texts, others, tolerance=0.0):
-    """None if they are the same, else where they first differ; numbers may differ by their tolerance, relative and absolute."""
+def same(texts, others, tolerance=0.0, apart=0):
+    """None if they are the same, else where they first differ. Numbers may differ by their tolerance, relative and below one absolute, or by
+    so much apart."""
     if len(texts) != len(others):
         return f"{len(texts)} lines beside {len(others)}"
     for number, (line, other) in enumerate(zip(texts, others), 1):
         if line == other:
             continue
         words, other_words = re.split(r"[\s,]+", line), re.split(r"[\s,]+", other)
-        if len(words) != len(other_words) or not all(map(lambda a, b: _close(a, b, tolerance), words, other_words)):
+        if len(words) != len(other_words) or not all(map(lambda a, b: _close(a, b, tolerance, apart), words, other_words)):
             return f"line {number}: '{line[:60]}' beside '{other[:60]}'"
     return None
 
 
-def _close(word, other, tolerance):
+def _close(word, other, tolerance, apart):
     if word == other:
         return True
     if not (NUMBER.match(word) and NUMBER.match(other)):
         return False
     a, b = float(word), float(other)
-    return abs(a - b) <= tolerance * max(1.0, abs(a), abs(b))
+    return abs(a - b) <= max(apart, tolerance * max(1.0, abs(a), abs(b)))

@@ -8,7 +8,7 @@ import tomllib
 HERE = pathlib.Path(__file__).resolve().parent
 # What of CMake's targets a program can be linked to, as flags of nvcc. None: there is nothing to be linked.
 LIBRARIES = {"CUDA::cudart": None, "CUDA::cuda_driver": "-lcuda", "CUDA::cublas": "-lcublas", "CUDA::cusparse": "-lcusparse",
-             "CUDA::cufft": "-lcufft", "CUDA::curand": "-lcurand", "CUDA::cusolver": "-lcusolver", "CUDA::nvrtc": "-lnvrtc",
+             "CUDA::cufft": "-lcufft", "CUDA::curand": "-lcurand", "CUDA::cusolver": "-lcusolver -lcusparse", "CUDA::nvrtc": "-lnvrtc",
              "OpenMP::OpenMP_CXX": "-Xcompiler=-fopenmp", "pthread": "-lpthread", "rt": "-lrt", "dl": "-ldl"}
 KEYWORDS = ("PUBLIC", "PRIVATE", "INTERFACE")
 
@@ -75,9 +75,9 @@ def _sample(folder, arguments, overrides):
             if library in KEYWORDS or library == "socket":
                 continue
             if library not in LIBRARIES:
-                program.not_tried = program.not_tried or f"needs {library.removeprefix('CUDA::')}, which was not to be had"
+                program.not_tried = program.not_tried or f"needs {library.removeprefix('CUDA::').strip('${}')}, which was not to be had"
             elif LIBRARIES[library]:
-                program.nvcc_flags.append(LIBRARIES[library])
+                program.nvcc_flags += LIBRARIES[library].split()
     # Images that the program loads by name: made of the .cu that the CMake file names for them.
     for variable, source in re.findall(r"set\s*\(\s*(\w+)\s+\"?\$\{CMAKE_CURRENT_SOURCE_DIR\}/([\w./]+\.cu)\"?\s*\)", text):
         for image in re.findall(r"\$\{CMAKE_CURRENT_BINARY_DIR\}/([\w.]+\.(?:fatbin|ptx))", text):

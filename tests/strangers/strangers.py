@@ -21,6 +21,14 @@ import programs
 import references
 
 MOVE_EVERY_MS = 2
+MOST_OF_A_LINE = 190
+# What many programs say, in fewer words.
+SHORTER = (
+    (r'.*module holds no code for this device.*', "its PTX has no host code: it is made while the program runs"),
+    (r'.*cuGetExportTable.*', "a library over NVIDIA's runtime"),
+    (r'.*(?:CUBLAS|CUSPARSE|CUSOLVER|CUFFT|CURAND)_STATUS.*|.*CUFFT_INTERNAL_ERROR.*|.*!!!! CUBLAS init.*', "a library over NVIDIA's runtime"),
+    (r'^lambent-bundle: ', ""),
+)
 # For programs that are over before.
 MOVE_AT_ONCE_MS = 0.3
 
@@ -111,7 +119,7 @@ class Runner:
         answer, whose = self.answers[program.name]
         if answer is None:
             return "ends", whose
-        different = judge.same(results, answer, program.reference.get("tolerance", 0.0))
+        different = judge.same(results, answer, program.reference.get("tolerance", 0.0), program.reference.get("apart", 0))
         return ("right", whose) if different is None else ("wrong", f"against {whose}, {different}")
 
     def moving(self, program, built, bare_results, bare):
@@ -183,11 +191,25 @@ def table(rows):
     """The table of docs/internals/strangers.md."""
     lines = ["| program | runs | checked by | while moving | moves | why not |", "|---|---|---|---|---|---|"]
     for row in rows:
-        why = row["why"].replace("|", "\\|")
-        notes = "; ".join(row["notes"])
-        lines.append(f"| {row['name']} | {row['bare']} | {row['checked_by']} | {row['moving']} | {row['moves'] or ''} | "
-                     f"{'; '.join(filter(None, [why, notes]))} |")
+        if row["bare"] == "not tried":
+            continue
+        begin = f"| {row['name']} | {row['bare']} | {row['checked_by']} | {row['moving']} | {row['moves'] or ''} | "
+        why = "; ".join(filter(None, [row["why"], *row["notes"]])).replace("|", "/")
+        for prefix, words in SHORTER:
+            why = re.sub(prefix, words, why)
+        lines.append(begin + shorten(why, MOST_OF_A_LINE - len(begin)) + " |")
+    reasons = {}
+    for row in rows:
+        if row["bare"] == "not tried":
+            reasons.setdefault(row["why"], []).append(row["name"])
+    lines += [""] if reasons else []
+    lines += [f"Not tried, {why}: {', '.join(names)}." + ("\n" if why != list(reasons)[-1] else "") for why, names in reasons.items()]
     return "\n".join(lines) + "\n"
+
+
+def shorten(text, most):
+    """At most so many characters, cut off between words."""
+    return text if len(text) <= most else text[:most - 4].rsplit(" ", 1)[0] + " ..."
 
 
 def summary(rows):
