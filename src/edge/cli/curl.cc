@@ -25,7 +25,7 @@ constexpr size_t kMostComplaint = 4096;
 constexpr int kHeadsFd = 3;
 
 // In the quotes of curl's own configuration.
-std::string quoted(std::string_view text) {
+std::string in_curl_quotes(std::string_view text) {
   std::string made = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') made += '\\';
@@ -42,7 +42,7 @@ int64_t whole_seconds(Duration duration) {
 std::string curl_configuration(const CurlRequest& request) {
   const int64_t stall = whole_seconds(request.stall);
   const bool is_https = request.url.starts_with("https:");
-  std::string text = "url = " + quoted(request.url) + "\n";
+  std::string text = "url = " + in_curl_quotes(request.url) + "\n";
   text += "silent\nshow-error\nglobbing = false\n";
   text += "proto = \"=http,https\"\n";
   text += std::string("proto-redir = ") + (is_https ? "\"=https\"" : "\"=http,https\"") + "\n";
@@ -55,9 +55,10 @@ std::string curl_configuration(const CurlRequest& request) {
     text += "max-filesize = " + std::to_string(request.most.count) + "\n";
   }
   text += "dump-header = \"/dev/fd/" + std::to_string(kHeadsFd) + "\"\n";
-  for (const std::string& header : request.headers) text += "header = " + quoted(header) + "\n";
-  if (!request.user.empty()) text += "user = " + quoted(request.user) + "\n";
-  if (!request.signature.empty()) text += "aws-sigv4 = " + quoted(request.signature) + "\n";
+  for (const std::string& header : request.headers)
+    text += "header = " + in_curl_quotes(header) + "\n";
+  if (!request.user.empty()) text += "user = " + in_curl_quotes(request.user) + "\n";
+  if (!request.signature.empty()) text += "aws-sigv4 = " + in_curl_quotes(request.signature) + "\n";
   return text;
 }
 
