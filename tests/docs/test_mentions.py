@@ -215,7 +215,7 @@ class ReferenceTest(unittest.TestCase):
     def test_the_options_of_every_verb_are_read_from_its_help(self):
         for words in help_text.commands():
             listed = [name for option in help_text.options_of(*words) for name in option.names if name.startswith("--")]
-            printed = re.findall(r"^  (?:-\w,\s?)?(--[a-z][a-z-]*)", help_text.help_of(*words), re.MULTILINE)
+            printed = re.findall(r"^  (?:-\w,\s?)?(--[a-z][a-z0-9-]*)", help_text.help_of(*words), re.MULTILINE)
             self.assertTrue(listed, words)
             self.assertEqual(sorted(listed), sorted(set(printed)), words)
 

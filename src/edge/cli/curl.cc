@@ -25,7 +25,7 @@ constexpr size_t kMostComplaint = 4096;
 constexpr int kHeadsFd = 3;
 
 // In the quotes of curl's own configuration.
-std::string quoted(std::string_view text) {
+std::string in_curl_quotes(std::string_view text) {
   std::string made = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') made += '\\';
@@ -39,10 +39,10 @@ int64_t whole_seconds(Duration duration) {
 }
 
 // What it is to do. Not in its arguments, which every user of the machine can see.
-std::string configuration_of(const CurlRequest& request) {
+std::string curl_configuration(const CurlRequest& request) {
   const int64_t stall = whole_seconds(request.stall);
   const bool is_https = request.url.starts_with("https:");
-  std::string text = "url = " + quoted(request.url) + "\n";
+  std::string text = "url = " + in_curl_quotes(request.url) + "\n";
   text += "silent\nshow-error\nglobbing = false\n";
   text += "proto = \"=http,https\"\n";
   text += std::string("proto-redir = ") + (is_https ? "\"=https\"" : "\"=http,https\"") + "\n";
@@ -55,9 +55,10 @@ std::string configuration_of(const CurlRequest& request) {
     text += "max-filesize = " + std::to_string(request.most.count) + "\n";
   }
   text += "dump-header = \"/dev/fd/" + std::to_string(kHeadsFd) + "\"\n";
-  for (const std::string& header : request.headers) text += "header = " + quoted(header) + "\n";
-  if (!request.user.empty()) text += "user = " + quoted(request.user) + "\n";
-  if (!request.signature.empty()) text += "aws-sigv4 = " + quoted(request.signature) + "\n";
+  for (const std::string& header : request.headers)
+    text += "header = " + in_curl_quotes(header) + "\n";
+  if (!request.user.empty()) text += "user = " + in_curl_quotes(request.user) + "\n";
+  if (!request.signature.empty()) text += "aws-sigv4 = " + in_curl_quotes(request.signature) + "\n";
   return text;
 }
 
@@ -131,7 +132,7 @@ std::string complaint_in(const OwnedFd& file) {
 }
 
 // libcurl's numbers, which never change.
-Error error_of(int exit_code, const std::string& complaint, const CurlRequest& request) {
+Error error_of_exit(int exit_code, const std::string& complaint, const CurlRequest& request) {
   const auto with = [&](ErrorCode code, const std::string& what) {
     return Error{code, what + (complaint.empty() ? "" : ": " + complaint)};
   };
@@ -195,7 +196,7 @@ Result<CurlHead> run_curl(const CurlRequest& request, const CurlSink& sink) {
   ASSIGN_OR_RETURN(const OwnedFd configuration, memory_file("curl-configuration"));
   ASSIGN_OR_RETURN(const OwnedFd heads, memory_file("curl-heads"));
   ASSIGN_OR_RETURN(const OwnedFd complaints, memory_file("curl-complaints"));
-  RETURN_IF_ERROR(write_all(configuration.get(), configuration_of(request)));
+  RETURN_IF_ERROR(write_all(configuration.get(), curl_configuration(request)));
   lseek(configuration.get(), 0, SEEK_SET);
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return error_from_errno("pipe", errno);
@@ -216,7 +217,7 @@ Result<CurlHead> run_curl(const CurlRequest& request, const CurlSink& sink) {
     RETURN_IF_ERROR(sink(head, std::string_view(piece).substr(0, static_cast<size_t>(got))));
   }
   const int exit_code = child.wait();
-  if (exit_code != 0) return error_of(exit_code, complaint_in(complaints), request);
+  if (exit_code != 0) return error_of_exit(exit_code, complaint_in(complaints), request);
   return last_head(content_of(heads, kMostHeads));
 }
 

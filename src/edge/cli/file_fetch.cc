@@ -22,7 +22,7 @@ constexpr size_t kMostSaid = 200;
 // Without progress.
 constexpr int kTries = 4;
 
-std::optional<Bytes> number_in(std::string_view text) {
+std::optional<Bytes> bytes_in(std::string_view text) {
   uint64_t number = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (code != std::errc() || end != text.data() + text.size()) return std::nullopt;
@@ -40,8 +40,8 @@ ContentRange content_range(const CurlHead& head) {
   text.remove_prefix(6);
   const size_t slash = text.find('/');
   if (slash == std::string_view::npos) return {};
-  return {.first = number_in(text.substr(0, text.find('-'))),
-          .size = number_in(text.substr(slash + 1))};
+  return {.first = bytes_in(text.substr(0, text.find('-'))),
+          .size = bytes_in(text.substr(slash + 1))};
 }
 
 // What an S3 store says in XML, or anyone in a line of text; empty: nothing that one could show.
@@ -68,7 +68,7 @@ ServedFile served_file(const CurlHead& head) {
   const std::string_view tag = head.headers.get("ETag");
   file.tag = tag.starts_with('"') ? tag : head.headers.get("Last-Modified");
   file.size =
-      head.status == 206 ? content_range(head).size : number_in(head.headers.get("Content-Length"));
+      head.status == 206 ? content_range(head).size : bytes_in(head.headers.get("Content-Length"));
   return file;
 }
 

@@ -31,7 +31,7 @@ constexpr size_t kMostModel = (size_t{1} << 31) - 1;
 // The digest of no bytes: the body of a GET.
 constexpr const char* kNoBody = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
-Error invalid(const std::string& what) { return {ErrorCode::kInvalidArgument, what}; }
+Error bad_url(const std::string& what) { return {ErrorCode::kInvalidArgument, what}; }
 
 std::string without_query(const std::string& url) { return url.substr(0, url.find_first_of("?#")); }
 
@@ -43,7 +43,7 @@ std::string beside(const std::string& url, const std::string& place) {
 }
 
 // Of URLs with passwords or signatures, what may be shown.
-std::string shown(const std::string& url) {
+std::string shown_url(const std::string& url) {
   std::string text = url.starts_with(kS3) ? url : without_query(url);
   const size_t scheme = text.find("://");
   const size_t slash = text.find('/', scheme + 3);
@@ -56,14 +56,14 @@ Result<CurlRequest> s3_request(const std::string& url, const S3Access& s3) {
   const std::string place = url.substr(kS3.size());
   const size_t slash = place.find('/');
   if (slash == std::string::npos || slash == 0 || slash + 1 == place.size()) {
-    return invalid("'" + url + "' is no s3://BUCKET/KEY");
+    return bad_url("'" + url + "' is no s3://BUCKET/KEY");
   }
   const std::string bucket = place.substr(0, slash);
   const std::string key = escaped_path(place.substr(slash + 1));
   CurlRequest request;
   if (!s3.endpoint.empty()) {
     if (!s3.endpoint.starts_with("http://") && !s3.endpoint.starts_with("https://")) {
-      return invalid("the S3 endpoint '" + s3.endpoint +
+      return bad_url("the S3 endpoint '" + s3.endpoint +
                      "' begins with neither http:// nor https://");
     }
     std::string endpoint = s3.endpoint;
@@ -175,10 +175,10 @@ class ModelFetch {
     auto others = files_in(local);
     if (!others.ok()) {
       entry_.drop();
-      return others.error().with_context(shown(source_.url));
+      return others.error().with_context(shown_url(source_.url));
     }
     for (const std::string& other : *others) {
-      if (other == file) return invalid(shown(source_.url) + ": it names itself as its data");
+      if (other == file) return bad_url(shown_url(source_.url) + ": it names itself as its data");
       RETURN_IF_ERROR(fetch(beside(source_.url, other), other, ""));
     }
     return FetchedModel{entry_.files(), file, entry_.path()};
@@ -187,7 +187,7 @@ class ModelFetch {
  private:
   static Result<std::set<std::string>> files_in(const std::string& local) {
     ASSIGN_OR_RETURN(const Bytes size, size_of_file(local));
-    if (size.count > kMostModel) return invalid("it is no ONNX model: it has " + to_string(size));
+    if (size.count > kMostModel) return bad_url("it is no ONNX model: it has " + to_string(size));
     ASSIGN_OR_RETURN(const std::string model, read_file(local, kMostModel));
     return model_files::external_files(model);
   }
@@ -200,10 +200,10 @@ class ModelFetch {
     const Bytes left = options_.most > fetched_ ? options_.most - fetched_ : Bytes();
     FileFetch file(console_, std::move(request), local, std::min(left, room));
     const auto got = file.run(sha256);
-    if (!got.ok()) return got.error().with_context(shown(url));
+    if (!got.ok()) return got.error().with_context(shown_url(url));
     ASSIGN_OR_RETURN(const Bytes size, size_of_file(local));
     fetched_ += size;
-    console_.err << shown(url) << "  " << to_string(size) << "  fetched\n" << std::flush;
+    console_.err << shown_url(url) << "  " << to_string(size) << "  fetched\n" << std::flush;
     return {};
   }
 
@@ -233,12 +233,12 @@ Result<std::string> file_of_url(const std::string& url) {
   if (is_read && name.find('/') == std::string::npos && validate_volume_path(name).ok()) {
     return name;
   }
-  return invalid("'" + shown(url) + "' names no file");
+  return bad_url("'" + shown_url(url) + "' names no file");
 }
 
 Result<CurlRequest> request_for(const std::string& url, const S3Access& s3) {
   if (std::ranges::any_of(url, [](char c) { return static_cast<unsigned char>(c) < 0x20; })) {
-    return invalid("the URL has control characters");
+    return bad_url("the URL has control characters");
   }
   if (url.starts_with(kS3)) return s3_request(url, s3);
   return CurlRequest{.url = url};
@@ -250,7 +250,7 @@ Result<FetchedModel> fetch_model(Console& console, const ModelSource& source,
   RETURN_IF_ERROR(file_of_url(source.url));
   drop_old(options.cache);
   auto entry = Entry::open(options.cache, source.url);
-  if (!entry.ok()) return entry.error().with_context(shown(source.url));
+  if (!entry.ok()) return entry.error().with_context(shown_url(source.url));
   auto fetched = ModelFetch(console, source, options, *entry).run();
   if (!fetched.ok() && entry->is_empty()) entry->drop();
   return fetched;

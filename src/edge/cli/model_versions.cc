@@ -27,7 +27,7 @@ constexpr const char* kManifest = "lambent.toml";
 constexpr const char* kConfig = "config.pbtxt";
 constexpr size_t kMostText = 1 << 20;
 
-std::string target_of(const std::string& function, const std::string& what) {
+std::string function_path(const std::string& function, const std::string& what) {
   return "/v1/functions/" + http::percent_encode(function) + "/" + what;
 }
 
@@ -229,14 +229,14 @@ class VersionRoll {
 
   // What the worker has.
   Result<void> read() {
-    const auto versions = ask_json(transport_, "GET", target_of(models_.name, "versions"));
+    const auto versions = ask_json(transport_, "GET", function_path(models_.name, "versions"));
     if (!versions.ok() && versions.error().code == ErrorCode::kNotFound) return {};
     if (!versions.ok()) return versions.error();
     for (const Json& one : versions->value("versions", Json::array())) {
       if (const auto number = version_number(one.value("version", ""))) published_.insert(*number);
     }
     ASSIGN_OR_RETURN(const Json aliases,
-                     ask_json(transport_, "GET", target_of(models_.name, "aliases")));
+                     ask_json(transport_, "GET", function_path(models_.name, "aliases")));
     for (const Json& alias : aliases.value("aliases", Json::array())) {
       if (alias.value("name", "") != kServingAlias) continue;
       serving_ = alias.value("version", "");
@@ -280,7 +280,7 @@ class VersionRoll {
     const std::string model = "/v2/models/" + http::percent_encode(models_.name);
     RETURN_IF_ERROR(load_model(transport_, model + ":" + std::string(kLatestVersion)));
     const Json body = {{"version", version}};
-    RETURN_IF_ERROR(ask_json(transport_, "POST", target_of(models_.name, "versions"), &body));
+    RETURN_IF_ERROR(ask_json(transport_, "POST", function_path(models_.name, "versions"), &body));
     published_.insert(version);
     say("published " + name);
     ASSIGN_OR_RETURN(const auto takes, load_model(transport_, model + "/versions/" + number));
@@ -296,7 +296,7 @@ class VersionRoll {
       const Json body = {{"version", highest},
                          {"description", "serves requests that name no version"}};
       RETURN_IF_ERROR(ask_json(transport_, "PUT",
-                               target_of(models_.name, "aliases/" + std::string(kServingAlias)),
+                               function_path(models_.name, "aliases/" + std::string(kServingAlias)),
                                &body));
     }
     serving_ = highest;
@@ -313,7 +313,7 @@ class VersionRoll {
     for (const uint64_t version : others) {
       const std::string number = std::to_string(version);
       const auto removed =
-          ask_json(transport_, "DELETE", target_of(models_.name, "versions/" + number));
+          ask_json(transport_, "DELETE", function_path(models_.name, "versions/" + number));
       if (!removed.ok()) {
         // An alias of its user's needs it, which is a reason to keep it.
         if (removed.error().code != ErrorCode::kFailedPrecondition) return removed.error();

@@ -14,7 +14,7 @@ using google::protobuf::internal::WireFormatLite;
 using google::protobuf::io::CodedInputStream;
 
 // Graphs lie in attributes of nodes of graphs.
-constexpr int kMostNesting = 64;
+constexpr int kMostGraphNesting = 64;
 constexpr size_t kMostName = 4096;
 
 // The messages of ONNX through which one comes to tensors.
@@ -57,7 +57,7 @@ class Reader {
 
   // The fields up to the limit that is set, or to the end.
   Result<void> read(Message message, int depth) {
-    if (depth > kMostNesting) {
+    if (depth > kMostGraphNesting) {
       return Error{ErrorCode::kInvalidArgument, "its graphs lie too deep in each other"};
     }
     for (;;) {

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kPlatform = "onnxruntime_onnx";
 constexpr std::string_view kBackend = "onnxruntime";
-constexpr int kMostNesting = 16;
+constexpr int kMostTextNesting = 16;
 
 // The first mistake, with its place.
 class FirstError final : public google::protobuf::io::ErrorCollector {
@@ -149,7 +149,7 @@ Result<TritonConfig> read_triton_config(std::string_view text, const std::string
   FirstError mistake;
   google::protobuf::TextFormat::Parser parser;
   parser.RecordErrorsTo(&mistake);
-  parser.SetRecursionLimit(kMostNesting);
+  parser.SetRecursionLimit(kMostTextNesting);
   google::protobuf::io::ArrayInputStream stream(text.data(), static_cast<int>(text.size()));
   if (!parser.Parse(&stream, &config)) {
     const bool is_unknown = mistake.text().find("has no field named") != std::string::npos;
