@@ -222,6 +222,7 @@ TEST_F(NativeTest, SandboxesAreListed) {
                          "busy",
                          123,
                          DeviceId(1),
+                         {DeviceId(3)},
                          seconds(2),
                          5,
                          1,
@@ -233,6 +234,7 @@ TEST_F(NativeTest, SandboxesAreListed) {
   EXPECT_EQ(list[0]["function"], "f");
   EXPECT_EQ(list[0]["state"], "busy");
   EXPECT_EQ(list[0]["pid"], 123);
+  EXPECT_EQ(list[0]["gpus"], json::array({"0", "2"}));
   EXPECT_EQ(list[0]["age_seconds"], 2.0);
   EXPECT_EQ(list[0]["device_memory_bytes"], 6);
 }

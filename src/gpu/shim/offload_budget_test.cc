@@ -29,15 +29,15 @@ class OffloadBudgetTest : public testing::Test {
   static void TearDownTestSuite() { delete folder_; }
 
   void SetUp() override { ASSERT_NE(Accounting::current(), nullptr); }
-  void TearDown() override { Accounting::current()->cancel(promised_); }
+  void TearDown() override { Accounting::current()->cancel(promised_, 0); }
   // An allocation that is counted, as the hooks do it.
   void allocate(uint64_t base, bool is_offloaded) {
-    ASSERT_TRUE(Accounting::current()->try_reserve(kBlockBytes));
+    ASSERT_TRUE(Accounting::current()->try_reserve(kBlockBytes, 0));
     promised_ += kBlockBytes;
     add_block(table_, base, kBlockBytes, is_offloaded);
   }
   void free_at(uint64_t base) {
-    Accounting::current()->cancel(kBlockBytes);
+    Accounting::current()->cancel(kBlockBytes, 0);
     promised_ -= kBlockBytes;
     device_memory::Block gone;
     auto table = table_.hold();
