@@ -6,7 +6,6 @@
 
 #include <new>
 
-#include "driver_slots.h"
 #include "gpu/shim/abi.h"
 #include "gpu/shim/environment.h"
 #include "gpu/shim/log.h"
@@ -79,11 +78,6 @@ bool Accounting::attach(const char* path) {
     devices_ = i + 1;
   }
   return true;
-}
-
-int Accounting::device_of_context() const {
-  Device device = 0;
-  return REAL(cuCtxGetDevice, Device*)(&device) == kSuccess ? device : 0;
 }
 
 uint64_t Accounting::charge_of(uint64_t bytes) const {
