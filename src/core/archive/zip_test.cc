@@ -116,9 +116,9 @@ TEST_F(Zip, EncryptedEntriesAreRefused) {
 }
 
 TEST_F(Zip, WhatIsNoZipIsRefused) {
-  expect_refused("", "no zip");
-  expect_refused("hello", "no zip");
-  expect_refused(std::string(100'000, '\0'), "no zip");
+  expect_refused("", "not a zip file");
+  expect_refused("hello", "not a zip file");
+  expect_refused(std::string(100'000, '\0'), "not a zip file");
   expect_refused(HandmadeZip().bytes(), "");
 }
 

@@ -50,7 +50,7 @@ TEST(Validation, ArgumentsMustFitTheCompiledKernel) {
                  "steps[1].steps[0].arguments[3]: the literal has 4 bytes, the kernel's parameter "
                  "8");
   expect_refused("{\"literal\": 4, \"datatype\": \"UINT32\"}", "{\"buffer\": \"x\"}",
-                 "steps[0].arguments[3] ('x'): the kernel's parameter has 4 bytes, which is no "
+                 "steps[0].arguments[3] ('x'): the kernel's parameter has 4 bytes, which is not a "
                  "pointer; give a literal");
 }
 

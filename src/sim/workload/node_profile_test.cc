@@ -50,7 +50,7 @@ TEST(NodeProfile, NamesFileLineAndKey) {
            {with("sandbox_ms = 5", "sandbox_ms = nan"), "'start.sandbox_ms' is not a number"},
            {with("sandbox_ms = 5", "sandbox_ms = \"5\""), "line 14"},
            {with("stop_ms = 12", ""), "'start.stop_ms' is missing"},
-           {with("stop_ms = 12", "stop_ms = 12\nstep_ms = 1"), "'start.step_ms' is no key"},
+           {with("stop_ms = 12", "stop_ms = 12\nstep_ms = 1"), "'start.step_ms' is not a key"},
            {with("[1, 2.1, 3.15]", "[]"), "'contention.factors' is not a list"},
            {with("[1, 2.1, 3.15]", "[1, inf]"), "'contention.factors' is not a list"},
            {with("first_out_ms_per_gib = 400", "first_out_ms_per_gib = inf"),
