@@ -34,13 +34,16 @@ CapturePoint* new_point(Capture* capture, const List<GraphNode*>& frontier) {
   return point;
 }
 
+void free_capture(Capture* capture) {
+  capture->streams.clear();
+  capture->waived.clear();
+  capture->left.clear();
+  std::free(capture);
+}
+
 void free_point(CapturePoint* point) {
   Capture* capture = point->capture;
-  if (--capture->points == 0 && capture->ended) {
-    capture->streams.clear();
-    capture->waived.clear();
-    std::free(capture);
-  }
+  if (--capture->points == 0 && capture->ended) free_capture(capture);
   point->frontier.clear();
   point->told_nodes.clear();
   point->told_edges.clear();
@@ -115,10 +118,7 @@ void close(Capture* capture) REQUIRES(state_mutex) {
     CapturePoint* point = point_of(stream);
     if (point != nullptr && point->capture == capture) leave(stream);
   }
-  if (--capture->points > 0) return;
-  capture->streams.clear();
-  capture->waived.clear();
-  std::free(capture);
+  if (--capture->points == 0) free_capture(capture);
 }
 
 // What the capture made is dropped unless the program gets it.
@@ -287,6 +287,9 @@ CUresult end_capture(uint64_t stream, CUgraph* graph) {
       result = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
     }
   }
+  if (result == CUDA_SUCCESS && !reaches(capture->waived, capture->left, *capture->graph)) {
+    result = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
+  }
   if (result == CUDA_SUCCESS) {
     if (graph != nullptr) *graph = handle_of(capture->graph);
     capture->graph->capturing = false;
@@ -303,8 +306,10 @@ void abandon_capture(uint64_t stream) {
   CapturePoint* point = point_of(stream);
   if (point == nullptr) return;
   Capture* capture = point->capture;
-  capture->invalidated = true;
-  if (capture->origin != stream) return leave(stream);
+  if (capture->origin != stream) {
+    if (!merge(&capture->left, point->frontier)) capture->invalidated = true;
+    return leave(stream);
+  }
   capture->graph->capturing = false;
   drop_graph(*capture);
   close(capture);

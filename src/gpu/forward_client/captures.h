@@ -26,6 +26,7 @@ struct Capture {
   bool ended = false;
   List<uint64_t> streams;
   List<GraphNode*> waived;  // what the program took out of a frontier: it need not be joined
+  List<GraphNode*> left;    // the ends of streams that joined and were destroyed
   uint32_t points = 0;      // that speak of it
 };
 
@@ -71,7 +72,8 @@ CUresult refuse_unsafe_call() REQUIRES(state_mutex);
 CUresult begin_capture(uint64_t stream, const Context& context, CUstreamCaptureMode mode,
                        Graph* into, List<GraphNode*>* frontier) REQUIRES(state_mutex);
 CUresult end_capture(uint64_t stream, CUgraph* graph) REQUIRES(state_mutex);
-// A capturing stream goes: its capture cannot go on.
+// A capturing stream goes. The capture that began on it cannot go on; from one that it joined it
+// drops out, and what it did has to be joined.
 void abandon_capture(uint64_t stream) REQUIRES(state_mutex);
 // All of a context go.
 void forget_captures_of(uint64_t context) REQUIRES(state_mutex);
