@@ -98,7 +98,7 @@ def put_together(graph, fills):
 
 
 def example_handlers():
-    specification = importlib.util.spec_from_file_location("handlers", ROOT / "examples/26_shared_runtime/build.py")
+    specification = importlib.util.spec_from_file_location("handlers", ROOT / "examples/27_shared_runtime/build.py")
     module = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(module)
     return module

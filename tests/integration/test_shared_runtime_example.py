@@ -39,7 +39,7 @@ class SharedRuntimeExample(WorkerTest):
         return held
 
     def test_traffic_hands_its_pictures_to_as_many_networks_as_there_are_objects(self):
-        self.deploy(PREFIX / "examples/26_shared_runtime/traffic")
+        self.deploy(PREFIX / "examples/27_shared_runtime/traffic")
         for cars, people in ((2, 1), (0, 3), (0, 0)):
             found = self.ask("handler_traffic", {"frame": self.put(300), "cars": list(range(cars)), "people": list(range(people)),
                                                  "reads": {"cars": 2 * cars, "people": people}})
@@ -54,7 +54,7 @@ class SharedRuntimeExample(WorkerTest):
 
     def test_one_network_of_two_workflows_has_its_weights_once(self):
         for workflow in "image", "traffic":
-            self.deploy(PREFIX / f"examples/26_shared_runtime/{workflow}")
+            self.deploy(PREFIX / f"examples/27_shared_runtime/{workflow}")
         found = self.ask("handler_image", {"image": self.put(224)})
         self.assertEqual(found["face"], {"best": 0, "score": 0})
         self.assertIn("object", found["image"])
@@ -64,12 +64,12 @@ class SharedRuntimeExample(WorkerTest):
         self.assertLess(sum(of_vgg), 1.5 * 553.4 * MB, held)
 
     def test_a_post_is_judged(self):
-        self.deploy(PREFIX / "examples/26_shared_runtime/social")
+        self.deploy(PREFIX / "examples/27_shared_runtime/social")
         found = self.ask("handler_social", {"tokens": self.put(32), "image": self.put(224)})
         self.assertEqual(found, {"text": {"best": 0, "score": 0}, "picture": {"best": 0, "score": 0}, "other": {"best": 0, "score": 0}})
 
     def test_without_a_shared_runtime_the_same_goes_over_the_host(self):
-        specification = importlib.util.spec_from_file_location("build", ROOT / "examples/26_shared_runtime/build.py")
+        specification = importlib.util.spec_from_file_location("build", ROOT / "examples/27_shared_runtime/build.py")
         build = importlib.util.module_from_spec(specification)
         specification.loader.exec_module(build)
         with tempfile.TemporaryDirectory() as folder:
