@@ -298,12 +298,12 @@ size_t AccessControl::take_shared_tokens(const std::vector<catalog::SharedToken>
 void AccessControl::retry_revocations() {
   const auto all = withdrawn_;  // which answers change
   for (const auto& [id, token] : all) {
-    shared_tokens_->remove_token(id,
-                                 [this, alive = std::weak_ptr(alive_), id](Result<void> removed) {
-                                   if (!removed.ok() || alive.expired()) return;
-                                   withdrawn_.erase(id);
-                                   shared_ids_.erase(id);
-                                 });
+    shared_tokens_->remove_token(
+        id, [this, alive = std::weak_ptr(alive_), id = id](Result<void> removed) {
+          if (!removed.ok() || alive.expired()) return;
+          withdrawn_.erase(id);
+          shared_ids_.erase(id);
+        });
   }
 }
 
