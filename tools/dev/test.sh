@@ -46,4 +46,6 @@ if [ ${#choice[@]} -gt 0 ]; then
 fi
 # Tests of a running worker mostly wait, so that up to four more run than there are cores. Those that compute count for two (PROCESSORS).
 cores="$(nproc)"
-ctest --test-dir build/release --output-on-failure -j "$((cores + (cores < 4 ? cores : 4)))" ${choice[@]+"${choice[@]}"} "$@"
+rm -f build/release/Testing/Temporary/LastTestsFailed.log  # of an earlier run
+ctest --test-dir build/release --output-on-failure -j "$((cores + (cores < 4 ? cores : 4)))" ${choice[@]+"${choice[@]}"} "$@" ||
+  tools/repeat_failed.py build/release
