@@ -195,6 +195,9 @@ class Worker:
     def sandboxes(self):
         return self.request("GET", "/v1/sandboxes").json["sandboxes"]
 
+    def sandbox_ids(self, function):
+        return {each["id"] for each in self.sandboxes() if each["function"] == function}
+
     def metrics(self):
         return self.request("GET", "/metrics").body.decode()
 
