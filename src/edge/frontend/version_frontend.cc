@@ -20,6 +20,10 @@ namespace {
 
 using nlohmann::json;
 
+// That a publisher may ask for: a date with milliseconds fits, and there is room for all that
+// follow.
+constexpr uint64_t kMostVersionNumber = 999'999'999'999'999'999;
+
 // Enough for an environment that exists.
 constexpr Duration kAnswerAtOnce = milliseconds(100);
 
@@ -248,8 +252,9 @@ class Call {
       }
       const auto version = body->find("version");
       if (version != body->end()) {
-        if (!version->is_number_unsigned() || *version == 0) {
-          return refuse(invalid("version must be a whole number above 0"));
+        if (!version->is_number_unsigned() || *version == 0 || *version > kMostVersionNumber) {
+          return refuse(invalid("version must be a whole number of 1 to " +
+                                std::to_string(kMostVersionNumber)));
         }
         publication.number = version->get<uint64_t>();
       }
