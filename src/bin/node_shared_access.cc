@@ -20,6 +20,10 @@ catalog::SharedTenant shared_tenant(const tenants::AccessControl& access, const 
   return {name, frontend::to_text(frontend::tenant_settings(*tenant))};
 }
 
+void drop_token(catalog::SharedAccess& there, const std::string& id) {
+  std::erase_if(there.tokens, [&](const auto& each) { return each.token.id == id; });
+}
+
 void drop_secret(catalog::SharedAccess& there, const std::string& tenant, const std::string& name) {
   std::erase_if(there.secrets, [&](const catalog::SharedSecret& each) {
     return each.tenant == tenant && each.name == name;
@@ -110,14 +114,16 @@ void NodeSharedAccess::put_token(const catalog::TokenRecord& record,
   const std::string tenant = name_of(record.token.tenant);
   const catalog::SharedToken token{
       .tenant = tenant, .token = record.token, .secret_sha256 = record.secret_sha256};
-  const auto add = [token](catalog::SharedAccess& there) { there.tokens.push_back(token); };
+  // What was read meanwhile may have it already.
+  const auto add = [token](catalog::SharedAccess& there) {
+    drop_token(there, token.token.id);
+    there.tokens.push_back(token);
+  };
   shared_.put_token(token, shared_tenant(*access_, tenant), noting(add, std::move(done)));
 }
 
 void NodeSharedAccess::remove_token(const std::string& id, std::function<void(Result<void>)> done) {
-  const auto drop = [id](catalog::SharedAccess& there) {
-    std::erase_if(there.tokens, [&](const auto& each) { return each.token.id == id; });
-  };
+  const auto drop = [id](catalog::SharedAccess& there) { drop_token(there, id); };
   shared_.remove_token(id, noting(drop, std::move(done)));
 }
 
