@@ -95,8 +95,8 @@ void NodeSharedAccess::save() {
   if (!queued) known_ = UINT64_MAX;
 }
 
-// What was agreed on is part of what there is, also before it is read again: else a token that was
-// revoked would come back as long as the catalog cannot be read, and one that was made would go.
+// What was agreed on counts at once, before it is read again: else a token that was revoked would
+// come back as long as the catalog cannot be read, and one that was made would go.
 NodeSharedAccess::Agreed NodeSharedAccess::noting(
     std::function<void(catalog::SharedAccess&)> change, Agreed done) {
   return [self = self_, change = std::move(change),

@@ -52,16 +52,14 @@ class NodeSharedAccessTest : public testing::Test {
         [&](auto done) { secrets_->put_secret(kDefaultTenant, name, value, done); });
     return kept.ok() ? Result<void>() : kept.error();
   }
-  std::string id_of(const std::string& secret) {
-    return control_->authenticate(secret)->token;
-  }
+  std::string id_of(const std::string& secret) { return control_->authenticate(secret)->token; }
   void look() {
     bool looked = false;
     access_->look([&] { looked = true; });
     while (!looked && !HasFatalFailure()) loop_.run_one();
   }
-  // What other nodes keep has a tenant that this one has not heard of, so that all that there is
-  // is looked at again and again.
+  // What other nodes keep has a tenant that this one has not heard of, so that it is applied again
+  // with each look.
   void know_of_a_strange_tenant() {
     ASSERT_TRUE(others_->begin().ok());
     const catalog::SharedSecret secret{"strange", "pw", "sealed", seconds(1)};
@@ -91,7 +89,8 @@ TEST_F(NodeSharedAccessTest, ATokenThatWasRevokedStaysSoWhileTheCatalogCannotBeR
   look();
   const std::string id = id_of(token);
   ASSERT_TRUE(
-      loop_.await<Token>([&](auto done) { control_->revoke_token(kDefaultTenant, id, done); }).ok());
+      loop_.await<Token>([&](auto done) { control_->revoke_token(kDefaultTenant, id, done); })
+          .ok());
   lose_the_catalog();
   look();
   EXPECT_FALSE(control_->authenticate(token).ok());
@@ -116,9 +115,8 @@ TEST_F(NodeSharedAccessTest, ASecretThatWasRemovedStaysAway) {
   ASSERT_TRUE(keep("pw", "one").ok());
   look();
   ASSERT_TRUE(loop_
-                  .await<SecretStatus>([&](auto done) {
-                    secrets_->remove_secret(kDefaultTenant, "pw", done);
-                  })
+                  .await<SecretStatus>(
+                      [&](auto done) { secrets_->remove_secret(kDefaultTenant, "pw", done); })
                   .ok());
   lose_the_catalog();
   look();

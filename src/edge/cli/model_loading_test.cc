@@ -23,7 +23,8 @@ TEST_F(ModelLoading, TellsWhatTheModelTakesAndGives) {
 }
 
 TEST_F(ModelLoading, TakesAnswersOfAnyForm) {
-  EXPECT_TRUE(load(200, R"({"inputs": 7, "outputs": ["y", {"name": 1, "shape": {"a": []}}]})").ok());
+  EXPECT_TRUE(
+      load(200, R"({"inputs": 7, "outputs": ["y", {"name": 1, "shape": {"a": []}}]})").ok());
   EXPECT_TRUE(load(200, R"({"inputs": {"name": "x"}})").ok());
   EXPECT_FALSE(load(200, "[]").ok());
   EXPECT_FALSE(load(500, R"({"error": 3})").ok());

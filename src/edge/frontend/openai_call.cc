@@ -92,8 +92,8 @@ bool is_for_openai_model(std::string_view path) {
 }
 
 bool is_openai_path(std::string_view path) {
-  const bool is_list =
-      path.starts_with(kOpenaiModels) && (path.size() == kOpenaiModels.size() || path[kOpenaiModels.size()] == '/');
+  const bool is_list = path.starts_with(kOpenaiModels) &&
+                       (path.size() == kOpenaiModels.size() || path[kOpenaiModels.size()] == '/');
   return is_list || is_for_openai_model(path);
 }
 

@@ -12,7 +12,6 @@ namespace {
 
 using nlohmann::json;
 
-
 http::Response wrong_method(const std::string& allowed) {
   http::Response response = openai_error(405, "this path takes " + allowed);
   response.headers.add("Allow", allowed);

@@ -12,9 +12,10 @@ namespace {
 // In a new session all is read, also of a version that is known: the server may be another one,
 // which became the primary without the last changes and has counted on from there.
 template <typename Contents>
-Result<std::optional<Contents>> read_in_session(
-    Database& database, uint64_t known, const uint64_t& now, uint64_t& of_last,
-    Result<std::optional<Contents>> (*read)(Database&, uint64_t)) {
+Result<std::optional<Contents>> read_in_session(Database& database, uint64_t known,
+                                                const uint64_t& now, uint64_t& of_last,
+                                                Result<std::optional<Contents>> (*read)(Database&,
+                                                                                        uint64_t)) {
   auto contents = read(database, known);  // this may be what connects
   const bool is_new = now != of_last;
   if (contents.ok() && !contents->has_value() && is_new) contents = read(database, UINT64_MAX);

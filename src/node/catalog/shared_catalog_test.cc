@@ -405,11 +405,9 @@ TEST(SharedCatalogInPostgres, IsReadAnewInANewSession) {
   TestLoop loop;
   const auto shared = std::move(
       *SharedCatalog::open({server.url("postgres"), {"a", "a1"}, ""}, clock, loop.post()));
-  ASSERT_TRUE(
-      loop.await<void>([&](auto done) { shared->put_tenant({"team", "{}"}, done); }).ok());
+  ASSERT_TRUE(loop.await<void>([&](auto done) { shared->put_tenant({"team", "{}"}, done); }).ok());
   const auto read = [&](uint64_t known) {
-    return loop.await<std::optional<SharedContents>>(
-        [&](auto done) { shared->read(known, done); });
+    return loop.await<std::optional<SharedContents>>([&](auto done) { shared->read(known, done); });
   };
   const auto read_access = [&](uint64_t known) {
     return loop.await<std::optional<SharedAccess>>(

@@ -202,8 +202,8 @@ void LayerStore::publish_layer(TenantId tenant, LayerPublication publication,
 void LayerStore::forget_unless_published(const Key& key, uint64_t number) {
   const auto found = layers_.find(key);
   // Of several that are under way the last one looks.
-  const bool goes = found != layers_.end() && !found->second.was_published &&
-                    found->second.last == number;
+  const bool goes =
+      found != layers_.end() && !found->second.was_published && found->second.last == number;
   if (goes) layers_.erase(found);
 }
 

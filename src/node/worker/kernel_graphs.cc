@@ -102,8 +102,8 @@ void KernelGraphs::keep(const Key& key, std::string package, Slot slot) {
 }
 
 bool KernelGraphs::is_taken(const FunctionName& name) const {
-  return std::ranges::any_of(
-             graphs_, [&](const auto& each) { return each.second.kept.function == name; }) ||
+  return std::ranges::any_of(graphs_,
+                             [&](const auto& each) { return each.second.kept.function == name; }) ||
          std::ranges::any_of(arriving_,
                              [&](const auto& each) { return each.second.function == name; }) ||
          std::ranges::any_of(leaving_, [&](const auto& each) { return each.first == name; });
