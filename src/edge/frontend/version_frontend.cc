@@ -20,10 +20,6 @@ namespace {
 
 using nlohmann::json;
 
-// That a publisher may ask for: a date with milliseconds fits, and there is room for all that
-// follow.
-constexpr uint64_t kMostVersionNumber = 999'999'999'999'999'999;
-
 // Enough for an environment that exists.
 constexpr Duration kAnswerAtOnce = milliseconds(100);
 
