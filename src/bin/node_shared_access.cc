@@ -20,6 +20,16 @@ catalog::SharedTenant shared_tenant(const tenants::AccessControl& access, const 
   return {name, frontend::to_text(frontend::tenant_settings(*tenant))};
 }
 
+void drop_token(catalog::SharedAccess& there, const std::string& id) {
+  std::erase_if(there.tokens, [&](const auto& each) { return each.token.id == id; });
+}
+
+void drop_secret(catalog::SharedAccess& there, const std::string& tenant, const std::string& name) {
+  std::erase_if(there.secrets, [&](const catalog::SharedSecret& each) {
+    return each.tenant == tenant && each.name == name;
+  });
+}
+
 }  // namespace
 
 NodeSharedAccess::NodeSharedAccess(catalog::SharedCatalog& shared, SharedAccessKeys keys,
@@ -85,16 +95,36 @@ void NodeSharedAccess::save() {
   if (!queued) known_ = UINT64_MAX;
 }
 
+// What was agreed on counts at once, before it is read again: else a token that was revoked would
+// come back as long as the catalog cannot be read, and one that was made would go.
+NodeSharedAccess::Agreed NodeSharedAccess::noting(
+    std::function<void(catalog::SharedAccess&)> change, Agreed done) {
+  return [self = self_, change = std::move(change),
+          done = std::move(done)](const Result<void>& agreed) {
+    if (agreed.ok() && *self != nullptr) {
+      change((*self)->there_);
+      (*self)->save();
+    }
+    done(agreed);
+  };
+}
+
 void NodeSharedAccess::put_token(const catalog::TokenRecord& record,
                                  std::function<void(Result<void>)> done) {
   const std::string tenant = name_of(record.token.tenant);
-  shared_.put_token(
-      {.tenant = tenant, .token = record.token, .secret_sha256 = record.secret_sha256},
-      shared_tenant(*access_, tenant), std::move(done));
+  const catalog::SharedToken token{
+      .tenant = tenant, .token = record.token, .secret_sha256 = record.secret_sha256};
+  // What was read meanwhile may have it already.
+  const auto add = [token](catalog::SharedAccess& there) {
+    drop_token(there, token.token.id);
+    there.tokens.push_back(token);
+  };
+  shared_.put_token(token, shared_tenant(*access_, tenant), noting(add, std::move(done)));
 }
 
 void NodeSharedAccess::remove_token(const std::string& id, std::function<void(Result<void>)> done) {
-  shared_.remove_token(id, std::move(done));
+  const auto drop = [id](catalog::SharedAccess& there) { drop_token(there, id); };
+  shared_.remove_token(id, noting(drop, std::move(done)));
 }
 
 std::string NodeSharedAccess::name_of(TenantId tenant) const {
@@ -108,12 +138,19 @@ Result<TenantId> NodeSharedAccess::tenant_of(const std::string& name) const {
 
 void NodeSharedAccess::put_secret(const catalog::SharedSecret& secret,
                                   std::function<void(Result<void>)> done) {
-  shared_.put_secret(secret, shared_tenant(*access_, secret.tenant), std::move(done));
+  const auto put = [secret](catalog::SharedAccess& there) {
+    drop_secret(there, secret.tenant, secret.name);
+    there.secrets.push_back(secret);
+  };
+  shared_.put_secret(secret, shared_tenant(*access_, secret.tenant), noting(put, std::move(done)));
 }
 
 void NodeSharedAccess::remove_secret(const std::string& tenant, const std::string& name,
                                      std::function<void(Result<void>)> done) {
-  shared_.remove_secret(tenant, name, std::move(done));
+  const auto drop = [tenant, name](catalog::SharedAccess& there) {
+    drop_secret(there, tenant, name);
+  };
+  shared_.remove_secret(tenant, name, noting(drop, std::move(done)));
 }
 
 }  // namespace lambent

@@ -46,6 +46,9 @@ class NodeSharedAccess final : public tenants::SharedTokens, public tenants::Sha
                      std::function<void(Result<void>)> done) override;
 
  private:
+  using Agreed = std::function<void(Result<void>)>;
+
+  Agreed noting(std::function<void(catalog::SharedAccess&)> change, Agreed done);
   void took(Result<std::optional<catalog::SharedAccess>> read);
   void apply();
   void save();
@@ -57,7 +60,7 @@ class NodeSharedAccess final : public tenants::SharedTokens, public tenants::Sha
   tenants::AccessControl* access_ = nullptr;
   tenants::SecretStore* secrets_ = nullptr;
   objects::Disk disk_;
-  catalog::SharedAccess there_;  // as it was read last
+  catalog::SharedAccess there_;  // as it was read last, with what this node changed since
   uint64_t known_ = UINT64_MAX;  // its version
   bool incomplete_ = false;      // some is of tenants that are not known here yet
   // Points to this until it ends. Shared with callbacks.

@@ -270,7 +270,7 @@ class NetworkTest(unittest.TestCase):
             found = []
             for pid in os.listdir("/proc"):
                 try:
-                    if open(f"/proc/{pid}/comm").read().strip() == "lambent-network" and os.readlink(f"/proc/{pid}/ns/net") == mine:
+                    if pathlib.Path(f"/proc/{pid}/comm").read_text().strip() == "lambent-network" and os.readlink(f"/proc/{pid}/ns/net") == mine:
                         found.append(pid)
                 except OSError:
                     pass

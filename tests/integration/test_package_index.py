@@ -1,5 +1,6 @@
 """Builds of Python packages reach the index and nothing else: an index that this test serves, honest and hostile, and a program in the
 place of uv that looks for ways out. ./dev test installs uv into .venv."""
+import contextlib
 import http.server
 import json
 import os
@@ -37,6 +38,22 @@ found = [[connects(*place), asks("CONNECT %s:%d HTTP/1.1" % place), asks("GET ht
 found.append([name for _, name in socket.if_nameindex()])
 # What it found it tells the only one that it reaches.
 asks("GET http://%s:%d/found?" % places[0] + urllib.parse.quote(json.dumps(found)) + " HTTP/1.1")
+sys.exit(1)
+"""
+# In the place of uv: has many connections at once, and tells how many of them lead to the index.
+ASKS_AT_ONCE = """#!/usr/bin/python3
+import socket, sys
+if "pip" not in sys.argv:
+    sys.exit(0)
+place = {place!r}
+held = []
+for _ in range({count}):
+    held.append(socket.create_connection(("127.0.0.1", 3128), 30))
+    held[-1].sendall(b"CONNECT %s:%d HTTP/1.1\\r\\n\\r\\n" % (place[0].encode(), place[1]))
+led = sum(each.recv(100).startswith(b"HTTP/1.1 200") for each in held)
+with socket.create_connection(("127.0.0.1", 3128), 30) as last:
+    last.sendall(b"GET http://%s:%d/led?%d HTTP/1.1\\r\\n\\r\\n" % (place[0].encode(), place[1], led))
+    last.recv(100)
 sys.exit(1)
 """
 
@@ -101,8 +118,8 @@ class PackageIndexTest(unittest.TestCase):
         write_wheel(wheels, "pear")
         self.wheel = next(wheels.iterdir())
 
-    def start(self, *urls, uv=UV):
-        self.worker = Worker("--uv", str(uv), "--python-index", " ".join(urls), gpu="none", environment=NO_PROXIES)
+    def start(self, *urls, uv=UV, within=()):
+        self.worker = Worker("--uv", str(uv), "--python-index", " ".join(urls), gpu="none", environment=NO_PROXIES, within=within)
         self.addCleanup(self.worker.close)
 
     def deploy(self, name="fruit"):
@@ -160,6 +177,16 @@ class PackageIndexTest(unittest.TestCase):
         self.assertEqual(first, "/")
         found = json.loads(urllib.parse.unquote(told.partition("?")[2]))
         self.assertEqual(found, [[False, "200", "200"], [False, "403", "403"], [False, "403", "403"], ["lo"]])
+
+    def test_a_hundred_connections_at_once_reach_it_whatever_stacks_the_node_gives_threads(self):
+        program = self.folder / "uv"
+        program.write_text(ASKS_AT_ONCE.replace("{place!r}", repr(self.index.place)).replace("{count}", "100"))
+        program.chmod(0o755)
+        self.start(self.index.url + "/simple", uv=program, within=("prlimit", "--stack=%d:%d" % (64 << 20, 64 << 20)))
+        with contextlib.suppress(HttpError):  # it is no uv
+            self.deploy()
+        self.worker.wait_for(lambda: self.index.asked, what="the program to tell")
+        self.assertEqual(self.index.asked, ["/led?100"])
 
 
 if __name__ == "__main__":

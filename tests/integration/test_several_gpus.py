@@ -19,6 +19,35 @@ first = cuda.Device(0)
 first.driver.call("cuDeviceGetCount", ctypes.byref(count))
 devices = [first] + [cuda.Device(i) for i in range(1, count.value)]
 
+def in_order(i, size):
+    # On device i, while the context of device 0 is current: by a stream, by its own pool, by a pool that is made for it.
+    library = ctypes.CDLL("libcuda.so.1")
+    contexts, stream, own, made = [ctypes.c_void_p(), ctypes.c_void_p()], ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+    for number, each in zip((0, i), contexts):
+        assert library.cuDevicePrimaryCtxRetain(ctypes.byref(each), number) == 0
+        assert library.cuCtxSetCurrent(each) == 0
+    assert library.cuStreamCreate(ctypes.byref(stream), 1) == 0
+    assert library.cuCtxSetCurrent(contexts[0]) == 0
+    assert library.cuDeviceGetDefaultMemPool(ctypes.byref(own), i) == 0
+    # CUmemPoolProps: pinned memory without handles, on a device.
+    properties = (ctypes.c_int * 22)(1, 0, 1, i)
+    assert library.cuMemPoolCreate(ctypes.byref(made), properties) == 0
+    results = []
+    for pool in (None, own, made):
+        address = ctypes.c_uint64()
+        if pool is None:
+            result = library.cuMemAllocAsync(ctypes.byref(address), ctypes.c_size_t(size), stream)
+        else:
+            result = library.cuMemAllocFromPoolAsync(ctypes.byref(address), ctypes.c_size_t(size), pool, stream)
+        results.append(result)
+        if result == 0:
+            assert library.cuMemFreeAsync(address, stream) == 0
+            assert library.cuStreamSynchronize(stream) == 0
+    assert library.cuMemPoolDestroy(made) == 0
+    assert library.cuStreamDestroy_v2(stream) == 0
+    first.driver._thread.context = None
+    return results
+
 def handler(event, context):
     answer = {"count": count.value, "visible": os.environ["CUDA_VISIBLE_DEVICES"]}
     answer["free_before"] = [device.memory_info()[0] for device in devices]
@@ -36,6 +65,8 @@ def handler(event, context):
             answer["beyond"] = "allocated"
         except cuda.CudaError as error:
             answer["beyond"] = error.name
+    if "in_order" in event:
+        answer["in_order"] = in_order(*event["in_order"])
     # A context that is made by the program, on each.
     made = []
     for i in range(count.value):
@@ -103,6 +134,15 @@ class SeveralGpusTest(WorkerTest):
         self.assertEqual(sandbox["gpus"][0], sandbox["gpu"])
         reply = self.worker.invoke("pair", {"hold": [[0, 40 * MIB], [1, 50 * MIB]]})
         self.assertEqual(int(reply.headers["x-lambent-device-memory-peak-bytes"]), 90 * MIB)
+
+    def test_memory_in_the_order_of_a_stream_counts_for_the_device_that_it_lies_on(self):
+        self.create("streams")
+        # What is left of device 1, and a device 0 that is full.
+        answer = self.survey("streams", hold=[[0, 60 * MIB], [1, 40 * MIB]], in_order=[1, 20 * MIB])
+        self.assertEqual(answer["in_order"], [0, 0, 0])
+        # And too little of device 1, with much of device 0.
+        answer = self.survey("streams", hold=[[1, 60 * MIB]], in_order=[1, 20 * MIB])
+        self.assertEqual(answer["in_order"], [2, 2, 2])
 
     def test_the_example_works_on_both(self):
         done = self.lambent("deploy", str(STAGED / "31_several_gpus"))

@@ -16,13 +16,6 @@
 
 namespace lambent {
 
-namespace limits {
-constexpr Bytes kKeptGraphPackage = Bytes::mib(16);
-constexpr size_t kKeptGraphsPerTenant = 64;
-constexpr size_t kKeptGraphs = 512;
-constexpr Duration kKeptGraphRest = std::chrono::minutes(30);  // without a request
-}  // namespace limits
-
 // A kept graph runs as a kernel function that no catalog has. No function that is deployed can have
 // such a name.
 constexpr std::string_view kKeptGraphPrefix = "graph@";

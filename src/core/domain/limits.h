@@ -138,6 +138,11 @@ constexpr size_t kGraphNameLength = 256;
 constexpr Bytes kGraphMemory = Bytes::gib(1024);
 constexpr uint32_t kBlockThreads = 1'024;
 constexpr Bytes kBlockSharedMemory = Bytes::kib(227);
+// Graphs that come with requests and are kept.
+constexpr Bytes kKeptGraphPackage = Bytes::mib(16);
+constexpr size_t kKeptGraphsPerTenant = 64;
+constexpr size_t kKeptGraphs = 512;
+constexpr Duration kKeptGraphRest = std::chrono::minutes(30);  // without a request
 
 // Queues.
 constexpr size_t kQueuedPerFunction = 10'000;

@@ -20,6 +20,9 @@ constexpr std::string_view kLatestVersion = "$LATEST";
 constexpr size_t kVersionsPerFunction = 100;
 constexpr size_t kAliasesPerFunction = 100;
 constexpr size_t kAliasNameLength = 128;
+// That a publisher may ask for: a date with milliseconds fits, and there is room for all that
+// follow.
+constexpr uint64_t kMostVersionNumber = 999'999'999'999'999'999;
 // Earlier revisions that a rollback can go back to.
 constexpr size_t kRevisionsKept = 10;
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "decide/scheduling/gang_devices.h"
+
 namespace lambent::scheduling {
 
 DeviceTable::DeviceTable(const FleetOptions& options, FleetChanges& changes)
@@ -39,7 +41,7 @@ bool DeviceTable::could_hold_together(Bytes memory, unsigned count, bool now) co
   const size_t most = std::min<size_t>(devices_.size(), kMostDevicesOfGangs);
   const auto large = std::count_if(
       devices_.begin(), devices_.begin() + static_cast<ptrdiff_t>(most), [&](const Device& device) {
-        return memory <= device.options.memory && (device.healthy || !now);
+        return takes_gangs(device) && memory <= device.options.memory && (device.healthy || !now);
       });
   return static_cast<size_t>(large) >= count;
 }

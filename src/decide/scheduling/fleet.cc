@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/base/check.h"
+#include "decide/scheduling/gang_devices.h"
 
 namespace lambent::scheduling {
 namespace {
@@ -224,9 +225,10 @@ void Fleet::archive(StateArchive& archive) {
 
 void Fleet::archive_gangs(StateArchive& archive) {
   uint64_t reserved = devices_.reserved();
-  const uint64_t known = devices().size() >= kMostDevicesOfGangs
-                             ? ~uint64_t{0}
-                             : (uint64_t{1} << devices().size()) - 1;
+  uint64_t known = 0;
+  for (uint32_t i = 0; i < devices().size() && i < kMostDevicesOfGangs; ++i) {
+    known |= uint64_t{takes_gangs(devices()[i])} << i;
+  }
   archive.field(reserved);
   archive.expect((reserved & ~known) == 0);
   for (const SandboxSlot slot : sandboxes_.all()) {
@@ -234,8 +236,9 @@ void Fleet::archive_gangs(StateArchive& archive) {
     Sandbox& sandbox = sandboxes_[slot];
     archive.field(sandbox.beside);
     archive.expect((sandbox.beside & ~known) == 0);
-    const bool is_led = sandbox.device < kMostDevicesOfGangs || sandbox.beside == 0;
-    archive.expect(is_led && (sandbox.beside == 0 || (sandbox.beside >> sandbox.device & 1) == 0));
+    if (sandbox.beside == 0) continue;
+    const bool is_led = sandbox.device < kMostDevicesOfGangs && (known >> sandbox.device & 1) != 0;
+    archive.expect(is_led && (sandbox.beside >> sandbox.device & 1) == 0);
   }
   if (!archive.reading() || !archive.ok()) return;
   idle_.list_again();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "decide/scheduling/gang_devices.h"
 #include "decide/scheduling/hung_sandboxes.h"
 
 namespace lambent::scheduling {
@@ -64,6 +65,7 @@ PlaceOrReason GangPlaces::cold(const Wanted& wanted) const {
   unsigned could = 0;
   for (uint32_t i = 0; i < devices(); ++i) {
     const Device& device = devices_[i];
+    if (!takes_gangs(device)) continue;
     if (device.healthy && wanted.memory <= device.options.memory) ++could;
     if (takes_start(device, wanted)) chosen.devices[chosen.count++] = i;
   }
@@ -97,7 +99,7 @@ uint64_t GangPlaces::to_reserve(const Wanted& wanted) const {
   }
   Chosen chosen;
   for (uint32_t i = 0; i < devices(); ++i) {
-    if (may(i)) chosen.devices[chosen.count++] = i;
+    if (takes_gangs(devices_[i]) && may(i)) chosen.devices[chosen.count++] = i;
   }
   if (chosen.count < wanted.count) return 0;
   keep_first(chosen, wanted.count, [&](const Device& device, uint32_t index) {

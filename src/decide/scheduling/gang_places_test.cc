@@ -70,6 +70,24 @@ TEST_F(GangPlacesTest, TakesNoneWhereTooFewAreFree) {
   EXPECT_EQ(fleet_.devices()[0].tokens_held, 0u);
 }
 
+// As where the first ones of many are cut up for pipelines.
+TEST_F(GangPlacesTest, TakesNoDeviceWhoseIdActionsCannotName) {
+  FleetOptions options;
+  for (uint32_t id = 63; id <= 66; ++id) {
+    options.devices.push_back({.id = DeviceId{id}, .memory = Bytes::gib(16), .tokens = 1});
+  }
+  const Fleet fleet(options);
+  const auto found = fleet.places().find(kPair, pair_, false);
+  ASSERT_TRUE(found.place);
+  EXPECT_EQ(found.place->device, 0u);
+  EXPECT_EQ(found.place->beside, 0b10u);
+  EXPECT_TRUE(fleet.device_table().could_ever_fit(Bytes::gib(10), 2));
+  EXPECT_FALSE(fleet.device_table().could_ever_fit(Bytes::gib(10), 3));
+  const auto too_many = fleet.places().find(kPair, flow_of(Bytes::gib(10), 3), false);
+  EXPECT_FALSE(too_many.place);
+  EXPECT_EQ(too_many.reason, WaitReason::kNoDevice);
+}
+
 TEST_F(GangPlacesTest, HoldsATokenAndItsMemoryOfEachDeviceAndGivesAllBack) {
   const SandboxSlot slot = warm_pair();
   for (const uint32_t device : {0U, 1U}) {

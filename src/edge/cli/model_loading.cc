@@ -9,16 +9,23 @@ using Json = nlohmann::ordered_json;
 
 constexpr Duration kLoadTimeout = seconds(120);
 
+// What a program answers may be of any form.
+std::string word_of(const Json& tensor, const char* key) {
+  const auto found = tensor.find(key);
+  return found != tensor.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
 // "x FP32[-1,4]", of a model's metadata.
 std::string tensors_of(const Json& metadata, const char* key) {
   std::string text;
   for (const Json& tensor : metadata.value(key, Json::array())) {
+    if (!tensor.is_object()) continue;
     std::string shape;
     for (const Json& size : tensor.value("shape", Json::array())) {
       shape += (shape.empty() ? "" : ",") + size.dump();
     }
-    text += (text.empty() ? "" : ", ") + tensor.value("name", "") + " " +
-            tensor.value("datatype", "") + "[" + shape + "]";
+    text += (text.empty() ? "" : ", ") + word_of(tensor, "name") + " " +
+            word_of(tensor, "datatype") + "[" + shape + "]";
   }
   return text;
 }

@@ -21,7 +21,6 @@ http::Response private_response(int status, const json& body) {
   return response;
 }
 
-// Whole seconds come out whole.
 template <typename T>
 json number_or_null(const std::optional<T>& number) {
   return number ? json(*number) : json(nullptr);

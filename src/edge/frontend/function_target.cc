@@ -9,8 +9,6 @@ namespace {
 
 constexpr std::string_view kFunctions = "/f/";
 constexpr std::string_view kTenants = "/t/";
-constexpr std::string_view kModels = "/v2/models/";
-constexpr std::string_view kVersions = "/versions/";
 constexpr std::string_view kRepository = "/v2/repository/models/";
 constexpr std::string_view kLoad = "/load";
 
@@ -47,8 +45,8 @@ std::optional<FunctionTarget> model_target(std::string_view target) {
     model.name = segment_of(target.substr(kModels.size()));
     model.target = target;
     const std::string_view rest = target.substr(kModels.size() + model.name.size());
-    if (rest.starts_with(kVersions)) {
-      model.model_version = segment_of(rest.substr(kVersions.size()));
+    if (rest.starts_with(kModelVersions)) {
+      model.model_version = segment_of(rest.substr(kModelVersions.size()));
     }
     return model;
   }

@@ -19,6 +19,10 @@ enum class Protocol {
   kOpenai,     // OpenAI's API; its body came whole
 };
 
+// Of the Open Inference Protocol: a model's name follows, and perhaps its version after that.
+inline constexpr std::string_view kModels = "/v2/models/";
+inline constexpr std::string_view kModelVersions = "/versions/";
+
 struct FunctionTarget {
   std::string name;    // perhaps of no function
   std::string target;  // what the program gets: begins with '/', query included

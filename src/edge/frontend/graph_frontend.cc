@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "edge/frontend/json_response.h"
+#include "edge/frontend/json_text.h"
 #include "edge/frontend/native_error.h"
 #include "edge/frontend/native_path.h"
 #include "edge/frontend/outcome_headers.h"
@@ -21,7 +22,7 @@ json json_of(const KeptGraph& graph) {
           {"function", graph.function.name},
           {"package_bytes", graph.package.count},
           {"device_memory_bytes", graph.device_memory.count},
-          {"last_used", to_seconds(graph.last_used)}};
+          {"last_used", seconds_of(graph.last_used)}};
 }
 
 http::Response kept_response(const Result<KeptGraph>& graph) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/domain/version.h"
+#include "edge/frontend/function_target.h"
 #include "edge/frontend/inference_frontend.h"
 #include "edge/frontend/json_text.h"
 #include "edge/frontend/trace_context.h"
@@ -19,8 +20,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::string_view kModels = "/v2/models/";
-constexpr std::string_view kVersion = "/versions/";
 // Functions that are counted; of more, none is.
 constexpr size_t kMostCounted = 10'000;
 
@@ -31,8 +30,8 @@ Result<std::string> verb_of(std::string_view target, const inference::ModelIdent
   if (!path.starts_with(kModels)) return std::string("/load");  // of the repository
   path.remove_prefix(kModels.size());
   path.remove_prefix(std::min(path.find('/'), path.size()));
-  if (path.starts_with(kVersion)) {
-    path.remove_prefix(kVersion.size());
+  if (path.starts_with(kModelVersions)) {
+    path.remove_prefix(kModelVersions.size());
     const std::string_view version = path.substr(0, path.find('/'));
     if (version != model.version) {
       return Error{ErrorCode::kNotFound, "model '" + model.name + "' has no version " +

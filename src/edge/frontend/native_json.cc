@@ -15,7 +15,6 @@ namespace {
 
 using nlohmann::json;
 
-// Divided, so that whole seconds read as such.
 // Writes the fields that our API has.
 struct FieldWriter {
   json object = json::object();

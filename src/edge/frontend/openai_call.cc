@@ -12,7 +12,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::string_view kModels = "/v1/models";
 constexpr std::string_view kOfModels[] = {"/v1/chat/completions", "/v1/completions",
                                           "/v1/embeddings", "/v1/responses"};
 
@@ -93,8 +92,8 @@ bool is_for_openai_model(std::string_view path) {
 }
 
 bool is_openai_path(std::string_view path) {
-  const bool is_list =
-      path.starts_with(kModels) && (path.size() == kModels.size() || path[kModels.size()] == '/');
+  const bool is_list = path.starts_with(kOpenaiModels) &&
+                       (path.size() == kOpenaiModels.size() || path[kOpenaiModels.size()] == '/');
   return is_list || is_for_openai_model(path);
 }
 

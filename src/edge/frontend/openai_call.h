@@ -11,7 +11,8 @@
 
 namespace lambent::frontend {
 
-// "/v1/models" and what lies below, and the paths whose bodies name a model.
+inline constexpr std::string_view kOpenaiModels = "/v1/models";
+// That and what lies below, and the paths whose bodies name a model.
 bool is_openai_path(std::string_view path);
 // "/v1/chat/completions", "/v1/completions", "/v1/embeddings", "/v1/responses": such a request is a
 // function's, which gets the path as it is.

@@ -12,8 +12,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::string_view kModels = "/v1/models";
-
 http::Response wrong_method(const std::string& allowed) {
   http::Response response = openai_error(405, "this path takes " + allowed);
   response.headers.add("Allow", allowed);
@@ -50,14 +48,14 @@ http::Response OpenaiFrontend::answer_about_models(const Caller& caller,
   const std::string owner = uses_.tenant_name(caller.tenant);
   const std::string_view path = http::path_of(request.target);
   const auto models = models_.list(caller.tenant);
-  if (path == kModels || path.size() == kModels.size() + 1) {
+  if (path == kOpenaiModels || path.size() == kOpenaiModels.size() + 1) {
     json list = json::array();
     for (const ServedModel& model : models) list.push_back(json_of(model, owner));
     return json_response(200, {{"object", "list"}, {"data", std::move(list)}});
   }
   // Names may have slashes, as they are or encoded.
   std::string name;
-  if (!http::percent_decode(path.substr(kModels.size() + 1), name)) {
+  if (!http::percent_decode(path.substr(kOpenaiModels.size() + 1), name)) {
     return openai_error(400, "the model's name in the path cannot be decoded");
   }
   for (const ServedModel& model : models) {

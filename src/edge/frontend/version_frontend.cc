@@ -248,8 +248,9 @@ class Call {
       }
       const auto version = body->find("version");
       if (version != body->end()) {
-        if (!version->is_number_unsigned() || *version == 0) {
-          return refuse(invalid("version must be a whole number above 0"));
+        if (!version->is_number_unsigned() || *version == 0 || *version > kMostVersionNumber) {
+          return refuse(invalid("version must be a whole number of 1 to " +
+                                std::to_string(kMostVersionNumber)));
         }
         publication.number = version->get<uint64_t>();
       }

@@ -120,6 +120,11 @@ TEST_F(VersionsOfNative, VersionsAliasesAndRevisionsHavePathsBelowTheFunction) {
   const auto published = send("POST", "/v1/functions/f/versions", R"({"description": "one"})");
   ASSERT_EQ(published.status, 201) << published.body;
   EXPECT_EQ(json::parse(published.body)["version"], "1");
+  for (const char* number : {"0", "-1", "1.5", "\"2\"", "1000000000000000000",
+                             "9223372036854775807", "18446744073709551615"}) {
+    const std::string body = std::string(R"({"version": )") + number + "}";
+    EXPECT_EQ(send("POST", "/v1/functions/f/versions", body).status, 400) << number;
+  }
   EXPECT_EQ(json::parse(send("GET", "/v1/functions/f/versions").body)["versions"].size(), 1u);
   const auto alias = send("PUT", "/v1/functions/f/aliases/prod", R"({"version": "1"})");
   EXPECT_EQ(alias.status, 201) << alias.body;

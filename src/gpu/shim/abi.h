@@ -55,9 +55,11 @@ inline Status noted(Status status) {
   return status == kSuccess || status == kNotReady ? status : noted_error(status);
 }
 
-// An allocation of `bytes`: reserves, lets `call` ask the driver, and records under *result.
-template <typename Pointer, typename Call>
-Status counted_allocation(Kind kind, uint64_t bytes, Pointer* result, Call call) {
+// An allocation of `bytes` on the device that `place_of` gives of the accounting: reserves, lets
+// `call` ask the driver, and records under *result.
+template <typename Pointer, typename PlaceOf, typename Call>
+Status counted_allocation_on(PlaceOf place_of, Kind kind, uint64_t bytes, Pointer* result,
+                             Call call) {
   GateScope gate_scope;
   InsideHook inside;
   Accounting* accounting = inside.accounting();
@@ -67,7 +69,7 @@ Status counted_allocation(Kind kind, uint64_t bytes, Pointer* result, Call call)
     return noted(status);
   }
   const uint64_t charge = accounting->charge_of(bytes);
-  const int device = accounting->current_device();
+  const int device = place_of(*accounting);
   if (!accounting->try_reserve(charge, device)) return kOutOfMemory;
   const Status status = call();
   if (status == kSuccess) {
@@ -77,6 +79,13 @@ Status counted_allocation(Kind kind, uint64_t bytes, Pointer* result, Call call)
     accounting->cancel(charge, device);
   }
   return noted(status);
+}
+
+// The same on the device of the current context.
+template <typename Pointer, typename Call>
+Status counted_allocation(Kind kind, uint64_t bytes, Pointer* result, Call call) {
+  const auto place_of = [](const Accounting& accounting) { return accounting.current_device(); };
+  return counted_allocation_on(place_of, kind, bytes, result, call);
 }
 
 // A free of what counted_allocation recorded, or of something that we never saw.

@@ -99,6 +99,26 @@ void Accounting::record(Kind kind, uint64_t key, uint64_t charge, void* context,
   if (!table_.insert(entry)) of(device).release(charge);
 }
 
+void Accounting::pool_is_made(uint64_t pool, int device) {
+  Entry entry;
+  entry.key = pool;
+  entry.kind = Kind::kPool;
+  entry.device = device;
+  const PlainLock lock(mutex_);
+  (void)table_.insert(entry);
+}
+
+void Accounting::pool_is_gone(uint64_t pool) {
+  const PlainLock lock(mutex_);
+  table_.remove(Kind::kPool, pool);
+}
+
+int Accounting::device_of_pool(uint64_t pool) {
+  const PlainLock lock(mutex_);
+  const Entry* known = table_.find(Kind::kPool, pool);
+  return known == nullptr ? -1 : known->device;
+}
+
 void Accounting::record_host(uint64_t address, uint64_t bytes, void* context) {
   Entry entry;
   entry.key = address;

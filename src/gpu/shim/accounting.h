@@ -22,6 +22,13 @@ class Accounting {
   uint64_t limit_bytes() const { return ledger_.limit_bytes(); }  // of each device; 0: no limit
   // The device of the current context, by the program's numbers.
   int current_device() const { return devices_ > 1 ? device_of_context() : 0; }
+  // So many devices there are, by these numbers from 0.
+  int devices() const { return devices_; }
+  // A pool that the program made, whose memory lies on this device.
+  void pool_is_made(uint64_t pool, int device);
+  void pool_is_gone(uint64_t pool);
+  // -1: the program made no such pool.
+  int device_of_pool(uint64_t pool);
   // What an allocation of `bytes` is counted as.
   uint64_t charge_of(uint64_t bytes) const;
   // False: over the limit, answer out of memory. A reservation is then recorded or cancelled.

@@ -1,6 +1,8 @@
 // Plain, pitched, managed and stream-ordered device memory.
 #include "driver_slots.h"
 #include "gpu/shim/abi.h"
+#include "gpu/shim/captures.h"
+#include "gpu/shim/contexts.h"
 #include "gpu/shim/graph_memory.h"
 #include "gpu/shim/residency.h"
 
@@ -56,6 +58,32 @@ Status deallocate(Address address, Call plain) {
   return status == kAskDriver ? plain() : status;
 }
 
+// Of a pool that every device has; -1: it is none.
+int device_of_own_pool(const Accounting& accounting, Handle pool) {
+  for (Device device = 0; device < accounting.devices(); ++device) {
+    Handle own = nullptr;
+    if (REAL(cuDeviceGetDefaultMemPool, Handle*, Device)(&own, device) == kSuccess && own == pool) {
+      return device;
+    }
+    if (REAL(cuDeviceGetMemPool, Handle*, Device)(&own, device) == kSuccess && own == pool) {
+      return device;
+    }
+  }
+  return -1;
+}
+
+// Whose memory comes in the order of a stream: its pool's, else its device's.
+int device_of(Accounting& accounting, Handle pool, const Stream& stream) {
+  if (accounting.devices() == 1) return 0;
+  if (pool != nullptr) {
+    int device = accounting.device_of_pool(reinterpret_cast<uint64_t>(pool));
+    if (device < 0) device = device_of_own_pool(accounting, pool);
+    if (device >= 0) return device;
+  }
+  const InContext inside(context_of(stream));
+  return accounting.current_device();
+}
+
 // Memory allocated while a graph is captured belongs to the graph, not to this call.
 template <typename Call>
 Status stream_ordered_allocation(Address* address, size_t bytes, Handle pool, const Stream& stream,
@@ -70,7 +98,8 @@ Status stream_ordered_allocation(Address* address, size_t bytes, Handle pool, co
       return plain();
     }
   }
-  return counted_allocation(Kind::kPooled, bytes, address, [=] {
+  const auto place_of = [=](Accounting& accounting) { return device_of(accounting, pool, stream); };
+  return counted_allocation_on(place_of, Kind::kPooled, bytes, address, [=] {
     Residency* residency = Residency::current();
     if (residency == nullptr || address == nullptr || bytes == 0) return plain();
     const Status status = residency->allocate_in_stream(address, bytes, pool, stream);

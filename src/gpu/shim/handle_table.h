@@ -17,6 +17,7 @@ enum class Kind : uint32_t {
   kHandle,    // key: the driver's handle; target: our number
   kMapping,   // key: the address; bytes: of the range; target: our number
   kGraph,     // key: a device's number and one; bytes: what its graphs hold
+  kPool,      // key: the driver's handle of a CUmemoryPool that the program made
   kKernel,    // key: the driver's handle of a CUkernel; target: that of its library
   // Key: the driver's handle of a CUgraphExec; target: where its NodeNames are.
   kExecutableGraph,

@@ -66,8 +66,14 @@ SHIM_EXPORT Status cuMemPoolSetAccess(Handle pool, const CUmemAccessDesc* wanted
 SHIM_EXPORT Status cuMemPoolCreate(Handle* pool, const CUmemPoolProps* properties) {
   InsideHook inside;
   const Status status = REAL(cuMemPoolCreate, Handle*, const CUmemPoolProps*)(pool, properties);
+  if (status != kSuccess) return status;
+  Accounting* accounting = inside.accounting();
+  const bool matters = accounting != nullptr && accounting->devices() > 1;
+  if (matters && properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE) {
+    accounting->pool_is_made(reinterpret_cast<uint64_t>(*pool), properties->location.id);
+  }
   Residency* residency = Residency::current();
-  if (status == kSuccess && residency != nullptr && is_plain(*properties)) {
+  if (residency != nullptr && is_plain(*properties)) {
     residency->pool_is_made(*pool, properties->location.id);
   }
   return status;
@@ -75,6 +81,9 @@ SHIM_EXPORT Status cuMemPoolCreate(Handle* pool, const CUmemPoolProps* propertie
 
 SHIM_EXPORT Status cuMemPoolDestroy(Handle pool) {
   InsideHook inside;
+  if (Accounting* accounting = inside.accounting()) {
+    accounting->pool_is_gone(reinterpret_cast<uint64_t>(pool));
+  }
   if (Residency* residency = Residency::current()) residency->pool_is_gone(pool);
   return REAL(cuMemPoolDestroy, Handle)(pool);
 }

@@ -146,11 +146,7 @@ Result<void> remove_shared_secret(Database& database, const std::string& tenant,
 
 Result<std::optional<SharedAccess>> read_shared_access(Database& database, uint64_t known) {
   SharedAccess access;
-  {
-    ASSIGN_OR_RETURN(Statement ask, database.prepare("SELECT version FROM shared_access"));
-    RETURN_IF_ERROR(ask.next());
-    access.version = ask.column_uint(0);
-  }
+  ASSIGN_OR_RETURN(access.version, version_in(database, "shared_access"));
   if (access.version == known) return std::optional<SharedAccess>();
   // What changes while this reads has a later version, which the next look finds.
   ASSIGN_OR_RETURN(access.tokens, read_tokens(database));

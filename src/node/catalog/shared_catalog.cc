@@ -7,10 +7,29 @@
 #include "node/catalog/shared_schema.h"
 
 namespace lambent::catalog {
+namespace {
+
+// In a new session all is read, also of a version that is known: the server may be another one,
+// which became the primary without the last changes and has counted on from there.
+template <typename Contents>
+Result<std::optional<Contents>> read_in_session(Database& database, uint64_t known,
+                                                const uint64_t& now, uint64_t& of_last,
+                                                Result<std::optional<Contents>> (*read)(Database&,
+                                                                                        uint64_t)) {
+  auto contents = read(database, known);  // this may be what connects
+  const bool is_new = now != of_last;
+  if (contents.ok() && !contents->has_value() && is_new) contents = read(database, UINT64_MAX);
+  if (contents.ok()) of_last = now;
+  return contents;
+}
+
+}  // namespace
 
 Result<std::unique_ptr<SharedCatalog>> SharedCatalog::open(Options options, const Clock& clock,
                                                            GroupCommit::Post post) {
-  const auto prepare = [proof = options.key_proof](Database& database) -> Result<void> {
+  auto sessions = std::make_shared<Sessions>();
+  const auto prepare = [sessions, proof = options.key_proof](Database& database) -> Result<void> {
+    ++sessions->now;
     RETURN_IF_ERROR(migrate_shared(database));
     return proof.empty() ? Result<void>() : settle_shared_key(database, proof);
   };
@@ -19,7 +38,7 @@ Result<std::unique_ptr<SharedCatalog>> SharedCatalog::open(Options options, cons
       open_postgres(
           {.url = std::move(options.url), .lease = options.owner.node, .prepare = prepare}, clock));
   auto shared = std::make_unique<SharedCatalog>(std::move(database), std::move(options.owner),
-                                                std::move(post));
+                                                std::move(post), std::move(sessions));
   const auto reached = shared->writer_.run_and_wait(
       [](Database& opened) { return opened.run("SELECT version FROM shared_version"); });
   if (reached.ok()) return shared;
@@ -29,8 +48,9 @@ Result<std::unique_ptr<SharedCatalog>> SharedCatalog::open(Options options, cons
 }
 
 SharedCatalog::SharedCatalog(std::unique_ptr<Database> database, Owner owner,
-                             GroupCommit::Post post)
+                             GroupCommit::Post post, std::shared_ptr<Sessions> sessions)
     : owner_(std::move(owner)),
+      sessions_(std::move(sessions)),
       writer_(std::move(database),
               {.queue_limit = limits::kCatalogQueue,
                .queue_bytes = limits::kCatalogQueueBytes.count,
@@ -69,9 +89,10 @@ void SharedCatalog::remove_tenant(std::string name, Done<void> done) {
 }
 
 void SharedCatalog::read(uint64_t known, Done<std::optional<SharedContents>> done) {
-  writer_.ask<std::optional<SharedContents>>(true, 0, std::move(done), [known](Database& database) {
-    return read_shared(database, known);
-  });
+  writer_.ask<std::optional<SharedContents>>(
+      true, 0, std::move(done), [known, sessions = sessions_](Database& database) {
+        return read_in_session(database, known, sessions->now, sessions->of_contents, read_shared);
+      });
 }
 
 void SharedCatalog::read_function(std::string tenant, std::string name, Done<std::string> done) {
@@ -117,9 +138,11 @@ void SharedCatalog::remove_secret(std::string tenant, std::string name, Done<voi
 }
 
 void SharedCatalog::read_access(uint64_t known, Done<std::optional<SharedAccess>> done) {
-  writer_.ask<std::optional<SharedAccess>>(true, 0, std::move(done), [known](Database& database) {
-    return read_shared_access(database, known);
-  });
+  writer_.ask<std::optional<SharedAccess>>(
+      true, 0, std::move(done), [known, sessions = sessions_](Database& database) {
+        return read_in_session(database, known, sessions->now, sessions->of_access,
+                               read_shared_access);
+      });
 }
 
 void SharedCatalog::put_async(SharedInvocation invocation, Done<InvocationId> done) {

@@ -36,8 +36,17 @@ class SharedCatalog {
   // error: see `unreachable`.
   static Result<std::unique_ptr<SharedCatalog>> open(Options options, const Clock& clock,
                                                      GroupCommit::Post post);
-  // Over a database that is open and has the schema.
-  SharedCatalog(std::unique_ptr<Database> database, Owner owner, GroupCommit::Post post);
+  // On the database's thread: its sessions, each a connection that was made, and in which of them
+  // what all nodes have was read last.
+  struct Sessions {
+    uint64_t now = 0;
+    uint64_t of_contents = 0;
+    uint64_t of_access = 0;
+  };
+  // Over a database that is open and has the schema; it counts its sessions in `sessions`, which
+  // both share.
+  SharedCatalog(std::unique_ptr<Database> database, Owner owner, GroupCommit::Post post,
+                std::shared_ptr<Sessions> sessions = std::make_shared<Sessions>());
 
   // Why the database was not reached when it was opened; empty: it was.
   const std::string& unreachable() const { return unreachable_; }
@@ -83,6 +92,7 @@ class SharedCatalog {
   };
 
   const Owner owner_;
+  const std::shared_ptr<Sessions> sessions_;  // shared as it says
   std::string unreachable_;
   // Shared as it says.
   const std::shared_ptr<Held> held_ = std::make_shared<Held>();

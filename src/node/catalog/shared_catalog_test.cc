@@ -397,6 +397,37 @@ TEST(SharedCatalogInPostgres, IsWithoutAServerUnavailableAndComesBack) {
   EXPECT_TRUE(put().ok());
 }
 
+// As a server does that is promoted without the last change, and then has another one.
+TEST(SharedCatalogInPostgres, IsReadAnewInANewSession) {
+  PostgresServer server;
+  if (!server.there()) GTEST_SKIP() << "PostgreSQL is not installed";
+  const SystemClock clock;
+  TestLoop loop;
+  const auto shared = std::move(
+      *SharedCatalog::open({server.url("postgres"), {"a", "a1"}, ""}, clock, loop.post()));
+  ASSERT_TRUE(loop.await<void>([&](auto done) { shared->put_tenant({"team", "{}"}, done); }).ok());
+  const auto read = [&](uint64_t known) {
+    return loop.await<std::optional<SharedContents>>([&](auto done) { shared->read(known, done); });
+  };
+  const auto read_access = [&](uint64_t known) {
+    return loop.await<std::optional<SharedAccess>>(
+        [&](auto done) { shared->read_access(known, done); });
+  };
+  const uint64_t version = (*read(UINT64_MAX))->version;
+  const uint64_t access_version = (*read_access(UINT64_MAX))->version;
+  EXPECT_FALSE(read(version)->has_value());
+  server.stop();
+  server.start();
+  auto again = read(version);
+  for (int tries = 0; tries < 100'000 && !again.ok(); ++tries) again = read(version);
+  ASSERT_TRUE(again.ok());
+  ASSERT_TRUE(again->has_value());
+  EXPECT_EQ((*again)->version, version);
+  EXPECT_TRUE(read_access(access_version)->has_value());
+  EXPECT_FALSE(read(version)->has_value());
+  EXPECT_FALSE(read_access(access_version)->has_value());
+}
+
 TEST(SharedCatalogInPostgres, IsOpenedWhereNoServerAnswers) {
   if (!PostgresServer::shared().there()) GTEST_SKIP() << "PostgreSQL is not installed";
   const SystemClock clock;

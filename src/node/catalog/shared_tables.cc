@@ -144,13 +144,15 @@ Result<void> remove_shared_tenant(Database& database, const std::string& name) {
   return remove.run();
 }
 
+Result<uint64_t> version_in(Database& database, const std::string& table) {
+  ASSIGN_OR_RETURN(Statement ask, database.prepare("SELECT version FROM " + table));
+  RETURN_IF_ERROR(ask.next());
+  return ask.column_uint(0);
+}
+
 Result<std::optional<SharedContents>> read_shared(Database& database, uint64_t known) {
   SharedContents contents;
-  {
-    ASSIGN_OR_RETURN(Statement ask, database.prepare("SELECT version FROM shared_version"));
-    RETURN_IF_ERROR(ask.next());
-    contents.version = ask.column_uint(0);
-  }
+  ASSIGN_OR_RETURN(contents.version, version_in(database, "shared_version"));
   if (contents.version == known) return std::optional<SharedContents>();
   // What changes while this reads has a later version, which the next look finds.
   ASSIGN_OR_RETURN(Statement tenants,

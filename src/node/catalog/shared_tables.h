@@ -74,6 +74,8 @@ Result<void> remove_shared_function(Database& database, const std::string& tenan
                                     const std::string& name, const std::string& expected);
 Result<void> put_shared_tenant(Database& database, const SharedTenant& tenant);
 Result<void> remove_shared_tenant(Database& database, const std::string& name);
+// That of a table of one row, which counts up with each change.
+Result<uint64_t> version_in(Database& database, const std::string& table);
 // Nothing if the catalog still has the version `known`.
 Result<std::optional<SharedContents>> read_shared(Database& database, uint64_t known);
 // NOT_FOUND.

@@ -1,8 +1,10 @@
 #include "node/environments/index_proxy.h"
 
 #include <arpa/inet.h>
+#include <malloc.h>
 #include <netdb.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -15,6 +17,7 @@
 #include <cerrno>
 #include <csignal>
 #include <memory>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -34,7 +37,8 @@ constexpr size_t kMostRefused = 16;
 constexpr int kHeadSeconds = 30;
 constexpr int kConnectSeconds = 20;
 constexpr int kQuietMs = 300'000;
-constexpr rlim_t kMostMemory = rlim_t{4} << 30;  // of addresses: threads' stacks are most of it
+constexpr size_t kStack = size_t{1} << 20;       // of a connection's thread
+constexpr rlim_t kMostMemory = rlim_t{4} << 30;  // of addresses
 constexpr int kProxyFailure = 125;
 
 void bound(int socket, int seconds) {
@@ -114,6 +118,17 @@ void relay(int client, int server, bool both_ways) {
   }
 }
 
+// By themselves each thread takes as many addresses for its stack as the process may have for its
+// own, and on a machine with many cores 64 MiB for a heap: fifty would have all.
+void keep_threads_small() {
+  (void)mallopt(M_ARENA_MAX, 1);
+  pthread_attr_t attributes;
+  if (pthread_attr_init(&attributes) != 0) return;
+  (void)pthread_attr_setstacksize(&attributes, kStack);
+  (void)pthread_setattr_default_np(&attributes);
+  pthread_attr_destroy(&attributes);
+}
+
 // The process itself: a thread for each connection.
 class Proxy {
  public:
@@ -125,6 +140,7 @@ class Proxy {
     auto packet = receive_packet(channel_.get(), nothing);
     if (!packet.ok() || !*packet || (*packet)->fds.size() != 1) return;
     const OwnedFd listener = std::move((*packet)->fds.front());
+    keep_threads_small();
     while (true) {
       OwnedFd client(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
       if (!client.valid()) {
@@ -135,14 +151,22 @@ class Proxy {
         open_.fetch_sub(1);
         continue;  // and so hung up on
       }
-      std::thread([this, socket = std::move(client)] {
-        serve(socket.get());
-        open_.fetch_sub(1);
-      }).detach();
+      serve_beside(std::move(client));
     }
   }
 
  private:
+  void serve_beside(OwnedFd client) {
+    try {
+      std::thread([this, socket = std::move(client)] {
+        serve(socket.get());
+        open_.fetch_sub(1);
+      }).detach();
+    } catch (const std::system_error&) {
+      open_.fetch_sub(1);  // there is no thread for it: hung up on
+    }
+  }
+
   void serve(int client) {
     bound(client, kHeadSeconds);
     std::string rest;

@@ -88,6 +88,7 @@ Result<void> LayerStore::load_tenant(TenantId tenant) {
 
 Result<void> LayerStore::load_layer(const Key& key) {
   Layer& layer = layers_[key];
+  layer.was_published = true;
   if (const auto last = read_file(folder_of(key) + kLast, 32); last.ok()) {
     layer.last = number_of(*last).value_or(0);
   }
@@ -169,19 +170,41 @@ void LayerStore::publish_layer(TenantId tenant, LayerPublication publication,
   const bool queued = disk_(
       [work, folder, last] {
         work->written = write_version(folder, std::exchange(work->zip, {}), work->version);
-        if (!work->written.ok()) return;
+        if (!work->written.ok()) {
+          std::error_code others;  // versions of it are there
+          fs::remove(fs::path(folder).parent_path(), others);
+          return;
+        }
         work->written =
             write_file_atomically(last, std::to_string(work->version.reference.version), true);
       },
       [this, alive = std::weak_ptr<bool>(alive_), work, tenant, done] {
         if (alive.expired()) return;
-        if (!work->written.ok()) return done(work->written.error());
         const LayerVersion& version = work->version;
-        layers_[{tenant, version.reference.name}].versions[version.reference.version] = version;
+        const Key key{tenant, version.reference.name};
+        if (!work->written.ok()) {
+          forget_unless_published(key, version.reference.version);
+          return done(work->written.error());
+        }
+        Layer& published = layers_[key];
+        published.was_published = true;
+        published.last = std::max(published.last, version.reference.version);
+        published.versions[version.reference.version] = version;
         done(version);
       });
-  if (!queued) return done(too_busy());
+  if (!queued) {
+    forget_unless_published({tenant, publication.name}, 0);
+    return done(too_busy());
+  }
   ++layer.last;
+}
+
+void LayerStore::forget_unless_published(const Key& key, uint64_t number) {
+  const auto found = layers_.find(key);
+  // Of several that are under way the last one looks.
+  const bool goes =
+      found != layers_.end() && !found->second.was_published && found->second.last == number;
+  if (goes) layers_.erase(found);
 }
 
 std::vector<LayerVersion> LayerStore::list_layers(TenantId tenant) const {

@@ -54,6 +54,7 @@ class LayerStore final : public LayerService {
  private:
   struct Layer {
     uint64_t last = 0;  // the highest number that was given, also to versions that are gone
+    bool was_published = false;  // it has a version, or had one
     std::map<uint64_t, LayerVersion> versions;
   };
   struct Composed {
@@ -73,6 +74,8 @@ class LayerStore final : public LayerService {
   std::string folder_of(TenantId tenant, const LayerReference& reference) const;
   std::string composed_folder(const Key& key) const;
   Result<void> check_room(TenantId tenant, const LayerPublication& publication) const;
+  // Nothing stays of a name under which nothing was published.
+  void forget_unless_published(const Key& key, uint64_t number);
   // Of these in their order. INVALID_ARGUMENT.
   Result<std::string> digest_of(TenantId tenant, const Layers& layers) const;
   static Mounts mounts_of(const std::string& digest, const std::vector<std::string>& folders);

@@ -126,6 +126,20 @@ class LayerStoreTest : public testing::Test {
   std::unique_ptr<LayerStore> store_;
 };
 
+TEST_F(LayerStoreTest, OfANameUnderWhichNothingWasPublishedNothingStays) {
+  EXPECT_FALSE(publish("tools", "no zip").ok());
+  EXPECT_FALSE(fs::exists(folder_ + "/state/7/tools"));
+  disk_is_busy_ = true;
+  EXPECT_FALSE(publish("tools", Files{{"python/a.py", "1"}}).ok());
+  disk_is_busy_ = false;
+  ASSERT_TRUE(publish("tools", Files{{"python/a.py", "1"}}).ok());
+  ASSERT_TRUE(remove({"tools", 1}).ok());
+  EXPECT_FALSE(publish("tools", "no zip").ok());
+  const auto next = publish("tools", Files{{"python/a.py", "2"}});
+  ASSERT_TRUE(next.ok()) << to_string(next.error());
+  EXPECT_EQ(next->reference.version, 3u) << "numbers are given once";
+}
+
 TEST_F(LayerStoreTest, EachPublicationIsTheNextVersion) {
   const auto first = publish("tools", Files{{"python/a.py", "1"}});
   ASSERT_TRUE(first.ok()) << to_string(first.error());
@@ -259,7 +273,7 @@ TEST_F(LayerStoreTest, WhatCannotLieUnderOptIsRefusedAndLeavesNothing) {
   EXPECT_EQ(publish("bad", std::string("no zip")).error().code, ErrorCode::kInvalidArgument);
   EXPECT_EQ(publish("../bad", Files{{"bin/x", "x"}}).error().code, ErrorCode::kInvalidArgument);
   EXPECT_TRUE(store_->list_layers(kTenant).empty());
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder_ + "/state/7/bad"), {}), 0);
+  EXPECT_FALSE(fs::exists(folder_ + "/state/7/bad"));
 }
 
 TEST_F(LayerStoreTest, QuotasAndABusyDiskAreSaidSo) {

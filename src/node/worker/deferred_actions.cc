@@ -31,9 +31,16 @@ void DeferredActions::evict_objects() {
   });
 }
 
-bool DeferredActions::defer(SandboxId sandbox, DeviceId device, const dispatch::Action& action) {
-  if (!executors_.objects().evicts(device)) return false;
-  deferred_.push_back({sandbox, device, action, loop_.clock().now() + kLongestDeferred});
+bool DeferredActions::evicts_any(const std::vector<DeviceId>& devices) const {
+  return std::ranges::any_of(
+      devices, [this](DeviceId device) { return executors_.objects().evicts(device); });
+}
+
+bool DeferredActions::defer(SandboxId sandbox, std::vector<DeviceId> devices,
+                            const dispatch::Action& action) {
+  if (!evicts_any(devices)) return false;
+  const Instant by = loop_.clock().now() + kLongestDeferred;
+  deferred_.push_back({sandbox, std::move(devices), action, by});
   look_soon();
   return true;
 }
@@ -56,7 +63,7 @@ void DeferredActions::perform_due() {
   timed_ = false;
   const Instant now = loop_.clock().now();
   const auto is_due = [&](const Deferred& each) {
-    return now >= each.by || !executors_.objects().evicts(each.device);
+    return now >= each.by || !evicts_any(each.devices);
   };
   for (auto due = std::ranges::find_if(deferred_, is_due); due != deferred_.end();
        due = std::ranges::find_if(deferred_, is_due)) {

@@ -27,20 +27,21 @@ class DeferredActions {
   // Dispatch has decided: tells executors how much of each device functions claim now. Before the
   // actions of that decision are performed.
   void evict_objects();
-  // Whether a start of a sandbox, or a move of its memory into the device, has to wait for objects
-  // there; then it is performed later.
-  bool defer(SandboxId sandbox, DeviceId device, const dispatch::Action& action);
+  // Whether a start of a sandbox, or a move of its memory into its devices, has to wait for objects
+  // on any of them; then it is performed when all have given way.
+  bool defer(SandboxId sandbox, std::vector<DeviceId> devices, const dispatch::Action& action);
   // Takes back what is deferred for this sandbox.
   std::optional<dispatch::Action> take(SandboxId sandbox);
 
  private:
   struct Deferred {
     SandboxId sandbox;
-    DeviceId device;
+    std::vector<DeviceId> devices;
     dispatch::Action action;
     Instant by{};  // performed then in any case
   };
 
+  bool evicts_any(const std::vector<DeviceId>& devices) const;
   void look_soon();
   void perform_due();
 

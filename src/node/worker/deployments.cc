@@ -536,6 +536,13 @@ void Deployments::publish(Publication publication, Done done) {
   const FunctionName& name = publication.function;
   const auto current = uses_.functions.get(name);
   if (!current.ok()) return done(pending_.refuse(name).value_or(current.error()));
+  if (is_record(name)) {
+    return done(
+        Error{ErrorCode::kFailedPrecondition,
+              "'" + name.name + "' is " +
+                  (is_kept_graph(name) ? "a graph that came with a request" : "a version already") +
+                  "; functions that are deployed have versions"});
+  }
   FunctionSpec spec = **current;
   if (publication.revision && *publication.revision != spec.revision) {
     return done(

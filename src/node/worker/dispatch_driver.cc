@@ -105,11 +105,9 @@ void DispatchDriver::perform(const dispatch::Action& action) {
 }
 
 void DispatchDriver::perform(const dispatch::StartSandbox& action) {
-  bool deferred = deferred_.defer(action.sandbox, action.device, action);
-  for (const DeviceId other : devices_beside(action)) {
-    deferred = deferred || deferred_.defer(action.sandbox, other, action);
-  }
-  if (!deferred) start_sandbox(action);
+  std::vector<DeviceId> devices = devices_beside(action);
+  devices.push_back(action.device);
+  if (!deferred_.defer(action.sandbox, std::move(devices), action)) start_sandbox(action);
   reach(uses_.faults, FaultPoint::kSandboxAsked);
 }
 
@@ -260,7 +258,7 @@ void DispatchDriver::perform(const dispatch::MoveMemoryIn& action) {
   const scheduling::Fleet& fleet = dispatcher_.fleet();
   if (const auto slot = fleet.find(action.sandbox)) {
     const DeviceId device = fleet.devices()[fleet.sandbox(*slot).device].options.id;
-    if (deferred_.defer(action.sandbox, device, action)) return;
+    if (deferred_.defer(action.sandbox, {device}, action)) return;
   }
   uses_.backends.of(action.sandbox).move_memory_in(action.sandbox);
 }

@@ -1,5 +1,7 @@
 // Where objects lie on the devices of a node: tests speak as the executors, and look at the devices
 // in the name of the worker.
+#include "decide/scheduling/make_policy.h"
+#include "node/worker/deferred_actions.h"
 #include "node/worker/testing/executor_testing.h"
 
 namespace lambent::worker {
@@ -131,6 +133,33 @@ TEST_F(ElasticObjectsTest, ADeviceHasBeenMadeWayOnWhenItsExecutorsHaveSaidSo) {
   EXPECT_TRUE(host->objects().evicts(DeviceId(1)));
   launcher.end(one->id, {.signal = 9});
   EXPECT_TRUE(turn_until(loop, [&] { return !host->objects().evicts(DeviceId(1)); }));
+}
+
+TEST_F(ElasticObjectsTest, AStartOnSeveralDevicesWaitsUntilAllHaveGivenWay) {
+  const dispatch::Dispatcher dispatcher({}, std::move(*scheduling::make_policy("density", {})));
+  size_t started = 0;
+  DeferredActions deferred(loop, dispatcher, *host, [&](const dispatch::Action&) { ++started; });
+  have_rooms();
+  make();
+  look(500, 500);
+  look(1000, 1000);
+  ASSERT_TRUE(host->objects().evicts(DeviceId(1)) && host->objects().evicts(DeviceId(2)));
+  const dispatch::StartSandbox start{.sandbox = SandboxId(9)};
+  ASSERT_TRUE(deferred.defer(start.sandbox, {DeviceId(1), DeviceId(2)}, start));
+  const auto wait = [&] {
+    clock.advance(milliseconds(10));
+    turn();
+  };
+  for (int answer = 0; answer < 2; ++answer) say(*one, protocol::ObjectHeld{ObjectId{}, Bytes(0)});
+  ASSERT_FALSE(host->objects().evicts(DeviceId(1)));
+  wait();
+  EXPECT_EQ(started, 0U);
+  for (int answer = 0; answer < 2; ++answer) {
+    say(*other, protocol::ObjectHeld{ObjectId{}, Bytes(0)});
+  }
+  wait();
+  EXPECT_EQ(started, 1U);
+  EXPECT_FALSE(deferred.defer(start.sandbox, {DeviceId(1), DeviceId(2)}, start));
 }
 
 TEST_F(ElasticObjectsTest, OneThatSaysNothingForLongIsWaitedForNoMore) {

@@ -52,12 +52,13 @@ void KernelGraphs::put_graph(TenantId tenant, std::string digest, std::string pa
   }
   const Key key{tenant, std::move(digest)};
   if (const auto coming = arriving_.find(key); coming != arriving_.end()) {
-    return coming->second.push_back(std::move(done));
+    return coming->second.waiting.push_back(std::move(done));
   }
   if (const auto room = make_room(tenant, Bytes(package.size())); !room.ok()) {
     return done(room.error());
   }
-  arriving_[key].push_back(std::move(done));
+  const FunctionName name = name_of(key);
+  arriving_[key] = {.function = name, .waiting = {std::move(done)}};
   take_slot([this, key, package = std::move(package)](Result<Slot> slot) mutable {
     if (!slot.ok()) return finish(key, {}, slot.error());
     keep(key, std::move(package), *slot);
@@ -65,10 +66,15 @@ void KernelGraphs::put_graph(TenantId tenant, std::string digest, std::string pa
 }
 
 // Ids are given back with the graphs that had them, so no more are taken than graphs can be kept.
+// One with something left to do, of a tenant that went, is passed by until that has ended: who runs
+// next under the id may be another tenant.
 void KernelGraphs::take_slot(std::function<void(Result<Slot>)> done) {
-  if (!free_.empty()) {
-    const Slot slot = free_.back();
-    free_.pop_back();
+  remove_leaving();
+  const auto at_rest =
+      std::ranges::find_if(free_, [this](const Slot& slot) { return !uses_.is_at_work(slot.id); });
+  if (at_rest != free_.end()) {
+    const Slot slot = *at_rest;
+    free_.erase(at_rest);
     return done(slot);
   }
   uses_.catalog.reserve_function_id([done = std::move(done)](Result<FunctionId> id) {
@@ -82,7 +88,7 @@ void KernelGraphs::keep(const Key& key, std::string package, Slot slot) {
   spec.id = slot.id;
   // Above that of the graph that had the id before: what is left of that one is not taken for it.
   spec.revision = ++slot.revision;
-  spec.name = name_of(key);
+  spec.name = arriving_.at(key).function;
   spec.kind = FunctionKind::kKernel;
   spec.handler = "graph.json";
   spec.timeout = std::min(limits::kDefaultTimeout, uses_.longest_gpu_run);
@@ -97,7 +103,10 @@ void KernelGraphs::keep(const Key& key, std::string package, Slot slot) {
 
 bool KernelGraphs::is_taken(const FunctionName& name) const {
   return std::ranges::any_of(graphs_,
-                             [&](const auto& each) { return each.second.kept.function == name; });
+                             [&](const auto& each) { return each.second.kept.function == name; }) ||
+         std::ranges::any_of(arriving_,
+                             [&](const auto& each) { return each.second.function == name; }) ||
+         std::ranges::any_of(leaving_, [&](const auto& each) { return each.first == name; });
 }
 
 FunctionName KernelGraphs::name_of(const Key& key) const {
@@ -109,9 +118,11 @@ FunctionName KernelGraphs::name_of(const Key& key) const {
 }
 
 void KernelGraphs::finish(const Key& key, Slot slot, Result<FunctionSpec> stored) {
-  auto waiting = arriving_.extract(key);
-  Result<KeptGraph> answer = Error{ErrorCode::kInternal, ""};
-  if (stored.ok()) {
+  const Arrival arrival = std::move(arriving_.extract(key).mapped());
+  Result<KeptGraph> answer = not_here(key.second);
+  if (stored.ok() && arrival.is_unwanted) {
+    remove_function(stored->name, slot);
+  } else if (stored.ok()) {
     Graph& graph = graphs_[key];
     graph.kept = {.digest = key.second,
                   .function = stored->name,
@@ -125,7 +136,7 @@ void KernelGraphs::finish(const Key& key, Slot slot, Result<FunctionSpec> stored
     if (slot.id != FunctionId()) free_.push_back(slot);
     answer = stored.error();
   }
-  for (const Callback<KeptGraph>& done : waiting.mapped()) done(answer);
+  for (const Callback<KeptGraph>& done : arrival.waiting) done(answer);
 }
 
 std::vector<KeptGraph> KernelGraphs::list_graphs(TenantId tenant) const {
@@ -154,6 +165,9 @@ void KernelGraphs::remove_all(TenantId tenant) {
        it != graphs_.end() && it->first.first == tenant;) {
     evict(it++);
   }
+  for (auto& [key, arrival] : arriving_) {
+    arrival.is_unwanted = arrival.is_unwanted || key.first == tenant;
+  }
 }
 
 void KernelGraphs::touch(Graph& graph) {
@@ -177,12 +191,27 @@ size_t KernelGraphs::count(TenantId tenant) const {
                              std::ranges::count_if(arriving_, is_the_tenants));
 }
 
+// What the packages of its graphs that do nothing take.
+Bytes KernelGraphs::resting(TenantId tenant) const {
+  Bytes sum;
+  for (auto it = graphs_.lower_bound({tenant, ""});
+       it != graphs_.end() && it->first.first == tenant; ++it) {
+    if (!uses_.is_at_work(it->second.slot.id)) sum += it->second.kept.package;
+  }
+  return sum;
+}
+
 // A tenant makes room among its own; only where all tenants together have too many does the oldest
-// of all go.
+// of all go. None goes for a package that has no room without all of them.
 Result<void> KernelGraphs::make_room(TenantId tenant, Bytes package) {
+  const auto check_quota = [&](Bytes used) {
+    return uses_.quotas.check(tenant, {.functions = 0, .code = used},
+                              {.functions = 0, .code = package});
+  };
+  const Bytes used = uses_.used_disk(tenant);
+  RETURN_IF_ERROR(check_quota(used - std::min(used, resting(tenant))));
   for (;;) {
-    const FunctionTotals has{.functions = 0, .code = uses_.used_disk(tenant)};
-    const auto quota = uses_.quotas.check(tenant, has, {.functions = 0, .code = package});
+    const auto quota = check_quota(uses_.used_disk(tenant));
     const bool has_too_many = count(tenant) >= limits_.per_tenant;
     const bool all_are_too_many = graphs_.size() + arriving_.size() >= limits_.all;
     if (quota.ok() && !has_too_many && !all_are_too_many) return {};
@@ -202,10 +231,24 @@ Result<void> KernelGraphs::make_room(TenantId tenant, Bytes package) {
 
 void KernelGraphs::evict(Graphs::iterator graph) {
   const FunctionName name = graph->second.kept.function;
-  free_.push_back(graph->second.slot);
+  const Slot slot = graph->second.slot;
   uses_.log.info("graph_evicted", {{"tenant", int64_t{name.tenant.value}}, {"graph", name.name}});
   graphs_.erase(graph);
-  uses_.service.remove_function(name, [](const Result<FunctionSpec>&) {});
+  remove_function(name, slot);
+}
+
+// Only when the function is gone has its id no owner: two functions with one id, perhaps of two
+// tenants, would run each other's code.
+void KernelGraphs::remove_function(const FunctionName& name, Slot slot) {
+  uses_.service.remove_function(name, [this, name, slot](const Result<FunctionSpec>& removed) {
+    const bool is_gone = removed.ok() || removed.error().code == ErrorCode::kNotFound;
+    if (is_gone) return free_.push_back(slot);
+    leaving_.emplace_back(name, slot);
+  });
+}
+
+void KernelGraphs::remove_leaving() {
+  for (const auto& [name, slot] : std::exchange(leaving_, {})) remove_function(name, slot);
 }
 
 void KernelGraphs::evict_resting() {
@@ -216,7 +259,8 @@ void KernelGraphs::evict_resting() {
       evict(it);
     it = next;
   }
-  timed_ = !graphs_.empty();
+  remove_leaving();
+  timed_ = !graphs_.empty() || !leaving_.empty();
   if (timed_) timer_ = uses_.loop.call_after(limits_.rest / 8, [this] { evict_resting(); });
 }
 

@@ -13,6 +13,7 @@
 #include "core/base/log.h"
 #include "core/domain/invocation_service.h"
 #include "core/domain/kernel_graph_service.h"
+#include "core/domain/limits.h"
 #include "core/loop/event_loop.h"
 #include "node/catalog/catalog.h"
 #include "node/worker/function_quotas.h"
@@ -67,11 +68,17 @@ class KernelGraphs final : public KernelGraphService {
     uint64_t use = 0;  // when it was used last, in order
   };
   using Graphs = std::map<Key, Graph>;
+  struct Arrival {
+    FunctionName function;
+    std::vector<Callback<KeptGraph>> waiting;
+    bool is_unwanted = false;  // its tenant went meanwhile
+  };
 
   void touch(Graph& graph);
   // The least recently used of those that do nothing; of one tenant, or of all.
   Graphs::iterator oldest_at_rest(std::optional<TenantId> tenant);
   size_t count(TenantId tenant) const;
+  Bytes resting(TenantId tenant) const;
   bool is_taken(const FunctionName& name) const;
   FunctionName name_of(const Key& key) const;
   Result<void> make_room(TenantId tenant, Bytes package);
@@ -80,12 +87,16 @@ class KernelGraphs final : public KernelGraphService {
   void finish(const Key& key, Slot slot, Result<FunctionSpec> stored);
   void evict(Graphs::iterator graph);
   void evict_resting();
+  void remove_function(const FunctionName& name, Slot slot);
+  void remove_leaving();
 
   const Dependencies uses_;
   const KernelGraphLimits limits_;
   Graphs graphs_;
-  std::map<Key, std::vector<Callback<KeptGraph>>> arriving_;  // who waits for it
+  std::map<Key, Arrival> arriving_;
   std::vector<Slot> free_;
+  // Functions of graphs that were evicted and could not be removed yet, and whose ids they have.
+  std::vector<std::pair<FunctionName, Slot>> leaving_;
   uint64_t uses_of_all_ = 0;
   loop::TimerId timer_;
   bool timed_ = false;

@@ -49,7 +49,9 @@ class KernelGraphsTest : public WorkerTest {
             .quotas = worker->deployments().quotas(),
             .used_disk = [this](TenantId tenant) { return worker->usage_of(tenant).disk; },
             .is_at_work =
-                [this](FunctionId id) { return worker->status().uses().live.count(id) > 0; },
+                [this](FunctionId id) {
+                  return busy_ == id || worker->status().uses().live.count(id) > 0;
+                },
             .longest_gpu_run = seconds(600)},
         KernelGraphLimits{.per_tenant = kPerTenant, .all = kAll});
   }
@@ -74,6 +76,7 @@ class KernelGraphsTest : public WorkerTest {
   }
 
   static constexpr size_t kPerTenant = 4, kAll = 6;
+  FunctionId busy_;  // said to have something to do
   std::unique_ptr<KernelGraphs> graphs_;
   static constexpr const char* kNothing = R"({"buffers": [], "steps": [
       {"kernel": "nothing", "bundle": "bundles/k", "grid": [1], "block": [1], "arguments": []}]})";
@@ -187,6 +190,7 @@ TEST_F(KernelGraphsTest, WithinItsQuotaOfDiskATenantKeepsTheLastOnes) {
   const auto large = put(package("d") + std::string(zip.size() * 2, 'x'));
   ASSERT_FALSE(large.ok());
   EXPECT_EQ(large.error().code, ErrorCode::kResourceExhausted);
+  EXPECT_TRUE(is_kept(package("c"))) << "to let it go would not have made room enough";
 }
 
 TEST_F(KernelGraphsTest, OneThatRestsGoesAfterAWhile) {
@@ -230,6 +234,64 @@ TEST_F(KernelGraphsTest, ATenantThatGoesTakesItsGraphsAlong) {
   ASSERT_TRUE(put_as(digest_of(zip), zip, kOther).ok());
   graphs_->remove_all(kOther);
   EXPECT_FALSE(is_kept(zip, kOther));
+}
+
+TEST_F(KernelGraphsTest, AndOneThatArrivesIsNotKeptForIt) {
+  const std::string zip = package("a");
+  std::optional<Result<KeptGraph>> answer;
+  graphs_->put_graph(kOther, digest_of(zip), zip, [&](Result<KeptGraph> kept) { answer = kept; });
+  graphs_->remove_all(kOther);
+  ASSERT_TRUE(until([&] { return answer.has_value(); }));
+  ASSERT_FALSE(answer->ok());
+  EXPECT_EQ(answer->error().code, ErrorCode::kNotFound);
+  EXPECT_FALSE(is_kept(zip, kOther));
+  EXPECT_EQ(worker->function_totals(kOther).code, Bytes(0));
+}
+
+TEST_F(KernelGraphsTest, AnIdWithSomethingLeftToDoIsGivenToNoOther) {
+  const auto id_of = [this](const std::string& zip) {
+    const auto kept = put_as(digest_of(zip), zip, kOther);
+    return kept.ok() ? worker->find_function(kept->function)->id : FunctionId();
+  };
+  const auto kept = put(package("a"));
+  ASSERT_TRUE(kept.ok());
+  busy_ = worker->find_function(kept->function)->id;
+  graphs_->remove_all(kDefaultTenant);
+  EXPECT_NE(id_of(package("b")), busy_);
+  const FunctionId ended = std::exchange(busy_, FunctionId());
+  EXPECT_EQ(id_of(package("c")), ended);
+}
+
+TEST_F(KernelGraphsTest, NorIsThatOfAFunctionThatCouldNotBeRemoved) {
+  const std::string zip = package("a");
+  const auto kept = put(zip);
+  ASSERT_TRUE(kept.ok());
+  const FunctionSpec spec = *worker->find_function(kept->function);
+  std::optional<Result<FunctionSpec>> changed;
+  worker->update_function({.spec = spec, .zip = package("b")},
+                          [&](Result<FunctionSpec> now) { changed = now; });
+  // It is being changed, so that it stays for now.
+  ASSERT_TRUE(graphs_->remove_graph(kDefaultTenant, digest_of(zip)).ok());
+  ASSERT_TRUE(worker->find_function(kept->function).ok());
+  const std::string others = package("others");
+  const auto next = put_as(digest_of(others), others, kOther);
+  ASSERT_TRUE(next.ok()) << to_string(next.error());
+  EXPECT_NE(worker->find_function(next->function)->id, spec.id);
+  ASSERT_TRUE(until([&] { return changed.has_value(); }));
+  ASSERT_TRUE(put(package("c")).ok());
+  EXPECT_FALSE(worker->find_function(kept->function).ok()) << "it was removed later";
+}
+
+TEST_F(KernelGraphsTest, GraphsHaveNoVersions) {
+  const auto kept = put(package("a"));
+  ASSERT_TRUE(kept.ok());
+  std::optional<Result<FunctionSpec>> published;
+  worker->versions().publish({.function = kept->function},
+                             [&](Result<FunctionSpec> version) { published = version; });
+  ASSERT_TRUE(until([&] { return published.has_value(); }));
+  ASSERT_FALSE(published->ok());
+  EXPECT_EQ(published->error().code, ErrorCode::kFailedPrecondition);
+  EXPECT_THAT(published->error().message, HasSubstr("graph"));
 }
 
 }  // namespace
