@@ -1,5 +1,5 @@
-// IdleWindows: how long instances of a function that nobody calls are kept, and when one comes back
-// before the next call, from how long the function was idle before. A value; one thread.
+// IdleWindows: how long instances of an idle function are kept, and when one comes back before the
+// next call, from how long the function was idle before. A value; one thread.
 //
 // The long-short term histogram of Yang et al., "INFless" (ASPLOS 2022), which weighs the last day
 // with the last hour; a window is a percentile, as in "Serverless in the Wild" (ATC 2020).

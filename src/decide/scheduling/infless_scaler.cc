@@ -146,7 +146,7 @@ void InflessScaler::stop_idle(const Ranked& ranked, size_t kept, Duration spare_
 ScalerStep InflessScaler::step(std::span<const ScaledInstance> instances,
                                std::span<const ScalerDevice> devices, Instant now) {
   ScalerStep step;
-  const double rate = rate_.per_second(now);
+  const double rate = options_.headroom * rate_.per_second(now);
   const Ranked all = ranked(instances, rate);
   if (idle_since_) {
     const Instant returns = *idle_since_ + windows_.returns, goes = *idle_since_ + windows_.goes;

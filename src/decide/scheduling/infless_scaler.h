@@ -3,9 +3,9 @@
 //
 // Yang et al., "INFless" (ASPLOS 2022): an instance with a batch is of use between two rates, by
 // the SLO and by its profile; instances of unlike sizes are added greedily by what they serve for
-// what they take, and let go when fewer serve the rate; idle functions are kept by histograms.
-// Three things are to its advantage: whatever instance is idle serves, a batch is what waits then,
-// and memory can be counted beside multiprocessors, where the paper counts these alone.
+// what they take, and released when fewer serve the rate; idle functions are kept by histograms.
+// Three things are to its advantage: whatever instance is idle serves, memory can be counted beside
+// multiprocessors, where the paper counts only these, and there can be headroom over the rate.
 #pragma once
 
 #include <array>
@@ -35,7 +35,7 @@ struct RateRange {
   double least = 0;
   double most = 0;
 };
-// None where the SLO cannot be kept at any rate. A batch of one waits for nobody.
+// None where the SLO cannot be kept at any rate. A batch of one waits for no other.
 std::optional<RateRange> rates_of(const InstanceShape& shape, Duration slo);
 
 // How often something happened in the last while, in slots.
@@ -56,12 +56,14 @@ class RecentRate {
 
 struct InflessScalerOptions {
   Duration slo = milliseconds(200);
-  // Instances are let go when the rate is below this share of the way from the most that they
+  // Instances are released when the rate is below this share of the way from the most that they
   // serve to the least: the paper's alpha.
   double release = 0.8;
   Duration rate_window = seconds(10);
   // One that the rate does not need is kept for so long.
   Duration spare_for = seconds(60);
+  // Instances are there for so many times the rate; the paper: once.
+  double headroom = 1;
   // What a device's memory counts for beside its multiprocessors; the paper: nothing.
   double memory_weight = 0;
   IdleWindowOptions idle;

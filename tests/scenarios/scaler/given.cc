@@ -63,6 +63,8 @@ void Given::read_option(Words& words) {
     options_.slo = words.duration();
   } else if (name == "release") {
     options_.release = words.number();
+  } else if (name == "headroom") {
+    options_.headroom = words.number();
   } else if (name == "rate-window") {
     options_.rate_window = words.duration();
   } else if (name == "spare-for") {
