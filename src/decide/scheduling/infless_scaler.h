@@ -24,7 +24,7 @@ struct InstanceShape {
   uint32_t batch = 1;    // requests at once
   double share = 1;      // of a device's multiprocessors
   Duration execution{};  // of a full batch, as profiled
-  Bytes memory;          // of the device, weights aside
+  Bytes memory;          // of the device, without weights
 
   bool operator==(const InstanceShape&) const = default;
 };
