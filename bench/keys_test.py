@@ -212,11 +212,15 @@ class KeysTest(unittest.TestCase):
     def test_paper_streambox(self):
         result = last_line(str(BUILD / "bin" / "paper_streambox_bench"), "--quick")
         self.assertTrue(result["simulated"])
-        for baseline in ("infless", "astraea", "stream-only"):
+        systems = {"infless", "astraea", "infless-scaler", "stream-only", "streambox"}
+        for baseline in systems - {"streambox"}:
             for key in ("memory_reduction_pct", "throughput_ratio", "e2e_p50_ratio"):
                 self.assertIsInstance(result[baseline][key], (int, float), f"{baseline} {key}")
         for key in ("startup_ms", "first_startup_ms", "idle_memory_mb", "slo_violation_pct"):
-            self.assertEqual(set(result[key]), {"infless", "astraea", "stream-only", "streambox"})
+            self.assertEqual(set(result[key]), systems)
+        self.assertEqual(set(result["memory_over_stream_only"]), systems)
+        self.assertEqual(result["memory_over_stream_only"]["stream-only"], 1)
+        self.assertLess(result["memory_over_stream_only"]["streambox"], 1)
         self.assertGreater(result["infless"]["memory_reduction_pct"], 0)
         self.assertLess(result["startup_ms"]["streambox"], result["first_startup_ms"]["streambox"])
         self.assertEqual(set(result["ablations"]), {"pool", "store", "loading", "weights"})

@@ -150,6 +150,13 @@ TEST_P(HostWarps, AThreadMaySpinUntilAnotherHasComeBy) {
   EXPECT_EQ(output, 7);
 }
 
+TEST_P(HostWarps, AThreadMaySpinOnAnotherThatHasNotBegun) {
+  const HostModule module = open("warps");
+  int flag = 0, output = 0;
+  run_kernel(module.kernel("handover_at_once"), {1, 1, 1}, {70, 1, 1}, &flag, &output);
+  EXPECT_EQ(output, 7);
+}
+
 TEST_P(HostWarps, ABarrierMayStandInAFunctionThatCallsItself) {
   const HostModule module = open("recursion");
   std::vector<int> output(64);

@@ -15,7 +15,7 @@ Setup basic_setup(System system, const Constants& constants) {
   setup.pool.interval =
       scheduling::scaling_interval(from_seconds(constants.allocate_s_per_byte * 200e6),
                                    from_seconds(constants.free_s_per_byte * 200e6));
-  if (system == System::kStreamBox) return setup;
+  if (system == System::kStreamBox || system == System::kInflessScaler) return setup;
   setup.host_memory = Setup::HostMemory::kPageable;
   setup.keep_weights_s = -1;
   setup.wait_for_batches = false;
@@ -88,12 +88,36 @@ std::string text(double value) {
   return text;
 }
 
+void add_scalers(Setup setup, const std::string& name, std::vector<Candidate>& all) {
+  const auto add = [&](const std::string& rest) { all.push_back({name + rest, setup}); };
+  for (const auto slo : {milliseconds(60), milliseconds(100), milliseconds(200)}) {
+    for (const double headroom : {1.0, 2.0, 4.0}) {
+      for (const auto window : {seconds(2), seconds(10)}) {
+        setup.scaler = {.slo = slo, .rate_window = window, .headroom = headroom};
+        char rest[128];
+        std::snprintf(rest, sizeof(rest), ", SLO %g ms, headroom %g, rate of %g s",
+                      to_milliseconds(slo), headroom, to_seconds(window));
+        setup.promised = 1;
+        add(std::string(rest) + ", as published");
+        // More than there is of the multiprocessors, and memory counts too.
+        setup.promised = 4;
+        setup.scaler.memory_weight = 1;
+        add(std::string(rest) + ", promised 4, memory counts");
+      }
+    }
+  }
+}
+
 std::vector<Candidate> candidates_of(System system, const Constants& constants) {
   std::vector<Candidate> all;
   for (const unsigned batch : {1u, 4u, 8u}) {
     Setup setup = basic_setup(system, constants);
     setup.batch = batch;
     const std::string name = "batch " + std::to_string(batch);
+    if (system == System::kInflessScaler) {
+      add_scalers(setup, name, all);
+      continue;
+    }
     if (has_processes(system)) {
       for (const double share : {1.0, 0.5}) {
         for (const double start_after_s : {0.0, 1.0, 6.0}) {
@@ -142,7 +166,12 @@ void keep_weights(Setup& setup, KeptWeights kept) {
 
 Setup best_setup(System system, bool eager) {
   Setup setup = basic_setup(system, Constants{});
-  if (has_processes(system) && !eager) {
+  if (system == System::kInflessScaler) {
+    setup.batch = 8;
+    setup.promised = 4;
+    setup.scaler = {
+        .slo = milliseconds(60), .rate_window = seconds(2), .headroom = 4, .memory_weight = 1};
+  } else if (has_processes(system) && !eager) {
     setup.batch = 8;
     setup.start_after_s = 1;
   }
@@ -206,7 +235,8 @@ std::vector<Cell> compare(const Plan& plan, const Models& models, const Constant
 
 std::map<System, Ratios> ratios_of(const std::vector<Cell>& cells) {
   std::map<System, Ratios> all;
-  for (const System system : {System::kInfless, System::kAstraea, System::kStreamOnly}) {
+  for (const System system : kSystems) {
+    if (system == System::kStreamBox) continue;
     if (cells.empty() || !cells[0].light.contains(system)) continue;
     double memory = 0, throughput = 0, p50 = 0, p99 = 0, mean = 0;
     for (const Cell& cell : cells) {
@@ -225,6 +255,20 @@ std::map<System, Ratios> ratios_of(const std::vector<Cell>& cells) {
                    .p50_ratio = std::exp(p50 / n),
                    .p99_ratio = std::exp(p99 / n),
                    .mean_ratio = std::exp(mean / n)};
+  }
+  return all;
+}
+
+std::map<System, double> memory_over_stream_only(const std::vector<Cell>& cells) {
+  std::map<System, double> all;
+  if (cells.empty() || !cells[0].light.contains(System::kStreamOnly)) return all;
+  for (const auto& [system, unused] : cells[0].light) {
+    double sum = 0;
+    for (const Cell& cell : cells) {
+      const double base = cell.light.at(System::kStreamOnly).memory_bytes;
+      sum += std::log(cell.light.at(system).memory_bytes / base);
+    }
+    all[system] = std::exp(sum / static_cast<double>(cells.size()));
   }
   return all;
 }

@@ -75,6 +75,9 @@ struct Ratios {
   double mean_ratio = 0;  // the same of mean latencies, where cold starts show
 };
 std::map<System, Ratios> ratios_of(const std::vector<Cell>& cells);
+// Mean memory under the light load over that of Stream-only, each system's geometric mean over
+// cells.
+std::map<System, double> memory_over_stream_only(const std::vector<Cell>& cells);
 
 struct Variant {
   std::string name;

@@ -114,6 +114,15 @@ void Node::unload_weights(unsigned tenant, uint32_t device, Network network) {
   charge(device, -model.weight_bytes);
 }
 
+void Node::leave_weights(unsigned tenant, uint32_t device, Network network) {
+  Weights& weights = weights_of(tenant, device, network);
+  --weights.users;
+  weights.last_use_s = events_.now();
+  if (weights.users == 0 && setup_.keep_weights_s >= 0 && !weights.checked) {
+    check_weights(tenant, device, network);
+  }
+}
+
 // Weights that nobody has used for a while go.
 void Node::check_weights(unsigned tenant, uint32_t device, Network network) {
   Weights& weights = weights_of(tenant, device, network);

@@ -9,7 +9,8 @@ namespace lambent::paper_streambox {
 using scheduling::kHost;
 
 const char* name_of(System system) {
-  static constexpr const char* kNames[] = {"infless", "astraea", "stream-only", "streambox"};
+  static constexpr const char* kNames[] = {"infless", "astraea", "stream-only", "streambox",
+                                           "infless-scaler"};
   return kNames[static_cast<size_t>(system)];
 }
 
@@ -70,6 +71,7 @@ Node::Node(const Constants& constants, const Models& models, const Workflow& wor
   for (unsigned tenant = 0; tenant < setup.tenants; ++tenant) {
     for (uint32_t component = 0; component < workflow.components.size(); ++component) {
       functions_.push_back({.tenant = tenant, .component = component, .number = functions_.size()});
+      if (setup.system == System::kInflessScaler) prepare_scaler(functions_.back());
     }
   }
 }
@@ -138,13 +140,17 @@ void Node::arrive(const Arrival& arrival) {
 }
 
 void Node::enqueue(const std::shared_ptr<Run>& run, uint32_t component, uint32_t object) {
-  function(run->tenant, component).queue.push_back({run, object, events_.now()});
+  Function& function = this->function(run->tenant, component);
+  function.queue.push_back({run, object, events_.now()});
+  if (function.scaler) function.scaler->arrived(Instant(from_seconds(events_.now())));
 }
 
 void Node::serve() {
   if (serving_) return;
   serving_ = true;
-  if (has_processes(setup_.system)) {
+  if (setup_.system == System::kInflessScaler) {
+    for (Function& function : functions_) serve_scaled(function);
+  } else if (has_processes(setup_.system)) {
     for (Function& function : functions_) serve_process(function);
   } else {
     serve_runtimes();
@@ -152,10 +158,10 @@ void Node::serve() {
   serving_ = false;
 }
 
-// The first calls of the queue that may still be in time, up to a batch.
-std::vector<Node::Call> Node::take_calls(Function& function) {
+// The first calls of the queue that may still be in time, up to so many.
+std::vector<Node::Call> Node::take_calls(Function& function, size_t most) {
   std::vector<Call> calls;
-  while (!function.queue.empty() && calls.size() < setup_.batch) {
+  while (!function.queue.empty() && calls.size() < most) {
     Call call = std::move(function.queue.front());
     function.queue.pop_front();
     Run& run = *call.run;
@@ -181,7 +187,7 @@ void Node::begin(Function& function, uint32_t device, Process* process, std::vec
   work->calls = std::move(calls);
   const Model& model = this->model(function);
   work->job.model = &model.batches[work->calls.size() - 1];
-  work->job.share = process != nullptr ? setup_.share : 1;
+  work->job.share = process != nullptr ? process->share : 1;
   work->job.finished = [this, work] { finish(work); };
   work->waits = 1 + static_cast<unsigned>(work->calls.size());
   ++devices_[device]->jobs;
@@ -193,6 +199,8 @@ void Node::begin(Function& function, uint32_t device, Process* process, std::vec
       runtime.looks = true;
       look_at_pool(function.tenant, device);
     }
+  }
+  if (weights_leave()) {
     ++weights_of(function.tenant, device, model.network).users;
     load_weights(function.tenant, device, model.network, function.number);
   }
@@ -246,10 +254,12 @@ void Node::finish(Work* work) {
   }
   Process* process = work->process;
   if (process == nullptr) leave(work);
+  if (weights_leave()) leave_weights(function.tenant, device, network);
   const size_t calls = work->calls.size();
   works_.remove_if([work](const Work& one) { return &one == work; });
   if (process != nullptr) {
-    if (setup_.streams > 1) charge(device, -activations_of(*process, calls));
+    if (!holds_activations()) charge(device, -activations_of(*process, calls));
+    if (function.scaler) --function.works;
     if (--process->works == 0) rest(process);
   }
   serve();
@@ -288,7 +298,7 @@ void Node::hand_on(const Call& call, uint32_t device, uint32_t component, uint64
       serve();
     };
     uint32_t place = device;
-    if (setup_.system == System::kInfless) {
+    if (goes_over_host(setup_.system)) {
       place = kHost;
     } else if (setup_.system == System::kStreamBox) {
       place = scheduling::place_for_new(setup_.store, {devices, objects_}, device,
@@ -300,7 +310,7 @@ void Node::hand_on(const Call& call, uint32_t device, uint32_t component, uint64
       made(place);
     } else if (place == kHost) {
       double put_s = 0;
-      if (setup_.system == System::kInfless) {
+      if (goes_over_host(setup_.system)) {
         put_s = constants_.store_fixed_s / 2 + one.bytes / constants_.store_bytes_per_s;
       }
       send_out(device, owner, one.bytes,

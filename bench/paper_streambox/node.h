@@ -45,6 +45,11 @@ class Node {
     std::deque<Call> queue;
     unsigned starting = 0, alive = 0;
     double short_since_s = -1;  // calls have waited ever since; -1: none waits
+    // With a scaler.
+    std::unique_ptr<scheduling::InflessScaler> scaler;
+    std::vector<scheduling::InstanceShape> shapes;
+    unsigned works = 0;
+    double looks_at_s = -1;  // when the scaler looks next; -1: only after the next call
   };
   // Weights of one network of one tenant on one device.
   struct Weights {
@@ -59,8 +64,12 @@ class Node {
   };
   struct Process {
     Function* function = nullptr;
+    uint64_t number = 0;
     uint32_t device = 0;
     double bytes = 0;
+    size_t shape = 0;  // of those of its function, with a scaler
+    double share = 1;
+    uint32_t batch = 1;
     bool ready = false, checked = false;
     unsigned works = 0;
     double idle_since_s = 0;
@@ -100,7 +109,7 @@ class Node {
   void arrive(const Arrival& arrival);
   void enqueue(const std::shared_ptr<Run>& run, uint32_t component, uint32_t object);
   void serve();
-  std::vector<Call> take_calls(Function& function);
+  std::vector<Call> take_calls(Function& function, size_t most);
   void begin(Function& function, uint32_t device, Process* process, std::vector<Call> calls,
              double delay_s);
   void unwait(Work* work);
@@ -119,6 +128,11 @@ class Node {
   void take_weights(Weights& weights, uint32_t device, const Model& model);
   void unload_weights(unsigned tenant, uint32_t device, Network network);
   void check_weights(unsigned tenant, uint32_t device, Network network);
+  // Whether weights that no call uses leave, though a runtime has them.
+  bool weights_leave() const {
+    return !has_processes(setup_.system) || setup_.system == System::kInflessScaler;
+  }
+  void leave_weights(unsigned tenant, uint32_t device, Network network);
   void set_limit(Work* work);
   std::vector<scheduling::RunningFunction> running_on(uint32_t device, unsigned tenant) const;
   scheduling::PoolStep pool_step(unsigned tenant, uint32_t device, const Work* with) const;
@@ -141,10 +155,24 @@ class Node {
   // --- A process for each instance (processes.cc) ---
   void serve_process(Function& function);
   void start_process(Function& function);
+  Process* longest_idle(const Function& wanting);
+  // Whether a process holds memory for a batch for as long as it lives, else while calls run.
+  bool holds_activations() const {
+    return setup_.streams == 1 && setup_.system != System::kInflessScaler;
+  }
   double activations_of(const Process& process, size_t calls) const;
   void rest(Process* process);
   void check(Process* process);
   void stop(Process* process);
+
+  // --- Processes of INFless's scaler (scaled.cc) ---
+  void prepare_scaler(Function& function);
+  double slo_of(uint32_t component) const;
+  uint32_t most_together(const Function& function, double share) const;
+  void serve_scaled(Function& function);
+  void look_at_scaler(Function& function);
+  scheduling::ScalerStep scaler_step(const Function& function);
+  void start_scaled(Function& function, scheduling::ScalerStep::Start start);
 
   // --- A runtime for the workflow (runtimes.cc) ---
   void serve_runtimes();
@@ -194,7 +222,7 @@ class Node {
   workload::Quantiles latencies_;
   double latency_sum_s_ = 0, startup_sum_s_ = 0, loading_sum_s_ = 0, compute_sum_s_ = 0,
          communication_sum_s_ = 0;
-  uint64_t calls_ = 0, loading_calls_ = 0;
+  uint64_t calls_ = 0, loading_calls_ = 0, processes_made_ = 0;
   uint64_t active_ = 0;  // requests
   double memory_now_ = 0, pool_now_ = 0, memory_integral_ = 0, idle_integral_ = 0, idle_s_ = 0,
          pool_integral_ = 0, busy_s_ = 0, integrated_until_s_ = 0, ends_s_ = 0;

@@ -18,10 +18,10 @@ void Node::serve_process(Function& function) {
       if (best == nullptr || rank(process) < rank(*best)) best = &process;
     }
     if (best == nullptr) break;
-    std::vector<Call> calls = take_calls(function);
+    std::vector<Call> calls = take_calls(function, setup_.batch);
     if (calls.empty()) continue;
     ++best->works;
-    if (setup_.streams > 1) charge(best->device, activations_of(*best, calls.size()));
+    if (!holds_activations()) charge(best->device, activations_of(*best, calls.size()));
     begin(function, best->device, best, std::move(calls), 0);
   }
   if (function.queue.empty()) {
@@ -45,10 +45,21 @@ double Node::activations_of(const Process& process, size_t calls) const {
   return static_cast<double>(model(*process.function).batches[calls - 1].profile.peak().count);
 }
 
+// Of a function that has nothing waiting.
+Node::Process* Node::longest_idle(const Function& wanting) {
+  Process* victim = nullptr;
+  for (Process& process : processes_) {
+    if (!process.ready || process.works > 0 || process.function == &wanting) continue;
+    if (!process.function->queue.empty()) continue;
+    if (victim == nullptr || process.idle_since_s < victim->idle_since_s) victim = &process;
+  }
+  return victim;
+}
+
 void Node::start_process(Function& function) {
   const Model& model = this->model(function);
   double own = constants_.runtime_bytes;
-  if (setup_.streams == 1) {
+  if (holds_activations()) {
     own += static_cast<double>(model.batches[setup_.batch - 1].profile.peak().count);
   }
   const auto needs = [&](uint32_t device) {
@@ -60,13 +71,7 @@ void Node::start_process(Function& function) {
     if (free_bytes(device) - needs(device) > free_bytes(best) - needs(best)) best = device;
   }
   if (free_bytes(best) < needs(best)) {
-    // Who has been idle for longest, of a function that has nothing waiting.
-    Process* victim = nullptr;
-    for (Process& process : processes_) {
-      if (!process.ready || process.works > 0 || process.function == &function) continue;
-      if (!process.function->queue.empty()) continue;
-      if (victim == nullptr || process.idle_since_s < victim->idle_since_s) victim = &process;
-    }
+    Process* victim = longest_idle(function);
     if (victim == nullptr) return;
     best = victim->device;
     stop(victim);
@@ -76,7 +81,12 @@ void Node::start_process(Function& function) {
   // Memory for the weights is taken now; their content comes when there is a context.
   take_weights(weights_of(function.tenant, best, model.network), best, model);
   ++weights_of(function.tenant, best, model.network).users;
-  processes_.push_back({.function = &function, .device = best, .bytes = own});
+  processes_.push_back({.function = &function,
+                        .number = ++processes_made_,
+                        .device = best,
+                        .bytes = own,
+                        .share = setup_.share,
+                        .batch = setup_.batch});
   Process* process = &processes_.back();
   ++function.starting;
   ++function.alive;
@@ -93,7 +103,7 @@ void Node::start_process(Function& function) {
 
 void Node::rest(Process* process) {
   process->idle_since_s = events_.now();
-  if (process->checked) return;
+  if (process->checked || process->function->scaler) return;
   process->checked = true;
   events_.after(constants_.keep_alive_s, [this, process] { check(process); });
 }
@@ -117,8 +127,18 @@ void Node::stop(Process* process) {
   const Network network = model(function).network;
   charge(process->device, -process->bytes);
   --function.alive;
-  Weights& weights = weights_of(function.tenant, process->device, network);
-  if (--weights.users == 0) unload_weights(function.tenant, process->device, network);
+  if (weights_leave()) {
+    // With its last process here.
+    const auto has_them = [&](const Process& one) {
+      return &one != process && one.device == process->device &&
+             one.function->tenant == function.tenant && model(*one.function).network == network;
+    };
+    if (std::ranges::none_of(processes_, has_them)) {
+      unload_weights(function.tenant, process->device, network);
+    }
+  } else if (--weights_of(function.tenant, process->device, network).users == 0) {
+    unload_weights(function.tenant, process->device, network);
+  }
   processes_.remove_if([process](const Process& one) { return &one == process; });
 }
 

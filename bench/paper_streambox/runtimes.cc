@@ -44,7 +44,7 @@ bool Node::place(Function& function) {
     const bool fits = make_room(device, needs, function.tenant);
     --weights.users;
     if (!fits) continue;
-    std::vector<Call> calls = take_calls(function);
+    std::vector<Call> calls = take_calls(function, setup_.batch);
     if (calls.empty()) return true;
     double& instance = runtime(function.tenant, device).instances[function.component];
     const bool is_new = instance == 0;
@@ -111,19 +111,12 @@ void Node::check(unsigned tenant, uint32_t device) {
   events_.at(goes_s, [this, tenant, device] { check(tenant, device); });
 }
 
-// The work is done: its memory goes back to the pool, and what nobody uses goes in its time.
+// The work is done: its memory goes back to the pool.
 void Node::leave(Work* work) {
   const unsigned tenant = work->function->tenant;
   const uint32_t device = work->device;
-  const Network network = model(*work->function).network;
   Runtime& runtime = this->runtime(tenant, device);
   runtime.works.remove(work);
-  Weights& weights = weights_of(tenant, device, network);
-  --weights.users;
-  weights.last_use_s = events_.now();
-  if (weights.users == 0 && setup_.keep_weights_s >= 0 && !weights.checked) {
-    check_weights(tenant, device, network);
-  }
   if (runtime.works.empty()) rest(tenant, device);
 }
 

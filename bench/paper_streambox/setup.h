@@ -8,6 +8,7 @@
 #include "bench/paper_streambox/constants.h"
 #include "bench/paper_streambox/workflows.h"
 #include "decide/scheduling/elastic_store.h"
+#include "decide/scheduling/infless_scaler.h"
 #include "decide/scheduling/pool_scaling.h"
 #include "decide/scheduling/transfer_queue.h"
 
@@ -18,11 +19,19 @@ enum class System : uint8_t {
   kAstraea,     // the same, data by CUDA IPC
   kStreamOnly,  // a runtime for the workflow, a static pool, one transfer after the other
   kStreamBox,   // ours
+  // INFless's own scaler decides on processes: their number, shares, batches and how long they are
+  // kept. Data through the host; memory and transfers as ours has them.
+  kInflessScaler,
 };
-constexpr System kSystems[] = {System::kInfless, System::kAstraea, System::kStreamOnly,
-                               System::kStreamBox};
+constexpr System kSystems[] = {System::kInfless, System::kAstraea, System::kInflessScaler,
+                               System::kStreamOnly, System::kStreamBox};
 const char* name_of(System system);
-constexpr bool has_processes(System system) { return system <= System::kAstraea; }
+constexpr bool has_processes(System system) {
+  return system <= System::kAstraea || system == System::kInflessScaler;
+}
+constexpr bool goes_over_host(System system) {
+  return system == System::kInfless || system == System::kInflessScaler;
+}
 
 // One request: when it comes, whose it is, and how many objects of each kind its frame shows.
 struct Arrival {
@@ -43,6 +52,12 @@ struct Setup {
   // So many calls at once in a process, each on a stream of its own. With more than one, a process
   // holds memory for those that run, else for a batch for as long as it lives.
   unsigned streams = 1;
+  // The scaler's processes may have one of these shares, and run together what waits, up to
+  // `batch`; all of a device have `promised` of its multiprocessors. `scaler.slo` is divided among
+  // the functions of a request by the time that each takes.
+  scheduling::InflessScalerOptions scaler;
+  std::vector<double> shares = {1.0 / 8, 1.0 / 4, 1.0 / 2, 1};
+  double promised = 1;
   // Shared runtimes: so many jobs at once on a device.
   unsigned jobs = 8;
   scheduling::PoolOptions pool;

@@ -56,7 +56,7 @@ void Node::fetch(uint32_t index, uint32_t device, uint64_t owner, std::function<
   const bool opens = setup_.system == System::kAstraea || setup_.system == System::kStreamOnly;
   if (object.place == kHost) {
     double get_s = 0;
-    if (setup_.system == System::kInfless) {
+    if (goes_over_host(setup_.system)) {
       get_s = constants_.store_fixed_s / 2 + bytes / constants_.store_bytes_per_s;
     }
     events_.after(get_s, [this, device, owner, size = object.size, done = std::move(done)] {

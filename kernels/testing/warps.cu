@@ -115,6 +115,17 @@ __global__ void handover(int* output) {
   }
 }
 
+// It may spin before the other has begun.
+__global__ void handover_at_once(int* flag, int* output) {
+  volatile int* seen = flag;
+  if (threadIdx.x == 0) {
+    while (*seen == 0) __nanosleep(100);
+    output[0] = *seen;
+  } else if (threadIdx.x == blockDim.x - 1) {
+    *seen = 7;
+  }
+}
+
 }  // extern "C"
 
 LAMBENT_KERNEL(shuffles);
@@ -127,3 +138,4 @@ LAMBENT_KERNEL(reductions);
 LAMBENT_KERNEL(active);
 LAMBENT_KERNEL(aggregated);
 LAMBENT_KERNEL(handover);
+LAMBENT_KERNEL(handover_at_once);

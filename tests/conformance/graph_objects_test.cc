@@ -66,6 +66,40 @@ TEST_F(Graphs, AllocationNodesGiveMemoryToTheirLaunch) {
   EXPECT_EQ(reserved, 0u);
 }
 
+TEST_F(Graphs, ALaunchMayFreeSeveralAllocations) {
+  CUDA_MEM_ALLOC_NODE_PARAMS wanted{};
+  wanted.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  wanted.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  wanted.bytesize = 1 << 20;
+  constexpr int kAllocations = 3;
+  CUgraphNode last = empty();
+  CUdeviceptr addresses[kAllocations];
+  for (CUdeviceptr& address : addresses) {
+    CUgraphNode allocation;
+    OK(cu.graph_add_mem_alloc_node(&allocation, graph, &last, 1, &wanted));
+    address = wanted.dptr;
+    last = fill(address, 5, {allocation});
+  }
+  // The last one outlives the launch.
+  for (int i = 0; i + 1 < kAllocations; ++i) {
+    CUgraphNode freed;
+    OK(cu.graph_add_mem_free_node(&freed, graph, &last, 1, addresses[i]));
+    last = freed;
+  }
+  CUgraphExec exec = instantiate();
+  for (int round = 0; round < 2; ++round) {
+    run(exec);
+    uint32_t read = 0;
+    OK(cu.memcpy_d_to_h(&read, addresses[kAllocations - 1], 4));
+    EXPECT_EQ(read, 5u);
+    OK(cu.mem_free_async(addresses[kAllocations - 1], stream));
+    OK(cu.stream_synchronize(stream));
+  }
+  uint64_t used = 1;
+  OK(cu.device_get_graph_mem_attribute(0, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &used));
+  EXPECT_EQ(used, 0u);
+}
+
 TEST_F(Graphs, MemoryThatALaunchLeftMustBeFreedBeforeTheNext) {
   CUDA_MEM_ALLOC_NODE_PARAMS wanted{};
   wanted.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;

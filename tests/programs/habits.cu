@@ -7,6 +7,18 @@
 
 #include "program.h"
 
+// A header for both compilers brings for the host what CUDA has.
+#ifndef __CUDACC__
+inline int max(int a, int b) { return a > b ? a : b; }
+inline int min(int a, int b) { return a < b ? a : b; }
+inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
+#endif
+
+__global__ void own_and_cudas(float* out, int i) {
+  const unsigned above = max(threadIdx.x, 2u);
+  out[threadIdx.x] = rsqrtf(16.0f) * (min(i, 3) + max(1.5f, 0.5f) + above);
+}
+
 __global__ void first_or_index(int* out, int i) {
   const int block = i == 0 ? blockIdx.x : i;
   const int chosen = i != 0 ? block : threadIdx.x;
@@ -32,6 +44,17 @@ bool an_index_may_stand_beside_an_int() {
     }
   }
   OK(cudaFree(out));
+  return right;
+}
+
+bool a_program_may_define_for_its_host_what_cuda_has() {
+  float *out, host[4];
+  OK(cudaMalloc(&out, sizeof host));
+  own_and_cudas<<<1, 4>>>(out, 7);
+  OK(cudaMemcpy(host, out, sizeof host, cudaMemcpyDeviceToHost));
+  OK(cudaFree(out));
+  bool right = true;
+  for (int i = 0; i < 4; ++i) right = right && host[i] == 0.25f * (4.5f + (i > 2 ? i : 2));
   return right;
 }
 
@@ -84,6 +107,7 @@ bool a_stream_of_a_part_may_go_before_the_capture_ends() {
 
 int main() {
   EXPECT(an_index_may_stand_beside_an_int());
+  EXPECT(a_program_may_define_for_its_host_what_cuda_has());
   EXPECT(complex_numbers_are_the_toolkits());
   EXPECT(a_stream_of_a_part_may_go_before_the_capture_ends());
   std::puts("right");

@@ -57,12 +57,17 @@ CUresult GraphMemory::allocate(CUdeviceptr address) {
 }
 
 bool GraphMemory::free(CUdeviceptr address, Hold* until) {
-  const MutexLock lock(mutex_);
-  auto it = blocks_.find(address);
-  if (it == blocks_.end() || !it->second.allocated) return false;
-  it->second.allocated = false;
-  totals_[it->second.device].used -= it->second.bytes;
-  *until = hold(address, it->second);
+  Hold hold;
+  {
+    const MutexLock lock(mutex_);
+    auto it = blocks_.find(address);
+    if (it == blocks_.end() || !it->second.allocated) return false;
+    it->second.allocated = false;
+    totals_[it->second.device].used -= it->second.bytes;
+    hold = this->hold(address, it->second);
+  }
+  // This may release what *until held before, and that locks.
+  *until = std::move(hold);
   return true;
 }
 

@@ -168,7 +168,9 @@ __attribute__((naked, noinline)) static void enter_thread(void (*)(void*), void*
 // is neither.
 inline Thread* next_thread(StackFoot& foot) {
   Block& state = *foot.block;
-  if (state.runnable->empty() && start_next_thread(state)) {
+  // Who only waits for others lets them begin.
+  const bool may_start = state.runnable->empty() || state.request == Request::kYield;
+  if (may_start && start_next_thread(state)) {
     foot.number = foot.started++;
     return &foot.starter.thread;
   }

@@ -72,7 +72,9 @@ static void enter_fiber();
 __attribute__((noinline)) static void switch_away(Block& state) {
   Fibers& stacks = fibers;
   Fiber* const self = stacks.current;
-  auto* to = static_cast<Fiber*>(next_runnable(state));
+  // Who only waits for others lets them begin.
+  const bool starts = state.request == Request::kYield && has_unstarted_thread(state);
+  auto* to = starts ? nullptr : static_cast<Fiber*>(next_runnable(state));
   if (to == nullptr && has_unstarted_thread(state)) {
     if (stacks.spare.empty()) new_fiber();
     to = static_cast<Fiber*>(stacks.spare.pop());

@@ -88,7 +88,10 @@ LAMBENT_MATH_ONE(cyl_bessel_i0, std::cyl_bessel_i(0.0, fabs(x)))
 LAMBENT_MATH_ONE(cyl_bessel_i1, copysign(std::cyl_bessel_i(1.0, fabs(x)), x))
 #undef LAMBENT_MATH_ONE
 
-inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
+template <typename = void>
+inline float rsqrtf(float x) {
+  return 1.0f / sqrtf(x);
+}
 inline double rsqrt(double x) { return 1.0 / sqrt(x); }
 inline float rsqrt(float x) { return rsqrtf(x); }
 inline void sincospif(float x, float* sine, float* cosine) {
@@ -143,12 +146,15 @@ inline unsigned long long ullmax(unsigned long long a, unsigned long long b) {
   return a > b ? a : b;
 }
 
-// The overloads of CUDA, as functions rather than templates: indices convert to unsigned.
+// The overloads of CUDA, whose parameters are no template's: indices convert to unsigned. They are
+// templates all the same, so that a program may define the same function for its host code.
 #define LAMBENT_MIN_MAX(result, left, right)                                         \
+  template <typename = void>                                                         \
   constexpr result min(left a, right b) {                                            \
     return static_cast<result>(a) < static_cast<result>(b) ? static_cast<result>(a)  \
                                                            : static_cast<result>(b); \
   }                                                                                  \
+  template <typename = void>                                                         \
   constexpr result max(left a, right b) {                                            \
     return static_cast<result>(a) > static_cast<result>(b) ? static_cast<result>(a)  \
                                                            : static_cast<result>(b); \

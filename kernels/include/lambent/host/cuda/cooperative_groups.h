@@ -256,3 +256,5 @@ inline unsigned group_size(const Group& group) {
 }
 
 }  // namespace cooperative_groups
+
+#include "cooperative_groups/wide_tile.h"

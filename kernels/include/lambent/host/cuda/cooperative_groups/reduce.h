@@ -39,4 +39,10 @@ LAMBENT_INLINE T reduce(const thread_block_tile<Size, Parent>& group, T value,
   return value;
 }
 
+template <unsigned Size, typename Parent, typename T, typename Operation>
+requires(Size > lambent::host::kWarp) LAMBENT_INLINE T
+    reduce(const thread_block_tile<Size, Parent>& group, T value, Operation operation) {
+  return group.reduced(value, operation);
+}
+
 }  // namespace cooperative_groups
