@@ -10,6 +10,7 @@
 #include "edge/frontend/function_tags.h"
 #include "edge/frontend/json_response.h"
 #include "edge/frontend/json_text.h"
+#include "edge/frontend/lambda_absent.h"
 #include "edge/frontend/lambda_call.h"
 #include "edge/frontend/lambda_name.h"
 #include "edge/frontend/lambda_stream.h"
@@ -347,6 +348,12 @@ class Performance {
     spec.tags.erase(std::string(kUrlModeTag));
     spec.tags.erase(std::string(kUrlCorsTag));
     update(apply_patch(std::move(spec), {}), answer_with_nothing());
+  }
+
+  void operator()(GetNone& call) {
+    FunctionSpec spec;
+    const bool is_there = call.name.name.empty() || find(call.name, "", spec);
+    if (is_there) send(answer_of_none(call.feature, function_of(call.name).name));
   }
 
   void operator()(ListFunctions& call) {
