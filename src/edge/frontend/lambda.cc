@@ -1,6 +1,7 @@
 #include "edge/frontend/lambda.h"
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <tuple>
@@ -103,6 +104,18 @@ json code_of(const FunctionSpec& spec) {
   image.digest.clear();
   code["ImageUri"] = text_of(image);
   return code;
+}
+
+// What a function has of the layers that `changed` names; `otherwise` if it has other ones.
+Result<Mounts> layers_that_it_has(const Result<FunctionSpec>& function, const FunctionSpec& changed,
+                                  const Error& otherwise) {
+  if (!function.ok()) return otherwise;
+  const std::string tag(kLayersTag);
+  const auto has = function->tags.find(tag);
+  if (has == function->tags.end() || has->second != changed.tags.at(tag)) return otherwise;
+  Mounts mounts;
+  std::ranges::copy_if(function->mounts, std::back_inserter(mounts), is_of_layers);
+  return mounts;
 }
 
 // Performs one decoded call; a function object over the kinds of call.
@@ -534,7 +547,12 @@ class Performance {
     const TenantId tenant = spec.name.tenant;
     auto kept = std::make_shared<FunctionSpec>(std::move(spec));
     uses_.layers->compose_layers(
-        tenant, *layers, [kept, then = std::move(then)](Result<Mounts> mounts) {
+        tenant, *layers,
+        [kept, &service = service_, then = std::move(then)](Result<Mounts> mounts) {
+          // It keeps a version that was deleted since.
+          if (!mounts.ok()) {
+            mounts = layers_that_it_has(service.find_function(kept->name), *kept, mounts.error());
+          }
           if (!mounts.ok()) return then(mounts.error());
           kept->mounts.insert(kept->mounts.end(), mounts->begin(), mounts->end());
           const auto valid = validate(kept->mounts);
