@@ -18,6 +18,7 @@ import shutil
 import subprocess
 import threading
 import time
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple, Union
 
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -36,11 +37,11 @@ _SCHEME = "lambent://"
 _OBJECT = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}[.][0-9]{1,10}", re.IGNORECASE)
 
 
-def _agent_name(node_id):
+def _agent_name(node_id: str) -> str:
     return "lambent-agent-" + node_id
 
 
-def _request(endpoint, method, path, body=None, timeout=5.0):
+def _request(endpoint: str, method: str, path: str, body: Optional[str] = None, timeout: float = 5.0) -> Any:
     """The JSON of an answer; LambentError otherwise."""
     connection = connect(endpoint)
     connection.timeout = timeout
@@ -55,7 +56,7 @@ def _request(endpoint, method, path, body=None, timeout=5.0):
     return json.loads(content)
 
 
-def _tail_of(path, most=2000):
+def _tail_of(path: str, most: int = 2000) -> str:
     try:
         with open(path, "rb") as file:
             file.seek(max(0, os.path.getsize(path) - most))
@@ -69,40 +70,40 @@ class Handle:
     get() and remote() bring it, from whatever node has it. It lives for its time to live, an hour unless said, and is no
     reference that Ray counts: remove() ends it."""
 
-    def __init__(self, name):
+    def __init__(self, name: str) -> None:
         name = str(name).removeprefix(_SCHEME)
         if not _OBJECT.fullmatch(name):
             raise error_of("INVALID_ARGUMENT", "%r names no object: lambent:// and its id are expected" % name)
         self.id = name
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return _SCHEME + self.id
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         return isinstance(other, Handle) and other.id == self.id
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash(self.id)
 
-    def remote(self):
+    def remote(self) -> Any:
         """A Ray ObjectRef of its array, or bytes."""
         return _agent_here().fetch.remote(self.id)
 
-    def get(self, timeout=None):
+    def get(self, timeout: Optional[float] = None) -> Any:
         return ray.get(self.remote(), timeout=timeout)
 
-    def remove(self):
+    def remove(self) -> None:
         ray.get(_agent_here().remove.remote(self.id))
 
 
 class _Hole:
     """Where a reference stood in a payload; Ray brings its value beside it."""
 
-    def __init__(self, number):
+    def __init__(self, number: int) -> None:
         self.number = number
 
 
-def _map(value, change):
+def _map(value: Any, change: Callable[[Any], Any]) -> Any:
     """`value` with each leaf, and each dict that `change` knows, replaced."""
     changed = change(value)
     if changed is not value:
@@ -114,11 +115,11 @@ def _map(value, change):
     return value
 
 
-def _without_references(payload):
+def _without_references(payload: Any) -> Tuple[Any, List[Any]]:
     """(payload, references): Ray waits for what stands at the top of a call only, so all references go there."""
-    references = []
+    references: List[Any] = []
 
-    def change(value):
+    def change(value: Any) -> Any:
         if not isinstance(value, ray.ObjectRef):
             return value
         references.append(value)
@@ -126,12 +127,12 @@ def _without_references(payload):
     return _map(payload, change), references
 
 
-def _is_tensor(value):
+def _is_tensor(value: Any) -> bool:
     return isinstance(value, (bytes, bytearray, memoryview, Tensor)) or (
         hasattr(value, "__array_interface__") and bool(getattr(value, "shape", None)))
 
 
-def _value_of(tensor):
+def _value_of(tensor: Tensor) -> Any:
     """What Ray's tasks get: an array over the same memory, or bytes."""
     return bytes(tensor) if tensor.datatype == "BYTES" else tensor.numpy()
 
@@ -139,10 +140,11 @@ def _value_of(tensor):
 class _Members:
     """What the agents know of their workers. Its loss is none: they tell it again."""
 
-    def __init__(self):
-        self._known, self._home = {}, ""
+    def __init__(self) -> None:
+        self._known: Dict[str, Dict[str, Any]] = {}
+        self._home = ""
 
-    def tell(self, node_id, member, home):
+    def tell(self, node_id: str, member: Dict[str, Any], home: str) -> Dict[str, Any]:
         """One agent's worker; all that are on nodes that live, and the home among them."""
         self._known[node_id] = member
         alive = {node["NodeID"] for node in ray.nodes() if node["Alive"]}
@@ -158,24 +160,25 @@ class _Members:
 class _Agent:
     """Of one node: it finds or starts the node's worker, tells it who the others are, and hands it calls of Ray tasks."""
 
-    def __init__(self, node_id, options, members):
+    def __init__(self, node_id: str, options: Dict[str, Any], members: Any) -> None:
         self._options, self._node_id, self._members = options, node_id, members
         self._local, self._stop, self._error = threading.local(), threading.Event(), ""
-        self._kinds = {}  # of functions, by name
+        self._kinds: Dict[str, str] = {}  # of functions, by name
         fields = {"node": node_id[:12]}
         self._endpoint = "unix:" + options["socket"].format(**fields)
         self._ensure_worker(fields)
         self._tell()
         threading.Thread(target=self._beat, daemon=True).start()
 
-    def _answers(self):
+    def _answers(self) -> Optional[Dict[str, Any]]:
         try:
-            return _request(self._endpoint, "GET", "/v1/cluster")
+            status: Dict[str, Any] = _request(self._endpoint, "GET", "/v1/cluster")
+            return status
         except (OSError, LambentError, ValueError) as error:
             self._error = str(error)
             return None
 
-    def _ensure_worker(self, fields):
+    def _ensure_worker(self, fields: Dict[str, str]) -> None:
         if self._answers():
             return
         command = self._options["serve"]
@@ -199,13 +202,13 @@ class _Agent:
                                (self._error, log, _tail_of(log)))
             time.sleep(0.1)
 
-    def _member(self, status):
+    def _member(self, status: Dict[str, Any]) -> Dict[str, Any]:
         address = self._options["address"].get(self._node_id) or self._own_address()
         own = next(each for each in status["members"] if each["self"])
         return {"node": status["self"], "address": address,
                 "gpus": [{"name": gpu["name"], "memory_bytes": gpu["memory_bytes"]} for gpu in own["gpus"]]}
 
-    def _own_address(self):
+    def _own_address(self) -> str:
         """Where the worker listens, as it wrote beside its socket."""
         path = os.path.join(os.path.dirname(self._endpoint[5:]), "endpoint")
         with open(path) as file:
@@ -216,7 +219,7 @@ class _Agent:
             address = address.replace(every, "//%s:" % ray.util.get_node_ip_address())
         return address
 
-    def _tell(self):
+    def _tell(self) -> None:
         status = _request(self._endpoint, "GET", "/v1/cluster")
         told = ray.get(self._members.tell.remote(self._node_id, self._member(status), status["home"]), timeout=LEASE)
         if not told["home"]:
@@ -225,7 +228,7 @@ class _Agent:
         _request(self._endpoint, "PUT", "/v1/cluster/members",
                  json.dumps({"source": "ray", "home": told["home"], "lease_seconds": LEASE, "members": told["members"]}))
 
-    def _beat(self):
+    def _beat(self) -> None:
         while not self._stop.wait(_PERIOD):
             try:
                 self._tell()
@@ -233,42 +236,44 @@ class _Agent:
             except Exception as error:  # whatever it is, the worker goes on and the next beat may do better
                 self._error = str(error)
 
-    def status(self):
+    def status(self) -> Any:
         return {"node_id": self._node_id, "endpoint": self._endpoint, "error": self._error,
                 "gpus": ray.get_gpu_ids(), "pid": os.getpid(), "cluster": self._answers()}
 
-    def _client(self):
+    def _client(self) -> Client:
         """This thread's, over the worker's object socket where that can be reached: then a put copies once and a get not at all."""
         if not hasattr(self._local, "client"):
             self._local.client = Client(self._endpoint)
-        return self._local.client
+        client: Client = self._local.client
+        return client
 
-    def _with_worker(self, call, *arguments):
+    def _with_worker(self, call: Callable[..., Any], *arguments: Any) -> Any:
         try:
             return call(self._client(), *arguments)
         except OSError as error:
             self._local.__dict__.pop("client", None)
             raise error_of("UNAVAILABLE", "the worker at %s was lost: %s" % (self._endpoint, error)) from None
 
-    def invoke(self, function, payload, handles, *values):
+    def invoke(self, function: str, payload: Any, handles: bool, *values: Any) -> Any:
         """Ray has put values in place of references: where the payload has a _Hole."""
         return self._with_worker(self._invoke, function, payload, handles, values)
 
-    def run_kernels(self, function, outputs, handles, names, *values):
+    def run_kernels(self, function: str, outputs: Sequence[str], handles: bool, names: Sequence[str], *values: Any) -> Any:
         """A kernel function: one result for each of `outputs`. Each input is copied once, from Ray's memory to the worker's."""
         return self._with_worker(self._run_kernels, function, outputs, handles, names, values)
 
-    def fetch(self, name):
+    def fetch(self, name: str) -> Any:
         return self._with_worker(lambda client: _value_of(client.get(name)))
 
-    def remove(self, name):
+    def remove(self, name: str) -> None:
         self._with_worker(lambda client: client.remove(name))
 
-    def _invoke(self, client, function, payload, handles, values):
+    def _invoke(self, client: Client, function: str, payload: Any, handles: bool, values: Any) -> Any:
         payload = _map(payload, lambda value: values[value.number] if isinstance(value, _Hole) else value)
-        own, needs = [], []
+        own: List[ObjectRef] = []
+        needs: List[str] = []
 
-        def change(value):
+        def change(value: Any) -> Any:
             if _is_tensor(value):
                 value = client.put(tensor_of(value))
                 own.append(value)
@@ -290,12 +295,12 @@ class _Agent:
         finally:
             client.release(own)
 
-    def _opened(self, client, function, answer, handles, given):
+    def _opened(self, client: Client, function: str, answer: Any, handles: bool, given: Set[str]) -> Any:
         """The answer of a workflow has arrays, or handles, where it names objects. Those that it made are removed with that; those that
         it was given are their owner's."""
-        made = []
+        made: List[ObjectRef] = []
 
-        def change(value):
+        def change(value: Any) -> Any:
             if not isinstance(value, dict) or not _OBJECT.fullmatch(str(value.get("object", ""))) or not self._is_workflow(client, function):
                 return value
             if handles:
@@ -307,15 +312,15 @@ class _Agent:
         client.release(set(made))
         return opened
 
-    def _is_workflow(self, client, function):
+    def _is_workflow(self, client: Client, function: str) -> bool:
         if function not in self._kinds:
             self._kinds[function] = client.kind_of(function)
         return self._kinds[function] == "workflow"
 
-    def _run_kernels(self, client, function, outputs, handles, names, values):
-        own = []
+    def _run_kernels(self, client: Client, function: str, outputs: Sequence[str], handles: bool, names: Sequence[str], values: Any) -> Any:
+        own: List[ObjectRef] = []
         try:
-            inputs = []
+            inputs: List[Dict[str, Any]] = []
             for name, value in zip(names, values):
                 if not isinstance(value, Handle):
                     value = client.put(tensor_of(value))
@@ -338,13 +343,13 @@ class _Agent:
 class Cluster:
     """The agents of start(): handles by node id."""
 
-    def __init__(self, agents):
+    def __init__(self, agents: Dict[str, Any]) -> None:
         self.agents = agents
 
-    def status(self):
+    def status(self) -> Any:
         return ray.get([agent.status.remote() for agent in self.agents.values()])
 
-    def wait_until_up(self, timeout=30.0):
+    def wait_until_up(self, timeout: float = 30.0) -> "Cluster":
         """Until every worker has heard from every other."""
         deadline = time.monotonic() + timeout
         while True:
@@ -355,13 +360,13 @@ class Cluster:
                 raise error_of("DEADLINE_EXCEEDED", "the nodes did not hear from each other: %s" % self.status())
             time.sleep(0.2)
 
-    def stop(self):
+    def stop(self) -> None:
         """Ends the agents, which gives Ray its GPUs back. The workers go on."""
         for agent in self.agents.values():
             ray.kill(agent)
 
 
-def _usual_command(key, state):
+def _usual_command(key: str, state: str) -> List[str]:
     program = shutil.which("lambent")
     if program is None:
         raise error_of("NOT_FOUND", "there is no command `lambent`: install it, or give `serve`")
@@ -369,8 +374,9 @@ def _usual_command(key, state):
             "--run", state + "/{node}/run"]
 
 
-def start(key="/etc/lambent/cluster.key", *, state="/var/lib/lambent/ray", socket=None, serve=None, address=None, reserve_gpus=True,
-          timeout=60.0):
+def start(key: str = "/etc/lambent/cluster.key", *, state: str = "/var/lib/lambent/ray", socket: Optional[str] = None,
+          serve: Optional[Sequence[str]] = None, address: Optional[Dict[str, str]] = None, reserve_gpus: bool = True,
+          timeout: float = 60.0) -> Cluster:
     """Starts an agent on each node of the Ray cluster, which finds that node's worker at `socket` (a path) or starts it by
     `serve` (words). In both "{node}" stands for the beginning of the node's id. `address`: URLs of workers by node id, where
     they do not tell themselves what others reach them by. Agents are detached: they outlive this driver. Call it again after
@@ -405,10 +411,10 @@ def start(key="/etc/lambent/cluster.key", *, state="/var/lib/lambent/ray", socke
 class Function:
     """A function of the Lambent cluster, for Ray's tasks."""
 
-    def __init__(self, name):
+    def __init__(self, name: str) -> None:
         self.name = name
 
-    def remote(self, payload=None, *, outputs=(), handles=False, **inputs):
+    def remote(self, payload: Any = None, *, outputs: Union[str, Sequence[str]] = (), handles: bool = False, **inputs: Any) -> Any:
         """A Ray ObjectRef of its answer: JSON as a value, else bytes. `payload` is JSON, bytes or an ObjectRef of either; references,
         arrays (numpy) and Handles may stand anywhere in it. Arrays become objects of Lambent ({"object": id}) for the time of the
         call, and objects in the answer of a workflow become arrays.
@@ -429,10 +435,10 @@ class Function:
         return _agent_here().invoke.remote(self.name, payload, handles, *references)
 
 
-_agents = {}
+_agents: Dict[Tuple[str, str], Any] = {}
 
 
-def _agent_here():
+def _agent_here() -> Any:
     node_id = ray.get_runtime_context().get_node_id()
     key = (ray.get_runtime_context().gcs_address, node_id)
     if key not in _agents:
@@ -443,6 +449,6 @@ def _agent_here():
     return _agents[key]
 
 
-def function(name):
+def function(name: str) -> Function:
     """A Function that has been deployed, by `lambent deploy` at any node."""
     return Function(name)

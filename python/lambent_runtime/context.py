@@ -1,6 +1,7 @@
 """Context: what a handler is told about its invocation, under the names that Lambda gives."""
 import json
 import os
+import sys
 import time
 
 
@@ -21,6 +22,13 @@ class Client:
             setattr(self, name, given.get(name))
 
 
+class Identity:
+    """Of Cognito, which there is not: the names that handlers ask for, and nothing in them."""
+
+    cognito_identity_id = None
+    cognito_identity_pool_id = None
+
+
 def client_context_of(text):
     """None where there is none, or where it is not what Lambda's clients send."""
     try:
@@ -39,10 +47,14 @@ class Context:
         self.memory_limit_in_mb = environment.get("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "")
         self.log_group_name = environment.get("AWS_LAMBDA_LOG_GROUP_NAME", "")
         self.log_stream_name = environment.get("AWS_LAMBDA_LOG_STREAM_NAME", "")
-        self.identity = None
+        self.identity = Identity()
+        self.tenant_id = None
         self.client_context = client_context_of(headers.get("lambda-runtime-client-context", ""))
         deadline = headers.get("lambda-runtime-deadline-ms", "")
         self._deadline_ms = int(deadline) if deadline.isdigit() else 0
 
     def get_remaining_time_in_millis(self):
         return max(0, self._deadline_ms - int(time.time() * 1000))
+
+    def log(self, message):
+        sys.stdout.write("%s\n" % message)

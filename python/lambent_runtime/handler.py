@@ -56,7 +56,7 @@ def trace_of(error):
     import traceback
 
     frames = [frame for frame in traceback.extract_tb(error.__traceback__)
-              if not any(ours in frame.filename for ours in ("lambent_runtime", "importlib", "/lambent/app"))]
+              if not any(ours in frame.filename for ours in ("lambent_runtime", "importlib", "/lambent/app", "/asyncio/base_events"))]
     return [line.rstrip("\n") for line in traceback.format_list(frames)]
 
 

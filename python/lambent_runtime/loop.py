@@ -6,6 +6,7 @@ import sys
 from .api import ApiError, RuntimeApi
 from .context import Context
 from .handler import InitError, load, trace_of
+from .logs import Served, take_over
 
 
 def serve(address, handler_name):
@@ -13,6 +14,7 @@ def serve(address, handler_name):
     if hasattr(sys.stdout, "reconfigure"):
         # A log line is seen when it is printed, not when the process ends.
         sys.stdout.reconfigure(line_buffering=True)
+    take_over()
     _tell_other_version(os.environ.get("AWS_EXECUTION_ENV", ""))
     try:
         api = RuntimeApi(address)
@@ -94,11 +96,15 @@ def _begin(handler, headers, body):
 
 def _serve_one(api, handler):
     headers, body = api.next()
-    request_id = headers["lambda-runtime-aws-request-id"]
+    request_id = Served.request_id = headers["lambda-runtime-aws-request-id"]
     if "lambda-runtime-trace-id" in headers:
         os.environ["_X_AMZN_TRACE_ID"] = headers["lambda-runtime-trace-id"]
     try:
         answer = _answer(handler, headers, body)
+        if hasattr(answer, "cr_frame"):
+            from .streaming import wait
+
+            answer = wait(answer)
     except Exception as error:
         return _fail(api, request_id, type(error).__name__, str(error), trace_of(error),
                      getattr(error, "lambent_exception", None))
@@ -158,7 +164,15 @@ def encode(answer):
     """(content type, bytes) of what a handler returned: bytes go out as they are."""
     if isinstance(answer, (bytes, bytearray, memoryview)):
         return "application/octet-stream", bytes(answer)
-    return "application/json", json.dumps(answer, ensure_ascii=False, allow_nan=False).encode()
+    return "application/json", json.dumps(answer, ensure_ascii=False, allow_nan=False, default=_plain).encode()
+
+
+def _plain(value):
+    """What JSON lacks and Lambda's Python runtime sends all the same: decimals, as DynamoDB's client makes them."""
+    decimal = sys.modules.get("decimal")
+    if decimal is not None and isinstance(value, decimal.Decimal):
+        return float(value)
+    raise TypeError("Object of type %s is not JSON serializable" % type(value).__name__)
 
 
 def _fail(api, request_id, error_type, message, trace, exception=None):

@@ -53,10 +53,22 @@ def _bytes(piece):
                     "a dict with statusCode" % type(piece).__name__)
 
 
+class _Loop:
+    loop = None  # the same for all asynchronous handlers: their clients may stay with it
+
+
+def wait(awaitable):
+    """What it comes to."""
+    if _Loop.loop is None:
+        import asyncio
+
+        _Loop.loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(_Loop.loop)
+    return _Loop.loop.run_until_complete(awaitable)
+
+
 class _Pieces:
     """What a generator of either kind yields, one after the other; None after the last."""
-
-    _loop = None  # of asynchronous ones, the same for all: their clients may stay with it
 
     def __init__(self, generator):
         self._generator = generator
@@ -65,7 +77,7 @@ class _Pieces:
     def next(self):
         while True:
             try:
-                piece = self._wait(self._generator.__anext__()) if self._is_async else next(self._generator)
+                piece = wait(self._generator.__anext__()) if self._is_async else next(self._generator)
             except (StopIteration, StopAsyncIteration):
                 return None
             if piece is not None:
@@ -75,19 +87,10 @@ class _Pieces:
         """What it does at its end, such as letting go of what it holds; of no consequence for the answer."""
         try:
             if self._is_async:
-                self._wait(self._generator.aclose())
+                wait(self._generator.aclose())
             else:
                 self._generator.close()
         except Exception as error:
             import sys
 
             sys.stderr.write("lambent_runtime: the handler failed at its end: %s: %s\n" % (type(error).__name__, error))
-
-    @classmethod
-    def _wait(cls, awaitable):
-        if cls._loop is None:
-            import asyncio
-
-            cls._loop = asyncio.new_event_loop()
-            asyncio.set_event_loop(cls._loop)
-        return cls._loop.run_until_complete(awaitable)

@@ -102,6 +102,11 @@ class RuntimeTest(unittest.TestCase):
         self.assertEqual(len(posts), 1, output)
         return posts[0]
 
+    def printed(self, source, invocations=1):
+        """What it printed in so many invocations, but for the last words of the runtime."""
+        _, _, output = self.serve(source, [("application/json", b"{}")] * invocations)
+        return output.removesuffix("lambent_runtime: the Runtime API closed the connection\n")
+
     STREAMING = "application/vnd.awslambda.http-integration-response"
 
     def error_in_trailers(self, headers):
@@ -216,6 +221,56 @@ class RuntimeTest(unittest.TestCase):
         _, _, body = self.serve_one(source, event)
         self.assertEqual(json.loads(body), [{"a": 1}, None, "t", None, None, None, None, None, None])
 
+    def test_the_context_has_what_lambda_has_and_leaves_empty(self):
+        _, _, body = self.serve_one(
+            "def handler(event, context):\n"
+            "    return [context.identity.cognito_identity_id, context.identity.cognito_identity_pool_id, context.tenant_id]\n")
+        self.assertEqual(json.loads(body), [None, None, None])
+        self.assertEqual(self.printed("def handler(event, context):\n    context.log('said so')\n"), "said so\n")
+
+    def test_an_asynchronous_handler_is_awaited(self):
+        posts, _, output = self.serve(
+            "import asyncio\nasync def handler(event, context):\n    await asyncio.sleep(0)\n    if event: raise KeyError('x')\n"
+            "    return id(asyncio.get_running_loop())\n",
+            [("application/json", b"{}"), ("application/json", b"{}"), ("application/json", b"[1]")])
+        self.assertEqual([path.rpartition("/")[2] for path, _, _ in posts], ["response", "response", "error"], output)
+        self.assertEqual(posts[0][2], posts[1][2])
+        self.assertEqual(len(json.loads(posts[2][2])["stackTrace"]), 1)
+
+    def test_records_of_the_root_logger_are_in_the_log_and_name_their_invocation(self):
+        line = r"\[INFO\]\t\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z\tid-%d\tcalled\n"
+        for before in ("", "import sys\nassert 'logging' not in sys.modules\n"):
+            output = self.printed(
+                before + "import logging\nlog = logging.getLogger()\nlog.setLevel(logging.INFO)\nlog.debug('unseen')\n"
+                "def handler(event, context):\n    log.info('called')\n", invocations=2)
+            self.assertRegex(output, "^" + line % 1 + line % 0 + "$")
+
+    def test_what_the_function_says_of_logging_holds(self):
+        begin = "import json, logging, sys\n"
+        for source, said in (
+                ("logging.basicConfig(level=logging.INFO, format='%(message)s')\n", "called\n"),
+                ("logging.getLogger().handlers[0].setFormatter(logging.Formatter('own %(aws_request_id)s'))\n"
+                 "logging.getLogger().setLevel(20)\n", "own id-0\n"),
+                ("logging.getLogger().handlers.clear()\nlogging.getLogger().setLevel(20)\n", ""),
+                ("import logging.config\nlogging.config.dictConfig({'version': 1, 'root': {'level': 'INFO', 'handlers': ['h']},\n"
+                 "  'handlers': {'h': {'class': 'logging.StreamHandler', 'formatter': 'f'}}, 'formatters': {'f': {'format': '%(message)s!'}}})\n",
+                 "called!\n")):
+            with self.subTest(source):
+                output = self.printed(begin + source + "def handler(event, context):\n    logging.getLogger('a.b').info('called')\n")
+                self.assertEqual(output, said)
+
+    def test_a_module_of_the_function_may_be_called_logging(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, "logging.py"), "w", encoding="utf-8") as file:
+                file.write("own = 7\n")
+            _, _, body = self.serve_one("import sys\nsys.path.insert(0, %r)\nimport logging\n"
+                                        "def handler(event, context):\n    return logging.own\n" % folder)
+        self.assertEqual(body, b"7")
+
+    def test_decimals_leave_as_numbers(self):
+        _, _, body = self.serve_one("from decimal import Decimal\ndef handler(e, c):\n    return [Decimal('1.5'), Decimal(3)]\n")
+        self.assertEqual(json.loads(body), [1.5, 3])
+
     def test_an_exception_is_reported_with_its_trace(self):
         path, headers, body = self.serve_one(
             "def inner():\n    raise KeyError('x')\ndef handler(event, context):\n    inner()\n")
@@ -227,7 +282,7 @@ class RuntimeTest(unittest.TestCase):
         self.assertIn("in inner", error["stackTrace"][1])
 
     def test_what_json_does_not_have_is_a_marshal_error(self):
-        for value in ("{1, 2}", "float('nan')", "object()", "'\\ud800'"):
+        for value in ("{1, 2}", "float('nan')", "object()", "'\\ud800'", "__import__('decimal').Decimal('nan')"):
             path, headers, _ = self.serve_one("def handler(e, c):\n    return %s\n" % value)
             self.assertTrue(path.endswith("/error"))
             self.assertEqual(headers["lambda-runtime-function-error-type"], "Runtime.MarshalError")

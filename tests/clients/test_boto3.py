@@ -6,7 +6,9 @@ import unittest
 
 import boto3
 import botocore
+from botocore import xform_name
 from botocore.config import Config
+from botocore.exceptions import ClientError
 
 from harness import HttpError, WorkerTest, make_zip
 
@@ -50,6 +52,43 @@ class Boto3Test(WorkerTest):
             self.create("badzip", b"no zip at all")
         with self.assertRaises(self.client.exceptions.RequestTooLargeException):
             self.client.invoke(FunctionName="once", Payload=b" " * (6 * 1024 * 1024 + 1))
+
+    def test_every_operation_that_the_client_knows_is_answered_or_refused_by_name(self):
+        self.create("asked")
+        client = boto3.client("lambda", endpoint_url=self.worker.endpoint, region_name="us-east-1", aws_access_key_id="any",
+                              aws_secret_access_key="any", config=Config(retries={"max_attempts": 1}, parameter_validation=False))
+        model = client.meta.service_model
+        self.assertGreater(len(model.operation_names), 80)
+        for operation in model.operation_names:
+            shape = model.operation_model(operation).input_shape
+            values = {"FunctionName": "asked", "Qualifier": "1", "VersionNumber": 1}
+            given = {name: values.get(name, "x") for name, member in (shape.members if shape else {}).items()
+                     if member.serialization.get("location") == "uri"}
+            with self.subTest(operation):
+                try:
+                    getattr(client, xform_name(operation))(**given)
+                except ClientError as error:
+                    said = error.response["Error"]
+                    self.assertNotIn(said["Code"], ("UnknownOperationException", "MethodNotAllowedException", "ServiceException"), said)
+                    self.assertEqual(said["Code"] == "NotImplementedException",
+                                     error.response["ResponseMetadata"]["HTTPStatusCode"] == 501, said)
+
+    def test_what_no_function_has_is_not_there(self):
+        self.create("plain")
+        for call in (self.client.get_policy, self.client.get_function_event_invoke_config):
+            with self.assertRaises(self.client.exceptions.ResourceNotFoundException):
+                call(FunctionName="plain")
+        self.assertEqual(self.client.get_function_code_signing_config(FunctionName="plain")["CodeSigningConfigArn"], "")
+        self.assertEqual(list(self.client.get_paginator("list_event_source_mappings").paginate().search("EventSourceMappings")), [])
+        with self.assertRaisesRegex(ClientError, "tokens say who may invoke"):
+            self.client.add_permission(FunctionName="plain", StatementId="s", Action="lambda:InvokeFunction", Principal="*")
+
+    def test_other_services_of_aws_are_refused_in_their_own_form(self):
+        for service, operation in (("sts", "get_caller_identity"), ("s3", "list_buckets"), ("logs", "describe_log_groups")):
+            other = boto3.client(service, endpoint_url=self.worker.endpoint, region_name="us-east-1", aws_access_key_id="any",
+                                 aws_secret_access_key="any", config=Config(retries={"max_attempts": 1}))
+            with self.subTest(service), self.assertRaisesRegex(ClientError, "NotImplementedException.*Lambda's API only"):
+                getattr(other, operation)()
 
     def test_a_function_error_keeps_status_200(self):
         self.create("raises", make_zip({"app.py": "def handler(e, c): raise KeyError('missing')"}))

@@ -49,6 +49,16 @@ class LayersTest(WorkerTest):
                                   tags={"lambent:layers": "fixed:1"})
         self.assertEqual(self.worker.invoke("writer").json, 30)  # EROFS
 
+    def test_a_function_keeps_a_version_that_was_deleted_and_can_be_changed(self):
+        self.publish("gone", {"python/words.py": "WORD = 'gone'", "lib/file": "still here"})
+        self.worker.create("keeper", CODE, tags={"lambent:layers": "gone:1"})
+        self.worker.request("DELETE", "/2018-10-31/layers/gone/versions/1")
+        self.worker.tag("keeper", {"team": "words"})
+        self.worker.request("PUT", "/2015-03-31/functions/keeper/configuration", json.dumps({"Timeout": 7}))
+        self.assertEqual(self.worker.invoke("keeper").json, ["gone", "still here"])
+        with self.assertRaisesRegex(HttpError, "no version 1 of layer"):
+            self.worker.create("another", CODE, tags={"lambent:layers": "gone:1"})
+
     def test_a_tag_that_is_no_list_is_refused(self):
         for value in ("kept", "kept:0", "nothing:7", "a:1,a:2"):
             with self.assertRaises(HttpError) as caught:

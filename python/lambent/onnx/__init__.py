@@ -6,7 +6,7 @@
 `lambent deploy resnet.onnx --engine kernels` does both. Needs the packages of lambent[onnx]: onnx and
 Apache TVM, which writes the kernels; neither a GPU nor a CUDA toolkit.
 """
-from typing import Sequence
+from typing import Any, Sequence
 
 from .errors import ModelError, NotCovered
 
@@ -16,7 +16,7 @@ __all__ = ["ModelError", "NotCovered", "import_model"]
 
 
 def import_model(path: str, folder: str, *, name: str = "model", batch: int = 1,
-                 shapes: Sequence[str] = (), precision: str = "", **settings) -> str:
+                 shapes: Sequence[str] = (), precision: str = "", **settings: Any) -> str:
     """Writes the package of a kernel function for the model in `path`; says in words what it is.
 
     `shapes` are of inputs whose dimensions the file leaves open, such as "x=1,3,224,224"; an open

@@ -1,7 +1,7 @@
 """Writes a lowered model as a package of a kernel function, which `lambent deploy` takes."""
 import os
 import tempfile
-from typing import Dict, List, Tuple
+from typing import Any, Dict, List, Tuple, Union
 
 import numpy
 import onnx
@@ -35,7 +35,7 @@ LAMBENT_KERNEL(lambent_copy);
 """
 
 
-def save(program: Program, model: onnx.ModelProto, name: str, folder: str, **settings) -> None:
+def save(program: Program, model: onnx.ModelProto, name: str, folder: str, **settings: Any) -> None:
     """Writes graph.json, the source of the kernels, the constants and lambent.toml into `folder`.
 
     `settings` are those of kernels.Graph.save(). NotCovered if the graph breaks a limit.
@@ -73,7 +73,8 @@ class _Writer:
         facts = self._program.tensors[tensor.number]
         if facts.dtype not in DATATYPES:
             raise NotCovered("'%s' is of the datatype %s, which requests cannot have" % (name, facts.dtype))
-        return getattr(self.graph, role)(name, DATATYPES[facts.dtype], facts.shape)
+        buffer: Buffer = getattr(self.graph, role)(name, DATATYPES[facts.dtype], facts.shape)
+        return buffer
 
     def _outputs(self, names: List[str]) -> List[Tuple[Tensor, Buffer]]:
         """Those that kernels do not make, or that are there under two names, have to be copied."""
@@ -120,7 +121,7 @@ class _Writer:
         return _ACCESS[access](buffer, begin)
 
     def _launch(self, launch: Launch) -> None:
-        arguments = []
+        arguments: List[Union[Argument, Literal]] = []
         for argument, access in zip(launch.arguments, launch.accesses):
             if isinstance(argument, Tensor):
                 arguments.append(self._argument(argument, access))

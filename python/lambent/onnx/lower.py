@@ -347,7 +347,7 @@ def _data_of(data: Any) -> Any:
     return data.args[0] if is_data else None
 
 
-def _extents_of_launch(device: tirx.PrimFunc, numbers: Any) -> Tuple[Tuple[int, ...], Tuple[int, ...], int]:
+def _extents_of_launch(device: tirx.PrimFunc, numbers: Any) -> Tuple[Tuple[int, int, int], Tuple[int, int, int], int]:
     extents = {"blockIdx": [1, 1, 1], "threadIdx": [1, 1, 1]}
     shared = 0
     for tag, number in zip(device.attrs["tirx.kernel_launch_params"], numbers):
@@ -356,7 +356,8 @@ def _extents_of_launch(device: tirx.PrimFunc, numbers: Any) -> Tuple[Tuple[int, 
             extents[word]["xyz".index(axis)] = int(number)
         else:
             shared = int(number)
-    return tuple(extents["blockIdx"]), tuple(extents["threadIdx"]), shared
+    (x, y, z), (a, b, c) = extents["blockIdx"], extents["threadIdx"]
+    return (x, y, z), (a, b, c), shared
 
 
 def _split(module: tvm.IRModule, target: tvm.target.Target) -> Tuple[Dict[str, Any], Dict[str, Any], str]:

@@ -1,6 +1,6 @@
 """Reads an ONNX file: checks it within limits, and gives every dimension a number."""
 import os
-from typing import Dict, List, Sequence, Set, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
 
 import onnx
 from onnx import TensorProto
@@ -99,7 +99,7 @@ def parse_shapes(words: Sequence[str]) -> Shapes:
     return shapes
 
 
-def _attribute(node: onnx.NodeProto, name: str, default):
+def _attribute(node: onnx.NodeProto, name: str, default: Any) -> Any:
     for attribute in node.attribute:
         if attribute.name == name:
             value = onnx.helper.get_attribute_value(attribute)
@@ -181,7 +181,7 @@ def _fix_inputs(model: onnx.ModelProto, shapes: Shapes, batch: int) -> None:
         _fix_input(info, shapes.get(info.name), batch)
 
 
-def _fix_input(info: onnx.ValueInfoProto, shape, batch: int) -> None:
+def _fix_input(info: onnx.ValueInfoProto, shape: Optional[Tuple[int, ...]], batch: int) -> None:
     tensor = info.type.tensor_type
     place = "input '%s'" % info.name
     if not info.type.HasField("tensor_type") or tensor.elem_type not in DATATYPES:

@@ -28,6 +28,8 @@
 
 docs/guides/pipelines.md says more. `Module` is made when it is first asked for: only then is torch imported.
 """
+from typing import Any
+
 from .dag import PipelineError
 from .module import Component, KernelModule
 from .module import shared_device as device
@@ -36,7 +38,7 @@ from .app import Pipeline
 __all__ = ["Component", "KernelModule", "Module", "Pipeline", "PipelineError", "device"]
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     if name == "Module":
         from .torch_module import Module
 

@@ -4,6 +4,7 @@ import json
 import os
 import sys
 import time
+from typing import Any, Callable, List, Optional
 
 from .channel import ChannelError
 from .dag import PipelineError
@@ -15,13 +16,13 @@ from .runner import own_frames
 class Processes(argparse.Action):
     """--processes; by --lanes, its name in the version before, with a warning."""
 
-    def __call__(self, parser, namespace, value, option=None):
+    def __call__(self, parser: Any, namespace: Any, value: Any, option: Any = None) -> None:
         if option == "--lanes":
             sys.stderr.write("lambent.pipeline: --lanes is called --processes now; the next version does not know the old name\n")
         setattr(namespace, self.dest, value)
 
 
-def build(options):
+def build(options: argparse.Namespace) -> None:
     """Records the DAG and writes pipeline.json."""
     document = load_app(options.app, options.code)().to_json(options.app)
     text = json.dumps(document, indent=1, ensure_ascii=False) + "\n"
@@ -34,7 +35,7 @@ def build(options):
                                                         ", ".join(document["inputs"]), ", ".join(document["outputs"])))
 
 
-def profile(options):
+def profile(options: argparse.Namespace) -> None:
     """Measures the components on this slice and merges that into the profile."""
     app = load_app(options.app, options.code)()
     os.environ.setdefault("LAMBDA_TASK_ROOT", os.path.abspath(options.code))
@@ -58,7 +59,7 @@ def profile(options):
             component["output_bytes"], component["probability"]))
 
 
-def run(options):
+def run(options: argparse.Namespace) -> int:
     """Runs events, in this process or in stage processes, and prints the answers."""
     events = events_of(options)
     failed = False
@@ -88,7 +89,7 @@ def run(options):
     return 1 if failed else 0
 
 
-def events_of(options):
+def events_of(options: argparse.Namespace) -> List[Any]:
     events = []
     for path in options.event:
         with (sys.stdin if path == "-" else open(path, encoding="utf-8")) as file:
@@ -99,11 +100,11 @@ def events_of(options):
     return events
 
 
-def main():
+def main() -> int:
     parser = argparse.ArgumentParser(prog="python3 -m lambent.pipeline", description=__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True)
 
-    def verb(function, **arguments):
+    def verb(function: Callable[[argparse.Namespace], Optional[int]], **arguments: Any) -> argparse.ArgumentParser:
         added = verbs.add_parser(function.__name__, help=function.__doc__, description=function.__doc__, **arguments)
         added.add_argument("app", help="module and class, such as app.App")
         added.add_argument("--code", default=".", metavar="FOLDER", help="where the module lies (default: here)")

@@ -1,6 +1,7 @@
 """Pipeline: the class that a pipeline function's author writes. It is made in every process of the function; define_dag is
 called in each, setup() of a component only where that runs."""
 import inspect
+from typing import Any, Callable, Dict, List, Optional
 
 from .dag import Dag, PipelineError, Reference, check_class
 from .runner import Runner
@@ -11,24 +12,24 @@ class Pipeline:
     """Subclass it and write define_dag; decode and encode where the defaults do not do."""
 
     # From submission to result: in milliseconds, or as a multiple of the time of the function without other load. At most one of them.
-    slo_ms = None
-    slo_scale = None
+    slo_ms: Optional[float] = None
+    slo_scale: Optional[float] = None
     # How many requests that wait together may run as one job.
     batch = 1
     # How partitions are ranked: "balance", "throughput"; None: as the worker does it.
-    rank = None
+    rank: Optional[str] = None
     # Where it may run: on "slices" of its own, in one process on a "shared" device, or on either as it suits ("auto").
     isolation = "slices"
     # Whether decode() of the next request and encode() of the last may run, in threads of their own, while a component is at work.
     overlap = True
 
-    def define_dag(self, *inputs):
+    def define_dag(self, *inputs: Any) -> Any:
         """Calls self.register for each component, in an order in which each stands after what it needs. The names of the
         parameters are those of the function's inputs. Returns the output or outputs: what register returned; without a return
         these are the components that no other needs."""
         raise NotImplementedError("%s has no define_dag" % type(self).__name__)
 
-    def decode(self, event):
+    def decode(self, event: Any) -> Dict[str, Any]:
         """The inputs of a request, by name, from its event: tensors, or what JSON can say. In every process that needs one."""
         names = self.dag.inputs
         if not isinstance(event, dict):
@@ -38,16 +39,16 @@ class Pipeline:
             raise ValueError("the event has no '%s'" % missing[0])
         return {name: event[name] for name in names}
 
-    def encode(self, outputs):
+    def encode(self, outputs: Dict[str, Any]) -> Any:
         """What the request is answered with: JSON. `outputs` are values by the names of their components; write it as
         encode(self, outputs, event) to have the event as well."""
         return {name: as_json(value) for name, value in outputs.items()}
 
-    def register(self, name, module, *inputs, when=None, **arguments):
+    def register(self, name: str, module: Any, *inputs: Any, when: Optional[Callable[..., Any]] = None, **arguments: Any) -> Reference:
         """Adds a component to the DAG. `module`: a class (made with `arguments` where it runs), a function that makes one, or a
         module. `when`: a function of the inputs' values; where it says no, the component does not run, and its first input
         passes through as its output."""
-        dag = self.__dict__.get("_recording")
+        dag: Optional[Dag] = self.__dict__.get("_recording")
         if dag is None:
             raise PipelineError("register(%r) belongs into define_dag" % (name,))
         if arguments:
@@ -59,7 +60,7 @@ class Pipeline:
         return dag.add(name, module, inputs, when)
 
     @property
-    def dag(self):
+    def dag(self) -> Dag:
         """The DAG that define_dag defines; PipelineError if there is a mistake in it."""
         if "_dag" not in self.__dict__:
             dag = self.__dict__["_recording"] = Dag(self._input_names())
@@ -68,19 +69,20 @@ class Pipeline:
                 self.__dict__["_dag"] = dag.finish(returned)
             finally:
                 del self.__dict__["_recording"]
-        return self.__dict__["_dag"]
+        defined: Dag = self.__dict__["_dag"]
+        return defined
 
-    def _input_names(self):
-        names = []
+    def _input_names(self) -> List[str]:
+        names: List[str] = []
         for parameter in inspect.signature(self.define_dag).parameters.values():
             if parameter.kind not in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
                 raise PipelineError("define_dag(%s): name each input of the function" % parameter)
             names.append(parameter.name)
         return names
 
-    def to_json(self, handler):
+    def to_json(self, handler: str) -> Dict[str, Any]:
         """What pipeline.json holds, as a dict."""
-        document = {"pipeline": 1, "handler": handler}
+        document: Dict[str, Any] = {"pipeline": 1, "handler": handler}
         document.update(self.dag.to_json())
         if self.slo_ms is not None and self.slo_scale is not None:
             raise PipelineError("slo_ms and slo_scale: give one of them")
@@ -102,18 +104,19 @@ class Pipeline:
             document["isolation"] = self.isolation
         return document
 
-    def encode_result(self, outputs, event):
+    def encode_result(self, outputs: Dict[str, Any], event: Any) -> Any:
         """encode, with the event where it wants one."""
         if "_wants_event" not in self.__dict__:
             self._wants_event = len(inspect.signature(self.encode).parameters) > 1
-        return self.encode(outputs, event) if self._wants_event else self.encode(outputs)
+        encode: Any = self.encode
+        return encode(outputs, event) if self._wants_event else encode(outputs)
 
-    def run(self, event):
+    def run(self, event: Any) -> Any:
         """The answer to an event, all components in this process, one after the other."""
         self.prepare()
         return self._runner.run_alone(self, event)
 
-    def prepare(self):
+    def prepare(self) -> None:
         """Loads all components, as run() does the first time."""
         if "_runner" not in self.__dict__:
             runner = Runner(self.dag.nodes.values())
@@ -121,7 +124,7 @@ class Pipeline:
             self._runner = runner
 
 
-def _number(value, name, least, most):
+def _number(value: Any, name: str, least: float, most: float) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not least < value <= most:
         raise PipelineError("%s is %r: it is more than %s, at most %s" % (name, value, least, most))
     return value

@@ -4,6 +4,7 @@ import ctypes
 import json
 import os
 from ctypes import POINTER, byref, c_char_p, c_int, c_int64, c_uint32, c_uint64, c_void_p
+from typing import Any, Dict, List, NoReturn, Optional, Tuple
 
 from .values import NO_STREAM, Failed, ValueRefused, put_together, room_for, take_apart
 
@@ -19,12 +20,12 @@ _MOST_TEXT_BYTES = 64 << 20
 class ChannelError(Exception):
     """What went wrong in a channel; `status` is one of this module's numbers."""
 
-    def __init__(self, status, message):
+    def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
         self.status = status
 
     @property
-    def error_type(self):
+    def error_type(self) -> str:
         return "Channel." + NAMES[self.status]
 
 
@@ -34,7 +35,7 @@ class _Value(ctypes.Structure):
                 ("address", c_uint64), ("bytes", c_uint64)]
 
 
-_FUNCTIONS = {
+_FUNCTIONS: Dict[str, Tuple[Any, List[Any]]] = {
     "create": (c_int, [c_char_p, c_uint32, c_uint64, c_uint32, c_char_p, c_uint64]),
     "end_channel": (c_int, [c_char_p, c_char_p, c_uint64]),
     "open": (c_void_p, [c_char_p, c_int, c_char_p, c_uint64]),
@@ -48,10 +49,10 @@ _FUNCTIONS = {
     "take": (c_int, [c_void_p, c_uint32, c_uint64, c_int, c_uint64, c_int64]),
     "release": (c_int, [c_void_p]),
 }
-_loaded = None
+_loaded: Optional[ctypes.CDLL] = None
 
 
-def _library():
+def _library() -> Any:
     """liblambent_stage.so beside this file; where this is the source tree, from the build that LAMBENT_PREFIX names."""
     global _loaded
     if _loaded is None:
@@ -70,7 +71,7 @@ def _library():
     return _loaded
 
 
-def create(path, slots=4, slot_bytes=256 << 20, mode=0o600):
+def create(path: str, slots: int = 4, slot_bytes: int = 256 << 20, mode: int = 0o600) -> None:
     """Makes a channel's file. A slot holds the value of one job; its bytes are a limit and cost nothing until they are used."""
     error = ctypes.create_string_buffer(512)
     status = _library().lambent_stage_create(os.fsencode(path), slots, slot_bytes, mode, error, 512)
@@ -78,7 +79,7 @@ def create(path, slots=4, slot_bytes=256 << 20, mode=0o600):
         raise ChannelError(status, error.value.decode("utf-8", "replace"))
 
 
-def end(path):
+def end(path: str) -> None:
     """Ends a channel from outside: who waits in it finds out."""
     error = ctypes.create_string_buffer(512)
     status = _library().lambent_stage_end_channel(os.fsencode(path), error, 512)
@@ -86,14 +87,14 @@ def end(path):
         raise ChannelError(status, error.value.decode("utf-8", "replace"))
 
 
-def _milliseconds(timeout_ms):
+def _milliseconds(timeout_ms: Optional[float]) -> int:
     return -1 if timeout_ms is None else max(0, int(timeout_ms))
 
 
 class _End:
     _is_sender = 0
 
-    def __init__(self, path):
+    def __init__(self, path: str) -> None:
         self._functions = _library()
         error = ctypes.create_string_buffer(512)
         self._end = self._functions.lambent_stage_open(os.fsencode(path), self._is_sender, error, 512)
@@ -102,30 +103,32 @@ class _End:
         self.path = path
         self.slot_bytes = self._functions.lambent_stage_slot_bytes(self._end)
 
-    def close(self):
+    def close(self) -> None:
         end_, self._end = self._end, None
         if end_:
             self._functions.lambent_stage_close(end_)
 
-    def _raise(self, status):
+    def _raise(self, status: int) -> NoReturn:
         text = self._functions.lambent_stage_error(self._end).decode("utf-8", "replace")
         raise ChannelError(status, "%s: %s" % (self.path, text))
 
     @property
-    def note(self):
+    def note(self) -> str:
         """Why copies are slower than they could be; empty if they are not."""
-        return self._functions.lambent_stage_note(self._end).decode("utf-8", "replace")
+        return str(self._functions.lambent_stage_note(self._end), "utf-8", "replace")
 
 
 class SendingEnd(_End):
     _is_sender = 1
 
-    def send(self, job, values, timeout_ms=None, complete=False):
+    def send(self, job: int, values: List[Any], timeout_ms: Optional[float] = None, complete: bool = False) -> List[Any]:
         """Sends the values of a job, one for each request; a Failed is one. A value that cannot be handed on, or for which the
         slot has no room left, goes as a Failed; the list of what went is returned. Waits for a slot; ChannelError if none comes
         free in time or no process is left to free one. `complete`: no work that makes the values is under way on the device any more,
         so that their copies need not wait for what is; those of tensors that had to be made contiguous here follow that."""
-        sent, entries, kept = [], [], []
+        sent: List[Any] = []
+        entries: List[_Value] = []
+        kept: List[Tuple[Any, Any]] = []
         used, stream = 0, 0
         for request, value in enumerate(values):
             reserve = _ALIGNMENT * 4 * (len(values) - request - 1)  # for the errors of those that follow
@@ -153,7 +156,7 @@ class SendingEnd(_End):
             self._raise(status)
         return sent
 
-    def _entries(self, request, value, kept):
+    def _entries(self, request: int, value: Any, kept: List[Tuple[Any, Any]]) -> Tuple[List[_Value], Optional[Failed]]:
         failure = None
         try:
             if isinstance(value, Failed):
@@ -173,13 +176,13 @@ class SendingEnd(_End):
         return entries, failure
 
 
-def _end_of(entries, used):
+def _end_of(entries: List[_Value], used: int) -> int:
     for entry in entries:
         used = -(-used // _ALIGNMENT) * _ALIGNMENT + entry.bytes
     return used
 
 
-def _short(failure):
+def _short(failure: Failed) -> bytes:
     """A Failed in at most 900 bytes, so that there is always room for it."""
     for limit in (600, 100, 0):
         text = json.dumps({"errorType": failure.error_type[:100], "errorMessage": failure.message[:limit]}).encode()
@@ -188,7 +191,7 @@ def _short(failure):
     return b'{"errorType": "Error", "errorMessage": ""}'
 
 
-def _text_entry(request, kind, text, kept):
+def _text_entry(request: int, kind: int, text: bytes, kept: List[Tuple[Any, Any]]) -> _Value:
     kept.append((text, None))
     entry = _Value(request, kind)
     entry.address = ctypes.cast(c_char_p(text), c_void_p).value
@@ -197,7 +200,7 @@ def _text_entry(request, kind, text, kept):
 
 
 class ReceivingEnd(_End):
-    def wait(self, timeout_ms=None):
+    def wait(self, timeout_ms: Optional[float] = None) -> Tuple[int, int]:
         """(job, number of requests) of the next value; the same again until it is taken or dropped."""
         job, requests, count = c_uint64(), c_uint32(), c_uint32()
         values = POINTER(_Value)()
@@ -208,25 +211,26 @@ class ReceivingEnd(_End):
         self._arrived = [values[i] for i in range(count.value)]
         return job.value, requests.value
 
-    def take(self, requests, timeout_ms=None):
+    def take(self, requests: int, timeout_ms: Optional[float] = None) -> List[Any]:
         """The values that wait() found: one for each request, a Failed where that is what was sent. The slot is free then,
         whatever happens."""
         try:
-            owned = [[] for _ in range(requests)]
+            owned: List[List[Tuple[int, _Value]]] = [[] for _ in range(requests)]
             for index, value in enumerate(self._arrived):
                 owned[value.request].append((index, value))
             return [self._value(entries, timeout_ms) for entries in owned]
         finally:
             self.drop()
 
-    def drop(self):
+    def drop(self) -> None:
         self._arrived = []
         self._functions.lambent_stage_release(self._end)
 
-    def _value(self, entries, timeout_ms):
+    def _value(self, entries: List[Tuple[int, _Value]], timeout_ms: Optional[float]) -> Any:
         if not entries:
             return Failed("Channel.Malformed", "nothing was sent for this request")
-        texts, tensors = [], []
+        texts: List[Tuple[int, bytes]] = []
+        tensors: List[Any] = []
         for index, entry in entries:
             if entry.kind == _TENSOR:
                 tensors.append(self._tensor(index, entry, timeout_ms))
@@ -245,20 +249,20 @@ class ReceivingEnd(_End):
         except (ValueError, LookupError, TypeError) as error:
             return Failed("Channel.Malformed", str(error))
 
-    def _tensor(self, index, entry, timeout_ms):
+    def _tensor(self, index: int, entry: _Value, timeout_ms: Optional[float]) -> Any:
         shape = tuple(entry.dimensions[:entry.dimension_count])
         leaf, finish = room_for(entry.container, entry.datatype, shape, entry.bytes)
         self._copy(index, leaf.address, leaf.on_device, leaf.stream, timeout_ms)
         return finish()
 
-    def _text(self, index, entry, timeout_ms):
+    def _text(self, index: int, entry: _Value, timeout_ms: Optional[float]) -> bytes:
         if entry.bytes > _MOST_TEXT_BYTES:
             raise ChannelError(MALFORMED, "%s: a text of %d bytes" % (self.path, entry.bytes))
         data = ctypes.create_string_buffer(max(1, entry.bytes))
         self._copy(index, ctypes.addressof(data), False, 0, timeout_ms)
         return ctypes.string_at(data, entry.bytes)
 
-    def _copy(self, index, address, on_device, stream, timeout_ms):
+    def _copy(self, index: int, address: Optional[int], on_device: bool, stream: int, timeout_ms: Optional[float]) -> None:
         status = self._functions.lambent_stage_take(self._end, index, address, on_device, stream, _milliseconds(timeout_ms))
         if status != DONE:
             self._raise(status)

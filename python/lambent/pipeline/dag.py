@@ -1,6 +1,7 @@
 """The DAG of a pipeline function: what define_dag records, checked, and as pipeline.json has it
 (docs/decisions/0016-slices-and-pipelines.md; the worker reads it with src/decide/pipeline/pipeline_json.cc)."""
 import re
+from typing import Any, Callable, Dict, List, Optional, Sequence
 
 from .module import Component
 
@@ -17,37 +18,39 @@ class Reference:
     """What define_dag is given and gets back: a value that there will be. `name` is "$image" of an
     input of the function, "deblur" of a component."""
 
-    def __init__(self, owner, name):
+    def __init__(self, owner: "Dag", name: str) -> None:
         self.owner, self.name = owner, name
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return "<the value of %s>" % self.name
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         raise PipelineError("define_dag cannot look at values, such as that of %s: "
                             "there are none yet; give register() a condition, when=" % self.name)
 
-    __iter__ = __len__ = __getitem__ = __bool__
+    __iter__: Any = __bool__
+    __len__: Any = __bool__
+    __getitem__: Any = __bool__
 
 
 class Node:
     """One component: `make` makes its module, `when` is its condition or None."""
 
-    def __init__(self, name, make, inputs, when):
+    def __init__(self, name: str, make: Any, inputs: Sequence[str], when: Optional[Callable[..., Any]]) -> None:
         self.name, self.make, self.inputs, self.when = name, make, inputs, when
 
     @property
-    def optional(self):
+    def optional(self) -> bool:
         return self.when is not None
 
 
-def check_name(name, what):
+def check_name(name: Any, what: str) -> str:
     if not isinstance(name, str) or not _NAME.match(name):
         raise PipelineError("%s: %r is no name: 1 to 64 letters, digits, '-' and '_'" % (what, name))
     return name
 
 
-def check_class(place, module):
+def check_class(place: str, module: Any) -> None:
     """That a class of components has a forward of its own."""
     if not isinstance(module, type):
         return
@@ -59,7 +62,7 @@ def check_class(place, module):
 class Dag:
     """`nodes`: name -> Node, each after all that it needs. `outputs`: names of nodes."""
 
-    def __init__(self, inputs):
+    def __init__(self, inputs: Sequence[str]) -> None:
         self.inputs = [check_name(name, "inputs") for name in inputs]
         if not self.inputs:
             raise PipelineError("define_dag takes no input: a pipeline has at least one")
@@ -67,10 +70,10 @@ class Dag:
             raise PipelineError("inputs: a name stands there twice: %s" % ", ".join(self.inputs))
         if len(self.inputs) > MOST_INPUTS:
             raise PipelineError("%d inputs: at most %d are taken" % (len(self.inputs), MOST_INPUTS))
-        self.nodes = {}
-        self.outputs = []
+        self.nodes: Dict[str, Node] = {}
+        self.outputs: List[str] = []
 
-    def add(self, name, make, inputs, when):
+    def add(self, name: str, make: Any, inputs: Sequence[Any], when: Optional[Callable[..., Any]]) -> Reference:
         place = "component %r" % (name,)
         check_name(name, place)
         if name in self.nodes:
@@ -94,7 +97,7 @@ class Dag:
         self.nodes[name] = Node(name, make, [source.name for source in inputs], when)
         return Reference(self, name)
 
-    def finish(self, returned):
+    def finish(self, returned: Any) -> "Dag":
         """`returned` by define_dag: the outputs; None: what no other component needs."""
         used = {source for node in self.nodes.values() for source in node.inputs}
         if not self.nodes:
@@ -119,10 +122,10 @@ class Dag:
                                     "function" % name)
         return self
 
-    def to_json(self):
+    def to_json(self) -> Dict[str, Any]:
         components = []
         for node in self.nodes.values():
-            component = {"name": node.name, "inputs": node.inputs}
+            component: Dict[str, Any] = {"name": node.name, "inputs": node.inputs}
             if node.optional:
                 component["optional"] = True
             components.append(component)

@@ -2,6 +2,7 @@
 import os
 import re
 import sys
+from typing import Any, Callable, Optional
 
 
 class Component:
@@ -12,17 +13,18 @@ class Component:
     # What it returns must have as many rows as it was given, and is split again.
     batches = False
 
-    def setup(self):
+    def setup(self) -> None:
         pass
 
-    def forward(self, *inputs):
+    def forward(self, *inputs: Any) -> Any:
         raise NotImplementedError("%s has no forward" % type(self).__name__)
 
-    def __call__(self, *inputs):
+    def __call__(self, *inputs: Any) -> Any:
         return self.forward(*inputs)
 
     @classmethod
-    def reg(cls, pipeline, *inputs, name=None, when=None, **arguments):
+    def reg(cls, pipeline: Any, *inputs: Any, name: Optional[str] = None, when: Optional[Callable[..., Any]] = None,
+            **arguments: Any) -> Any:
         """Deblur.reg(self, image): as self.register("deblur", Deblur, image)."""
         return pipeline.register(name or snake_case(cls.__name__), cls, *inputs, when=when, **arguments)
 
@@ -33,27 +35,27 @@ class KernelModule(Component):
         class Blur(KernelModule):
             bundle = "bundles/image"            # a folder of the package, made by lambent-bundle
 
-            def setup(self):
+            def setup(self) -> None:
                 self.blur = self.kernel("blur")
 
-            def forward(self, image):
+            def forward(self, image: Any) -> Any:
                 blurred = self.device.tensor("float32", image.shape)
                 self.blur(grid=..., block=256, args=[image, blurred, cuda.uint32(image.count)])
                 return blurred
     """
 
-    bundle = None
+    bundle: Optional[str] = None
 
     @property
-    def device(self):
+    def device(self) -> Any:
         """The device of this process: lambent_cuda.Device."""
         return shared_device()
 
-    def kernel(self, name, bundle=None):
+    def kernel(self, name: str, bundle: Optional[str] = None) -> Any:
         """A kernel of the component's bundle, or of another folder of the package."""
         return self.load(bundle).kernel(name)
 
-    def load(self, bundle=None):
+    def load(self, bundle: Optional[str] = None) -> Any:
         folder = bundle or self.bundle
         if folder is None:
             raise ValueError("%s: no bundle is given" % type(self).__name__)
@@ -63,35 +65,35 @@ class KernelModule(Component):
         return loaded[folder]
 
 
-def snake_case(name):
+def snake_case(name: str) -> str:
     """"SuperResolution" -> "super_resolution"."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
 
 
-def task_root():
+def task_root() -> str:
     """Where the package lies."""
     return os.environ.get("LAMBDA_TASK_ROOT", ".")
 
 
-_device = None
+_device: Any = None
 
 
-def device_is_made():
+def device_is_made() -> bool:
     """Whether shared_device() was called in this process."""
     return _device is not None
 
 
-def shared_device():
+def shared_device() -> Any:
     """The lambent_cuda.Device of the process, one for all its components and for decode(): lambent.pipeline.device()."""
     global _device
     if _device is None:
         import lambent_cuda
 
-        _device = lambent_cuda.Device()
+        _device = lambent_cuda.Device()  # type: ignore[no-untyped-call]
     return _device
 
 
-def join_device():
+def join_device() -> None:
     """For a thread beside the one that loaded the components: what it asks of the device does not wait for what is at work there."""
     torch = sys.modules.get("torch")
     if torch is not None and hasattr(torch, "cuda") and torch.cuda.is_available():
@@ -99,7 +101,7 @@ def join_device():
         torch.cuda.current_stream().synchronize()  # and has the context from then on
 
 
-def complete_own_work():
+def complete_own_work() -> None:
     """Waits for what this thread has begun on a stream of its own: another thread goes on with it."""
     torch = sys.modules.get("torch")
     if torch is not None and hasattr(torch, "cuda") and torch.cuda.is_available():

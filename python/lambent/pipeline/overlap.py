@@ -2,6 +2,7 @@
 goes out (docs/decisions/0041-edges-that-overlap.md). Used by lambent_runtime and by stage_process.py."""
 import queue
 import threading
+from typing import Any, Callable, Optional
 
 from .module import join_device
 
@@ -16,13 +17,14 @@ class Overlap:
     `take()`: (ticket, function that begins the job) of the next, or None if there are no more.
     `answer(ticket, outcome)`: what the stage process answers, or the exception that there is instead."""
 
-    def __init__(self, stage, take, answer, in_flight):
+    def __init__(self, stage: Any, take: Callable[[], Any], answer: Callable[[Any, Any], None], in_flight: int) -> None:
         self._stage, self._take, self._answer = stage, take, answer
         self._room = threading.Semaphore(max(1, in_flight))
-        self._begun, self._worked = queue.SimpleQueue(), queue.SimpleQueue()
-        self._error = None
+        self._begun: "queue.SimpleQueue[Any]" = queue.SimpleQueue()
+        self._worked: "queue.SimpleQueue[Any]" = queue.SimpleQueue()
+        self._error: Optional[BaseException] = None
 
-    def serve(self):
+    def serve(self) -> None:
         """Until there are no more jobs, and all are answered; raises what take() or answer() did."""
         threading.Thread(target=self._read, daemon=True).start()
         writer = threading.Thread(target=self._write, daemon=True)
@@ -39,7 +41,7 @@ class Overlap:
         if self._error is not None:
             raise self._error
 
-    def _read(self):
+    def _read(self) -> None:
         try:
             join_device()
             while True:
@@ -54,7 +56,7 @@ class Overlap:
             self._error = error
         self._begun.put((_END, None))
 
-    def _write(self):
+    def _write(self) -> None:
         try:
             join_device()
             while True:
@@ -72,7 +74,7 @@ class Overlap:
             self._begun.put((_END, None))
 
 
-def _attempt(part, job):
+def _attempt(part: Callable[[Any], Any], job: Any) -> Any:
     """What this part of a job comes to; the exception of it, or of a part before."""
     if isinstance(job, Exception):
         return job

@@ -3,16 +3,18 @@
 import os
 import statistics
 import time
+from typing import Any, Callable, Dict, List, Optional
 
 from .dag import PipelineError
 from .module import shared_device
+from .meter import DeviceMeter
 from .runner import Runner
 from .values import Failed
 
 _MIB = 1 << 20
 
 
-def measure(app, events, repeat, progress=lambda text: None):
+def measure(app: Any, events: List[Any], repeat: int, progress: Callable[[str], None] = lambda text: None) -> Dict[str, Any]:
     """A profile of only this slice, as a dict. Each event is decoded and run `repeat` times after a first time that does not count;
     times are medians over all runs. An optional component ran with the probability with which its condition held."""
     runner = Runner(app.dag.nodes.values())
@@ -27,7 +29,9 @@ def measure(app, events, repeat, progress=lambda text: None):
     if shape is None:
         raise PipelineError("this process sees no device, and a profile is of a slice: run it where there is one, or let "
                             "`lambent profile` measure the function on a worker's slices")
-    times, ran, asked = {}, {}, {}
+    times: Dict[str, List[float]] = {}
+    ran: Dict[str, int] = {}
+    asked: Dict[str, int] = {}
     for position, event in enumerate(events):
         for turn in range(repeat + 1):
             progress("event %d of %d, run %d of %d" % (position + 1, len(events), turn, repeat))
@@ -35,7 +39,7 @@ def measure(app, events, repeat, progress=lambda text: None):
     components = {}
     for name, node in app.dag.nodes.items():
         measured = runner.measured[name]
-        component = {"weights_mb": round(measured.weights / _MIB, 3), "memory_mb": round(measured.memory / _MIB, 3),
+        component: Dict[str, Any] = {"weights_mb": round(measured.weights / _MIB, 3), "memory_mb": round(measured.memory / _MIB, 3),
                      "output_bytes": measured.output, "probability": 1.0, "ms": {}}
         if node.optional:
             component["probability"] = round(ran.get(name, 0) / asked[name], 4)
@@ -48,7 +52,7 @@ def measure(app, events, repeat, progress=lambda text: None):
             "components": components}
 
 
-def _used_by_a_context(meter):
+def _used_by_a_context(meter: DeviceMeter) -> Optional[int]:
     try:
         shared_device()
     except Exception:  # there is no device, or no driver
@@ -56,7 +60,8 @@ def _used_by_a_context(meter):
     return meter.used_bytes()
 
 
-def _run_once(app, runner, event, times, ran, asked):
+def _run_once(app: Any, runner: Runner, event: Any, times: Optional[Dict[str, List[float]]], ran: Dict[str, int], asked: Dict[str,
+              int]) -> None:
     values = {"$" + name: [value] for name, value in app.decode(event).items()}
     for name, node in runner.nodes.items():
         values[name] = runner.run(name, list(zip(*[values[source] for source in node.inputs])))
@@ -69,7 +74,7 @@ def _run_once(app, runner, event, times, ran, asked):
                 times.setdefault(name, []).append(runner.measured[name].ms)
 
 
-def merge(old, new):
+def merge(old: Any, new: Dict[str, Any]) -> Dict[str, Any]:
     """`new` with what only `old` knows: other slices' shapes and times; the larger of their memories."""
     if old is None:
         return new
@@ -87,7 +92,7 @@ def merge(old, new):
     return merged
 
 
-def _age_ms():
+def _age_ms() -> float:
     """Since this process was started."""
     with open("/proc/self/stat", encoding="ascii", errors="replace") as file:
         started = int(file.read().rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")

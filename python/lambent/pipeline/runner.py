@@ -5,28 +5,29 @@ import os
 import sys
 import time
 import traceback
+from typing import Any, Dict, Iterable, Iterator, List
 
-from .dag import PipelineError
+from .dag import Node, PipelineError
 from .meter import DeviceMeter
 from .values import Failed, failed_by, joined, parted, rows_of, size_of
 
 
-def _is_ours(path):
+def _is_ours(path: str) -> bool:
     return os.path.dirname(path) == os.path.dirname(__file__)
 
 
 @contextlib.contextmanager
-def _known_as(component):
+def _known_as(component: str) -> Iterator[None]:
     """What is raised within tells of which component it is."""
     try:
         yield
     except Exception as error:
         with contextlib.suppress(Exception):  # one that takes no attributes
-            error.lambent_component = component
+            error.lambent_component = component  # type: ignore[attr-defined]
         raise
 
 
-def own_frames(error):
+def own_frames(error: BaseException) -> str:
     """The lines of an exception's traceback without our own frames."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__)
               if not _is_ours(frame.filename) and os.path.basename(frame.filename) != "contextlib.py"]
@@ -37,30 +38,30 @@ class Measured:
     """Of one component: `ms` of its last job, all requests together; requests that it `ran` for in it; bytes of device memory while
     it runs, of its weights, of its output (the largest so far, of one request)."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.ms, self.ran = 0.0, 0
         self.memory = self.weights = self.output = 0
 
-    def to_json(self):
+    def to_json(self) -> Dict[str, Any]:
         return {"ms": round(self.ms, 3), "ran": self.ran, "memory": self.memory, "weights": self.weights,
                 "output": self.output}
 
 
 class Runner:
-    def __init__(self, nodes):
+    def __init__(self, nodes: Iterable[Node]) -> None:
         self.nodes = {node.name: node for node in nodes}
         self.measured = {name: Measured() for name in self.nodes}
-        self._modules = {}
+        self._modules: Dict[str, Any] = {}
         self.meter = DeviceMeter()
 
-    def setup(self):
+    def setup(self) -> None:
         """Makes the modules and loads their weights. What goes wrong in a module's own code is raised as it is, and knows the name of
         its component."""
         for name in self.nodes:
             with _known_as(name):
                 self._setup_one(name, self.nodes[name])
 
-    def _setup_one(self, name, node):
+    def _setup_one(self, name: str, node: Node) -> None:
         before = self.meter.used_bytes()
         module = node.make
         if isinstance(module, type) or not hasattr(module, "forward"):
@@ -80,7 +81,7 @@ class Runner:
             self.measured[name].memory = self.measured[name].weights
         self._modules[name] = module
 
-    def run(self, name, inputs):
+    def run(self, name: str, inputs: Any) -> List[Any]:
         """The component's values for each request, from a list of its inputs' values for each. A request with an input that Failed
         fails with the same error, and one whose own code raises fails with that; the others are not touched by it."""
         node, measured = self.nodes[name], self.measured[name]
@@ -107,7 +108,7 @@ class Runner:
             measured.ran = len(alive)
         return outputs
 
-    def run_alone(self, app, event):
+    def run_alone(self, app: Any, event: Any) -> Any:
         """The answer to one event, if all components are here; what fails is raised as it was."""
         values = {"$" + name: value for name, value in app.decode(event).items()}
         for name, node in self.nodes.items():
@@ -119,11 +120,11 @@ class Runner:
                     values[name] = self._call(name, inputs)
         return app.encode_result({name: values[name] for name in app.dag.outputs}, event)
 
-    def _call(self, name, inputs):
+    def _call(self, name: str, inputs: Any) -> Any:
         module = self._modules[name]
         return module.lambent_run(*inputs) if hasattr(module, "lambent_run") else module(*inputs)
 
-    def _run_all(self, name, inputs, alive, outputs):
+    def _run_all(self, name: str, inputs: Any, alive: List[int], outputs: List[Any]) -> None:
         measured = self.measured[name]
         if len(alive) > 1 and getattr(self._modules[name], "batches", False):
             if self._run_batch(name, inputs, alive, outputs):
@@ -142,13 +143,13 @@ class Runner:
             measured.output = max(measured.output, output_bytes)
             measured.memory = max(measured.memory, measured.weights + input_bytes + self.meter.extra_bytes())
 
-    def _run_batch(self, name, inputs, alive, outputs):
+    def _run_batch(self, name: str, inputs: Any, alive: List[int], outputs: List[Any]) -> bool:
         """Whether all ran as one. If not, because they do not fit together or one of them makes the batch fail, each runs by itself:
         the one that fails is found, and the others do not fail with it."""
         measured = self.measured[name]
         columns = list(zip(*[inputs[request] for request in alive]))
-        rows = [rows_of(value) for value in columns[0]]
-        if None in rows or any([rows_of(value) for value in column] != rows for column in columns):
+        rows = [count for value in columns[0] if (count := rows_of(value)) is not None]
+        if len(rows) != len(columns[0]) or any([rows_of(value) for value in column] != rows for column in columns):
             return False
         self.meter.start()
         try:
@@ -165,7 +166,7 @@ class Runner:
         measured.memory = max(measured.memory, measured.weights + self.meter.extra_bytes() // len(alive))
         return True
 
-    def _failed(self, name, error):
+    def _failed(self, name: str, error: BaseException) -> Failed:
         sys.stderr.write("[ERROR] component '%s': %s: %s\n%s" % (name, type(error).__name__, error, own_frames(error)))
         sys.stderr.flush()
         return failed_by(error, "component '%s': " % name)

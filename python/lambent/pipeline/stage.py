@@ -9,6 +9,7 @@ import os
 import re
 import sys
 import time
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple, Type, Union
 
 from .channel import DEVICE, ENDED, MALFORMED, PEER_GONE, SYSTEM, ChannelError, ReceivingEnd, SendingEnd
 from .dag import PipelineError
@@ -28,7 +29,7 @@ class StageError(PipelineError):
 class Stage:
     """`description`: what LAMBENT_STAGE's file holds; `app`: the Pipeline."""
 
-    def __init__(self, description, app):
+    def __init__(self, description: Dict[str, Any], app: Any) -> None:
         self.app, self.dag = app, app.dag
         self.components = [self._known(name) for name in _texts(description, "components")]
         self.outputs = [self._known(name) for name in _texts(description, "outputs", [])]
@@ -36,13 +37,16 @@ class Stage:
         # In the order of the DAG, so that two stage processes never wait for each other.
         self.components = list(self._runner.nodes)
         # Of a value, the channels from each replica of the stage process that makes it; to each of every stage process that needs it.
-        self._receives, self._sends = {}, {}
+        self._receives: Dict[str, List[str]] = {}
+        self._sends: Dict[str, Dict[Any, List[str]]] = {}
         for entry in _entries(description, "receives"):
             self._receives.setdefault(self._value_name(entry), []).append(entry["channel"])
         for entry in _entries(description, "sends"):
             stage_processes = self._sends.setdefault(self._value_name(entry), {})
             stage_processes.setdefault(entry.get("to", entry["channel"]), []).append(entry["channel"])
-        self._receivers, self._senders, self._noted = {}, {}, set()
+        self._receivers: Dict[str, List[ReceivingEnd]] = {}
+        self._senders: Dict[str, List[List[SendingEnd]]] = {}
+        self._noted: Set[str] = set()
         # Of what comes first the input may be fetched while a job before is still at work; of others, what is needed for it may
         # have to be made of this very job's values.
         self._first = list(self._runner.nodes[self.components[0]].inputs) if self.components else []
@@ -50,7 +54,7 @@ class Stage:
         self._needed_after = self._needs()
         self.in_flight = min(_in_flight(description), 2 if getattr(app, "overlap", True) else 1)
 
-    def _needs(self):
+    def _needs(self) -> Dict[str, Set[str]]:
         """After each component the values that a job still needs. Others are dropped: no memory is planned for them."""
         needed = set(self.components[-1:]) | set(self.outputs) | (set(self._sends) - set(self.components))
         after = []
@@ -59,7 +63,7 @@ class Stage:
             needed = needed | set(self.dag.nodes[name].inputs)
         return dict(zip(reversed(self.components), after))
 
-    def open(self):
+    def open(self) -> "Stage":
         """Opens the channels, then loads the components: if that ends the process, other stage processes find out."""
         for value, paths in self._receives.items():
             self._receivers[value] = [ReceivingEnd(path) for path in paths]
@@ -68,15 +72,15 @@ class Stage:
         self._runner.setup()
         return self
 
-    def close(self):
+    def close(self) -> None:
         for end in self._ends():
             end.close()
 
-    def _ends(self):
+    def _ends(self) -> List[Any]:
         return [end for ends in self._receivers.values() for end in ends] + [
             end for stage_processes in self._senders.values() for ends in stage_processes for end in ends]
 
-    def serve(self, job, remaining_ms=None):
+    def serve(self, job: Any, remaining_ms: Optional[float] = None) -> Dict[str, Any]:
         """The answer to a job, as 0016 has it. `remaining_ms`: how long the stage process may wait for others; None: as long as they live."""
         begun = self.begin(job, remaining_ms)
         return self.finish(self.work(begun))
@@ -84,37 +88,37 @@ class Stage:
     # The three parts of a job. Each may be a thread's of its own, if each has the jobs in their order: a channel is only ever used in
     # one of them, so that it has them in order, too.
 
-    def begin(self, job, remaining_ms=None):
+    def begin(self, job: Any, remaining_ms: Optional[float] = None) -> "_Job":
         """A job whose input is there: decoded, or received."""
         return _Job(self, job, remaining_ms).begin()
 
-    def work(self, begun):
+    def work(self, begun: "_Job") -> "_Job":
         """Runs its components, and sends what others need of them but the last."""
         return begun.work()
 
-    def finish(self, begun):
+    def finish(self, begun: "_Job") -> Dict[str, Any]:
         """Sends what is left, and makes the answer."""
         return begun.finish()
 
-    def say_note(self, end):
+    def say_note(self, end: Union[SendingEnd, ReceivingEnd]) -> None:
         """Writes to the log, once, why copies through a channel are slower than they could be."""
         if end.note and end.path not in self._noted:
             self._noted.add(end.path)
             sys.stderr.write("[WARN] memory of channel %s is not page-locked, copies take longer: %s\n" % (end.path, end.note))
 
-    def _known(self, name):
+    def _known(self, name: str) -> str:
         if name not in self.dag.nodes:
             raise StageError("LAMBENT_STAGE: the pipeline has no component '%s': pipeline.json does not match the code: run "
                              "python3 -m lambent.pipeline build again" % name)
         return name
 
-    def _value_name(self, entry):
-        name = entry["value"]
+    def _value_name(self, entry: Dict[str, Any]) -> str:
+        name: str = entry["value"]
         if name.startswith("$") and name[1:] in self.dag.inputs:
             return name
         return self._known(name)
 
-    def _check_sources(self):
+    def _check_sources(self) -> None:
         """Every value that the stage process needs or sends is made, decoded or received here."""
         made = set(self.components) | set(self._receives) | {"$" + name for name in self.dag.inputs}
         needed = [source for name in self.components for source in self.dag.nodes[name].inputs]
@@ -126,15 +130,17 @@ class Stage:
 class _Job:
     """One job on its way through the stage process."""
 
-    def __init__(self, stage, job, remaining_ms):
+    def __init__(self, stage: Stage, job: Any, remaining_ms: Optional[float]) -> None:
         self.stage = stage
         self.number, self.requests, self.turn, self.events, self.fault = _checked_job(job)
         self.deadline = None if remaining_ms is None else time.monotonic() + remaining_ms / 1e3
-        self.values, self.received = {}, set()
+        self.values: Dict[str, List[Any]] = {}
+        self.received: Set[str] = set()
         self.queue_ms = self.wait_ms = self.receive_ms = self.send_ms = 0.0
-        self.measured, self.broken = {}, None
+        self.measured: Dict[str, Dict[str, Any]] = {}
+        self.broken: Optional[str] = None
 
-    def begin(self):
+    def begin(self) -> "_Job":
         stage = self.stage
         for name in stage._first:
             self._value(name)
@@ -143,7 +149,7 @@ class _Job:
         self._wait_since = time.perf_counter()
         return self
 
-    def work(self):
+    def work(self) -> "_Job":
         stage = self.stage
         self._waited()
         for name in stage.components:
@@ -154,14 +160,14 @@ class _Job:
                 self.values[name] = self._all_failed(type(error).__name__, "component '%s': %s" % (name, error))
             if name != stage.components[-1]:
                 self._send(name)
-            sources = None
+            del sources
             self.values = {each: value for each, value in self.values.items() if each in stage._needed_after[name]}
         # Another job may be measured before this one is answered.
         self.measured = {name: stage._runner.measured[name].to_json() for name in stage.components}
         self._wait_since = time.perf_counter()
         return self
 
-    def finish(self):
+    def finish(self) -> Dict[str, Any]:
         stage = self.stage
         self._waited()
         for name in stage.components[-1:]:
@@ -172,7 +178,7 @@ class _Job:
         for name in stage._senders:
             if name not in stage.components:
                 self._send(name)
-        answer = {"components": self.measured, "queue_ms": round(self.queue_ms, 3), "wait_ms": round(self.wait_ms, 3),
+        answer: Dict[str, Any] = {"components": self.measured, "queue_ms": round(self.queue_ms, 3), "wait_ms": round(self.wait_ms, 3),
                   "receive_ms": round(self.receive_ms, 3), "send_ms": round(self.send_ms, 3)}
         if stage.outputs:
             outputs = {name: self._value(name) for name in stage.outputs}
@@ -181,16 +187,16 @@ class _Job:
             answer["broken"] = self.broken
         return answer
 
-    def _waited(self):
+    def _waited(self) -> None:
         """For a job before it, which was at this part."""
         self.queue_ms += (time.perf_counter() - self._wait_since) * 1e3
 
-    def _decodes(self):
+    def _decodes(self) -> bool:
         """Whether some component here needs an input that no stage process sends."""
         return any(source.startswith("$") and source not in self.stage._receivers and source not in self.values
                    for name in self.stage.components for source in self.stage.dag.nodes[name].inputs)
 
-    def _value(self, name):
+    def _value(self, name: str) -> List[Any]:
         """The values of all requests; waits for another stage process's."""
         if name not in self.values:
             if name in self.stage._receivers:
@@ -200,7 +206,7 @@ class _Job:
                 self._decode()
         return self.values[name]
 
-    def _decode(self):
+    def _decode(self) -> None:
         names = self.stage.dag.inputs
         decoded = []
         for request in range(self.requests):
@@ -224,10 +230,10 @@ class _Job:
             # An input that is received as well is not overwritten.
             self.values.setdefault("$" + name, [inputs[position] for inputs in decoded])
 
-    def _of_turn(self, ends):
+    def _of_turn(self, ends: List[Any]) -> Any:
         return ends[self.turn % len(ends)]
 
-    def _receive(self, end):
+    def _receive(self, end: ReceivingEnd) -> List[Any]:
         try:
             begin = time.perf_counter()
             job, requests = end.wait(self._remaining_ms())
@@ -253,7 +259,7 @@ class _Job:
         except Exception as error:  # such as no memory for what has come
             return self._all_failed(type(error).__name__, str(error))
 
-    def _send(self, name):
+    def _send(self, name: str) -> None:
         begin = time.perf_counter()
         values = self._value(name)
         for ends in self.stage._senders.get(name, []):
@@ -266,7 +272,7 @@ class _Job:
                 self._note(error)
         self.send_ms += (time.perf_counter() - begin) * 1e3
 
-    def _result(self, outputs, request):
+    def _result(self, outputs: Dict[str, List[Any]], request: int) -> Dict[str, Any]:
         of_request = {name: values[request] for name, values in outputs.items()}
         failed = next((value for value in of_request.values() if isinstance(value, Failed)), None)
         if failed is None and self.fault is not None:
@@ -281,19 +287,19 @@ class _Job:
                 failed = failed_by(error)
         return {"error": failed.to_json()}
 
-    def _note(self, error):
+    def _note(self, error: ChannelError) -> None:
         """Other errors are only of this job: the stage processes find each other again at the next one."""
         if error.status in BREAKING:
             self.broken = str(error)
 
-    def _all_failed(self, error_type, message):
+    def _all_failed(self, error_type: str, message: str) -> List[Any]:
         return [Failed(error_type, message)] * self.requests
 
-    def _remaining_ms(self):
+    def _remaining_ms(self) -> Optional[float]:
         return None if self.deadline is None else max(0, (self.deadline - time.monotonic()) * 1e3)
 
 
-def job_of_unparsed(body, error):
+def job_of_unparsed(body: bytes, error: BaseException) -> Dict[str, Any]:
     """The job whose text is no JSON for this process, such as for a number of too many digits: all its requests fail, and what
     other stage processes wait for is sent to them. Raises `error` if not even its number is to be seen."""
     found = re.match(rb'\s*\{\s*"job"\s*:\s*(\d{1,19})\s*,\s*"requests"\s*:\s*(\d{1,9})\s*(?:,\s*"turn"\s*:\s*(\d{1,19})\s*)?[,}]', body)
@@ -302,7 +308,7 @@ def job_of_unparsed(body, error):
     return {"job": int(found[1]), "requests": int(found[2]), "turn": int(found[3] or 0), "fault": "the events cannot be read: %s" % error}
 
 
-def load(path):
+def load(path: str) -> Tuple[Dict[str, Any], str]:
     """(description, handler) of the file that LAMBENT_STAGE names."""
     with open(path, encoding="utf-8") as file:
         try:
@@ -314,7 +320,7 @@ def load(path):
     return description, description["handler"]
 
 
-def handler_of(app_class):
+def handler_of(app_class: Type[Any]) -> Callable[[Any, Any], Any]:
     """A handler(event, context) for lambent_runtime: a stage process's where LAMBENT_STAGE is set, else the whole pipeline's."""
     app = app_class()
     path = os.environ.get("LAMBENT_STAGE")
@@ -327,28 +333,30 @@ def handler_of(app_class):
 class StageProcessHandler:
     """What lambent_runtime calls for each job; where `in_flight` is more than 1, in its parts, by Overlap."""
 
-    def __init__(self, stage):
+    def __init__(self, stage: Stage) -> None:
         self.stage, self.in_flight = stage, stage.in_flight
         self.in_hand = self.in_flight  # its name for a lambent_runtime of the version before
 
-    def __call__(self, event, context):
+    def __call__(self, event: Any, context: Any) -> Dict[str, Any]:
         return self.stage.finish(self.stage.work(self.begin(event, context)))
 
-    def unparsed(self, body, error, context):
+    def unparsed(self, body: bytes, error: BaseException, context: Any) -> Dict[str, Any]:
         return self(job_of_unparsed(body, error), context)
 
-    def begin(self, event, context):
+    def begin(self, event: Any, context: Any) -> "_Job":
         # Nothing left, or no deadline at all: either way the worker decides when it is over.
         return self.stage.begin(event, context.get_remaining_time_in_millis() or None)
 
-    def begin_unparsed(self, body, error, context):
+    def begin_unparsed(self, body: bytes, error: BaseException, context: Any) -> _Job:
         return self.begin(job_of_unparsed(body, error), context)
 
 
-def _checked_job(job):
+def _checked_job(job: Any) -> Tuple[int, int, int, Optional[List[Any]], Optional[str]]:
     if not isinstance(job, dict):
         raise StageError("the job is no object")
-    number, requests, turn, events = job.get("job"), job.get("requests"), job.get("turn", 0), job.get("events")
+    number: Any = job.get("job")
+    requests: Any = job.get("requests")
+    turn, events = job.get("turn", 0), job.get("events")
     for name, value in (("job", number), ("requests", requests), ("turn", turn)):
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
             raise StageError("the job's '%s' is %r: a number is expected" % (name, value))
@@ -359,21 +367,21 @@ def _checked_job(job):
     return number, requests, turn, events, fault
 
 
-def _in_flight(description):
+def _in_flight(description: Dict[str, Any]) -> int:
     number = description.get("in_flight", description.get("in_hand", 1))  # in_hand: of a worker of the version before
     if isinstance(number, bool) or not isinstance(number, int) or number < 1:
         raise StageError("LAMBENT_STAGE: 'in_flight' is %r: a number of jobs is expected" % (number,))
     return number
 
 
-def _texts(description, key, default=None):
+def _texts(description: Dict[str, Any], key: str, default: Optional[List[str]] = None) -> List[str]:
     texts = description.get(key, default)
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise StageError("LAMBENT_STAGE: '%s' is no list of names" % key)
     return texts
 
 
-def _entries(description, key):
+def _entries(description: Dict[str, Any], key: str) -> List[Dict[str, Any]]:
     entries = description.get(key, [])
     if not isinstance(entries, list) or not all(
             isinstance(entry, dict) and isinstance(entry.get("channel"), str) and isinstance(entry.get("value"), str)

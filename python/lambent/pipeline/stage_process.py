@@ -3,17 +3,18 @@ was the standard output, where the components' own prints do not go."""
 import json
 import os
 import sys
+from typing import Any, Dict
 
 from .stage_processes import load_app
 from .overlap import Overlap
 from .stage import Stage, load
 
 
-def main():
+def main() -> int:
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
 
-    def answer(document):
+    def answer(document: Dict[str, Any]) -> None:
         answers.write(json.dumps(document) + "\n")
         answers.flush()
 
@@ -26,11 +27,11 @@ def main():
         return 1
     answer({"ready": description["stage_process"]})
 
-    def take():
+    def take() -> Any:
         line = sys.stdin.readline()
         return (None, lambda: stage.begin(json.loads(line))) if line else None
 
-    def answer_one(_, outcome):
+    def answer_one(_: None, outcome: Any) -> None:
         answer({"error": "%s: %s" % (type(outcome).__name__, outcome)} if isinstance(outcome, Exception) else outcome)
 
     Overlap(stage, take, answer_one, stage.in_flight).serve()

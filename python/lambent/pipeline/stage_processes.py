@@ -12,21 +12,22 @@ import subprocess
 import sys
 import tempfile
 import threading
+from typing import Any, Dict, List, Optional, Tuple, Type
 
 from . import channel
-from .dag import PipelineError
+from .dag import Dag, PipelineError
 
 SLOTS = 4
 SLOT_BYTES = 1 << 30
 IN_FLIGHT = 2  # jobs of a stage process: one comes or goes while the other is computed
 
 
-def load_app(handler, folder="."):
+def load_app(handler: str, folder: str = ".") -> Type[Any]:
     """The Pipeline subclass that "module.Class" names, from a folder."""
     from lambent_runtime.handler import InitError, load
 
     try:
-        found = load(handler, os.path.abspath(folder))
+        found = load(handler, os.path.abspath(folder))  # type: ignore[no-untyped-call]
     except InitError as error:
         raise PipelineError("%s\n%s" % (error, "\n".join(error.trace)) if error.trace else str(error)) from None
     if not isinstance(found, type) or not hasattr(found, "define_dag"):
@@ -34,15 +35,16 @@ def load_app(handler, folder="."):
     return found
 
 
-def parse_stage_processes(text):
+def parse_stage_processes(text: str) -> List[List[str]]:
     """"deblur;super_resolution,depth" -> [["deblur"], ["super_resolution", "depth"]]."""
     return [[name.strip() for name in stage_process.split(",") if name.strip()] for stage_process in text.split(";")]
 
 
-def stage_process_descriptions(dag, stage_processes, handler, folder):
+def stage_process_descriptions(dag: Dag, stage_processes: List[List[str]], handler: str, folder: str) -> Tuple[List[Dict[str, Any]],
+                               List[str]]:
     """(what LAMBENT_STAGE's file holds of each stage process, paths of the channels). Each component is in one stage process. The one
     that makes all outputs answers, or the last that makes some, to which the others send theirs."""
-    stage_process_of = {}
+    stage_process_of: Dict[str, int] = {}
     for number, names in enumerate(stage_processes):
         if not names:
             raise PipelineError("stage process %d has no component" % number)
@@ -57,11 +59,11 @@ def stage_process_descriptions(dag, stage_processes, handler, folder):
     if missing:
         raise PipelineError("component '%s' is in no stage process" % missing[0])
     last = max(stage_process_of[name] for name in dag.outputs)
-    described = [{"handler": handler, "stage_process": number, "components": names, "receives": [], "sends": [],
+    described: List[Dict[str, Any]] = [{"handler": handler, "stage_process": number, "components": names, "receives": [], "sends": [],
                   "outputs": dag.outputs if number == last else [], "in_flight": IN_FLIGHT} for number, names in enumerate(stage_processes)]
     needed = {(source, stage_process_of[node.name]) for node in dag.nodes.values() for source in node.inputs}
     needed |= {(name, last) for name in dag.outputs}
-    paths = []
+    paths: List[str] = []
     for value, receiver in sorted(needed):
         if value.startswith("$") or stage_process_of[value] == receiver:
             continue
@@ -72,7 +74,7 @@ def stage_process_descriptions(dag, stage_processes, handler, folder):
     return described, paths
 
 
-def needs_events(dag, description):
+def needs_events(dag: Dag, description: Dict[str, Any]) -> bool:
     """Whether jobs for this stage process have the events: it decodes inputs, or makes the answers."""
     return bool(description["outputs"]) or any(
         source.startswith("$") for name in description["components"] for source in dag.nodes[name].inputs)
@@ -81,11 +83,14 @@ def needs_events(dag, description):
 class LocalStageProcesses:
     """`devices`: CUDA_VISIBLE_DEVICES of each stage process, or None. Not for several threads at once."""
 
-    def __init__(self, handler, stage_processes, folder=".", devices=None, slots=SLOTS, slot_bytes=SLOT_BYTES):
+    def __init__(self, handler: str, stage_processes: List[List[str]], folder: str = ".", devices: Optional[List[str]] = None,
+                 slots: int = SLOTS, slot_bytes: int = SLOT_BYTES) -> None:
         self._dag = load_app(handler, folder)().dag
         # In memory, where the driver can page-lock it.
         self._files = tempfile.mkdtemp(prefix="lambent-processes-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
-        self._processes, self._answers, self._job = [], [], 0
+        self._processes: List[Any] = []
+        self._answers: List["queue.SimpleQueue[Any]"] = []
+        self._job = 0
         try:
             self._descriptions, self._channels = stage_process_descriptions(self._dag, stage_processes, handler, self._files)
             for path in self._channels:
@@ -100,7 +105,7 @@ class LocalStageProcesses:
             self.close()
             raise
 
-    def _start(self, number, description, folder, device):
+    def _start(self, number: int, description: Dict[str, Any], folder: str, device: Optional[str]) -> None:
         path = os.path.join(self._files, "lane-%d.json" % number)
         with open(path, "w", encoding="utf-8") as file:
             json.dump(description, file)
@@ -116,24 +121,25 @@ class LocalStageProcesses:
         self._answers.append(queue.SimpleQueue())
         threading.Thread(target=self._read, args=(number, process), daemon=True).start()
 
-    def _read(self, number, process):
+    def _read(self, number: int, process: Any) -> None:
         with process.stdout:
             for line in process.stdout:
                 self._answers[number].put(line)
         self._answers[number].put(None)
 
-    def _next(self, number):
+    def _next(self, number: int) -> Dict[str, Any]:
         line = self._answers[number].get()
         if line is None:
             self._answers[number].put(None)
             return {"error": "it has ended with %s" % self._processes[number].wait()}
-        return json.loads(line)
+        answer: Dict[str, Any] = json.loads(line)
+        return answer
 
-    def submit(self, events):
+    def submit(self, events: List[Any]) -> int:
         """Gives the stage processes a job of these requests; answers come in the order of jobs."""
         job, self._job = self._job, self._job + 1
         for number, description in enumerate(self._descriptions):
-            whole = {"job": job, "requests": len(events)}
+            whole: Dict[str, Any] = {"job": job, "requests": len(events)}
             if needs_events(self._dag, description):
                 whole["events"] = events
             try:
@@ -143,12 +149,12 @@ class LocalStageProcesses:
                 pass  # it has ended: its answer says so
         return job
 
-    def collect(self):
+    def collect(self) -> List[Dict[str, Any]]:
         """The answers of all stage processes to the oldest job that was not collected; {"error": text} of one that has
         ended, or could not serve the job."""
         return [self._next(number) for number in range(len(self._processes))]
 
-    def run(self, events):
+    def run(self, events: List[Any]) -> List[Any]:
         """[{"value": ...} or {"error": ...}] of a job of these requests; PipelineError if stage processes broke down."""
         self.submit(events)
         answers = self.collect()
@@ -158,10 +164,10 @@ class LocalStageProcesses:
         return next(answer["results"] for answer in answers if "results" in answer)
 
     @property
-    def processes(self):
+    def processes(self) -> List[Any]:
         return self._processes
 
-    def close(self):
+    def close(self) -> None:
         for path in self.__dict__.get("_channels", []):
             if os.path.exists(path):
                 channel.end(path)
@@ -172,8 +178,8 @@ class LocalStageProcesses:
                 process.stdin.close()
         shutil.rmtree(self._files, ignore_errors=True)
 
-    def __enter__(self):
+    def __enter__(self) -> "LocalStageProcesses":
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.close()

@@ -1,4 +1,6 @@
 """Module: a torch.nn.Module that is a component, where torch is installed; else Component under that name."""
+from typing import Any
+
 from .module import Component
 
 try:
@@ -12,21 +14,21 @@ if torch is None:
         """A component. torch is not installed: a plain class."""
 else:
 
-    class Module(torch.nn.Module):
+    class Module(torch.nn.Module):  # type: ignore[no-redef]
         """A model: change the base class from torch.nn.Module to this one. After setup() it is moved to the device that the
         process sees, if it sees one, and set to eval(); forward runs without gradients."""
 
         batches = False
-        reg = classmethod(Component.reg.__func__)
+        reg: Any = classmethod(Component.reg.__func__)  # type: ignore[attr-defined]
 
-        def setup(self):
+        def setup(self) -> None:
             pass
 
-        def after_setup(self):
+        def after_setup(self) -> None:
             if torch.cuda.is_available():
                 self.to("cuda")
             self.eval()
 
-        def lambent_run(self, *inputs):
+        def lambent_run(self, *inputs: Any) -> Any:
             with torch.inference_mode():
                 return self(*inputs)

@@ -3,6 +3,7 @@ entries that a channel carries (src/gpu/stage_channel), and put together again. 
 import ctypes
 import json
 import sys
+from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
 from .module import shared_device
 
@@ -27,22 +28,22 @@ class ValueRefused(TypeError):
 class Failed:
     """The value of a request that failed: who needs it fails with the same error."""
 
-    def __init__(self, error_type, message):
+    def __init__(self, error_type: Any, message: Any) -> None:
         # As UTF-8 can say it: a lone surrogate in the text of one request's error must not spoil the answer of all.
         self.error_type, self.message = _sayable(error_type), _sayable(message)
 
-    def to_json(self):
+    def to_json(self) -> Dict[str, str]:
         return {"errorType": self.error_type, "errorMessage": self.message}
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return "Failed(%s: %s)" % (self.error_type, self.message)
 
 
-def _sayable(text):
+def _sayable(text: Any) -> str:
     return str(text).encode("utf-8", "replace").decode()
 
 
-def failed_by(error, where=""):
+def failed_by(error: BaseException, where: str = "") -> Failed:
     """The Failed of an exception."""
     return Failed(type(error).__name__, "%s%s" % (where, error))
 
@@ -51,7 +52,8 @@ class Leaf:
     """Where the bytes of a tensor are: contiguous, at `address` of the host or of the device. `owner` keeps them there. `is_copy`: work
     on `stream` that was begun for this leaf has yet to put them there."""
 
-    def __init__(self, owner, container, datatype, shape, nbytes, address, on_device, stream=0, is_copy=False):
+    def __init__(self, owner: Any, container: int, datatype: int, shape: Iterable[int], nbytes: int, address: Optional[int],
+                 on_device: bool, stream: int = 0, is_copy: bool = False) -> None:
         self.owner, self.container, self.datatype = owner, container, datatype
         self.shape, self.nbytes, self.address = tuple(shape), nbytes, address
         self.on_device, self.stream, self.is_copy = on_device, stream, is_copy
@@ -60,7 +62,7 @@ class Leaf:
                                (len(self.shape), MOST_DIMENSIONS))
 
 
-def leaf_of(value):
+def leaf_of(value: Any) -> Optional[Leaf]:
     """A Leaf, or None if the value is no tensor."""
     if isinstance(value, (bytes, bytearray, memoryview)):
         data = bytes(value)
@@ -79,7 +81,7 @@ def leaf_of(value):
     return None
 
 
-def _torch_leaf(torch, value):
+def _torch_leaf(torch: Any, value: Any) -> Leaf:
     held = value.detach().resolve_conj().resolve_neg().contiguous()  # bytes as they are meant
     name = str(held.dtype).replace("torch.", "")
     if name not in NUMBERS:
@@ -92,7 +94,7 @@ def _torch_leaf(torch, value):
                 held.numel() * held.element_size(), held.data_ptr(), on_device, stream, held.data_ptr() != value.data_ptr())
 
 
-def _numpy_leaf(numpy, value):
+def _numpy_leaf(numpy: Any, value: Any) -> Leaf:
     array = numpy.asarray(value)
     shape = array.shape
     array = numpy.ascontiguousarray(array, dtype=array.dtype.newbyteorder("="))
@@ -101,7 +103,7 @@ def _numpy_leaf(numpy, value):
     return Leaf(array, NUMPY, NUMBERS[array.dtype.name], shape, array.nbytes, array.ctypes.data, False)
 
 
-def room_for(container, datatype, shape, nbytes):
+def room_for(container: int, datatype: int, shape: Tuple[int, ...], nbytes: int) -> Tuple[Leaf, Callable[[], Any]]:
     """(Leaf to copy the bytes of such a tensor to, function that makes the value once they are there)."""
     name = DATATYPES[datatype - 1]
     if container in (TORCH_DEVICE, TORCH_HOST):
@@ -122,16 +124,16 @@ def room_for(container, datatype, shape, nbytes):
         return Leaf(array, container, datatype, shape, nbytes, array.ctypes.data, False), lambda: array
     # Bytes, and whatever a container that is unknown here held.
     data = ctypes.create_string_buffer(max(1, nbytes))
-    leaf = Leaf(data, BYTES, datatype, shape, nbytes, ctypes.addressof(data), False)
-    return leaf, lambda: ctypes.string_at(leaf.address, nbytes)
+    return (Leaf(data, BYTES, datatype, shape, nbytes, ctypes.addressof(data), False),
+            lambda: ctypes.string_at(ctypes.addressof(data), nbytes))
 
 
-def take_apart(value):
+def take_apart(value: Any) -> Tuple[Optional[bytes], List[Leaf]]:
     """(None, [Leaf]) of a tensor; (text, [Leaf, ...]) of anything else: JSON in which tensors are {"$tensor": n}."""
     leaf = leaf_of(value)
     if leaf is not None:
         return None, [leaf]
-    leaves = []
+    leaves: List[Leaf] = []
     try:
         text = json.dumps(_skeleton(value, leaves, 0), ensure_ascii=False, allow_nan=True).encode()
     except (TypeError, ValueError, RecursionError) as error:
@@ -139,7 +141,7 @@ def take_apart(value):
     return text, leaves
 
 
-def _skeleton(value, leaves, depth):
+def _skeleton(value: Any, leaves: List[Leaf], depth: int) -> Any:
     if depth > 100:
         raise ValueError("it is nested too deeply")
     if value is None or type(value) in (bool, int, float, str):
@@ -162,7 +164,7 @@ def _skeleton(value, leaves, depth):
     raise TypeError("it holds a %s, which is neither a tensor nor JSON" % type(value).__name__)
 
 
-def put_together(text, tensors):
+def put_together(text: bytes, tensors: List[Any]) -> Any:
     """The value whose skeleton this is."""
     try:
         return _value(json.loads(text), tensors)
@@ -170,7 +172,7 @@ def put_together(text, tensors):
         raise ValueRefused("the text of a value makes no sense: %s" % error) from None
 
 
-def _value(skeleton, tensors):
+def _value(skeleton: Any, tensors: List[Any]) -> Any:
     if isinstance(skeleton, list):
         return [_value(part, tensors) for part in skeleton]
     if not isinstance(skeleton, dict):
@@ -187,13 +189,13 @@ def _value(skeleton, tensors):
     return {key: _value(part, tensors) for key, part in skeleton.items()}
 
 
-def size_of(value):
+def size_of(value: Any) -> Tuple[int, int]:
     """(bytes of its tensors, those of them that lie on the device)."""
     _, leaves = take_apart(value)
     return sum(leaf.nbytes for leaf in leaves), sum(leaf.nbytes for leaf in leaves if leaf.on_device)
 
 
-def as_json(value):
+def as_json(value: Any) -> Any:
     """The value with its tensors as nested lists."""
     if isinstance(value, (bytes, bytearray, memoryview)):
         raise TypeError("bytes are no JSON: write encode()")
@@ -206,7 +208,7 @@ def as_json(value):
     return value
 
 
-def rows_of(value):
+def rows_of(value: Any) -> Optional[int]:
     """The first dimension of a tensor that has one; None of anything else."""
     if isinstance(value, (bytes, bytearray, memoryview)):
         return None
@@ -214,7 +216,7 @@ def rows_of(value):
     return leaf.shape[0] if leaf is not None and leaf.shape else None
 
 
-def joined(tensors):
+def joined(tensors: List[Any]) -> Any:
     """Tensors of several requests as one, along the first dimension; ValueError or TypeError if they do not fit together."""
     kinds = {type(tensor) for tensor in tensors}
     if len(kinds) != 1:
@@ -228,7 +230,7 @@ def joined(tensors):
     return sys.modules["numpy"].concatenate(tensors)
 
 
-def parted(value, rows):
+def parted(value: Any, rows: List[int]) -> List[Any]:
     """What a batch returned, for each request: `rows` says how many rows are whose."""
     if rows_of(value) != sum(rows):
         raise ValueError("a batch of %d rows came back as %r" % (sum(rows), rows_of(value)))

@@ -58,7 +58,11 @@ Headers end_to_end(const Headers& headers) {
 std::string upgrade_of(const Headers& headers) {
   for (const auto& [name, value] : headers.fields()) {
     if (same_name(name, "Connection") && list_contains(value, "upgrade")) {
-      return std::string(headers.get("Upgrade"));
+      const std::string_view protocols = headers.get("Upgrade");
+      // Offered by clients that go on without it (Java's); a relay of HTTP/1.1 that let it through
+      // would no longer see the requests.
+      if (list_contains(protocols, "h2c")) return {};
+      return std::string(protocols);
     }
   }
   return {};

@@ -15,7 +15,8 @@ Headers end_to_end(const Headers& headers);
 // Puts the fields of a relay into an answer: they win over those of the program, but what the
 // answer varies by is added to what the program says.
 void put_ours(const Headers& ours, Headers& headers);
-// The protocols that a request asks for, or an answer changes to; empty: it keeps HTTP.
+// The protocols that a request asks for, or an answer changes to; empty: it keeps HTTP. HTTP/2
+// (h2c) counts as none.
 std::string upgrade_of(const Headers& headers);
 
 }  // namespace lambent::http

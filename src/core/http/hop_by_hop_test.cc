@@ -38,6 +38,15 @@ TEST(HopByHop, ARequestAsksForAnotherProtocolInBothHeaders) {
   EXPECT_EQ(upgrade_of(headers), "websocket");
 }
 
+TEST(HopByHop, AnOfferOfHttp2IsPassedOver) {
+  Headers headers;
+  headers.add("Connection", "Upgrade, HTTP2-Settings");
+  headers.add("Upgrade", "h2c");
+  EXPECT_EQ(upgrade_of(headers), "");
+  headers.set("Upgrade", "H2C, websocket");
+  EXPECT_EQ(upgrade_of(headers), "");
+}
+
 TEST(PutOurs, OursWinAndWhatTheAnswerVariesByIsAdded) {
   Headers ours, program;
   ours.add("X-A", "ours");

@@ -46,6 +46,7 @@ std::optional<Forwarding> forwarding_of_lambda(const http::Request& request) {
     case LambdaOperation::kGetProvisioned:
     case LambdaOperation::kGetUrlConfig:
     case LambdaOperation::kListUrlConfigs:
+    case LambdaOperation::kGetNone:
       return Forwarding{Destination::kHomeOrHere, route.function};
     case LambdaOperation::kCreateFunction:
     case LambdaOperation::kDeleteFunction:

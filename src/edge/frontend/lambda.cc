@@ -1,6 +1,7 @@
 #include "edge/frontend/lambda.h"
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <tuple>
@@ -10,6 +11,7 @@
 #include "edge/frontend/function_tags.h"
 #include "edge/frontend/json_response.h"
 #include "edge/frontend/json_text.h"
+#include "edge/frontend/lambda_absent.h"
 #include "edge/frontend/lambda_call.h"
 #include "edge/frontend/lambda_name.h"
 #include "edge/frontend/lambda_stream.h"
@@ -102,6 +104,18 @@ json code_of(const FunctionSpec& spec) {
   image.digest.clear();
   code["ImageUri"] = text_of(image);
   return code;
+}
+
+// What a function has of the layers that `changed` names; `otherwise` if it has other ones.
+Result<Mounts> layers_that_it_has(const Result<FunctionSpec>& function, const FunctionSpec& changed,
+                                  const Error& otherwise) {
+  if (!function.ok()) return otherwise;
+  const std::string tag(kLayersTag);
+  const auto has = function->tags.find(tag);
+  if (has == function->tags.end() || has->second != changed.tags.at(tag)) return otherwise;
+  Mounts mounts;
+  std::ranges::copy_if(function->mounts, std::back_inserter(mounts), is_of_layers);
+  return mounts;
 }
 
 // Performs one decoded call; a function object over the kinds of call.
@@ -349,6 +363,12 @@ class Performance {
     update(apply_patch(std::move(spec), {}), answer_with_nothing());
   }
 
+  void operator()(GetNone& call) {
+    FunctionSpec spec;
+    const bool is_there = call.name.name.empty() || find(call.name, "", spec);
+    if (is_there) send(answer_of_none(call.feature, function_of(call.name).name));
+  }
+
   void operator()(ListFunctions& call) {
     auto specs = service_.list_functions(call.tenant, call.after, call.limit + 1);
     json body = {{"Functions", json::array()}};
@@ -527,7 +547,12 @@ class Performance {
     const TenantId tenant = spec.name.tenant;
     auto kept = std::make_shared<FunctionSpec>(std::move(spec));
     uses_.layers->compose_layers(
-        tenant, *layers, [kept, then = std::move(then)](Result<Mounts> mounts) {
+        tenant, *layers,
+        [kept, &service = service_, then = std::move(then)](Result<Mounts> mounts) {
+          // It keeps a version that was deleted since.
+          if (!mounts.ok()) {
+            mounts = layers_that_it_has(service.find_function(kept->name), *kept, mounts.error());
+          }
           if (!mounts.ok()) return then(mounts.error());
           kept->mounts.insert(kept->mounts.end(), mounts->begin(), mounts->end());
           const auto valid = validate(kept->mounts);

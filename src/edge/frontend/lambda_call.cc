@@ -7,6 +7,7 @@
 #include "core/base/base64.h"
 #include "core/domain/cors.h"
 #include "edge/frontend/json_text.h"
+#include "edge/frontend/lambda_absent.h"
 #include "edge/frontend/lambda_name.h"
 #include "edge/frontend/lambda_route.h"
 #include "edge/frontend/object_call.h"
@@ -299,8 +300,8 @@ Result<Invoke> decode_invoke(http::Request request, FunctionName name, bool stre
   if (!log.empty() && log != "None" && log != "Tail") {
     return invalid("X-Amz-Log-Type must be None or Tail");
   }
-  if (!headers.get("X-Amz-Tenant-Id").empty()) {
-    return invalid("X-Amz-Tenant-Id is not supported");
+  for (const char* name : {"X-Amz-Tenant-Id", "X-Amz-Durable-Execution-Name"}) {
+    if (!headers.get(name).empty()) return invalid(std::string(name) + " is not supported");
   }
   invoke.log_tail = log == "Tail";
   const bool asynchronous = invoke.type == Invoke::Type::kEvent;
@@ -400,6 +401,7 @@ Result<void> refuse_qualifier(LambdaOperation operation, const FunctionName& nam
     case LambdaOperation::kPutProvisioned:
     case LambdaOperation::kGetProvisioned:
     case LambdaOperation::kDeleteProvisioned:
+    case LambdaOperation::kGetNone:
       return {};
     default:
       break;
@@ -470,6 +472,8 @@ std::optional<LambdaCall> decode_without_body(const LambdaRoute& route, const st
       return DeleteConcurrency{std::move(name)};
     case LambdaOperation::kDeleteUrlConfig:
       return DeleteUrlConfig{std::move(name)};
+    case LambdaOperation::kGetNone:
+      return GetNone{std::move(name), route.feature};
     case LambdaOperation::kGetProvisioned:
     case LambdaOperation::kDeleteProvisioned:
       return call_or_fault(decode_provisioned(route, query, {}, std::move(name)));
@@ -549,8 +553,7 @@ LambdaCall decode_lambda_call(http::Request request, const Caller& caller) {
                          .reason = "",
                          .allow = route.allow};
     case LambdaOperation::kUnsupported:
-      return fault_of(Error{ErrorCode::kUnimplemented,
-                            "'" + route.feature + "' of Lambda's API is not supported"});
+      return fault_of(Error{ErrorCode::kUnimplemented, refusal_of_feature(route.feature)});
     case LambdaOperation::kGetAccountSettings:
       return GetAccountSettings{caller.tenant};
     case LambdaOperation::kListFunctions:
@@ -559,6 +562,10 @@ LambdaCall decode_lambda_call(http::Request request, const Caller& caller) {
       return decode_create_request(std::move(request), caller);
     default:
       break;
+  }
+  const bool is_collection = route.function.empty();
+  if (is_collection && route.operation == LambdaOperation::kGetNone) {
+    return GetNone{{caller.tenant, ""}, route.feature};
   }
   auto name = qualified_lambda_name(route.function, http::query_value(query, "Qualifier"));
   if (!name.ok()) return fault_of(name.error());

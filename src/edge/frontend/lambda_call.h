@@ -131,6 +131,11 @@ struct GetUrlConfig {
 struct DeleteUrlConfig {
   FunctionName name;
 };
+// What no function has here (lambda_absent.h).
+struct GetNone {
+  FunctionName name;  // without a name: of a collection
+  std::string feature;
+};
 struct GetAccountSettings {
   TenantId tenant;
 };
@@ -142,7 +147,7 @@ using LambdaCall =
                  ListTags, TagFunction, UntagFunction, GetAccountSettings, PublishVersion,
                  ListVersions, CreateAlias, UpdateAlias, GetAlias, DeleteAlias, ListAliases,
                  PutConcurrency, GetConcurrency, DeleteConcurrency, ProvisionedCall, PutUrlConfig,
-                 GetUrlConfig, DeleteUrlConfig>;
+                 GetUrlConfig, DeleteUrlConfig, GetNone>;
 
 // Takes the body out of the request where the call carries it.
 LambdaCall decode_lambda_call(http::Request request, const Caller& caller);

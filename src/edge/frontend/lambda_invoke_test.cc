@@ -181,6 +181,7 @@ TEST_F(LambdaTest, BadHeadersOfAnInvocationAreRefused) {
       {"X-Amz-Invocation-Type", "event"},
       {"X-Amz-Log-Type", "All"},
       {"X-Amz-Tenant-Id", "blue"},
+      {"X-Amz-Durable-Execution-Name", "once"},
       {"X-Amz-Client-Context", "%%%"},
       {"X-Amz-Client-Context", base64_encode("no json")},
       {"X-Amz-Client-Context", base64_encode("[]")},

@@ -66,6 +66,13 @@ LambdaRoute unsupported(std::string_view feature) {
   return route;
 }
 
+LambdaRoute none_of(std::string_view feature) {
+  LambdaRoute route;
+  route.operation = LambdaOperation::kGetNone;
+  route.feature = feature;
+  return route;
+}
+
 // functions/{name}/{what}
 LambdaRoute route_part(std::string_view method, std::string_view what) {
   if (what == "configuration") return choose(method, kConfiguration);
@@ -79,8 +86,11 @@ LambdaRoute route_part(std::string_view method, std::string_view what) {
   if (what == "concurrency") return choose(method, kConcurrency);
   if (what == "provisioned-concurrency") return choose(method, kProvisioned);
   for (const std::string_view feature :
-       {"policy", "event-invoke-config", "code-signing-config", "runtime-management-config",
-        "recursion-config", "invoke-async"}) {
+       {"policy", "event-invoke-config", "code-signing-config", "recursion-config"}) {
+    if (what == feature) return method == "GET" ? none_of(feature) : unsupported(feature);
+  }
+  for (const std::string_view feature : {"runtime-management-config", "invoke-async",
+                                         "function-scaling-config", "durable-executions"}) {
     if (what == feature) return unsupported(feature);
   }
   return LambdaRoute();
@@ -131,12 +141,21 @@ LambdaRoute route_lambda(std::string_view method, std::string_view path) {
   if (is_of_alias) route = choose(method, kAlias);
   if (collection == "tags" && segments.size() == 3) route = choose(method, kTags);
   if (collection == "account-settings" && segments.size() == 2) route = choose(method, kAccount);
-  for (const std::string_view feature : {"event-source-mappings", "layers", "layers-by-arn",
-                                         "code-signing-configs", "capacity-providers"}) {
+  for (const std::string_view feature :
+       {"event-source-mappings", "code-signing-configs", "capacity-providers"}) {
+    if (collection != feature) continue;
+    const bool lists = method == "GET" && segments.size() == 2;
+    return lists ? none_of(feature) : unsupported(feature);
+  }
+  for (const std::string_view feature : {"layers", "layers-by-arn", "durable-executions",
+                                         "durable-execution-callbacks", "resource-policy"}) {
     if (collection == feature) return unsupported(feature);
   }
-  const bool supported_part_goes_on =
-      segments.size() > 4 && !is_of_alias && route.operation != LambdaOperation::kUnsupported;
+  const bool lists_configs = route.feature == "event-invoke-config" && segments.size() == 5 &&
+                             segments[4] == "list" && method == "GET";
+  if (lists_configs) route.feature += "/list";
+  const bool supported_part_goes_on = segments.size() > 4 && !is_of_alias && !lists_configs &&
+                                      route.operation != LambdaOperation::kUnsupported;
   if (supported_part_goes_on) return LambdaRoute();
   if (is_of_alias && !http::percent_decode(segments[4], route.alias)) return LambdaRoute();
   if (segments.size() >= 3 && !http::percent_decode(segments[2], route.function)) {

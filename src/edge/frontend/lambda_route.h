@@ -38,6 +38,7 @@ enum class LambdaOperation {
   kGetUrlConfig,
   kDeleteUrlConfig,
   kListUrlConfigs,
+  kGetNone,           // a read of what no function has here: `feature` names it
   kUnsupported,       // one that AWS has and we do not: `feature` names it
   kMethodNotAllowed,  // `allow` names those that are
   kUnknown,

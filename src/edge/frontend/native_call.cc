@@ -152,7 +152,11 @@ NativeCall decode_native_call(const http::Request& request, const Caller& caller
                      !std::holds_alternative<ChangeDevice>(call) &&
                      !std::holds_alternative<CancelInvocation>(call) &&
                      !std::holds_alternative<MeasurePipeline>(call);
-  if (reads && request.method != "GET") return method_not_allowed(request.method, "GET");
+  // The server sends no body after HEAD, which probes and load balancers ask with.
+  auto* log = std::get_if<ReadLog>(&call);
+  if (log != nullptr && request.method == "HEAD") log->follow = false;
+  const bool asks = request.method == "GET" || request.method == "HEAD";
+  if (reads && !asks) return method_not_allowed(request.method, "GET, HEAD");
   return call;
 }
 

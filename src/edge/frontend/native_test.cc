@@ -376,7 +376,12 @@ TEST_F(NativeTest, UnknownPathsAndWrongMethodsAreErrors) {
   }
   const auto posted = start("POST", "/v1/functions");
   expect_error(*posted->response, 405, "UNIMPLEMENTED");
-  EXPECT_EQ(posted->response->headers.get("Allow"), "GET");
+  EXPECT_EQ(posted->response->headers.get("Allow"), "GET, HEAD");
+  for (const char* target : {"/livez", "/metrics", "/v1/functions", "/v1/version"}) {
+    const auto asked = start("HEAD", target);
+    ASSERT_TRUE(asked->response) << target;
+    EXPECT_EQ(asked->response->status, 200) << target;
+  }
 }
 
 TEST_F(NativeTest, ASubmittedInvocationIsNamedAtOnceWithWhatItMakes) {

@@ -13,6 +13,7 @@
 #include "edge/frontend/lambda_name.h"
 #include "edge/frontend/lambda_route.h"
 #include "edge/frontend/native_error.h"
+#include "edge/frontend/other_services.h"
 #include "edge/frontend/route_scopes.h"
 
 namespace lambent::frontend {
@@ -408,6 +409,8 @@ void Router::dispatch(const Principal& principal, const Aim& aim, http::Request 
     secrets_.handle(caller, std::move(request), std::move(responder));
   } else if (is_version_path(request.method, path)) {
     versions_.handle(caller, std::move(request), std::move(responder));
+  } else if (auto refusal = refusal_of_other_service(request)) {
+    responder.send(*std::move(refusal));
   } else if (is_dashboard_path(path)) {
     responder.send(dashboard_.answer(request));
   } else if (activity_ != nullptr && is_activity_path(path)) {

@@ -416,6 +416,18 @@ TEST_F(SignedRequests, WithoutTokensForeignKeysAreNotLookedAt) {
   EXPECT_EQ(send(std::move(ours)).status, 403);
 }
 
+TEST_F(SignedRequests, OneForAnotherServiceOfAwsIsToldThatThisIsLambda) {
+  use(AuthMode::kNone);
+  http::Request request = request_of("POST", "/", "Action=GetCallerIdentity", {});
+  request.headers.add("Authorization",
+                      "AWS4-HMAC-SHA256 Credential=any/20260101/us-east-1/sts/aws4_request, "
+                      "SignedHeaders=host, Signature=" +
+                          std::string(64, 'a'));
+  const http::Response response = send(std::move(request));
+  EXPECT_EQ(response.status, 501);
+  EXPECT_THAT(response.body, testing::HasSubstr("Lambda's API only"));
+}
+
 TEST_F(SignedRequests, TheDigestOfALargeBodyIsComputedElsewhere) {
   http::Request large = signed_invocation();
   large.body = std::string(300 * 1024, 'x');

@@ -6,6 +6,7 @@
 #include "core/base/check.h"
 #include "core/base/log.h"
 #include "core/base/random.h"
+#include "core/domain/trace_id.h"
 #include "core/domain/version.h"
 #include "node/runtime_api/error_type.h"
 #include "node/runtime_api/session_streaming.h"
@@ -143,6 +144,8 @@ void Session::hand_out(RuntimeInvocation invocation) {
     if (!value.empty()) headers.add(std::move(name), std::move(value));
   };
   add("Lambda-Runtime-Invoked-Function-Arn", invocation.function_arn);
+  // In every invocation, as libraries for tracing take its absence for a process that starts up.
+  if (invocation.trace_id.empty()) invocation.trace_id = trace_id_below("", invocation.id);
   add("Lambda-Runtime-Trace-Id", invocation.trace_id);
   add("Lambda-Runtime-Client-Context", invocation.client_context);
   if (invocation.content_type.empty()) invocation.content_type = "application/json";

@@ -336,5 +336,10 @@ TEST_F(IsolationTest, TheHostNameIsThePlans) {
   EXPECT_EQ(harness_.run(plan).output, "f-17\n");
 }
 
+TEST_F(IsolationTest, AProgramFindsItsOwnHost) {
+  EXPECT_EQ(run("grep -w $(cat /proc/sys/kernel/hostname) /etc/hosts").output,
+            "127.0.0.1 localhost sandbox\n");
+}
+
 }  // namespace
 }  // namespace lambent::sandbox

@@ -102,13 +102,17 @@ Result<void> make_etc() {
                             "root:x:0:0:root:/:/usr/sbin/nologin\n"
                             "nobody:x:65534:65534:nobody:/tmp:/usr/sbin/nologin\n"));
   RETURN_IF_ERROR(make_file(kStaging + "/etc/group", "root:x:0:\nnogroup:x:65534:\n"));
-  RETURN_IF_ERROR(make_file(kStaging + "/etc/hosts", "127.0.0.1 localhost\n::1 localhost\n"));
+  // Programs look their own host up (Java, torch.distributed); all functions have the same name.
+  RETURN_IF_ERROR(make_file(kStaging + "/etc/hosts",
+                            "127.0.0.1 localhost " + LaunchPlan().hostname + "\n::1 localhost\n"));
   RETURN_IF_ERROR(make_file(kStaging + "/etc/nsswitch.conf",
                             "passwd: files\ngroup: files\nhosts: files\nservices: files\n"));
   RETURN_IF_ERROR(make_file(kStaging + "/etc/resolv.conf", ""));
-  for (const char* name : {"/etc/ld.so.cache", "/etc/alternatives", "/etc/ssl/certs",
-                           "/etc/localtime", "/etc/services", "/etc/protocols", "/etc/mime.types",
-                           "/etc/python3", "/etc/python3.11", "/etc/fonts", "/etc/OpenCL"}) {
+  for (const char* name :
+       {"/etc/ld.so.cache", "/etc/alternatives", "/etc/ssl/certs", "/etc/localtime",
+        "/etc/services", "/etc/protocols", "/etc/mime.types", "/etc/python3", "/etc/python3.11",
+        "/etc/fonts", "/etc/OpenCL", "/etc/R", "/etc/java-11-openjdk", "/etc/java-17-openjdk",
+        "/etc/java-21-openjdk", "/etc/java-25-openjdk"}) {
     struct stat status {};
     if (stat(name, &status) != 0) continue;
     if (S_ISDIR(status.st_mode)) {
