@@ -274,6 +274,7 @@ worker::KernelGraphs::Dependencies graph_uses(worker::Worker& worker, loop::Even
 tenants::TenantObserver observer_of(worker::Worker& worker, worker::KernelGraphs& graphs,
                                     tenants::SecretStore& secrets, NodeVolumes& volumes) {
   return {.changed = [&worker](const Tenant& tenant) { worker.set_tenant(tenant); },
+          .shared = [&worker](const Tenant& tenant) { worker.set_tenant(tenant, &tenant.quotas); },
           .removed =
               [&worker, &graphs, &secrets, &volumes](TenantId tenant) {
                 graphs.remove_all(tenant);
@@ -589,8 +590,8 @@ Result<WorkerRun::End> run(WorkerConfig config, const Installation& installation
   ASSIGN_OR_RETURN(const worker::DeviceShares shares,
                    worker::share_devices(devices, config.pipeline_slices));
   worker::StorageWatch storage(loop, log, config.state_folder);
-  ASSIGN_OR_RETURN(const auto shared, NodeSharedCatalog::open(config, loop, log));
   const std::unique_ptr<FaultPoints> faults = fault_points(config, log);
+  ASSIGN_OR_RETURN(const auto shared, NodeSharedCatalog::open(config, loop, log, faults.get()));
   ASSIGN_OR_RETURN(const auto catalog, open_catalog(config, loop, storage, faults.get()));
   ASSIGN_OR_RETURN(const std::string node_key, tenants::read_or_make_node_key(config.node_key));
   ASSIGN_OR_RETURN(const catalog::AccessRecords records, catalog->load_access());

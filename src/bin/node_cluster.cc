@@ -58,7 +58,8 @@ Sizes sizes_of(const WorkerConfig& config, const std::vector<protocol::DeviceInv
 
 // Invocations that this node has, and what is warm here.
 cluster::NodeReport report_of(const worker::Worker& worker, const tenants::AccessControl& access,
-                              const Sizes& sizes, cluster::FetchedFunctions& fetched, Instant now) {
+                              const Sizes& sizes, cluster::FetchedFunctions& fetched,
+                              const NodeQuotas* quotas, Instant now) {
   cluster::NodeReport report{.version = LAMBENT_VERSION,
                              .takes_work = !worker.draining(),
                              .slots = sizes.slots,
@@ -67,6 +68,9 @@ cluster::NodeReport report_of(const worker::Worker& worker, const tenants::Acces
   for (const Tenant& tenant : access.list_tenants("", SIZE_MAX)) {
     const TenantUsage usage = worker.usage_of(tenant.id);
     report.load += static_cast<uint32_t>(usage.running + usage.waiting);
+    if (quotas != nullptr) {
+      if (auto use = quotas->use_of(tenant, usage)) report.tenants.push_back(*std::move(use));
+    }
     for (const SandboxStatus& sandbox : worker.sandbox_status(tenant.id)) {
       if (sandbox.state != "idle") {
         busy += sandbox.device_memory;
@@ -120,13 +124,15 @@ Result<std::unique_ptr<NodeCluster>> NodeCluster::open(
       *std::move(credentials), std::move(policy),
       cluster::NodeFacts{
           .report =
-              [&worker, &access, sizes, &loop = uses.loop, fetched = &made->fetched_] {
-                return report_of(worker, access, sizes, *fetched, loop.now());
+              [&worker, &access, sizes, &loop = uses.loop, made = made.get()] {
+                return report_of(worker, access, sizes, made->fetched_, made->quotas_.get(),
+                                 loop.now());
               },
-          .memory_of = [&worker](const FunctionName& function) -> std::optional<Bytes> {
-            const auto spec = worker.find_function(function);
+          .find = [&worker](const FunctionName& name) -> std::optional<cluster::NodeFacts::Known> {
+            const auto spec = is_version_record(name) ? worker.versions().find_qualified(name)
+                                                      : worker.find_function(name);
             if (!spec.ok()) return std::nullopt;
-            return spec->gpu.memory;
+            return cluster::NodeFacts::Known{spec->name, spec->gpu.memory};
           },
           .heard =
               [&access](const cluster::NodeReport& told) {
@@ -135,13 +141,35 @@ Result<std::unique_ptr<NodeCluster>> NodeCluster::open(
   cluster::ClusterNode& node = *made->node_;
   // Other nodes have copies of the home's functions.
   worker.schedules().only_if([&node] { return node.home() == node.self(); });
-  made->replica_ = std::make_unique<frontend::CatalogReplica>(
+  made->copy_catalog(config, uses);
+  made->quotas_ = std::make_unique<NodeQuotas>(NodeQuotas::Dependencies{
+      .loop = uses.loop, .worker = worker, .access = access, .others = [&node] {
+        NodeQuotas::Told told;
+        for (const auto& other : node.others()) {
+          told.nodes.push_back(other.tenants);
+          if (other.tenants != nullptr && other.node < node.self()) ++told.position;
+        }
+        return told;
+      }});
+  if (const auto taken = node.tell(std::move(told)); !taken.ok()) {
+    return taken.error().with_context("--cluster-node");
+  }
+  return made;
+}
+
+// Where this node's functions and tenants come from: the home, or what all share.
+void NodeCluster::copy_catalog(const WorkerConfig& config, const Dependencies& uses) {
+  cluster::ClusterNode& node = *node_;
+  replica_ = std::make_unique<frontend::CatalogReplica>(
       frontend::CatalogReplica::Dependencies{
           .loop = uses.loop,
           .log = uses.log,
-          .functions = worker,
-          .access = access,
+          .functions = uses.worker,
+          .versions = uses.worker.versions(),
+          .copies = uses.worker.versions(),
+          .access = uses.access,
           .is_replica = [&node] { return node.is_replica(); },
+          .has_home = [&node] { return !node.home().empty(); },
           .ask_home =
               [&node, shared = uses.shared](std::string target, auto done) {
                 if (shared != nullptr) {
@@ -151,24 +179,21 @@ Result<std::unique_ptr<NodeCluster>> NodeCluster::open(
               },
           .removes_tenants = uses.shared != nullptr},
       config.state_folder + "/copied_functions.json");
-  frontend::CatalogReplica& replica = *made->replica_;
-  node.set_catch_up([&replica](const FunctionName& function, std::function<void()> then) {
+  frontend::CatalogReplica& replica = *replica_;
+  node.set_catch_up([&replica](const FunctionName& function, auto then) {
     replica.catch_up(function, std::move(then));
   });
   node.set_changed([&replica] { replica.changed(); });
-  made->shared_ = uses.shared;
+  shared_ = uses.shared;
   if (uses.shared != nullptr) {
     node.share_catalog();
     uses.shared->connect(
-        uses.catalog, worker, uses.access,
+        uses.catalog, uses.worker, uses.access,
         {.is_lost = [&node](const std::string& other) { return node.is_lost(other); },
+         .is_home = [&node] { return node.home() == node.self(); },
          .agreed = [&replica](const std::string& tenant,
                               const std::string& function) { replica.agreed(tenant, function); }});
   }
-  if (const auto taken = node.tell(std::move(told)); !taken.ok()) {
-    return taken.error().with_context("--cluster-node");
-  }
-  return made;
 }
 
 void NodeCluster::seek_objects(frontend::PeerObjects& objects, const AccessService& access) {

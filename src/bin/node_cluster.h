@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "bin/node_quotas.h"
 #include "bin/worker_config.h"
 #include "core/base/log.h"
 #include "core/base/random.h"
@@ -58,6 +59,8 @@ class NodeCluster {
   // So long files that were read are taken to be in memory.
   static constexpr Duration kFilesStay = std::chrono::minutes(30);
 
+  void copy_catalog(const WorkerConfig& config, const Dependencies& uses);
+
   NodeCluster() : fetched_(cluster::kMostFetched, kFilesStay) {}
 
   metrics::ClusterMetrics metrics_;
@@ -65,6 +68,7 @@ class NodeCluster {
   cluster::FetchedFunctions fetched_;
   std::unique_ptr<cluster::ClusterNode> node_;
   std::unique_ptr<frontend::CatalogReplica> replica_;
+  std::unique_ptr<NodeQuotas> quotas_;
 };
 
 // What a node answers others that ask for its report; empty without a cluster.

@@ -51,6 +51,39 @@ std::string digest_of(const FunctionSpec& spec) {
   return frontend::digest_of_copy(frontend::copy_of(spec));
 }
 
+// As all nodes keep a function, version or alias under that name.
+catalog::SharedFunction row_of(std::string tenant, std::string name, std::string code_sha256,
+                               const json& copy) {
+  return {.tenant = std::move(tenant),
+          .name = std::move(name),
+          .digest = frontend::digest_of_copy(copy),
+          .code_sha256 = std::move(code_sha256),
+          .copy = frontend::to_text(copy)};
+}
+
+// Whether a copy is that of an alias that names the version.
+bool names_version(const std::string& copy, const std::string& version) {
+  const auto alias = frontend::read_alias_copy(json::parse(copy, nullptr, false), kDefaultTenant);
+  return alias.ok() && (alias->version == version || alias->second == version);
+}
+
+// The records of the versions that an alias is for.
+std::vector<std::string> versions_of(const Alias& alias) {
+  std::vector<std::string> records;
+  for (const std::string& version : {alias.version, alias.second}) {
+    if (version_number(version)) records.push_back(alias.function.name + ":" + version);
+  }
+  return records;
+}
+
+std::string name_of(const Alias& alias) { return alias.function.name + ":" + alias.name; }
+
+Result<std::string> read_package(const std::string& file) {
+  if (!file.empty()) return read_file(file, limits::kZippedCode.count);
+  return Error{ErrorCode::kFailedPrecondition,
+               "this node no longer has the package of the function's code; send it again"};
+}
+
 // A number of one to nineteen digits; else none that a catalog has.
 uint64_t version_from(const std::string& text) {
   const bool is_number = !text.empty() && text.size() < 20 &&
@@ -62,7 +95,8 @@ uint64_t version_from(const std::string& text) {
 
 Result<std::unique_ptr<NodeSharedCatalog>> NodeSharedCatalog::open(const WorkerConfig& config,
                                                                    loop::EventLoop& loop,
-                                                                   LogSink& log) {
+                                                                   LogSink& log,
+                                                                   FaultPoints* faults) {
   std::unique_ptr<NodeSharedCatalog> made;
   if (config.catalog.empty()) return made;
   if (config.cluster_key.empty()) {
@@ -77,7 +111,8 @@ Result<std::unique_ptr<NodeSharedCatalog>> NodeSharedCatalog::open(const WorkerC
   auto shared = catalog::SharedCatalog::open(
       {.url = config.catalog,
        .owner = {.node = node, .life = life},
-       .key_proof = crypto::to_hex(credentials->derived_key("proof in the shared catalog"))},
+       .key_proof = crypto::to_hex(credentials->derived_key("proof in the shared catalog")),
+       .faults = faults},
       loop.clock(), [&loop](auto task) { return loop.post(std::move(task)); });
   if (!shared.ok()) return shared.error().with_context("--catalog");
   made->shared_ = *std::move(shared);
@@ -178,38 +213,113 @@ void NodeSharedCatalog::read_contents(uint64_t known,
 // ---- Changes by this node
 
 void NodeSharedCatalog::put(const FunctionSpec& spec, const FunctionSpec* before, Done done) {
-  const json copy = frontend::copy_of(spec);
-  catalog::SharedFunction function{.tenant = access_->tenant_name(spec.name.tenant),
-                                   .name = spec.name.name,
-                                   .digest = frontend::digest_of_copy(copy),
-                                   .code_sha256 = spec.code_sha256,
-                                   .copy = frontend::to_text(copy)};
+  catalog::SharedFunction function = row_of(access_->tenant_name(spec.name.tenant), spec.name.name,
+                                            spec.code_sha256, frontend::copy_of(spec));
   std::optional<catalog::Expected> expected = catalog::Expected{};
   // One that this node had before it joined is new to the others.
   if (before != nullptr) expected = {.digest = digest_of(*before), .or_nothing = true};
   const auto given = given_.find({function.tenant, function.name});
   if (given != given_.end() && given->second == function.digest) expected.reset();
   if (given != given_.end()) given_.erase(given);
-  const auto agreed = [self = self_, tenant = function.tenant, name = function.name,
-                       done = std::move(done)](const Result<void>& kept) {
+  Done agreed = agreed_on(function.tenant, function.name, std::move(done));
+  shared_->put_function(
+      std::move(function), std::move(expected),
+      [file = package_file_(spec.code_sha256)] { return read_package(file); }, std::move(agreed));
+}
+
+NodeSharedCatalog::Done NodeSharedCatalog::agreed_on(const std::string& tenant,
+                                                     const std::string& name, Done done) {
+  return [self = self_, tenant, name, done = std::move(done)](const Result<void>& kept) {
     if (kept.ok() && *self != nullptr) (*self)->others_.agreed(tenant, name);
     done(kept);
   };
-  shared_->put_function(
-      std::move(function), std::move(expected),
-      [file = package_file_(spec.code_sha256)]() -> Result<std::string> {
-        if (file.empty()) {
-          return Error{ErrorCode::kFailedPrecondition,
-                       "this node no longer has the package of the function's code; send it again"};
-        }
-        return read_file(file, limits::kZippedCode.count);
-      },
-      agreed);
 }
 
 void NodeSharedCatalog::remove(const FunctionSpec& spec, Done done) {
-  shared_->remove_function(access_->tenant_name(spec.name.tenant), spec.name.name, digest_of(spec),
-                           std::move(done));
+  const std::string tenant = access_->tenant_name(spec.name.tenant);
+  if (!is_version_record(spec.name)) {
+    return shared_->remove_function(tenant, spec.name.name, digest_of(spec), std::move(done));
+  }
+  shared_->remove_version(
+      tenant, spec.name.name, digest_of(spec),
+      [version = version_of(spec.name)](const std::string& copy) {
+        return names_version(copy, version);
+      },
+      std::move(done));
+}
+
+void NodeSharedCatalog::publish(const Publication& publication,
+                                std::function<void(Result<uint64_t>)> done) {
+  const FunctionSpec& version = publication.version;
+  const std::string tenant = access_->tenant_name(version.name.tenant);
+  shared_->publish({.version = row_of(tenant, version.name.name, version.code_sha256,
+                                      frontend::copy_of(version)),
+                    .function_digest = digest_of(publication.function),
+                    .number = publication.number,
+                    .last_here = publication.last_here},
+                   [self = self_, tenant, name = version.name.name,
+                    done = std::move(done)](const Result<uint64_t>& number) {
+                     if (number.ok() && *self != nullptr) {
+                       (*self)->others_.agreed(tenant, name + ":" + std::to_string(*number));
+                     }
+                     done(number);
+                   });
+}
+
+void NodeSharedCatalog::put_alias(const Alias& alias, const Alias* before, Done done) {
+  const std::string tenant = access_->tenant_name(alias.function.tenant);
+  const std::string expected =
+      before == nullptr ? "" : frontend::digest_of_copy(frontend::copy_of(*before));
+  shared_->put_alias(row_of(tenant, name_of(alias), "", frontend::copy_of(alias)), expected,
+                     versions_of(alias), agreed_on(tenant, name_of(alias), std::move(done)));
+}
+
+void NodeSharedCatalog::remove_alias(const Alias& alias, Done done) {
+  shared_->remove_function(access_->tenant_name(alias.function.tenant), name_of(alias),
+                           frontend::digest_of_copy(frontend::copy_of(alias)), std::move(done));
+}
+
+catalog::BroughtVersions NodeSharedCatalog::versions_here() const {
+  catalog::BroughtVersions brought;
+  for (const Tenant& tenant : access_->list_tenants("", SIZE_MAX)) {
+    for (const FunctionSpec& function :
+         worker_->list_functions(tenant.id, "", limits::kFunctions)) {
+      const auto versions = worker_->versions().list_versions(function.name);
+      const auto aliases = worker_->versions().list_aliases(function.name);
+      if (!versions.ok() || !aliases.ok()) continue;
+      for (const FunctionSpec& each : *versions) {
+        brought.all.push_back(
+            row_of(tenant.name, each.name.name, each.code_sha256, frontend::copy_of(each)));
+      }
+      for (const Alias& each : *aliases) {
+        brought.all.push_back(row_of(tenant.name, name_of(each), "", frontend::copy_of(each)));
+      }
+      if (versions->empty()) continue;
+      const uint64_t last = version_number(version_of(versions->back().name)).value_or(0);
+      brought.last.push_back({{tenant.name, function.name.name}, last});
+    }
+  }
+  return brought;
+}
+
+void NodeSharedCatalog::bring_versions() {
+  if (versions_are_brought_ || !others_.is_home()) return;
+  shared_->versions_are_brought([self = self_](Result<bool> brought) {
+    if (*self == nullptr || !brought.ok()) return;
+    (*self)->versions_are_brought_ = *brought;
+    if (*brought) return;
+    (*self)->shared_->bring_versions(
+        (*self)->versions_here(),
+        [file_of = (*self)->package_file_](const std::string& sha256) {
+          return read_package(file_of(sha256));
+        },
+        [self](const Result<void>& done) {
+          if (*self == nullptr) return;
+          if (done.ok()) return (*self)->log_.info("versions_brought_to_shared_catalog", {});
+          (*self)->log_.warning("versions_not_brought_to_shared_catalog",
+                                {{"error", to_string(done.error())}});
+        });
+  });
 }
 
 void NodeSharedCatalog::put_tenant(const Tenant& tenant, Done done) {
@@ -242,6 +352,7 @@ void NodeSharedCatalog::look() {
   timer_ = loop_.call_after(kLookPeriod, [this] { look(); });
   shared_access_->look([] {});
   if (worker_ == nullptr || worker_->draining()) return;
+  bring_versions();
   resume_waiting();
   shared_->owners_of_pending([self = self_](Result<std::vector<std::string>> owners) {
     if (*self != nullptr && owners.ok()) (*self)->claim(*owners);

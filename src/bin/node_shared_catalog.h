@@ -14,6 +14,7 @@
 
 #include "bin/node_shared_access.h"
 #include "bin/worker_config.h"
+#include "core/base/fault_points.h"
 #include "core/base/log.h"
 #include "core/domain/access_service.h"
 #include "core/domain/cluster.h"
@@ -31,11 +32,13 @@ class NodeSharedCatalog final : public worker::SharedFunctions, public tenants::
   // Null without --catalog. Blocks. INVALID_ARGUMENT, what says that --cluster-key cannot be read,
   // and as SharedCatalog::open().
   static Result<std::unique_ptr<NodeSharedCatalog>> open(const WorkerConfig& config,
-                                                         loop::EventLoop& loop, LogSink& log);
+                                                         loop::EventLoop& loop, LogSink& log,
+                                                         FaultPoints* faults);
   ~NodeSharedCatalog() override;
 
   struct Others {
     std::function<bool(const std::string& node)> is_lost;  // whether it does not answer
+    std::function<bool()> is_home;                         // whether this node is the first one
     // Told of each function of this node that all have agreed on, before who changed it is.
     std::function<void(const std::string& tenant, const std::string& name)> agreed;
   };
@@ -52,6 +55,9 @@ class NodeSharedCatalog final : public worker::SharedFunctions, public tenants::
   // worker::SharedFunctions.
   void put(const FunctionSpec& spec, const FunctionSpec* before, Done done) override;
   void remove(const FunctionSpec& spec, Done done) override;
+  void publish(const Publication& publication, std::function<void(Result<uint64_t>)> done) override;
+  void put_alias(const Alias& alias, const Alias* before, Done done) override;
+  void remove_alias(const Alias& alias, Done done) override;
   // tenants::SharedTenants.
   void put_tenant(const Tenant& tenant, Done done) override;
   void remove_tenant(const std::string& name, Done done) override;
@@ -68,6 +74,11 @@ class NodeSharedCatalog final : public worker::SharedFunctions, public tenants::
   NodeSharedCatalog(std::string packages, loop::EventLoop& loop, LogSink& log);
 
   void read_contents(uint64_t known, std::function<void(Result<http::Response>)> done);
+  // The versions and aliases that the first node had before others knew of them.
+  void bring_versions();
+  catalog::BroughtVersions versions_here() const;
+  Done agreed_on(const std::string& tenant, const std::string& name, Done done);
+
   void look();
   void claim(const std::vector<std::string>& owners);
   void claimed(Result<std::vector<catalog::SharedInvocation>> claimed);
@@ -89,6 +100,7 @@ class NodeSharedCatalog final : public worker::SharedFunctions, public tenants::
   // As they were read last: their settings. Nothing: they were not read yet.
   std::optional<std::map<std::string, std::string>> tenants_;
   std::vector<Waiting> waiting_;  // for functions to come
+  bool versions_are_brought_ = false;
   loop::TimerId timer_;
   // Points to this until it ends. Shared with callbacks.
   std::shared_ptr<NodeSharedCatalog*> self_;

@@ -1,11 +1,13 @@
-// What nodes and agents send each other: a list of members, a node's report, and the header that
-// says whose request a node forwards. Each becomes a value within its limits, or an error.
+// What nodes and agents send each other: a list of members, a node's report, copies of functions
+// and aliases, and the header that says whose request a node forwards. Each becomes a value within
+// its limits, or an error.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <string>
 #include <string_view>
 
+#include "edge/frontend/catalog_copy.h"
 #include "edge/frontend/cluster_frontend.h"
 #include "node/cluster/member_table.h"
 #include "node/cluster/node_credentials.h"
@@ -21,6 +23,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (const auto report = cluster::parse_report(text); report.ok()) {
     if (report->slots == 0 || report->warm.size() > cluster::kMostWarm) abort();
     if (!cluster::parse_report(cluster::to_json(*report)).ok()) abort();
+  }
+  const nlohmann::json copy = nlohmann::json::parse(text, nullptr, false);
+  (void)frontend::read_copy(copy, kDefaultTenant).ok();
+  if (const auto alias = frontend::read_alias_copy(copy, kDefaultTenant); alias.ok()) {
+    const auto again = frontend::read_alias_copy(frontend::copy_of(*alias), kDefaultTenant);
+    if (!again.ok() || !(*again == *alias)) abort();
   }
   const auto credentials = *cluster::NodeCredentials::make("a", std::string(40, 'k'));
   http::Request request;

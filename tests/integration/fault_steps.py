@@ -111,6 +111,26 @@ GPU_KILLS = (
     Kill("lambent-device", "answered", True, (1,), "succeeded"),
 )
 
+@dataclasses.dataclass(frozen=True)
+class Cut:
+    """PostgreSQL ends the sessions of all nodes of a cluster while one rests at a point with an invocation, and then goes on."""
+    point: str
+    told: str         # what the client got; several with " or "
+    runs: tuple       # any of these, with what its client repeated if it got nothing
+    taken_over: bool = False  # it rests until another node has run the invocation
+    short: bool = False       # also in the short form of the test
+
+
+CUTS = (
+    Cut("request_written", NOT_TOLD + " or " + TOLD, (1,), short=True),
+    Cut("request_durable", TOLD, (1,)),
+    Cut("request_durable", TOLD, (1, 2), taken_over=True, short=True),
+    Cut("attempt_written", TOLD, (1,)),
+    Cut("answered", TOLD, (1,)),
+    Cut("result_written", TOLD, (1,), short=True),
+    Cut("result_written", TOLD, (2,), taken_over=True),
+)
+
 WORDS = {"program": "the function's program", "lambent-launcher": "`lambent-launcher`", "lambent-init": "its sandbox's init", "lambent-zygote": "the zygote",
          "lambent-executor": "`lambent-executor` of a shared runtime", "lambent-device": "`lambent-device`"}
 HANDLER = {"": "", "works": ", the handler works", "ended": ", the handler has ended", "frozen": ", the program has not read it"}
@@ -125,8 +145,15 @@ def kills_table():
     return "\n".join(lines)
 
 
+def cuts_table():
+    lines = ["| step | another node takes over | the client got | runs |", "|---|---|---|---|"]
+    for cut in CUTS:
+        lines.append(f"| `{cut.point}` | {'yes' if cut.taken_over else 'no'} | {cut.told} | {column(cut.runs)} |")
+    return "\n".join(lines)
+
+
 def tables():
-    return {"steps": steps_table(), "kills": kills_table()}
+    return {"steps": steps_table(), "kills": kills_table(), "cuts": cuts_table()}
 
 
 def main():

@@ -244,6 +244,43 @@ class OneClusterOfThree(unittest.TestCase):
             self.cluster[owner].process.send_signal(signal.SIGCONT)
         self.cluster.wait_until_up()
 
+    def test_a_node_that_missed_a_deployment_does_not_say_that_there_is_none(self):
+        for name in "bc":
+            self.cluster[name].kill()
+        deploy(self.cluster["a"], "later")
+        self.cluster["a"].kill()
+        self.cluster["b"].start()
+        # The home has it, and cannot be asked.
+        for call in (lambda: self.cluster["b"].invoke("later", {}), lambda: self.cluster["b"].invoke("later", {}, "Event"),
+                     lambda: self.cluster["b"].request("GET", "/2015-03-31/functions/later"), lambda: self.cluster["b"].invoke("never", {}),
+                     lambda: self.cluster["b"].request("GET", "/f/later/")):
+            with self.assertRaises(HttpError) as caught:
+                call()
+            self.assertEqual(caught.exception.status, 503, caught.exception.body)
+            self.assertGreater(int(caught.exception.headers["retry-after"]), 0)
+        for name in "ac":
+            self.cluster[name].start()
+        self.cluster.wait_until_up()
+        self.assertEqual(self.cluster["b"].invoke("later", {}).json["version"], 1)
+        with self.assertRaises(HttpError) as caught:
+            self.cluster["b"].invoke("never", {})
+        self.assertEqual(caught.exception.status, 404)
+
+    def test_results_that_a_lost_node_may_have_are_not_said_to_be_none(self):
+        deploy(self.cluster["a"], "echo")
+        accepted = self.cluster["c"].invoke("echo", {}, "Event").headers["x-amzn-requestid"]
+        self.cluster.wait_for(lambda: sum(self.cluster.completed("echo").values()) == 1)
+        owner = self.cluster.owner("echo")
+        other = next(name for name in "abc" if name != owner)
+        self.cluster[owner].kill()
+        with self.assertRaises(HttpError) as caught:
+            self.cluster[other].request("GET", f"/v1/invocations/{accepted}")
+        self.assertEqual(caught.exception.status, 503)
+        self.assertGreater(int(caught.exception.headers["retry-after"]), 0)
+        self.cluster[owner].start()
+        self.cluster.wait_until_up()
+        self.assertEqual(self.cluster[other].request("GET", f"/v1/invocations/{accepted}").status, 200)
+
     def test_without_the_home_functions_run_and_are_not_changed(self):
         deploy(self.cluster["a"], "echo")
         for name in "bc":
@@ -295,6 +332,29 @@ class Members(unittest.TestCase):
         self.assertEqual(set(cluster.states("a").values()), {"up"})
         cluster["c"].kill()
         cluster.wait_for(lambda: list(cluster.states("a")) == ["a", "b"])
+
+    def test_a_node_that_was_told_of_no_members_yet_does_not_say_that_there_is_no_function(self):
+        cluster = Cluster(self, names="ab", told=False)
+        # Alone, and never told of others, it knows all that there is.
+        with self.assertRaises(HttpError) as caught:
+            cluster["b"].invoke("early", {})
+        self.assertEqual(caught.exception.status, 404)
+        told = json.dumps({"source": "ray", "home": "a", "members": [
+            {"node": name, "address": address} for name, address in cluster.addresses.items()]})
+        for name in "ab":
+            cluster[name].request("PUT", "/v1/cluster/members", told)
+        cluster.wait_until_up()
+        deploy(cluster["a"], "early")
+        cluster.wait_for(lambda: cluster["b"].request("GET", "/v1/functions").json["functions"])
+        cluster["b"].kill()
+        deploy(cluster["a"], "later")
+        cluster["b"].start()
+        self.assertEqual(cluster["b"].invoke("early", {}).json["version"], 1)
+        with self.assertRaises(HttpError) as caught:
+            cluster["b"].invoke("later", {})
+        self.assertEqual((caught.exception.status, caught.exception.headers["retry-after"]), (503, "1"))
+        cluster["b"].request("PUT", "/v1/cluster/members", told)
+        self.assertEqual(cluster["b"].invoke("later", {}).json["version"], 1)
 
     def test_mistakes_are_named(self):
         cluster = Cluster(self, names="a")

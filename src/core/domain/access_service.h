@@ -23,6 +23,12 @@ struct TokenRequest {
   std::string certificate;           // as a Token's
 };
 
+// Memory of a tenant's sandboxes: of those that start or work, what its waiting invocations would
+// take, and what one takes at most.
+struct MemoryDemand {
+  Bytes at_work, waiting, largest;
+};
+
 // What a tenant has and uses of the node now.
 struct TenantUsage {
   uint64_t functions = 0;
@@ -32,6 +38,7 @@ struct TenantUsage {
   uint64_t waiting = 0;
   Duration gpu_time_in_hour{};    // of runs that ended in the last hour
   Bytes gpu_memory, host_memory;  // of its sandboxes, as quotas count them
+  MemoryDemand gpu_demand, host_demand;
 };
 
 class AccessService {

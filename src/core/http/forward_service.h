@@ -18,7 +18,6 @@ enum class Destination {
   kAnyNode,         // it runs a function, at most once
   kAnyNodeAndMore,  // it submits an invocation that runs at least once: a node lost is no end of it
   kHome,            // it changes functions: at the home, or where all share a catalog elsewhere
-  kHomeAlone,       // it changes versions and aliases, which only the home has
   kHomeOrHere,      // it reads the catalog
   kWhoKnows,        // it asks for what one of the nodes has
   kAllWhoKnow,      // it is for what several nodes may have: each is asked
@@ -27,6 +26,7 @@ enum class Destination {
 struct ForwardCall {
   Destination destination = Destination::kAnyNode;
   FunctionName function;  // perhaps qualified
+  bool creates = false;   // it may be the first that is heard of the function
   Principal principal;
   std::string tenant;  // its name
   Request request;
@@ -49,8 +49,9 @@ class ForwardService {
   // Counts one that was forwarded to this node, and takes off what is between nodes.
   virtual void take(Request& request) = 0;
   virtual void route(ForwardCall call) = 0;
-  // Calls `then` once the function is known here, or will not be.
-  virtual void catch_up(const FunctionName& function, std::function<void()> then) = 0;
+  // Calls `then` once the function is known here, or will not be. UNAVAILABLE: what functions there
+  // are cannot be told now, or the function is there and could not be copied.
+  virtual void catch_up(const FunctionName& function, std::function<void(Result<void>)> then) = 0;
   // A change of the catalog that this node answered.
   virtual void changed() = 0;
 

@@ -24,8 +24,10 @@ void RequestRate::set(std::optional<double> per_second, Instant now) {
 std::optional<Duration> RequestRate::take(Instant now) {
   if (!per_second_) return std::nullopt;
   fill(now);
+  ++counts_.asked;
   if (left_ < 1) return from_seconds((1 - left_) / *per_second_);
   left_ -= 1;
+  ++counts_.taken;
   return std::nullopt;
 }
 

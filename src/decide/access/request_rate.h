@@ -2,11 +2,18 @@
 // Pure; owned by node/tenants, on the loop thread.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include "core/base/time.h"
 
 namespace lambent::access {
+
+// Since the start: those that came, and those that were taken.
+struct RequestCounts {
+  uint64_t asked = 0;
+  uint64_t taken = 0;
+};
 
 class RequestRate {
  public:
@@ -15,6 +22,8 @@ class RequestRate {
 
   // Takes a request if one is left; otherwise how long it takes until one is.
   std::optional<Duration> take(Instant now);
+  // While there is a limit.
+  const RequestCounts& counts() const { return counts_; }
 
  private:
   double size() const;
@@ -23,6 +32,7 @@ class RequestRate {
   std::optional<double> per_second_;
   double left_ = 0;
   Instant filled_{};
+  RequestCounts counts_;
 };
 
 }  // namespace lambent::access

@@ -82,6 +82,9 @@ struct TenantStatus {
   // Of its sandboxes, idle ones included: GPU memory that they are admitted with, and limits of the
   // host's. Those that are being stopped do not count.
   Bytes gpu_memory, host_memory;
+  // The same of those that start or work, of invocations that wait, and of the largest function.
+  // At work only while any tenant has a quota of memory.
+  scheduling::TenantMemory at_work, pending, largest;
 };
 
 class Dispatcher {

@@ -76,10 +76,17 @@ std::vector<TenantStatus> Dispatcher::State::tenant_status(Instant now) const {
                    .weight = account.weight,
                    .virtual_service = pools.gpu.scheduler().policy().tenant_virtual_time(slot),
                    .running = account.running,
-                   .gpu_time_in_hour = account.hour.used_at(now)});
+                   .gpu_time_in_hour = account.hour.used_at(now),
+                   .at_work = account.at_work});
   }
   for (const scheduling::Flow& flow : flows) {
-    if (flow.tenant_slot < all.size()) all[flow.tenant_slot].waiting += flow.pending;
+    if (flow.tenant_slot >= all.size()) continue;
+    TenantStatus& of_it = all[flow.tenant_slot];
+    of_it.waiting += flow.pending;
+    of_it.pending.gpu += flow.whole_device_memory() * flow.pending;
+    of_it.pending.host += flow.host_memory * flow.pending;
+    of_it.largest.gpu = std::max(of_it.largest.gpu, flow.whole_device_memory());
+    of_it.largest.host = std::max(of_it.largest.host, flow.host_memory);
   }
   for (const DevicePool* pool : {&pools.gpu, &pools.host}) {
     for (const scheduling::SandboxSlot slot : pool->fleet().all()) {

@@ -21,6 +21,41 @@ nlohmann::json copy_of(const FunctionSpec& spec) {
   return copy;
 }
 
+nlohmann::json copy_of(const Alias& alias) {
+  return {{"FunctionName", alias.function.name},
+          {"Alias", alias.name},
+          {"Description", alias.description},
+          {"Version", alias.version},
+          {"Second", alias.second},
+          {"SecondShare", alias.second_share},
+          {"Provisioned", alias.provisioned},
+          {"Revision", alias.revision}};
+}
+
+Result<Alias> read_alias_copy(const nlohmann::json& copy, TenantId tenant) {
+  const Error invalid{ErrorCode::kInvalidArgument, "this is no copy of an alias"};
+  if (!copy.is_object()) return invalid;
+  Alias alias;
+  alias.function.tenant = tenant;
+  ASSIGN_OR_RETURN(alias.function.name, read_string(copy, "FunctionName"));
+  ASSIGN_OR_RETURN(alias.name, read_string(copy, "Alias"));
+  ASSIGN_OR_RETURN(alias.description, read_string(copy, "Description"));
+  ASSIGN_OR_RETURN(alias.version, read_string(copy, "Version"));
+  ASSIGN_OR_RETURN(alias.second, read_string(copy, "Second"));
+  const auto share = copy.find("SecondShare");
+  const auto provisioned = copy.find("Provisioned");
+  const auto revision = copy.find("Revision");
+  const bool has_numbers = share != copy.end() && share->is_number() && provisioned != copy.end() &&
+                           provisioned->is_number_unsigned() && revision != copy.end() &&
+                           revision->is_number_unsigned();
+  if (!has_numbers || provisioned->get<uint64_t>() > UINT32_MAX) return invalid;
+  alias.second_share = share->get<double>();
+  alias.provisioned = provisioned->get<unsigned>();
+  alias.revision = revision->get<uint64_t>();
+  RETURN_IF_ERROR(validate(alias));
+  return alias;
+}
+
 std::string digest_of_copy(const nlohmann::json& copy) {
   return crypto::to_hex(crypto::sha256(to_text(copy)));
 }

@@ -7,6 +7,7 @@
 
 #include "core/base/result.h"
 #include "core/domain/function.h"
+#include "core/domain/version.h"
 
 namespace lambent::frontend {
 
@@ -16,5 +17,9 @@ nlohmann::json copy_of(const FunctionSpec& spec);
 std::string digest_of_copy(const nlohmann::json& copy);
 // INVALID_ARGUMENT.
 Result<FunctionSpec> read_copy(const nlohmann::json& copy, TenantId tenant);
+
+nlohmann::json copy_of(const Alias& alias);
+// INVALID_ARGUMENT. fuzzed.
+Result<Alias> read_alias_copy(const nlohmann::json& copy, TenantId tenant);
 
 }  // namespace lambent::frontend

@@ -1,5 +1,6 @@
 #include "edge/frontend/catalog_replica.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "core/base/fd.h"
@@ -14,6 +15,14 @@ using nlohmann::json;
 
 constexpr Duration kPeriod = seconds(1);
 constexpr size_t kMostRecord = 64 * 1024 * 1024;
+
+// Of names of functions, versions and aliases.
+bool is_alias(const std::string& name) {
+  const std::string qualifier = split_qualifier(name).qualifier;
+  return !qualifier.empty() && !version_number(qualifier);
+}
+
+bool is_qualified(const std::string& name) { return name.find(':') != std::string::npos; }
 
 std::string text_at(const json& object, const char* key) {
   const auto found = object.find(key);
@@ -45,11 +54,38 @@ CatalogReplica::~CatalogReplica() {
   uses_.loop.cancel(timer_);
 }
 
-void CatalogReplica::catch_up(const FunctionName&, std::function<void()> then) {
-  if (!uses_.is_replica()) return then();
+void CatalogReplica::catch_up(const FunctionName& function, Then then) {
+  if (!uses_.is_replica()) return then(outcome_of(function, {}));
   // What is on its way may have been asked for before the change.
-  (busy_ ? waiting_next_ : waiting_).push_back(std::move(then));
+  (busy_ ? waiting_next_ : waiting_).push_back({function, std::move(then)});
   ask_soon();
+}
+
+Result<void> CatalogReplica::outcome_of(const FunctionName& function,
+                                        const Result<void>& read) const {
+  const bool is_here = is_qualified(function.name) ? uses_.versions.find_qualified(function).ok()
+                                                   : uses_.functions.find_function(function).ok();
+  if (is_here) return {};
+  const std::string what = "function '" + function.name + "'";
+  // It had a home once, and will be told of one again.
+  if (!uses_.is_replica() && !uses_.has_home() && !copied_.empty()) {
+    return Error{ErrorCode::kUnavailable,
+                 "this node was not told yet who else is in its cluster: "
+                 "whether " +
+                     what + " exists cannot be told; try again"};
+  }
+  if (!read.ok()) {
+    return Error{ErrorCode::kUnavailable,
+                 "the cluster's catalog cannot be read now, so that it "
+                 "cannot be told whether " +
+                     what + " exists (" + read.error().message + "); try again"};
+  }
+  const Name name{uses_.access.tenant_name(function.tenant), function.name};
+  if (!uses_.is_replica() || !there_.contains(name)) return {};
+  const auto why = not_copied_.find(name);
+  return Error{ErrorCode::kUnavailable,
+               what + " is there, and this node has no copy of it yet" +
+                   (why == not_copied_.end() ? "" : " (" + why->second + ")") + "; try again"};
 }
 
 void CatalogReplica::ask_soon() {
@@ -62,7 +98,7 @@ void CatalogReplica::ask_soon() {
 }
 
 void CatalogReplica::ask() {
-  if (!uses_.is_replica()) return finish();
+  if (!uses_.is_replica()) return finish({});
   busy_ = true;
   uses_.ask_home("/v1/cluster/catalog?known=" + known_version_,
                  [self = self_](Result<http::Response> answer) {
@@ -71,9 +107,13 @@ void CatalogReplica::ask() {
 }
 
 void CatalogReplica::answered(Result<http::Response> answer) {
-  if (!answer.ok() || answer->status != 200) return finish();
+  if (!answer.ok()) return finish(answer.error());
+  if (answer->status == 304) return finish({});
   const auto catalog = parse_json(answer->body);
-  if (!catalog.ok() || !catalog->is_object()) return finish();
+  if (answer->status != 200 || !catalog.ok() || !catalog->is_object()) {
+    return finish(Error{ErrorCode::kUnavailable,
+                        "the home answered " + std::to_string(answer->status) + " to that"});
+  }
   read_catalog(*catalog);
   next_step();
 }
@@ -84,22 +124,13 @@ void CatalogReplica::read_catalog(const json& catalog) {
   if (functions == catalog.end() || !functions->is_array()) return;
   known_version_ = text_at(catalog, "version");
   std::set<Name> there;
-  for (const json& each : *functions) {
-    if (!each.is_object()) continue;
-    const Name name{text_at(each, "tenant"), text_at(each, "name")};
-    const std::string digest = text_at(each, "digest");
-    there.insert(name);
-    const auto failed = failed_.find(name);
-    if (failed != failed_.end() && failed->second == digest) continue;
-    const auto tenant = uses_.access.find_tenant(name.first);
-    if (!tenant.ok()) continue;
-    const auto here = uses_.functions.find_function({tenant->id, name.second});
-    if (here.ok() && digest_of_copy(copy_of(*here)) == digest) {
-      if (!copied_.contains(name)) remember(name, true);
-      continue;
-    }
-    steps_.push_back({name, digest});
-  }
+  read_functions(*functions, there);
+  // Apart, where programs before this one would take them for functions.
+  read_functions(catalog.value("qualified", json::array()), there);
+  // What belongs to a function comes after it.
+  std::ranges::stable_sort(steps_, {}, &Step::name);
+  there_ = there;
+  std::erase_if(not_copied_, [&](const auto& each) { return !there.contains(each.first); });
   for (const json& each : catalog.value("tenants", json::array())) {
     if (!each.is_object()) continue;
     const Name name{text_at(each, "name"), ""};
@@ -116,6 +147,37 @@ void CatalogReplica::read_catalog(const json& catalog) {
       if (is_tenant == tenants && !there.contains(name)) steps_.push_back({name, {}, true});
     }
   }
+}
+
+void CatalogReplica::read_functions(const json& functions, std::set<Name>& there) {
+  for (const json& each : functions) {
+    if (!each.is_object()) continue;
+    const Name name{text_at(each, "tenant"), text_at(each, "name")};
+    const std::string digest = text_at(each, "digest");
+    // Left by a program that removed the function and does not know of versions.
+    const Name function{name.first, split_qualifier(name.second).name};
+    if (is_qualified(name.second) && !there.contains(function)) continue;
+    there.insert(name);
+    const auto failed = failed_.find(name);
+    if (failed != failed_.end() && failed->second == digest) continue;
+    const auto tenant = uses_.access.find_tenant(name.first);
+    if (!tenant.ok()) continue;
+    if (digest_here(tenant->id, name.second) != digest) {
+      steps_.push_back({name, digest});
+    } else if (!copied_.contains(name)) {
+      remember(name, true);
+    }
+  }
+}
+
+std::string CatalogReplica::digest_here(TenantId tenant, const std::string& name) const {
+  if (is_alias(name)) {
+    const QualifiedName parts = split_qualifier(name);
+    const auto alias = uses_.versions.find_alias({tenant, parts.name}, parts.qualifier);
+    return alias.ok() ? digest_of_copy(copy_of(*alias)) : "";
+  }
+  const auto here = uses_.functions.find_function({tenant, name});
+  return here.ok() ? digest_of_copy(copy_of(*here)) : "";
 }
 
 void CatalogReplica::take_tenants(const json& tenants) {
@@ -141,11 +203,12 @@ void CatalogReplica::take_tenants(const json& tenants) {
 }
 
 void CatalogReplica::next_step() {
-  if (steps_.empty()) return finish();
+  if (steps_.empty()) return finish({});
   const Step step = steps_.front();
   steps_.pop_front();
   if (!step.removes) return fetch_function(step);
   if (step.name.second.empty()) return remove_tenant(step);
+  if (is_alias(step.name.second)) return remove_alias(step);
   const auto tenant = uses_.access.find_tenant(step.name.first);
   if (!tenant.ok()) return step_done(step, {});
   uses_.functions.remove_function(
@@ -170,6 +233,34 @@ void CatalogReplica::remove_tenant(const Step& step) {
   });
 }
 
+void CatalogReplica::remove_alias(const Step& step) {
+  const auto tenant = uses_.access.find_tenant(step.name.first);
+  if (!tenant.ok()) return step_done(step, {});
+  const QualifiedName parts = split_qualifier(step.name.second);
+  uses_.copies.forget_alias(
+      {tenant->id, parts.name}, parts.qualifier, [self = self_, step](const Result<void>& gone) {
+        if (*self == nullptr) return;
+        const bool is_gone = gone.ok() || gone.error().code == ErrorCode::kNotFound;
+        (*self)->step_done(step, is_gone ? Result<void>() : gone.error());
+      });
+}
+
+void CatalogReplica::take_alias(const Step& step, const json& copy) {
+  const auto tenant = uses_.access.find_tenant(step.name.first);
+  if (!tenant.ok()) return step_done(step, tenant.error());
+  auto alias = read_alias_copy(copy, tenant->id);
+  if (!alias.ok()) return step_done(step, alias.error());
+  if (alias->function.name + ":" + alias->name != step.name.second) {
+    return step_done(step, Error{ErrorCode::kDataLoss, "the home sent another alias"});
+  }
+  uses_.copies.copy_alias(*std::move(alias), [self = self_, step](const Result<void>& kept) {
+    if (*self == nullptr) return;
+    // Its function may be on its way.
+    const bool waits = !kept.ok() && kept.error().code == ErrorCode::kNotFound;
+    (*self)->step_done(step, waits ? Error{ErrorCode::kUnavailable, kept.error().message} : kept);
+  });
+}
+
 void CatalogReplica::fetch_function(const Step& step) {
   const std::string target = "/v1/cluster/functions/" + http::percent_encode(step.name.first) +
                              "/" + http::percent_encode(step.name.second);
@@ -182,6 +273,7 @@ void CatalogReplica::fetch_function(const Step& step) {
       return replica.step_done(step, Error{ErrorCode::kUnavailable,
                                            "the home answered " + std::to_string(answer->status)});
     }
+    if (is_alias(step.name.second)) return replica.take_alias(step, *copy);
     replica.deploy(step, *copy);
   });
 }
@@ -191,12 +283,15 @@ void CatalogReplica::deploy(const Step& step, const json& copy) {
   if (!tenant.ok()) return step_done(step, tenant.error());
   auto spec = read_copy(copy, tenant->id);
   if (!spec.ok()) return step_done(step, spec.error());
-  if (spec->name.name != step.name.second) {
+  if (spec->name.name != split_qualifier(step.name.second).name) {
     return step_done(step, Error{ErrorCode::kDataLoss, "the home sent another function"});
   }
+  spec->name.name = step.name.second;
   FunctionChange change{.spec = *std::move(spec)};
-  const auto here = uses_.functions.find_function(change.spec.name);
-  if (here.ok() && here->code_sha256 == change.spec.code_sha256) {
+  // A version often has the code of its function.
+  for (const FunctionName& name : {change.spec.name, function_of(change.spec.name)}) {
+    const auto here = uses_.functions.find_function(name);
+    if (!here.ok() || here->code_sha256 != change.spec.code_sha256) continue;
     change.spec.code_size = here->code_size;
     return apply(step, std::move(change));
   }
@@ -230,6 +325,9 @@ void CatalogReplica::apply(const Step& step, FunctionChange change) {
     }
     (*self)->step_done(step, spec.ok() ? Result<void>() : spec.error());
   };
+  if (is_version_record(change.spec.name)) {
+    return uses_.copies.copy_version(std::move(change), done);
+  }
   const auto here = uses_.functions.find_function(change.spec.name);
   if (!here.ok()) return uses_.functions.create_function(std::move(change), done);
   change.spec.revision = here->revision;
@@ -239,8 +337,10 @@ void CatalogReplica::apply(const Step& step, FunctionChange change) {
 void CatalogReplica::step_done(const Step& step, const Result<void>& outcome) {
   if (outcome.ok()) {
     failed_.erase(step.name);
+    not_copied_.erase(step.name);
     remember(step.name, !step.removes);
   } else {
+    not_copied_[step.name] = outcome.error().message;
     uses_.log.warning("function_not_copied", {{"tenant", step.name.first},
                                               {"function", step.name.second},
                                               {"error", to_string(outcome.error())}});
@@ -269,14 +369,14 @@ void CatalogReplica::remember(const Name& name, bool is_here) {
   }
 }
 
-void CatalogReplica::finish() {
+void CatalogReplica::finish(const Result<void>& read) {
   busy_ = false;
-  std::vector<std::function<void()>> told = std::exchange(waiting_, {});
+  const std::vector<Waiting> told = std::exchange(waiting_, {});
   waiting_ = std::exchange(waiting_next_, {});
   const bool at_once = std::exchange(again_, false) || !waiting_.empty();
   uses_.loop.cancel(timer_);
   timer_ = uses_.loop.call_after(at_once ? Duration::zero() : kPeriod, [this] { ask(); });
-  for (const auto& then : told) then();
+  for (const Waiting& each : told) each.then(outcome_of(each.function, read));
 }
 
 }  // namespace lambent::frontend

@@ -1,4 +1,5 @@
-// CatalogReplica: keeps this node's functions and tenants as the cluster's home has them. It asks
+// CatalogReplica: keeps this node's functions, with their versions and aliases, and its tenants as
+// the cluster's home has them. It asks
 // each second, or when told, and deploys here what differs; code comes by its digest and is
 // verified. Functions and tenants that were here before, and that the home does not know, stay.
 // Loop thread.
@@ -17,6 +18,8 @@
 #include "core/base/log.h"
 #include "core/domain/access_service.h"
 #include "core/domain/invocation_service.h"
+#include "core/domain/version_copies.h"
+#include "core/domain/version_service.h"
 #include "core/http/message.h"
 #include "core/loop/event_loop.h"
 
@@ -28,8 +31,11 @@ class CatalogReplica {
     loop::EventLoop& loop;
     LogSink& log;
     InvocationService& functions;
+    const VersionService& versions;
+    VersionCopies& copies;
     AccessService& access;
     std::function<bool()> is_replica;  // whether another node is the home
+    std::function<bool()> has_home;    // whether it is known which node that is
     std::function<void(std::string target, std::function<void(Result<http::Response>)>)> ask_home;
     // Whether tenants that go there go here, with what this node keeps of theirs.
     bool removes_tenants = false;
@@ -40,8 +46,10 @@ class CatalogReplica {
   CatalogReplica(const CatalogReplica&) = delete;
   CatalogReplica& operator=(const CatalogReplica&) = delete;
 
-  // Asks the home now; `then` once the function is as it is there, or cannot be.
-  void catch_up(const FunctionName& function, std::function<void()> then);
+  // Asks the home now; `then` once the function is as it is there, or is not there. UNAVAILABLE: it
+  // cannot be told, or the function is there and is not here.
+  using Then = std::function<void(Result<void>)>;
+  void catch_up(const FunctionName& function, Then then);
   void changed() { ask_soon(); }
   // A function of this node that all nodes have agreed on: it goes from here when it goes there.
   void agreed(const std::string& tenant, const std::string& name) {
@@ -49,7 +57,7 @@ class CatalogReplica {
   }
 
  private:
-  // Of the tenant and the function; without one, of the tenant itself.
+  // Of the tenant and the function, version or alias; without one, of the tenant itself.
   using Name = std::pair<std::string, std::string>;
   struct Step {
     Name name;
@@ -61,14 +69,22 @@ class CatalogReplica {
   void ask();
   void answered(Result<http::Response> answer);
   void read_catalog(const nlohmann::json& catalog);
+  void read_functions(const nlohmann::json& functions, std::set<Name>& there);
+  // Of what is here; empty: it is not here.
+  std::string digest_here(TenantId tenant, const std::string& name) const;
   void take_tenants(const nlohmann::json& tenants);
   void remove_tenant(const Step& step);
   void next_step();
   void fetch_function(const Step& step);
+  void remove_alias(const Step& step);
+  void take_alias(const Step& step, const nlohmann::json& copy);
   void deploy(const Step& step, const nlohmann::json& copy);
   void apply(const Step& step, FunctionChange change);
   void step_done(const Step& step, const Result<void>& outcome);
-  void finish();
+  // `read`: whether the home's catalog was.
+  void finish(const Result<void>& read);
+  // How the function is here, after that.
+  Result<void> outcome_of(const FunctionName& function, const Result<void>& read) const;
   void remember(const Name& name, bool is_here);
 
   const Dependencies uses_;
@@ -77,7 +93,14 @@ class CatalogReplica {
   // What was tried of each and failed, by its digest: not again until it changes.
   std::map<Name, std::string> failed_;
   std::deque<Step> steps_;
-  std::vector<std::function<void()>> waiting_, waiting_next_;
+  struct Waiting {
+    FunctionName function;
+    Then then;
+  };
+  std::vector<Waiting> waiting_, waiting_next_;
+  // The functions that the home has, and why the last that could not be copied could not.
+  std::set<Name> there_;
+  std::map<Name, std::string> not_copied_;
   bool busy_ = false;
   bool again_ = false;
   std::string known_version_;

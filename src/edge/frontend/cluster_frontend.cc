@@ -34,6 +34,20 @@ http::Response answer_of(const json& body) {
   return response;
 }
 
+// The versions and aliases of a function, as entries of the catalog.
+void add_qualified(const VersionService& versions, const FunctionName& function,
+                   const std::string& tenant, json& list) {
+  const auto add = [&](const std::string& name, const json& copy) {
+    list.push_back({{"tenant", tenant}, {"name", name}, {"digest", digest_of_copy(copy)}});
+  };
+  if (const auto all = versions.list_versions(function); all.ok()) {
+    for (const FunctionSpec& each : *all) add(each.name.name, copy_of(each));
+  }
+  if (const auto all = versions.list_aliases(function); all.ok()) {
+    for (const Alias& each : *all) add(function.name + ":" + each.name, copy_of(each));
+  }
+}
+
 Result<std::vector<GpuFacts>> read_gpus(const json& member) {
   std::vector<GpuFacts> gpus;
   const auto list = member.find("gpus");
@@ -178,6 +192,7 @@ void ClusterFrontend::drain(const http::Request& request, const std::string& nod
 
 void ClusterFrontend::catalog(const http::Request& request, http::Responder& responder) {
   json functions = json::array();
+  json qualified = json::array();
   json tenants = json::array();
   for (const Tenant& tenant : services_.access.list_tenants("", SIZE_MAX)) {
     tenants.push_back({{"name", tenant.name}, {"settings", tenant_settings(tenant)}});
@@ -191,12 +206,15 @@ void ClusterFrontend::catalog(const http::Request& request, http::Responder& res
         functions.push_back({{"tenant", tenant.name},
                              {"name", spec.name.name},
                              {"digest", digest_of_copy(copy_of(spec))}});
+        add_qualified(services_.versions, spec.name, tenant.name, qualified);
       }
       if (page.size() < kFunctionsPerLook) break;
       after = page.back().name.name;
     }
   }
-  json body = {{"tenants", std::move(tenants)}, {"functions", std::move(functions)}};
+  json body = {{"tenants", std::move(tenants)},
+               {"functions", std::move(functions)},
+               {"qualified", std::move(qualified)}};
   const std::string version = crypto::to_hex(crypto::sha256(to_text(body)));
   if (http::query_value(http::query_of(request.target), "known") == version) {
     http::Response same;
@@ -211,6 +229,9 @@ void ClusterFrontend::function(const std::string& tenant_name, const std::string
                                http::Responder& responder) {
   const auto tenant = services_.access.find_tenant(tenant_name);
   if (!tenant.ok()) return responder.send(error_response(tenant.error()));
+  const QualifiedName parts = split_qualifier(name);
+  const auto alias = services_.versions.find_alias({tenant->id, parts.name}, parts.qualifier);
+  if (alias.ok()) return responder.send(answer_of(copy_of(*alias)));
   const auto spec = services_.functions.find_function({tenant->id, name});
   if (!spec.ok()) return responder.send(error_response(spec.error()));
   responder.send(answer_of(copy_of(*spec)));

@@ -8,6 +8,7 @@
 #include "core/domain/access_service.h"
 #include "core/domain/cluster.h"
 #include "core/domain/invocation_service.h"
+#include "core/domain/version_service.h"
 #include "core/http/server.h"
 #include "node/objects/spill_folder.h"
 
@@ -25,6 +26,7 @@ class ClusterFrontend {
   struct Services {
     Cluster* cluster = nullptr;  // null: this node is in none
     InvocationService& functions;
+    const VersionService& versions;
     AccessService& access;
     objects::Disk disk;  // for reading packages
     std::function<std::string()> report = {};

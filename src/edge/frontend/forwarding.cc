@@ -27,6 +27,12 @@ std::optional<std::string> qualified_name(const http::Request& request, const st
   return name->name + ":" + qualifier;
 }
 
+// Without a qualifier; empty: it names none.
+std::string function_in(const std::string& text) {
+  const auto name = parse_lambda_name(text);
+  return name.ok() ? name->name : std::string();
+}
+
 std::optional<Forwarding> forwarding_of_lambda(const http::Request& request) {
   const LambdaRoute route = route_lambda(request.method, http::path_of(request.target));
   switch (route.operation) {
@@ -47,7 +53,7 @@ std::optional<Forwarding> forwarding_of_lambda(const http::Request& request) {
     case LambdaOperation::kGetUrlConfig:
     case LambdaOperation::kListUrlConfigs:
     case LambdaOperation::kGetNone:
-      return Forwarding{Destination::kHomeOrHere, route.function};
+      return Forwarding{Destination::kHomeOrHere, function_in(route.function)};
     case LambdaOperation::kCreateFunction:
     case LambdaOperation::kDeleteFunction:
     case LambdaOperation::kUpdateFunctionConfiguration:
@@ -61,12 +67,11 @@ std::optional<Forwarding> forwarding_of_lambda(const http::Request& request) {
     case LambdaOperation::kCreateUrlConfig:
     case LambdaOperation::kUpdateUrlConfig:
     case LambdaOperation::kDeleteUrlConfig:
-      return Forwarding{Destination::kHome, route.function};
     case LambdaOperation::kPublishVersion:
     case LambdaOperation::kCreateAlias:
     case LambdaOperation::kUpdateAlias:
     case LambdaOperation::kDeleteAlias:
-      return Forwarding{Destination::kHomeAlone, route.function};
+      return Forwarding{Destination::kHome, function_in(route.function)};
     case LambdaOperation::kInvokeWithStream:  // runs where it is asked for
     case LambdaOperation::kGetAccountSettings:
     case LambdaOperation::kUnsupported:
@@ -97,7 +102,7 @@ std::optional<Forwarding> forwarding_of_native(const http::Request& request) {
   const std::string& function = parts->at(2);
   if (parts->size() == 3) {
     if (request.method != "PUT") return std::nullopt;
-    return Forwarding{Destination::kHome, function};
+    return Forwarding{Destination::kHome, function, true};
   }
   const std::string& what = parts->at(3);
   if (parts->size() == 4 && what == "invocations" && request.method == "POST") {
@@ -106,7 +111,7 @@ std::optional<Forwarding> forwarding_of_native(const http::Request& request) {
   const bool is_catalog =
       what == "versions" || what == "aliases" || what == "revisions" || what == "rollback";
   if (!is_catalog) return std::nullopt;
-  return Forwarding{request.method == "GET" ? Destination::kHomeOrHere : Destination::kHomeAlone,
+  return Forwarding{request.method == "GET" ? Destination::kHomeOrHere : Destination::kHome,
                     function};
 }
 

@@ -13,6 +13,7 @@ namespace lambent::frontend {
 struct Forwarding {
   http::Destination destination = http::Destination::kAnyNode;
   std::string function;  // as the request names it, perhaps qualified; empty: it is of none
+  bool creates = false;  // the function need not be there
 
   bool operator==(const Forwarding&) const = default;
 };

@@ -52,9 +52,9 @@ TEST(ForwardingTest, ObjectsAreBroughtHereDescribedByWhoHasThemAndRemovedEverywh
 }
 
 TEST(ForwardingTest, ChangesOfTheCatalogGoHomeAndReadsMayStay) {
-  EXPECT_EQ(of("PUT", "/v1/functions/f"), (Forwarding{Destination::kHome, "f"}));
-  EXPECT_EQ(of("POST", "/v1/functions/f/rollback")->destination, Destination::kHomeAlone);
-  EXPECT_EQ(of("PUT", "/v1/functions/f/aliases/prod")->destination, Destination::kHomeAlone);
+  EXPECT_EQ(of("PUT", "/v1/functions/f"), (Forwarding{Destination::kHome, "f", true}));
+  EXPECT_EQ(of("POST", "/v1/functions/f/rollback")->destination, Destination::kHome);
+  EXPECT_EQ(of("PUT", "/v1/functions/f/aliases/prod")->destination, Destination::kHome);
   EXPECT_EQ(of("GET", "/v1/functions/f/versions")->destination, Destination::kHomeOrHere);
   EXPECT_EQ(of("POST", "/2015-03-31/functions")->destination, Destination::kHome);
   EXPECT_EQ(of("DELETE", "/2015-03-31/functions/f")->destination, Destination::kHome);

@@ -56,6 +56,20 @@ http::Response response_of_refusal(const http::Request& request, const Refusal& 
   return response;
 }
 
+// With when to ask again.
+http::Response unavailable(const http::Request& request, const Error& error) {
+  http::Response response = response_of_error(request, error);
+  if (!response.headers.contains("Retry-After")) response.headers.add("Retry-After", "1");
+  return response;
+}
+
+// Of a request that another node forwarded: it asks elsewhere.
+http::Response not_here(const http::Request& request, const Error& error) {
+  http::Response response = response_of_error(request, error);
+  response.headers.add(std::string(http::kNotHere), "true");
+  return response;
+}
+
 Error lacks_scope(const Principal& principal, const RouteScopes& needed) {
   return {ErrorCode::kPermissionDenied, "the token " + principal.token + " has the scopes " +
                                             to_string(principal.scopes) + "; this needs one of " +
@@ -109,11 +123,13 @@ Router::Router(Services services, loop::EventLoop& loop, Random& random, RouterO
       journal_(options_.journal),
       cluster_({.cluster = options_.cluster,
                 .functions = services.invocations,
+                .versions = services.versions,
                 .access = services.access,
                 .disk = options_.offload,
                 .report = options_.report,
                 .package = options_.package}),
       invocations_(services.invocations),
+      catalog_versions_(services.versions),
       forwards_(services.forwards) {}
 
 bool Router::streams(const http::Request& head) const {
@@ -244,9 +260,7 @@ void Router::take_forwarded(const http::ForwardService::Forwarded& forwarded, ht
   if (!tenant.ok()) {
     // Made a moment ago, perhaps: the home has it, and soon this node too.
     forwards_->changed();
-    http::Response response = response_of_error(request, tenant.error());
-    response.headers.add(std::string(http::kNotHere), "true");
-    return responder.send(std::move(response));
+    return responder.send(not_here(request, tenant.error()));
   }
   const Principal principal{
       .tenant = tenant->id, .scopes = forwarded.scopes, .token = forwarded.token};
@@ -267,10 +281,13 @@ void Router::answer_forwarded(const Principal& principal, http::Request request,
   const bool runs = what && (what->destination == http::Destination::kAnyNode ||
                              what->destination == http::Destination::kAnyNodeAndMore);
   const FunctionName name{principal.tenant, what ? what->function : ""};
-  const auto is_known = [this, name] {
-    return name.name.find(':') != std::string::npos || invocations_.find_function(name).ok();
+  const bool is_qualified = name.name.find(':') != std::string::npos;
+  const auto is_known = [this, name, is_qualified] {
+    return is_qualified ? catalog_versions_.find_qualified(name).ok()
+                        : invocations_.find_function(name).ok();
   };
-  if (!runs || is_known()) {
+  const bool needs_function = runs || (what && !name.name.empty() && !what->creates);
+  if (!needs_function || is_known()) {
     const Aim aim = aim_of(request);
     return dispatch(principal, aim, std::move(request), std::move(responder));
   }
@@ -280,16 +297,21 @@ void Router::answer_forwarded(const Principal& principal, http::Request request,
     http::Responder responder;
   };
   auto held = std::make_shared<Held>(Held{std::move(request), std::move(responder)});
-  forwards_->catch_up(name, [this, held, principal, is_known] {
-    if (is_known()) {
-      const Aim aim = aim_of(held->request);
-      return dispatch(principal, aim, std::move(held->request), std::move(held->responder));
-    }
-    http::Response response = response_of_error(
-        held->request, Error{ErrorCode::kNotFound, "this node does not have the function"});
-    response.headers.add(std::string(http::kNotHere), "true");
-    held->responder.send(std::move(response));
-  });
+  const FunctionName function = function_of(name);
+  forwards_->catch_up(
+      name, [this, held, principal, is_known, runs, is_qualified, function](const auto& caught_up) {
+        // Which versions there are is said by who has the function.
+        const bool may_say = !runs || (is_qualified && invocations_.find_function(function).ok());
+        if (is_known() || (caught_up.ok() && may_say)) {
+          const Aim aim = aim_of(held->request);
+          return dispatch(principal, aim, std::move(held->request), std::move(held->responder));
+        }
+        if (!runs) return held->responder.send(unavailable(held->request, caught_up.error()));
+        held->responder.send(not_here(
+            held->request, caught_up.ok()
+                               ? Error{ErrorCode::kNotFound, "this node does not have the function"}
+                               : caught_up.error()));
+      });
 }
 
 void Router::authenticate(const Aim& aim, http::Request request, http::Responder responder,
@@ -370,6 +392,7 @@ void Router::choose_node(const Principal& principal, const Aim& aim, http::Reque
   forwards_->route(
       {.destination = what->destination,
        .function = {principal.tenant, std::move(what->function)},
+       .creates = what->creates,
        .principal = principal,
        .tenant = access_.tenant_name(principal.tenant),
        .request = std::move(request),

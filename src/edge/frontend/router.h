@@ -145,6 +145,7 @@ class Router {
   JournalFrontend journal_;
   ClusterFrontend cluster_;
   InvocationService& invocations_;
+  const VersionService& catalog_versions_;
   http::ForwardService* const forwards_;
 };
 

@@ -168,6 +168,14 @@ void Catalog::publish_version(FunctionSpec spec, std::optional<uint64_t> number,
                                     });
 }
 
+void Catalog::keep_version(FunctionSpec spec, uint64_t number, Done<FunctionSpec> done) {
+  const size_t bytes = size_of(spec);
+  state_->writer->ask<FunctionSpec>(false, bytes, std::move(done),
+                                    [spec = std::move(spec), number](Database& database) {
+                                      return catalog::keep_version(database, spec, number);
+                                    });
+}
+
 void Catalog::put_alias(Alias alias, Done<void> done) {
   state_->writer->change(sizeof(alias), std::move(done),
                          [alias = std::move(alias)](Database& database) {
@@ -212,11 +220,12 @@ void Catalog::put_async(AsyncInvocation invocation, Done<InvocationId> done) {
   if (state_->shared != nullptr && invocation.request.needs.empty()) {
     std::string tenant = state_->tenant_name(invocation.request.function.tenant);
     invocation.request.idempotency_key = shared_key(invocation.request.idempotency_key);
-    return state_->shared->put_async({.tenant = std::move(tenant),
-                                      .request = std::move(invocation.request),
-                                      .submitted_at = invocation.submitted_at,
-                                      .attempts = invocation.attempts},
-                                     std::move(done));
+    return state_->shared->put_async(
+        {.tenant = std::move(tenant),
+         .request = std::move(invocation.request),
+         .submitted_at = invocation.submitted_at,
+         .attempts = invocation.attempts},
+        state_->reaching(FaultPoint::kRequestDurable, std::move(done)));
   }
   const size_t bytes = size_of(invocation.request);
   state_->writer->ask<InvocationId>(
@@ -269,8 +278,10 @@ void Catalog::finish_async(TenantId tenant, InvocationResult result, Duration ex
         });
   };
   if (state_->shared == nullptr) return here(std::move(done));
-  state_->shared->finish_async(state_->tenant_name(tenant), *kept, expires_at,
-                               state_->or_else<void>(std::move(done), here));
+  // Where it is kept here, that is the same step.
+  const auto told =
+      state_->or_else<void>(state_->reaching(FaultPoint::kResultDurable, std::move(done)), here);
+  state_->shared->finish_async(state_->tenant_name(tenant), *kept, expires_at, told);
 }
 
 void Catalog::async_result(TenantId tenant, InvocationId id,

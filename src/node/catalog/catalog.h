@@ -76,6 +76,8 @@ class Catalog {
   // FAILED_PRECONDITION: it had a version of `number` or above, where a number is given.
   void publish_version(FunctionSpec spec, std::optional<uint64_t> number, Done<FunctionSpec> done);
   // Adds or replaces it. NOT_FOUND if its function is gone.
+  // As the function of that name in version_table.h.
+  void keep_version(FunctionSpec spec, uint64_t number, Done<FunctionSpec> done);
   void put_alias(Alias alias, Done<void> done);
   void remove_alias(Alias alias, Done<void> done);
   // What becomes of a deployment that was answered already; adds or replaces it.

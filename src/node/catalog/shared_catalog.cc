@@ -38,7 +38,8 @@ Result<std::unique_ptr<SharedCatalog>> SharedCatalog::open(Options options, cons
       open_postgres(
           {.url = std::move(options.url), .lease = options.owner.node, .prepare = prepare}, clock));
   auto shared = std::make_unique<SharedCatalog>(std::move(database), std::move(options.owner),
-                                                std::move(post), std::move(sessions));
+                                                std::move(post), options.faults,
+                                                std::move(sessions));
   const auto reached = shared->writer_.run_and_wait(
       [](Database& opened) { return opened.run("SELECT version FROM shared_version"); });
   if (reached.ok()) return shared;
@@ -48,9 +49,11 @@ Result<std::unique_ptr<SharedCatalog>> SharedCatalog::open(Options options, cons
 }
 
 SharedCatalog::SharedCatalog(std::unique_ptr<Database> database, Owner owner,
-                             GroupCommit::Post post, std::shared_ptr<Sessions> sessions)
+                             GroupCommit::Post post, FaultPoints* faults,
+                             std::shared_ptr<Sessions> sessions)
     : owner_(std::move(owner)),
       sessions_(std::move(sessions)),
+      faults_(faults),
       writer_(std::move(database),
               {.queue_limit = limits::kCatalogQueue,
                .queue_bytes = limits::kCatalogQueueBytes.count,
@@ -73,6 +76,47 @@ void SharedCatalog::remove_function(std::string tenant, std::string name, std::s
       name.size(), std::move(done),
       [tenant = std::move(tenant), name = std::move(name), expected = std::move(expected)](
           Database& database) { return remove_shared_function(database, tenant, name, expected); });
+}
+
+void SharedCatalog::publish(SharedVersion publication, Done<uint64_t> done) {
+  const size_t bytes = publication.version.copy.size();
+  writer_.ask<uint64_t>(false, bytes, std::move(done),
+                        [publication = std::move(publication)](Database& database) {
+                          return publish_shared(database, publication);
+                        });
+}
+
+void SharedCatalog::put_alias(SharedFunction alias, std::string expected,
+                              std::vector<std::string> versions, Done<void> done) {
+  writer_.change(
+      alias.copy.size(), std::move(done),
+      [alias = std::move(alias), expected = std::move(expected), versions = std::move(versions)](
+          Database& database) { return put_shared_alias(database, alias, expected, versions); });
+}
+
+void SharedCatalog::remove_version(std::string tenant, std::string name, std::string expected,
+                                   std::function<bool(const std::string& copy)> needs_it,
+                                   Done<void> done) {
+  writer_.change(
+      name.size(), std::move(done),
+      [tenant = std::move(tenant), name = std::move(name), expected = std::move(expected),
+       needs_it = std::move(needs_it)](Database& database) {
+        return remove_shared_version(database, tenant, name, expected, needs_it);
+      });
+}
+
+void SharedCatalog::versions_are_brought(Done<bool> done) {
+  writer_.ask<bool>(true, 0, std::move(done),
+                    [](Database& database) { return catalog::versions_are_brought(database); });
+}
+
+void SharedCatalog::bring_versions(BroughtVersions brought,
+                                   std::function<Result<std::string>(const std::string&)> package,
+                                   Done<void> done) {
+  writer_.change(brought.all.size() * sizeof(SharedFunction), std::move(done),
+                 [brought = std::move(brought), package = std::move(package)](Database& database) {
+                   return catalog::bring_versions(database, brought, package);
+                 });
 }
 
 void SharedCatalog::put_tenant(SharedTenant tenant, Done<void> done) {
@@ -156,8 +200,11 @@ void SharedCatalog::put_async(SharedInvocation invocation, Done<InvocationId> do
     done(std::move(as));
   };
   writer_.ask<InvocationId>(
-      false, bytes, kept, [owner = owner_, invocation = std::move(invocation)](Database& database) {
-        return put_shared_async(database, owner, invocation);
+      false, bytes, kept,
+      [faults = faults_, owner = owner_, invocation = std::move(invocation)](Database& database) {
+        auto put = put_shared_async(database, owner, invocation);
+        reach(faults, FaultPoint::kRequestWritten);
+        return put;
       });
 }
 
@@ -171,10 +218,13 @@ void SharedCatalog::find_async(std::string tenant, std::string idempotency_key,
 }
 
 void SharedCatalog::begin_async(std::string tenant, InvocationId id, Done<void> done) {
-  writer_.change(0, std::move(done),
-                 [owner = owner_, tenant = std::move(tenant), id](Database& database) {
-                   return begin_shared_async(database, owner, tenant, id);
-                 });
+  writer_.change(
+      0, std::move(done),
+      [faults = faults_, owner = owner_, tenant = std::move(tenant), id](Database& database) {
+        auto begun = begin_shared_async(database, owner, tenant, id);
+        reach(faults, FaultPoint::kAttemptWritten);
+        return begun;
+      });
 }
 
 void SharedCatalog::finish_async(std::string tenant, InvocationResult result, Duration expires_at,
@@ -187,9 +237,11 @@ void SharedCatalog::finish_async(std::string tenant, InvocationResult result, Du
     done(std::move(kept));
   };
   writer_.change(bytes, finished,
-                 [owner = owner_, tenant = std::move(tenant), result = std::move(result),
-                  expires_at](Database& database) {
-                   return finish_shared_async(database, owner, tenant, result, expires_at);
+                 [faults = faults_, owner = owner_, tenant = std::move(tenant),
+                  result = std::move(result), expires_at](Database& database) {
+                   auto ended = finish_shared_async(database, owner, tenant, result, expires_at);
+                   reach(faults, FaultPoint::kResultWritten);
+                   return ended;
                  });
 }
 

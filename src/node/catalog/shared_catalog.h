@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/fault_points.h"
 #include "core/base/result.h"
 #include "core/base/time.h"
 #include "node/catalog/group_commit.h"
@@ -28,8 +29,9 @@ class SharedCatalog {
 
   struct Options {
     std::string url;
-    Owner owner;            // this node, whose name is the lease that its session holds
-    std::string key_proof;  // of the key that all nodes have; empty: it is not looked at
+    Owner owner;                    // this node, whose name is the lease that its session holds
+    std::string key_proof;          // of the key that all nodes have; empty: it is not looked at
+    FaultPoints* faults = nullptr;  // null: there are none
   };
   // The clock outlives it. FAILED_PRECONDITION: libpq is missing, a newer Lambent made the catalog,
   // or other nodes have another key; PERMISSION_DENIED. A database that cannot be reached is no
@@ -46,6 +48,7 @@ class SharedCatalog {
   // Over a database that is open and has the schema; it counts its sessions in `sessions`, which
   // both share.
   SharedCatalog(std::unique_ptr<Database> database, Owner owner, GroupCommit::Post post,
+                FaultPoints* faults = nullptr,
                 std::shared_ptr<Sessions> sessions = std::make_shared<Sessions>());
 
   // Why the database was not reached when it was opened; empty: it was.
@@ -55,6 +58,15 @@ class SharedCatalog {
   void put_function(SharedFunction function, std::optional<Expected> expected,
                     std::function<Result<std::string>()> package, Done<void> done);
   void remove_function(std::string tenant, std::string name, std::string expected, Done<void> done);
+  void publish(SharedVersion publication, Done<uint64_t> done);
+  void put_alias(SharedFunction alias, std::string expected, std::vector<std::string> versions,
+                 Done<void> done);
+  void remove_version(std::string tenant, std::string name, std::string expected,
+                      std::function<bool(const std::string& copy)> needs_it, Done<void> done);
+  void versions_are_brought(Done<bool> done);
+  void bring_versions(BroughtVersions brought,
+                      std::function<Result<std::string>(const std::string&)> package,
+                      Done<void> done);
   void put_tenant(SharedTenant tenant, Done<void> done);
   void remove_tenant(std::string name, Done<void> done);
   void read(uint64_t known, Done<std::optional<SharedContents>> done);
@@ -93,6 +105,7 @@ class SharedCatalog {
 
   const Owner owner_;
   const std::shared_ptr<Sessions> sessions_;  // shared as it says
+  FaultPoints* const faults_;
   std::string unreachable_;
   // Shared as it says.
   const std::shared_ptr<Held> held_ = std::make_shared<Held>();

@@ -116,6 +116,113 @@ TEST_P(SharedTables, EachStepOfTheSchemaLeadsToTheLast) {
   EXPECT_FALSE(database_->in_transaction());
 }
 
+TEST_P(SharedTables, VersionsHaveNumbersThatAreUsedOnceAndGoWithTheirFunction) {
+  SKIP_WITHOUT_SERVER();
+  ASSERT_TRUE(database_->run("UPDATE shared_versions_brought SET brought = 1").ok());
+  ASSERT_TRUE(put(first_, kNothing).ok());
+  const auto publish = [&](SharedVersion publication) {
+    return commit([&](Database& database) { return publish_shared(database, publication); });
+  };
+  const SharedVersion next{.version = first_, .function_digest = "d1", .number = {}};
+  EXPECT_EQ(*publish(next), 1U);
+  EXPECT_EQ(*publish(next), 2U);
+  // Through another node, which has one of its own.
+  SharedVersion higher = next;
+  higher.last_here = 6;
+  EXPECT_EQ(*publish(higher), 7U);
+  const auto remove = [&](const std::string& name, bool is_needed) {
+    return commit([&](Database& database) {
+      return remove_shared_version(database, "default", name, "d1",
+                                   [is_needed](const std::string&) { return is_needed; });
+    });
+  };
+  EXPECT_EQ(remove("f:7", true).error().code, ErrorCode::kFailedPrecondition);
+  EXPECT_TRUE(remove("f:7", false).ok());
+  EXPECT_EQ(*publish(next), 8U) << "the number of one that was removed is not used again";
+  SharedVersion asked = next;
+  asked.number = 8;
+  EXPECT_EQ(publish(asked).error().code, ErrorCode::kFailedPrecondition);
+  SharedVersion stale = next;
+  stale.function_digest = "d0";
+  EXPECT_EQ(publish(stale).error().code, ErrorCode::kAborted);
+  stale.version.name = "other";
+  EXPECT_EQ(publish(stale).error().code, ErrorCode::kFailedPrecondition) << "only one node has it";
+  // The package of a version stays when the function has another.
+  ASSERT_TRUE(put(second_, Expected{.digest = "d1"}).ok());
+  EXPECT_EQ(*read_shared_package(*database_, "sha1"), "zip");
+  EXPECT_EQ(contents().functions.size(), 4U);
+  ASSERT_TRUE(commit([&](Database& database) {
+                return remove_shared_function(database, "default", "f", "d2");
+              }).ok());
+  EXPECT_TRUE(contents().functions.empty());
+  EXPECT_EQ(read_shared_package(*database_, "sha1").error().code, ErrorCode::kNotFound);
+}
+
+TEST_P(SharedTables, AFunctionWithALikeNameKeepsItsVersions) {
+  SKIP_WITHOUT_SERVER();
+  ASSERT_TRUE(database_->run("UPDATE shared_versions_brought SET brought = 1").ok());
+  for (const std::string name : {"a_b", "axb"}) {
+    ASSERT_TRUE(put({"default", name, "d1", "sha1", "{}"}, kNothing).ok());
+    const SharedVersion version{
+        .version = {"default", name, "d1", "sha1", "{}"}, .function_digest = "d1", .number = {}};
+    ASSERT_TRUE(commit([&](Database& database) { return publish_shared(database, version); }).ok());
+  }
+  ASSERT_TRUE(commit([&](Database& database) {
+                return remove_shared_function(database, "default", "a_b", "d1");
+              }).ok());
+  ASSERT_EQ(contents().functions.size(), 2U);
+  EXPECT_EQ(contents().functions[1].name, "axb:1");
+}
+
+TEST_P(SharedTables, OfTwoChangesOfAnAliasOneIsRefusedAndItsVersionsMustBeThere) {
+  SKIP_WITHOUT_SERVER();
+  const SharedFunction prod{"default", "f:prod", "p1", "", "{}"};
+  SharedFunction changed = prod;
+  changed.digest = "p2";
+  const auto put_alias = [&](const SharedFunction& alias, const std::string& expected,
+                             std::vector<std::string> versions) {
+    return commit(
+        [&](Database& database) { return put_shared_alias(database, alias, expected, versions); });
+  };
+  ASSERT_TRUE(put(first_, kNothing).ok());
+  EXPECT_EQ(put_alias(prod, "", {}).error().code, ErrorCode::kUnavailable)
+      << "the first node has not brought its own";
+  ASSERT_TRUE(database_->run("UPDATE shared_versions_brought SET brought = 1").ok());
+  EXPECT_EQ(put_alias(prod, "", {"f:1"}).error().code, ErrorCode::kNotFound);
+  EXPECT_TRUE(put_alias(prod, "", {"f"}).ok());
+  EXPECT_TRUE(put_alias(prod, "", {}).ok()) << "it is that already";
+  EXPECT_EQ(put_alias(changed, "", {}).error().code, ErrorCode::kAborted);
+  EXPECT_TRUE(put_alias(changed, "p1", {}).ok());
+  EXPECT_EQ(put_alias(prod, "p1", {}).error().code, ErrorCode::kAborted);
+}
+
+TEST_P(SharedTables, WhatTheFirstNodeHadIsBroughtOnce) {
+  SKIP_WITHOUT_SERVER();
+  ASSERT_TRUE(put(first_, kNothing).ok());
+  const BroughtVersions brought{.all = {{"default", "f:3", "d3", "sha3", "{}"},
+                                        {"default", "f:prod", "p1", "", "{}"},
+                                        {"default", "unknown:1", "u1", "sha4", "{}"}},
+                                .last = {{{"default", "f"}, 5}}};
+  const auto bring = [&](const BroughtVersions& all) {
+    return commit([&](Database& database) {
+      return bring_versions(database, all, [](const std::string& sha256) -> Result<std::string> {
+        return "zip of " + sha256;
+      });
+    });
+  };
+  EXPECT_FALSE(*versions_are_brought(*database_));
+  ASSERT_TRUE(bring(brought).ok());
+  EXPECT_TRUE(*versions_are_brought(*database_));
+  ASSERT_EQ(contents().functions.size(), 3U);
+  EXPECT_EQ(*read_shared_package(*database_, "sha3"), "zip of sha3");
+  EXPECT_EQ(*commit([&](Database& database) {
+    return publish_shared(database, {.version = first_, .function_digest = "d1", .number = {}});
+  }),
+            6U);
+  ASSERT_TRUE(bring({.all = {{"default", "f:9", "d9", "", "{}"}}, .last = {}}).ok());
+  EXPECT_EQ(contents().functions.size(), 4U) << "nothing comes a second time";
+}
+
 TEST_P(SharedTables, AFunctionIsReadAsItWasPutWithItsPackage) {
   SKIP_WITHOUT_SERVER();
   const std::string package("PK\0\xff\n", 5);

@@ -81,6 +81,22 @@ CREATE TABLE shared_secrets (
 );
 )sql";
 
+// Versions and aliases are rows of shared_functions. Numbers of versions are never used again. What
+// the first node had before the others knew of versions is brought here once.
+constexpr const char* kVersions = R"sql(
+CREATE TABLE shared_version_numbers (
+  tenant   TEXT   NOT NULL,
+  function TEXT   NOT NULL,
+  last     BIGINT NOT NULL,
+  PRIMARY KEY (tenant, function)
+);
+CREATE TABLE shared_versions_brought (
+  one     BIGINT PRIMARY KEY,
+  brought BIGINT NOT NULL
+);
+INSERT INTO shared_versions_brought (one, brought) VALUES (1, 0);
+)sql";
+
 // The last step that `table` has noted.
 Result<int64_t> version_of(Database& database, const std::string& table) {
   RETURN_IF_ERROR(
@@ -124,7 +140,7 @@ const std::vector<std::string>& shared_migrations() {
 }
 
 const std::vector<std::string>& shared_additions() {
-  static const std::vector<std::string> steps = {kAccess};
+  static const std::vector<std::string> steps = {kAccess, kVersions};
   return steps;
 }
 

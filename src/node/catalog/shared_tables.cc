@@ -57,6 +57,64 @@ Result<void> put_package(Database& database, const std::string& sha256,
   return insert.run();
 }
 
+// What is kept beside a function: its versions and aliases. Names are ASCII, so that bytes are
+// characters.
+Result<void> drop_qualified(Database& database, const std::string& tenant,
+                            const std::string& function) {
+  const std::string prefix = function + ":";
+  ASSIGN_OR_RETURN(Statement remove,
+                   database.prepare("DELETE FROM shared_functions WHERE tenant = ?1 AND "
+                                    "substr(name, 1, CAST(?2 AS INTEGER)) = ?3"));
+  remove.bind_text(1, tenant).bind(2, uint64_t{prefix.size()}).bind_text(3, prefix);
+  RETURN_IF_ERROR(remove.run());
+  ASSIGN_OR_RETURN(Statement forget,
+                   database.prepare("DELETE FROM shared_version_numbers WHERE tenant = ?1 AND "
+                                    "function = ?2"));
+  forget.bind_text(1, tenant).bind_text(2, function);
+  return forget.run();
+}
+
+Result<void> insert_function(Database& database, const SharedFunction& function) {
+  ASSIGN_OR_RETURN(
+      Statement put,
+      database.prepare("INSERT INTO shared_functions (tenant, name, digest, code_sha256, copy) "
+                       "VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (tenant, name) DO UPDATE SET "
+                       "digest = ?3, code_sha256 = ?4, copy = ?5"));
+  put.bind_text(1, function.tenant).bind_text(2, function.name).bind_text(3, function.digest);
+  put.bind_text(4, function.code_sha256).bind_text(5, function.copy);
+  return put.run();
+}
+
+Result<uint64_t> last_version(Database& database, const std::string& tenant,
+                              const std::string& function) {
+  ASSIGN_OR_RETURN(Statement ask,
+                   database.prepare("SELECT last FROM shared_version_numbers WHERE tenant = ?1 AND "
+                                    "function = ?2"));
+  ask.bind_text(1, tenant).bind_text(2, function);
+  ASSIGN_OR_RETURN(const bool there, ask.next());
+  return there ? ask.column_uint(0) : uint64_t{0};
+}
+
+Result<void> note_last_version(Database& database, const std::string& tenant,
+                               const std::string& function, uint64_t last) {
+  ASSIGN_OR_RETURN(Statement note,
+                   database.prepare("INSERT INTO shared_version_numbers (tenant, function, last) "
+                                    "VALUES (?1, ?2, ?3) ON CONFLICT (tenant, function) DO UPDATE "
+                                    "SET last = ?3"));
+  note.bind_text(1, tenant).bind_text(2, function).bind(3, last);
+  return note.run();
+}
+
+Result<void> check_brought(Database& database) {
+  ASSIGN_OR_RETURN(const bool brought, versions_are_brought(database));
+  if (brought) return {};
+  return Error{ErrorCode::kUnavailable,
+               "the first node of the cluster has not yet brought its versions into the shared "
+               "catalog; try again once it is up, with this version of Lambent"};
+}
+
+bool is_qualified(const std::string& name) { return name.find(':') != std::string::npos; }
+
 Result<SharedInvocation> read_claimed(const Statement& row) {
   SharedInvocation invocation;
   invocation.tenant = row.column_text(0);
@@ -84,16 +142,109 @@ Result<void> put_shared_function(Database& database, const SharedFunction& funct
       expected && (there == expected->digest || (expected->or_nothing && there.empty()));
   if (!may) return changed_elsewhere(function.name);
   RETURN_IF_ERROR(next_version(database));
+  // A program that does not know of them may have removed one of this name before.
+  const bool is_first = there.empty() && !is_qualified(function.name);
+  if (is_first) RETURN_IF_ERROR(drop_qualified(database, function.tenant, function.name));
   RETURN_IF_ERROR(put_package(database, function.code_sha256, package));
-  ASSIGN_OR_RETURN(
-      Statement put,
-      database.prepare("INSERT INTO shared_functions (tenant, name, digest, code_sha256, copy) "
-                       "VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (tenant, name) DO UPDATE SET "
-                       "digest = ?3, code_sha256 = ?4, copy = ?5"));
-  put.bind_text(1, function.tenant).bind_text(2, function.name).bind_text(3, function.digest);
-  put.bind_text(4, function.code_sha256).bind_text(5, function.copy);
-  RETURN_IF_ERROR(put.run());
+  RETURN_IF_ERROR(insert_function(database, function));
   return drop_packages(database);
+}
+
+// ---- Versions and aliases
+
+Result<uint64_t> publish_shared(Database& database, const SharedVersion& publication) {
+  const SharedFunction& version = publication.version;
+  RETURN_IF_ERROR(lock_version(database));
+  RETURN_IF_ERROR(check_brought(database));
+  ASSIGN_OR_RETURN(const std::string there, digest_of(database, version.tenant, version.name));
+  if (there.empty()) {
+    return Error{ErrorCode::kFailedPrecondition,
+                 "the other nodes of the cluster do not know function '" + version.name +
+                     "', which this one had before it joined; deploy it again first"};
+  }
+  if (there != publication.function_digest) return changed_elsewhere(version.name);
+  ASSIGN_OR_RETURN(const uint64_t used, last_version(database, version.tenant, version.name));
+  const uint64_t last = std::max(used, publication.last_here);
+  const uint64_t number = publication.number.value_or(last + 1);
+  if (number <= last) {
+    return Error{ErrorCode::kFailedPrecondition,
+                 "the number " + std::to_string(number) +
+                     " was used, or one above it: numbers of versions only grow, and a version "
+                     "never changes"};
+  }
+  RETURN_IF_ERROR(next_version(database));
+  RETURN_IF_ERROR(note_last_version(database, version.tenant, version.name, number));
+  SharedFunction record = version;
+  record.name += ":" + std::to_string(number);
+  RETURN_IF_ERROR(insert_function(database, record));
+  return number;
+}
+
+Result<void> put_shared_alias(Database& database, const SharedFunction& alias,
+                              const std::string& expected,
+                              const std::vector<std::string>& versions) {
+  RETURN_IF_ERROR(lock_version(database));
+  RETURN_IF_ERROR(check_brought(database));
+  for (const std::string& version : versions) {
+    ASSIGN_OR_RETURN(const std::string there, digest_of(database, alias.tenant, version));
+    if (!there.empty()) continue;
+    return Error{ErrorCode::kNotFound,
+                 "'" + version +
+                     "' is not in the catalog of the cluster: "
+                     "it was removed through another node, or this one had it "
+                     "before it joined"};
+  }
+  return put_shared_function(database, alias, Expected{.digest = expected}, {});
+}
+
+Result<void> remove_shared_version(Database& database, const std::string& tenant,
+                                   const std::string& name, const std::string& expected,
+                                   const std::function<bool(const std::string& copy)>& needs_it) {
+  RETURN_IF_ERROR(lock_version(database));
+  const std::string prefix = name.substr(0, name.find(':') + 1);
+  {
+    ASSIGN_OR_RETURN(
+        Statement ask,
+        database.prepare("SELECT name, copy FROM shared_functions WHERE tenant = ?1 "
+                         "AND substr(name, 1, CAST(?2 AS INTEGER)) = ?3 AND name <> ?4"));
+    ask.bind_text(1, tenant).bind(2, uint64_t{prefix.size()}).bind_text(3, prefix);
+    ask.bind_text(4, name);
+    for (;;) {
+      ASSIGN_OR_RETURN(const bool more, ask.next());
+      if (!more) break;
+      if (!needs_it(ask.column_text(1))) continue;
+      return Error{ErrorCode::kFailedPrecondition,
+                   "version '" + name + "' is needed by the alias '" + ask.column_text(0) +
+                       "', which another node made; give that another version first"};
+    }
+  }
+  return remove_shared_function(database, tenant, name, expected);
+}
+
+Result<bool> versions_are_brought(Database& database) {
+  ASSIGN_OR_RETURN(Statement ask, database.prepare("SELECT brought FROM shared_versions_brought"));
+  ASSIGN_OR_RETURN(const bool there, ask.next());
+  return there && ask.column_uint(0) != 0;
+}
+
+Result<void> bring_versions(Database& database, const BroughtVersions& brought,
+                            const std::function<Result<std::string>(const std::string&)>& package) {
+  RETURN_IF_ERROR(lock_version(database));
+  ASSIGN_OR_RETURN(const bool done, versions_are_brought(database));
+  if (done) return {};
+  RETURN_IF_ERROR(next_version(database));
+  for (const SharedFunction& each : brought.all) {
+    const std::string function = each.name.substr(0, each.name.find(':'));
+    ASSIGN_OR_RETURN(const std::string there, digest_of(database, each.tenant, function));
+    if (there.empty()) continue;
+    RETURN_IF_ERROR(
+        put_package(database, each.code_sha256, [&] { return package(each.code_sha256); }));
+    RETURN_IF_ERROR(insert_function(database, each));
+  }
+  for (const auto& [function, last] : brought.last) {
+    RETURN_IF_ERROR(note_last_version(database, function.first, function.second, last));
+  }
+  return database.run("UPDATE shared_versions_brought SET brought = 1 WHERE one = 1");
 }
 
 Result<void> remove_shared_function(Database& database, const std::string& tenant,
@@ -108,6 +259,7 @@ Result<void> remove_shared_function(Database& database, const std::string& tenan
       database.prepare("DELETE FROM shared_functions WHERE tenant = ?1 AND name = ?2"));
   remove.bind_text(1, tenant).bind_text(2, name);
   RETURN_IF_ERROR(remove.run());
+  if (!is_qualified(name)) RETURN_IF_ERROR(drop_qualified(database, tenant, name));
   return drop_packages(database);
 }
 
@@ -333,16 +485,12 @@ Result<std::vector<SharedInvocation>> claim_shared(Database& database, const Own
   }
   std::vector<SharedInvocation> claimed;
   for (const std::string& node : without_process) {
-    // Only the home has versions: an invocation of one waits for it.
-    const std::string of_it = node == owner.node ? "" : "AND function NOT LIKE '%:%' ";
     ASSIGN_OR_RETURN(
         Statement claim,
         database.prepare("UPDATE shared_invocations SET owner = ?1, life = ?2 WHERE state <> "
                          "'done' AND owner = ?3 AND life <> ?2 AND (tenant, id) IN (SELECT tenant, "
                          "id FROM shared_invocations WHERE state <> 'done' AND owner = ?3 AND life "
-                         "<> ?2 " +
-                         of_it +
-                         "ORDER BY submitted_at_ns LIMIT ?4) RETURNING tenant, id, function, "
+                         "<> ?2 ORDER BY submitted_at_ns LIMIT ?4) RETURNING tenant, id, function, "
                          "idempotency_key, submitted_at_ns, attempts, request"));
     claim.bind_text(1, owner.node).bind_text(2, owner.life).bind_text(3, node);
     claim.bind(4, uint64_t{most - claimed.size()});

@@ -69,9 +69,40 @@ struct Expected {
 Result<void> put_shared_function(Database& database, const SharedFunction& function,
                                  const std::optional<Expected>& expected,
                                  const std::function<Result<std::string>()>& package);
-// If the catalog has the digest `expected`, or none. ABORTED.
+// If the catalog has the digest `expected`, or none. ABORTED. Its versions and aliases go with it.
 Result<void> remove_shared_function(Database& database, const std::string& tenant,
                                     const std::string& name, const std::string& expected);
+// Versions and aliases of functions are kept beside them, as functions NAME:NUMBER and NAME:ALIAS.
+// A version that is to be kept.
+struct SharedVersion {
+  SharedFunction version;  // with the name of its function
+  std::string function_digest;
+  std::optional<uint64_t> number;  // none: the next one
+  uint64_t last_here = 0;          // the highest that the node has
+};
+// The number that it has. ABORTED: its function was changed; FAILED_PRECONDITION: the function is
+// not in the catalog, or such a number was used; UNAVAILABLE: see bring_versions().
+Result<uint64_t> publish_shared(Database& database, const SharedVersion& publication);
+// As put_shared_function(). NOT_FOUND: one of `versions`, or the function, is not there any more.
+Result<void> put_shared_alias(Database& database, const SharedFunction& alias,
+                              const std::string& expected,
+                              const std::vector<std::string>& versions);
+// FAILED_PRECONDITION: an alias, told by its copy, needs it.
+Result<void> remove_shared_version(Database& database, const std::string& tenant,
+                                   const std::string& name, const std::string& expected,
+                                   const std::function<bool(const std::string& copy)>& needs_it);
+// Whether the versions and aliases that the first node had before were brought here. Until then no
+// others are made: they would have the same numbers.
+Result<bool> versions_are_brought(Database& database);
+// Brings them, once. Those of functions that the catalog does not have stay the node's own. By
+// tenant and function of `last` the highest number that was used.
+struct BroughtVersions {
+  std::vector<SharedFunction> all;
+  std::vector<std::pair<std::pair<std::string, std::string>, uint64_t>> last;
+};
+Result<void> bring_versions(Database& database, const BroughtVersions& brought,
+                            const std::function<Result<std::string>(const std::string&)>& package);
+
 Result<void> put_shared_tenant(Database& database, const SharedTenant& tenant);
 Result<void> remove_shared_tenant(Database& database, const std::string& name);
 // That of a table of one row, which counts up with each change.

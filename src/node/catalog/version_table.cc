@@ -65,6 +65,19 @@ Result<FunctionSpec> publish_version(Database& database, FunctionSpec spec,
   return put_function(database, std::move(spec));
 }
 
+Result<FunctionSpec> keep_version(Database& database, FunctionSpec spec, uint64_t number) {
+  ASSIGN_OR_RETURN(const uint64_t function, id_of(database, spec.name));
+  ASSIGN_OR_RETURN(Statement note,
+                   database.prepare("INSERT INTO function_versions (tenant, function, last) "
+                                    "VALUES (?1, ?2, ?3) ON CONFLICT (tenant, function) "
+                                    "DO UPDATE SET last = max(last, ?3)"));
+  note.bind(1, uint64_t{spec.name.tenant.value}).bind(2, function).bind(3, number);
+  RETURN_IF_ERROR(note.run());
+  spec.id = FunctionId{};
+  spec.name = version_record(spec.name, number);
+  return put_function(database, std::move(spec));
+}
+
 Result<void> put_alias(Database& database, const Alias& alias) {
   ASSIGN_OR_RETURN(const uint64_t function, id_of(database, alias.function));
   ASSIGN_OR_RETURN(

@@ -16,6 +16,10 @@ namespace lambent::catalog {
 Result<FunctionSpec> publish_version(Database& database, FunctionSpec spec,
                                      std::optional<uint64_t> number = {});
 
+// Keeps a version of another node under its number, also if a higher one was used here. NOT_FOUND:
+// the function is not here.
+Result<FunctionSpec> keep_version(Database& database, FunctionSpec spec, uint64_t number);
+
 // NOT_FOUND: the function is gone.
 Result<void> put_alias(Database& database, const Alias& alias);
 Result<void> remove_alias(Database& database, const Alias& alias);

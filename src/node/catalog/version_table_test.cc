@@ -53,6 +53,18 @@ TEST_F(VersionTable, AVersionIsAFunctionOfItsOwnAndItsNumberIsNeverUsedAgain) {
   EXPECT_EQ(publish(sample_function("gone")).error().code, ErrorCode::kNotFound);
 }
 
+TEST_F(VersionTable, VersionsOfAnotherNodeComeInAnyOrderUnderTheirNumbers) {
+  const FunctionSpec function = put(sample_function("f"));
+  const auto keep = [&](const FunctionSpec& spec, uint64_t number) {
+    return loop_.await<FunctionSpec>(
+        [&](auto done) { catalog_->keep_version(spec, number, done); });
+  };
+  EXPECT_EQ(keep(function, 5)->name.name, "f:5");
+  EXPECT_EQ(keep(function, 2)->name.name, "f:2");
+  EXPECT_EQ(publish(function)->name.name, "f:6");
+  EXPECT_EQ(keep(sample_function("gone"), 1).error().code, ErrorCode::kNotFound);
+}
+
 TEST_F(VersionTable, ANumberThatIsAskedForIsAboveAllThatWereUsed) {
   const FunctionSpec function = put(sample_function("f"));
   EXPECT_EQ(publish(function, 3)->name.name, "f:3");

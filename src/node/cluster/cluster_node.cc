@@ -39,7 +39,7 @@ Error node_lost(const std::string& node, const std::string& why) {
 }
 
 bool changes_catalog(http::Destination destination) {
-  return destination == http::Destination::kHome || destination == http::Destination::kHomeAlone;
+  return destination == http::Destination::kHome;
 }
 
 Result<NodeReport> report_in(const Result<http::Response>& answer) {
@@ -59,7 +59,12 @@ bool needs_objects(const http::Request& request) {
          !request.headers.get("X-Amz-Client-Context").empty();
 }
 
-std::string function_part(const std::string& name) { return name.substr(0, name.find(':')); }
+bool is_qualified(const FunctionName& name) { return name.name.find(':') != std::string::npos; }
+
+bool asks_around(http::Destination destination) {
+  return destination == http::Destination::kWhoKnows ||
+         destination == http::Destination::kAllWhoKnow;
+}
 
 }  // namespace
 
@@ -134,6 +139,7 @@ NodeReport ClusterNode::own_report() const {
   NodeReport report = facts_.report();
   report.node = self();
   report.shares_objects = true;
+  report.shares_versions = true;
   report.takes_work = report.takes_work && !drained_;
   return report;
 }
@@ -216,7 +222,9 @@ std::vector<ClusterNode::Other> ClusterNode::others() {
   std::vector<Other> others;
   for (const std::string& node : table_.others()) {
     const MemberTable::Entry& entry = *table_.find(node);
-    Other& other = others.emplace_back(node, entry.endpoint, entry.state == MemberState::kLost);
+    const bool answers = entry.state != MemberState::kLost && entry.state != MemberState::kUnknown;
+    Other& other = others.emplace_back(node, entry.endpoint, entry.state == MemberState::kLost,
+                                       answers ? &entry.report.tenants : nullptr);
     other.endpoint.encrypt = uses_.connector;
   }
   return others;
@@ -228,8 +236,8 @@ std::function<void(http::Request&)> ClusterNode::signer(std::string tenant) cons
   };
 }
 
-void ClusterNode::catch_up(const FunctionName& function, std::function<void()> then) {
-  if (!catch_up_ || !is_replica()) return then();
+void ClusterNode::catch_up(const FunctionName& function, std::function<void(Result<void>)> then) {
+  if (!catch_up_ || (!is_replica() && !home().empty())) return then({});
   catch_up_(function, std::move(then));
 }
 
@@ -246,13 +254,14 @@ void ClusterNode::route(http::ForwardCall call) {
     forward->repeat_key =
         forward->call.tenant + "/" + forward->call.function.name + "/" + std::string(key);
   }
-  const bool runs = forward->call.destination == http::Destination::kAnyNode ||
-                    forward->call.destination == http::Destination::kAnyNodeAndMore;
-  const FunctionName base{forward->call.function.tenant,
-                          function_part(forward->call.function.name)};
-  if (!runs || !is_replica() || facts_.memory_of(base)) return choose(forward);
+  const bool needs_function = !forward->call.function.name.empty() && !forward->call.creates &&
+                              !asks_around(forward->call.destination);
+  if (!needs_function || facts_.find(forward->call.function)) return choose(forward);
   // Deployed a moment ago, perhaps, through another node.
-  catch_up(base, [this, forward] { choose(forward); });
+  catch_up(forward->call.function, [this, forward](Result<void> caught_up) {
+    if (!caught_up.ok()) forward->unsure = std::move(caught_up).error();
+    choose(forward);
+  });
 }
 
 void ClusterNode::choose(const ForwardPtr& forward) {
@@ -261,7 +270,6 @@ void ClusterNode::choose(const ForwardPtr& forward) {
     case http::Destination::kHome:
       if (shares_catalog_ && is_lost(home)) return answer_here(forward);
       [[fallthrough]];
-    case http::Destination::kHomeAlone:
     case http::Destination::kHomeOrHere:
       if (home.empty() || home == self()) return answer_here(forward);
       return send_to(forward, home);
@@ -277,20 +285,23 @@ void ClusterNode::choose(const ForwardPtr& forward) {
 void ClusterNode::choose_any(const ForwardPtr& forward) {
   if (table_.size() == 1) return answer_here(forward);
   const FunctionName& name = forward->call.function;
-  // Versions and aliases are the home's.
-  if (name.name.find(':') != std::string::npos) return go_home(forward);
-  if (const auto known = repeats_.find(forward->repeat_key);
-      !forward->repeat_key.empty() && known != repeats_.end()) {
-    const MemberTable::Entry* entry = table_.find(known->second);
-    if (known->second == self()) return answer_here(forward);
+  const auto known = facts_.find(name);
+  // The home may have what this node cannot tell of, and knows which versions there are.
+  const bool asks_home = !known && (is_qualified(name) || forward->unsure);
+  if (asks_home && !is_lost(table_.home())) return go_home(forward);
+  if (const auto first = repeats_.find(forward->repeat_key);
+      !forward->repeat_key.empty() && first != repeats_.end()) {
+    const MemberTable::Entry* entry = table_.find(first->second);
+    if (first->second == self()) return answer_here(forward);
     if (entry != nullptr && entry->state == MemberState::kUp) {
-      return send_to(forward, known->second);
+      return send_to(forward, first->second);
     }
   }
   refresh_own_report();
   const routing::RouteRequest request{
-      .function = routing::hash_of(forward->call.tenant + "/" + name.name),
-      .memory = facts_.memory_of(name).value_or(Bytes()),
+      .function =
+          routing::hash_of(forward->call.tenant + "/" + (known ? known->record.name : name.name)),
+      .memory = known ? known->memory : Bytes(),
       .entry = table_.own_index(),
       .draw = uses_.random.next()};
   const auto route = policy_->choose(request, table_.ring(), table_);
@@ -301,7 +312,9 @@ void ClusterNode::choose_any(const ForwardPtr& forward) {
   }
   const std::string node = table_.name_of(route->node);
   // An older program there would look for them among its own.
-  if (needs_objects(forward->call.request) && !table_.find(node)->report.shares_objects) {
+  const NodeReport& there = table_.find(node)->report;
+  if ((needs_objects(forward->call.request) && !there.shares_objects) ||
+      (is_qualified(name) && !there.shares_versions)) {
     remember(forward->repeat_key, self());
     return answer_here(forward);
   }
@@ -319,6 +332,9 @@ void ClusterNode::remember(const std::string& repeat_key, const std::string& nod
 }
 
 void ClusterNode::answer_here(const ForwardPtr& forward) {
+  // "There is none" would be a guess.
+  const bool guesses = forward->unsure && !facts_.find(forward->call.function);
+  if (guesses) return refuse(forward, *forward->unsure);
   ++counts_.here;
   http::Request request = forward->call.request;
   if (forward->body) request.body = *forward->body;
@@ -333,7 +349,10 @@ void ClusterNode::go_home(const ForwardPtr& forward) {
 }
 
 void ClusterNode::refuse(const ForwardPtr& forward, const Error& error) {
-  forward->client->send(forward->call.response_of(error));
+  http::Response response = forward->call.response_of(error);
+  const bool says_when = response.headers.contains("Retry-After");
+  if (response.status == 503 && !says_when) response.headers.add("Retry-After", "1");
+  forward->client->send(std::move(response));
 }
 
 // ---- What one of the nodes has
@@ -353,10 +372,18 @@ void ClusterNode::ask_next(const ForwardPtr& forward, http::Response unknown) {
     const MemberTable::Entry* entry = table_.find(node);
     return entry != nullptr && entry->state != MemberState::kLost;
   };
-  while (!forward->left.empty() && !is_up(forward->left.back())) forward->left.pop_back();
+  while (!forward->left.empty() && !is_up(forward->left.back())) {
+    forward->silent.push_back(forward->left.back());
+    forward->left.pop_back();
+  }
   const bool asks_all = forward->call.destination == http::Destination::kAllWhoKnow;
   // Of all answers the first that is none of "unknown" counts.
   if (asks_all && unknown.status != 404 && !forward->known) forward->known = unknown;
+  if (unknown.status == 404 && !asks_all && forward->left.empty() && !forward->silent.empty()) {
+    return refuse(forward, {ErrorCode::kUnavailable,
+                            "no node that answers has it, and node '" + forward->silent.front() +
+                                "', which may have it, does not answer; try again later"});
+  }
   if ((unknown.status != 404 && !asks_all) || forward->left.empty()) {
     return forward->client->send(forward->known ? *std::move(forward->known) : std::move(unknown));
   }
@@ -378,8 +405,9 @@ void ClusterNode::ask_next(const ForwardPtr& forward, http::Response unknown) {
                                                               http::Responder(exchange));
   request->has_body = !forward->body->empty();
   links_.send(endpoint, std::move(request), seconds(5),
-              [this, forward, told, kept](const LinkEnd&) {
+              [this, forward, told, kept, node](const LinkEnd&) {
                 if (std::exchange(*told, true)) return;
+                forward->silent.push_back(node);
                 ask_next(forward, std::move(*kept));
               });
 }
@@ -449,6 +477,15 @@ void ClusterNode::send_to(const ForwardPtr& forward, const std::string& node) {
               });
 }
 
+// The home does not have it either, or cannot tell.
+void ClusterNode::not_there(const ForwardPtr& forward, int status) {
+  if (facts_.find(forward->call.function)) return answer_here(forward);  // this node's own
+  const std::string function = "function '" + forward->call.function.name + "'";
+  if (status != 503) return refuse(forward, {ErrorCode::kNotFound, function + " does not exist"});
+  refuse(forward, {ErrorCode::kUnavailable, "node '" + home() + "' cannot tell now whether " +
+                                                function + " exists; try again"});
+}
+
 void ClusterNode::sent(const ForwardPtr& forward, const std::string& node,
                        const WholeExchange* exchange, bool answered, const LinkEnd& how) {
   if (MemberTable::Entry* entry = table_.find(node); entry != nullptr && entry->outstanding > 0) {
@@ -458,10 +495,7 @@ void ClusterNode::sent(const ForwardPtr& forward, const std::string& node,
   if (how.kind == LinkEnd::Kind::kAnswered) {
     const bool not_here = exchange != nullptr && exchange->kept();
     if (not_here && !forward->was_home) return go_home(forward);
-    if (not_here) {
-      return refuse(forward, {ErrorCode::kNotFound,
-                              "function '" + forward->call.function.name + "' does not exist"});
-    }
+    if (not_here) return not_there(forward, exchange->kept_status());
     if (uses_.forwarded) uses_.forwarded(uses_.loop.now() - forward->sent_at);
     if (changes_catalog(forward->call.destination)) changed();
     return;
@@ -497,7 +531,8 @@ void ClusterNode::sent(const ForwardPtr& forward, const std::string& node,
                   {ErrorCode::kUnavailable, "NodeLost: node '" + node + "' cannot be reached (" +
                                                 how.why + "); nothing of the request was sent"});
   }
-  refuse(forward, node_lost(node, how.why));
+  // Nothing says that it may be sent again.
+  forward->client->send(forward->call.response_of(node_lost(node, how.why)));
 }
 
 }  // namespace lambent::cluster

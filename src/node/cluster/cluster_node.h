@@ -25,8 +25,12 @@ namespace lambent::cluster {
 // What the node tells of itself, and asks about its functions. All outlive it.
 struct NodeFacts {
   std::function<NodeReport()> report;
-  // Of the GPU, for one invocation; nothing if the function is not known here.
-  std::function<std::optional<Bytes>(const FunctionName&)> memory_of;
+  // A function or version that is known here, by its qualified name.
+  struct Known {
+    FunctionName record;  // of an alias, its first version's
+    Bytes memory;         // of the GPU, for one invocation
+  };
+  std::function<std::optional<Known>(const FunctionName&)> find;
   // Told of each report of another node; may be empty.
   std::function<void(const NodeReport&)> heard = {};
 };
@@ -47,10 +51,10 @@ class ClusterNode final : public Cluster, public http::ForwardService {
               std::unique_ptr<routing::Policy> policy, NodeFacts facts);
   ~ClusterNode() override;
 
-  // Catches up with the home's catalog, and calls back; set by main before the first request.
-  void set_catch_up(std::function<void(const FunctionName&, std::function<void()>)> catch_up) {
-    catch_up_ = std::move(catch_up);
-  }
+  // Catches up with the home's catalog, and calls back as ForwardService::catch_up(); set by main
+  // before the first request.
+  using CatchUp = std::function<void(const FunctionName&, std::function<void(Result<void>)>)>;
+  void set_catch_up(CatchUp catch_up) { catch_up_ = std::move(catch_up); }
   void set_changed(std::function<void()> changed) { changed_ = std::move(changed); }
 
   // Cluster.
@@ -68,7 +72,7 @@ class ClusterNode final : public Cluster, public http::ForwardService {
   Result<std::optional<Forwarded>> forwarded_by(const http::Request& request) const override;
   void take(http::Request& request) override;
   void route(http::ForwardCall call) override;
-  void catch_up(const FunctionName& function, std::function<void()> then) override;
+  void catch_up(const FunctionName& function, std::function<void(Result<void>)> then) override;
   void changed() override {
     if (changed_) changed_();
   }
@@ -84,6 +88,8 @@ class ClusterNode final : public Cluster, public http::ForwardService {
     std::string node;
     http::Endpoint endpoint;
     bool is_lost = false;
+    // What it said last of tenants, until it says it again; null: it does not answer.
+    const std::vector<TenantUse>* tenants = nullptr;
   };
   std::vector<Other> others();
   // Marks requests to other nodes as this node's, for that tenant. On any thread, also after this.
@@ -103,7 +109,9 @@ class ClusterNode final : public Cluster, public http::ForwardService {
     std::shared_ptr<const std::string> body;  // null: it streams
     std::string repeat_key;                   // of repeats by the same client; empty: none
     std::vector<std::string> left;            // nodes that may know, of kWhoKnows
+    std::vector<std::string> silent;          // of these nodes those that did not answer
     std::optional<http::Response> known;      // of kAllWhoKnow, a node's that knew
+    std::optional<Error> unsure;              // why it is not told whether there is the function
     unsigned attempts = 0;
     Instant sent_at{};
     bool was_home = false;  // asked because another node does not have the function
@@ -113,6 +121,7 @@ class ClusterNode final : public Cluster, public http::ForwardService {
   void choose(const ForwardPtr& forward);
   void choose_any(const ForwardPtr& forward);
   void answer_here(const ForwardPtr& forward);
+  void not_there(const ForwardPtr& forward, int status);
   void ask_who_knows(const ForwardPtr& forward);
   void ask_next(const ForwardPtr& forward, http::Response unknown);
   void go_home(const ForwardPtr& forward);
@@ -135,7 +144,7 @@ class ClusterNode final : public Cluster, public http::ForwardService {
   const NodeCredentials credentials_;
   const std::unique_ptr<routing::Policy> policy_;
   const NodeFacts facts_;
-  std::function<void(const FunctionName&, std::function<void()>)> catch_up_;
+  CatchUp catch_up_;
   std::function<void()> changed_;
   MemberTable table_;
   std::vector<std::function<void()>> watchers_;

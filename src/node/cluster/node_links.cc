@@ -150,7 +150,9 @@ void NodeLinks::passed(uint64_t id, PassageEnd how) {
   Flight& flight = found->second;
   http_relay::RelayedRequest& request = *flight.request;
   if (how.may_be_repeated && flight.reuses && !request.client_is_gone) {
-    // The node had closed the connection in the meantime, and this may be sent twice.
+    // The node had closed the connection in the meantime, and this may be sent twice. Its end stays
+    // readable until it is reaped, and what relays the request may be gone by then.
+    flight.upstream->set_events({});
     closed_.push_back(std::move(flight.upstream));
     flight.reuses = false;
     loop_.call_after(Duration::zero(), [self = self_, id] {

@@ -11,6 +11,7 @@ using routing::Warmth;
 
 // More would be a mistake, or would make every other node look idle.
 constexpr uint64_t kMostSlots = 1U << 20;
+constexpr uint64_t kMostUsed = uint64_t{1} << 62;
 
 Error invalid() {
   return {ErrorCode::kInvalidArgument,
@@ -61,6 +62,11 @@ bool read_fetched(const json& object, NodeReport& report) {
   return true;
 }
 
+bool is_true(const json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_boolean() && found->get<bool>();
+}
+
 bool read_revoked(const json& object, NodeReport& report) {
   const auto found = object.find("revoked");
   if (found == object.end()) return true;
@@ -70,6 +76,52 @@ bool read_revoked(const json& object, NodeReport& report) {
       return false;
     }
     report.revoked.push_back(each.get<std::string>());
+  }
+  return true;
+}
+
+json json_of(const access::QuotaUse& use) { return {use.used, use.wanted}; }
+
+json json_of(const TenantUse& use) {
+  return {{"tenant", use.tenant},
+          {"running", json_of(use.running)},
+          {"gpu_memory", json_of(use.gpu_memory)},
+          {"host_memory", json_of(use.host_memory)},
+          {"requests", json_of(use.requests)},
+          {"gpu_time_ns", static_cast<uint64_t>(use.gpu_time_in_hour.count())},
+          {"objects", use.objects.count}};
+}
+
+bool read_use(const json& object, const char* key, access::QuotaUse& use) {
+  const auto found = object.find(key);
+  const bool is_pair = found != object.end() && found->is_array() && found->size() == 2 &&
+                       (*found)[0].is_number_unsigned() && (*found)[1].is_number_unsigned();
+  if (!is_pair) return false;
+  use = {.used = (*found)[0].get<uint64_t>(), .wanted = (*found)[1].get<uint64_t>()};
+  return use.used <= kMostUsed && use.wanted <= kMostUsed;
+}
+
+bool read_tenants(const json& object, NodeReport& report) {
+  const auto found = object.find("tenants");
+  if (found == object.end()) return true;
+  if (!found->is_array() || found->size() > kMostTenantsTold) return false;
+  for (const json& each : *found) {
+    if (!each.is_object()) return false;
+    const auto name = each.find("tenant");
+    if (name == each.end() || !name->is_string()) return false;
+    TenantUse& use = report.tenants.emplace_back();
+    use.tenant = name->get<std::string>();
+    uint64_t gpu_time = 0;
+    uint64_t objects = 0;
+    const bool is_use = read_use(each, "running", use.running) &&
+                        read_use(each, "gpu_memory", use.gpu_memory) &&
+                        read_use(each, "host_memory", use.host_memory) &&
+                        read_use(each, "requests", use.requests) &&
+                        read_number(each, "gpu_time_ns", kMostUsed, gpu_time) &&
+                        read_number(each, "objects", kMostUsed, objects);
+    if (!is_use) return false;
+    use.gpu_time_in_hour = Duration(static_cast<int64_t>(gpu_time));
+    use.objects = Bytes(objects);
   }
   return true;
 }
@@ -115,6 +167,11 @@ std::string to_json(const NodeReport& report) {
     if (revoked.size() == kMostRevoked) break;
     revoked.push_back(token);
   }
+  json tenants = json::array();
+  for (const TenantUse& use : report.tenants) {
+    if (tenants.size() == kMostTenantsTold) break;
+    tenants.push_back(json_of(use));
+  }
   json gpus = json::array();
   for (const GpuFacts& gpu : report.gpus) {
     gpus.push_back({{"name", gpu.name}, {"memory_bytes", gpu.memory.count}});
@@ -123,13 +180,15 @@ std::string to_json(const NodeReport& report) {
               {"version", report.version},
               {"takes_work", report.takes_work},
               {"shares_objects", report.shares_objects},
+              {"shares_versions", report.shares_versions},
               {"slots", report.slots},
               {"load", report.load},
               {"memory_free", report.memory_free.count},
               {"gpus", std::move(gpus)},
               {"warm", std::move(warm)},
               {"fetched", std::move(fetched)},
-              {"revoked", std::move(revoked)}}
+              {"revoked", std::move(revoked)},
+              {"tenants", std::move(tenants)}}
       .dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
@@ -147,17 +206,17 @@ Result<NodeReport> parse_report(std::string_view text) {
   const auto takes_work = object.find("takes_work");
   const auto node = object.find("node");
   const auto version = object.find("version");
-  const auto shares_objects = object.find("shares_objects");
   if (takes_work == object.end() || !takes_work->is_boolean()) return invalid();
   if (node == object.end() || !node->is_string()) return invalid();
   if (version == object.end() || !version->is_string()) return invalid();
   if (!read_warm(object, report) || !read_fetched(object, report)) return invalid();
   if (!read_revoked(object, report) || !read_gpus(object, report)) return invalid();
+  if (!read_tenants(object, report)) return invalid();
   report.node = node->get<std::string>();
   report.version = version->get<std::string>();
   report.takes_work = takes_work->get<bool>();
-  report.shares_objects =
-      shares_objects != object.end() && shares_objects->is_boolean() && shares_objects->get<bool>();
+  report.shares_objects = is_true(object, "shares_objects");
+  report.shares_versions = is_true(object, "shares_versions");
   report.slots = static_cast<uint32_t>(slots);
   report.load = static_cast<uint32_t>(load);
   report.memory_free = Bytes(memory);

@@ -11,6 +11,7 @@
 #include "core/base/units.h"
 #include "core/domain/cluster.h"
 #include "decide/routing/node_view.h"
+#include "node/cluster/tenant_shares.h"
 
 namespace lambent::cluster {
 
@@ -20,6 +21,8 @@ struct NodeReport {
   bool takes_work = true;
   // It brings what an invocation needs from other nodes. Programs before that say nothing of it.
   bool shares_objects = false;
+  // It has the versions and aliases of functions that all nodes have. Likewise.
+  bool shares_versions = false;
   uint32_t slots = 1;
   uint32_t load = 0;
   Bytes memory_free;
@@ -30,6 +33,8 @@ struct NodeReport {
   std::vector<uint64_t> fetched;
   // Ids of tokens that it revoked while not all could agree on it. Programs before pass it over.
   std::vector<std::string> revoked = {};
+  // Of tenants with quotas what they use here. Likewise.
+  std::vector<TenantUse> tenants = {};
 
   // Of `fetched` what is not warm.
   routing::Warmth warmth(uint64_t function) const;
@@ -41,6 +46,7 @@ constexpr size_t kMostFetched = 1024;
 constexpr size_t kMostRevoked = 256;
 constexpr size_t kTokenIdLength = 64;
 constexpr size_t kMostGpus = 256;
+constexpr size_t kMostTenantsTold = 1024;
 
 std::string to_json(const NodeReport& report);
 // INVALID_ARGUMENT.

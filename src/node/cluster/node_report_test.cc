@@ -12,19 +12,29 @@ TEST(NodeReportTest, WhatIsWrittenIsReadBack) {
                           .version = "0.1.0",
                           .takes_work = false,
                           .shares_objects = true,
+                          .shares_versions = true,
                           .slots = 16,
                           .load = 3,
                           .memory_free = Bytes::gib(7),
                           .gpus = {{"T4", Bytes::gib(16)}},
                           .warm = {{5, Warmth::kSwappedOut}, {UINT64_MAX, Warmth::kResident}},
                           .fetched = {4, 7},
-                          .revoked = {"LAMB1"}};
+                          .revoked = {"LAMB1"},
+                          .tenants = {{.tenant = "team",
+                                       .running = {1, 2},
+                                       .gpu_memory = {3, 4},
+                                       .host_memory = {5, 6},
+                                       .requests = {7, 8},
+                                       .gpu_time_in_hour = seconds(9),
+                                       .objects = Bytes(10)}}};
   const auto read = parse_report(to_json(report));
   ASSERT_TRUE(read.ok());
   EXPECT_EQ(read->node, "a");
   EXPECT_EQ(read->version, "0.1.0");
   EXPECT_FALSE(read->takes_work);
   EXPECT_TRUE(read->shares_objects);
+  EXPECT_TRUE(read->shares_versions);
+  EXPECT_EQ(read->tenants, report.tenants);
   EXPECT_EQ(read->slots, 16U);
   EXPECT_EQ(read->load, 3U);
   EXPECT_EQ(read->memory_free, Bytes::gib(7));
@@ -32,6 +42,16 @@ TEST(NodeReportTest, WhatIsWrittenIsReadBack) {
   EXPECT_EQ(read->warm, report.warm);
   EXPECT_EQ(read->fetched, report.fetched);
   EXPECT_EQ(read->revoked, report.revoked);
+}
+
+TEST(NodeReportTest, WhatNoTenantCanUseIsNoReport) {
+  const NodeReport report{.node = "a", .tenants = {{.tenant = "team", .objects = Bytes(777)}}};
+  const std::string text = to_json(report);
+  for (const std::string wrong : {"-777", "7.5", "\"777\"", "9223372036854775808"}) {
+    std::string changed = text;
+    changed.replace(changed.find("777"), 3, wrong);
+    EXPECT_FALSE(parse_report(changed).ok()) << wrong;
+  }
 }
 
 TEST(NodeReportTest, WhatRanLatelyIsTheLeastThatANodeHasAndIsBounded) {

@@ -53,8 +53,8 @@ void WholeExchange::receive(Sink sink) {
 }
 
 void WholeExchange::start(http::Response head, std::optional<uint64_t> size) {
-  kept_ = keeps_ && keeps_(head);
-  if (kept_) return;
+  kept_status_ = keeps_ && keeps_(head) ? head.status : 0;
+  if (kept()) return;
   if (size || http::is_bodiless(head.status)) {
     collected_ = std::move(head);
     return;
@@ -64,7 +64,7 @@ void WholeExchange::start(http::Response head, std::optional<uint64_t> size) {
 }
 
 bool WholeExchange::send_bytes(std::string_view bytes) {
-  if (kept_) return true;
+  if (kept()) return true;
   if (collected_) {
     collected_->body += bytes;
     return true;
@@ -75,7 +75,7 @@ bool WholeExchange::send_bytes(std::string_view bytes) {
 }
 
 void WholeExchange::finish() {
-  if (kept_) return;
+  if (kept()) return;
   if (!collected_) return client_->finish_chunked();
   passed_on_ = true;
   client_->send(*std::exchange(collected_, std::nullopt));

@@ -23,8 +23,9 @@ class WholeExchange final : public http::Responder::Exchange, public http::Strea
 
   // Whether the client has anything of an answer.
   bool passed_on() const { return passed_on_; }
-  // Whether an answer was kept from it.
-  bool kept() const { return kept_; }
+  // Whether an answer was kept from it, and of which status.
+  bool kept() const { return kept_status_ != 0; }
+  int kept_status() const { return kept_status_; }
 
   void send(http::Response response) override;
   void start_chunked(http::Response head) override { start(std::move(head), std::nullopt); }
@@ -49,7 +50,7 @@ class WholeExchange final : public http::Responder::Exchange, public http::Strea
   const std::function<bool(const http::Response&)> keeps_;
   std::optional<http::Response> collected_;  // of an answer whose size is known
   bool passed_on_ = false;
-  bool kept_ = false;
+  int kept_status_ = 0;  // 0: none was kept
 };
 
 // Its answer, whole, goes to `done`, exactly once; nothing of one that was dropped or cut off.

@@ -85,12 +85,39 @@ void AccessControl::note_changed(const Tenant& tenant) {
   names_.insert_or_assign(tenant.id, tenant.name);
   rates_[tenant.id].set(tenant.quotas.requests_per_second, clock_.now());
   if (observer_.changed) observer_.changed(tenant);
+  const auto known = shares_.find(tenant.id);
+  if (known == shares_.end()) return;
+  if (known->second.whole == tenant.quotas) return apply_share(tenant, known->second.share);
+  shares_.erase(known);
+}
+
+void AccessControl::set_share(TenantId id, const TenantQuotas& share) {
+  const auto name = names_.find(id);
+  if (name == names_.end()) return;
+  const Tenant& tenant = tenants_.at(name->second);
+  const auto known = shares_.find(id);
+  const TenantQuotas& before = known == shares_.end() ? tenant.quotas : known->second.share;
+  if (before == share) return;
+  shares_.insert_or_assign(id, Share{tenant.quotas, share});
+  apply_share(tenant, share);
+}
+
+void AccessControl::apply_share(Tenant tenant, const TenantQuotas& share) {
+  tenant.quotas = share;
+  rates_[tenant.id].set(share.requests_per_second, clock_.now());
+  if (observer_.shared) observer_.shared(tenant);
+}
+
+access::RequestCounts AccessControl::request_counts(TenantId tenant) const {
+  const auto rate = rates_.find(tenant);
+  return rate == rates_.end() ? access::RequestCounts{} : rate->second.counts();
 }
 
 void AccessControl::note_removed(const Tenant& tenant) {
   tenants_.erase(tenant.name);
   names_.erase(tenant.id);
   rates_.erase(tenant.id);
+  shares_.erase(tenant.id);
   for (const Token& token : tokens_.list(tenant.id)) shared_ids_.erase(token.id);
   tokens_.remove_of(tenant.id);
   if (observer_.removed) observer_.removed(tenant.id);

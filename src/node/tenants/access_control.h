@@ -23,6 +23,8 @@ namespace lambent::tenants {
 // Who is told that tenants changed; any may be empty. Called once for every tenant at start.
 struct TenantObserver {
   std::function<void(const Tenant&)> changed;
+  // What this node has of a tenant's quotas, where other nodes have the rest.
+  std::function<void(const Tenant&)> shared = {};
   std::function<void(TenantId)> removed;
 };
 
@@ -55,6 +57,10 @@ class AccessControl final : public AccessService {
 
   // Null: tenants are this node's own. It outlives this.
   void share(SharedTenants* shared) { shared_ = shared; }
+
+  // This node's part of the quotas that the tenant has now. It ends when these change.
+  void set_share(TenantId tenant, const TenantQuotas& share);
+  access::RequestCounts request_counts(TenantId tenant) const;
 
   // From now on tokens that are made are those of all nodes. Their signing secrets are derived from
   // a key that all nodes have. It outlives this.
@@ -91,6 +97,7 @@ class AccessControl final : public AccessService {
   void remove_here(const Tenant& tenant, Callback<Tenant> done);
   void note_changed(const Tenant& tenant);
   void note_removed(const Tenant& tenant);
+  void apply_share(Tenant tenant, const TenantQuotas& share);
   std::string signing_secret(std::string_view token_id) const;
   void keep_token(const catalog::TokenRecord& record, std::function<void(Result<void>)> done);
   void revoke_for_all(const Token& token, Callback<Token> done);
@@ -103,6 +110,10 @@ class AccessControl final : public AccessService {
   std::map<std::string, Tenant, std::less<>> tenants_;  // by name
   std::unordered_map<TenantId, std::string> names_;
   std::unordered_map<TenantId, access::RequestRate> rates_;
+  struct Share {
+    TenantQuotas whole, share;
+  };
+  std::unordered_map<TenantId, Share> shares_;
   access::TokenTable tokens_;
   SharedTokens* shared_tokens_ = nullptr;
   std::string shared_signing_key_;

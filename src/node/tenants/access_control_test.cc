@@ -20,6 +20,7 @@ class AccessControlTest : public testing::Test {
     control_ = std::make_unique<AccessControl>(
         *catalog_, clock_, std::string(32, 'k'), *catalog_->load_access(),
         TenantObserver{.changed = [this](const Tenant& tenant) { changed_.push_back(tenant); },
+                       .shared = [this](const Tenant& tenant) { shared_.push_back(tenant); },
                        .removed = [this](TenantId tenant) { removed_.push_back(tenant); }});
   }
   Result<Tenant> create(const std::string& name, double weight = 1) {
@@ -58,7 +59,7 @@ class AccessControlTest : public testing::Test {
   FakeClock clock_;
   catalog::TestLoop loop_;
   std::unique_ptr<catalog::Catalog> catalog_;
-  std::vector<Tenant> changed_;
+  std::vector<Tenant> changed_, shared_;
   std::vector<TenantId> removed_;
   std::unique_ptr<AccessControl> control_;
 };
@@ -73,6 +74,34 @@ TEST_F(AccessControlTest, ATokenIsItsPrincipalAfterARestartToo) {
   const auto signer = control_->find_signer(issued.token.id).value();
   EXPECT_EQ(signer.principal, principal);
   EXPECT_EQ(signer.signing_secret, issued.signing_secret);
+}
+
+TEST_F(AccessControlTest, APartOfTheQuotasHoldsUntilTheQuotasChange) {
+  Tenant team = create("team").value();
+  team.quotas.requests_per_second = 30;
+  const auto update = [&] {
+    return loop_.await<Tenant>([&](auto done) { control_->update_tenant(team, done); }).ok();
+  };
+  ASSERT_TRUE(update());
+  control_->set_share(team.id, {.requests_per_second = 10});
+  const auto taken_at_once = [&] {
+    clock_.advance(seconds(60));
+    int taken = 0;
+    while (!control_->admit_request(team.id).refusal) ++taken;
+    return taken;
+  };
+  EXPECT_EQ(taken_at_once(), 10);
+  EXPECT_EQ(shared_.back().quotas.requests_per_second, 10);
+  EXPECT_EQ(control_->find_tenant("team")->quotas.requests_per_second, 30) << "what is asked for";
+  team.weight = 2;
+  ASSERT_TRUE(update());
+  EXPECT_EQ(taken_at_once(), 10);
+  team.quotas.requests_per_second = 20;
+  ASSERT_TRUE(update());
+  EXPECT_EQ(taken_at_once(), 20);
+  EXPECT_EQ(control_->request_counts(team.id).taken, 40U);
+  EXPECT_EQ(control_->request_counts(team.id).asked, 43U);
+  control_->set_share(TenantId(77), {});  // one that is gone
 }
 
 TEST_F(AccessControlTest, AnAccessKeyIdHasTheFormOfAwsAndSecretsDiffer) {

@@ -74,8 +74,9 @@ FunctionSpec as_function(FunctionSpec spec) {
   return spec;
 }
 
-// What this worker knows of alone: versions, which belong to a function, and kept graphs.
-bool is_record(const FunctionName& name) { return is_version_record(name) || is_kept_graph(name); }
+uint64_t number_of(const FunctionName& record) {
+  return version_number(version_of(record)).value_or(0);
+}
 
 // The package of a kept graph is the one that its digest names. Blocks.
 Result<void> check_digest(const FunctionSpec& spec, std::string_view zip) {
@@ -207,7 +208,7 @@ Result<void> Deployments::check_instances(const FunctionSpec& spec) const {
   const dispatch::Dispatcher& dispatcher = uses_.driver.dispatcher();
   return worker::check_instances(spec, uses_.functions.all(),
                                  {.options = dispatcher.options(),
-                                  .tenants = dispatcher.tenants(),
+                                  .quotas = quotas_.find(spec.name.tenant),
                                   .keeps_instances = dispatcher.policy().keeps_instances(),
                                   .context_memory = rules_->functions.context_memory});
 }
@@ -224,11 +225,13 @@ void Deployments::create(FunctionChange change, Done done) {
   }
   const TenantId tenant = change.spec.name.tenant;
   const bool is_graph = is_kept_graph(change.spec.name);
-  const FunctionQuotas::Addition one{.functions = is_graph ? 0U : 1U};
+  const bool is_version = is_version_record(change.spec.name);
+  const FunctionQuotas::Addition one{.functions = is_graph || is_version ? 0U : 1U};
   if (const auto allowed = quotas_.check(tenant, totals(tenant), one); !allowed.ok()) {
     return done(allowed.error());
   }
-  if (change.zip_base64.empty() && change.zip.empty() && !runs_image(change.spec)) {
+  const bool has_code = !change.zip_base64.empty() || !change.zip.empty();
+  if (!has_code && !is_version && !runs_image(change.spec)) {
     return done(Error{ErrorCode::kInvalidArgument, "a new function needs its code as a zip"});
   }
   if (!is_graph) {
@@ -454,6 +457,10 @@ void Deployments::put_within_quota(Unpacking unpacked, Done done) {
   const bool may_stay = unpacked.change.only_if_different && before != nullptr;
   if (may_stay && is_same_deployment(*before, unpacked.change.spec)) return done(*before);
   const TenantId tenant = unpacked.change.spec.name.tenant;
+  // One that comes from another node was taken there, and often has the code of its function.
+  if (is_version_record(unpacked.change.spec.name)) {
+    return put(std::move(unpacked), std::move(done));
+  }
   const FunctionQuotas::Addition addition = addition_of(before, unpacked.change.spec);
   const auto allowed = quotas_.check(tenant, totals(tenant), addition);
   if (!allowed.ok()) return done(allowed.error());
@@ -468,8 +475,8 @@ void Deployments::put_within_quota(Unpacking unpacked, Done done) {
 void Deployments::put(Unpacking unpacked, Done done) {
   FunctionSpec spec = std::move(unpacked.change.spec);
   spec.last_modified = uses_.loop.clock().wall_now();
-  // The value of a secret is this node's own, and so are versions.
-  const bool is_own = unpacked.change.renews_sandboxes || is_record(spec.name);
+  // The value of a secret is told to others apart, and a kept graph is this node's own.
+  const bool is_own = unpacked.change.renews_sandboxes || is_kept_graph(spec.name);
   if (uses_.shared == nullptr || is_own) {
     return keep(std::move(unpacked), std::move(spec), std::move(done));
   }
@@ -490,27 +497,30 @@ void Deployments::keep(Unpacking unpacked, FunctionSpec spec, Done done) {
   }
   // What differs in the value of a secret only is no revision to go back to.
   const bool keeps = !unpacked.change.renews_sandboxes && !is_version_record(spec.name);
-  uses_.catalog.put_function(
-      std::move(spec),
-      [this, done, keeps, unpacked = std::move(unpacked)](Result<FunctionSpec> stored) {
-        if (!stored.ok()) return done(stored.error());
-        const FunctionSpec* before = uses_.functions.find(stored->name);
-        const std::optional<FunctionSpec> old = before ? std::optional(*before) : std::nullopt;
-        uses_.functions.put(*stored, unpacked.change.renews_sandboxes);
-        if (keeps) uses_.revisions.keep(*stored);
-        uses_.workflows.put(stored->id, unpacked.graph);
-        if (unpacked.pipeline != nullptr) {
-          uses_.pipelines.put(*stored, unpacked.pipeline, unpacked.planned, "");
-        } else {
-          uses_.pipelines.remove(stored->id);
-        }
-        uses_.schedules.know(unpacked.zones);
-        adopt(*stored);
-        if (old) uses_.keeper.drop(*old);
-        if (unpacked.change.publish) return publish_now(*stored, std::nullopt, done);
-        answer_after_hand_over(*std::move(stored), done);
-      },
-      keeps);
+  const bool is_new_version = is_version_record(spec.name) && spec.id == FunctionId{};
+  const auto kept = [this, done, keeps,
+                     unpacked = std::move(unpacked)](Result<FunctionSpec> stored) {
+    if (!stored.ok()) return done(stored.error());
+    const FunctionSpec* before = uses_.functions.find(stored->name);
+    const std::optional<FunctionSpec> old = before ? std::optional(*before) : std::nullopt;
+    uses_.functions.put(*stored, unpacked.change.renews_sandboxes);
+    if (keeps) uses_.revisions.keep(*stored);
+    uses_.workflows.put(stored->id, unpacked.graph);
+    if (unpacked.pipeline != nullptr) {
+      uses_.pipelines.put(*stored, unpacked.pipeline, unpacked.planned, "");
+    } else {
+      uses_.pipelines.remove(stored->id);
+    }
+    uses_.schedules.know(unpacked.zones);
+    adopt(*stored);
+    if (old) uses_.keeper.drop(*old);
+    if (unpacked.change.publish) return publish_now(*stored, std::nullopt, done);
+    answer_after_hand_over(*std::move(stored), done);
+  };
+  if (!is_new_version) return uses_.catalog.put_function(std::move(spec), kept, keeps);
+  const uint64_t number = number_of(spec.name);
+  spec.name = function_of(spec.name);
+  uses_.catalog.keep_version(std::move(spec), number, kept);
 }
 
 // From the answer on the new one serves. Dispatch bounds how long that takes.
@@ -585,14 +595,27 @@ void Deployments::publish_now(FunctionSpec spec, std::optional<uint64_t> number,
                           " versions, and there is room for no more; remove those that no alias "
                           "needs"});
   }
-  uses_.catalog.publish_version(std::move(spec), number,
-                                [this, done = std::move(done)](Result<FunctionSpec> stored) {
-                                  if (!stored.ok()) return done(stored.error());
-                                  uses_.functions.put(*stored);
-                                  if (uses_a_gpu(*stored)) (void)tenancy_.admit(stored->name).ok();
-                                  adopt(*stored);
-                                  done(std::move(stored));
-                                });
+  const Done kept = [this, done](Result<FunctionSpec> stored) {
+    if (!stored.ok()) return done(stored.error());
+    uses_.functions.put(*stored);
+    if (uses_a_gpu(*stored)) (void)tenancy_.admit(stored->name).ok();
+    adopt(*stored);
+    done(std::move(stored));
+  };
+  if (uses_.shared == nullptr) return uses_.catalog.publish_version(std::move(spec), number, kept);
+  const FunctionSpec* function = uses_.functions.find(spec.name);
+  if (function == nullptr) {
+    return done(Error{ErrorCode::kNotFound, "function '" + spec.name.name + "' is gone"});
+  }
+  const SharedFunctions::Publication publication{
+      .version = spec,
+      .function = *function,
+      .number = number,
+      .last_here = versions.empty() ? 0 : number_of(versions.back()->name)};
+  uses_.shared->publish(publication, [this, spec, kept](Result<uint64_t> agreed) {
+    if (!agreed.ok()) return kept(agreed.error());
+    uses_.catalog.keep_version(spec, *agreed, kept);
+  });
 }
 
 void Deployments::renew(const FunctionName& name, Done done) {
@@ -665,7 +688,7 @@ void Deployments::remove(const FunctionName& name, Done done) {
   if (!uses_.functions.begin_change(name)) return done(another_change(name));
   if (pending_.forget(name)) uses_.catalog.remove_deployment(name, [](Result<void>) {});
   const FunctionSpec spec = **current;
-  if (uses_.shared == nullptr || is_record(name)) return remove_here(spec, std::move(done));
+  if (uses_.shared == nullptr || is_kept_graph(name)) return remove_here(spec, std::move(done));
   uses_.shared->remove(spec, [this, spec, done = std::move(done)](const Result<void>& agreed) {
     if (agreed.ok()) return remove_here(spec, done);
     uses_.functions.end_change(spec.name);

@@ -88,7 +88,8 @@ class Deployments {
         }),
         tenancy_(rules_->functions.gpu_serves_one_tenant) {}
 
-  // As InvocationService::create_function(), update_function() and remove_function(). A kept graph
+  // As InvocationService::create_function(), update_function() and remove_function(). A version of
+  // another node comes with its record's name, and with its code unless that is here. A kept graph
   // (core/domain/kernel_graph_service.h) comes with its id and its digest, and no catalog has it.
   void create(FunctionChange change, Done done);
   void update(FunctionChange change, Done done);

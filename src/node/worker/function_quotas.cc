@@ -6,6 +6,11 @@ void FunctionQuotas::set(const Tenant& tenant) { tenants_.insert_or_assign(tenan
 
 void FunctionQuotas::remove(TenantId tenant) { tenants_.erase(tenant); }
 
+const TenantQuotas* FunctionQuotas::find(TenantId tenant) const {
+  const auto found = tenants_.find(tenant);
+  return found == tenants_.end() ? nullptr : &found->second.quotas;
+}
+
 Result<void> FunctionQuotas::check(TenantId tenant, const FunctionTotals& has,
                                    const Addition& addition) const {
   const auto found = tenants_.find(tenant);

@@ -15,6 +15,8 @@ class FunctionQuotas {
  public:
   void set(const Tenant& tenant);
   void remove(TenantId tenant);
+  // Null: the tenant is not known.
+  const TenantQuotas* find(TenantId tenant) const;
 
   // What a deployment adds to what its tenant has.
   struct Addition {

@@ -72,7 +72,17 @@ Result<void> FunctionVersions::check(const Alias& alias) const {
   return {};
 }
 
-void FunctionVersions::put(Alias alias, Callback<Alias> done) {
+void FunctionVersions::put(const Alias& alias, const std::optional<Alias>& before,
+                           Callback<Alias> done) {
+  if (uses_.shared == nullptr) return keep(alias, std::move(done));
+  uses_.shared->put_alias(alias, before ? &*before : nullptr,
+                          [this, alias, done = std::move(done)](const Result<void>& agreed) {
+                            if (!agreed.ok()) return done(agreed.error());
+                            keep(alias, done);
+                          });
+}
+
+void FunctionVersions::keep(const Alias& alias, Callback<Alias> done) {
   uses_.catalog.put_alias(alias, [this, alias, done = std::move(done)](Result<void> stored) {
     if (!stored.ok()) return done(stored.error());
     // What came meanwhile is newer; and the function may have been removed.
@@ -98,7 +108,7 @@ void FunctionVersions::create_alias(Alias alias, Callback<Alias> done) {
   alias.revision = 1;
   // At once, so that another of this name is refused while this one is written.
   uses_.aliases.put(alias);
-  put(alias, [this, alias, done = std::move(done)](Result<Alias> stored) {
+  put(alias, std::nullopt, [this, alias, done = std::move(done)](Result<Alias> stored) {
     if (!stored.ok()) uses_.aliases.remove(alias.function, alias.name);
     done(std::move(stored));
   });
@@ -134,7 +144,7 @@ void FunctionVersions::put_updated(Alias alias, Callback<Alias> done) {
   ++alias.revision;
   // At once: of two that were made from one revision the second is refused.
   uses_.aliases.put(alias);
-  put(alias, [this, before, alias, done = std::move(done)](Result<Alias> stored) {
+  put(alias, before, [this, before, alias, done = std::move(done)](Result<Alias> stored) {
     const Alias* now = uses_.aliases.find(alias.function, alias.name);
     if (!stored.ok() && now != nullptr && *now == alias) uses_.aliases.put(before);
     done(std::move(stored));
@@ -145,13 +155,57 @@ void FunctionVersions::remove_alias(const FunctionName& function, const std::str
                                     Callback<Alias> done) {
   const auto found = find_alias(function, alias);
   if (!found.ok()) return done(found.error());
-  uses_.catalog.remove_alias(*found, [this, alias = *found, done](Result<void> removed) {
-    if (!removed.ok()) return done(removed.error());
-    uses_.aliases.remove(alias.function, alias.name);
-    if (alias.provisioned == 0) return done(alias);
-    Alias none = alias;
-    none.provisioned = 0;
-    fit_instances(alias, none, [alias, done](const Result<void>&) { done(alias); });
+  const auto agreed = [this, alias = *found, done](const Result<void>& is_agreed) {
+    if (!is_agreed.ok()) return done(is_agreed.error());
+    uses_.catalog.remove_alias(alias, [this, alias, done](Result<void> removed) {
+      if (!removed.ok()) return done(removed.error());
+      uses_.aliases.remove(alias.function, alias.name);
+      if (alias.provisioned == 0) return done(alias);
+      Alias none = alias;
+      none.provisioned = 0;
+      fit_instances(alias, none, [alias, done](const Result<void>&) { done(alias); });
+    });
+  };
+  if (uses_.shared == nullptr) return agreed({});
+  uses_.shared->remove_alias(*found, agreed);
+}
+
+void FunctionVersions::copy_version(FunctionChange change, Callback<FunctionSpec> done) {
+  const FunctionName function = function_of(change.spec.name);
+  if (uses_.functions.find(function) == nullptr) {
+    return done(Error{ErrorCode::kUnavailable,
+                      "function " + in_quotes(function.name) + " of the version is not here yet"});
+  }
+  // Perhaps this node is publishing the same version.
+  if (uses_.functions.is_changing(function)) {
+    return done(
+        Error{ErrorCode::kAborted, "function " + in_quotes(function.name) + " is being changed"});
+  }
+  const FunctionSpec* before = uses_.functions.find(change.spec.name);
+  if (before == nullptr) return uses_.deployments.create(std::move(change), std::move(done));
+  change.spec.revision = before->revision;
+  uses_.deployments.update(std::move(change), std::move(done));
+}
+
+// Its versions have their instances from the node that changed it.
+void FunctionVersions::copy_alias(Alias alias, Callback<void> done) {
+  if (const auto there = uses_.functions.get(alias.function); !there.ok()) {
+    return done(there.error());
+  }
+  uses_.catalog.put_alias(alias, [this, alias, done = std::move(done)](Result<void> stored) {
+    if (!stored.ok()) return done(stored.error());
+    if (uses_.functions.find(alias.function) != nullptr) uses_.aliases.put(alias);
+    done({});
+  });
+}
+
+void FunctionVersions::forget_alias(const FunctionName& function, const std::string& alias,
+                                    Callback<void> done) {
+  const auto found = find_alias(function, alias);
+  if (!found.ok()) return done(found.error());
+  uses_.catalog.remove_alias(*found, [this, gone = *found, done](Result<void> removed) {
+    if (removed.ok()) uses_.aliases.remove(gone.function, gone.name);
+    done(std::move(removed));
   });
 }
 

@@ -2,16 +2,19 @@
 // earlier revisions. Used by the worker on the loop thread.
 #pragma once
 
+#include <optional>
 #include <string>
 
+#include "core/domain/version_copies.h"
 #include "core/domain/version_service.h"
 #include "node/worker/aliases.h"
 #include "node/worker/deployments.h"
+#include "node/worker/shared_functions.h"
 #include "node/worker/worker_status.h"
 
 namespace lambent::worker {
 
-class FunctionVersions final : public VersionService {
+class FunctionVersions final : public VersionService, public VersionCopies {
  public:
   // All outlive it; the constructor uses none.
   struct Dependencies {
@@ -21,6 +24,7 @@ class FunctionVersions final : public VersionService {
     const Revisions& revisions;
     Deployments& deployments;
     const WorkerStatus& status;
+    SharedFunctions* shared = nullptr;  // null: versions are this node's own
   };
 
   explicit FunctionVersions(Dependencies dependencies) : uses_(dependencies) {}
@@ -42,6 +46,11 @@ class FunctionVersions final : public VersionService {
   void roll_back(const FunctionName& function, std::optional<uint64_t> revision,
                  Callback<FunctionSpec> done) override;
 
+  void copy_version(FunctionChange change, Callback<FunctionSpec> done) override;
+  void copy_alias(Alias alias, Callback<void> done) override;
+  void forget_alias(const FunctionName& function, const std::string& alias,
+                    Callback<void> done) override;
+
  private:
   void put_updated(Alias alias, Callback<Alias> done);
   // Gives versions as many instances as the aliases ask for, one after the other; those that had
@@ -53,7 +62,9 @@ class FunctionVersions final : public VersionService {
 
   // Valid by itself, and its versions are there.
   Result<void> check(const Alias& alias) const;
-  void put(Alias alias, Callback<Alias> done);
+  // `before`: as it was; nothing of a new one.
+  void put(const Alias& alias, const std::optional<Alias>& before, Callback<Alias> done);
+  void keep(const Alias& alias, Callback<Alias> done);
   Result<FunctionSpec> find_revision(const FunctionSpec& current,
                                      std::optional<uint64_t> revision) const;
 

@@ -50,7 +50,7 @@ Result<void> check_pool(const FunctionSpec& spec, const Instances& all,
 }
 
 Result<void> check_tenant(const FunctionSpec& spec, const Instances& own,
-                          const scheduling::RunQuotas& quotas) {
+                          const TenantQuotas& quotas) {
   if (quotas.concurrency && own.count > *quotas.concurrency) {
     return refused(spec, "the tenant may run " + std::to_string(*quotas.concurrency) +
                              " invocations at once, and its functions would have " +
@@ -84,9 +84,7 @@ Result<void> check_instances(const FunctionSpec& spec, const std::vector<Functio
     if (other.name.tenant == spec.name.tenant) tenant.add(other, rules.context_memory);
   }
   RETURN_IF_ERROR(check_pool(spec, pool, rules));
-  const auto slot = rules.tenants.find(spec.name.tenant);
-  if (!slot) return {};
-  return check_tenant(spec, tenant, rules.tenants[*slot].quotas);
+  return rules.quotas == nullptr ? Result<void>() : check_tenant(spec, tenant, *rules.quotas);
 }
 
 }  // namespace lambent::worker

@@ -5,16 +5,16 @@
 #include <vector>
 
 #include "core/domain/function.h"
+#include "core/domain/tenant.h"
 #include "decide/dispatch/options.h"
-#include "decide/scheduling/tenants.h"
 
 namespace lambent::worker {
 
 struct InstanceRules {
   const dispatch::DispatchOptions& options;
-  const scheduling::Tenants& tenants;
-  bool keeps_instances = true;  // the policy does, on GPUs
-  Bytes context_memory;         // of a CUDA context
+  const TenantQuotas* quotas = nullptr;  // of the function's tenant; null: it has none
+  bool keeps_instances = true;           // the policy does, on GPUs
+  Bytes context_memory;                  // of a CUDA context
 };
 
 // FAILED_PRECONDITION, saying what would have to change, if `spec` asks for more than there is

@@ -2,10 +2,13 @@
 // its own. Made by main; loop thread.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <optional>
 
 #include "core/base/result.h"
 #include "core/domain/function.h"
+#include "core/domain/version.h"
 
 namespace lambent::worker {
 
@@ -17,7 +20,23 @@ class SharedFunctions {
   // Keeps the function for all nodes. `before`: as it is here now, null if it is not. ABORTED:
   // another node changed it meanwhile; UNAVAILABLE: what they share cannot be reached.
   virtual void put(const FunctionSpec& spec, const FunctionSpec* before, Done done) = 0;
+  // Of a version's record FAILED_PRECONDITION, if an alias needs it.
   virtual void remove(const FunctionSpec& spec, Done done) = 0;
+
+  // Keeps `version`, which has the name of `function`, under the next number of all nodes, or under
+  // `number`; `last_here` is the highest that this node has. The answer is the number. Errors are
+  // those of put(), and FAILED_PRECONDITION: the number was used.
+  struct Publication {
+    const FunctionSpec& version;
+    const FunctionSpec& function;  // as it is here now
+    std::optional<uint64_t> number;
+    uint64_t last_here = 0;
+  };
+  virtual void publish(const Publication& publication,
+                       std::function<void(Result<uint64_t>)> done) = 0;
+  // `before`: as it is here now, null if it is not.
+  virtual void put_alias(const Alias& alias, const Alias* before, Done done) = 0;
+  virtual void remove_alias(const Alias& alias, Done done) = 0;
 };
 
 }  // namespace lambent::worker

@@ -128,7 +128,8 @@ Worker::Worker(Dependencies dependencies, WorkerOptions options,
            sandboxes_,    executors_,         keeper_,       workflows_,    pipelines_, schedules_,
            uses_.secrets, uses_.environments, uses_.images,  uses_.shared},
           deployment_rules(), mount_uses(options_)),
-      versions_({uses_.catalog, functions_, aliases_, revisions_, deployments_, status_}),
+      versions_(
+          {uses_.catalog, functions_, aliases_, revisions_, deployments_, status_, uses_.shared}),
       status_({uses_.loop, uses_.metrics, *dispatcher_, functions_, live_, backends_, executors_,
                workflows_, pipelines_, care_, health_, schedules_}),
       activity_(status_, recent_),
@@ -289,15 +290,16 @@ Result<void> Worker::recover() {
   return {};
 }
 
-void Worker::set_tenant(const Tenant& tenant) {
-  deployments_.quotas().set(tenant);
+void Worker::set_tenant(const Tenant& tenant, const TenantQuotas* share) {
+  if (share == nullptr) deployments_.quotas().set(tenant);
+  const TenantQuotas& quotas = share == nullptr ? tenant.quotas : *share;
   driver_.handle(dispatch::TenantChanged{.tenant = tenant.id,
                                          .weight = tenant.weight,
-                                         .concurrency = tenant.quotas.concurrency,
-                                         .gpu_memory = tenant.quotas.gpu_memory,
-                                         .gpu_time_per_hour = tenant.quotas.gpu_time_per_hour,
-                                         .host_memory = tenant.quotas.host_memory});
-  if (uses_.objects != nullptr) uses_.objects->set_quota(tenant.id, tenant.quotas.objects);
+                                         .concurrency = quotas.concurrency,
+                                         .gpu_memory = quotas.gpu_memory,
+                                         .gpu_time_per_hour = quotas.gpu_time_per_hour,
+                                         .host_memory = quotas.host_memory});
+  if (uses_.objects != nullptr) uses_.objects->set_quota(tenant.id, quotas.objects);
 }
 
 void Worker::remove_tenant(TenantId tenant) {
@@ -322,6 +324,8 @@ TenantUsage Worker::usage_of(TenantId tenant) const {
     usage.gpu_time_in_hour = status.gpu_time_in_hour;
     usage.gpu_memory = status.gpu_memory;
     usage.host_memory = status.host_memory;
+    usage.gpu_demand = {status.at_work.gpu, status.pending.gpu, status.largest.gpu};
+    usage.host_demand = {status.at_work.host, status.pending.host, status.largest.host};
   }
   return usage;
 }

@@ -109,10 +109,11 @@ class Worker final : public InvocationService {
 
   // Requests to HTTP functions.
   http::RelayService& relays() { return relays_; }
-  VersionService& versions() { return versions_; }
+  FunctionVersions& versions() { return versions_; }
 
   // Called for every tenant before recover(), and whenever one is added, changed or removed.
-  void set_tenant(const Tenant& tenant);
+  // With `share`, later: this node has that part of the tenant's quotas, other nodes the rest.
+  void set_tenant(const Tenant& tenant, const TenantQuotas* share = nullptr);
   void remove_tenant(TenantId tenant);
   TenantUsage usage_of(TenantId tenant) const;
   Deployments& deployments() { return deployments_; }
