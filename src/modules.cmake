@@ -71,7 +71,7 @@ module(cluster_simulator DEPENDS base domain routing workload)
 
 floor(edge USES core decide gpu/mig node/objects sim/workload)
 module(dashboard        OWN_BUILD)
-module(frontend         DEPENDS base domain crypto loop http metrics objects dashboard inference)
+module(frontend         DEPENDS base domain crypto loop http metrics objects dashboard inference batching)
 module(model_files      DEPENDS base domain OWN_BUILD)
 module(cli              DEPENDS base domain crypto workload workflow pipeline mig loop http archive model_files LINKS ${LAMBENT_HTTP_PARSER})
 module(runtime_client   DEPENDS base)

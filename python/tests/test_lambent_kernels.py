@@ -208,6 +208,42 @@ class RepeatTest(GraphTest):
             with self.graph.repeat(0):
                 self.launch()
 
+    def test_variants_are_for_requests_of_some_elements(self):
+        for batch in (1, 4):
+            with self.graph.variant(batch):
+                self.launch()
+        self.graph.batches(wait_ms=1.5)
+        root = self.graph.json()
+        self.assertEqual([step["batch"] for step in root["steps"]], [1, 4])
+        self.assertEqual([len(step["steps"]) for step in root["steps"]], [1, 1])
+        self.assertEqual(root["batches"], {"wait_us": 1500, "slo_us": 0})
+        self.graph.save(os.path.join(self.folder, "package"))
+        with open(os.path.join(self.folder, "package/graph.json"), encoding="utf-8") as file:
+            self.assertEqual(json.load(file), root)
+
+    def test_mistakes_of_variants_are_raised_where_they_are(self):
+        with self.refused("batches are for graphs with variants"):
+            self.launch()
+            self.graph.batches()
+            self.graph.json()
+        for batch, words in ((0, "variant: 0 is not in 1 to 65536"), (2, "variant 2: variants stand in the order")):
+            with self.refused(words), self.graph.variant(batch):
+                self.launch()
+        other = kernels.Graph("other")
+        x, y, t = other.input("x", "FP32", (2, 4)), other.output("y", "FP32", (2, 4)), other.temporary("t", "FP32", (1, 4))
+        copy = other.bundle(os.path.join(self.folder, "math")).kernel("copy")
+        with self.refused("variant 1: no launch stands in this block"), other.variant(1):
+            pass
+        with self.refused("variant 2: no launch writes the output 'y'"), other.variant(2):
+            copy(1, 1, [x, t, int32(1)])
+        with self.refused("kernel 'copy', argument 0: 't' is read, but no launch before"), other.variant(3):
+            copy(1, 1, [read(t), y, int32(1)])
+        with other.variant(4):
+            copy(1, 1, [x, y, int32(1)])
+            copy(1, 1, [y, t, int32(1)])
+        with self.refused("'x' of shape .*: its first dimension is that of the largest variant, 4"):
+            other.json()
+
     def test_blocks_lie_in_each_other_only_so_deep(self):
         def nest(depth):
             with self.graph.repeat(1):

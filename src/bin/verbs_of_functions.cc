@@ -61,7 +61,13 @@ std::string last_words(const std::string& text) {
 }
 
 std::vector<std::string> import_words(const cli::ModelImportRequest& request) {
-  std::vector<std::string> words = {"-m", "lambent.onnx", "--batch", std::to_string(request.batch)};
+  std::vector<std::string> words = {"-m", "lambent.onnx"};
+  if (request.batches) {
+    const std::vector<std::string> flags = cli::flags_of(*request.batches);
+    words.insert(words.end(), flags.begin(), flags.end());
+  } else {
+    words.insert(words.end(), {"--batch-size", std::to_string(request.batch)});
+  }
   for (const std::string& shape : request.shapes) words.push_back("--shape=" + shape);
   if (!request.precision.empty()) words.push_back("--precision=" + request.precision);
   words.insert(words.end(), {"--", request.model, request.folder});
@@ -220,6 +226,9 @@ void add_deploy(Shell& shell) {
                    "shape of an input that kernels are made for: x=1,3,224,224; may be repeated");
   verb->add_option("--batch-size", options->batch,
                    "how many elements a request to kernels has, where the model leaves it open");
+  verb->add_option("--max-batch-size", options->most_elements,
+                   "makes kernels for batches of 1, 2, 4 and so on up to it, and puts requests "
+                   "together");
   verb->add_option("--precision", options->precision,
                    "of kernels: fp16 keeps weights of 32-bit floating point in 16 bits")
       ->check(CLI::IsMember({std::string(cli::kHalfPrecision)}));

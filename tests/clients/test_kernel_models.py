@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import tomllib
 import unittest
 
@@ -171,6 +172,107 @@ class KernelModelsTest(Harness):
             self.assertNotIn("Traceback", refused.stderr)
             with self.assertRaisesRegex(InferenceServerException, r"\[404\]"):
                 self.client().get_model_metadata(name)
+
+
+class BatchTest(Harness):
+    """Kernels for several batch sizes: each request runs the smallest that holds it, and several run as one."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        onnx.save(small_net(), str(cls.folder / "small.onnx"))
+        cls.said = cls.deploy(cls.folder / "small.onnx", "--engine", "kernels", "--max-batch-size", "6")
+        assert cls.said.returncode == 0, cls.said.stderr
+        cls.session = onnxruntime.InferenceSession(str(cls.folder / "small.onnx"))
+
+    def check(self, client, values, binary=True):
+        expected = self.session.run(None, {"x": values})
+        result = client.infer("small", self.inputs({"x": values}, binary))
+        np.testing.assert_allclose(result.as_numpy("y"), expected[0], rtol=1e-5)
+        np.testing.assert_array_equal(result.as_numpy("same"), expected[1])
+
+    def test_deploying_tells_that_the_first_dimension_is_open(self):
+        self.assertIn("x FP32[-1,4] -> y FP32[-1,3], same FP32[-1,2,2]", self.said.stdout)
+
+    def test_answers_have_as_many_elements_as_requests(self):
+        client, chance = self.client(), np.random.default_rng(2)
+        for elements in (1, 2, 3, 4, 5, 6, 1):
+            for binary in (True, False):
+                self.check(client, chance.standard_normal((elements, 4)).astype(np.float32), binary)
+        config = client.get_model_config("small")
+        self.assertEqual((config["max_batch_size"], config["input"][0]["dims"]), (6, [4]))
+
+    def test_what_no_variant_holds_is_refused(self):
+        client = self.client()
+        for shape, words in (((7, 4), r"\[400\] input 'x': its first dimension is 7; this model takes at most 6"),
+                             ((0, 4), r"\[400\] the inputs have no common first dimension of 1 element or more"),
+                             ((2, 3), r"\[400\] input 'x': shape is \[2,3\], the model's is \[-1,4\]")):
+            with self.assertRaisesRegex(InferenceServerException, words):
+                client.infer("small", self.inputs({"x": np.zeros(shape, np.float32)}))
+
+    def test_requests_that_come_together_run_together(self):
+        before = self.client().get_inference_statistics("small")["model_stats"][0]
+        failures = []
+
+        def ask(seed):
+            client, chance = self.client(), np.random.default_rng(seed)
+            try:
+                for _ in range(20):
+                    self.check(client, chance.standard_normal((chance.integers(1, 3), 4)).astype(np.float32))
+            except Exception as error:
+                failures.append(error)
+
+        threads = [threading.Thread(target=ask, args=(seed,)) for seed in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(failures, [])
+        after = self.client().get_inference_statistics("small")["model_stats"][0]
+        runs, requests = (after["execution_count"] - before["execution_count"],
+                          after["inference_stats"]["success"]["count"] - before["inference_stats"]["success"]["count"])
+        self.assertEqual(requests, 160)
+        self.assertLess(runs, requests)
+        self.assertGreater(max(each["batch_size"] for each in after["batch_stats"]), 2)
+
+    def test_all_variants_have_one_copy_of_the_weights(self):
+        net = model_shapes.Net()
+        x = net.input("x", ["n", 64])
+        onnx.save(net.model(y=net("MatMul", net("MatMul", x, net.weight(64, 512)), net.weight(512, 8))), str(self.folder / "wide.onnx"))
+        sizes = {}
+        for most in ((), ("--max-batch-size", "8")):
+            before = set((self.folder / "state/code").glob("*"))
+            deployed = self.deploy(self.folder / "wide.onnx", "--engine", "kernels", *most)
+            self.assertEqual(deployed.returncode, 0, deployed.stderr)
+            package, = set((self.folder / "state/code").glob("*")) - before
+            sizes[bool(most)] = sum(each.stat().st_size for each in package.glob("constants/*"))
+        self.assertGreater(sizes[False], 64 * 512 * 4)
+        self.assertLess(sizes[True], 1.01 * sizes[False])
+
+    def test_a_model_without_an_open_dimension_is_refused_with_its_place(self):
+        net = model_shapes.Net()
+        onnx.save(net.model(y=net("Relu", net.input("x", [2, 4]))), str(self.folder / "closed.onnx"))
+        refused = self.deploy(self.folder / "closed.onnx", "--engine", "kernels", "--max-batch-size", "4")
+        self.assertIn("input 'x': batches need a first dimension that is open", refused.stderr)
+        net = model_shapes.Net()
+        onnx.save(net.model(y=net("ReduceSum", net.input("x", ["n", 4]), net.constant(np.array([0])), keepdims=1)), str(self.folder / "sum.onnx"))
+        refused = self.deploy(self.folder / "sum.onnx", "--engine", "kernels", "--max-batch-size", "4")
+        self.assertIn("output 'y': its shape for a batch of 2 is [1, 4]; batches need outputs of as many elements", refused.stderr)
+
+    def test_a_manifest_and_tritons_configuration_say_it_too(self):
+        folder = self.folder / "batched/1"
+        folder.mkdir(parents=True)
+        onnx.save(small_net(), str(folder / "model.onnx"))
+        (self.folder / "batched/config.pbtxt").write_text(
+            'platform: "onnxruntime_onnx"\nmax_batch_size: 4\ndynamic_batching { max_queue_delay_microseconds: 500 }\n')
+        deployed = self.deploy(self.folder / "batched", "--engine", "kernels")
+        self.assertEqual(deployed.returncode, 0, deployed.stderr)
+        config = self.client().get_model_config("batched")
+        self.assertEqual(config["max_batch_size"], 4)
+        self.assertEqual(config["dynamic_batching"], {"max_queue_delay_microseconds": 500})
+        values = np.ones((3, 4), np.float32)
+        np.testing.assert_allclose(self.client().infer("batched", self.inputs({"x": values})).as_numpy("y"),
+                                   self.session.run(None, {"x": values})[0], rtol=1e-5)
 
 
 class ShapesTest(Harness):

@@ -10,13 +10,24 @@ namespace {
 
 using namespace lambent::kernel_graph;
 
-RequestCodec codec() {
+RequestCodec codec(bool has_variants) {
   using lambent::DataType;
   KernelGraph graph;
   const auto add = [&](const char* name, BufferRole role, DataType type,
                        std::vector<uint64_t> shape) {
     graph.buffers.push_back({.name = name, .role = role, .type = {type, std::move(shape)}});
   };
+  if (has_variants) {
+    for (const uint64_t batch : {1, 3, 4}) {
+      Repeat variant;
+      variant.batch = batch;
+      graph.steps.emplace_back(variant);
+    }
+    add("x", BufferRole::kInput, DataType::kFp32, {4, 1});
+    add("n", BufferRole::kInOut, DataType::kInt8, {4});
+    add("y", BufferRole::kOutput, DataType::kFp64, {4, 1});
+    return RequestCodec(graph);
+  }
   add("x", BufferRole::kInput, DataType::kFp32, {2, 2});
   add("n", BufferRole::kInOut, DataType::kInt8, {});
   add("h", BufferRole::kInOut, DataType::kFp16, {2});
@@ -24,19 +35,15 @@ RequestCodec codec() {
   return RequestCodec(graph);
 }
 
-}  // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  static const RequestCodec kCodec = codec();
-  constexpr uint64_t kSizes[] = {16, 1, 4, 8};  // of the buffers
-  if (size == 0) return 0;
-  const std::string_view payload(reinterpret_cast<const char*>(data) + 1, size - 1);
-  const auto request = kCodec.decode(data[0] == '#' ? kRawContentType : kJsonContentType, payload);
-  if (!request.ok()) return 0;
-  std::string bytes(16, '\0');
+// What is read can be answered, and each part has the size that the request has of it.
+void check(const RequestCodec& codec, std::string_view type, std::string_view payload) {
+  const auto request = codec.decode(type, payload);
+  if (!request.ok()) return;
+  if (request->elements > request->variant) abort();
+  std::string bytes(32, '\0');
   for (const RequestInput& input : request->inputs) {
     if (input.object) continue;
-    if (input.bytes.size() != kSizes[input.buffer]) abort();
+    if (input.bytes.size() != codec.size_in(*request, input.buffer).count) abort();
     // All of it can be read.
     bytes.replace(0, input.bytes.size(), input.bytes);
   }
@@ -44,8 +51,19 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (const RequestOutput& output : request->outputs) {
     AnswerOutput& made = answer.emplace_back();
     if (output.as_object) made.object.emplace();
-    made.bytes = std::string_view(bytes).substr(0, kSizes[output.buffer]);
+    made.bytes = std::string_view(bytes).substr(0, codec.size_in(*request, output.buffer).count);
   }
-  if (!kCodec.encode(*request, answer).ok()) abort();
+  if (!codec.encode(*request, answer).ok()) abort();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static const RequestCodec kPlain = codec(false), kVariants = codec(true);
+  if (size == 0) return 0;
+  const std::string_view payload(reinterpret_cast<const char*>(data) + 1, size - 1);
+  const std::string_view type = data[0] == '#' ? kRawContentType : kJsonContentType;
+  check(kPlain, type, payload);
+  check(kVariants, type, payload);
   return 0;
 }

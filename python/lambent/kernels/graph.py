@@ -19,6 +19,8 @@ ARGUMENTS = 256
 BUFFERS = 4096
 NAME_LENGTH = 256
 DIMENSIONS = 16
+BATCH = 65536
+VARIANTS = 32
 
 Extent = Union[int, Sequence[int]]
 
@@ -135,6 +137,7 @@ class Graph:
         self.buffers: Dict[str, Buffer] = {}
         self.steps: List[Dict[str, Any]] = []
         self.bundles: Dict[str, Bundle] = {}
+        self.batching: Optional[Dict[str, int]] = None
         self._open: List[List[Dict[str, Any]]] = [self.steps]
         self._step_count = 0
 
@@ -235,6 +238,49 @@ class Graph:
         if until is not None and not _writes(step["steps"], until.name):
             raise GraphError("no launch in this block writes the flag '%s'" % until.name)
 
+    @contextlib.contextmanager
+    def variant(self, batch: int) -> Iterator[None]:
+        """The launches in the block are for requests of at most `batch` elements of the first dimension.
+
+        A request runs the smallest variant that holds it. All launches of such a graph stand in
+        variants, the smallest first; inputs and outputs have the first dimension of the largest.
+        Kernels of a smaller one use the first `batch` elements, and what lies behind those that a
+        request brings is undefined.
+        """
+        if not isinstance(batch, int) or not 1 <= batch <= BATCH:
+            raise GraphError("variant: %r is not in 1 to %d" % (batch, BATCH))
+        if len(self._open) > 1:
+            raise GraphError("a variant is no part of another step")
+        if len(self.steps) == VARIANTS:
+            raise GraphError("more than %d variants" % VARIANTS)
+        if self.steps and self.steps[-1].get("batch", BATCH) >= batch:
+            raise GraphError("variant %d: variants stand in the order of their sizes, without other steps" % batch)
+        for buffer in self.buffers.values():
+            buffer.written = buffer.role in ("input", "in_out", "constant")
+        step: Dict[str, Any] = {"batch": batch, "steps": []}
+        self._append(step)
+        self._open.append(step["steps"])
+        try:
+            yield
+        finally:
+            self._open.pop()
+        if not step["steps"]:
+            raise GraphError("variant %d: no launch stands in this block" % batch)
+        for buffer in self.buffers.values():
+            if buffer.role == "output" and not buffer.written:
+                raise GraphError("variant %d: no launch writes the output '%s'" % (batch, buffer.name))
+
+    def batches(self, wait_ms: float = 0, slo_ms: float = 0) -> None:
+        """Requests by the Open Inference Protocol are put together, up to the largest variant.
+
+        One waits at most `wait_ms` for others while the function is idle. Batches grow while a run
+        takes at most half of `slo_ms`; 0: they are as large as they may be.
+        """
+        for word, number in (("wait_ms", wait_ms), ("slo_ms", slo_ms)):
+            if not 0 <= number <= 3_600_000:
+                raise GraphError("batches: %s %r is not in 0 to 3600000" % (word, number))
+        self.batching = {"wait_us": round(wait_ms * 1000), "slo_us": round(slo_ms * 1000)}
+
     # --- The result ---
 
     def json(self) -> Dict[str, Any]:
@@ -254,7 +300,20 @@ class Graph:
             elif buffer.role == "constant":
                 entry["file"] = buffer.package_file
             buffers.append(entry)
-        return {"buffers": buffers, "steps": self.steps}
+        root: Dict[str, Any] = {"buffers": buffers, "steps": self.steps}
+        sizes = [step.get("batch", 0) for step in self.steps]
+        if any(sizes):
+            if not all(sizes):
+                raise GraphError("some launches stand in variants, and others do not")
+            for buffer in self.buffers.values():
+                if buffer.role in ("input", "output", "in_out") and buffer.shape[:1] != (sizes[-1],):
+                    raise GraphError("'%s' of shape %s: its first dimension is that of the largest variant, %d"
+                                     % (buffer.name, list(buffer.shape), sizes[-1]))
+        if self.batching is not None:
+            if not any(sizes):
+                raise GraphError("batches are for graphs with variants")
+            root["batches"] = self.batching
+        return root
 
     def save(self, folder: str, **settings: Any) -> None:
         """Writes a package for `lambent deploy`: graph.json, lambent.toml, constants and sources.

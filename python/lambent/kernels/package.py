@@ -52,7 +52,8 @@ def graph_text(graph: "Graph") -> str:
     lines += _joined([["  " + json.dumps(buffer)] for buffer in root["buffers"]])
     lines += [" ],", ' "steps": [']
     lines += _steps(root["steps"], "  ")
-    return "\n".join(lines + [" ]", "}"]) + "\n"
+    lines.append(' ],\n "batches": %s' % json.dumps(root["batches"]) if "batches" in root else " ]")
+    return "\n".join(lines + ["}"]) + "\n"
 
 
 def _joined(entries: List[List[str]]) -> List[str]:

@@ -28,7 +28,11 @@ def main() -> int:
     parser.add_argument("model", help="a file in the format of ONNX")
     parser.add_argument("folder", help="where the package is written")
     parser.add_argument("--name", default="model", help="of the function")
-    parser.add_argument("--batch", type=int, default=1, help="for the first dimension of inputs, where it is open")
+    parser.add_argument("--batch-size", type=int, default=1, help="for the first dimension of inputs, where it is open")
+    parser.add_argument("--batch", type=int, default=1,
+                        help="kernels for batches of 1, 2, 4 and so on up to it; requests are put together")
+    parser.add_argument("--batch-wait-ms", type=float, default=0, help="so long a request waits for others")
+    parser.add_argument("--batch-slo-ms", type=float, default=0, help="batches grow while a run takes at most half of it")
     parser.add_argument("--shape", action="append", default=[], metavar="INPUT=1,3,224,224",
                         help="of an input whose dimensions are open")
     parser.add_argument("--precision", default="", help="fp16: weights of 32-bit floating point are kept in 16 bits")
@@ -39,8 +43,9 @@ def main() -> int:
     _limit(resource.RLIMIT_CORE, 0)
     from . import ModelError, NotCovered, import_model
     try:
-        summary = import_model(arguments.model, arguments.folder, name=arguments.name, batch=arguments.batch,
-                               shapes=arguments.shape, precision=arguments.precision)
+        batches = (arguments.batch_wait_ms, arguments.batch_slo_ms) if arguments.batch > 1 else None
+        summary = import_model(arguments.model, arguments.folder, name=arguments.name, batch=arguments.batch_size,
+                               shapes=arguments.shape, precision=arguments.precision, most=arguments.batch, batches=batches)
     except ImportError as error:
         print("lambent.onnx: %s: making kernels of a model needs the packages of lambent[onnx] "
               "(pip install -r %s), or uv" % (error, REQUIREMENTS), file=sys.stderr)

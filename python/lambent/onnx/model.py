@@ -30,12 +30,13 @@ HALF_MOST = 65504.0
 Shapes = Dict[str, Tuple[int, ...]]
 
 
-def load(path: str, shapes: Shapes, batch: int) -> onnx.ModelProto:
+def load(path: str, shapes: Shapes, batch: int, has_batches: bool = False) -> onnx.ModelProto:
     """The model in `path`, with external data beside it, checked, all inputs of known shape.
 
     `shapes` has the shapes of inputs whose dimensions the file leaves open; where it does not name an
-    input, its first dimension, if it is open, is `batch`. ModelError, with the place, for a file that
-    is no model, breaks a limit, or has an input whose shape is not known.
+    input, its first dimension, if it is open, is `batch`; with `has_batches` it has to be open, or
+    NotCovered is raised. ModelError, with the place, for a file that is no model, breaks a limit, or
+    has an input whose shape is not known.
     """
     size = os.path.getsize(path)
     if not 0 < size <= FILE_BYTES:
@@ -48,8 +49,20 @@ def load(path: str, shapes: Shapes, batch: int) -> onnx.ModelProto:
     if len(model.graph.node) > NODES:
         raise ModelError("the model has %d nodes; at most %d are taken" % (len(model.graph.node), NODES))
     _check_nodes(model)
+    for info in inputs_of(model) if has_batches else []:
+        dimensions = info.type.tensor_type.shape.dim
+        if not dimensions or dimensions[0].HasField("dim_value"):
+            raise NotCovered("input '%s': batches need a first dimension that is open" % info.name)
     _fix_inputs(model, shapes, batch)
     return model
+
+
+def check_batches(model: onnx.ModelProto, shapes: Sequence[Tuple[int, ...]], batch: int) -> None:
+    """NotCovered if an output, made of `batch` elements, is of another first dimension."""
+    for info, shape in zip(model.graph.output, shapes):
+        if shape[:1] != (batch,):
+            raise NotCovered("output '%s': its shape for a batch of %d is %s; batches need outputs of as many elements"
+                             % (info.name, batch, list(shape)))
 
 
 def check_half(model: onnx.ModelProto) -> None:

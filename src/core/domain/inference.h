@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/base/result.h"
+#include "core/base/time.h"
 #include "core/domain/tensor_type.h"
 
 namespace lambent {
@@ -55,10 +56,27 @@ void append_bytes_element(std::string& content, std::string_view element);
 // The elements of a kBytes tensor. INVALID_ARGUMENT if it does not hold exactly `count`.
 Result<std::vector<std::string_view>> bytes_elements(std::string_view content, uint64_t count);
 
+// Elements of the first dimension that a model takes at most, where that is open.
+constexpr uint64_t kMostBatchSize = 65'536;
+// Of a model as kernels: batch sizes that there are kernels for.
+constexpr size_t kMostVariants = 32;
+
+// How requests to a model are put together (decide/batching/batch_policy.h).
+struct BatchTimes {
+  Duration most_wait{};  // for others, while the model is idle
+  Duration slo{};        // zero: none
+
+  bool operator==(const BatchTimes&) const = default;
+};
+
 struct ModelDescription {
   std::string platform;  // "onnxruntime_onnx"
   std::vector<TensorSpec> inputs;
   std::vector<TensorSpec> outputs;
+  // Of the first dimension, where that is open: a request has at most so many; 0: any.
+  uint64_t most_elements = 0;
+  // Of a model whose requests the worker puts together; none: it runs each by itself.
+  std::optional<BatchTimes> batches = std::nullopt;
 };
 
 class ModelEngine {

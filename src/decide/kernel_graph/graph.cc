@@ -6,7 +6,8 @@ namespace lambent::kernel_graph {
 
 // Not defaulted: clang 14 crashes on it, since Step is not complete where Repeat is.
 bool Repeat::operator==(const Repeat& other) const {
-  return times == other.times && until == other.until && steps == other.steps;
+  return times == other.times && until == other.until && steps == other.steps &&
+         batch == other.batch;
 }
 
 std::string_view name_of(BufferRole role) {
@@ -49,6 +50,15 @@ Access default_access(BufferRole role) {
       break;
   }
   return Access::kReadWrite;
+}
+
+std::vector<uint64_t> variants_of(const KernelGraph& graph) {
+  std::vector<uint64_t> sizes;
+  for (const Step& step : graph.steps) {
+    const Repeat* repeat = std::get_if<Repeat>(&step);
+    if (repeat != nullptr && repeat->batch > 0) sizes.push_back(repeat->batch);
+  }
+  return sizes;
 }
 
 bool has_flags(const std::vector<Step>& steps) {

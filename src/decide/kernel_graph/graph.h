@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
+#include "core/domain/inference.h"
 #include "core/domain/tensor_type.h"
 
 namespace lambent::kernel_graph {
@@ -76,7 +78,7 @@ struct Launch {
 
 constexpr uint32_t kNoFlag = UINT32_MAX;
 
-// Steps that are done several times, each round after the one before.
+// Steps that are done several times, each round after the one before; or those of one batch size.
 struct Repeat;
 using Step = std::variant<Launch, Repeat>;
 struct Repeat {
@@ -85,6 +87,9 @@ struct Repeat {
   // last one. They are zero before the first round.
   uint32_t until = kNoFlag;
   std::vector<Step> steps;
+  // A variant, if not zero: the steps are done, once, in requests of at most so many elements for
+  // which no smaller variant is enough.
+  uint64_t batch = 0;
 
   bool operator==(const Repeat& other) const;
 };
@@ -92,11 +97,18 @@ struct Repeat {
 struct KernelGraph {
   std::vector<Buffer> buffers;
   // In an order in which they could run one after the other; those that do not depend on each other
-  // may run at the same time.
+  // may run at the same time. Or all of them are variants, in ascending order: then the first
+  // dimension of what comes with a request and goes out again is that of the last one, and requests
+  // bring fewer elements as well.
   std::vector<Step> steps;
+  // Whether and how requests are put together; only of a graph with variants.
+  std::optional<BatchTimes> batches;
 
   bool operator==(const KernelGraph&) const = default;
 };
+
+// The sizes of its variants, ascending; empty: it has none, and requests have the buffers' shapes.
+std::vector<uint64_t> variants_of(const KernelGraph& graph);
 
 // Whether a loop among the steps, or in one of them, ends by a flag. For such a graph the device
 // needs the kernels of a bundle that is built in, whether or not the graph names it.

@@ -111,19 +111,35 @@ Result<void> check_elements(const std::string& bytes, DataType type, const std::
   return {};
 }
 
+// An hour, of the times in "batches".
+constexpr uint64_t kMostMicroseconds = 3'600'000'000;
+
 class GraphReader {
  public:
   Result<KernelGraph> read_root(const Json& root) {
-    RETURN_IF_ERROR(check_keys(root, kSubject, {"buffers", "steps"}));
+    RETURN_IF_ERROR(check_keys(root, kSubject, {"buffers", "steps", "batches"}));
     ASSIGN_OR_RETURN(const Json* buffers, read_list(root, "", "buffers", limits::kGraphBuffers));
     for (size_t i = 0; i < buffers->size(); ++i) {
       RETURN_IF_ERROR(read_buffer((*buffers)[i], item_place("buffers", i)));
     }
     ASSIGN_OR_RETURN(graph_.steps, read_steps(root, "", 0));
+    if (const auto batches = root.find("batches"); batches != root.end()) {
+      RETURN_IF_ERROR(read_batches(*batches));
+    }
     return std::move(graph_);
   }
 
  private:
+  Result<void> read_batches(const Json& object) {
+    constexpr const char* kPlace = "batches";
+    RETURN_IF_ERROR(check_keys(object, kPlace, {"wait_us", "slo_us"}));
+    ASSIGN_OR_RETURN(const uint64_t wait,
+                     read_number(object, kPlace, "wait_us", kMostMicroseconds));
+    ASSIGN_OR_RETURN(const uint64_t slo, read_number(object, kPlace, "slo_us", kMostMicroseconds));
+    graph_.batches = BatchTimes{microseconds(wait), microseconds(slo)};
+    return {};
+  }
+
   Result<void> read_buffer(const Json& object, const std::string& place) {
     RETURN_IF_ERROR(
         check_keys(object, place, {"name", "role", "datatype", "shape", "file", "fill"}));
@@ -184,7 +200,9 @@ class GraphReader {
         return invalid_at(here, "more than " + std::to_string(limits::kGraphSteps) +
                                     " steps, with those in repeats");
       }
-      if (step.is_object() && step.contains("repeat")) {
+      if (step.is_object() && step.contains("batch")) {
+        ASSIGN_OR_RETURN(steps.emplace_back(), read_variant(step, here, depth));
+      } else if (step.is_object() && step.contains("repeat")) {
         ASSIGN_OR_RETURN(steps.emplace_back(), read_repeat(step, here, depth));
       } else {
         ASSIGN_OR_RETURN(steps.emplace_back(), read_launch(step, here));
@@ -202,6 +220,18 @@ class GraphReader {
     }
     ASSIGN_OR_RETURN(repeat.steps, read_steps(object, place, depth + 1));
     return Step(std::move(repeat));
+  }
+
+  Result<Step> read_variant(const Json& object, const std::string& place, size_t depth) {
+    RETURN_IF_ERROR(check_keys(object, place, {"batch", "steps"}));
+    Repeat variant;
+    ASSIGN_OR_RETURN(variant.batch, read_number(object, place, "batch", kMostBatchSize));
+    if (variant.batch == 0 || depth > 0) {
+      return invalid_at(place, depth > 0 ? "a variant is no part of another step"
+                                         : "a variant has 1 element at least");
+    }
+    ASSIGN_OR_RETURN(variant.steps, read_steps(object, place, depth + 1));
+    return Step(std::move(variant));
   }
 
   Result<Step> read_launch(const Json& object, const std::string& place) {
@@ -341,7 +371,11 @@ Json steps_json(const KernelGraph& graph, const std::vector<Step>& steps) {
   for (const Step& step : steps) {
     Json object;
     if (const auto* repeat = std::get_if<Repeat>(&step)) {
-      object["repeat"] = repeat->times;
+      if (repeat->batch > 0) {
+        object["batch"] = repeat->batch;
+      } else {
+        object["repeat"] = repeat->times;
+      }
       if (repeat->until != kNoFlag) object["until"] = graph.buffers[repeat->until].name;
       object["steps"] = steps_json(graph, repeat->steps);
     } else {
@@ -382,7 +416,12 @@ std::string to_json(const KernelGraph& graph) {
     if (!buffer.fill.empty()) object["fill"] = element_json(buffer.type.datatype, buffer.fill);
     buffers.push_back(std::move(object));
   }
-  const Json root = {{"buffers", buffers}, {"steps", steps_json(graph, graph.steps)}};
+  Json root = {{"buffers", buffers}, {"steps", steps_json(graph, graph.steps)}};
+  if (graph.batches) {
+    root["batches"] = {
+        {"wait_us", std::chrono::duration_cast<microseconds>(graph.batches->most_wait).count()},
+        {"slo_us", std::chrono::duration_cast<microseconds>(graph.batches->slo).count()}};
+  }
   return root.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -13,6 +13,9 @@
 //                             {"literal": 1024, "datatype": "UINT32"}]},
 //              {"repeat": 3000, "until": "done", "steps": [...]}]}
 //
+// The steps may all be variants instead, {"batch": 4, "steps": [...]}; then there may be "batches":
+// {"wait_us": 5000, "slo_us": 50000} beside them, both 0 unless said.
+//
 // "grid" and "block" have one to three numbers (x, y, z; the rest is 1). "shared_bytes" and
 // "offset_bytes" are 0 unless said, "access" is default_access() of the buffer's role, "until" no
 // flag. A literal or a fill is a number, true or false (BOOL), one of "NaN", "Infinity",

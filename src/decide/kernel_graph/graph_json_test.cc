@@ -192,5 +192,31 @@ TEST(GraphJson, WhatIsTooMuchIsRefusedByName) {
                  "steps[0].arguments: has 257 entries; at most 256 are taken");
 }
 
+TEST(GraphJson, VariantsAreReadAndWritten) {
+  const KernelGraph graph = graph_of(kVariants);
+  EXPECT_EQ(variants_of(graph), (std::vector<uint64_t>{1, 4}));
+  ASSERT_TRUE(graph.batches.has_value());
+  EXPECT_EQ(graph.batches->most_wait, microseconds(1500));
+  EXPECT_EQ(graph.batches->slo, Duration::zero());
+  EXPECT_EQ(graph_of(to_json(graph)), graph) << to_json(graph);
+}
+
+TEST(GraphJson, AVariantStandsByItself) {
+  const auto with = [](const std::string& from, const std::string& to) {
+    return changed(from, to, kVariants);
+  };
+  expect_refused(with("\"batch\": 1", "\"batch\": 0"),
+                 "steps[0]: a variant has 1 element at least");
+  expect_refused(with("\"batch\": 1", "\"batch\": 65537"),
+                 "steps[0].batch: a whole number up to 65536 is expected");
+  expect_refused(with("\"batch\": 1", "\"batch\": 1, \"repeat\": 2"),
+                 "steps[0]: there is no 'repeat' here");
+  expect_refused(with("\"batch\": 1, \"steps\": [",
+                      "\"batch\": 1, \"steps\": [{\"batch\": 1, \"steps\": []},"),
+                 "steps[0].steps[0]: a variant is no part of another step");
+  expect_refused(with("1500", "-1"),
+                 "batches.wait_us: a whole number up to 3600000000 is expected");
+}
+
 }  // namespace
 }  // namespace lambent::kernel_graph

@@ -86,18 +86,48 @@ Bytes aligned(Bytes size) {
   return Bytes((size.count + alignment - 1) / alignment * alignment);
 }
 
+// The steps that are planned: those of the graph, or those of all its variants, one variant behind
+// the other. Never two of these run in one request, and what one has is free for the next.
+struct PlannedSteps {
+  std::vector<const Step*> steps;
+  std::vector<std::vector<uint32_t>> after;  // as StepOrder has it
+};
+
+PlannedSteps planned_steps(const KernelGraph& graph, const StepOrder& order) {
+  PlannedSteps planned;
+  if (variants_of(graph).empty()) {
+    for (const Step& step : graph.steps) planned.steps.push_back(&step);
+    planned.after = order.after;
+    return planned;
+  }
+  uint32_t previous = 0;  // where the variant before begins
+  for (size_t i = 0; i < graph.steps.size(); ++i) {
+    const auto begin = static_cast<uint32_t>(planned.steps.size());
+    const auto& variant = std::get<Repeat>(graph.steps[i]);
+    for (uint32_t inner = 0; inner < variant.steps.size(); ++inner) {
+      planned.steps.push_back(&variant.steps[inner]);
+      auto& after = planned.after.emplace_back();
+      for (const uint32_t step : order.inside[i].after[inner]) after.push_back(begin + step);
+      if (!after.empty()) continue;  // it waits for the variant before through one of these
+      for (uint32_t step = previous; step < begin; ++step) after.push_back(step);
+    }
+    previous = begin;
+  }
+  return planned;
+}
+
 // Where the temporaries lie: the largest first, each at the lowest place where nothing is that is
 // needed at the same time.
 class TemporaryPlacer {
  public:
-  TemporaryPlacer(const KernelGraph& graph, const StepOrder& order, MemoryPlan& plan)
+  TemporaryPlacer(const KernelGraph& graph, const PlannedSteps& planned, MemoryPlan& plan)
       : plan_(plan),
         used_(graph.buffers.size(), false),
-        users_(graph.buffers.size(), graph.steps.size()),
-        before_(graph.buffers.size(), graph.steps.size(), /*full=*/true) {
-    const StepSets before = everything_before(order.after);
-    for (uint32_t step = 0; step < graph.steps.size(); ++step) {
-      for (const auto& [buffer, written] : touched_by(graph.steps[step])) {
+        users_(graph.buffers.size(), planned.steps.size()),
+        before_(graph.buffers.size(), planned.steps.size(), /*full=*/true) {
+    const StepSets before = everything_before(planned.after);
+    for (uint32_t step = 0; step < planned.steps.size(); ++step) {
+      for (const auto& [buffer, written] : touched_by(*planned.steps[step])) {
         if (graph.buffers[buffer].role != BufferRole::kTemporary) continue;
         used_[buffer] = true;
         users_.insert(buffer, step);
@@ -192,7 +222,7 @@ MemoryPlan plan_memory(const KernelGraph& graph, const StepOrder& order) {
     if (buffer.role == BufferRole::kInput) plan.inputs += aligned(*size);
     if (is_output(buffer.role)) plan.outputs += aligned(*size);
   }
-  plan.temporaries = TemporaryPlacer(graph, order, plan).place_all();
+  plan.temporaries = TemporaryPlacer(graph, planned_steps(graph, order), plan).place_all();
   plan.footprint = plan.constants + plan.inputs + plan.outputs + plan.temporaries;
   return plan;
 }

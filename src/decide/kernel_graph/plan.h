@@ -37,6 +37,7 @@ struct MemoryPlan {
   // Of each temporary, by its buffer's index: where it begins in the block of temporaries. Those
   // share memory of which one is used by no step before the other's last one has ended, in any
   // order that order_of() allows. A buffer that is used in a repeat is used for all of its rounds.
+  // Each variant is planned by itself, over the same memory.
   // Zero for buffers that are not temporaries, and for those that no step uses.
   std::vector<Bytes> offsets;
   // Each buffer rounded up to kBufferAlignment.

@@ -353,5 +353,31 @@ TEST(AnyGraph, GivesTheSameResultInEveryOrderThatIsAllowedAndInThePlannedMemory)
   EXPECT_GT(shared, 100u);  // or the graphs would show nothing about shared memory
 }
 
+TEST(MemoryPlan, VariantsArePlannedOverTheSameMemory) {
+  KernelGraph graph;
+  const auto add = [&](BufferRole role, uint64_t elements) {
+    graph.buffers.push_back({.name = "b" + std::to_string(graph.buffers.size()),
+                             .role = role,
+                             .type = {DataType::kFp32, {elements, 64}}});
+  };
+  add(BufferRole::kInput, 4);
+  add(BufferRole::kOutput, 4);
+  for (const uint64_t elements : {1, 1, 1, 4, 4, 4}) add(BufferRole::kTemporary, elements);
+  // Of three temporaries in a row two live at a time.
+  const auto variant = [&](uint64_t batch, uint32_t first) {
+    Repeat made;
+    made.batch = batch;
+    made.steps = {launch({{0, kR}, {first, kW}}), launch({{first, kR}, {first + 1, kW}}),
+                  launch({{first + 1, kR}, {first + 2, kW}}), launch({{first + 2, kR}, {1, kW}})};
+    return made;
+  };
+  graph.steps = {variant(1, 2), variant(4, 5)};
+  const MemoryPlan plan = plan_memory(graph, order_of(graph.steps));
+  EXPECT_EQ(plan.temporaries, Bytes(2 * 4 * 64 * 4)) << "of the largest variant";
+  EXPECT_NE(plan.offsets[2], plan.offsets[3]);
+  EXPECT_NE(plan.offsets[5], plan.offsets[6]);
+  EXPECT_EQ(plan.offsets[5], plan.offsets[7]);
+}
+
 }  // namespace
 }  // namespace lambent::kernel_graph

@@ -16,8 +16,9 @@ struct BufferUse {
   // its rounds.
   uint32_t first = 0;
   uint32_t last = 0;
-  // How many launches of a request touch it, rounds counted (saturating); 0: no launch does, and
-  // `first` and `last` mean nothing. None: a repeat with a flag decides it while it runs.
+  // How many launches of a request touch it, rounds counted (saturating), and of variants all; 0:
+  // no launch does, and `first` and `last` mean nothing. None: a repeat with a flag decides it
+  // while it runs.
   std::optional<uint64_t> accesses = 0;
 
   bool operator==(const BufferUse&) const = default;

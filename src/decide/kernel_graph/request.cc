@@ -1,7 +1,11 @@
 #include "decide/kernel_graph/request.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "core/base/base64.h"
 #include "core/base/check.h"
+#include "core/base/document_place.h"
 #include "core/base/log.h"
 #include "core/domain/limits.h"
 #include "decide/kernel_graph/element.h"
@@ -25,13 +29,19 @@ bool equals_ignoring_case(std::string_view a, std::string_view lower) {
          });
 }
 
-std::string json_head(const Buffer& buffer) {
-  std::string head = "{\"name\":\"" + json_escape(buffer.name) + "\",\"datatype\":\"" +
-                     std::string(name_of(buffer.type.datatype)) + "\",\"shape\":[";
-  for (size_t i = 0; i < buffer.type.shape.size(); ++i) {
-    head += (i == 0 ? "" : ",") + std::to_string(buffer.type.shape[i]);
+std::string json_head(std::string_view name, const TensorType& type) {
+  std::string head = "{\"name\":\"" + json_escape(name) + "\",\"datatype\":\"" +
+                     std::string(name_of(type.datatype)) + "\",\"shape\":[";
+  for (size_t i = 0; i < type.shape.size(); ++i) {
+    head += (i == 0 ? "" : ",") + std::to_string(type.shape[i]);
   }
   return head + "]";
+}
+
+std::string list_of(const std::vector<uint64_t>& numbers) {
+  std::string list;
+  for (const uint64_t number : numbers) list += (list.empty() ? "" : ", ") + std::to_string(number);
+  return list;
 }
 
 Error too_large(uint64_t bytes) {
@@ -43,17 +53,10 @@ Error too_large(uint64_t bytes) {
 
 }  // namespace
 
-RequestCodec::RequestCodec(const KernelGraph& graph) {
+RequestCodec::RequestCodec(const KernelGraph& graph) : variants_(variants_of(graph)) {
   for (uint32_t i = 0; i < graph.buffers.size(); ++i) {
     const Buffer& buffer = graph.buffers[i];
-    const auto size = byte_size(buffer.type);
-    CHECK(size.ok(), "the tensors of a valid graph can be counted");
-    Tensor& tensor = tensors_.emplace_back();
-    tensor.name = buffer.name;
-    tensor.role = buffer.role;
-    tensor.type = buffer.type;
-    tensor.size_bytes = size->count;
-    tensor.elements = size->count / size_of(buffer.type.datatype).count;
+    Tensor& tensor = tensors_.emplace_back(tensor_of(buffer));
     by_name_.emplace(buffer.name, i);
     if (is_input(buffer.role)) {
       tensor.input = static_cast<uint32_t>(inputs_.size());
@@ -61,10 +64,58 @@ RequestCodec::RequestCodec(const KernelGraph& graph) {
     }
     if (is_output(buffer.role)) {
       tensor.output = static_cast<uint32_t>(outputs_.size());
-      tensor.json_head = json_head(buffer);
+      tensor.json_head = json_head(buffer.name, buffer.type);
       outputs_.push_back(i);
     }
   }
+}
+
+RequestCodec::Tensor RequestCodec::tensor_of(const Buffer& buffer) {
+  const auto size = byte_size(buffer.type);
+  CHECK(size.ok(), "the tensors of a valid graph can be counted");
+  Tensor tensor{.name = buffer.name, .role = buffer.role, .type = buffer.type};
+  tensor.size_bytes = size->count;
+  tensor.elements = size->count / size_of(buffer.type.datatype).count;
+  return tensor;
+}
+
+RequestCodec::Tensor RequestCodec::with_elements(const Tensor& tensor, uint64_t elements) {
+  Tensor part = tensor;
+  const uint64_t whole = std::exchange(part.type.shape.front(), elements);
+  part.size_bytes = tensor.size_bytes / whole * elements;
+  part.elements = tensor.elements / whole * elements;
+  if (is_output(tensor.role)) part.json_head = json_head(tensor.name, part.type);
+  return part;
+}
+
+Bytes RequestCodec::size_in(const Request& request, uint32_t buffer) const {
+  const uint64_t whole = tensors_[buffer].size_bytes;
+  if (request.elements == 0) return Bytes(whole);
+  return Bytes(whole / most_elements() * request.elements);
+}
+
+TensorType RequestCodec::type_in(const Request& request, uint32_t buffer) const {
+  TensorType type = tensors_[buffer].type;
+  if (request.elements != 0) type.shape.front() = request.elements;
+  return type;
+}
+
+Result<void> RequestCodec::choose_variant(Request& request) const {
+  if (variants_.empty()) return {};
+  if (request.elements == 0) request.elements = most_elements();  // none of its shapes was said
+  const auto smallest = std::ranges::lower_bound(variants_, request.elements);
+  CHECK(smallest != variants_.end(), "what was read has at most the elements of the largest");
+  request.variant = *smallest;
+  if (request.variant == request.elements) return {};
+  for (const RequestInput& input : request.inputs) {
+    if (!input.object) continue;
+    return Error{ErrorCode::kInvalidArgument,
+                 item_place("inputs", input.number) + ": '" + tensors_[input.buffer].name +
+                     "' is an object of " + std::to_string(request.elements) +
+                     " elements, and no variant has exactly so many; there are " +
+                     list_of(variants_)};
+  }
+  return {};
 }
 
 Result<Request> RequestCodec::decode(std::string_view content_type,
@@ -82,9 +133,10 @@ Result<Request> RequestCodec::decode(std::string_view content_type,
     request = decode_raw(payload);
   }
   if (!request.ok()) return request;
+  RETURN_IF_ERROR(choose_variant(*request));
   uint64_t by_value = 0;
   for (const RequestOutput& output : request->outputs) {
-    if (!output.as_object) by_value += tensors_[output.buffer].size_bytes;
+    if (!output.as_object) by_value += size_in(*request, output.buffer).count;
   }
   if (by_value > limits::kResponsePayload.count) return too_large(by_value);
   return request;
@@ -93,15 +145,23 @@ Result<Request> RequestCodec::decode(std::string_view content_type,
 Result<Request> RequestCodec::decode_raw(std::string_view payload) const {
   uint64_t expected = 0;
   for (const uint32_t buffer : inputs_) expected += tensors_[buffer].size_bytes;
-  if (payload.size() != expected) {
-    return Error{ErrorCode::kInvalidArgument,
-                 "the request: " + std::to_string(payload.size()) + " bytes are given, the " +
-                     std::to_string(inputs_.size()) + " inputs have " + std::to_string(expected)};
-  }
   Request request;
   request.raw = true;
+  std::string bytes = std::to_string(expected);
+  bool fits = payload.size() == expected;
+  if (!variants_.empty() && expected > 0) {
+    const uint64_t one = expected / most_elements();
+    request.elements = payload.size() / one;
+    fits = payload.size() % one == 0 && request.elements > 0 && payload.size() <= expected;
+    bytes = "1 to " + std::to_string(most_elements()) + " times " + std::to_string(one);
+  }
+  if (!fits) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "the request: " + std::to_string(payload.size()) + " bytes are given, the " +
+                     std::to_string(inputs_.size()) + " inputs have " + bytes};
+  }
   for (const uint32_t buffer : inputs_) {
-    const uint64_t size = tensors_[buffer].size_bytes;
+    const uint64_t size = size_in(request, buffer).count;
     request.inputs.push_back({.buffer = buffer, .bytes = payload.substr(0, size)});
     payload.remove_prefix(size);
   }
@@ -122,16 +182,20 @@ Result<std::string> RequestCodec::encode(const Request& request,
   text += "\"outputs\":[";
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (i > 0) text += ',';
-    append_output(request.outputs[i], outputs[i], text);
+    const Tensor& tensor = tensors_[request.outputs[i].buffer];
+    if (request.elements == most_elements()) {
+      append_output(tensor, request.outputs[i], outputs[i], text);
+    } else {
+      append_output(with_elements(tensor, request.elements), request.outputs[i], outputs[i], text);
+    }
     if (text.size() > limits::kResponsePayload.count) return too_large(text.size());
   }
   text += "]}";
   return text;
 }
 
-void RequestCodec::append_output(const RequestOutput& wanted, const AnswerOutput& output,
-                                 std::string& text) const {
-  const Tensor& tensor = tensors_[wanted.buffer];
+void RequestCodec::append_output(const Tensor& tensor, const RequestOutput& wanted,
+                                 const AnswerOutput& output, std::string& text) {
   text += tensor.json_head;
   if (wanted.as_object) {
     CHECK(output.object.has_value(), "what was wanted as an object became one");

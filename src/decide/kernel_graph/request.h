@@ -24,7 +24,7 @@ constexpr std::string_view kRawContentType = "application/octet-stream";
 struct RequestInput {
   uint32_t buffer = 0;             // index in the graph
   std::optional<ObjectId> object;  // the content is this object; its type is still to be checked
-  std::string_view bytes;          // else: the content, exactly the buffer's size
+  std::string_view bytes;          // else: the content, exactly RequestCodec::size_in()
   uint32_t number = 0;             // in the request's own list
 };
 
@@ -35,6 +35,10 @@ struct RequestOutput {
 };
 
 struct Request {
+  // Of a graph with variants: the elements of the first dimension that it brings, and the variant
+  // that runs. Else both are 0.
+  uint64_t elements = 0;
+  uint64_t variant = 0;
   // Every input and in_out buffer, in the graph's order. Bytes lie in the payload or in `decoded`.
   std::vector<RequestInput> inputs;
   // What the caller wants, in its order; the rest need not leave the device.
@@ -68,6 +72,11 @@ struct AnswerOutput {
 //
 // A raw request is the bytes of all inputs, one after the other in the graph's order; so is its
 // answer.
+//
+// Where the graph has variants, the first dimension of all inputs of a request is one number of
+// elements, from 1 to the largest variant; without a "shape" it is that one. The answer has as
+// many. Kernels read objects where they lie, so with one in an input it has to be a variant's own
+// number.
 class RequestCodec {
  public:
   // Copies what it needs; the graph is valid.
@@ -77,6 +86,10 @@ class RequestCodec {
   // graph's order.
   const std::vector<uint32_t>& inputs() const { return inputs_; }
   const std::vector<uint32_t>& outputs() const { return outputs_; }
+
+  // What of a buffer that comes with requests or goes out again is this request's.
+  Bytes size_in(const Request& request, uint32_t buffer) const;
+  TensorType type_in(const Request& request, uint32_t buffer) const;
 
   // An empty content type is JSON; parameters such as a charset are read over. Answers
   // INVALID_ARGUMENT, naming the place, such as "inputs[1].data[7]", and OUT_OF_RANGE if the
@@ -97,7 +110,7 @@ class RequestCodec {
   struct Tensor {
     std::string name;
     BufferRole role = BufferRole::kTemporary;
-    TensorType type;
+    TensorType type = {};
     uint64_t size_bytes = 0;
     uint64_t elements = 0;
     uint32_t input = 0;     // its number among the inputs, if it is one
@@ -105,11 +118,18 @@ class RequestCodec {
     std::string json_head;  // of an output in an answer: its name, datatype and shape
   };
 
+  static Tensor tensor_of(const Buffer& buffer);
+  // The tensor of so many elements of its first dimension.
+  static Tensor with_elements(const Tensor& tensor, uint64_t elements);
+  uint64_t most_elements() const { return variants_.empty() ? 0 : variants_.back(); }
+  // INVALID_ARGUMENT if there is no variant for it.
+  Result<void> choose_variant(Request& request) const;
   Result<Request> decode_raw(std::string_view payload) const;
-  void append_output(const RequestOutput& wanted, const AnswerOutput& output,
-                     std::string& text) const;
+  static void append_output(const Tensor& tensor, const RequestOutput& wanted,
+                            const AnswerOutput& output, std::string& text);
 
   std::vector<Tensor> tensors_;  // by buffer
+  std::vector<uint64_t> variants_;
   std::map<std::string, uint32_t, std::less<>> by_name_;
   std::vector<uint32_t> inputs_;
   std::vector<uint32_t> outputs_;

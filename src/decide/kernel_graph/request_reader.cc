@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "core/base/base64.h"
 #include "core/base/document_place.h"
@@ -133,7 +134,9 @@ Result<void> RequestReader::read_input_key(std::string_view key, Entry& entry) {
       break;
   }
   entry.has_data = true;
-  if (entry.tensor != nullptr) return read_data(entry);
+  // How many elements there are to be is known with the shape.
+  const bool can_read = entry.tensor != nullptr && codec_.variants_.empty();
+  if (can_read) return read_data(entry);
   json_.next_kind();  // reads over white space
   entry.data_at = json_.position();
   return json_.skip() ? Result<void>() : Result<void>(problem(input_place(entry, "data"), ""));
@@ -158,13 +161,8 @@ Result<void> RequestReader::read_object_reference(Entry& entry) {
 Result<void> RequestReader::finish_input(Entry& entry) {
   const std::string place = input_place(entry, "");
   if (entry.tensor == nullptr) return problem(place, "'name' is missing");
+  if (!codec_.variants_.empty()) RETURN_IF_ERROR(take_elements(entry));
   const Tensor& tensor = *entry.tensor;
-  if (entry.data_at) {
-    const size_t end = json_.position();
-    json_.return_to(*entry.data_at);
-    RETURN_IF_ERROR(read_data(entry));
-    json_.return_to(end);
-  }
   if (given_[tensor.input]) return problem(place, quoted(tensor.name) + " stands there twice");
   given_[tensor.input] = true;
   if (!entry.datatype.empty() && entry.datatype != name_of(tensor.type.datatype)) {
@@ -177,6 +175,12 @@ Result<void> RequestReader::finish_input(Entry& entry) {
                                                     quoted(tensor.name) + " is " +
                                                     to_string(tensor.type));
   }
+  if (entry.data_at) {
+    const size_t end = json_.position();
+    json_.return_to(*entry.data_at);
+    RETURN_IF_ERROR(read_data(entry));
+    json_.return_to(end);
+  }
   if (entry.has_data == entry.object.has_value()) {
     return problem(place, quoted(tensor.name) + " has " +
                               (entry.has_data ? "both 'data' and" : "neither 'data' nor") +
@@ -186,6 +190,26 @@ Result<void> RequestReader::finish_input(Entry& entry) {
                                    .object = entry.object,
                                    .bytes = entry.bytes,
                                    .number = static_cast<uint32_t>(entry.number)};
+  return {};
+}
+
+Result<void> RequestReader::take_elements(Entry& entry) {
+  const uint64_t most = codec_.most_elements();
+  const bool is_said = entry.shape && !entry.shape->empty();
+  const uint64_t elements = is_said ? entry.shape->front() : most;
+  if (elements < 1 || elements > most) {
+    return problem(item_place(input_place(entry, "shape"), 0),
+                   std::to_string(elements) + " is given; a request has 1 to " +
+                       std::to_string(most) + " elements");
+  }
+  if (std::exchange(request_.elements, elements) != elements && has_elements_) {
+    return problem(input_place(entry, ""), quoted(entry.tensor->name) + " brings " +
+                                               std::to_string(elements) +
+                                               " elements, and another input does not");
+  }
+  has_elements_ = true;
+  entry.part = std::make_unique<Tensor>(RequestCodec::with_elements(*entry.tensor, elements));
+  entry.tensor = entry.part.get();
   return {};
 }
 

@@ -1,6 +1,7 @@
 // RequestReader: one JSON request being read. A part of RequestCodec, used only by request.cc.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,8 @@ class RequestReader {
     size_t number = 0;  // its place in the list
     uint32_t seen = 0;  // keys, as find_key() counts them
     const Tensor* tensor = nullptr;
+    std::unique_ptr<Tensor>
+        part;  // of a graph with variants, once its shape is known: its elements
     uint32_t buffer = 0;
     std::string datatype;
     std::optional<std::vector<uint64_t>> shape;
@@ -39,6 +42,8 @@ class RequestReader {
   Result<void> read_input_key(std::string_view key, Entry& entry);
   Result<void> read_object_reference(Entry& entry);
   Result<void> finish_input(Entry& entry);
+  // Of a graph with variants: how many elements this input brings, which all have to bring.
+  Result<void> take_elements(Entry& entry);
   Result<void> read_outputs();
   Result<void> read_output(size_t number);
   Result<void> read_output_parameters(const std::string& place, RequestOutput& output);
@@ -65,8 +70,9 @@ class RequestReader {
   const RequestCodec& codec_;
   JsonReader json_;
   Request request_;
-  std::vector<bool> given_;   // by number of the input
-  std::vector<bool> wanted_;  // by number of the output
+  bool has_elements_ = false;  // an input has said how many
+  std::vector<bool> given_;    // by number of the input
+  std::vector<bool> wanted_;   // by number of the output
 };
 
 }  // namespace lambent::kernel_graph

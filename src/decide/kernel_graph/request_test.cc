@@ -380,5 +380,74 @@ TEST(Request, AnswersThatTurnOutTooLargeAreRefused) {
   EXPECT_EQ(codec.encode(*request, std::span(&answer, 1)).error().code, ErrorCode::kOutOfRange);
 }
 
+RequestCodec codec_of_variants() { return RequestCodec(graph_of(kVariants)); }
+std::string elements_of(size_t count) { return std::string(count * 256, 'x'); }
+
+TEST(RequestCodec, ARequestRunsTheSmallestVariantThatHoldsIt) {
+  const RequestCodec codec = codec_of_variants();
+  for (const auto& [elements, variant] :
+       std::vector<std::pair<uint64_t, uint64_t>>{{1, 1}, {2, 4}, {3, 4}, {4, 4}}) {
+    const std::string payload = elements_of(elements);
+    const auto request = codec.decode(kRawContentType, payload);
+    ASSERT_TRUE(request.ok()) << to_string(request.error());
+    EXPECT_EQ(request->elements, elements);
+    EXPECT_EQ(request->variant, variant);
+    EXPECT_EQ(request->inputs[0].bytes.size(), payload.size());
+    EXPECT_EQ(codec.size_in(*request, 1), Bytes(elements * 256));
+    EXPECT_EQ(codec.type_in(*request, 1).shape, (std::vector<uint64_t>{elements, 64}));
+    EXPECT_EQ(*codec.encode(*request, std::vector<AnswerOutput>{{.bytes = payload}}), payload);
+  }
+}
+
+TEST(RequestCodec, WhatFitsNoVariantIsRefused) {
+  const RequestCodec codec = codec_of_variants();
+  for (const std::string& payload : {elements_of(5), elements_of(0), elements_of(1) + "x"}) {
+    const auto request = codec.decode(kRawContentType, payload);
+    ASSERT_FALSE(request.ok());
+    EXPECT_EQ(request.error().message, "the request: " + std::to_string(payload.size()) +
+                                           " bytes are given, the 1 inputs have 1 to 4 times 256");
+  }
+  expect_refused(codec, R"({"inputs": [{"name": "x", "shape": [5, 64], "data": []}]})",
+                 "inputs[0].shape[0]: 5 is given; a request has 1 to 4 elements");
+  expect_refused(codec, R"({"inputs": [{"name": "x", "shape": [2, 63], "data": []}]})",
+                 "inputs[0].shape: [2, 63] is given, 'x' is FP32 [2, 64]");
+  expect_refused(codec, R"({"inputs": [{"name": "x", "data": [1]}]})",
+                 "inputs[0].data: 'x' is FP32 [4, 64], which is more than there is in the request");
+}
+
+TEST(RequestCodec, AnAnswerInJsonHasAsManyElementsAsTheRequest) {
+  const RequestCodec codec = codec_of_variants();
+  const std::string bytes = elements_of(2);
+  // The shape may follow the content.
+  const Request request = decoded(codec, R"({"inputs": [{"name": "x", "data": ")" +
+                                             base64_encode(bytes) + R"(", "shape": [2, 64]}],
+                                             "parameters": {"base64": true}})");
+  EXPECT_EQ(request.inputs[0].bytes, bytes);
+  EXPECT_EQ(*codec.encode(request, std::vector<AnswerOutput>{{.bytes = bytes}}),
+            R"({"outputs":[{"name":"y","datatype":"FP32","shape":[2,64],"data":")" +
+                base64_encode(bytes) + "\"}]}");
+}
+
+TEST(RequestCodec, InputsBringTheSameNumberOfElements) {
+  KernelGraph graph = graph_of(kVariants);
+  graph.buffers.push_back(buffer("z", BufferRole::kInput, DataType::kInt8, {4}));
+  const RequestCodec codec(graph);
+  expect_refused(codec, R"({"inputs": [{"name": "z", "shape": [2], "data": [1, 2]},
+                                       {"name": "x", "shape": [1, 64], "data": ""}]})",
+                 "inputs[1]: 'x' brings 1 elements, and another input does not");
+}
+
+TEST(RequestCodec, ObjectsHaveTheSizeOfAVariant) {
+  const RequestCodec codec = codec_of_variants();
+  const auto request = [](int elements) {
+    return R"({"inputs": [{"name": "x", "shape": [)" + std::to_string(elements) +
+           R"(, 64], "parameters": {"object": "00000000-0000-0001-0000-000000000002.1"}}]})";
+  };
+  EXPECT_EQ(decoded(codec, request(1)).variant, 1u);
+  expect_refused(codec, request(3),
+                 "inputs[0]: 'x' is an object of 3 elements, and no variant has exactly so many; "
+                 "there are 1, 4");
+}
+
 }  // namespace
 }  // namespace lambent::kernel_graph

@@ -35,6 +35,7 @@ class Validator {
   Result<void> run() {
     RETURN_IF_ERROR(check_buffers());
     if (graph_.steps.empty()) return invalid_at("steps", "a graph needs a step at least");
+    RETURN_IF_ERROR(check_variants());
     RETURN_IF_ERROR(check_steps(graph_.steps, "", 0));
     if (steps_ > limits::kGraphSteps) {
       return invalid_at("steps", "more than " + std::to_string(limits::kGraphSteps) + " steps");
@@ -65,6 +66,7 @@ class Validator {
       RETURN_IF_ERROR(check_content(buffer, place));
       const bool there = is_input(buffer.role) || buffer.role == BufferRole::kConstant;
       sizes_.push_back(size->count);
+      there_.push_back(there);
       uses_.push_back({.used = false, .written = there});
     }
     return {};
@@ -88,16 +90,78 @@ class Validator {
     return {};
   }
 
+  Result<void> check_variants() const {
+    const std::vector<uint64_t> sizes = variants_of(graph_);
+    if (sizes.empty()) {
+      if (!graph_.batches) return {};
+      return invalid_at("batches", "they are for graphs whose steps are variants");
+    }
+    if (sizes.size() > kMostVariants) {
+      return invalid_at("steps", "more than " + std::to_string(kMostVariants) + " variants");
+    }
+    for (size_t i = 0; i < graph_.steps.size(); ++i) {
+      const auto* variant = std::get_if<Repeat>(&graph_.steps[i]);
+      const std::string place = item_place("steps", i);
+      if (variant == nullptr || variant->batch == 0) {
+        return invalid_at(place, "it is no variant, and other steps are");
+      }
+      if (variant->batch > kMostBatchSize) {
+        return invalid_at(place + ".batch", "more than " + std::to_string(kMostBatchSize));
+      }
+      if (i > 0 && variant->batch <= sizes[i - 1]) {
+        return invalid_at(place + ".batch", std::to_string(variant->batch) + " follows " +
+                                                std::to_string(sizes[i - 1]) +
+                                                "; variants stand in the order of their sizes");
+      }
+    }
+    for (size_t i = 0; i < graph_.buffers.size(); ++i) {
+      const Buffer& buffer = graph_.buffers[i];
+      const auto& shape = buffer.type.shape;
+      if (!is_input(buffer.role) && !is_output(buffer.role)) continue;
+      if (!shape.empty() && shape.front() == sizes.back()) continue;
+      return invalid_at(
+          item_place("buffers", i) + " (" + quoted(buffer.name) + ")",
+          "its first dimension is that of the largest variant, " + std::to_string(sizes.back()));
+    }
+    return {};
+  }
+
   Result<void> check_steps(const std::vector<Step>& steps, const std::string& inside,
                            size_t depth) {
     for (size_t i = 0; i < steps.size(); ++i) {
       const std::string place = item_place(inside + "steps", i);
       ++steps_;
-      if (const auto* repeat = std::get_if<Repeat>(&steps[i])) {
+      const auto* repeat = std::get_if<Repeat>(&steps[i]);
+      if (repeat != nullptr && repeat->batch > 0) {
+        RETURN_IF_ERROR(check_variant(*repeat, place, depth));
+      } else if (repeat != nullptr) {
         RETURN_IF_ERROR(check_repeat(*repeat, place, depth));
       } else {
         RETURN_IF_ERROR(check_launch(std::get<Launch>(steps[i]), place));
       }
+    }
+    return {};
+  }
+
+  // What others have written is not there for this one.
+  Result<void> check_variant(const Repeat& variant, const std::string& place, size_t depth) {
+    if (depth > 0) return invalid_at(place, "a variant is no part of another step");
+    if (variant.times != 1 || variant.until != kNoFlag) {
+      return invalid_at(place, "a variant is not repeated");
+    }
+    if (variant.steps.empty()) return invalid_at(place, "the variant has no steps");
+    for (size_t i = 0; i < uses_.size(); ++i) uses_[i].written = there_[i];
+    RETURN_IF_ERROR(check_steps(variant.steps, place + ".", depth + 1));
+    return check_outputs(place);
+  }
+
+  // All are written by what came so far.
+  Result<void> check_outputs(const std::string& by) const {
+    for (size_t i = 0; i < graph_.buffers.size(); ++i) {
+      const Buffer& buffer = graph_.buffers[i];
+      if (buffer.role != BufferRole::kOutput || uses_[i].written) continue;
+      return invalid_at(item_place("buffers", i) + " (" + quoted(buffer.name) + ")",
+                        "no step " + (by.empty() ? "" : "of " + by + " ") + "writes this output");
     }
     return {};
   }
@@ -263,12 +327,10 @@ class Validator {
   }
 
   Result<void> check_uses() const {
+    RETURN_IF_ERROR(check_outputs(""));
     for (size_t i = 0; i < graph_.buffers.size(); ++i) {
       const Buffer& buffer = graph_.buffers[i];
       const std::string place = item_place("buffers", i) + " (" + quoted(buffer.name) + ")";
-      if (buffer.role == BufferRole::kOutput && !uses_[i].written) {
-        return invalid_at(place, "no step writes this output");
-      }
       if (!uses_[i].used) return invalid_at(place, "no step uses this buffer");
     }
     return {};
@@ -277,6 +339,7 @@ class Validator {
   const KernelGraph& graph_;
   const KernelLookup& kernels_;
   std::vector<uint64_t> sizes_;  // by buffer
+  std::vector<bool> there_;      // by buffer: from the start
   std::vector<Use> uses_;        // by buffer
   size_t steps_ = 0;
 };

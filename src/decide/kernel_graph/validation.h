@@ -40,7 +40,9 @@ std::string place_of_file(const KernelGraph& graph, size_t buffer);
 // memory that no device takes; offsets beyond a buffer or not aligned to its elements; writes to
 // inputs and constants; reads of what was not written before; flags that are too small or that no
 // step of their loop writes; outputs that are not written; buffers that are not used; loops without
-// steps or rounds; more memory than limits::kGraphMemory.
+// steps or rounds; more memory than limits::kGraphMemory; variants among other steps, in another
+// order than that of their sizes, or of other sizes than the tensors of requests; in each variant
+// what holds for a graph that has only its steps.
 //
 // A cycle cannot be written: steps run in the order in which they stand, so each depends only on
 // earlier ones, and only a repeat leads back, to its own first step.

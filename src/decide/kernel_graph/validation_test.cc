@@ -191,5 +191,35 @@ TEST(Validation, HoldsForGraphsThatDidNotComeFromJson) {
   EXPECT_FALSE(validate(graph, small_kernels()).ok());
 }
 
+TEST(Validation, VariantsAreCheckedEachByItself) {
+  const auto refused = [](const std::string& from, const std::string& to,
+                          const std::string& message) {
+    expect_refused(graph_of(changed(from, to, kVariants)), message);
+  };
+  EXPECT_TRUE(validate(graph_of(kVariants), small_kernels()).ok());
+  refused("\"batch\": 1", "\"batch\": 4",
+          "steps[1].batch: 4 follows 4; variants stand in the order of their sizes");
+  refused("\"batch\": 4", "\"batch\": 8",
+          "buffers[0] ('x'): its first dimension is that of the largest variant, 8");
+  refused("{\"buffer\": \"four\", \"access\": \"read\"}",
+          "{\"buffer\": \"one\", \"access\": \"read\"}",
+          "steps[1].steps[1].arguments[0] ('one'): it is read, but no step before has written it");
+  refused("{\"buffer\": \"one\", \"access\": \"read\"}, {\"buffer\": \"y\"}",
+          "{\"buffer\": \"one\", \"access\": \"read\"}, {\"buffer\": \"one\"}",
+          "buffers[1] ('y'): no step of steps[0] writes this output");
+  KernelGraph graph = graph_of(kVariants);
+  graph.steps.push_back(std::get<Repeat>(graph.steps[0]).steps[0]);
+  expect_refused(graph, "steps[2]: it is no variant, and other steps are");
+  graph = graph_of(kVariants);
+  std::get<Repeat>(graph.steps[0]).steps.clear();
+  expect_refused(graph, "steps[0]: the variant has no steps");
+  graph = graph_of(kVariants);
+  std::get<Repeat>(graph.steps[1]).until = 3;
+  expect_refused(graph, "steps[1]: a variant is not repeated");
+  graph = graph_of(kSmallGraph);
+  graph.batches.emplace();
+  expect_refused(graph, "batches: they are for graphs whose steps are variants");
+}
+
 }  // namespace
 }  // namespace lambent::kernel_graph

@@ -10,6 +10,7 @@
 #include "core/base/fd.h"
 #include "core/domain/command_line.h"
 #include "core/domain/image_function.h"
+#include "core/domain/inference.h"
 #include "core/domain/model_function.h"
 #include "core/domain/version.h"
 #include "decide/pipeline/limits.h"
@@ -366,24 +367,42 @@ Result<Package> package_of_image(const DeployOptions& options) {
 // What the command line says of a model, in place of its manifest.
 Result<void> choose_engine(const DeployOptions& options, const std::string& file,
                            Manifest& manifest) {
-  const bool is_of_kernels = options.batch || options.precision || !options.shapes.empty();
+  const bool is_of_kernels =
+      options.batch || options.most_elements || options.precision || !options.shapes.empty();
   const bool chooses = options.engine || is_of_kernels;
   if (!chooses) return {};
   if (!manifest.model) {
     return Error{ErrorCode::kInvalidArgument,
                  file +
-                     ": --engine, --shape, --batch-size and --precision are for functions of "
-                     "kind 'model'"};
+                     ": --engine, --shape, --batch-size, --max-batch-size and --precision are "
+                     "for functions of kind 'model'"};
   }
   if (options.engine) manifest.model->engine = *options.engine;
-  if (options.batch) manifest.model->batch = *options.batch;
+  if (options.most_elements &&
+      (*options.most_elements < 2 || *options.most_elements > kMostBatchSize)) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "--max-batch-size is from 2 to " + std::to_string(kMostBatchSize)};
+  }
+  if (options.batch && options.most_elements) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "--batch-size is for requests of one size, --max-batch-size for several"};
+  }
+  if (options.batch) {
+    manifest.model->batch = *options.batch;
+    manifest.model->batches.reset();
+  }
+  if (options.most_elements) {
+    auto& batches = manifest.model->batches;
+    if (!batches) batches.emplace();
+    batches->size = *options.most_elements;
+  }
   if (options.precision) manifest.model->precision = *options.precision;
   if (!options.shapes.empty()) manifest.model->shapes = options.shapes;
   const bool is_unused = manifest.model->engine == ModelEngineChoice::kOnnxruntime;
   if (!is_unused || !is_of_kernels) return {};
   return Error{ErrorCode::kInvalidArgument,
-               "--shape, --batch-size and --precision are for models that kernels serve: add "
-               "--engine kernels"};
+               "--shape, --batch-size, --max-batch-size and --precision are for models that "
+               "kernels serve: add --engine kernels"};
 }
 
 // Whether it lies in a folder that packages do not have, such as .git.

@@ -32,6 +32,7 @@ struct DeployOptions {
   std::optional<ModelEngineChoice> engine = {};
   std::vector<std::string> shapes = {};
   std::optional<unsigned> batch = {};
+  std::optional<unsigned> most_elements = {};  // of a batch; instead of the manifest's [batch]
   std::optional<std::string> precision = {};
   ImportModel import_model = {};  // empty: there is nothing here that reads models
   std::optional<uint64_t> model_version =

@@ -12,6 +12,7 @@
 #include "core/domain/function_fields.h"
 #include "core/domain/function_words.h"
 #include "core/domain/image_function.h"
+#include "core/domain/inference.h"
 #include "core/domain/model_function.h"
 #include "core/domain/openai_models.h"
 #include "core/domain/volume.h"
@@ -255,10 +256,9 @@ Result<void> read_workflow(const toml::table& table, const std::string& file, Ma
   return {};
 }
 
-// The flags of our program for the table [batch].
-Result<std::vector<std::string>> batch_flags(const toml::table& root, const std::string& file) {
+Result<std::optional<BatchSection>> read_batches(const toml::table& root, const std::string& file) {
   const toml::node* node = root.get(kBatchKey);
-  if (node == nullptr) return std::vector<std::string>();
+  if (node == nullptr) return std::optional<BatchSection>();
   const toml::table* table = node->as_table();
   if (table == nullptr) {
     return wrong_key(root, kBatchKey, file, "batch is a table, such as [batch] with size = 16");
@@ -273,23 +273,21 @@ Result<std::vector<std::string>> batch_flags(const toml::table& root, const std:
     return wrong_key(root, kBatchKey, file, "[batch] " + why);
   };
   if (!unknown.empty()) return wrong("has size, wait_ms and slo_ms");
-  if (!size || *size < 2 || *size > 65'536 || *size != static_cast<int64_t>(*size)) {
-    return wrong("has a size, a whole number from 2 to 65536");
+  if (!size || *size < 2 || *size > kMostBatchSize || *size != static_cast<int64_t>(*size)) {
+    return wrong("has a size, a whole number from 2 to " + std::to_string(kMostBatchSize));
   }
   if (wait.value_or(0) < 0 || wait.value_or(0) > 60'000) {
     return wrong("has a wait_ms from 0 to 60000");
   }
   if (slo && (*slo <= 0 || *slo > 3'600'000)) return wrong("has a slo_ms above 0, at most 3600000");
-  const auto text_of = [](double number) {
-    std::string text = std::to_string(number);
-    while (text.ends_with('0')) text.pop_back();
-    if (text.ends_with('.')) text.pop_back();
-    return text;
-  };
-  std::vector<std::string> flags = {"--batch", text_of(*size)};
-  if (wait) flags.insert(flags.end(), {"--batch-wait-ms", text_of(*wait)});
-  if (slo) flags.insert(flags.end(), {"--batch-slo-ms", text_of(*slo)});
-  return flags;
+  return std::optional(BatchSection{static_cast<unsigned>(*size), wait, slo});
+}
+
+std::string text_of(double number) {
+  std::string text = std::to_string(number);
+  while (text.ends_with('0')) text.pop_back();
+  if (text.ends_with('.')) text.pop_back();
+  return text;
 }
 
 // A list of texts; nothing if the key is not there.
@@ -332,7 +330,6 @@ Result<void> read_openai_models(const toml::table& table, const std::string& fil
 // A function of kind 'model' is an HTTP function whose program is ours.
 constexpr std::string_view kModelKind = "model";
 constexpr int64_t kMostThreads = 1024;
-constexpr int64_t kMostBatch = 65'536;
 constexpr Bytes kModelMemory = Bytes::gib(1);
 
 // The keys that say which kernels are made of a model.
@@ -357,9 +354,14 @@ Result<void> read_kernels(const toml::table& table, const std::string& file, Mod
   if (shapes) model.shapes = std::move(*shapes);
   if (table.get(kBatchSizeKey) != nullptr) {
     const auto size = table[kBatchSizeKey].value<int64_t>();
-    if (!table[kBatchSizeKey].is_integer() || *size < 1 || *size > kMostBatch) {
+    if (!table[kBatchSizeKey].is_integer() || *size < 1 ||
+        std::cmp_greater(*size, kMostBatchSize)) {
       return wrong_key(table, kBatchSizeKey, file,
-                       "batch_size is a whole number from 1 to " + std::to_string(kMostBatch));
+                       "batch_size is a whole number from 1 to " + std::to_string(kMostBatchSize));
+    }
+    if (table.get(kBatchKey) != nullptr) {
+      return wrong_key(table, kBatchSizeKey, file,
+                       "batch_size is for requests of one size; [batch] has those up to its own");
     }
     model.batch = static_cast<unsigned>(*size);
   }
@@ -411,12 +413,11 @@ Result<void> read_model(const toml::table& table, const std::string& file, Model
     }
     command.insert(command.end(), {"--threads", std::to_string(*threads)});
   }
-  if (model.engine == ModelEngineChoice::kKernels && table.get(kBatchKey) != nullptr) {
-    return wrong_key(table, kBatchKey, file,
-                     "[batch] puts requests to onnxruntime together; kernels have a batch_size");
+  ASSIGN_OR_RETURN(model.batches, read_batches(table, file));
+  if (model.batches) {
+    const std::vector<std::string> flags = flags_of(*model.batches);
+    command.insert(command.end(), flags.begin(), flags.end());
   }
-  ASSIGN_OR_RETURN(const std::vector<std::string> batches, batch_flags(table, file));
-  command.insert(command.end(), batches.begin(), batches.end());
   spec.kind = FunctionKind::kHttp;
   spec.handler = command_text(command);
   spec.runtime_name = "python3";
@@ -499,6 +500,13 @@ Result<void> read_python(const toml::table& root, const std::string& file, Manif
 }
 
 }  // namespace
+
+std::vector<std::string> flags_of(const BatchSection& batches) {
+  std::vector<std::string> flags = {"--batch", text_of(batches.size)};
+  if (batches.wait_ms) flags.insert(flags.end(), {"--batch-wait-ms", text_of(*batches.wait_ms)});
+  if (batches.slo_ms) flags.insert(flags.end(), {"--batch-slo-ms", text_of(*batches.slo_ms)});
+  return flags;
+}
 
 std::optional<ModelEngineChoice> model_engine_from(std::string_view word) {
   if (word == "onnxruntime") return ModelEngineChoice::kOnnxruntime;

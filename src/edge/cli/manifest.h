@@ -26,6 +26,13 @@ std::optional<ModelEngineChoice> model_engine_from(std::string_view word);
 // Of a model whose weights of 32-bit floating point are kept in 16 bits.
 constexpr std::string_view kHalfPrecision = "fp16";
 
+// The table [batch] of a model: how requests to it are put together.
+struct BatchSection {
+  unsigned size = 1;                   // elements of the first dimension in one run, at most
+  std::optional<double> wait_ms = {};  // unless said 0
+  std::optional<double> slo_ms = {};   // unless said none
+};
+
 // What a manifest of kind 'model' says beside its function.
 struct ModelSection {
   std::string file = "model.onnx";  // relative to the manifest, or a URL
@@ -33,9 +40,10 @@ struct ModelSection {
   ModelEngineChoice engine = ModelEngineChoice::kOnnxruntime;
   std::vector<std::string> shapes;  // for kernels: of inputs, such as "x=1,3,224,224"
   unsigned batch = 1;               // for kernels: the first dimension of inputs, where it is open
-  std::string precision;            // for kernels: "fp16"; empty: that of the file
-  bool says_memory = false;         // else it is as large as the model needs
-  std::string version_policy;       // which versions are served (VersionPolicy); empty: unsaid
+  std::optional<BatchSection> batches;  // kernels are made for several batch sizes up to its own
+  std::string precision;                // for kernels: "fp16"; empty: that of the file
+  bool says_memory = false;             // else it is as large as the model needs
+  std::string version_policy;           // which versions are served (VersionPolicy); empty: unsaid
 };
 
 struct Manifest {
@@ -56,6 +64,10 @@ struct Manifest {
   // Keys that we do not know, with the one that was perhaps meant; shown, not fatal.
   std::vector<std::string> warnings;
 };
+
+// As lambent-model-server and the importer of models have them: --batch, --batch-wait-ms,
+// --batch-slo-ms.
+std::vector<std::string> flags_of(const BatchSection& batches);
 
 // INVALID_ARGUMENT names file, line and column, or the key, of what is wrong.
 Result<Manifest> parse_manifest(std::string_view text, const std::string& file);

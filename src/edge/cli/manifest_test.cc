@@ -240,8 +240,8 @@ TEST(Manifest, AWrongValueIsNamedWithItsLine) {
       {"kind = 'model'\nprecision = 'fp16'",
        "f line 2: precision is for models with engine = \"kernels\" or \"auto\"; this one runs on "
        "the host's processors"},
-      {"kind = 'model'\nengine = 'kernels'\n[batch]\nsize = 4",
-       "f line 3: [batch] puts requests to onnxruntime together; kernels have a batch_size"},
+      {"kind = 'model'\nengine = 'kernels'\nbatch_size = 2\n[batch]\nsize = 4",
+       "f line 3: batch_size is for requests of one size; [batch] has those up to its own"},
       {"kind = 'model'\nengine = 'kernels'\nshapes = 'x=1'",
        "f line 3: shapes is a list of words, such as [\"python3\", \"app.py\"]"},
       {"kind = 'http'\ncommand = ['x']\nengine = 'kernels'",

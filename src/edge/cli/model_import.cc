@@ -38,6 +38,7 @@ Result<std::optional<ImportedModel>> import_model(Manifest& manifest, const std:
                          .folder = package,
                          .shapes = model.shapes,
                          .batch = model.batch,
+                         .batches = model.batches,
                          .precision = model.precision});
   if (!outcome.ok()) return outcome.error();
   if (!outcome->is_covered) {

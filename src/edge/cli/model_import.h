@@ -14,11 +14,12 @@
 namespace lambent::cli {
 
 struct ModelImportRequest {
-  std::string model;                     // the file
-  std::string folder;                    // where the package is written; it is not there yet
-  std::vector<std::string> shapes = {};  // of inputs whose dimensions are open: "x=1,3,224,224"
-  unsigned batch = 1;                    // of the first dimension, where only that is open
-  std::string precision = {};            // of 32-bit floating point: "fp16"; empty: as it is
+  std::string model;                         // the file
+  std::string folder;                        // where the package is written; it is not there yet
+  std::vector<std::string> shapes = {};      // of inputs whose dimensions are open: "x=1,3,224,224"
+  unsigned batch = 1;                        // of the first dimension, where only that is open
+  std::optional<BatchSection> batches = {};  // instead: several batch sizes, put together
+  std::string precision = {};                // of 32-bit floating point: "fp16"; empty: as it is
 };
 
 struct ModelImportOutcome {

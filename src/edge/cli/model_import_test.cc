@@ -79,6 +79,39 @@ TEST_F(ModelImport, AFileBecomesAKernelFunctionAndTellsWhatItTakes) {
   EXPECT_THAT(out.str(), HasSubstr("x FP32[2,4] ->"));
 }
 
+TEST_F(ModelImport, KernelsAreMadeForSeveralBatchSizes) {
+  write(
+      folder / "lambent.toml",
+      "kind = \"model\"\nname = \"own\"\nmodel = \"m.onnx\"\nengine = \"kernels\"\n[batch]\nsize = "
+      "8\nwait_ms = 2\n");
+  write(folder / "m.onnx", "model");
+  answer_deployment();
+  EXPECT_EQ(run_deploy(transport, console, {.path = folder, .import_model = covered()}), 0)
+      << err.str();
+  ASSERT_TRUE(asked.batches.has_value());
+  EXPECT_EQ(flags_of(*asked.batches),
+            (std::vector<std::string>{"--batch", "8", "--batch-wait-ms", "2"}));
+}
+
+TEST_F(ModelImport, TheCommandLineSaysTheLargestBatchToo) {
+  write(folder / "net.onnx", "model");
+  const auto deploy = [&](std::optional<unsigned> one, std::optional<unsigned> most) {
+    return run_deploy(transport, console,
+                      {.path = folder / "net.onnx",
+                       .engine = ModelEngineChoice::kKernels,
+                       .batch = one,
+                       .most_elements = most,
+                       .import_model = covered()});
+  };
+  EXPECT_NE(deploy(2, 4), 0);
+  EXPECT_THAT(err.str(), HasSubstr("--batch-size is for requests of one size"));
+  EXPECT_NE(deploy({}, 1), 0);
+  EXPECT_THAT(err.str(), HasSubstr("--max-batch-size is from 2 to 65536"));
+  answer_deployment();
+  EXPECT_EQ(deploy({}, 4), 0) << err.str();
+  EXPECT_EQ(flags_of(*asked.batches), (std::vector<std::string>{"--batch", "4"}));
+}
+
 TEST_F(ModelImport, SettingsOfTheModelHoldForItsKernels) {
   write(folder / "lambent.toml",
         "kind = \"model\"\nname = \"own\"\nmodel = \"m.onnx\"\nengine = \"kernels\"\nweight = "

@@ -11,36 +11,20 @@
 #include "edge/frontend/inference_frontend.h"
 #include "edge/frontend/json_text.h"
 #include "edge/frontend/trace_context.h"
+#include "edge/inference/batch.h"
 #include "edge/inference/compression.h"
-#include "edge/inference/infer_request.h"
-#include "edge/inference/infer_response.h"
+#include "edge/inference/model_route.h"
 
 namespace lambent::frontend {
 namespace {
 
 using Json = nlohmann::ordered_json;
+using inference::BatchQueue;
+using inference::InferRequest;
+using inference::Route;
 
-// Functions that are counted; of more, none is.
-constexpr size_t kMostCounted = 10'000;
-
-// What follows the model's name and version: "", "/ready", "/infer". NOT_FOUND for a version that
-// there is not.
-Result<std::string> verb_of(std::string_view target, const inference::ModelIdentity& model) {
-  std::string_view path = http::path_of(target);
-  if (!path.starts_with(kModels)) return std::string("/load");  // of the repository
-  path.remove_prefix(kModels.size());
-  path.remove_prefix(std::min(path.find('/'), path.size()));
-  if (path.starts_with(kModelVersions)) {
-    path.remove_prefix(kModelVersions.size());
-    const std::string_view version = path.substr(0, path.find('/'));
-    if (version != model.version) {
-      return Error{ErrorCode::kNotFound, "model '" + model.name + "' has no version " +
-                                             std::string(version) + "; this is " + model.version};
-    }
-    path.remove_prefix(version.size());
-  }
-  return std::string(path);
-}
+// Functions that are counted, and may have batches; of more, none is, and none has.
+constexpr size_t kMostServed = 10'000;
 
 // Whose elements have a form in the protocol: raw bytes have none.
 Result<void> check_types(const ModelDescription& model) {
@@ -55,31 +39,57 @@ Result<void> check_types(const ModelDescription& model) {
   return {};
 }
 
-// The bytes of all inputs in the model's order.
-std::string payload_of(const ModelDescription& model, const inference::InferRequest& request) {
-  std::string payload;
-  for (const TensorSpec& spec : model.inputs) {
-    for (const Tensor& tensor : request.inputs) {
-      if (tensor.name == spec.name) payload += tensor.content;
-    }
+// What a request to a model with variants brings is one batch, and fits the largest.
+Result<void> check_elements(const ModelDescription& model, const InferRequest& request) {
+  if (model.most_elements == 0) return {};
+  const auto elements = inference::batch_elements(request);
+  if (!elements) {
+    return Error{ErrorCode::kInvalidArgument,
+                 "the inputs have no common first dimension of 1 element or more"};
   }
-  return payload;
+  if (*elements <= model.most_elements) return {};
+  return Error{ErrorCode::kInvalidArgument,
+               "input '" + request.inputs.front().name + "': its first dimension is " +
+                   std::to_string(*elements) + "; this model takes at most " +
+                   std::to_string(model.most_elements)};
+}
+
+Shape with_elements(Shape shape, uint64_t elements) {
+  if (!shape.empty() && shape.front() < 0) shape.front() = static_cast<int64_t>(elements);
+  return shape;
+}
+
+uint64_t bytes_of(const TensorSpec& spec, uint64_t elements) {
+  return element_count(with_elements(spec.shape, elements)).value_or(0) * size_of(spec.type).count;
+}
+
+// Of one element of all these tensors.
+uint64_t bytes_of_one(const std::vector<TensorSpec>& specs) {
+  uint64_t sum = 0;
+  for (const TensorSpec& spec : specs) sum += bytes_of(spec, 1);
+  return std::max<uint64_t>(sum, 1);
+}
+
+// What an invocation can carry bounds a batch, too.
+uint64_t most_elements_together(const ModelDescription& model) {
+  return std::max<uint64_t>(
+      1, std::min({model.most_elements, limits::kEventBody.count / bytes_of_one(model.inputs),
+                   limits::kResponsePayload.count / bytes_of_one(model.outputs)}));
 }
 
 // Those outputs that were asked for, in that order, of the bytes of all.
-Result<std::vector<Tensor>> outputs_of(const ModelDescription& model,
-                                       const inference::InferRequest& request,
-                                       std::string_view payload) {
+Result<std::vector<Tensor>> outputs_of(const ModelDescription& model, const InferRequest& request,
+                                       uint64_t elements, std::string_view payload) {
   std::map<std::string_view, Tensor> all;
   for (const TensorSpec& spec : model.outputs) {
-    const uint64_t bytes = element_count(spec.shape).value_or(0) * size_of(spec.type).count;
+    const uint64_t bytes = bytes_of(spec, elements);
     if (payload.size() < bytes) {
       return Error{ErrorCode::kInternal, "the answer of the kernels is too short"};
     }
     Tensor tensor;
     tensor.name = spec.name;
     tensor.type = spec.type;
-    tensor.shape = spec.shape;
+    tensor.shape = with_elements(spec.shape, elements);
     tensor.content = payload.substr(0, bytes);
     payload.remove_prefix(bytes);
     all.emplace(spec.name, std::move(tensor));
@@ -93,85 +103,124 @@ Result<std::vector<Tensor>> outputs_of(const ModelDescription& model,
   return wanted;
 }
 
-Json sum_of(uint64_t count, Duration time) { return {{"count", count}, {"ns", time.count()}}; }
+Error overloaded() { return {ErrorCode::kUnavailable, "too much to do at once; try again"}; }
 
 }  // namespace
 
 // One request, from its arrival to its answer. Shared because tasks must be copyable.
-struct KernelModelFrontend::Pending {
+struct KernelModelFrontend::Pending : inference::QueuedRun {
+  Pending(http::RelayCall its_call, FunctionSpec its_spec)
+      : call(std::move(its_call)), spec(std::move(its_spec)) {}
+
   http::RelayCall call;
-  FunctionSpec spec;
-  std::string name;  // without a qualifier
-  http::Request request;
+  const FunctionSpec spec;
+  http::Request http = {};
   ModelDescription model = {};
-  inference::InferRequest infer = {};
-  std::string payload = {};
+  uint64_t elements = 1;
+  std::shared_ptr<Execution> execution = {};  // while it runs
   Instant begin{};
   InvocationId id = {};
   bool is_gone = false;
 
   inference::ModelIdentity identity() const {
-    return inference::model_identity(spec.name.name, request.headers.get(kModelVersionsHeader));
+    return inference::model_identity(spec.name.name, http.headers.get(kModelVersionsHeader));
   }
 
   Result<void> read() {
     RETURN_IF_ERROR(check_types(model));
-    const std::string_view coding = request.headers.get("Content-Encoding");
-    if (!coding.empty()) {
-      ASSIGN_OR_RETURN(request.body,
-                       inference::decompress(request.body, coding, limits::kEventBody));
-    }
-    ASSIGN_OR_RETURN(
-        const auto length,
-        inference::parse_json_length(request.headers.get("Inference-Header-Content-Length")));
-    ASSIGN_OR_RETURN(infer, inference::parse_infer_request(request.body, length, model));
-    payload = payload_of(model, infer);
-    infer.inputs.clear();
+    ASSIGN_OR_RETURN(request, inference::read_infer_request(http, model, limits::kEventBody));
+    RETURN_IF_ERROR(check_elements(model, request));
+    if (model.most_elements > 0) elements = inference::batch_elements(request).value_or(1);
     return {};
   }
 
-  Result<http::Response> respond() const {
-    ASSIGN_OR_RETURN(const auto outputs, outputs_of(model, infer, payload));
+  Result<http::Response> make_response() const {
+    if (!outputs.ok()) return outputs.error();
     ASSIGN_OR_RETURN(http::Response response,
-                     inference::infer_response(identity(), infer, outputs));
-    inference::compress(response, request.headers.get("Accept-Encoding"));
+                     inference::infer_response(identity(), request, *outputs));
+    inference::compress(response, http.headers.get("Accept-Encoding"));
     return response;
   }
 };
 
+// One invocation, of one request or several.
+struct KernelModelFrontend::Execution {
+  std::vector<std::shared_ptr<Pending>> requests;
+  uint64_t elements = 0;
+  size_t bytes = 0;                        // of the requests' inputs
+  std::shared_ptr<BatchQueue> queue = {};  // that is told of the end
+  std::string payload = {};
+  std::string content = {};  // of the outputs, which lie there
+  InvocationId id = {};
+  Instant begin{};
+
+  // The bytes of all inputs in the model's order, of each those of all requests.
+  void join() {
+    for (const TensorSpec& spec : requests.front()->model.inputs) {
+      for (const auto& each : requests) {
+        for (const Tensor& tensor : each->request.inputs) {
+          if (tensor.name == spec.name) payload += tensor.content;
+        }
+      }
+    }
+  }
+
+  // Gives each request its outputs, or the error.
+  void split() {
+    const Pending& first = *requests.front();
+    auto outputs = outputs_of(first.model, first.request, elements, content);
+    if (outputs.ok() && requests.size() == 1) {
+      requests.front()->outputs = std::move(outputs);
+      return;
+    }
+    std::vector<uint64_t> parts;
+    for (const auto& each : requests) parts.push_back(each->elements);
+    auto split = outputs.ok() ? inference::split_outputs(*outputs, parts)
+                              : Result<std::vector<std::vector<Tensor>>>(outputs.error());
+    for (size_t i = 0; i < requests.size(); ++i) {
+      if (split.ok()) {
+        requests[i]->outputs = std::move((*split)[i]);
+      } else {
+        requests[i]->outputs = split.error();
+      }
+    }
+  }
+};
+
 void KernelModelFrontend::handle(http::RelayCall call, const FunctionSpec& spec) {
-  auto pending = std::make_shared<Pending>(Pending{
-      .call = std::move(call), .spec = spec, .name = function_of(spec.name).name, .request = {}});
-  pending->request = std::exchange(pending->call.head, {});
+  auto pending = std::make_shared<Pending>(std::move(call), spec);
+  pending->http = std::exchange(pending->call.head, {});
   pending->begin = uses_.loop.clock().now();
-  const auto verb = verb_of(pending->request.target, pending->identity());
+  const auto route = inference::route_of(pending->identity(), http::path_of(pending->http.target));
   const auto send = [pending](http::Response response) {
     pending->call.responder.send(std::move(response));
   };
-  if (!verb.ok()) return send(inference_error(verb.error()));
-  const bool is_post = *verb == "/infer" || *verb == "/load";
-  const bool is_get = pending->request.method == "GET" || pending->request.method == "HEAD";
-  if (is_post ? pending->request.method != "POST" : !is_get) {
-    return send(inference_error(405, is_post ? "this takes POST" : "this takes GET"));
+  if (!route.ok()) return send(inference_error(route.error()));
+  if (auto refusal = inference::refusal_of_method(*route, pending->http.method)) {
+    return send(*std::move(refusal));
   }
-  if (*verb == "/infer") return infer(std::move(pending));
-  uses_.relays.describe(spec, [this, pending, send, verb = *verb](Result<ModelDescription> model) {
-    if (!model.ok()) return send(inference_error(model.error()));
-    if (verb.empty())
-      return send(inference::json_response(metadata_json(pending->identity(), *model)));
-    if (verb == "/config") {
-      return send(inference::json_response(configuration_json(pending->identity(), *model)));
-    }
-    if (verb == "/ready") {
-      return send(inference::json_response(Json{{"name", pending->name}, {"ready", true}}.dump()));
-    }
-    if (verb == "/stats")
-      return send(
-          inference::json_response(statistics_json(pending->spec.name, pending->identity())));
-    if (verb == "/load") return send(inference::json_response("{}"));
-    send(inference_error(
-        404, "there is nothing at " + std::string(http::path_of(pending->request.target))));
-  });
+  if (*route == Route::kInfer) return infer(std::move(pending));
+  uses_.relays.describe(
+      spec, [this, pending, send, route = *route](Result<ModelDescription> model) {
+        if (!model.ok()) return send(inference_error(model.error()));
+        const inference::ModelIdentity identity = pending->identity();
+        switch (route) {
+          case Route::kMetadata:
+            return send(inference::json_response(metadata_json(identity, *model)));
+          case Route::kConfig:
+            return send(inference::json_response(configuration_json(identity, *model)));
+          case Route::kReady:
+            return send(
+                inference::json_response(Json{{"name", identity.name}, {"ready", true}}.dump()));
+          case Route::kStats:
+            return send(inference::json_response(statistics_of(pending->spec.name, identity)));
+          case Route::kLoad:
+            return send(inference::json_response("{}"));
+          default:  // of the whole server, which the worker answers
+            return send(inference_error(
+                404, "there is nothing at " + std::string(http::path_of(pending->http.target))));
+        }
+      });
 }
 
 void KernelModelFrontend::infer(std::shared_ptr<Pending> pending) {
@@ -179,12 +228,12 @@ void KernelModelFrontend::infer(std::shared_ptr<Pending> pending) {
     uses_.relays.describe(pending->spec, [this, pending](Result<ModelDescription> model) {
       if (!model.ok()) return finish(*pending, false, inference_error(model.error()));
       pending->model = std::move(model).value();
-      invoke(pending);
+      read(pending);
     });
   };
-  if (pending->call.is_signed) return describe();
+  if (pending->call.is_signed || !pending->call.has_body) return describe();
   http::Responder responder = std::move(pending->call.responder);
-  http::Request head = std::exchange(pending->request, {});
+  http::Request head = std::exchange(pending->http, {});
   if (pending->call.has_body && !head.headers.contains("Content-Length")) {
     head.headers.add("Transfer-Encoding", "chunked");
   }
@@ -196,7 +245,7 @@ void KernelModelFrontend::infer(std::shared_ptr<Pending> pending) {
         return response;
       },
       [pending, describe](http::Request request, http::Responder answering) {
-        pending->request = std::move(request);
+        pending->http = std::move(request);
         pending->call.responder = std::move(answering);
         describe();
       });
@@ -210,59 +259,165 @@ bool KernelModelFrontend::compute(size_t bytes, std::function<void()> work,
   return true;
 }
 
-void KernelModelFrontend::invoke(const std::shared_ptr<Pending>& pending) {
-  auto read = std::make_shared<Result<void>>();
-  const bool began = compute(
-      pending->request.body.size(), [pending, read] { *read = pending->read(); },
-      [this, pending, read] {
-        if (!read->ok()) return finish(*pending, false, inference_error(read->error()));
-        InvocationRequest request;
-        request.id = pending->id = new_invocation_id(uses_.random);
-        request.function = pending->spec.name;
-        request.trace_id = trace_id_of(pending->request.headers);
-        request.content_type = "application/octet-stream";
-        request.payload = std::move(pending->payload);
-        pending->call.responder.on_disconnect([this, pending] {
-          pending->is_gone = true;
-          uses_.relays.forget(pending->id);
-        });
-        uses_.relays.invoke({.request = std::move(request),
-                             .sink = nullptr,
-                             .done = [this, pending](Result<InvocationResult> ended) {
-                               answer(pending, std::move(ended));
-                             }});
-      });
-  if (began) return;
-  finish(*pending, false,
-         inference_error(Error{ErrorCode::kUnavailable, "too much to do at once; try again"}));
+std::shared_ptr<BatchQueue> KernelModelFrontend::queue_for(const Pending& pending) {
+  const bool can_wait = pending.model.batches && pending.model.most_elements > 1;
+  const bool is_served = served_.contains(pending.spec.name) || served_.size() < kMostServed;
+  if (!can_wait || !is_served) return nullptr;
+  Served& served = served_[pending.spec.name];
+  if (served.queue != nullptr && served.code_sha256 == pending.spec.code_sha256) {
+    return served.queue;
+  }
+  if (served.queue != nullptr) served.former.push_back(std::move(served.queue));
+  std::erase_if(served.former, [](const auto& queue) { return queue->is_idle(); });
+  served.code_sha256 = pending.spec.code_sha256;
+  served.queue = make_queue(pending.model);
+  return served.queue;
 }
 
-void KernelModelFrontend::answer(const std::shared_ptr<Pending>& pending,
-                                 Result<InvocationResult> ended) {
-  if (!ended.ok() || ended->outcome != Outcome::kSucceeded) {
-    return finish(*pending, false, pending->call.answer_of(std::move(ended)));
-  }
-  pending->payload = std::move(ended->payload);
-  auto response = std::make_shared<Result<http::Response>>(http::Response());
+std::shared_ptr<BatchQueue> KernelModelFrontend::make_queue(const ModelDescription& model) {
+  // Who waits for a run keeps the queue, which so cannot keep itself.
+  auto self = std::make_shared<std::weak_ptr<BatchQueue>>();
+  auto queue = std::make_shared<BatchQueue>(
+      uses_.loop,
+      batching::BatchLimits{.most_elements = most_elements_together(model),
+                            .most_wait = model.batches->most_wait,
+                            .slo = model.batches->slo},
+      [this, self](BatchQueue::Batch batch) {
+        auto execution = std::make_shared<Execution>();
+        execution->queue = self->lock();
+        for (auto& run : batch) {
+          execution->requests.push_back(std::static_pointer_cast<Pending>(std::move(run)));
+        }
+        execute(std::move(execution));
+        return true;
+      });
+  *self = queue;
+  return queue;
+}
+
+void KernelModelFrontend::read(const std::shared_ptr<Pending>& pending) {
+  auto outcome = std::make_shared<Result<void>>();
   const bool began = compute(
-      pending->payload.size(), [pending, response] { *response = pending->respond(); },
+      pending->http.body.size(), [pending, outcome] { *outcome = pending->read(); },
+      [this, pending, outcome] {
+        if (!outcome->ok()) return finish(*pending, false, inference_error(outcome->error()));
+        pending->call.responder.on_disconnect([this, pending] {
+          pending->is_gone = true;
+          if (pending->execution == nullptr) return;
+          const auto& all = pending->execution->requests;
+          if (std::ranges::all_of(all, [](const auto& each) { return each->is_gone; })) {
+            uses_.relays.forget(pending->execution->id);
+          }
+        });
+        if (const auto queue = queue_for(*pending)) {
+          if (queue->submit(pending)) return;
+          return finish(*pending, false, inference_error(overloaded()));
+        }
+        pending->queued = uses_.loop.clock().now();
+        auto execution = std::make_shared<Execution>();
+        execution->requests = {pending};
+        execute(std::move(execution));
+      });
+  if (!began) finish(*pending, false, inference_error(overloaded()));
+}
+
+void KernelModelFrontend::execute(std::shared_ptr<Execution> execution) {
+  execution->begin = uses_.loop.clock().now();
+  for (const auto& each : execution->requests) {
+    each->execution = execution;
+    each->started = execution->begin;
+    execution->elements += each->elements;
+    execution->bytes += each->http.body.size();
+  }
+  const bool began = compute(
+      execution->bytes, [execution] { execution->join(); },
+      [this, execution] { invoke(execution); });
+  if (!began) answer(execution, overloaded());
+}
+
+void KernelModelFrontend::invoke(const std::shared_ptr<Execution>& execution) {
+  const Pending& first = *execution->requests.front();
+  InvocationRequest request;
+  request.id = execution->id = new_invocation_id(uses_.random);
+  request.function = first.spec.name;
+  request.trace_id = trace_id_of(first.http.headers);
+  request.content_type = "application/octet-stream";
+  request.payload = std::move(execution->payload);
+  for (const auto& each : execution->requests) each->id = request.id;
+  uses_.relays.invoke({.request = std::move(request),
+                       .sink = nullptr,
+                       .done = [this, execution](Result<InvocationResult> ended) {
+                         answer(execution, std::move(ended));
+                       }});
+}
+
+void KernelModelFrontend::answer(const std::shared_ptr<Execution>& execution,
+                                 Result<InvocationResult> ended) {
+  const Instant now = uses_.loop.clock().now();
+  const BatchQueue::Ended run{.elements = execution->elements,
+                              .inferences = execution->requests.size(),
+                              .time = now - execution->begin};
+  for (const auto& each : execution->requests) {
+    each->computed = now;
+    each->execution = nullptr;
+  }
+  if (!ended.ok() || ended->outcome != Outcome::kSucceeded) {
+    for (const auto& each : execution->requests) finish(*each, false, each->call.answer_of(ended));
+    // Later: what is refused at once may be the next one, too.
+    if (execution->queue == nullptr) return;
+    uses_.loop.call_at(now, [queue = execution->queue, run] { queue->ended(run); });
+    return;
+  }
+  if (const auto served = served_.find(execution->requests.front()->spec.name);
+      served != served_.end()) {
+    ++served->second.runs.executions;
+    if (execution->queue != nullptr) served->second.runs.add_batch(run.elements, run.time);
+  }
+  execution->content = std::move(ended->payload);
+  // The model goes on while answers are written.
+  if (execution->queue != nullptr) execution->queue->ended(run);
+  const bool began = compute(
+      execution->content.size(), [execution] { execution->split(); },
+      [this, execution] {
+        for (const auto& each : execution->requests) respond(execution, each);
+      });
+  if (began) return;
+  for (const auto& each : execution->requests) finish(*each, false, inference_error(overloaded()));
+}
+
+// The outputs may lie in what the execution has.
+void KernelModelFrontend::respond(const std::shared_ptr<Execution>& execution,
+                                  const std::shared_ptr<Pending>& pending) {
+  auto response = std::make_shared<Result<http::Response>>(http::Response());
+  size_t bytes = 0;
+  if (pending->outputs.ok()) {
+    for (const Tensor& output : *pending->outputs) bytes += output.content.size();
+  }
+  const bool began = compute(
+      bytes, [execution, pending, response] { *response = pending->make_response(); },
       [this, pending, response] {
         const bool good = response->ok();
         finish(*pending, good, good ? **std::move(response) : inference_error(response->error()));
       });
-  if (began) return;
-  finish(*pending, false,
-         inference_error(Error{ErrorCode::kUnavailable, "too much to do at once; try again"}));
+  if (!began) finish(*pending, false, inference_error(overloaded()));
 }
 
 void KernelModelFrontend::finish(Pending& pending, bool succeeded, http::Response response) {
   const FunctionName& name = pending.spec.name;
-  if (counts_.contains(name) || counts_.size() < kMostCounted) {
-    Counts& counts = counts_[name];
-    const Duration took = uses_.loop.clock().now() - pending.begin;
-    (succeeded ? counts.success_time : counts.failure_time) += took;
-    ++(succeeded ? counts.succeeded : counts.failed);
-    if (succeeded) counts.last = uses_.loop.clock().wall_now();
+  if (served_.contains(name) || served_.size() < kMostServed) {
+    inference::InferStatistics& statistics = served_[name].statistics;
+    const Instant now = uses_.loop.clock().now();
+    if (succeeded) {
+      statistics.success.add(now - pending.begin);
+      statistics.input.add(pending.queued - pending.begin);
+      statistics.queue.add(pending.started - pending.queued);
+      statistics.infer.add(pending.computed - pending.started);
+      statistics.output.add(now - pending.computed);
+      statistics.inferences += pending.elements;
+      statistics.last = uses_.loop.clock().wall_now();
+    } else {
+      statistics.fail.add(now - pending.begin);
+    }
   }
   // The responder's callbacks hold this.
   http::Responder over = std::move(pending.call.responder);
@@ -277,29 +432,11 @@ void KernelModelFrontend::finish(Pending& pending, bool succeeded, http::Respons
   over.send(std::move(response));
 }
 
-std::string KernelModelFrontend::statistics_json(const FunctionName& function,
-                                                 const inference::ModelIdentity& identity) const {
-  const auto found = counts_.find(function);
-  const Counts counts = found == counts_.end() ? Counts() : found->second;
-  const Json none = sum_of(0, Duration::zero());
-  const Json model = {
-      {"name", identity.name},
-      {"version", identity.version},
-      {"last_inference", std::chrono::duration_cast<milliseconds>(counts.last).count()},
-      {"inference_count", counts.succeeded},
-      {"execution_count", counts.succeeded},
-      {"inference_stats",
-       {{"success", sum_of(counts.succeeded, counts.success_time)},
-        {"fail", sum_of(counts.failed, counts.failure_time)},
-        {"queue", none},
-        {"compute_input", none},
-        {"compute_infer", sum_of(counts.succeeded, counts.success_time)},
-        {"compute_output", none},
-        {"cache_hit", none},
-        {"cache_miss", none}}},
-      {"batch_stats", Json::array()}};
-  return Json{{"model_stats", Json::array({model})}}.dump(-1, ' ', false,
-                                                          Json::error_handler_t::replace);
+std::string KernelModelFrontend::statistics_of(const FunctionName& function,
+                                               const inference::ModelIdentity& identity) const {
+  const auto found = served_.find(function);
+  if (found == served_.end()) return inference::statistics_json(identity, {}, {});
+  return inference::statistics_json(identity, found->second.statistics, found->second.runs);
 }
 
 }  // namespace lambent::frontend

@@ -1,15 +1,18 @@
 // KernelModelFrontend: kernel functions by the Open Inference Protocol (v2), so that a model that
 // kernels serve has the clients of every other one. A request becomes an invocation whose payload
-// is the bytes of all inputs. On the loop thread.
+// is the bytes of all inputs; several requests become one, where the function has batches. On the
+// loop thread.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "core/http/relay_service.h"
 #include "edge/frontend/handler_frontend.h"
-#include "edge/inference/infer_response.h"
+#include "edge/inference/batch_queue.h"
 
 namespace lambent::frontend {
 
@@ -23,24 +26,35 @@ class KernelModelFrontend {
 
  private:
   struct Pending;
-  // Since this worker's start.
-  struct Counts {
-    uint64_t succeeded = 0, failed = 0;
-    Duration success_time{}, failure_time{};
-    Duration last{};  // since the Unix epoch
+  struct Execution;
+  // A function since this worker's start.
+  struct Served {
+    inference::InferStatistics statistics;
+    inference::RunCounts runs;
+    std::string code_sha256;  // that the queue is for
+    std::shared_ptr<inference::BatchQueue> queue;
+    // Of other code, until nothing waits there any more.
+    std::vector<std::shared_ptr<inference::BatchQueue>> former;
   };
 
   void infer(std::shared_ptr<Pending> pending);
-  void invoke(const std::shared_ptr<Pending>& pending);
-  void answer(const std::shared_ptr<Pending>& pending, Result<InvocationResult> ended);
+  void read(const std::shared_ptr<Pending>& pending);
+  // The queue of the function as it is now; null: it makes no batches.
+  std::shared_ptr<inference::BatchQueue> queue_for(const Pending& pending);
+  std::shared_ptr<inference::BatchQueue> make_queue(const ModelDescription& model);
+  void execute(std::shared_ptr<Execution> execution);
+  void invoke(const std::shared_ptr<Execution>& execution);
+  void answer(const std::shared_ptr<Execution>& execution, Result<InvocationResult> ended);
+  void respond(const std::shared_ptr<Execution>& execution,
+               const std::shared_ptr<Pending>& pending);
   void finish(Pending& pending, bool succeeded, http::Response response);
-  std::string statistics_json(const FunctionName& function,
-                              const inference::ModelIdentity& identity) const;
+  std::string statistics_of(const FunctionName& function,
+                            const inference::ModelIdentity& identity) const;
   // On another thread if `bytes` are many; false: there is too much to do.
   bool compute(size_t bytes, std::function<void()> work, std::function<void()> then);
 
   const HandlerFrontend::Dependencies uses_;
-  std::map<FunctionName, Counts> counts_;
+  std::map<FunctionName, Served> served_;
 };
 
 }  // namespace lambent::frontend

@@ -177,5 +177,111 @@ TEST_F(KernelModelTest, AClientThatGoesAwayIsForgotten) {
   end(bytes_of({4, 5}, {6}));
 }
 
+// y = f(x) for up to eight elements, which are put together.
+class KernelBatchTest : public KernelModelTest {
+ protected:
+  KernelBatchTest() {
+    relays.description = ModelDescription{.platform = "lambent_kernels",
+                                          .inputs = {{"x", DataType::kFp32, {-1, 1}}},
+                                          .outputs = {{"y", DataType::kFp32, {-1, 1}}},
+                                          .most_elements = 8,
+                                          .batches = BatchTimes{}};
+  }
+  std::shared_ptr<StreamClient> ask(const std::vector<float>& values) {
+    const json input = {
+        {"name", "x"}, {"datatype", "FP32"}, {"shape", {values.size(), 1}}, {"data", values}};
+    return send("POST", "/v2/models/net/infer", json{{"inputs", json::array({input})}}.dump());
+  }
+  static json data_of(const std::shared_ptr<StreamClient>& client) {
+    return json::parse(client->body)["outputs"][0]["data"];
+  }
+};
+
+TEST_F(KernelBatchTest, WhatCameDuringARunIsOneInvocation) {
+  const auto first = ask({1}), second = ask({2}), third = ask({3, 4});
+  ASSERT_EQ(relays.invoked.size(), 1u) << "nothing waits for others while the model is idle";
+  EXPECT_EQ(relays.invoked[0].request.payload, bytes_of({1}, {}));
+  end(bytes_of({10}, {}));
+  EXPECT_EQ(data_of(first), json({10.0}));
+  ASSERT_EQ(relays.invoked.size(), 2u);
+  EXPECT_EQ(relays.invoked[1].request.payload, bytes_of({2, 3, 4}, {}));
+  end(bytes_of({20, 30, 40}, {}));
+  EXPECT_EQ(data_of(second), json({20.0}));
+  EXPECT_EQ(data_of(third), json({30.0, 40.0}));
+  EXPECT_EQ(json::parse(third->body)["outputs"][0]["shape"], json({2, 1}));
+  const json stats = json::parse(send("GET", "/v2/models/net/stats")->body)["model_stats"][0];
+  EXPECT_EQ(stats["inference_count"], 4);
+  EXPECT_EQ(stats["execution_count"], 2);
+  EXPECT_EQ(stats["batch_stats"][1]["batch_size"], 3);
+}
+
+TEST_F(KernelBatchTest, ARequestWaitsForOthersAsLongAsItIsTold) {
+  relays.description->batches = BatchTimes{.most_wait = milliseconds(5)};
+  ask({1});
+  ask({2});
+  EXPECT_TRUE(relays.invoked.empty());
+  clock.advance(milliseconds(5));
+  loop.run_once(milliseconds(0));
+  ASSERT_EQ(relays.invoked.size(), 1u);
+  EXPECT_EQ(relays.invoked[0].request.payload, bytes_of({1, 2}, {}));
+  end(bytes_of({1, 2}, {}));
+}
+
+TEST_F(KernelBatchTest, MoreThanTheLargestVariantIsRefused) {
+  const auto client = ask(std::vector<float>(9, 1));
+  EXPECT_EQ(client->response->status, 400);
+  EXPECT_THAT(client->body,
+              HasSubstr("input 'x': its first dimension is 9; this model takes at most 8"));
+  EXPECT_TRUE(relays.invoked.empty());
+}
+
+TEST_F(KernelBatchTest, ARunThatFailsIsToldToAllAndTheNextOneBegins) {
+  const auto first = ask({1}), second = ask({2}), third = ask({3});
+  end(bytes_of({1}, {}));
+  end("", Outcome::kFunctionError, Error{ErrorCode::kInternal, "a kernel faulted"});
+  EXPECT_EQ(second->response->status, 502);
+  EXPECT_EQ(third->response->status, 502);
+  const auto fourth = ask({4});
+  loop.run_once(milliseconds(0));
+  ASSERT_EQ(relays.invoked.size(), 3u);
+  end(bytes_of({4}, {}));
+  EXPECT_EQ(data_of(fourth), json({4.0}));
+}
+
+TEST_F(KernelBatchTest, ABatchIsForgottenWhenAllWhoAskedHaveGone) {
+  ask({0});
+  const auto first = ask({1}), second = ask({2});
+  end(bytes_of({0}, {}));
+  first->disconnect();
+  EXPECT_TRUE(relays.forgotten.empty());
+  second->disconnect();
+  EXPECT_EQ(relays.forgotten.size(), 1u);
+  end(bytes_of({1, 2}, {}));
+}
+
+TEST_F(KernelBatchTest, RequestsForOtherCodeAreNotPutWithThose) {
+  const auto first = ask({1}), old = ask({2});
+  spec.code_sha256 = "other";
+  const auto renewed = ask({3});
+  ASSERT_EQ(relays.invoked.size(), 2u) << "the queue of the new code is idle";
+  end(bytes_of({3}, {}));
+  EXPECT_EQ(data_of(renewed), json({3.0}));
+  const auto done = std::move(relays.invoked[0].done);
+  InvocationResult result;
+  result.outcome = Outcome::kSucceeded;
+  result.payload = bytes_of({1}, {});
+  done(result);
+  ASSERT_EQ(relays.invoked.size(), 3u);
+  end(bytes_of({2}, {}));
+  EXPECT_EQ(data_of(old), json({2.0}));
+}
+
+TEST_F(KernelBatchTest, TheConfigurationTellsTheLargestBatch) {
+  const json config = json::parse(send("GET", "/v2/models/net/config")->body);
+  EXPECT_EQ(config["max_batch_size"], 8);
+  EXPECT_EQ(config["input"][0]["dims"], json({1}));
+  EXPECT_EQ(json::parse(send("GET", "/v2/models/net")->body)["inputs"][0]["shape"], json({-1, 1}));
+}
+
 }  // namespace
 }  // namespace lambent::frontend

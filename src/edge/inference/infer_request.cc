@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/base/json_survey.h"
+#include "edge/inference/compression.h"
 
 namespace lambent::inference {
 namespace {
@@ -425,6 +426,17 @@ Result<InferRequest> parse_infer_request(std::string_view body, std::optional<si
   const Json document = Json::parse(text, nullptr, false);
   if (document.is_discarded()) return refused("the request is no valid JSON");
   return RequestReader(model, body.substr(text.size())).read(document);
+}
+
+Result<InferRequest> read_infer_request(http::Request& request, const ModelDescription& model,
+                                        Bytes most) {
+  const std::string_view coding = request.headers.get("Content-Encoding");
+  if (!coding.empty()) {
+    ASSIGN_OR_RETURN(request.body, decompress(request.body, coding, most));
+  }
+  ASSIGN_OR_RETURN(const auto length,
+                   parse_json_length(request.headers.get("Inference-Header-Content-Length")));
+  return parse_infer_request(request.body, length, model);
 }
 
 }  // namespace lambent::inference

@@ -11,6 +11,7 @@
 #include "core/base/result.h"
 #include "core/base/units.h"
 #include "core/domain/inference.h"
+#include "core/http/message.h"
 
 namespace lambent::inference {
 
@@ -30,6 +31,10 @@ struct InferRequest {
 // INVALID_ARGUMENT, naming the tensor and what it should be, for all that the model cannot take.
 Result<InferRequest> parse_infer_request(std::string_view body, std::optional<size_t> json_length,
                                          const ModelDescription& model);
+
+// The same of a whole request: its body is decompressed in place first, to at most `most`.
+Result<InferRequest> read_infer_request(http::Request& request, const ModelDescription& model,
+                                        Bytes most);
 
 // The value of that header. INVALID_ARGUMENT if it is no number.
 Result<std::optional<size_t>> parse_json_length(std::string_view header);

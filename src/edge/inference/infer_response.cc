@@ -113,11 +113,14 @@ std::string configured_type(DataType type) {
   return "TYPE_" + std::string(name_of(type));
 }
 
-Json configuration_of(const std::vector<TensorSpec>& specs) {
+// With `has_batches`, the first dimension is that of a batch, which is not told.
+Json configuration_of(const std::vector<TensorSpec>& specs, bool has_batches) {
   Json list = Json::array();
   for (const TensorSpec& spec : specs) {
+    Shape dims = spec.shape;
+    if (has_batches && !dims.empty()) dims.erase(dims.begin());
     list.push_back(
-        {{"name", spec.name}, {"data_type", configured_type(spec.type)}, {"dims", spec.shape}});
+        {{"name", spec.name}, {"data_type", configured_type(spec.type)}, {"dims", dims}});
   }
   return list;
 }
@@ -188,13 +191,21 @@ std::string metadata_json(const ModelIdentity& model, const ModelDescription& de
 }
 
 std::string configuration_json(const ModelIdentity& model, const ModelDescription& description) {
-  // The dimensions are whole, batches included, which is what 0 says.
-  return text_of({{"name", model.name},
-                  {"platform", description.platform},
-                  {"backend", "onnxruntime"},
-                  {"max_batch_size", 0},
-                  {"input", configuration_of(description.inputs)},
-                  {"output", configuration_of(description.outputs)}});
+  // Where it is 0, the dimensions are whole, batches included.
+  const uint64_t most = description.most_elements;
+  const bool is_onnxruntime = description.platform.starts_with("onnxruntime");
+  Json json = {{"name", model.name},
+               {"platform", description.platform},
+               {"backend", is_onnxruntime ? "onnxruntime" : description.platform},
+               {"max_batch_size", most},
+               {"input", configuration_of(description.inputs, most > 0)},
+               {"output", configuration_of(description.outputs, most > 0)}};
+  if (description.batches) {
+    json["dynamic_batching"] = {
+        {"max_queue_delay_microseconds",
+         std::chrono::duration_cast<microseconds>(description.batches->most_wait).count()}};
+  }
+  return text_of(json);
 }
 
 http::Response json_response(std::string text) {

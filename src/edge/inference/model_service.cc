@@ -6,90 +6,12 @@
 #include <vector>
 
 #include "edge/inference/compression.h"
-#include "edge/inference/infer_request.h"
+#include "edge/inference/model_route.h"
 
 namespace lambent::inference {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-// The decoded parts of a path between its slashes; empty if one cannot be decoded.
-std::vector<std::string> parts_of(std::string_view path) {
-  std::vector<std::string> parts;
-  if (path.starts_with('/')) path.remove_prefix(1);
-  while (!path.empty()) {
-    const size_t end = std::min(path.find('/'), path.size());
-    std::string part;
-    if (!http::percent_decode(path.substr(0, end), part)) return {};
-    parts.push_back(std::move(part));
-    path.remove_prefix(std::min(end + 1, path.size()));
-  }
-  return parts;
-}
-
-std::string_view without_qualifier(std::string_view name) { return name.substr(0, name.find(':')); }
-
-std::string list_of(const std::vector<std::string>& words) {
-  std::string list;
-  for (const std::string& word : words) list += (list.empty() ? "" : ", ") + word;
-  return list;
-}
-
-Json json_of(const InferStatistics::Sum& sum) {
-  return {{"count", sum.count}, {"ns", sum.time.count()}};
-}
-
-enum class Route {
-  kServer,
-  kLive,
-  kServerReady,
-  kMetadata,
-  kReady,
-  kConfig,
-  kStats,
-  kInfer,
-  kLoad
-};
-
-// v2, v2/health/X, v2/models/stats, v2/models/NAME[/versions/V][/X],
-// v2/repository/models/NAME/load. NOT_FOUND for other paths, models and versions.
-Result<Route> route_of(const ModelIdentity& model, std::string_view path) {
-  using Parts = std::vector<std::string>;
-  const Error nothing{ErrorCode::kNotFound, "there is nothing at " + std::string(path)};
-  Parts parts = parts_of(path);
-  if (parts.empty() || parts.front() != "v2") return nothing;
-  parts.erase(parts.begin());
-  if (parts.empty()) return Route::kServer;
-  if (parts == Parts{"health", "live"}) return Route::kLive;
-  if (parts == Parts{"health", "ready"}) return Route::kServerReady;
-  if (parts == Parts{"models", "stats"}) return Route::kStats;
-  const bool repository = parts.front() == "repository";
-  if (repository) parts.erase(parts.begin());
-  if (parts.size() < 2 || parts.front() != "models") return nothing;
-  // An alias or a version may be named behind it, as of any function.
-  if (without_qualifier(parts[1]) != model.name) {
-    return Error{ErrorCode::kNotFound, "unknown model '" + parts[1] + "'; this is " + model.name};
-  }
-  parts.erase(parts.begin(), parts.begin() + 2);
-  if (repository) {
-    if (parts == Parts{"load"}) return Route::kLoad;
-    return nothing;
-  }
-  if (parts.size() >= 2 && parts.front() == "versions") {
-    if (parts[1] != model.version) {
-      const std::string others = model.versions.empty() ? model.version : list_of(model.versions);
-      return Error{ErrorCode::kNotFound,
-                   "model '" + model.name + "' has no version " + parts[1] + "; it has " + others};
-    }
-    parts.erase(parts.begin(), parts.begin() + 2);
-  }
-  if (parts.empty()) return Route::kMetadata;
-  if (parts == Parts{"ready"}) return Route::kReady;
-  if (parts == Parts{"config"}) return Route::kConfig;
-  if (parts == Parts{"stats"}) return Route::kStats;
-  if (parts == Parts{"infer"}) return Route::kInfer;
-  return nothing;
-}
 
 // The first dimension, where all tensors have an open one.
 uint64_t batch_of(const ModelDescription& model, const std::vector<Tensor>& inputs) {
@@ -122,10 +44,8 @@ void ModelService::handle(http::Request request, http::Responder responder) {
   const ModelIdentity model = identity_for(request);
   const auto route = route_of(model, http::path_of(request.target));
   if (!route.ok()) return responder.send(error_response(route.error()));
-  if (*route == Route::kInfer || *route == Route::kLoad) {
-    if (request.method != "POST") return responder.send(error_response(405, "this takes POST"));
-  } else if (request.method != "GET" && request.method != "HEAD") {
-    return responder.send(error_response(405, "this takes GET; POST goes to .../infer"));
+  if (auto refusal = refusal_of_method(*route, request.method)) {
+    return responder.send(*std::move(refusal));
   }
   switch (*route) {
     case Route::kServer:
@@ -145,7 +65,7 @@ void ModelService::handle(http::Request request, http::Responder responder) {
     case Route::kConfig:
       return responder.send(json_response(configuration_json(model, description_)));
     case Route::kStats:
-      return responder.send(json_response(statistics_json(model)));
+      return responder.send(json_response(statistics_json(model, statistics_, runs_.counts())));
     case Route::kLoad:  // It is loaded, or it would not answer.
       return responder.send(json_response("{}"));
     case Route::kInfer:
@@ -168,15 +88,8 @@ void ModelService::infer(http::Request request, http::Responder responder) {
 }
 
 Result<void> ModelService::read(Inference& inference) const {
-  http::Request& request = inference.request;
-  const std::string_view coding = request.headers.get("Content-Encoding");
-  if (!coding.empty()) {
-    ASSIGN_OR_RETURN(request.body, decompress(request.body, coding, kMostBody));
-  }
-  ASSIGN_OR_RETURN(const auto length,
-                   parse_json_length(request.headers.get("Inference-Header-Content-Length")));
   InferRequest& infer = inference.run.request;
-  ASSIGN_OR_RETURN(infer, parse_infer_request(request.body, length, description_));
+  ASSIGN_OR_RETURN(infer, read_infer_request(inference.request, description_, kMostBody));
   inference.batch = batch_of(description_, infer.inputs);
   return {};
 }
@@ -206,34 +119,6 @@ void ModelService::refuse(Inference& inference, const Error& error) {
 
 ModelIdentity ModelService::identity_for(const http::Request& request) const {
   return model_identity(options_.function, request.headers.get(kModelVersionsHeader));
-}
-
-std::string ModelService::statistics_json(const ModelIdentity& identity) const {
-  const InferStatistics& sums = statistics_;
-  const InferStatistics::Sum none;
-  Json batches = Json::array();
-  for (const auto& [size, runs] : runs_.batches()) {
-    batches.push_back({{"batch_size", size},
-                       {"compute_infer", {{"count", runs.count}, {"ns", runs.time.count()}}}});
-  }
-  const Json model = {
-      {"name", identity.name},
-      {"version", identity.version},
-      {"last_inference", std::chrono::duration_cast<milliseconds>(sums.last).count()},
-      {"inference_count", sums.inferences},
-      {"execution_count", runs_.executions()},
-      {"inference_stats",
-       {{"success", json_of(sums.success)},
-        {"fail", json_of(sums.fail)},
-        {"queue", json_of(sums.queue)},
-        {"compute_input", json_of(sums.input)},
-        {"compute_infer", json_of(sums.infer)},
-        {"compute_output", json_of(sums.output)},
-        {"cache_hit", json_of(none)},
-        {"cache_miss", json_of(none)}}},
-      {"batch_stats", std::move(batches)}};
-  return Json{{"model_stats", Json::array({model})}}.dump(-1, ' ', false,
-                                                          Json::error_handler_t::replace);
 }
 
 }  // namespace lambent::inference

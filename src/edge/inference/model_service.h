@@ -7,6 +7,7 @@
 
 #include "core/http/server.h"
 #include "edge/inference/infer_response.h"
+#include "edge/inference/infer_statistics.h"
 #include "edge/inference/run_queue.h"
 
 namespace lambent::inference {
@@ -18,21 +19,6 @@ struct ModelServiceOptions {
   std::string function;  // what the model is called: "scores", or the version "scores:3"
   std::string version;   // of Lambent, which server metadata tells
   batching::BatchLimits batches;
-};
-
-// As Triton counts: nanoseconds and times.
-struct InferStatistics {
-  struct Sum {
-    uint64_t count = 0;
-    Duration time{};
-    void add(Duration more) {
-      ++count;
-      time += more;
-    }
-  };
-  Sum success, fail, queue, input, infer, output;
-  uint64_t inferences = 0;  // of batches, each of its elements
-  Duration last{};          // since the Unix epoch; zero: none yet
 };
 
 class ModelService {
@@ -52,7 +38,6 @@ class ModelService {
   void refuse(Inference& inference, const Error& error);
   // Which version it is, and which others there are, as the worker says with the request.
   ModelIdentity identity_for(const http::Request& request) const;
-  std::string statistics_json(const ModelIdentity& model) const;
 
   loop::EventLoop& loop_;
   const ModelServiceOptions options_;

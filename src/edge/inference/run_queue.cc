@@ -8,9 +8,6 @@
 namespace lambent::inference {
 namespace {
 
-// How many sizes of runs are counted apart.
-constexpr size_t kMostSizes = 128;
-
 std::vector<std::string> output_names(const InferRequest& request) {
   std::vector<std::string> names;
   for (const RequestedOutput& output : request.outputs) names.push_back(output.name);
@@ -27,7 +24,7 @@ void run_alone(ModelEngine& engine, const Clock& clock, QueuedRun& run) {
 
 // What the thread does: one run, or one for each where they cannot be one after all.
 struct RunQueue::Execution {
-  Batch batch;
+  BatchQueue::Batch batch;
   std::vector<uint64_t> elements;  // of each
   uint64_t all = 0;
   bool makes_no_batches = false;  // the outputs were none of a batch
@@ -61,64 +58,14 @@ struct RunQueue::Execution {
 };
 
 RunQueue::RunQueue(ModelEngine& engine, loop::EventLoop& loop, batching::BatchLimits limits)
-    : engine_(engine), loop_(loop), limits_(limits), policy_(limits), thread_(loop) {}
+    : engine_(engine),
+      loop_(loop),
+      queue_(loop, limits, [this](BatchQueue::Batch batch) { return start(std::move(batch)); }),
+      thread_(loop) {}
 
-RunQueue::~RunQueue() {
-  closing_ = true;
-  if (timer_) loop_.cancel(*timer_);
-}
+RunQueue::~RunQueue() { closing_ = true; }
 
-bool RunQueue::submit(std::shared_ptr<QueuedRun> run) {
-  run->queued = loop_.clock().now();
-  if (!makes_batches() && waiting_.empty()) return start({std::move(run)});
-  if (waiting_.size() >= kMostWaiting) return false;
-  waiting_.push_back(std::move(run));
-  begin_next();
-  return true;
-}
-
-void RunQueue::begin_next() {
-  if (is_running_ || waiting_.empty()) return;
-  if (timer_) loop_.cancel(*std::exchange(timer_, std::nullopt));
-  if (Batch batch = take_next(); !batch.empty()) start(std::move(batch));
-}
-
-RunQueue::Batch RunQueue::take_next() {
-  std::vector<size_t> fitting = {0};
-  std::vector<batching::Waiting> seen;
-  const InferRequest& first = waiting_.front()->request;
-  const auto its_elements = batch_elements(first);
-  if (its_elements && makes_batches()) {
-    fitting.clear();
-    for (size_t i = 0; i < waiting_.size() && fitting.size() <= limits_.most_elements; ++i) {
-      const auto elements = batch_elements(waiting_[i]->request);
-      if (!elements || !fit_together(first, waiting_[i]->request)) continue;
-      fitting.push_back(i);
-      seen.push_back({waiting_[i]->queued, *elements});
-    }
-    const auto decision = policy_.decide(seen, loop_.clock().now());
-    // Others that wait for the model are no reason to leave it idle.
-    const bool others_wait = fitting.size() < waiting_.size();
-    if (decision.requests == 0 && !others_wait) {
-      timer_ = loop_.call_at(decision.again, [this] {
-        timer_.reset();
-        begin_next();
-      });
-      return {};
-    }
-    fitting.resize(std::max<size_t>(decision.requests, 1));
-  }
-  Batch batch;
-  for (auto place = fitting.rbegin(); place != fitting.rend(); ++place) {
-    const auto run = waiting_.begin() + static_cast<ptrdiff_t>(*place);
-    batch.push_back(std::move(*run));
-    waiting_.erase(run);
-  }
-  std::reverse(batch.begin(), batch.end());
-  return batch;
-}
-
-bool RunQueue::start(Batch batch) {
+bool RunQueue::start(BatchQueue::Batch batch) {
   // Shared because a task must be copyable.
   auto execution = std::make_shared<Execution>();
   for (const auto& run : batch) {
@@ -126,31 +73,21 @@ bool RunQueue::start(Batch batch) {
     execution->all += execution->elements.back();
   }
   execution->batch = std::move(batch);
-  const bool is_taken = thread_.run(
+  return thread_.run(
       [this, execution] {
         if (!closing_) execution->perform(engine_, loop_.clock());
       },
       [this, execution] { ended(*execution); });
-  is_running_ = is_running_ || is_taken;
-  return is_taken;
 }
 
 void RunQueue::ended(const Execution& execution) {
   const QueuedRun& oldest = *execution.batch.front();
-  const Duration time = oldest.computed - oldest.started;
-  executions_ += execution.was_one_run ? 1 : execution.batch.size();
-  if (execution.was_one_run) {
-    if (batches_.size() < kMostSizes || batches_.contains(execution.all)) {
-      BatchCount& count = batches_[execution.all];
-      ++count.count;
-      count.time += time;
-    }
-    policy_.ran(execution.all, time);
-  }
-  gave_up_ = gave_up_ || execution.makes_no_batches;
-  is_running_ = false;
   // The model goes on while answers are written.
-  begin_next();
+  queue_.ended({.elements = execution.all,
+                .inferences = execution.batch.size(),
+                .time = oldest.computed - oldest.started,
+                .was_one_run = execution.was_one_run,
+                .makes_no_batches = execution.makes_no_batches});
   for (const auto& run : execution.batch) run->done();
 }
 

@@ -92,8 +92,8 @@ TEST_F(RunQueueTest, WhatCameDuringARunIsTheNextBatch) {
   EXPECT_EQ(output_of(*second), "bb");
   EXPECT_EQ(output_of(*third), "dd");
   EXPECT_EQ(output_of(*other), "c");
-  EXPECT_EQ(queue->executions(), 3u);
-  EXPECT_EQ(queue->batches().at(2).count, 1u);
+  EXPECT_EQ(queue->counts().executions, 3u);
+  EXPECT_EQ(queue->counts().batches.at(2).count, 1u);
 }
 
 TEST_F(RunQueueTest, WithoutBatchesEachRunsByItselfInOrder) {
@@ -102,7 +102,7 @@ TEST_F(RunQueueTest, WithoutBatchesEachRunsByItselfInOrder) {
   engine.permits.release(3);
   wait_for(3);
   EXPECT_THAT(engine.sizes, ElementsAre(1, 1, 1));
-  EXPECT_EQ(queue->executions(), 3u);
+  EXPECT_EQ(queue->counts().executions, 3u);
 }
 
 TEST_F(RunQueueTest, ARequestThatTheModelRefusesFailsAlone) {

@@ -258,5 +258,48 @@ TEST_F(ExecutorTest, TheExecutorEndsWithItsWorker) {
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
+// y = 3x + 1 for one, two or four pairs; of the first variant with another summand, to be known.
+Files pairs() {
+  const auto variant = [](int batch, const std::string& steps) {
+    return R"({"batch": )" + std::to_string(batch) + R"(, "steps": [)" + steps + "]}";
+  };
+  const auto pair_of = [](const std::string& name, const std::string& role, int elements) {
+    return R"({"name": ")" + name + R"(", "role": ")" + role +
+           R"(", "datatype": "INT32", "shape": [)" + std::to_string(elements) + ", 2]}";
+  };
+  return function(
+      {pair_of("x", "input", 4), pair_of("y", "output", 4), pair_of("t1", "temporary", 1),
+       pair_of("t2", "temporary", 2), pair_of("t4", "temporary", 4)},
+      {variant(1, joined({scale("x", "t1", 3, 0, 2), scale("t1", "y", 1, 100, 2)})),
+       variant(2, joined({scale("x", "t2", 3, 0, 4), scale("t2", "y", 1, 200, 4)})),
+       variant(4, joined({scale("x", "t4", 3, 0, 8), scale("t4", "y", 1, 400, 8)}))});
+}
+
+TEST_F(ExecutorTest, ARequestRunsTheSmallestVariantThatHoldsIt) {
+  add(1, process_->package(pairs()));
+  EXPECT_EQ(run(1, 1, {1, 2}), (std::vector<int>{103, 106}));
+  EXPECT_EQ(run(2, 1, {1, 2, 3, 4}), (std::vector<int>{203, 206, 209, 212}));
+  EXPECT_EQ(run(3, 1, {1, 2, 3, 4, 5, 6}), (std::vector<int>{403, 406, 409, 412, 415, 418}));
+  EXPECT_EQ(run(4, 1, {5, 6}), (std::vector<int>{115, 118}));
+  EXPECT_THAT(failure(5, 1, bytes_of({1, 2, 3})).message, testing::HasSubstr("1 to 4 times 8"));
+  EXPECT_EQ(run(6, 1, {1, 2, 3, 4, 5, 6, 7, 8}).size(), 8u);
+}
+
+TEST_F(ExecutorTest, AnObjectThatAVariantMakesHasTheElementsOfItsRequest) {
+  add(1, process_->package(pairs()));
+  process_->run(1, 1,
+                R"({"inputs": [{"name": "x", "shape": [3, 2], "data": [1, 2, 3, 4, 5, 6]}],
+                    "parameters": {"object": true}})",
+                "application/json");
+  std::vector<OwnedFd> fds;
+  const auto finished = process_->expect<protocol::Finished>(&fds);
+  ASSERT_TRUE(finished.has_value());
+  ASSERT_FALSE(finished->error.has_value()) << to_string(*finished->error);
+  ASSERT_EQ(finished->objects.size(), 1u);
+  EXPECT_EQ(finished->objects[0].type.shape, (std::vector<uint64_t>{3, 2}));
+  ASSERT_EQ(fds.size(), 1u);
+  EXPECT_EQ(lseek(fds[0].get(), 0, SEEK_END), 24);
+}
+
 }  // namespace
 }  // namespace lambent::executor

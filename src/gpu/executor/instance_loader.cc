@@ -172,7 +172,8 @@ Result<std::unique_ptr<LoadedInstance>> InstanceLoader::load(Order order) {
                    cuda::PinnedBuffer::allocate(
                        driver_, kFlagBytes + std::min(instance->plan.outputs, kInlineCopy)));
   instance->out.emplace(std::move(out));
-  if (pages_ != nullptr) {
+  // Layers are those of one list of steps.
+  if (pages_ != nullptr && kernel_graph::variants_of(instance->graph).empty()) {
     auto layers = kernel_graph::plan_layers(instance->graph, instance->plan, pages_->page());
     if (layers.changes()) instance->layers = std::move(layers);
   }

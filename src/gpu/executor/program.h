@@ -41,6 +41,7 @@ struct Instruction {
     kBegin,     // a loop of at most `times` rounds
     kCheck,     // leaves the loop, for `target`, if the flag in `buffer` is set
     kEnd,       // of a round: goes back to `target` if rounds are left
+    kVariant,   // goes on at `target` in requests that run another variant than that of `times`
   };
   Kind kind = Kind::kLaunch;
   uint32_t graph = 0;

@@ -263,6 +263,14 @@ struct Program::Compiler {
                        size_t last) {
     while (begin < last) {
       const Repeat* repeat = std::get_if<Repeat>(&steps[begin]);
+      if (repeat != nullptr && repeat->batch > 0) {
+        const uint32_t variant =
+            emit({.kind = Instruction::Kind::kVariant, .times = repeat->batch});
+        RETURN_IF_ERROR(compile(repeat->steps, order.inside[begin], 0, repeat->steps.size()));
+        program.instructions_[variant].target = next();
+        ++begin;
+        continue;
+      }
       if (repeat != nullptr && written_out(steps[begin], Loops::kOfHost) > kMostNodes) {
         RETURN_IF_ERROR(compile_repeat(*repeat, order.inside[begin]));
         ++begin;

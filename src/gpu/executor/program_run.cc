@@ -30,8 +30,9 @@ ProgramRun::ProgramRun(SandboxId instance, LoadedInstance& loaded, Contents& con
       layers_(layers),
       on_layer_(std::move(on_layer)) {}
 
-void ProgramRun::begin(std::span<const CUdeviceptr> addresses) {
+void ProgramRun::begin(std::span<const CUdeviceptr> addresses, uint64_t variant) {
   addresses_ = addresses;
+  variant_ = variant;
   for (uint32_t i = 0; i < loaded_.constants.size(); ++i) {
     if (!contents_.is_here(loaded_.constants[i].name)) coming_.push_back(i);
   }
@@ -94,6 +95,9 @@ Result<bool> ProgramRun::step() {
         rounds_.pop_back();
         ++instruction_;
       }
+      break;
+    case Instruction::Kind::kVariant:
+      instruction_ = now.times == variant_ ? instruction_ + 1 : now.target;
       break;
   }
   return true;

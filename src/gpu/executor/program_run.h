@@ -31,8 +31,9 @@ class ProgramRun {
   ProgramRun(const ProgramRun&) = delete;
   ProgramRun& operator=(const ProgramRun&) = delete;
 
-  // Before the first advance(): the buffers lie at these addresses, which stay in place.
-  void begin(std::span<const CUdeviceptr> addresses);
+  // Before the first advance(): the buffers lie at these addresses, which stay in place. `variant`
+  // is that of the request; 0: the graph has none.
+  void begin(std::span<const CUdeviceptr> addresses, uint64_t variant = 0);
   // Queues as much as may be queued, from where the run stands.
   Result<Next> advance();
   // The device has done all that was queued.
@@ -71,6 +72,7 @@ class ProgramRun {
   LayeredMemory* const layers_;
   const std::function<void(CUresult)> on_layer_;
   std::span<const CUdeviceptr> addresses_;  // by buffer
+  uint64_t variant_ = 0;
 
   uint32_t instruction_ = 0;
   uint64_t launched_ = 0;         // of the instruction's times

@@ -131,8 +131,7 @@ void Requests::send(RequestUnderWay& request, AnswerWriter::Answer answer) {
   auto& outputs = request.outputs.all;
   for (uint32_t i = 0; i < outputs.size(); ++i) {
     if (!outputs[i].as_object) continue;
-    const auto& type = loaded.graph.buffers[outputs[i].buffer].type;
-    finished.objects.push_back({outputs[i].object, type, i});
+    finished.objects.push_back({outputs[i].object, outputs[i].type, i});
     fds.push_back(std::move(outputs[i].file));
   }
   finished.run_time = request.ran - request.launched_at;

@@ -45,8 +45,9 @@ Result<bool> RequestBuffers::gather(const kernel_graph::Request& request, bool p
   for (const auto& input : request.inputs) {
     if (!input.object) continue;
     const auto& buffer = instance_.loaded.graph.buffers[input.buffer];
+    const TensorType type = instance_.loaded.codec.type_in(request, input.buffer);
     const auto is_here =
-        buffer.role == BufferRole::kInOut ? gather_file(input) : gather_object(input);
+        buffer.role == BufferRole::kInOut ? gather_file(input, type) : gather_object(input, type);
     if (!is_here.ok()) {
       subject_ = contents_.has_failed(*input.object) ? protocol::ErrorSubject::kFailedInput
                                                      : protocol::ErrorSubject::kInput;
@@ -76,9 +77,9 @@ Result<bool> RequestBuffers::gather_constants(bool pipelined) {
 }
 
 // An object that kernels read where it lies.
-Result<bool> RequestBuffers::gather_object(const kernel_graph::RequestInput& input) {
+Result<bool> RequestBuffers::gather_object(const kernel_graph::RequestInput& input,
+                                           const TensorType& type) {
   if (contents_at_[input.buffer] != 0) return true;
-  const auto& type = instance_.loaded.graph.buffers[input.buffer].type;
   ASSIGN_OR_RETURN(const auto address,
                    contents_.pin_object(*input.object, type, user_of(instance_.id)));
   if (!address) return false;
@@ -88,10 +89,10 @@ Result<bool> RequestBuffers::gather_object(const kernel_graph::RequestInput& inp
 }
 
 // An object that is copied, because kernels write there.
-Result<bool> RequestBuffers::gather_file(const kernel_graph::RequestInput& input) {
+Result<bool> RequestBuffers::gather_file(const kernel_graph::RequestInput& input,
+                                         const TensorType& type) {
   auto& file = files_[input.buffer];
   if (file != nullptr) return true;
-  const auto& type = instance_.loaded.graph.buffers[input.buffer].type;
   ASSIGN_OR_RETURN(file, contents_.host_object(*input.object, type));
   if (file == nullptr) return false;
   // It may have to go for the request's own copy: then that comes from the host.
@@ -139,13 +140,15 @@ Result<void> RequestBuffers::place() {
       addresses_[i] = block + loaded.plan.offsets[i].count;
     }
   }
+  // Of a graph with variants, kernels may read beyond what the request brings.
+  const bool is_filled = kernel_graph::variants_of(loaded.graph).empty();
   for (const uint32_t i : loaded.codec.outputs()) {
     const bool comes_in = buffers[i].role == BufferRole::kInOut;
-    RETURN_IF_ERROR(place_own(i, loaded.plan.sizes[i], comes_in, &addresses_[i]));
+    RETURN_IF_ERROR(place_own(i, loaded.plan.sizes[i], comes_in && is_filled, &addresses_[i]));
   }
   for (const uint32_t i : loaded.codec.inputs()) {
     if (addresses_[i] != 0) continue;
-    RETURN_IF_ERROR(place_own(i, loaded.plan.sizes[i], true, &addresses_[i]));
+    RETURN_IF_ERROR(place_own(i, loaded.plan.sizes[i], is_filled, &addresses_[i]));
   }
   return {};
 }
@@ -167,7 +170,7 @@ Result<std::vector<TransferPiece>> RequestBuffers::queue_inputs(
   std::vector<TransferPiece> pieces;
   Bytes total;
   for (const auto& input : request.inputs) {
-    ASSIGN_OR_RETURN(auto piece, queue_input(input));
+    ASSIGN_OR_RETURN(auto piece, queue_input(input, loaded.codec.size_in(request, input.buffer)));
     if (!piece) continue;
     total += piece->size;
     pieces.push_back(std::move(*piece));
@@ -184,15 +187,15 @@ Result<std::vector<TransferPiece>> RequestBuffers::queue_inputs(
 
 // None: it needs no copy from the host.
 Result<std::optional<TransferPiece>> RequestBuffers::queue_input(
-    const kernel_graph::RequestInput& input) {
+    const kernel_graph::RequestInput& input, Bytes size) {
   const uint32_t i = input.buffer;
   if (contents_at_[i] != 0) {
-    RETURN_IF_ERROR(move_input(i));
+    RETURN_IF_ERROR(move_input(i, size));
     return std::optional<TransferPiece>();
   }
   TransferPiece piece;
   piece.device = addresses_[i];
-  piece.size = instance_.loaded.plan.sizes[i];
+  piece.size = size;
   if (!input.object) {
     piece.pointer = const_cast<char*>(input.bytes.data());  // it is only read
     return std::optional(std::move(piece));
@@ -210,14 +213,14 @@ Result<std::optional<TransferPiece>> RequestBuffers::queue_input(
 }
 
 // Kernels look for an object where it lies, or it comes to where they look.
-Result<void> RequestBuffers::move_input(uint32_t buffer) {
+Result<void> RequestBuffers::move_input(uint32_t buffer, Bytes size) {
   const LoadedInstance& loaded = instance_.loaded;
-  const Bytes size = loaded.plan.sizes[buffer];
   const size_t uses = loaded.program->uses(buffer);
   const bool cheap_to_copy = uses > kFewUses && size <= kBytesForAUse * uses;
+  const Bytes whole = loaded.plan.sizes[buffer];
   CUdeviceptr own = 0;
-  if (!cheap_to_copy || !has_share_for(DeviceName::of(instance_.id, buffer), size)) return {};
-  if (!place_own(buffer, size, true, &own).ok()) return {};
+  if (!cheap_to_copy || !has_share_for(DeviceName::of(instance_.id, buffer), whole)) return {};
+  if (!place_own(buffer, whole, size == whole, &own).ok()) return {};
   RETURN_IF_ERROR(loaded.stream().copy_on_device(own, contents_at_[buffer], size));
   addresses_[buffer] = own;
   return {};
@@ -232,10 +235,13 @@ Result<WantedOutputs> RequestBuffers::queue_outputs(const kernel_graph::Request&
   for (const auto& wanted : request.outputs) {
     WantedOutput output;
     output.buffer = wanted.buffer;
-    output.size = loaded.plan.sizes[wanted.buffer];
+    output.size = loaded.codec.size_in(request, wanted.buffer);
     output.as_object = wanted.as_object;
     // Counted in the caller's order, so that it knows their names before they exist.
-    if (output.as_object) output.object = {invocation, objects++};
+    if (output.as_object) {
+      output.type = loaded.codec.type_in(request, wanted.buffer);
+      output.object = {invocation, objects++};
+    }
     output.from = addresses_[wanted.buffer];
     output.lies = DeviceName::of(instance_.id, wanted.buffer);
     output.offset = total.count;
@@ -260,8 +266,9 @@ Result<void> RequestBuffers::copy_output(WantedOutput& output) {
   if (!output.as_object || uses <= kFewUses || output.size > kBytesForAUse * uses) return {};
   CUdeviceptr copy = 0;
   const DeviceName name = DeviceName::of(instance_.id, output.buffer | kCopiedOutput);
-  if (!has_share_for(name, output.size)) return {};
-  if (!place_own(name.number, output.size, true, &copy).ok()) return {};
+  const Bytes whole = loaded.plan.sizes[output.buffer];
+  if (!has_share_for(name, whole)) return {};
+  if (!place_own(name.number, whole, output.size == whole, &copy).ok()) return {};
   RETURN_IF_ERROR(loaded.stream().copy_on_device(copy, output.from, output.size));
   output.lies = name;
   return {};
@@ -287,7 +294,7 @@ Bytes RequestBuffers::keep_objects(std::span<const WantedOutput> outputs) {
     if (store_.find(name) != nullptr) continue;
     store_.rename(output.lies, name);
     DeviceStore::Entry& entry = *store_.find(name);
-    entry.type = instance_.loaded.graph.buffers[output.buffer].type;
+    entry.type = output.type;
     kept += entry.size;
     *pin = name;
   }

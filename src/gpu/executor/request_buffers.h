@@ -25,6 +25,7 @@ struct WantedOutput {
   uint32_t buffer = 0;
   Bytes size;
   bool as_object = false;
+  TensorType type;  // of an object
   ObjectId object;
   DeviceName lies;       // until it goes by the object's name
   CUdeviceptr from = 0;  // where it is copied to the host from
@@ -80,12 +81,13 @@ class RequestBuffers {
 
  private:
   Result<bool> gather_constants(bool pipelined);
-  Result<bool> gather_object(const kernel_graph::RequestInput& input);
-  Result<bool> gather_file(const kernel_graph::RequestInput& input);
+  Result<bool> gather_object(const kernel_graph::RequestInput& input, const TensorType& type);
+  Result<bool> gather_file(const kernel_graph::RequestInput& input, const TensorType& type);
   Result<void> place_own(uint32_t buffer, Bytes size, bool is_overwritten, CUdeviceptr* address);
   bool has_share_for(const DeviceName& name, Bytes size) const;
-  Result<void> move_input(uint32_t buffer);
-  Result<std::optional<TransferPiece>> queue_input(const kernel_graph::RequestInput& input);
+  Result<void> move_input(uint32_t buffer, Bytes size);
+  Result<std::optional<TransferPiece>> queue_input(const kernel_graph::RequestInput& input,
+                                                   Bytes size);
   Result<void> copy_output(WantedOutput& output);
   void pin(const DeviceName& name);
 

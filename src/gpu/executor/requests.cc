@@ -192,7 +192,7 @@ void Requests::copy_in(RequestUnderWay& request, std::vector<TransferPiece> piec
 void Requests::copied_in(RequestUnderWay& request) {
   request.launched_at = with_.loop.clock().now();
   request.stage = Stage::kRunning;
-  request.run.begin(request.buffers.addresses());
+  request.run.begin(request.buffers.addresses(), request.request.variant);
   advance(request);
 }
 

@@ -221,9 +221,14 @@ Result<Bytes> check_kernel_package(const KernelPackageOptions& options, Bytes mo
 Result<ModelDescription> describe_kernel_package(const KernelPackageOptions& options) {
   ASSIGN_OR_RETURN(const KernelGraph graph, read_graph(options));
   ModelDescription description{.platform = "lambent_kernels", .inputs = {}, .outputs = {}};
+  const std::vector<uint64_t> variants = kernel_graph::variants_of(graph);
+  if (!variants.empty()) description.most_elements = variants.back();
+  description.batches = graph.batches;
   for (const kernel_graph::Buffer& buffer : graph.buffers) {
-    const TensorSpec tensor{buffer.name, buffer.type.datatype,
-                            Shape(buffer.type.shape.begin(), buffer.type.shape.end())};
+    TensorSpec tensor{buffer.name, buffer.type.datatype,
+                      Shape(buffer.type.shape.begin(), buffer.type.shape.end())};
+    const bool is_open = !variants.empty() && !tensor.shape.empty();
+    if (is_open) tensor.shape.front() = -1;
     if (is_input(buffer.role)) description.inputs.push_back(tensor);
     if (is_output(buffer.role)) description.outputs.push_back(tensor);
   }

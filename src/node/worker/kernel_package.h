@@ -23,8 +23,8 @@ struct KernelPackageOptions {
 // that is more than `most`.
 Result<Bytes> check_kernel_package(const KernelPackageOptions& options, Bytes most);
 
-// The tensors that a request brings and those that its answer has, in the graph's order.
-// INVALID_ARGUMENT if there is no such graph.
+// The tensors that a request brings and those that its answer has, in the graph's order; with
+// variants, their first dimension is open. INVALID_ARGUMENT if there is no such graph.
 Result<ModelDescription> describe_kernel_package(const KernelPackageOptions& options);
 
 struct PackageFile {

@@ -33,14 +33,37 @@ inline constexpr const char* kSmallGraph = R"({
   ]
 })";
 
+// y = -x for one to four elements, by way of a temporary of each variant's own.
+inline constexpr const char* kVariants = R"({
+  "buffers": [
+    {"name": "x", "role": "input", "datatype": "FP32", "shape": [4, 64]},
+    {"name": "y", "role": "output", "datatype": "FP32", "shape": [4, 64]},
+    {"name": "one", "role": "temporary", "datatype": "FP32", "shape": [1, 64]},
+    {"name": "four", "role": "temporary", "datatype": "FP32", "shape": [4, 64]}
+  ],
+  "steps": [
+    {"batch": 1, "steps": [
+      {"kernel": "negate", "bundle": "bundles/math", "grid": [1], "block": [64],
+       "arguments": [{"buffer": "x"}, {"buffer": "one", "access": "write"}]},
+      {"kernel": "negate", "bundle": "bundles/math", "grid": [1], "block": [64],
+       "arguments": [{"buffer": "one", "access": "read"}, {"buffer": "y"}]}]},
+    {"batch": 4, "steps": [
+      {"kernel": "negate", "bundle": "bundles/math", "grid": [4], "block": [64],
+       "arguments": [{"buffer": "x"}, {"buffer": "four", "access": "write"}]},
+      {"kernel": "negate", "bundle": "bundles/math", "grid": [4], "block": [64],
+       "arguments": [{"buffer": "four", "access": "read"}, {"buffer": "y"}]}]}
+  ],
+  "batches": {"wait_us": 1500}
+})";
+
 inline KernelLookup small_kernels() {
   return {{"bundles/math", {{"add", {{8, 8, 8, 4}, 1024, 512}}, {"negate", {{8, 8}, 0, 1024}}}},
           {"lambent:blas", {{"scale", {{8, 8, 8, 8}, 0, 1024}}}}};
 }
 
-// kSmallGraph with the first `from` replaced by `to`.
-inline std::string changed(const std::string& from, const std::string& to) {
-  std::string text = kSmallGraph;
+// kSmallGraph, or another, with the first `from` replaced by `to`.
+inline std::string changed(const std::string& from, const std::string& to,
+                           std::string text = kSmallGraph) {
   const size_t at = text.find(from);
   EXPECT_NE(at, std::string::npos) << from;
   if (at != std::string::npos) text.replace(at, from.size(), to);
