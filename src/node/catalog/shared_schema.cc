@@ -81,6 +81,15 @@ CREATE TABLE shared_secrets (
 );
 )sql";
 
+// As in a catalog of one node. A program that does not know of it runs what is not due yet.
+constexpr const char* kFollowUps = R"sql(
+ALTER TABLE shared_invocations ADD COLUMN runs BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE shared_invocations ADD COLUMN due_at_ns BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE shared_invocations ADD COLUMN chain BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE shared_invocations ADD COLUMN last_failure TEXT NOT NULL DEFAULT '';
+ALTER TABLE shared_invocations ADD COLUMN destination TEXT NOT NULL DEFAULT '';
+)sql";
+
 // The last step that `table` has noted.
 Result<int64_t> version_of(Database& database, const std::string& table) {
   RETURN_IF_ERROR(
@@ -124,7 +133,7 @@ const std::vector<std::string>& shared_migrations() {
 }
 
 const std::vector<std::string>& shared_additions() {
-  static const std::vector<std::string> steps = {kAccess};
+  static const std::vector<std::string> steps = {kAccess, kFollowUps};
   return steps;
 }
 
