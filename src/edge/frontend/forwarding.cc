@@ -46,6 +46,8 @@ std::optional<Forwarding> forwarding_of_lambda(const http::Request& request) {
     case LambdaOperation::kGetProvisioned:
     case LambdaOperation::kGetUrlConfig:
     case LambdaOperation::kListUrlConfigs:
+    case LambdaOperation::kGetEventInvokeConfig:
+    case LambdaOperation::kListEventInvokeConfigs:
       return Forwarding{Destination::kHomeOrHere, route.function};
     case LambdaOperation::kCreateFunction:
     case LambdaOperation::kDeleteFunction:
@@ -60,6 +62,9 @@ std::optional<Forwarding> forwarding_of_lambda(const http::Request& request) {
     case LambdaOperation::kCreateUrlConfig:
     case LambdaOperation::kUpdateUrlConfig:
     case LambdaOperation::kDeleteUrlConfig:
+    case LambdaOperation::kPutEventInvokeConfig:
+    case LambdaOperation::kUpdateEventInvokeConfig:
+    case LambdaOperation::kDeleteEventInvokeConfig:
       return Forwarding{Destination::kHome, route.function};
     case LambdaOperation::kPublishVersion:
     case LambdaOperation::kCreateAlias:

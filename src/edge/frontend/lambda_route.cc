@@ -44,6 +44,11 @@ constexpr Method kUrl[] = {{"POST", LambdaOperation::kCreateUrlConfig},
                            {"PUT", LambdaOperation::kUpdateUrlConfig},
                            {"DELETE", LambdaOperation::kDeleteUrlConfig}};
 constexpr Method kUrls[] = {{"GET", LambdaOperation::kListUrlConfigs}};
+constexpr Method kEventInvoke[] = {{"PUT", LambdaOperation::kPutEventInvokeConfig},
+                                   {"POST", LambdaOperation::kUpdateEventInvokeConfig},
+                                   {"GET", LambdaOperation::kGetEventInvokeConfig},
+                                   {"DELETE", LambdaOperation::kDeleteEventInvokeConfig}};
+constexpr Method kEventInvokes[] = {{"GET", LambdaOperation::kListEventInvokeConfigs}};
 constexpr Method kAccount[] = {{"GET", LambdaOperation::kGetAccountSettings}};
 
 LambdaRoute choose(std::string_view method, std::span<const Method> known) {
@@ -78,9 +83,10 @@ LambdaRoute route_part(std::string_view method, std::string_view what) {
   if (what == "urls") return choose(method, kUrls);
   if (what == "concurrency") return choose(method, kConcurrency);
   if (what == "provisioned-concurrency") return choose(method, kProvisioned);
+  if (what == "event-invoke-config") return choose(method, kEventInvoke);
   for (const std::string_view feature :
-       {"policy", "event-invoke-config", "code-signing-config", "runtime-management-config",
-        "recursion-config", "invoke-async"}) {
+       {"policy", "code-signing-config", "runtime-management-config", "recursion-config",
+        "invoke-async"}) {
     if (what == feature) return unsupported(feature);
   }
   return LambdaRoute();
@@ -129,14 +135,17 @@ LambdaRoute route_lambda(std::string_view method, std::string_view path) {
   const bool is_of_alias =
       collection == "functions" && segments.size() == 5 && segments[3] == "aliases";
   if (is_of_alias) route = choose(method, kAlias);
+  const bool lists_event_invoke = collection == "functions" && segments.size() == 5 &&
+                                  segments[3] == "event-invoke-config" && segments[4] == "list";
+  if (lists_event_invoke) route = choose(method, kEventInvokes);
   if (collection == "tags" && segments.size() == 3) route = choose(method, kTags);
   if (collection == "account-settings" && segments.size() == 2) route = choose(method, kAccount);
   for (const std::string_view feature : {"event-source-mappings", "layers", "layers-by-arn",
                                          "code-signing-configs", "capacity-providers"}) {
     if (collection == feature) return unsupported(feature);
   }
-  const bool supported_part_goes_on =
-      segments.size() > 4 && !is_of_alias && route.operation != LambdaOperation::kUnsupported;
+  const bool supported_part_goes_on = segments.size() > 4 && !is_of_alias && !lists_event_invoke &&
+                                      route.operation != LambdaOperation::kUnsupported;
   if (supported_part_goes_on) return LambdaRoute();
   if (is_of_alias && !http::percent_decode(segments[4], route.alias)) return LambdaRoute();
   if (segments.size() >= 3 && !http::percent_decode(segments[2], route.function)) {

@@ -38,6 +38,11 @@ enum class LambdaOperation {
   kGetUrlConfig,
   kDeleteUrlConfig,
   kListUrlConfigs,
+  kPutEventInvokeConfig,
+  kUpdateEventInvokeConfig,
+  kGetEventInvokeConfig,
+  kDeleteEventInvokeConfig,
+  kListEventInvokeConfigs,
   kUnsupported,       // one that AWS has and we do not: `feature` names it
   kMethodNotAllowed,  // `allow` names those that are
   kUnknown,
