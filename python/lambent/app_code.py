@@ -38,6 +38,10 @@ SETTINGS = {
     "concurrency": "requests in one sandbox at once, of an HTTP function",
     "min_instances": "sandboxes that are ready before any call",
     "keep_alive": "seconds that others rest before they end",
+    "async_retries": "how often an asynchronous call that failed is tried again: 0, 1 or 2",
+    "async_max_age": "seconds after which an asynchronous call is not tried any more: 60 to 21600",
+    "on_success": "the function that is told when an asynchronous call succeeded",
+    "on_failure": "the function that is told when one failed and is not tried again",
     "schedule": "when it is called by itself: a cron such as '30 2 * * *', a rate such as '5 minutes', or a table as in [[schedules]]",
     "schedules": "several of them, each a table with a name",
     "network": "where it may connect to: 'outbound', or a list such as ['api.example.org:443']",
@@ -59,6 +63,11 @@ def bytes_of(amount: str | int, what: str) -> int:
     if found is None:
         raise ValueError("%s is %r, not an amount such as '512M'" % (what, amount))
     return int(float(found[1]) * _UNITS[found[2]])
+
+
+def _name(function: Any) -> str:
+    """Of a function of an app, or a name."""
+    return str(getattr(function, "name", function))
 
 
 def _schedules(given: Any) -> str:
@@ -91,6 +100,10 @@ class Settings:
     concurrency: int = 1
     min_instances: int = 0
     keep_alive: float = -1.0  # as the worker says
+    async_retries: int = -1  # as the worker says
+    async_max_age: float = 0.0  # not stated
+    on_success: str = ""
+    on_failure: str = ""
     schedules: str = ""  # as the worker has them
     network: str = ""
     requirements: tuple[str, ...] = ()
@@ -121,6 +134,8 @@ class Settings:
                         gpu_count=int(given.get("gpu_count", 1)), timeout=int(given.get("timeout", 30)), weight=float(given.get("weight", 1)),
                         max_concurrency=int(given.get("max_concurrency", 1000)), concurrency=int(given.get("concurrency", 1)),
                         min_instances=int(given.get("min_instances", 0)), keep_alive=float(given.get("keep_alive", -1)),
+                        async_retries=int(given.get("async_retries", -1)), async_max_age=float(given.get("async_max_age", 0)),
+                        on_success=_name(given.get("on_success", "")), on_failure=_name(given.get("on_failure", "")),
                         schedules=_schedules(schedules), network=network if isinstance(network, str) else ",".join(network),
                         requirements=tuple(given.get("requirements", ())), python=str(given.get("python", "")),
                         preload=tuple(given.get("preload", ())), environment=tuple(sorted(environment.items())),
@@ -205,6 +220,8 @@ def _tags(deployment: Deployment) -> dict[str, str]:
             "lambent:weight": "%g" % settings.weight, "lambent:max-concurrency": str(settings.max_concurrency),
             "lambent:min-instances": str(settings.min_instances), "lambent:keep-alive": "%g" % settings.keep_alive,
             "lambent:network": settings.network, "lambent:schedules": settings.schedules,
+            "lambent:async-retries": str(settings.async_retries), "lambent:async-max-age": "%g" % settings.async_max_age,
+            "lambent:async-on-success": settings.on_success, "lambent:async-on-failure": settings.on_failure,
             **({"lambent:http-concurrency": str(settings.concurrency)} if deployment.kind == "http" else {})}
 
 

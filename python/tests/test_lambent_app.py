@@ -287,6 +287,14 @@ class AppTest(unittest.TestCase):
                          ["2", "60", "api.example.org:443,10.1.2.3:5432", "8"])
         self.assertNotIn("lambent:http-concurrency", app_code._tags(app_code.Deployment("a-f", "f", "handler", settings)))
 
+    def test_what_follows_asynchronous_calls_are_tags(self):
+        names = ["lambent:async-" + name for name in ("retries", "max-age", "on-success", "on-failure")]
+        settings = app_code.Settings.of({"async_retries": 2, "async_max_age": 600, "on_success": "audit", "on_failure": twice})
+        tags = app_code._tags(app_code.Deployment("a-f", "f", "handler", settings))
+        self.assertEqual([tags[name] for name in names], ["2", "600", "audit", "test-twice"])
+        tags = app_code._tags(app_code.Deployment("a-f", "f", "handler", app_code.Settings.of({})))
+        self.assertEqual([tags[name] for name in names], ["-1", "0", "", ""])
+
 
 class RequestTest(unittest.TestCase):
     """What a deployment sends, to a worker that notes it."""

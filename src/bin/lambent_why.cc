@@ -96,7 +96,7 @@ Result<journal::ReplayTotals> read_story(const Options& options, journal::Why& w
   };
   sinks.decided = [&](const journal::ReplayedDecision& decision) { why.decided(decision); };
   sinks.step = [&](const journal::ReplayStep& step) { why.step(step); };
-  sinks.enough = [&] { return why.over(); };
+  sinks.enough = [&] { return why.settled(); };
   journal::ReplayTotals totals;
   RETURN_IF_ERROR(journal::replay(segments, sinks, totals));
   if (totals.difference && !why.over()) {

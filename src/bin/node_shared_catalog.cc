@@ -393,18 +393,14 @@ bool NodeSharedCatalog::resume(Waiting& waiting) {
     InvocationResult result{.id = invocation.request.id, .outcome = Outcome::kRejected};
     result.error = tenant.error();
     shared_->finish_async(invocation.tenant, result,
-                          loop_.clock().wall_now() + std::chrono::hours(1), [](Result<void>) {});
+                          loop_.clock().wall_now() + std::chrono::hours(1), {},
+                          [](Result<void>) {});
     return true;
   }
-  catalog::AsyncInvocation pending{.request = std::move(invocation.request),
-                                   .submitted_at = invocation.submitted_at,
-                                   .attempts = invocation.attempts};
+  catalog::AsyncInvocation pending = catalog::pending_of(invocation);
   pending.request.function.tenant = tenant->id;
   const auto spec = worker_->find_function(pending.request.function);
-  if (!spec.ok() && waits_on) {
-    invocation.request = std::move(pending.request);
-    return false;
-  }
+  if (!spec.ok() && waits_on) return false;
   if (spec.ok()) pending.function = spec->id;
   worker_->resume(std::move(pending));
   return true;

@@ -15,6 +15,7 @@
 #include "bin/shown_names.h"
 #include "bin/usage.h"
 #include "core/base/fault_points.h"
+#include "core/domain/async_limits.h"
 #include "decide/scheduling/make_policy.h"
 #include "decide/slice_scheduling/make_policy.h"
 
@@ -237,7 +238,8 @@ class SandboxFlags {
   SandboxFlags(CLI::App& app, WorkerConfig& config)
       : longest_gpu_run_s_(to_seconds(config.longest_gpu_run)),
         keep_alive_s_(to_seconds(config.keep_alive)),
-        drain_s_(to_seconds(config.drain_time)) {
+        drain_s_(to_seconds(config.drain_time)),
+        async_retry_delay_s_(to_seconds(config.async_retry_delay)) {
     app.add_option(
            "--longest-gpu-run", longest_gpu_run_s_,
            "seconds: the longest timeout of a function that uses a GPU, which is how long it can "
@@ -266,6 +268,15 @@ class SandboxFlags {
         ->capture_default_str();
     app.add_option("--drain", drain_s_, "seconds that running invocations get when stopping")
         ->check(bin::within(0.0, 86400.0))
+        ->capture_default_str();
+    app.add_option("--async-retries", config.async_retries,
+                   "how often an asynchronous invocation that failed is tried again, of functions "
+                   "that do not say; AWS Lambda: 2")
+        ->check(CLI::Range(0u, limits::kMostAsyncRetries))
+        ->capture_default_str();
+    app.add_option("--async-retry-delay", async_retry_delay_s_,
+                   "seconds before its first retry; twice as many before the second")
+        ->check(bin::within(0.01, 3600.0))
         ->capture_default_str();
     app.add_option("--ready-sandboxes", config.sandbox_pool, "empty sandboxes kept ready to start")
         ->check(CLI::Range(0, 64))
@@ -299,6 +310,7 @@ class SandboxFlags {
     config.near_gpu = !no_numa_;
     config.keep_alive = from_seconds(keep_alive_s_);
     config.drain_time = from_seconds(drain_s_);
+    config.async_retry_delay = from_seconds(async_retry_delay_s_);
   }
 
  private:
@@ -306,6 +318,7 @@ class SandboxFlags {
   bool no_numa_ = false;
   double keep_alive_s_;
   double drain_s_;
+  double async_retry_delay_s_;
 };
 
 class JournalFlags {

@@ -61,6 +61,9 @@ struct WorkerConfig {
   bool near_gpu = true;  // functions stay on the processors near their GPU
   Duration keep_alive = std::chrono::minutes(10);
   Duration drain_time = seconds(30);
+  // Of asynchronous invocations that failed, where their functions do not say.
+  unsigned async_retries = 0;
+  Duration async_retry_delay = std::chrono::minutes(1);
   // Of executors: see node/worker/executor_plan.h.
   ExecutorPool executor_pool = ExecutorPool::kResilient;
   Duration executor_pool_hold = seconds(1);

@@ -225,6 +225,8 @@ worker::WorkerOptions worker_options(const WorkerConfig& config, const Installat
   options.gpu_serves_one_tenant = config.gpu == GpuKind::kEmulated;
   options.longest_gpu_run = config.longest_gpu_run;
   options.utilisation_average = config.utilisation_average;
+  options.follow_ups.rules.retries = config.async_retries;
+  options.follow_ups.rules.first_delay = config.async_retry_delay;
   for (const auto& device : shares.dispatched) {
     options.device_memory = std::max(options.device_memory, device.memory_total);
     if (!device.profile.empty()) {
@@ -279,6 +281,8 @@ std::vector<frontend::WorkerFacts::Setting> settings_of(const WorkerConfig& conf
       {"--max-queue-time", config.max_queue_time, "how long a synchronous invocation may wait"},
       {"--keep-alive", text_of(to_seconds(config.keep_alive)) + " s",
        "how long a sandbox stays without work"},
+      {"--async-retries", std::to_string(config.async_retries),
+       "how often an asynchronous invocation that failed is tried again, unless its function says"},
       {"--zygotes", std::to_string(config.zygotes), "processes that Python is forked from"},
       {"--host-memory", config.host_memory ? mib_of(*config.host_memory) : "",
        "for GPU memory that moves to the host"},

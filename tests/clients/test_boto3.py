@@ -75,9 +75,8 @@ class Boto3Test(WorkerTest):
 
     def test_what_no_function_has_is_not_there(self):
         self.create("plain")
-        for call in (self.client.get_policy, self.client.get_function_event_invoke_config):
-            with self.assertRaises(self.client.exceptions.ResourceNotFoundException):
-                call(FunctionName="plain")
+        with self.assertRaises(self.client.exceptions.ResourceNotFoundException):
+            self.client.get_policy(FunctionName="plain")
         self.assertEqual(self.client.get_function_code_signing_config(FunctionName="plain")["CodeSigningConfigArn"], "")
         self.assertEqual(list(self.client.get_paginator("list_event_source_mappings").paginate().search("EventSourceMappings")), [])
         with self.assertRaisesRegex(ClientError, "tokens say who may invoke"):
@@ -89,6 +88,33 @@ class Boto3Test(WorkerTest):
                                  aws_secret_access_key="any", config=Config(retries={"max_attempts": 1}))
             with self.subTest(service), self.assertRaisesRegex(ClientError, "NotImplementedException.*Lambda's API only"):
                 getattr(other, operation)()
+
+    def test_event_invoke_config_tries_again_and_tells_a_destination(self):
+        told = make_zip({"app.py": "def handler(event, context):\n  print('TOLD', event['requestContext']['condition'], event['requestPayload']['n'])"})
+        fails = make_zip({"app.py": "def handler(event, context):\n  raise ValueError(event['n'])"})
+        alarm = self.create("alarm", told)
+        self.create("flaky", fails)
+        client, missing = self.client, self.client.exceptions.ResourceNotFoundException
+        with self.assertRaises(missing):
+            client.get_function_event_invoke_config(FunctionName="flaky")
+        put = client.put_function_event_invoke_config(
+            FunctionName="flaky", MaximumRetryAttempts=0, MaximumEventAgeInSeconds=60,
+            DestinationConfig={"OnFailure": {"Destination": alarm["FunctionArn"]}})
+        self.assertEqual(put["DestinationConfig"]["OnFailure"]["Destination"], alarm["FunctionArn"])
+        self.assertLess(abs(put["LastModified"].timestamp() - time.time()), 60)
+        client.update_function_event_invoke_config(FunctionName="flaky", MaximumEventAgeInSeconds=120)
+        got = client.get_function_event_invoke_config(FunctionName="flaky", Qualifier="$LATEST")
+        self.assertEqual((got["MaximumRetryAttempts"], got["MaximumEventAgeInSeconds"]), (0, 120))
+        pages = client.get_paginator("list_function_event_invoke_configs").paginate(FunctionName="flaky")
+        self.assertEqual([each["MaximumRetryAttempts"] for page in pages for each in page["FunctionEventInvokeConfigs"]], [0])
+        for wrong in ({"MaximumRetryAttempts": 3}, {"DestinationConfig": {"OnSuccess": {"Destination": "arn:aws:sqs:us-east-1:123456789012:q"}}}, {}):
+            with self.assertRaises(client.exceptions.InvalidParameterValueException):
+                client.put_function_event_invoke_config(FunctionName="flaky", **wrong)
+        self.assertEqual(client.invoke(FunctionName="flaky", InvocationType="Event", Payload=b'{"n": 7}')["StatusCode"], 202)
+        self.worker.wait_for(lambda: b"TOLD RetriesExhausted 7" in self.worker.request("GET", "/v1/functions/alarm/log").body, what="the record")
+        client.delete_function_event_invoke_config(FunctionName="flaky")
+        with self.assertRaises(missing):
+            client.get_function_event_invoke_config(FunctionName="flaky")
 
     def test_a_function_error_keeps_status_200(self):
         self.create("raises", make_zip({"app.py": "def handler(e, c): raise KeyError('missing')"}))

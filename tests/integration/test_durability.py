@@ -34,6 +34,8 @@ def handler(event, context):
     while event.get("waits") and not os.path.exists("/var/task/end"):
         time.sleep(0.01)
     write("ended %s %s" % (event["n"], context.aws_request_id))
+    if event.get("fails"):
+        raise ValueError("no luck")
     return event["n"]
 """
 
@@ -109,10 +111,10 @@ class Call:
 @unittest.skipUnless(os.geteuid() == 0, "an ordinary user's sandboxes cannot write the FIFO that counts")
 class Counting(unittest.TestCase):
     """With one function, whose runs are counted."""
-    gpu, tags = "none", {}
+    gpu, tags, flags = "none", {}, ()
 
     def setUp(self):
-        self.worker = Worker(gpu=self.gpu)
+        self.worker = Worker(*self.flags, gpu=self.gpu)
         self.addCleanup(self.worker.close)
         self.worker.create_python("counted", COUNTED, timeout=120, memory=128, tags={"lambent:max-concurrency": "1", **self.tags})
         self.runs = Runs(self.worker.folder / "state")
@@ -128,14 +130,14 @@ class Counting(unittest.TestCase):
         """In place of the one before, which a subtest may have left in the middle of something."""
         if self.worker.process.poll() is None:
             self.kill()
-        self.worker.flags = ("--fault-point", point) if point else ()
+        self.worker.flags = self.flags + (("--fault-point", point) if point else ())
         self.worker.start()
         if warm:
             self.assertEqual(self.worker.invoke("counted").json, "warm")
 
     def start_to_stop(self, point):
         """A worker that stops before it listens."""
-        self.worker.flags = ("--fault-point", point)
+        self.worker.flags = self.flags + ("--fault-point", point)
 
         def start():
             with contextlib.suppress(AssertionError):  # it never listens

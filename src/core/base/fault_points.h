@@ -26,13 +26,15 @@ enum class FaultPoint {
   kSandboxAsked,  // for it: the launcher was told
   kPlaced,        // its sandbox is ready, and does not have it
   kAttemptWritten,
-  kDelivered,  // its sandbox has it
-  kAnswered,   // the sandbox's answer is here
+  kDelivered,     // its sandbox has it
+  kAnswered,      // the sandbox's answer is here
+  kRetryWritten,  // it failed and is tried again; on the catalog's thread
+  kRetryDurable,
   kResultWritten,
   kResultDurable,
 };
 
-inline constexpr std::array<std::pair<std::string_view, FaultPoint>, 13> kFaultPoints = {{
+inline constexpr std::array<std::pair<std::string_view, FaultPoint>, 15> kFaultPoints = {{
     {"received", FaultPoint::kReceived},
     {"request_written", FaultPoint::kRequestWritten},
     {"request_durable", FaultPoint::kRequestDurable},
@@ -44,6 +46,8 @@ inline constexpr std::array<std::pair<std::string_view, FaultPoint>, 13> kFaultP
     {"attempt_written", FaultPoint::kAttemptWritten},
     {"delivered", FaultPoint::kDelivered},
     {"answered", FaultPoint::kAnswered},
+    {"retry_written", FaultPoint::kRetryWritten},
+    {"retry_durable", FaultPoint::kRetryDurable},
     {"result_written", FaultPoint::kResultWritten},
     {"result_durable", FaultPoint::kResultDurable},
 }};

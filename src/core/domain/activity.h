@@ -19,7 +19,7 @@ constexpr size_t kRecentPerTenant = 2'048;
 constexpr size_t kRecentTenants = 64;
 constexpr size_t kRecentError = 256;  // bytes that are kept of an error
 
-// An invocation that has its outcome.
+// An invocation that has its outcome, or a run of one that is tried again.
 struct EndedInvocation {
   uint64_t sequence = 0;  // counts up within its tenant, from 1
   InvocationId id;
@@ -36,6 +36,8 @@ struct EndedInvocation {
   std::optional<bool> in_time;     // none: its function has no SLO
   Bytes device_memory_peak;
   Bytes host_memory_peak;
+  unsigned run = 0;                  // of an asynchronous one: which of its runs this was
+  std::optional<Duration> again_in;  // it was tried again after so long; none: this is its outcome
 };
 
 struct EndedQuery {
@@ -49,9 +51,12 @@ struct EndedQuery {
 struct LiveInvocationStatus {
   InvocationId id;
   std::string function;
-  std::string phase;  // "queued", "starting", "running"
+  std::string phase;  // "queued", "starting", "running"; "waiting": to be tried again
   Duration waited{};
   std::string wait_reason;
+  unsigned run = 0;          // of an asynchronous one: which of its runs this is or will be
+  Duration due_in{};         // of one that waits to be tried again
+  std::string last_failure;  // the same: why its last run failed
 };
 
 // A run that holds a concurrency slot of a GPU.

@@ -6,7 +6,7 @@
 namespace lambent {
 
 struct CancelledInvocation {
-  std::string was;     // "queued", "starting", "running"
+  std::string was;     // "queued", "starting", "running"; "waiting": to be tried again
   bool ended = false;  // it has its outcome; else it gets it soon
 };
 

@@ -4,6 +4,7 @@
 #include <cctype>
 
 #include "core/base/json_survey.h"
+#include "core/domain/async_limits.h"
 #include "core/domain/command_line.h"
 #include "core/domain/cors.h"
 #include "core/domain/function_words.h"
@@ -277,6 +278,41 @@ Result<void> validate_http(const FunctionSpec& spec) {
   return {};
 }
 
+Result<void> validate_destination(const FunctionSpec& spec, const std::string& key,
+                                  const std::string& destination) {
+  if (destination.empty()) return {};
+  const size_t colon = destination.find(':');
+  const std::string name = destination.substr(0, colon);
+  const bool has_qualifier = colon != std::string::npos;
+  if (const auto named = validate_name(name);
+      !named.ok() || (has_qualifier && colon + 1 == destination.size())) {
+    return invalid(key + " is the name of a function, such as audit or audit:live, not '" +
+                   destination + "'");
+  }
+  if (name != spec.name.name.substr(0, spec.name.name.find(':'))) return {};
+  return invalid(key + " of '" + name +
+                 "' is the function itself: it would be invoked without end");
+}
+
+Result<void> validate_asynchronous(const FunctionSpec& spec) {
+  const AsyncSettings& settings = spec.asynchronous;
+  if (settings == AsyncSettings{}) return {};
+  if (spec.kind == FunctionKind::kHttp) {
+    return invalid(
+        "an http function has nothing in [asynchronous], because it is not invoked with an event");
+  }
+  const double retries = settings.retries;
+  if (retries != -1 && retries != 0 && retries != 1 && retries != limits::kMostAsyncRetries) {
+    return invalid("asynchronous.retries must be 0, 1 or 2, or -1 (as the worker says)");
+  }
+  const double age = settings.max_age_s;
+  if (age != 0 && !(age >= limits::kLeastEventAgeSeconds && age <= limits::kMostEventAgeSeconds)) {
+    return invalid("asynchronous.max_age_s must be 60 to 21600, or 0 (not stated)");
+  }
+  RETURN_IF_ERROR(validate_destination(spec, "asynchronous.on_success", settings.on_success));
+  return validate_destination(spec, "asynchronous.on_failure", settings.on_failure);
+}
+
 Result<void> validate_url(const FunctionSpec& spec) {
   const bool takes_requests =
       spec.kind == FunctionKind::kHandler || spec.kind == FunctionKind::kHttp;
@@ -398,6 +434,7 @@ Result<void> validate(const FunctionSpec& spec) {
         "an http function has no schedules, because it is not invoked with an event; schedule a "
         "handler that sends it a request");
   }
+  RETURN_IF_ERROR(validate_asynchronous(spec));
   RETURN_IF_ERROR(validate_url(spec));
   if (spec.kind == FunctionKind::kHttp) return validate_http(spec);
   if (spec.kind != FunctionKind::kHandler) {
@@ -427,6 +464,7 @@ bool keeps_sandboxes(const FunctionSpec& before, const FunctionSpec& after) {
   made_from.keep_alive_s = before.keep_alive_s;
   made_from.warm_up = before.warm_up;
   made_from.schedules = before.schedules;
+  made_from.asynchronous = before.asynchronous;
   made_from.url = before.url;
   made_from.http.concurrency = before.http.concurrency;
   made_from.tags = before.tags;

@@ -125,6 +125,17 @@ struct HttpContract {
   bool operator==(const HttpContract&) const = default;
 };
 
+// What follows an asynchronous invocation (docs/guides/events.md): how often one that failed is
+// tried again, and which functions are told of its outcome.
+struct AsyncSettings {
+  double retries = -1;          // 0, 1 or 2; -1: as the worker says
+  double max_age_s = 0;         // an event that is older is not run any more; 0: retries of 6 hours
+  std::string on_success = {};  // a function of the same tenant, or a version or alias; empty: none
+  std::string on_failure = {};
+
+  bool operator==(const AsyncSettings&) const = default;
+};
+
 struct FunctionSpec {
   FunctionId id;
   FunctionName name;
@@ -170,6 +181,8 @@ struct FunctionSpec {
   std::string warm_up;
   // When it is invoked by itself.
   Schedules schedules;
+  // Of the function and all its versions.
+  AsyncSettings asynchronous;
 
   std::string code_sha256;   // base64, as Lambda's CodeSha256
   Bytes code_size;           // of the zip

@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/domain/async_limits.h"
 #include "core/domain/function.h"
 #include "core/domain/secret.h"
 
@@ -46,6 +47,8 @@ constexpr FieldRange kGpuCountRange{1, kMostGpusOfFunction};
 constexpr FieldRange kPortRange{1, 65535};
 constexpr FieldRange kQueueTimeRange{-1, limits::kMostQueueTimeSeconds};
 constexpr FieldRange kInstancesRange{0, limits::kMostInstances};
+constexpr FieldRange kAsyncRetriesRange{-1, limits::kMostAsyncRetries};
+constexpr FieldRange kAsyncAgeRange{0, limits::kMostEventAgeSeconds};
 constexpr FieldRange kKeepAliveRange{-1, limits::kMostKeepAliveSeconds};
 // Text in the manifest for some kinds, a table for others.
 constexpr std::string_view kWarmUpKey = "warm_up";
@@ -144,6 +147,25 @@ void visit_function_url(Visitor& visit, Urls&... urls) {
   visit({kSetting, "url_cors", kCorsKey, "url-cors", kNone, "url_cors"}, urls.cors...);
 }
 
+// The fields of AsyncSettings.
+template <typename Visitor, typename... Settings>
+void visit_async_settings(Visitor& visit, Settings&... settings) {
+  using enum FieldRole;
+  // column, key, tag, Lambda, our own API
+  visit({kSetting, "async_retries", "asynchronous.retries", "async-retries", kNone, "async_retries",
+         kAsyncRetriesRange},
+        settings.retries...);
+  visit({kSetting, "async_max_age_s", "asynchronous.max_age_s", "async-max-age", kNone,
+         "async_max_age_seconds", kAsyncAgeRange},
+        settings.max_age_s...);
+  visit({kSetting, "async_on_success", "asynchronous.on_success", "async-on-success", kNone,
+         "async_on_success"},
+        settings.on_success...);
+  visit({kSetting, "async_on_failure", "asynchronous.on_failure", "async-on-failure", kNone,
+         "async_on_failure"},
+        settings.on_failure...);
+}
+
 template <typename Visitor, typename... Specs>
 void visit_fields(Visitor& visit, Specs&... specs) {
   using enum FieldRole;
@@ -194,6 +216,7 @@ void visit_fields(Visitor& visit, Specs&... specs) {
         specs.keep_alive_s...);
   visit({kSetting, "warm_up", kWarmUpKey, "warm-up", kNone, "warm_up"}, specs.warm_up...);
   visit({kSetting, "schedules", "schedules", "schedules", kNone, "schedules"}, specs.schedules...);
+  visit_async_settings(visit, specs.asynchronous...);
   visit({kRecord, "code_sha256", kNone, kNone, "CodeSha256", "code_sha256"}, specs.code_sha256...);
   visit({kRecord, "code_bytes", kNone, kNone, "CodeSize", "code_bytes"}, specs.code_size...);
   visit({kRecord, "last_modified_ns", kNone, kNone, "LastModified", "last_modified_seconds"},

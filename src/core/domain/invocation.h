@@ -95,6 +95,16 @@ struct InvocationResult {
   uint64_t revision = 0;
   // Which version of its function ran: a number, or "$LATEST"; empty: it is not known.
   std::string version;
+
+  // Of an asynchronous one: how many runs of it have ended, this one included.
+  unsigned runs = 0;
+  // It has no outcome yet: it is tried again after so long.
+  std::optional<Duration> again_in;
+  // Where its outcome was sent: "audit as ID", or "audit: not sent, because ..."; empty: nowhere.
+  std::string destination;
 };
+
+// The error type of an asynchronous invocation that waited until its event was too old.
+constexpr std::string_view kEventTooOldErrorType = "Event.TooOld";
 
 }  // namespace lambent

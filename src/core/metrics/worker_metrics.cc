@@ -157,6 +157,19 @@ struct WorkerMetrics::State {
                                "Time in which a pipeline's component ran on any slice of the GPU.");
   Family<Gauge>& slice_held = registry.family<Gauge>(
       "lambent_slice_held", "1 while an instance of a pipeline has the slice.");
+  Family<Counter>& retries = registry.family<Counter>(
+      "lambent_async_retries_total",
+      "Asynchronous invocations that are tried again, by reason: failed, or put_off (they could "
+      "not run).");
+  Family<Counter>& destinations = registry.family<Counter>(
+      "lambent_async_destinations_total",
+      "Outcomes of asynchronous invocations for a destination, by condition, and whether they "
+      "were sent.");
+  Gauge& waiting_for_retry = registry
+                                 .family<Gauge>("lambent_async_waiting_for_retry",
+                                                "Asynchronous invocations that wait to be tried "
+                                                "again, of all functions.")
+                                 .add({});
   Family<Counter>& firings = registry.family<Counter>(
       "lambent_schedule_firings_total",
       "Times for which a schedule was due: its invocation was begun, or they were missed.");
@@ -190,7 +203,9 @@ struct WorkerMetrics::State {
     Gauge* virtual_time = nullptr;
     std::array<Counter*, 2> slo{};  // late, in time
     Counter* network_refusals = nullptr;
-    std::map<std::string, Counter*> refusals;  // by limit; there are less than ten
+    std::map<std::string, Counter*> refusals;      // by limit; there are less than ten
+    std::array<Counter*, 2> retries{};             // put off, failed
+    std::map<std::string, Counter*> destinations;  // by condition and outcome; six at most
   };
   std::map<FunctionName, Series> functions;
 
@@ -309,6 +324,34 @@ void WorkerMetrics::network_refused(const FunctionName& function, uint64_t times
   counter->increment(static_cast<double>(times));
 }
 
+void WorkerMetrics::retried(const FunctionName& function, bool failed) {
+  Counter*& counter = state_->series_of(function).retries[failed ? 1 : 0];
+  if (counter == nullptr) {
+    Labels labels = labels_of(function);
+    labels["reason"] = failed ? "failed" : "put_off";
+    counter = &state_->retries.add(labels);
+  }
+  counter->increment();
+}
+
+void WorkerMetrics::destination(const FunctionName& function, std::string_view condition,
+                                bool sent) {
+  const std::string outcome = sent ? "sent" : "not_sent";
+  Counter*& counter =
+      state_->series_of(function).destinations[std::string(condition) + " " + outcome];
+  if (counter == nullptr) {
+    Labels labels = labels_of(function);
+    labels["condition"] = std::string(condition);
+    labels["outcome"] = outcome;
+    counter = &state_->destinations.add(labels);
+  }
+  counter->increment();
+}
+
+void WorkerMetrics::set_waiting_for_retry(uint64_t waiting) {
+  state_->waiting_for_retry.set(static_cast<double>(waiting));
+}
+
 void WorkerMetrics::slo(const FunctionName& function, bool in_time) {
   Counter*& counter = state_->series_of(function).slo[in_time ? 1 : 0];
   if (counter == nullptr) {
@@ -347,6 +390,10 @@ void WorkerMetrics::forget(const FunctionName& function) {
     state_->network_refusals.remove(series.network_refusals);
   }
   for (const auto& [reason, counter] : series.refusals) state_->refusals.remove(counter);
+  for (Counter* counter : series.retries) {
+    if (counter != nullptr) state_->retries.remove(counter);
+  }
+  for (const auto& [what, counter] : series.destinations) state_->destinations.remove(counter);
   state_->durations.remove(series.duration);
   state_->queues.remove(series.queue);
   state_->pending.remove(series.pending);

@@ -42,6 +42,13 @@ class WorkerMetrics {
   void memory_wanted(bool granted);
   // A request of a function with an SLO ended, in time or not.
   void slo(const FunctionName& function, bool in_time);
+  // An asynchronous invocation is tried again: its run failed, or it could not run.
+  void retried(const FunctionName& function, bool failed);
+  // The outcome of one was to be told to its destination, under this condition, and was sent or
+  // not.
+  void destination(const FunctionName& function, std::string_view condition, bool sent);
+  // How many wait to be tried again.
+  void set_waiting_for_retry(uint64_t waiting);
   // The function is gone, and its series with it: the number of series is bounded by that of
   // functions.
   void forget(const FunctionName& function);

@@ -154,7 +154,7 @@ void Why::restored(const SegmentHeader& header, const Dispatcher& dispatcher, co
   found_ = true;
   function_ = here->function;
   tenant_ = dispatcher.flows()[function_.value].tenant;
-  arrived_ = header.now - here->waited;
+  arrived_ = submitted_ = header.now - here->waited;
   last_ = header.now;
   queued_ = here->state == InvocationState::kQueued;
   reason_ = here->reason;
@@ -176,7 +176,7 @@ std::string Why::status_in_words(const Dispatcher& dispatcher, Instant now) cons
 
 void Why::step(const ReplayStep& step) {
   if (const auto* submitted = std::get_if<InvocationSubmitted>(&step.recorded.event);
-      submitted != nullptr && submitted->invocation == invocation_ && !found_) {
+      submitted != nullptr && submitted->invocation == invocation_ && (!found_ || outcome_)) {
     arrive(step, *submitted);
   }
   if (!found_ || outcome_) return;
@@ -185,18 +185,31 @@ void Why::step(const ReplayStep& step) {
   follow(step);
 }
 
+// Nothing of its run before is true of the next one; how long it waited in all is.
+void Why::begin_again() {
+  outcome_.reset();
+  queued_ = cold_ = started_ = waits_for_token_ = false;
+  sandbox_ = started_sandbox_ = {};
+  evicted_.clear();
+  went_first_.clear();
+}
+
 void Why::arrive(const ReplayStep& step, const InvocationSubmitted& event) {
   const Dispatcher& dispatcher = step.dispatcher;
+  const bool again = found_;
+  if (again) begin_again();
   found_ = true;
   function_ = event.function;
-  arrived_ = step.recorded.now;
-  last_ = arrived_;
+  submitted_ = last_ = step.recorded.now;
+  if (!again) arrived_ = submitted_;
+  asynchronous_ = event.asynchronous;
   std::string sentence = event.asynchronous ? "arrived, asynchronous" : "arrived";
+  if (again) sentence = "is tried again, run " + std::to_string(++runs_);
   const bool known = function_.value < dispatcher.flows().size();
   if (known) {
     const scheduling::Flow& flow = dispatcher.flows()[function_.value];
     tenant_ = flow.tenant;
-    const auto here = dispatcher.explain(invocation_, arrived_);
+    const auto here = dispatcher.explain(invocation_, submitted_);
     queued_ = here && here->state == InvocationState::kQueued;
     // Those that are dispatched at once are not counted any more.
     const uint64_t own = flow.pending - (queued_ && flow.pending > 0 ? 1 : 0);
@@ -205,15 +218,15 @@ void Why::arrive(const ReplayStep& step, const InvocationSubmitted& event) {
                 tokens_in_words(dispatcher);
     if (here) reason_ = here->reason;
   }
-  say(arrived_, std::move(sentence));
+  say(submitted_, std::move(sentence));
   if (!known) return;
-  if (std::string status = status_in_words(dispatcher, arrived_); !status.empty()) {
-    say(arrived_, std::move(status));
+  if (std::string status = status_in_words(dispatcher, submitted_); !status.empty()) {
+    say(submitted_, std::move(status));
   }
   const bool wants_gpu = dispatcher.flows()[function_.value].device_memory.count > 0;
   if (queued_ && wants_gpu) {
-    for (std::string& sentence : holders_in_words(dispatcher, step.names, arrived_)) {
-      say(arrived_, std::move(sentence));
+    for (std::string& sentence : holders_in_words(dispatcher, step.names, submitted_)) {
+      say(submitted_, std::move(sentence));
     }
   }
   // Not taken up by follow(): it was not queued before.
@@ -374,9 +387,9 @@ void Why::leave_queue(const ReplayStep& step) {
   if (here->host_reason != scheduling::HostReason::kNone) {
     say(now, "goes to the host's processors " + host_reason_in_words(*here));
   } else if (std::string status = status_in_words(step.dispatcher, now);
-             !status.empty() && now != arrived_) {
+             !status.empty() && now != submitted_) {
     say(now, "was dispatched; with the charge for it " + status);
-  } else if (now != arrived_) {
+  } else if (now != submitted_) {
     say(now, "was dispatched");
   }
   cold_ = here->state == InvocationState::kStarting;

@@ -42,6 +42,10 @@ class Why {
 
   bool found() const { return found_; }
   bool over() const { return outcome_.has_value(); }
+  // No run can follow: an asynchronous one that failed may be tried again.
+  bool settled() const {
+    return outcome_ && (!asynchronous_ || outcome_->outcome == Outcome::kSucceeded);
+  }
 
   // The story: a line for each moment, times counted from its arrival.
   std::string text() const;
@@ -60,6 +64,7 @@ class Why {
 
  private:
   void say(Instant now, std::string sentence) { moments_.push_back({now, std::move(sentence)}); }
+  void begin_again();
   void arrive(const ReplayStep& step, const dispatch::InvocationSubmitted& event);
   void follow(const ReplayStep& step);
   void note_place(const ReplayStep& step);
@@ -87,7 +92,10 @@ class Why {
   Duration over_run_{};
   std::string policy_;
   bool has_virtual_times_ = false;
+  bool asynchronous_ = false;
+  unsigned runs_ = 1;  // that it was submitted for; above 1: it failed and was tried again
   Instant arrived_{};
+  Instant submitted_{};  // for the last of them
   Instant last_{};
   scheduling::WaitReason reason_ = scheduling::WaitReason::kNone;
   std::vector<Moment> moments_;

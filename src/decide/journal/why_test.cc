@@ -101,6 +101,39 @@ TEST(Why, TellsWhatItWaitedForAndWhatWasEvictedForIt) {
   }
 }
 
+TEST(Why, TellsAllRunsOfOneThatFailedAndWasTriedAgain) {
+  Scene scene;
+  InvocationSubmitted submitted{kFirst, FunctionId{1}};
+  submitted.asynchronous = true;
+  scene.at(seconds(1), submitted);
+  scene.at(seconds(2), SandboxReady{SandboxId{1}, milliseconds(400), milliseconds(600)});
+  scene.at(seconds(3), InvocationFinished{kFirst, seconds(1), false});
+  scene.at(seconds(63), submitted);
+  scene.at(seconds(65), InvocationFinished{kFirst, seconds(2), true});
+  const Why why = scene.story_of(kFirst);
+  ASSERT_TRUE(why.settled());
+  EXPECT_EQ(why.arrived(), Instant(seconds(1)));
+  EXPECT_EQ(why.outcome()->outcome, Outcome::kSucceeded);
+  const std::string text = why.text();
+  const size_t failed = text.find("function_error"), again = text.find("is tried again, run 2");
+  ASSERT_NE(failed, std::string::npos) << text;
+  ASSERT_NE(again, std::string::npos) << text;
+  EXPECT_LT(failed, again);
+  EXPECT_NE(text.find("begins to run in sandbox 1", again), std::string::npos) << text;
+}
+
+TEST(Why, IsNotSettledByTheFailureOfAnAsynchronousOne) {
+  Scene scene;
+  InvocationSubmitted submitted{kFirst, FunctionId{1}};
+  submitted.asynchronous = true;
+  scene.at(seconds(1), submitted);
+  scene.at(seconds(2), SandboxReady{SandboxId{1}, milliseconds(400), milliseconds(600)});
+  scene.at(seconds(3), InvocationFinished{kFirst, seconds(1), false});
+  const Why why = scene.story_of(kFirst);
+  EXPECT_TRUE(why.over());
+  EXPECT_FALSE(why.settled());
+}
+
 TEST(Why, TellsWhenItsMemoryCameAndWhoMadeRoomForIt) {
   Scene scene(scheduling::MemoryRule::kMoveIdle);
   const auto moved = [](uint64_t sandbox, MoveDirection direction) {

@@ -65,6 +65,8 @@ Answer answer_of(const http::Response& response) {
     answer.in_time = slo == "in_time";
   answer.device = headers.get("x-lambent-device");
   answer.wait_reason = headers.get("x-lambent-wait-reason");
+  answer.runs = static_cast<unsigned>(number_in(headers, "x-lambent-runs").value_or(0));
+  answer.destination = headers.get("x-lambent-destination");
   const auto peak = number_in(headers, "x-lambent-device-memory-peak-bytes");
   if (peak && *peak > 0) answer.device_memory_peak = Bytes(static_cast<uint64_t>(*peak));
   if (auto tail = base64_decode(headers.get("x-amz-log-result"))) answer.log_tail = *tail;
@@ -88,7 +90,10 @@ std::string phases_line(const Answer& answer) {
   if (answer.device_memory_peak.count > 0) {
     line += "gpu memory " + to_string(answer.device_memory_peak) + "   ";
   }
-  return line + "id " + answer.id;
+  if (answer.runs > 1) line += std::to_string(answer.runs) + " runs   ";
+  line += "id " + answer.id;
+  if (!answer.destination.empty()) line += "\ndestination   " + answer.destination;
+  return line;
 }
 
 std::string readable_failure(const Answer& answer) {

@@ -39,6 +39,8 @@ bool is_one_of(const std::string& key, std::span<const char* const> names) {
 // Settings of HTTP functions, of sandboxes, and of a GPU, of functions that have none.
 bool is_of_another_kind(const std::string& key, const Json& function) {
   if (key.starts_with("http_")) return cell(function, "kind") != "http";
+  if (key.starts_with("async_") && cell(function, "kind") == "http") return true;
+  if (key == "async_max_age_seconds" && number(function, key.c_str()) == 0) return true;
   constexpr const char* kOfSandboxes[] = {"runtime",       "memory_bytes",
                                           "scratch_bytes", "shared_memory_bytes",
                                           "min_instances", "keep_alive_seconds"};
@@ -89,6 +91,7 @@ std::pair<std::string, std::string> shown(const std::string& key, const Json& ro
     if (key.starts_with("last_modified")) return {without(end), date_of(amount)};
     return {without(end), amount < 0 ? "as the worker says" : human_seconds(amount)};
   }
+  if (key == "async_retries" && number(row, key.c_str()) < 0) return {key, "as the worker says"};
   if (!row[key].is_array()) return {key, cell(row, key.c_str())};
   std::string entries;
   for (const Json& entry : row[key]) entries += (entries.empty() ? "" : "; ") + entry_text(entry);

@@ -33,6 +33,23 @@ std::string reason_of(const Json& row) {
   return waited ? wait_of(row) : "";
 }
 
+// "run 2 in 34.00 s; ValueError: no such image" of one that waits to be tried again.
+std::string retry_of(const Json& row) {
+  const std::string failure = cell(row, "last_failure");
+  return "run " + cell(row, "run") + " in " + human_seconds(number(row, "due_in_seconds")) +
+         (failure.empty() || failure == "-" ? "" : "; " + failure);
+}
+
+// Of a run that was not the last one: "run 1, again after 60.00 s: ValueError: no such image".
+std::string with_run(const Json& row, const std::string& reason) {
+  const bool is_again = row.contains("again_in_seconds") && row["again_in_seconds"].is_number();
+  const bool is_later = number(row, "run") > 1;
+  if (!is_again && !is_later) return reason;
+  std::string text = "run " + cell(row, "run");
+  if (is_again) text += ", again after " + human_seconds(number(row, "again_in_seconds"));
+  return text + (reason.empty() ? "" : ": " + reason);
+}
+
 // One line, whatever a function said.
 std::string one_line(std::string text) {
   std::replace_if(
@@ -47,9 +64,11 @@ std::string one_line(std::string text) {
 std::string table_of_live(const Json& live) {
   TextTable table({"ID", "FUNCTION", "STATE", ">WAITED", "WAITS BECAUSE"});
   for (const Json& row : list_in(live, "invocations")) {
-    table.add({cell(row, "invocation"), cell(row, "function"), cell(row, "phase"),
-               human_seconds(number(row, "waited_seconds")),
-               cell(row, "phase") == "queued" ? wait_of(row) : ""});
+    const std::string phase = cell(row, "phase");
+    std::string why = phase == "queued" ? wait_of(row) : "";
+    if (phase == "waiting") why = one_line(retry_of(row));
+    table.add({cell(row, "invocation"), cell(row, "function"), phase,
+               human_seconds(number(row, "waited_seconds")), std::move(why)});
   }
   return table.str();
 }
@@ -64,7 +83,7 @@ std::string table_of_ended(const Json& ended, Duration now) {
     table.add({cell(row, "invocation"), cell(row, "function"), cell(row, "outcome"),
                human_seconds(ago), ran ? cell(row, "start") : "-", cell(row, "gpu"),
                milliseconds_cell(phases, "queue"), milliseconds_cell(phases, "run"),
-               milliseconds_cell(row, "took_ms"), one_line(reason_of(row))});
+               milliseconds_cell(row, "took_ms"), one_line(with_run(row, reason_of(row)))});
   }
   return table.str();
 }

@@ -52,6 +52,21 @@ TEST_F(Verbs, InvocationsShowsThoseThatWaitAndThoseThatEnded) {
   EXPECT_THAT(out.str(), HasSubstr("KeyError: 'a'   in line 2\n"));
 }
 
+TEST_F(Verbs, InvocationsShowsWhichRunItIsOfOneThatIsTriedAgain) {
+  transport.answer(response(200, R"({"invocations":[
+    {"invocation":"0e6c9d1e-4f2c-4c33-9a52-6f1b1b3f0f7a","function":"hello","phase":"waiting",
+     "waited_seconds":0,"wait_reason":"","run":2,"due_in_seconds":34,"last_failure":"E: no"}]})"));
+  transport.answer(response(200, R"({"invocations":[
+    {"invocation":"1e6c9d1e-4f2c-4c33-9a52-6f1b1b3f0f7a","function":"hello","run":1,
+     "outcome":"function_error","error_type":"E","error":"no","again_in_seconds":60,"ended":1.0},
+    {"invocation":"2e6c9d1e-4f2c-4c33-9a52-6f1b1b3f0f7a","function":"hello","run":3,
+     "outcome":"succeeded","again_in_seconds":null,"ended":1.0}]})"));
+  EXPECT_EQ(run_invocations(transport, console, {}), 0);
+  EXPECT_THAT(out.str(), HasSubstr("run 2 in 34 s; E: no\n"));
+  EXPECT_THAT(out.str(), HasSubstr("run 1, again after 60 s: E: no\n"));
+  EXPECT_THAT(out.str(), HasSubstr("run 3\n"));
+}
+
 TEST_F(Verbs, InvocationsOfAFunctionThatIsNotThereSaysSo) {
   transport.answer(response(200, R"({"invocations":[],"gpu_runs":[]})"));
   transport.answer(response(200, R"({"invocations":[]})"));

@@ -63,6 +63,8 @@ Json json_of(const Answer& answer) {
         {"run", us(answer.phases->run)},     {"total", us(answer.phases->total())}};
     if (!answer.wait_reason.empty()) json["wait_reason"] = answer.wait_reason;
   }
+  if (answer.runs > 0) json["runs"] = answer.runs;
+  if (!answer.destination.empty()) json["destination"] = answer.destination;
   json["device_memory_peak_bytes"] = answer.device_memory_peak.count;
   const Json payload = Json::parse(answer.payload, nullptr, false);
   json["payload"] = payload.is_discarded() ? Json(answer.payload) : payload;
@@ -93,6 +95,22 @@ int show(Console& console, const Answer& answer, const std::optional<std::string
   return answer.function_failed ? kExitFunctionError : 0;
 }
 
+// "waiting for run 2 of 3, in 34.00 s: the last one failed with ValueError: no such image".
+std::string progress_of_retry(const Json& json) {
+  const auto number_at = [&](const char* key) {
+    return json.contains(key) && json[key].is_number() ? json[key].get<double>() : 0.0;
+  };
+  const auto count = [&](const char* key) {
+    return std::to_string(static_cast<uint64_t>(number_at(key)));
+  };
+  std::string text = "waiting for run " + count("run") + " of " + count("most_runs") + ", in " +
+                     human_seconds(number_at("due_in_seconds"));
+  const bool has_failure = json.contains("last_failure") && json["last_failure"].is_string() &&
+                           !json["last_failure"].get_ref<const std::string&>().empty();
+  if (has_failure) text += ": the last one failed with " + json["last_failure"].get<std::string>();
+  return text;
+}
+
 // "queued or running", or what the worker says of it: "queued for 3.20 s (no_token); GPU 0 is held
 // by f, for 12.50 s at most".
 std::string progress_of(const std::string& body) {
@@ -101,6 +119,7 @@ std::string progress_of(const std::string& body) {
     return "queued or running";
   }
   std::string text = json["phase"].get<std::string>();
+  if (text == "waiting") return progress_of_retry(json);
   if (text != "queued") return text;
   const auto seconds_at = [](const Json& row, const char* key) {
     return row.contains(key) && row[key].is_number() ? human_seconds(row[key].get<double>()) : "";
@@ -258,7 +277,11 @@ int run_result(Transport& transport, Console& console, const ResultOptions& opti
     const auto response = good(transport.send(request, seconds(60)));
     if (!response.ok()) return fail(console, response.error());
     if (response->headers.get("x-lambent-outcome") == "rejected") {
-      return fail(console, error_of(*response));  // the exchange was good, the outcome was not
+      // The exchange was good, the outcome was not.
+      const std::string destination(response->headers.get("x-lambent-destination"));
+      if (!destination.empty() && !console.json)
+        console.err << "destination   " << destination << "\n";
+      return fail(console, error_of(*response));
     }
     if (response->status != 202) {
       Answer answer = answer_of(*response);

@@ -190,6 +190,23 @@ TEST_F(Verbs, InvokeAsyncPrintsTheIdAndResultFetchesTheAnswer) {
   EXPECT_EQ(transport.requests.back().target, "/v1/invocations/77aa");
 }
 
+TEST_F(Verbs, ResultTellsOfOneThatWaitsToBeTriedAgainAndWhereItsOutcomeWent) {
+  transport.answer(response(202, R"({"state":"pending","phase":"waiting","run":2,"most_runs":3,
+    "due_in_seconds":34,"last_failure":"E: no"})"));
+  EXPECT_EQ(run_result(transport, console, {.id = "77aa"}), 24);
+  EXPECT_THAT(err.str(), HasSubstr("is waiting for run 2 of 3, in 34 s: the last one failed with "
+                                   "E: no; wait for it with --wait"));
+
+  err.str("");
+  http::Response answer = invoked("7");
+  answer.headers.add("x-lambent-runs", "3");
+  answer.headers.add("x-lambent-destination", "audit as 88bb");
+  transport.answer(answer);
+  EXPECT_EQ(run_result(transport, console, {.id = "77aa"}), 0);
+  EXPECT_THAT(err.str(), HasSubstr("3 runs"));
+  EXPECT_THAT(err.str(), HasSubstr("\ndestination   audit as 88bb\n"));
+}
+
 TEST_F(Verbs, ErrorsOfBothApisBecomeExitCodes) {
   transport.answer(response(404, "{\"Type\":\"User\",\"Message\":\"Function not found: f\"}",
                             {{"x-amzn-ErrorType", "ResourceNotFoundException"}}));

@@ -216,8 +216,8 @@ Result<void> check_kind_keys(const toml::table& table, FunctionKind kind, const 
   static constexpr std::string_view kNotOfPipelines[] = {
       "handler", "cpu",       "component", "output",      "port",
       "command", "readiness", "url",       "concurrency", kOpenaiModelsKey};
-  static constexpr std::string_view kNotOfHttp[] = {"graph",   "component", "output",
-                                                    "handler", "cpu",       "slo"};
+  static constexpr std::string_view kNotOfHttp[] = {"graph", "component", "output",      "handler",
+                                                    "cpu",   "slo",       "asynchronous"};
   std::span<const std::string_view> foreign = kNotOfHandlers;
   if (kind == FunctionKind::kKernel) foreign = kNotOfKernels;
   if (kind == FunctionKind::kWorkflow) foreign = kNotOfWorkflows;

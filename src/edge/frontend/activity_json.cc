@@ -10,27 +10,30 @@ using nlohmann::json;
 
 json to_json(const EndedInvocation& invocation) {
   const Phases& phases = invocation.phases;
-  return {{"sequence", invocation.sequence},
-          {"invocation", to_string(invocation.id)},
-          {"function", invocation.function},
-          {"version", invocation.version},
-          {"outcome", name_of(invocation.outcome)},
-          {"error_type", invocation.error_type},
-          {"error", invocation.error},
-          {"start", name_of(invocation.start)},
-          {"phases_ms",
-           {{"queue", to_milliseconds(phases.queue)},
-            {"sandbox", to_milliseconds(phases.sandbox)},
-            {"init", to_milliseconds(phases.init)},
-            {"memory", to_milliseconds(phases.memory)},
-            {"run", to_milliseconds(phases.run)}}},
-          {"took_ms", to_milliseconds(phases.total())},
-          {"wait_reason", invocation.wait_reason},
-          {"gpu", invocation.device ? json(place_name(*invocation.device)) : json()},
-          {"ended", to_seconds(invocation.ended)},
-          {"in_time", invocation.in_time ? json(*invocation.in_time) : json()},
-          {"device_memory_peak_bytes", invocation.device_memory_peak.count},
-          {"host_memory_peak_bytes", invocation.host_memory_peak.count}};
+  return {
+      {"sequence", invocation.sequence},
+      {"invocation", to_string(invocation.id)},
+      {"function", invocation.function},
+      {"version", invocation.version},
+      {"outcome", name_of(invocation.outcome)},
+      {"error_type", invocation.error_type},
+      {"error", invocation.error},
+      {"start", name_of(invocation.start)},
+      {"phases_ms",
+       {{"queue", to_milliseconds(phases.queue)},
+        {"sandbox", to_milliseconds(phases.sandbox)},
+        {"init", to_milliseconds(phases.init)},
+        {"memory", to_milliseconds(phases.memory)},
+        {"run", to_milliseconds(phases.run)}}},
+      {"took_ms", to_milliseconds(phases.total())},
+      {"wait_reason", invocation.wait_reason},
+      {"gpu", invocation.device ? json(place_name(*invocation.device)) : json()},
+      {"ended", to_seconds(invocation.ended)},
+      {"in_time", invocation.in_time ? json(*invocation.in_time) : json()},
+      {"device_memory_peak_bytes", invocation.device_memory_peak.count},
+      {"host_memory_peak_bytes", invocation.host_memory_peak.count},
+      {"run", invocation.run > 0 ? json(invocation.run) : json()},
+      {"again_in_seconds", invocation.again_in ? json(to_seconds(*invocation.again_in)) : json()}};
 }
 
 json to_json(const LiveInvocationStatus& invocation) {
@@ -38,7 +41,11 @@ json to_json(const LiveInvocationStatus& invocation) {
           {"function", invocation.function},
           {"phase", invocation.phase},
           {"waited_seconds", to_seconds(invocation.waited)},
-          {"wait_reason", invocation.wait_reason}};
+          {"wait_reason", invocation.wait_reason},
+          {"run", invocation.run > 0 ? json(invocation.run) : json()},
+          {"due_in_seconds",
+           invocation.phase == "waiting" ? json(to_seconds(invocation.due_in)) : json()},
+          {"last_failure", invocation.last_failure}};
 }
 
 json to_json(const GpuRun& run) {

@@ -53,6 +53,8 @@ std::optional<Forwarding> forwarding_of_lambda(const http::Request& request) {
     case LambdaOperation::kGetUrlConfig:
     case LambdaOperation::kListUrlConfigs:
     case LambdaOperation::kGetNone:
+    case LambdaOperation::kGetEventInvokeConfig:
+    case LambdaOperation::kListEventInvokeConfigs:
       return Forwarding{Destination::kHomeOrHere, function_in(route.function)};
     case LambdaOperation::kCreateFunction:
     case LambdaOperation::kDeleteFunction:
@@ -67,6 +69,9 @@ std::optional<Forwarding> forwarding_of_lambda(const http::Request& request) {
     case LambdaOperation::kCreateUrlConfig:
     case LambdaOperation::kUpdateUrlConfig:
     case LambdaOperation::kDeleteUrlConfig:
+    case LambdaOperation::kPutEventInvokeConfig:
+    case LambdaOperation::kUpdateEventInvokeConfig:
+    case LambdaOperation::kDeleteEventInvokeConfig:
     case LambdaOperation::kPublishVersion:
     case LambdaOperation::kCreateAlias:
     case LambdaOperation::kUpdateAlias:

@@ -24,12 +24,15 @@ Error invalid(const std::string& what) { return Error{ErrorCode::kInvalidArgumen
 struct Unsupported {
   const char* key;
   const char* harmless;  // JSON; null, "", [], {} and false are always harmless
+  const char* instead = "";
 };
 constexpr Unsupported kUnsupported[] = {
     {"Architectures", R"(["x86_64"])"},
     {"CapacityProviderConfig", nullptr},
     {"CodeSigningConfigArn", nullptr},
-    {"DeadLetterConfig", nullptr},
+    {"DeadLetterConfig", nullptr,
+     "; a function as DestinationConfig.OnFailure of PutFunctionEventInvokeConfig gets what "
+     "failed"},
     {"DurableConfig", nullptr},
     {"FileSystemConfigs", nullptr},
     {"KMSKeyArn", nullptr},
@@ -59,7 +62,8 @@ Result<void> refuse_unsupported(const json& object) {
     if (one.harmless != nullptr && *found == json::parse(one.harmless)) continue;
     return invalid(
         std::string(one.key) + " is not supported" +
-        (one.harmless == nullptr ? std::string() : std::string(" other than ") + one.harmless));
+        (one.harmless == nullptr ? std::string() : std::string(" other than ") + one.harmless) +
+        one.instead);
   }
   return {};
 }

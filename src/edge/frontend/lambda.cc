@@ -369,6 +369,24 @@ class Performance {
     if (is_there) send(answer_of_none(call.feature, function_of(call.name).name));
   }
 
+  void operator()(EventInvokeCall& call) {
+    using enum EventInvokeCall::What;
+    FunctionSpec spec;
+    if (!find(call.name, "", spec)) return;
+    if (call.what == kGet || call.what == kList) return send(read_event_invoke(call, spec));
+    const auto changed =
+        with_event_invoke_config(std::move(spec), call, [this](const FunctionName& name) {
+          return is_version_record(name) ? versions_.find_qualified(name)
+                                         : service_.find_function(name);
+        });
+    if (!changed.ok()) return send(fault_response(changed.error()));
+    if (call.what == kDelete) return update(apply_patch(*changed, {}), answer_with_nothing());
+    update(apply_patch(*changed, {}), [send = sender()](Result<FunctionSpec> done) {
+      send(done.ok() ? json_response(200, event_invoke_config_of(*done))
+                     : fault_response(done.error()));
+    });
+  }
+
   void operator()(ListFunctions& call) {
     auto specs = service_.list_functions(call.tenant, call.after, call.limit + 1);
     json body = {{"Functions", json::array()}};
@@ -420,6 +438,17 @@ class Performance {
 
  private:
   using Send = std::function<void(Response)>;
+
+  static Response read_event_invoke(const EventInvokeCall& call, const FunctionSpec& spec) {
+    const bool is_there = has_event_invoke_config(spec);
+    if (call.what == EventInvokeCall::What::kList) {
+      json all = json::array();
+      if (is_there) all.push_back(event_invoke_config_of(spec));
+      return json_response(200, {{"FunctionEventInvokeConfigs", std::move(all)}});
+    }
+    return is_there ? json_response(200, event_invoke_config_of(spec))
+                    : fault_response(no_event_invoke_config(spec.name));
+  }
 
   static Error no_url_config(const FunctionName& name) {
     return {ErrorCode::kNotFound, "there is no URL configuration of " + name.name};

@@ -18,7 +18,6 @@ constexpr std::pair<std::string_view, std::string_view> kInstead[] = {
      "tokens say who may invoke a function, and AuthType NONE opens its URL to anyone who "
      "reaches the worker"},
     {"resource-policy", "tokens say who may invoke a function"},
-    {"event-invoke-config", "an event is not tried again when the function fails"},
     {"event-source-mappings", "clients and schedules (lambent:schedules) begin invocations"},
     {"invoke-async", "use Invoke with InvocationType Event"},
     {"durable-executions", "workflows keep what runs in steps"},
@@ -38,9 +37,6 @@ http::Response answer_of_none(std::string_view feature, std::string_view functio
   }
   if (feature == "capacity-providers") {
     return json_response(200, {{"CapacityProviders", json::array()}});
-  }
-  if (feature == "event-invoke-config/list") {
-    return json_response(200, {{"FunctionEventInvokeConfigs", json::array()}});
   }
   if (feature == "code-signing-config") {
     return json_response(200, {{"FunctionName", function}, {"CodeSigningConfigArn", ""}});

@@ -390,6 +390,32 @@ Result<PutUrlConfig> decode_url_config(const json& object, FunctionName name, bo
   return put;
 }
 
+// Nothing if it is another call.
+std::optional<EventInvokeCall::What> event_invoke_call(LambdaOperation operation) {
+  switch (operation) {
+    case LambdaOperation::kPutEventInvokeConfig:
+      return EventInvokeCall::What::kPut;
+    case LambdaOperation::kUpdateEventInvokeConfig:
+      return EventInvokeCall::What::kUpdate;
+    case LambdaOperation::kGetEventInvokeConfig:
+      return EventInvokeCall::What::kGet;
+    case LambdaOperation::kDeleteEventInvokeConfig:
+      return EventInvokeCall::What::kDelete;
+    case LambdaOperation::kListEventInvokeConfigs:
+      return EventInvokeCall::What::kList;
+    default:
+      return std::nullopt;
+  }
+}
+
+Result<EventInvokeCall> decode_event_invoke(EventInvokeCall::What what, const json& object,
+                                            FunctionName name) {
+  EventInvokeCall call{.what = what, .name = std::move(name)};
+  using enum EventInvokeCall::What;
+  if (what == kPut || what == kUpdate) RETURN_IF_ERROR(read_event_invoke_config(object, call));
+  return call;
+}
+
 // What has no version: it is the function that is changed.
 Result<void> refuse_qualifier(LambdaOperation operation, const FunctionName& name) {
   switch (operation) {
@@ -407,6 +433,11 @@ Result<void> refuse_qualifier(LambdaOperation operation, const FunctionName& nam
       break;
   }
   if (!is_version_record(name)) return {};
+  if (event_invoke_call(operation)) {
+    return invalid(
+        "what follows asynchronous invocations is configured for the function, and holds for its "
+        "versions and aliases too: leave Qualifier out, or give $LATEST");
+  }
   return invalid("this is for a function, not for '" + version_of(name) +
                  "' of one: versions never change, and aliases have calls of their own");
 }
@@ -497,6 +528,9 @@ LambdaCall decode_on_function(const LambdaRoute& route, http::Request request, F
         .status = 400,
         .type = "InvalidRequestContentException",
         .message = "Could not parse request body into json: " + body.error().message};
+  }
+  if (const auto what = event_invoke_call(route.operation)) {
+    return call_or_fault(decode_event_invoke(*what, body->object, std::move(name)));
   }
   switch (route.operation) {
     case LambdaOperation::kUpdateFunctionCode:

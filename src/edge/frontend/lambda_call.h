@@ -12,6 +12,7 @@
 #include "core/domain/version_service.h"
 #include "core/http/message.h"
 #include "edge/frontend/caller.h"
+#include "edge/frontend/event_invoke_config.h"
 #include "edge/frontend/function_json.h"
 #include "edge/frontend/lambda_fault.h"
 
@@ -147,7 +148,7 @@ using LambdaCall =
                  ListTags, TagFunction, UntagFunction, GetAccountSettings, PublishVersion,
                  ListVersions, CreateAlias, UpdateAlias, GetAlias, DeleteAlias, ListAliases,
                  PutConcurrency, GetConcurrency, DeleteConcurrency, ProvisionedCall, PutUrlConfig,
-                 GetUrlConfig, DeleteUrlConfig, GetNone>;
+                 GetUrlConfig, DeleteUrlConfig, GetNone, EventInvokeCall>;
 
 // Takes the body out of the request where the call carries it.
 LambdaCall decode_lambda_call(http::Request request, const Caller& caller);

@@ -44,6 +44,11 @@ constexpr Method kUrl[] = {{"POST", LambdaOperation::kCreateUrlConfig},
                            {"PUT", LambdaOperation::kUpdateUrlConfig},
                            {"DELETE", LambdaOperation::kDeleteUrlConfig}};
 constexpr Method kUrls[] = {{"GET", LambdaOperation::kListUrlConfigs}};
+constexpr Method kEventInvoke[] = {{"PUT", LambdaOperation::kPutEventInvokeConfig},
+                                   {"POST", LambdaOperation::kUpdateEventInvokeConfig},
+                                   {"GET", LambdaOperation::kGetEventInvokeConfig},
+                                   {"DELETE", LambdaOperation::kDeleteEventInvokeConfig}};
+constexpr Method kEventInvokes[] = {{"GET", LambdaOperation::kListEventInvokeConfigs}};
 constexpr Method kAccount[] = {{"GET", LambdaOperation::kGetAccountSettings}};
 
 LambdaRoute choose(std::string_view method, std::span<const Method> known) {
@@ -85,8 +90,8 @@ LambdaRoute route_part(std::string_view method, std::string_view what) {
   if (what == "urls") return choose(method, kUrls);
   if (what == "concurrency") return choose(method, kConcurrency);
   if (what == "provisioned-concurrency") return choose(method, kProvisioned);
-  for (const std::string_view feature :
-       {"policy", "event-invoke-config", "code-signing-config", "recursion-config"}) {
+  if (what == "event-invoke-config") return choose(method, kEventInvoke);
+  for (const std::string_view feature : {"policy", "code-signing-config", "recursion-config"}) {
     if (what == feature) return method == "GET" ? none_of(feature) : unsupported(feature);
   }
   for (const std::string_view feature : {"runtime-management-config", "invoke-async",
@@ -139,6 +144,9 @@ LambdaRoute route_lambda(std::string_view method, std::string_view path) {
   const bool is_of_alias =
       collection == "functions" && segments.size() == 5 && segments[3] == "aliases";
   if (is_of_alias) route = choose(method, kAlias);
+  const bool lists_event_invoke = collection == "functions" && segments.size() == 5 &&
+                                  segments[3] == "event-invoke-config" && segments[4] == "list";
+  if (lists_event_invoke) route = choose(method, kEventInvokes);
   if (collection == "tags" && segments.size() == 3) route = choose(method, kTags);
   if (collection == "account-settings" && segments.size() == 2) route = choose(method, kAccount);
   for (const std::string_view feature :
@@ -151,10 +159,7 @@ LambdaRoute route_lambda(std::string_view method, std::string_view path) {
                                          "durable-execution-callbacks", "resource-policy"}) {
     if (collection == feature) return unsupported(feature);
   }
-  const bool lists_configs = route.feature == "event-invoke-config" && segments.size() == 5 &&
-                             segments[4] == "list" && method == "GET";
-  if (lists_configs) route.feature += "/list";
-  const bool supported_part_goes_on = segments.size() > 4 && !is_of_alias && !lists_configs &&
+  const bool supported_part_goes_on = segments.size() > 4 && !is_of_alias && !lists_event_invoke &&
                                       route.operation != LambdaOperation::kUnsupported;
   if (supported_part_goes_on) return LambdaRoute();
   if (is_of_alias && !http::percent_decode(segments[4], route.alias)) return LambdaRoute();

@@ -39,6 +39,11 @@ enum class LambdaOperation {
   kDeleteUrlConfig,
   kListUrlConfigs,
   kGetNone,           // a read of what no function has here: `feature` names it
+  kPutEventInvokeConfig,
+  kUpdateEventInvokeConfig,
+  kGetEventInvokeConfig,
+  kDeleteEventInvokeConfig,
+  kListEventInvokeConfigs,
   kUnsupported,       // one that AWS has and we do not: `feature` names it
   kMethodNotAllowed,  // `allow` names those that are
   kUnknown,

@@ -24,6 +24,10 @@ void add_outcome(http::Headers& headers, const InvocationResult& result) {
   headers.set("x-amzn-RequestId", to_string(result.id));
   headers.add("x-lambent-outcome", std::string(name_of(result.outcome)));
   if (result.in_time) headers.add("x-lambent-slo", *result.in_time ? "in_time" : "late");
+  if (result.runs > 0) headers.add("x-lambent-runs", std::to_string(result.runs));
+  if (!result.destination.empty()) {
+    headers.add("x-lambent-destination", header_text(result.destination));
+  }
   if (result.outcome == Outcome::kRejected) return;
   if (!result.version.empty()) headers.add("X-Amz-Executed-Version", result.version);
   if (result.outcome == Outcome::kFunctionError) {

@@ -38,6 +38,8 @@ RouteScopes scopes_of_lambda(std::string_view method, std::string_view path) {
     case LambdaOperation::kGetProvisioned:
     case LambdaOperation::kGetUrlConfig:
     case LambdaOperation::kListUrlConfigs:
+    case LambdaOperation::kGetEventInvokeConfig:
+    case LambdaOperation::kListEventInvokeConfigs:
       return reads(kAnyone);
     case LambdaOperation::kCreateFunction:
     case LambdaOperation::kDeleteFunction:
@@ -56,6 +58,9 @@ RouteScopes scopes_of_lambda(std::string_view method, std::string_view path) {
     case LambdaOperation::kCreateUrlConfig:
     case LambdaOperation::kUpdateUrlConfig:
     case LambdaOperation::kDeleteUrlConfig:
+    case LambdaOperation::kPutEventInvokeConfig:
+    case LambdaOperation::kUpdateEventInvokeConfig:
+    case LambdaOperation::kDeleteEventInvokeConfig:
       return changes(kDeployers);
     // Nothing happens there, and the answer says so.
     default:

@@ -138,16 +138,45 @@ AsyncInvocation read_pending_row(const Statement& row) {
   invocation.submitted_at = Duration(row.column_int(10));
   invocation.attempts = static_cast<unsigned>(row.column_uint(11));
   invocation.request.needs = objects_from(row.column_text(12));
+  invocation.runs = static_cast<unsigned>(row.column_uint(13));
+  invocation.due_at = Duration(row.column_int(14));
+  invocation.chain = static_cast<unsigned>(row.column_uint(15));
+  invocation.last_failure = row.column_text(16);
   return invocation;
 }
 
-Result<std::string> version_that_ran(Database& database, TenantId tenant, InvocationId id) {
+// In the order of read_pending_row().
+constexpr std::string_view kPendingColumns =
+    "sequence, tenant, id, function, function_name, payload, content_type, client_context, "
+    "trace_id, idempotency_key, submitted_at_ns, attempts, needs, runs, due_at_ns, chain, "
+    "last_failure";
+
+// What is kept beside its result: which version ran, how often, and what was told of it.
+Result<void> read_history(Database& database, TenantId tenant, InvocationResult& result) {
   ASSIGN_OR_RETURN(Statement rows,
-                   database.prepare("SELECT function_name FROM async_invocations WHERE tenant = ?1 "
-                                    "AND id = ?2"));
-  rows.bind(1, uint64_t{tenant.value}).bind_blob(2, blob_of(id));
+                   database.prepare("SELECT function_name, runs, destination FROM "
+                                    "async_invocations WHERE tenant = ?1 AND id = ?2"));
+  rows.bind(1, uint64_t{tenant.value}).bind_blob(2, blob_of(result.id));
   ASSIGN_OR_RETURN(const bool there, rows.next());
-  return there ? version_of({tenant, rows.column_text(0)}) : std::string();
+  if (!there) return {};
+  result.version = version_of({tenant, rows.column_text(0)});
+  result.runs = static_cast<unsigned>(rows.column_uint(1));
+  result.destination = rows.column_text(2);
+  return {};
+}
+
+Result<void> put_successor(Database& database, TenantId tenant, const AsyncSuccessor& successor,
+                           std::string_view source_payload) {
+  AsyncInvocation invocation;
+  invocation.request.id = successor.id;
+  invocation.request.function = successor.name;
+  invocation.request.function.tenant = tenant;
+  invocation.request.payload = successor.payload(source_payload);
+  invocation.function = successor.function;
+  invocation.submitted_at = successor.submitted_at;
+  invocation.chain = successor.chain;
+  const auto kept = put_async(database, invocation);
+  return kept.ok() ? Result<void>{} : kept.error();
 }
 
 }  // namespace
@@ -174,15 +203,16 @@ Result<InvocationId> put_async(Database& database, const AsyncInvocation& invoca
       Statement insert,
       database.prepare("INSERT INTO async_invocations (tenant, id, function, function_name, "
                        "payload, content_type, client_context, trace_id, idempotency_key, "
-                       "submitted_at_ns, attempts, needs, state) VALUES (?1, ?2, (SELECT id FROM "
-                       "functions WHERE tenant = ?1 AND id = ?3), ?4, ?5, ?6, ?7, ?8, ?9, ?10, "
-                       "?11, ?12, 'queued')"));
+                       "submitted_at_ns, attempts, needs, chain, state) VALUES (?1, ?2, (SELECT id "
+                       "FROM functions WHERE tenant = ?1 AND id = ?3), ?4, ?5, ?6, ?7, ?8, ?9, "
+                       "?10, ?11, ?12, ?13, 'queued')"));
   insert.bind(1, uint64_t{request.function.tenant.value}).bind_blob(2, blob_of(request.id));
   insert.bind(3, uint64_t{invocation.function.value}).bind_text(4, request.function.name);
   insert.bind_blob(5, request.payload).bind_text(6, request.content_type);
   insert.bind_text(7, request.client_context).bind_text(8, request.trace_id);
   insert.bind_text(9, request.idempotency_key).bind(10, invocation.submitted_at.count());
   insert.bind(11, uint64_t{invocation.attempts}).bind_text(12, text_of(request.needs));
+  insert.bind(13, uint64_t{invocation.chain});
   const auto inserted = insert.run();
   if (!inserted.ok() && inserted.error().code == ErrorCode::kAlreadyExists) {
     return Error{ErrorCode::kAlreadyExists,
@@ -203,17 +233,50 @@ Result<void> begin_async(Database& database, TenantId tenant, InvocationId id) {
   return {};
 }
 
+// It begins afresh: what counts is how often workers end under the next run.
+Result<void> retry_async(Database& database, TenantId tenant, InvocationId id,
+                         const AsyncRetry& retry) {
+  ASSIGN_OR_RETURN(
+      Statement update,
+      database.prepare("UPDATE async_invocations SET state = 'queued', attempts = 0, runs = ?3, "
+                       "due_at_ns = ?4, last_failure = ?5 WHERE tenant = ?1 AND id = ?2 AND state "
+                       "<> 'done'"));
+  update.bind(1, uint64_t{tenant.value}).bind_blob(2, blob_of(id)).bind(3, uint64_t{retry.runs});
+  update.bind(4, retry.due_at.count()).bind_text(5, retry.last_failure);
+  RETURN_IF_ERROR(update.run());
+  if (database.changes() == 0) return no_such_invocation(id);
+  return {};
+}
+
 Result<void> finish_async(Database& database, TenantId tenant, const InvocationResult& result,
-                          Duration expires_at) {
+                          Duration expires_at, const std::optional<AsyncSuccessor>& successor) {
+  if (successor) {
+    ASSIGN_OR_RETURN(const auto source, find_pending(database, tenant, result.id));
+    if (!source) return no_such_invocation(result.id);
+    RETURN_IF_ERROR(put_successor(database, tenant, *successor, source->request.payload));
+  }
   // The event is not needed any more: give its space to the result.
   ASSIGN_OR_RETURN(
       Statement update,
-      database.prepare("UPDATE async_invocations SET state = 'done', payload = zeroblob(0) WHERE "
-                       "tenant = ?1 AND id = ?2 AND state <> 'done'"));
+      database.prepare("UPDATE async_invocations SET state = 'done', payload = zeroblob(0), runs = "
+                       "?3, destination = ?4 WHERE tenant = ?1 AND id = ?2 AND state <> 'done'"));
   update.bind(1, uint64_t{tenant.value}).bind_blob(2, blob_of(result.id));
+  update.bind(3, uint64_t{result.runs}).bind_text(4, result.destination);
   RETURN_IF_ERROR(update.run());
   if (database.changes() == 0) return no_such_invocation(result.id);
   return insert_result(database, tenant, result, expires_at);
+}
+
+Result<std::optional<AsyncInvocation>> find_pending(Database& database, TenantId tenant,
+                                                    InvocationId id) {
+  ASSIGN_OR_RETURN(Statement rows,
+                   database.prepare("SELECT " + std::string(kPendingColumns) +
+                                    " FROM async_invocations WHERE tenant = ?1 AND id = ?2 AND "
+                                    "state <> 'done'"));
+  rows.bind(1, uint64_t{tenant.value}).bind_blob(2, blob_of(id));
+  ASSIGN_OR_RETURN(const bool there, rows.next());
+  if (!there) return std::optional<AsyncInvocation>();
+  return std::optional<AsyncInvocation>(read_pending_row(rows));
 }
 
 Result<std::optional<InvocationResult>> read_async_result(Database& database, TenantId tenant,
@@ -225,7 +288,7 @@ Result<std::optional<InvocationResult>> read_async_result(Database& database, Te
   ASSIGN_OR_RETURN(const bool finished, rows.next());
   if (finished) {
     ASSIGN_OR_RETURN(InvocationResult result, read_result_row(rows));
-    ASSIGN_OR_RETURN(result.version, version_that_ran(database, tenant, id));
+    RETURN_IF_ERROR(read_history(database, tenant, result));
     return std::optional<InvocationResult>(std::move(result));
   }
   ASSIGN_OR_RETURN(
@@ -262,11 +325,9 @@ Result<std::vector<AsyncInvocation>> load_pending(Database& database, uint64_t a
   std::vector<AsyncInvocation> pending;
   ASSIGN_OR_RETURN(
       Statement rows,
-      database.prepare(
-          "SELECT sequence, tenant, id, function, function_name, payload, "
-          "content_type, client_context, trace_id, idempotency_key, submitted_at_ns, "
-          "attempts, needs FROM async_invocations WHERE state <> 'done' AND sequence > ?1 "
-          "ORDER BY sequence LIMIT ?2"));
+      database.prepare("SELECT " + std::string(kPendingColumns) +
+                       " FROM async_invocations WHERE state <> 'done' AND sequence > ?1 ORDER BY "
+                       "sequence LIMIT ?2"));
   rows.bind(1, after_sequence).bind(2, uint64_t{limit});
   Bytes payload;
   while (payload < payload_limit) {

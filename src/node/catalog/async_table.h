@@ -17,8 +17,13 @@ Result<InvocationId> put_async(Database& database, const AsyncInvocation& invoca
 Result<std::optional<InvocationId>> find_async(Database& database, TenantId tenant,
                                                const std::string& idempotency_key);
 Result<void> begin_async(Database& database, TenantId tenant, InvocationId id);
+Result<void> retry_async(Database& database, TenantId tenant, InvocationId id,
+                         const AsyncRetry& retry);
 Result<void> finish_async(Database& database, TenantId tenant, const InvocationResult& result,
-                          Duration expires_at);
+                          Duration expires_at, const std::optional<AsyncSuccessor>& successor);
+// One without a result; nothing if there is none.
+Result<std::optional<AsyncInvocation>> find_pending(Database& database, TenantId tenant,
+                                                    InvocationId id);
 Result<std::optional<InvocationResult>> read_async_result(Database& database, TenantId tenant,
                                                           InvocationId id);
 Result<uint64_t> expire_results(Database& database, Duration now, size_t most);

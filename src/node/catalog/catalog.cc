@@ -264,15 +264,30 @@ void Catalog::begin_async(TenantId tenant, InvocationId id, Done<void> done) {
                               state_->or_else<void>(std::move(done), here));
 }
 
+void Catalog::retry_async(TenantId tenant, InvocationId id, AsyncRetry retry, Done<void> done) {
+  const auto here = [state = state_.get(), tenant, id, retry](Done<void> then) {
+    state->writer->change(sizeof(id) + retry.last_failure.size(),
+                          state->reaching(FaultPoint::kRetryDurable, std::move(then)),
+                          [faults = state->faults, tenant, id, retry](Database& database) {
+                            auto kept = catalog::retry_async(database, tenant, id, retry);
+                            reach(faults, FaultPoint::kRetryWritten);
+                            return kept;
+                          });
+  };
+  if (state_->shared == nullptr) return here(std::move(done));
+  state_->shared->retry_async(state_->tenant_name(tenant), id, std::move(retry),
+                              state_->or_else<void>(std::move(done), here));
+}
+
 void Catalog::finish_async(TenantId tenant, InvocationResult result, Duration expires_at,
-                           Done<void> done) {
+                           std::optional<AsyncSuccessor> successor, Done<void> done) {
   // Shared by both ways.
   const auto kept = std::make_shared<const InvocationResult>(std::move(result));
-  const auto here = [state = state_.get(), tenant, kept, expires_at](Done<void> then) {
+  const auto here = [state = state_.get(), tenant, kept, expires_at, successor](Done<void> then) {
     state->writer->change(
         size_of(*kept), state->reaching(FaultPoint::kResultDurable, std::move(then)),
-        [faults = state->faults, tenant, kept, expires_at](Database& database) {
-          auto finished = catalog::finish_async(database, tenant, *kept, expires_at);
+        [faults = state->faults, tenant, kept, expires_at, successor](Database& database) {
+          auto finished = catalog::finish_async(database, tenant, *kept, expires_at, successor);
           reach(faults, FaultPoint::kResultWritten);
           return finished;
         });
@@ -281,7 +296,28 @@ void Catalog::finish_async(TenantId tenant, InvocationResult result, Duration ex
   // Where it is kept here, that is the same step.
   const auto told =
       state_->or_else<void>(state_->reaching(FaultPoint::kResultDurable, std::move(done)), here);
-  state_->shared->finish_async(state_->tenant_name(tenant), *kept, expires_at, told);
+  state_->shared->finish_async(state_->tenant_name(tenant), *kept, expires_at, successor, told);
+}
+
+void Catalog::find_pending(TenantId tenant, InvocationId id,
+                           Done<std::optional<AsyncInvocation>> done) {
+  using Answer = std::optional<AsyncInvocation>;
+  const auto here = [state = state_.get(), tenant, id](Done<Answer> then) {
+    state->writer->ask<Answer>(true, 0, std::move(then), [tenant, id](Database& database) {
+      return catalog::find_pending(database, tenant, id);
+    });
+  };
+  if (state_->shared == nullptr) return here(std::move(done));
+  state_->shared->find_pending(
+      state_->tenant_name(tenant), id,
+      [tenant, here, done = std::move(done)](Result<std::optional<SharedInvocation>> found) {
+        if (!found.ok()) return done(found.error());
+        if (!found->has_value()) return here(done);
+        SharedInvocation& shared = **found;
+        AsyncInvocation pending = pending_of(std::move(shared));
+        pending.request.function.tenant = tenant;
+        done(Answer(std::move(pending)));
+      });
 }
 
 void Catalog::async_result(TenantId tenant, InvocationId id,

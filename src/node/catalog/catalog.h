@@ -99,9 +99,14 @@ class Catalog {
                   Done<std::optional<InvocationId>> done);
   // Notes that it runs now, once more. NOT_FOUND if there is none without a result.
   void begin_async(TenantId tenant, InvocationId id, Done<void> done);
-  // Stores its outcome, readable until `expires_at` (since the Unix epoch). NOT_FOUND if there is
-  // none without a result.
-  void finish_async(TenantId tenant, InvocationResult result, Duration expires_at, Done<void> done);
+  // Its run failed and it is tried again. NOT_FOUND if there is none without a result.
+  void retry_async(TenantId tenant, InvocationId id, AsyncRetry retry, Done<void> done);
+  // Stores its outcome, readable until `expires_at` (since the Unix epoch), and in the same commit
+  // accepts the invocation that follows it, if any. NOT_FOUND if there is none without a result.
+  void finish_async(TenantId tenant, InvocationResult result, Duration expires_at,
+                    std::optional<AsyncSuccessor> successor, Done<void> done);
+  // One without a result; nothing if there is none. In a shared catalog its function is zero.
+  void find_pending(TenantId tenant, InvocationId id, Done<std::optional<AsyncInvocation>> done);
   // nullopt while it is queued or running; NOT_FOUND if it is unknown or its result has expired.
   void async_result(TenantId tenant, InvocationId id, Done<std::optional<InvocationResult>> done);
   // Removes results whose time is over, at most 10,000 a call; answers how many.

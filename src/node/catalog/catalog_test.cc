@@ -35,8 +35,28 @@ class CatalogTest : public testing::Test {
   }
   Result<void> finish(uint64_t number, Duration expires_at = seconds(2'000'000'000)) {
     return loop_.await<void>([&](auto done) {
-      catalog_->finish_async(kDefaultTenant, sample_result(number), expires_at, done);
+      catalog_->finish_async(kDefaultTenant, sample_result(number), expires_at, {}, done);
     });
+  }
+  Result<void> retry(uint64_t number, const AsyncRetry& retry) {
+    return loop_.await<void>([&](auto done) {
+      catalog_->retry_async(kDefaultTenant, sample_invocation(number).request.id, retry, done);
+    });
+  }
+  Result<void> finish_with(uint64_t number, const AsyncSuccessor& successor) {
+    InvocationResult result = sample_result(number);
+    result.runs = 3;
+    result.destination = "audit as x";
+    return loop_.await<void>([&](auto done) {
+      catalog_->finish_async(kDefaultTenant, result, seconds(2'000'000'000), successor, done);
+    });
+  }
+  std::optional<AsyncInvocation> pending(uint64_t number) {
+    auto found = loop_.await<std::optional<AsyncInvocation>>([&](auto done) {
+      catalog_->find_pending(kDefaultTenant, sample_invocation(number).request.id, done);
+    });
+    EXPECT_TRUE(found.ok());
+    return found.ok() ? *found : std::nullopt;
   }
   Result<std::optional<InvocationResult>> result(uint64_t number,
                                                  TenantId tenant = kDefaultTenant) {
@@ -237,7 +257,7 @@ TEST_F(CatalogTest, NowhereIsNoDevice) {
     InvocationResult meant = sample_result(number);
     meant.device = device;
     const auto finished = loop_.await<void>([&](auto done) {
-      catalog_->finish_async(kDefaultTenant, meant, seconds(2'000'000'000), done);
+      catalog_->finish_async(kDefaultTenant, meant, seconds(2'000'000'000), {}, done);
     });
     ASSERT_TRUE(finished.ok());
     EXPECT_EQ((**result(number)).device, device);
@@ -250,6 +270,50 @@ TEST_F(CatalogTest, AnInvocationHasOneResult) {
   ASSERT_TRUE(finish(1).ok());
   EXPECT_EQ(finish(1).error().code, ErrorCode::kNotFound);
   EXPECT_EQ(begin(1).error().code, ErrorCode::kNotFound);
+}
+
+TEST_F(CatalogTest, WhatIsTriedAgainIsKeptWithItsTimeAndBeginsAfresh) {
+  ASSERT_TRUE(put(sample_invocation(1)).ok());
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(begin(1).ok());
+  ASSERT_TRUE(retry(1, {.runs = 1, .due_at = seconds(77), .last_failure = "E: no"}).ok());
+  reopen();
+  const auto kept = catalog_->pending_async(0, 10);
+  ASSERT_EQ(kept->size(), 1u);
+  EXPECT_EQ(kept->front().runs, 1u);
+  EXPECT_EQ(kept->front().due_at, seconds(77));
+  EXPECT_EQ(kept->front().last_failure, "E: no");
+  EXPECT_EQ(kept->front().attempts, 0u) << "workers that end under the next run count";
+  EXPECT_EQ(pending(1)->request.payload, sample_invocation(1).request.payload);
+  ASSERT_TRUE(finish(1).ok());
+  EXPECT_FALSE(pending(1));
+  EXPECT_EQ(retry(1, {}).error().code, ErrorCode::kNotFound) << "it has its result";
+  EXPECT_EQ(retry(2, {}).error().code, ErrorCode::kNotFound);
+}
+
+TEST_F(CatalogTest, WhatFollowsAResultIsAcceptedWithItOnce) {
+  const FunctionId audit = put(sample_function("audit"))->id;
+  ASSERT_TRUE(put(sample_invocation(1)).ok());
+  AsyncSuccessor successor{.id = sample_invocation(2).request.id,
+                           .name = {kDefaultTenant, "audit"},
+                           .function = audit,
+                           .submitted_at = seconds(9),
+                           .chain = 4};
+  successor.payload = [](std::string_view source) { return "of " + std::string(source); };
+  ASSERT_TRUE(finish_with(1, successor).ok());
+  AsyncSuccessor second = successor;
+  second.id = sample_invocation(3).request.id;
+  EXPECT_EQ(finish_with(1, second).error().code, ErrorCode::kNotFound);
+  EXPECT_FALSE(pending(3)) << "no second record of one result";
+  reopen();
+  EXPECT_EQ((**result(1)).runs, 3u);
+  EXPECT_EQ((**result(1)).destination, "audit as x");
+  const auto next = pending(2);
+  ASSERT_TRUE(next);
+  EXPECT_EQ(next->request.payload, "of " + sample_invocation(1).request.payload);
+  EXPECT_EQ(next->function, audit);
+  EXPECT_EQ(next->request.function.name, "audit");
+  EXPECT_EQ(next->chain, 4u);
+  EXPECT_EQ(next->submitted_at, seconds(9));
 }
 
 TEST_F(CatalogTest, ResultsExpireAndPendingOnesDoNot) {

@@ -137,7 +137,7 @@ Acknowledged tell_story(Catalog& catalog, TestLoop& loop) {
   while (answered < 6) loop.run_one();
   for (const uint64_t number : {1, 4}) {
     const auto finished = loop.await<void>([&](auto done) {
-      catalog.finish_async(kDefaultTenant, sample_result(number), seconds(9), done);
+      catalog.finish_async(kDefaultTenant, sample_result(number), seconds(9), {}, done);
     });
     if (finished.ok()) acknowledged.finished.insert(number);
   }

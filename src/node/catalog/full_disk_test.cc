@@ -36,7 +36,7 @@ Filled fill(Catalog& catalog, TestLoop& loop, uint64_t first, size_t payload) {
 
 Result<void> finish(Catalog& catalog, TestLoop& loop, uint64_t number) {
   return loop.await<void>([&](auto done) {
-    catalog.finish_async(kDefaultTenant, sample_result(number), seconds(1), done);
+    catalog.finish_async(kDefaultTenant, sample_result(number), seconds(1), {}, done);
   });
 }
 

@@ -318,6 +318,20 @@ constexpr const char* kSeveralGpus = R"sql(
 ALTER TABLE functions ADD COLUMN gpu_count INTEGER NOT NULL DEFAULT 1;
 )sql";
 
+// What follows an asynchronous invocation. `runs` are those that ended, of which all but the last
+// of one that is done had failed; it is due again at `due_at_ns`; `chain` destinations led to it.
+constexpr const char* kFollowUps = R"sql(
+ALTER TABLE functions ADD COLUMN async_retries REAL NOT NULL DEFAULT -1;
+ALTER TABLE functions ADD COLUMN async_max_age_s REAL NOT NULL DEFAULT 0;
+ALTER TABLE functions ADD COLUMN async_on_success TEXT NOT NULL DEFAULT '';
+ALTER TABLE functions ADD COLUMN async_on_failure TEXT NOT NULL DEFAULT '';
+ALTER TABLE async_invocations ADD COLUMN runs INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE async_invocations ADD COLUMN due_at_ns INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE async_invocations ADD COLUMN chain INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE async_invocations ADD COLUMN last_failure TEXT NOT NULL DEFAULT '';
+ALTER TABLE async_invocations ADD COLUMN destination TEXT NOT NULL DEFAULT '';
+)sql";
+
 Result<void> apply_step(Database& database, size_t version) {
   RETURN_IF_ERROR(database.begin());
   auto applied = database.run(migrations()[version - 1]);
@@ -358,7 +372,8 @@ const std::vector<std::string>& migrations() {
                                                  kSandboxConcurrency,
                                                  kNetworkAccess,
                                                  kCorsAndProvisioned,
-                                                 kSeveralGpus};
+                                                 kSeveralGpus,
+                                                 kFollowUps};
   return steps;
 }
 

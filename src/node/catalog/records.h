@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/domain/access.h"
@@ -21,8 +23,31 @@ struct AsyncInvocation {
   InvocationRequest request;
   FunctionId function;      // zero once the function was removed
   Duration submitted_at{};  // since the Unix epoch
-  // How often it was begun; above 0 after a restart: a worker ended while it ran.
+  // How often it was begun since its last run ended; above 0 after a restart: a worker ended while
+  // it ran.
   unsigned attempts = 0;
+  unsigned runs = 0;         // that ended; it has failed in each
+  Duration due_at{};         // of the next one, since the Unix epoch; it may be over
+  unsigned chain = 0;        // destinations that led to it
+  std::string last_failure;  // why its last run failed; empty: it had none
+};
+
+// That it is tried again.
+struct AsyncRetry {
+  unsigned runs = 0;
+  Duration due_at{};
+  std::string last_failure = {};
+};
+
+// The asynchronous invocation that tells a function of the outcome of another.
+struct AsyncSuccessor {
+  InvocationId id = {};
+  FunctionName name = {};
+  FunctionId function = {};
+  Duration submitted_at{};
+  unsigned chain = 0;
+  // Its payload, from that of the other one. Called on the catalog's thread.
+  std::function<std::string(std::string_view)> payload = {};
 };
 
 // What the scheduler learnt of a function, so that a restart does not forget it.

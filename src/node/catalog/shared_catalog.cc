@@ -227,22 +227,50 @@ void SharedCatalog::begin_async(std::string tenant, InvocationId id, Done<void> 
       });
 }
 
+void SharedCatalog::retry_async(std::string tenant, InvocationId id, AsyncRetry retry,
+                                Done<void> done) {
+  const size_t bytes = retry.last_failure.size();
+  writer_.change(
+      bytes, std::move(done),
+      [owner = owner_, tenant = std::move(tenant), id, retry = std::move(retry)](
+          Database& database) { return retry_shared_async(database, owner, tenant, id, retry); });
+}
+
 void SharedCatalog::finish_async(std::string tenant, InvocationResult result, Duration expires_at,
-                                 Done<void> done) {
+                                 std::optional<AsyncSuccessor> successor, Done<void> done) {
   const size_t bytes = result.payload.size() + result.log_tail.size();
-  const auto finished = [held = held_, key = std::pair(tenant, result.id),
+  std::optional<std::pair<std::string, InvocationId>> next;
+  if (successor) next = {tenant, successor->id};
+  if (next) held_->invocations.insert(*next);
+  const auto finished = [held = held_, key = std::pair(tenant, result.id), next,
                          done = std::move(done)](Result<void> kept) {
     const bool is_over = kept.ok() || kept.error().code == ErrorCode::kNotFound;
     if (is_over) held->invocations.erase(key);
+    // Its answer to COMMIT may have been lost before: then the next claim finds what follows it.
+    if (next && !kept.ok()) {
+      held->invocations.erase(*next);
+      held->in_doubt = true;
+    }
     done(std::move(kept));
   };
   writer_.change(bytes, finished,
                  [faults = faults_, owner = owner_, tenant = std::move(tenant),
-                  result = std::move(result), expires_at](Database& database) {
-                   auto ended = finish_shared_async(database, owner, tenant, result, expires_at);
+                  result = std::move(result), expires_at,
+                  successor = std::move(successor)](Database& database) {
+                   auto ended = finish_shared_async(database, owner, tenant, result, expires_at,
+                                                    successor);
                    reach(faults, FaultPoint::kResultWritten);
                    return ended;
                  });
+}
+
+void SharedCatalog::find_pending(std::string tenant, InvocationId id,
+                                 Done<std::optional<SharedInvocation>> done) {
+  writer_.ask<std::optional<SharedInvocation>>(
+      true, 0, std::move(done),
+      [owner = owner_, tenant = std::move(tenant), id](Database& database) {
+        return find_shared_pending(database, owner, tenant, id);
+      });
 }
 
 void SharedCatalog::async_result(std::string tenant, InvocationId id,

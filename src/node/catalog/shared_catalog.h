@@ -83,8 +83,11 @@ class SharedCatalog {
   void find_async(std::string tenant, std::string idempotency_key,
                   Done<std::optional<InvocationId>> done);
   void begin_async(std::string tenant, InvocationId id, Done<void> done);
+  void retry_async(std::string tenant, InvocationId id, AsyncRetry retry, Done<void> done);
   void finish_async(std::string tenant, InvocationResult result, Duration expires_at,
-                    Done<void> done);
+                    std::optional<AsyncSuccessor> successor, Done<void> done);
+  void find_pending(std::string tenant, InvocationId id,
+                    Done<std::optional<SharedInvocation>> done);
   void async_result(std::string tenant, InvocationId id,
                     Done<std::optional<InvocationResult>> done);
   void expire_results(Duration now, Done<uint64_t> done);

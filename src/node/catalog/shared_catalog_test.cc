@@ -85,7 +85,7 @@ class SharedTables : public ::testing::TestWithParam<std::string> {
     result.error = Error{ErrorCode::kAborted, "why"};
     result.device = DeviceId(3);
     return commit([&](Database& database) {
-      return finish_shared_async(database, owner, "default", result, seconds(60));
+      return finish_shared_async(database, owner, "default", result, seconds(60), {});
     });
   }
 
@@ -221,6 +221,45 @@ TEST_P(SharedTables, WhatTheFirstNodeHadIsBroughtOnce) {
             6U);
   ASSERT_TRUE(bring({.all = {{"default", "f:9", "d9", "", "{}"}}, .last = {}}).ok());
   EXPECT_EQ(contents().functions.size(), 4U) << "nothing comes a second time";
+}
+
+TEST_P(SharedTables, WhatIsTriedAgainAndWhatFollowsAResultAreKept) {
+  SKIP_WITHOUT_SERVER();
+  ASSERT_TRUE(submit(a_, kOne).ok());
+  const AsyncRetry retry{.runs = 1, .due_at = seconds(77), .last_failure = "E: no"};
+  const auto try_again = [&](const Owner& owner) {
+    return commit([&](Database& database) {
+      return retry_shared_async(database, owner, "default", kOne, retry);
+    });
+  };
+  EXPECT_EQ(try_again(b_).error().code, ErrorCode::kNotFound) << "it is another node's";
+  ASSERT_TRUE(try_again(a_).ok());
+  const auto found = [&](InvocationId id) {
+    auto pending = find_shared_pending(*database_, a_, "default", id);
+    EXPECT_TRUE(pending.ok());
+    return pending.ok() ? *pending : std::nullopt;
+  };
+  ASSERT_TRUE(found(kOne));
+  EXPECT_EQ(found(kOne)->runs, 1U);
+  EXPECT_EQ(found(kOne)->due_at, seconds(77));
+  EXPECT_EQ(found(kOne)->last_failure, "E: no");
+  AsyncSuccessor next{.id = kTwo, .name = {kDefaultTenant, "audit"}, .chain = 2};
+  next.payload = [](std::string_view source) { return "of " + std::string(source); };
+  InvocationResult result{.id = kOne, .runs = 2, .destination = "audit as x"};
+  const auto end = [&] {
+    return commit([&](Database& database) {
+      return finish_shared_async(database, a_, "default", result, seconds(60), next);
+    });
+  };
+  ASSERT_TRUE(end().ok());
+  EXPECT_EQ(end().error().code, ErrorCode::kNotFound);
+  EXPECT_FALSE(found(kOne));
+  ASSERT_TRUE(found(kTwo));
+  EXPECT_EQ(found(kTwo)->request.payload, std::string("of {\0}", 6));
+  EXPECT_EQ(found(kTwo)->chain, 2U);
+  const auto kept = read_shared_result(*database_, "default", kOne);
+  EXPECT_EQ((*kept)->runs, 2U);
+  EXPECT_EQ((*kept)->destination, "audit as x");
 }
 
 TEST_P(SharedTables, AFunctionIsReadAsItWasPutWithItsPackage) {

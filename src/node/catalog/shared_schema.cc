@@ -97,6 +97,15 @@ CREATE TABLE shared_versions_brought (
 INSERT INTO shared_versions_brought (one, brought) VALUES (1, 0);
 )sql";
 
+// As in a catalog of one node. A program that does not know of it runs what is not due yet.
+constexpr const char* kFollowUps = R"sql(
+ALTER TABLE shared_invocations ADD COLUMN runs BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE shared_invocations ADD COLUMN due_at_ns BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE shared_invocations ADD COLUMN chain BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE shared_invocations ADD COLUMN last_failure TEXT NOT NULL DEFAULT '';
+ALTER TABLE shared_invocations ADD COLUMN destination TEXT NOT NULL DEFAULT '';
+)sql";
+
 // The last step that `table` has noted.
 Result<int64_t> version_of(Database& database, const std::string& table) {
   RETURN_IF_ERROR(
@@ -140,7 +149,7 @@ const std::vector<std::string>& shared_migrations() {
 }
 
 const std::vector<std::string>& shared_additions() {
-  static const std::vector<std::string> steps = {kAccess, kVersions};
+  static const std::vector<std::string> steps = {kAccess, kVersions, kFollowUps};
   return steps;
 }
 

@@ -114,6 +114,10 @@ Result<void> check_brought(Database& database) {
 }
 
 bool is_qualified(const std::string& name) { return name.find(':') != std::string::npos; }
+// In the order of read_claimed().
+constexpr std::string_view kPendingColumns =
+    "tenant, id, function, idempotency_key, submitted_at_ns, attempts, request, runs, due_at_ns, "
+    "chain, last_failure";
 
 Result<SharedInvocation> read_claimed(const Statement& row) {
   SharedInvocation invocation;
@@ -123,6 +127,10 @@ Result<SharedInvocation> read_claimed(const Statement& row) {
   invocation.request.idempotency_key = row.column_text(3);
   invocation.submitted_at = Duration(row.column_int(4));
   invocation.attempts = static_cast<unsigned>(row.column_uint(5));
+  invocation.runs = static_cast<unsigned>(row.column_uint(7));
+  invocation.due_at = Duration(row.column_int(8));
+  invocation.chain = static_cast<unsigned>(row.column_uint(9));
+  invocation.last_failure = row.column_text(10);
   invocation.request.kind = InvocationKind::kAsynchronous;
   RETURN_IF_ERROR(read_request(row.column_text(6), invocation.request));
   return invocation;
@@ -369,18 +377,19 @@ Result<InvocationId> put_shared_async(Database& database, const Owner& owner,
                    find_shared_async(database, invocation.tenant, request.idempotency_key));
   if (earlier) return *earlier;
   // An answer to COMMIT that was lost makes it come twice.
-  ASSIGN_OR_RETURN(Statement insert,
-                   database.prepare("INSERT INTO shared_invocations (tenant, id, function, "
-                                    "idempotency_key, submitted_at_ns, attempts, state, owner, "
-                                    "life, request) VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'queued', ?7, "
-                                    "?8, ?9) ON CONFLICT (tenant, id) DO UPDATE SET state = "
-                                    "shared_invocations.state WHERE shared_invocations.life = "
-                                    "?8"));
+  ASSIGN_OR_RETURN(
+      Statement insert,
+      database.prepare("INSERT INTO shared_invocations (tenant, id, function, "
+                       "idempotency_key, submitted_at_ns, attempts, state, owner, "
+                       "life, request, chain) VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'queued', "
+                       "?7, ?8, ?9, ?10) ON CONFLICT (tenant, id) DO UPDATE SET state = "
+                       "shared_invocations.state WHERE shared_invocations.life = "
+                       "?8"));
   insert.bind_text(1, invocation.tenant).bind_blob(2, bytes_of_id(request.id));
   insert.bind_text(3, request.function.name).bind_text(4, request.idempotency_key);
   insert.bind(5, invocation.submitted_at.count()).bind(6, uint64_t{invocation.attempts});
   insert.bind_text(7, owner.node).bind_text(8, owner.life);
-  insert.bind_blob(9, bytes_of_request(request));
+  insert.bind_blob(9, bytes_of_request(request)).bind(10, uint64_t{invocation.chain});
   RETURN_IF_ERROR(insert.run());
   if (database.changes() == 1) return request.id;
   return Error{ErrorCode::kAlreadyExists,
@@ -401,16 +410,74 @@ Result<void> begin_shared_async(Database& database, const Owner& owner, const st
   return {};
 }
 
+Result<void> retry_shared_async(Database& database, const Owner& owner, const std::string& tenant,
+                                InvocationId id, const AsyncRetry& retry) {
+  ASSIGN_OR_RETURN(
+      Statement update,
+      database.prepare("UPDATE shared_invocations SET state = 'queued', attempts = 0, runs = ?5, "
+                       "due_at_ns = ?6, last_failure = ?7 WHERE tenant = ?1 AND id = ?2 AND state "
+                       "<> 'done' AND owner = ?3 AND life = ?4"));
+  update.bind_text(1, tenant).bind_blob(2, bytes_of_id(id));
+  update.bind_text(3, owner.node).bind_text(4, owner.life);
+  update.bind(5, uint64_t{retry.runs}).bind(6, retry.due_at.count());
+  update.bind_text(7, retry.last_failure);
+  RETURN_IF_ERROR(update.run());
+  if (database.changes() == 0) return no_shared_invocation(id);
+  return {};
+}
+
+Result<std::optional<SharedInvocation>> find_shared_pending(Database& database, const Owner& owner,
+                                                            const std::string& tenant,
+                                                            InvocationId id) {
+  ASSIGN_OR_RETURN(Statement ask,
+                   database.prepare("SELECT " + std::string(kPendingColumns) +
+                                    " FROM shared_invocations WHERE tenant = ?1 AND id = ?2 AND "
+                                    "state <> 'done' AND owner = ?3 AND life = ?4"));
+  ask.bind_text(1, tenant).bind_blob(2, bytes_of_id(id));
+  ask.bind_text(3, owner.node).bind_text(4, owner.life);
+  ASSIGN_OR_RETURN(const bool there, ask.next());
+  if (!there) return std::optional<SharedInvocation>();
+  ASSIGN_OR_RETURN(SharedInvocation found, read_claimed(ask));
+  return std::optional<SharedInvocation>(std::move(found));
+}
+
+AsyncInvocation pending_of(SharedInvocation invocation) {
+  AsyncInvocation pending;
+  pending.request = std::move(invocation.request);
+  pending.submitted_at = invocation.submitted_at;
+  pending.attempts = invocation.attempts;
+  pending.runs = invocation.runs;
+  pending.due_at = invocation.due_at;
+  pending.chain = invocation.chain;
+  pending.last_failure = std::move(invocation.last_failure);
+  return pending;
+}
+
 Result<void> finish_shared_async(Database& database, const Owner& owner, const std::string& tenant,
-                                 const InvocationResult& result, Duration expires_at) {
+                                 const InvocationResult& result, Duration expires_at,
+                                 const std::optional<AsyncSuccessor>& successor) {
+  if (successor) {
+    ASSIGN_OR_RETURN(const auto source, find_shared_pending(database, owner, tenant, result.id));
+    if (!source) return no_shared_invocation(result.id);
+    SharedInvocation next;
+    next.tenant = tenant;
+    next.request.id = successor->id;
+    next.request.function.name = successor->name.name;
+    next.request.payload = successor->payload(source->request.payload);
+    next.submitted_at = successor->submitted_at;
+    next.chain = successor->chain;
+    const auto kept = put_shared_async(database, owner, next);
+    if (!kept.ok()) return kept.error();
+  }
   ASSIGN_OR_RETURN(
       Statement update,
       database.prepare("UPDATE shared_invocations SET state = 'done', request = ?5, result = ?6, "
-                       "expires_at_ns = ?7 WHERE tenant = ?1 AND id = ?2 AND state <> 'done' AND "
-                       "owner = ?3 AND life = ?4"));
+                       "expires_at_ns = ?7, runs = ?8, destination = ?9 WHERE tenant = ?1 AND id = "
+                       "?2 AND state <> 'done' AND owner = ?3 AND life = ?4"));
   update.bind_text(1, tenant).bind_blob(2, bytes_of_id(result.id));
   update.bind_text(3, owner.node).bind_text(4, owner.life);
   update.bind_blob(5, "").bind_blob(6, bytes_of_result(result)).bind(7, expires_at.count());
+  update.bind(8, uint64_t{result.runs}).bind_text(9, result.destination);
   RETURN_IF_ERROR(update.run());
   if (database.changes() == 0) return no_shared_invocation(result.id);
   return {};
@@ -419,14 +486,17 @@ Result<void> finish_shared_async(Database& database, const Owner& owner, const s
 Result<std::optional<InvocationResult>> read_shared_result(Database& database,
                                                            const std::string& tenant,
                                                            InvocationId id) {
-  ASSIGN_OR_RETURN(Statement ask, database.prepare("SELECT result FROM shared_invocations WHERE "
-                                                   "tenant = ?1 AND id = ?2"));
+  ASSIGN_OR_RETURN(Statement ask,
+                   database.prepare("SELECT result, runs, destination FROM shared_invocations "
+                                    "WHERE tenant = ?1 AND id = ?2"));
   ask.bind_text(1, tenant).bind_blob(2, bytes_of_id(id));
   ASSIGN_OR_RETURN(const bool there, ask.next());
   if (!there) return no_shared_invocation(id);
   if (ask.column_is_null(0)) return std::optional<InvocationResult>();
   ASSIGN_OR_RETURN(InvocationResult result, read_result(ask.column_text(0)));
   result.id = id;
+  result.runs = static_cast<unsigned>(ask.column_uint(1));
+  result.destination = ask.column_text(2);
   return std::optional<InvocationResult>(std::move(result));
 }
 
@@ -490,8 +560,8 @@ Result<std::vector<SharedInvocation>> claim_shared(Database& database, const Own
         database.prepare("UPDATE shared_invocations SET owner = ?1, life = ?2 WHERE state <> "
                          "'done' AND owner = ?3 AND life <> ?2 AND (tenant, id) IN (SELECT tenant, "
                          "id FROM shared_invocations WHERE state <> 'done' AND owner = ?3 AND life "
-                         "<> ?2 ORDER BY submitted_at_ns LIMIT ?4) RETURNING tenant, id, function, "
-                         "idempotency_key, submitted_at_ns, attempts, request"));
+                         "<> ?2 ORDER BY submitted_at_ns LIMIT ?4) RETURNING " +
+                         std::string(kPendingColumns)));
     claim.bind_text(1, owner.node).bind_text(2, owner.life).bind_text(3, node);
     claim.bind(4, uint64_t{most - claimed.size()});
     for (;;) {

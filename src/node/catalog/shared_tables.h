@@ -15,6 +15,7 @@
 #include "core/base/time.h"
 #include "core/domain/invocation.h"
 #include "node/catalog/database.h"
+#include "node/catalog/records.h"
 
 namespace lambent::catalog {
 
@@ -55,7 +56,13 @@ struct SharedInvocation {
   InvocationRequest request;  // the tenant's number within is not kept
   Duration submitted_at{};    // since the Unix epoch
   unsigned attempts = 0;
+  unsigned runs = 0;
+  Duration due_at{};
+  unsigned chain = 0;
+  std::string last_failure;
 };
+// As a node has it, without the numbers of its tenant and function.
+AsyncInvocation pending_of(SharedInvocation invocation);
 
 // What the catalog may have of a function when it is put.
 struct Expected {
@@ -119,11 +126,18 @@ Result<InvocationId> put_shared_async(Database& database, const Owner& owner,
                                       const SharedInvocation& invocation);
 Result<std::optional<InvocationId>> find_shared_async(Database& database, const std::string& tenant,
                                                       const std::string& idempotency_key);
-// These two: NOT_FOUND if the owner has none without a result.
+// These three: NOT_FOUND if the owner has none without a result.
 Result<void> begin_shared_async(Database& database, const Owner& owner, const std::string& tenant,
                                 InvocationId id);
+Result<void> retry_shared_async(Database& database, const Owner& owner, const std::string& tenant,
+                                InvocationId id, const AsyncRetry& retry);
 Result<void> finish_shared_async(Database& database, const Owner& owner, const std::string& tenant,
-                                 const InvocationResult& result, Duration expires_at);
+                                 const InvocationResult& result, Duration expires_at,
+                                 const std::optional<AsyncSuccessor>& successor);
+// One without a result that the owner has; nothing if there is none.
+Result<std::optional<SharedInvocation>> find_shared_pending(Database& database, const Owner& owner,
+                                                            const std::string& tenant,
+                                                            InvocationId id);
 // As Catalog::async_result().
 Result<std::optional<InvocationResult>> read_shared_result(Database& database,
                                                            const std::string& tenant,

@@ -8,15 +8,22 @@ namespace {
 
 constexpr std::string_view kQueued = "queued";
 constexpr std::string_view kRunning = "running";
+constexpr std::string_view kWaiting = "waiting";  // to be tried again
 
 }  // namespace
 
 Result<CancelledInvocation> Cancellation::cancel(TenantId tenant, InvocationId id) {
   LiveInvocation* live = uses_.live.find(id);
-  if (live == nullptr || live->request.function.tenant != tenant) return not_live(tenant, id);
+  const bool waits_for_retry = uses_.follow_ups.find(tenant, id) != nullptr;
+  const bool is_live = live != nullptr && live->request.function.tenant == tenant;
+  if (!is_live && !waits_for_retry) return not_live(tenant, id);
   if (uses_.drain.draining()) {
     return Error{ErrorCode::kUnavailable,
                  "the worker is stopping: what waits is kept for the next one; cancel it there"};
+  }
+  if (!is_live) {
+    uses_.follow_ups.cancel(tenant, id);
+    return CancelledInvocation{std::string(kWaiting), true};
   }
   if (live->cancelled) {
     const auto explained = uses_.dispatcher.explain(id, uses_.loop.clock().now());
@@ -42,6 +49,25 @@ Result<CancelledInvocation> Cancellation::cancel(TenantId tenant, InvocationId i
   return Error{ErrorCode::kFailedPrecondition,
                "this request is at work in the stages of its pipeline, which work on others beside "
                "it; it ends by itself"};
+}
+
+void Cancellation::end_if_it_waits(InvocationId id) {
+  LiveInvocation* live = uses_.live.find(id);
+  if (live == nullptr || live->cancelled) return;
+  live->too_old = true;
+  if (uses_.objects != nullptr && uses_.objects->waiting(id)) {
+    return uses_.completions.reject(id, cancelled_error());
+  }
+  if (uses_.workflows.cancel(id, cancelled_error(), true)) return;
+  if (uses_.pipelines.has(id)) {
+    uses_.pipelines.cancel(id);
+  } else {
+    const auto explained = uses_.dispatcher.explain(id, uses_.loop.clock().now());
+    const bool queued = explained && explained->state == dispatch::InvocationState::kQueued;
+    if (queued) uses_.driver.handle(dispatch::InvocationCancelled{id});
+  }
+  live = uses_.live.find(id);
+  if (live != nullptr) live->too_old = false;
 }
 
 Error Cancellation::not_live(TenantId tenant, InvocationId id) const {

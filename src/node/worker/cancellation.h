@@ -26,6 +26,7 @@ class Cancellation {
     Backends& backends;
     DispatchDriver& driver;
     Completions& completions;
+    FollowUps& follow_ups;
   };
 
   explicit Cancellation(Dependencies dependencies) : uses_(dependencies) {}
@@ -35,6 +36,8 @@ class Cancellation {
   // FAILED_PRECONDITION: it has ended, or nothing can take it from where it runs; UNAVAILABLE: the
   // worker stops.
   Result<CancelledInvocation> cancel(TenantId tenant, InvocationId id);
+  // Its event is too old to be run; one that runs, or is about to, goes on.
+  void end_if_it_waits(InvocationId id);
 
  private:
   Error not_live(TenantId tenant, InvocationId id) const;

@@ -7,11 +7,6 @@
 #include "node/runtime_api/error_type.h"
 
 namespace lambent::worker {
-namespace {
-
-constexpr Duration kResultRetryPeriod = seconds(1);
-
-}  // namespace
 
 void Completions::note_begun(LiveInvocation& live, std::function<void()> done) {
   const InvocationRequest& request = live.request;
@@ -52,6 +47,14 @@ void Completions::complete(LiveInvocation live, InvocationResult result) {
     result.error = cancelled_error();
     result.error_type = kCancelledErrorType;
   }
+  if (live.too_old && result.error && result.error->code == ErrorCode::kCancelled) {
+    result.error = too_old_error();
+    result.error_type = kEventTooOldErrorType;
+  }
+  std::optional<asynchronous::FollowUp> follow_up;
+  if (live.request.kind == InvocationKind::kAsynchronous) {
+    follow_up = uses_.follow_ups.decide(live, result);
+  }
   if (live.is_whole_pipeline) {
     result.in_time =
         uses_.pipelines.ended_whole(live.function, result.outcome, result.phases.total());
@@ -64,9 +67,7 @@ void Completions::complete(LiveInvocation live, InvocationResult result) {
   if (!live.idempotency_key.empty()) {
     uses_.idempotency.finish(live.idempotency_key, result, uses_.loop.clock().now());
   }
-  if (live.request.kind == InvocationKind::kAsynchronous) {
-    store_async_result(live.request.function.tenant, result);
-  }
+  if (follow_up) uses_.follow_ups.perform(live, result, *follow_up);
   // Nearly always there is one, which need not copy the payload.
   for (size_t i = 0; i + 1 < live.waiters.size(); ++i) live.waiters[i](result);
   if (!live.waiters.empty()) live.waiters.back()(std::move(result));
@@ -93,27 +94,8 @@ void Completions::log_completion(const LiveInvocation& live, const InvocationRes
                    {"queue_ms", to_milliseconds(result.phases.queue)},
                    {"wait_reason", result.wait_reason},
                    {"memory_ms", to_milliseconds(result.phases.memory)},
+                   {"runs", int64_t{result.runs}},
                    {"run_ms", to_milliseconds(result.phases.run)}});
-}
-
-void Completions::store_async_result(TenantId tenant, const InvocationResult& result) {
-  if (uses_.drain.draining() && result.outcome == Outcome::kRejected) return;
-  uses_.catalog.finish_async(tenant, result, uses_.loop.clock().wall_now() + uses_.result_window,
-                             [this, tenant, result](Result<void> stored) {
-                               if (stored.ok()) return;
-                               uses_.log.error("async_result_not_stored",
-                                               {{"invocation", to_string(result.id)},
-                                                {"error", to_string(stored.error())}});
-                               if (is_retryable(stored.error().code))
-                                 retry_async_result(tenant, result);
-                             });
-}
-
-void Completions::retry_async_result(TenantId tenant, const InvocationResult& result) {
-  // The disk or the catalog's queue is full. Should the worker end before there is room again, the
-  // invocation is still there to be run once more.
-  uses_.loop.call_after(kResultRetryPeriod,
-                        [this, tenant, result] { store_async_result(tenant, result); });
 }
 
 }  // namespace lambent::worker

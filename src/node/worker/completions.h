@@ -10,6 +10,7 @@
 #include "core/metrics/worker_metrics.h"
 #include "node/catalog/catalog.h"
 #include "node/worker/drain.h"
+#include "node/worker/follow_ups.h"
 #include "node/worker/idempotency.h"
 #include "node/worker/invocation_objects.h"
 #include "node/worker/live_invocations.h"
@@ -34,8 +35,7 @@ class Completions {
     WorkflowHost& workflows;
     PipelineHost& pipelines;
     RecentInvocations& recent;
-    // How long the results of asynchronous invocations can be read.
-    Duration result_window;
+    FollowUps& follow_ups;
     // Told of every one that has its outcome; may be empty.
     std::function<void(const InvocationRequest&, const InvocationResult&)> observe = {};
   };
@@ -53,13 +53,9 @@ class Completions {
   void count(const FunctionName& function, const InvocationResult& result);
   // It never ran.
   void reject(InvocationId id, Error error);
-  // In the catalog, again and again while that is full. A rejected one stays queued there while the
-  // worker stops, for the next worker.
-  void store_async_result(TenantId tenant, const InvocationResult& result);
 
  private:
   void log_completion(const LiveInvocation& live, const InvocationResult& result);
-  void retry_async_result(TenantId tenant, const InvocationResult& result);
 
   const Dependencies uses_;
 };

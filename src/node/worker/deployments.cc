@@ -31,10 +31,11 @@ FunctionQuotas::Addition addition_of(const FunctionSpec* before, const FunctionS
 constexpr Duration kHandOverPeriod = milliseconds(20);
 
 // What only the function has, and none of its versions: these are started and invoked by their
-// own names.
+// own names, and what follows their asynchronous invocations is the function's to say.
 FunctionSpec as_version(FunctionSpec spec) {
   spec.min_instances = 0;
   spec.schedules.clear();
+  spec.asynchronous = {};
   return spec;
 }
 

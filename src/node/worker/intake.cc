@@ -96,14 +96,19 @@ std::optional<scheduling::Refusal> Intake::refusal_of(const InvocationRequest& r
   if (request.acknowledged) return std::nullopt;
   const bool asynchronous = request.kind == InvocationKind::kAsynchronous;
   scheduling::QueueLimits limits{.payloads = uses_.most_payloads};
+  scheduling::FunctionQueue queue = queue_of(spec);
+  size_t retries = 0;
   if (asynchronous) {
+    // What failed and is tried again was promised as well.
+    queue.waiting += uses_.follow_ups.waiting(spec.id);
+    retries = uses_.follow_ups.waiting();
     limits.per_function = uses_.dispatcher.options().queued_per_function;
     limits.all = uses_.dispatcher.options().queued_invocations;
   }
   return scheduling::refusal_of(
-      {.asynchronous = asynchronous, .payload = Bytes(request.payload.size())}, queue_of(spec),
+      {.asynchronous = asynchronous, .payload = Bytes(request.payload.size())}, queue,
       {.all = uses_.dispatcher.queued() + uses_.workflows.waiting() +
-              uses_.pipelines.status().queued() + uses_.live.arriving(),
+              uses_.pipelines.status().queued() + uses_.live.arriving() + retries,
        .payloads = uses_.live.payloads()},
       limits);
 }
@@ -168,28 +173,33 @@ void Intake::submit_asynchronous(InvocationRequest request, const FunctionSpec& 
   record.request = request;
   record.function = spec.id;
   record.submitted_at = uses_.loop.clock().wall_now();
+  const Duration submitted_at = record.submitted_at;
   if (!request.idempotency_key.empty()) record.request.idempotency_key = idempotency_key(request);
-  uses_.catalog.put_async(std::move(record),
-                          [this, request = std::move(request), function = spec.id,
-                           done = std::move(done)](Result<InvocationId> stored) mutable {
-                            uses_.live.end_arrival(function, Bytes(request.payload.size()));
-                            if (!stored.ok()) return done(stored.error());
-                            InvocationResult acknowledged;
-                            acknowledged.id = *stored;
-                            if (*stored == request.id)
-                              accept(std::move(request), function, "", nullptr);
-                            reach(uses_.faults, FaultPoint::kDispatched);
-                            done(std::move(acknowledged));
-                            reach(uses_.faults, FaultPoint::kAcknowledged);
-                          });
+  uses_.catalog.put_async(
+      std::move(record), [this, request = std::move(request), function = spec.id, submitted_at,
+                          done = std::move(done)](Result<InvocationId> stored) mutable {
+        uses_.live.end_arrival(function, Bytes(request.payload.size()));
+        if (!stored.ok()) return done(stored.error());
+        InvocationResult acknowledged;
+        acknowledged.id = *stored;
+        if (*stored == request.id) {
+          LiveInvocation& live = uses_.live.add(std::move(request), function, "", nullptr);
+          live.submitted_at = submitted_at;
+          begin(live);
+        }
+        reach(uses_.faults, FaultPoint::kDispatched);
+        done(std::move(acknowledged));
+        reach(uses_.faults, FaultPoint::kAcknowledged);
+      });
 }
 
-void Intake::accept(InvocationRequest request, FunctionId function, std::string key, Done waiter,
-                    bool resumed) {
-  const InvocationId id = request.id;
-  LiveInvocation& live =
-      uses_.live.add(std::move(request), function, std::move(key), std::move(waiter));
-  live.resumed = resumed;
+void Intake::accept(InvocationRequest request, FunctionId function, std::string key, Done waiter) {
+  begin(uses_.live.add(std::move(request), function, std::move(key), std::move(waiter)));
+}
+
+void Intake::begin(LiveInvocation& live) {
+  const InvocationId id = live.request.id;
+  if (live.request.kind == InvocationKind::kAsynchronous) uses_.follow_ups.watch_age(live);
   const bool has_objects = !live.request.needs.empty() || live.request.outputs > 0;
   if (!has_objects) return route(live);
   if (uses_.objects == nullptr) {
@@ -269,21 +279,28 @@ Result<size_t> Intake::recover() {
   }
 }
 
-bool Intake::resume(catalog::AsyncInvocation pending) {
+bool Intake::resume(catalog::AsyncInvocation pending, unsigned put_off) {
+  if (pending.due_at > uses_.loop.clock().wall_now()) {
+    uses_.follow_ups.wait(pending);
+    return true;
+  }
   Error problem{ErrorCode::kNotFound, "the function was removed"};
-  if (pending.attempts >= uses_.most_attempts) {
+  if (pending.attempts >= uses_.follow_ups.most_attempts()) {
     problem = {ErrorCode::kAborted, "the worker ended " + std::to_string(pending.attempts) +
                                         " times while this ran; it is given up"};
   } else if (uses_.functions.find(pending.function) != nullptr) {
-    accept(std::move(pending.request), pending.function, "", nullptr, true);
+    LiveInvocation& live =
+        uses_.live.add(std::move(pending.request), pending.function, "", nullptr);
+    live.resumed = true;
+    live.runs = pending.runs;
+    live.put_off = put_off;
+    live.chain = pending.chain;
+    live.submitted_at = pending.submitted_at;
+    begin(live);
     reach(uses_.faults, FaultPoint::kResumed);
     return true;
   }
-  InvocationResult result;
-  result.id = pending.request.id;
-  result.outcome = Outcome::kRejected;
-  result.error = problem;
-  uses_.completions.store_async_result(pending.request.function.tenant, result);
+  uses_.follow_ups.give_up(pending, std::move(problem));
   return false;
 }
 

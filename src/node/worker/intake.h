@@ -23,10 +23,8 @@ class Intake {
   // All outlive it; the constructor uses none.
   struct Dependencies {
     loop::EventLoop& loop;
-    LogSink& log;
     Random& random;
     catalog::Catalog& catalog;
-    metrics::WorkerMetrics& metrics;
     const dispatch::Dispatcher& dispatcher;
     const FunctionRegistry& functions;
     const Aliases& aliases;
@@ -39,11 +37,10 @@ class Intake {
     PipelineHost& pipelines;
     DispatchDriver& driver;
     Completions& completions;
+    FollowUps& follow_ups;
     const HttpRelays& relays;
     // Invocations whose payloads would make all live ones hold more than this are refused.
     Bytes most_payloads;
-    // An asynchronous invocation that a worker was killed under this often is given up.
-    unsigned most_attempts;
     FaultPoints* faults;  // null: there are none
   };
 
@@ -56,9 +53,10 @@ class Intake {
   // The asynchronous invocations that an earlier worker left: those that still can run are
   // accepted. Blocks; before the loop runs. How many there were.
   Result<size_t> recover();
-  // Submits an asynchronous invocation that was accepted before, here or at another node; false: it
-  // ended at once, for its function is gone or it was begun too often.
-  bool resume(catalog::AsyncInvocation pending);
+  // Submits an asynchronous invocation that was accepted before, here or at another node, once it
+  // is due; false: it ended at once, for its function is gone or it was begun too often. `put_off`:
+  // how often it could not run since its last run.
+  bool resume(catalog::AsyncInvocation pending, unsigned put_off = 0);
 
   // To the module that serves it, now that nothing is missing that it needs.
   void route(LiveInvocation& live);
@@ -81,8 +79,8 @@ class Intake {
                               Done done);
   void submit_asynchronous(InvocationRequest request, const FunctionSpec& spec, Done done);
   // `key`: empty, or what its repeats have as well.
-  void accept(InvocationRequest request, FunctionId function, std::string key, Done waiter,
-              bool resumed = false);
+  void accept(InvocationRequest request, FunctionId function, std::string key, Done waiter);
+  void begin(LiveInvocation& live);
   void route_to_pipeline(LiveInvocation& live, const FunctionSpec& spec);
   void route_to_dispatch(const LiveInvocation& live);
 

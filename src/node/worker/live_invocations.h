@@ -32,11 +32,24 @@ struct LiveInvocation {
   bool cancelled = false;          // by a request of its tenant, which ends it soon
   bool resumed = false;            // asynchronous, and perhaps an earlier worker ended under it
   bool attempt_noted = false;      // asynchronous, and the catalog counts that this worker began it
+
+  // Of an asynchronous one.
+  unsigned runs = 0;        // that ended before; it had failed in each
+  unsigned put_off = 0;     // how often it could not run since the last one
+  unsigned chain = 0;       // destinations that led to it
+  Duration submitted_at{};  // since the Unix epoch
+  Duration too_old_at{};    // the same: when it ends if it still waits; zero: it waits on
+  bool too_old = false;     // it ends for that
 };
 
 // What becomes of one that was cancelled.
 constexpr std::string_view kCancelledErrorType = "Invocation.Cancelled";
 inline Error cancelled_error() { return {ErrorCode::kCancelled, "it was cancelled by a request"}; }
+// And of one that waited for too long.
+inline Error too_old_error() {
+  return {ErrorCode::kDeadlineExceeded,
+          "it waited until its event was older than asynchronous.max_age_s of its function"};
+}
 
 class LiveInvocations {
  public:

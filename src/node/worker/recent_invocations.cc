@@ -68,7 +68,9 @@ void RecentInvocations::ended(const FunctionName& function, const InvocationResu
                           .ended = wall_now,
                           .in_time = result.in_time,
                           .device_memory_peak = result.device_memory_peak,
-                          .host_memory_peak = result.host_memory_peak});
+                          .host_memory_peak = result.host_memory_peak,
+                          .run = result.runs,
+                          .again_in = result.again_in});
 }
 
 std::vector<EndedInvocation> RecentInvocations::find(TenantId tenant,

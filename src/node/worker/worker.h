@@ -59,13 +59,12 @@ struct WorkerOptions {
   // so that is how long it can keep the others waiting.
   Duration longest_gpu_run = limits::kMostTimeout;
   Duration utilisation_average{};  // over which dispatch is told of the devices' utilisation
-  // How long the results of asynchronous invocations can be read.
-  Duration result_window = std::chrono::hours(24);
+  // What follows asynchronous invocations whose functions say nothing of it, and how long their
+  // results can be read.
+  FollowUps::Setting follow_ups = {};
   // Invocations whose payloads would make all live ones hold more than this are refused, and of a
   // function whose live ones hold more than they leave free.
   Bytes most_payloads = Bytes::mib(1024);
-  // An asynchronous invocation that a worker was killed under this often is given up.
-  unsigned most_attempts = 3;
   // As Completions has it.
   std::function<void(const InvocationRequest&, const InvocationResult&)> observe = {};
   // Told of what functions print, as it comes; may be empty.
@@ -202,6 +201,7 @@ class Worker final : public InvocationService {
   Completions completions_;
   Intake intake_;
   Cancellation cancellation_;
+  FollowUps follow_ups_;
   LearntStatistics statistics_;
   ScheduledInvocations schedules_;
   DeviceCare care_;

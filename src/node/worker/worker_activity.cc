@@ -39,7 +39,17 @@ std::vector<LiveInvocationStatus> WorkerActivity::live(TenantId tenant, size_t l
       status.waited = explained->waited;
       status.wait_reason = scheduling::name_of(explained->reason);
     }
+    if (live->request.kind == InvocationKind::kAsynchronous) status.run = live->runs + 1;
     all.push_back(std::move(status));
+  }
+  const Duration wall_now = uses_.loop.clock().wall_now();
+  for (const auto& [id, waiting] : uses_.follow_ups.some(tenant, kMostLookedAt)) {
+    all.push_back({.id = id,
+                   .function = function_of(waiting->function).name,
+                   .phase = "waiting",
+                   .run = waiting->runs + 1,
+                   .due_in = std::max(waiting->due_at - wall_now, Duration(0)),
+                   .last_failure = waiting->last_failure});
   }
   std::ranges::sort(all, [](const auto& a, const auto& b) {
     return std::pair(a.phase != "queued", b.waited) < std::pair(b.phase != "queued", a.waited);

@@ -7,6 +7,27 @@ namespace {
 
 using testing::IsEmpty;
 
+// An invocation that a worker ended under. The next one has given it to a sandbox, and its catalog
+// does not tell that the attempt is counted.
+class ResumedInvocation : public WorkerTest {
+ protected:
+  void SetUp() override {
+    WorkerTest::SetUp();
+    deploy("f");
+    hold_events();
+    const auto request = later("f", "resumed");
+    id = request.id;
+    await(submit(request));
+    ASSERT_TRUE(until([&] { return held.size() == 1; }));
+    held.clear();
+    start_worker();
+    catalog_is_held = true;
+    ASSERT_TRUE(until([&] { return is_running(id); }));
+  }
+
+  InvocationId id;
+};
+
 TEST_F(WorkerTest, ARepeatJoinsTheRunningInvocationAndLaterGetsItsSuccess) {
   deploy("f");
   hold_events();
@@ -125,24 +146,14 @@ TEST_F(WorkerTest, AnAttemptIsCountedOnceForEachWorkerHoweverOftenItBeginsThere)
   EXPECT_EQ(attempts_of_first(), 2U);
 }
 
-TEST_F(WorkerTest, WhatWasResumedBeginsOnlyOnceThatIsCounted) {
-  deploy("f");
-  hold_events();
-  const auto request = later("f", "resumed");
-  await(submit(request));
-  ASSERT_TRUE(until([&] { return held.size() == 1; }));
-  held.clear();
-  start_worker();
-  catalog_is_held = true;
-  ASSERT_TRUE(until([&] { return is_running(request.id); }));
+TEST_F(ResumedInvocation, BeginsOnlyOnceThatIsCounted) {
   settle();
   EXPECT_THAT(held, IsEmpty());
   // Its sandbox has not seen it: it starts again in another one, and is counted once.
   const SandboxId first = launcher.running.begin()->first;
   launcher.end(first, {.signal = 9});
   ASSERT_TRUE(until([&] {
-    return !launcher.running.empty() && launcher.running.begin()->first != first &&
-           is_running(request.id);
+    return !launcher.running.empty() && launcher.running.begin()->first != first && is_running(id);
   }));
   settle();
   EXPECT_THAT(held, IsEmpty());
@@ -156,18 +167,9 @@ TEST_F(WorkerTest, WhatWasResumedBeginsOnlyOnceThatIsCounted) {
   EXPECT_EQ(held.size(), 1U);
 }
 
-TEST_F(WorkerTest, WhatWasResumedAndTimesOutBeforeItIsCountedDoesNotBeginAfterwards) {
-  deploy("f");
-  hold_events();
-  const auto request = later("f", "resumed");
-  await(submit(request));
-  ASSERT_TRUE(until([&] { return held.size() == 1; }));
-  held.clear();
-  start_worker();
-  catalog_is_held = true;
-  ASSERT_TRUE(until([&] { return is_running(request.id); }));
+TEST_F(ResumedInvocation, ThatTimesOutBeforeItIsCountedDoesNotBeginAfterwards) {
   clock.advance(seconds(3));
-  ASSERT_TRUE(until([&] { return !is_running(request.id); }));
+  ASSERT_TRUE(until([&] { return !is_running(id); }));
   catalog_is_held = false;
   ASSERT_TRUE(until([&] { return store->pending_async(0, 10)->empty(); }));
   settle();

@@ -128,6 +128,15 @@ Result<std::string> WorkerStatus::explain_json(TenantId tenant, InvocationId id)
                 {"token_holders", json::array()}}
         .dump();
   }
+  if (const FollowUps::Waiting* waiting = uses_.follow_ups.find(tenant, id)) {
+    const Duration left = waiting->due_at - uses_.loop.clock().wall_now();
+    return text_of({{"state", "pending"},
+                    {"phase", "waiting"},
+                    {"run", waiting->runs + 1},
+                    {"most_runs", uses_.follow_ups.most_runs(waiting->function)},
+                    {"due_in_seconds", to_seconds(std::max(left, Duration(0)))},
+                    {"last_failure", waiting->last_failure}});
+  }
   const LiveInvocation* live = uses_.live.find(id);
   const auto explained = uses_.dispatcher.explain(id, now);
   if (live == nullptr || live->request.function.tenant != tenant || !explained) {
@@ -197,6 +206,7 @@ void WorkerStatus::update_gauges() const {
   set_executors();
   set_slices();
   set_objects();
+  uses_.metrics.set_waiting_for_retry(uses_.follow_ups.waiting());
   std::map<std::string, uint64_t> by_state = {
       {"starting", 0}, {"idle", 0}, {"busy", 0}, {"stopping", 0}};
   Bytes host_memory;

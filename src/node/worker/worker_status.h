@@ -7,6 +7,7 @@
 
 #include "node/worker/device_health.h"
 #include "node/worker/dispatch_driver.h"
+#include "node/worker/follow_ups.h"
 #include "node/worker/scheduled_invocations.h"
 
 namespace lambent::worker {
@@ -27,6 +28,7 @@ class WorkerStatus {
     const DeviceCare& care;
     const DeviceHealth& health;
     const ScheduledInvocations& schedules;
+    const FollowUps& follow_ups;
   };
 
   explicit WorkerStatus(Dependencies dependencies) : uses_(dependencies) {}

@@ -88,8 +88,9 @@ Duration WorkflowHost::turn() const {
   return took_.mean_or(Duration(0)) / static_cast<int64_t>(std::max<size_t>(limits_.live, 1));
 }
 
-bool WorkflowHost::cancel(InvocationId run, Error error) {
+bool WorkflowHost::cancel(InvocationId run, Error error, bool if_it_waits) {
   if (!runs_.contains(run)) return false;
+  if (if_it_waits && std::ranges::find(waiting_, run) == waiting_.end()) return false;
   take_turns(Cancelled{run, std::move(error)});
   return true;
 }

@@ -84,7 +84,8 @@ class WorkflowHost {
   void room_made() { parked_.try_soon(); }
   size_t parked() const { return parked_.count(); }  // calls that wait for room
   // Ends a run that has begun or waits, as rejected with this error. False: there is none.
-  bool cancel(InvocationId run, Error error);
+  // `if_it_waits`: only an asynchronous one for which there is no place yet.
+  bool cancel(InvocationId run, Error error, bool if_it_waits = false);
 
   size_t waiting() const { return waiting_.size(); }
   // How often a place comes free while none is: zero if that is not known.

@@ -121,6 +121,7 @@ function liveCard(live) {
   const words = reasonWords(live.wait_reason);
   return h("section", { class: "card" },
     h("p", { class: "headline" }, live.phase === "queued" ? `It waits for its turn, for ${duration((live.waited_seconds ?? 0) * 1000)} by now${words ? `: ${words}` : ""}.`
+      : live.phase === "waiting" ? `Run ${live.run} is due in ${duration((live.due_in_seconds ?? 0) * 1000)}: the last one failed with ${live.last_failure}`
       : live.phase === "starting" ? "Its sandbox is being started." : "It runs."),
     live.token_holders?.length ? [h("h2", null, "Who has the GPUs meanwhile"), h("ul", { class: "reasons" }, live.token_holders.map(holder => h("li", null,
       `GPU ${holder.gpu}: `, h("b", null, holder.function ?? "another tenant's function"), ` for ${duration(holder.held_seconds * 1000)}`,
