@@ -78,9 +78,10 @@ std::vector<TenantStatus> Dispatcher::State::tenant_status(Instant now) const {
                    .running = account.running,
                    .gpu_time_in_hour = account.hour.used_at(now)});
   }
-  for (const scheduling::Flow& flow : flows) {
+  queues.for_each_waiting([&](FunctionId id) {
+    const scheduling::Flow& flow = flows[id.value];
     if (flow.tenant_slot < all.size()) all[flow.tenant_slot].waiting += flow.pending;
-  }
+  });
   for (const DevicePool* pool : {&pools.gpu, &pools.host}) {
     for (const scheduling::SandboxSlot slot : pool->fleet().all()) {
       const Sandbox& sandbox = pool->fleet().sandbox(slot);
