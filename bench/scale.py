@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""bench scale: one worker with 100,000 functions of 10,000 tenants, 64 emulated GPUs, 10,000 connections and as many sandboxes as the machine
+"""bench scale: one worker with 100,000 functions of 10,000 tenants, 16 emulated GPUs (the most that an emulated node has), 10,000 connections and as many sandboxes as the machine
 carries, beside one with ten functions in the same minutes.
 
 docs/internals/benchmarks.md says what each figure means. Whatever was lost on the way (a function of a list, one after a restart, the answer on a
@@ -24,7 +24,7 @@ import time
 from open_loop import OpenLoop, percentile
 from worker_under_test import PROGRAMS, PREFIX, ROOT, Worker, invocations_path, machine, make_zip
 
-FULL = {"functions": 100_000, "tenants": 10_000, "connections": 10_000, "sandboxes": 2_000, "devices": 64}
+FULL = {"functions": 100_000, "tenants": 10_000, "connections": 10_000, "sandboxes": 2_000, "devices": 16}
 QUICK = {"functions": 2_000, "tenants": 200, "connections": 500, "sandboxes": 24, "devices": 8}
 FEW = 10
 CLIENTS = 32  # of a deployment

@@ -42,9 +42,11 @@ class WorkerMetrics {
   void memory_wanted(bool granted);
   // A request of a function with an SLO ended, in time or not.
   void slo(const FunctionName& function, bool in_time);
-  // The function is gone, and its series with it: the number of series is bounded by that of
-  // functions.
+  // The function is gone, and its series with it.
   void forget(const FunctionName& function);
+  // Those that have series: of the functions that were invoked, the last
+  // limits::kFunctionsWithMetrics, so that a scrape is bounded however many there are.
+  std::vector<FunctionName> functions() const;
 
   // Gauges, set just before the text is asked for.
   struct FlowGauges {
@@ -149,6 +151,8 @@ class WorkerMetrics {
 
   // Prometheus text format 0.0.4.
   std::string text() const;
+  // Only what has the label of this tenant.
+  std::string text_of(TenantId tenant) const;
 
  private:
   struct State;

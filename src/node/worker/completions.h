@@ -12,6 +12,7 @@
 #include "node/worker/drain.h"
 #include "node/worker/idempotency.h"
 #include "node/worker/invocation_objects.h"
+#include "node/worker/learnt_statistics.h"
 #include "node/worker/live_invocations.h"
 #include "node/worker/pipeline_host.h"
 #include "node/worker/recent_invocations.h"
@@ -34,6 +35,7 @@ class Completions {
     WorkflowHost& workflows;
     PipelineHost& pipelines;
     RecentInvocations& recent;
+    LearntStatistics& statistics;
     // How long the results of asynchronous invocations can be read.
     Duration result_window;
     // Told of every one that has its outcome; may be empty.
