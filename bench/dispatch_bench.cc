@@ -145,7 +145,15 @@ struct Whole {
   bool adapts = false;
   bool foresees = false;
   unsigned tokens = 0;  // 0: many, so that reading the clock does not count
+  // Registered beside those that are called: functions that nobody calls, each third with a GPU, of
+  // so many tenants (each with a quota of concurrency; 0: all are of one, which has none).
+  uint32_t resting = 0;
+  uint32_t tenants = 0;
 };
+
+TenantId tenant_of(const Whole& whole, uint32_t function) {
+  return TenantId{1 + (whole.tenants == 0 ? 0 : function % whole.tenants)};
+}
 
 // Two events an invocation through the whole dispatcher, `count` functions taking turns.
 void invocation_costs(const Whole& whole, uint32_t count, int rounds, std::vector<double>& costs) {
@@ -184,17 +192,26 @@ void invocation_costs(const Whole& whole, uint32_t count, int rounds, std::vecto
     running.pop_back();
     handle(dispatch::InvocationFinished{id, milliseconds(1 + id.low % 3000), true});
   };
-  for (uint32_t id = 1; id <= count; ++id) {
+  for (uint32_t tenant = 1; tenant <= whole.tenants; ++tenant) {
+    handle(dispatch::TenantChanged{.tenant = TenantId{tenant}, .weight = 1, .concurrency = 1});
+  }
+  for (uint32_t id = 1; id <= whole.resting; ++id) {
     handle(dispatch::FunctionRegistered{{.id = FunctionId{id},
-                                         .tenant = TenantId{1},
+                                         .tenant = tenant_of(whole, id),
+                                         .device_memory = Bytes::gib(id % 3 == 0 ? 1 : 0),
+                                         .timeout = seconds(1'000'000)}});
+  }
+  for (uint32_t id = whole.resting + 1; id <= whole.resting + count; ++id) {
+    handle(dispatch::FunctionRegistered{{.id = FunctionId{id},
+                                         .tenant = tenant_of(whole, id),
                                          .device_memory = Bytes::gib(1),
                                          .timeout = seconds(1'000'000)}});
     handle(dispatch::InvocationSubmitted{{0, ++ids}, FunctionId{id}});
-    handle(dispatch::SandboxReady{SandboxId{id}});
+    handle(dispatch::SandboxReady{SandboxId{id - whole.resting}});
     finish_oldest();
   }
   const auto submit = [&] {
-    const FunctionId id{1 + static_cast<uint32_t>(random.below(count))};
+    const FunctionId id{whole.resting + 1 + static_cast<uint32_t>(random.below(count))};
     handle(dispatch::InvocationSubmitted{{0, ++ids}, id});
   };
   for (uint32_t i = 0; i < 2 * count; ++i) submit();
@@ -307,7 +324,8 @@ int run(bool quick) {
   return 0;
 }
 
-// "shipped" or a policy, flows, invocations; "foresee" turns that on, "moves" memory.
+// "shipped" or a policy, flows, invocations; "foresee" turns that on, "moves" memory; "resting=N"
+// and "tenants=N" as Whole has them.
 int run_one(const std::string& text) {
   std::vector<std::string> words;
   for (size_t begin = 0; begin <= text.size();) {
@@ -322,6 +340,11 @@ int run_one(const std::string& text) {
     if (word == "no-foresee") whole.foresees = false;
     if (word == "adapts") whole.adapts = true;
     if (word == "moves") whole.rule = scheduling::MemoryRule::kMoveIdle;
+    const auto number = [&word] {
+      return static_cast<uint32_t>(std::stoul(word.substr(word.find('=') + 1)));
+    };
+    if (word.starts_with("resting=")) whole.resting = number();
+    if (word.starts_with("tenants=")) whole.tenants = number();
   }
   std::vector<double> ignored;
   invocation_costs(whole, static_cast<uint32_t>(std::stoul(words[1])),

@@ -382,6 +382,23 @@ class KeysTest(unittest.TestCase):
         self.assertGreater(result["ratios"]["infless"]["worker"]["memory_reduction_pct"], 0)
         self.assertGreater(result["ratios"]["infless"]["model"]["memory_reduction_pct"], 0)
 
+    def test_scale(self):
+        result = last_line(sys.executable, "-B", str(BENCH / "scale.py"), "--quick", "--functions", "400", "--tenants", "40", "--connections", "80",
+                           "--sandboxes", "8", "--devices", "4")
+        for key in ("warm_p50_ratio", "warm_p99_ratio", "removals_per_s", "rss_mb_empty", "rss_mb_full", "rss_mb_peak", "rss_mb_after_restart"):
+            self.assertGreater(result[key], 0, key)
+        for part, keys in {"tenants": ("count", "per_s"), "functions": ("per_s", "last_tenth_over_first", "deploy_s"),
+                           "sandboxes": ("live", "per_s", "cold_p50_ms"), "connections": ("answered", "open_s", "p50_ratio", "calls_per_s")}.items():
+            for key in keys:
+                self.assertGreater(result[part][key], 0, f"{part} {key}")
+        self.assertEqual(set(result["lists"]), {"lambda", "v1", "dashboard", "lambent_ls_s", "first_page_ms"})
+        for label in ("few", "many"):
+            self.assertGreater(result["restart_s"][label], 0)
+            self.assertGreater(result["at_rest"][label]["longest_ms"], 0)
+        if shutil.which("valgrind"):
+            # Of ten functions that are called, whether 390 others rest or none does.
+            self.assertLess(result["instructions_per_invocation"]["ratio"], 1.5)
+
     def test_overload(self):
         result = last_line(sys.executable, "-B", str(BENCH / "overload.py"), "--quick")
         self.assertTrue(result["emulated"])

@@ -258,17 +258,18 @@ AuditSink sink_of(tenants::AuditLog* audit) {
 worker::KernelGraphs::Dependencies graph_uses(worker::Worker& worker, loop::EventLoop& loop,
                                               LogSink& log, catalog::Catalog& catalog,
                                               const worker::WorkerOptions& options) {
-  return {.loop = loop,
-          .log = log,
-          .catalog = catalog,
-          .service = worker,
-          .quotas = worker.deployments().quotas(),
-          .used_disk = [&worker](TenantId tenant) { return worker.usage_of(tenant).disk; },
-          .is_at_work =
-              [&worker](FunctionId function) {
-                return worker.status().uses().live.count(function) > 0;
-              },
-          .longest_gpu_run = options.longest_gpu_run};
+  return {
+      .loop = loop,
+      .log = log,
+      .catalog = catalog,
+      .service = worker,
+      .quotas = worker.deployments().quotas(),
+      .used_disk = [&worker](TenantId tenant) { return worker.deployments().totals(tenant).code; },
+      .is_at_work =
+          [&worker](FunctionId function) {
+            return worker.status().uses().live.count(function) > 0;
+          },
+      .longest_gpu_run = options.longest_gpu_run};
 }
 
 tenants::TenantObserver observer_of(worker::Worker& worker, worker::KernelGraphs& graphs,
@@ -340,8 +341,10 @@ frontend::NativeOptions native_options(worker::Worker& worker, metrics::WorkerMe
   return {
       .version = LAMBENT_VERSION,
       .metrics =
-          [&worker, &metrics, &objects, &storage, identity, &telemetry, cluster] {
+          [&worker, &metrics, &objects, &storage, identity, &telemetry,
+           cluster](std::optional<TenantId> tenant) {
             worker.status().update_gauges();
+            if (tenant) return metrics.text_of(*tenant);
             metrics.set_state_disk(storage.free(), storage.full().has_value());
             metrics.set_objects(gauges_of(objects.statistics()));
             if (identity != nullptr && identity->has_server()) {

@@ -65,21 +65,24 @@ cluster::NodeReport report_of(const worker::Worker& worker, const tenants::Acces
                              .slots = sizes.slots,
                              .gpus = sizes.gpus};
   Bytes busy;
-  for (const Tenant& tenant : access.list_tenants("", SIZE_MAX)) {
-    const TenantUsage usage = worker.usage_of(tenant.id);
-    report.load += static_cast<uint32_t>(usage.running + usage.waiting);
-    if (quotas != nullptr) {
-      if (auto use = quotas->use_of(tenant, usage)) report.tenants.push_back(*std::move(use));
+  if (quotas != nullptr) {
+    for (const Tenant& tenant : access.list_tenants("", SIZE_MAX)) {
+      auto use = quotas->use_of(tenant, worker.usage_of(tenant.id));
+      if (use) report.tenants.push_back(*std::move(use));
     }
-    for (const SandboxStatus& sandbox : worker.sandbox_status(tenant.id)) {
-      if (sandbox.state != "idle") {
-        busy += sandbox.device_memory;
-        continue;
-      }
-      report.warm.emplace_back(
-          routing::hash_of(tenant.name + "/" + sandbox.function.name),
-          is_resident(sandbox) ? routing::Warmth::kResident : routing::Warmth::kSwappedOut);
+  }
+  // One look for all tenants: a look for each would be at all sandboxes as often as there are
+  // tenants.
+  report.load = static_cast<uint32_t>(worker.status().invocations());
+  for (const SandboxStatus& sandbox : worker.status().sandboxes()) {
+    if (sandbox.state != "idle") {
+      busy += sandbox.device_memory;
+      continue;
     }
+    const std::string tenant = access.tenant_name(sandbox.function.tenant);
+    report.warm.emplace_back(
+        routing::hash_of(tenant + "/" + sandbox.function.name),
+        is_resident(sandbox) ? routing::Warmth::kResident : routing::Warmth::kSwappedOut);
   }
   std::sort(report.warm.begin(), report.warm.end());
   fetched.note(report.warm, now);

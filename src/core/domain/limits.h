@@ -19,7 +19,8 @@ constexpr Bytes kZippedCode = Bytes::mib(50);
 constexpr Bytes kUnzippedCode = Bytes::mib(250);
 constexpr size_t kZipEntries = 20'000;
 constexpr size_t kFunctionNameLength = 64;
-constexpr size_t kFunctions = 10'000;
+constexpr size_t kFunctions = 200'000;           // versions and kept graphs included
+constexpr size_t kFunctionsWithMetrics = 5'000;  // series of their own, of those invoked last
 constexpr Bytes kEnvironment = Bytes(4 * 1024);
 constexpr size_t kDescriptionLength = 256;
 constexpr size_t kTags = 50;
@@ -27,7 +28,7 @@ constexpr size_t kTagKeyLength = 128;
 constexpr size_t kTagValueLength = 256;
 
 // Tenants, and what each may have whatever its quotas are.
-constexpr size_t kTenants = 10'000;
+constexpr size_t kTenants = 20'000;
 constexpr size_t kTenantNameLength = 64;
 constexpr size_t kTokensPerTenant = 1'000;
 constexpr size_t kTokenNameLength = 64;
@@ -162,7 +163,7 @@ constexpr Bytes kSandboxScratch = Bytes::mib(512);
 constexpr Bytes kSandboxSharedMemory = Bytes::mib(64);
 constexpr Bytes kLeastScratch = Bytes::mib(1);  // and shared memory
 constexpr Bytes kSandboxFileSize = Bytes::mib(512);
-constexpr unsigned kSandboxes = 1'000;  // at one time on a node
+constexpr unsigned kSandboxes = 4'000;  // at one time on a node
 constexpr size_t kSandboxBinds = 64;
 constexpr size_t kSandboxArguments = 256;
 constexpr size_t kSandboxPathLength = 1'024;

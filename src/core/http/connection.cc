@@ -95,7 +95,7 @@ void Connection::on_ready(loop::Readiness ready) {
 }
 
 void Connection::on_readable() {
-  std::vector<char>& scratch = context_.scratch;
+  const std::span<char> scratch = context_.scratch();
   reading_ = true;
   do {
     const Transfer got = stream_->read(scratch);

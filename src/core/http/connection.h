@@ -5,6 +5,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,8 +27,12 @@ struct ConnectionContext {
   const ServerOptions& options;
   const Server::Handler& handler;
   DateLine date;
-  // Bytes are read into here; what is not consumed at once is copied.
-  std::vector<char> scratch;
+  // Bytes are read into here; what is not consumed at once is copied. Not written before it is
+  // used: each sandbox has a server, whose requests are short, and pages without a byte in them
+  // take no memory.
+  static constexpr size_t kScratchSize = size_t{64} * 1024;
+  std::unique_ptr<char[]> scratch_bytes;
+  std::span<char> scratch() { return {scratch_bytes.get(), kScratchSize}; }
   bool draining = false;     // a connection closes after its next answer
   bool closes_idle = false;  // and at once where no request has begun
   // The connection is closed and may be destroyed, but not before the current callback returned.

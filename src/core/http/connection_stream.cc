@@ -151,7 +151,7 @@ void Connection::feed_stream() {
   if (!exchange_->switched && waiting_ == Waiting::kNothing) {
     set_deadline(Waiting::kBody, context_.options.stream_timeout);
   }
-  const Transfer got = stream_->read(context_.scratch);
+  const Transfer got = stream_->read(context_.scratch());
   const bool waits_to_write = got.kind == Transfer::Kind::kWaitsToWrite;
   if (got.kind == Transfer::Kind::kWaitsToRead || waits_to_write) {
     return watch_for(true, !outbox_.empty() || waits_to_write);
@@ -165,7 +165,7 @@ void Connection::feed_stream() {
   if (waiting_ == Waiting::kBody) set_deadline(Waiting::kBody, context_.options.stream_timeout);
   watch_for(true, watching_writes_);
   const std::shared_ptr<Exchange> exchange = exchange_;
-  give_to_stream(std::string_view(context_.scratch.data(), got.bytes));
+  give_to_stream(std::string_view(context_.scratch().data(), got.bytes));
   if (exchange->wants_input() && stream_->holds_input()) read_soon();
 }
 

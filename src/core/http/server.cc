@@ -17,7 +17,6 @@
 namespace lambent::http {
 namespace {
 
-constexpr size_t kScratchSize = 64 * 1024;
 constexpr int kAcceptsPerTurn = 64;
 // More than a system's queue holds (net.core.somaxconn, 4096 by default).
 constexpr int kTurnsAtTheEnd = 256;
@@ -76,7 +75,7 @@ struct Server::State {
                 options,
                 handler,
                 DateLine(loop.clock()),
-                std::vector<char>(kScratchSize),
+                std::make_unique_for_overwrite<char[]>(ConnectionContext::kScratchSize),
                 false,
                 false,
                 [this](Connection& connection) { retire(connection); }} {}

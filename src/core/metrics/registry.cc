@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 namespace lambent::metrics {
 namespace {
@@ -85,20 +86,28 @@ void Histogram::write(std::string_view name, const Labels& labels, std::string& 
 }
 
 template <typename Metric>
-void Family<Metric>::write(std::string& text) const {
-  if (metrics_.empty()) return;
-  text += "# HELP " + name_ + " " + escaped(help_, false) + "\n";
-  text += "# TYPE " + name_ + " " + std::string(Metric::kType) + "\n";
-  for (const auto& [labels, metric] : metrics_) metric->write(name_, labels, text);
+void Family<Metric>::write(std::string& text, const Label* only) const {
+  bool is_begun = false;
+  for (const auto& [labels, metric] : metrics_) {
+    if (only != nullptr) {
+      const auto found = labels.find(only->first);
+      if (found == labels.end() || found->second != only->second) continue;
+    }
+    if (!std::exchange(is_begun, true)) {
+      text += "# HELP " + name_ + " " + escaped(help_, false) + "\n";
+      text += "# TYPE " + name_ + " " + std::string(Metric::kType) + "\n";
+    }
+    metric->write(name_, labels, text);
+  }
 }
 
 template class Family<Counter>;
 template class Family<Gauge>;
 template class Family<Histogram>;
 
-std::string Registry::text() const {
+std::string Registry::text(const Label* only) const {
   std::string text;
-  for (const auto& family : families_) family->write(text);
+  for (const auto& family : families_) family->write(text, only);
   return text;
 }
 

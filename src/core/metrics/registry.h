@@ -58,10 +58,13 @@ class Histogram {
   double sum_ = 0;
 };
 
+using Label = Labels::value_type;
+
 class AnyFamily {
  public:
   virtual ~AnyFamily() = default;
-  virtual void write(std::string& text) const = 0;
+  // `only`: of the metrics that have this label; null: of all.
+  virtual void write(std::string& text, const Label* only) const = 0;
 };
 
 // The metrics of one name, which differ in their labels.
@@ -79,11 +82,10 @@ class Family final : public AnyFamily {
     return *metric;
   }
 
-  void remove(const Metric* metric) {
-    std::erase_if(metrics_, [metric](const auto& each) { return each.second.get() == metric; });
-  }
+  // The metric with these labels, if there is one.
+  void remove(const Labels& labels) { metrics_.erase(labels); }
 
-  void write(std::string& text) const override;
+  void write(std::string& text, const Label* only) const override;
 
  private:
   std::string name_;
@@ -102,8 +104,8 @@ class Registry {
     return family;
   }
 
-  // Families without a metric are left out.
-  std::string text() const;
+  // Families without a metric are left out. `only`: as if there were no metrics without this label.
+  std::string text(const Label* only = nullptr) const;
 
  private:
   std::vector<std::unique_ptr<AnyFamily>> families_;

@@ -40,9 +40,9 @@ TEST(RegistryTest, AFamilyWithoutMetricsIsNotTold) {
   Registry registry;
   auto& size = registry.family<Gauge>("size_bytes", "Size.");
   EXPECT_EQ(registry.text(), "");
-  Gauge& one = size.add({{"of", "one"}});
+  size.add({{"of", "one"}});
   size.add({{"of", "two"}}).set(2);
-  size.remove(&one);
+  size.remove({{"of", "one"}});
   EXPECT_EQ(registry.text().find("one"), std::string::npos);
   EXPECT_NE(registry.text().find("size_bytes{of=\"two\"} 2\n"), std::string::npos);
 }

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <list>
 #include <utility>
 
+#include "core/domain/limits.h"
 #include "core/domain/slice.h"
 #include "core/metrics/registry.h"
 
@@ -21,6 +23,17 @@ constexpr std::array<double, 20> kLatencyBuckets = {
 Labels labels_of(const FunctionName& function) {
   return {{"tenant", std::to_string(function.tenant.value)}, {"function", function.name}};
 }
+
+Labels with(Labels labels, const char* name, std::string_view value) {
+  labels[name] = value;
+  return labels;
+}
+
+Labels labels_of_outcome(const FunctionName& function, Outcome outcome, StartClass start) {
+  return with(with(labels_of(function), "outcome", name_of(outcome)), "start", name_of(start));
+}
+
+const char* name_of_slo(bool in_time) { return in_time ? "in_time" : "late"; }
 
 }  // namespace
 
@@ -179,6 +192,11 @@ struct WorkerMetrics::State {
   Family<Gauge>& next_firings = registry.family<Gauge>(
       "lambent_schedule_next_timestamp_seconds",
       "When a schedule is due next, since the Unix epoch; none while it is disabled.");
+  Counter& dropped = registry
+                         .family<Counter>("lambent_metrics_functions_dropped_total",
+                                          "Functions whose series were dropped to make room for "
+                                          "those of others.")
+                         .add({});
   struct Moves {
     Counter& bytes;
     Histogram& seconds;
@@ -205,9 +223,12 @@ struct WorkerMetrics::State {
     Counter* network_refusals = nullptr;
     std::map<std::string, Counter*> refusals;      // by limit; there are less than ten
     std::array<Counter*, 2> retries{};             // put off, failed
-    std::map<std::string, Counter*> destinations;  // by condition and outcome; six at most
+    // By condition and outcome; six at most.
+    std::map<std::pair<std::string, std::string>, Counter*> destinations;
+    std::list<FunctionName>::iterator place;       // in `recent`
   };
   std::map<FunctionName, Series> functions;
+  std::list<FunctionName> recent;  // those with series, the one of the latest event last
 
   // The series of one schedule.
   struct ScheduleSeries {
@@ -219,29 +240,75 @@ struct WorkerMetrics::State {
   using ScheduleKey = std::pair<FunctionName, std::string>;
   std::map<ScheduleKey, ScheduleSeries> schedules;
 
-  void forget(const ScheduleSeries& series) {
-    for (const Counter* counter : {series.begun, series.missed}) firings.remove(counter);
-    if (series.last != nullptr) last_firings.remove(series.last);
-    if (series.next != nullptr) next_firings.remove(series.next);
+  static Labels labels_of_schedule(const ScheduleKey& key, const char* outcome = nullptr) {
+    Labels labels = labels_of(key.first);
+    labels["schedule"] = key.second;
+    if (outcome != nullptr) labels["outcome"] = outcome;
+    return labels;
+  }
+
+  void forget(const ScheduleKey& key) {
+    for (const char* outcome : {"begun", "missed"}) {
+      firings.remove(labels_of_schedule(key, outcome));
+    }
+    last_firings.remove(labels_of_schedule(key));
+    next_firings.remove(labels_of_schedule(key));
   }
 
   ScheduleSeries& schedule_series_of(const ScheduleKey& key) {
     ScheduleSeries& series = schedules[key];
     if (series.begun != nullptr) return series;
-    Labels labels = labels_of(key.first);
-    labels["schedule"] = key.second;
-    labels["outcome"] = "begun";
-    series.begun = &firings.add(labels);
-    labels["outcome"] = "missed";
-    series.missed = &firings.add(labels);
+    series.begun = &firings.add(labels_of_schedule(key, "begun"));
+    series.missed = &firings.add(labels_of_schedule(key, "missed"));
     return series;
   }
 
+  void forget(const FunctionName& function) {
+    const auto found = functions.find(function);
+    if (found == functions.end()) return;
+    const Series& series = found->second;
+    Labels labels = labels_of(function);
+    durations.remove(labels);
+    queues.remove(labels);
+    pending.remove(labels);
+    running.remove(labels);
+    virtual_times.remove(labels);
+    network_refusals.remove(labels);
+    for (const auto& [reason, counter] : series.refusals) {
+      refusals.remove(with(labels, "reason", reason));
+    }
+    for (const char* reason : {"failed", "put_off"}) retries.remove(with(labels, "reason", reason));
+    for (const auto& [what, counter] : series.destinations) {
+      destinations.remove(with(with(labels, "condition", what.first), "outcome", what.second));
+    }
+    for (const bool in_time : {false, true}) {
+      slo_requests.remove(with(labels, "outcome", name_of_slo(in_time)));
+    }
+    for (size_t outcome = 0; outcome < kOutcomes; ++outcome) {
+      for (size_t start = 0; start < kStarts; ++start) {
+        if (series.invocations[outcome][start] == nullptr) continue;
+        invocations.remove(labels_of_outcome(function, static_cast<Outcome>(outcome),
+                                             static_cast<StartClass>(start)));
+      }
+    }
+    recent.erase(series.place);
+    functions.erase(found);
+  }
+
+  // Its latest event is now. Makes room for one more.
   Series& series_of(const FunctionName& function) {
     const auto found = functions.find(function);
-    if (found != functions.end()) return found->second;
+    if (found != functions.end()) {
+      recent.splice(recent.end(), recent, found->second.place);
+      return found->second;
+    }
+    if (functions.size() >= limits::kFunctionsWithMetrics) {
+      forget(FunctionName(recent.front()));
+      dropped.increment();
+    }
     const Labels labels = labels_of(function);
     Series& series = functions[function];
+    series.place = recent.insert(recent.end(), function);
     series.duration = &durations.add(labels, kLatencyBuckets);
     series.queue = &queues.add(labels, kLatencyBuckets);
     series.pending = &pending.add(labels);
@@ -256,9 +323,7 @@ struct WorkerMetrics::State {
     if (reason.empty()) reason = "Waiting";
     Counter*& counter = series_of(function).refusals[reason];
     if (counter == nullptr) {
-      Labels labels = labels_of(function);
-      labels["reason"] = reason;
-      counter = &refusals.add(labels);
+      counter = &refusals.add(with(labels_of(function), "reason", reason));
     }
     counter->increment();
   }
@@ -287,10 +352,7 @@ void WorkerMetrics::completed(const FunctionName& function, const InvocationResu
   Counter*& counter =
       series.invocations[static_cast<size_t>(result.outcome)][static_cast<size_t>(result.start)];
   if (counter == nullptr) {
-    Labels labels = labels_of(function);
-    labels["outcome"] = name_of(result.outcome);
-    labels["start"] = name_of(result.start);
-    counter = &state_->invocations.add(labels);
+    counter = &state_->invocations.add(labels_of_outcome(function, result.outcome, result.start));
   }
   counter->increment();
   if (result.retry_after > Duration(0)) state_->note_refusal(function, result.error_type);
@@ -327,9 +389,8 @@ void WorkerMetrics::network_refused(const FunctionName& function, uint64_t times
 void WorkerMetrics::retried(const FunctionName& function, bool failed) {
   Counter*& counter = state_->series_of(function).retries[failed ? 1 : 0];
   if (counter == nullptr) {
-    Labels labels = labels_of(function);
-    labels["reason"] = failed ? "failed" : "put_off";
-    counter = &state_->retries.add(labels);
+    counter = &state_->retries.add(
+        with(labels_of(function), "reason", failed ? "failed" : "put_off"));
   }
   counter->increment();
 }
@@ -338,12 +399,10 @@ void WorkerMetrics::destination(const FunctionName& function, std::string_view c
                                 bool sent) {
   const std::string outcome = sent ? "sent" : "not_sent";
   Counter*& counter =
-      state_->series_of(function).destinations[std::string(condition) + " " + outcome];
+      state_->series_of(function).destinations[{std::string(condition), outcome}];
   if (counter == nullptr) {
-    Labels labels = labels_of(function);
-    labels["condition"] = std::string(condition);
-    labels["outcome"] = outcome;
-    counter = &state_->destinations.add(labels);
+    counter = &state_->destinations.add(
+        with(with(labels_of(function), "condition", condition), "outcome", outcome));
   }
   counter->increment();
 }
@@ -355,9 +414,7 @@ void WorkerMetrics::set_waiting_for_retry(uint64_t waiting) {
 void WorkerMetrics::slo(const FunctionName& function, bool in_time) {
   Counter*& counter = state_->series_of(function).slo[in_time ? 1 : 0];
   if (counter == nullptr) {
-    Labels labels = labels_of(function);
-    labels["outcome"] = in_time ? "in_time" : "late";
-    counter = &state_->slo_requests.add(labels);
+    counter = &state_->slo_requests.add(with(labels_of(function), "outcome", name_of_slo(in_time)));
   }
   counter->increment();
 }
@@ -374,39 +431,16 @@ void WorkerMetrics::set_gpu_time(uint32_t gpu, Duration busy) {
   counter.increment(std::max(0.0, to_seconds(busy) - counter.value()));
 }
 
-void WorkerMetrics::forget(const FunctionName& function) {
-  const auto found = state_->functions.find(function);
-  if (found == state_->functions.end()) return;
-  const State::Series& series = found->second;
-  for (const auto& by_start : series.invocations) {
-    for (Counter* counter : by_start) {
-      if (counter != nullptr) state_->invocations.remove(counter);
-    }
-  }
-  for (Counter* counter : series.slo) {
-    if (counter != nullptr) state_->slo_requests.remove(counter);
-  }
-  if (series.network_refusals != nullptr) {
-    state_->network_refusals.remove(series.network_refusals);
-  }
-  for (const auto& [reason, counter] : series.refusals) state_->refusals.remove(counter);
-  for (Counter* counter : series.retries) {
-    if (counter != nullptr) state_->retries.remove(counter);
-  }
-  for (const auto& [what, counter] : series.destinations) state_->destinations.remove(counter);
-  state_->durations.remove(series.duration);
-  state_->queues.remove(series.queue);
-  state_->pending.remove(series.pending);
-  state_->running.remove(series.running);
-  state_->virtual_times.remove(series.virtual_time);
-  state_->functions.erase(found);
-}
+void WorkerMetrics::forget(const FunctionName& function) { state_->forget(function); }
 
 void WorkerMetrics::set_flow(const FunctionName& function, const FlowGauges& gauges) {
   // Of thousands of functions most do nothing: a series begins with the first invocation.
   const bool idle = gauges.pending == 0 && gauges.running == 0;
-  if (idle && !state_->functions.contains(function)) return;
-  State::Series& series = state_->series_of(function);
+  const auto found = state_->functions.find(function);
+  const bool is_shown = found != state_->functions.end();
+  if (idle && !is_shown) return;
+  // To be asked for is no event of the function.
+  State::Series& series = is_shown ? found->second : state_->series_of(function);
   series.pending->set(static_cast<double>(gauges.pending));
   series.running->set(static_cast<double>(gauges.running));
   series.virtual_time->set(to_seconds(gauges.virtual_time));
@@ -418,8 +452,7 @@ void WorkerMetrics::set_schedules(const std::vector<ScheduleGauges>& all) {
     const State::ScheduleKey key{gauges.function, gauges.schedule};
     if (auto known = former.extract(key)) state_->schedules.insert(std::move(known));
     State::ScheduleSeries& series = state_->schedule_series_of(key);
-    Labels labels = labels_of(gauges.function);
-    labels["schedule"] = gauges.schedule;
+    const Labels labels = State::labels_of_schedule(key);
     const auto raise = [](Counter& counter, uint64_t count) {
       counter.increment(static_cast<double>(count) - counter.value());
     };
@@ -427,7 +460,7 @@ void WorkerMetrics::set_schedules(const std::vector<ScheduleGauges>& all) {
     raise(*series.missed, gauges.missed);
     const auto tell = [&](Family<Gauge>& family, Gauge*& gauge, const auto& instant) {
       if (!instant) {
-        if (gauge != nullptr) family.remove(gauge);
+        if (gauge != nullptr) family.remove(labels);
         gauge = nullptr;
         return;
       }
@@ -437,7 +470,7 @@ void WorkerMetrics::set_schedules(const std::vector<ScheduleGauges>& all) {
     tell(state_->last_firings, series.last, gauges.last);
     tell(state_->next_firings, series.next, gauges.next);
   }
-  for (const auto& [key, series] : former) state_->forget(series);
+  for (const auto& [key, series] : former) state_->forget(key);
 }
 
 void WorkerMetrics::set_device(DeviceId device, const DeviceGauges& gauges) {
@@ -554,6 +587,17 @@ void WorkerMetrics::set_state_disk(Bytes free, bool full) {
 
 void WorkerMetrics::set_queued(uint64_t queued) { state_->queued.set(static_cast<double>(queued)); }
 
+std::vector<FunctionName> WorkerMetrics::functions() const {
+  std::vector<FunctionName> names;
+  for (const auto& [name, series] : state_->functions) names.push_back(name);
+  return names;
+}
+
 std::string WorkerMetrics::text() const { return state_->registry.text(); }
+
+std::string WorkerMetrics::text_of(TenantId tenant) const {
+  const Label label("tenant", std::to_string(tenant.value));
+  return state_->registry.text(&label);
+}
 
 }  // namespace lambent::metrics

@@ -49,9 +49,11 @@ class WorkerMetrics {
   void destination(const FunctionName& function, std::string_view condition, bool sent);
   // How many wait to be tried again.
   void set_waiting_for_retry(uint64_t waiting);
-  // The function is gone, and its series with it: the number of series is bounded by that of
-  // functions.
+  // The function is gone, and its series with it.
   void forget(const FunctionName& function);
+  // Those that have series: of the functions that were invoked, the last
+  // limits::kFunctionsWithMetrics, so that a scrape is bounded however many there are.
+  std::vector<FunctionName> functions() const;
 
   // Gauges, set just before the text is asked for.
   struct FlowGauges {
@@ -156,6 +158,8 @@ class WorkerMetrics {
 
   // Prometheus text format 0.0.4.
   std::string text() const;
+  // Only what has the label of this tenant.
+  std::string text_of(TenantId tenant) const;
 
  private:
   struct State;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "core/domain/limits.h"
+
 namespace lambent::metrics {
 namespace {
 
@@ -51,6 +53,40 @@ TEST(Metrics, ARemovedFunctionLeavesNoSeriesOfWhatWasRefused) {
   EXPECT_TRUE(has(metrics.text(), "reason=\"QueueWait\""));
   metrics.forget(kResize);
   EXPECT_FALSE(has(metrics.text(), "resize"));
+}
+
+TEST(Metrics, OnlyTheFunctionsThatWereInvokedLastHaveSeries) {
+  WorkerMetrics metrics("1.2.3");
+  const auto name = [](size_t i) {
+    return FunctionName{TenantId(1), "f" + std::to_string(100'000 + i)};
+  };
+  const InvocationResult result = result_of(Outcome::kSucceeded, StartClass::kWarm, Duration{});
+  for (size_t i = 0; i < limits::kFunctionsWithMetrics; ++i) metrics.completed(name(i), result);
+  const size_t full = metrics.text().size();
+  metrics.completed(name(0), result);
+  for (size_t i = 0; i < 10; ++i) {
+    metrics.set_flow(name(1), {.pending = 0, .running = 0, .virtual_time = {}});
+    metrics.completed(name(limits::kFunctionsWithMetrics + i), result);
+  }
+  EXPECT_EQ(metrics.functions().size(), limits::kFunctionsWithMetrics);
+  const std::string text = metrics.text();
+  EXPECT_LT(text.size(), full + 1000);
+  EXPECT_TRUE(has(text, "f100000")) << "it was invoked again";
+  EXPECT_FALSE(has(text, "f100001")) << "to be asked for is no invocation";
+  EXPECT_TRUE(has(text, "f100011"));
+  EXPECT_TRUE(has(text, "lambent_metrics_functions_dropped_total 10"));
+}
+
+TEST(Metrics, ATenantsTextIsThatOfItsFunctions) {
+  WorkerMetrics metrics("1.2.3");
+  const InvocationResult result = result_of(Outcome::kSucceeded, StartClass::kWarm, Duration{});
+  metrics.completed(kResize, result);
+  metrics.completed({TenantId(70), "other"}, result);
+  const std::string text = metrics.text_of(TenantId(7));
+  EXPECT_TRUE(has(text, "resize"));
+  EXPECT_FALSE(has(text, "other"));
+  EXPECT_FALSE(has(text, "lambent_build_info"));
+  EXPECT_EQ(metrics.text_of(TenantId(8)), "");
 }
 
 TEST(Metrics, SchedulesHaveTheirSeriesAsLongAsTheyAreThere) {

@@ -38,13 +38,24 @@ std::optional<BearerToken> parse_bearer_token(std::string_view text) {
 
 void TokenTable::add(Token token, crypto::Digest secret_digest) {
   std::string id = token.id;
+  remove(id);
+  by_tenant_[token.tenant].insert(id);
   if (!token.certificate.empty()) by_certificate_.insert_or_assign(token.certificate, id);
   entries_.insert_or_assign(std::move(id), Entry{std::move(token), secret_digest});
 }
 
 void TokenTable::remove(const std::string& id) {
-  std::erase_if(by_certificate_, [&](const auto& each) { return each.second == id; });
-  entries_.erase(id);
+  const auto found = entries_.find(id);
+  if (found == entries_.end()) return;
+  const Token& token = found->second.token;
+  const auto certificate = by_certificate_.find(token.certificate);
+  if (certificate != by_certificate_.end() && certificate->second == id) {
+    by_certificate_.erase(certificate);
+  }
+  const auto of_tenant = by_tenant_.find(token.tenant);
+  of_tenant->second.erase(id);
+  if (of_tenant->second.empty()) by_tenant_.erase(of_tenant);
+  entries_.erase(found);
 }
 
 void TokenTable::remove_of(TenantId tenant) {
@@ -58,9 +69,9 @@ const Token* TokenTable::find(const std::string& id) const {
 
 std::vector<Token> TokenTable::list(TenantId tenant) const {
   std::vector<Token> tokens;
-  for (const auto& [id, entry] : entries_) {
-    if (entry.token.tenant == tenant) tokens.push_back(entry.token);
-  }
+  const auto of_tenant = by_tenant_.find(tenant);
+  if (of_tenant == by_tenant_.end()) return tokens;
+  for (const std::string& id : of_tenant->second) tokens.push_back(entries_.at(id).token);
   std::sort(tokens.begin(), tokens.end(), [](const Token& a, const Token& b) {
     return std::tie(a.created_at, a.id) < std::tie(b.created_at, b.id);
   });
@@ -68,9 +79,8 @@ std::vector<Token> TokenTable::list(TenantId tenant) const {
 }
 
 size_t TokenTable::count(TenantId tenant) const {
-  return static_cast<size_t>(std::count_if(entries_.begin(), entries_.end(), [&](const auto& each) {
-    return each.second.token.tenant == tenant;
-  }));
+  const auto of_tenant = by_tenant_.find(tenant);
+  return of_tenant == by_tenant_.end() ? 0 : of_tenant->second.size();
 }
 
 Result<Principal> TokenTable::authenticate(std::string_view text, Duration now) const {

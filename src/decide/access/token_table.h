@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,6 +37,8 @@ class TokenTable {
   // In order of creation.
   std::vector<Token> list(TenantId tenant) const;
   size_t count(TenantId tenant) const;
+  // Of how many tenants there are tokens.
+  size_t tenants() const { return by_tenant_.size(); }
 
   // `now` since the Unix epoch. UNAUTHENTICATED: one message for every token that is not known or
   // has another secret, and as much work for each; another if it has expired.
@@ -59,6 +62,7 @@ class TokenTable {
 
   std::map<std::string, Entry, std::less<>> entries_;
   std::map<std::string, std::string, std::less<>> by_certificate_;  // name to id
+  std::map<TenantId, std::set<std::string>> by_tenant_;             // ids
 };
 
 }  // namespace lambent::access

@@ -124,6 +124,23 @@ TEST_F(TokenTableTest, ARemovedTokenIsUnknown) {
   EXPECT_FALSE(table_.principal_of(kId, seconds(1)).ok());
 }
 
+TEST_F(TokenTableTest, TokensAreFoundByTheirTenantAsTheyComeAndGo) {
+  add("A", "s");
+  add("B", "s", std::nullopt, TenantId{8});
+  add("C", "s");
+  EXPECT_EQ(table_.count(kTeam), 2u);
+  EXPECT_EQ(table_.tenants(), 2u);
+  add("C", "s", std::nullopt, TenantId{8});  // another's from now on
+  EXPECT_EQ(table_.count(kTeam), 1u);
+  EXPECT_EQ(table_.list(TenantId{8}).size(), 2u);
+  table_.remove("A");
+  table_.remove("A");
+  EXPECT_EQ(table_.count(kTeam), 0u);
+  EXPECT_EQ(table_.tenants(), 1u);
+  table_.remove_of(TenantId{8});
+  EXPECT_EQ(table_.tenants(), 0u);
+}
+
 TEST_F(TokenTableTest, ATenantsTokensAreListedInOrderAndGoTogether) {
   add("B", "1");
   add("A", "2");

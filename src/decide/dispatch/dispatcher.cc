@@ -55,6 +55,7 @@ size_t Dispatcher::queued() const { return state_->queues.queued(); }
 size_t Dispatcher::queued_synchronous() const { return state_->queues.queued_synchronous(); }
 size_t Dispatcher::in_flight() const { return state_->queues.in_flight(); }
 const scheduling::Flows& Dispatcher::flows() const { return state_->flows; }
+const scheduling::FlowSet& Dispatcher::waiting_for_gpu() const { return state_->queues.waiting(); }
 const scheduling::Policy& Dispatcher::policy() const {
   return state_->pools.gpu.scheduler().policy();
 }

@@ -16,6 +16,7 @@
 #include "decide/dispatch/invocation_table.h"
 #include "decide/dispatch/options.h"
 #include "decide/scheduling/fleet.h"
+#include "decide/scheduling/flow_set.h"
 #include "decide/scheduling/hybrid.h"
 #include "decide/scheduling/policy.h"
 
@@ -119,6 +120,8 @@ class Dispatcher {
   size_t in_flight() const;
   // Indexed by FunctionId; some are not registered.
   const scheduling::Flows& flows() const;
+  // Those of them with something waiting for a GPU.
+  const scheduling::FlowSet& waiting_for_gpu() const;
   scheduling::FlowStatus status(FunctionId function, Instant now) const;
   const scheduling::Policy& policy() const;
   const scheduling::Fleet& fleet() const;       // the GPUs and the sandboxes on them
@@ -137,7 +140,7 @@ class Dispatcher {
   // By device, the longest run first.
   std::vector<TokenHolder> token_holders(Instant now) const;
   // Tenants that were told of or have functions, in the order in which they came. Looks at all
-  // flows and sandboxes.
+  // flows that wait and all sandboxes.
   std::vector<TenantStatus> tenant_status(Instant now) const;
   const scheduling::Tenants& tenants() const;
 

@@ -197,11 +197,14 @@ void Dispatcher::State::on(const TenantChanged& event) {
   if (tenants.limit_memory() && !limited_memory) {
     for (DevicePool* pool : pools.all()) pool->count_for_tenants();
   }
-  for (uint32_t id = 0; id < flows.size(); ++id) {
-    if (flows[id].registered && flows[id].tenant == event.tenant) {
-      admission.reject_unservable(FunctionId{id});
-    }
-  }
+  // Of those without a queue there is nothing to reject.
+  std::vector<FunctionId> waiting;
+  queues.for_each_waiting([&](FunctionId id) {
+    const scheduling::Flow& flow = flows[id.value];
+    if (flow.registered && flow.tenant == event.tenant) waiting.push_back(id);
+  });
+  std::sort(waiting.begin(), waiting.end());
+  for (const FunctionId id : waiting) admission.reject_unservable(id);
 }
 
 // ---- Memory that moves

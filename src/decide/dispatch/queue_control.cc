@@ -110,13 +110,7 @@ double QueueControl::fair_part_of(FunctionId function) const {
 
 double QueueControl::waiting_weight(Processor processor) const {
   double weight = 0;
-  if (processor == Processor::kGpu) {
-    queues_.waiting().for_each([&](FunctionId id) { weight += flows_[id.value].weight; });
-    return weight;
-  }
-  for (const Flow& flow : flows_) {
-    if (flow.pending > 0 && processor_of(flow) == processor) weight += flow.weight;
-  }
+  queues_.waiting(processor).for_each([&](FunctionId id) { weight += flows_[id.value].weight; });
   return weight;
 }
 

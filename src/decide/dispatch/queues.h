@@ -56,7 +56,17 @@ class Queues {
   // Whether `test` is true of a flow with something waiting for a turn on this processor.
   template <typename Test>
   bool any_waiting(Processor processor, Test test) const {
-    return (processor == Processor::kGpu ? waiting_ : waiting_on_host_).any_of(test);
+    return waiting(processor).any_of(test);
+  }
+  // The set of flows may not change meanwhile.
+  template <typename Visit>
+  void for_each_waiting(Visit visit) const {
+    waiting_.for_each(visit);
+    waiting_on_host_.for_each(visit);
+  }
+  // Flows with something waiting for a turn on this processor.
+  const scheduling::FlowSet& waiting(Processor processor) const {
+    return processor == Processor::kGpu ? waiting_ : waiting_on_host_;
   }
   // Flows with something waiting that may join a sandbox at work, for any processor.
   const scheduling::FlowSet& waiting_sharers() const { return waiting_sharers_; }

@@ -27,7 +27,11 @@ void archive_ranked(StateArchive& archive, Order& order) {
   const uint32_t slot = view.flow(function).tenant_slot;
   if (slots_[function.value] == slot) return tenants_[slot];
   const uint32_t left = std::exchange(slots_[function.value], slot);
-  if (tenants_.size() <= slot) tenants_.resize(slot + 1);
+  // What was told of a tenant before it had a flow was noticed without it.
+  for (size_t known = tenants_.size(); known <= slot; ++known) {
+    tenants_.grow(known + 1);
+    tenants_[known].notice_quotas(view.tenants, static_cast<uint32_t>(known));
+  }
   Tenant& before = tenants_[left];
   before.working.erase(function.value);
   if (where_[function.value] == Where::kCandidate) before.candidates.erase(function.value);
@@ -53,11 +57,15 @@ void archive_ranked(StateArchive& archive, Order& order) {
 
 // Quotas hold others than before, or there is another tenant.
 void FairQueuing::notice_tenants(const Tenants& tenants) {
-  if (std::exchange(tenants_noticed_, tenants.version()) == tenants.version()) return;
-  for (uint32_t slot = 0; slot < tenants_.size(); ++slot) {
-    tenants_[slot].held = tenants.hold_all(slot);
-    tenants_[slot].limits_memory = tenants.limit_memory(slot);
+  const uint64_t noticed = std::exchange(tenants_noticed_, tenants.version());
+  if (noticed == tenants.version()) return;
+  const auto notice = [&](uint32_t slot) {
+    if (slot >= tenants_.size()) return;
+    tenants_[slot].notice_quotas(tenants, slot);
     follow_tenant(slot);
+  };
+  if (noticed == 0 || !tenants.for_each_changed(noticed, notice)) {
+    for (uint32_t slot = 0; slot < tenants_.size(); ++slot) notice(slot);
   }
   tenant_order_.advance();
 }
@@ -151,7 +159,7 @@ void FairQueuing::health_changed(const View& view, Instant) {
 // ---- Places
 
 template <typename Key>
-PlaceOrReason FairQueuing::ask_for_place(const View& view, WaitingOrder<Key>& order,
+PlaceOrReason FairQueuing::ask_for_place(const View& view, Order<Key>& order,
                                          bool idle_devices_only) {
   const FunctionId function{order.item()};
   const Flow& flow = view.flow(function);
@@ -168,8 +176,7 @@ PlaceOrReason FairQueuing::ask_for_place(const View& view, WaitingOrder<Key>& or
 }
 
 template <typename Key>
-PlaceOrReason FairQueuing::find_place(const View& view, WaitingOrder<Key>& order,
-                                      bool idle_devices_only) {
+PlaceOrReason FairQueuing::find_place(const View& view, Order<Key>& order, bool idle_devices_only) {
   const FunctionId function{order.item()};
   if (order.note().because != NoPlace::Because::kUnknown) {
     PlaceOrReason known;
@@ -190,19 +197,19 @@ PlaceOrReason FairQueuing::find_place(const View& view, WaitingOrder<Key>& order
 
 // Forgets what was noted of flows for which something has changed since.
 void FairQueuing::notice_changes(const Fleet& fleet) {
-  if (std::none_of(tenants_.begin(), tenants_.end(),
-                   [](const Tenant& tenant) { return tenant.has_notes(); })) {
+  const std::vector<uint32_t>& noted = tenants_.noted();
+  if (noted.empty()) {
     fleet.changes().tell(false);
     changes_noticed_ = fleet.changes().count();
     return;
   }
   const uint64_t noticed = std::exchange(changes_noticed_, fleet.changes().count());
   may_be_awaited_.resize(fleet.devices().size());
-  const bool tokens_alone =
-      std::none_of(tenants_.begin(), tenants_.end(), [](const Tenant& tenant) {
-        return tenant.candidates.noted().any_warm_without_room() ||
-               tenant.throttled.noted().any_warm_without_room();
-      });
+  const bool tokens_alone = std::none_of(noted.begin(), noted.end(), [this](uint32_t slot) {
+    const Tenant& tenant = tenants_[slot];
+    return tenant.candidates.noted().any_warm_without_room() ||
+           tenant.throttled.noted().any_warm_without_room();
+  });
   const bool remembered = fleet.changes().for_each_since(
       noticed,
       [&](uint32_t device) {
@@ -218,9 +225,9 @@ void FairQueuing::notice_changes(const Fleet& fleet) {
         tenant_of(FunctionId{function}).throttled.forget(function);
       });
   if (remembered) return;
-  for (Tenant& tenant : tenants_) {
-    tenant.candidates.forget_all();
-    tenant.throttled.forget_all();
+  for (const uint32_t slot : noted) {
+    tenants_[slot].candidates.forget_all();
+    tenants_[slot].throttled.forget_all();
   }
 }
 
@@ -246,9 +253,8 @@ void FairQueuing::notice_device(const Fleet& fleet, uint32_t device) {
 // be told so. `escalates`: who comes after one that waits for a place is asked for idle devices
 // only.
 template <typename Key>
-bool FairQueuing::decide_by_notes(const View& view, WaitingOrder<Key>& order,
-                                  bool idle_devices_only, bool escalates,
-                                  std::optional<Decision>& decision) {
+bool FairQueuing::decide_by_notes(const View& view, Order<Key>& order, bool idle_devices_only,
+                                  bool escalates, std::optional<Decision>& decision) {
   while (!order.noted().empty() && !order.noted().any_unknown()) {
     if (!view.fleet.places().any_on_idle_device(order.noted().most_memory()) &&
         !view.fleet.places().any_on_idle_device(order.noted().find_most_memory())) {
@@ -325,6 +331,7 @@ Decision FairQueuing::decide_in(const View& view, Tenant& tenant, bool idle_devi
     return Decision::nothing(WaitReason::kNoToken);
   }
   if (!std::exchange(search.noticed_changes, true)) notice_changes(view.fleet);
+  tenants_.note(tenant);
   if (tenant.longer > Duration(0)) advance_global(view, tenant);
   Search here{.noticed_changes = true};
   if (const auto decision = decide_among_candidates(view, tenant, idle_devices_only, here)) {
@@ -344,7 +351,8 @@ Decision FairQueuing::decide_in(const View& view, Tenant& tenant, bool idle_devi
 
 void FairQueuing::look_ahead(const View& view, size_t most, std::vector<FunctionId>& out) {
   const auto look_in = [&](Tenant& tenant) {
-    WaitingOrder<Rank>& candidates = tenant.candidates;
+    tenants_.note(tenant);
+    Order<Rank>& candidates = tenant.candidates;
     for (candidates.begin(); !candidates.done() && most > 0; candidates.next(), --most) {
       out.push_back(FunctionId{candidates.item()});
     }
@@ -358,7 +366,7 @@ void FairQueuing::look_ahead(const View& view, size_t most, std::vector<Function
 std::optional<Decision> FairQueuing::decide_among_candidates(const View& view, Tenant& tenant,
                                                              bool idle_devices_only,
                                                              Search& search) {
-  WaitingOrder<Rank>& candidates = tenant.candidates;
+  Order<Rank>& candidates = tenant.candidates;
   std::optional<Decision> decision;
   // What notes tell is true of flows that no quota holds.
   if (!tenant.limits_memory && !candidates.noted().empty() &&
@@ -404,7 +412,7 @@ std::optional<Decision> FairQueuing::decide_among_candidates(const View& view, T
 
 std::optional<Decision> FairQueuing::decide_among_throttled(const View& view, Tenant& tenant,
                                                             bool idle_devices_only) {
-  WaitingOrder<Duration>& throttled = tenant.throttled;
+  Order<Duration>& throttled = tenant.throttled;
   std::optional<Decision> decision;
   if (!tenant.limits_memory && !throttled.noted().empty() &&
       decide_by_notes(view, throttled, idle_devices_only, true, decision)) {
@@ -466,7 +474,7 @@ Duration FairQueuing::grace(const View& view, FunctionId function) const {
 // ---- As bytes
 
 void FairQueuing::archive(StateArchive& archive) {
-  if (archive.reading()) tenants_.resize(1);
+  if (archive.reading()) tenants_.clear();
   Tenant& first = tenants_[0];
   archive.field(first.global);
   archive.field(conserving_);
@@ -486,7 +494,7 @@ void FairQueuing::archive_tenants(StateArchive& archive) {
   const size_t tenants = archive.count(tenants_.size());
   archive.expect(tenants > 0);
   if (!archive.ok()) return;
-  if (archive.reading()) tenants_.resize(tenants);
+  if (archive.reading()) tenants_.grow(tenants);
   for (size_t slot = 0; slot < tenants && archive.ok(); ++slot) {
     Tenant& tenant = tenants_[slot];
     archive.field(tenant.held);
@@ -520,6 +528,13 @@ void FairQueuing::find_flows(StateArchive& archive) {
   size_t waiting = 0;
   for (const Tenant& tenant : tenants_)
     waiting += tenant.candidates.size() + tenant.throttled.size();
+  for (uint32_t slot = 0; slot < tenants_.size(); ++slot) {
+    const auto& working = tenants_[slot].working;
+    for (size_t i = 0; i < working.size(); ++i) {
+      const uint32_t function = working.item_at(i);
+      archive.expect(function < slots_.size() && slots_[function] == slot);
+    }
+  }
   for (uint32_t i = 0; i < where_.size(); ++i) {
     const Tenant& tenant = tenants_[slots_[i]];
     if (tenant.candidates.contains(i)) where_[i] = Where::kCandidate;

@@ -5,12 +5,11 @@
 #include <optional>
 #include <vector>
 
-#include "decide/scheduling/indexed_heap.h"
 #include "decide/scheduling/policy.h"
 #include "decide/scheduling/rounds.h"
 #include "decide/scheduling/shared_accounts.h"
+#include "decide/scheduling/tenant_flows.h"
 #include "decide/scheduling/tenant_order.h"
-#include "decide/scheduling/waiting_order.h"
 
 namespace lambent::scheduling {
 
@@ -71,8 +70,9 @@ struct FairQueuingOptions {
 // past at most kLookAhead candidates that do not fit, and kWarmLookAhead of those that wait for the
 // token of a device where they are warm (past all of them if a device has nothing to do). Where no
 // device has a token and all candidates have idle sandboxes, none is asked. All flows are looked
-// at when the health of a device changes, all tenants when a quota begins or ceases to hold one,
-// and all flows that wait of a tenant with a quota of memory at each decision about it.
+// at when the health of a device changes; of tenants those with notes at each decision, and those
+// that a quota begins or ceases to hold; and all flows that wait of a tenant with a quota of memory
+// at each decision about it. Functions and tenants that rest are looked at by none of this.
 class FairQueuing : public Policy {
  public:
   explicit FairQueuing(FairQueuingOptions options)
@@ -101,17 +101,7 @@ class FairQueuing : public Policy {
   void archive_tenants(StateArchive& archive) override;
 
  protected:
-  // Orders candidates, the least first; of equals the lower FunctionId.
-  struct Rank {
-    uint64_t rule = 0;
-    Duration time{};  // never negative
-    bool operator==(const Rank&) const = default;
-    // One comparison of 128 bits has no branch in it.
-    bool operator<(const Rank& other) const { return word() < other.word(); }
-    unsigned __int128 word() const {
-      return static_cast<unsigned __int128>(rule) << 64 | static_cast<uint64_t>(time.count());
-    }
-  };
+  using Rank = FairRank;
 
   // Where a flow that may start one more invocation stands within T. It may depend on the flow, its
   // virtual time and its sandboxes, not on the time: it is asked when one of these has changed.
@@ -141,22 +131,9 @@ class FairQueuing : public Policy {
   // Fewer are asked sooner than counted.
   static constexpr size_t kCountedCandidates = 8;
 
-  // The flows of one tenant.
-  struct Tenant {
-    Duration global{};  // virtual time
-    Duration longer{};  // by so much T is more than it was set to
-    // Flows with pending or running work that some healthy device could hold.
-    IndexedHeap<Duration> working;
-    // Flows that may start one more invocation: those within T, and those beyond.
-    WaitingOrder<Rank> candidates;
-    WaitingOrder<Duration> throttled;
-    size_t cold = 0;             // candidates without an idle sandbox, where that is known
-    bool held = false;           // its quotas hold all of them
-    bool limits_memory = false;  // they may hold some of them
-
-    bool waits() const { return !candidates.empty() || !throttled.empty(); }
-    bool has_notes() const { return !candidates.noted().empty() || !throttled.noted().empty(); }
-  };
+  template <typename Key>
+  using Order = WaitingOrder<Key, true>;
+  using Tenant = TenantFlows;
   // What one decision has found out so far.
   struct Search {
     bool noticed_changes = false;
@@ -180,12 +157,12 @@ class FairQueuing : public Policy {
   // What Places::find says of the flow at which the walk is; noted if there is none. And the
   // same from what was noted, if that stands.
   template <typename Key>
-  PlaceOrReason ask_for_place(const View& view, WaitingOrder<Key>& order, bool idle_devices_only);
+  PlaceOrReason ask_for_place(const View& view, Order<Key>& order, bool idle_devices_only);
   template <typename Key>
-  PlaceOrReason find_place(const View& view, WaitingOrder<Key>& order, bool idle_devices_only);
+  PlaceOrReason find_place(const View& view, Order<Key>& order, bool idle_devices_only);
   template <typename Key>
-  bool decide_by_notes(const View& view, WaitingOrder<Key>& order, bool idle_devices_only,
-                       bool escalates, std::optional<Decision>& decision);
+  bool decide_by_notes(const View& view, Order<Key>& order, bool idle_devices_only, bool escalates,
+                       std::optional<Decision>& decision);
   bool is_throttled(const Tenant& tenant, Duration virtual_time) const {
     return virtual_time > tenant.global + window_.over_run + tenant.longer;
   }
@@ -204,7 +181,7 @@ class FairQueuing : public Policy {
   FairQueuingOptions window_;
   Rounds rounds_;
   uint64_t conserving_ = 0;
-  std::vector<Tenant> tenants_ = std::vector<Tenant>(1);  // by the slot of the tenant
+  TenantTable tenants_;
   // Kept from when tenants matter on (Tenants::matter).
   TenantOrder tenant_order_{window_.over_run};
   uint64_t tenants_noticed_ = 0;         // by Tenants::version

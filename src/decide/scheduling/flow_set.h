@@ -1,5 +1,6 @@
-// FlowSet: a set of functions, one bit each, that is walked in the order of their ids. A value;
-// kept by dispatch beside the flows.
+// FlowSet: a set of functions, one bit each, that is walked in the order of their ids: in a time
+// that depends on how many are in it, and hardly on how many there are. A value; kept by dispatch
+// beside the flows.
 #pragma once
 
 #include <bit>
@@ -25,47 +26,63 @@ class FlowSet {
     if (word >= words_.size()) {
       if (!in) return;
       words_.resize(word + 1);
+      used_.resize(word / kBits + 1);
     }
     if (contains(function) == in) return;
     words_[word] ^= bit_of(function);
+    if (words_[word] == 0 || words_[word] == bit_of(function)) {
+      const uint64_t bit = uint64_t{1} << word % kBits;
+      uint64_t& used = used_[word / kBits];
+      used = words_[word] == 0 ? used & ~bit : used | bit;
+    }
     in ? ++size_ : --size_;
   }
 
   void clear() {
     words_.clear();
+    used_.clear();
     size_ = 0;
   }
 
   // The set must not change meanwhile.
   template <typename Visit>
   void for_each(Visit visit) const {
-    for (size_t word = 0; word < words_.size(); ++word) {
-      for (uint64_t left = words_[word]; left != 0; left &= left - 1) {
-        visit(FunctionId{static_cast<uint32_t>(word * kBits) +
-                         static_cast<uint32_t>(std::countr_zero(left))});
-      }
-    }
+    any_of([&](FunctionId function) {
+      visit(function);
+      return false;
+    });
   }
 
   // Whether `test` is true of one; those after it are not asked.
   template <typename Test>
   bool any_of(Test test) const {
-    for (size_t word = 0; word < words_.size(); ++word) {
+    return any_bit_of(used_, [&](size_t word) {
       for (uint64_t left = words_[word]; left != 0; left &= left - 1) {
         if (test(FunctionId{static_cast<uint32_t>(word * kBits) +
                             static_cast<uint32_t>(std::countr_zero(left))})) {
           return true;
         }
       }
-    }
-    return false;
+      return false;
+    });
   }
 
  private:
   static constexpr size_t kBits = 64;
   static uint64_t bit_of(FunctionId function) { return uint64_t{1} << function.value % kBits; }
 
+  template <typename Test>
+  static bool any_bit_of(const std::vector<uint64_t>& words, Test test) {
+    for (size_t word = 0; word < words.size(); ++word) {
+      for (uint64_t left = words[word]; left != 0; left &= left - 1) {
+        if (test(word * kBits + static_cast<size_t>(std::countr_zero(left)))) return true;
+      }
+    }
+    return false;
+  }
+
   std::vector<uint64_t> words_;
+  std::vector<uint64_t> used_;  // one bit for each of these that is not zero
   size_t size_ = 0;
 };
 

@@ -9,27 +9,37 @@
 
 #include "core/base/check.h"
 #include "core/base/state_archive.h"
+#include "decide/scheduling/by_item.h"
 
 namespace lambent::scheduling {
 
 // Far more than there are functions, invocations and sandboxes: larger numbers are no items.
 constexpr uint32_t kMostArchivedItem = 1U << 24;
 
+// Where in its heap each item is.
+using HeapPositions = std::vector<uint32_t>;
+
 // Least key first; equal keys by the lower item, so that the order is total and repeatable. No
-// allocation once every item has been seen.
-template <typename Key>
+// allocation once every item has been seen. kShared: the positions are those of several heaps, of
+// which an item is in one at most.
+template <typename Key, bool kShared = false>
 class IndexedHeap {
  public:
+  IndexedHeap() requires(!kShared) = default;
+  // They outlive it.
+  explicit IndexedHeap(HeapPositions& shared) requires kShared : by_item_(shared) {}
+
   bool empty() const { return nodes_.empty(); }
   size_t size() const { return nodes_.size(); }
   bool contains(uint32_t item) const {
-    return item < position_.size() && position_[item] != kAbsent;
+    const HeapPositions& position = by_item_.all();
+    return item < position.size() && is_at(position[item], item);
   }
 
   uint32_t top() const { return nodes_.front().item; }
   const Key& top_key() const { return nodes_.front().key; }
   // Of an item that is contained.
-  const Key& key_of(uint32_t item) const { return nodes_[position_[item]].key; }
+  const Key& key_of(uint32_t item) const { return nodes_[by_item_.all()[item]].key; }
   // The items in no useful order; for looking at all of them.
   uint32_t item_at(size_t index) const { return nodes_[index].item; }
   // Whether one comes before another, by their places in the heap. The children of i, none of whom
@@ -39,9 +49,10 @@ class IndexedHeap {
 
   // Inserts the item, or gives it another key.
   void put(uint32_t item, Key key) {
-    if (item >= position_.size()) position_.resize(item + 1, kAbsent);
-    size_t hole = position_[item];
-    if (hole == kAbsent) {
+    HeapPositions& position = by_item_.all();
+    if (item >= position.size()) position.resize(item + 1, kAbsent);
+    size_t hole = position[item];
+    if (!is_at(position[item], item)) {
       hole = nodes_.size();
       nodes_.emplace_back();
     } else if (nodes_[hole].key == key) {
@@ -52,8 +63,8 @@ class IndexedHeap {
 
   void erase(uint32_t item) {
     if (!contains(item)) return;
-    const size_t hole = position_[item];
-    position_[item] = kAbsent;
+    const size_t hole = by_item_.all()[item];
+    by_item_.all()[item] = kAbsent;
     Node last = std::move(nodes_.back());
     nodes_.pop_back();
     if (last.item != item) place(hole, std::move(last));
@@ -78,14 +89,14 @@ class IndexedHeap {
       }
       return;
     }
+    for (const Node& node : nodes_) by_item_.all()[node.item] = kAbsent;
     nodes_.clear();
-    position_.clear();
     for (size_t i = 0; i < size && archive.ok(); ++i) {
       uint32_t item = 0;
       Key one{};
       archive.field(item);
       key(one);
-      archive.expect(item < kMostArchivedItem && !contains(item));
+      archive.expect(item < kMostArchivedItem && is_free(item));
       if (archive.ok()) put(item, std::move(one));
     }
   }
@@ -143,12 +154,22 @@ class IndexedHeap {
   }
 
   void fill(size_t index, Node node) {
-    position_[node.item] = static_cast<uint32_t>(index);
+    by_item_.all()[node.item] = static_cast<uint32_t>(index);
     nodes_[index] = std::move(node);
   }
 
+  // Whether the item has that position in this heap; shared ones may be of another.
+  bool is_at(uint32_t position, uint32_t item) const {
+    if constexpr (!kShared) return position != kAbsent;
+    return position < nodes_.size() && nodes_[position].item == item;
+  }
+  bool is_free(uint32_t item) const {
+    const HeapPositions& position = by_item_.all();
+    return item >= position.size() || position[item] == kAbsent;
+  }
+
   std::vector<Node> nodes_;
-  std::vector<uint32_t> position_;
+  ByItem<uint32_t, kShared> by_item_;
 };
 
 }  // namespace lambent::scheduling

@@ -10,18 +10,26 @@
 
 #include "core/base/time.h"
 #include "core/base/units.h"
+#include "decide/scheduling/by_item.h"
 #include "decide/scheduling/no_place.h"
 
 namespace lambent::scheduling {
 
 // They are few, and are looked past at every decision: their numbers lie side by side. A place is
-// an index into the order.
-template <typename Key>
+// an index into the order. kShared: which are noted is kept together with those of other orders, in
+// which these flows are not.
+template <typename Key, bool kShared = false>
 class NotedFlows {
  public:
+  NotedFlows() requires(!kShared) = default;
+  // They outlive it.
+  explicit NotedFlows(std::vector<uint8_t>& shared) requires kShared : is_noted_(shared) {}
+
   bool empty() const { return items_.empty(); }
   size_t size() const { return items_.size(); }
-  bool contains(uint32_t item) const { return item < is_noted_.size() && is_noted_[item]; }
+  bool contains(uint32_t item) const {
+    return item < is_noted_.all().size() && is_noted_.all()[item];
+  }
   uint32_t item(size_t place) const { return items_[place]; }
   const Key& key(size_t place) const { return noted_[place].key; }
   const NoPlace& note(size_t place) const { return noted_[place].note; }
@@ -35,15 +43,15 @@ class NotedFlows {
     const auto at = static_cast<ptrdiff_t>(place);
     noted_.insert(noted_.begin() + at, {std::move(key), note});
     items_.insert(items_.begin() + at, item);
-    if (item >= is_noted_.size()) is_noted_.resize(item + 1);
-    is_noted_[item] = 1;
+    if (item >= is_noted_.all().size()) is_noted_.all().resize(item + 1);
+    is_noted_.all()[item] = 1;
     count(note);
   }
   // Returns its key.
   Key remove(size_t place) {
     uncount(noted_[place].note);
     Key key = std::move(noted_[place].key);
-    is_noted_[items_[place]] = 0;
+    is_noted_.all()[items_[place]] = 0;
     items_.erase(items_.begin() + static_cast<ptrdiff_t>(place));
     noted_.erase(noted_.begin() + static_cast<ptrdiff_t>(place));
     if (items_.empty()) most_memory_ = {};
@@ -119,7 +127,7 @@ class NotedFlows {
 
   std::vector<uint32_t> items_;
   std::vector<Noted> noted_;
-  std::vector<uint8_t> is_noted_;  // by item
+  ByItem<uint8_t, kShared> is_noted_;
   size_t unknown_ = 0;
   size_t at_work_ = 0;
   size_t nowhere_ = 0;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/base/check.h"
+
 namespace lambent::scheduling {
 
 bool TenantOrder::comes_before(uint32_t one, uint32_t other) const {
@@ -27,14 +29,16 @@ void TenantOrder::set_working(uint32_t slot, bool works) {
 void TenantOrder::set_waiting(uint32_t slot, bool waits) {
   if (tenants_[slot].waits == waits) return;
   tenants_[slot].waits = waits;
-  if (!waits) {
-    std::erase(waiting_, slot);
-    return;
-  }
+  // Its virtual time is the one that it was put there with: charge() takes it out before a change.
   const auto at =
       std::lower_bound(waiting_.begin(), waiting_.end(), slot,
                        [&](uint32_t there, uint32_t added) { return comes_before(there, added); });
-  waiting_.insert(at, slot);
+  if (waits) {
+    waiting_.insert(at, slot);
+  } else {
+    CHECK(at != waiting_.end() && *at == slot, "who waits is among the waiting");
+    waiting_.erase(at);
+  }
 }
 
 void TenantOrder::charge(uint32_t slot, Duration service) {

@@ -31,7 +31,7 @@ WaitReason Tenants::find_hold(const Flow& flow, Bytes gpu_memory) const {
 }
 
 WaitReason Tenants::never_allows(const Flow& flow) const {
-  if (!limited_ || flow.tenant_slot >= accounts_.size()) return WaitReason::kNone;
+  if (limited_ == 0 || flow.tenant_slot >= accounts_.size()) return WaitReason::kNone;
   const RunQuotas& quotas = accounts_[flow.tenant_slot].quotas;
   if (quotas.concurrency && *quotas.concurrency == 0) return WaitReason::kTenantConcurrency;
   if (quotas.host_memory && flow.host_memory > *quotas.host_memory) {
@@ -84,7 +84,7 @@ uint32_t Tenants::enter(TenantId id) {
   const auto [at, is_new] = slots_.emplace(id, static_cast<uint32_t>(accounts_.size()));
   if (is_new) {
     accounts_.push_back({.id = id});
-    ++version_;
+    note_change(at->second);
   }
   return at->second;
 }
@@ -93,12 +93,15 @@ void Tenants::change(TenantId id, double weight, const RunQuotas& quotas, Instan
   const uint32_t slot = enter(id);
   TenantAccount& account = accounts_[slot];
   account.weight = weight;
+  limited_ -= account.quotas != RunQuotas{} ? 1 : 0;
   account.quotas = quotas;
+  limited_ += quotas != RunQuotas{} ? 1 : 0;
+  // What is counted from then on goes on being counted.
+  limit_memory_ |= quotas.limit_memory();
   account.told = told_ = true;
-  note_limits();
   account.hour.expire(now);
   note_hour(slot);
-  ++version_;
+  note_change(slot);
 }
 
 void Tenants::set_time(Instant now) {
@@ -113,9 +116,9 @@ void Tenants::set_time(Instant now) {
 void Tenants::count_runs(uint32_t slot, uint64_t more) {
   if (slot >= accounts_.size()) return;
   TenantAccount& account = accounts_[slot];
-  const bool held = limited_ && holds_all(account);
+  const bool held = limited_ > 0 && holds_all(account);
   account.running += more;
-  if (limited_ && held != holds_all(account)) ++version_;
+  if (limited_ > 0 && held != holds_all(account)) note_change(slot);
 }
 
 void Tenants::count_again(const Flows& flows) {
@@ -124,7 +127,7 @@ void Tenants::count_again(const Flows& flows) {
     if (flow.tenant_slot >= accounts_.size()) continue;
     accounts_[flow.tenant_slot].running += flow.in_flight + flow.on_host;
   }
-  ++version_;
+  all_changed_ = ++version_;
 }
 
 void Tenants::add_gpu_time(uint32_t slot, Duration time, Instant now) {
@@ -152,7 +155,7 @@ void Tenants::note_hour(uint32_t slot) {
   const bool over = limit && account.hour.used() >= *limit;
   if (over == account.over_hour) return;
   account.over_hour = over;
-  ++version_;
+  note_change(slot);
   if (over) {
     over_hour_.push_back(slot);
   } else {
@@ -161,10 +164,9 @@ void Tenants::note_hour(uint32_t slot) {
 }
 
 void Tenants::note_limits() {
-  limited_ = false;
+  limited_ = 0;
   for (const TenantAccount& account : accounts_) {
-    limited_ |= account.quotas != RunQuotas{};
-    // What is counted from then on goes on being counted.
+    limited_ += account.quotas != RunQuotas{} ? 1 : 0;
     limit_memory_ |= account.quotas.limit_memory();
   }
 }
@@ -198,6 +200,7 @@ void Tenants::archive(StateArchive& archive) {
   }
   note_limits();
   limit_memory_ = limit_memory;
+  all_changed_ = ++version_;
 }
 
 }  // namespace lambent::scheduling

@@ -2,6 +2,7 @@
 // have to wait for them. Owned by dispatch, on the loop thread; read by policies.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <unordered_map>
@@ -72,14 +73,14 @@ class Tenants {
   // on the host; kNone: none does. A flow with an idle sandbox that it may use is never held by
   // memory, for that is counted already.
   WaitReason hold_of(const Flow& flow) const {
-    return limited_ ? find_hold(flow, flow.whole_device_memory()) : WaitReason::kNone;
+    return limited_ > 0 ? find_hold(flow, flow.whole_device_memory()) : WaitReason::kNone;
   }
   WaitReason hold_on_host(const Flow& flow) const {
-    return limited_ ? find_hold(flow, Bytes(0)) : WaitReason::kNone;
+    return limited_ > 0 ? find_hold(flow, Bytes(0)) : WaitReason::kNone;
   }
   // Whether none of its flows may start one more on a GPU, whatever memory it takes.
   bool hold_all(uint32_t slot) const {
-    return limited_ && slot < accounts_.size() && holds_all(accounts_[slot]);
+    return limited_ > 0 && slot < accounts_.size() && holds_all(accounts_[slot]);
   }
   // Whether it has used the GPU time that it has in an hour.
   bool is_over_hour(uint32_t slot) const {
@@ -87,8 +88,16 @@ class Tenants {
   }
   // Which quota is too small for it even if the tenant uses nothing; kNone: it may wait.
   WaitReason never_allows(const Flow& flow) const;
-  // Changes whenever an answer of hold_all() or matter() does.
+  // Changes whenever an answer of hold_all(), limit_memory() or matter() does.
   uint64_t version() const { return version_; }
+  // Visits the slots whose answers may be others than they were at that version; false if that is
+  // no longer known: then any may be.
+  template <typename Visit>
+  bool for_each_changed(uint64_t since, Visit visit) const {
+    if (since < all_changed_ || version_ - since > kRemembered) return false;
+    for (uint64_t each = since + 1; each <= version_; ++each) visit(changed_[each % kRemembered]);
+    return true;
+  }
   // When time by itself ends a hold; kNever if it ends none.
   Instant next_release(Instant now) const;
   // Of which memory the tenant's quotas do not hold what its sandboxes have and `more`, while idle
@@ -129,14 +138,18 @@ class Tenants {
   void count_runs(uint32_t slot, uint64_t more);
   void note_hour(uint32_t slot);
   void note_limits();
+  void note_change(uint32_t slot) { changed_[++version_ % kRemembered] = slot; }
 
   std::vector<TenantAccount> accounts_;
   std::unordered_map<TenantId, uint32_t> slots_;
   std::vector<uint32_t> over_hour_;  // those that have used their GPU time
   bool told_ = false;
-  bool limited_ = false;  // any has a quota
+  size_t limited_ = 0;  // how many have a quota
   bool limit_memory_ = false;
   uint64_t version_ = 1;
+  uint64_t all_changed_ = 1;  // the last version at which any slot may have changed
+  static constexpr size_t kRemembered = 64;
+  std::array<uint32_t, kRemembered> changed_{};  // the slot, by version
 };
 
 }  // namespace lambent::scheduling

@@ -14,18 +14,29 @@
 
 namespace lambent::scheduling {
 
+// Where flows are, for several orders of which each has some of them: they take room for each flow
+// once, however many orders there are. Outlives these.
+struct WaitingPlaces {
+  HeapPositions heap;
+  std::vector<uint8_t> noted;
+};
+
 // Most flows go as soon as they come; they lie in a heap, where that costs least. Those that were
 // asked for and have no place are few, and are looked past at every decision: they lie side by side
 // in order, each with a note of why, and return to the heap when something that it depends on has
 // changed. A decision walks along both. Least key first; equal keys by the lower item.
-template <typename Key>
+template <typename Key, bool kShared = false>
 class WaitingOrder {
  public:
+  WaitingOrder() requires(!kShared) = default;
+  explicit WaitingOrder(WaitingPlaces& shared) requires kShared : heap_(shared.heap),
+                                                                  noted_(shared.noted) {}
+
   bool empty() const { return heap_.empty() && noted_.empty(); }
   size_t size() const { return heap_.size() + noted_.size(); }
   bool contains(uint32_t item) const { return heap_.contains(item) || noted_.contains(item); }
   // Those that lie apart, in their order.
-  const NotedFlows<Key>& noted() const { return noted_; }
+  const NotedFlows<Key, kShared>& noted() const { return noted_; }
   // The least of all; there must be one.
   uint32_t top() const { return heap_is_first(0) ? heap_.top() : noted_.item(0); }
   const Key& top_key() const { return heap_is_first(0) ? heap_.top_key() : noted_.key(0); }
@@ -161,8 +172,8 @@ class WaitingOrder {
 
   static constexpr NoPlace kNothing{};
 
-  IndexedHeap<Key> heap_;
-  NotedFlows<Key> noted_;
+  IndexedHeap<Key, kShared> heap_;
+  NotedFlows<Key, kShared> noted_;
   size_t at_ = 0;           // of the walk: the next of those that were noted
   bool from_heap_ = false;  // and whether the least of the heap comes before it
 };

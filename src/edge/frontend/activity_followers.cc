@@ -25,6 +25,11 @@ std::string event(const char* name, const json& data) {
   return std::string("event: ") + name + "\ndata: " + to_text(data) + "\n\n";
 }
 
+bool was_called(const FunctionActivity& one) {
+  return one.queued + one.running + one.cold + one.gpu_cold + one.warm + one.failed + one.refused >
+         0;
+}
+
 template <typename T>
 json list(const std::vector<T>& values) {
   json array = json::array();
@@ -55,7 +60,9 @@ bool ActivityFollowers::add(TenantId tenant, std::function<bool()> may_read,
     Channel& channel = channels_[tenant];
     const auto last = uses_.activity.ended(tenant, {.limit = 1});
     if (!last.empty()) channel.last_ended = last.front().sequence;
-    for (FunctionActivity& each : uses_.activity.functions(tenant, "", kMostFunctions)) {
+    auto page = uses_.activity.functions(tenant, "", kMostFunctions);
+    channel.knows_all = page.size() < kMostFunctions;
+    for (FunctionActivity& each : page) {
       std::string name = each.name;
       channel.functions.emplace(std::move(name), std::move(each));
     }
@@ -142,10 +149,14 @@ std::string ActivityFollowers::functions_event(TenantId tenant, Channel& channel
       ++known;
       continue;
     }
-    changed.push_back(to_json(each));
+    // On the first way along many, those that were never called are in what the client asked for.
+    if (channel.knows_all || was_called(each)) changed.push_back(to_json(each));
     channel.functions.emplace_hint(known, each.name, each);
   }
-  if (is_last) remove_until(nullptr);
+  if (is_last) {
+    remove_until(nullptr);
+    channel.knows_all = true;
+  }
   channel.walked_to = is_last ? "" : page.back().name;
   if (changed.empty() && removed.empty()) return "";
   return event("functions", {{"functions", std::move(changed)}, {"removed", std::move(removed)}});

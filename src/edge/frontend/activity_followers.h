@@ -53,6 +53,8 @@ class ActivityFollowers {
   struct Channel {
     std::map<std::string, FunctionActivity> functions;
     std::string walked_to;  // the functions after this name are looked at next
+    // All were looked at: what is not known from then on is new, and not just met first.
+    bool knows_all = false;
     uint64_t last_ended = 0;
   };
 

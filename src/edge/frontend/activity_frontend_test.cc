@@ -128,6 +128,30 @@ TEST_F(ActivityTest, StreamsTheStateAndThenWhatChanges) {
   EXPECT_THAT(seen->chunks, Not(HasSubstr("event: ended")));
 }
 
+TEST_F(ActivityTest, OnTheFirstWayAlongManyTellsThoseThatWereCalled) {
+  activity_.rows[kRed].clear();
+  constexpr size_t kMany = 5'000;
+  for (size_t i = 0; i < kMany; ++i) {
+    const std::string name = "f" + std::to_string(10'000 + i);
+    activity_.rows[kRed][name].name = name;
+  }
+  activity_.rows[kRed]["f14000"].warm = 3;
+  const auto seen = start("/v1/activity/events");
+  for (int second = 0; second < 4; ++second) turn();
+  size_t told = 0;
+  for (size_t at = seen->chunks.find("event: functions"); at != std::string::npos;
+       at = seen->chunks.find("event: functions", at + 1)) {
+    ++told;
+  }
+  EXPECT_EQ(told, 1u);
+  EXPECT_THAT(seen->chunks, HasSubstr("f14000"));
+  EXPECT_THAT(seen->chunks, Not(HasSubstr("f14001")));
+  // What comes later is new.
+  activity_.rows[kRed]["f15000"].name = "f15000";
+  for (int second = 0; second < 4; ++second) turn();
+  EXPECT_THAT(seen->chunks, HasSubstr("f15000"));
+}
+
 TEST_F(ActivityTest, ShowsATenantItsOwn) {
   activity_.waiting[kRed] = {{.id = InvocationId{0, 9}, .function = "secret", .phase = "queued"}};
   EXPECT_THAT(start("/v1/activity/events", kRed)->chunks, HasSubstr("secret"));

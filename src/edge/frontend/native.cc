@@ -233,7 +233,7 @@ class Answering {
   }
 
   void operator()(GetMetrics& call) {
-    std::string text = options_.metrics();
+    std::string text = options_.metrics(call.tenant);
     text += triton_metrics(text, [this](const FunctionName& name) {
       const auto spec = service_.find_function(name);
       return spec.ok() && serves_model(*spec);

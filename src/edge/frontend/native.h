@@ -47,8 +47,9 @@ struct ReadyCheck {
 };
 
 struct NativeOptions {
-  std::string version;                   // of the worker
-  std::function<std::string()> metrics;  // Prometheus text
+  std::string version;  // of the worker
+  // Prometheus text; for a tenant at least what has its label, and what has none may be left out.
+  std::function<std::string(std::optional<TenantId>)> metrics;
   // False while the worker starts or drains.
   std::function<bool()> ready;
   // What else has to be well for it to take requests; may be empty.

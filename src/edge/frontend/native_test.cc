@@ -67,7 +67,7 @@ class NativeTest : public testing::Test {
       loop_,
       random_,
       {.native = {.version = "1.2.3",
-                  .metrics = [] { return std::string("lambent_up 1\n"); },
+                  .metrics = [](auto) { return std::string("lambent_up 1\n"); },
                   .ready = [this] { return ready_; },
                   .checks =
                       [this] {

@@ -46,7 +46,7 @@ class RouterTest : public testing::Test {
         loop_, random_,
         RouterOptions{.native = {.version = "1",
                                  .metrics =
-                                     [] {
+                                     [](auto) {
                                        return std::string(
                                            "a{tenant=\"1\"} 1\na{tenant=\"7\"} 2\nb 3\n");
                                      },

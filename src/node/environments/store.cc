@@ -302,20 +302,28 @@ Result<std::string> EnvironmentStore::folder_of(const std::string& code) const {
 
 void EnvironmentStore::collect(const std::set<std::string>& codes) {
   std::vector<std::string> gone;
-  // Until now they were used.
-  shelf_.touch(used_keys(), loop_.clock().wall_now());
   for (const auto& [code, key] : bindings_) {
     if (!codes.contains(code)) gone.push_back(code);
   }
   std::erase_if(wanted_, [&](const std::string& code) {
     return !codes.contains(code) && progress(code).empty();
   });
+  release(gone);
+}
+
+void EnvironmentStore::release(const std::vector<std::string>& codes) {
+  std::set<std::string> used_until_now;
   std::vector<std::string> files;
-  for (const std::string& code : gone) {
-    bindings_.erase(code);
+  for (const std::string& code : codes) {
+    wanted_.erase(code);
+    const auto bound = bindings_.find(code);
+    if (bound == bindings_.end()) continue;
+    used_until_now.insert(bound->second);
+    bindings_.erase(bound);
     preloads_.erase(code);
     files.push_back(binding(code));
   }
+  shelf_.touch(used_until_now, loop_.clock().wall_now());
   if (files.empty()) return;
   offload_(
       [files] {

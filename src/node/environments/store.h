@@ -69,6 +69,8 @@ class EnvironmentStore {
   std::vector<std::string> preload_of(const std::string& code) const;
   // The packages that functions have: others' environments may go.
   void collect(const std::set<std::string>& codes);
+  // No function has these packages any more; nothing is built for them.
+  void release(const std::vector<std::string>& codes);
 
  private:
   struct Build {

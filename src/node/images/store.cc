@@ -291,4 +291,16 @@ void ImageStore::collect(const std::set<std::string>& keys) {
   }
 }
 
+void ImageStore::use(const std::string& key) {
+  if (images_.contains(key)) used_.insert(key);
+}
+
+void ImageStore::release(const std::vector<std::string>& keys) {
+  std::set<std::string> used_until_now;
+  for (const std::string& key : keys) {
+    if (used_.erase(key) > 0) used_until_now.insert(key);
+  }
+  shelf_.touch(used_until_now, loop_.clock().wall_now());
+}
+
 }  // namespace lambent::images

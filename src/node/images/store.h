@@ -100,6 +100,9 @@ class ImageStore {
   Result<ImageStart> start(const ImageCommand& command) const;
   // The packages that functions have (key_of() of images): other images may go.
   void collect(const std::set<std::string>& keys);
+  // A function has this one from now on; no function has these any more.
+  void use(const std::string& key);
+  void release(const std::vector<std::string>& keys);
   // As check_for_gpu(), on this machine.
   Result<void> check_gpu(const PulledImage& image) const {
     return check_for_gpu(image, options_.glibc_needed);

@@ -104,8 +104,22 @@ std::string model_versions(const std::vector<const FunctionSpec*>& versions) {
 
 void Revisions::keep(const FunctionSpec& spec) {
   std::map<uint64_t, FunctionSpec>& kept = revisions_[spec.id];
+  codes_.add(spec.code_sha256);
+  if (const auto before = kept.find(spec.revision); before != kept.end()) {
+    codes_.drop(before->second.code_sha256);
+  }
   kept.insert_or_assign(spec.revision, spec);
-  while (kept.size() > kRevisionsKept) kept.erase(kept.begin());
+  while (kept.size() > kRevisionsKept) {
+    codes_.drop(kept.begin()->second.code_sha256);
+    kept.erase(kept.begin());
+  }
+}
+
+void Revisions::remove(FunctionId function) {
+  const auto found = revisions_.find(function);
+  if (found == revisions_.end()) return;
+  for (const auto& [revision, spec] : found->second) codes_.drop(spec.code_sha256);
+  revisions_.erase(found);
 }
 
 std::vector<FunctionSpec> Revisions::list(FunctionId function) const {
@@ -114,12 +128,6 @@ std::vector<FunctionSpec> Revisions::list(FunctionId function) const {
   if (found == revisions_.end()) return list;
   for (const auto& [revision, spec] : found->second) list.push_back(spec);
   return list;
-}
-
-void Revisions::add_codes(std::set<std::string>& sha256) const {
-  for (const auto& [function, kept] : revisions_) {
-    for (const auto& [revision, spec] : kept) sha256.insert(spec.code_sha256);
-  }
 }
 
 bool is_same_deployment(const FunctionSpec& one, const FunctionSpec& other) {

@@ -48,14 +48,16 @@ std::string model_versions(const std::vector<const FunctionSpec*>& versions);
 class Revisions {
  public:
   void keep(const FunctionSpec& spec);
-  void remove(FunctionId function) { revisions_.erase(function); }
+  void remove(FunctionId function);
   // The oldest first.
   std::vector<FunctionSpec> list(FunctionId function) const;
-  // Adds the digests of their code.
-  void add_codes(std::set<std::string>& sha256) const;
+  bool has_any(FunctionId function) const { return revisions_.contains(function); }
+  CodeCounts& codes() { return codes_; }
+  const CodeCounts& codes() const { return codes_; }
 
  private:
   std::map<FunctionId, std::map<uint64_t, FunctionSpec>> revisions_;
+  CodeCounts codes_;
 };
 
 // Whether a deployment of one would change nothing of the other: they have the same code and

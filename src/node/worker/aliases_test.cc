@@ -131,11 +131,10 @@ TEST(Revisions, OnlyTheLastOnesAreKept) {
   const auto kept = revisions.list(FunctionId(1));
   ASSERT_EQ(kept.size(), kRevisionsKept);
   EXPECT_EQ(kept.front().revision, 4u);
-  std::set<std::string> codes;
-  revisions.add_codes(codes);
-  EXPECT_TRUE(codes.contains("code-4"));
-  EXPECT_FALSE(codes.contains("code-3"));
+  EXPECT_TRUE(revisions.codes().contains("code-4"));
+  EXPECT_FALSE(revisions.codes().contains("code-3"));
   revisions.remove(FunctionId(1));
+  EXPECT_FALSE(revisions.codes().contains("code-4"));
   EXPECT_TRUE(revisions.list(FunctionId(1)).empty());
 }
 

@@ -21,9 +21,9 @@ class Backends {
   // The one that runs this sandbox; one that has ended is in none, and any backend ignores it.
   Backend& of(SandboxId sandbox) { return executors_.has(sandbox) ? executors_ : sandboxes_; }
 
-  std::vector<SandboxStatus> status() const {
-    std::vector<SandboxStatus> all = sandboxes_.status();
-    for (SandboxStatus& instance : executors_.status()) all.push_back(std::move(instance));
+  std::vector<SandboxStatus> status(Metering metering) const {
+    std::vector<SandboxStatus> all = sandboxes_.status(metering);
+    for (SandboxStatus& instance : executors_.status(metering)) all.push_back(std::move(instance));
     return all;
   }
 

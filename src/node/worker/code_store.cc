@@ -4,6 +4,7 @@
 #include <memory>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "core/archive/zip.h"
 #include "core/base/base64.h"
@@ -51,6 +52,20 @@ void CodeStore::collect(std::set<std::string> in_use) {
           if (used->contains(name)) continue;
           std::error_code ignored;
           std::filesystem::remove_all(entry.path(), ignored);
+        }
+      },
+      [] {});
+}
+
+void CodeStore::remove(std::vector<std::string> names) {
+  std::vector<std::string> folders;
+  for (const std::string& name : names) folders.push_back(folder_ + "/" + name);
+  files_.run(
+      [folders = std::move(folders)] {
+        std::error_code ignored;
+        for (const std::string& folder : folders) {
+          std::filesystem::remove_all(folder, ignored);
+          std::filesystem::remove(package_of(folder), ignored);
         }
       },
       [] {});

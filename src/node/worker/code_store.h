@@ -4,6 +4,7 @@
 
 #include <set>
 #include <string>
+#include <vector>
 
 #include "core/domain/function.h"
 #include "core/loop/work_thread.h"
@@ -30,6 +31,8 @@ class CodeStore {
   // while a function is being changed: its code may be unpacked already. Sandboxes that still run
   // from one keep their open files and mounts.
   void collect(std::set<std::string> in_use);
+  // The same of these only.
+  void remove(std::vector<std::string> names);
 
  private:
   const std::string folder_;

@@ -59,6 +59,7 @@ void Completions::complete(LiveInvocation live, InvocationResult result) {
     result.in_time =
         uses_.pipelines.ended_whole(live.function, result.outcome, result.phases.total());
   }
+  uses_.statistics.note(live.function);
   if (result.in_time) uses_.metrics.slo(live.request.function, *result.in_time);
   if (uses_.objects != nullptr) uses_.objects->end(live, result);
   count(live.request.function, result);

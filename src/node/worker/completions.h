@@ -13,6 +13,7 @@
 #include "node/worker/follow_ups.h"
 #include "node/worker/idempotency.h"
 #include "node/worker/invocation_objects.h"
+#include "node/worker/learnt_statistics.h"
 #include "node/worker/live_invocations.h"
 #include "node/worker/pipeline_host.h"
 #include "node/worker/recent_invocations.h"
@@ -36,6 +37,7 @@ class Completions {
     PipelineHost& pipelines;
     RecentInvocations& recent;
     FollowUps& follow_ups;
+    LearntStatistics& statistics;
     // Told of every one that has its outcome; may be empty.
     std::function<void(const InvocationRequest&, const InvocationResult&)> observe = {};
   };

@@ -207,7 +207,8 @@ Result<void> Deployments::check_instances(const FunctionSpec& spec) const {
   // What was promised stays so, also in a worker that is smaller now.
   if (before != nullptr && spec.min_instances <= before->min_instances) return {};
   const dispatch::Dispatcher& dispatcher = uses_.driver.dispatcher();
-  return worker::check_instances(spec, uses_.functions.all(),
+  if (spec.min_instances == 0) return {};
+  return worker::check_instances(spec, uses_.functions.with_instances(),
                                  {.options = dispatcher.options(),
                                   .quotas = quotas_.find(spec.name.tenant),
                                   .keeps_instances = dispatcher.policy().keeps_instances(),
@@ -272,7 +273,7 @@ void Deployments::store(FunctionChange change, Done done) {
     uses_.functions.end_change(name);
     release_gpu_unless_used(name);
     if (!dry_run) end_pending(name, result);
-    collect();
+    collector_.collect();
     answer(std::move(result));
     renew_waiting(name);
   };
@@ -307,6 +308,7 @@ void Deployments::store_change(FunctionChange change, Done answer, Done finish) 
       uses_.files.run([work, &code = std::as_const(uses_.code),
                        rules = rules_] { work->result = unpack(code, *rules, work->unpacking); },
                       [this, work, answer, finish] {
+                        collector_.came(work->unpacking.change.spec.code_sha256);
                         if (!work->result.ok()) return finish(work->result.error());
                         const auto good = check_function(as_function(work->unpacking.change.spec),
                                                          rules_->functions);
@@ -435,18 +437,6 @@ void Deployments::end_pending(const FunctionName& name, const Result<FunctionSpe
       [](Result<void>) {});
 }
 
-void Deployments::collect() {
-  if (uses_.functions.changing()) return;
-  std::set<std::string> sha256;
-  uses_.revisions.add_codes(sha256);
-  for (const FunctionSpec& spec : uses_.functions.all()) sha256.insert(spec.code_sha256);
-  std::set<std::string> codes;
-  for (const std::string& one : sha256) codes.insert(archive::code_folder_name(one));
-  if (uses_.environments != nullptr) uses_.environments->collect(codes);
-  if (uses_.images != nullptr) uses_.images->collect(codes);
-  uses_.code.collect(std::move(codes));
-}
-
 FunctionTotals Deployments::totals(TenantId tenant) const {
   FunctionTotals totals = uses_.functions.totals(tenant);
   if (mounts_.used_by_volumes) totals.code += mounts_.used_by_volumes(tenant);
@@ -537,6 +527,7 @@ void Deployments::adopt(const FunctionSpec& spec) {
                                        {"function", spec.name.name},
                                        {"revision", static_cast<int64_t>(spec.revision)}});
   uses_.driver.journal().name(spec.id, spec.name.name);
+  collector_.used_by(spec);
   uses_.keeper.keep(spec);
   uses_.executors.change_share(spec);
   uses_.schedules.put(spec);
@@ -632,20 +623,20 @@ void Deployments::renew(const FunctionName& name, Done done) {
 std::vector<std::string> Deployments::users_of_secret(TenantId tenant,
                                                       const std::string& secret) const {
   std::vector<std::string> users;
-  for (const FunctionSpec& spec : uses_.functions.all()) {
-    if (spec.name.tenant != tenant) continue;
+  uses_.functions.for_each([&](const FunctionSpec& spec) {
+    if (spec.name.tenant != tenant) return;
     const auto names = secret_names(spec.environment);
     if (names.ok() && names->contains(secret)) users.push_back(spec.name.name);
-  }
+  });
   return users;
 }
 
 std::vector<std::string> Deployments::users_of_volume(TenantId tenant,
                                                       const std::string& volume) const {
   std::vector<std::string> users;
-  for (const FunctionSpec& spec : uses_.functions.list(tenant, "", limits::kFunctions)) {
+  for (const FunctionSpec* spec : uses_.functions.page(tenant, "", limits::kFunctions)) {
     const auto mounts_it = [&](const Mount& mount) { return mount.volume == volume; };
-    if (std::ranges::any_of(spec.mounts, mounts_it)) users.push_back(spec.name.name);
+    if (std::ranges::any_of(spec->mounts, mounts_it)) users.push_back(spec->name.name);
   }
   return users;
 }
@@ -712,7 +703,7 @@ void Deployments::remove_here(const FunctionSpec& spec, Done done) {
     renew_waiting(name);
     if (!removed.ok()) return done(removed.error());
     for (const FunctionSpec& each : gone) forget(each);
-    collect();
+    collector_.collect();
     uses_.log.info("function_removed",
                    {{"tenant", int64_t{name.tenant.value}}, {"function", name.name}});
     done(spec);
@@ -788,19 +779,22 @@ Result<void> Deployments::recover(catalog::Snapshot snapshot) {
     } else if (spec.kind == FunctionKind::kPipeline) {
       recover_pipeline(spec, snapshot.profiles);
     }
-    recover_packages(spec);
+    // Packages are those of the code: one look for all functions that have it.
+    if (runs_image(spec) || !uses_.functions.codes().contains(spec.code_sha256)) {
+      recover_packages(spec);
+    }
     uses_.functions.put(spec);
     keep_first_revision(spec);
     uses_.schedules.recover(spec);
     uses_.driver.handle(dispatch::FunctionRegistered{profile(spec)});
   }
-  collect();
+  collector_.collect_all();
   return {};
 }
 
 // Of a function that was deployed before revisions were kept, the present one is the first.
 void Deployments::keep_first_revision(const FunctionSpec& spec) {
-  if (is_version_record(spec.name) || !uses_.revisions.list(spec.id).empty()) return;
+  if (is_version_record(spec.name) || uses_.revisions.has_any(spec.id)) return;
   uses_.revisions.keep(spec);
   uses_.catalog.put_function(spec, [](const Result<FunctionSpec>&) {});
 }

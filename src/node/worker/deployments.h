@@ -15,6 +15,7 @@
 #include "node/environments/store.h"
 #include "node/images/store.h"
 #include "node/worker/aliases.h"
+#include "node/worker/code_collector.h"
 #include "node/worker/code_store.h"
 #include "node/worker/dispatch_driver.h"
 #include "node/worker/executor_keeper.h"
@@ -86,7 +87,9 @@ class Deployments {
           std::string said = images == nullptr ? "" : images->progress(awaited);
           return said.empty() && environments != nullptr ? environments->progress(awaited) : said;
         }),
-        tenancy_(rules_->functions.gpu_serves_one_tenant) {}
+        tenancy_(rules_->functions.gpu_serves_one_tenant),
+        collector_(
+            {uses_.functions, uses_.revisions, uses_.code, uses_.environments, uses_.images}) {}
 
   // As InvocationService::create_function(), update_function() and remove_function(). A version of
   // another node comes with its record's name, and with its code unless that is here. A kept graph
@@ -112,6 +115,9 @@ class Deployments {
 
   // Changes that were answered before they were done.
   const PendingDeployments& pending() const { return pending_; }
+
+  // What a tenant has; of code, what it has on the disk, volumes included.
+  FunctionTotals totals(TenantId tenant) const;
 
   // What tenants may deploy.
   FunctionQuotas& quotas() { return quotas_; }
@@ -145,8 +151,6 @@ class Deployments {
   void pull(Unpacking unpacked, Done answer, Done done);
   // Starts the time after which a change that waits for something is answered.
   loop::TimerId begin_waiting(const Unpacking& unpacked, const std::string& awaited, Done answer);
-  // What no function uses any more.
-  void collect();
   void put(Unpacking unpacked, Done done);
   void keep(Unpacking unpacked, FunctionSpec spec, Done done);
   void remove_here(const FunctionSpec& spec, Done done);
@@ -161,8 +165,6 @@ class Deployments {
   void keep_first_revision(const FunctionSpec& spec);
   void recover_deployments(std::vector<catalog::DeploymentRecord> records);
   void put_within_quota(Unpacking unpacked, Done done);
-  // What its tenant has on the disk.
-  FunctionTotals totals(TenantId tenant) const;
   void recover_packages(const FunctionSpec& spec);
   void recover_image(const FunctionSpec& spec);
   void recover_pipeline(FunctionSpec& spec,
@@ -182,6 +184,7 @@ class Deployments {
   PendingDeployments pending_;
   FunctionQuotas quotas_;
   GpuTenancy tenancy_;
+  CodeCollector collector_;
   std::map<FunctionName, std::vector<Done>> renewals_;  // that wait for the change under way
 };
 

@@ -355,7 +355,7 @@ RunReport ExecutorHost::partial_report(SandboxId id, InvocationId) {
   return report;
 }
 
-std::vector<SandboxStatus> ExecutorHost::status() const {
+std::vector<SandboxStatus> ExecutorHost::status(Metering) const {
   std::vector<SandboxStatus> all;
   for (const auto& [id, instance] : instances_.all()) {
     SandboxStatus status;

@@ -23,17 +23,16 @@ void ExecutorKeeper::keep(const FunctionSpec& spec) {
 }
 
 void ExecutorKeeper::keep_all() {
-  for (const FunctionSpec& spec : functions_.all()) keep(spec);
+  functions_.for_each([this](const FunctionSpec& spec) { keep(spec); });
 }
 
 void ExecutorKeeper::drop(const FunctionSpec& spec) {
   if (!uses_executor(spec)) return;
-  for (const FunctionSpec& other : functions_.all()) {
-    const bool shares =
-        uses_executor(other) && executor_key(other, DeviceId()) == executor_key(spec, DeviceId());
-    if (shares) return;
-  }
-  executors_.drop(spec);
+  const ExecutorKey key = executor_key(spec, DeviceId());
+  const bool is_shared = functions_.any_of([&](const FunctionSpec& other) {
+    return uses_executor(other) && executor_key(other, DeviceId()) == key;
+  });
+  if (!is_shared) executors_.drop(spec);
 }
 
 void ExecutorKeeper::evict_unused() {
@@ -49,11 +48,11 @@ void ExecutorKeeper::evict_unused() {
     largest_then = then;
     device_then = device.options.id;
   }
-  const auto waits = [&](const scheduling::Flow& flow) {
-    return flow.pending > 0 && flow.device_memory > largest && flow.device_memory <= largest_then;
-  };
-  if (std::ranges::any_of(dispatcher_.flows(), waits))
-    executors_.memory_use().evict_unused(device_then);
+  const bool any_waits = dispatcher_.waiting_for_gpu().any_of([&](FunctionId function) {
+    const scheduling::Flow& flow = dispatcher_.flows()[function.value];
+    return flow.device_memory > largest && flow.device_memory <= largest_then;
+  });
+  if (any_waits) executors_.memory_use().evict_unused(device_then);
 }
 
 }  // namespace lambent::worker

@@ -20,17 +20,34 @@ void FunctionRegistry::put(FunctionSpec spec, bool renews_sandboxes) {
   if (before == nullptr || renews_sandboxes || !keeps_sandboxes(*before, spec)) {
     sandbox_revisions_[spec.id] = spec.revision;
   }
-  names_[spec.id] = spec.name;
   const FunctionName name = spec.name;
-  by_name_[name] = std::move(spec);
+  const FunctionName function = function_of(name);
+  leave_totals(function);
+  codes_.add(spec.code_sha256);
+  if (const FunctionSpec* replaced = find(name)) codes_.drop(replaced->code_sha256);
+  if (spec.min_instances > 0) {
+    with_instances_.insert(name);
+  } else {
+    with_instances_.erase(name);
+  }
+  FunctionSpec& stored = by_name_[name];
+  if (stored.id != spec.id) by_id_.erase(stored.id);
+  stored = std::move(spec);
+  by_id_[stored.id] = &stored;
+  enter_totals(function);
 }
 
 void FunctionRegistry::remove(const FunctionName& name) {
   const auto found = by_name_.find(name);
   if (found == by_name_.end()) return;
-  names_.erase(found->second.id);
+  const FunctionName function = function_of(name);
+  leave_totals(function);
+  codes_.drop(found->second.code_sha256);
+  with_instances_.erase(name);
+  by_id_.erase(found->second.id);
   sandbox_revisions_.erase(found->second.id);
   by_name_.erase(found);
+  enter_totals(function);
 }
 
 const FunctionSpec* FunctionRegistry::find(const FunctionName& name) const {
@@ -39,8 +56,8 @@ const FunctionSpec* FunctionRegistry::find(const FunctionName& name) const {
 }
 
 const FunctionSpec* FunctionRegistry::find(FunctionId id) const {
-  const auto found = names_.find(id);
-  return found == names_.end() ? nullptr : find(found->second);
+  const auto found = by_id_.find(id);
+  return found == by_id_.end() ? nullptr : found->second;
 }
 
 uint64_t FunctionRegistry::sandbox_revision(FunctionId id) const {
@@ -99,16 +116,6 @@ std::vector<const FunctionSpec*> FunctionRegistry::versions(const FunctionName& 
   return versions;
 }
 
-// Code that a function and its versions have in common is kept once.
-Bytes FunctionRegistry::code_of_version(const FunctionSpec& version, CountedCode& counted) const {
-  const FunctionName function = function_of(version.name);
-  if (counted.function != function) counted = {function, {}};
-  const FunctionSpec* now = find(function);
-  const bool is_functions = now != nullptr && now->code_sha256 == version.code_sha256;
-  const bool is_new = !is_functions && counted.sha256.insert(version.code_sha256).second;
-  return is_new ? version.code_size : Bytes(0);
-}
-
 FunctionId FunctionRegistry::account_of(const FunctionName& name) const {
   if (!is_version_record(name)) return {};
   const FunctionSpec* function = find(function_of(name));
@@ -116,23 +123,47 @@ FunctionId FunctionRegistry::account_of(const FunctionName& name) const {
 }
 
 FunctionTotals FunctionRegistry::totals(TenantId tenant) const {
+  const auto found = totals_.find(tenant);
+  return found == totals_.end() ? FunctionTotals{} : found->second;
+}
+
+// Code that a function and its versions have in common is kept once.
+FunctionTotals FunctionRegistry::totals_with_versions(const FunctionName& function) const {
   FunctionTotals totals;
-  CountedCode counted;
-  for (auto it = by_name_.lower_bound({tenant, ""});
-       it != by_name_.end() && it->first.tenant == tenant; ++it) {
-    if (is_version_record(it->first)) {
-      totals.code += code_of_version(it->second, counted);
-      continue;
-    }
-    if (!is_kept_graph(it->first)) ++totals.functions;
-    totals.code += it->second.code_size;
+  std::set<std::string_view> counted;
+  const auto add = [&](const FunctionSpec& spec) {
+    if (counted.insert(spec.code_sha256).second) totals.code += spec.code_size;
+  };
+  if (const FunctionSpec* now = find(function)) {
+    if (!is_kept_graph(function)) ++totals.functions;
+    add(*now);
+  }
+  const auto end = by_name_.lower_bound({function.tenant, function.name + ";"});
+  for (auto it = by_name_.lower_bound({function.tenant, function.name + ":"}); it != end; ++it) {
+    add(it->second);
   }
   return totals;
 }
 
-std::vector<FunctionSpec> FunctionRegistry::all() const {
+void FunctionRegistry::leave_totals(const FunctionName& function) {
+  const auto found = totals_.find(function.tenant);
+  if (found == totals_.end()) return;
+  const FunctionTotals own = totals_with_versions(function);
+  found->second.functions -= own.functions;
+  found->second.code -= own.code;
+}
+
+void FunctionRegistry::enter_totals(const FunctionName& function) {
+  const FunctionTotals own = totals_with_versions(function);
+  FunctionTotals& all = totals_[function.tenant];
+  all.functions += own.functions;
+  all.code += own.code;
+  if (all.functions == 0 && all.code == Bytes(0)) totals_.erase(function.tenant);
+}
+
+std::vector<FunctionSpec> FunctionRegistry::with_instances() const {
   std::vector<FunctionSpec> specs;
-  for (const auto& [name, spec] : by_name_) specs.push_back(spec);
+  for (const FunctionName& name : with_instances_) specs.push_back(by_name_.at(name));
   return specs;
 }
 

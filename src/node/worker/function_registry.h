@@ -12,6 +12,7 @@
 
 #include "core/domain/function.h"
 #include "core/domain/invocation_service.h"
+#include "node/worker/code_counts.h"
 
 namespace lambent::worker {
 
@@ -36,9 +37,25 @@ class FunctionRegistry {
   std::vector<const FunctionSpec*> versions(const FunctionName& function) const;
   // The function whose account of service a version is charged to; zero: it has one of its own.
   FunctionId account_of(const FunctionName& name) const;
+  // Kept up to date by every change: nothing is added up.
   FunctionTotals totals(TenantId tenant) const;
-  std::vector<FunctionSpec> all() const;
+  // Those that are to have some sandboxes ready; never more than there may be sandboxes.
+  std::vector<FunctionSpec> with_instances() const;
+  // All, versions and kept graphs included, in order of tenant and name.
+  template <typename Visit>
+  void for_each(Visit visit) const {
+    for (const auto& [name, spec] : by_name_) visit(spec);
+  }
+  template <typename Test>
+  bool any_of(Test test) const {
+    for (const auto& [name, spec] : by_name_) {
+      if (test(spec)) return true;
+    }
+    return false;
+  }
   size_t size() const { return by_name_.size(); }
+  CodeCounts& codes() { return codes_; }
+  const CodeCounts& codes() const { return codes_; }
 
   // One change at a time per name: false if another is under way.
   bool begin_change(const FunctionName& name) { return changing_.insert(name).second; }
@@ -47,15 +64,17 @@ class FunctionRegistry {
   bool changing() const { return !changing_.empty(); }
 
  private:
-  // Of the versions of one function.
-  struct CountedCode {
-    FunctionName function;
-    std::set<std::string> sha256;
-  };
-  Bytes code_of_version(const FunctionSpec& version, CountedCode& counted) const;
+  // Of a function with its versions.
+  FunctionTotals totals_with_versions(const FunctionName& function) const;
+  // Before and after a change of the function or of one of its versions.
+  void leave_totals(const FunctionName& function);
+  void enter_totals(const FunctionName& function);
 
   std::map<FunctionName, FunctionSpec> by_name_;
-  std::unordered_map<FunctionId, FunctionName> names_;
+  std::unordered_map<TenantId, FunctionTotals> totals_;
+  std::set<FunctionName> with_instances_;
+  CodeCounts codes_;
+  std::unordered_map<FunctionId, const FunctionSpec*> by_id_;  // of by_name_, where they stay
   std::unordered_map<FunctionId, uint64_t> sandbox_revisions_;
   std::set<FunctionName> changing_;
 };

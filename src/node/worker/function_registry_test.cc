@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <set>
 #include <tuple>
 
 namespace lambent::worker {
@@ -47,9 +49,9 @@ TEST(FunctionRegistry, ListsInPagesInOrderOfName) {
 TEST(FunctionRegistry, ForgetsRemovedFunctions) {
   FunctionRegistry registry;
   registry.put(spec_of(1, 1, "a"));
-  EXPECT_EQ(registry.all().size(), 1u);
+  EXPECT_EQ(registry.size(), 1u);
   registry.remove({TenantId(1), "a"});
-  EXPECT_TRUE(registry.all().empty());
+  EXPECT_EQ(registry.size(), 0u);
   EXPECT_EQ(registry.find(FunctionId(1)), nullptr);
 }
 
@@ -64,6 +66,84 @@ TEST(FunctionRegistry, TotalsAreOfOneTenant) {
   EXPECT_EQ(registry.totals(TenantId(1)).functions, 2u);
   EXPECT_EQ(registry.totals(TenantId(1)).code, Bytes(30));
   EXPECT_EQ(registry.totals(TenantId(3)).functions, 0u);
+}
+
+// What a walk over all of a tenant's records says; slower, and plainly right.
+FunctionTotals walked(const FunctionRegistry& registry, TenantId tenant) {
+  FunctionTotals totals;
+  std::map<std::string, std::set<std::string>> counted;
+  registry.for_each([&](const FunctionSpec& spec) {
+    if (spec.name.tenant != tenant) return;
+    const std::string function = spec.name.name.substr(0, spec.name.name.find(':'));
+    const bool is_version = function != spec.name.name;
+    const bool is_new = counted[function].insert(spec.code_sha256).second;
+    if (!is_version) totals.functions += spec.name.name.starts_with("graph@") ? 0 : 1;
+    if (!is_version || is_new) totals.code += spec.code_size;
+  });
+  return totals;
+}
+
+TEST(FunctionRegistry, TotalsThatAreKeptAreThoseOfAWalkOverAll) {
+  FunctionRegistry registry;
+  uint32_t state = 7;
+  const auto below = [&](uint32_t most) {
+    state = state * 1'664'525 + 1'013'904'223;
+    return (state >> 8) % most;
+  };
+  for (int step = 0; step < 3000; ++step) {
+    const uint32_t tenant = 1 + below(2);
+    std::string name = below(8) == 0 ? "graph@ab" : "f" + std::to_string(below(4));
+    if (name[0] == 'f' && below(2) == 0) name += ":" + std::to_string(1 + below(5));
+    if (below(3) == 0) {
+      registry.remove({TenantId(tenant), name});
+    } else {
+      FunctionSpec spec = spec_of(tenant * 100 + below(90), tenant, name);
+      if (const FunctionSpec* there = registry.find(spec.name)) spec.id = there->id;
+      const uint32_t code = below(4);
+      spec.code_sha256 = "code-" + std::to_string(code);
+      spec.code_size = Bytes(uint64_t{1} << (4 * code));
+      registry.put(spec);
+    }
+    for (const TenantId each : {TenantId(1), TenantId(2)}) {
+      const FunctionTotals kept = registry.totals(each);
+      const FunctionTotals expected = walked(registry, each);
+      ASSERT_EQ(kept.functions, expected.functions) << "step " << step;
+      ASSERT_EQ(kept.code, expected.code) << "step " << step;
+    }
+  }
+}
+
+TEST(FunctionRegistry, TellsWhichCodeNoFunctionHasAnyMore) {
+  FunctionRegistry registry;
+  FunctionSpec spec = spec_of(1, 1, "a");
+  FunctionSpec same = spec_of(2, 1, "b");
+  same.code_sha256 = spec.code_sha256;
+  registry.put(spec);
+  registry.put(same);
+  EXPECT_TRUE(registry.codes().take_released().empty());
+  registry.remove(same.name);
+  EXPECT_TRUE(registry.codes().take_released().empty()) << "the other has it";
+  EXPECT_TRUE(registry.codes().contains("sha-a"));
+  ++spec.revision;
+  registry.put(spec);
+  EXPECT_TRUE(registry.codes().take_released().empty()) << "it is the same";
+  spec.code_sha256 = "new";
+  registry.put(spec);
+  EXPECT_EQ(registry.codes().take_released(), std::vector<std::string>{"sha-a"});
+  EXPECT_FALSE(registry.codes().contains("sha-a"));
+}
+
+TEST(FunctionRegistry, KnowsThoseWithInstances) {
+  FunctionRegistry registry;
+  FunctionSpec spec = spec_of(1, 1, "a");
+  registry.put(spec);
+  EXPECT_TRUE(registry.with_instances().empty());
+  spec.min_instances = 2;
+  registry.put(spec);
+  ASSERT_EQ(registry.with_instances().size(), 1u);
+  EXPECT_EQ(registry.with_instances()[0].min_instances, 2u);
+  registry.remove(spec.name);
+  EXPECT_TRUE(registry.with_instances().empty());
 }
 
 TEST(FunctionRegistry, OneChangeAtATimePerName) {

@@ -7,7 +7,10 @@ namespace {
 
 bool has_image(TenantId tenant, const std::string& code_sha256, const FunctionRegistry& functions,
                const Revisions& revisions) {
-  return std::ranges::any_of(functions.all(), [&](const FunctionSpec& spec) {
+  if (!functions.codes().contains(code_sha256) && !revisions.codes().contains(code_sha256)) {
+    return false;
+  }
+  return functions.any_of([&](const FunctionSpec& spec) {
     if (spec.name.tenant != tenant) return false;
     if (spec.code_sha256 == code_sha256) return true;
     const std::vector<FunctionSpec> earlier = revisions.list(spec.id);

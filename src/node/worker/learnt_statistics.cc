@@ -46,15 +46,17 @@ const catalog::FunctionStatistics* LearntStatistics::find(FunctionId function) c
 
 void LearntStatistics::save() {
   std::vector<catalog::FunctionStatistics> changed;
-  for (const FunctionSpec& spec : functions_.all()) {
-    const scheduling::Flow* flow = flow_of(dispatcher_, spec.id);
-    if (flow == nullptr) continue;
-    const auto statistics = statistics_of(spec.id, *flow);
-    const catalog::FunctionStatistics* known = find(spec.id);
+  for (const FunctionId id : noted_) {
+    is_noted_[id.value] = false;
+    const scheduling::Flow* flow = flow_of(dispatcher_, id);
+    if (flow == nullptr || functions_.find(id) == nullptr) continue;
+    const auto statistics = statistics_of(id, *flow);
+    const catalog::FunctionStatistics* known = find(id);
     if (known != nullptr && *known == statistics) continue;
-    saved_[spec.id] = statistics;
+    saved_[id] = statistics;
     changed.push_back(statistics);
   }
+  noted_.clear();
   if (!changed.empty()) {
     catalog_.save_statistics(std::move(changed), [this](Result<void> saved) {
       if (!saved.ok()) log_.warning("statistics_not_saved", {{"error", to_string(saved.error())}});

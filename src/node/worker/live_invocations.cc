@@ -1,5 +1,6 @@
 #include "node/worker/live_invocations.h"
 
+#include <unordered_set>
 #include <utility>
 
 #include "core/base/check.h"
@@ -81,6 +82,12 @@ size_t LiveInvocations::arriving(FunctionId function) const {
 
 size_t LiveInvocations::count(FunctionId function) const {
   return function.value < counts_.size() ? counts_[function.value].live : 0;
+}
+
+std::vector<FunctionId> LiveInvocations::functions() const {
+  std::unordered_set<FunctionId> found;
+  for (const auto& [id, live] : live_) found.insert(live.function);
+  return {found.begin(), found.end()};
 }
 
 Bytes LiveInvocations::payloads(FunctionId function) const {

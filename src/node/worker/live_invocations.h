@@ -75,6 +75,8 @@ class LiveInvocations {
 
   // That were accepted and have no result.
   size_t count(FunctionId function) const;
+  // Those with some, each once.
+  std::vector<FunctionId> functions() const;
 
   // Of all of them, those that arrive included.
   Bytes payloads() const { return payloads_; }

@@ -50,11 +50,13 @@ void adopt_those_of(const FunctionSpec& spec, const AdoptionUses& uses) {
 
 void adopt_sandboxes(const AdoptionUses& uses) {
   const size_t inherited = uses.hand_over.inherited();
-  for (const FunctionSpec& spec : uses.functions.all()) {
-    if (uses.hand_over.inherited() == 0) break;
-    const bool has_sandboxes =
-        spec.kind == FunctionKind::kHandler || spec.kind == FunctionKind::kHttp;
-    if (has_sandboxes && spec.gpu.memory == Bytes(0)) adopt_those_of(spec, uses);
+  if (inherited > 0) {
+    uses.functions.for_each([&](const FunctionSpec& spec) {
+      const bool has_sandboxes =
+          spec.kind == FunctionKind::kHandler || spec.kind == FunctionKind::kHttp;
+      if (uses.hand_over.inherited() == 0 || !has_sandboxes) return;
+      if (spec.gpu.memory == Bytes(0)) adopt_those_of(spec, uses);
+    });
   }
   const size_t ended = uses.hand_over.end_inherited();
   if (inherited == 0) return;

@@ -758,7 +758,7 @@ RunReport SandboxHost::partial_report(SandboxId id, InvocationId invocation) {
   return report;
 }
 
-std::vector<SandboxStatus> SandboxHost::status() const {
+std::vector<SandboxStatus> SandboxHost::status(Metering metering) const {
   std::vector<SandboxStatus> all;
   for (const auto& [id, sandbox] : sandboxes_) {
     SandboxStatus status;
@@ -775,7 +775,7 @@ std::vector<SandboxStatus> SandboxHost::status() const {
     status.invocations = sandbox->invocations;
     status.in_flight = sandbox->in_flight.size();
     status.device_memory = sandbox->device_memory;
-    status.host_memory = sandbox->host_memory.now();
+    if (metering == Metering::kMemory) status.host_memory = sandbox->host_memory.now();
     all.push_back(std::move(status));
   }
   return all;

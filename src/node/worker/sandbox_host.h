@@ -74,7 +74,7 @@ class SandboxHost final : public Backend {
   void end(SandboxId sandbox, Duration grace, Error error, std::string error_type) override;
   void abandon(SandboxId sandbox, InvocationId invocation) override;
   RunReport partial_report(SandboxId sandbox, InvocationId invocation) override;
-  std::vector<SandboxStatus> status() const override;
+  std::vector<SandboxStatus> status(Metering metering) const override;
   // Whether a sandbox that uses a GPU belongs to a tenant other than this one.
   bool has_gpu_sandboxes_of_others(TenantId tenant) const;
 

@@ -137,7 +137,7 @@ TEST_F(SandboxHostTest, AnAnswerAfterTheTimeOutIsIgnored) {
   EXPECT_EQ(ends[0].error_type, "Sandbox.Timeout");
   EXPECT_THAT(ends[0].payload, HasSubstr("Task timed out after 3.00 seconds"));
   EXPECT_THAT(ends[0].log_tail, EndsWith("END RequestId: " + to_string(kInvocation) + "\n"));
-  EXPECT_THAT(host->status(), IsEmpty());
+  EXPECT_THAT(host->status(Metering::kMemory), IsEmpty());
 }
 
 TEST_F(SandboxHostTest, ARuntimeThatStaysAwayAfterARefusedAnswerGivesWayToAnother) {

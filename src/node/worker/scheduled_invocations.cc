@@ -89,10 +89,11 @@ void ScheduledInvocations::put(const FunctionSpec& spec) {
     if (!timetable.ok()) continue;  // no worker would have taken it
     const Key key{spec.id, schedule.name};
     const auto old = before.find(key);
-    entries_.emplace(key, entry_of(spec, schedule, *std::move(timetable),
-                                   old != before.end() ? &old->second : nullptr));
+    const auto added =
+        entries_.emplace(key, entry_of(spec, schedule, *std::move(timetable),
+                                       old != before.end() ? &old->second : nullptr));
+    look_within(sleep_of(added.first->second));
   }
-  plan();
 }
 
 ScheduledInvocations::Entry ScheduledInvocations::entry_of(const FunctionSpec& spec,
@@ -132,23 +133,27 @@ void ScheduledInvocations::remove(FunctionId function) {
     restored_.erase(at->first);
     at = entries_.erase(at);
   }
-  plan();
 }
 
-void ScheduledInvocations::plan() {
-  uses_.loop.cancel(timer_);
-  timer_ = {};
-  if (entries_.empty()) return;
+Duration ScheduledInvocations::sleep_of(const Entry& entry) const {
   Duration sleep = kLongestSleep;
-  for (const auto& [key, entry] : entries_) {
-    if (entry.next) sleep = std::min(sleep, *entry.next - uses_.loop.clock().wall_now());
-    if (entry.refused) sleep = std::min<Duration>(sleep, kTryAgain);
-  }
-  timer_ = uses_.loop.call_after(std::max(sleep, Duration(0)), [this] { look(); });
+  if (entry.next) sleep = std::min(sleep, *entry.next - uses_.loop.clock().wall_now());
+  if (entry.refused) sleep = std::min<Duration>(sleep, kTryAgain);
+  return std::max(sleep, Duration(0));
+}
+
+// A look that comes too early, because its schedule has gone, finds nothing and plans the next.
+void ScheduledInvocations::look_within(Duration sleep) {
+  const Instant at = uses_.loop.clock().now() + sleep;
+  if (at >= next_look_) return;
+  uses_.loop.cancel(timer_);
+  next_look_ = at;
+  timer_ = uses_.loop.call_after(sleep, [this] { look(); });
 }
 
 void ScheduledInvocations::look() {
   timer_ = {};
+  next_look_ = kNever;
   // A worker that stops leaves them to the next one.
   if (uses_.drain.draining()) return;
   const seconds now = wall();
@@ -157,7 +162,9 @@ void ScheduledInvocations::look() {
     if (const auto instant = due(entry, now)) all.emplace_back(key, *instant);
   }
   for (const auto& [key, instant] : all) begin(key, instant);
-  plan();
+  Duration sleep = kLongestSleep;
+  for (const auto& [key, entry] : entries_) sleep = std::min(sleep, sleep_of(entry));
+  if (!entries_.empty()) look_within(sleep);
 }
 
 std::optional<seconds> ScheduledInvocations::due(Entry& entry, seconds now) {
@@ -223,7 +230,7 @@ void ScheduledInvocations::submitted(const Key& key, seconds due,
   entry.failure = error.message;
   if (wall() - due <= kFiringGrace) {
     entry.refused = due;
-    return plan();
+    return look_within(sleep_of(entry));
   }
   ++entry.missed;
   uses_.log.error("schedule_not_begun", {{"function", entry.function.name},

@@ -85,7 +85,11 @@ class ScheduledInvocations {
   seconds wall() const;
   Entry entry_of(const FunctionSpec& spec, const Schedule& schedule, Timetable timetable,
                  const Entry* before) const;
-  void plan();
+  // How long from now until there may be something to do of it.
+  Duration sleep_of(const Entry& entry) const;
+  // The next look comes no later. Asks no other entry: deploying many functions with schedules
+  // costs the same for each.
+  void look_within(Duration sleep);
   void look();
   // What is to be begun of it now.
   std::optional<seconds> due(Entry& entry, seconds now);
@@ -100,6 +104,7 @@ class ScheduledInvocations {
   std::map<Key, Entry> entries_;
   std::map<Key, catalog::FiringRecord> restored_;
   loop::TimerId timer_;
+  Instant next_look_ = kNever;
 };
 
 // With what the worker's parts do for it. Both outlive it.

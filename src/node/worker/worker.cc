@@ -92,7 +92,7 @@ Worker::Worker(Dependencies dependencies, WorkerOptions options,
       objects_(make_objects(uses_.objects)),
       completions_({uses_.loop, uses_.log, uses_.catalog, uses_.metrics, live_, idempotency_,
                     drain_, objects_.get(), workflows_, pipelines_, recent_, follow_ups_,
-                    options_.observe}),
+                    statistics_, options_.observe}),
       intake_({uses_.loop, uses_.random, uses_.catalog, *dispatcher_, functions_, aliases_, live_,
                idempotency_, drain_, objects_.get(), executors_, workflows_, pipelines_, driver_,
                completions_, follow_ups_, relays_, options_.most_payloads, uses_.faults}),
@@ -247,7 +247,7 @@ void Worker::keep_logs() {
   }
   log_files_ = std::make_unique<LogFiles>(uses_.loop, uses_.log, options_.logs);
   std::vector<FunctionId> ids;
-  for (const FunctionSpec& spec : functions_.all()) ids.push_back(spec.id);
+  functions_.for_each([&](const FunctionSpec& spec) { ids.push_back(spec.id); });
   std::sort(ids.begin(), ids.end());
   log_files_->restore(ids, logs_);
   logs_.observe({.appended =
@@ -295,11 +295,10 @@ void Worker::remove_tenant(TenantId tenant) {
 }
 
 TenantUsage Worker::usage_of(TenantId tenant) const {
-  const FunctionTotals totals = functions_.totals(tenant);
+  const FunctionTotals totals = deployments_.totals(tenant);
   TenantUsage usage;
   usage.functions = totals.functions;
   usage.disk = totals.code;
-  if (options_.used_by_volumes) usage.disk += options_.used_by_volumes(tenant);
   if (uses_.objects != nullptr) usage.objects = uses_.objects->used(tenant);
   for (const dispatch::TenantStatus& status :
        dispatcher_->tenant_status(uses_.loop.clock().now())) {

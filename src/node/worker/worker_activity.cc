@@ -77,7 +77,7 @@ std::vector<GpuRun> WorkerActivity::gpu_runs(TenantId tenant) const {
 std::vector<FunctionActivity> WorkerActivity::functions(TenantId tenant, const std::string& after,
                                                         size_t limit) const {
   std::unordered_map<std::string, uint64_t> sandboxes;
-  for (const SandboxStatus& sandbox : uses_.backends.status()) {
+  for (const SandboxStatus& sandbox : uses_.backends.status(Metering::kNone)) {
     if (sandbox.function.tenant == tenant) ++sandboxes[function_of(sandbox.function).name];
   }
   std::vector<FunctionActivity> all;
@@ -122,7 +122,7 @@ FunctionActivity WorkerActivity::activity_of(const FunctionSpec& spec) const {
 Result<FunctionActivity> WorkerActivity::function(const FunctionName& name) const {
   ASSIGN_OR_RETURN(const FunctionSpec* spec, uses_.functions.get(name));
   FunctionActivity activity = activity_of(*spec);
-  for (const SandboxStatus& sandbox : uses_.backends.status()) {
+  for (const SandboxStatus& sandbox : uses_.backends.status(Metering::kNone)) {
     if (function_of(sandbox.function) == name) ++activity.sandboxes;
   }
   return activity;

@@ -57,7 +57,7 @@ std::vector<FunctionStatus> WorkerStatus::functions(TenantId tenant, const std::
                                                     size_t limit) const {
   std::vector<FunctionStatus> all;
   std::unordered_map<std::string, uint64_t> sandboxes;
-  for (const SandboxStatus& sandbox : uses_.backends.status()) {
+  for (const SandboxStatus& sandbox : uses_.backends.status(Metering::kNone)) {
     if (sandbox.function.tenant == tenant) ++sandboxes[sandbox.function.name];
   }
   for (FunctionSpec& spec : uses_.functions.list(tenant, after, limit)) {
@@ -105,13 +105,27 @@ WorkerStatus::Counts WorkerStatus::counts(const FunctionSpec& spec) const {
 }
 
 std::vector<SandboxStatus> WorkerStatus::sandboxes(TenantId tenant) const {
-  std::vector<SandboxStatus> all = uses_.backends.status();
+  std::vector<SandboxStatus> all = sandboxes();
   std::erase_if(all, [&](const SandboxStatus& each) { return each.function.tenant != tenant; });
+  return all;
+}
+
+std::vector<SandboxStatus> WorkerStatus::sandboxes() const {
+  std::vector<SandboxStatus> all = uses_.backends.status(Metering::kMemory);
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
   const scheduling::Fleet& fleet = uses_.dispatcher.fleet();
   for (SandboxStatus& each : all) {
     const auto slot = fleet.find(each.id);
     if (slot) each.device_memory_place = place_of_memory(fleet.sandbox(*slot));
+  }
+  return all;
+}
+
+uint64_t WorkerStatus::invocations() const {
+  uint64_t all = 0;
+  for (const dispatch::TenantStatus& status :
+       uses_.dispatcher.tenant_status(uses_.loop.clock().now())) {
+    all += status.running + status.waiting;
   }
   return all;
 }
@@ -210,7 +224,7 @@ void WorkerStatus::update_gauges() const {
   std::map<std::string, uint64_t> by_state = {
       {"starting", 0}, {"idle", 0}, {"busy", 0}, {"stopping", 0}};
   Bytes host_memory;
-  for (const SandboxStatus& sandbox : uses_.backends.status()) {
+  for (const SandboxStatus& sandbox : uses_.backends.status(Metering::kMemory)) {
     ++by_state[sandbox.state];
     host_memory += sandbox.host_memory;
   }
@@ -221,13 +235,20 @@ void WorkerStatus::update_gauges() const {
 
 void WorkerStatus::set_flows() const {
   const Instant now = uses_.loop.clock().now();
-  for (const FunctionSpec& spec : uses_.functions.all()) {
-    const scheduling::Flow* flow = flow_of(uses_.dispatcher, spec.id);
-    if (flow == nullptr) continue;
+  const auto set = [&](const FunctionName& name, FunctionId id) {
+    const scheduling::Flow* flow = flow_of(uses_.dispatcher, id);
+    if (flow == nullptr) return;
     uses_.metrics.set_flow(
-        spec.name, {.pending = flow->pending,
-                    .running = flow->in_flight + flow->on_host + uses_.dispatcher.joined(spec.id),
-                    .virtual_time = uses_.dispatcher.status(spec.id, now).virtual_time});
+        name, {.pending = flow->pending,
+               .running = flow->in_flight + flow->on_host + uses_.dispatcher.joined(id),
+               .virtual_time = uses_.dispatcher.status(id, now).virtual_time});
+  };
+  // Those that something waits or runs of, and those of which something is shown already.
+  for (const FunctionId id : uses_.live.functions()) {
+    if (const FunctionSpec* spec = uses_.functions.find(id)) set(spec->name, id);
+  }
+  for (const FunctionName& name : uses_.metrics.functions()) {
+    if (const FunctionSpec* spec = uses_.functions.find(name)) set(name, spec->id);
   }
   uses_.metrics.set_queued(uses_.dispatcher.queued());
 }

@@ -36,7 +36,11 @@ class WorkerStatus {
 
   std::vector<FunctionStatus> functions(TenantId tenant, const std::string& after,
                                         size_t limit) const;
+  // Of all tenants, or of one.
+  std::vector<SandboxStatus> sandboxes() const;
   std::vector<SandboxStatus> sandboxes(TenantId tenant) const;
+  // Of all tenants: invocations that run or wait.
+  uint64_t invocations() const;
   struct Counts {
     uint64_t queued = 0;
     uint64_t running = 0;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { MOST_ENDED, Store, memoryMap, percentile, slowest, summary } from "../web/store.js";
+import { MOST_ENDED, MOST_FUNCTIONS, Store, memoryMap, percentile, slowest, summary } from "../web/store.js";
 
 const call = (sequence, more = {}) => ({ sequence, invocation: `id-${sequence}`, function: "f", ended: 1000 + sequence, took_ms: 100, outcome: "succeeded", start: "warm",
   gpu: "0", phases_ms: { queue: 0, sandbox: 0, init: 0, memory: 0, run: 100 }, ...more });
@@ -13,6 +13,19 @@ test("the snapshot does not undo what an event told after it", () => {
   assert.equal(store.functions.get("b").queued, 2);
   store.apply("functions", { functions: [], removed: ["a"] }, 0);
   assert.deepEqual([...store.functions.keys()], ["b"]);
+});
+
+test("of very many functions the first are asked for, and whoever is called joins them", () => {
+  const store = new Store();
+  const page = (from, next) => ({ functions: Array.from({ length: 500 }, (_, index) => ({ name: `f${100000 + from + index}` })), next });
+  let asked = 0;
+  for (; !store.cut; asked += 500) store.apply("snapshot", page(asked, `f${100000 + asked + 499}`), 0);
+  assert.equal(asked, MOST_FUNCTIONS);
+  store.apply("functions", { functions: [{ name: "z", warm: 1 }] }, 0);
+  assert.equal(store.functions.size, MOST_FUNCTIONS + 1);
+  const few = new Store();
+  few.apply("snapshot", page(0, undefined), 0);
+  assert.equal(few.cut, false);
 });
 
 test("calls are kept once each, the newest first, and not without end", () => {

@@ -115,7 +115,7 @@ async function snapshot(signal) {
     const answer = await get(`/v1/activity/functions?after=${encodeURIComponent(after)}`, signal);
     store.apply("snapshot", answer, localNow());
     after = answer.next ?? "";
-    more = after !== "";
+    more = after !== "" && !store.cut;
   }
   facts = await get("/v1/version", signal);
   store.complete = true;

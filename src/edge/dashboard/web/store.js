@@ -2,6 +2,8 @@
 // snapshot and by events. Pure.
 
 export const MOST_ENDED = 4096;
+/** Functions that the page asks for when it opens, by name; of others it learns when they are called. */
+export const MOST_FUNCTIONS = 5000;
 
 export class Store {
   constructor() {
@@ -15,6 +17,8 @@ export class Store {
     /** @type {any} */
     this.state = { at: 0, live: [], gpu_runs: [], sandboxes: [], all_sandboxes: 0, devices: [], slices: [] };
     this.complete = false;
+    /** There are more functions than these. */
+    this.cut = false;
     /** Utilisation by GPU: [at, share], the newest last. @type {Map<string, [number, number][]>} */
     this.utilisation = new Map();
     this.clockOffset = 0;
@@ -25,6 +29,7 @@ export class Store {
     if (name === "state") this.#setState(data, localNow);
     if (name === "snapshot") {
       for (const row of data.functions) if (!this.told.has(row.name)) this.functions.set(row.name, row);
+      this.cut = Boolean(data.next) && this.functions.size >= MOST_FUNCTIONS;
     }
     if (name === "functions") {
       for (const row of data.functions) {

@@ -3,6 +3,7 @@ import { legend, startBar } from "./charts.js";
 import { h } from "./dom.js";
 import { count, duration, percent } from "./format.js";
 import { field, pager } from "./view_invocations.js";
+import { MOST_FUNCTIONS } from "./store.js";
 import { STARTS } from "./words.js";
 
 const PAGE = 50;
@@ -65,6 +66,7 @@ export function functions({ store, redraw }) {
       } }))),
     rows.length === 0 ? h("p", { class: "quiet" }, store.functions.size ? "No function has this in its name." : [
       "No function is deployed yet: ", h("code", null, "lambent deploy FOLDER"), "."]) : table(rows.slice(state.page * PAGE, (state.page + 1) * PAGE), redraw, rows.some(row => row.in_time + row.late > 0)),
+    store.cut ? h("p", { class: "quiet" }, `More functions are deployed: these are the first ${count(MOST_FUNCTIONS)} by name, and those that were called.`) : null,
     legend(STARTS.map(([key, name, meaning]) => [key, `${name}: ${meaning}`])),
     pager(state, pages, rows.length, "function", redraw),
   ];
