@@ -9,6 +9,7 @@
 #include "bin/scheduler_settings.h"
 #include "edge/cli/text_table.h"
 #include "node/journal_store/segment_files.h"
+#include "sim/simulator/gpu_counts.h"
 
 namespace lambent::bin {
 namespace {
@@ -79,11 +80,13 @@ Result<RunOutcomes> simulate_with(const MeasuredWorkload& workload, const Settin
                                   const simulator::DeviceModel& device) {
   ASSIGN_OR_RETURN(auto policy,
                    scheduling::make_policy(settings.policy, settings.scheduler.policy));
+  const std::vector<simulator::FunctionModel> functions = workload.functions();
+  RETURN_IF_ERROR(simulator::check_gpu_counts(
+      functions, [](FunctionId id) { return std::to_string(id.value); },
+      settings.scheduler.dispatch.fleet, *policy));
   RunOutcomes outcomes;
   simulator::Simulation simulation(
-      {.dispatch = settings.scheduler.dispatch,
-       .device = device,
-       .functions = workload.functions()},
+      {.dispatch = settings.scheduler.dispatch, .device = device, .functions = functions},
       std::move(policy),
       [&](const simulator::SimulatedInvocation& invocation) { outcomes.add(invocation.outcome); });
   const std::vector<simulator::Arrival> arrivals = workload.arrivals();

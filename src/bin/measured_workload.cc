@@ -32,10 +32,24 @@ void MeasuredWorkload::restored(const journal::SegmentHeader& header,
                         .max_concurrency = flow.max_concurrency,
                         .device_memory = flow.device_memory,
                         .timeout = flow.timeout,
+                        .memory_moves = flow.memory_moves,
+                        .checkpoints = flow.checkpoints,
                         .mean_execution = flow.execution.mean(),
                         .mean_interarrival = flow.interarrival.mean(),
                         .mean_cold_start = flow.cold_start.mean(),
-                        .completed = flow.execution.samples()};
+                        .completed = flow.execution.samples(),
+                        .min_instances = flow.min_instances,
+                        .keep_alive = flow.keep_alive,
+                        .sandbox_concurrency = flow.sandbox_concurrency,
+                        .gpu_count = flow.gpu_count};
+  }
+  const scheduling::Fleet& fleet = dispatcher.fleet();
+  for (const scheduling::SandboxSlot slot : fleet.all()) {
+    uint64_t ids = 0;
+    scheduling::for_each_device_in(fleet.sandbox(slot).beside, [&](uint32_t index) {
+      ids |= uint64_t{1} << (fleet.devices()[index].options.id.value - 1);
+    });
+    if (ids != 0) beside_[fleet.sandbox(slot).id] = ids;
   }
   // What runs already slows down what comes.
   for (const scheduling::Device& device : dispatcher.fleet().devices()) {
@@ -51,6 +65,16 @@ double MeasuredWorkload::work_done_s(uint32_t device, Instant now) {
   clock.done_s += to_seconds(now - clock.since) / factor;
   clock.since = now;
   return clock.done_s;
+}
+
+void MeasuredWorkload::count_at_work(const Running& run, int by, Instant now) {
+  const auto count = [&](uint32_t device) {
+    work_done_s(device, now);
+    unsigned& running = clocks_[device].running;
+    running = by > 0 || running > 0 ? running + static_cast<unsigned>(by) : 0;
+  };
+  count(run.device);
+  scheduling::for_each_device_in(run.beside, [&](uint32_t bit) { count(bit + 1); });
 }
 
 void MeasuredWorkload::step(const journal::ReplayStep& step) {
@@ -81,6 +105,7 @@ void MeasuredWorkload::step(const journal::ReplayStep& step) {
   }
   if (const auto* exited = std::get_if<SandboxExited>(&event)) {
     starting_.erase(exited->sandbox);
+    beside_.erase(exited->sandbox);
     awaiting_memory_.erase(exited->sandbox);
   }
   if (const auto* moved = std::get_if<MemoryMoved>(&event);
@@ -93,6 +118,7 @@ void MeasuredWorkload::step(const journal::ReplayStep& step) {
   for (const Action& action : step.actions) {
     if (const auto* one = std::get_if<StartSandbox>(&action)) {
       starting_[one->sandbox] = one->function;
+      if (one->beside != 0) beside_[one->sandbox] = one->beside;
     } else if (const auto* one = std::get_if<StartInvocation>(&action)) {
       // What it takes on the device is measured from when its memory is there.
       if (one->start == StartClass::kGpuCold) {
@@ -111,8 +137,13 @@ void MeasuredWorkload::start(const StartInvocation& action, Instant now) {
   const auto found = waiting_.find(action.invocation);
   if (found == waiting_.end()) return;
   const uint32_t device = action.device.value;
-  running_[action.invocation] = {found->second, device, work_done_s(device, now)};
-  ++clocks_[device].running;
+  const auto beside = beside_.find(action.sandbox);
+  const Running run{.arrival = found->second,
+                    .device = device,
+                    .beside = beside != beside_.end() ? beside->second : 0,
+                    .work_from_s = work_done_s(device, now)};
+  running_[action.invocation] = run;
+  count_at_work(run, 1, now);
   waiting_.erase(found);
 }
 
@@ -133,7 +164,7 @@ void MeasuredWorkload::complete(const CompleteInvocation& action, Instant now) {
   const Running& run = found->second;
   ended_.push_back({run.arrival, action});
   const Duration alone = from_seconds(work_done_s(run.device, now) - run.work_from_s);
-  if (clocks_[run.device].running > 0) --clocks_[run.device].running;
+  count_at_work(run, -1, now);
   simulator::Arrival& arrival = arrivals_[run.arrival];
   arrival.execution = std::max(alone, Duration(1));
   functions_[arrival.function].execution.add(arrival.execution);

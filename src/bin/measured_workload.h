@@ -71,10 +71,13 @@ class MeasuredWorkload {
   struct Running {
     size_t arrival = 0;
     uint32_t device = 0;
+    uint64_t beside = 0;  // its other devices: StartSandbox::beside
     double work_from_s = 0;
   };
 
   double work_done_s(uint32_t device, Instant now);
+  // One more or one less at work there.
+  void count_at_work(const Running& run, int by, Instant now);
   void start(const dispatch::StartInvocation& action, Instant now);
   void complete(const dispatch::CompleteInvocation& action, Instant now);
 
@@ -83,6 +86,7 @@ class MeasuredWorkload {
   std::optional<Instant> begin_;
   std::map<FunctionId, Function> functions_;
   std::unordered_map<SandboxId, FunctionId> starting_;
+  std::unordered_map<SandboxId, uint64_t> beside_;  // of those on several devices
   std::unordered_map<SandboxId, dispatch::StartInvocation> awaiting_memory_;
   std::unordered_map<InvocationId, size_t> waiting_;
   std::unordered_map<InvocationId, Running> running_;

@@ -206,7 +206,6 @@ class SeveralGpusTest(WorkerTest):
                                    (2, {"lambent:gpu-memory": "0MiB"}, "gpu.memory is not given"),
                                    (2, {"lambent:gpu-runtime": "shared"}, "set gpu.runtime to 'own'"),
                                    (2, {"lambent:cpu-variant": "true"}, "remove the CPU variant"),
-                                   (2, {"lambent:min-instances": "1"}, "set min_instances to 0"),
                                    (2, {"lambent:checkpoint": "true"}, "remove checkpoint"),
                                    (2, {"lambent:kind": "kernel"}, "needs gpu.count = 1"), (65, {}, "64"), (0, {}, "")):
             tags = {"lambent:gpu-memory": "64MiB", "lambent:gpu-count": str(count), **tags}

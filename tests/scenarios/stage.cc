@@ -45,6 +45,11 @@ void Stage::play(Words& words) {
     give(dispatch::MemoryWanted{id, words.bytes()});
   } else if (verb == "cancel") {
     give(dispatch::InvocationCancelled{invocation(words.take_any())});
+  } else if (verb == "foresee") {
+    dispatch::CallForeseen foreseen{.function = function(words.take_any()).id};
+    if (words.take("within")) foreseen.within = words.duration();
+    if (words.take("chance")) foreseen.chance = words.number();
+    give(foreseen);
   } else if (verb == "timer") {
     give(dispatch::TimerFired{});
   } else if (verb == "drain") {

@@ -32,7 +32,6 @@ TEST(FunctionSpec, OneThatTakesSeveralGpusIsToldWhatItCannotHaveBeside) {
   expect_named([](auto& s) { s.gpu.memory = Bytes(0); }, "say how much it takes of each GPU");
   expect_named([](auto& s) { s.gpu.runtime = GpuRuntime::kShared; }, "set gpu.runtime to 'own'");
   expect_named([](auto& s) { s.cpu_variant.emplace(); }, "remove the CPU variant");
-  expect_named([](auto& s) { s.min_instances = 1; }, "set min_instances to 0");
   expect_named([](auto& s) { s.gpu.checkpoint = true; }, "remove checkpoint");
   expect_named([](auto& s) { s.kind = FunctionKind::kKernel; }, "needs gpu.count = 1");
 }

@@ -87,11 +87,6 @@ Result<void> validate_gang(const FunctionSpec& spec) {
   if (serves_model(spec)) {
     return invalid(count + ", but a model is served on one GPU: set gpu.count to 1");
   }
-  if (spec.min_instances > 0) {
-    return invalid(count +
-                   ", but several GPUs are taken only for calls: set min_instances to 0, or "
-                   "gpu.count to 1");
-  }
   if (gpu.checkpoint || gpu.working_set == WorkingSet::kTouched) {
     return invalid(count +
                    ", but memory on several GPUs stays where it is: remove checkpoint and "

@@ -7,6 +7,11 @@
 namespace lambent::dispatch {
 namespace {
 
+bool any_is_version(const scheduling::Flows& flows) {
+  return std::any_of(flows.begin(), flows.end(),
+                     [](const auto& flow) { return flow.account != FunctionId{}; });
+}
+
 // A snapshot begins with its instant, which is never negative. This one says that the instant is
 // the next field, and that a part about tenants follows at the end.
 constexpr Instant kWithTenants = Instant(Duration(-1));
@@ -26,9 +31,9 @@ constexpr Instant kWithGangs = Instant(Duration(-6));
 void Dispatcher::State::archive(StateArchive& archive) {
   SnapshotParts parts;
   if (!archive.reading()) {
-    parts = {tenants_are_state(),  admission.control().is_state(),
-             versions_are_state(), instances.is_state(),
-             sharing_is_state(),   gangs.is_state()};
+    parts = {tenants_are_state(),   admission.control().is_state(),
+             any_is_version(flows), instances.is_state(),
+             sharing_is_state(),    gangs.is_state()};
   }
   archive_parts(archive, parts);
   archive.list(flows, [&](scheduling::Flow& flow) { flow.archive(archive); });
@@ -93,11 +98,6 @@ void Dispatcher::State::archive_instances(StateArchive& archive) {
     archive.field(flow.keep_alive);
   }
   instances.archive(archive);
-}
-
-bool Dispatcher::State::versions_are_state() const {
-  return std::any_of(flows.begin(), flows.end(),
-                     [](const auto& flow) { return flow.account != FunctionId{}; });
 }
 
 void Dispatcher::State::archive_versions(StateArchive& archive) {

@@ -68,6 +68,7 @@ struct Dispatcher::State {
   void on(const SandboxExited& event) { outcomes.sandbox_exited(event); }
   void on(const InvocationFinished& event) { outcomes.finished(event); }
   void on(const InvocationUndelivered& event) { outcomes.undelivered(event); }
+  void on(const CallForeseen& event) { ahead.foresee(event); }
   void on(const DeviceReading& event);
   void on(const DeviceTaken& event);
   void on(const TimerFired& event);
@@ -99,7 +100,6 @@ struct Dispatcher::State {
   void archive_parts(StateArchive& archive, SnapshotParts& parts);
   void archive_marks(StateArchive& archive, Instant mark, SnapshotParts& parts);
   void archive_queues(StateArchive& archive);
-  bool versions_are_state() const;
   void archive_versions(StateArchive& archive);
   void archive_instances(StateArchive& archive);
   bool sharing_is_state() const;

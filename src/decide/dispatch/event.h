@@ -334,9 +334,25 @@ struct TenantChanged {
   }
 };
 
+// A call of the function is expected in so long, this likely: of what makes several calls, such as
+// a run of a workflow, the next ones are known.
+struct CallForeseen {
+  FunctionId function;
+  Duration within{};
+  double chance = 1;
+
+  static constexpr std::string_view kName = "call foreseen";
+  template <typename Self, typename Visitor>
+  static void fields(Self& self, Visitor& visit) {
+    visit("function", self.function);
+    visit("within", self.within);
+    visit.within("chance", self.chance, 0.0, 1.0);
+  }
+};
+
 using Event = std::variant<FunctionRegistered, FunctionRemoved, InvocationSubmitted,
                            InvocationCancelled, SandboxReady, SandboxExited, InvocationFinished,
                            DeviceReading, TimerFired, DrainStarted, MemoryMoved, MemoryWanted,
-                           DeviceTaken, TenantChanged, InvocationUndelivered>;
+                           DeviceTaken, TenantChanged, InvocationUndelivered, CallForeseen>;
 
 }  // namespace lambent::dispatch

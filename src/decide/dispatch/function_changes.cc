@@ -167,8 +167,7 @@ void FunctionChanges::set_limits(const FunctionProfile& profile) {
   flow.max_queue_time = profile.max_queue_time;
   flow.account = profile.account;
   const bool is_gang = flow.gpu_count > 1;
-  // These are started one by one, where one device has room.
-  flow.min_instances = is_gang ? 0 : profile.min_instances;
+  flow.min_instances = profile.min_instances;
   flow.keep_alive = std::clamp(profile.keep_alive, Duration(0), kLongestKeepAlive);
   flow.sandbox_concurrency = static_cast<uint16_t>(
       std::clamp(profile.sandbox_concurrency, 1U, limits::kMostSandboxConcurrency));

@@ -176,7 +176,7 @@ void MinInstances::look_at(FunctionId function) {
       again = std::min(again, now.not_before);
       break;
     }
-    const auto place = place_for(pool, flow);
+    const auto place = place_for(pool, function);
     if (!place) {
       // What is to leave may be all that stands in the way.
       end_hand_over(function);
@@ -185,7 +185,7 @@ void MinInstances::look_at(FunctionId function) {
       break;
     }
     now.searches = 0;
-    if (starts_ahead_on(pool, place->device) >= kStartsAtOnce) {
+    if (most_starts_ahead_on(pool, *place) >= kStartsAtOnce) {
       again = std::min<Instant>(again, log_.now() + kLookAfterStarts);
       break;
     }
@@ -197,18 +197,25 @@ void MinInstances::look_at(FunctionId function) {
 }
 
 // A place for a start that no call waits for.
-std::optional<Place> MinInstances::place_for(DevicePool& pool, const Flow& flow) {
+std::optional<Place> MinInstances::place_for(DevicePool& pool, FunctionId id) {
   const scheduling::Fleet& fleet = pool.fleet();
+  const Flow& flow = flows_[id.value];
   const Bytes memory = flow.device_memory;
-  if (!room_.make_room_beside_kept(flow.tenant_slot, {.gpu = memory, .host = flow.host_memory})) {
+  if (!room_.make_room_beside_kept(flow.tenant_slot,
+                                   {.gpu = memory * flow.gpu_count, .host = flow.host_memory})) {
     return std::nullopt;
   }
-  const auto found = fleet.places().find_new(memory);
+  const bool takes_several = flow.gpu_count > 1;
+  const auto found =
+      takes_several
+          ? fleet.places().gangs().cold({.function = id, .count = flow.gpu_count, .memory = memory})
+          : fleet.places().find_new(memory);
   if (!found.place) return std::nullopt;
   // What waits goes first.
   const scheduling::Device& device = fleet.devices()[found.place->device];
-  if (!fleet.device_table().room().has_start_slot(device, memory) &&
-      queues_.pending(pool.processor()) > 0) {
+  const bool starts_beside =
+      !takes_several && fleet.device_table().room().has_start_slot(device, memory);
+  if (!starts_beside && queues_.pending(pool.processor()) > 0) {
     return std::nullopt;
   }
   unsigned gone = 0;
@@ -220,12 +227,19 @@ std::optional<Place> MinInstances::place_for(DevicePool& pool, const Flow& flow)
   return found.place;
 }
 
-unsigned MinInstances::starts_ahead_on(const DevicePool& pool, uint32_t device) const {
+// Of the place's devices, on the one with the most.
+unsigned MinInstances::most_starts_ahead_on(const DevicePool& pool, const Place& place) const {
   const auto& all = pool.fleet().all();
-  return static_cast<unsigned>(std::count_if(all.begin(), all.end(), [&](SandboxSlot slot) {
-    const Sandbox& sandbox = pool.fleet().sandbox(slot);
-    return sandbox.is_on(device) && is_start(sandbox.state) && !sandbox.has_invocation;
-  }));
+  const auto starts_on = [&](uint32_t device) {
+    return static_cast<unsigned>(std::count_if(all.begin(), all.end(), [&](SandboxSlot slot) {
+      const Sandbox& sandbox = pool.fleet().sandbox(slot);
+      return sandbox.is_on(device) && is_start(sandbox.state) && !sandbox.has_invocation;
+    }));
+  };
+  unsigned most = starts_on(place.device);
+  scheduling::for_each_device_in(
+      place.beside, [&](uint32_t device) { most = std::max(most, starts_on(device)); });
+  return most;
 }
 
 void MinInstances::end_hand_over(FunctionId function) {

@@ -20,7 +20,9 @@ namespace lambent::dispatch {
 // Where there are too few, by a deployment, an exit or an eviction, one is started
 // - where there is room: beside what works and waits, and beside what others are promised. Other
 //   idle sandboxes are evicted for it;
-// - at most two at once on a device, because what is called starts there too;
+// - at most two at once on a device, because what is called starts there too; one that takes
+// several
+//   devices holds a token of each while it starts, so it does only where no call waits for one;
 // - not before its back-off has passed, if those before it ended without having served a call.
 // A call that comes meanwhile takes a start over. One that is evicted before a call came is not
 // started again at once: there would be no more room for it then.
@@ -91,8 +93,8 @@ class MinInstances {
   void note_changes(Duration later);
   void look_at(FunctionId function);
   void note_eviction(Known& now);
-  std::optional<scheduling::Place> place_for(DevicePool& pool, const scheduling::Flow& flow);
-  unsigned starts_ahead_on(const DevicePool& pool, uint32_t device) const;
+  std::optional<scheduling::Place> place_for(DevicePool& pool, FunctionId function);
+  unsigned most_starts_ahead_on(const DevicePool& pool, const scheduling::Place& place) const;
   void end_hand_over(FunctionId function);
 
   const DispatchOptions& options_;

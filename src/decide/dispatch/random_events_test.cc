@@ -189,6 +189,7 @@ class Chaos {
         break;
       case 1:
         deploy(function);
+        give(CallForeseen{function, milliseconds(random_.below(2000)), random_.uniform()});
         break;
       default:
         give(DeviceReading{.device = DeviceId{static_cast<uint32_t>(random_.below(4))},

@@ -28,37 +28,74 @@ constexpr int kLookAgainShare = 16;
 
 void StartsAhead::look() {
   if (!options_.fleet.foresight.starts_ahead) return;
+  if (const auto call = std::exchange(foreseen_, std::nullopt)) look_at_foreseen(*call);
   while (foresight().any_look(log_.now())) look_at(foresight().pop_look());
 }
 
-void StartsAhead::look_at(FunctionId function) {
-  if (!is_registered(flows_, function) || admission_.draining()) return;
+bool StartsAhead::may_start(FunctionId function) const {
+  if (!is_registered(flows_, function) || admission_.draining()) return false;
   const Flow& flow = flows_[function.value];
   // The end of its calls plans the next look.
-  if (flow.pending > 0 || flow.in_flight > 0 || flow.on_host > 0) return;
-  if (processor_of(flow) != Processor::kGpu || flow.max_concurrency == 0) return;
-  if (flow.gpu_count > 1) return;  // what its start would cost others is not known
+  if (flow.pending > 0 || flow.in_flight > 0 || flow.on_host > 0) return false;
+  if (processor_of(flow) != Processor::kGpu || flow.max_concurrency == 0) return false;
+  return flow.gpu_count == 1;  // what its start would cost others is not known
+}
+
+void StartsAhead::look_at(FunctionId function) {
+  if (!may_start(function)) return;
+  const Flow& flow = flows_[function.value];
   if (pool_.fleet().idle().newest_of(function) != scheduling::kNoSandbox) {
     pressure_.bring_in(function);
     return;
   }
   if (tenants_.limit_memory(flow.tenant_slot)) return;
   const auto found = pool_.fleet().places().find(function, flow, false);
-  const Duration silence =
-      flow.last_arrival == kNever ? Duration(0) : log_.now() - flow.last_arrival;
-  if (found.place && is_worth(function, *found.place)) {
-    const Duration within = foresight().reach(cold_start_of(flow), silence);
-    foresight().expect(function, {.at = log_.now(),
-                                  .silence = silence,
-                                  .within = within,
-                                  .chance = std::min(1.0, chance(function, within))});
-    ++started_;
-    placements_.start_ahead(pool_, function, *found.place);
-    return;
+  const Outlook outlook = outlook_of(function);
+  if (found.place && is_worth(function, *found.place, outlook, cold_start_of(flow), false)) {
+    return start(function, *found.place, outlook);
   }
   const Duration again =
-      std::max<Duration>(options_.fleet.foresight.look_again, silence / kLookAgainShare);
+      std::max<Duration>(options_.fleet.foresight.look_again, silence_of(flow) / kLookAgainShare);
   foresight().plan_look(function, flow, cold_start_of(flow), log_.now() + again);
+}
+
+void StartsAhead::look_at_foreseen(const CallForeseen& call) {
+  const FunctionId function = call.function;
+  if (!may_start(function) || pool_.fleet().starts_of(function) > 0) return;
+  const Flow& flow = flows_[function.value];
+  if (pool_.fleet().idle().newest_of(function) != scheduling::kNoSandbox) {
+    pressure_.bring_in(function);
+    return;
+  }
+  if (tenants_.limit_memory(flow.tenant_slot)) return;
+  const auto found = pool_.fleet().places().find(function, flow, false);
+  if (!found.place) return;
+  // A call that comes sooner takes over what was begun.
+  const Duration start_takes = cold_start_of(flow);
+  const Outlook outlook{.within = std::max(call.within, start_takes), .chance = call.chance};
+  const Duration saves = std::min(std::max(call.within, Duration(0)), start_takes);
+  if (is_worth(function, *found.place, outlook, saves, true)) {
+    start(function, *found.place, outlook);
+  }
+}
+
+void StartsAhead::start(FunctionId function, const Place& place, const Outlook& outlook) {
+  foresight().expect(function, {.at = log_.now(),
+                                .silence = silence_of(flows_[function.value]),
+                                .within = outlook.within,
+                                .chance = std::min(1.0, outlook.chance)});
+  ++started_;
+  placements_.start_ahead(pool_, function, place);
+}
+
+Duration StartsAhead::silence_of(const Flow& flow) const {
+  return flow.last_arrival == kNever ? Duration(0) : log_.now() - flow.last_arrival;
+}
+
+StartsAhead::Outlook StartsAhead::outlook_of(FunctionId function) const {
+  const Flow& flow = flows_[function.value];
+  const Duration within = pool_.fleet().foresight().reach(cold_start_of(flow), silence_of(flow));
+  return {.within = within, .chance = chance(function, within)};
 }
 
 bool StartsAhead::starts_ahead_on(uint32_t device) const {
@@ -78,21 +115,17 @@ double StartsAhead::chance(FunctionId function, Duration ahead) const {
       function, flow, flow.interarrival.mean_or(options_.fleet.guesses.gap), ahead, log_.now());
 }
 
-bool StartsAhead::is_worth(FunctionId function, const Place& place) const {
+bool StartsAhead::is_worth(FunctionId function, const Place& place, const Outlook& outlook,
+                           Duration saves, bool is_foreseen) const {
   const scheduling::Fleet& fleet = pool_.fleet();
   const Flow& flow = flows_[function.value];
   const Device& device = fleet.devices()[place.device];
   const Bytes memory = fleet.memory_of(flow, place.device);
-  const bool beside = fleet.device_table().room().has_start_slot(device, memory) ||
-                      (device.is_idle() && device.tokens() > 1);
-  if (!beside || starts_ahead_on(place.device)) return false;
-  const Duration start = cold_start_of(flow);
-  const Duration silence =
-      flow.last_arrival == kNever ? Duration(0) : log_.now() - flow.last_arrival;
-  const Duration within = fleet.foresight().reach(start, silence);
-  const double likely = chance(function, within);
-  const double saves_s = likely * to_seconds(start);
-  double costs_s = (1 - std::min(likely, 1.0)) * kWaste * to_seconds(start);
+  const bool has_slot = fleet.device_table().room().has_start_slot(device, memory);
+  if (!has_slot && !(device.is_idle() && device.tokens() > 1)) return false;
+  if (!(is_foreseen && has_slot) && starts_ahead_on(place.device)) return false;
+  const double saves_s = outlook.chance * to_seconds(saves);
+  double costs_s = (1 - std::min(outlook.chance, 1.0)) * kWaste * to_seconds(cold_start_of(flow));
   if (fleet.memory().moves_idle()) {
     // What leaves for it has to be able to come back.
     const Bytes crowded = device.resident + device.promised + memory - device.leaving;
@@ -107,8 +140,8 @@ bool StartsAhead::is_worth(FunctionId function, const Place& place) const {
   for (const SandboxSlot slot : victims_for(fleet, place, memory, flows_, log_.now())) {
     const Flow& loses = flows_[fleet.sandbox(slot).function.value];
     if (loses.pending > 0) return false;
-    costs_s +=
-        kMargin * chance(fleet.sandbox(slot).function, within) * to_seconds(cold_start_of(loses));
+    costs_s += kMargin * chance(fleet.sandbox(slot).function, outlook.within) *
+               to_seconds(cold_start_of(loses));
   }
   return saves_s > costs_s;
 }

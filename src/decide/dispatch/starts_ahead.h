@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "core/base/state_archive.h"
@@ -21,6 +23,10 @@ namespace lambent::dispatch {
 //   other ahead: what is called meanwhile starts beside it;
 // - what that saves is expected to be more than what it costs: the starts of sandboxes that are
 //   evicted for it, if they are called in the same time, and its own if no call comes.
+//
+// A call that another part foresees (CallForeseen) is looked at in the same way, at once, with the
+// chance that it was given. Several such starts may be under way on a device, as far as it has
+// start slots: a run of a workflow needs all of its functions soon.
 class StartsAhead {
  public:
   StartsAhead(const DispatchOptions& options, const scheduling::Flows& flows,
@@ -36,6 +42,10 @@ class StartsAhead {
         pressure_(pressure),
         log_(log) {}
 
+  // Looked at once the event was decided about: what waits goes first.
+  void foresee(const CallForeseen& call) {
+    if (options_.fleet.foresight.starts_ahead) foreseen_ = call;
+  }
   // Once an event was decided about: looks at the functions whose time has come.
   void look();
   Instant next_look(Instant limit) { return foresight().earliest_look(limit); }
@@ -47,10 +57,24 @@ class StartsAhead {
 
  private:
   scheduling::Foresight& foresight() { return pool_.fleet().foresight(); }
+  // How likely a call is, and within what time from now.
+  struct Outlook {
+    Duration within{};
+    double chance = 0;
+  };
+
   void look_at(FunctionId function);
+  void look_at_foreseen(const CallForeseen& call);
+  // Whether it has a GPU, and nothing that waits, runs or starts.
+  bool may_start(FunctionId function) const;
+  void start(FunctionId function, const scheduling::Place& place, const Outlook& outlook);
   // Whether a start of it is under way on the device without a call.
   bool starts_ahead_on(uint32_t device) const;
-  bool is_worth(FunctionId function, const scheduling::Place& place) const;
+  // `saves`: what a call waits less.
+  bool is_worth(FunctionId function, const scheduling::Place& place, const Outlook& outlook,
+                Duration saves, bool is_foreseen) const;
+  Outlook outlook_of(FunctionId function) const;
+  Duration silence_of(const scheduling::Flow& flow) const;
   double chance(FunctionId function, Duration ahead) const;
   Duration cold_start_of(const scheduling::Flow& flow) const;
 
@@ -63,6 +87,7 @@ class StartsAhead {
   Placements& placements_;
   MemoryPressure& pressure_;
   ActionLog& log_;
+  std::optional<CallForeseen> foreseen_;  // by the event that is handled
   uint64_t started_ = 0;
 };
 

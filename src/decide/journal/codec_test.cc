@@ -113,6 +113,9 @@ std::vector<Event> of_version_6() {
   return {FunctionRegistered{profile}};
 }
 
+// What version 7 of the format added.
+std::vector<Event> of_version_7() { return {CallForeseen{FunctionId{9}, milliseconds(1500), 0.5}}; }
+
 std::vector<Event> all_events() {
   std::vector<Event> events = one_of_each();
   for (Event& event : of_version_2()) events.push_back(std::move(event));
@@ -120,6 +123,7 @@ std::vector<Event> all_events() {
   for (Event& event : of_version_4()) events.push_back(std::move(event));
   for (Event& event : of_version_5()) events.push_back(std::move(event));
   for (Event& event : of_version_6()) events.push_back(std::move(event));
+  for (Event& event : of_version_7()) events.push_back(std::move(event));
   return events;
 }
 

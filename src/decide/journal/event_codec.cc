@@ -22,7 +22,7 @@ constexpr size_t kMostEventSize = 512;
 constexpr size_t kFirstCapacity = 48 * 1024;
 
 // An event's kind is its place among the alternatives.
-static_assert(std::variant_size_v<Event> == 15, "a new event comes last");
+static_assert(std::variant_size_v<Event> == 16, "a new event comes last");
 
 // The kind is in the low four bits of an event's head, its flags are above.
 constexpr unsigned kFirstFlag = 4;

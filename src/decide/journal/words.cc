@@ -45,6 +45,12 @@ struct EventText {
   std::string operator()(const InvocationUndelivered& e) const {
     return "invocation " + to_string(e.invocation) + " never reached its handler";
   }
+  std::string operator()(const CallForeseen& e) const {
+    char text[64];
+    std::snprintf(text, sizeof(text), " is foreseen within %.3f s, %.0f %% likely",
+                  to_seconds(e.within), 100 * e.chance);
+    return "a call of " + name_in(names, e.function) + text;
+  }
   std::string operator()(const DeviceReading& e) const {
     char text[96];
     std::snprintf(text, sizeof(text), "%s reads %.0f %% busy%s", device_in_words(e.device).c_str(),

@@ -61,11 +61,13 @@ PlaceOrReason Places::find_together(FunctionId function, const Flow& flow, bool 
   bool is_warm = false;
   if (const auto warm = gangs_.warm(wanted, is_warm)) return {warm};
   if (fits_into_starts(function, flow)) return {std::nullopt, WaitReason::kAtWork, true};
+  // Time is asked for only where it would bring a place: else a policy that does not ask at every
+  // event is woken at other instants than one that does.
+  const PlaceOrReason cold = gangs_.cold(wanted);
   const bool may_wait = flow.in_flight > 0 && options_.second_grace_period > 0;
-  if (!is_warm && may_wait && !is_worth_a_second(function, flow)) {
+  if (!is_warm && may_wait && (!cold.place || !is_worth_a_second(function, flow))) {
     return {std::nullopt, WaitReason::kAtWork, true};
   }
-  const PlaceOrReason cold = gangs_.cold(wanted);
   if (!cold.place || !is_warm) return cold;
   if (is_time(worth_another_start(flow, options_.move_grace_period))) return cold;
   return {std::nullopt, WaitReason::kWarmElsewhere, true};

@@ -110,6 +110,7 @@ bool Run::keep(const CallKey& key, Bytes size) {
 void Run::begin(uint32_t number) {
   const Component& component = workflow_->components[number];
   const CallKey whole{number, std::nullopt};
+  progress_[number].begun = true;
   if (component.when && !component.when->per_element()) {
     const auto wanted = is_wanted(whole, *component.when);
     if (!wanted.ok()) return fail(whole, wanted.error());

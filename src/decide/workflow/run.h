@@ -87,6 +87,11 @@ class Run {
   Result<Value> input_of(const CallKey& key) const;
 
   bool over() const { return over_; }
+  // Of a run that has started: whether the component's calls are made, or will not be; whether they
+  // have ended; and of how many components they have not.
+  bool has_begun(uint32_t component) const { return progress_[component].begun; }
+  bool has_ended(uint32_t component) const { return results_[component] != nullptr; }
+  size_t unfinished() const { return unfinished_; }
   const Workflow& workflow() const { return *workflow_; }
   // "faces[3]".
   std::string label(const CallKey& key) const;

@@ -134,6 +134,7 @@ FunctionSpec paper_function_spec(const ReplayPlan& plan, size_t index,
   spec.handler = "bootstrap";
   spec.max_concurrency = options.max_concurrency;
   spec.gpu.memory = entry.device_memory;
+  spec.gpu.count = entry.gpu_count;
   spec.gpu.launch_mode = GpuNeeds::LaunchMode::kModel;
   double longest_s = entry.gpu_cold_s + entry.gpu_warm_s;
   if (options.cpu_variants) longest_s = std::max(longest_s, entry.init_s() + entry.cpu_warm_s);
@@ -145,7 +146,8 @@ FunctionSpec paper_function_spec(const ReplayPlan& plan, size_t index,
                       {"LAMBENT_PAPER_WARM_MS", milliseconds_text(entry.gpu_warm_s)},
                       {"LAMBENT_TIME_SCALE", number_text(options.time_scale)}};
   if (options.phases) spec.environment["LAMBENT_PAPER_PHASES"] = phases_text(*entry.phases);
-  if (options.cpu_variants) {
+  // What takes several GPUs has no variant.
+  if (options.cpu_variants && entry.gpu_count == 1) {
     spec.cpu_variant = CpuVariant{.gpu_speedup = entry.cpu_warm_s / entry.gpu_warm_s};
     spec.environment["LAMBENT_PAPER_CPU_INIT_MS"] = milliseconds_text(cpu_init_s(entry));
     spec.environment["LAMBENT_PAPER_CPU_WARM_MS"] = milliseconds_text(entry.cpu_warm_s);

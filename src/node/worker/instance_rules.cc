@@ -11,11 +11,14 @@ namespace {
 struct Instances {
   uint64_t count = 0;
   Bytes gpu, host;
+  Bytes stays;  // of `gpu`, on the GPUs whatever else needs them
 
   void add(const FunctionSpec& spec, Bytes context_memory) {
     const auto profile = profile_of(spec, 1, context_memory, nullptr);
     count += spec.min_instances;
-    gpu += profile.device_memory * spec.min_instances;
+    const Bytes on_gpus = profile.device_memory * spec.gpu.count * spec.min_instances;
+    gpu += on_gpus;
+    if (!profile.memory_moves) stays += on_gpus;
     host += profile.host_memory * spec.min_instances;
   }
 };
@@ -39,13 +42,16 @@ Result<void> check_pool(const FunctionSpec& spec, const Instances& all,
                        " sandboxes of this worker (lambent serve --pool), and it makes them " +
                        std::to_string(all.count));
   }
-  if (!uses_gpu || scheduling::moves_idle(fleet.memory_rule)) return {};
+  if (!uses_gpu) return {};
   Bytes memory;
   for (const scheduling::DeviceOptions& device : fleet.devices) memory += device.memory;
-  if (all.gpu <= memory) return {};
-  return refused(spec, "instances take " + to_string(all.gpu) +
-                           " of device memory together, and "
-                           "idle memory stays on the GPUs of this worker, which have " +
+  const bool moves = scheduling::moves_idle(fleet.memory_rule);
+  const Bytes taken = moves ? all.stays : all.gpu;
+  if (taken <= memory) return {};
+  const std::string what = moves ? "instances whose memory does not move" : "instances";
+  return refused(spec, what + " take " + to_string(taken) +
+                           " of device memory together, and that stays on the GPUs of this worker, "
+                           "which have " +
                            to_string(memory));
 }
 

@@ -4,6 +4,7 @@
 #include <functional>
 #include <utility>
 
+#include "node/worker/call_prospects.h"
 #include "node/worker/sandbox_adoption.h"
 
 namespace lambent::worker {
@@ -193,6 +194,16 @@ WorkflowHost::Events Worker::workflow_events() {
   events.on_end = [this](InvocationResult result) { completions_.complete(std::move(result)); };
   events.on_output = [this](FunctionId function, std::string_view text) {
     logs_.append(function, text);
+  };
+  if (!dispatcher_->options().fleet.foresight.starts_ahead) return events;
+  events.prospect_of = [this, find = events.find_function](const FunctionName& name) {
+    const FunctionSpec* spec = find(name);
+    return spec != nullptr ? prospect_of(*dispatcher_, spec->id) : workflow::Prospect{};
+  };
+  events.foresee = [this, find = events.find_function](const FunctionName& name, Duration within,
+                                                       double chance) {
+    const FunctionSpec* spec = find(name);
+    if (spec != nullptr) driver_.handle(dispatch::CallForeseen{spec->id, within, chance});
   };
   return events;
 }

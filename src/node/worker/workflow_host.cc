@@ -25,7 +25,15 @@ StartClass colder(StartClass a, StartClass b) { return std::min(a, b); }
 
 WorkflowHost::WorkflowHost(loop::EventLoop& loop, Random& random, objects::ObjectStore* store,
                            Events events, Limits limits)
-    : loop_(loop), random_(random), store_(store), events_(std::move(events)), limits_(limits) {}
+    : loop_(loop),
+      random_(random),
+      store_(store),
+      events_(std::move(events)),
+      limits_(limits),
+      ahead_(loop, events_.prospect_of, events_.foresee, [this](InvocationId id) {
+        const LiveRun* run = find(id);
+        return run != nullptr ? run->run.get() : nullptr;
+      }) {}
 
 WorkflowHost::~WorkflowHost() {
   if (turn_) loop_.cancel(*turn_);
@@ -162,7 +170,9 @@ void WorkflowHost::perform(Begin& work) {
   run->run = std::make_unique<workflow::Run>(run->graph, run->name.name, limits_.run);
   const Bytes size = workflow::memory_of(*input);
   const workflow::RunStep step = run->run->start({std::move(input).value(), size});
+  ahead_.begin(run->id, run->name.tenant);
   if (step.outcome || keep_values(*run)) advance(*run, step);
+  ahead_.look(work.run);
 }
 
 void WorkflowHost::perform(CallEnded& work) {
@@ -183,6 +193,7 @@ void WorkflowHost::perform(CallEnded& work) {
   if (is_late(*run)) return time_out(*run);
   const workflow::RunStep step = run->run->ended(call.key, std::move(how));
   if (step.outcome || keep_values(*run)) advance(*run, step);
+  ahead_.look(call.run);
 }
 
 void WorkflowHost::perform(GoOn& work) {
@@ -192,6 +203,7 @@ void WorkflowHost::perform(GoOn& work) {
   if (is_late(*run)) return time_out(*run);
   const workflow::RunStep step = run->run->next();
   if (step.outcome || keep_values(*run)) advance(*run, step);
+  ahead_.look(work.run);
 }
 
 void WorkflowHost::perform(TimedOut& work) {

@@ -21,6 +21,7 @@
 #include "node/objects/object_store.h"
 #include "node/worker/log_store.h"
 #include "node/worker/parked_calls.h"
+#include "node/worker/runs_ahead.h"
 #include "node/worker/workflow_call.h"
 #include "node/worker/workflow_trace.h"
 
@@ -47,6 +48,10 @@ class WorkflowHost {
     // the coldest of its calls.
     std::function<void(InvocationResult)> on_end;
     std::function<void(FunctionId, std::string_view text)> on_output;
+    // What a function's calls and starts take, and whether one would be needed; and that a call of
+    // it comes. Both empty: nothing is started ahead of calls.
+    RunsAhead::ProspectOf prospect_of = {};
+    RunsAhead::Foresee foresee = {};
   };
   struct Limits {
     size_t live = workflow::limits::kLiveRuns;
@@ -199,6 +204,7 @@ class WorkflowHost {
   size_t called_ = 0;                  // runs that others called, live
   scheduling::RunningMean took_;       // by runs that had places
   ParkedCalls parked_{loop_, [this](InvocationId call) { return try_parked(call); }};
+  RunsAhead ahead_;
   size_t taking_room_ = 0;  // calls under way for which CallOf::takes_room
 };
 

@@ -11,6 +11,7 @@ void WorkflowHost::make(LiveRun& run, const workflow::Call& call) {
   const InvocationId id = new_invocation_id(random_);
   CallOf made{run.id, run.name.tenant, call.key, call.attempt};
   made.began = loop_.clock().now();
+  ahead_.begun(run.id, call.key.component);
   calls_[id] = made;
   run.calls.insert(id);
   if (++*run.all_calls > limits_.calls) {

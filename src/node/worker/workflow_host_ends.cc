@@ -75,6 +75,7 @@ void WorkflowHost::end(LiveRun& run, const workflow::RunOutcome& outcome) {
 
 void WorkflowHost::end(LiveRun& run, InvocationResult how, const Value* output) {
   loop_.cancel(run.timer);
+  ahead_.forget(run.id);
   clear_objects(run, how.outcome == Outcome::kSucceeded ? output : nullptr);
   values_ -= run.values;
   if (run.called) --called_;

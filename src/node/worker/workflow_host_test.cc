@@ -42,6 +42,45 @@ TEST_F(WorkflowHostTest, CallsAreInvocationsOfTheSameTenantAndTheirEndsTheOutput
   EXPECT_EQ(host->counts(specs["traffic"].id).completed, 1u);
 }
 
+TEST_F(WorkflowHostTest, WhatARunWillCallIsToldOfInTime) {
+  for (const char* name : {"first", "second", "third", "warm"}) function(name);
+  workflow("chain", R"({"name": "a", "function": "first"},
+    {"name": "b", "function": "second", "after": ["a"]},
+    {"name": "w", "function": "warm", "after": ["a"]},
+    {"name": "c", "function": "third", "after": ["b"]})");
+  prospects["first"] = {.takes = seconds(10), .start = seconds(3), .needs_start = true};
+  prospects["second"] = {.takes = seconds(2), .start = seconds(4), .needs_start = true};
+  prospects["third"] = {.takes = seconds(1), .start = seconds(4), .needs_start = true};
+  const auto pass = [this](Duration time) {
+    clock.advance(time);
+    loop.run_once(Duration(0));
+  };
+  start("chain", "{}");
+  pass(seconds(5));
+  EXPECT_THAT(foreseen, ElementsAre()) << "b comes after 10 s, and its start takes 4";
+  pass(seconds(1));
+  EXPECT_THAT(foreseen, ElementsAre("second"));
+  pass(seconds(2));
+  EXPECT_THAT(foreseen, ElementsAre("second", "third")) << "which comes after 12 s";
+  // a is done sooner than it mostly is: what was told stays told, and what began is told no more.
+  answer(0, "1");
+  prospects["third"].needs_start = false;
+  pass(seconds(10));
+  EXPECT_THAT(foreseen, ElementsAre("second", "third"));
+  answer(0, "1");
+  answer(0, "1");
+  answer(0, "1");
+  EXPECT_EQ(ends.size(), 1u);
+
+  // A run that ends tells of nothing more.
+  foreseen.clear();
+  start("chain", "{}");
+  fail(0, "ValueError", false);
+  pass(seconds(60));
+  EXPECT_THAT(foreseen, ElementsAre());
+  EXPECT_EQ(host->live(), 0u);
+}
+
 TEST_F(WorkflowHostTest, ARunTellsWhereItsTimeWent) {
   function("f");
   workflow("traffic", kFaces);

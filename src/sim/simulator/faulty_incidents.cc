@@ -11,6 +11,14 @@ void FaultyRun::arrive(const FaultyScene::Arrival& arrival) {
   const InvocationId id{arrival.function.value, ++result_.arrivals};
   waiting_.insert(id);
   give(dispatch::InvocationSubmitted{id, arrival.function, arrival.asynchronous});
+  // As a run of a workflow tells of its next call. Nothing is drawn for it.
+  if (result_.arrivals % 6 == 2 && !scene_.functions.empty()) {
+    const FaultyScene::Function& next =
+        scene_.functions[result_.arrivals / 6 % scene_.functions.size()];
+    give(dispatch::CallForeseen{.function = next.profile.id,
+                                .within = next.start * static_cast<int64_t>(id.low % 3),
+                                .chance = id.low % 4 == 0 ? 0.5 : 1});
+  }
   if (chances_.occurs(Fault::kCancellation)) {
     timeline_.after(up_to(random_, seconds(10)),
                     [this, id] { give(dispatch::InvocationCancelled{id}); });

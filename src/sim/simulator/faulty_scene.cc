@@ -58,8 +58,7 @@ void draw_profile(Random& random, dispatch::FunctionProfile& profile) {
   if (drawn % 5 == 0) profile.sandbox_concurrency = 1 + static_cast<unsigned>(drawn / 5 % 4);
   profile.gpu_speedup = profile.has_cpu_variant ? static_cast<double>(drawn / 3 % 4) : 0;
   profile.min_instances = drawn % 5 == 0 ? static_cast<unsigned>(1 + drawn / 5 % 2) : 0;
-  // TODO(soon): gpu_count of some, as `if (drawn % 9 == 4) profile.gpu_count = 2 + drawn / 9 % 2`.
-  // All invariants hold then, but in the world of seed 285 the policies and their plain scans part.
+  if (drawn % 9 == 4) profile.gpu_count = static_cast<unsigned>(2 + drawn / 9 % 2);
   profile.keep_alive = drawn % 7 == 0 ? seconds(drawn / 7 % 9) : Duration(0);
 }
 

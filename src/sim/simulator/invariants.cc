@@ -66,7 +66,6 @@ void Invariants::see(const dispatch::FunctionRegistered& event) {
   if (known.profile.device_memory.count == 0) known.profile.gpu_count = 1;
   if (known.profile.gpu_count > 1) {
     // What these do not have, whatever they ask for.
-    known.profile.min_instances = 0;
     known.profile.memory_moves = known.profile.checkpoints = known.profile.has_cpu_variant = false;
   }
   if (known.profile.min_instances == 0) return;

@@ -53,6 +53,7 @@ class Invariants {
   void see(const dispatch::SandboxExited& event);
   void see(const dispatch::InvocationFinished& event);
   void see(const dispatch::InvocationUndelivered& event);
+  void see(const dispatch::CallForeseen&) {}
   void see(const dispatch::DeviceReading& event);
   void see(const dispatch::DeviceTaken& event);
   void see(const dispatch::TimerFired&);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sim/simulator/gpu_counts.h"
 #include "sim/workload/least_latency.h"
 #include "sim/workload/statistics.h"
 
@@ -49,6 +50,13 @@ Result<void> check_phases(const std::vector<workload::CatalogueEntry>& entries) 
   return {};
 }
 
+Result<void> check_gpu_counts(const std::vector<std::string>& names,
+                              const SimulationOptions& simulated,
+                              const scheduling::Policy& policy) {
+  const auto name_of = [&](FunctionId id) { return "'" + names[id.value - 1] + "'"; };
+  return check_gpu_counts(simulated.functions, name_of, simulated.dispatch.fleet, policy);
+}
+
 std::vector<FunctionModel> models_of(const std::vector<workload::CatalogueEntry>& entries,
                                      const WorkloadRunOptions& options) {
   std::vector<FunctionModel> models;
@@ -58,6 +66,7 @@ std::vector<FunctionModel> models_of(const std::vector<workload::CatalogueEntry>
     model.profile.tenant = TenantId{1};
     model.profile.max_concurrency = options.max_concurrency;
     model.profile.device_memory = entry.device_memory + options.context_memory;
+    model.profile.gpu_count = entry.gpu_count;
     model.profile.timeout = options.timeout == Duration::zero() ? kNeverEnds : options.timeout;
     model.execution = from_seconds(entry.gpu_warm_s);
     model.spread = options.spread;
@@ -257,6 +266,7 @@ Result<WorkloadRunTotals> run_workload(workload::Trace& trace,
                               .functions = models_of(entries, options),
                               .seed = options.seed,
                               .oracle = options.oracle};
+  RETURN_IF_ERROR(check_gpu_counts(names, simulated, *policy));
   ASSIGN_OR_RETURN(const std::vector<size_t> tenant_of, give_to_tenants(names, options, simulated));
   const auto devices = static_cast<uint32_t>(options.dispatch.fleet.devices.size());
   Instant next_reading = Instant{} + options.reading_period, last{};  // last: outcome

@@ -53,6 +53,37 @@ TEST_F(WorkloadRun, TheFirstInvocationIsColdAndTheNextIsWarm) {
   EXPECT_NEAR(totals.summary.cold_ratio, 0.5, 1e-9);
 }
 
+TEST_F(WorkloadRun, AFunctionMayTakeSeveralDevices) {
+  options.dispatch.fleet.devices.push_back({.id = DeviceId{2}, .memory = Bytes::gib(16)});
+  for (auto& device : options.dispatch.fleet.devices) device.tokens = 1;
+  const auto run_pair = [&](std::string_view with) {
+    trace.arrivals = workload::source_of({{seconds(0), 0}, {seconds(0), 1}, {seconds(5), 0}});
+    std::vector<workload::CatalogueEntry> entries{entry(1, 3), entry(0.5, 0.5)};
+    entries[0].gpu_count = 2;
+    return run_workload(trace, entries, options, std::move(scheduling::make_policy(with)).value(),
+                        sinks);
+  };
+  std::vector<workload::RunRecord> records;
+  sinks.record = [&](const workload::RunRecord& record) { records.push_back(record); };
+  ASSERT_TRUE(run_pair("density").ok());
+  ASSERT_EQ(records.size(), 3u);
+  EXPECT_NEAR(records[0].sample.latency_s, 3.1, 1e-6);
+  EXPECT_NEAR(records[1].sample.latency_s, 3.1 + 0.6, 1e-6) << "both were taken";
+  EXPECT_NEAR(records[2].sample.latency_s, 1, 1e-6);
+
+  // What cannot be is told before anything runs.
+  const auto refused = run_pair("exclusive");
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().message.find("function 'a' takes 2 GPUs together"), std::string::npos)
+      << refused.error().message;
+  options.dispatch.fleet.devices.pop_back();
+  const auto too_few = run_pair("density");
+  ASSERT_FALSE(too_few.ok());
+  EXPECT_EQ(too_few.error().code, ErrorCode::kFailedPrecondition);
+  EXPECT_NE(too_few.error().message.find("there are 1 with"), std::string::npos)
+      << too_few.error().message;
+}
+
 TEST_F(WorkloadRun, EveryArrivalHasOneOutcomeInItsFunctionsRow) {
   std::vector<workload::Arrival> arrivals;
   for (int i = 0; i < 300; i++) arrivals.push_back({milliseconds(700 * i), i % 3 == 0 ? 1u : 0u});

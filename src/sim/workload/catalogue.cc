@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/domain/function.h"
 #include "sim/workload/csv.h"
 
 namespace lambent::workload {
@@ -31,6 +32,7 @@ Result<Catalogue> read_catalogue(LineReader& lines, const std::string& file) {
   ASSIGN_OR_RETURN(const size_t memory, rows.required_column("device_memory_mib"));
   ASSIGN_OR_RETURN(const size_t times_source, rows.required_column("times_source"));
   ASSIGN_OR_RETURN(const size_t memory_source, rows.required_column("memory_source"));
+  const std::optional<size_t> gpu_count = rows.column("gpu_count");
   ASSIGN_OR_RETURN(const PhaseColumns phase_columns, PhaseColumns::of(rows, file));
   constexpr double kMostSeconds = 1e6;
   constexpr uint64_t kMostMib = 1 << 20;
@@ -66,16 +68,22 @@ Result<Catalogue> read_catalogue(LineReader& lines, const std::string& file) {
       }
     }
     const auto mib = whole_number_of(fields[memory]);
+    const auto gpus = gpu_count && !fields[*gpu_count].empty() ? whole_number_of(fields[*gpu_count])
+                                                               : std::optional<uint64_t>(1);
     if (entry.name.empty()) {
       bad.add(rows.line(), "the function has no name");
     } else if (!wrong.empty()) {
       bad.add(rows.line(), wrong);
     } else if (!mib || *mib > kMostMib) {
       bad.add(rows.line(), "device_memory_mib is '" + std::string(fields[memory]) + "'");
+    } else if (!gpus || *gpus == 0 || *gpus > kMostGpusOfFunction) {
+      bad.add(rows.line(), "gpu_count is '" + std::string(fields[*gpu_count]) + "', not 1 to " +
+                               std::to_string(kMostGpusOfFunction));
     } else if (find_entry(catalogue, entry.name) != nullptr) {
       bad.add(rows.line(), "function '" + entry.name + "' has a row already");
     } else {
       entry.device_memory = Bytes::mib(*mib);
+      entry.gpu_count = static_cast<unsigned>(*gpus);
       catalogue.push_back(std::move(entry));
     }
   }

@@ -21,6 +21,7 @@ struct CatalogueEntry {
   double cpu_warm_s = 0;
   double gpu_cold_s = 0;  // a whole cold invocation
   Bytes device_memory;
+  unsigned gpu_count = 1;  // devices that it takes together, with so much memory of each
   // Where the numbers are from: "paper", or "guess" of ours.
   std::string times_source;
   std::string memory_source;

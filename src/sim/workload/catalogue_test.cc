@@ -43,6 +43,22 @@ TEST(Catalogue, NamesBadRowsByLine) {
   EXPECT_FALSE(read("").ok());
 }
 
+TEST(Catalogue, AFunctionMayTakeSeveralGpus) {
+  const auto read_with_count = [](const std::string& rows) {
+    const std::string text = "gpu_count," + std::string(kHeader) + rows;
+    return read_catalogue(*lines_of(text), "c.csv");
+  };
+  const auto catalogue = read_with_count("2,pair,1,1,1,10,p,g\n,one,1,1,1,10,p,g\n");
+  ASSERT_TRUE(catalogue.ok()) << catalogue.error().message;
+  EXPECT_EQ(find_entry(*catalogue, "pair")->gpu_count, 2u);
+  EXPECT_EQ(find_entry(*catalogue, "one")->gpu_count, 1u);
+  for (const char* count : {"0", "65", "two"}) {
+    const auto bad = read_with_count(std::string(count) + ",pair,1,1,1,10,p,g\n");
+    ASSERT_FALSE(bad.ok());
+    EXPECT_THAT(bad.error().message, HasSubstr("gpu_count is '" + std::string(count) + "'"));
+  }
+}
+
 TEST(Catalogue, GivesEachFunctionOfATraceItsEntry) {
   const auto catalogue = read("short,0.1,1,1,1,p,g\nmiddle,1,1,2,1,p,g\nlong,5,1,9,1,p,g\n");
   ASSERT_TRUE(catalogue.ok());

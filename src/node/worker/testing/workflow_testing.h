@@ -52,6 +52,13 @@ class WorkflowHostTest : public ::testing::Test {
       done(std::move(end));
     };
     events.on_output = [this](FunctionId, std::string_view text) { output += text; };
+    events.prospect_of = [this](const FunctionName& name) {
+      const auto found = prospects.find(name.name);
+      return found != prospects.end() ? found->second : workflow::Prospect{};
+    };
+    events.foresee = [this](const FunctionName& name, Duration, double) {
+      foreseen.push_back(name.name);
+    };
     host = std::make_unique<WorkflowHost>(loop, random, &objects, std::move(events), limits);
   }
 
@@ -130,6 +137,8 @@ class WorkflowHostTest : public ::testing::Test {
   std::string output;
   bool immediate = false;
   bool stopping = false;
+  std::map<std::string, workflow::Prospect> prospects;  // of functions, by name
+  std::vector<std::string> foreseen;                    // that were told of
   std::set<std::string> full;  // functions for whose calls there is no room
   std::unique_ptr<WorkflowHost> host;
 };
