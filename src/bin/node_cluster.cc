@@ -56,6 +56,14 @@ Sizes sizes_of(const WorkerConfig& config, const std::vector<protocol::DeviceInv
   return sizes;
 }
 
+// Pipelines take parts of several GPUs, and a CPU variant needs none.
+cluster::GpuRequest gpu_request_of(const FunctionSpec& spec) {
+  const bool needs_whole_gpus = spec.gpu.memory > Bytes(0) && !spec.cpu_variant &&
+                                spec.kind != FunctionKind::kPipeline &&
+                                spec.kind != FunctionKind::kWorkflow;
+  return {.memory = spec.gpu.memory, .gpus = needs_whole_gpus ? spec.gpu.count : 0};
+}
+
 // Invocations that this node has, and what is warm here.
 cluster::NodeReport report_of(const worker::Worker& worker, const tenants::AccessControl& access,
                               const Sizes& sizes, cluster::FetchedFunctions& fetched, Instant now) {
@@ -123,10 +131,11 @@ Result<std::unique_ptr<NodeCluster>> NodeCluster::open(
               [&worker, &access, sizes, &loop = uses.loop, fetched = &made->fetched_] {
                 return report_of(worker, access, sizes, *fetched, loop.now());
               },
-          .memory_of = [&worker](const FunctionName& function) -> std::optional<Bytes> {
+          .gpu_request_of =
+              [&worker](const FunctionName& function) -> std::optional<cluster::GpuRequest> {
             const auto spec = worker.find_function(function);
             if (!spec.ok()) return std::nullopt;
-            return spec->gpu.memory;
+            return gpu_request_of(*spec);
           },
           .heard =
               [&access](const cluster::NodeReport& told) {

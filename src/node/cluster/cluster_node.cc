@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/domain/kernel_graph_service.h"
 #include "core/http/hop_by_hop.h"
 #include "core/http/message.h"
 
@@ -250,7 +251,7 @@ void ClusterNode::route(http::ForwardCall call) {
                     forward->call.destination == http::Destination::kAnyNodeAndMore;
   const FunctionName base{forward->call.function.tenant,
                           function_part(forward->call.function.name)};
-  if (!runs || !is_replica() || facts_.memory_of(base)) return choose(forward);
+  if (!runs || !is_replica() || facts_.gpu_request_of(base)) return choose(forward);
   // Deployed a moment ago, perhaps, through another node.
   catch_up(base, [this, forward] { choose(forward); });
 }
@@ -279,21 +280,31 @@ void ClusterNode::choose_any(const ForwardPtr& forward) {
   const FunctionName& name = forward->call.function;
   // Versions and aliases are the home's.
   if (name.name.find(':') != std::string::npos) return go_home(forward);
-  if (const auto known = repeats_.find(forward->repeat_key);
-      !forward->repeat_key.empty() && known != repeats_.end()) {
-    const MemberTable::Entry* entry = table_.find(known->second);
-    if (known->second == self()) return answer_here(forward);
+  if (const auto first = repeats_.find(forward->repeat_key);
+      !forward->repeat_key.empty() && first != repeats_.end()) {
+    const MemberTable::Entry* entry = table_.find(first->second);
+    if (first->second == self()) return answer_here(forward);
     if (entry != nullptr && entry->state == MemberState::kUp) {
-      return send_to(forward, known->second);
+      return send_to(forward, first->second);
     }
   }
+  const auto known = facts_.gpu_request_of(name);
+  // What this node could not have a copy of, such as for want of GPUs, the home may have.
+  if (!known && is_replica() && !is_kept_graph(name) && !is_lost(table_.home())) {
+    return go_home(forward);
+  }
+  const GpuRequest needs = known.value_or(GpuRequest{});
   refresh_own_report();
   const routing::RouteRequest request{
       .function = routing::hash_of(forward->call.tenant + "/" + name.name),
-      .memory = facts_.memory_of(name).value_or(Bytes()),
+      .memory = needs.memory,
+      .gpus = needs.gpus,
       .entry = table_.own_index(),
       .draw = uses_.random.next()};
   const auto route = policy_->choose(request, table_.ring(), table_);
+  if (!route && needs.gpus > 0) {
+    if (const auto refusal = refusal_of(name.name, needs)) return refuse(forward, *refusal);
+  }
   // This one takes no work either, and says so in its own words.
   if (!route || route->node == table_.own_index()) {
     remember(forward->repeat_key, self());
@@ -307,6 +318,27 @@ void ClusterNode::choose_any(const ForwardPtr& forward) {
   }
   remember(forward->repeat_key, node);
   send_to(forward, node);
+}
+
+std::optional<Error> ClusterNode::refusal_of(const std::string& function,
+                                             const GpuRequest& needs) const {
+  std::string away;
+  for (routing::NodeIndex index = 0; index < table_.size(); ++index) {
+    if (!table_.could_hold(index, needs.gpus, needs.memory)) continue;
+    if (index == table_.own_index()) return std::nullopt;
+    away += (away.empty() ? "" : ", ") + table_.name_of(index);
+  }
+  const std::string has = std::to_string(needs.gpus) + " GPU" + (needs.gpus == 1 ? "" : "s") +
+                          " with " + to_string(needs.memory) + (needs.gpus == 1 ? "" : " each");
+  if (away.empty()) {
+    return Error{ErrorCode::kFailedPrecondition,
+                 "no node of the cluster has the " + has + " that function '" + function +
+                     "' takes: add such a node, or deploy the function with less (gpu.count, "
+                     "gpu.memory)"};
+  }
+  return Error{ErrorCode::kUnavailable, "the nodes with the " + has + " that function '" +
+                                            function + "' takes are lost or drained (" + away +
+                                            "); try again later"};
 }
 
 void ClusterNode::remember(const std::string& repeat_key, const std::string& node) {

@@ -22,11 +22,17 @@
 
 namespace lambent::cluster {
 
+// What an invocation takes of a node's GPUs.
+struct GpuRequest {
+  Bytes memory;       // of each
+  unsigned gpus = 0;  // without which no node can run it
+};
+
 // What the node tells of itself, and asks about its functions. All outlive it.
 struct NodeFacts {
   std::function<NodeReport()> report;
-  // Of the GPU, for one invocation; nothing if the function is not known here.
-  std::function<std::optional<Bytes>(const FunctionName&)> memory_of;
+  // What one invocation takes of GPUs; nothing if the function is not known here.
+  std::function<std::optional<GpuRequest>(const FunctionName&)> gpu_request_of;
   // Told of each report of another node; may be empty.
   std::function<void(const NodeReport&)> heard = {};
 };
@@ -112,6 +118,8 @@ class ClusterNode final : public Cluster, public http::ForwardService {
 
   void choose(const ForwardPtr& forward);
   void choose_any(const ForwardPtr& forward);
+  // Why no node that takes work has its GPUs; nothing: this one has, and tells what keeps it.
+  std::optional<Error> refusal_of(const std::string& function, const GpuRequest& needs) const;
   void answer_here(const ForwardPtr& forward);
   void ask_who_knows(const ForwardPtr& forward);
   void ask_next(const ForwardPtr& forward, http::Response unknown);
