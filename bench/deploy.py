@@ -1,8 +1,8 @@
 """What a deployment sends and how long it takes, by what has changed: nothing, a setting, one line of code. Beside them, the zip as
 the three calls of Lambda's API send it (base64 in JSON), and a bare PUT of as many bytes to a server that reads them.
 
-The function is a Python package of --files files with 4 KiB of text that does not compress well. docs/internals/benchmarks.md says what each
-figure means. Usage: deploy.py [--quick] [--rounds N] [--files N]
+The function is a Python package of --files files with 4 KiB of text that does not compress well; the last case, `a_line_beside_data`, has it beside
+files of data of --mib MiB in all. docs/internals/benchmarks.md says what each figure means. Usage: deploy.py [--quick] [--rounds N] [--files N] [--mib N]
 """
 import argparse
 import base64
@@ -54,6 +54,13 @@ def write_package(folder, files):
     write_manifest(folder, 30)
 
 
+def write_data(folder, mib):
+    """Files of 1 MiB that do not compress."""
+    chance = random.Random(2)
+    for i in range(mib):
+        (folder / ("data%d.bin" % i)).write_bytes(chance.randbytes(1 << 20))
+
+
 def write_code(folder, number):
     (folder / "app.py").write_text("def handler(event, context):\n    return %d\n" % number)
 
@@ -68,9 +75,10 @@ def main():
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--files", type=int, default=100)
+    parser.add_argument("--mib", type=int, default=48)
     options = parser.parse_args()
     if options.quick:
-        options.rounds, options.files = 2, 60
+        options.rounds, options.files, options.mib = 2, 60, 8
     with Worker("--gpu", "none") as worker, tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         write_package(folder, options.files)
@@ -81,11 +89,16 @@ def main():
                                  env={**os.environ, "LAMBENT_ENDPOINT": worker.endpoint})
             return time.perf_counter() - begin, json.loads(run.stdout)
         _, first = deploy()
-        cases = {}
+        cases, package = {}, {}
         for case, change, action in (("nothing", lambda i: None, "unchanged"),
                                      ("a_setting", lambda i: write_manifest(folder, 31 + i), "updated"),
-                                     ("a_line", lambda i: write_code(folder, 1 + i), "updated")):
+                                     ("a_line", lambda i: write_code(folder, 1 + i), "updated"),
+                                     ("a_line_beside_data", lambda i: write_code(folder, -1 - i), "updated")):
             times, sent = [], []
+            if case == "a_line_beside_data":
+                package = {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix == ".py"}
+                write_data(folder, options.mib)
+                _, with_data = deploy()
             for i in range(options.rounds):
                 change(i)
                 took, answer = deploy()
@@ -93,11 +106,11 @@ def main():
                 times.append(took)
                 sent.append(answer["sent_bytes"])
             cases[case] = {"ms": round(statistics.median(times) * 1e3, 2), "sent_bytes": round(statistics.median(sent))}
-        package = {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix == ".py"}
         in_json = len(base64.b64encode(make_zip(package))) + 60
         print(json.dumps({"bench": "deploy", "machine": machine(), "files": options.files,
                           "package_bytes": first["package_bytes"], "first_sent_bytes": first["sent_bytes"],
                           "lambda_sent_bytes": in_json, "cases": cases,
+                          "with_data": {"package_bytes": with_data["package_bytes"], "sent_bytes": with_data["sent_bytes"]},
                           "bare_put_ms": bare_put_ms(first["package_bytes"], options.rounds)}))
 
 

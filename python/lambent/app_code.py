@@ -10,6 +10,7 @@ import io
 import json
 import os
 import re
+import struct
 import sys
 import time
 import uuid
@@ -242,25 +243,61 @@ def deploy(client: Any, deployment: Deployment, path: str, include: Iterable[str
     package = package_of(deployment, path, include)
     settings = json.dumps({**_configuration(deployment), "Role": "arn:aws:iam::000000000000:role/lambent", "Tags": _tags(deployment)}).encode()
     target = "/v1/functions/" + quote(deployment.name, safe="")
-    answer = None
-    if len(package) > _ASKS_FIRST:
-        # A worker that has the code takes its digest for it.
-        digest = base64.b64encode(hashlib.sha256(package).digest()).decode()
-        try:
-            answer = _put(client, target + "?code_sha256=" + quote(digest, safe=""), settings)
-        except LambentError as error:
-            if error.code != "FAILED_PRECONDITION":
-                raise
+    answer = _put_less(client, target, settings, package) if len(package) > _ASKS_FIRST else None
     if answer is None:
-        answer = _put(client, target, settings, package)
+        answer = _put(client, target, settings, {"code": package})
     if answer["action"] != "unchanged":
         _wait(client, "%s/%s" % (_FUNCTIONS, quote(deployment.name, safe="")), tell, deployment.name)
     return bool(answer["action"] != "unchanged")
 
 
-def _put(client: Any, target: str, settings: bytes, package: bytes | None = None) -> Any:
+def _put_less(client: Any, target: str, settings: bytes, package: bytes) -> Any:
+    """Without the code that the worker has: all of it, or what it has of the function. None: it has to be sent."""
+    wanted = target + "?code_sha256=" + quote(_digest(package), safe="")
+    try:
+        return _put(client, wanted, settings, {})
+    except LambentError as error:
+        if error.code != "FAILED_PRECONDITION":
+            raise
+    try:
+        base, steps = _delta(client, target, package)
+        return _put(client, wanted + "&base_sha256=" + quote(base, safe=""), settings, {"delta": steps})
+    except LambentError as error:
+        if error.code not in ("FAILED_PRECONDITION", "NOT_FOUND"):
+            raise
+    return None
+
+
+def _digest(content: bytes) -> str:
+    return base64.b64encode(hashlib.sha256(content).digest()).decode()
+
+
+def _parts(package: bytes) -> list[bytes]:
+    """Each entry of the zip with its header, and the directory behind them."""
+    with zipfile.ZipFile(io.BytesIO(package)) as archive:
+        borders = [0, *sorted(entry.header_offset for entry in archive.infolist())[1:], archive.start_dir, len(package)]
+    return [package[begin:end] for begin, end in zip(borders, borders[1:])]
+
+
+def _delta(client: Any, target: str, package: bytes) -> tuple[str, bytes]:
+    """The digest of the code that the function has, and the steps that make the package out of it."""
+    code = _send(client, "GET", target + "/code/parts")
+    if "parts" not in code:
+        raise error_of("NOT_FOUND", "the worker tells no parts of the code of %s" % target)
+    places, end = {}, 0
+    for part in code["parts"]:
+        places.setdefault(part["sha256"], end)
+        end += part["bytes"]
+    steps = [b"lambentD"]
+    for part in _parts(package):
+        place = places.get(_digest(part))
+        steps.append(struct.pack("<BQ", 2, len(part)) + part if place is None else struct.pack("<BQQ", 1, place, len(part)))
+    return code["code_sha256"], b"".join(steps)
+
+
+def _put(client: Any, target: str, settings: bytes, code: Mapping[str, bytes]) -> Any:
     boundary = "lambent-" + uuid.uuid4().hex
-    parts = {"settings": settings, **({} if package is None else {"code": package})}
+    parts = {"settings": settings, **code}
     body = b"".join(b'--%s\r\nContent-Disposition: form-data; name="%s"\r\n\r\n%s\r\n' % (boundary.encode(), name.encode(), content)
                     for name, content in parts.items()) + b"--%s--\r\n" % boundary.encode()
     return _send(client, "PUT", target, body, {"Content-Type": "multipart/form-data; boundary=" + boundary, "Prefer": "respond-async"})

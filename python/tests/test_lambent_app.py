@@ -300,12 +300,17 @@ class RequestTest(unittest.TestCase):
     """What a deployment sends, to a worker that notes it."""
 
     class Worker:
-        def __init__(self, action="updated", has_code=False):
-            self.action, self.has_code, self.requests, self._http = action, has_code, [], self
+        def __init__(self, action="updated", has_code=False, package=b""):
+            self.action, self.has_code, self.package, self.requests, self._http = action, has_code, package, [], self
 
         def request(self, method, path, body=None, headers=None):
             self.requests.append((method, path, body))
-            if "code_sha256" in path and not self.has_code:
+            if path.endswith("/code/parts"):
+                if not self.package:
+                    return 404, {}, b'{"error": {"code": "NOT_FOUND", "message": "no package is kept"}}'
+                parts = [{"sha256": app_code._digest(part), "bytes": len(part)} for part in app_code._parts(self.package)]
+                return 200, {}, json.dumps({"code_sha256": app_code._digest(self.package), "parts": parts}).encode()
+            if "code_sha256" in path and not self.has_code and "base_sha256" not in path:
                 return 412, {}, b'{"error": {"code": "FAILED_PRECONDITION", "message": "no kept revision has this code"}}'
             return 200, {}, json.dumps({"action": self.action, "State": "Active"}).encode()
 
@@ -332,7 +337,32 @@ class RequestTest(unittest.TestCase):
         self.deploy(has, large)
         self.deploy(lacks, large)
         self.assertEqual([b"PK" in (body or b"") for _, _, body in has.requests], [False, False])
-        self.assertEqual([b"PK" in (body or b"") for _, _, body in lacks.requests], [False, True, False])
+        self.assertEqual([b"PK" in (body or b"") for _, _, body in lacks.requests], [False, False, True, False])
+
+    def test_of_a_large_package_a_worker_gets_what_it_lacks(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "shop.py"
+            (pathlib.Path(folder) / "data.bin").write_bytes(random.Random(1).randbytes(200_000))
+            deployment = app_code.Deployment("a-f", "f", "handler", app_code.Settings.of({"memory": "1G"}))
+            packages = []
+            for line in ("x = 1\n", "x = 'another line, which is longer'\n"):
+                file.write_text(line)
+                packages.append(app_code.package_of(deployment, str(file), ("data.bin",)))
+            worker = self.Worker(package=packages[0])
+            app_code.deploy(worker, deployment, str(file), ("data.bin",))
+        method, path, body = worker.requests[2]
+        self.assertIn("base_sha256=", path)
+        self.assertLess(len(body), 4000)
+        # The steps make the package.
+        steps, made = body.partition(b"lambentD")[2].rpartition(b"\r\n--lambent-")[0], b""
+        while steps:
+            if steps[0] == 1:
+                offset, length = struct.unpack_from("<QQ", steps, 1)
+                made, steps = made + packages[0][offset:offset + length], steps[17:]
+            else:
+                length, = struct.unpack_from("<Q", steps, 1)
+                made, steps = made + steps[9:9 + length], steps[9 + length:]
+        self.assertEqual(made, packages[1])
 
 
 class WatchTest(unittest.TestCase):

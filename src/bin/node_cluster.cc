@@ -56,6 +56,14 @@ Sizes sizes_of(const WorkerConfig& config, const std::vector<protocol::DeviceInv
   return sizes;
 }
 
+// Pipelines take parts of several GPUs, and a CPU variant needs none.
+cluster::GpuRequest gpu_request_of(const FunctionSpec& spec) {
+  const bool needs_whole_gpus = spec.gpu.memory > Bytes(0) && !spec.cpu_variant &&
+                                spec.kind != FunctionKind::kPipeline &&
+                                spec.kind != FunctionKind::kWorkflow;
+  return {.memory = spec.gpu.memory, .gpus = needs_whole_gpus ? spec.gpu.count : 0};
+}
+
 // Invocations that this node has, and what is warm here.
 cluster::NodeReport report_of(const worker::Worker& worker, const tenants::AccessControl& access,
                               const Sizes& sizes, cluster::FetchedFunctions& fetched,
@@ -135,7 +143,7 @@ Result<std::unique_ptr<NodeCluster>> NodeCluster::open(
             const auto spec = is_version_record(name) ? worker.versions().find_qualified(name)
                                                       : worker.find_function(name);
             if (!spec.ok()) return std::nullopt;
-            return cluster::NodeFacts::Known{spec->name, spec->gpu.memory};
+            return cluster::NodeFacts::Known{spec->name, gpu_request_of(*spec)};
           },
           .heard =
               [&access](const cluster::NodeReport& told) {

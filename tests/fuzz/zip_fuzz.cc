@@ -13,8 +13,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view zip(reinterpret_cast<const char*>(data), size);
   if (const auto directory = lambent::archive::read_zip_directory(zip, limits.entries);
       directory.ok()) {
-    CHECK(directory->size() <= limits.entries, "no more records than the limit");
-    for (const auto& record : *directory)
+    CHECK(directory->records.size() <= limits.entries, "no more records than the limit");
+    for (const auto& record : directory->records)
       CHECK(record.offset < size, "a header outside of the zip");
   }
   const auto checked = lambent::archive::check_zip(zip, limits);

@@ -46,7 +46,8 @@ class Cluster:
         self.nodes, self.folder = {}, folder
         for name, port in zip(names, ports):
             self.nodes[name] = Worker("--cluster-key", str(folder / "key"), "--node-name", name, "--cluster-policy", policy,
-                                      "--socket", str(folder / f"{name}.sock"), *(listed if told else ()), *flags, gpu=gpu, listen=f"127.0.0.1:{port}")
+                                      "--socket", str(folder / f"{name}.sock"), *(listed if told else ()), *flags,
+                                      gpu=gpu[name] if isinstance(gpu, dict) else gpu, listen=f"127.0.0.1:{port}")
             test.addCleanup(self.nodes[name].close)
 
     def __getitem__(self, name):
@@ -315,6 +316,41 @@ class OneClusterOfThree(unittest.TestCase):
         problems = {member["node"]: member["problem"] for member in self.cluster.status("b")["members"]}
         self.assertIn("--cluster-key", problems["d"])
         self.assertEqual(problems["c"], "")
+
+
+class NodesWithOtherGpus(unittest.TestCase):
+    def test_a_function_runs_only_where_there_are_as_many_gpus(self):
+        cluster = Cluster(self, gpu={"a": "emulated:tiny-x2", "b": "emulated:tiny", "c": "emulated:tiny-x2"}, policy="random")
+        cluster.wait_until_up()
+        cluster["a"].create("pair", make_zip({"app.py": ECHO.replace("VERSION", "1")}),
+                            tags={"lambent:gpu-memory": "64MiB", "lambent:gpu-count": "2"})
+        cluster.wait_for(lambda: "pair" in [each["name"] for each in cluster["c"].request("GET", "/v1/functions").json["functions"]])
+        for name in "abc" * 4:
+            self.assertEqual(cluster[name].invoke("pair", {"by": name}).json["event"], {"by": name})
+        self.assertEqual(cluster.completed("pair", "b")["b"], 0)
+        counts = cluster.completed("pair", "ac")
+        self.assertGreater(counts["a"], 0)
+        # The home comes back smaller than the function that it has.
+        cluster["a"].stop()
+        cluster["a"].gpu = "emulated:tiny"
+        cluster["a"].start()
+        cluster.wait_until_up()
+        for _ in range(4):
+            self.assertEqual(cluster["a"].invoke("pair", {}).status, 200)
+        self.assertEqual(cluster.completed("pair", "c")["c"], counts["c"] + 4)
+        cluster["c"].kill()
+        cluster.wait_for(lambda: cluster.states("a")["c"] == "lost")
+        with self.assertRaises(HttpError) as raised:
+            cluster["a"].invoke("pair", {})
+        self.assertEqual(raised.exception.status, 503)
+        self.assertIn("are lost or drained (c)", str(raised.exception))
+        # And where nobody has them.
+        cluster["c"].gpu = "emulated:tiny"
+        cluster["c"].start()
+        cluster.wait_until_up()
+        with self.assertRaises(HttpError) as raised:
+            cluster["a"].invoke("pair", {})
+        self.assertIn("no node of the cluster has the 2 GPUs with 64 MiB each that function 'pair' takes", str(raised.exception))
 
 
 class Members(unittest.TestCase):

@@ -1,14 +1,18 @@
 """Versions, aliases, rollback and deployments in one call, with boto3, the command and the worker's own API."""
+import base64
 import concurrent.futures
+import hashlib
 import json
 import os
 import pathlib
 import shutil
 import signal
+import struct
 import subprocess
 import tempfile
 import time
 import unittest
+import urllib.parse
 
 from harness import PREFIX, HttpError, Worker, make_zip
 
@@ -21,6 +25,15 @@ except ImportError:
 
 LAMBENT = str(PREFIX / "bin/lambent")
 CODE = "import os\ndef handler(event, context):\n  return {'says': %r, 'version': context.function_version, 'arn': context.invoked_function_arn, 'name': context.function_name}\n"
+
+
+def digest(content):
+    return base64.b64encode(hashlib.sha256(content).digest()).decode()
+
+
+def copy(offset, length):
+    """A step of a delta."""
+    return struct.pack("<BQQ", 1, offset, length)
 
 
 def says(word):
@@ -125,6 +138,63 @@ class VersionsTest(unittest.TestCase):
         self.assertEqual(second["action"], "updated")
         self.assertLess(second["sent_bytes"], 4_000)
         self.assertEqual(self.invoke("large")[1]["says"], "a")
+
+    def test_of_a_large_package_only_what_changed_is_sent(self):
+        folder = pathlib.Path(self.package("parts", "a"))
+        for i in range(8):
+            (folder / f"data{i}.bin").write_bytes(os.urandom(1 << 20))
+        first = json.loads(self.command("deploy", str(folder), "--json"))
+        self.assertGreater(first["sent_bytes"], 8 << 20)
+        for word in "bc":
+            self.package("parts", word)
+            changed = json.loads(self.command("deploy", str(folder), "--json"))
+            self.assertEqual(changed["action"], "updated")
+            self.assertLess(changed["sent_bytes"], 8_000)
+            self.assertEqual(self.invoke("parts")[1]["says"], word)
+        # What it serves is what the whole package would have been.
+        self.assertEqual(json.loads(self.command("deploy", str(folder), "--json"))["action"], "unchanged")
+        # Earlier code is there by its digest, and what comes after is made of that again.
+        self.command("rollback", "parts")
+        self.assertEqual(self.invoke("parts")[1]["says"], "b")
+        self.package("parts", "d")
+        self.assertLess(json.loads(self.command("deploy", str(folder), "--json"))["sent_bytes"], 8_000)
+        self.assertEqual(self.invoke("parts")[1]["says"], "d")
+
+    def put_delta(self, name, delta, made, base):
+        settings = {"Runtime": "python3", "Role": "-", "Handler": "app.handler"}
+        body = b"".join(b'--XX\r\nContent-Disposition: form-data; name="%s"\r\n\r\n%s\r\n' % part
+                        for part in ((b"settings", json.dumps(settings).encode()), (b"delta", delta))) + b"--XX--\r\n"
+        query = urllib.parse.urlencode({"code_sha256": made, "base_sha256": base})
+        try:
+            return self.worker.request("PUT", f"/v1/functions/{name}?{query}", body, {"Content-Type": "multipart/form-data; boundary=XX"})
+        except HttpError as error:
+            return error
+
+    def test_a_delta_that_lies_changes_nothing(self):
+        mine = make_zip({"app.py": CODE % "mine", "data": os.urandom(200_000)})
+        others = make_zip({"app.py": CODE % "others", "data": os.urandom(200_000)})
+        self.worker.create("mine", mine)
+        self.worker.create("others", others)
+        whole = b"lambentD" + copy(0, len(mine))
+        # What it makes is not what its digest says; and nothing is told of code that is another function's.
+        refused = [(whole, digest(b"other"), digest(mine)), (b"lambentD" + copy(0, len(others)), digest(others), digest(others)),
+                   (b"lambentD" + copy(0, 5), digest(b"x"), digest(b"never there"))]
+        messages = []
+        for delta, made, base in refused:
+            error = self.put_delta("mine", delta, made, base)
+            self.assertEqual(error.status, 412, error)
+            messages.append(str(error))
+        self.assertIn("send it as the part 'code'", messages[0])
+        self.assertEqual(messages[1].replace(digest(others), ""), messages[2].replace(digest(b"x"), ""))
+        for delta in (b"lambentX", whole[:-3], b"lambentD" + copy(len(mine), 1), b"lambentD" + struct.pack("<BQ", 2, 1 << 63) + b"x"):
+            error = self.put_delta("mine", delta, digest(b"x"), digest(mine))
+            self.assertEqual(error.status, 400, error)
+        # No zip, by its right digest.
+        error = self.put_delta("mine", b"lambentD" + copy(0, 100), digest(mine[:100]), digest(mine))
+        self.assertEqual(error.status, 400, error)
+        self.assertEqual(self.put_delta("nobody", whole, digest(mine), digest(mine)).status, 412)
+        self.assertEqual(self.invoke("mine")[1]["says"], "mine")
+        self.assertEqual(self.put_delta("mine", whole, digest(mine), digest(mine)).status, 200)
 
     # ---- Versions and aliases
 

@@ -256,7 +256,7 @@ Result<std::vector<ZipRecord>> in_order(std::vector<ZipRecord> records,
 
 }  // namespace
 
-Result<std::vector<ZipRecord>> read_zip_directory(std::string_view zip, size_t most) {
+Result<ZipDirectory> read_zip_directory(std::string_view zip, size_t most) {
   ASSIGN_OR_RETURN(const End end, read_end(zip));
   if (end.entries > most) {
     return bad("the zip has more than " + std::to_string(most) + " entries");
@@ -299,7 +299,8 @@ Result<std::vector<ZipRecord>> read_zip_directory(std::string_view zip, size_t m
     return bad("the zip says that it has " + std::to_string(end.entries) +
                " entries, and its directory holds more than that");
   }
-  return in_order(std::move(records), std::move(extents));
+  ASSIGN_OR_RETURN(records, in_order(std::move(records), std::move(extents)));
+  return ZipDirectory{std::move(records), directory};
 }
 
 }  // namespace lambent::archive

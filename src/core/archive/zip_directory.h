@@ -18,11 +18,15 @@ struct ZipRecord {
   uint64_t size = 0;    // of its content, unpacked
 };
 
-// All entries in the order of their place in the file. INVALID_ARGUMENT, naming the entry: no zip,
-// or one in several parts; more than `most` entries; counts, names, sizes, sums, flags or methods
-// that differ between directory and local header; encryption; a method that is neither stored nor
-// deflated; entries that overlap each other or the directory; entries that are no file, folder or
-// symbolic link.
-Result<std::vector<ZipRecord>> read_zip_directory(std::string_view zip, size_t most);
+struct ZipDirectory {
+  std::vector<ZipRecord> records;  // all entries, in the order of their place in the file
+  uint64_t offset = 0;             // of the directory, which comes behind them
+};
+
+// INVALID_ARGUMENT, naming the entry: no zip, or one in several parts; more than `most` entries;
+// counts, names, sizes, sums, flags or methods that differ between directory and local header;
+// encryption; a method that is neither stored nor deflated; entries that overlap each other or the
+// directory; entries that are no file, folder or symbolic link.
+Result<ZipDirectory> read_zip_directory(std::string_view zip, size_t most);
 
 }  // namespace lambent::archive

@@ -38,17 +38,17 @@ void expect_refused(const std::string& zip, std::string_view why) {
 TEST(ZipDirectory, ListsWhatBothHeadersSay) {
   const auto directory = read_zip_directory(two_entries(), kMost);
   ASSERT_TRUE(directory.ok()) << directory.error().message;
-  ASSERT_EQ(directory->size(), 2u);
-  EXPECT_EQ((*directory)[0].name, "app.py");
-  EXPECT_EQ((*directory)[0].size, 4u);
-  EXPECT_EQ((*directory)[1].name, "b");
+  ASSERT_EQ(directory->records.size(), 2u);
+  EXPECT_EQ(directory->records[0].name, "app.py");
+  EXPECT_EQ(directory->records[0].size, 4u);
+  EXPECT_EQ(directory->records[1].name, "b");
 }
 
 TEST(ZipDirectory, AZipBehindAShebangIsRead) {
   const std::string zip = "#!/usr/bin/env python3\n" + two_entries();
   const auto directory = read_zip_directory(zip, kMost);
   ASSERT_TRUE(directory.ok()) << directory.error().message;
-  EXPECT_EQ((*directory)[0].offset, 23u);
+  EXPECT_EQ(directory->records[0].offset, 23u);
   EXPECT_TRUE(check_zip(zip).ok()) << check_zip(zip).error().message;
 }
 

@@ -31,10 +31,11 @@ Result<std::unique_ptr<ZipReader>> ZipReader::open(std::string_view zip, const Z
     return Error{ErrorCode::kInvalidArgument, "the zip has " + to_string(Bytes(zip.size())) +
                                                   "; at most " + to_string(limits.zipped) + " fit"};
   }
-  ASSIGN_OR_RETURN(std::vector<ZipRecord> records, read_zip_directory(zip, limits.entries));
+  ASSIGN_OR_RETURN(ZipDirectory directory, read_zip_directory(zip, limits.entries));
   // The seekable reader takes names and modes from the central directory, too, and goes through it
   // in the order of the entries' places.
-  std::unique_ptr<ZipReader> reader(new ZipReader(archive_read_new(), limits, std::move(records)));
+  std::unique_ptr<ZipReader> reader(
+      new ZipReader(archive_read_new(), limits, std::move(directory.records)));
   archive_read_support_format_zip_seekable(reader->handle_);
   if (archive_read_open_memory(reader->handle_, zip.data(), zip.size()) != ARCHIVE_OK) {
     return Error{ErrorCode::kInvalidArgument, "the package is not a zip file"};

@@ -17,7 +17,12 @@ struct FunctionChange {
   // The zip in base64, as it was sent: decoding many megabytes takes long, so the service does it
   // off the loop thread (INVALID_ARGUMENT if it cannot). Empty when only the configuration changes.
   std::string zip_base64;
-  std::string zip;  // the same without base64; at most one of the two is given
+  std::string zip;  // the same without base64; at most one of these is given
+  // The zip told by what differs from the code that the function has, whose digest is `delta_base`
+  // (core/archive/code_delta.h). The spec's digest is what it has to make. FAILED_PRECONDITION
+  // where it cannot be made here: the whole zip can.
+  std::string delta = {};
+  std::string delta_base = {};
   // Sandboxes of before serve it no longer, although the spec says nothing of it: a secret changed.
   bool renews_sandboxes = false;
   // What takes longer is answered meanwhile and goes on: see DeploymentStatus.
@@ -30,6 +35,8 @@ struct FunctionChange {
   bool only_if_different = false;
   // A version of it is published once the change is done: the answer is that version.
   bool publish = false;
+
+  bool has_code() const { return !zip_base64.empty() || !zip.empty() || !delta.empty(); }
 };
 
 // A change of a function that was answered before it was done, or that failed after that: its

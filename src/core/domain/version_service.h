@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/domain/code_parts.h"
 #include "core/domain/invocation_service.h"
 #include "core/domain/version.h"
 
@@ -64,6 +65,10 @@ class VersionService {
 
   // How many of a version's are ready; of one that is gone, none.
   virtual InstanceReport instances(const FunctionName& record) const = 0;
+
+  // What the function's package consists of. NOT_FOUND: there is no such function, or no package of
+  // it is kept here.
+  virtual void code_parts(const FunctionName& function, Callback<CodeParts> done) = 0;
 
   // The revisions that are kept, the newest first.
   virtual Result<std::vector<Revision>> list_revisions(const FunctionName& function) const = 0;

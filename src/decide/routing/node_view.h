@@ -32,6 +32,10 @@ class NodeView {
   virtual uint32_t size() const = 0;  // indices are below it
   virtual NodeLoad node(NodeIndex index) const = 0;
   virtual Warmth warmth(NodeIndex index, uint64_t function) const = 0;
+  // Whether the node has so many GPUs with so much memory each, whatever is on them.
+  virtual bool could_hold(NodeIndex /*index*/, unsigned /*gpus*/, Bytes /*memory*/) const {
+    return true;
+  }
   // Of the nodes that take work.
   virtual uint64_t total_slots() const = 0;
   virtual uint64_t total_load() const = 0;

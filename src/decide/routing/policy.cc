@@ -17,6 +17,12 @@ constexpr size_t kLookedAt = 16;
 // A multiple of the work that an average node has, without dividing by zero slots.
 double relative(const NodeLoad& node) { return static_cast<double>(node.load) / node.slots; }
 
+bool serves(const NodeLoad& node, NodeIndex index, const RouteRequest& request,
+            const NodeView& view) {
+  return node.takes_work &&
+         (request.gpus == 0 || view.could_hold(index, request.gpus, request.memory));
+}
+
 // The least load for its slots; of equal ones the first from a drawn place on, so that nodes which
 // all know the same do not all choose the same.
 std::optional<Route> least_loaded(const RouteRequest& request, const NodeView& view) {
@@ -27,7 +33,7 @@ std::optional<Route> least_loaded(const RouteRequest& request, const NodeView& v
   for (uint32_t step = 0; step < nodes; ++step) {
     const NodeIndex index = start + step < nodes ? start + step : start + step - nodes;
     const NodeLoad node = view.node(index);
-    if (!node.takes_work) continue;
+    if (!serves(node, index, request, view)) continue;
     if (best && relative(node) >= least) continue;
     best = Route{index, RouteReason::kLeastLoaded};
     least = relative(node);
@@ -43,12 +49,12 @@ class LeastLoaded final : public Policy {
   }
 };
 
-// Of nodes that take work, one from a drawn place on.
-std::optional<NodeIndex> drawn(uint64_t draw, const NodeView& view) {
+// Of nodes that can serve it, one from a drawn place on.
+std::optional<NodeIndex> drawn(uint64_t draw, const RouteRequest& request, const NodeView& view) {
   const uint32_t nodes = view.size();
   for (uint32_t step = 0; step < nodes; ++step) {
     const auto index = static_cast<NodeIndex>((draw + step) % nodes);
-    if (view.node(index).takes_work) return index;
+    if (serves(view.node(index), index, request, view)) return index;
   }
   return std::nullopt;
 }
@@ -57,7 +63,7 @@ class RandomNode final : public Policy {
  public:
   std::optional<Route> choose(const RouteRequest& request, const HashRing&,
                               const NodeView& view) const override {
-    const auto node = drawn(request.draw, view);
+    const auto node = drawn(request.draw, request, view);
     if (!node) return std::nullopt;
     return Route{*node, RouteReason::kRandom};
   }
@@ -68,8 +74,8 @@ class TwoChoices final : public Policy {
  public:
   std::optional<Route> choose(const RouteRequest& request, const HashRing&,
                               const NodeView& view) const override {
-    const auto one = drawn(request.draw >> 32, view);
-    const auto other = drawn(hash_of(request.draw) >> 32, view);
+    const auto one = drawn(request.draw >> 32, request, view);
+    const auto other = drawn(hash_of(request.draw) >> 32, request, view);
     if (!one || !other) return std::nullopt;
     const bool first = relative(view.node(*one)) <= relative(view.node(*other));
     return Route{first ? *one : *other, RouteReason::kLeastLoaded};
@@ -141,10 +147,12 @@ class BoundedHash final : public Policy {
       if (std::find(seen.begin(), end, index) != end) return true;
       seen[looked_at++] = index;
       const NodeLoad node = view.node(index);
-      if (has_room(node, totals)) {
+      if (!serves(node, index, request, view)) {
+        // It counts as looked at, and as nothing else.
+      } else if (has_room(node, totals)) {
         found.at[found.count++] = {index, warmth_of(request, view, index),
                                    node.memory_free >= request.memory};
-      } else if (found.count == 0 && node.takes_work) {
+      } else if (found.count == 0) {
         found.passed_full = true;
       }
       return found.count < kCompared && looked_at < std::min<size_t>(kLookedAt, view.size());

@@ -18,7 +18,8 @@ constexpr std::string_view kDefaultPolicy = "bounded-hash";
 
 struct RouteRequest {
   uint64_t function = 0;  // the hash of its tenant and name
-  Bytes memory;           // that it needs on a GPU
+  Bytes memory;           // that it needs on a GPU, on each of several
+  unsigned gpus = 0;      // without which no node can run it; 0: it can do without
   NodeIndex entry = 0;    // the node that the request reached
   uint64_t draw = 0;      // a random number
 };
@@ -44,7 +45,8 @@ struct Route {
 class Policy {
  public:
   virtual ~Policy() = default;
-  // Nothing if no node takes work. The ring has the nodes of the view.
+  // Never a node that has not the request's GPUs. Nothing if no node that has takes work. The ring
+  // has the nodes of the view.
   virtual std::optional<Route> choose(const RouteRequest& request, const HashRing& ring,
                                       const NodeView& view) const = 0;
 };

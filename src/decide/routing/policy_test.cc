@@ -15,10 +15,14 @@ namespace {
 struct Node {
   NodeLoad load;
   std::map<uint64_t, Warmth> warm;
+  unsigned gpus = 1;
 };
 
 class TestView final : public NodeView {
  public:
+  bool could_hold(NodeIndex index, unsigned gpus, Bytes) const override {
+    return nodes_[index].gpus >= gpus;
+  }
   explicit TestView(uint32_t nodes, uint32_t slots = 16) : nodes_(nodes) {
     for (uint32_t index = 0; index < nodes; ++index) {
       nodes_[index].load = {.slots = slots, .memory_free = Bytes::gib(16)};
@@ -168,6 +172,27 @@ TEST(RoutingPolicyTest, NoPolicyChoosesANodeThatTakesNoWork) {
     }
     view.at(order[2]).load.takes_work = false;
     EXPECT_FALSE(policy(name)->choose({.function = kFunction}, view.ring, view)) << name;
+  }
+}
+
+TEST(RoutingPolicyTest, NoPolicyChoosesANodeWithFewerGpusThanTheFunctionTakes) {
+  // More nodes than are looked at on the ring, and only the last of them has two GPUs.
+  TestView view(40);
+  const auto order = order_of(view.ring, kFunction);
+  for (const std::string_view name : policy_names()) {
+    view.at(order[39]).gpus = 2;
+    view.at(order[39]).load.load = 15;
+    // Not even where it is said to be warm.
+    view.at(order[0]).warm[kFunction] = Warmth::kFetched;
+    for (uint64_t draw = 0; draw < 100; ++draw) {
+      const RouteRequest request{
+          .function = kFunction, .gpus = 2, .entry = order[0], .draw = hash_of(draw)};
+      const auto route = policy(name)->choose(request, view.ring, view);
+      ASSERT_TRUE(route.has_value()) << name;
+      EXPECT_EQ(route->node, order[39]) << name;
+    }
+    view.at(order[39]).gpus = 1;
+    EXPECT_FALSE(policy(name)->choose({.function = kFunction, .gpus = 2}, view.ring, view)) << name;
   }
 }
 

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "core/archive/code_delta.h"
 #include "core/archive/zip.h"
 #include "core/base/fd.h"
 #include "core/domain/command_line.h"
@@ -612,7 +613,11 @@ std::string summary_of(const Deployed& deployed, const FunctionSpec& spec, size_
     return summary + " (an image of " + to_string(Bytes(size)) + ")\n";
   }
   summary += " (" + to_string(Bytes(zip_size));
-  if (deployed.bytes_sent < zip_size) summary += ", of which the worker has all";
+  if (deployed.code_sent == 0) {
+    summary += ", of which the worker has all";
+  } else if (deployed.code_sent < zip_size) {
+    summary += ", of which " + to_string(Bytes(deployed.code_sent)) + " were sent";
+  }
   return summary + ")" + (deployed.under_way ? ", once its packages are installed" : "") + "\n";
 }
 
@@ -667,6 +672,37 @@ Result<void> deploy_all(Transport& transport, Console& console, const Package& p
   json["function"] = answer.is_discarded() ? Json() : answer;
   actions.push_back(std::move(json));
   return {};
+}
+
+// What makes the package out of the one that the worker has of the function.
+struct Delta {
+  std::string base_sha256;
+  std::string steps;
+};
+
+// Nothing where it has none, tells none, or all of it is other code.
+std::optional<Delta> delta_to(Transport& transport, const std::string& name,
+                              const std::string& zip) {
+  const auto code =
+      ask_json(transport, "GET", "/v1/functions/" + http::percent_encode(name) + "/code/parts");
+  if (!code.ok() || !code->is_object()) return std::nullopt;
+  const auto list = code->find("parts");
+  if (list == code->end() || !list->is_array()) return std::nullopt;
+  std::vector<CodePart> parts;
+  for (const Json& part : *list) {
+    const auto sha256 = part.find("sha256");
+    const auto size = part.find("bytes");
+    const bool is_part = part.is_object() && sha256 != part.end() && sha256->is_string() &&
+                         size != part.end() && size->is_number_unsigned();
+    if (!is_part) return std::nullopt;
+    parts.push_back({sha256->get<std::string>(), Bytes(size->get<uint64_t>())});
+  }
+  const auto base = code->find("code_sha256");
+  if (base == code->end() || !base->is_string()) return std::nullopt;
+  auto steps = archive::make_code_delta(zip, parts);
+  // As good as all of it is not worth another kind of request.
+  if (!steps.ok() || steps->size() > zip.size() / 10 * 9) return std::nullopt;
+  return Delta{base->get<std::string>(), *std::move(steps)};
 }
 
 // A worker that installs packages answers at once. Asks it until it has done that, and puts the
@@ -745,9 +781,11 @@ Result<Deployed> deploy_package(Transport& transport, Console& console, const Pa
 Result<Deployed> deploy_function(Transport& transport, const FunctionSpec& spec,
                                  const std::string& zip, const DeployHow& how) {
   uint64_t sent = 0;
+  uint64_t code_sent = 0;
   const auto send = [&](const DeployRequestOptions& options) {
     const http::Request request = deploy_request(spec, options);
     sent += request.body.size();
+    code_sent += options.zip.size() + options.delta.size();
     return good(transport.send(request, kTimeout));
   };
   // A worker that has the code takes its digest for it.
@@ -755,10 +793,19 @@ Result<Deployed> deploy_function(Transport& transport, const FunctionSpec& spec,
   auto answer = send(asks_first ? DeployRequestOptions{.code_sha256 = archive::code_sha256(zip),
                                                        .dry_run = how.dry_run}
                                 : DeployRequestOptions{.zip = zip, .dry_run = how.dry_run});
-  const bool lacks_code = asks_first && !answer.ok() &&
-                          answer.error().code == ErrorCode::kFailedPrecondition &&
-                          answer.error().message.starts_with(kCodeIsMissing);
-  if (lacks_code) answer = send({.zip = zip, .dry_run = how.dry_run});
+  const auto lacks_code = [&] {
+    return asks_first && !answer.ok() && answer.error().code == ErrorCode::kFailedPrecondition &&
+           answer.error().message.starts_with(kCodeIsMissing);
+  };
+  if (lacks_code()) {
+    if (const auto delta = delta_to(transport, spec.name.name, zip)) {
+      answer = send({.code_sha256 = archive::code_sha256(zip),
+                     .delta = delta->steps,
+                     .base_sha256 = delta->base_sha256,
+                     .dry_run = how.dry_run});
+    }
+  }
+  if (lacks_code()) answer = send({.zip = zip, .dry_run = how.dry_run});
   if (!answer.ok()) return answer.error();
   const Json body = Json::parse(answer->body, nullptr, false);
   if (!body.is_object()) return not_a_worker("/v1/functions");
@@ -766,6 +813,7 @@ Result<Deployed> deploy_function(Transport& transport, const FunctionSpec& spec,
                     .changes = body.value("changes", Json::array()).dump(),
                     .answer = body.value("configuration", Json::object()).dump(),
                     .bytes_sent = sent,
+                    .code_sent = code_sent,
                     .revision = body.value("revision", uint64_t{0})};
   if (how.waits) {
     RETURN_IF_ERROR(wait_until_done(transport, spec.name.name, deployed.answer, how.tell));

@@ -68,6 +68,7 @@ struct Deployed {
   std::string changes;      // JSON: a list of what differs, field by field
   std::string answer;       // the worker's FunctionConfiguration, JSON
   uint64_t bytes_sent = 0;  // in bodies
+  uint64_t code_sent = 0;   // of them, of the package
   uint64_t revision = 0;
   bool under_way = false;  // packages are installed; it serves once they are there
 };
@@ -88,7 +89,7 @@ struct DeployHow {
   DeployProgress tell = {};
 };
 // Creates the function, or changes code and settings of the one that has its name, in one call and
-// one revision. Code that the worker has is not sent.
+// one revision. What the worker has of the code is not sent.
 Result<Deployed> deploy_function(Transport& transport, const FunctionSpec& spec,
                                  const std::string& zip, const DeployHow& how = {});
 // What one package needs beside it, and the function itself.

@@ -5,6 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "core/archive/code_delta.h"
 #include "core/archive/zip.h"
 #include "core/base/fd.h"
 #include "core/base/random.h"
@@ -224,10 +225,54 @@ TEST_F(Deploy, SendsALargePackageOnlyToAWorkerThatLacksIt) {
 
   transport.answer(response(412, R"({"error":{"code":"FAILED_PRECONDITION","message":
       "the worker does not have this code; send it as the part 'code'"}})"));
+  transport.answer(response(404, R"({"error":{"code":"NOT_FOUND","message":"no function"}})"));
   transport.answer(response(201, R"({"action":"created","configuration":{}})"));
   EXPECT_EQ(run_deploy(transport, console, {.path = folder}), 0) << err.str();
+  ASSERT_EQ(transport.requests.size(), 4u);
+  EXPECT_EQ(transport.requests[2].target, "/v1/functions/hello/code/parts");
+  EXPECT_GT(parts_of(transport.requests[3]).at("code").size(), 100'000u);
+}
+
+TEST_F(Deploy, SendsOfALargePackageWhatTheWorkerLacks) {
+  write("lambent.toml", "name = \"hello\"\n");
+  std::string noise;
+  SeededRandom random(1);
+  while (noise.size() < 100'000) noise += static_cast<char>(random.next());
+  write("data", noise);
+  write("bootstrap", "#!/bin/sh\n");
+  const std::string before = *archive::make_zip(folder.string(), {}, "lambent.toml");
+  write("bootstrap", "#!/bin/sh\nexec true\n");
+  Json parts = Json::array();
+  for (const CodePart& part : archive::code_parts_of(before).value()) {
+    parts.push_back({{"sha256", part.sha256}, {"bytes", part.size.count}});
+  }
+  const std::string lacking = R"({"error":{"code":"FAILED_PRECONDITION","message":
+      "the worker does not have this code; send it as the part 'code'"}})";
+  const Json kept = {{"code_sha256", archive::code_sha256(before)}, {"parts", parts}};
+  transport.answer(response(412, lacking));
+  transport.answer(response(200, kept.dump()));
+  transport.answer(response(200, R"({"action":"updated","configuration":{}})"));
+  EXPECT_EQ(run_deploy(transport, console, {.path = folder}), 0) << err.str();
   ASSERT_EQ(transport.requests.size(), 3u);
-  EXPECT_GT(parts_of(transport.requests[2]).at("code").size(), 100'000u);
+  EXPECT_THAT(transport.requests[2].target, HasSubstr("&base_sha256="));
+  const std::string delta = parts_of(transport.requests[2]).at("delta");
+  EXPECT_LT(delta.size(), 1000u);
+  const std::string made = archive::apply_code_delta(before, delta).value();
+  EXPECT_THAT(transport.requests[2].target,
+              HasSubstr(http::percent_encode(archive::code_sha256(made))));
+  EXPECT_THAT(out.str(), HasSubstr("were sent"));
+
+  // One that has other code by now, and one that tells what cannot be, get all of it.
+  for (const std::string& told : {kept.dump(), std::string(R"({"parts":[{"sha256":1}]})"),
+                                  std::string("[]"), std::string(R"({"parts":3})")}) {
+    transport.requests.clear();
+    transport.answer(response(412, lacking));
+    transport.answer(response(200, told));
+    if (told == kept.dump()) transport.answer(response(412, lacking));
+    transport.answer(response(200, R"({"action":"updated","configuration":{}})"));
+    EXPECT_EQ(run_deploy(transport, console, {.path = folder}), 0) << err.str();
+    EXPECT_EQ(parts_of(transport.requests.back()).count("code"), 1u) << told;
+  }
 }
 
 TEST_F(Deploy, WaitsUnlessToldOtherwise) {

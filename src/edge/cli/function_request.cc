@@ -132,12 +132,16 @@ http::Request deploy_request(const FunctionSpec& spec, const DeployRequestOption
   const std::string text = settings_text(spec);
   std::vector<http::Part> parts = {{"settings", text}};
   if (!options.zip.empty()) parts.push_back({"code", options.zip});
+  if (!options.delta.empty()) parts.push_back({"delta", options.delta});
   http::Request request{.method = "PUT",
                         .target = "/v1/functions/" + http::percent_encode(spec.name.name)};
   std::string query;
   if (options.dry_run) query += "&dry_run=1";
   if (!options.code_sha256.empty()) {
     query += "&code_sha256=" + http::percent_encode(options.code_sha256);
+  }
+  if (!options.base_sha256.empty()) {
+    query += "&base_sha256=" + http::percent_encode(options.base_sha256);
   }
   if (!query.empty()) request.target += "?" + query.substr(1);
   SystemRandom random;

@@ -13,7 +13,9 @@ namespace lambent::cli {
 // One call that creates or changes a function: its settings and, if there is one, its code.
 struct DeployRequestOptions {
   std::string zip = {};          // empty: the code that the worker has already, by its digest
-  std::string code_sha256 = {};  // of the code, if it is not sent
+  std::string code_sha256 = {};  // of the code, if it is not sent, or not all of it
+  std::string delta = {};        // what makes the code out of that of `base_sha256`; empty: nothing
+  std::string base_sha256 = {};
   bool dry_run = false;
 };
 // The settings as they are sent: JSON.

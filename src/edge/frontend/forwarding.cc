@@ -113,8 +113,8 @@ std::optional<Forwarding> forwarding_of_native(const http::Request& request) {
   if (parts->size() == 4 && what == "invocations" && request.method == "POST") {
     return Forwarding{Destination::kAnyNode, function};
   }
-  const bool is_catalog =
-      what == "versions" || what == "aliases" || what == "revisions" || what == "rollback";
+  const bool is_catalog = what == "versions" || what == "aliases" || what == "revisions" ||
+                          what == "rollback" || what == "code";
   if (!is_catalog) return std::nullopt;
   return Forwarding{request.method == "GET" ? Destination::kHomeOrHere : Destination::kHome,
                     function};

@@ -140,6 +140,7 @@ constexpr Route kRoutes[] = {
     {"DELETE", "v1/functions/*/aliases/*", changes(kDeployers)},
     {"GET", "v1/functions/*/revisions", reads(kAnyone)},
     {"POST", "v1/functions/*/rollback", changes(kDeployers)},
+    {"GET", "v1/functions/*/code/parts", reads(kDeployers)},
     {"", "v1/functions/*/log", reads()},
     {"", "v1/functions/*/pipeline", reads(kAnyone)},
     {"", "v1/functions/*/profile", reads(kInvokers)},

@@ -52,6 +52,14 @@ json json_of(const Revision& revision) {
           {"deployed_at", to_seconds(revision.spec.last_modified)}};
 }
 
+json json_of(const CodeParts& code) {
+  json parts = json::array();
+  for (const CodePart& part : code.parts) {
+    parts.push_back({{"sha256", part.sha256}, {"bytes", part.size.count}});
+  }
+  return {{"code_sha256", code.code_sha256}, {"parts", std::move(parts)}};
+}
+
 // Shared because a callback must be copyable and a responder is not.
 using Answer = std::shared_ptr<http::Responder>;
 
@@ -93,13 +101,33 @@ struct DeployRequest {
   bool has_code = false;
 };
 
-// The parts `settings` and `code` of the body. The code is left in it, without a copy.
+// The part is left in the body, without a copy.
+std::string take_part(std::string_view part, http::Request& request) {
+  const auto begin = static_cast<size_t>(part.data() - request.body.data());
+  request.body.resize(begin + part.size());
+  request.body.erase(0, begin);
+  return std::move(request.body);
+}
+
+// The query of a delta says what it begins with, and what it makes.
+Result<void> read_delta_query(const std::string& query, FunctionChange& change) {
+  change.delta_base = http::query_value(query, "base_sha256");
+  change.spec.code_sha256 = http::query_value(query, "code_sha256");
+  if (!change.delta_base.empty() && !change.spec.code_sha256.empty()) return {};
+  return invalid(
+      "a part 'delta' needs the digests of the code that it changes and of what it makes: the "
+      "query "
+      "takes base_sha256 and code_sha256");
+}
+
+// The parts `settings` and `code` or `delta` of the body.
 Result<DeployRequest> read_deploy(const FunctionName& name, http::Request& request) {
   ASSIGN_OR_RETURN(const std::vector<http::Part> parts,
                    http::parse_multipart(request.headers.get("Content-Type"), request.body));
   DeployRequest deploy;
   std::string_view code;
   bool has_settings = false;
+  bool is_delta = false;
   for (const http::Part& part : parts) {
     if (part.name == "settings") {
       has_settings = true;
@@ -107,27 +135,33 @@ Result<DeployRequest> read_deploy(const FunctionName& name, http::Request& reque
       if (!settings.is_object()) return invalid("settings must be a JSON object");
       settings["FunctionName"] = name.name;
       ASSIGN_OR_RETURN(deploy.change.spec, read_new_function(settings, name.tenant));
-    } else if (part.name == "code") {
+    } else if (part.name == "code" || part.name == "delta") {
+      if (deploy.has_code) return invalid("a deployment has one part 'code' or 'delta'");
       deploy.has_code = true;
+      is_delta = part.name == "delta";
       code = part.content;
     } else {
       return invalid("there is no part '" + part.name +
-                     "' of a deployment: these are settings "
-                     "and code");
+                     "' of a deployment: these are settings, and code or delta");
     }
   }
   if (!has_settings) return invalid("the part 'settings' is missing");
   if (!deploy.has_code) return deploy;
-  if (code.empty()) return invalid("the part 'code' is empty");
+  const char* part = is_delta ? "delta" : "code";
+  if (code.empty()) return invalid("the part '" + std::string(part) + "' is empty");
   if (Bytes(code.size()) > limits::kZippedCode) {
-    return Error{ErrorCode::kOutOfRange, "the zip has " + to_string(Bytes(code.size())) +
+    return Error{ErrorCode::kOutOfRange, "the " + std::string(is_delta ? "delta" : "zip") +
+                                             " has " + to_string(Bytes(code.size())) +
                                              "; at most " + to_string(limits::kZippedCode) +
                                              " fit"};
   }
-  const auto begin = static_cast<size_t>(code.data() - request.body.data());
-  request.body.resize(begin + code.size());
-  request.body.erase(0, begin);
-  deploy.change.zip = std::move(request.body);
+  if (is_delta) {
+    const std::string query(http::query_of(request.target));
+    RETURN_IF_ERROR(read_delta_query(query, deploy.change));
+    deploy.change.delta = take_part(code, request);
+  } else {
+    deploy.change.zip = take_part(code, request);
+  }
   return deploy;
 }
 
@@ -163,6 +197,7 @@ class Call {
     if (what == "aliases") return which.empty() ? aliases() : alias(which);
     if (what == "revisions" && which.empty()) return revisions();
     if (what == "rollback" && which.empty()) return roll_back();
+    if (what == "code" && which == "parts") return code_parts();
     answer_->send(no_such_path(path));
   }
 
@@ -307,6 +342,11 @@ class Call {
     answer_->send(list_response("revisions", versions_.list_revisions(function_)));
   }
 
+  void code_parts() {
+    if (!is("GET")) return allow("GET");
+    versions_.code_parts(function_, answer_with<CodeParts>(answer_));
+  }
+
   void roll_back() {
     if (!is("POST")) return allow("POST");
     const auto revision = revision_in(query_);
@@ -340,7 +380,8 @@ bool is_version_path(std::string_view method, std::string_view path) {
   }
   if (parts->size() == 3) return method == "PUT";
   const std::string& what = parts->at(3);
-  return what == "versions" || what == "aliases" || what == "revisions" || what == "rollback";
+  return what == "versions" || what == "aliases" || what == "revisions" || what == "rollback" ||
+         what == "code";
 }
 
 void VersionFrontend::handle(const Caller& caller, http::Request request,

@@ -9,7 +9,7 @@
 
 namespace lambent::frontend {
 
-// PUT of a function, and its versions, aliases, revisions and rollback.
+// PUT of a function, and its versions, aliases, revisions, rollback and the parts of its code.
 bool is_version_path(std::string_view method, std::string_view path);
 
 class VersionFrontend {

@@ -94,6 +94,42 @@ TEST_F(VersionsOfNative, CodeThatTheWorkerHasNeedNotBeSent) {
   EXPECT_THAT(unknown.body, HasSubstr("the worker does not have this code"));
 }
 
+TEST_F(VersionsOfNative, WhatDiffersFromTheCodeThatItHasIsEnough) {
+  deploy(settings());
+  versions_.parts = CodeParts{"abc=", {{"p1=", Bytes(10)}, {"p2=", Bytes(5)}}};
+  const auto parts = send("GET", "/v1/functions/f/code/parts");
+  EXPECT_EQ(parts.status, 200);
+  EXPECT_EQ(
+      json::parse(parts.body),
+      json({{"code_sha256", "abc="},
+            {"parts", {{{"sha256", "p1="}, {"bytes", 10}}, {{"sha256", "p2="}, {"bytes", 5}}}}}));
+  EXPECT_EQ(send("POST", "/v1/functions/f/code/parts").status, 405);
+  EXPECT_EQ(send("GET", "/v1/functions/f/code/others").status, 404);
+  versions_.parts.reset();
+  EXPECT_EQ(send("GET", "/v1/functions/f/code/parts").status, 404);
+
+  const std::string text = settings().dump();
+  const std::vector<http::Part> changed = {{"settings", text}, {"delta", "steps"}};
+  EXPECT_EQ(deploy_parts(changed, "?code_sha256=new%3D&base_sha256=abc%3D").status, 200);
+  const FunctionChange& change = service_.changes.back();
+  EXPECT_EQ(change.delta, "steps");
+  EXPECT_EQ(change.delta_base, "abc=");
+  EXPECT_EQ(change.spec.code_sha256, "new=");
+  EXPECT_TRUE(change.zip.empty());
+  const size_t made = service_.changes.size();
+  for (const char* query : {"", "?code_sha256=new%3D", "?base_sha256=abc%3D"}) {
+    const auto refused = deploy_parts(changed, query);
+    EXPECT_EQ(refused.status, 400) << query;
+    EXPECT_THAT(refused.body, HasSubstr("base_sha256")) << query;
+  }
+  const std::vector<http::Part> both = {{"settings", text}, {"delta", "steps"}, {"code", "PK"}};
+  EXPECT_EQ(deploy_parts(both, "?code_sha256=new%3D&base_sha256=abc%3D").status, 400);
+  EXPECT_EQ(
+      deploy_parts({{"settings", text}, {"delta", ""}}, "?code_sha256=n&base_sha256=b").status,
+      400);
+  EXPECT_EQ(service_.changes.size(), made);
+}
+
 TEST_F(VersionsOfNative, ADeploymentOfAnotherRevisionIsAFailedPrecondition) {
   EXPECT_EQ(deploy(settings(), "?revision=1").status, 412) << "there is none yet";
   deploy(settings());

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/domain/kernel_graph_service.h"
 #include "core/http/hop_by_hop.h"
 #include "core/http/message.h"
 
@@ -297,14 +298,23 @@ void ClusterNode::choose_any(const ForwardPtr& forward) {
       return send_to(forward, first->second);
     }
   }
+  // What this node could not have a copy of, such as for want of GPUs, the home may have.
+  if (!known && is_replica() && !is_kept_graph(name) && !is_lost(table_.home())) {
+    return go_home(forward);
+  }
+  const GpuRequest needs = known ? known->needs : GpuRequest{};
   refresh_own_report();
   const routing::RouteRequest request{
       .function =
           routing::hash_of(forward->call.tenant + "/" + (known ? known->record.name : name.name)),
-      .memory = known ? known->memory : Bytes(),
+      .memory = needs.memory,
+      .gpus = needs.gpus,
       .entry = table_.own_index(),
       .draw = uses_.random.next()};
   const auto route = policy_->choose(request, table_.ring(), table_);
+  if (!route && needs.gpus > 0) {
+    if (const auto refusal = refusal_of(name.name, needs)) return refuse(forward, *refusal);
+  }
   // This one takes no work either, and says so in its own words.
   if (!route || route->node == table_.own_index()) {
     remember(forward->repeat_key, self());
@@ -320,6 +330,27 @@ void ClusterNode::choose_any(const ForwardPtr& forward) {
   }
   remember(forward->repeat_key, node);
   send_to(forward, node);
+}
+
+std::optional<Error> ClusterNode::refusal_of(const std::string& function,
+                                             const GpuRequest& needs) const {
+  std::string away;
+  for (routing::NodeIndex index = 0; index < table_.size(); ++index) {
+    if (!table_.could_hold(index, needs.gpus, needs.memory)) continue;
+    if (index == table_.own_index()) return std::nullopt;
+    away += (away.empty() ? "" : ", ") + table_.name_of(index);
+  }
+  const std::string has = std::to_string(needs.gpus) + " GPU" + (needs.gpus == 1 ? "" : "s") +
+                          " with " + to_string(needs.memory) + (needs.gpus == 1 ? "" : " each");
+  if (away.empty()) {
+    return Error{ErrorCode::kFailedPrecondition,
+                 "no node of the cluster has the " + has + " that function '" + function +
+                     "' takes: add such a node, or deploy the function with less (gpu.count, "
+                     "gpu.memory)"};
+  }
+  return Error{ErrorCode::kUnavailable, "the nodes with the " + has + " that function '" +
+                                            function + "' takes are lost or drained (" + away +
+                                            "); try again later"};
 }
 
 void ClusterNode::remember(const std::string& repeat_key, const std::string& node) {

@@ -22,13 +22,19 @@
 
 namespace lambent::cluster {
 
+// What an invocation takes of a node's GPUs.
+struct GpuRequest {
+  Bytes memory;       // of each
+  unsigned gpus = 0;  // without which no node can run it
+};
+
 // What the node tells of itself, and asks about its functions. All outlive it.
 struct NodeFacts {
   std::function<NodeReport()> report;
   // A function or version that is known here, by its qualified name.
   struct Known {
     FunctionName record;  // of an alias, its first version's
-    Bytes memory;         // of the GPU, for one invocation
+    GpuRequest needs;     // of one invocation
   };
   std::function<std::optional<Known>(const FunctionName&)> find;
   // Told of each report of another node; may be empty.
@@ -120,6 +126,8 @@ class ClusterNode final : public Cluster, public http::ForwardService {
 
   void choose(const ForwardPtr& forward);
   void choose_any(const ForwardPtr& forward);
+  // Why no node that takes work has its GPUs; nothing: this one has, and tells what keeps it.
+  std::optional<Error> refusal_of(const std::string& function, const GpuRequest& needs) const;
   void answer_here(const ForwardPtr& forward);
   void not_there(const ForwardPtr& forward, int status);
   void ask_who_knows(const ForwardPtr& forward);

@@ -208,6 +208,13 @@ routing::Warmth MemberTable::warmth(routing::NodeIndex index, uint64_t function)
   return entry_by_index_[index]->report.warmth(function);
 }
 
+bool MemberTable::could_hold(routing::NodeIndex index, unsigned gpus, Bytes memory) const {
+  const std::vector<GpuFacts>& all = entry_by_index_[index]->report.gpus;
+  const auto large =
+      std::ranges::count_if(all, [&](const GpuFacts& gpu) { return memory <= gpu.memory; });
+  return static_cast<size_t>(large) >= gpus;
+}
+
 uint64_t MemberTable::total_slots() const {
   uint64_t total = 0;
   for (routing::NodeIndex each = 0; each < size(); ++each) {

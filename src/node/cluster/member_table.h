@@ -65,6 +65,7 @@ class MemberTable final : public routing::NodeView {
   uint32_t size() const override { return static_cast<uint32_t>(by_index_.size()); }
   routing::NodeLoad node(routing::NodeIndex index) const override;
   routing::Warmth warmth(routing::NodeIndex index, uint64_t function) const override;
+  bool could_hold(routing::NodeIndex index, unsigned gpus, Bytes memory) const override;
   uint64_t total_slots() const override;
   uint64_t total_load() const override;
 

@@ -14,18 +14,29 @@ void CodeCollector::used_by(const FunctionSpec& spec) {
 
 void CodeCollector::collect() {
   if (uses_.functions.changing()) return;
-  std::vector<std::string> gone = take_unused();
+  std::vector<std::string> released = uses_.functions.codes().take_released();
+  uses_.code.remove_packages(only_revisions_have(released));
+  std::vector<std::string> gone = take_unused(std::move(released));
   if (gone.empty()) return;
   if (uses_.environments != nullptr) uses_.environments->release(gone);
   if (uses_.images != nullptr) uses_.images->release(gone);
   uses_.code.remove(std::move(gone));
 }
 
-std::vector<std::string> CodeCollector::take_unused() {
-  std::set<std::string> sha256 = std::exchange(unpacked_, {});
-  for (CodeCounts* codes : {&uses_.functions.codes(), &uses_.revisions.codes()}) {
-    for (std::string& one : codes->take_released()) sha256.insert(std::move(one));
+std::vector<std::string> CodeCollector::only_revisions_have(
+    const std::vector<std::string>& sha256) {
+  std::vector<std::string> folders;
+  for (const std::string& one : sha256) {
+    if (uses_.functions.codes().contains(one) || !uses_.revisions.codes().contains(one)) continue;
+    folders.push_back(archive::code_folder_name(one));
   }
+  return folders;
+}
+
+std::vector<std::string> CodeCollector::take_unused(std::vector<std::string> released) {
+  std::set<std::string> sha256 = std::exchange(unpacked_, {});
+  for (std::string& one : released) sha256.insert(std::move(one));
+  for (std::string& one : uses_.revisions.codes().take_released()) sha256.insert(std::move(one));
   std::vector<std::string> gone;
   for (const std::string& one : sha256) {
     if (one.empty()) continue;
@@ -43,14 +54,19 @@ std::vector<std::string> CodeCollector::take_unused() {
 }
 
 void CodeCollector::collect_all() {
-  std::set<std::string> sha256;
-  uses_.revisions.codes().add_to(sha256);
-  uses_.functions.codes().add_to(sha256);
-  std::set<std::string> codes;
-  for (const std::string& one : sha256) codes.insert(archive::code_folder_name(one));
+  std::set<std::string> present;
+  uses_.functions.codes().add_to(present);
+  std::set<std::string> all = present;
+  uses_.revisions.codes().add_to(all);
+  const auto folders_of = [](const std::set<std::string>& digests) {
+    std::set<std::string> folders;
+    for (const std::string& one : digests) folders.insert(archive::code_folder_name(one));
+    return folders;
+  };
+  std::set<std::string> codes = folders_of(all);
   if (uses_.environments != nullptr) uses_.environments->collect(codes);
   if (uses_.images != nullptr) uses_.images->collect(codes);
-  uses_.code.collect(std::move(codes));
+  uses_.code.collect(std::move(codes), folders_of(present));
 }
 
 }  // namespace lambent::worker

@@ -38,8 +38,11 @@ class CodeCollector {
   void collect_all();
 
  private:
-  // The folders of codes that nothing uses.
-  std::vector<std::string> take_unused();
+  // The folders of codes that nothing uses, of those that no function has any more and others.
+  std::vector<std::string> take_unused(std::vector<std::string> released);
+  // The folders of those codes to which a function can only be rolled back: no client changes a
+  // part of them.
+  std::vector<std::string> only_revisions_have(const std::vector<std::string>& sha256);
 
   const Dependencies uses_;
   std::set<std::string> unpacked_;  // digests, since collect() looked last

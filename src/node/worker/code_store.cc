@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/archive/code_delta.h"
 #include "core/archive/zip.h"
 #include "core/base/base64.h"
 #include "core/base/fd.h"
@@ -37,19 +38,65 @@ Result<void> CodeStore::unpack(std::string_view zip, FunctionSpec& spec) const {
   spec.code_size = Bytes(zip.size());
   const auto unpacked = archive::unpack_zip(zip, folder(spec));
   if (!unpacked.ok()) return unpacked.error();
-  if (!keeps_packages_) return {};
+  if (!keeps_packages_ && spec.code_size <= kLeastInParts) return {};
   return write_file_atomically(package_of(folder(spec)), zip, false);
 }
 
-void CodeStore::collect(std::set<std::string> in_use) {
-  auto used = std::make_shared<std::set<std::string>>(std::move(in_use));
+Result<std::string> CodeStore::read_package(const std::string& code_sha256) const {
+  return read_file(package_of(folder_ + "/" + archive::code_folder_name(code_sha256)),
+                   limits::kZippedCode.count);
+}
+
+// Clients know how these begin, and send all.
+Result<std::string> CodeStore::assemble(const std::string& base, std::string_view delta,
+                                        const std::string& made) const {
+  const auto package = read_package(base);
+  if (!package.ok()) {
+    return Error{ErrorCode::kFailedPrecondition,
+                 "the worker does not have this code's package to begin with; send it as the part "
+                 "'code'"};
+  }
+  ASSIGN_OR_RETURN(std::string zip, archive::apply_code_delta(*package, delta));
+  if (archive::code_sha256(zip) == made) return zip;
+  return Error{ErrorCode::kFailedPrecondition,
+               "the worker does not have this code: what was sent makes code with another digest; "
+               "send it as the part 'code'"};
+}
+
+Result<CodeParts> CodeStore::parts_of(const std::string& code_sha256) const {
+  const auto package = read_package(code_sha256);
+  if (!package.ok()) {
+    return Error{ErrorCode::kNotFound, "no package of the function's code is kept here"};
+  }
+  ASSIGN_OR_RETURN(std::vector<CodePart> parts, archive::code_parts_of(*package));
+  return CodeParts{code_sha256, std::move(parts)};
+}
+
+void CodeStore::list_parts(const std::string& code_sha256,
+                           std::function<void(Result<CodeParts>)> done) {
+  auto parts = std::make_shared<Result<CodeParts>>(CodeParts{});
+  const bool queued = files_.run([this, parts, code_sha256] { *parts = parts_of(code_sha256); },
+                                 [parts, done] { done(std::move(*parts)); });
+  if (queued) return;
+  done(Error{ErrorCode::kResourceExhausted, "too much is done with code at once; try again later"});
+}
+
+void CodeStore::collect(std::set<std::string> in_use, std::set<std::string> changing) {
+  struct Names {
+    std::set<std::string> folders, zips;
+  };
+  auto names = std::make_shared<Names>();
+  names->zips = keeps_packages_ ? in_use : std::move(changing);
+  names->folders = std::move(in_use);
   files_.run(
-      [folder = folder_, used] {
+      [folder = folder_, names] {
         std::error_code error;
         for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-          std::string name = entry.path().filename();
-          if (name.ends_with(".zip")) name.resize(name.size() - 4);
-          if (used->contains(name)) continue;
+          const std::string name = entry.path().filename();
+          const bool is_zip = name.ends_with(".zip");
+          const bool used = is_zip ? names->zips.contains(name.substr(0, name.size() - 4))
+                                   : names->folders.contains(name);
+          if (used) continue;
           std::error_code ignored;
           std::filesystem::remove_all(entry.path(), ignored);
         }
@@ -67,6 +114,18 @@ void CodeStore::remove(std::vector<std::string> names) {
           std::filesystem::remove_all(folder, ignored);
           std::filesystem::remove(package_of(folder), ignored);
         }
+      },
+      [] {});
+}
+
+void CodeStore::remove_packages(const std::vector<std::string>& names) {
+  if (keeps_packages_ || names.empty()) return;
+  std::vector<std::string> packages;
+  for (const std::string& name : names) packages.push_back(package_of(folder_ + "/" + name));
+  files_.run(
+      [packages = std::move(packages)] {
+        std::error_code ignored;
+        for (const std::string& package : packages) std::filesystem::remove(package, ignored);
       },
       [] {});
 }

@@ -27,6 +27,12 @@ FunctionQuotas::Addition addition_of(const FunctionSpec* before, const FunctionS
   return {.functions = 0, .code = spec.code_size - before->code_size};
 }
 
+// Clients know how it begins, and send all.
+Error no_code_to_change() {
+  return {ErrorCode::kFailedPrecondition,
+          "the worker does not have this code to change a part of it; send it as the part 'code'"};
+}
+
 // Between two looks whether only the new revision serves.
 constexpr Duration kHandOverPeriod = milliseconds(20);
 
@@ -232,8 +238,8 @@ void Deployments::create(FunctionChange change, Done done) {
   if (const auto allowed = quotas_.check(tenant, totals(tenant), one); !allowed.ok()) {
     return done(allowed.error());
   }
-  const bool has_code = !change.zip_base64.empty() || !change.zip.empty();
-  if (!has_code && !is_version && !runs_image(change.spec)) {
+  if (!change.delta.empty()) return done(no_code_to_change());
+  if (!change.has_code() && !is_version && !runs_image(change.spec)) {
     return done(Error{ErrorCode::kInvalidArgument, "a new function needs its code as a zip"});
   }
   if (!is_graph) {
@@ -252,6 +258,10 @@ void Deployments::update(FunctionChange change, Done done) {
   if (change.spec.revision != (*current)->revision) {
     return done(Error{ErrorCode::kAborted, "function '" + change.spec.name.name +
                                                "' was changed by another client meanwhile"});
+  }
+  // Only of what this function has: of no other code is told whether it is here.
+  if (!change.delta.empty() && change.delta_base != (*current)->code_sha256) {
+    return done(no_code_to_change());
   }
   change.spec.id = (*current)->id;
   change.spec.revision = (*current)->revision + 1;
@@ -281,11 +291,10 @@ void Deployments::store(FunctionChange change, Done done) {
 }
 
 void Deployments::store_change(FunctionChange change, Done answer, Done finish) {
-  const bool has_code = !change.zip_base64.empty() || !change.zip.empty();
   const bool has_zones = std::ranges::any_of(
       change.spec.schedules, [](const Schedule& schedule) { return !schedule.timezone.empty(); });
   const bool needs_files =
-      has_code || has_graph(change.spec.kind) || !change.spec.mounts.empty() || has_zones;
+      change.has_code() || has_graph(change.spec.kind) || !change.spec.mounts.empty() || has_zones;
   if (!needs_files && runs_image(change.spec)) {
     return pull({.change = std::move(change)}, std::move(answer), std::move(finish));
   }
@@ -325,11 +334,14 @@ Result<void> Deployments::unpack(const CodeStore& code, const Rules& rules, Unpa
   RETURN_IF_ERROR(check_mounted(spec.mounts, unpacking.mount_folders));
   ASSIGN_OR_RETURN(unpacking.zones, read_time_zones(spec.schedules));
   if (runs_image(spec)) {
-    if (unpacking.change.zip_base64.empty() && unpacking.change.zip.empty()) return {};
+    if (!unpacking.change.has_code()) return {};
     return Error{ErrorCode::kInvalidArgument, "a function of an image has no code beside it"};
   }
   std::string zip_base64 = std::exchange(unpacking.change.zip_base64, {});
-  const std::string zip = std::exchange(unpacking.change.zip, {});
+  std::string zip = std::exchange(unpacking.change.zip, {});
+  if (const std::string delta = std::exchange(unpacking.change.delta, {}); !delta.empty()) {
+    ASSIGN_OR_RETURN(zip, code.assemble(unpacking.change.delta_base, delta, spec.code_sha256));
+  }
   if (!zip_base64.empty()) RETURN_IF_ERROR(code.unpack_base64(std::move(zip_base64), spec));
   RETURN_IF_ERROR(check_digest(spec, zip));
   if (!zip.empty()) RETURN_IF_ERROR(code.unpack(zip, spec));

@@ -222,6 +222,12 @@ Result<std::vector<Alias>> FunctionVersions::list_aliases(const FunctionName& fu
   return uses_.aliases.list(function);
 }
 
+void FunctionVersions::code_parts(const FunctionName& name, Callback<CodeParts> done) {
+  const auto function = uses_.functions.get(name);
+  if (!function.ok()) return done(function.error());
+  uses_.code.list_parts((*function)->code_sha256, std::move(done));
+}
+
 Result<std::vector<Revision>> FunctionVersions::list_revisions(const FunctionName& function) const {
   ASSIGN_OR_RETURN(const FunctionSpec* current, uses_.functions.get(function));
   std::vector<Revision> revisions;

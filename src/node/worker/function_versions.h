@@ -24,6 +24,7 @@ class FunctionVersions final : public VersionService, public VersionCopies {
     const Revisions& revisions;
     Deployments& deployments;
     const WorkerStatus& status;
+    CodeStore& code;
     SharedFunctions* shared = nullptr;  // null: versions are this node's own
   };
 
@@ -42,6 +43,7 @@ class FunctionVersions final : public VersionService, public VersionCopies {
   Result<std::vector<Alias>> list_aliases(const FunctionName& function) const override;
   void provision(const FunctionName& qualified, unsigned instances, Callback<void> done) override;
   InstanceReport instances(const FunctionName& record) const override;
+  void code_parts(const FunctionName& name, Callback<CodeParts> done) override;
   Result<std::vector<Revision>> list_revisions(const FunctionName& function) const override;
   void roll_back(const FunctionName& function, std::optional<uint64_t> revision,
                  Callback<FunctionSpec> done) override;

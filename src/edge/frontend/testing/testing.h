@@ -144,6 +144,7 @@ class FakeVersions final : public VersionService {
   std::vector<Publication> publications;
   std::vector<std::optional<uint64_t>> rollbacks;
   std::vector<Revision> revisions;
+  std::optional<CodeParts> parts;
 
   Result<FunctionSpec> find_qualified(const FunctionName& name) const override {
     const auto alias = aliases.find({function_of(name), version_of(name)});
@@ -219,6 +220,9 @@ class FakeVersions final : public VersionService {
     return found == ready.end() ? InstanceReport() : found->second;
   }
   std::map<FunctionName, InstanceReport> ready;
+  void code_parts(const FunctionName&, Callback<CodeParts> done) override {
+    parts ? done(*parts) : done(Error{ErrorCode::kNotFound, "no package"});
+  }
   Result<std::vector<Revision>> list_revisions(const FunctionName&) const override {
     return revisions;
   }
