@@ -93,7 +93,8 @@ class PolicyLoop {
     flow.device_memory = Bytes::gib(1);
     flow.execution.learn(milliseconds(1 + random_.below(3000)));
     policy_->flow_changed(view_, id, now_);
-    const SandboxSlot sandbox = fleet_.plan(SandboxId{id.value}, id, flow, scheduling::Place{}, now_);
+    const SandboxSlot sandbox =
+        fleet_.plan(SandboxId{id.value}, id, flow, scheduling::Place{}, now_);
     fleet_.start(sandbox, now_);
     fleet_.rest(sandbox, now_);
     policy_->places_changed(view_, id, now_);

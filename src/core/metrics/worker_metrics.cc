@@ -221,11 +221,11 @@ struct WorkerMetrics::State {
     Gauge* virtual_time = nullptr;
     std::array<Counter*, 2> slo{};  // late, in time
     Counter* network_refusals = nullptr;
-    std::map<std::string, Counter*> refusals;      // by limit; there are less than ten
-    std::array<Counter*, 2> retries{};             // put off, failed
+    std::map<std::string, Counter*> refusals;  // by limit; there are less than ten
+    std::array<Counter*, 2> retries{};         // put off, failed
     // By condition and outcome; six at most.
     std::map<std::pair<std::string, std::string>, Counter*> destinations;
-    std::list<FunctionName>::iterator place;       // in `recent`
+    std::list<FunctionName>::iterator place;  // in `recent`
   };
   std::map<FunctionName, Series> functions;
   std::list<FunctionName> recent;  // those with series, the one of the latest event last
@@ -389,8 +389,8 @@ void WorkerMetrics::network_refused(const FunctionName& function, uint64_t times
 void WorkerMetrics::retried(const FunctionName& function, bool failed) {
   Counter*& counter = state_->series_of(function).retries[failed ? 1 : 0];
   if (counter == nullptr) {
-    counter = &state_->retries.add(
-        with(labels_of(function), "reason", failed ? "failed" : "put_off"));
+    counter =
+        &state_->retries.add(with(labels_of(function), "reason", failed ? "failed" : "put_off"));
   }
   counter->increment();
 }
@@ -398,8 +398,7 @@ void WorkerMetrics::retried(const FunctionName& function, bool failed) {
 void WorkerMetrics::destination(const FunctionName& function, std::string_view condition,
                                 bool sent) {
   const std::string outcome = sent ? "sent" : "not_sent";
-  Counter*& counter =
-      state_->series_of(function).destinations[{std::string(condition), outcome}];
+  Counter*& counter = state_->series_of(function).destinations[{std::string(condition), outcome}];
   if (counter == nullptr) {
     counter = &state_->destinations.add(
         with(with(labels_of(function), "condition", condition), "outcome", outcome));

@@ -38,7 +38,7 @@ enum class LambdaOperation {
   kGetUrlConfig,
   kDeleteUrlConfig,
   kListUrlConfigs,
-  kGetNone,           // a read of what no function has here: `feature` names it
+  kGetNone,  // a read of what no function has here: `feature` names it
   kPutEventInvokeConfig,
   kUpdateEventInvokeConfig,
   kGetEventInvokeConfig,

@@ -37,9 +37,9 @@ Result<std::unique_ptr<SharedCatalog>> SharedCatalog::open(Options options, cons
       auto database,
       open_postgres(
           {.url = std::move(options.url), .lease = options.owner.node, .prepare = prepare}, clock));
-  auto shared = std::make_unique<SharedCatalog>(std::move(database), std::move(options.owner),
-                                                std::move(post), options.faults,
-                                                std::move(sessions));
+  auto shared =
+      std::make_unique<SharedCatalog>(std::move(database), std::move(options.owner),
+                                      std::move(post), options.faults, std::move(sessions));
   const auto reached = shared->writer_.run_and_wait(
       [](Database& opened) { return opened.run("SELECT version FROM shared_version"); });
   if (reached.ok()) return shared;
@@ -253,15 +253,14 @@ void SharedCatalog::finish_async(std::string tenant, InvocationResult result, Du
     }
     done(std::move(kept));
   };
-  writer_.change(bytes, finished,
-                 [faults = faults_, owner = owner_, tenant = std::move(tenant),
-                  result = std::move(result), expires_at,
-                  successor = std::move(successor)](Database& database) {
-                   auto ended = finish_shared_async(database, owner, tenant, result, expires_at,
-                                                    successor);
-                   reach(faults, FaultPoint::kResultWritten);
-                   return ended;
-                 });
+  writer_.change(
+      bytes, finished,
+      [faults = faults_, owner = owner_, tenant = std::move(tenant), result = std::move(result),
+       expires_at, successor = std::move(successor)](Database& database) {
+        auto ended = finish_shared_async(database, owner, tenant, result, expires_at, successor);
+        reach(faults, FaultPoint::kResultWritten);
+        return ended;
+      });
 }
 
 void SharedCatalog::find_pending(std::string tenant, InvocationId id,

@@ -67,6 +67,28 @@ bool asks_around(http::Destination destination) {
          destination == http::Destination::kAllWhoKnow;
 }
 
+// Why no node that takes work has these GPUs; nothing: this one has, and tells what keeps it.
+std::optional<Error> refusal_of(const MemberTable& table, const std::string& function,
+                                const GpuRequest& needs) {
+  std::string away;
+  for (routing::NodeIndex index = 0; index < table.size(); ++index) {
+    if (!table.could_hold(index, needs.gpus, needs.memory)) continue;
+    if (index == table.own_index()) return std::nullopt;
+    away += (away.empty() ? "" : ", ") + table.name_of(index);
+  }
+  const std::string has = std::to_string(needs.gpus) + " GPU" + (needs.gpus == 1 ? "" : "s") +
+                          " with " + to_string(needs.memory) + (needs.gpus == 1 ? "" : " each");
+  if (away.empty()) {
+    return Error{ErrorCode::kFailedPrecondition,
+                 "no node of the cluster has the " + has + " that function '" + function +
+                     "' takes: add such a node, or deploy the function with less (gpu.count, "
+                     "gpu.memory)"};
+  }
+  return Error{ErrorCode::kUnavailable, "the nodes with the " + has + " that function '" +
+                                            function + "' takes are lost or drained (" + away +
+                                            "); try again later"};
+}
+
 }  // namespace
 
 ClusterNode::ClusterNode(Dependencies dependencies, NodeCredentials credentials,
@@ -313,7 +335,7 @@ void ClusterNode::choose_any(const ForwardPtr& forward) {
       .draw = uses_.random.next()};
   const auto route = policy_->choose(request, table_.ring(), table_);
   if (!route && needs.gpus > 0) {
-    if (const auto refusal = refusal_of(name.name, needs)) return refuse(forward, *refusal);
+    if (const auto refusal = refusal_of(table_, name.name, needs)) return refuse(forward, *refusal);
   }
   // This one takes no work either, and says so in its own words.
   if (!route || route->node == table_.own_index()) {
@@ -330,27 +352,6 @@ void ClusterNode::choose_any(const ForwardPtr& forward) {
   }
   remember(forward->repeat_key, node);
   send_to(forward, node);
-}
-
-std::optional<Error> ClusterNode::refusal_of(const std::string& function,
-                                             const GpuRequest& needs) const {
-  std::string away;
-  for (routing::NodeIndex index = 0; index < table_.size(); ++index) {
-    if (!table_.could_hold(index, needs.gpus, needs.memory)) continue;
-    if (index == table_.own_index()) return std::nullopt;
-    away += (away.empty() ? "" : ", ") + table_.name_of(index);
-  }
-  const std::string has = std::to_string(needs.gpus) + " GPU" + (needs.gpus == 1 ? "" : "s") +
-                          " with " + to_string(needs.memory) + (needs.gpus == 1 ? "" : " each");
-  if (away.empty()) {
-    return Error{ErrorCode::kFailedPrecondition,
-                 "no node of the cluster has the " + has + " that function '" + function +
-                     "' takes: add such a node, or deploy the function with less (gpu.count, "
-                     "gpu.memory)"};
-  }
-  return Error{ErrorCode::kUnavailable, "the nodes with the " + has + " that function '" +
-                                            function + "' takes are lost or drained (" + away +
-                                            "); try again later"};
 }
 
 void ClusterNode::remember(const std::string& repeat_key, const std::string& node) {

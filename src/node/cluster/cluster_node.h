@@ -126,8 +126,6 @@ class ClusterNode final : public Cluster, public http::ForwardService {
 
   void choose(const ForwardPtr& forward);
   void choose_any(const ForwardPtr& forward);
-  // Why no node that takes work has its GPUs; nothing: this one has, and tells what keeps it.
-  std::optional<Error> refusal_of(const std::string& function, const GpuRequest& needs) const;
   void answer_here(const ForwardPtr& forward);
   void not_there(const ForwardPtr& forward, int status);
   void ask_who_knows(const ForwardPtr& forward);
