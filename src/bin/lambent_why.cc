@@ -120,7 +120,8 @@ int run(const Options& options) {
   }
   journal::Why why(*id);
   auto totals = read_story(options, why);
-  if (totals.ok() && !why.over()) {
+  // Of an asynchronous one that failed the next run may still come.
+  if (totals.ok() && !why.settled()) {
     std::this_thread::sleep_for(kMayStillCome);
     why = journal::Why(*id);
     totals = read_story(options, why);

@@ -105,6 +105,7 @@ class AsyncRetriesTest(unittest.TestCase):
         self.assertIn("waiting", listed)
         self.assertRegex(listed, "run 2 in ")
         self.assertIn("lambent_async_waiting_for_retry 1", self.worker.metrics())
+        self.assertEqual(self.runs(2), 1)
         self.worker.kill()
         self.worker.start()
         self.assertIn("waiting for run 2 of 2", self.cli("result", invocation).stderr, "the next worker knows it")
@@ -112,7 +113,7 @@ class AsyncRetriesTest(unittest.TestCase):
         self.assertEqual(cancelled.returncode, 0, cancelled.stderr)
         self.assertIn("was waiting and is cancelled", cancelled.stdout)
         self.assertEqual(self.outcome(invocation).headers["x-lambent-outcome"], "rejected")
-        self.assertEqual((self.runs(2), self.told(2)), (1, []))
+        self.assertEqual(self.told(2), [])
 
     def test_describe_shows_what_the_function_says(self):
         shown = self.cli("describe", "f").stdout

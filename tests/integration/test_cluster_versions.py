@@ -115,10 +115,11 @@ class WithAHome(OfCluster, unittest.TestCase):
         self.assertEqual(outcome_of(self.cluster["b"].request, "DELETE", f"{FUNCTIONS}/echo?Qualifier=1")[0], 409)
         self.cluster["b"].request("DELETE", f"{FUNCTIONS}/echo/aliases/prod")
         self.cluster["c"].request("DELETE", f"{FUNCTIONS}/echo?Qualifier=1")
+        removed = [(name, qualifier) for name in "bc" for qualifier in ("prod", "1")]
+        self.cluster.wait_for(lambda: all(isinstance(outcome_of(self.ran, *each), tuple) for each in removed))
         self.lose("a")
-        for qualifier in ("prod", "1"):
-            for name in "bc":
-                self.cluster.wait_for(lambda name=name, qualifier=qualifier: isinstance(outcome_of(self.ran, name, qualifier), tuple))
+        for each in removed:
+            self.assertIsInstance(outcome_of(self.ran, *each), tuple, each)
         self.assertEqual(self.ran("b", "2"), 22)
 
 

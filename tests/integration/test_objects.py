@@ -59,7 +59,7 @@ class Objects(WorkerTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.worker.create_python("add", ADD)
+        cls.worker.create_python("add", ADD, tags={"lambent:max-queue-time": "60"})
         cls.worker.create_python("probe", PROBE)
 
     def setUp(self):

@@ -28,9 +28,11 @@ class WorkflowStartsTest(unittest.TestCase):
         self.assertEqual(reply.json, ["first", "second", "third"])
         trace = worker.request("GET", f"/v1/invocations/{reply.headers['x-amzn-requestid']}/trace").json
         waits = {call["component"]: call["sandbox_ms"] + call["init_ms"] for call in trace["calls"]}
-        counts = {line.split('"')[1]: float(line.split()[-1]) for line in worker.request("GET", "/metrics").body.decode().splitlines()
-                  if line.startswith("lambent_starts_ahead_total{")}
-        return waits, counts, worker
+        return waits, self.counts_of(worker), worker
+
+    def counts_of(self, worker):
+        return {line.split('"')[1]: float(line.split()[-1]) for line in worker.metrics().splitlines()
+                if line.startswith("lambent_starts_ahead_total{")}
 
     def test_later_components_are_started_while_the_first_one_runs(self):
         waits, counts, worker = self.run_once()
@@ -41,8 +43,7 @@ class WorkflowStartsTest(unittest.TestCase):
         self.assertEqual(waits["c"], 0)
         # Warm functions are left alone.
         self.assertEqual(worker.invoke("chain", {}).json, ["first", "second", "third"])
-        again = [line for line in worker.request("GET", "/metrics").body.decode().splitlines() if line.startswith('lambent_starts_ahead_total{outcome="started"')]
-        self.assertEqual(float(again[0].split()[-1]), 2)
+        self.assertEqual(self.counts_of(worker)["started"], 2)
 
     def test_where_nothing_is_foreseen_each_begins_cold(self):
         waits, counts, _ = self.run_once("--set", "foresee=false")

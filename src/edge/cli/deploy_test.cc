@@ -243,7 +243,8 @@ TEST_F(Deploy, SendsOfALargePackageWhatTheWorkerLacks) {
   const std::string before = *archive::make_zip(folder.string(), {}, "lambent.toml");
   write("bootstrap", "#!/bin/sh\nexec true\n");
   Json parts = Json::array();
-  for (const CodePart& part : archive::code_parts_of(before).value()) {
+  const std::vector<CodePart> parts_before = *archive::code_parts_of(before);
+  for (const CodePart& part : parts_before) {
     parts.push_back({{"sha256", part.sha256}, {"bytes", part.size.count}});
   }
   const std::string lacking = R"({"error":{"code":"FAILED_PRECONDITION","message":

@@ -91,7 +91,10 @@ std::pair<std::string, std::string> shown(const std::string& key, const Json& ro
     if (key.starts_with("last_modified")) return {without(end), date_of(amount)};
     return {without(end), amount < 0 ? "as the worker says" : human_seconds(amount)};
   }
-  if (key == "async_retries" && number(row, key.c_str()) < 0) return {key, "as the worker says"};
+  if (key == "async_retries") {
+    const auto retries = static_cast<int>(number(row, key.c_str()));
+    return {key, retries < 0 ? "as the worker says" : std::to_string(retries)};
+  }
   if (!row[key].is_array()) return {key, cell(row, key.c_str())};
   std::string entries;
   for (const Json& entry : row[key]) entries += (entries.empty() ? "" : "; ") + entry_text(entry);

@@ -62,8 +62,8 @@ TEST_F(Verbs, InvocationsShowsWhichRunItIsOfOneThatIsTriedAgain) {
     {"invocation":"2e6c9d1e-4f2c-4c33-9a52-6f1b1b3f0f7a","function":"hello","run":3,
      "outcome":"succeeded","again_in_seconds":null,"ended":1.0}]})"));
   EXPECT_EQ(run_invocations(transport, console, {}), 0);
-  EXPECT_THAT(out.str(), HasSubstr("run 2 in 34 s; E: no\n"));
-  EXPECT_THAT(out.str(), HasSubstr("run 1, again after 60 s: E: no\n"));
+  EXPECT_THAT(out.str(), HasSubstr("run 2 in 34.00 s; E: no\n"));
+  EXPECT_THAT(out.str(), HasSubstr("run 1, again after 60.00 s: E: no\n"));
   EXPECT_THAT(out.str(), HasSubstr("run 3\n"));
 }
 

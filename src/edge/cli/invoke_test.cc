@@ -194,8 +194,9 @@ TEST_F(Verbs, ResultTellsOfOneThatWaitsToBeTriedAgainAndWhereItsOutcomeWent) {
   transport.answer(response(202, R"({"state":"pending","phase":"waiting","run":2,"most_runs":3,
     "due_in_seconds":34,"last_failure":"E: no"})"));
   EXPECT_EQ(run_result(transport, console, {.id = "77aa"}), 24);
-  EXPECT_THAT(err.str(), HasSubstr("is waiting for run 2 of 3, in 34 s: the last one failed with "
-                                   "E: no; wait for it with --wait"));
+  EXPECT_THAT(err.str(),
+              HasSubstr("is waiting for run 2 of 3, in 34.00 s: the last one failed with "
+                        "E: no; wait for it with --wait"));
 
   err.str("");
   http::Response answer = invoked("7");

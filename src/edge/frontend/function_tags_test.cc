@@ -144,7 +144,8 @@ TEST(FunctionTags, AnUnknownOneIsToldWhichThereAre) {
             "max-concurrency, "
             "max-queue-time, "
             "min-instances, keep-alive, "
-            "warm-up, schedules, openai-models and layers");
+            "warm-up, schedules, async-retries, async-max-age, async-on-success, async-on-failure, "
+            "openai-models and layers");
   spec.tags = {{"lambent:", "1"}};
   EXPECT_TRUE(apply_tags(spec).error().message.starts_with("there is no setting 'lambent:';"));
 }

@@ -550,7 +550,7 @@ void Deployments::publish(Publication publication, Done done) {
   const FunctionName& name = publication.function;
   const auto current = uses_.functions.get(name);
   if (!current.ok()) return done(pending_.refuse(name).value_or(current.error()));
-  if (is_record(name)) {
+  if (is_version_record(name) || is_kept_graph(name)) {
     return done(
         Error{ErrorCode::kFailedPrecondition,
               "'" + name.name + "' is " +
