@@ -284,7 +284,8 @@ def _delta(client: Any, target: str, package: bytes) -> tuple[str, bytes]:
     code = _send(client, "GET", target + "/code/parts")
     if "parts" not in code:
         raise error_of("NOT_FOUND", "the worker tells no parts of the code of %s" % target)
-    places, end = {}, 0
+    places: dict[str, int] = {}
+    end = 0
     for part in code["parts"]:
         places.setdefault(part["sha256"], end)
         end += part["bytes"]
