@@ -83,7 +83,7 @@ CREATE TABLE shared_secrets (
 
 // Versions and aliases are rows of shared_functions. Numbers of versions are never used again. What
 // the first node had before the others knew of versions is brought here once.
-constexpr const char* kVersions = R"sql(
+constexpr const char* kSharedVersions = R"sql(
 CREATE TABLE shared_version_numbers (
   tenant   TEXT   NOT NULL,
   function TEXT   NOT NULL,
@@ -98,7 +98,7 @@ INSERT INTO shared_versions_brought (one, brought) VALUES (1, 0);
 )sql";
 
 // As in a catalog of one node. A program that does not know of it runs what is not due yet.
-constexpr const char* kFollowUps = R"sql(
+constexpr const char* kSharedFollowUps = R"sql(
 ALTER TABLE shared_invocations ADD COLUMN runs BIGINT NOT NULL DEFAULT 0;
 ALTER TABLE shared_invocations ADD COLUMN due_at_ns BIGINT NOT NULL DEFAULT 0;
 ALTER TABLE shared_invocations ADD COLUMN chain BIGINT NOT NULL DEFAULT 0;
@@ -149,7 +149,7 @@ const std::vector<std::string>& shared_migrations() {
 }
 
 const std::vector<std::string>& shared_additions() {
-  static const std::vector<std::string> steps = {kAccess, kVersions, kFollowUps};
+  static const std::vector<std::string> steps = {kAccess, kSharedVersions, kSharedFollowUps};
   return steps;
 }
 

@@ -115,7 +115,7 @@ Result<void> check_brought(Database& database) {
 
 bool is_qualified(const std::string& name) { return name.find(':') != std::string::npos; }
 // In the order of read_claimed().
-constexpr std::string_view kPendingColumns =
+constexpr std::string_view kSharedPendingColumns =
     "tenant, id, function, idempotency_key, submitted_at_ns, attempts, request, runs, due_at_ns, "
     "chain, last_failure";
 
@@ -430,7 +430,7 @@ Result<std::optional<SharedInvocation>> find_shared_pending(Database& database, 
                                                             const std::string& tenant,
                                                             InvocationId id) {
   ASSIGN_OR_RETURN(Statement ask,
-                   database.prepare("SELECT " + std::string(kPendingColumns) +
+                   database.prepare("SELECT " + std::string(kSharedPendingColumns) +
                                     " FROM shared_invocations WHERE tenant = ?1 AND id = ?2 AND "
                                     "state <> 'done' AND owner = ?3 AND life = ?4"));
   ask.bind_text(1, tenant).bind_blob(2, bytes_of_id(id));
@@ -561,7 +561,7 @@ Result<std::vector<SharedInvocation>> claim_shared(Database& database, const Own
                          "'done' AND owner = ?3 AND life <> ?2 AND (tenant, id) IN (SELECT tenant, "
                          "id FROM shared_invocations WHERE state <> 'done' AND owner = ?3 AND life "
                          "<> ?2 ORDER BY submitted_at_ns LIMIT ?4) RETURNING " +
-                         std::string(kPendingColumns)));
+                         std::string(kSharedPendingColumns)));
     claim.bind_text(1, owner.node).bind_text(2, owner.life).bind_text(3, node);
     claim.bind(4, uint64_t{most - claimed.size()});
     for (;;) {

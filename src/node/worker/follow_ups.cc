@@ -15,9 +15,9 @@ namespace lambent::worker {
 namespace {
 
 // The clock on the wall may be set: it is looked at again after so long.
-constexpr Duration kLongestSleep = seconds(20);
+constexpr Duration kLongestRest = seconds(20);
 // After the catalog did not take a change, or did not answer.
-constexpr Duration kTryAgain = seconds(1);
+constexpr Duration kAskAgain = seconds(1);
 constexpr size_t kFailureLength = 256;
 
 // "ValueError: no such image"
@@ -116,7 +116,7 @@ void FollowUps::store_retry(InvocationId id) {
                         {{"invocation", to_string(id)}, {"error", to_string(stored.error())}});
         // Another node has it. In any other case a worker that ends now leaves it as it began.
         if (!is_retryable(stored.error().code)) return void(take(id));
-        uses_.loop.call_after(kTryAgain, [this, id] { store_retry(id); });
+        uses_.loop.call_after(kAskAgain, [this, id] { store_retry(id); });
       });
 }
 
@@ -159,7 +159,7 @@ void FollowUps::plan() {
   uses_.loop.cancel(timer_);
   timer_ = {};
   if (due_.empty() && ages_.empty()) return;
-  Duration next = now() + kLongestSleep;
+  Duration next = now() + kLongestRest;
   if (!due_.empty() && reads_ < limits::kDueAtOnce) next = std::min(next, due_.begin()->first);
   if (!ages_.empty()) next = std::min(next, ages_.begin()->first);
   timer_ = uses_.loop.call_after(std::max(next - now(), Duration(0)), [this] { look(); });
@@ -203,7 +203,7 @@ void FollowUps::resume(InvocationId id, Result<std::optional<catalog::AsyncInvoc
   if (uses_.drain.draining()) return;
   if (!pending.ok() && is_retryable(pending.error().code)) {
     found->second.is_read = false;
-    found->second.due_at = now() + kTryAgain;
+    found->second.due_at = now() + kAskAgain;
     due_.emplace(found->second.due_at, id);
     return;
   }
@@ -343,7 +343,7 @@ void FollowUps::store_result(TenantId tenant, InvocationResult result,
                                // The disk or the catalog's queue is full. Should the worker end
                                // before there is room again, the invocation is still there to be
                                // run once more.
-                               uses_.loop.call_after(kTryAgain, [this, tenant, result, successor] {
+                               uses_.loop.call_after(kAskAgain, [this, tenant, result, successor] {
                                  store_result(tenant, result, successor);
                                });
                              });
