@@ -1,19 +1,17 @@
 #!/usr/bin/env python3
-"""repeat_failed.py BUILD [CTEST...]: what follows a run of ctest in the folder BUILD that failed.
+"""repeat_failed.py BUILD: what follows a run of ctest in the folder BUILD that failed.
 
-The end of each failed test's output is printed last, where a log that keeps only its end still shows it. Tests of a running worker share
-the machine with each other and with whatever else it does; where at most two of these failed, and nothing else, they run once more, one
-after the other. The exit status is 0 only if they pass then; what they printed the first time is told in either case, for a test that
-passes alone and fails beside others has a defect, its own or the product's. LAMBENT_REPEAT_FAILED=0 repeats none.
+The end of each failed test's output is printed last, where a log that keeps only its end still shows it. Many tests start processes that
+share the machine with each other and with whatever else it does; where at most two tests failed they run once more, one after the other.
+The exit status is 0 only if they pass then; what they printed the first time is told in either case, for a test that passes by itself and
+fails beside others has a defect, its own or the product's. LAMBENT_REPEAT_FAILED=0 repeats none.
 """
-import json
 import os
 import pathlib
 import re
 import subprocess
 import sys
 
-RUNNING_WORKER = {"integration", "clients", "docs", "browser", "package"}
 AT_MOST = 2
 LINES = 60
 
@@ -37,21 +35,6 @@ def outputs(build):
     return found
 
 
-def labels(build, names):
-    """{name: its labels}, as ctest has them."""
-    choice = "^(" + "|".join(re.escape(name) for name in names) + ")$"
-    listed = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1", "-R", choice], check=True, capture_output=True, text=True)
-    found = {}
-    for test in json.loads(listed.stdout)["tests"]:
-        found[test["name"]] = {label for each in test.get("properties", []) if each["name"] == "LABELS" for label in each["value"]}
-    return found
-
-
-def may_repeat(names, labels_of):
-    """Whether all of `names` are tests of a running worker, and few enough to be chance."""
-    return 0 < len(names) <= AT_MOST and all(labels_of.get(name, set()) & RUNNING_WORKER for name in names)
-
-
 def show(names, printed, what):
     for name in names:
         lines = printed.get(name, "").rstrip().splitlines()
@@ -64,11 +47,11 @@ def main(build):
     if not names:
         return 1
     first = outputs(build)
-    repeat = os.environ.get("LAMBENT_REPEAT_FAILED") != "0" and may_repeat(names, labels(build, names))
+    repeat = os.environ.get("LAMBENT_REPEAT_FAILED") != "0" and len(names) <= AT_MOST
     if not repeat:
         show(names, first, "failed")
         return 1
-    print(f"\n== {len(names)} of a running worker failed; once more, with nothing beside: {', '.join(names)}", flush=True)
+    print(f"\n== {len(names)} failed; once more, with nothing beside: {', '.join(names)}", flush=True)
     status = subprocess.run(["ctest", "--test-dir", build, "--rerun-failed", "--output-on-failure", "-j1"], check=False).returncode
     show(names, first, "failed at first")
     if status == 0:

@@ -25,9 +25,9 @@ class RepeatFailedTest(unittest.TestCase):
         patch.start()
         self.addCleanup(patch.stop)
 
-    def add(self, name, command, label="integration"):
+    def add(self, name, command):
         self.lines.append(f'add_test({name} sh -c [==[{command.format(name=name)}]==])\n'
-                          f'set_tests_properties({name} PROPERTIES LABELS "{label};no-asan" WORKING_DIRECTORY "{self.build}")\n')
+                          f'set_tests_properties({name} PROPERTIES WORKING_DIRECTORY "{self.build}")\n')
 
     def follow(self):
         """(the exit status, what was printed) after a run of the tests that were added."""
@@ -55,17 +55,6 @@ class RepeatFailedTest(unittest.TestCase):
         self.assertEqual(status, 1)
         self.assertIn("what broke", printed)
         self.assertNotIn("passed when repeated", printed)
-
-    def test_a_unit_test_is_not_repeated(self):
-        self.add("unit", ONCE, label="fuzz")
-        status, printed = self.follow()
-        self.assertEqual((status, self.tries("unit")), (1, 1))
-        self.assertIn("the reason of unit", printed)
-
-    def test_nothing_is_repeated_beside_a_unit_test_that_failed(self):
-        self.add("worker", ONCE)
-        self.add("unit", "false", label="fuzz")
-        self.assertEqual((self.follow()[0], self.tries("worker")), (1, 1))
 
     def test_three_are_no_chance(self):
         for name in ("one", "two", "three"):
