@@ -29,7 +29,9 @@ std::string timestamp_of(Duration since_epoch) {
 // As it is written, so that no number of it changes; what is no JSON becomes a string.
 std::string payload_of(std::string_view payload) {
   if (payload.empty()) return "null";
-  return Json::accept(payload) ? std::string(payload) : text_of(Json(std::string(payload)));
+  // The parser takes a NUL for the end.
+  const bool is_json = payload.find('\0') == std::string_view::npos && Json::accept(payload);
+  return is_json ? std::string(payload) : text_of(Json(std::string(payload)));
 }
 
 // What was answered; of one that did not run, why.
