@@ -66,7 +66,7 @@ TEST_F(Graphs, AllocationNodesGiveMemoryToTheirLaunch) {
   EXPECT_EQ(reserved, 0u);
 }
 
-TEST_F(Graphs, ALaunchMayFreeSeveralAllocations) {
+TEST_F(Graphs, AllocationNodesMayBeFreedByOneLaunch) {
   CUDA_MEM_ALLOC_NODE_PARAMS wanted{};
   wanted.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
   wanted.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};

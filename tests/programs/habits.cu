@@ -77,6 +77,7 @@ bool a_stream_of_a_part_may_go_before_the_capture_ends() {
   int *sum, host = 0;
   OK(cudaMalloc(&sum, 4));
   OK(cudaMemset(sum, 0, 4));
+  OK(cudaDeviceSynchronize());  // the streams below do not wait for it
   OK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
   OK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
   OK(cudaStreamCreateWithFlags(&part, cudaStreamNonBlocking));
