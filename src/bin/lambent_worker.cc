@@ -392,7 +392,7 @@ frontend::RouterOptions router_options(worker::Worker& worker, const WorkerConfi
           .auth = {.mode = config.auth, .own_user = geteuid()},
           .offload = disk_of(offload),
           .audit = sink_of(audit),
-          .usage = [&worker](TenantId tenant) { return worker.usage_of(tenant); },
+          .usage = [&worker](TenantId tenant) { return worker.usages_of({tenant}).at(tenant); },
           .function_domain = config.listen.function_domain,
           .activity = &worker.activity(),
           .journal = journal,

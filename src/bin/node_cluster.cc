@@ -74,10 +74,7 @@ cluster::NodeReport report_of(const worker::Worker& worker, const tenants::Acces
                              .gpus = sizes.gpus};
   Bytes busy;
   if (quotas != nullptr) {
-    for (const Tenant& tenant : access.list_tenants("", SIZE_MAX)) {
-      auto use = quotas->use_of(tenant, worker.usage_of(tenant.id));
-      if (use) report.tenants.push_back(*std::move(use));
-    }
+    report.tenants = quotas->uses();
   }
   // One look for all tenants: a look for each would be at all sandboxes as often as there are
   // tenants.

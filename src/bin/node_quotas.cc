@@ -1,6 +1,7 @@
 #include "bin/node_quotas.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace lambent {
@@ -23,6 +24,12 @@ std::optional<cluster::TenantUse> find(const std::vector<cluster::TenantUse>& to
   return found == told.end() ? std::nullopt : std::optional(*found);
 }
 
+std::vector<TenantId> ids_of(const std::vector<Tenant>& tenants) {
+  std::vector<TenantId> ids;
+  for (const Tenant& tenant : tenants) ids.push_back(tenant.id);
+  return ids;
+}
+
 }  // namespace
 
 NodeQuotas::NodeQuotas(Dependencies dependencies)
@@ -32,9 +39,21 @@ NodeQuotas::NodeQuotas(Dependencies dependencies)
 
 NodeQuotas::~NodeQuotas() { uses_.loop.cancel(timer_); }
 
-std::optional<cluster::TenantUse> NodeQuotas::use_of(const Tenant& tenant,
-                                                     const TenantUsage& usage) const {
-  if (tenant.quotas == TenantQuotas{}) return std::nullopt;
+std::vector<Tenant> NodeQuotas::limited_tenants() const {
+  std::vector<Tenant> limited = uses_.access.list_tenants("", SIZE_MAX);
+  std::erase_if(limited, [](const Tenant& tenant) { return tenant.quotas == TenantQuotas{}; });
+  return limited;
+}
+
+std::vector<cluster::TenantUse> NodeQuotas::uses() const {
+  const std::vector<Tenant> tenants = limited_tenants();
+  const auto usages = uses_.worker.usages_of(ids_of(tenants));
+  std::vector<cluster::TenantUse> uses;
+  for (const Tenant& tenant : tenants) uses.push_back(use_of(tenant, usages.at(tenant.id)));
+  return uses;
+}
+
+cluster::TenantUse NodeQuotas::use_of(const Tenant& tenant, const TenantUsage& usage) const {
   const auto requests = requests_.find(tenant.id);
   return cluster::TenantUse{
       .tenant = tenant.name,
@@ -63,11 +82,12 @@ void NodeQuotas::look() {
   const Duration since = uses_.loop.now() - std::exchange(looked_at_, uses_.loop.now());
   const Told told = uses_.others();
   const auto silent = static_cast<unsigned>(std::ranges::count(told.nodes, nullptr));
-  for (const Tenant& tenant : uses_.access.list_tenants("", SIZE_MAX)) {
-    if (tenant.quotas == TenantQuotas{}) continue;
+  const std::vector<Tenant> tenants = limited_tenants();
+  const auto usages = uses_.worker.usages_of(ids_of(tenants));
+  for (const Tenant& tenant : tenants) {
     if (tenant.quotas.requests_per_second) note_requests(tenant, since);
-    const TenantUsage usage = uses_.worker.usage_of(tenant.id);
-    const cluster::TenantUse now = *use_of(tenant, usage);
+    const TenantUsage& usage = usages.at(tenant.id);
+    const cluster::TenantUse now = use_of(tenant, usage);
     const cluster::TenantUse before = std::exchange(before_[tenant.id], now);
     cluster::TenantUse here = now;
     for (const auto part : {&cluster::TenantUse::running, &cluster::TenantUse::gpu_memory,

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,8 +35,8 @@ class NodeQuotas {
   NodeQuotas(const NodeQuotas&) = delete;
   NodeQuotas& operator=(const NodeQuotas&) = delete;
 
-  // What this node tells of a tenant with quotas; nothing of one without.
-  std::optional<cluster::TenantUse> use_of(const Tenant& tenant, const TenantUsage& usage) const;
+  // What this node tells of its tenants with quotas.
+  std::vector<cluster::TenantUse> uses() const;
 
  private:
   struct Requests {
@@ -45,6 +44,9 @@ class NodeQuotas {
     access::QuotaUse rate;  // as of a TenantUse
   };
 
+  // Tenants with quotas.
+  std::vector<Tenant> limited_tenants() const;
+  cluster::TenantUse use_of(const Tenant& tenant, const TenantUsage& usage) const;
   void look();
   void note_requests(const Tenant& tenant, Duration since);
 

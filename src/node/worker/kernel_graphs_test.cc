@@ -47,7 +47,8 @@ class KernelGraphsTest : public WorkerTest {
             .catalog = *store,
             .service = *worker,
             .quotas = worker->deployments().quotas(),
-            .used_disk = [this](TenantId tenant) { return worker->usage_of(tenant).disk; },
+            .used_disk =
+                [this](TenantId tenant) { return worker->usages_of({tenant}).at(tenant).disk; },
             .is_at_work =
                 [this](FunctionId id) {
                   return busy_ == id || worker->status().uses().live.count(id) > 0;

@@ -305,15 +305,20 @@ void Worker::remove_tenant(TenantId tenant) {
   if (uses_.objects != nullptr) uses_.objects->set_quota(tenant, std::nullopt);
 }
 
-TenantUsage Worker::usage_of(TenantId tenant) const {
-  const FunctionTotals totals = deployments_.totals(tenant);
-  TenantUsage usage;
-  usage.functions = totals.functions;
-  usage.disk = totals.code;
-  if (uses_.objects != nullptr) usage.objects = uses_.objects->used(tenant);
+std::map<TenantId, TenantUsage> Worker::usages_of(const std::vector<TenantId>& tenants) const {
+  std::map<TenantId, TenantUsage> usages;
+  for (const TenantId tenant : tenants) {
+    const FunctionTotals totals = deployments_.totals(tenant);
+    TenantUsage& usage = usages[tenant];
+    usage.functions = totals.functions;
+    usage.disk = totals.code;
+    if (uses_.objects != nullptr) usage.objects = uses_.objects->used(tenant);
+  }
   for (const dispatch::TenantStatus& status :
        dispatcher_->tenant_status(uses_.loop.clock().now())) {
-    if (status.id != tenant) continue;
+    const auto found = usages.find(status.id);
+    if (found == usages.end()) continue;
+    TenantUsage& usage = found->second;
     usage.running = status.running;
     usage.waiting = status.waiting;
     usage.gpu_time_in_hour = status.gpu_time_in_hour;
@@ -322,7 +327,7 @@ TenantUsage Worker::usage_of(TenantId tenant) const {
     usage.gpu_demand = {status.at_work.gpu, status.pending.gpu, status.largest.gpu};
     usage.host_demand = {status.at_work.host, status.pending.host, status.largest.host};
   }
-  return usage;
+  return usages;
 }
 
 void Worker::drain(std::function<void()> drained) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -114,7 +115,8 @@ class Worker final : public InvocationService {
   // With `share`, later: this node has that part of the tenant's quotas, other nodes the rest.
   void set_tenant(const Tenant& tenant, const TenantQuotas* share = nullptr);
   void remove_tenant(TenantId tenant);
-  TenantUsage usage_of(TenantId tenant) const;
+  // All functions are looked at once, and not once for each tenant.
+  std::map<TenantId, TenantUsage> usages_of(const std::vector<TenantId>& tenants) const;
   Deployments& deployments() { return deployments_; }
 
   // What lambent-device reports goes there.
