@@ -146,7 +146,7 @@ struct Whole {
   bool adapts = false;
   bool foresees = false;
   unsigned tokens = 0;  // 0: many, so that reading the clock does not count
-  // Registered beside those that are called: functions that nobody calls, each third with a GPU, of
+  // Registered beside those that are called: functions without calls, each third with a GPU, of
   // so many tenants (each with a quota of concurrency; 0: all are of one, which has none).
   uint32_t resting = 0;
   uint32_t tenants = 0;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -155,6 +156,8 @@ class Node {
   // --- A process for each instance (processes.cc) ---
   void serve_process(Function& function);
   void start_process(Function& function);
+  // Its runtime starts now; `load` brings its weights when it has a context, before it serves.
+  void begin_process(Process made, std::function<void(Process*)> load);
   Process* longest_idle(const Function& wanting);
   // Whether a process holds memory for a batch for as long as it lives, else while calls run.
   bool holds_activations() const {

@@ -81,21 +81,29 @@ void Node::start_process(Function& function) {
   // Memory for the weights is taken now; their content comes when there is a context.
   take_weights(weights_of(function.tenant, best, model.network), best, model);
   ++weights_of(function.tenant, best, model.network).users;
-  processes_.push_back({.function = &function,
-                        .number = ++processes_made_,
-                        .device = best,
-                        .bytes = own,
-                        .share = setup_.share,
-                        .batch = setup_.batch});
+  begin_process({.function = &function,
+                 .device = best,
+                 .bytes = own,
+                 .share = setup_.share,
+                 .batch = setup_.batch},
+                [this](Process* process) {
+                  const Function& function = *process->function;
+                  load_weights(function.tenant, process->device, this->model(function).network,
+                               function.number);
+                });
+}
+
+void Node::begin_process(Process made, std::function<void(Process*)> load) {
+  made.number = ++processes_made_;
+  processes_.push_back(std::move(made));
   Process* process = &processes_.back();
-  ++function.starting;
-  ++function.alive;
+  ++process->function->starting;
+  ++process->function->alive;
   ++result_.starts;
-  events_.after(constants_.runtime_start_s, [this, process] {
-    Function& function = *process->function;
-    --function.starting;
+  events_.after(constants_.runtime_start_s, [this, process, load = std::move(load)] {
+    --process->function->starting;
     process->ready = true;
-    load_weights(function.tenant, process->device, this->model(function).network, function.number);
+    load(process);
     rest(process);
     serve();
   });

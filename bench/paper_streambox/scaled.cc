@@ -123,7 +123,7 @@ void Node::look_at_scaler(Function& function) {
   constexpr int kMostVictims = 8;
   scheduling::ScalerStep step = scaler_step(function);
   for (int victims = 0; victims < kMostVictims; ++victims) {
-    // Whoever waits may have the room of those that nobody calls.
+    // Calls that wait may have the room of functions without any.
     if (step.unserved <= 0 || function.queue.empty()) break;
     Process* victim = longest_idle(function);
     if (victim == nullptr) break;
@@ -149,32 +149,22 @@ void Node::look_at_scaler(Function& function) {
 void Node::start_scaled(Function& function, scheduling::ScalerStep::Start start) {
   const scheduling::InstanceShape& shape = function.shapes[start.shape];
   charge(start.device, constants_.runtime_bytes);
-  processes_.push_back({.function = &function,
-                        .number = ++processes_made_,
-                        .device = start.device,
-                        .bytes = constants_.runtime_bytes,
-                        .shape = start.shape,
-                        .share = shape.share,
-                        .batch = most_together(function, shape.share)});
-  Process* process = &processes_.back();
-  ++function.starting;
-  ++function.alive;
-  ++result_.starts;
-  events_.after(constants_.runtime_start_s, [this, process] {
-    Function& function = *process->function;
-    --function.starting;
-    process->ready = true;
-    const Model& model = this->model(function);
-    Weights& weights = weights_of(function.tenant, process->device, model.network);
-    const double needs = weights.there ? 0 : model.weight_bytes;
-    if (make_room(process->device, needs, function.tenant)) {
-      ++weights.users;
-      load_weights(function.tenant, process->device, model.network, function.number);
-      leave_weights(function.tenant, process->device, model.network);
-    }
-    rest(process);
-    serve();
-  });
+  begin_process({.function = &function,
+                 .device = start.device,
+                 .bytes = constants_.runtime_bytes,
+                 .shape = start.shape,
+                 .share = shape.share,
+                 .batch = most_together(function, shape.share)},
+                [this](Process* process) {
+                  const Function& function = *process->function;
+                  const Model& model = this->model(function);
+                  Weights& weights = weights_of(function.tenant, process->device, model.network);
+                  const double needs = weights.there ? 0 : model.weight_bytes;
+                  if (!make_room(process->device, needs, function.tenant)) return;
+                  ++weights.users;
+                  load_weights(function.tenant, process->device, model.network, function.number);
+                  leave_weights(function.tenant, process->device, model.network);
+                });
 }
 
 }  // namespace lambent::paper_streambox

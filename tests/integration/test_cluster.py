@@ -344,7 +344,7 @@ class NodesWithOtherGpus(unittest.TestCase):
             cluster["a"].invoke("pair", {})
         self.assertEqual(raised.exception.status, 503)
         self.assertIn("are lost or drained (c)", str(raised.exception))
-        # And where nobody has them.
+        # And where no node has them.
         cluster["c"].gpu = "emulated:tiny"
         cluster["c"].start()
         cluster.wait_until_up()

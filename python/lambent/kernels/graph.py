@@ -206,6 +206,19 @@ class Graph:
         return self._add_bundle(Bundle(self, "lambent:" + name, None, kernels))
 
     @contextlib.contextmanager
+    def _block(self, step: Dict[str, Any], empty: str) -> Iterator[None]:
+        """What follows in the block goes into `step`; GraphError(empty) if that is nothing."""
+        step["steps"] = []
+        self._append(step)
+        self._open.append(step["steps"])
+        try:
+            yield
+        finally:
+            self._open.pop()
+        if not step["steps"]:
+            raise GraphError(empty)
+
+    @contextlib.contextmanager
     def repeat(self, times: int, until: Optional[Buffer] = None) -> Iterator[None]:
         """The launches in the block run `times` times, each round after the one before.
 
@@ -226,15 +239,8 @@ class Graph:
                                  % (until.name, until.size_bytes))
             until.written = until.used = True
             step["until"] = until.name
-        step["steps"] = []
-        self._append(step)
-        self._open.append(step["steps"])
-        try:
+        with self._block(step, "nothing is repeated: no launch stands in this block"):
             yield
-        finally:
-            self._open.pop()
-        if not step["steps"]:
-            raise GraphError("nothing is repeated: no launch stands in this block")
         if until is not None and not _writes(step["steps"], until.name):
             raise GraphError("no launch in this block writes the flag '%s'" % until.name)
 
@@ -257,15 +263,8 @@ class Graph:
             raise GraphError("variant %d: variants stand in the order of their sizes, without other steps" % batch)
         for buffer in self.buffers.values():
             buffer.written = buffer.role in ("input", "in_out", "constant")
-        step: Dict[str, Any] = {"batch": batch, "steps": []}
-        self._append(step)
-        self._open.append(step["steps"])
-        try:
+        with self._block({"batch": batch}, "variant %d: no launch stands in this block" % batch):
             yield
-        finally:
-            self._open.pop()
-        if not step["steps"]:
-            raise GraphError("variant %d: no launch stands in this block" % batch)
         for buffer in self.buffers.values():
             if buffer.role == "output" and not buffer.written:
                 raise GraphError("variant %d: no launch writes the output '%s'" % (batch, buffer.name))

@@ -101,14 +101,23 @@ TEST(Why, TellsWhatItWaitedForAndWhatWasEvictedForIt) {
   }
 }
 
-TEST(Why, TellsAllRunsOfOneThatFailedAndWasTriedAgain) {
-  Scene scene;
+InvocationSubmitted asynchronously_submitted() {
   InvocationSubmitted submitted{kFirst, FunctionId{1}};
   submitted.asynchronous = true;
-  scene.at(seconds(1), submitted);
+  return submitted;
+}
+
+// An asynchronous one, which runs from 2 s to 3 s.
+void one_that_fails(Scene& scene) {
+  scene.at(seconds(1), asynchronously_submitted());
   scene.at(seconds(2), SandboxReady{SandboxId{1}, milliseconds(400), milliseconds(600)});
   scene.at(seconds(3), InvocationFinished{kFirst, seconds(1), false});
-  scene.at(seconds(63), submitted);
+}
+
+TEST(Why, TellsAllRunsOfOneThatFailedAndWasTriedAgain) {
+  Scene scene;
+  one_that_fails(scene);
+  scene.at(seconds(63), asynchronously_submitted());
   scene.at(seconds(65), InvocationFinished{kFirst, seconds(2), true});
   const Why why = scene.story_of(kFirst);
   ASSERT_TRUE(why.settled());
@@ -124,11 +133,7 @@ TEST(Why, TellsAllRunsOfOneThatFailedAndWasTriedAgain) {
 
 TEST(Why, IsNotSettledByTheFailureOfAnAsynchronousOne) {
   Scene scene;
-  InvocationSubmitted submitted{kFirst, FunctionId{1}};
-  submitted.asynchronous = true;
-  scene.at(seconds(1), submitted);
-  scene.at(seconds(2), SandboxReady{SandboxId{1}, milliseconds(400), milliseconds(600)});
-  scene.at(seconds(3), InvocationFinished{kFirst, seconds(1), false});
+  one_that_fails(scene);
   const Why why = scene.story_of(kFirst);
   EXPECT_TRUE(why.over());
   EXPECT_FALSE(why.settled());

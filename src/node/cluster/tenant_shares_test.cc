@@ -24,7 +24,7 @@ TEST(TenantSharesTest, WhatIsNotLimitedStaysSo) {
   EXPECT_EQ(share_of({}, {}, {}, {.answers = {TenantUse{}, TenantUse{}}}), TenantQuotas{});
 }
 
-TEST(TenantSharesTest, IdleNodesHaveEqualPartsAndObjectsAndGpuTimeAreWhoeverTakesThem) {
+TEST(TenantSharesTest, IdleNodesHaveEqualPartsAndTheFirstTakesObjectsAndGpuTime) {
   const TenantQuotas share =
       share_of(all_quotas(), {}, {}, {.answers = {std::nullopt, TenantUse{}}});
   EXPECT_EQ(share.concurrency, 4u);

@@ -120,15 +120,31 @@ void FollowUps::store_retry(InvocationId id) {
       });
 }
 
+FollowUps::Waiting FollowUps::waiting_of(const catalog::AsyncInvocation& pending) {
+  return {.function = pending.request.function,
+          .id = pending.function,
+          .runs = pending.runs,
+          .chain = pending.chain,
+          .submitted_at = pending.submitted_at,
+          .due_at = pending.due_at,
+          .last_failure = pending.last_failure,
+          .durable = true};
+}
+
+LiveInvocation FollowUps::live_of(InvocationId id, const Waiting& waiting) {
+  LiveInvocation live;
+  live.request.id = id;
+  live.request.function = waiting.function;
+  live.request.kind = InvocationKind::kAsynchronous;
+  live.function = waiting.id;
+  live.runs = waiting.runs;
+  live.chain = waiting.chain;
+  live.submitted_at = waiting.submitted_at;
+  return live;
+}
+
 void FollowUps::wait(const catalog::AsyncInvocation& pending) {
-  Waiting waiting{.function = pending.request.function,
-                  .id = pending.function,
-                  .runs = pending.runs,
-                  .chain = pending.chain,
-                  .submitted_at = pending.submitted_at,
-                  .due_at = pending.due_at,
-                  .last_failure = pending.last_failure,
-                  .durable = true};
+  Waiting waiting = waiting_of(pending);
   due_.emplace(waiting.due_at, pending.request.id);
   add(pending.request.id, std::move(waiting));
   plan();
@@ -219,29 +235,14 @@ void FollowUps::resume(InvocationId id, Result<std::optional<catalog::AsyncInvoc
 
 bool FollowUps::cancel(TenantId tenant, InvocationId id) {
   if (find(tenant, id) == nullptr) return false;
-  Waiting waiting = take(id);
-  LiveInvocation live;
-  live.request.id = id;
-  live.request.function = std::move(waiting.function);
-  live.request.kind = InvocationKind::kAsynchronous;
-  live.function = waiting.id;
+  LiveInvocation live = live_of(id, take(id));
   live.cancelled = true;
-  live.runs = waiting.runs;
-  live.chain = waiting.chain;
-  live.submitted_at = waiting.submitted_at;
   uses_.completions.complete(std::move(live), rejected(id, cancelled_error()));
   return true;
 }
 
 void FollowUps::give_up(const catalog::AsyncInvocation& pending, Error error) {
-  LiveInvocation live;
-  live.request.id = pending.request.id;
-  live.request.function = pending.request.function;
-  live.request.kind = InvocationKind::kAsynchronous;
-  live.function = pending.function;
-  live.runs = pending.runs;
-  live.chain = pending.chain;
-  live.submitted_at = pending.submitted_at;
+  const LiveInvocation live = live_of(pending.request.id, waiting_of(pending));
   InvocationResult result = rejected(pending.request.id, std::move(error));
   const asynchronous::FollowUp follow_up = decide(live, result);
   perform(live, result, follow_up);

@@ -104,6 +104,9 @@ class FollowUps {
   const AsyncSettings& settings_of(const FunctionName& function) const;
   Duration now() const { return uses_.loop.clock().wall_now(); }
 
+  static Waiting waiting_of(const catalog::AsyncInvocation& pending);
+  // As if it were live, to be ended.
+  static LiveInvocation live_of(InvocationId id, const Waiting& waiting);
   void try_again(const LiveInvocation& live, const InvocationResult& result, Duration in);
   void store_retry(InvocationId id);
   void add(InvocationId id, Waiting waiting);

@@ -7,7 +7,7 @@
 
 namespace lambent::host {
 
-// Shared memory keeps what an earlier block left in it, so somebody calls begin().
+// Shared memory keeps what an earlier block left in it, so a thread calls begin() before it is used.
 struct PhaseBarrier {
   int expected = 0;
   int arrived = 0;
@@ -26,7 +26,7 @@ struct PhaseBarrier {
     if (arrived == expected) {
       arrived = 0;
       ++phase;
-      block.idle_turns = 0;  // somebody can go on
+      block.idle_turns = 0;  // those that waited can go on
     }
     return of;
   }

@@ -15,7 +15,7 @@ test("the snapshot does not undo what an event told after it", () => {
   assert.deepEqual([...store.functions.keys()], ["b"]);
 });
 
-test("of very many functions the first are asked for, and whoever is called joins them", () => {
+test("of very many functions the first are asked for, and one that is called joins them", () => {
   const store = new Store();
   const page = (from, next) => ({ functions: Array.from({ length: 500 }, (_, index) => ({ name: `f${100000 + from + index}` })), next });
   let asked = 0;
