@@ -90,7 +90,7 @@ def _begin(handler, headers, body):
     try:
         event = decode(headers.get("content-type", ""), body)
     except (ValueError, RecursionError) as error:
-        return handler.begin_unparsed(body, error, Context(headers))
+        return handler.begin_unparsed(bytes(body), error, Context(headers))
     return handler.begin(event, Context(headers))
 
 
@@ -148,7 +148,7 @@ def _answer(handler, headers, body):
     except (ValueError, RecursionError) as error:
         if not hasattr(handler, "unparsed"):
             raise
-        return handler.unparsed(body, error, Context(headers))
+        return handler.unparsed(bytes(body), error, Context(headers))
     return handler(event, Context(headers))
 
 
@@ -157,14 +157,14 @@ def decode(content_type, body):
     kind = content_type.partition(";")[0].strip().lower()
     if kind in ("", "application/json") or kind.endswith("+json"):
         return json.loads(body) if body else None
-    return body
+    return bytes(body)
 
 
 def encode(answer):
     """(content type, bytes) of what a handler returned: bytes go out as they are."""
     if isinstance(answer, (bytes, bytearray, memoryview)):
         return "application/octet-stream", bytes(answer)
-    return "application/json", json.dumps(answer, ensure_ascii=False, allow_nan=False, default=_plain).encode()
+    return "application/json", _JSON.encode(answer).encode()
 
 
 def _plain(value):
@@ -173,6 +173,10 @@ def _plain(value):
     if decimal is not None and isinstance(value, decimal.Decimal):
         return float(value)
     raise TypeError("Object of type %s is not JSON serializable" % type(value).__name__)
+
+
+# json.dumps() makes an encoder for each call.
+_JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=_plain)
 
 
 def _fail(api, request_id, error_type, message, trace, exception=None):

@@ -107,6 +107,16 @@ class RuntimeTest(unittest.TestCase):
         _, _, output = self.serve(source, [("application/json", b"{}")] * invocations)
         return output.removesuffix("lambent_runtime: the Runtime API closed the connection\n")
 
+    def test_large_events_and_answers_come_whole(self):
+        for size in (16 * 1024, 64 * 1024, 3 * 1024 * 1024):
+            with self.subTest(size=size):
+                text = "".join(chr(97 + i % 26) for i in range(size))
+                echo = "def handler(event, context):\n    assert type(event) is %s\n    return event\n"
+                events = [("application/json", json.dumps(text).encode()), ("text/plain", text.encode())]
+                for kind, event in zip(("str", "bytes"), events):
+                    posts, _, output = self.serve(echo % kind, [event] * 2)
+                    self.assertEqual([body == event[1] for _, _, body in posts], [True, True], output[:1000])
+
     STREAMING = "application/vnd.awslambda.http-integration-response"
 
     def error_in_trailers(self, headers):
