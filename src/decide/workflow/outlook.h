@@ -13,6 +13,7 @@ namespace lambent::workflow {
 // What is known of a component: of its function, and of the run.
 struct Prospect {
   Duration takes{};          // a call of it, by what they took
+  bool is_guess = false;     // `takes`: it was not called yet
   Duration start{};          // a sandbox for it, by what it took
   bool needs_start = false;  // none is there, or starts
   enum class State : uint8_t { kWaiting, kBegun, kEnded } state = State::kWaiting;
@@ -32,8 +33,9 @@ constexpr double kConditionHolds = 0.5;
 inline double chance_of(const Component& component) { return component.when ? kConditionHolds : 1; }
 
 // The first calls of the components that wait and need a start, in the order of the workflow. Each
-// is expected when what it needs has ended, with the start that this itself needs, if it waits. One
-// prospect for each component.
+// is expected when what it needs has ended, with the start that this itself needs, if it waits. The
+// delay counts on the soonest: a call whose duration is a guess may take no time. One prospect for
+// each component.
 std::vector<ForeseenCall> foresee_calls(const Workflow& workflow,
                                         const std::vector<Prospect>& prospects);
 

@@ -55,6 +55,18 @@ TEST(Outlook, WhatIsThereOrWasCalledNeedsNothing) {
   EXPECT_THAT(foresee_calls(*workflow, prospects), IsEmpty());
 }
 
+TEST(Outlook, BehindACallThatMayTakeNoTimeStartsBeginAtOnce) {
+  const auto workflow = workflow_of(kDiamond);
+  std::vector<Prospect> prospects = {takes(10, 2, State::kBegun), takes(1, 4), takes(3, 4),
+                                     takes(1, 5)};
+  prospects[0].is_guess = true;
+  // They are expected as before. d comes 7 s from now at the soonest: c starts for 4 s, runs for 3.
+  EXPECT_THAT(foresee_calls(*workflow, prospects),
+              ElementsAre(ForeseenCall{1, seconds(10), seconds(0), 1},
+                          ForeseenCall{2, seconds(10), seconds(0), 1},
+                          ForeseenCall{3, seconds(13), seconds(2), kConditionHolds}));
+}
+
 // Each is looked at once, however many ways lead there.
 TEST(Outlook, AWorkflowOfManyWaysIsSoonLookedThrough) {
   std::string components = R"({"name": "c0", "function": "f"})";

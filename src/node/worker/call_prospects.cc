@@ -16,7 +16,8 @@ workflow::Prospect prospect_of(const dispatch::Dispatcher& dispatcher, FunctionI
   if (!dispatch::is_registered(dispatcher.flows(), function)) return {};
   const scheduling::Flow& flow = dispatcher.flows()[function.value];
   const scheduling::Fleet& fleet = dispatcher.fleet();
-  workflow::Prospect prospect{.takes = flow.execution.mean_or(kFirstCall)};
+  workflow::Prospect prospect{.takes = flow.execution.mean_or(kFirstCall),
+                              .is_guess = !flow.execution.known()};
   const bool uses_gpu = flow.device_memory > Bytes(0) && flow.max_concurrency > 0;
   if (!uses_gpu || flow.has_work() || fleet.starts_of(function) > 0) return prospect;
   const scheduling::SandboxSlot idle = fleet.idle().newest_of(function);
