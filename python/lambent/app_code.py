@@ -36,7 +36,7 @@ SETTINGS = {
     "timeout": "seconds of one call",
     "weight": "its share beside other functions",
     "max_concurrency": "sandboxes at work at once",
-    "concurrency": "requests in one sandbox at once, of an HTTP function",
+    "concurrency": "calls in one sandbox at once: of a function in threads, of coroutines in one loop",
     "min_instances": "sandboxes that are ready before any call",
     "keep_alive": "seconds that others rest before they end",
     "async_retries": "how often an asynchronous call that failed is tried again: 0, 1 or 2",
@@ -223,7 +223,7 @@ def _tags(deployment: Deployment) -> dict[str, str]:
             "lambent:network": settings.network, "lambent:schedules": settings.schedules,
             "lambent:async-retries": str(settings.async_retries), "lambent:async-max-age": "%g" % settings.async_max_age,
             "lambent:async-on-success": settings.on_success, "lambent:async-on-failure": settings.on_failure,
-            **({"lambent:http-concurrency": str(settings.concurrency)} if deployment.kind == "http" else {})}
+            "lambent:http-concurrency": str(settings.concurrency)}
 
 
 def _send(client: Any, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None) -> Any:

@@ -7,6 +7,7 @@ import inspect
 import json
 import pickle
 import struct
+import sys
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from typing import Any
@@ -75,6 +76,9 @@ def awaited(value: Any) -> Any:
     global _loop
     if not inspect.isawaitable(value):
         return value
+    runtime = sys.modules.get("lambent_runtime.streaming")
+    if runtime is not None:
+        return runtime.wait(value)
     if _loop is None:
         _loop = asyncio.new_event_loop()
 

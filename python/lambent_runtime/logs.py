@@ -1,11 +1,16 @@
 """Records of `logging` in the function's log, as Lambda's Python runtime writes them: each names its invocation."""
+import contextvars
 import sys
 
 FORMAT = "[%(levelname)s]\t%(asctime)s.%(msecs)03dZ\t%(aws_request_id)s\t%(message)s"
 
 
+# The invocation that is at work, where there are several: its id is in every record.
+REQUEST_ID = contextvars.ContextVar("lambent_request_id", default="")
+
+
 class Served:
-    """The invocation that is at work; its id is in every record."""
+    """The invocation that is at work, where there is one."""
 
     request_id = ""
 
@@ -61,7 +66,7 @@ def _install(logging):
             pass
 
         def filter(self, record):
-            record.aws_request_id = Served.request_id
+            record.aws_request_id = REQUEST_ID.get() or Served.request_id
             return super().filter(record)
 
     records = Records()

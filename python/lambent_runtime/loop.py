@@ -9,6 +9,9 @@ from .handler import InitError, load, trace_of
 from .logs import Served, take_over
 
 
+MOST_SENT_BYTES = 32 << 20  # of an answer; the worker refuses less
+
+
 def serve(address, handler_name):
     """Serves until the connection ends; the exit code."""
     if hasattr(sys.stdout, "reconfigure"):
@@ -26,6 +29,10 @@ def serve(address, handler_name):
             return 1
         if _in_flight(handler) > 1:
             return _serve_overlapped(address, api, handler)
+        if _at_once() > 1:
+            from .several import Several
+
+            Several(address, handler, _at_once(), _serve_one).serve(api)
         while True:
             _serve_one(api, handler)
     except (ApiError, OSError) as error:
@@ -68,6 +75,12 @@ def _in_flight(handler):
     return getattr(handler, "in_flight", getattr(handler, "in_hand", 1))
 
 
+def _at_once():
+    """How many invocations it may have at a time, by the function's configuration."""
+    most = os.environ.get("AWS_LAMBDA_MAX_CONCURRENCY", "")
+    return int(most) if most.isdigit() else 1
+
+
 def _serve_overlapped(address, api, handler):
     """For a stage process of a pipeline that may have several jobs in flight: each is begun while others are at work."""
     from lambent.pipeline.overlap import Overlap
@@ -94,11 +107,16 @@ def _begin(handler, headers, body):
     return handler.begin(event, Context(headers))
 
 
-def _serve_one(api, handler):
+def _serve_one(api, handler, taken=None):
+    """Of several at once `taken` is called with its headers; else the process knows it as the only one."""
     headers, body = api.next()
-    request_id = Served.request_id = headers["lambda-runtime-aws-request-id"]
-    if "lambda-runtime-trace-id" in headers:
-        os.environ["_X_AMZN_TRACE_ID"] = headers["lambda-runtime-trace-id"]
+    request_id = headers["lambda-runtime-aws-request-id"]
+    if taken is not None:
+        taken(headers)
+    else:
+        Served.request_id = request_id
+        if "lambda-runtime-trace-id" in headers:
+            os.environ["_X_AMZN_TRACE_ID"] = headers["lambda-runtime-trace-id"]
     try:
         answer = _answer(handler, headers, body)
         if hasattr(answer, "cr_frame"):
@@ -136,6 +154,10 @@ def _respond(api, request_id, answer):
     except (TypeError, ValueError, RecursionError) as error:
         message = "Unable to marshal response: %s" % error
         return _fail(api, request_id, "Runtime.MarshalError", message, [])
+    if len(payload) > MOST_SENT_BYTES:
+        # The Runtime API would not read as far as to know whose it is.
+        message = "Exceeded maximum allowed payload size: the answer has %d bytes" % len(payload)
+        return _fail(api, request_id, "Function.ResponseSizeTooLarge", message, [])
     status, text = api.respond(request_id, content_type, payload)
     if status >= 300:
         sys.stderr.write("lambent_runtime: response of %s refused with %d: %s\n" %

@@ -1,8 +1,13 @@
 """Answers that are streamed: what a generator yields leaves piece by piece."""
+import contextvars
 import json
+import time
 
 PRELUDE_TYPE = "application/vnd.awslambda.http-integration-response"
 END_OF_PRELUDE = b"\0" * 8
+# When the invocation of this thread has to be answered, of time.time(); None where nothing waits for that.
+DEADLINE = contextvars.ContextVar("lambent_deadline", default=None)
+CANCEL_AFTER = 0.1  # seconds after it: who waits is told by the worker first
 
 
 def stream(api, request_id, answer, fail):
@@ -55,16 +60,39 @@ def _bytes(piece):
 
 class _Loop:
     loop = None  # the same for all asynchronous handlers: their clients may stay with it
+    lock = None  # where threads share the loop, which has one of its own
+
+
+def share_loop():
+    """wait() may be called by any thread."""
+    import threading
+
+    _Loop.lock = threading.Lock()
 
 
 def wait(awaitable):
-    """What it comes to."""
-    if _Loop.loop is None:
-        import asyncio
+    """What it comes to. Where threads share the loop it is cancelled some time after DEADLINE."""
+    import asyncio
 
-        _Loop.loop = asyncio.new_event_loop()
-        asyncio.set_event_loop(_Loop.loop)
-    return _Loop.loop.run_until_complete(awaitable)
+    if _Loop.lock is None:
+        if _Loop.loop is None:
+            _Loop.loop = asyncio.new_event_loop()
+            asyncio.set_event_loop(_Loop.loop)
+        return _Loop.loop.run_until_complete(awaitable)
+    with _Loop.lock:
+        if _Loop.loop is None:
+            import threading
+
+            _Loop.loop = asyncio.new_event_loop()
+            threading.Thread(target=_Loop.loop.run_forever, name="lambent-loop", daemon=True).start()
+    return asyncio.run_coroutine_threadsafe(_in_time(awaitable, DEADLINE.get()), _Loop.loop).result()
+
+
+async def _in_time(awaitable, deadline):
+    import asyncio
+
+    left = None if deadline is None else max(0, deadline - time.time()) + CANCEL_AFTER
+    return await asyncio.wait_for(awaitable, left)
 
 
 class _Pieces:

@@ -285,7 +285,7 @@ class AppTest(unittest.TestCase):
         tags = app_code._tags(app_code.Deployment("a-f", "f", "http", settings))
         self.assertEqual([tags["lambent:" + name] for name in ("min-instances", "keep-alive", "network", "http-concurrency")],
                          ["2", "60", "api.example.org:443,10.1.2.3:5432", "8"])
-        self.assertNotIn("lambent:http-concurrency", app_code._tags(app_code.Deployment("a-f", "f", "handler", settings)))
+        self.assertEqual(app_code._tags(app_code.Deployment("a-f", "f", "handler", settings))["lambent:http-concurrency"], "8")
 
     def test_what_follows_asynchronous_calls_are_tags(self):
         names = ["lambent:async-" + name for name in ("retries", "max-age", "on-success", "on-failure")]

@@ -16,9 +16,13 @@ sys.path.insert(0, PYTHON)
 
 APP = """
 import os
+import threading
 import lambent
 
 app = lambent.App("try", include=["words.txt"])
+together = threading.Barrier(3)
+PROCESS = os.urandom(8).hex()
+waiting = []
 
 class Odd(Exception):
     def __init__(self, number):
@@ -57,6 +61,22 @@ async def later(n):
     for i in range(n):
         await asyncio.sleep(0)
         yield i
+
+@app.function(memory="128M", concurrency=3, max_concurrency=1)
+def meet(n):
+    together.wait(20)
+    return n, PROCESS
+
+@app.function(memory="128M", concurrency=3, max_concurrency=1)
+async def doze(n):
+    import asyncio
+    waiting.append(asyncio.get_running_loop().create_future())
+    mine = waiting[-1]
+    if len(waiting) == 3:
+        while waiting:
+            waiting.pop().set_result(None)
+    await mine
+    return n, PROCESS
 
 @app.cls(memory="128M")
 class Counter:
@@ -98,6 +118,12 @@ class AppTest(unittest.TestCase):
     def test_many_calls_are_answered_in_order(self):
         self.assertEqual(list(self.module.echo.map(range(50), at_once=8)), list(range(50)))
         self.assertEqual(list(self.module.greet.starmap([("a", 1), ("b", 3)])), [{("hello", "a"): "ho"}, {("hello", "b"): "hohoho"}])
+
+    def test_several_calls_are_in_one_sandbox_at_once(self):
+        for function in (self.module.meet, self.module.doze):
+            found = list(function.map(range(6), at_once=3))
+            self.assertEqual([n for n, _ in found], list(range(6)))
+            self.assertEqual(len({process for _, process in found}), 1)
 
     def test_what_a_function_raises_is_raised_here(self):
         for call in (lambda: self.module.check.remote(3), lambda: self.module.check.spawn(3).get(),

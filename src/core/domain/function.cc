@@ -9,6 +9,7 @@
 #include "core/domain/cors.h"
 #include "core/domain/function_words.h"
 #include "core/domain/model_function.h"
+#include "core/domain/sandbox_concurrency.h"
 #include "core/domain/secret.h"
 
 namespace lambent {
@@ -273,6 +274,23 @@ Result<void> validate_http(const FunctionSpec& spec) {
   return {};
 }
 
+// Of a handler: how many of its invocations are in one sandbox at once.
+Result<void> validate_handler_concurrency(const FunctionSpec& spec) {
+  const unsigned concurrency = spec.http.concurrency;
+  if (concurrency == 1) return {};
+  if (concurrency == 0 || concurrency > kMostHandlerConcurrency) {
+    return invalid(
+        "the concurrency (invocations in one sandbox at once) of a handler must be 1 to " +
+        std::to_string(kMostHandlerConcurrency));
+  }
+  if (spec.gpu.runtime == GpuRuntime::kShared || spec.cpu_variant) {
+    return invalid(
+        "a handler with a CPU variant, or with the gpu runtime 'shared', has one invocation in a "
+        "sandbox at a time: its concurrency is 1");
+  }
+  return {};
+}
+
 Result<void> validate_destination(const FunctionSpec& spec, const std::string& key,
                                   const std::string& destination) {
   if (destination.empty()) return {};
@@ -445,7 +463,7 @@ Result<void> validate(const FunctionSpec& spec) {
     return invalid("the handler of a Python function is written module.function, not '" +
                    spec.handler + "'");
   }
-  return {};
+  return validate_handler_concurrency(spec);
 }
 
 bool keeps_sandboxes(const FunctionSpec& before, const FunctionSpec& after) {
@@ -461,7 +479,8 @@ bool keeps_sandboxes(const FunctionSpec& before, const FunctionSpec& after) {
   made_from.schedules = before.schedules;
   made_from.asynchronous = before.asynchronous;
   made_from.url = before.url;
-  made_from.http.concurrency = before.http.concurrency;
+  // A handler's runtime is told it when it starts.
+  if (after.kind != FunctionKind::kHandler) made_from.http.concurrency = before.http.concurrency;
   made_from.tags = before.tags;
   // The executor changes it while the function runs.
   if (after.kind == FunctionKind::kKernel || after.gpu.runtime == GpuRuntime::kShared) {

@@ -203,8 +203,7 @@ Result<void> check_kind_keys(const toml::table& table, FunctionKind kind, const 
     }
   }
   static constexpr std::string_view kNotOfHandlers[] = {
-      "graph",     "component",   "output",         "slo",    "port",
-      "readiness", "concurrency", kOpenaiModelsKey, "command"};
+      "graph", "component", "output", "slo", "port", "readiness", kOpenaiModelsKey, "command"};
   static constexpr std::string_view kNotOfKernels[] = {
       "runtime", "handler",     "environment", "cpu",           "component", "output",
       "slo",     "port",        "command",     "readiness",     "python",    "mounts",

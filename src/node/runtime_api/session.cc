@@ -22,8 +22,10 @@ constexpr std::string_view kObjects = "/lambent/2026-11/objects";
 constexpr std::string_view kExtension = "/2020-01-01/extension/";
 // The words of AWS, which clients look for; its limit has 100 bytes of slack above 6 MiB.
 constexpr std::string_view kTooLarge = "Exceeded maximum allowed payload size (6291556 bytes).";
-constexpr size_t kConnectionsPerSandbox = 64;
+constexpr size_t kConnectionsPerSandbox = 64;  // beside those of a runtime that asks on several
 constexpr size_t kMostExtensions = 10;
+// So many answers of the largest size may be on their way at once.
+constexpr size_t kLargeAnswers = 8;
 // A connection is quiet for as long as a handler runs, which may be hours.
 constexpr Duration kQuiet = std::chrono::hours(24 * 365);
 
@@ -55,14 +57,15 @@ Session::Session(loop::EventLoop& loop, OwnedFd listener, SessionOptions options
       callbacks_(std::move(callbacks)),
       self_(std::make_shared<Session*>(this)) {
   http::ServerOptions server;
-  server.max_connections = kConnectionsPerSandbox;
+  server.max_connections = kConnectionsPerSandbox + options_.most_running;
   // That of the runtime is idle while the handler works.
   server.idle_ones_make_room = false;
   server.max_headers = limits::kRuntimeApiHeaders;
   server.max_body = callbacks_.on_object ? std::max(limits::kHttpObject, options_.max_response)
                                          : options_.max_response;
-  // A function may open many connections, but has one answer to give, and few objects at once.
-  server.max_unfinished_bodies = server.max_body + options_.max_response;
+  // A function may open many connections, but has few answers to give, and few objects at once.
+  const size_t answers = std::min(options_.most_running, kLargeAnswers);
+  server.max_unfinished_bodies = server.max_body + Bytes(options_.max_response.count * answers);
   server.idle_timeout = kQuiet;
   // A handler may take its time between two pieces.
   server.stream_timeout = kQuiet;
@@ -102,7 +105,7 @@ std::optional<HandedOverRuntime> Session::hand_over() {
   }
   auto clients = server_->hand_over();
   if (!clients) return std::nullopt;
-  parked_.reset();
+  parked_.clear();
   HandedOverRuntime runtime;
   // Another one that waits asks for an object.
   if (clients->listeners.size() != 1 || clients->waiting.size() != 1) return std::nullopt;
@@ -127,10 +130,19 @@ void Session::give(RuntimeInvocation invocation) {
   CHECK(running_.size() + pending_.size() < options_.most_running,
         "an invocation for a runtime that has as many as it may");
   CHECK(invocation.deadline.count() > 0, "an invocation without a deadline");
-  if (parked_.has_value()) {
+  if (is_idle()) {
     hand_out(std::move(invocation));
   } else {
     pending_.push_back(std::move(invocation));
+  }
+}
+
+void Session::abandon(InvocationId invocation) {
+  std::erase_if(pending_, [&](const RuntimeInvocation& each) { return each.id == invocation; });
+  std::erase_if(running_, [&](const Running& each) { return each.id == invocation; });
+  if (auto streaming = take_streaming(to_string(invocation))) {
+    streaming->responder.send(
+        error_response(410, "ClientGone", "nothing more of this answer is wanted"));
   }
 }
 
@@ -151,8 +163,8 @@ void Session::hand_out(RuntimeInvocation invocation) {
   if (invocation.content_type.empty()) invocation.content_type = "application/json";
   headers.add("Content-Type", std::move(invocation.content_type));
   response.body = std::move(invocation.payload);
-  http::Responder responder = std::move(*parked_);
-  parked_.reset();
+  http::Responder responder = std::move(parked_.front().responder);
+  parked_.pop_front();
   responder.send(std::move(response));
 }
 
@@ -206,19 +218,22 @@ void Session::handle_next(http::Responder responder) {
     return responder.send(
         wrong_state("the invocation " + running_.front().text + " has not been answered"));
   }
-  if (parked_.has_value()) {
+  if (parked_.size() + running_.size() >= options_.most_running) {
     // A runtime that opened a new connection: the newest call is the one that is read.
-    parked_->send(wrong_state("another call for the next invocation took this one's place"));
+    http::Responder replaced = std::move(parked_.front().responder);
+    parked_.pop_front();
+    replaced.send(wrong_state("another call for the next invocation took this one's place"));
   }
   has_asked_ = true;
   loop_.cancel(return_timer_);
-  parked_ = std::move(responder);
-  parked_->on_disconnect([self = self_] {
+  const uint64_t number = next_parked_++;
+  responder.on_disconnect([self = self_, number] {
     Session* session = *self;
     if (session == nullptr) return;
-    session->parked_.reset();
+    std::erase_if(session->parked_, [=](const Parked& each) { return each.number == number; });
     if (session->callbacks_.on_disconnect) session->callbacks_.on_disconnect();
   });
+  parked_.push_back({number, std::move(responder)});
   if (!pending_.empty()) {
     RuntimeInvocation invocation = std::move(pending_.front());
     pending_.pop_front();
@@ -359,7 +374,7 @@ void Session::fail_running(std::string_view id, std::string_view error_type,
 // The caller has its outcome, but the runtime may be sending what is not read, or wait for an
 // answer that it will not get. It is no place for the next invocation until it asks for it.
 void Session::expect_return() {
-  if (parked_.has_value() || !running_.empty()) return;
+  if (is_idle() || !running_.empty()) return;
   loop_.cancel(return_timer_);
   return_timer_ = loop_.call_after(kReturnTime, [self = self_] {
     if (*self != nullptr && (*self)->callbacks_.on_stuck) (*self)->callbacks_.on_stuck();

@@ -38,8 +38,8 @@ struct SessionOptions {
   std::string function_name;  // told to extensions that register
   std::string handler;
   Bytes max_response = limits::kResponsePayload;
-  // Invocations that the runtime may have and not have answered. Lambda's have one; a runtime that
-  // may have more asks for the next while it still works, and answers in their order.
+  // Invocations that the runtime may have and not have answered. Most have one; a runtime that may
+  // have more asks for the next while it still works, on one connection or on several.
   size_t most_running = 1;
 };
 
@@ -87,7 +87,7 @@ class Session {
   Session& operator=(const Session&) = delete;
 
   // Whether the runtime waits for work in a call for the next invocation.
-  bool is_idle() const { return parked_.has_value(); }
+  bool is_idle() const { return !parked_.empty(); }
   // Whether it has an invocation that it did not answer yet.
   bool is_running() const { return !running_.empty(); }
   // Whether it was given invocations that the runtime has not asked for yet.
@@ -97,6 +97,8 @@ class Session {
   // Hands an invocation to the runtime: at once if it is idle, else when it next asks for work. At
   // most so many (most_running) may be given and not answered yet.
   void give(RuntimeInvocation invocation);
+  // It has its outcome: whatever the runtime says of it comes too late.
+  void abandon(InvocationId invocation);
   // Gives up a runtime that waits for work; the session is good for nothing afterwards. None: it
   // does not, or something else than it waits for an answer, so that it can only be ended.
   std::optional<HandedOverRuntime> hand_over();
@@ -107,6 +109,10 @@ class Session {
     std::string text;
   };
   struct Streaming;
+  struct Parked {
+    uint64_t number;
+    http::Responder responder;
+  };
 
   void hand_out(RuntimeInvocation invocation);
   void handle(http::Request request, http::Responder responder);
@@ -141,7 +147,8 @@ class Session {
   std::vector<Running> running_;  // the oldest first
   // Answers of running ones that are being streamed.
   std::vector<std::unique_ptr<Streaming>> streaming_;
-  std::optional<http::Responder> parked_;
+  std::deque<Parked> parked_;  // calls for the next invocation, the oldest first
+  uint64_t next_parked_ = 0;
   std::deque<RuntimeInvocation> pending_;  // given before the runtime asked
   std::map<uint64_t, http::Responder> parked_extensions_;
   uint64_t next_extension_ = 0;

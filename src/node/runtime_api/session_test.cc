@@ -691,6 +691,64 @@ TEST_F(TwoInFlightTest, TheNextIsAskedForBeforeTheLastIsAnswered) {
   EXPECT_THAT(events[1], StartsWith("error " + other_text));
 }
 
+TEST_F(TwoInFlightTest, EachIsAskedForOnAConnectionOfItsOwn) {
+  RawClient one = connect();
+  RawClient two = connect();
+  one.send(next());
+  two.send(next());
+  turn();
+  EXPECT_THAT(events, ElementsAre("ready", "ready"));
+  session->give(invocation());
+  EXPECT_TRUE(session->is_idle());
+  session->give(other());
+  EXPECT_FALSE(session->is_idle());
+  turn();
+  one.receive();
+  two.receive();
+  EXPECT_THAT(one.received, HasSubstr(kIdText));
+  EXPECT_THAT(two.received, HasSubstr(other_text));
+  EXPECT_THAT(call(two, answer(other_text, "2")), StartsWith("HTTP/1.1 202"));
+
+  // With one at work, one more may wait: of two the newer.
+  two.send(next());
+  turn();
+  RawClient three = connect();
+  three.send(next());
+  turn();
+  two.received.clear();
+  two.receive();
+  EXPECT_THAT(two.received, StartsWith("HTTP/1.1 403"));
+  three.fd.reset();
+  turn();
+  EXPECT_FALSE(session->is_idle());
+}
+
+TEST_F(TwoInFlightTest, OneThatIsAbandonedMakesRoomForAnother) {
+  RawClient client = start_running();
+  session->give(other());
+  (void)call(client, next());
+  session->abandon(kId);
+  EXPECT_TRUE(session->is_running());
+  RawClient another = connect();
+  EXPECT_THAT(call(another, answer(kIdText, "1")), HasSubstr("InvalidRequestID"));
+  another.send(next());
+  turn();
+  EXPECT_TRUE(session->is_idle());
+  EXPECT_TRUE(events.empty()) << events.front();
+}
+
+TEST_F(TwoInFlightTest, OneThatIsAbandonedBeforeItWasAskedForIsNeverSeen) {
+  RawClient client = start_running();
+  session->give(other());
+  session->abandon(other().id);
+  EXPECT_FALSE(session->has_undelivered());
+  client.received.clear();
+  client.send(next());
+  turn();
+  client.receive();
+  EXPECT_EQ(client.received, "");
+}
+
 TEST_F(TwoInFlightTest, WhatWasGivenAheadWaitsUntilItIsAskedFor) {
   RawClient client = start_running();
   session->give(other());

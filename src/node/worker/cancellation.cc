@@ -3,6 +3,8 @@
 #include <string>
 #include <utility>
 
+#include "core/domain/sandbox_concurrency.h"
+
 namespace lambent::worker {
 namespace {
 
@@ -110,7 +112,7 @@ Result<void> Cancellation::end_run(LiveInvocation& live) {
                  "its kernels run on the GPU beside others of its executor, and nothing takes them "
                  "off it; it ends within its function's timeout"};
   }
-  if (spec->http.concurrency > 1 && spec->kind == FunctionKind::kHttp) {
+  if (sandbox_concurrency(*spec) > 1) {
     uses_.backends.of(live.sandbox).abandon(live.sandbox, live.request.id);
     uses_.driver.answer_cancelled(live);
     return {};

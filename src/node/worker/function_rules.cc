@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <string>
 
+#include "core/domain/sandbox_concurrency.h"
 #include "decide/scheduling/overload_watch.h"
 
 namespace lambent::worker {
@@ -115,8 +116,7 @@ dispatch::FunctionProfile profile_of(const FunctionSpec& spec, uint64_t sandbox_
   profile.revision = sandbox_revision;
   profile.weight = spec.weight;
   profile.max_concurrency = spec.max_concurrency;
-  const bool is_shared = spec.kind == FunctionKind::kHttp && spec.http.concurrency > 1;
-  if (is_shared) profile.sandbox_concurrency = spec.http.concurrency;
+  if (sandbox_concurrency(spec) > 1) profile.sandbox_concurrency = sandbox_concurrency(spec);
   profile.device_memory = spec.gpu.memory;
   profile.gpu_count = spec.gpu.count;
   // Kernel functions and handlers that share a runtime have the context of their executor.

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "core/domain/image_function.h"
+#include "core/domain/sandbox_concurrency.h"
 #include "core/domain/version.h"
 #include "node/runtime_api/error_type.h"
 #include "node/worker/sandbox_socket.h"
@@ -156,7 +157,8 @@ void SandboxHost::start(BackendStart start, BackendObserver& observer) {
   sandbox.beside = start.beside;
   sandbox.requested_at = loop_.clock().now();
   sandbox.most_response = extras.most_response;
-  sandbox.most_in_flight = extras.in_flight;
+  sandbox.most_in_flight =
+      spec.kind == FunctionKind::kHandler ? sandbox_concurrency(spec) : extras.in_flight;
   sandboxes_[id] = std::move(owned);
 
   SandboxRequest request{id, start.device, std::move(start.code_folder), ""};
@@ -671,9 +673,13 @@ void SandboxHost::finish(SandboxId id, Error error, std::string error_type,
 
 void SandboxHost::abandon(SandboxId id, InvocationId invocation) {
   const auto found = sandboxes_.find(id);
-  if (found == sandboxes_.end() || !found->second->relay) return;
+  if (found == sandboxes_.end()) return;
   Sandbox& sandbox = *found->second;
-  sandbox.relay->abandon(invocation);
+  if (sandbox.relay) {
+    sandbox.relay->abandon(invocation);
+  } else if (sandbox.session) {
+    sandbox.session->abandon(invocation);
+  }
   const auto over = sandbox.find(invocation);
   if (over == sandbox.in_flight.end()) return;
   ++sandbox.invocations;

@@ -8,6 +8,7 @@
 #include "core/domain/command_line.h"
 #include "core/domain/image_function.h"
 #include "core/domain/model_function.h"
+#include "core/domain/sandbox_concurrency.h"
 #include "core/domain/version.h"
 #include "node/worker/system_folder.h"
 
@@ -60,6 +61,9 @@ void add_lambda_variables(const FunctionSpec& spec, SandboxId sandbox, Environme
   environment["AWS_LAMBDA_FUNCTION_NAME"] = function_of(spec.name).name;
   const std::string version = version_of(spec.name);
   environment["AWS_LAMBDA_FUNCTION_VERSION"] = version;
+  if (sandbox_concurrency(spec) > 1) {
+    environment["AWS_LAMBDA_MAX_CONCURRENCY"] = std::to_string(sandbox_concurrency(spec));
+  }
   environment["AWS_LAMBDA_FUNCTION_MEMORY_SIZE"] = std::to_string(spec.memory.count >> 20);
   environment["AWS_LAMBDA_LOG_GROUP_NAME"] = "/aws/lambda/" + function_of(spec.name).name;
   environment["AWS_LAMBDA_LOG_STREAM_NAME"] = "[" + version + "]" + std::to_string(sandbox.value);
