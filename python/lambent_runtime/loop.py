@@ -190,10 +190,15 @@ def encode(answer):
 
 
 def _plain(value):
-    """What JSON lacks and Lambda's Python runtime sends all the same: decimals, as DynamoDB's client makes them."""
+    """What JSON lacks: decimals, which Lambda's Python runtime sends too, as DynamoDB's client makes them; numpy's numbers and arrays."""
     decimal = sys.modules.get("decimal")
     if decimal is not None and isinstance(value, decimal.Decimal):
         return float(value)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(value, (getattr(numpy, "generic", ()), getattr(numpy, "ndarray", ()))):
+        plain = value.tolist()
+        if not isinstance(plain, complex) and plain is not value:
+            return plain
     raise TypeError("Object of type %s is not JSON serializable" % type(value).__name__)
 
 

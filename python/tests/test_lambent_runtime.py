@@ -281,6 +281,21 @@ class RuntimeTest(unittest.TestCase):
         _, _, body = self.serve_one("from decimal import Decimal\ndef handler(e, c):\n    return [Decimal('1.5'), Decimal(3)]\n")
         self.assertEqual(json.loads(body), [1.5, 3])
 
+    def test_numbers_and_arrays_of_numpy_leave_as_json(self):
+        # A module that looks like numpy: its types, and tolist().
+        numpy = ("import sys, types\n"
+                 "class generic:\n"
+                 "    def __init__(self, value): self.value = value\n"
+                 "    def tolist(self): return self.value\n"
+                 "class ndarray(generic): pass\n"
+                 "sys.modules['numpy'] = types.SimpleNamespace(generic=generic, ndarray=ndarray)\n")
+        _, _, body = self.serve_one(numpy + "def handler(e, c):\n    return {'n': generic(3), 'a': ndarray([[1, 2.5]])}\n")
+        self.assertEqual(json.loads(body), {"n": 3, "a": [[1, 2.5]]})
+        for value in ("generic(1j)", "ndarray([1j])", "generic(float('nan'))", "generic(b'raw')"):
+            path, headers, body = self.serve_one(numpy + "def handler(e, c):\n    return %s\n" % value)
+            self.assertTrue(path.endswith("/error"), value)
+            self.assertEqual(headers["lambda-runtime-function-error-type"], "Runtime.MarshalError")
+
     def test_an_exception_is_reported_with_its_trace(self):
         path, headers, body = self.serve_one(
             "def inner():\n    raise KeyError('x')\ndef handler(event, context):\n    inner()\n")

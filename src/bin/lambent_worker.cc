@@ -394,6 +394,7 @@ frontend::RouterOptions router_options(worker::Worker& worker, const WorkerConfi
           .audit = sink_of(audit),
           .usage = [&worker](TenantId tenant) { return worker.usages_of({tenant}).at(tenant); },
           .function_domain = config.listen.function_domain,
+          .trusted_proxies = config.listen.trusted_proxies,
           .activity = &worker.activity(),
           .journal = journal,
           .report = reports_of(cluster),

@@ -101,6 +101,9 @@ ListenFlags::ListenFlags(CLI::App& app) {
          "DOMAIN: the HTTP function NAME also has the host name NAME.DOMAIN; none: its path "
          "/f/NAME/ only")
       ->capture_default_str();
+  app.add_option("--trusted-proxy", proxies_,
+                 "ADDRESS, RANGE (10.0.0.0/8) or unix: reverse proxies whose X-Forwarded-For, "
+                 "-Proto, -Host and -Prefix functions get as they say; several: give it again");
   app.add_flag("--insecure-open-to-network", open_to_network_,
                "allow --listen with an address beyond loopback although clients are not asked who "
                "they are, or not encrypted: everyone who reaches it can deploy and run code");
@@ -140,6 +143,9 @@ Result<void> ListenFlags::read(const std::string& default_socket, ListenOptions&
     options.names.push_back(*name);
   }
   ASSIGN_OR_RETURN(options.function_domain, read_domain(function_domain_, options.names));
+  auto proxies = frontend::TrustedProxies::parse(proxies_);
+  if (!proxies.ok()) return invalid("--trusted-proxy: " + proxies.error().message);
+  options.trusted_proxies = *std::move(proxies);
   RETURN_IF_ERROR(read_tls(options));
   if (options.tcp && !http::is_loopback(*options.tcp) && !may_open_to_network(options) &&
       !open_to_network_) {

@@ -15,6 +15,7 @@
 #include "core/http/server.h"
 #include "core/tls/node_identity.h"
 #include "edge/frontend/request_guard.h"
+#include "edge/frontend/trusted_proxies.h"
 
 namespace lambent {
 
@@ -26,6 +27,7 @@ struct ListenOptions {
   std::vector<http::Authority> names;
   // Each HTTP function NAME is at NAME.function_domain too; empty: at its path only.
   std::string function_domain = "lambent.localhost";
+  frontend::TrustedProxies trusted_proxies;
   std::string socket_path;  // empty: none
   mode_t socket_mode = 0660;
   std::optional<gid_t> socket_group;
@@ -61,6 +63,7 @@ class ListenFlags {
 
   std::string listen_;
   std::vector<std::string> names_;
+  std::vector<std::string> proxies_;
   bool open_to_network_ = false;
   std::string function_domain_;
   std::string socket_;

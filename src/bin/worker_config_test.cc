@@ -222,6 +222,17 @@ TEST(ListenFlags, SayWhereTheApiIs) {
   }
 }
 
+TEST(ListenFlags, SayWhichProxiesAreTrusted) {
+  http::Peer peer;
+  peer.address = "10.1.2.3:9";
+  EXPECT_FALSE(accepted({}).listen.trusted_proxies.trusts(peer));
+  EXPECT_TRUE(accepted({"--trusted-proxy", "::1", "--trusted-proxy", "10.0.0.0/8"})
+                  .listen.trusted_proxies.trusts(peer));
+  const Parsed wrong = parse({"--trusted-proxy", "nginx"});
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_THAT(wrong.errors, HasSubstr("--trusted-proxy: "));
+}
+
 TEST(ListenFlags, SayWithWhatTheApiIsEncrypted) {
   const std::vector<std::string> pair = {"--tls-certificate", "c.pem", "--tls-key", "c.key"};
   const auto with = [&](std::vector<std::string> more) {

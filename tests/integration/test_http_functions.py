@@ -380,6 +380,12 @@ class HttpFunctionsTest(WorkerTest):
         self.assertIn("exit status 7 before it was ready", error.json["error"]["message"])
         self.assertIn("no model", error.json["log"])
 
+    def test_a_program_that_writes_where_it_may_not_is_told_where_it_may(self):
+        self.create_http("writer", source="open('pid', 'w')")
+        error = self.error_of(self.get, "/f/writer/")
+        self.assertEqual(error.status, 502)
+        self.assertEqual(error.json["hint"], "its folder is read-only, /tmp is not; its log: lambent logs writer")
+
     # ---- ends
 
     def change(self, name, source):
@@ -569,6 +575,33 @@ class HttpFunctionsOverTlsTest(unittest.TestCase):
                 received += connection.sock.recv(65536)
             self.assertEqual(received, b"A" * size)
         connection.close()
+
+
+class BehindAProxyTest(unittest.TestCase):
+    HANDLER = "def handler(event, context):\n    return [event['requestContext']['http']['sourceIp'], event['headers']['x-forwarded-proto']]\n"
+    SENT = {"X-Forwarded-For": "1.1.1.1, 198.51.100.7", "X-Forwarded-Proto": "https", "X-Forwarded-Host": "app.example"}
+
+    def seen(self, *flags):
+        """What a handler and a program see of a request that says that a proxy sent it."""
+        worker = Worker(*flags, gpu="none")
+        self.addCleanup(worker.close)
+        worker.create("event", make_zip({"app.py": self.HANDLER}))
+        worker.create("web", make_zip({"server.py": SERVER}), handler="python3 server.py", tags={"lambent:kind": "http"})
+        event = worker.request("GET", "/f/event/", headers=self.SENT).json
+        lines = worker.request("GET", "/f/web/head", headers=self.SENT).body.decode().split("\n")[1:]
+        return event, dict(line.split(": ", 1) for line in lines)
+
+    def test_a_trusted_proxy_says_where_a_request_comes_from(self):
+        event, fields = self.seen("--trusted-proxy", "127.0.0.0/8")
+        self.assertEqual(event, ["198.51.100.7", "https"])
+        self.assertEqual((fields["X-Forwarded-Proto"], fields["X-Forwarded-Host"]), ("https", "app.example"))
+        self.assertEqual(fields["X-Forwarded-For"], "1.1.1.1, 198.51.100.7, 127.0.0.1")
+
+    def test_others_are_not_believed(self):
+        event, fields = self.seen("--trusted-proxy", "10.0.0.1", "--trusted-proxy", "unix")
+        self.assertEqual(event, ["127.0.0.1", "http"])
+        self.assertEqual(fields["X-Forwarded-Proto"], "http")
+        self.assertTrue(fields["X-Forwarded-Host"].startswith("127.0.0.1:"), fields)
 
 
 if __name__ == "__main__":

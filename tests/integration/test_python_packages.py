@@ -55,6 +55,8 @@ class PythonPackagesTest(unittest.TestCase):
             "pear/__init__.py": "VERSION = '2.0'\ndef main():\n    print('bitten')\n"})
         write_wheel(cls.wheels, "clash", requires=["pear<2"])
         write_wheel(cls.wheels, "bad_syntax", files={"bad_syntax/__init__.py": "VERSION = '1.0'\n", "bad_syntax/old.py": "print 'x'\n"})
+        write_wheel(cls.wheels, "tested", files={
+            "tested/__init__.py": "VERSION = '1.0'\n", "tested/tests/__init__.py": "VERSION = 'tests'\n", "tested/contest.py": "VERSION = '2.0'\n"})
         # Hostile ones.
         write_wheel(cls.wheels, "outside", files={"../../../../../../escaped.py": "x = 1\n", "outside/__init__.py": "VERSION = '1.0'\n"})
         write_wheel(cls.wheels, "absolute", files={"/tmp/absolute_escaped.py": "x = 1\n", "absolute/__init__.py": "VERSION = '1.0'\n"})
@@ -98,6 +100,12 @@ class PythonPackagesTest(unittest.TestCase):
         site = [index for index, path in enumerate(answer["path"]) if path.startswith("/opt/lambent/python/lib")]
         self.assertLess(answer["path"].index("/var/task"), site[0])
         self.assertEqual(self.worker.invoke("fruit", {"module": "pear"}).json["version"], "2.0")
+
+    def test_the_tests_of_packages_are_there_but_not_compiled_ahead(self):
+        self.deploy("tested", ["tested"], VERSION)
+        for module, version, cached in (("tested", "1.0", True), ("tested.contest", "2.0", True), ("tested.tests", "tests", False)):
+            answer = self.worker.invoke("tested", {"module": module}).json
+            self.assertEqual((answer["version"], answer["cached"]), (version, cached), module)
 
     def test_the_code_goes_before_the_packages(self):
         files = {"app.py": HANDLER, "pear.py": "VERSION = 'mine'\n", ".lambent/python.json": python_json(["pear"])}

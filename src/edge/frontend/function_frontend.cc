@@ -47,9 +47,9 @@ bool is_disguised(std::string_view name) {
   return is_of_body(plain) || http::same_name(plain, "Transfer-Encoding");
 }
 
-std::string host_of(const http::Peer& peer) {
-  const size_t colon = peer.address.rfind(':');
-  return colon == std::string::npos ? peer.address : peer.address.substr(0, colon);
+std::string host_of(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  return colon == std::string::npos ? address : address.substr(0, colon);
 }
 
 void add_to_list(http::Headers& headers, std::string_view name, const std::string& value) {
@@ -66,7 +66,7 @@ std::string forwarded_node(const std::string& address) {
   return address.find(':') == std::string::npos ? address : "\"" + address + "\"";
 }
 
-http::Headers headers_for_program(const http::Request& request, const FunctionTarget& target) {
+http::Headers headers_for_program(const http::Request& request, const ClientView& client) {
   http::Headers headers;
   const http::Headers passed_on = http::end_to_end(request.headers);
   for (const auto& [name, value] : passed_on.fields()) {
@@ -75,19 +75,18 @@ http::Headers headers_for_program(const http::Request& request, const FunctionTa
   if (const auto passed = request.headers.get(kOwnAuthorization); !passed.empty()) {
     headers.add("Authorization", std::string(passed));
   }
-  const std::string address = host_of(request.peer);
-  const std::string protocol = request.peer.transport == http::Transport::kTls ? "https" : "http";
-  const std::string host(request.headers.get("Host"));
+  const std::string address = host_of(request.peer.address);
   std::string bare = address;
   if (bare.starts_with('[') && bare.ends_with(']')) bare = bare.substr(1, bare.size() - 2);
   if (!bare.empty()) add_to_list(headers, "X-Forwarded-For", bare);
-  headers.set("X-Forwarded-Proto", protocol);
-  if (!host.empty()) headers.set("X-Forwarded-Host", host);
-  if (!target.prefix.empty()) headers.set("X-Forwarded-Prefix", target.prefix);
+  headers.set("X-Forwarded-Proto", client.protocol);
+  if (!client.host.empty()) headers.set("X-Forwarded-Host", client.host);
+  if (!client.prefix.empty()) headers.set("X-Forwarded-Prefix", client.prefix);
   add_to_list(headers, "Forwarded",
-              "for=" + forwarded_node(address) + (host.empty() ? "" : ";host=\"" + host + "\"") +
-                  ";proto=" + protocol);
-  if (host.empty()) headers.set("Host", "localhost");
+              "for=" + forwarded_node(address) +
+                  (client.host.empty() ? "" : ";host=\"" + client.host + "\"") +
+                  ";proto=" + client.protocol);
+  if (request.headers.get("Host").empty()) headers.set("Host", "localhost");
   return headers;
 }
 
@@ -129,6 +128,12 @@ http::Response protocol_answer_of(Protocol protocol, const Result<InvocationResu
   return response;
 }
 
+std::string hint_of(const InvocationResult& result, const std::string& function) {
+  const std::string log = "its log: lambent logs " + function;
+  const bool wrote = result.log_tail.find("Read-only file system") != std::string::npos;
+  return wrote ? "its folder is read-only, /tmp is not; " + log : log;
+}
+
 http::Response answer_of(Result<InvocationResult> ended, const std::string& function,
                          bool with_log) {
   if (!ended.ok()) return refusal_of(ended.error());
@@ -142,7 +147,7 @@ http::Response answer_of(Result<InvocationResult> ended, const std::string& func
   if (!result.error_type.empty()) error["type"] = result.error_type;
   nlohmann::json body{{"error", error}};
   if (result.outcome != Outcome::kRejected) {
-    body["hint"] = "its log: lambent logs " + function;
+    body["hint"] = hint_of(result, function);
   }
   if (with_log && !result.log_tail.empty()) body["log"] = result.log_tail;
   response.body = to_text(body);
@@ -207,8 +212,10 @@ void FunctionFrontend::handle(const Caller& caller, const FunctionTarget& target
   call.upgrade = http::upgrade_of(request.headers);
   call.head.method = request.method;
   call.head.target = target.target;
-  call.head.headers = headers_for_program(request, target);
+  const ClientView client = client_view(request, target.prefix, proxies_);
+  call.head.headers = headers_for_program(request, client);
   call.head.peer = request.peer;
+  call.head.peer.address = client.address;
   call.head.body = std::move(request.body);
   const bool has_protocol = target.protocol != Protocol::kNone;
   if (!target.prefix.empty() || has_protocol) {

@@ -11,6 +11,7 @@
 #include "edge/frontend/function_target.h"
 #include "edge/frontend/handler_frontend.h"
 #include "edge/frontend/kernel_model.h"
+#include "edge/frontend/trusted_proxies.h"
 
 namespace lambent::frontend {
 
@@ -33,8 +34,11 @@ struct RequestProof {
 
 class FunctionFrontend {
  public:
-  explicit FunctionFrontend(HandlerFrontend::Dependencies dependencies)
-      : relays_(dependencies.relays), handlers_(dependencies), models_(std::move(dependencies)) {}
+  explicit FunctionFrontend(HandlerFrontend::Dependencies dependencies, TrustedProxies proxies = {})
+      : relays_(dependencies.relays),
+        handlers_(dependencies),
+        models_(std::move(dependencies)),
+        proxies_(std::move(proxies)) {}
 
   void handle(const Caller& caller, const FunctionTarget& target, http::Request request,
               http::Responder responder, RequestProof proof = {});
@@ -43,6 +47,7 @@ class FunctionFrontend {
   http::RelayService& relays_;
   HandlerFrontend handlers_;
   KernelModelFrontend models_;
+  const TrustedProxies proxies_;
 };
 
 }  // namespace lambent::frontend

@@ -68,6 +68,24 @@ TEST_F(FunctionFrontendTest, ThoseWhoForwardedItBeforeAreKeptInOrder) {
       << "who says otherwise is not trusted";
 }
 
+TEST_F(FunctionFrontendTest, AProxyThatIsTrustedSaysHowTheClientSeesTheFunction) {
+  FunctionFrontend behind{{relays, bodies, loop, random, {}},
+                          *TrustedProxies::parse({"127.0.0.1"})};
+  behind.handle({.tenant = kDefaultTenant}, {"web", "/path", "/f/web"},
+                from("127.0.0.1:4711", {{"X-Forwarded-For", "198.51.100.1"},
+                                        {"X-Forwarded-Proto", "https"},
+                                        {"X-Forwarded-Host", "app.example"}}),
+                responder_to(std::make_shared<Exchanged>()));
+  const http::Request& head = relays.calls.back().head;
+  EXPECT_EQ(head.headers.get("X-Forwarded-For"), "198.51.100.1, 127.0.0.1");
+  EXPECT_EQ(head.headers.get("X-Forwarded-Proto"), "https");
+  EXPECT_EQ(head.headers.get("X-Forwarded-Host"), "app.example");
+  EXPECT_EQ(head.headers.get("X-Forwarded-Prefix"), "/f/web");
+  EXPECT_EQ(head.headers.get("Forwarded"), "for=127.0.0.1;host=\"app.example\";proto=https");
+  EXPECT_EQ(head.headers.get("Host"), "localhost:8980");
+  EXPECT_EQ(head.peer.address, "198.51.100.1:0") << "what an event has as sourceIp";
+}
+
 TEST_F(FunctionFrontendTest, NamesThatProgramsTakeForOursAreNotPassedOn) {
   const http::RelayCall& call = relay(from("127.0.0.1:1", {{"X_Forwarded_For", "6.6.6.6"},
                                                            {"x-forwarded_Prefix", "/"},

@@ -43,6 +43,8 @@ struct RouterOptions {
   AccessFrontend::Usage usage;
   // Each HTTP function has a name below it; empty: they have paths only.
   std::string function_domain = {};
+  // Whose word counts on where a request to a function comes from.
+  TrustedProxies trusted_proxies = {};
   // What the dashboard asks, and the journal's questions; null: both are refused.
   ActivityService* activity = nullptr;
   JournalService* journal = nullptr;

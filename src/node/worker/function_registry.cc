@@ -76,7 +76,7 @@ Result<const FunctionSpec*> FunctionRegistry::get(const FunctionName& name) cons
        ++it) {
     if (is_version_record(it->first) || is_kept_graph(it->first)) continue;
     const size_t distance = edit_distance(it->first.name, name.name);
-    if (distance < best) {
+    if (distance < best && distance <= std::max<size_t>(1, it->first.name.size() / 3)) {
       best = distance;
       closest = it->first.name;
     }

@@ -31,6 +31,11 @@ TEST(FunctionRegistry, SuggestsTheClosestName) {
   registry.put(spec_of(1, 1, "resize"));
   EXPECT_EQ(registry.get({TenantId(1), "resise"}).error().message,
             "function 'resise' does not exist; did you mean 'resize'?");
+  // Of a short name, two letters are all.
+  registry.put(spec_of(2, 1, "go"));
+  EXPECT_EQ(registry.get({TenantId(1), "c1"}).error().message, "function 'c1' does not exist");
+  EXPECT_EQ(registry.get({TenantId(1), "g"}).error().message,
+            "function 'g' does not exist; did you mean 'go'?");
 }
 
 TEST(FunctionRegistry, ListsInPagesInOrderOfName) {
