@@ -32,6 +32,7 @@
 #include "lambent/host/integers.h"
 #include "lambent/host/math.h"
 #include "lambent/host/registration.h"
+#include "lambent/host/textures.h"
 #include "lambent/host/warps.h"
 // (these two last: they give words of C++ another meaning)
 #include "lambent/host/keywords.h"
