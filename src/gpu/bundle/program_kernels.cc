@@ -86,7 +86,8 @@ std::string prelude(const Program& program, const ProgramSource& source) {
   if (!host_api.empty()) {
     host_api = std::string(kWordsOfHosts) + host_api;
   }
-  return first + "#include <lambent/host/toolkit.h>\n" + host_api + "#include <lambent/kernel.h>\n";
+  return "#include <lambent/host/standard_names.h>\n" + first +
+         "#include <lambent/host/toolkit.h>\n" + host_api + "#include <lambent/kernel.h>\n";
 }
 
 // Code that asks gets what runs on a Volta: no instructions for asynchronous copies yet.
