@@ -50,7 +50,7 @@ refused_header cuda/atomic cuda::atomic
 refused_header mma.h nvcuda::wmma
 unsupported structure '__shfl_sync(~0u, int4{}, 0);' "warp operations take values of at most 8 bytes"
 unsupported half_maximum 'atomicMax((float*)p, 1.0f);' "atomicMax is for integers"
-unsupported texture '*p = tex2D<int>(0, 0, 0);' "tex2D is not supported in host kernels"
+unsupported texture '*p = texCubemapGrad<int>(0, 0, 0, 0, 0, 0);' "texCubemapGrad is not supported in host kernels"
 
 # Device code, where there is a toolkit.
 if [ -e b/compute_80.ptx ]; then

@@ -112,7 +112,7 @@ TEST_F(Devices, GetProcAddressKnowsNamesVersionsAndFlags) {
 TEST_F(Devices, WhatIsNotEmulatedIsRefusedByAClearCode) {
   EMULATOR_ONLY("a GPU has these functions");
   using Function = CUresult (*)(void);
-  for (const char* name : {"cuMulticastCreate", "cuTexObjectCreate", "cuSurfObjectCreate"}) {
+  for (const char* name : {"cuMulticastCreate", "cuTensorMapEncodeTiled", "cuTexRefCreate"}) {
     Function function = nullptr;
     OK(cu.get_proc_address(name, reinterpret_cast<void**>(&function), 13000, 0));
     ASSERT_NE(function, nullptr) << name;

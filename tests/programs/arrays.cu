@@ -1,5 +1,5 @@
 // Arrays of one, two and three dimensions filled and emptied by every kind of copy, in step and in
-// streams, and their levels. No kernel reads them: there are no textures here.
+// streams, and their levels. What kernels read of them is in textures.cu.
 __global__ void ramp(unsigned char* bytes, int count) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < count) bytes[i] = static_cast<unsigned char>(i * 7);

@@ -38,6 +38,7 @@ struct All {
   __half h;
   unsigned short s16;
   long long sadd;
+  unsigned ordered, swapped;
 };
 __global__ void testKernel(All* g) {
   const unsigned tid = blockDim.x * blockIdx.x + threadIdx.x;
@@ -67,6 +68,13 @@ __global__ void testKernel(All* g) {
   atomicAdd((unsigned long long*)&g->sadd, (unsigned long long)(-1LL));
   atomicAdd_block(&g->add, 0);
   atomicAdd_system(&g->add, 0);
+#if !defined(__CUDACC__) || __CUDACC_VER_MAJOR__ >= 13
+  __nv_atomic_add(&g->ordered, 2u, __NV_ATOMIC_RELAXED, __NV_THREAD_SCOPE_DEVICE);
+  unsigned seen = __nv_atomic_load_n(&g->swapped, __NV_ATOMIC_ACQUIRE, __NV_THREAD_SCOPE_SYSTEM);
+  while (!__nv_atomic_compare_exchange_n(&g->swapped, &seen, seen + 3, false, __NV_ATOMIC_ACQ_REL,
+                                         __NV_ATOMIC_RELAXED, __NV_THREAD_SCOPE_DEVICE)) {
+  }
+#endif
 }
 int main(void) {
   All h = {};
@@ -108,6 +116,10 @@ int main(void) {
   T(__low2float(h.h2) == 4.f);
   T(__high2float(h.h2) == 8.f);
   T(h.sadd == -n);
+#if __CUDACC_VER_MAJOR__ >= 13
+  T(h.ordered == 2u * n);
+  T(h.swapped == 3u * n);
+#endif
   puts(bad ? "FAIL" : "ok");
   return bad;
 }

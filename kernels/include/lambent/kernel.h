@@ -31,7 +31,10 @@
 #include "lambent/host/graphs.h"
 #include "lambent/host/integers.h"
 #include "lambent/host/math.h"
+#include "lambent/host/ordered_atomics.h"
 #include "lambent/host/registration.h"
+#include "lambent/host/simd.h"
+#include "lambent/host/textures.h"
 #include "lambent/host/warps.h"
 // (these two last: they give words of C++ another meaning)
 #include "lambent/host/keywords.h"

@@ -1,5 +1,5 @@
-// CUDA arrays: plain linear device memory behind an opaque handle, counted like any other. There is
-// no texture unit to read them: they are filled and emptied by copies. Any thread.
+// CUDA arrays: plain linear device memory behind an opaque handle, counted like any other. They are
+// filled and emptied by copies, and read by kernels through textures and surfaces. Any thread.
 #pragma once
 
 #include <memory>

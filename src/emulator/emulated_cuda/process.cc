@@ -172,6 +172,8 @@ void Process::destroy_context(std::shared_ptr<Context> context) {
   peers.forget(handle);
   mipmapped_arrays.remove_if([&](auto& array) { return array.whole->context == handle; });
   arrays.remove_if([&](Array& array) { return array.context == handle; });
+  textures.remove_if([&](Texture& texture) { return texture.context == handle; });
+  surfaces.remove_if([&](Surface& surface) { return surface.context == handle; });
   graph_memory.forget(handle);
   uint64_t freed = memory.release_all(handle) + spec(context->device).context_bytes;
   auto gone = modules.remove_if([&](Module& module) { return module.context == handle; });

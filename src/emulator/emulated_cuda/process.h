@@ -23,6 +23,7 @@
 #include "emulator/emulated_cuda/peers.h"
 #include "emulator/emulated_cuda/pools.h"
 #include "emulator/emulated_cuda/stream.h"
+#include "emulator/emulated_cuda/textures.h"
 #include "emulator/emulated_cuda/virtual_memory.h"
 #include "emulator/emulated_node/node.h"
 #include "emulator/emulated_node/settings.h"
@@ -227,6 +228,8 @@ class Process {
   Handles<Context> contexts;
   Handles<Array> arrays;
   Handles<MipmappedArray> mipmapped_arrays;
+  Handles<Texture> textures;
+  Handles<Surface> surfaces;
   Handles<Stream> streams;
   Handles<Event> events;
   Handles<Module> modules;

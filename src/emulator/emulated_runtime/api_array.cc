@@ -1,4 +1,4 @@
-// CUDA arrays: made, described, freed. There are no textures and surfaces over them.
+// CUDA arrays: made, described, freed.
 #include "emulator/emulated_runtime/api.h"
 #include "emulator/emulated_runtime/channels.h"
 

@@ -350,5 +350,6 @@ typedef size_t (*CUoccupancyB2DSize)(int block_size);
 #include "gpu/cuda_abi/graph_types.h"
 #include "gpu/cuda_abi/module_types.h"
 #include "gpu/cuda_abi/partition_types.h"
+#include "gpu/cuda_abi/texture_types.h"
 
 #endif

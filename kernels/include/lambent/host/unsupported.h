@@ -14,25 +14,11 @@ inline constexpr bool never = false;
                   #function " is not supported in host kernels: " reason); \
     return 0;                                                              \
   }
-LAMBENT_UNSUPPORTED(tex1Dfetch, "there are no textures; read the memory")
-LAMBENT_UNSUPPORTED(tex1D, "there are no textures; read the memory")
-LAMBENT_UNSUPPORTED(tex2D, "there are no textures; read the memory")
-LAMBENT_UNSUPPORTED(tex3D, "there are no textures; read the memory")
-LAMBENT_UNSUPPORTED(tex1DLayered, "there are no textures; read the memory")
-LAMBENT_UNSUPPORTED(tex2DLayered, "there are no textures; read the memory")
-LAMBENT_UNSUPPORTED(texCubemap, "there are no textures; read the memory")
-LAMBENT_UNSUPPORTED(texCubemapLayered, "there are no textures; read the memory")
-LAMBENT_UNSUPPORTED(surf1Dread, "there are no surfaces; read the memory")
-LAMBENT_UNSUPPORTED(surf1Dwrite, "there are no surfaces; write the memory")
-LAMBENT_UNSUPPORTED(surf2Dread, "there are no surfaces; read the memory")
-LAMBENT_UNSUPPORTED(surf2Dwrite, "there are no surfaces; write the memory")
-LAMBENT_UNSUPPORTED(surf3Dread, "there are no surfaces; read the memory")
-LAMBENT_UNSUPPORTED(surf3Dwrite, "there are no surfaces; write the memory")
+LAMBENT_UNSUPPORTED(texCubemapGrad, "give the level: texCubemapLod")
+LAMBENT_UNSUPPORTED(texCubemapLayeredGrad, "give the level: texCubemapLayeredLod")
 LAMBENT_UNSUPPORTED(cudaGridDependencySynchronize, "kernels cannot wait for other kernels")
 #undef LAMBENT_UNSUPPORTED
 
 #define __cluster_dims__(...) clusters_are_not_supported_in_host_kernels
-
-using cudaTextureObject_t = unsigned long long;
 
 #define asm inline_PTX_is_not_supported_in_host_kernels
