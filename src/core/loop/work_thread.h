@@ -1,6 +1,6 @@
 // WorkThread: runs what takes long (work on the disk, a model) off the loop thread, one task at a
 // time, in order. run() is called on the loop thread; work runs on the thread, its completion on
-// the loop thread again.
+// the loop thread again, and what both hold ends there.
 #pragma once
 
 #include <deque>

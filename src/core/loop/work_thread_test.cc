@@ -55,6 +55,22 @@ TEST(WorkThreadTest, WorkRunsInOrderAndCompletesOnTheLoop) {
   EXPECT_TRUE(std::is_sorted(completed.begin(), completed.end()));
 }
 
+TEST(WorkThreadTest, WhatWorkAndCompletionHoldIsTheCompletionsAlone) {
+  const SystemClock clock;
+  EventLoop loop(clock);
+  WorkThread thread(loop);
+  auto held = std::make_shared<int>();
+  const std::weak_ptr<int> seen = held;
+  ASSERT_TRUE(thread.run([held] {},
+                         [&, held] {
+                           EXPECT_EQ(seen.use_count(), 1);
+                           loop.stop();
+                         }));
+  held.reset();
+  loop.run();
+  EXPECT_TRUE(seen.expired());
+}
+
 TEST(WorkThreadTest, AFullQueueSaysSo) {
   const SystemClock clock;
   EventLoop loop(clock);
