@@ -399,7 +399,8 @@ frontend::RouterOptions router_options(worker::Worker& worker, const WorkerConfi
           .journal = journal,
           .report = reports_of(cluster),
           .package = packages_in(config.state_folder),
-          .cluster = cluster == nullptr ? nullptr : &cluster->node()};
+          .cluster = cluster == nullptr ? nullptr : &cluster->node(),
+          .shared_memory = config.shared_memory};
 }
 
 std::function<void(TenantId, http::Request, std::string_view, http::Responder)> objects_of_handlers(

@@ -1,8 +1,10 @@
 #include "bin/worker_config.h"
 
+#include <pwd.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <cstdlib>
 #include <filesystem>
 #include <utility>
@@ -471,6 +473,44 @@ class EnvironmentFlags {
   double timeout_s_;
 };
 
+class SharedMemoryFlags {
+ public:
+  explicit SharedMemoryFlags(CLI::App& app) {
+    app.add_option("--system-shared-memory", owners_,
+                   "user whose shared memory clients may register for tensors of models; "
+                   "USER=TENANT: for that tenant, else for default; several: several times")
+        ->type_name("USER[=TENANT]");
+  }
+
+  Result<void> read(WorkerConfig& config) const {
+    for (const std::string& text : owners_) {
+      ASSIGN_OR_RETURN(config.shared_memory.emplace_back(), read_owner(text));
+    }
+    return {};
+  }
+
+ private:
+  static Result<frontend::SharedMemoryOwner> read_owner(const std::string& text) {
+    const size_t equals = text.find('=');
+    const std::string user = text.substr(0, equals);
+    frontend::SharedMemoryOwner owner;
+    if (equals != std::string::npos) owner.tenant = text.substr(equals + 1);
+    const auto [end, problem] = std::from_chars(user.data(), user.data() + user.size(), owner.user);
+    const bool is_number = problem == std::errc() && end == user.data() + user.size();
+    const passwd* found = is_number ? nullptr : getpwnam(user.c_str());
+    if (owner.tenant.empty() || (!is_number && found == nullptr)) {
+      return Error{ErrorCode::kInvalidArgument,
+                   "--system-shared-memory is USER or USER=TENANT, with a user of this machine by "
+                   "name or number, not '" +
+                       text + "'"};
+    }
+    if (found != nullptr) owner.user = found->pw_uid;
+    return owner;
+  }
+
+  std::vector<std::string> owners_;
+};
+
 class AccessFlags {
  public:
   AccessFlags(CLI::App& app, WorkerConfig& config) {
@@ -596,6 +636,7 @@ std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& conf
   FunctionLogFlags function_logs(app, config);
   ObjectFlags objects(app);
   EnvironmentFlags environments(app, config);
+  SharedMemoryFlags shared_memory(app);
   add_cluster_flags(app, config);
   add_node_flags(app, config);
   bool only_check = false;
@@ -614,7 +655,7 @@ std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& conf
   for (const Result<void>& result :
        {gpu.read(config), listen.read(config.run_folder + "/lambent.sock", config.listen),
         policy.read(config), objects.read(config), function_logs.read(config),
-        environments.read(config)}) {
+        environments.read(config), shared_memory.read(config)}) {
     if (result.ok()) continue;
     std::cerr << "lambent serve: " << result.error().message << "\n";
     return 2;

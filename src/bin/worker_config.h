@@ -18,6 +18,7 @@
 #include "decide/scheduling/make_policy.h"
 #include "edge/frontend/access_log.h"
 #include "edge/frontend/authenticator.h"
+#include "edge/frontend/shared_memory_owner.h"
 #include "node/sandbox/zygote_limits.h"
 
 namespace lambent {
@@ -107,6 +108,8 @@ struct WorkerConfig {
   Bytes images_size = Bytes::gib(40);
   // Folders of the host that functions may mount: see node/volumes/host_folders.h.
   std::vector<std::string> mount_allow;
+  // Whose shared memory which tenant may register; empty: it is off.
+  std::vector<frontend::SharedMemoryOwner> shared_memory;
   NetworkBounds network;      // of what functions may ask for
   std::string otlp_endpoint;  // of a collector; empty: nothing is exported
   std::string access_log;     // a file, or "-"; empty: there is none

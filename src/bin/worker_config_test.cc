@@ -175,6 +175,20 @@ TEST(WorkerConfig, RefusesWithTheFlagToBlame) {
   }
 }
 
+TEST(WorkerConfig, NamesWhoseSharedMemoryWhichTenantMayRegister) {
+  EXPECT_TRUE(accepted({}).shared_memory.empty());
+  const WorkerConfig config =
+      accepted({"--system-shared-memory", "root", "--system-shared-memory", "12=team"});
+  EXPECT_THAT(config.shared_memory,
+              testing::ElementsAre(frontend::SharedMemoryOwner{.user = 0, .tenant = "default"},
+                                   frontend::SharedMemoryOwner{.user = 12, .tenant = "team"}));
+  for (const char* wrong : {"", "=team", "root=", "no such user", "-1", "4294967296", "0x0"}) {
+    const Parsed refused = parse({"--system-shared-memory=" + std::string(wrong)});
+    EXPECT_TRUE(refused.exit_code.value_or(0) != 0) << wrong;
+    EXPECT_THAT(refused.errors, HasSubstr("--system-shared-memory")) << wrong;
+  }
+}
+
 TEST(WorkerConfig, ChecksPoliciesAndSettingsOfTheSchedulerWhereItIsOnlyAsked) {
   EXPECT_EQ(parse({"--check", "--set", "over_run_s=5", "--slice-policy", "fcfs"}).exit_code, 0);
   const struct {

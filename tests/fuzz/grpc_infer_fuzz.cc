@@ -27,7 +27,7 @@ void check_request(const std::string& bytes) {
   CHECK(head.is_object(), "what is sent is JSON");
   size_t behind = 0;
   for (const auto& input : head["inputs"]) {
-    behind += input["parameters"]["binary_data_size"].get<size_t>();
+    behind += input["parameters"].value("binary_data_size", size_t{0});
   }
   CHECK(size + behind == request->body.size(), "every input has its bytes");
   CHECK(request->target.find_first_of(" \r\n") == std::string::npos, "a target is one word");
@@ -41,12 +41,13 @@ void check_answer(const std::string& bytes) {
     response.headers.add("Inference-Header-Content-Length", std::to_string(length));
   }
   response.body = bytes.substr(2);
-  const auto message = grpc_inference::infer_response(response);
+  const auto message = grpc_inference::infer_response(response, {});
   if (!message.ok()) {
     CHECK(message.error().code == ErrorCode::kInternal, "the model is to blame");
     return;
   }
-  CHECK(message->outputs_size() == message->raw_output_contents_size(), "every output has bytes");
+  CHECK(message->outputs_size() == message->raw_output_contents_size(),
+        "outputs keep their places");
   response.status = 500;
   CHECK(!grpc_inference::status_of(response).ok(), "a failure is told");
 }

@@ -24,7 +24,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const ModelDescription& model = (data[2] & 2) != 0 ? kOneInput : kModel;
   const auto request = inference::parse_infer_request(body, json_length, model);
   if (!request.ok()) {
-    CHECK(request.error().code == ErrorCode::kInvalidArgument, "the client is to blame");
+    const ErrorCode code = request.error().code;
+    CHECK(code == ErrorCode::kInvalidArgument || code == ErrorCode::kNotFound,
+          "the client is to blame");
     return 0;
   }
   CHECK(request->inputs.size() == model.inputs.size(), "every input is there");

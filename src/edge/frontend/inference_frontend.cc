@@ -52,11 +52,11 @@ http::Response InferenceFrontend::answer_to(const Caller& caller,
   const bool is_post = request.method == "POST";
   if (path == "/v2" || path == "/v2/") {
     if (!is_get) return wrong_method("GET");
+    json extensions = {"binary_tensor_data", "statistics", "model_configuration",
+                       "model_repository"};
+    if (has_shared_memory_) extensions.push_back("system_shared_memory");
     return json_response(
-        200, {{"name", "lambent"},
-              {"version", version_},
-              {"extensions", json::array({"binary_tensor_data", "statistics", "model_configuration",
-                                          "model_repository"})}});
+        200, {{"name", "lambent"}, {"version", version_}, {"extensions", std::move(extensions)}});
   }
   if (path == "/v2/health/live") {
     return is_get ? json_response(200, {{"live", true}}) : wrong_method("GET");

@@ -25,11 +25,12 @@ class InferenceFrontend {
  public:
   // The services outlive it.
   InferenceFrontend(InvocationService& service, const VersionService& versions, std::string version,
-                    std::function<bool()> ready)
+                    std::function<bool()> ready, bool has_shared_memory)
       : service_(service),
         versions_(versions),
         version_(std::move(version)),
-        ready_(std::move(ready)) {}
+        ready_(std::move(ready)),
+        has_shared_memory_(has_shared_memory) {}
 
   void handle(const Caller& caller, const http::Request& request, http::Responder responder) const;
 
@@ -44,6 +45,7 @@ class InferenceFrontend {
   const VersionService& versions_;
   const std::string version_;
   const std::function<bool()> ready_;
+  const bool has_shared_memory_;  // SharedMemoryFrontend::is_on()
 };
 
 }  // namespace lambent::frontend

@@ -87,6 +87,8 @@ constexpr Route kRoutes[] = {
     {"", "v2/health/ready", {.open = true}},
     {"", "v2/repository/index", reads(kAnyone)},
     {"", "v2/repository/models/*/unload", reads(kInvokers)},
+    {"", "v2/systemsharedmemory/**", reads(kInvokers)},
+    {"", "v2/cudasharedmemory/**", reads(kInvokers)},
     {"GET", "v1/models", reads(kAnyone)},
     {"GET", "v1/models/**", reads(kAnyone)},
     {"POST", "v1/chat/completions", reads(kInvokers)},

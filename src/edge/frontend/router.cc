@@ -104,6 +104,7 @@ Router::Router(Services services, loop::EventLoop& loop, Random& random, RouterO
       guard_(std::move(guard)),
       authenticator_(access_, loop.clock(), options_.auth),
       relays_(services.relays),
+      shared_memory_(options_.shared_memory, {services.access, bodies_, options_.offload}),
       lambda_({services.invocations, services.versions, services.relays, random,
                [this](TenantId tenant) { return access_.tenant_name(tenant); }, services.layers}),
       objects_(services.objects),
@@ -114,7 +115,7 @@ Router::Router(Services services, loop::EventLoop& loop, Random& random, RouterO
       functions_({services.relays, bodies_, loop, random, options_.offload},
                  options_.trusted_proxies),
       models_(services.invocations, services.versions, options_.native.version,
-              options_.native.ready),
+              options_.native.ready, shared_memory_.is_on()),
       openai_({services.invocations, functions_, bodies_, loop.clock(),
                [this](TenantId tenant) { return access_.tenant_name(tenant); }}),
       volumes_(services.volumes),
@@ -380,7 +381,16 @@ void Router::admit(Principal principal, const Aim& aim, http::Request request,
   if (needed.audited && request.method != "GET") {
     responder = audited(std::move(responder), record_for(principal.tenant), options_.audit);
   }
-  choose_node(principal, aim, std::move(request), std::move(responder));
+  if (!aim.target || !shared_memory_.may_name_regions(principal.tenant, request)) {
+    return choose_node(principal, aim, std::move(request), std::move(responder));
+  }
+  const TenantId whose = principal.tenant;
+  const bool is_whole = authenticator_.needs_body_digest(request);
+  shared_memory_.expand(whose, std::move(request), std::move(responder), is_whole,
+                        [this, principal = std::move(principal), aim](http::Request expanded,
+                                                                      http::Responder answer) {
+                          choose_node(principal, aim, std::move(expanded), std::move(answer));
+                        });
 }
 
 void Router::choose_node(const Principal& principal, const Aim& aim, http::Request request,
@@ -416,7 +426,9 @@ void Router::dispatch(const Principal& principal, const Aim& aim, http::Request 
                              {.is_signed = is_signed});
   }
   const std::string path(http::path_of(request.target));
-  if (is_inference_path(path)) {
+  if (is_shared_memory_path(path)) {
+    shared_memory_.handle(caller, request, std::move(responder));
+  } else if (is_inference_path(path)) {
     models_.handle(caller, request, std::move(responder));
   } else if (is_openai_path(path)) {
     const bool is_whole = authenticator_.needs_body_digest(request);

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/domain/audit.h"
 #include "core/domain/cors.h"
@@ -29,6 +30,7 @@
 #include "edge/frontend/request_guard.h"
 #include "edge/frontend/route_scopes.h"
 #include "edge/frontend/secret_frontend.h"
+#include "edge/frontend/shared_memory_frontend.h"
 #include "edge/frontend/version_frontend.h"
 #include "edge/frontend/volume_frontend.h"
 
@@ -52,6 +54,8 @@ struct RouterOptions {
   std::function<std::string()> report = {};
   std::function<std::string(const std::string& sha256)> package = {};
   Cluster* cluster = nullptr;
+  // Whose shared memory tenants may register for the tensors of inferences; empty: it is off.
+  std::vector<SharedMemoryOwner> shared_memory = {};
 };
 
 class Router {
@@ -130,6 +134,7 @@ class Router {
   const Authenticator authenticator_;
   http::RelayService& relays_;
   BodyCollector bodies_;
+  SharedMemoryFrontend shared_memory_;
   LambdaFrontend lambda_;
   ObjectsFrontend& objects_;
   NativeFrontend native_;

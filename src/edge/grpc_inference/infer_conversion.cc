@@ -1,5 +1,6 @@
 #include "edge/grpc_inference/infer_conversion.h"
 
+#include <algorithm>
 #include <charconv>
 #include <concepts>
 #include <cstring>
@@ -19,6 +20,7 @@ using Input = ::inference::ModelInferRequest::InferInputTensor;
 using Contents = ::inference::InferTensorContents;
 
 constexpr const char* kJsonLength = "Inference-Header-Content-Length";
+constexpr const char* kRegion = "shared_memory_region";
 
 Error invalid(const std::string& message) { return {ErrorCode::kInvalidArgument, message}; }
 
@@ -51,12 +53,14 @@ bool is_of_form(const std::string& name) {
 }
 
 template <typename Parameters>
-Result<json> json_of_all(const Parameters& parameters) {
+bool is_shared(const Parameters& parameters) {
+  return parameters.count(kRegion) > 0;
+}
+
+template <typename Parameters>
+json json_of_all(const Parameters& parameters) {
   json object = json::object();
   for (const auto& [name, parameter] : parameters) {
-    if (name.starts_with("shared_memory_")) {
-      return invalid("shared memory is not served: send the tensor's contents");
-    }
     if (!is_of_form(name)) object[name] = json_of(parameter);
   }
   return object;
@@ -156,26 +160,35 @@ struct Inputs {
 
 Result<Inputs> inputs_of(const ::inference::ModelInferRequest& request) {
   const bool is_raw = request.raw_input_contents_size() > 0;
-  if (is_raw && request.raw_input_contents_size() != request.inputs_size()) {
-    return invalid("there are " + std::to_string(request.inputs_size()) + " inputs and " +
+  const auto sent =
+      std::count_if(request.inputs().begin(), request.inputs().end(),
+                    [](const Input& input) { return !is_shared(input.parameters()); });
+  if (is_raw && request.raw_input_contents_size() != sent) {
+    return invalid("there are " + std::to_string(sent) +
+                   " inputs that are not in shared memory, and " +
                    std::to_string(request.raw_input_contents_size()) +
                    " raw contents: all inputs are raw, or none is");
   }
   Inputs inputs;
+  int next_raw = 0;
   for (int i = 0; i < request.inputs_size(); ++i) {
     const Input& input = request.inputs(i);
-    if (is_raw && input.has_contents() && elements_in(input.contents()) > 0) {
-      return invalid("input '" + input.name() + "' has contents and raw contents");
+    const bool is_elsewhere = is_shared(input.parameters());
+    if ((is_raw || is_elsewhere) && input.has_contents() && elements_in(input.contents()) > 0) {
+      return invalid("input '" + input.name() + "' has contents and " +
+                     (is_elsewhere ? "shared memory" : "raw contents"));
     }
-    ASSIGN_OR_RETURN(json parameters, json_of_all(input.parameters()));
+    json parameters = json_of_all(input.parameters());
     const size_t before = inputs.bytes.size();
-    if (is_raw) {
-      inputs.bytes += request.raw_input_contents(i);
+    if (is_elsewhere) {
+      // The worker finds it there.
+    } else if (is_raw) {
+      inputs.bytes += request.raw_input_contents(next_raw++);
     } else {
       ASSIGN_OR_RETURN(const std::string bytes, typed_bytes(input));
       inputs.bytes += bytes;
     }
-    parameters["binary_data_size"] = inputs.bytes.size() - before;
+    if (!is_elsewhere) parameters["binary_data_size"] = inputs.bytes.size() - before;
     json shape = json::array();
     for (const int64_t size : input.shape()) shape.push_back(size);
     inputs.list.push_back({{"name", input.name()},
@@ -275,8 +288,9 @@ std::string string_in(const json& object, const char* key) {
 // Takes the outputs of an answer one by one, and of those in bytes what is left behind the JSON.
 class OutputReader {
  public:
-  OutputReader(std::string_view behind, ::inference::ModelInferResponse& into)
-      : behind_(behind), into_(into) {}
+  OutputReader(std::string_view behind, const ::inference::ModelInferRequest& request,
+               ::inference::ModelInferResponse& into)
+      : behind_(behind), request_(request), into_(into) {}
 
   Result<void> read(const json& output) {
     if (!output.is_object()) return no_answer("an output is no object");
@@ -291,7 +305,13 @@ class OutputReader {
       if (!size.is_number_integer()) return no_answer("a shape has other than whole numbers");
       message.add_shape(size.get<int64_t>());
     }
-    ASSIGN_OR_RETURN(*into_.add_raw_output_contents(), content_of(output, *type));
+    std::string& content = *into_.add_raw_output_contents();
+    for (const auto& wanted : request_.outputs()) {
+      if (wanted.name() != message.name() || !is_shared(wanted.parameters())) continue;
+      *message.mutable_parameters() = wanted.parameters();
+      return {};
+    }
+    ASSIGN_OR_RETURN(content, content_of(output, *type));
     return {};
   }
   bool is_whole() const { return behind_.empty(); }
@@ -312,6 +332,7 @@ class OutputReader {
   }
 
   std::string_view behind_;
+  const ::inference::ModelInferRequest& request_;
   ::inference::ModelInferResponse& into_;
 };
 
@@ -333,6 +354,8 @@ grpc::StatusCode code_of(int status) {
       return grpc::StatusCode::PERMISSION_DENIED;
     case 404:
       return grpc::StatusCode::NOT_FOUND;
+    case 409:
+      return grpc::StatusCode::ALREADY_EXISTS;
     case 405:
     case 501:
       return grpc::StatusCode::UNIMPLEMENTED;
@@ -361,13 +384,44 @@ Result<std::string> model_target(const std::string& name, const std::string& ver
   return target + rest;
 }
 
+std::string region_target(const std::string& kind, const std::string& name,
+                          const std::string& verb) {
+  std::string target = "/v2/" + kind + "sharedmemory/";
+  if (!name.empty()) target += "region/" + http::percent_encode(name) + "/";
+  return target + verb;
+}
+
+Result<http::Request> register_request(
+    const ::inference::SystemSharedMemoryRegisterRequest& request) {
+  if (request.name().empty()) return invalid("the request names no region");
+  http::Request made{.method = "POST"};
+  made.target = region_target("system", request.name(), "register");
+  made.headers.add("Content-Type", "application/json");
+  made.body = text_of(
+      {{"key", request.key()}, {"offset", request.offset()}, {"byte_size", request.byte_size()}});
+  return made;
+}
+
+Result<std::string> regions_by_name(const std::string& list) {
+  const json regions = json::parse(list, nullptr, false);
+  const Error error{ErrorCode::kInternal, "the worker's answer is no list of regions"};
+  if (!regions.is_array()) return error;
+  json by_name = json::object();
+  for (const json& region : regions) {
+    const std::string name = region.is_object() ? string_in(region, "name") : "";
+    if (name.empty()) return error;
+    by_name[name] = region;
+  }
+  return text_of({{"regions", std::move(by_name)}});
+}
+
 Result<http::Request> infer_request(const ::inference::ModelInferRequest& request) {
   ASSIGN_OR_RETURN(Inputs inputs, inputs_of(request));
-  ASSIGN_OR_RETURN(json parameters, json_of_all(request.parameters()));
+  json parameters = json_of_all(request.parameters());
   json outputs = json::array();
   for (const auto& output : request.outputs()) {
-    ASSIGN_OR_RETURN(json its, json_of_all(output.parameters()));
-    its["binary_data"] = true;
+    json its = json_of_all(output.parameters());
+    if (!is_shared(output.parameters())) its["binary_data"] = true;
     outputs.push_back({{"name", output.name()}, {"parameters", std::move(its)}});
   }
   parameters["binary_data_output"] = true;
@@ -385,7 +439,8 @@ Result<http::Request> infer_request(const ::inference::ModelInferRequest& reques
   return made;
 }
 
-Result<::inference::ModelInferResponse> infer_response(const http::Response& response) {
+Result<::inference::ModelInferResponse> infer_response(
+    const http::Response& response, const ::inference::ModelInferRequest& request) {
   std::string_view head = response.body;
   std::string_view behind;
   if (const auto length = response.headers.get(kJsonLength); !length.empty()) {
@@ -405,7 +460,7 @@ Result<::inference::ModelInferResponse> infer_response(const http::Response& res
   message.set_id(string_in(answer, "id"));
   const auto outputs = answer.find("outputs");
   if (outputs == answer.end() || !outputs->is_array()) return no_answer("it has no outputs");
-  OutputReader reader(behind, message);
+  OutputReader reader(behind, request, message);
   for (const json& output : *outputs) RETURN_IF_ERROR(reader.read(output));
   if (!reader.is_whole()) return no_answer("there are bytes behind the last output");
   return message;

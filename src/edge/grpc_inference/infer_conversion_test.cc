@@ -104,10 +104,78 @@ TEST(InferConversion, ContentsThatDoNotFitAreRefusedWithTheInputsName) {
   EXPECT_EQ(refusal_of(request), "input 'x' has contents and raw contents");
   request = request_with("INT8", {1});
   (*request.mutable_inputs(0)->mutable_parameters())["shared_memory_region"].set_string_param("r");
-  EXPECT_THAT(refusal_of(request), HasSubstr("shared memory is not served"));
+  request.mutable_inputs(0)->mutable_contents()->add_int_contents(1);
+  EXPECT_EQ(refusal_of(request), "input 'x' has contents and shared memory");
   request = request_with("INT8", {0});
   request.clear_model_name();
   EXPECT_EQ(refusal_of(request), "the request names no model");
+}
+
+TEST(InferConversion, TensorsInSharedMemoryHaveNoBytes) {
+  Request request = request_with("FP32", {2});
+  auto& first = *request.mutable_inputs(0)->mutable_parameters();
+  first["shared_memory_region"].set_string_param("r");
+  first["shared_memory_byte_size"].set_int64_param(8);
+  auto& second = *request.add_inputs();
+  second.set_name("y");
+  second.set_datatype("INT8");
+  second.add_shape(2);
+  request.add_raw_input_contents("ab");
+  auto& output = *request.add_outputs();
+  output.set_name("z");
+  auto& place = *output.mutable_parameters();
+  place["shared_memory_region"].set_string_param("r");
+  place["shared_memory_byte_size"].set_int64_param(4);
+  place["shared_memory_offset"].set_int64_param(8);
+  const Sent made = sent(request);
+  EXPECT_EQ(made.bytes, "ab");
+  EXPECT_EQ(made.head["inputs"][0]["parameters"],
+            json({{"shared_memory_region", "r"}, {"shared_memory_byte_size", 8}}));
+  EXPECT_EQ(made.head["inputs"][1]["parameters"], json({{"binary_data_size", 2}}));
+  EXPECT_EQ(made.head["outputs"][0]["parameters"], json({{"shared_memory_region", "r"},
+                                                         {"shared_memory_byte_size", 4},
+                                                         {"shared_memory_offset", 8}}));
+  request.add_raw_input_contents("ab");
+  EXPECT_THAT(refusal_of(request), HasSubstr("1 inputs that are not in shared memory"));
+}
+
+TEST(InferConversion, AnOutputInSharedMemoryKeepsItsPlaceInTheList) {
+  Request request;
+  auto& wanted = *request.add_outputs();
+  wanted.set_name("a");
+  (*wanted.mutable_parameters())["shared_memory_region"].set_string_param("r");
+  (*wanted.mutable_parameters())["shared_memory_offset"].set_int64_param(4);
+  request.add_outputs()->set_name("b");
+  const http::Response response = answer(json::parse(R"({"model_name": "m", "outputs": [
+        {"name": "a", "datatype": "INT8", "shape": [2]},
+        {"name": "b", "datatype": "INT8", "shape": [1], "parameters": {"binary_data_size": 1}}]})"),
+                                         "b");
+  const auto message = infer_response(response, request);
+  ASSERT_TRUE(message.ok()) << message.error().message;
+  ASSERT_EQ(message->raw_output_contents_size(), 2);
+  EXPECT_EQ(message->raw_output_contents(0), "");
+  EXPECT_EQ(message->raw_output_contents(1), "b");
+  const auto& place = message->outputs(0).parameters();
+  EXPECT_EQ(place.at("shared_memory_region").string_param(), "r");
+  EXPECT_EQ(place.at("shared_memory_offset").int64_param(), 4);
+  EXPECT_EQ(infer_response(response, Request()).error().code, ErrorCode::kInternal);
+}
+
+TEST(InferConversion, RegionsAreAskedForByTheirPaths) {
+  EXPECT_EQ(region_target("system", "", "status"), "/v2/systemsharedmemory/status");
+  EXPECT_EQ(region_target("cuda", "a/b", "register"), "/v2/cudasharedmemory/region/a%2Fb/register");
+  ::inference::SystemSharedMemoryRegisterRequest request;
+  EXPECT_FALSE(register_request(request).ok());
+  request.set_name("r");
+  request.set_key("/k");
+  request.set_byte_size(8);
+  const auto made = register_request(request);
+  EXPECT_EQ(made->target, "/v2/systemsharedmemory/region/r/register");
+  EXPECT_EQ(json::parse(made->body), json({{"key", "/k"}, {"offset", 0}, {"byte_size", 8}}));
+  EXPECT_EQ(json::parse(*regions_by_name(R"([{"name": "r", "offset": 4}])")),
+            json::parse(R"({"regions": {"r": {"name": "r", "offset": 4}}})"));
+  EXPECT_EQ(regions_by_name("{}").error().code, ErrorCode::kInternal);
+  EXPECT_EQ(regions_by_name("[1]").error().code, ErrorCode::kInternal);
 }
 
 TEST(InferConversion, AnAnswersOutputsAreRawInTheirOrder) {
@@ -116,7 +184,8 @@ TEST(InferConversion, AnAnswersOutputsAreRawInTheirOrder) {
         {"name": "a", "datatype": "INT8", "shape": [2], "parameters": {"binary_data_size": 2}},
         {"name": "b", "datatype": "INT16", "shape": [2, 2], "data": [[1, 2], [3, -1]]},
         {"name": "c", "datatype": "BYTES", "shape": [1], "parameters": {"binary_data_size": 5}}]})"),
-             std::string("\1\2\1\0\0\0z", 7)));
+             std::string("\1\2\1\0\0\0z", 7)),
+      Request());
   ASSERT_TRUE(message.ok()) << message.error().message;
   EXPECT_EQ(message->id(), "7");
   ASSERT_EQ(message->raw_output_contents_size(), 3);
@@ -143,7 +212,7 @@ TEST(InferConversion, WhatIsNoAnswerOfTheProtocolIsTheModelsFault) {
   bad.push_back(answer({{"outputs", json::array()}}));
   bad.back().headers.add("Inference-Header-Content-Length", "1000");
   for (const http::Response& response : bad) {
-    const auto message = infer_response(response);
+    const auto message = infer_response(response, Request());
     ASSERT_FALSE(message.ok()) << response.body;
     EXPECT_EQ(message.error().code, ErrorCode::kInternal);
   }

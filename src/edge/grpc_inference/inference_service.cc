@@ -63,7 +63,7 @@ Status infer(WorkerClient& worker, const Context& context,
   if (!made.ok()) return status_of(made.error());
   http::Response answer;
   if (auto status = ask(worker, context, *std::move(made), answer); !status.ok()) return status;
-  auto read = infer_response(answer);
+  auto read = infer_response(answer, request);
   if (!read.ok()) return status_of(read.error());
   response = *std::move(read);
   return Status::OK;
@@ -193,6 +193,61 @@ Status InferenceService::RepositoryModelUnload(
   http::Response answer;
   return ask(worker_, *context, "POST",
              "/v2/repository/models/" + http::percent_encode(request->model_name()) + "/unload",
+             answer);
+}
+
+Status InferenceService::SystemSharedMemoryStatus(
+    Context* context, const ::inference::SystemSharedMemoryStatusRequest* request,
+    ::inference::SystemSharedMemoryStatusResponse* response) {
+  http::Response answer;
+  const Status status =
+      ask(worker_, *context, "GET", region_target("system", request->name(), "status"), answer);
+  if (!status.ok()) return status;
+  const auto regions = regions_by_name(answer.body);
+  if (!regions.ok()) return status_of(regions.error());
+  return read_json(*regions, *response);
+}
+
+Status InferenceService::SystemSharedMemoryRegister(
+    Context* context, const ::inference::SystemSharedMemoryRegisterRequest* request,
+    ::inference::SystemSharedMemoryRegisterResponse*) {
+  auto made = register_request(*request);
+  if (!made.ok()) return status_of(made.error());
+  http::Response answer;
+  return ask(worker_, *context, *std::move(made), answer);
+}
+
+Status InferenceService::SystemSharedMemoryUnregister(
+    Context* context, const ::inference::SystemSharedMemoryUnregisterRequest* request,
+    ::inference::SystemSharedMemoryUnregisterResponse*) {
+  http::Response answer;
+  return ask(worker_, *context, "POST", region_target("system", request->name(), "unregister"),
+             answer);
+}
+
+// The worker knows none of CUDA's, and says so.
+Status InferenceService::CudaSharedMemoryStatus(
+    Context* context, const ::inference::CudaSharedMemoryStatusRequest* request,
+    ::inference::CudaSharedMemoryStatusResponse*) {
+  http::Response answer;
+  return ask(worker_, *context, "GET", region_target("cuda", request->name(), "status"), answer);
+}
+
+Status InferenceService::CudaSharedMemoryRegister(
+    Context* context, const ::inference::CudaSharedMemoryRegisterRequest* request,
+    ::inference::CudaSharedMemoryRegisterResponse*) {
+  if (request->name().empty()) {
+    return {grpc::StatusCode::INVALID_ARGUMENT, "the request names no region"};
+  }
+  http::Response answer;
+  return ask(worker_, *context, "POST", region_target("cuda", request->name(), "register"), answer);
+}
+
+Status InferenceService::CudaSharedMemoryUnregister(
+    Context* context, const ::inference::CudaSharedMemoryUnregisterRequest* request,
+    ::inference::CudaSharedMemoryUnregisterResponse*) {
+  http::Response answer;
+  return ask(worker_, *context, "POST", region_target("cuda", request->name(), "unregister"),
              answer);
 }
 

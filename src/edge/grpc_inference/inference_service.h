@@ -41,6 +41,19 @@ class InferenceService final : public ::inference::GRPCInferenceService::Service
                              ::inference::RepositoryModelLoadResponse*) override;
   Status RepositoryModelUnload(Context*, const ::inference::RepositoryModelUnloadRequest*,
                                ::inference::RepositoryModelUnloadResponse*) override;
+  Status SystemSharedMemoryStatus(Context*, const ::inference::SystemSharedMemoryStatusRequest*,
+                                  ::inference::SystemSharedMemoryStatusResponse*) override;
+  Status SystemSharedMemoryRegister(Context*, const ::inference::SystemSharedMemoryRegisterRequest*,
+                                    ::inference::SystemSharedMemoryRegisterResponse*) override;
+  Status SystemSharedMemoryUnregister(Context*,
+                                      const ::inference::SystemSharedMemoryUnregisterRequest*,
+                                      ::inference::SystemSharedMemoryUnregisterResponse*) override;
+  Status CudaSharedMemoryStatus(Context*, const ::inference::CudaSharedMemoryStatusRequest*,
+                                ::inference::CudaSharedMemoryStatusResponse*) override;
+  Status CudaSharedMemoryRegister(Context*, const ::inference::CudaSharedMemoryRegisterRequest*,
+                                  ::inference::CudaSharedMemoryRegisterResponse*) override;
+  Status CudaSharedMemoryUnregister(Context*, const ::inference::CudaSharedMemoryUnregisterRequest*,
+                                    ::inference::CudaSharedMemoryUnregisterResponse*) override;
 
  private:
   WorkerClient& worker_;

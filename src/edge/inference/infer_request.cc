@@ -80,7 +80,11 @@ Result<std::optional<size_t>> size_parameter(const Json& object, const char* key
 Result<void> refuse_parameters(const Json& object, const std::string& place) {
   ASSIGN_OR_RETURN(const Json* region, parameter(object, "shared_memory_region", place));
   if (region != nullptr) {
-    return refused(place + ": shared memory is not offered; send the tensor's bytes");
+    const std::string name = region->is_string() ? region->get<std::string>().substr(0, 255) : "";
+    return Error{ErrorCode::kNotFound,
+                 place + ": no shared memory region '" + name +
+                     "' can be used: none is registered, or the request's body is longer than 6 "
+                     "MiB or does not say how long it is"};
   }
   ASSIGN_OR_RETURN(const Json* classes, parameter(object, "classification", place));
   if (classes != nullptr) {

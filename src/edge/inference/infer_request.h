@@ -28,7 +28,8 @@ struct InferRequest {
 
 // `json_length`: the header Inference-Header-Content-Length; without it the whole body is JSON, and
 // 0 says that the body is the one input, as bytes. Contents of inputs may point into `body`.
-// INVALID_ARGUMENT, naming the tensor and what it should be, for all that the model cannot take.
+// INVALID_ARGUMENT, naming the tensor and what it should be, for all that the model cannot take;
+// NOT_FOUND for a region of shared memory: others have put its bytes into the body before.
 Result<InferRequest> parse_infer_request(std::string_view body, std::optional<size_t> json_length,
                                          const ModelDescription& model);
 

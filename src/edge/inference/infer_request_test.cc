@@ -40,6 +40,15 @@ std::string refusal_of(const std::string& body, std::optional<size_t> json_lengt
   return request.error().message;
 }
 
+TEST(InferRequest, ARegionOfWhichNoBytesCameIsNotFound) {
+  const auto request = parse_infer_request(with_x(R"({"name":"x","datatype":"FP32","shape":[1,2],
+                 "parameters":{"shared_memory_region":"a","shared_memory_byte_size":8}})"),
+                                           std::nullopt, kModel);
+  ASSERT_FALSE(request.ok());
+  EXPECT_EQ(request.error().code, ErrorCode::kNotFound);
+  EXPECT_THAT(request.error().message, HasSubstr("input 'x': no shared memory region 'a'"));
+}
+
 TEST(InferRequest, TensorsOfJsonAreReadInOrderHoweverTheyAreNested) {
   for (const char* data : {"[[1,2],[3.5,-4]]", "[1,2,3.5,-4]", "[[[1],2],[3.5,[-4]]]"}) {
     const auto request = parse_infer_request(
@@ -119,8 +128,6 @@ TEST(InferRequest, WhatIsWrongIsNamed) {
   EXPECT_THAT(refusal_of(x(R"("shape":[1,2],"data":[1,"2"])")),
               HasSubstr("element 1 of data, \"2\", is no FP32"));
   EXPECT_THAT(refusal_of(x(R"("shape":[1,2])")), HasSubstr("neither data nor binary_data_size"));
-  EXPECT_THAT(refusal_of(x(R"("shape":[1,2],"parameters":{"shared_memory_region":"a"})")),
-              HasSubstr("shared memory is not offered"));
   EXPECT_THAT(refusal_of(R"({"inputs":[{"name":"n","datatype":"INT8","shape":[1],"data":[128]}]})"),
               HasSubstr("128, is no INT8"));
   EXPECT_THAT(refusal_of(with_x(R"({"name":"x","datatype":"FP32","shape":[0,2],"data":[]})",
