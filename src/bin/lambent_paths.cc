@@ -92,19 +92,6 @@ std::string model_cache() {
   return (!folder.empty() ? folder : (home.empty() ? "." : home) + "/.cache") + "/lambent/models";
 }
 
-cli::S3Access default_s3_access() {
-  cli::S3Access s3;
-  s3.endpoint = value_of("AWS_ENDPOINT_URL_S3");
-  if (s3.endpoint.empty()) s3.endpoint = value_of("AWS_ENDPOINT_URL");
-  for (const char* name : {"AWS_DEFAULT_REGION", "AWS_REGION"}) {
-    if (const std::string region = value_of(name); !region.empty()) s3.region = region;
-  }
-  s3.key_id = value_of("AWS_ACCESS_KEY_ID");
-  s3.secret = value_of("AWS_SECRET_ACCESS_KEY");
-  s3.session_token = value_of("AWS_SESSION_TOKEN");
-  return s3;
-}
-
 tls::CredentialFiles default_credentials() {
   return {.certificate = value_of("LAMBENT_CLIENT_CERTIFICATE"),
           .key = value_of("LAMBENT_CLIENT_KEY"),

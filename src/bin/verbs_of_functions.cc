@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "bin/fetch_environment.h"
 #include "bin/flag_checks.h"
 #include "bin/installation.h"
 #include "bin/lambent_paths.h"
@@ -133,6 +134,7 @@ CLI::Validator policy_words() {
 // How models are fetched, as far as flags say it.
 struct FetchFlags {
   std::string s3_endpoint;
+  bool allows_private = false;
   double stall_s = 30;
 };
 
@@ -149,14 +151,29 @@ Bytes room_at_worker(cli::Transport& transport, Bytes otherwise) {
   return quota > usage ? quota - usage : Bytes();
 }
 
-cli::FetchModel model_fetcher(Shell& shell, cli::Transport& transport, const FetchFlags& flags) {
-  return [&shell, &transport, flags](const cli::ModelSource& source) {
-    cli::FetchOptions options{.cache = model_cache()};
-    options.most = room_at_worker(transport, options.most);
-    options.stall = from_seconds(flags.stall_s);
-    options.s3 = default_s3_access();
-    if (!flags.s3_endpoint.empty()) options.s3.endpoint = flags.s3_endpoint;
+Result<cli::FetchOptions> fetch_options(cli::Transport& transport, const FetchFlags& flags) {
+  cli::FetchOptions options{.cache = model_cache()};
+  options.most = room_at_worker(transport, options.most);
+  options.stall = from_seconds(flags.stall_s);
+  ASSIGN_OR_RETURN(options.s3, default_s3_access());
+  if (!flags.s3_endpoint.empty()) options.s3.endpoint = flags.s3_endpoint;
+  options.allows_private = flags.allows_private;
+  options.has_proxy = has_proxy();
+  return options;
+}
+
+void set_fetchers(Shell& shell, cli::Transport& transport, const FetchFlags& flags,
+                  cli::DeployOptions& deploy) {
+  deploy.fetch_model = [&shell, &transport,
+                        flags](const cli::ModelSource& source) -> Result<cli::FetchedModel> {
+    ASSIGN_OR_RETURN(const cli::FetchOptions options, fetch_options(transport, flags));
     return cli::fetch_model(shell.console, source, options);
+  };
+  deploy.fetch_folder = [&shell, &transport, flags](
+                            const std::string& url,
+                            const cli::ChooseVersions& choose) -> Result<cli::FetchedFolder> {
+    ASSIGN_OR_RETURN(const cli::FetchOptions options, fetch_options(transport, flags));
+    return cli::fetch_model_folder(shell.console, url, options, choose);
   };
 }
 
@@ -166,6 +183,9 @@ std::shared_ptr<FetchFlags> add_fetch_flags(CLI::App* verb, cli::DeployOptions& 
                    "of a model that is fetched: its digest, in hexadecimal digits");
   verb->add_option("--s3-endpoint", flags->s3_endpoint,
                    "of a store that speaks S3, where s3:// is not Amazon's (AWS_ENDPOINT_URL_S3)");
+  verb->add_flag("--fetch-private", flags->allows_private,
+                 "a server of the internet may redirect into a private network, and a model may "
+                 "come from link-local addresses");
   verb->add_option("--fetch-timeout", flags->stall_s, "so many seconds without a byte end a fetch")
       ->capture_default_str()
       ->check(CLI::Range(1.0, 3600.0));
@@ -252,7 +272,7 @@ void add_deploy(Shell& shell) {
     shell.verb = [&shell, options, flags](Transport& transport,
                                           const cli::Destination& destination) {
       options->endpoint = destination.endpoint;
-      options->fetch_model = model_fetcher(shell, transport, *flags);
+      set_fetchers(shell, transport, *flags, *options);
       return cli::run_deploy(transport, shell.console, *options);
     };
   });

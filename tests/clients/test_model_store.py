@@ -1,4 +1,5 @@
 """Models that are fetched by URL: plain HTTP with servers that misbehave, and S3's protocol against moto's server, which checks signatures."""
+import base64
 import hashlib
 import http.server
 import importlib.util
@@ -14,6 +15,7 @@ import tempfile
 import threading
 import time
 import unittest
+import urllib.parse
 import urllib.request
 
 import numpy as np
@@ -58,6 +60,15 @@ class Store(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
+    def list_bucket(self):
+        """A page of a store whose keys are those of the files."""
+        query = dict(urllib.parse.parse_qsl(self.path.partition("?")[2]))
+        keys = sorted(name for name in self.files if name.startswith(query.get("prefix", "")) and name > query.get("continuation-token", ""))
+        page = keys[:1000]
+        more = f"<NextContinuationToken>{page[-1]}</NextContinuationToken>" if len(keys) > 1000 else ""
+        contents = "".join(f"<Contents><Key>{key}</Key><Size>{len(self.files[key])}</Size></Contents>" for key in page)
+        self.answer(200, f"<ListBucketResult><IsTruncated>{str(bool(more)).lower()}</IsTruncated>{more}{contents}</ListBucketResult>".encode())
+
     def do_GET(self):
         _, how, *rest = self.path.split("?")[0].split("/")
         name = "/".join(rest)
@@ -73,6 +84,14 @@ class Store(http.server.BaseHTTPRequestHandler):
             return self.answer(302, Location=f"/plain/{name}")
         if how == "outside":
             return self.answer(302, Location="file:///etc/passwd")
+        if how == "inside":
+            return self.answer(302, Location="http://169.254.169.254/latest/meta-data/")
+        if how == "login" and self.headers.get("Authorization") != "Basic " + base64.b64encode(b"me:secret").decode():
+            return self.answer(401, b"who are you?")
+        if how == "page":
+            return self.answer(200, b"<html>sign in</html>")
+        if how == "bucket" and "list-type=2" in self.path:
+            return self.list_bucket()
         if content is None:
             return self.answer(404, b"no such file")
         if how == "endless":
@@ -92,6 +111,8 @@ class Store(http.server.BaseHTTPRequestHandler):
         if self.headers.get("If-None-Match") == tag:
             return self.answer(304, ETag=tag)
         start, status, extra = 0, 200, {"ETag": tag}
+        if how == "lies":
+            extra["x-amz-checksum-sha256"] = base64.b64encode(hashlib.sha256(b"another").digest()).decode()
         asked = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", ""))
         if asked and self.headers.get("If-Range") == tag and how != "rangeless":
             start, status = int(asked[1]), 206
@@ -225,21 +246,107 @@ class ModelStoreTest(StoreCase):
         for url, said in ((f"{self.url}/plain/nope.onnx", r"plain/nope.onnx: the server answers 404: no such file"),
                           (f"{self.url}/forbidden/scores.onnx", r"the server answers 403: Not for you"),
                           (f"{self.url}/loop/scores.onnx", r"it redirects more than 10 times"),
-                          (f"{self.url}/outside/scores.onnx", r"curl gave up \(1\): Protocol \"file\" not supported"),
+                          (f"{self.url}/outside/scores.onnx", r"it redirects to 'file:', which is not fetched"),
+                          (f"{self.url}/inside/scores.onnx", r"it redirects to '169.254.169.254', which is 169.254.169.254 "
+                                                             r"\(the metadata service of a cloud\); --fetch-private allows that"),
+                          ("http://169.254.169.254/scores.onnx", r"'169.254.169.254', which is .*--fetch-private"),
                           (f"{self.url}/encoded/scores.onnx", r"the server sends it in 'gzip'"),
                           (f"{self.url}/huge/scores.onnx", r"it is larger than the .* that there is room for"),
-                          (f"{self.url}/plain/", r"names no file"),
+                          (f"{self.url}/plain/", r"SHA256SUMS: the server answers 404: no such file; web servers do not list folders"),
                           ("http://no-such-host.invalid/m.onnx", r"Could not resolve host"),
-                          ("s3://bucket", r"is no s3://BUCKET/KEY|names no file")):
+                          ("s3:///scores.onnx", r"is no s3://BUCKET/KEY")):
             with self.subTest(url=url):
                 self.assertRegex(self.refused(url, "--name", "never"), said)
                 self.assertEqual(self.kept(), [])
+
+    def test_a_user_and_a_password_stand_in_netrc(self):
+        home = self.folder / "home"
+        home.mkdir()
+        (home / ".netrc").write_text("machine 127.0.0.1 login me password secret\nmachine other login you password wrong\n")
+        self.assertIn("401: who are you?", self.refused(f"{self.url}/login/scores.onnx", "--name", "known", HOME=str(self.folder)))
+        said = self.deploy(f"{self.url}/login/scores.onnx", "--name", "known", HOME=str(home))
+        self.assertNotIn("secret", said.stderr + said.stdout)
+        self.answers("known")
+
+    def put_folder(self, name, versions, **others):
+        """A model of several versions, each with weights beside it; and the list of all files."""
+        files = {f"{name}/{version}/model.onnx": model_with_data([("model.onnx_data", WEIGHTS * version)]) for version in versions}
+        files |= {f"{name}/{version}/model.onnx_data": (WEIGHTS * version).tobytes() for version in versions}
+        files |= {f"{name}/{path}": content for path, content in others.items()}
+        files[f"{name}/SHA256SUMS"] = b"".join(
+            f"{hashlib.sha256(content).hexdigest()}  {path.removeprefix(name + '/')}\n".encode() for path, content in files.items())
+        Store.files.update(files)
+
+    def versions_of(self, name):
+        client = triton.InferenceServerClient(self.worker.endpoint.removeprefix("http://"))
+        self.addCleanup(client.close)
+        return [each["version"] for each in client.get_model_repository_index() if each["name"] == name]
+
+    def test_a_folder_of_a_web_server_is_what_its_sums_say(self):
+        self.put_folder("sums", (1, 2, 3), **{"config.pbtxt": b"version_policy: { latest { num_versions: 2 } }\n", "notes.txt": b"-"})
+        said = self.deploy(f"{self.url}/cut/sums/")
+        self.assertIn("published sums:2", said.stdout)
+        self.answers("sums", WEIGHTS * 3, "y0")
+        self.assertEqual(self.versions_of("sums"), ["2", "3"])
+        asked = {path for path, _ in Store.seen}
+        self.assertNotIn("/cut/sums/1/model.onnx", asked, "a version that is not served is not fetched")
+        self.assertNotIn("/cut/sums/notes.txt", asked)
+        self.assertIn("bytes", " ".join(headers.get("Range") or "" for _, headers in Store.seen))
+        self.assertEqual(self.kept(), [])
+        again = self.deploy(f"{self.url}/plain/sums/")
+        self.assertIn("unchanged sums:2\nunchanged sums:3", again.stdout)
+
+    def test_a_folder_goes_on_in_the_next_run(self):
+        self.put_folder("halves", (1,))
+        Store.files["halves/1/model.onnx_data"] = b"other"
+        said = self.refused(f"{self.url}/plain/halves/")
+        self.assertRegex(said, "model.onnx_data: what came has the sha256 .*, and not")
+        self.assertEqual(self.kept(), ["model.onnx", "model.onnx.state"])
+        Store.files["halves/1/model.onnx_data"] = WEIGHTS.tobytes()
+        self.deploy(f"{self.url}/plain/halves/")
+        self.assertTrue(any(path.endswith("/1/model.onnx") and "If-None-Match" in headers for path, headers in Store.seen))
+        self.answers("halves", WEIGHTS, "y0")
+
+    def test_a_listing_of_ten_thousand_keys_is_read_to_its_end(self):
+        Store.files.update({f"many/2/part/{number:05}": b"" for number in range(10_000)})
+        Store.files.update({"many/9/model.onnx": MODEL, "many/9/labels/de.txt": b"eins"})
+        self.deploy("s3://bucket/many", AWS_ENDPOINT_URL_S3=self.url, AWS_CONFIG_FILE="/dev/null", AWS_SHARED_CREDENTIALS_FILE="/dev/null")
+        self.answers("many")
+        self.assertEqual(sum("list-type=2" in path for path, _ in Store.seen), 11)
+
+    def test_a_listing_that_makes_no_sense_is_told(self):
+        Store.files["bad/1/model.onnx<Key>"] = MODEL
+        words = {"AWS_ENDPOINT_URL_S3": self.url, "AWS_CONFIG_FILE": "/dev/null", "AWS_SHARED_CREDENTIALS_FILE": "/dev/null"}
+        self.assertIn("the server answers 404", self.refused("s3://bucket/bad", **words))
+        Store.files = {"bad/&nothing;/1/model.onnx": MODEL}
+        self.addCleanup(setattr, Store, "files", {})
+        self.assertIn("the store's listing has an entity that makes no sense", self.refused("s3://bucket/bad", **words))
+        self.assertIn("the store's listing is none of S3's", self.refused("s3://plain/bad", **{**words, "AWS_ENDPOINT_URL_S3": f"{self.url}/page"}))
+
+    def test_what_is_wrong_with_a_folder_is_told(self):
+        self.put_folder("wrong", (1,))
+        Store.files["wrong/SHA256SUMS"] = b"<html>index of wrong</html>\n"
+        self.assertIn("SHA256SUMS: line 1 is no 'DIGEST  PATH'", self.refused(f"{self.url}/plain/wrong/"))
+        Store.files["wrong/SHA256SUMS"] = f"{DIGEST}  model.onnx\n".encode()
+        self.assertIn("none of its 1 files is of a version", self.refused(f"{self.url}/plain/wrong/"))
+        Store.files["wrong/SHA256SUMS"] = f"{DIGEST}  ../1/model.onnx\n".encode()
+        self.assertIn("line 1 is no", self.refused(f"{self.url}/plain/wrong/"))
+        self.put_folder("wrong", (1,))
+        self.assertIn("names version 7, which is not there", self.refused(f"{self.url}/plain/wrong/", "--version-policy", "specific:7"))
+        self.assertIn("--sha256 is for one file", self.refused(f"{self.url}/plain/wrong/", "--sha256", DIGEST))
+        self.assertIn("SHA256SUMS: the server answers 403", self.refused(f"{self.url}/forbidden/wrong/"))
+        del Store.files["wrong/1/model.onnx_data"]
+        self.assertIn("1/model.onnx_data: the server answers 404", self.refused(f"{self.url}/plain/wrong/"))
 
     def test_a_wrong_checksum_is_told_and_nothing_is_left(self):
         said = self.refused(f"{self.url}/plain/scores.onnx", "--name", "never", "--sha256", "0" * 64)
         self.assertIn(f"what came has the sha256 {DIGEST}, and not {'0' * 64}", said)
         self.assertEqual(self.kept(), [])
         self.assertIn("64", self.refused(f"{self.url}/plain/scores.onnx", "--sha256", "12"))
+        # As the store itself says.
+        said = self.refused(f"{self.url}/lies/scores.onnx", "--name", "never")
+        self.assertIn(f"and not {hashlib.sha256(b'another').hexdigest()}", said)
+        self.assertEqual(self.kept(), [])
 
     def test_a_server_that_stalls_is_left(self):
         began = time.monotonic()
@@ -332,7 +439,7 @@ class S3Test(StoreCase):
         iam, cls.s3 = boto3.client("iam", **made), boto3.client("s3", **made)
         iam.create_user(UserName="reader")
         iam.put_user_policy(UserName="reader", PolicyName="read", PolicyDocument=json.dumps(
-            {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "s3:GetObject", "Resource": "*"}]}))
+            {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": ["s3:GetObject", "s3:ListBucket"], "Resource": "*"}]}))
         key = iam.create_access_key(UserName="reader")["AccessKey"]
         cls.keys = {"AWS_ACCESS_KEY_ID": key["AccessKeyId"], "AWS_SECRET_ACCESS_KEY": key["SecretAccessKey"], "AWS_REGION": "us-east-1"}
         cls.s3.create_bucket(Bucket="models")
@@ -340,9 +447,67 @@ class S3Test(StoreCase):
         cls.s3.put_object(Bucket="models", Key="a folder/größe+1/pair.onnx",
                           Body=model_with_data([("pair.onnx_data", WEIGHTS)]))
         cls.s3.put_object(Bucket="models", Key="a folder/größe+1/pair.onnx_data", Body=WEIGHTS.tobytes())
+        for version in (1, 2):
+            cls.put_version(f"a shop/größe+1/{version}", WEIGHTS * version)
+            cls.put_version(f"repository/left/{version}", WEIGHTS * version)
+        cls.s3.put_object(Bucket="models", Key="a shop/größe+1/config.pbtxt", Body=b"version_policy: { all {} }")
+        cls.s3.put_object(Bucket="models", Key="a shop/größe+1/", Body=b"")
+        cls.put_version("repository/right/7", WEIGHTS * 7)
+        cls.s3.put_object(Bucket="models", Key="repository/readme.md", Body=b"-")
+        for number in range(2_100):
+            cls.s3.put_object(Bucket="models", Key=f"many/3/part/{number:05}", Body=b"")
+        cls.put_version("many/3", WEIGHTS * 3)
         # From now on every request is to be signed.
         request = urllib.request.Request(cls.store + "/moto-api/reset-auth", b"0", {"Content-Type": "text/plain"}, method="POST")
         urllib.request.urlopen(request, timeout=10).close()
+
+    @classmethod
+    def put_version(cls, folder, weights):
+        """With a digest that the store keeps and tells."""
+        cls.s3.put_object(Bucket="models", Key=f"{folder}/model.onnx", Body=model_with_data([("more/model.bin", weights)]),
+                          ChecksumAlgorithm="SHA256")
+        cls.s3.put_object(Bucket="models", Key=f"{folder}/more/model.bin", Body=weights.tobytes(), ChecksumAlgorithm="SHA256")
+
+    def test_a_folder_of_versions_comes_with_all_its_files(self):
+        said = self.deploy("s3://models/a shop/größe+1", "--name", "shop", "--s3-endpoint", self.store, **self.keys)
+        self.assertIn("published shop:1", said.stdout)
+        self.assertIn("s3://models/a shop/größe+1/2/more/model.bin  ", said.stderr)
+        self.assertNotIn(self.keys["AWS_SECRET_ACCESS_KEY"], said.stderr + said.stdout)
+        self.answers("shop", WEIGHTS * 2, "y0")
+        self.assertEqual(self.kept(), [])
+
+    def test_a_repository_of_a_store_is_deployed_as_a_whole(self):
+        said = self.deploy("s3://models/repository/", "--s3-endpoint", self.store, **self.keys)
+        self.assertIn("published left:2", said.stdout)
+        self.assertNotIn("left/1/", said.stderr, "only the latest version is served")
+        self.answers("left", WEIGHTS * 2, "y0")
+        self.answers("right", WEIGHTS * 7, "y0")
+
+    def test_a_listing_of_several_pages_is_read_to_its_end(self):
+        said = self.refused("s3://models/many/", "--version-policy", "specific:2", "--s3-endpoint", self.store, **self.keys)
+        self.assertIn("names version 2, which is not there", said)
+        said = self.refused("s3://models/many/3/", "--s3-endpoint", self.store, **self.keys)
+        self.assertIn("none of its 2102 files is of a version", said)
+
+    def test_no_more_of_a_folder_is_fetched_than_the_tenant_may_keep(self):
+        worker = TokenWorker(gpu="none")
+        self.addCleanup(worker.close)
+        worker.operator.create_tenant("small", disk_bytes=100)
+        token = worker.operator.create_token("small")["secret"]
+        said = self.refused("s3://models/repository/", "--s3-endpoint", self.store, LAMBENT_TOKEN=token,
+                            endpoint=worker.worker.endpoint, **self.keys)
+        self.assertRegex(said, "are more than the 100 B that there is room for")
+        self.assertEqual(self.kept(), [])
+
+    def test_keys_may_stand_in_a_profile(self):
+        (self.folder / "credentials").write_text("[default]\naws_access_key_id = wrong\naws_secret_access_key = wrong\n"
+                                                 f"[reader]\naws_access_key_id = {self.keys['AWS_ACCESS_KEY_ID']}\n"
+                                                 f"aws_secret_access_key = {self.keys['AWS_SECRET_ACCESS_KEY']}\n")
+        files = {"AWS_SHARED_CREDENTIALS_FILE": str(self.folder / "credentials"), "AWS_CONFIG_FILE": "/dev/null"}
+        words = ("s3://models/repository/right/", "--name", "profiled", "--s3-endpoint", self.store)
+        self.deploy(*words, AWS_PROFILE="reader", **files)
+        self.assertIn("403", self.refused(*words, **files))
+        self.assertIn("there is no profile 'nobody'", self.refused(*words, AWS_PROFILE="nobody", **files))
 
     def test_a_signed_request_gets_the_model(self):
         said = self.deploy("s3://models/scores.onnx", "--name", "stored", "--s3-endpoint", self.store, "--sha256", DIGEST, **self.keys)
@@ -358,7 +523,10 @@ class S3Test(StoreCase):
         wrong = {**self.keys, "AWS_SECRET_ACCESS_KEY": "wrong"}
         for url, keys, said in (("s3://models/scores.onnx", wrong, r"the server answers 403: The request signature"),
                                 ("s3://models/nope.onnx", self.keys, r"the server answers 404: The specified key does not exist"),
-                                ("s3://nowhere/scores.onnx", self.keys, r"the server answers 404: The specified bucket does not exist")):
+                                ("s3://nowhere/scores.onnx", self.keys, r"the server answers 404: The specified bucket does not exist"),
+                                ("s3://nowhere", self.keys, r"list s3://nowhere/: the server answers 404: The specified bucket does not exist"),
+                                ("s3://models/repository/", wrong, r"the server answers 403: The request signature"),
+                                ("s3://models/nothing", self.keys, r"none of its 0 files is of a version")):
             with self.subTest(url=url):
                 self.assertRegex(self.refused(url, "--name", "never", "--s3-endpoint", self.store, **keys), said)
                 self.assertEqual(self.kept(), [])

@@ -41,14 +41,10 @@ int64_t whole_seconds(Duration duration) {
 // What it is to do. Not in its arguments, which every user of the machine can see.
 std::string curl_configuration(const CurlRequest& request) {
   const int64_t stall = whole_seconds(request.stall);
-  const bool is_https = request.url.starts_with("https:");
   std::string text = "url = " + in_curl_quotes(request.url) + "\n";
   text += "silent\nshow-error\nglobbing = false\n";
   text += "proto = \"=http,https\"\n";
-  text += std::string("proto-redir = ") + (is_https ? "\"=https\"" : "\"=http,https\"") + "\n";
-  if (request.redirects > 0) {
-    text += "location\nmax-redirs = " + std::to_string(request.redirects) + "\n";
-  }
+  if (!request.resolve.empty()) text += "resolve = " + in_curl_quotes(request.resolve) + "\n";
   text += "connect-timeout = " + std::to_string(stall) + "\n";
   text += "speed-limit = 1\nspeed-time = " + std::to_string(stall) + "\n";
   if (request.most > Bytes()) {
@@ -57,6 +53,8 @@ std::string curl_configuration(const CurlRequest& request) {
   text += "dump-header = \"/dev/fd/" + std::to_string(kHeadsFd) + "\"\n";
   for (const std::string& header : request.headers)
     text += "header = " + in_curl_quotes(header) + "\n";
+  // Of ~/.netrc, for the hosts that it names.
+  if (request.user.empty()) text += "netrc-optional\n";
   if (!request.user.empty()) text += "user = " + in_curl_quotes(request.user) + "\n";
   if (!request.signature.empty()) text += "aws-sigv4 = " + in_curl_quotes(request.signature) + "\n";
   return text;
@@ -150,9 +148,6 @@ Error error_of_exit(int exit_code, const std::string& complaint, const CurlReque
     case 56:
     case 92:
       return with(ErrorCode::kUnavailable, "the connection broke");
-    case 47:
-      return Error{ErrorCode::kFailedPrecondition,
-                   "it redirects more than " + std::to_string(request.redirects) + " times"};
     case 63:
       return too_large(request.most);
     default:

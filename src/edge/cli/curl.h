@@ -1,5 +1,5 @@
 // curl, the program: one GET. What is fetched, and every header, is read by a process of its own;
-// TLS, proxies, redirects and Signature Version 4 are its. Blocks; used by model_fetch.
+// TLS, proxies and Signature Version 4 are its. Blocks; used by curl_hops.
 #pragma once
 
 #include <functional>
@@ -21,7 +21,10 @@ struct CurlRequest {
   std::string user = {};                  // "KEY:SECRET"
   std::string signature = {};             // Signature Version 4: "aws:amz:REGION:s3"; empty: none
   Duration stall = seconds(30);           // without a byte for so long it ends
-  unsigned redirects = 10;
+  unsigned redirects = 10;                // of run_curl_hops; run_curl follows none
+  std::string resolve = {};     // "HOST:PORT:ADDRESS": where that host is; empty: asked for
+  bool allows_private = false;  // as run_curl_hops has it
+  bool has_proxy = false;       // names are resolved by one
   Bytes most =
       {};  // where the server says that more comes, nothing is fetched; zero: whatever it is
 };

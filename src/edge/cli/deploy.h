@@ -11,6 +11,7 @@
 #include "edge/cli/console.h"
 #include "edge/cli/manifest.h"
 #include "edge/cli/model_fetch.h"
+#include "edge/cli/model_folder_fetch.h"
 #include "edge/cli/model_import.h"
 #include "edge/cli/model_weights.h"
 #include "edge/cli/transport.h"
@@ -36,9 +37,10 @@ struct DeployOptions {
   std::optional<std::string> precision = {};
   ImportModel import_model = {};  // empty: there is nothing here that reads models
   std::optional<uint64_t> model_version =
-      {};                           // of a model: published under this number, and serves
-  std::string sha256 = {};          // of a model that is fetched; empty: unsaid
-  FetchModel fetch_model = {};      // empty: nothing here fetches models
+      {};                       // of a model: published under this number, and serves
+  std::string sha256 = {};      // of a model that is fetched; empty: unsaid
+  FetchModel fetch_model = {};  // empty: nothing here fetches models
+  FetchModelFolder fetch_folder = {};
   std::string version_policy = {};  // instead of the manifest's; empty: unsaid
   http::Endpoint endpoint = {};     // of the worker, for telling where an HTTP function is
   bool dry_run = false;             // all is checked, and nothing changed

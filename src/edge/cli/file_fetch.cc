@@ -9,6 +9,9 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "core/base/base64.h"
+#include "core/crypto/crypto.h"
+#include "core/domain/volume.h"
 #include "edge/cli/volume_files.h"
 
 namespace lambent::cli {
@@ -72,6 +75,14 @@ ServedFile served_file(const CurlHead& head) {
   return file;
 }
 
+std::string told_sha256(const CurlHead& head) {
+  // Of a file that was sent in parts it is a checksum of checksums, "...-3" or by its type.
+  const std::string_view type = head.headers.get("x-amz-checksum-type");
+  if (!type.empty() && type != "FULL_OBJECT") return "";
+  const auto digest = base64_decode(head.headers.get("x-amz-checksum-sha256"));
+  return digest && digest->size() == 32 ? crypto::to_hex(*digest) : "";
+}
+
 std::optional<Bytes> first_byte(const CurlHead& head) { return content_range(head).first; }
 
 Error error_of_status(int status, std::string_view body) {
@@ -86,12 +97,18 @@ Error error_of_status(int status, std::string_view body) {
 
 void FileFetch::read_state() {
   served_ = {};
+  sha256_.clear();
   const auto text = read_file(state(), kMostState);
   if (!text.ok()) return;
   const Json json = Json::parse(*text, nullptr, false);
   if (!json.is_object()) return;
   const auto tag = json.find("tag");
   if (tag != json.end() && tag->is_string()) served_.tag = *tag;
+  const auto digest = json.find("sha256");
+  if (digest != json.end() && digest->is_string() &&
+      validate_sha256(digest->get<std::string>()).ok()) {
+    sha256_ = *digest;
+  }
   const auto size = json.find("size");
   if (size != json.end() && size->is_number_unsigned()) served_.size = Bytes(size->get<uint64_t>());
 }
@@ -99,15 +116,18 @@ void FileFetch::read_state() {
 Result<void> FileFetch::write_state() const {
   Json json = {{"tag", served_.tag}};
   if (served_.size) json["size"] = served_.size->count;
+  if (!sha256_.empty()) json["sha256"] = sha256_;
   return write_file_atomically(state(), json.dump(-1, ' ', false, Json::error_handler_t::replace),
                                false);
 }
 
 Result<void> FileFetch::open() {
-  std::error_code error;
-  const std::filesystem::path folder = std::filesystem::path(local_).parent_path();
-  std::filesystem::create_directories(folder, error);
-  if (error) return error_from_errno("create " + folder.string(), error.value());
+  for (const std::string& path : {local_, work_}) {
+    std::error_code error;
+    const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+    std::filesystem::create_directories(folder, error);
+    if (error) return error_from_errno("create " + folder.string(), error.value());
+  }
   // One that is whole is looked at again: the server may have another by now.
   rename(local_.c_str(), part().c_str());
   file_ = OwnedFd(::open(part().c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
@@ -151,6 +171,7 @@ Result<void> FileFetch::begin_body(const CurlHead& head) {
     RETURN_IF_ERROR(begin_again());
   }
   served_ = now;
+  if (head.status == 200) sha256_ = told_sha256(head);
   if (now.size) RETURN_IF_ERROR(check_size(*now.size));
   RETURN_IF_ERROR(write_state());
   const std::string name = std::filesystem::path(local_).filename();
@@ -189,7 +210,7 @@ Result<void> FileFetch::try_once() {
   if (lseek(file_.get(), 0, SEEK_END) < 0) return error_from_errno("write " + part(), errno);
   has_begun_ = false;
   refusal_.clear();
-  const auto head = run_curl(
+  const auto head = run_curl_hops(
       request, [this](const CurlHead& at, std::string_view piece) { return take(at, piece); });
   progress_.reset();
   if (!head.ok()) return head.error();
@@ -210,7 +231,8 @@ Result<void> FileFetch::try_once() {
   return {};
 }
 
-Result<void> FileFetch::finish(const std::string& sha256) {
+Result<void> FileFetch::finish(const std::string& wanted) {
+  const std::string& sha256 = wanted.empty() ? sha256_ : wanted;
   if (!sha256.empty()) {
     ASSIGN_OR_RETURN(const MeasuredFile measured, measure_file(part(), [](Bytes) {}));
     if (measured.sha256 != sha256) {

@@ -1,19 +1,13 @@
 #include "edge/cli/model_fetch.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <filesystem>
 #include <set>
 
 #include "core/base/fd.h"
 #include "core/base/units.h"
-#include "core/crypto/crypto.h"
 #include "core/domain/volume.h"
 #include "core/http/message.h"
+#include "edge/cli/fetch_cache.h"
 #include "edge/cli/file_fetch.h"
 #include "edge/cli/volume_upload.h"
 #include "edge/model_files/onnx_files.h"
@@ -21,11 +15,7 @@
 namespace lambent::cli {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr std::string_view kS3 = "s3://";
-constexpr size_t kEntryDigits = 16;
-constexpr auto kKept = std::chrono::hours(24 * 7);
 // What protobuf reads, and so what ONNX can be.
 constexpr size_t kMostModel = (size_t{1} << 31) - 1;
 // The digest of no bytes: the body of a GET.
@@ -42,7 +32,20 @@ std::string beside(const std::string& url, const std::string& place) {
   return folder + (url.starts_with(kS3) ? place : escaped_path(place));
 }
 
-// Of URLs with passwords or signatures, what may be shown.
+}  // namespace
+
+S3Place place_in_s3(const std::string& url) {
+  const std::string place = url.substr(std::min(kS3.size(), url.size()));
+  const size_t slash = std::min(place.find('/'), place.size());
+  return {place.substr(0, slash), place.substr(std::min(slash + 1, place.size()))};
+}
+
+void prepare(CurlRequest& request, const FetchOptions& options) {
+  request.stall = options.stall;
+  request.allows_private = options.allows_private;
+  request.has_proxy = options.has_proxy;
+}
+
 std::string shown_url(const std::string& url) {
   std::string text = url.starts_with(kS3) ? url : without_query(url);
   const size_t scheme = text.find("://");
@@ -52,14 +55,10 @@ std::string shown_url(const std::string& url) {
   return text;
 }
 
-Result<CurlRequest> s3_request(const std::string& url, const S3Access& s3) {
-  const std::string place = url.substr(kS3.size());
-  const size_t slash = place.find('/');
-  if (slash == std::string::npos || slash == 0 || slash + 1 == place.size()) {
-    return bad_url("'" + url + "' is no s3://BUCKET/KEY");
-  }
-  const std::string bucket = place.substr(0, slash);
-  const std::string key = escaped_path(place.substr(slash + 1));
+namespace {
+
+// Of a bucket, to which a key or a query is added.
+Result<CurlRequest> bucket_request(const std::string& bucket, const S3Access& s3) {
   CurlRequest request;
   if (!s3.endpoint.empty()) {
     if (!s3.endpoint.starts_with("http://") && !s3.endpoint.starts_with("https://")) {
@@ -68,13 +67,13 @@ Result<CurlRequest> s3_request(const std::string& url, const S3Access& s3) {
     }
     std::string endpoint = s3.endpoint;
     while (endpoint.ends_with('/')) endpoint.pop_back();
-    request.url = endpoint + "/" + http::percent_encode(bucket) + "/" + key;
+    request.url = endpoint + "/" + http::percent_encode(bucket);
   } else {
     // A certificate of *.s3.amazonaws.com is not one of names with more dots.
     const std::string host = "s3." + s3.region + ".amazonaws.com";
     request.url = bucket.find('.') == std::string::npos
-                      ? "https://" + http::percent_encode(bucket) + "." + host + "/" + key
-                      : "https://" + host + "/" + http::percent_encode(bucket) + "/" + key;
+                      ? "https://" + http::percent_encode(bucket) + "." + host
+                      : "https://" + host + "/" + http::percent_encode(bucket);
   }
   // A signature is for one host.
   request.redirects = 0;
@@ -88,84 +87,21 @@ Result<CurlRequest> s3_request(const std::string& url, const S3Access& s3) {
   return request;
 }
 
-// A folder of the cache that one process has at a time.
-class Entry {
- public:
-  static Result<Entry> open(const std::string& cache, const std::string& url) {
-    Entry entry;
-    entry.path_ = cache + "/" + crypto::to_hex(crypto::sha256(url)).substr(0, kEntryDigits);
-    std::error_code error;
-    fs::create_directories(entry.path_, error);
-    if (error) return error_from_errno("create " + entry.path_, error.value());
-    const std::string lock = entry.path_ + "/lock";
-    entry.lock_ = OwnedFd(::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-    if (!entry.lock_.valid()) return error_from_errno("open " + lock, errno);
-    if (flock(entry.lock_.get(), LOCK_EX | LOCK_NB) != 0) {
-      return Error{ErrorCode::kAborted, "another process fetches it right now"};
-    }
-    // Others may tell by it how old this is.
-    futimens(entry.lock_.get(), nullptr);
-    return entry;
+Result<CurlRequest> s3_request(const std::string& url, const S3Access& s3) {
+  const S3Place place = place_in_s3(url);
+  if (place.bucket.empty() || place.key.empty()) {
+    return bad_url("'" + url + "' is no s3://BUCKET/KEY");
   }
-
-  const std::string& path() const { return path_; }
-  std::string files() const { return path_ + "/files"; }
-  // What it holds, where that is nothing that may go on.
-  void drop() const {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  bool is_empty() const {
-    std::error_code ignored;
-    for (const auto& file : fs::recursive_directory_iterator(path_, ignored)) {
-      if (file.is_regular_file(ignored) && file.path().filename() != "lock") return false;
-    }
-    return true;
-  }
-
- private:
-  Entry() = default;
-  std::string path_;
-  OwnedFd lock_;
-};
-
-bool is_entry(const fs::path& path) {
-  const std::string name = path.filename();
-  return name.size() == kEntryDigits && std::ranges::all_of(name, [](char c) {
-           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
-         });
-}
-
-// What no run has gone on with for long.
-void drop_old(const std::string& cache) {
-  std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(cache, error)) {
-    if (!is_entry(entry.path())) continue;
-    std::error_code absent;
-    const auto at = fs::last_write_time(entry.path() / "lock", absent);
-    if (absent || fs::file_time_type::clock::now() - at < kKept) continue;
-    fs::remove_all(entry.path(), absent);
-  }
-}
-
-Result<Bytes> size_of_file(const std::string& path) {
-  std::error_code error;
-  const auto size = fs::file_size(path, error);
-  if (error) return error_from_errno("read " + path, error.value());
-  return Bytes(size);
-}
-
-Result<Bytes> room_in(const std::string& folder) {
-  std::error_code error;
-  const fs::space_info space = fs::space(folder, error);
-  if (error) return error_from_errno("read " + folder, error.value());
-  return Bytes(space.available);
+  ASSIGN_OR_RETURN(CurlRequest request, bucket_request(place.bucket, s3));
+  request.url += "/" + escaped_path(place.key);
+  request.headers.push_back("x-amz-checksum-mode: ENABLED");
+  return request;
 }
 
 class ModelFetch {
  public:
   ModelFetch(Console& console, const ModelSource& source, const FetchOptions& options,
-             const Entry& entry)
+             const CacheEntry& entry)
       : console_(console), source_(source), options_(options), entry_(entry) {}
 
   Result<FetchedModel> run() {
@@ -194,11 +130,12 @@ class ModelFetch {
 
   Result<void> fetch(const std::string& url, const std::string& place, const std::string& sha256) {
     ASSIGN_OR_RETURN(CurlRequest request, request_for(url, options_.s3));
-    request.stall = options_.stall;
+    prepare(request, options_);
     const std::string local = entry_.files() + "/" + place;
     ASSIGN_OR_RETURN(const Bytes room, room_in(entry_.path()));
     const Bytes left = options_.most > fetched_ ? options_.most - fetched_ : Bytes();
-    FileFetch file(console_, std::move(request), local, std::min(left, room));
+    FileFetch file(console_, std::move(request), local, entry_.work() + "/" + place,
+                   std::min(left, room));
     const auto got = file.run(sha256);
     if (!got.ok()) return got.error().with_context(shown_url(url));
     ASSIGN_OR_RETURN(const Bytes size, size_of_file(local));
@@ -210,7 +147,7 @@ class ModelFetch {
   Console& console_;
   const ModelSource& source_;
   const FetchOptions& options_;
-  const Entry& entry_;
+  const CacheEntry& entry_;
   Bytes fetched_;
 };
 
@@ -244,12 +181,24 @@ Result<CurlRequest> request_for(const std::string& url, const S3Access& s3) {
   return CurlRequest{.url = url};
 }
 
+Result<CurlRequest> listing_request(const std::string& url, const std::string& token,
+                                    const S3Access& s3) {
+  const S3Place place = place_in_s3(url);
+  if (place.bucket.empty()) return bad_url("'" + url + "' is no s3://BUCKET/FOLDER");
+  ASSIGN_OR_RETURN(CurlRequest request, bucket_request(place.bucket, s3));
+  // In the order that signatures have them.
+  request.url += "/?";
+  if (!token.empty()) request.url += "continuation-token=" + http::percent_encode(token) + "&";
+  request.url +=
+      "encoding-type=url&list-type=2&max-keys=1000&prefix=" + http::percent_encode(place.key);
+  return request;
+}
+
 Result<FetchedModel> fetch_model(Console& console, const ModelSource& source,
                                  const FetchOptions& options) {
   if (!source.sha256.empty()) RETURN_IF_ERROR(validate_sha256(source.sha256));
   RETURN_IF_ERROR(file_of_url(source.url));
-  drop_old(options.cache);
-  auto entry = Entry::open(options.cache, source.url);
+  auto entry = CacheEntry::open(options.cache, source.url);
   if (!entry.ok()) return entry.error().with_context(shown_url(source.url));
   auto fetched = ModelFetch(console, source, options, *entry).run();
   if (!fetched.ok() && entry->is_empty()) entry->drop();

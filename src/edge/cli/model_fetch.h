@@ -29,6 +29,8 @@ struct FetchOptions {
   Bytes most = Bytes::gib(1024);  // of all files together
   Duration stall = seconds(30);
   S3Access s3 = {};
+  bool allows_private = false;  // as run_curl_hops has it
+  bool has_proxy = false;
 };
 
 struct ModelSource {
@@ -48,6 +50,21 @@ bool is_model_url(std::string_view text);
 Result<std::string> file_of_url(const std::string& url);
 // What is asked for: an s3:// URL becomes one of the store's. INVALID_ARGUMENT.
 Result<CurlRequest> request_for(const std::string& url, const S3Access& s3);
+
+struct S3Place {
+  std::string bucket;
+  std::string key;
+};
+// "s3://bucket/some/key"; either may be empty.
+S3Place place_in_s3(const std::string& url);
+// A page of what lies below s3://BUCKET/FOLDER/; `token`: of the page before, or empty.
+// INVALID_ARGUMENT.
+Result<CurlRequest> listing_request(const std::string& url, const std::string& token,
+                                    const S3Access& s3);
+// How it is fetched, as far as options say it.
+void prepare(CurlRequest& request, const FetchOptions& options);
+// Of URLs with passwords or signatures, what may be shown.
+std::string shown_url(const std::string& url);
 
 // NOT_FOUND, PERMISSION_DENIED: as the server says; DATA_LOSS: another checksum;
 // RESOURCE_EXHAUSTED: more than `options.most`; INVALID_ARGUMENT: it is no model; ABORTED: another

@@ -72,6 +72,33 @@ TEST(CurlHeads, AFileIsKnownByAStrongTagOrADate) {
             std::nullopt);
 }
 
+TEST(CurlHeads, ADigestOfAWholeObjectCounts) {
+  const auto told = [](const std::string& fields) {
+    return told_sha256(last_head("HTTP/1.1 200 OK\r\n" + fields + "\r\n"));
+  };
+  const std::string digest =
+      "x-amz-checksum-sha256: YWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWE=\r\n";
+  std::string hex;
+  for (int i = 0; i < 32; ++i) hex += "61";
+  EXPECT_EQ(told(digest), hex);
+  EXPECT_EQ(told(digest + "x-amz-checksum-type: FULL_OBJECT\r\n"), hex);
+  EXPECT_EQ(told(digest + "x-amz-checksum-type: COMPOSITE\r\n"), "");
+  EXPECT_EQ(told("x-amz-checksum-sha256: YWFh\r\n"), "");
+  EXPECT_EQ(told("x-amz-checksum-sha256: YWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWE=-3\r\n"), "");
+  EXPECT_EQ(told("ETag: \"x\"\r\n"), "");
+}
+
+TEST(ModelUrl, OfAFolderIsListedInTheOrderOfSignatures) {
+  const S3Access s3{.endpoint = "http://127.0.0.1:9000", .region = "eu-west-1"};
+  EXPECT_EQ(listing_request("s3://models/a b/", "", s3)->url,
+            "http://127.0.0.1:9000/models/?encoding-type=url&list-type=2&max-keys=1000"
+            "&prefix=a%20b%2F");
+  EXPECT_EQ(listing_request("s3://models", "x/=", {})->url,
+            "https://models.s3.us-east-1.amazonaws.com/?continuation-token=x%2F%3D&"
+            "encoding-type=url&list-type=2&max-keys=1000&prefix=");
+  EXPECT_FALSE(listing_request("s3:///a/", "", s3).ok());
+}
+
 TEST(CurlHeads, AStatusSaysWhatToDoNext) {
   EXPECT_EQ(error_of_status(404, "").code, ErrorCode::kNotFound);
   EXPECT_EQ(error_of_status(403, "").code, ErrorCode::kPermissionDenied);

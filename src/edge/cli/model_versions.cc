@@ -93,10 +93,9 @@ Result<void> check_file(const std::string& folder, const std::string& model) {
 }
 
 // The policy of the command line, else of the manifest, else of config.pbtxt, else Triton's own.
-Result<VersionPolicy> policy_for(const DeployOptions& options, const Manifest& manifest,
+Result<VersionPolicy> policy_for(const DeployOptions& options, const std::string& of_manifest,
                                  const std::string& configured) {
-  for (const std::string& text :
-       {options.version_policy, manifest.model->version_policy, configured}) {
+  for (const std::string& text : {options.version_policy, of_manifest, configured}) {
     if (!text.empty()) return parse_version_policy(text);
   }
   return VersionPolicy();
@@ -154,7 +153,8 @@ Result<ModelVersions> pack_model_folder(const ModelFolder& folder, const DeployO
                            manifest.spec.name.name.empty() ? called : manifest.spec.name.name),
                        .packages = {},
                        .keeps = {}};
-  ASSIGN_OR_RETURN(models.keeps, policy_for(options, manifest, described.policy));
+  ASSIGN_OR_RETURN(models.keeps,
+                   policy_for(options, manifest.model->version_policy, described.policy));
   std::set<uint64_t> there;
   for (const auto& [version, path] : folder.versions) there.insert(version);
   ASSIGN_OR_RETURN(const std::vector<uint64_t> served, served_versions(*models.keeps, there));
@@ -172,6 +172,14 @@ Result<ModelVersions> pack_model_folder(const ModelFolder& folder, const DeployO
     models.packages.emplace(version, *std::move(package));
   }
   return models;
+}
+
+Result<std::vector<uint64_t>> versions_to_serve(const std::string& folder,
+                                                const std::set<uint64_t>& there,
+                                                const DeployOptions& options) {
+  ASSIGN_OR_RETURN(const Described described, describe({.path = folder, .versions = {}}));
+  ASSIGN_OR_RETURN(const VersionPolicy policy, policy_for(options, "", described.policy));
+  return served_versions(policy, there);
 }
 
 Result<ModelVersions> pack_model_version(const DeployOptions& options) {

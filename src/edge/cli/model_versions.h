@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,11 @@ struct ModelVersions {
 };
 // INVALID_ARGUMENT, NOT_FOUND: a folder without its model, a config.pbtxt that contradicts it.
 Result<ModelVersions> pack_model_folder(const ModelFolder& folder, const DeployOptions& options);
+// Which of `there` are to be there, by the options and the folder's own files. As
+// pack_model_folder.
+Result<std::vector<uint64_t>> versions_to_serve(const std::string& folder,
+                                                const std::set<uint64_t>& there,
+                                                const DeployOptions& options);
 // One model, under `options.model_version`.
 Result<ModelVersions> pack_model_version(const DeployOptions& options);
 

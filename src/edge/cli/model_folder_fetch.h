@@ -1,0 +1,39 @@
+// Fetches models with versions by URL: a folder of a store that speaks S3, or one of a web server
+// that has a SHA256SUMS. Only the versions that are served come. Blocks; used by deploy.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/result.h"
+#include "edge/cli/console.h"
+#include "edge/cli/model_fetch.h"
+
+namespace lambent::cli {
+
+// "https://example.com/models/" or "s3://bucket/models": of s3:// all that is no .onnx.
+bool is_folder_url(std::string_view url);
+
+// Which of the versions of a model are fetched, whose config.pbtxt lies in `folder` already.
+using ChooseVersions = std::function<Result<std::vector<uint64_t>>(
+    const std::string& folder, const std::set<uint64_t>& there)>;
+
+struct FetchedFolder {
+  std::string folder;  // of this machine: a model, or a repository of models
+  std::string entry;   // of the cache: what may be removed once it is deployed
+};
+
+// Errors as fetch_model's; NOT_FOUND also: no version of a model lies there; RESOURCE_EXHAUSTED:
+// more files than kMostListed, or together larger than `options.most`; DATA_LOSS: a file is not the
+// one of SHA256SUMS.
+Result<FetchedFolder> fetch_model_folder(Console& console, const std::string& url,
+                                         const FetchOptions& options, const ChooseVersions& choose);
+
+using FetchModelFolder =
+    std::function<Result<FetchedFolder>(const std::string& url, const ChooseVersions& choose)>;
+
+}  // namespace lambent::cli
