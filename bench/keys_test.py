@@ -82,6 +82,13 @@ class KeysTest(unittest.TestCase):
         self.assertLess(lru["mean_s"], explicit["mean_s"])
         self.assertEqual([run["failed"] for run in (worth, lru, explicit)], [0, 0, 0])
         self.assertGreater(result["calls"], 1000)
+        through_worker = result["worker"]  # None: there is no uv
+        for system in ("worth", "lru") if through_worker else ():
+            run = through_worker["systems"][system]
+            self.assertEqual(run["failed"], 0)
+            self.assertGreater(run["calls"], run["loads"])
+            self.assertGreater(run["hot"]["calls"], 0)
+            self.assertGreater(run["hot_over_alone"]["p50_s"], 0)
 
     def test_simulate(self):
         result = last_line(str(BUILD / "bin" / "simulate_bench"), "--quick", "--only", "few")

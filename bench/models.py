@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """bench models: many models on a device that holds a few of them, in the simulator, with the arrivals of a trace: which leave by what they
-cost, by least recent use, and as a server that loads and unloads whole models has it; and the busiest models by themselves.
+cost, by least recent use, and as a server that loads and unloads whole models has it; and the busiest models by themselves. Then, where
+uv and onnxruntime are installed, ONNX models through a worker whose host memory holds a few of them.
 
 docs/internals/benchmarks.md says what each figure means. Usage: models.py [--quick] [--traces DIR] [--models N]
 Of DIR it reads azure2019_8h/invocations.csv.gz, calls by the minute of the Azure Functions trace of 2019; without it, models are as
@@ -15,6 +16,7 @@ import random
 import subprocess
 import tempfile
 
+import models_worker
 from worker_under_test import PREFIX, PROGRAMS, machine
 
 DEVICE_GIB, HELD, HOT = 16, 10, 5
@@ -94,7 +96,26 @@ def main():
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--traces", type=pathlib.Path)
     parser.add_argument("--models", type=int)
+    parser.add_argument("--only", choices=("simulated", "worker"))
     options = parser.parse_args()
+    result = {"benchmark": "models", "machine": machine(), "prefix": PREFIX.name}
+    if options.only != "worker":
+        result.update(simulated(options))
+    if options.only != "simulated":
+        result["worker"] = through_worker(options)
+    print(json.dumps(result))
+
+
+def through_worker(options):
+    result = models_worker.run(options.quick, random.Random(SEED))
+    for system, run in (result or {"systems": {}})["systems"].items():
+        print(f"worker, {system}: mean {run['mean_s'] * 1e3:.1f} ms, p50 {run['p50_s'] * 1e3:.1f}, p99 {run['p99_s'] * 1e3:.1f}, "
+              f"{run['loads']} loads of {run['calls']} calls, {run['failed']} failed; the busiest over having the memory alone: "
+              + ", ".join(f"{key.removesuffix('_s')} {value}" for key, value in run["hot_over_alone"].items()))
+    return result
+
+
+def simulated(options):
     models = options.models or (40 if options.quick else 200)
     draw = random.Random(SEED)
     minutes = minutes_of(options.traces / TRACE)[:models] if options.traces else drawn_minutes(models, 20 if options.quick else 240, draw)
@@ -112,8 +133,7 @@ def main():
         print(f"{system}: mean {run['mean_s'] * 1e3:.1f} ms, p50 {run['p50_s'] * 1e3:.1f}, p99 {run['p99_s'] * 1e3:.1f}, {run['loads']} loads, "
               f"{run['failed']} failed; the {HOT} busiest over having the device alone: "
               + ", ".join(f"{key.removesuffix('_s')} {value}" for key, value in run["hot_over_alone"].items()))
-    print(json.dumps({"benchmark": "models", "machine": machine(), "prefix": PREFIX.name, "simulated": True, "models": len(minutes),
-                      "calls": sum(map(sum, minutes)), "alone": alone, "systems": runs}))
+    return {"simulated": True, "models": len(minutes), "calls": sum(map(sum, minutes)), "alone": alone, "systems": runs}
 
 
 if __name__ == "__main__":

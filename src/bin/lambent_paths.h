@@ -5,7 +5,6 @@
 #include <string>
 
 #include "core/tls/credentials.h"
-#include "edge/cli/model_fetch.h"
 
 namespace lambent::bin {
 
@@ -28,13 +27,6 @@ std::string environment_context();  // LAMBENT_CONTEXT; empty: none
 bool has_environment_endpoint();    // LAMBENT_ENDPOINT says where the worker is
 // Of what is fetched and not deployed yet: lambent/models below XDG_CACHE_HOME or ~/.cache.
 std::string model_cache();
-// AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL, AWS_REGION or AWS_DEFAULT_REGION, AWS_ACCESS_KEY_ID,
-// AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN; keys and a region that are not there are those of a
-// profile of AWS's files (AWS_PROFILE). No keys: requests are not signed. FAILED_PRECONDITION:
-// AWS_PROFILE names one that is not there.
-Result<cli::S3Access> default_s3_access();
-// Whether the environment names a proxy for what curl fetches.
-bool has_proxy();
 // How https is spoken to a worker: LAMBENT_CA, LAMBENT_CLIENT_CERTIFICATE and LAMBENT_CLIENT_KEY.
 tls::CredentialFiles default_credentials();
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "bin/fetch_environment.h"
 #include "bin/flag_checks.h"
 #include "bin/installation.h"
 #include "bin/lambent_paths.h"

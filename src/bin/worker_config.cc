@@ -254,6 +254,10 @@ class SandboxFlags {
                    "sandboxes kept at most, of GPU functions and of others each")
         ->check(CLI::Range(1, 4096))
         ->capture_default_str();
+    app.add_option("--sandbox-memory", sandbox_memory_,
+                   "host memory that sandboxes without a GPU hold together; beyond it those at "
+                   "rest leave; 0: no limit (default: three quarters of what --host-memory "
+                   "leaves)");
     app.add_option("--set", config.settings,
                    "KEY=VALUE for the scheduler; see docs/reference/scheduling.md");
     app.add_option("--max-queue-time", config.max_queue_time,
@@ -307,15 +311,18 @@ class SandboxFlags {
                  "refuse to start where a limit would be weaker than with cgroups");
   }
 
-  void read(WorkerConfig& config) const {
+  Result<void> read(WorkerConfig& config) const {
+    ASSIGN_OR_RETURN(config.sandbox_memory, read_amount("--sandbox-memory", sandbox_memory_));
     config.longest_gpu_run = from_seconds(longest_gpu_run_s_);
     config.near_gpu = !no_numa_;
     config.keep_alive = from_seconds(keep_alive_s_);
     config.drain_time = from_seconds(drain_s_);
     config.async_retry_delay = from_seconds(async_retry_delay_s_);
+    return {};
   }
 
  private:
+  std::string sandbox_memory_;
   double longest_gpu_run_s_;
   bool no_numa_ = false;
   double keep_alive_s_;
@@ -650,12 +657,11 @@ std::optional<int> parse_worker_config(int argc, char** argv, WorkerConfig& conf
   access.read(config);
   config.listen.asks_who_clients_are = config.auth == frontend::AuthMode::kTokens;
   executor.read(config);
-  sandbox.read(config);
   journal.read(config);
   for (const Result<void>& result :
        {gpu.read(config), listen.read(config.run_folder + "/lambent.sock", config.listen),
         policy.read(config), objects.read(config), function_logs.read(config),
-        environments.read(config), shared_memory.read(config)}) {
+        environments.read(config), shared_memory.read(config), sandbox.read(config)}) {
     if (result.ok()) continue;
     std::cerr << "lambent serve: " << result.error().message << "\n";
     return 2;

@@ -46,6 +46,8 @@ struct WorkerConfig {
   // For device memory that is moved off a GPU; zero: none is. Main sets it where the command line
   // does not.
   std::optional<Bytes> host_memory;
+  // For sandboxes without a GPU, together; zero: no limit.
+  std::optional<Bytes> sandbox_memory;
   WorkingSet working_set = WorkingSet::kWhole;  // of functions that do not say
   std::string managed_memory = "prefetch";      // how memory of mode uvm comes in
   unsigned sandbox_pool = 4;                    // sandboxes kept ready to start

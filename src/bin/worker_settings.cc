@@ -45,6 +45,17 @@ std::string channel_folder(const WorkerConfig& config) {
          std::to_string(std::hash<std::string>()(run));
 }
 
+// Unless it is said, three quarters of what memory that moves off GPUs leaves.
+Bytes sandbox_memory_of(const WorkerConfig& config) {
+  if (config.sandbox_memory) return *config.sandbox_memory;
+  const Bytes all = available_host_memory();
+  // On an emulated GPU the amount may be a scaled one.
+  const Bytes moved = config.gpu == GpuKind::kNone
+                          ? Bytes(0)
+                          : std::min(config.host_memory.value_or(Bytes(0)), Bytes(all.count / 2));
+  return Bytes((all - moved).count / 4 * 3);
+}
+
 }  // namespace
 
 Bytes usual_host_memory(const WorkerConfig& config) {
@@ -238,6 +249,7 @@ worker::WorkerOptions worker_options(const WorkerConfig& config, const Installat
   options.executors.device_memory = options.device_memory;
   options.context_memory = context_memory(config, options.device_memory);
   options.executors.context_memory = options.context_memory;
+  options.sandbox_memory = sandbox_memory_of(config);
   options.sandboxes.memory_moves = *config.host_memory > Bytes(0);
   options.sandboxes.working_set = config.working_set;
   options.sandboxes.managed_memory = config.managed_memory;
@@ -286,6 +298,8 @@ std::vector<frontend::WorkerFacts::Setting> settings_of(const WorkerConfig& conf
       {"--zygotes", std::to_string(config.zygotes), "processes that Python is forked from"},
       {"--host-memory", config.host_memory ? mib_of(*config.host_memory) : "",
        "for GPU memory that moves to the host"},
+      {"--sandbox-memory", mib_of(sandbox_memory_of(config)),
+       "host memory of sandboxes without a GPU, beyond which those at rest leave"},
       {"--object-memory", mib_of(config.object_memory), "host memory of objects"},
       {"--pipeline-slices", config.pipeline_slices, "devices that serve pipelines"},
       {"--journal", config.journal_folder.empty() ? "none" : config.journal_folder,

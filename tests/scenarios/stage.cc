@@ -50,6 +50,8 @@ void Stage::play(Words& words) {
     if (words.take("within")) foreseen.within = words.duration();
     if (words.take("chance")) foreseen.chance = words.number();
     give(foreseen);
+  } else if (verb == "crowded-out") {
+    give(dispatch::SandboxCrowdedOut{sandbox()});
   } else if (verb == "timer") {
     give(dispatch::TimerFired{});
   } else if (verb == "drain") {

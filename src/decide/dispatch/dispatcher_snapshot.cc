@@ -7,6 +7,12 @@
 namespace lambent::dispatch {
 namespace {
 
+bool any_shares(const scheduling::Flows& flows, const DevicePools& pools) {
+  return pools.gpu.shared().joins() + pools.host.shared().joins() > 0 ||
+         std::any_of(flows.begin(), flows.end(),
+                     [](const auto& flow) { return flow.sandbox_concurrency > 1; });
+}
+
 bool any_is_version(const scheduling::Flows& flows) {
   return std::any_of(flows.begin(), flows.end(),
                      [](const auto& flow) { return flow.account != FunctionId{}; });
@@ -31,9 +37,8 @@ constexpr Instant kWithGangs = Instant(Duration(-6));
 void Dispatcher::State::archive(StateArchive& archive) {
   SnapshotParts parts;
   if (!archive.reading()) {
-    parts = {tenants_are_state(),   admission.control().is_state(),
-             any_is_version(flows), instances.is_state(),
-             sharing_is_state(),    gangs.is_state()};
+    parts = {tenants_are_state(),  admission.control().is_state(), any_is_version(flows),
+             instances.is_state(), any_shares(flows, pools),       gangs.is_state()};
   }
   archive_parts(archive, parts);
   archive.list(flows, [&](scheduling::Flow& flow) { flow.archive(archive); });
@@ -104,12 +109,6 @@ void Dispatcher::State::archive_versions(StateArchive& archive) {
   for (scheduling::Flow& flow : flows) {
     if (archive.ok()) archive.field(flow.account);
   }
-}
-
-bool Dispatcher::State::sharing_is_state() const {
-  return pools.gpu.shared().joins() + pools.host.shared().joins() > 0 ||
-         std::any_of(flows.begin(), flows.end(),
-                     [](const auto& flow) { return flow.sandbox_concurrency > 1; });
 }
 
 void Dispatcher::State::archive_sharing(StateArchive& archive) {

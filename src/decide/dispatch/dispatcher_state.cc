@@ -207,6 +207,17 @@ void Dispatcher::State::on(const TenantChanged& event) {
   for (const FunctionId id : waiting) admission.reject_unservable(id);
 }
 
+// ---- The host's memory
+
+void Dispatcher::State::on(const SandboxCrowdedOut& event) {
+  const auto slot = pools.host.fleet().find(event.sandbox);
+  if (!slot || pools.host.fleet().sandbox(*slot).state != SandboxState::kIdle) {
+    ++log.counters().ignored_events;
+    return;
+  }
+  pools.host.evict(*slot);
+}
+
 // ---- Memory that moves
 
 void Dispatcher::State::on(const MemoryMoved& event) {

@@ -69,6 +69,7 @@ struct Dispatcher::State {
   void on(const InvocationFinished& event) { outcomes.finished(event); }
   void on(const InvocationUndelivered& event) { outcomes.undelivered(event); }
   void on(const CallForeseen& event) { ahead.foresee(event); }
+  void on(const SandboxCrowdedOut& event);
   void on(const DeviceReading& event);
   void on(const DeviceTaken& event);
   void on(const TimerFired& event);
@@ -102,7 +103,6 @@ struct Dispatcher::State {
   void archive_queues(StateArchive& archive);
   void archive_versions(StateArchive& archive);
   void archive_instances(StateArchive& archive);
-  bool sharing_is_state() const;
   void archive_sharing(StateArchive& archive);
   void archive_gangs(StateArchive& archive);
 

@@ -350,9 +350,23 @@ struct CallForeseen {
   }
 };
 
-using Event = std::variant<FunctionRegistered, FunctionRemoved, InvocationSubmitted,
-                           InvocationCancelled, SandboxReady, SandboxExited, InvocationFinished,
-                           DeviceReading, TimerFired, DrainStarted, MemoryMoved, MemoryWanted,
-                           DeviceTaken, TenantChanged, InvocationUndelivered, CallForeseen>;
+// The host's memory is short, and of the sandboxes without a GPU that rest this one is to leave
+// (scheduling/host_victims.h). What it takes is measured, so who measures chooses. If it does not
+// rest any more, nothing happens.
+struct SandboxCrowdedOut {
+  SandboxId sandbox;
+
+  static constexpr std::string_view kName = "sandbox crowded out";
+  template <typename Self, typename Visitor>
+  static void fields(Self& self, Visitor& visit) {
+    visit("sandbox", self.sandbox);
+  }
+};
+
+using Event =
+    std::variant<FunctionRegistered, FunctionRemoved, InvocationSubmitted, InvocationCancelled,
+                 SandboxReady, SandboxExited, InvocationFinished, DeviceReading, TimerFired,
+                 DrainStarted, MemoryMoved, MemoryWanted, DeviceTaken, TenantChanged,
+                 InvocationUndelivered, CallForeseen, SandboxCrowdedOut>;
 
 }  // namespace lambent::dispatch

@@ -186,6 +186,7 @@ class Chaos {
         break;
       case 0:
         give(FunctionRemoved{function});
+        give(SandboxCrowdedOut{some(sandboxes_, SandboxId{1})});
         break;
       case 1:
         deploy(function);

@@ -22,10 +22,21 @@ constexpr size_t kMostEventSize = 512;
 constexpr size_t kFirstCapacity = 48 * 1024;
 
 // An event's kind is its place among the alternatives.
-static_assert(std::variant_size_v<Event> == 16, "a new event comes last");
+static_assert(std::variant_size_v<Event> == 17, "a new event comes last");
 
-// The kind is in the low four bits of an event's head, its flags are above.
+// The kind is in the low four bits of an event's head, its flags are above. Kinds from the last of
+// these on have no flags: what is above counts on from there.
 constexpr unsigned kFirstFlag = 4;
+constexpr size_t kLastWithFlags = 0x0f;
+
+constexpr uint8_t head_of(size_t kind) {
+  if (kind <= kLastWithFlags) return static_cast<uint8_t>(kind);
+  return static_cast<uint8_t>(kLastWithFlags | (kind - kLastWithFlags) << kFirstFlag);
+}
+constexpr size_t kind_in(uint8_t head) {
+  const size_t kind = head & kLastWithFlags;
+  return kind < kLastWithFlags ? kind : kind + (head >> kFirstFlag);
+}
 
 // Writes at a place that has room. A visitor of fields.
 struct Encoder {
@@ -224,10 +235,14 @@ void BatchWriter::put(uint64_t number, const Kind& event, Instant now, uint32_t 
     last_ = now;
   }
   uint8_t* const head = reinterpret_cast<uint8_t*>(bytes_.data()) + size_;
-  Encoder encoder{head + 1, static_cast<uint8_t>(kind_of<Kind>())};
+  constexpr uint8_t kHead = head_of(kind_of<Kind>());
+  Encoder encoder{head + 1, kHead};
   encoder.number(static_cast<uint64_t>((now - last_).count()));
   Kind::fields(event, encoder);
   encoder.fixed32(digest);
+  if constexpr (kind_of<Kind>() >= kLastWithFlags) {
+    CHECK(encoder.head == kHead, "an event of this kind has no flags");
+  }
   *head = encoder.head;
   size_ = static_cast<size_t>(encoder.at - reinterpret_cast<uint8_t*>(bytes_.data()));
   last_ = now;
@@ -279,7 +294,7 @@ Result<void> BatchReader::next(RecordedEvent& event) {
   uint64_t passed = 0;
   decoder.fixed(decoder.head);
   decoder.number(passed);
-  const size_t kind = decoder.head & 0x0f;
+  const size_t kind = kind_in(decoder.head);
   const int64_t before = now_.time_since_epoch().count();
   if (!decoder.ok || kind >= std::variant_size_v<Event> ||
       passed > static_cast<uint64_t>(INT64_MAX) ||

@@ -14,8 +14,9 @@ namespace lambent::journal {
 
 // A batch begins with the number of its first event (8 bytes), the instant that its first time
 // counts from (8 bytes) and how many events it holds (4 bytes), all least byte first. Each event
-// is: a byte with its kind (low four bits) and its flags, the time since the one before as a varint
-// of nanoseconds, what it carries, and the low 32 bits of the log hash after it and its actions.
+// is: a byte with its kind (low four bits) and its flags (of the kinds from 15 on, both tell the
+// kind), the time since the one before as a varint of nanoseconds, what it carries, and the low 32
+// bits of the log hash after it and its actions.
 //
 // What is not kept: messages of errors, which may quote what a function said. They decide nothing.
 constexpr size_t kBatchHeadSize = 20;

@@ -51,6 +51,9 @@ struct EventText {
                   to_seconds(e.within), 100 * e.chance);
     return "a call of " + name_in(names, e.function) + text;
   }
+  std::string operator()(const SandboxCrowdedOut& e) const {
+    return sandbox_in_words(e.sandbox) + " is to leave, because the host's memory is short";
+  }
   std::string operator()(const DeviceReading& e) const {
     char text[96];
     std::snprintf(text, sizeof(text), "%s reads %.0f %% busy%s", device_in_words(e.device).c_str(),

@@ -167,6 +167,7 @@ Result<UrlHost> host_of_url(std::string_view url) {
   }
   if (host.scheme.empty()) return bad_host(url);
   rest = rest.substr(0, rest.find_first_of("/?#"));
+  if (rest.find('\\') != std::string_view::npos) return bad_host(url);
   if (const size_t at = rest.rfind('@'); at != std::string_view::npos) {
     host.has_user = true;
     rest.remove_prefix(at + 1);

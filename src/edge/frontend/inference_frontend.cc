@@ -1,11 +1,13 @@
 #include "edge/frontend/inference_frontend.h"
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "core/domain/model_function.h"
 #include "edge/frontend/json_response.h"
 #include "edge/frontend/json_text.h"
+#include "edge/frontend/model_tier.h"
 #include "edge/frontend/outcome_headers.h"
 
 namespace lambent::frontend {
@@ -79,6 +81,15 @@ http::Response InferenceFrontend::answer_to(const Caller& caller,
   return inference_error(404, "there is nothing at " + std::string(path));
 }
 
+FunctionName InferenceFrontend::record_of(const FunctionName& model,
+                                          const std::string& version) const {
+  const auto number = version_number(version);
+  if (!number) return model;
+  FunctionName record = version_record(model, *number);
+  // Of a model without versions its only one is called by a number, too.
+  return service_.find_function(record).ok() ? record : model;
+}
+
 std::vector<std::string> InferenceFrontend::versions_of(const FunctionName& model) const {
   const auto published = versions_.list_versions(model);
   if (!published.ok() || published->empty()) return {std::string(kOnlyVersion)};
@@ -90,6 +101,7 @@ std::vector<std::string> InferenceFrontend::versions_of(const FunctionName& mode
 }
 
 http::Response InferenceFrontend::index_of(TenantId tenant) const {
+  const std::map<std::string, ModelTier> tiers = tiers_of(service_.sandbox_status(tenant));
   json models = json::array();
   std::string after;
   for (;;) {
@@ -98,8 +110,13 @@ http::Response InferenceFrontend::index_of(TenantId tenant) const {
       if (!serves_model(spec) && spec.kind != FunctionKind::kKernel) continue;
       // It is loaded by the first request at the latest, so it is always ready for one.
       for (const std::string& version : versions_of(spec.name)) {
+        const auto tier = tiers.find(record_of(spec.name, version).name);
         models.push_back(
-            {{"name", spec.name.name}, {"version", version}, {"state", "READY"}, {"reason", ""}});
+            {{"name", spec.name.name},
+             {"version", version},
+             {"state", "READY"},
+             {"reason", ""},
+             {"tier", name_of(tier == tiers.end() ? ModelTier::kDisk : tier->second)}});
       }
     }
     if (page.size() < kPage) return json_response(200, models);

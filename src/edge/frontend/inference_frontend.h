@@ -40,6 +40,8 @@ class InferenceFrontend {
 
   // The versions of a model that can be asked for, as clients write them.
   std::vector<std::string> versions_of(const FunctionName& model) const;
+  // The function that serves one of these.
+  FunctionName record_of(const FunctionName& model, const std::string& version) const;
 
   InvocationService& service_;
   const VersionService& versions_;

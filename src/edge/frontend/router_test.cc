@@ -631,8 +631,16 @@ TEST_F(RouterTest, TheRepositoryListsTheTenantsModels) {
   service_.functions[model.name] = model;
   model.name.tenant = kDefaultTenant;
   service_.functions[model.name] = model;
-  const json index = json::parse(call("POST", "/v2/repository/index", "reader").body);
-  EXPECT_EQ(index, json::parse(R"([{"name":"m","version":"1","state":"READY","reason":""}])"));
+  const auto index = [this] {
+    return json::parse(call("POST", "/v2/repository/index", "reader").body);
+  };
+  EXPECT_EQ(index(), json::parse(R"([{"name":"m","version":"1","state":"READY","reason":"",
+                                      "tier":"disk"}])"));
+  SandboxStatus sandbox;
+  sandbox.function = {kTeam, "m"};
+  sandbox.state = "idle";
+  service_.sandboxes = {sandbox};
+  EXPECT_EQ(index()[0]["tier"], "host");
 }
 
 TEST_F(RouterTest, TheRepositoryListsTheVersionsOfAModel) {
@@ -651,6 +659,16 @@ TEST_F(RouterTest, TheRepositoryListsTheVersionsOfAModel) {
     }
     return versions;
   };
+  SandboxStatus sandbox;
+  sandbox.function = {kTeam, "m:4"};
+  sandbox.state = "busy";
+  service_.sandboxes = {sandbox};
+  std::map<std::string, std::string> tiers;
+  for (const json& each : json::parse(call("POST", "/v2/repository/index", "reader").body)) {
+    if (each["name"] == "m") tiers[each["version"]] = each["tier"];
+  }
+  EXPECT_EQ(tiers, (std::map<std::string, std::string>{
+                       {"1", "disk"}, {"4", "host"}, {"$LATEST", "disk"}}));
   // What was deployed last is a version of its own, until an alias says which one serves.
   EXPECT_EQ(listed(), (std::vector<std::string>{"1", "4", "$LATEST"}));
   versions_.aliases[{{kTeam, "m"}, "serving"}] = {

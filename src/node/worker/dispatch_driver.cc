@@ -342,6 +342,7 @@ RunReport DispatchDriver::report_of_end(const LiveInvocation& live) const {
 
 void DispatchDriver::on_ready(SandboxId sandbox, Duration sandbox_time, Duration init_time) {
   handle(dispatch::SandboxReady{sandbox, sandbox_time, init_time});
+  uses_.host_memory.note();
 }
 
 void DispatchDriver::on_answer(SandboxId, HandlerAnswer answer) {
@@ -352,6 +353,7 @@ void DispatchDriver::on_answer(SandboxId, HandlerAnswer answer) {
   reach_of(uses_.faults, FaultPoint::kAnswered, *live);
   live->answer = std::move(answer);
   handle(finished);
+  uses_.host_memory.note();
 }
 
 void DispatchDriver::on_end(SandboxEnd end) {

@@ -21,6 +21,7 @@
 #include "node/worker/deferred_actions.h"
 #include "node/worker/drain.h"
 #include "node/worker/function_registry.h"
+#include "node/worker/host_memory_watch.h"
 #include "node/worker/journal_writer.h"
 #include "node/worker/live_invocations.h"
 #include "node/worker/pipeline_host.h"
@@ -46,6 +47,7 @@ class DispatchDriver final : public BackendObserver, public ExecutorMemory {
     ExecutorHost& executors;
     PipelineHost& pipelines;
     Completions& completions;
+    HostMemoryWatch& host_memory;
     // What a CUDA context takes of a device.
     Bytes context_memory;
     FaultPoints* faults = nullptr;  // null: there are none

@@ -26,6 +26,7 @@
 #include "node/worker/deployments.h"
 #include "node/worker/device_health.h"
 #include "node/worker/function_versions.h"
+#include "node/worker/host_memory_watch.h"
 #include "node/worker/http_relays.h"
 #include "node/worker/intake.h"
 #include "node/worker/log_files.h"
@@ -49,6 +50,9 @@ struct WorkerOptions {
   std::string no_gangs = {};
   // What a CUDA context takes of the device beside what its function allocates.
   Bytes context_memory;
+  // What sandboxes without a GPU may hold of the host's together; beyond it those at rest leave.
+  // Zero: whatever they hold.
+  Bytes sandbox_memory = {};
   // The GPUs must not be shared between tenants, because they are emulated.
   bool gpu_serves_one_tenant = false;
   // Handlers' calls on objects (SandboxHost::Dependencies); may be empty.
@@ -194,6 +198,7 @@ class Worker final : public InvocationService {
   BackendReports dispatch_reports_;
   ExecutorHost executors_;
   SandboxHost sandboxes_;
+  HostMemoryWatch host_memory_;
   Backends backends_;
   WorkflowHost workflows_;
   BackendStageProcesses stage_processes_;

@@ -19,6 +19,11 @@ void FaultyRun::arrive(const FaultyScene::Arrival& arrival) {
                                 .within = next.start * static_cast<int64_t>(id.low % 3),
                                 .chance = id.low % 4 == 0 ? 0.5 : 1});
   }
+  // As a worker whose host memory is short; of one that rests, or long gone, or on a GPU. Nothing
+  // is drawn for it either.
+  if (result_.arrivals % 16 == 5) {
+    give(dispatch::SandboxCrowdedOut{SandboxId{result_.arrivals / 16 + 1}});
+  }
   if (chances_.occurs(Fault::kCancellation)) {
     timeline_.after(up_to(random_, seconds(10)),
                     [this, id] { give(dispatch::InvocationCancelled{id}); });

@@ -1,0 +1,79 @@
+#include "decide/scheduling/host_victims.h"
+
+#include <algorithm>
+#include <compare>
+#include <map>
+
+#include "decide/scheduling/hybrid.h"
+#include "decide/scheduling/place_victims.h"
+
+namespace lambent::scheduling {
+namespace {
+
+// The order of who goes, least first.
+struct Rank {
+  double worth = 0;
+  Instant last_used{};
+  SandboxSlot slot = kNoSandbox;
+  Bytes memory;
+  auto operator<=>(const Rank&) const = default;
+};
+
+// What a byte of it is expected to save, in seconds of starts per second. A function that has been
+// silent for longer than its usual gap is taken to come as rarely as that silence.
+double worth_of(const FleetOptions& options, const Flow& flow, const Sandbox& sandbox, Bytes memory,
+                Instant now) {
+  if (options.eviction == EvictionRule::kLeastRecentlyUsed) return 0;
+  const EvictionGuesses& guesses = options.guesses;
+  const Duration gap = std::max(
+      {flow.interarrival.mean_or(guesses.gap), now - sandbox.last_used, Duration(milliseconds(1))});
+  const bool is_cpu_variant = flow.device_memory > Bytes(0);
+  const Duration start =
+      is_cpu_variant ? expected_host_cold_start(flow) : flow.cold_start.mean_or(guesses.cold_start);
+  return to_seconds(start) / to_seconds(gap) / static_cast<double>(memory.count);
+}
+
+std::vector<Rank> ranked(const Fleet& host, const Flows& flows,
+                         std::span<const MeasuredSandbox> measured, Instant now) {
+  std::vector<Rank> ranks;
+  for (const auto& [slot, memory] : measured) {
+    const Sandbox& sandbox = host.sandbox(slot);
+    const Flow& flow = flows[sandbox.function.value];
+    if (sandbox.state != SandboxState::kIdle || memory == Bytes(0) || flow.pending > 0) continue;
+    ranks.push_back({.worth = worth_of(host.options(), flow, sandbox, memory, now),
+                     .last_used = sandbox.last_used,
+                     .slot = slot,
+                     .memory = memory});
+  }
+  std::sort(ranks.begin(), ranks.end());
+  return ranks;
+}
+
+}  // namespace
+
+std::vector<SandboxSlot> host_victims(const Fleet& host, const Flows& flows,
+                                      std::span<const MeasuredSandbox> measured, Bytes needed,
+                                      Instant now) {
+  std::vector<Rank> chosen;
+  std::map<FunctionId, unsigned> leaving;
+  Bytes freed;
+  for (const Rank& rank : ranked(host, flows, measured, now)) {
+    if (freed >= needed) break;
+    const FunctionId function = host.sandbox(rank.slot).function;
+    if (is_kept(host, flows[function.value], function, leaving[function])) continue;
+    ++leaving[function];
+    freed += rank.memory;
+    chosen.push_back(rank);
+  }
+  // The last was large, perhaps: then the dearest of those before it may stay.
+  for (size_t i = chosen.size(); i-- > 0;) {
+    if (freed - chosen[i].memory < needed) continue;
+    freed -= chosen[i].memory;
+    chosen.erase(chosen.begin() + static_cast<ptrdiff_t>(i));
+  }
+  std::vector<SandboxSlot> victims;
+  for (const Rank& rank : chosen) victims.push_back(rank.slot);
+  return victims;
+}
+
+}  // namespace lambent::scheduling
