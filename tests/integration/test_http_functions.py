@@ -373,6 +373,17 @@ class HttpFunctionsTest(WorkerTest):
         self.assertIn("I do not listen", error.json["log"])
         self.log_has("mute", "I do not listen")
 
+    def test_a_program_that_listens_elsewhere_is_told_where(self):
+        source = ("import socket, time\n"
+                  "five = socket.create_server(('127.0.0.1', 5000))\n"
+                  "six = socket.create_server(('::1', 8080), family=socket.AF_INET6)\n"
+                  "time.sleep(100)\n")
+        self.create_http("elsewhere", source=source, timeout=1)
+        error = self.error_of(self.get, "/f/elsewhere/")
+        self.assertEqual(error.status, 504)
+        self.assertTrue(error.json["error"]["message"].endswith(
+            "the program does not listen on 127.0.0.1, port 8080 (its PORT), but on 127.0.0.1:5000, [::1]:8080"), error.body)
+
     def test_a_program_that_ends_at_once_is_told_with_its_exit(self):
         self.create_http("gone", source="import sys; print('no model', flush=True); sys.exit(7)")
         error = self.error_of(self.get, "/f/gone/", headers={"X-Amz-Log-Type": "Tail"})

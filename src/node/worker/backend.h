@@ -31,6 +31,7 @@ struct RunReport {
   Bytes host_memory_peak;
   std::string log_tail;
   Duration init{};  // of a program that never asked for work: since its processes were there
+  std::string why_not_ready;  // of one that should listen, and was not ready; empty: unknown
 };
 
 // What a handler answered, and what the answer cost.

@@ -292,8 +292,12 @@ InvocationResult DispatchDriver::result_of(LiveInvocation& live,
   const bool failed_itself = live.answer && !live.answer->succeeded;
   if (failed_itself && !result.error) result.error = live.answer->error;
   // It was not given to the sandbox that was to serve it, whose words say why it was not ready.
-  if (completion.error_type == "Sandbox.InitTimeout") live.sandbox = sandbox_not_ready_in_time();
+  const bool was_late = completion.error_type == "Sandbox.InitTimeout";
+  if (was_late) live.sandbox = sandbox_not_ready_in_time();
   RunReport report = report_of(live, completion.outcome);
+  if (was_late && result.error && !report.why_not_ready.empty()) {
+    result.error->message += ": " + report.why_not_ready;
+  }
   // Dispatch knows that its start failed, and the sandbox how far it came.
   const Duration init =
       std::min(ending_ != nullptr ? ending_->init : report.init, result.phases.sandbox);

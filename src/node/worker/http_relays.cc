@@ -5,21 +5,6 @@
 #include "core/domain/model_function.h"
 
 namespace lambent::worker {
-namespace {
-
-// Dispatch knows that it was not ready in time, and the contract what was waited for.
-void explain_init_timeout(const FunctionSpec& spec, InvocationResult& result) {
-  if (result.error_type != "Sandbox.InitTimeout" || !result.error) return;
-  const std::string port = std::to_string(spec.http.port);
-  result.error->message +=
-      spec.http.readiness.empty()
-          ? ": the program does not listen on 127.0.0.1, port " + port + " (its PORT)"
-          : ": the program does not answer GET " + spec.http.readiness + " on port " + port +
-                " with 2xx or 3xx";
-}
-
-}  // namespace
-
 void HttpRelays::relay(http::RelayCall call) {
   auto meant = call.is_inference
                    ? resolve_model(call.function, call.model_version, uses_.random.uniform(),
@@ -76,10 +61,10 @@ void HttpRelays::relay(http::RelayCall call) {
   relayed->answer_headers = std::move(call.answer_headers);
   relayed->responder.on_disconnect([this, id] { client_gone(id); });
   live_[id] = std::move(relayed);
-  uses_.submit(
-      std::move(request),
-      [this, id, function = call.function, answer_of = std::move(call.answer_of)](
-          Result<InvocationResult> result) { ended(id, function, answer_of, std::move(result)); });
+  uses_.submit(std::move(request),
+               [this, id, answer_of = std::move(call.answer_of)](Result<InvocationResult> result) {
+                 ended(id, answer_of, std::move(result));
+               });
 }
 
 Result<FunctionName> HttpRelays::resolved(const FunctionName& name) const {
@@ -124,7 +109,7 @@ std::shared_ptr<http_relay::RelayedRequest> HttpRelays::find(InvocationId id) co
   return found == live_.end() ? nullptr : found->second;
 }
 
-void HttpRelays::ended(InvocationId id, const FunctionName& name, const AnswerOf& answer_of,
+void HttpRelays::ended(InvocationId id, const AnswerOf& answer_of,
                        Result<InvocationResult> result) {
   const auto found = live_.find(id);
   if (found == live_.end()) return;
@@ -134,8 +119,6 @@ void HttpRelays::ended(InvocationId id, const FunctionName& name, const AnswerOf
   if (const auto gone = std::exchange(relayed->on_client_gone, nullptr)) gone();
   if (!relayed->answered && !relayed->client_is_gone) {
     relayed->answered = true;
-    const FunctionSpec* spec = result.ok() ? uses_.functions.find(name) : nullptr;
-    if (spec != nullptr) explain_init_timeout(*spec, *result);
     http::Response response = answer_of(std::move(result));
     for (const auto& [name, value] : relayed->answer_headers.fields()) {
       response.headers.add(name, value);

@@ -53,8 +53,7 @@ class HttpRelays final : public http::RelayService {
   Result<FunctionName> resolved(const FunctionName& name) const;
   // In a header, which versions a model has.
   void tell_versions(http::RelayCall& call) const;
-  void ended(InvocationId id, const FunctionName& name, const AnswerOf& answer_of,
-             Result<InvocationResult> result);
+  void ended(InvocationId id, const AnswerOf& answer_of, Result<InvocationResult> result);
   void client_gone(InvocationId id);
 
   const Dependencies uses_;

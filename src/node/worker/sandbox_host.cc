@@ -16,6 +16,7 @@
 #include "core/domain/sandbox_concurrency.h"
 #include "core/domain/version.h"
 #include "node/runtime_api/error_type.h"
+#include "node/worker/listening_places.h"
 #include "node/worker/sandbox_socket.h"
 
 namespace lambent::worker {
@@ -761,6 +762,9 @@ RunReport SandboxHost::partial_report(SandboxId id, InvocationId invocation) {
   report.init = sandbox.unfinished_init(loop_.clock().now());
   const auto run = sandbox.find(invocation);
   report.log_tail = run != sandbox.in_flight.end() ? run->tail.text() : sandbox.next_tail().text();
+  if (sandbox.relay && !sandbox.initialised) {
+    report.why_not_ready = why_not_ready(sandbox.spec.http, listening_places_of(sandbox.pid));
+  }
   return report;
 }
 
