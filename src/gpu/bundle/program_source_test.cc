@@ -164,7 +164,10 @@ TEST(ProgramSource, WhatKernelsCannotDoIsAnErrorWhereItStands) {
     return rewritten(text).find("GCC error") != std::string::npos;
   };
   EXPECT_TRUE(refused("__global__ void parent() { if (x) { } child<<<1, 1>>>(); }"));
-  EXPECT_TRUE(refused("__device__ int f() { asm(\"mov\"); }"));
+  EXPECT_TRUE(refused("__device__ int f() { asm(\"wgmma.fence.sync.aligned;\"); }"));
+  EXPECT_TRUE(refused("__device__ int f() { asm(TEXT); }"));
+  EXPECT_FALSE(refused("__device__ int f() { asm(\"mov.u32 %0, 1;\" : \"=r\"(x)); }"));
+  EXPECT_FALSE(refused("__device__ int f() { asm volatile(\"\" ::: \"memory\"); }"));
   EXPECT_FALSE(refused("__global__ void k() { } int main() { k<<<1, 1>>>(); asm(\"nop\"); }"));
   EXPECT_FALSE(refused("__device__ int x; __global__ void k(); int main() { k<<<1, 1>>>(); }"));
   // These end when they run.
