@@ -133,8 +133,12 @@ class Rewriting {
     if (found == "static" && is_of_device(end)) return drop(end);
     if (found == "inline" && is_kernel(end)) return drop(end);
     if (found == "__shared__" && !in_directive_ && !open_.says_extern && !says_extern(end)) {
-      return replace(end, "LAMBENT_SHARED");
+      replace(end, "LAMBENT_SHARED");
+      last_word_ = found;
+      return;
     }
+    // C++ has it before such words only, nvcc behind them too.
+    if (found == "alignas" && last_word_ == "__shared__") return replace(end, "__align__");
     if ((found == "asm" || found == "__asm__" || found == "__asm") && !in_directive_) {
       if (assembly(end)) return;
     }

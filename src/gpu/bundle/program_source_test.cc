@@ -159,6 +159,15 @@ TEST(ProgramSource, SharedArraysMayHaveStructures) {
   EXPECT_EQ(rewritten("extern int x; __shared__ int y;"), "extern int x; LAMBENT_SHARED int y;");
 }
 
+TEST(ProgramSource, AnAlignmentMayStandBehindShared) {
+  EXPECT_EQ(rewritten("__shared__ alignas(16) float t[4];"),
+            "LAMBENT_SHARED __align__(16) float t[4];");
+  EXPECT_EQ(rewritten("extern __shared__ alignas(128) char t[];"),
+            "extern __shared__ __align__(128) char t[];");
+  EXPECT_EQ(rewritten("alignas(16) __shared__ float t[4];"),
+            "alignas(16) LAMBENT_SHARED float t[4];");
+}
+
 TEST(ProgramSource, WhatKernelsCannotDoIsAnErrorWhereItStands) {
   const auto refused = [](std::string_view text) {
     return rewritten(text).find("GCC error") != std::string::npos;
