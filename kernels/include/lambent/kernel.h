@@ -32,6 +32,7 @@
 #include "lambent/host/integers.h"
 #include "lambent/host/math.h"
 #include "lambent/host/ordered_atomics.h"
+#include "lambent/host/ptx.h"
 #include "lambent/host/registration.h"
 #include "lambent/host/simd.h"
 #include "lambent/host/textures.h"

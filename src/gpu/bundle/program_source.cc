@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "gpu/bundle/inline_ptx.h"
 #include "gpu/bundle/launch_head.h"
 #include "gpu/bundle/source_text.h"
 
@@ -132,10 +133,14 @@ class Rewriting {
     if (found == "static" && is_of_device(end)) return drop(end);
     if (found == "inline" && is_kernel(end)) return drop(end);
     if (found == "__shared__" && !in_directive_ && !open_.says_extern && !says_extern(end)) {
-      return replace(end, "LAMBENT_SHARED");
+      replace(end, "LAMBENT_SHARED");
+      last_word_ = found;
+      return;
     }
-    if ((found == "asm" || found == "__asm__") && in_device_body()) {
-      fail("inline PTX is not supported in host kernels");
+    // C++ has it before such words only, nvcc behind them too.
+    if (found == "alignas" && last_word_ == "__shared__") return replace(end, "__align__");
+    if ((found == "asm" || found == "__asm__" || found == "__asm") && !in_directive_) {
+      if (assembly(end)) return;
     }
     if (!in_directive_) {
       if (found == "__device__" || found == "__global__") open_.says_device = true;
@@ -150,6 +155,24 @@ class Rewriting {
     if (found == "__has_include" && in_directive_) asked_header();
     if (found == "namespace") name_namespace();
     last_word_ = found;
+  }
+
+  // The statement whose word ends here: PTX becomes calls, and the assembly of the host's own
+  // functions stays under the word that kernel.h leaves alone.
+  bool assembly(size_t end) {
+    const AsmStatement statement = read_asm(text_, end);
+    if (statement.is_ptx && statement.refusal.empty()) {
+      out_ += statement.code;
+      at_ = statement.end;
+      return true;
+    }
+    if (statement.is_ptx || (in_device_body() && !statement.is_empty)) {
+      fail(statement.refusal.empty() ? "inline PTX is not supported in host kernels"
+                                     : statement.refusal);
+      return false;
+    }
+    replace(end, "__asm__");
+    return true;
   }
 
   void tell(std::string_view word, size_t end) {

@@ -159,12 +159,24 @@ TEST(ProgramSource, SharedArraysMayHaveStructures) {
   EXPECT_EQ(rewritten("extern int x; __shared__ int y;"), "extern int x; LAMBENT_SHARED int y;");
 }
 
+TEST(ProgramSource, AnAlignmentMayStandBehindShared) {
+  EXPECT_EQ(rewritten("__shared__ alignas(16) float t[4];"),
+            "LAMBENT_SHARED __align__(16) float t[4];");
+  EXPECT_EQ(rewritten("extern __shared__ alignas(128) char t[];"),
+            "extern __shared__ __align__(128) char t[];");
+  EXPECT_EQ(rewritten("alignas(16) __shared__ float t[4];"),
+            "alignas(16) LAMBENT_SHARED float t[4];");
+}
+
 TEST(ProgramSource, WhatKernelsCannotDoIsAnErrorWhereItStands) {
   const auto refused = [](std::string_view text) {
     return rewritten(text).find("GCC error") != std::string::npos;
   };
   EXPECT_TRUE(refused("__global__ void parent() { if (x) { } child<<<1, 1>>>(); }"));
-  EXPECT_TRUE(refused("__device__ int f() { asm(\"mov\"); }"));
+  EXPECT_TRUE(refused("__device__ int f() { asm(\"wgmma.fence.sync.aligned;\"); }"));
+  EXPECT_TRUE(refused("__device__ int f() { asm(TEXT); }"));
+  EXPECT_FALSE(refused("__device__ int f() { asm(\"mov.u32 %0, 1;\" : \"=r\"(x)); }"));
+  EXPECT_FALSE(refused("__device__ int f() { asm volatile(\"\" ::: \"memory\"); }"));
   EXPECT_FALSE(refused("__global__ void k() { } int main() { k<<<1, 1>>>(); asm(\"nop\"); }"));
   EXPECT_FALSE(refused("__device__ int x; __global__ void k(); int main() { k<<<1, 1>>>(); }"));
   // These end when they run.

@@ -6,6 +6,7 @@
 
 #include <sys/mman.h>
 
+#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -16,11 +17,15 @@ namespace lambent::host {
 
 constexpr size_t kStackBytes = 64 * 1024;
 constexpr size_t kGuardBytes = 4096;
+// Linux lets a process have some 65,000 regions of memory, and a guard makes two of a stack. The
+// threads of a grid that waits need more stacks than that: beyond so many, several share a guard.
+constexpr unsigned kMostGuardedStacks = 8192;
+constexpr unsigned kStacksOfAGuard = 64;
 
 // A stack, and the CUDA thread that waits on it.
 struct Fiber : Thread {
   SavedStack saved;
-  char* memory = nullptr;
+  char* memory = nullptr;  // the stack lies a guard's bytes behind
 };
 
 struct Fibers {
@@ -36,11 +41,21 @@ static constinit thread_local Fibers fibers;
 // The stacks of this thread, given back when it ends. Not in Fibers: that must stay without a
 // destructor, so that reaching it costs no check.
 struct OwnedFibers {
+  struct Region {
+    char* memory;
+    unsigned stacks;
+    size_t bytes() const { return stacks * kStackBytes + kGuardBytes; }
+  };
   std::vector<std::unique_ptr<Fiber>> fibers;
+  std::vector<Region> regions;
 
   ~OwnedFibers() {
-    for (auto& fiber : fibers) munmap(fiber->memory, kStackBytes + kGuardBytes);
+    for (const Region& region : regions) {
+      munmap(region.memory, region.bytes());
+      if (region.stacks == 1) guarded_stacks.fetch_sub(1, std::memory_order_relaxed);
+    }
   }
+  static inline std::atomic<unsigned> guarded_stacks{0};  // of all threads
 };
 
 inline OwnedFibers& owned_fibers() {
@@ -54,16 +69,25 @@ __attribute__((noinline, cold)) static void reclaim_fibers() {
   for (auto& fiber : owned_fibers().fibers) fibers.spare.push(fiber.get());
 }
 
-inline void new_fiber() {
-  auto fiber = std::make_unique<Fiber>();
-  void* memory = mmap(nullptr, kStackBytes + kGuardBytes, PROT_READ | PROT_WRITE,
+inline void new_fibers() {
+  OwnedFibers& owned = owned_fibers();
+  auto& guarded = OwnedFibers::guarded_stacks;
+  const bool alone = guarded.fetch_add(1, std::memory_order_relaxed) < kMostGuardedStacks;
+  if (!alone) guarded.fetch_sub(1, std::memory_order_relaxed);
+  OwnedFibers::Region region{nullptr, alone ? 1 : kStacksOfAGuard};
+  void* memory = mmap(nullptr, region.bytes(), PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED || mprotect(memory, kGuardBytes, PROT_NONE) != 0) {
     report_misuse("no memory for the stack of a thread");
   }
-  fiber->memory = static_cast<char*>(memory);
-  fibers.spare.push(fiber.get());
-  owned_fibers().fibers.push_back(std::move(fiber));
+  region.memory = static_cast<char*>(memory);
+  owned.regions.push_back(region);
+  for (unsigned i = 0; i < region.stacks; ++i) {
+    auto fiber = std::make_unique<Fiber>();
+    fiber->memory = region.memory + i * kStackBytes;
+    fibers.spare.push(fiber.get());
+    owned.fibers.push_back(std::move(fiber));
+  }
 }
 
 static void enter_fiber();
@@ -76,7 +100,7 @@ __attribute__((noinline)) static void switch_away(Block& state) {
   const bool starts = state.request == Request::kYield && has_unstarted_thread(state);
   auto* to = starts ? nullptr : static_cast<Fiber*>(next_runnable(state));
   if (to == nullptr && has_unstarted_thread(state)) {
-    if (stacks.spare.empty()) new_fiber();
+    if (stacks.spare.empty()) new_fibers();
     to = static_cast<Fiber*>(stacks.spare.pop());
     // Stacks that start at different offsets do not fight for the same cache lines.
     const size_t colour = (linear(state.next) % 31) * 128;

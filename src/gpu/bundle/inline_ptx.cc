@@ -1,0 +1,486 @@
+#include "gpu/bundle/inline_ptx.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "gpu/bundle/source_text.h"
+
+namespace lambent::bundle {
+namespace {
+
+constexpr size_t kMostInstructions = 256;
+constexpr std::string_view kSpace = "lambent::host::ptx::";
+
+struct Operand {
+  std::string constraint;  // without what says that it is written
+  std::string expression;
+  bool is_output = false;
+  bool is_input = false;
+};
+
+struct Parts {
+  std::string text;
+  std::vector<Operand> operands;
+};
+
+std::string trimmed(std::string_view text) {
+  while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
+  return std::string(text);
+}
+
+// What a literal's characters are; its quotes are at `at` and before the end.
+std::string content(std::string_view literal) {
+  std::string found;
+  for (size_t i = 1; i + 1 < literal.size(); ++i) {
+    if (literal[i] != '\\') {
+      found += literal[i];
+      continue;
+    }
+    ++i;
+    if (literal[i] == '\n') continue;
+    found += literal[i] == 'n' || literal[i] == 't' || literal[i] == 'r' ? '\n' : literal[i];
+  }
+  return found;
+}
+
+// Literals side by side; false if there is none.
+bool read_literals(std::string_view text, size_t* at, std::string* found) {
+  bool any = false;
+  while ((*at = skip_blanks(text, *at)) < text.size() && text[*at] == '"') {
+    const size_t end = end_of_literal(text, *at);
+    *found += content(text.substr(*at, end - *at));
+    *at = end;
+    any = true;
+  }
+  return any;
+}
+
+// `"=r"(x), "l"(y)` up to the next colon or the end.
+bool read_operands(std::string_view text, size_t* at, bool outputs, std::vector<Operand>* found) {
+  while ((*at = skip_blanks(text, *at)) < text.size() && text[*at] == '"') {
+    Operand operand;
+    if (!read_literals(text, at, &operand.constraint)) return false;
+    operand.is_output = outputs;
+    operand.is_input = !outputs || operand.constraint.find('+') != std::string::npos;
+    std::erase_if(operand.constraint, [](char c) { return c == '=' || c == '+' || c == '&'; });
+    *at = skip_blanks(text, *at);
+    if (*at >= text.size() || text[*at] != '(') return false;
+    const size_t end = end_of_brackets(text, *at);
+    if (end > text.size() || end < *at + 2) return false;
+    operand.expression = trimmed(text.substr(*at + 1, end - *at - 2));
+    // It may be written twice, on one line.
+    if (operand.expression.find('\n') != std::string::npos) {
+      if (operand.expression.find_first_of("#\"") != std::string::npos) return false;
+      if (operand.expression.find("//") != std::string::npos) return false;
+      std::replace(operand.expression.begin(), operand.expression.end(), '\n', ' ');
+    }
+    found->push_back(operand);
+    *at = skip_blanks(text, end);
+    if (*at < text.size() && text[*at] == ',') ++*at;
+  }
+  return true;
+}
+
+// The inside of the parentheses.
+std::optional<Parts> read_parts(std::string_view inside) {
+  Parts parts;
+  size_t at = 0;
+  if (!read_literals(inside, &at, &parts.text)) return std::nullopt;
+  for (int section = 0; at < inside.size() && inside[at] == ':'; ++section) {
+    ++at;
+    at = skip_blanks(inside, at);
+    if (section >= 2) break;  // what is spoilt does not matter
+    if (!read_operands(inside, &at, section == 0, &parts.operands)) return std::nullopt;
+  }
+  return at >= inside.size() || inside[at] == ':' || inside[at] == '"' ? std::optional(parts)
+                                                                       : std::nullopt;
+}
+
+// Without comments; what a `;` ends, or a brace that is no vector's.
+std::vector<std::string> instructions_of(const std::string& text) {
+  std::vector<std::string> found;
+  std::string current;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (starts(text, i, "//") || starts(text, i, "/*")) {
+      i = end_of_comment(text, i) - 1;
+      continue;
+    }
+    const char c = text[i];
+    const bool begins = trimmed(current).empty();
+    if (c == ';' || (begins && (c == '{' || c == '}'))) {
+      if (!begins) found.push_back(trimmed(current));
+      current.clear();
+    } else {
+      current += c;
+    }
+  }
+  if (!trimmed(current).empty()) found.push_back(trimmed(current));
+  return found;
+}
+
+std::vector<std::string> split(std::string_view text, char by) {
+  std::vector<std::string> parts;
+  int depth = 0;
+  std::string current;
+  for (const char c : text) {
+    if (c == '{' || c == '[') ++depth;
+    if (c == '}' || c == ']') --depth;
+    if (c == by && depth == 0) {
+      parts.push_back(trimmed(current));
+      current.clear();
+    } else {
+      current += c;
+    }
+  }
+  if (!trimmed(current).empty()) parts.push_back(trimmed(current));
+  return parts;
+}
+
+const std::map<std::string, std::string>& types() {
+  static const std::map<std::string, std::string> kTypes = {
+      {"u8", "uint8_t"}, {"u16", "uint16_t"}, {"u32", "uint32_t"}, {"u64", "uint64_t"},
+      {"s8", "int8_t"},  {"s16", "int16_t"},  {"s32", "int32_t"},  {"s64", "int64_t"},
+      {"b8", "uint8_t"}, {"b16", "uint16_t"}, {"b32", "uint32_t"}, {"b64", "uint64_t"},
+      {"f32", "float"},  {"f64", "double"},   {"pred", "bool"}};
+  return kTypes;
+}
+
+// What a register of a constraint holds; empty for what has no type here.
+std::string type_of_constraint(const std::string& constraint) {
+  static const std::map<std::string, std::string> kConstraints = {
+      {"r", "uint32_t"}, {"l", "uint64_t"}, {"h", "uint16_t"},
+      {"f", "float"},    {"d", "double"},   {"n", "int64_t"}};
+  const auto found = kConstraints.find(constraint);
+  return found == kConstraints.end() ? "" : found->second;
+}
+
+// Modifiers that change nothing here: a rounding to nearest, an approximation, a cache, an order.
+bool is_idle(const std::string& modifier) {
+  static const std::set<std::string> kIdle = {
+      "approx", "full", "ftz", "rn",  "volatile", "relaxed", "acquire", "release", "acq_rel",
+      "sc",     "weak", "sys", "gpu", "cta",      "global",  "nc",      "ca",      "cg",
+      "cs",     "cv",   "lu",  "wb",  "wt",       "to",      "aligned", "uni"};
+  return kIdle.contains(modifier) || modifier.find("::") != std::string::npos;
+}
+
+// Instructions of ptx.h by their name and what is not idle of their modifiers: how many operands
+// they have behind the first, which they write.
+const std::map<std::string, size_t>& calculations() {
+  static const std::map<std::string, size_t> kCalculations = {
+      {"mov", 1},         {"not", 1},         {"neg", 1},
+      {"abs", 1},         {"popc", 1},        {"clz", 1},
+      {"brev", 1},        {"bfind", 1},       {"bfind.shiftamt", 1},
+      {"ex2", 1},         {"lg2", 1},         {"rcp", 1},
+      {"rsqrt", 1},       {"sqrt", 1},        {"sin", 1},
+      {"cos", 1},         {"tanh", 1},        {"cvta", 1},
+      {"add", 2},         {"sub", 2},         {"mul", 2},
+      {"mul.lo", 2},      {"mul.hi", 2},      {"mul.wide", 2},
+      {"div", 2},         {"rem", 2},         {"min", 2},
+      {"max", 2},         {"and", 2},         {"or", 2},
+      {"xor", 2},         {"shl", 2},         {"shr", 2},
+      {"add.cc", 2},      {"addc", 2},        {"addc.cc", 2},
+      {"sub.cc", 2},      {"subc", 2},        {"subc.cc", 2},
+      {"fma", 3},         {"mad.lo", 3},      {"mad.hi", 3},
+      {"mad.wide", 3},    {"mad.lo.cc", 3},   {"mad.hi.cc", 3},
+      {"madc.lo", 3},     {"madc.hi", 3},     {"madc.lo.cc", 3},
+      {"madc.hi.cc", 3},  {"sad", 3},         {"bfe", 3},
+      {"prmt", 3},        {"shf.l.wrap", 3},  {"shf.r.wrap", 3},
+      {"shf.l.clamp", 3}, {"shf.r.clamp", 3}, {"selp", 3},
+      {"bfi", 4},         {"lop3", 4}};
+  return kCalculations;
+}
+
+const std::set<std::string>& special_registers() {
+  static const std::set<std::string> kRegisters = {
+      "laneid",      "warpid",      "smid",        "nsmid",       "lanemask_eq",
+      "lanemask_lt", "lanemask_le", "lanemask_gt", "lanemask_ge", "clock",
+      "clock64",     "globaltimer", "tid.x",       "tid.y",       "tid.z",
+      "ntid.x",      "ntid.y",      "ntid.z",      "ctaid.x",     "ctaid.y",
+      "ctaid.z",     "nctaid.x",    "nctaid.y",    "nctaid.z",    "dynamic_smem_size"};
+  return kRegisters;
+}
+
+std::string with_underscores(std::string name) {
+  std::replace(name.begin(), name.end(), '.', '_');
+  return name;
+}
+
+bool is_number(const std::string& word) {
+  return !word.empty() &&
+         (isdigit(static_cast<unsigned char>(word[0])) ||
+          (word[0] == '-' && word.size() > 1 && isdigit(static_cast<unsigned char>(word[1]))));
+}
+
+class Translation {
+ public:
+  explicit Translation(const Parts& parts) : parts_(parts) {}
+
+  // The body of a block, or the reason why there is none.
+  bool run(std::string* code, std::string* refusal) {
+    const auto instructions = instructions_of(parts_.text);
+    if (instructions.size() > kMostInstructions) return refuse("too many instructions", refusal);
+    std::string body;
+    for (const std::string& instruction : instructions) {
+      if (!translate(instruction, &body)) return refuse(instruction, refusal);
+    }
+    std::string before, after;
+    for (size_t i = 0; i < parts_.operands.size(); ++i) {
+      const Operand& operand = parts_.operands[i];
+      const std::string type = type_of_constraint(operand.constraint);
+      if (type.empty()) return refuse("constraint " + operand.constraint, refusal);
+      before += type + " " + register_name(i) +
+                (operand.is_input ? " = " + bits(type, operand.expression) : "{}") + "; ";
+      if (operand.is_output) {
+        after +=
+            std::string(kSpace) + "give((" + operand.expression + "), " + register_name(i) + "); ";
+      }
+    }
+    *code = "do { " + before + body + after + "} while (0)";
+    return true;
+  }
+
+ private:
+  static bool refuse(const std::string& what, std::string* refusal) {
+    std::string shown = what.substr(0, 60);
+    std::erase_if(shown, [](char c) { return c == '"' || c == '\\' || c == '\n'; });
+    *refusal = "inline PTX is not supported in host kernels: " + shown;
+    return false;
+  }
+  static std::string register_name(size_t number) { return "lambent_ptx" + std::to_string(number); }
+  static std::string bits(const std::string& type, const std::string& expression) {
+    return std::string(kSpace) + "bits<" + type + ">(" + expression + ")";
+  }
+
+  // A register, a number or a special register, as C++; empty for anything else.
+  std::string value(std::string word) const {
+    if (word.starts_with("%%")) word.erase(0, 1);
+    if (is_number(word)) {
+      if (word.starts_with("0f") || word.starts_with("0F")) {
+        return std::string(kSpace) + "bits<float>(0x" + word.substr(2) + "u)";
+      }
+      std::erase(word, 'U');
+      return word;
+    }
+    if (word.size() > 1 && word[0] == '%') {
+      const std::string name = word.substr(1);
+      if (isdigit(static_cast<unsigned char>(name[0]))) {
+        const size_t number = std::strtoul(name.c_str(), nullptr, 10);
+        return number < parts_.operands.size() ? register_name(number) : "";
+      }
+      if (special_registers().contains(name))
+        return std::string(kSpace) + with_underscores(name) + "()";
+    }
+    const auto local = locals_.find(word);
+    return local == locals_.end() ? "" : "lambent_reg_" + local->second;
+  }
+
+  // `[%1+4]`, as the address.
+  std::string address(const std::string& operand) const {
+    if (operand.size() < 3 || operand.front() != '[' || operand.back() != ']') return "";
+    const auto sum = split(std::string_view(operand).substr(1, operand.size() - 2), '+');
+    if (sum.empty() || sum.size() > 2) return "";
+    const std::string base = value(sum[0]), offset = sum.size() == 2 ? value(sum[1]) : "0";
+    return base.empty() || offset.empty() ? "" : bits("uint64_t", base) + " + " + offset;
+  }
+
+  // `.reg .u32 a, b;`
+  bool declare(const std::string& instruction, std::string* body) {
+    const auto words = split(instruction, ' ');
+    if (words.size() < 3 || words[1].size() < 2) return false;
+    const auto type = types().find(words[1].substr(1));
+    if (type == types().end()) return false;
+    std::string names;
+    for (size_t i = 2; i < words.size(); ++i) names += words[i];
+    for (const std::string& name : split(names, ',')) {
+      std::string known;
+      for (const char c : name) {
+        if (in_word(c))
+          known += c;
+        else if (c != '%')
+          return false;
+      }
+      locals_[name] = known;
+      *body += type->second + " lambent_reg_" + known + "{}; ";
+    }
+    return true;
+  }
+
+  bool translate(std::string instruction, std::string* body) {
+    std::replace(instruction.begin(), instruction.end(), '\n', ' ');
+    if (instruction.starts_with(".reg")) return declare(instruction, body);
+    if (instruction.starts_with("@")) {
+      const size_t end = instruction.find(' ');
+      if (end == std::string::npos) return false;
+      const bool inverted = instruction[1] == '!';
+      const std::string guard =
+          value(instruction.substr(inverted ? 2 : 1, end - (inverted ? 2 : 1)));
+      if (guard.empty()) return false;
+      *body += std::string("if (") + (inverted ? "!" : "") + guard + ") { ";
+      const bool known = translate(trimmed(instruction.substr(end)), body);
+      *body += "} ";
+      return known;
+    }
+    const size_t space = instruction.find(' ');
+    auto modifiers = split(instruction.substr(0, space), '.');
+    const auto operands = split(space == std::string::npos ? "" : instruction.substr(space), ',');
+    if (modifiers.empty()) return false;
+    return without_result(modifiers, operands, body) || memory(modifiers, operands, body) ||
+           comparison(modifiers, operands, body) || calculation(modifiers, operands, body);
+  }
+
+  bool without_result(const std::vector<std::string>& name,
+                      const std::vector<std::string>& operands, std::string* body) const {
+    const std::string& first = name[0];
+    if (first == "membar" || first == "fence")
+      *body += "__threadfence(); ";
+    else if (first == "trap")
+      *body += "__trap(); ";
+    else if (first == "brkpt" || first == "prefetch" || first == "prefetchu")
+      *body += "";
+    else if ((first == "bar" || first == "barrier") && name.size() > 1 && name[1] == "sync" &&
+             operands.size() == 1 && operands[0] == "0")
+      *body += "__syncthreads(); ";
+    else if (first == "bar" && name.size() == 3 && name[1] == "warp" && operands.size() == 1 &&
+             !value(operands[0]).empty())
+      *body += "__syncwarp(" + value(operands[0]) + "); ";
+    else if (first == "nanosleep" && operands.size() == 1 && !value(operands[0]).empty())
+      *body += "__nanosleep(" + value(operands[0]) + "); ";
+    else if (first == "activemask" && operands.size() == 1 && !value(operands[0]).empty())
+      *body += std::string(kSpace) + "give(" + value(operands[0]) + ", __activemask()); ";
+    else
+      return false;
+    return true;
+  }
+
+  // ld and st, of one number or a vector of them. Shared memory has no addresses of 32 bits here.
+  bool memory(const std::vector<std::string>& name, const std::vector<std::string>& operands,
+              std::string* body) const {
+    const bool loads = name[0] == "ld" || name[0] == "ldu";
+    if ((!loads && name[0] != "st") || operands.size() != 2) return false;
+    size_t count = 1;
+    for (size_t i = 1; i + 1 < name.size(); ++i) {
+      if (name[i] == "v2")
+        count = 2;
+      else if (name[i] == "v4")
+        count = 4;
+      else if (!is_idle(name[i]))
+        return false;
+    }
+    const auto type = types().find(name.back());
+    const std::string where = address(operands[loads ? 1 : 0]);
+    std::string what = operands[loads ? 0 : 1];
+    if (type == types().end() || where.empty()) return false;
+    if (count > 1) {
+      if (what.size() < 2 || what.front() != '{' || what.back() != '}') return false;
+      what = what.substr(1, what.size() - 2);
+    }
+    const auto numbers = split(what, ',');
+    if (numbers.size() != count) return false;
+    *body += "{ const uint64_t lambent_at = " + where + "; ";
+    for (size_t i = 0; i < count; ++i) {
+      const std::string number = value(numbers[i]);
+      if (number.empty()) return false;
+      const std::string from = "<" + type->second + ">(lambent_at, " + std::to_string(i);
+      *body +=
+          loads ? std::string(kSpace) + "give(" + number + ", " + std::string(kSpace) + "load" +
+                      from + ")); "
+                : std::string(kSpace) + "store" + from + ", " + bits(type->second, number) + "); ";
+    }
+    *body += "} ";
+    return true;
+  }
+
+  bool comparison(const std::vector<std::string>& name, const std::vector<std::string>& operands,
+                  std::string* body) const {
+    static const std::map<std::string, std::string> kSigns = {
+        {"eq", "=="}, {"ne", "!="}, {"lt", "<"},  {"le", "<="}, {"gt", ">"},
+        {"ge", ">="}, {"lo", "<"},  {"ls", "<="}, {"hi", ">"},  {"hs", ">="}};
+    if (name[0] != "setp" || name.size() != 3 || operands.size() != 3) return false;
+    const auto sign = kSigns.find(name[1]);
+    const auto type = types().find(name[2]);
+    if (sign == kSigns.end() || type == types().end()) return false;
+    const std::string to = value(operands[0]), a = value(operands[1]), b = value(operands[2]);
+    if (to.empty() || a.empty() || b.empty()) return false;
+    *body += to + " = " + bits(type->second, a) + " " + sign->second + " " + bits(type->second, b) +
+             "; ";
+    return true;
+  }
+
+  bool calculation(const std::vector<std::string>& name, const std::vector<std::string>& operands,
+                   std::string* body) const {
+    if (operands.empty()) return false;
+    std::string known = name[0];
+    std::vector<std::string> numbers;  // the types
+    for (size_t i = 1; i < name.size(); ++i) {
+      if (types().contains(name[i]))
+        numbers.push_back(types().at(name[i]));
+      else if (!is_idle(name[i]))
+        known += "." + name[i];
+    }
+    const std::string to = value(operands[0]);
+    std::vector<std::string> from;
+    for (size_t i = 1; i < operands.size(); ++i) from.push_back(value(operands[i]));
+    if (to.empty() || numbers.empty() || std::count(from.begin(), from.end(), "") > 0) return false;
+    std::string arguments;
+    for (const std::string& each : from) arguments += (arguments.empty() ? "" : ", ") + each;
+    std::string call;
+    if ((known == "cvt" || known == "cvt.rzi") && numbers.size() == 2 && from.size() == 1) {
+      call = "static_cast<" + numbers[0] + ">(" + bits(numbers[1], from[0]) + ")";
+    } else if (known == "vabsdiff4.add" && name[1] == "u32" && from.size() == 3) {
+      call = std::string(kSpace) + "bits<uint32_t>(" + from[2] + ") + __vsadu4(" + from[0] + ", " +
+             from[1] + ")";
+    } else {
+      const auto found = calculations().find(known);
+      if (found == calculations().end() || found->second != from.size() || numbers.size() != 1) {
+        return false;
+      }
+      call = std::string(kSpace) + with_underscores(known) + "_<" + numbers[0] + ">(" + arguments +
+             ")";
+    }
+    *body += std::string(kSpace) + "give(" + to + ", " + call + "); ";
+    return true;
+  }
+
+  const Parts& parts_;
+  std::map<std::string, std::string> locals_;
+};
+
+bool looks_like_ptx(const std::string& text) {
+  const auto instructions = instructions_of(text);
+  return std::any_of(instructions.begin(), instructions.end(), [](const std::string& each) {
+    const std::string first = each.substr(0, each.find(' '));
+    return first.find('.') != std::string::npos || first == "trap" || first == "exit" ||
+           first == "brkpt";
+  });
+}
+
+}  // namespace
+
+AsmStatement read_asm(std::string_view text, size_t at) {
+  AsmStatement statement;
+  at = skip_blanks(text, at);
+  const size_t begin = at;
+  while (at < text.size() && in_word(text[at])) at = skip_blanks(text, end_of_word(text, at));
+  if (at >= text.size() || text[at] != '(') return statement;
+  const size_t end = end_of_brackets(text, at);
+  if (end > text.size() || end < at + 2) return statement;
+  const auto parts = read_parts(text.substr(at + 1, end - at - 2));
+  if (!parts) return statement;
+  statement.end = end;
+  statement.is_empty = instructions_of(parts->text).empty();
+  statement.is_ptx = looks_like_ptx(parts->text);
+  if (!statement.is_ptx) return statement;
+  if (Translation(*parts).run(&statement.code, &statement.refusal)) {
+    const auto lines = std::count(text.begin() + static_cast<ptrdiff_t>(begin),
+                                  text.begin() + static_cast<ptrdiff_t>(end), '\n');
+    statement.code.append(static_cast<size_t>(lines), '\n');
+  }
+  return statement;
+}
+
+}  // namespace lambent::bundle
