@@ -281,8 +281,7 @@ tenants::TenantObserver observer_of(worker::Worker& worker, worker::KernelGraphs
                 graphs.remove_all(tenant);
                 worker.remove_tenant(tenant);
                 secrets.forget_tenant(tenant);
-                volumes.store().forget_tenant(tenant);
-                volumes.layers().forget_tenant(tenant);
+                volumes.forget_tenant(tenant);
               }};
 }
 
@@ -639,7 +638,7 @@ Result<WorkerRun::End> run(WorkerConfig config, const Installation& installation
   ASSIGN_OR_RETURN(const auto cluster,
                    NodeCluster::open(config, devices,
                                      {loop, log, random, *catalog, worker, access, disk_of(copies),
-                                      identity.get(), shared.get()}));
+                                      identity.get(), shared.get(), volumes.get()}));
   share_objects(cluster.get(), peer_objects, access, objects_frontend);
   const auto programs = journal_programs(config, installation, journal, loop);
   auto answers = router_options(worker, config, copies, programs.get(), cluster.get(), audit.get());

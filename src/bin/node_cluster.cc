@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "bin/node_shared_catalog.h"
+#include "bin/node_volumes.h"
 #include "core/archive/zip.h"
 #include "core/base/fd.h"
 #include "node/worker/code_store.h"
@@ -15,6 +16,8 @@ namespace lambent {
 namespace {
 
 constexpr size_t kMostKey = 4096;
+// Of a part of a file, or a page of a list.
+constexpr Duration kVolumeTimeout = seconds(20);
 // An idle sandbox with its GPU memory in place, or without any.
 bool is_resident(const SandboxStatus& sandbox) {
   return sandbox.device_memory_place.empty() || sandbox.device_memory_place == "in" ||
@@ -67,7 +70,7 @@ cluster::GpuRequest gpu_request_of(const FunctionSpec& spec) {
 // Invocations that this node has, and what is warm here.
 cluster::NodeReport report_of(const worker::Worker& worker, const tenants::AccessControl& access,
                               const Sizes& sizes, cluster::FetchedFunctions& fetched,
-                              const NodeQuotas* quotas, Instant now) {
+                              const NodeQuotas* quotas, NodeVolumes* volumes, Instant now) {
   cluster::NodeReport report{.version = LAMBENT_VERSION,
                              .takes_work = !worker.draining(),
                              .slots = sizes.slots,
@@ -92,6 +95,13 @@ cluster::NodeReport report_of(const worker::Worker& worker, const tenants::Acces
   std::sort(report.warm.begin(), report.warm.end());
   fetched.note(report.warm, now);
   report.fetched = fetched.list(report.warm);
+  if (volumes != nullptr) {
+    for (const FunctionName& function : volumes->lacking()) {
+      report.absent.push_back(
+          routing::hash_of(access.tenant_name(function.tenant) + "/" + function.name));
+    }
+    std::sort(report.absent.begin(), report.absent.end());
+  }
   report.revoked = access.unagreed_revocations();
   report.memory_free = sizes.device_memory - std::min(busy, sizes.device_memory);
   return report;
@@ -134,7 +144,7 @@ Result<std::unique_ptr<NodeCluster>> NodeCluster::open(
           .report =
               [&worker, &access, sizes, &loop = uses.loop, made = made.get()] {
                 return report_of(worker, access, sizes, made->fetched_, made->quotas_.get(),
-                                 loop.now());
+                                 made->volumes_, loop.now());
               },
           .find = [&worker](const FunctionName& name) -> std::optional<cluster::NodeFacts::Known> {
             const auto spec = is_version_record(name) ? worker.versions().find_qualified(name)
@@ -142,14 +152,17 @@ Result<std::unique_ptr<NodeCluster>> NodeCluster::open(
             if (!spec.ok()) return std::nullopt;
             return cluster::NodeFacts::Known{spec->name, gpu_request_of(*spec)};
           },
-          .heard =
-              [&access](const cluster::NodeReport& told) {
-                access.revoked_elsewhere(told.revoked);
+          .heard = [&access](
+                       const cluster::NodeReport& told) { access.revoked_elsewhere(told.revoked); },
+          .volumes_changed =
+              [made = made.get()] {
+                if (made->volumes_ != nullptr) made->volumes_->copies().look();
               }});
   cluster::ClusterNode& node = *made->node_;
   // Other nodes have copies of the home's functions.
   worker.schedules().only_if([&node] { return node.home() == node.self(); });
   made->copy_catalog(config, uses);
+  made->copy_volumes(uses);
   made->quotas_ = std::make_unique<NodeQuotas>(NodeQuotas::Dependencies{
       .loop = uses.loop, .worker = worker, .access = access, .others = [&node] {
         NodeQuotas::Told told;
@@ -219,7 +232,40 @@ void NodeCluster::seek_objects(frontend::PeerObjects& objects, const AccessServi
   });
 }
 
+void NodeCluster::copy_volumes(const Dependencies& uses) {
+  if (uses.volumes == nullptr) return;
+  volumes_ = uses.volumes;
+  cluster::ClusterNode& node = *node_;
+  peer_volumes_ = std::make_unique<frontend::PeerVolumes>(frontend::PeerVolumes::Uses{
+      .access = uses.access,
+      .offload = uses.disk,
+      .keeper = [&node] { return node.home() == node.self() ? std::string() : node.home(); },
+      .ask =
+          [&node](std::string target, auto done) {
+            // It would take seconds to find that out.
+            if (node.is_lost(node.home())) {
+              return done(
+                  Error{ErrorCode::kUnavailable, "node '" + node.home() + "' does not answer"});
+            }
+            node.ask_home(std::move(target), kVolumeTimeout, std::move(done));
+          }});
+  volumes_->copies().set_source(peer_volumes_.get());
+}
+
+NodeCluster::~NodeCluster() {
+  if (volumes_ != nullptr) volumes_->copies().set_source(nullptr);
+}
+
 std::string NodeCluster::metrics_text() {
+  if (volumes_ != nullptr) {
+    const auto counts = volumes_->copies().counts();
+    metrics_.set_volumes({.fetched = counts.fetched,
+                          .failed = counts.failed,
+                          .evicted = counts.evicted,
+                          .under_way = counts.under_way,
+                          .brought = counts.brought,
+                          .size = counts.size});
+  }
   metrics_.set(*node_);
   if (shared_ != nullptr) metrics_.set_catalog(shared_->reachable());
   return metrics_.text();

@@ -16,6 +16,7 @@
 #include "core/tls/node_identity.h"
 #include "edge/frontend/catalog_replica.h"
 #include "edge/frontend/peer_objects.h"
+#include "edge/frontend/peer_volumes.h"
 #include "node/cluster/cluster_node.h"
 #include "node/cluster/fetched_functions.h"
 #include "node/cluster/node_report.h"
@@ -26,6 +27,7 @@
 namespace lambent {
 
 class NodeSharedCatalog;
+class NodeVolumes;
 
 // What a node is called: as it is told, or as its machine is.
 std::string node_name_of(const WorkerConfig& config);
@@ -43,6 +45,7 @@ class NodeCluster {
     objects::Disk disk;
     tls::NodeIdentity* identity = nullptr;  // null: nothing is encrypted
     NodeSharedCatalog* shared = nullptr;    // null: the home has the catalog
+    NodeVolumes* volumes = nullptr;         // null: each node has its own
   };
   // Null without --cluster-key. Blocks. INVALID_ARGUMENT, naming the flag.
   static Result<std::unique_ptr<NodeCluster>> open(
@@ -52,6 +55,7 @@ class NodeCluster {
   cluster::ClusterNode& node() { return *node_; }
   // From now on objects of all nodes are found here. Both end after this one.
   void seek_objects(frontend::PeerObjects& objects, const AccessService& access);
+  ~NodeCluster();
   // For Prometheus.
   std::string metrics_text();
 
@@ -59,6 +63,8 @@ class NodeCluster {
   // So long files that were read are taken to be in memory.
   static constexpr Duration kFilesStay = std::chrono::minutes(30);
 
+  // From now on volumes are those that the home keeps.
+  void copy_volumes(const Dependencies& uses);
   void copy_catalog(const WorkerConfig& config, const Dependencies& uses);
 
   NodeCluster() : fetched_(cluster::kMostFetched, kFilesStay) {}
@@ -69,6 +75,8 @@ class NodeCluster {
   std::unique_ptr<cluster::ClusterNode> node_;
   std::unique_ptr<frontend::CatalogReplica> replica_;
   std::unique_ptr<NodeQuotas> quotas_;
+  std::unique_ptr<frontend::PeerVolumes> peer_volumes_;
+  NodeVolumes* volumes_ = nullptr;
 };
 
 // What a node answers others that ask for its report; empty without a cluster.

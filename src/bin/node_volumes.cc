@@ -1,10 +1,27 @@
 #include "bin/node_volumes.h"
 
+#include <sys/statvfs.h>
+
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace lambent {
+namespace {
+
+constexpr Duration kLackingAge = seconds(2);
+
+std::vector<VolumeName> volumes_of(const FunctionSpec& spec) {
+  std::vector<VolumeName> volumes;
+  for (const Mount& mount : spec.mounts) {
+    if (mount.volume.empty() || is_of_layers(mount)) continue;
+    volumes.push_back({spec.name.tenant, mount.volume});
+  }
+  return volumes;
+}
+
+}  // namespace
 
 Result<std::unique_ptr<NodeVolumes>> NodeVolumes::open(const WorkerConfig& config,
                                                        loop::EventLoop& loop, LogSink& log,
@@ -23,14 +40,42 @@ Result<std::unique_ptr<NodeVolumes>> NodeVolumes::open(const WorkerConfig& confi
                                       [&thread = node->thread_](auto work, auto completion) {
                                         return thread.run(std::move(work), std::move(completion));
                                       }));
+  RETURN_IF_ERROR(node->open_copies(config, log));
   node->describe(options);
   return node;
 }
 
-void NodeVolumes::describe(worker::WorkerOptions& options) const {
+Result<void> NodeVolumes::open_copies(const WorkerConfig& config, LogSink& log) {
+  const std::string folder = config.state_folder + "/volume_copies";
+  ASSIGN_OR_RETURN(
+      copied_, volumes::VolumeStore::open(
+                   folder, loop_.clock(), log, [&thread = copying_](auto work, auto completion) {
+                     return thread.run(std::move(work), std::move(completion));
+                   }));
+  copies_ = std::make_unique<volumes::VolumeCopies>(
+      volumes::VolumeCopies::Uses{.loop = loop_,
+                                  .log = log,
+                                  .kept = *store_,
+                                  .copies = *copied_,
+                                  .record = config.state_folder + "/volume_copies.json",
+                                  .most = config.volume_copies.value_or(Bytes(UINT64_MAX / 2)),
+                                  .mounted = [this] { return mounted(); },
+                                  .free = [folder]() -> std::optional<Bytes> {
+                                    struct statvfs disk {};
+                                    if (statvfs(folder.c_str(), &disk) != 0) return std::nullopt;
+                                    return Bytes(uint64_t{disk.f_bavail} * disk.f_frsize);
+                                  }});
+  return {};
+}
+
+void NodeVolumes::describe(worker::WorkerOptions& options) {
   options.sandboxes.folders_of_mounts = [this](const FunctionSpec& spec) {
     return folders_of(spec);
   };
+  options.deployed_mounts = [this](const FunctionSpec& spec) { return deployed_folders_of(spec); };
+  options.mount_files = {
+      .are_here = [this](const FunctionSpec& spec) { return are_here(spec); },
+      .bring = [this](const FunctionSpec& spec, auto done) { bring(spec, std::move(done)); }};
   options.host_path = [this](TenantId tenant, const std::string& path) {
     return folders_.resolve(access_ == nullptr ? "" : access_->tenant_name(tenant), path);
   };
@@ -39,6 +84,7 @@ void NodeVolumes::describe(worker::WorkerOptions& options) const {
 
 void NodeVolumes::connect(worker::Worker& worker, const AccessService& access) {
   access_ = &access;
+  worker_ = &worker;
   const auto functions = [&worker](TenantId tenant, const std::string& volume) {
     return worker.deployments().users_of_volume(tenant, volume);
   };
@@ -53,14 +99,17 @@ Bytes NodeVolumes::used_by(TenantId tenant) const {
   return store_->used_by(tenant) + layers_->used_by(tenant);
 }
 
-Result<std::vector<std::string>> NodeVolumes::folders_of(const FunctionSpec& spec) const {
-  std::vector<std::string> folders;
+Result<std::string> NodeVolumes::folder_of(const FunctionSpec& spec, const Mount& mount) const {
   const TenantId tenant = spec.name.tenant;
+  if (is_of_layers(mount)) return layers_->mounted_folder(tenant, mount);
+  if (!mount.volume.empty()) return copies_->folder({tenant, mount.volume});
+  return folders_.resolve(access_ == nullptr ? "" : access_->tenant_name(tenant), mount.host);
+}
+
+Result<std::vector<std::string>> NodeVolumes::folders_of(const FunctionSpec& spec) {
+  std::vector<std::string> folders;
   for (const Mount& mount : spec.mounts) {
-    const std::string name = access_ == nullptr ? "" : access_->tenant_name(tenant);
-    auto folder = mount.volume.empty()  ? folders_.resolve(name, mount.host)
-                  : is_of_layers(mount) ? layers_->mounted_folder(tenant, mount)
-                                        : store_->mounted_folder(tenant, mount.volume);
+    auto folder = folder_of(spec, mount);
     if (!folder.ok()) {
       Error error = folder.error().with_context("the mount at " + mount.at);
       // The function is to change, or the worker; nothing that was asked for by its name is
@@ -71,6 +120,79 @@ Result<std::vector<std::string>> NodeVolumes::folders_of(const FunctionSpec& spe
     folders.push_back(std::move(*folder));
   }
   return folders;
+}
+
+// Of a volume that comes from another node when it is needed: nothing.
+Result<std::vector<std::string>> NodeVolumes::deployed_folders_of(const FunctionSpec& spec) const {
+  std::vector<std::string> folders;
+  for (const Mount& mount : spec.mounts) {
+    const bool is_volume = !mount.volume.empty() && !is_of_layers(mount);
+    Result<std::string> folder = std::string();
+    if (!is_volume) {
+      folder = folder_of(spec, mount);
+    } else if (const auto can = copies_->can_mount({spec.name.tenant, mount.volume}); !can.ok()) {
+      folder = can.error();
+    }
+    if (!folder.ok()) {
+      Error error = folder.error().with_context("the mount at " + mount.at);
+      if (error.code == ErrorCode::kNotFound) error.code = ErrorCode::kFailedPrecondition;
+      return error;
+    }
+    folders.push_back(*std::move(folder));
+  }
+  return folders;
+}
+
+// ---- Files that another node has
+
+bool NodeVolumes::are_here(const FunctionSpec& spec) const {
+  const auto volumes = volumes_of(spec);
+  if (volumes.empty()) return true;
+  if (!std::ranges::all_of(volumes, [&](const VolumeName& each) { return copies_->is_here(each); }))
+    return false;
+  // Its revision may have been deployed after files that this node has not heard of.
+  const auto asked = asked_for_.find(spec.id);
+  return !copies_->has_keeper() || (asked != asked_for_.end() && asked->second == spec.revision);
+}
+
+void NodeVolumes::bring(const FunctionSpec& spec, std::function<void(Result<void>)> done) {
+  copies_->bring(volumes_of(spec), [this, id = spec.id, revision = spec.revision,
+                                    done = std::move(done)](const Result<void>& result) {
+    if (result.ok()) asked_for_[id] = revision;
+    done(result);
+  });
+}
+
+std::set<VolumeName> NodeVolumes::mounted() const {
+  std::set<VolumeName> mounted;
+  if (worker_ == nullptr) return mounted;
+  std::set<FunctionName> seen;
+  for (const SandboxStatus& sandbox :
+       worker_->status().uses().backends.status(worker::Metering::kNone)) {
+    if (!seen.insert(sandbox.function).second) continue;
+    const auto spec = worker_->find_function(sandbox.function);
+    if (!spec.ok()) continue;
+    for (VolumeName& volume : volumes_of(*spec)) mounted.insert(std::move(volume));
+  }
+  return mounted;
+}
+
+const std::vector<FunctionName>& NodeVolumes::lacking() {
+  if (lacking_at_ != Instant::min() && loop_.now() - lacking_at_ < kLackingAge) return lacking_;
+  lacking_at_ = loop_.now();
+  lacking_.clear();
+  for (const VolumeName& volume : copies_->absent()) {
+    for (std::string& name : worker_->deployments().users_of_volume(volume.tenant, volume.name)) {
+      lacking_.push_back({volume.tenant, std::move(name)});
+    }
+  }
+  return lacking_;
+}
+
+void NodeVolumes::forget_tenant(TenantId tenant) {
+  store_->forget_tenant(tenant);
+  copies_->forget_tenant(tenant);
+  layers_->forget_tenant(tenant);
 }
 
 Result<void> NodeVolumes::room(const worker::Worker& worker, TenantId tenant, Bytes more) const {

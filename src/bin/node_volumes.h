@@ -3,7 +3,12 @@
 // thread.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <memory>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "bin/worker_config.h"
 #include "core/base/log.h"
@@ -12,6 +17,7 @@
 #include "core/loop/work_thread.h"
 #include "node/layers/layer_store.h"
 #include "node/volumes/host_folders.h"
+#include "node/volumes/volume_copies.h"
 #include "node/volumes/volume_store.h"
 #include "node/worker/worker.h"
 
@@ -26,25 +32,46 @@ class NodeVolumes {
                                                    worker::WorkerOptions& options);
 
   volumes::VolumeStore& store() { return *store_; }
+  // Of volumes that another node of the cluster keeps.
+  volumes::VolumeCopies& copies() { return *copies_; }
+  // Functions with mounts whose files are not here; worked out again every few seconds.
+  const std::vector<FunctionName>& lacking();
+  void forget_tenant(TenantId tenant);
   layers::LayerStore& layers() { return *layers_; }
   // Before the loop runs; both outlive its running.
   void connect(worker::Worker& worker, const AccessService& access);
 
  private:
   NodeVolumes(loop::EventLoop& loop, volumes::HostFolders folders)
-      : thread_(loop), folders_(std::move(folders)) {}
+      : loop_(loop), thread_(loop), copying_(loop), folders_(std::move(folders)) {}
 
-  void describe(worker::WorkerOptions& options) const;
-  Result<std::vector<std::string>> folders_of(const FunctionSpec& spec) const;
+  Result<void> open_copies(const WorkerConfig& config, LogSink& log);
+
+  void describe(worker::WorkerOptions& options);
+  Result<std::vector<std::string>> folders_of(const FunctionSpec& spec);
+  Result<std::vector<std::string>> deployed_folders_of(const FunctionSpec& spec) const;
+  Result<std::string> folder_of(const FunctionSpec& spec, const Mount& mount) const;
+  bool are_here(const FunctionSpec& spec) const;
+  void bring(const FunctionSpec& spec, std::function<void(Result<void>)> done);
+  std::set<VolumeName> mounted() const;
   // Of the disk, by files that are no functions' packages.
   Bytes used_by(TenantId tenant) const;
   Result<void> room(const worker::Worker& worker, TenantId tenant, Bytes more) const;
 
+  loop::EventLoop& loop_;
   loop::WorkThread thread_;
+  loop::WorkThread copying_;  // so that copies do not keep uploads waiting, nor the other way
   const volumes::HostFolders folders_;
   std::unique_ptr<volumes::VolumeStore> store_;
   std::unique_ptr<layers::LayerStore> layers_;
+  std::unique_ptr<volumes::VolumeStore> copied_;
+  std::unique_ptr<volumes::VolumeCopies> copies_;
+  // The revision of each function for which the keeper of its volumes was asked last.
+  std::map<FunctionId, uint64_t> asked_for_;
+  std::vector<FunctionName> lacking_;
+  Instant lacking_at_ = Instant::min();
   const AccessService* access_ = nullptr;
+  worker::Worker* worker_ = nullptr;
 };
 
 }  // namespace lambent

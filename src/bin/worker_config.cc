@@ -444,6 +444,9 @@ class EnvironmentFlags {
     app.add_option("--images-size", images_size_,
                    "disk for functions' images, unpacked, in the state folder, such as 100G")
         ->capture_default_str();
+    app.add_option("--volume-copies", volume_copies_,
+                   "disk for copies of volumes that another node of the cluster keeps, in the "
+                   "state folder, such as 200G (default: all but 512 MiB of what is free)");
     app.add_option("--environment-timeout", timeout_s_,
                    "seconds that installing a function's Python packages, or pulling its image, "
                    "may take")
@@ -460,6 +463,7 @@ class EnvironmentFlags {
                                                     ": less holds no environment"};
     }
     config.environment_timeout = from_seconds(timeout_s_);
+    ASSIGN_OR_RETURN(config.volume_copies, read_amount("--volume-copies", volume_copies_));
     ASSIGN_OR_RETURN(const auto images, read_amount("--images-size", images_size_));
     config.images_size = images.value_or(config.images_size);
     if (config.images_size < kLeastEnvironments) {
@@ -477,6 +481,7 @@ class EnvironmentFlags {
  private:
   std::string size_ = "20G";
   std::string images_size_ = "40G";
+  std::string volume_copies_;
   double timeout_s_;
 };
 

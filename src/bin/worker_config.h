@@ -94,6 +94,8 @@ struct WorkerConfig {
   std::vector<std::string> cluster_nodes;  // NAME=URL of all, this one too; the first is the home
   std::string catalog;  // postgresql://…, which all nodes share; empty: each has its own
   std::string cluster_policy{routing::kDefaultPolicy};
+  std::optional<Bytes>
+      volume_copies;  // disk for copies of other nodes' volumes; nothing: all of it
   std::string pipeline_slices = "none";  // devices that serve pipelines: node/worker/slice_choice.h
   std::string slice_policy;              // who gets which of them; empty: the default
   std::string python = "/usr/bin/python3";

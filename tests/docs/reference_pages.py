@@ -87,6 +87,7 @@ LABELS = {
     "lambent_build_info": "version",
     "lambent_cluster_members": "state",
     "lambent_cluster_requests_total": "what",
+    "lambent_volume_fetches_total": "outcome",
 }
 
 # The limits that users meet, by their names in limits.h.

@@ -1,6 +1,6 @@
 // What nodes and agents send each other: a list of members, a node's report, copies of functions
-// and aliases, and the header that says whose request a node forwards. Each becomes a value within
-// its limits, or an error.
+// and aliases, lists of volumes and of their files, and the header that says whose request a node
+// forwards. Each becomes a value within its limits, or an error.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -9,6 +9,7 @@
 
 #include "edge/frontend/catalog_copy.h"
 #include "edge/frontend/cluster_frontend.h"
+#include "edge/frontend/volume_copy.h"
 #include "node/cluster/member_table.h"
 #include "node/cluster/node_credentials.h"
 #include "node/cluster/node_report.h"
@@ -29,6 +30,18 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (const auto alias = frontend::read_alias_copy(copy, kDefaultTenant); alias.ok()) {
     const auto again = frontend::read_alias_copy(frontend::copy_of(*alias), kDefaultTenant);
     if (!again.ok() || !(*again == *alias)) abort();
+  }
+  if (const auto list = frontend::read_volume_list(text); list.ok()) {
+    const auto again = frontend::read_volume_list(frontend::json_text_of(*list));
+    if (!again.ok() || !(*again == *list)) abort();
+  }
+  if (const auto page = frontend::read_volume_page(text); page.ok()) {
+    // Each leads to a file of the copy.
+    for (const VolumeFile& file : page->files) {
+      if (!validate_volume_path(file.path).ok() || !validate_sha256(file.sha256).ok()) abort();
+    }
+    const auto again = frontend::read_volume_page(frontend::json_text_of(*page));
+    if (!again.ok() || !(*again == *page)) abort();
   }
   const auto credentials = *cluster::NodeCredentials::make("a", std::string(40, 'k'));
   http::Request request;

@@ -20,8 +20,9 @@ namespace lambent {
 struct VolumeStatus {
   std::string name;
   uint64_t files = 0;
-  Bytes size;        // of contents on the disk; files with the same content share it
-  Bytes unfinished;  // of uploads that may go on
+  Bytes size;                // of contents on the disk; files with the same content share it
+  Bytes unfinished;          // of uploads that may go on
+  std::string version = {};  // the same wherever, and whenever, it has the same files
 
   bool operator==(const VolumeStatus&) const = default;
 };

@@ -19,6 +19,7 @@ enum class Destination {
   kAnyNodeAndMore,  // it submits an invocation that runs at least once: a node lost is no end of it
   kHome,            // it changes functions: at the home, or where all share a catalog elsewhere
   kHomeOrHere,      // it reads the catalog
+  kHomeOnly,        // it is for what the home keeps, wherever the catalog is
   kWhoKnows,        // it asks for what one of the nodes has
   kAllWhoKnow,      // it is for what several nodes may have: each is asked
 };

@@ -1,5 +1,6 @@
 #include "core/metrics/cluster_metrics.h"
 
+#include <algorithm>
 #include <array>
 
 namespace lambent::metrics {
@@ -21,7 +22,18 @@ ClusterMetrics::ClusterMetrics()
                                        "From forwarding a request to the end of its answer.")
                     .add({}, kSeconds)),
       catalog_(registry_.family<Gauge>("lambent_cluster_catalog_reached",
-                                       "1 while the catalog that all nodes share is reached.")) {}
+                                       "1 while the catalog that all nodes share is reached.")),
+      volume_fetches_(registry_.family<Counter>("lambent_volume_fetches_total",
+                                                "Copies of volumes that other nodes keep, by what "
+                                                "became of them.")),
+      volume_brought_(registry_.family<Counter>("lambent_volume_fetched_bytes_total",
+                                                "Bytes of files of volumes that came from other "
+                                                "nodes.")),
+      volume_size_(registry_.family<Gauge>("lambent_volume_copies_bytes",
+                                           "Disk that copies of other nodes' volumes take.")),
+      volume_under_way_(registry_.family<Gauge>("lambent_volume_fetches_under_way",
+                                                "Volumes that are being brought from other "
+                                                "nodes.")) {}
 
 void ClusterMetrics::forwarded(Duration took) { forwards_.observe(to_seconds(took)); }
 
@@ -44,6 +56,18 @@ void ClusterMetrics::set(const Cluster& cluster) {
   raise("received", counts.received);
   raise("retried", counts.retried);
   raise("lost", counts.lost);
+}
+
+void ClusterMetrics::set_volumes(const VolumeCopies& copies) {
+  const auto raise = [](Counter& counter, uint64_t count) {
+    counter.increment(std::max(0.0, static_cast<double>(count) - counter.value()));
+  };
+  raise(volume_fetches_.add({{"outcome", "fetched"}}), copies.fetched);
+  raise(volume_fetches_.add({{"outcome", "failed"}}), copies.failed);
+  raise(volume_fetches_.add({{"outcome", "evicted"}}), copies.evicted);
+  raise(volume_brought_.add({}), copies.brought.count);
+  volume_size_.add({}).set(static_cast<double>(copies.size.count));
+  volume_under_way_.add({}).set(static_cast<double>(copies.under_way));
 }
 
 void ClusterMetrics::set_catalog(bool reached) { catalog_.add({}).set(reached ? 1 : 0); }

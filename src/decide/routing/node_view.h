@@ -20,6 +20,7 @@ struct NodeLoad {
 
 // The best that a node has of a function for one more invocation.
 enum class Warmth {
+  kAbsent,      // nothing, and files that it mounts would come from another node first
   kNone,        // nothing
   kFetched,     // no idle sandbox; it ran here lately: its packages and weights are in host memory
   kSwappedOut,  // its GPU memory is in the host's

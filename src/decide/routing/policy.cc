@@ -150,14 +150,26 @@ class BoundedHash final : public Policy {
       if (!serves(node, index, request, view)) {
         // It counts as looked at, and as nothing else.
       } else if (has_room(node, totals)) {
-        found.at[found.count++] = {index, warmth_of(request, view, index),
-                                   node.memory_free >= request.memory};
+        const Candidate candidate{index, warmth_of(request, view, index),
+                                  node.memory_free >= request.memory};
+        // Behind those that all lack its files only one that has them counts.
+        if (found.count < kCompared) {
+          found.at[found.count++] = candidate;
+        } else if (candidate.warmth != Warmth::kAbsent) {
+          found.at[kCompared - 1] = candidate;
+        }
       } else if (found.count == 0) {
         found.passed_full = true;
       }
-      return found.count < kCompared && looked_at < std::min<size_t>(kLookedAt, view.size());
+      const bool goes_on = found.count < kCompared || all_lack_files(found);
+      return goes_on && looked_at < std::min<size_t>(kLookedAt, view.size());
     });
     return found;
+  }
+
+  static bool all_lack_files(const Candidates& found) {
+    return std::all_of(found.at.begin(), found.at.begin() + static_cast<ptrdiff_t>(found.count),
+                       [](const Candidate& each) { return each.warmth == Warmth::kAbsent; });
   }
 
   // `a` stands behind `b` on the ring.
@@ -166,6 +178,9 @@ class BoundedHash final : public Policy {
       if (a.warmth != b.warmth) return a.warmth > b.warmth;
       return a.node == request.entry;
     }
+    // To bring files from another node takes longest.
+    const bool a_lacks = a.warmth == Warmth::kAbsent;
+    if (a_lacks != (b.warmth == Warmth::kAbsent)) return !a_lacks;
     // To wait for memory takes longer than to fetch.
     if (a.has_memory != b.has_memory) return a.has_memory;
     return a.warmth > b.warmth;
@@ -175,6 +190,8 @@ class BoundedHash final : public Policy {
   static RouteReason reason_of(const Candidates& found, size_t chosen) {
     const Candidate& node = found.at[chosen];
     if (is_warm(node)) return RouteReason::kWarm;
+    const bool first_lacks = found.at[0].warmth == Warmth::kAbsent;
+    if (first_lacks && node.warmth != Warmth::kAbsent) return RouteReason::kFetched;
     if (node.has_memory && !found.at[0].has_memory) return RouteReason::kMemory;
     if (node.warmth == Warmth::kFetched) return RouteReason::kFetched;
     return found.passed_full ? RouteReason::kOverflow : RouteReason::kPreferred;

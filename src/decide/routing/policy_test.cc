@@ -203,6 +203,22 @@ TEST(RoutingPolicyTest, NoPolicyChoosesOfNoNodes) {
   }
 }
 
+TEST(RoutingPolicyTest, NodesWithoutItsFilesComeLastAndOneThatHasThemIsSoughtBehindTheFirst) {
+  TestView view(8);
+  const auto order = order_of(view.ring, kFunction);
+  const RouteRequest request{.function = kFunction, .memory = Bytes::gib(1), .entry = kOutside};
+  view.at(order[0]).warm[kFunction] = Warmth::kAbsent;
+  EXPECT_EQ(policy()->choose(request, view.ring, view), (Route{order[1], RouteReason::kFetched}));
+  // Waiting for memory is shorter than bringing files.
+  for (const size_t each : {1, 2}) view.at(order[each]).load.memory_free = Bytes();
+  EXPECT_EQ(policy()->choose(request, view.ring, view), (Route{order[1], RouteReason::kFetched}));
+  for (size_t each = 0; each < 6; ++each) view.at(order[each]).warm[kFunction] = Warmth::kAbsent;
+  EXPECT_EQ(policy()->choose(request, view.ring, view), (Route{order[6], RouteReason::kFetched}));
+  // Where no node has them the order is as ever.
+  for (const NodeIndex each : order) view.at(each).warm[kFunction] = Warmth::kAbsent;
+  EXPECT_EQ(policy()->choose(request, view.ring, view), (Route{order[0], RouteReason::kPreferred}));
+}
+
 TEST(RoutingPolicyTest, LeastLoadedCountsSlots) {
   TestView view(3);
   view.at(0).load = {.slots = 4, .load = 2};

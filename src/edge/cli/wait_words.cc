@@ -24,6 +24,7 @@ std::string_view wait_in_words(std::string_view wait_reason) {
       {"slice_shared", "another function had its turn on the slice that both share"},
       {"start_paused", "a start failed, and was tried again after a pause"},
       {"starting", "its instance was started"},
+      {"files_coming", "files that it mounts came from another node"},
       {"host_busy", "it runs on the host's processors, which run as many as they may"},
   };
   for (const auto& [reason, words] : kWords) {

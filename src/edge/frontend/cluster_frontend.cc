@@ -157,6 +157,7 @@ void ClusterFrontend::handle(const http::Request& request, http::Responder respo
   if (what == "functions" && parts->size() == 5) {
     return function(parts->at(3), parts->at(4), responder);
   }
+  if (what == "volumes") return volumes_.handle(request, *parts, std::move(responder));
   if (what == "code" && parts->size() == 3) return code(request, std::move(responder));
   responder.send(no_such_path(path));
 }

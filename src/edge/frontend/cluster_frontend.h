@@ -9,7 +9,9 @@
 #include "core/domain/cluster.h"
 #include "core/domain/invocation_service.h"
 #include "core/domain/version_service.h"
+#include "core/domain/volume.h"
 #include "core/http/server.h"
+#include "edge/frontend/cluster_volumes.h"
 #include "node/objects/spill_folder.h"
 
 namespace lambent::frontend {
@@ -28,12 +30,15 @@ class ClusterFrontend {
     InvocationService& functions;
     const VersionService& versions;
     AccessService& access;
-    objects::Disk disk;  // for reading packages
+    VolumeService& volumes;
+    objects::Disk disk;  // for reading packages, and digests
     std::function<std::string()> report = {};
     // The file in which the package with this digest lies.
     std::function<std::string(const std::string& sha256)> package = {};
   };
-  explicit ClusterFrontend(Services services) : services_(std::move(services)) {}
+  explicit ClusterFrontend(Services services)
+      : services_(std::move(services)),
+        volumes_(services_.volumes, services_.access, services_.disk) {}
 
   void handle(const http::Request& request, http::Responder responder);
 
@@ -47,6 +52,7 @@ class ClusterFrontend {
   void code(const http::Request& request, http::Responder responder);
 
   const Services services_;
+  ClusterVolumes volumes_;
 };
 
 }  // namespace lambent::frontend

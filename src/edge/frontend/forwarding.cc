@@ -95,6 +95,12 @@ std::optional<Forwarding> forwarding_of_object(const http::Request& request) {
   return std::nullopt;
 }
 
+// Volumes and layers. The home keeps them, also where all share a catalog.
+std::optional<Forwarding> forwarding_of_kept(const http::Request& request) {
+  if (request.headers.get("X-Lambent-Only-Here") == "true") return std::nullopt;
+  return Forwarding{Destination::kHomeOnly, ""};
+}
+
 std::optional<Forwarding> forwarding_of_native(const http::Request& request) {
   const auto parts = path_parts(http::path_of(request.target));
   if (!parts || parts->at(0) != "v1") return std::nullopt;
@@ -102,6 +108,7 @@ std::optional<Forwarding> forwarding_of_native(const http::Request& request) {
   if (parts->at(1) == "invocations" && parts->size() >= 3 && (request.method == "GET" || cancels)) {
     return Forwarding{Destination::kWhoKnows, ""};
   }
+  if (parts->at(1) == "volumes") return forwarding_of_kept(request);
   if (parts->at(1) == "objects" && parts->size() == 3) return forwarding_of_object(request);
   if (parts->at(1) != "functions" || parts->size() < 3) return std::nullopt;
   const std::string& function = parts->at(2);
@@ -129,7 +136,9 @@ std::optional<Forwarding> forwarding_of(const http::Request& request,
     if (!target->model_version.empty()) name += ":" + target->model_version;
     return Forwarding{Destination::kAnyNode, std::move(name)};
   }
-  if (is_lambda_path(http::path_of(request.target))) return forwarding_of_lambda(request);
+  const std::string_view path = http::path_of(request.target);
+  if (is_layer_path(path)) return forwarding_of_kept(request);
+  if (is_lambda_path(path)) return forwarding_of_lambda(request);
   return forwarding_of_native(request);
 }
 

@@ -19,6 +19,17 @@ std::optional<Forwarding> of(const std::string& method, const std::string& targe
 
 const std::string kInvoke = "/2015-03-31/functions/f/invocations";
 
+TEST(Forwarding, WhatVolumesAreAskedForGoesToTheNodeThatKeepsThem) {
+  for (const char* method : {"GET", "PUT", "DELETE"}) {
+    EXPECT_EQ(of(method, "/v1/volumes/w/files/a/b"), (Forwarding{Destination::kHomeOnly, ""}));
+  }
+  EXPECT_EQ(of("GET", "/v1/volumes")->destination, Destination::kHomeOnly);
+  EXPECT_EQ(of("GET", "/v1/volumes/w/uploads/a?size=1")->destination, Destination::kHomeOnly);
+  EXPECT_FALSE(of("GET", "/v1/volumes", {{"X-Lambent-Only-Here", "true"}}));
+  EXPECT_EQ(of("POST", "/2018-10-31/layers/torch/versions")->destination, Destination::kHomeOnly);
+  EXPECT_EQ(of("GET", "/2018-10-31/layers")->destination, Destination::kHomeOnly);
+}
+
 TEST(ForwardingTest, InvocationsGoToAnyNode) {
   EXPECT_EQ(of("POST", kInvoke), (Forwarding{Destination::kAnyNode, "f"}));
   EXPECT_EQ(of("POST", kInvoke, {{"X-Amz-Invocation-Type", "Event"}}),

@@ -127,6 +127,7 @@ Router::Router(Services services, loop::EventLoop& loop, Random& random, RouterO
                 .functions = services.invocations,
                 .versions = services.versions,
                 .access = services.access,
+                .volumes = services.volumes,
                 .disk = options_.offload,
                 .report = options_.report,
                 .package = options_.package}),

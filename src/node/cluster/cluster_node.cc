@@ -294,6 +294,7 @@ void ClusterNode::choose(const ForwardPtr& forward) {
       if (shares_catalog_ && is_lost(home)) return answer_here(forward);
       [[fallthrough]];
     case http::Destination::kHomeOrHere:
+    case http::Destination::kHomeOnly:
       if (home.empty() || home == self()) return answer_here(forward);
       return send_to(forward, home);
     case http::Destination::kWhoKnows:
@@ -530,6 +531,9 @@ void ClusterNode::sent(const ForwardPtr& forward, const std::string& node,
     if (not_here) return not_there(forward, exchange->kept_status());
     if (uses_.forwarded) uses_.forwarded(uses_.loop.now() - forward->sent_at);
     if (changes_catalog(forward->call.destination)) changed();
+    const bool changes_volumes = forward->call.destination == http::Destination::kHomeOnly &&
+                                 forward->call.request.method != "GET";
+    if (changes_volumes && facts_.volumes_changed) facts_.volumes_changed();
     return;
   }
   table_.unreachable(node);
@@ -550,6 +554,12 @@ void ClusterNode::sent(const ForwardPtr& forward, const std::string& node,
     return refuse(forward, {ErrorCode::kUnavailable,
                             "the catalog is at node '" + node + "', which cannot be reached (" +
                                 how.why + "): functions can be invoked, not changed"});
+  }
+  if (destination == http::Destination::kHomeOnly && not_sent) {
+    return refuse(forward,
+                  {ErrorCode::kUnavailable,
+                   "node '" + node + "' keeps volumes and layers, and cannot be reached (" +
+                       how.why + "): functions run with what other nodes have of them"});
   }
   const bool may_go_on = (not_sent && destination == http::Destination::kAnyNode) ||
                          (destination == http::Destination::kAnyNodeAndMore && exchange != nullptr);

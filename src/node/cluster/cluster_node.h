@@ -39,6 +39,8 @@ struct NodeFacts {
   std::function<std::optional<Known>(const FunctionName&)> find;
   // Told of each report of another node; may be empty.
   std::function<void(const NodeReport&)> heard = {};
+  // Told when volumes, which the home keeps, were changed through this node; may be empty.
+  std::function<void()> volumes_changed = {};
 };
 
 class ClusterNode final : public Cluster, public http::ForwardService {

@@ -50,16 +50,26 @@ bool read_gpus(const json& object, NodeReport& report) {
   return true;
 }
 
-bool read_fetched(const json& object, NodeReport& report) {
-  const auto found = object.find("fetched");
+// Programs before say nothing of it.
+bool read_functions(const json& object, const char* key, std::vector<uint64_t>& functions) {
+  const auto found = object.find(key);
   if (found == object.end()) return true;
   if (!found->is_array() || found->size() > kMostFetched) return false;
   for (const json& each : *found) {
     if (!each.is_number_unsigned()) return false;
-    report.fetched.push_back(each.get<uint64_t>());
+    functions.push_back(each.get<uint64_t>());
   }
-  std::sort(report.fetched.begin(), report.fetched.end());
+  std::sort(functions.begin(), functions.end());
   return true;
+}
+
+json json_of(const std::vector<uint64_t>& functions) {
+  json list = json::array();
+  for (const uint64_t function : functions) {
+    if (list.size() == kMostFetched) break;
+    list.push_back(function);
+  }
+  return list;
 }
 
 bool is_true(const json& object, const char* key) {
@@ -147,6 +157,7 @@ Warmth NodeReport::warmth(uint64_t function) const {
   const auto after =
       std::upper_bound(warm.begin(), warm.end(), std::pair(function, Warmth::kResident));
   if (after != warm.begin() && std::prev(after)->first == function) return std::prev(after)->second;
+  if (std::binary_search(absent.begin(), absent.end(), function)) return Warmth::kAbsent;
   const bool ran = std::binary_search(fetched.begin(), fetched.end(), function);
   return ran ? Warmth::kFetched : Warmth::kNone;
 }
@@ -156,11 +167,6 @@ std::string to_json(const NodeReport& report) {
   for (const auto& [function, warmth] : report.warm) {
     if (warm.size() == kMostWarm) break;
     warm.push_back({function, warmth == Warmth::kResident});
-  }
-  json fetched = json::array();
-  for (const uint64_t function : report.fetched) {
-    if (fetched.size() == kMostFetched) break;
-    fetched.push_back(function);
   }
   json revoked = json::array();
   for (const std::string& token : report.revoked) {
@@ -186,7 +192,8 @@ std::string to_json(const NodeReport& report) {
               {"memory_free", report.memory_free.count},
               {"gpus", std::move(gpus)},
               {"warm", std::move(warm)},
-              {"fetched", std::move(fetched)},
+              {"fetched", json_of(report.fetched)},
+              {"absent", json_of(report.absent)},
               {"revoked", std::move(revoked)},
               {"tenants", std::move(tenants)}}
       .dump(-1, ' ', false, json::error_handler_t::replace);
@@ -209,7 +216,9 @@ Result<NodeReport> parse_report(std::string_view text) {
   if (takes_work == object.end() || !takes_work->is_boolean()) return invalid();
   if (node == object.end() || !node->is_string()) return invalid();
   if (version == object.end() || !version->is_string()) return invalid();
-  if (!read_warm(object, report) || !read_fetched(object, report)) return invalid();
+  if (!read_warm(object, report)) return invalid();
+  if (!read_functions(object, "fetched", report.fetched)) return invalid();
+  if (!read_functions(object, "absent", report.absent)) return invalid();
   if (!read_revoked(object, report) || !read_gpus(object, report)) return invalid();
   if (!read_tenants(object, report)) return invalid();
   report.node = node->get<std::string>();

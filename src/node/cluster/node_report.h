@@ -31,12 +31,14 @@ struct NodeReport {
   std::vector<std::pair<uint64_t, routing::Warmth>> warm;
   // Functions that ran here lately and have none, likewise. Programs before that say nothing of it.
   std::vector<uint64_t> fetched;
+  // Functions whose files, of volumes that another node keeps, are not here. Likewise.
+  std::vector<uint64_t> absent = {};
   // Ids of tokens that it revoked while not all could agree on it. Programs before pass it over.
   std::vector<std::string> revoked = {};
   // Of tenants with quotas what they use here. Likewise.
   std::vector<TenantUse> tenants = {};
 
-  // Of `fetched` what is not warm.
+  // Of `fetched` and `absent` what is not warm.
   routing::Warmth warmth(uint64_t function) const;
 };
 

@@ -19,6 +19,7 @@ TEST(NodeReportTest, WhatIsWrittenIsReadBack) {
                           .gpus = {{"T4", Bytes::gib(16)}},
                           .warm = {{5, Warmth::kSwappedOut}, {UINT64_MAX, Warmth::kResident}},
                           .fetched = {4, 7},
+                          .absent = {3, 9},
                           .revoked = {"LAMB1"},
                           .tenants = {{.tenant = "team",
                                        .running = {1, 2},
@@ -41,6 +42,7 @@ TEST(NodeReportTest, WhatIsWrittenIsReadBack) {
   EXPECT_EQ(read->gpus, report.gpus);
   EXPECT_EQ(read->warm, report.warm);
   EXPECT_EQ(read->fetched, report.fetched);
+  EXPECT_EQ(read->absent, report.absent);
   EXPECT_EQ(read->revoked, report.revoked);
 }
 
@@ -61,6 +63,16 @@ TEST(NodeReportTest, WhatRanLatelyIsTheLeastThatANodeHasAndIsBounded) {
   EXPECT_EQ(report.warmth(6), Warmth::kNone);
   report.fetched.assign(kMostFetched + 1, 7);
   EXPECT_EQ(parse_report(to_json(report))->fetched.size(), kMostFetched);
+}
+
+TEST(NodeReportTest, WhoseFilesAreNotThereIsLessThanNothingUnlessItIsWarm) {
+  NodeReport report{.warm = {{5, Warmth::kSwappedOut}}, .fetched = {4}, .absent = {4, 5, 6}};
+  EXPECT_EQ(report.warmth(4), Warmth::kAbsent);
+  EXPECT_EQ(report.warmth(5), Warmth::kSwappedOut);
+  EXPECT_EQ(report.warmth(6), Warmth::kAbsent);
+  EXPECT_EQ(report.warmth(7), Warmth::kNone);
+  report.absent.assign(kMostFetched + 1, 7);
+  EXPECT_EQ(parse_report(to_json(report))->absent.size(), kMostFetched);
 }
 
 TEST(NodeReportTest, OfSeveralSandboxesTheBestCounts) {

@@ -27,8 +27,18 @@ Result<void> VolumeIndex::can_put(std::string_view path) const {
                    " files, and none may have more; use another one, or pack files together"};
 }
 
+// A file that comes and goes leaves nothing behind, so that the order does not matter.
+void VolumeIndex::change_version(const VolumeFile& file) {
+  const auto digest =
+      crypto::sha256(file.path + "\n" + std::to_string(file.size.count) + "\n" + file.sha256);
+  for (size_t i = 0; i < version_.size(); ++i) version_[i] ^= digest[i];
+}
+
+std::string VolumeIndex::version() const { return crypto::to_hex(version_); }
+
 void VolumeIndex::put(VolumeFile file) {
   remove(file.path);
+  change_version(file);
   Content& content = contents_[file.sha256];
   if (content.files++ == 0) {
     content.size = file.size;
@@ -61,6 +71,7 @@ void VolumeIndex::remove(const std::string& path) {
     size_ -= content->second.size;
     contents_.erase(content);
   }
+  change_version(found->second);
   files_.erase(found);
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/result.h"
+#include "core/crypto/crypto.h"
 #include "core/domain/volume.h"
 
 namespace lambent::volumes {
@@ -34,6 +35,9 @@ class VolumeIndex {
   uint64_t files() const { return files_.size(); }
   // Each content once.
   Bytes size() const { return size_; }
+  // The same for the same files, however they came. A tenant that makes two sets of files of one
+  // version harms itself only.
+  std::string version() const;
 
  private:
   struct Content {
@@ -41,9 +45,12 @@ class VolumeIndex {
     Bytes size;
   };
 
+  void change_version(const VolumeFile& file);
+
   std::map<std::string, VolumeFile, std::less<>> files_;  // by path
   std::map<std::string, Content> contents_;               // by digest
   Bytes size_;
+  crypto::Digest version_{};  // the digests of all files, exclusive or
 };
 
 }  // namespace lambent::volumes

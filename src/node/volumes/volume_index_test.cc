@@ -41,6 +41,25 @@ TEST(VolumeIndex, CountsTheNewContentInPlaceOfTheOldOne) {
   EXPECT_FALSE(index.has_content("x"));
 }
 
+TEST(VolumeIndex, HasTheSameVersionForTheSameFilesHoweverTheyCame) {
+  VolumeIndex one, other;
+  EXPECT_EQ(one.version(), std::string(64, '0'));
+  one.put(file("a", 1, "x"));
+  const std::string only_a = one.version();
+  one.put(file("b", 2, "y"));
+  other.put(file("b", 7, "z"));
+  other.put(file("c", 3, "z"));
+  other.put(file("b", 2, "y"));
+  EXPECT_NE(other.version(), one.version());
+  other.put(file("a", 1, "x"));
+  other.remove("c");
+  EXPECT_EQ(other.version(), one.version());
+  one.remove("b");
+  EXPECT_EQ(one.version(), only_a);
+  one.put(file("a", 1, "y"));
+  EXPECT_NE(one.version(), only_a) << "another content";
+}
+
 TEST(VolumeIndex, DoesNotPutAFileWhereAFolderIsNorBelowAFile) {
   VolumeIndex index;
   index.put(file("models/a"));

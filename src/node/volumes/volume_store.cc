@@ -149,7 +149,8 @@ VolumeStatus VolumeStore::status_of(const std::string& name, const Volume& volum
   return {.name = name,
           .files = volume.index.files(),
           .size = volume.index.size(),
-          .unfinished = used_by(volume) - volume.index.size()};
+          .unfinished = used_by(volume) - volume.index.size(),
+          .version = volume.index.version()};
 }
 
 Bytes VolumeStore::used_by(const Volume& volume) {
@@ -169,6 +170,23 @@ Bytes VolumeStore::used_by(TenantId tenant) const {
 
 Result<void> VolumeStore::check_room(TenantId tenant, Bytes more) const {
   return users_.room && more > Bytes() ? users_.room(tenant, more) : Result<void>();
+}
+
+Bytes VolumeStore::used() const {
+  Bytes used;
+  for (const auto& [key, volume] : volumes_) used += used_by(volume);
+  return used;
+}
+
+Result<VolumeStatus> VolumeStore::find_volume(TenantId tenant, const std::string& name) const {
+  ASSIGN_OR_RETURN(const Volume* volume, find(tenant, name));
+  return status_of(name, *volume);
+}
+
+std::vector<VolumeName> VolumeStore::all() const {
+  std::vector<VolumeName> names;
+  for (const auto& [key, volume] : volumes_) names.push_back({key.first, key.second});
+  return names;
 }
 
 void VolumeStore::create_volume(TenantId tenant, const std::string& name,
@@ -192,7 +210,7 @@ void VolumeStore::create_volume(TenantId tenant, const std::string& name,
           volumes_.erase(key);
           return done(made.error());
         }
-        done(VolumeStatus{.name = key.second});
+        done(VolumeStatus{.name = key.second, .version = VolumeIndex().version()});
       });
 }
 

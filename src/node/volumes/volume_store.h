@@ -12,6 +12,7 @@
 #include "core/base/log.h"
 #include "core/base/time.h"
 #include "core/domain/volume.h"
+#include "core/domain/volume_source.h"
 #include "node/volumes/unfinished_file.h"
 #include "node/volumes/volume_index.h"
 
@@ -55,10 +56,15 @@ class VolumeStore final : public VolumeService {
   void open_file(TenantId tenant, const std::string& volume, const std::string& path,
                  Callback<std::shared_ptr<VolumeDownload>> done) override;
 
+  // NOT_FOUND.
+  Result<VolumeStatus> find_volume(TenantId tenant, const std::string& name) const;
+  // Of all tenants.
+  std::vector<VolumeName> all() const;
   // Where sandboxes find it on the host. NOT_FOUND, saying how to make it.
   Result<std::string> mounted_folder(TenantId tenant, const std::string& name) const;
   // On the disk, and what uploads under way will need.
   Bytes used_by(TenantId tenant) const;
+  Bytes used() const;
   // The tenant is gone, and what it kept.
   void forget_tenant(TenantId tenant);
 

@@ -33,7 +33,7 @@ Result<CancelledInvocation> Cancellation::cancel(TenantId tenant, InvocationId i
                                false};
   }
   live->cancelled = true;
-  if (uses_.objects != nullptr && uses_.objects->waiting(id)) {
+  if (waits_before_its_queue(id)) {
     uses_.completions.reject(id, cancelled_error());
     return CancelledInvocation{std::string(kQueued), true};
   }
@@ -57,7 +57,7 @@ void Cancellation::end_if_it_waits(InvocationId id) {
   LiveInvocation* live = uses_.live.find(id);
   if (live == nullptr || live->cancelled) return;
   live->too_old = true;
-  if (uses_.objects != nullptr && uses_.objects->waiting(id)) {
+  if (waits_before_its_queue(id)) {
     return uses_.completions.reject(id, cancelled_error());
   }
   if (uses_.workflows.cancel(id, cancelled_error(), true)) return;
@@ -70,6 +70,12 @@ void Cancellation::end_if_it_waits(InvocationId id) {
   }
   live = uses_.live.find(id);
   if (live != nullptr) live->too_old = false;
+}
+
+// For objects, or for files.
+bool Cancellation::waits_before_its_queue(InvocationId id) const {
+  return uses_.completions.mounts().waiting(id) ||
+         (uses_.objects != nullptr && uses_.objects->waiting(id));
 }
 
 Error Cancellation::not_live(TenantId tenant, InvocationId id) const {

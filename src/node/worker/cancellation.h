@@ -7,6 +7,7 @@
 #include "node/worker/completions.h"
 #include "node/worker/dispatch_driver.h"
 #include "node/worker/function_registry.h"
+#include "node/worker/mount_waits.h"
 
 namespace lambent::worker {
 
@@ -40,6 +41,7 @@ class Cancellation {
   void end_if_it_waits(InvocationId id);
 
  private:
+  bool waits_before_its_queue(InvocationId id) const;
   Error not_live(TenantId tenant, InvocationId id) const;
   Result<CancelledInvocation> cancel_dispatched(LiveInvocation& live);
   Result<void> end_run(LiveInvocation& live);

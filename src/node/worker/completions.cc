@@ -34,7 +34,17 @@ void Completions::complete(InvocationResult result) {
   complete(std::move(live), std::move(result));
 }
 
+// What it waited for before it had a queue counts as waiting, and is told if it was the most of it.
+void Completions::add_wait_for_mounts(LiveInvocation& live, InvocationResult& result) {
+  if (const auto waits = uses_.mounts.waited(live.request.id)) live.waited_for_mounts = *waits;
+  uses_.mounts.end(live.request.id);
+  if (live.waited_for_mounts == Duration(0)) return;
+  if (live.waited_for_mounts > result.phases.queue) result.wait_reason = kFilesComing;
+  result.phases.queue += live.waited_for_mounts;
+}
+
 void Completions::complete(LiveInvocation live, InvocationResult result) {
+  add_wait_for_mounts(live, result);
   result.revision = live.revision;
   result.version = version_of(live.request.function);
   if (result.outcome == Outcome::kFunctionError && result.payload.empty()) {

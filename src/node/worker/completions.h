@@ -15,6 +15,7 @@
 #include "node/worker/invocation_objects.h"
 #include "node/worker/learnt_statistics.h"
 #include "node/worker/live_invocations.h"
+#include "node/worker/mount_waits.h"
 #include "node/worker/pipeline_host.h"
 #include "node/worker/recent_invocations.h"
 #include "node/worker/workflow_host.h"
@@ -33,6 +34,7 @@ class Completions {
     IdempotencyTable& idempotency;
     Drain& drain;
     InvocationObjects* objects;  // null: there are no objects
+    MountWaits& mounts;
     WorkflowHost& workflows;
     PipelineHost& pipelines;
     RecentInvocations& recent;
@@ -43,6 +45,9 @@ class Completions {
   };
 
   explicit Completions(Dependencies dependencies) : uses_(dependencies) {}
+
+  // Those that wait for what their functions mount; their waits end with them.
+  MountWaits& mounts() const { return uses_.mounts; }
 
   // It has its place and runs: of an asynchronous one the catalog counts that as an attempt, once
   // for each worker, however often it begins here. `done`, which may be empty, is called when that
@@ -57,6 +62,7 @@ class Completions {
   void reject(InvocationId id, Error error);
 
  private:
+  void add_wait_for_mounts(LiveInvocation& live, InvocationResult& result);
   void log_completion(const LiveInvocation& live, const InvocationResult& result);
 
   const Dependencies uses_;

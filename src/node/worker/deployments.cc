@@ -151,6 +151,7 @@ Error another_change(const FunctionName& name) {
 // That what is mounted is there, by a path without links, as lambent-launcher will want it. Blocks.
 Result<void> check_mounted(const Mounts& mounts, const std::vector<std::string>& folders) {
   for (size_t i = 0; i < folders.size(); ++i) {
+    if (folders[i].empty()) continue;  // it comes from another node
     std::error_code error;
     const std::filesystem::path real = std::filesystem::canonical(folders[i], error);
     if (!error && real == folders[i] && std::filesystem::is_directory(real, error)) continue;

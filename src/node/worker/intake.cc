@@ -213,6 +213,9 @@ void Intake::begin(LiveInvocation& live) {
 void Intake::route(LiveInvocation& live) {
   const FunctionSpec* spec = uses_.functions.find(live.function);
   if (spec == nullptr) return route_to_dispatch(live);
+  if (!std::exchange(live.has_mounts, true) &&
+      uses_.completions.mounts().begin(live.request.id, *spec))
+    return;
   if (spec->kind == FunctionKind::kWorkflow) {
     live.revision = spec->revision;
     return uses_.workflows.start(live.request, *spec);
@@ -223,6 +226,13 @@ void Intake::route(LiveInvocation& live) {
     uses_.executors.objects().need(live.request.function.tenant, live.request.needs, true);
   }
   route_to_dispatch(live);
+}
+
+void Intake::waited_for_mounts(InvocationId id, Duration waited, Result<void> result) {
+  LiveInvocation& live = uses_.live.at(id);
+  live.waited_for_mounts = waited;
+  if (result.ok()) return route(live);
+  uses_.completions.reject(id, std::move(result).error());
 }
 
 void Intake::route_to_pipeline(LiveInvocation& live, const FunctionSpec& spec) {
@@ -260,6 +270,10 @@ void Intake::forget(InvocationId id) {
   if (uses_.objects != nullptr && uses_.objects->waiting(id)) {
     return uses_.completions.reject(
         id, {ErrorCode::kCancelled, "the client went away while this waited for objects"});
+  }
+  if (uses_.completions.mounts().waiting(id)) {
+    return uses_.completions.reject(
+        id, {ErrorCode::kCancelled, "the client went away while this waited for files"});
   }
   if (uses_.workflows.cancel(id, {ErrorCode::kCancelled, "the client went away"})) return;
   if (uses_.pipelines.has(id)) return uses_.pipelines.cancel(id);

@@ -13,6 +13,7 @@
 #include "node/worker/completions.h"
 #include "node/worker/dispatch_driver.h"
 #include "node/worker/http_relays.h"
+#include "node/worker/mount_waits.h"
 
 namespace lambent::worker {
 
@@ -60,6 +61,8 @@ class Intake {
 
   // To the module that serves it, now that nothing is missing that it needs.
   void route(LiveInvocation& live);
+  // What it mounts is here after so long, or why it is not.
+  void waited_for_mounts(InvocationId id, Duration waited, Result<void> result);
   // Whether a call of a workflow that was acknowledged would be taken now.
   bool has_room_for_call(const FunctionName& name, Bytes payload);
 

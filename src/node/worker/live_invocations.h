@@ -29,6 +29,8 @@ struct LiveInvocation {
   SandboxId sandbox;
   bool is_whole_pipeline = false;  // a pipeline's, that dispatch serves
   bool reads_objects = false;      // a kernel function's: executors know what it needs
+  bool has_mounts = false;         // what it mounts is here, as far as that was brought for it
+  Duration waited_for_mounts{};    // until it was
   bool cancelled = false;          // by a request of its tenant, which ends it soon
   bool resumed = false;            // asynchronous, and perhaps an earlier worker ended under it
   bool attempt_noted = false;      // asynchronous, and the catalog counts that this worker began it

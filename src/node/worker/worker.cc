@@ -44,8 +44,17 @@ void hear_of(sandbox::Launcher& launcher, SandboxHost& sandboxes, ExecutorHost& 
   launcher.on_zygote([&](auto&, auto event, auto&) { count(event, metrics); });
 }
 
+// What invocations wait for that a function mounts.
+MountWaits::Done told_to(Intake& intake) {
+  return [&intake](InvocationId id, Duration waited, Result<void> result) {
+    intake.waited_for_mounts(id, waited, std::move(result));
+  };
+}
+
 MountUses mount_uses(const WorkerOptions& options) {
-  return {options.sandboxes.folders_of_mounts, options.used_by_volumes, options.host_path};
+  const auto& starts = options.sandboxes.folders_of_mounts;
+  return {options.deployed_mounts ? options.deployed_mounts : starts, options.used_by_volumes,
+          options.host_path};
 }
 
 // NOT_FOUND, FAILED_PRECONDITION: it is of another kind.
@@ -93,8 +102,9 @@ Worker::Worker(Dependencies dependencies, WorkerOptions options,
                  pipeline_events()),
       pipeline_reports_(uses_.log, uses_.metrics, logs_, pipelines_.stage_processes()),
       objects_(make_objects(uses_.objects)),
+      mounts_(uses_.loop, options_.mount_files, told_to(intake_)),
       completions_({uses_.loop, uses_.log, uses_.catalog, uses_.metrics, live_, idempotency_,
-                    drain_, objects_.get(), workflows_, pipelines_, recent_, follow_ups_,
+                    drain_, objects_.get(), mounts_, workflows_, pipelines_, recent_, follow_ups_,
                     statistics_, options_.observe}),
       intake_({uses_.loop, uses_.random, uses_.catalog, *dispatcher_, functions_, aliases_, live_,
                idempotency_, drain_, objects_.get(), executors_, workflows_, pipelines_, driver_,
@@ -119,7 +129,7 @@ Worker::Worker(Dependencies dependencies, WorkerOptions options,
       versions_({uses_.catalog, functions_, aliases_, revisions_, deployments_, status_, code_,
                  uses_.shared}),
       status_({uses_.loop, uses_.metrics, *dispatcher_, functions_, live_, backends_, executors_,
-               workflows_, pipelines_, care_, health_, schedules_, follow_ups_}),
+               workflows_, pipelines_, care_, health_, schedules_, follow_ups_, mounts_}),
       activity_(status_, recent_),
       kernels_(code_, files_),
       relays_({uses_.random, functions_, aliases_,
@@ -337,6 +347,7 @@ void Worker::drain(std::function<void()> drained) {
     if (objects_ != nullptr) {
       objects_->fail_all({ErrorCode::kUnavailable, "the worker is stopping; try again elsewhere"});
     }
+    mounts_.fail_all({ErrorCode::kUnavailable, "the worker is stopping; try again elsewhere"});
     driver_.handle(dispatch::DrainStarted{});
     pipelines_.drain();
     workflows_.room_made();

@@ -30,6 +30,7 @@
 #include "node/worker/http_relays.h"
 #include "node/worker/intake.h"
 #include "node/worker/log_files.h"
+#include "node/worker/mount_waits.h"
 #include "node/worker/sandbox_host.h"
 #include "node/worker/worker_activity.h"
 #include "node/worker/worker_status.h"
@@ -58,6 +59,9 @@ struct WorkerOptions {
   // Handlers' calls on objects (SandboxHost::Dependencies); may be empty.
   std::function<void(TenantId, http::Request, std::string_view path, http::Responder)> on_object;
   std::function<Bytes(TenantId)> used_by_volumes = {};  // of the disk; empty: nothing
+  // Where mounts lie, as MountUses has it; empty: as sandboxes that start find them.
+  std::function<Result<std::vector<std::string>>(const FunctionSpec&)> deployed_mounts = {};
+  MountFiles mount_files = {};
   // As MountUses has it.
   std::function<Result<std::string>(TenantId, const std::string& path)> host_path = {};
   // A function that takes turns on a GPU may have no longer timeout: nothing takes a run off a GPU,
@@ -205,6 +209,7 @@ class Worker final : public InvocationService {
   PipelineHost pipelines_;
   BackendReports pipeline_reports_;
   std::unique_ptr<InvocationObjects> objects_;  // null: there are no objects
+  MountWaits mounts_;
   Completions completions_;
   Intake intake_;
   Cancellation cancellation_;

@@ -39,6 +39,11 @@ std::vector<LiveInvocationStatus> WorkerActivity::live(TenantId tenant, size_t l
       status.waited = explained->waited;
       status.wait_reason = scheduling::name_of(explained->reason);
     }
+    if (const auto waited = uses_.mounts.waited(live->request.id)) {
+      status.phase = "queued";
+      status.waited = *waited;
+      status.wait_reason = kFilesComing;
+    }
     if (live->request.kind == InvocationKind::kAsynchronous) status.run = live->runs + 1;
     all.push_back(std::move(status));
   }

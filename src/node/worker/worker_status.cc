@@ -122,7 +122,7 @@ std::vector<SandboxStatus> WorkerStatus::sandboxes() const {
 }
 
 uint64_t WorkerStatus::invocations() const {
-  uint64_t all = 0;
+  uint64_t all = uses_.mounts.count();
   for (const dispatch::TenantStatus& status :
        uses_.dispatcher.tenant_status(uses_.loop.clock().now())) {
     all += status.running + status.waiting;
@@ -152,6 +152,14 @@ Result<std::string> WorkerStatus::explain_json(TenantId tenant, InvocationId id)
                     {"last_failure", waiting->last_failure}});
   }
   const LiveInvocation* live = uses_.live.find(id);
+  const auto waits = uses_.mounts.waited(id);
+  if (live != nullptr && live->request.function.tenant == tenant && waits) {
+    return text_of({{"state", "pending"},
+                    {"phase", "queued"},
+                    {"waited_seconds", to_seconds(*waits)},
+                    {"wait_reason", kFilesComing},
+                    {"token_holders", json::array()}});
+  }
   const auto explained = uses_.dispatcher.explain(id, now);
   if (live == nullptr || live->request.function.tenant != tenant || !explained) {
     return Error{ErrorCode::kNotFound, "no such invocation waits or runs"};

@@ -8,6 +8,7 @@
 #include "node/worker/device_health.h"
 #include "node/worker/dispatch_driver.h"
 #include "node/worker/follow_ups.h"
+#include "node/worker/mount_waits.h"
 #include "node/worker/scheduled_invocations.h"
 
 namespace lambent::worker {
@@ -29,6 +30,7 @@ class WorkerStatus {
     const DeviceHealth& health;
     const ScheduledInvocations& schedules;
     const FollowUps& follow_ups;
+    const MountWaits& mounts;
   };
 
   explicit WorkerStatus(Dependencies dependencies) : uses_(dependencies) {}

@@ -36,6 +36,7 @@ const REASONS = {
   start_paused: ["a start had failed, and was tried again after a pause", "The function's log says why the start failed."],
   starting: ["its instance was being started", "Later calls find it started."],
   host_busy: ["the host's processors ran as many calls as they may", "Raise host_concurrency (--set host_concurrency=N) if the machine has processors to spare."],
+  files_coming: ["files that it mounts came from another node of the cluster", "It passes when they are here; later calls find them. Call the function once on each node before it is needed."],
   draining: ["the worker was about to stop", "The next worker takes it."],
 };
 
