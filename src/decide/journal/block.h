@@ -21,9 +21,10 @@ namespace lambent::journal {
 constexpr std::string_view kMagic = "lambentJ";
 // What is written, and the oldest that is read. 2 added TenantChanged, the host memory of a profile
 // and the error code STORAGE_FULL, 3 max_queue_time and `promised`, 4 the account of a profile, 5
-// its sandbox_concurrency and InvocationUndelivered, 6 its gpu_count, 7 CallForeseen; a segment
-// without these has the bytes that it always had.
-constexpr uint32_t kFormatVersion = 7;
+// its sandbox_concurrency and InvocationUndelivered, 6 its gpu_count, 7 CallForeseen, 8 sandboxes
+// on devices that were kept (SandboxReady::kept_of); a segment without these has the bytes that it
+// always had.
+constexpr uint32_t kFormatVersion = 8;
 constexpr uint32_t kOldestFormatVersion = 1;
 constexpr size_t kPreambleSize = 12;
 constexpr size_t kBlockHeadSize = 9;

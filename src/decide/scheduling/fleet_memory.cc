@@ -84,6 +84,15 @@ void FleetMemory::end_move(SandboxSlot slot, bool done, Bytes left, Bytes offloa
   recount(slot);
 }
 
+void FleetMemory::place(SandboxSlot slot, const MemoryPlace& memory) {
+  Sandbox& sandbox = sandboxes_[slot];
+  sandbox.memory_state = memory.is_out ? MemoryState::kOut : MemoryState::kIn;
+  sandbox.deep = memory.is_out && memory.deep;
+  sandbox.left = std::min(memory.left, sandbox.memory);
+  sandbox.offloaded = std::min(memory.offloaded, sandbox.memory - sandbox.left);
+  recount(slot);
+}
+
 bool FleetMemory::admits_fetch(SandboxSlot slot, Bytes bytes) const {
   const Sandbox& sandbox = sandboxes_[slot];
   const Device& device = devices_[sandbox.device];
