@@ -1,5 +1,6 @@
 #include "decide/dispatch/kept_sandboxes.h"
 
+#include <algorithm>
 #include <bit>
 
 namespace lambent::dispatch {
@@ -20,7 +21,10 @@ void KeptSandboxes::take(const SandboxReady& event) {
   const auto place = place_of(event);
   if (!place) return;
   const Flow& flow = flows_[event.kept_of.value];
-  const MemoryPlace where{event.memory_is_out, event.deep, event.left, event.offloaded};
+  // No more can be anywhere than there is.
+  const Bytes left = std::min(event.left, flow.device_memory);
+  const MemoryPlace where{event.memory_is_out, event.deep, left,
+                          std::min(event.offloaded, flow.device_memory - left)};
   const bool fits =
       has_room(*place, flow.device_memory, where) &&
       room_.make_room_beside_kept(
@@ -73,7 +77,8 @@ bool KeptSandboxes::has_room_on(const Device& device, Bytes memory,
     return false;
   }
   const bool moves = pools_.gpu.fleet().memory().moves_idle();
-  const Bytes held = moves ? device.resident : device.committed;
+  // With those that are being stopped: this one does not wait for their end.
+  const Bytes held = moves ? device.resident : std::max(device.committed, device.occupied);
   const Bytes promised = moves ? device.promised : Bytes(0);
   return held + promised + where.on_device(memory) <= device.capacity();
 }

@@ -88,8 +88,9 @@ void FleetMemory::place(SandboxSlot slot, const MemoryPlace& memory) {
   Sandbox& sandbox = sandboxes_[slot];
   sandbox.memory_state = memory.is_out ? MemoryState::kOut : MemoryState::kIn;
   sandbox.deep = memory.is_out && memory.deep;
-  sandbox.left = std::min(memory.left, sandbox.memory);
-  sandbox.offloaded = std::min(memory.offloaded, sandbox.memory - sandbox.left);
+  CHECK(memory.left + memory.offloaded <= sandbox.memory, "no more is anywhere than there is");
+  sandbox.left = memory.left;
+  sandbox.offloaded = memory.offloaded;
   recount(slot);
 }
 
