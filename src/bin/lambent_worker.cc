@@ -17,6 +17,7 @@
 #include "bin/installation.h"
 #include "bin/journal_programs.h"
 #include "bin/kept_descriptors.h"
+#include "bin/kept_node.h"
 #include "bin/listening_sockets.h"
 #include "bin/node_cluster.h"
 #include "bin/node_shared_catalog.h"
@@ -45,7 +46,6 @@
 #include "node/tenants/audit_log.h"
 #include "node/tenants/node_key.h"
 #include "node/tenants/secret_store.h"
-#include "node/worker/emulated_node_server.h"
 #include "node/worker/kernel_graphs.h"
 #include "node/worker/storage_watch.h"
 #include "node/worker/worker.h"
@@ -437,7 +437,7 @@ struct Succession {
 
 // From the first request that is accepted to the last that is answered.
 Result<WorkerRun::End> serve(const WorkerConfig& config, const Installation& installation,
-                             Succession& next, Serving serving) {
+                             Succession& next, const ServedNode& node, Serving serving) {
   ASSIGN_OR_RETURN(
       const std::string endpoint,
       listen_all(config.listen, serving.identity, serving.server, next.sockets, serving.log));
@@ -459,17 +459,12 @@ Result<WorkerRun::End> serve(const WorkerConfig& config, const Installation& ins
                                   .address_file = config.run_folder + "/grpc-endpoint"});
   }
   const WorkerRun::End end = WorkerRun(serving).run();
-  if (end == WorkerRun::End::kReplaced) next.kept = serving.hand_over.finish();
+  if (end == WorkerRun::End::kReplaced) {
+    next.kept = serving.hand_over.finish();
+    keep_node(node, next.kept);
+  }
   serving.log.info(end == WorkerRun::End::kReplaced ? "gives_way" : "stopped");
   return end;
-}
-
-// Null: the GPU is a real one, or there is none.
-Result<std::unique_ptr<worker::EmulatedNodeServer>> serve_emulated_node(worker::GpuDriver& driver,
-                                                                        loop::EventLoop& loop,
-                                                                        LogSink& log) {
-  if (driver.emulated_node.empty()) return std::unique_ptr<worker::EmulatedNodeServer>();
-  return worker::EmulatedNodeServer::open(loop, log, node_image(driver), driver.emulated_node);
 }
 
 // "0: Tesla V100-SXM2-16GB, 16 GiB, emulated; 1: ...": the first of them.
@@ -584,7 +579,7 @@ Result<WorkerRun::End> run(WorkerConfig config, const Installation& installation
   SystemRandom random;
   loop::EventLoop loop(clock);
   ASSIGN_OR_RETURN(worker::GpuDriver driver, find_driver(config, installation));
-  ASSIGN_OR_RETURN(const auto emulated_node, serve_emulated_node(driver, loop, log));
+  ASSIGN_OR_RETURN(const auto node, serve_emulated_node(config, driver, loop, log, next.kept));
   ASSIGN_OR_RETURN(auto launcher, start_launcher(config, installation, loop, log, next.kept));
   worker::SandboxHandOver stays(*launcher, std::exchange(next.kept, {}));
   ASSIGN_OR_RETURN(const OwnedFd served, mark_devices(config, driver, log));
@@ -650,7 +645,7 @@ Result<WorkerRun::End> run(WorkerConfig config, const Installation& installation
   ASSIGN_OR_RETURN(const auto access_log, AccessLogFile::open(config, loop, log));
   http::Server server(loop, server_options(router),
                       AccessLogFile::wrap(access_log.get(), router.handler()));
-  return serve(config, installation, next,
+  return serve(config, installation, next, node,
                {signals, loop, log, worker, server, service, identity.get(), stays});
 }
 

@@ -14,7 +14,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   (void)worker::decode_kept(bytes, 16);
   // Its digest would keep all changes out.
   const std::string empty = worker::encode_kept({});
-  const size_t head = empty.size() - sizeof(crypto::Digest) - 2;  // without two empty lists
+  const size_t head =
+      empty.size() - sizeof(crypto::Digest) - 3;  // without two empty lists and a node
   std::string body = empty.substr(0, head) + bytes;
   body += crypto::bytes_of(crypto::sha256(body));
   const auto record = worker::decode_kept(body, 16);

@@ -20,16 +20,16 @@ SLOW = "import time\ndef handler(e, c):\n  time.sleep(1)\n  return e['n'] * 2"
 class Installed(Worker):
     """A worker of an installation of its own, whose programs can be replaced."""
 
-    def __init__(self, **options):
+    def __init__(self, *flags, gpu="none", **options):
         self.prefix = pathlib.Path(tempfile.mkdtemp(prefix="lambent-installed-"))
         (self.prefix / "bin").mkdir()
         for path in (PREFIX / "bin").iterdir():
-            if path.is_file() and path.name.startswith("lambent"):
+            if path.is_file() and path.name.startswith(("lambent", "emulated-gpu")):
                 shutil.copy2(path, self.prefix / "bin")
         for name in ("lib", "share"):
             (self.prefix / name).symlink_to(PREFIX / name)
         self.install_again()
-        super().__init__(gpu="none", **options)
+        super().__init__(*flags, gpu=gpu, **options)
 
     def install_again(self):
         """As packages do it: a new file in the place of the old one."""

@@ -78,6 +78,16 @@ void DevicePool::start(SandboxSlot slot) {
                         .beside = ids_of(sandbox.beside)});
 }
 
+SandboxSlot DevicePool::keep(SandboxId id, FunctionId function, const scheduling::Place& place,
+                             const scheduling::MemoryPlace& memory) {
+  const SandboxSlot slot = plan_ahead(id, function, place);
+  fleet().start(slot, log_.now());
+  if (fleet().memory().moves_idle()) fleet().memory().place(slot, memory);
+  started(slot);
+  rest(slot);
+  return slot;
+}
+
 // As the actions name devices: by their ids, which count from 1.
 uint64_t DevicePool::ids_of(uint64_t devices) const {
   uint64_t ids = 0;

@@ -52,6 +52,9 @@ class DevicePool {
   scheduling::SandboxSlot start_ahead_of(FunctionId function) const;
   // The process of a planned one, or another process in the place of one that failed or ended.
   void start(scheduling::SandboxSlot slot);
+  // One that the program before this one left there, idle, with its memory where that is.
+  scheduling::SandboxSlot keep(SandboxId id, FunctionId function, const scheduling::Place& place,
+                               const scheduling::MemoryPlace& memory);
   // It has asked for work, and how long that took has been learnt.
   void started(scheduling::SandboxSlot slot);
   // Returns whether its memory is on the device.

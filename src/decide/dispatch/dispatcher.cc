@@ -78,6 +78,7 @@ size_t Dispatcher::joined(FunctionId function) const {
   }
   return joined;
 }
+SandboxId Dispatcher::next_sandbox() const { return state_->placements.next_sandbox(); }
 bool Dispatcher::draining() const { return state_->admission.draining(); }
 
 scheduling::FlowStatus Dispatcher::status(FunctionId function, Instant now) const {

@@ -29,8 +29,9 @@ namespace lambent::dispatch {
 // one without either has the state that it had. 17 added the accounts of versions in the same way.
 // 18 added to the header what is foreseen; where nothing is, the state is that of before. 19 added
 // min_instances and keep_alive as 17 did its own. 20 added the sandboxes that several invocations
-// share, and 21 those that are on several devices, in the same way.
-constexpr uint32_t kStateVersion = 21;
+// share, and 21 those that are on several devices, in the same way. 22 added sandboxes on devices
+// that the program before left: the state is as it was.
+constexpr uint32_t kStateVersion = 22;
 constexpr uint32_t kVersionOfForesight = 18;
 constexpr uint32_t kVersionOfAdapts = 16;
 constexpr uint32_t kOldestStateVersion = 14;
@@ -133,6 +134,8 @@ class Dispatcher {
   // beside another, which its flow does not count.
   uint64_t joins() const;
   size_t joined(FunctionId function) const;
+  // The number of the next sandbox, for one that was kept (SandboxReady::kept_of).
+  SandboxId next_sandbox() const;
   bool draining() const;
   // Draining, and nothing runs or lives any more. Asynchronous invocations may still be queued.
   bool drained() const;

@@ -13,6 +13,7 @@
 #include "decide/dispatch/function_changes.h"
 #include "decide/dispatch/gangs.h"
 #include "decide/dispatch/host_overflow.h"
+#include "decide/dispatch/kept_sandboxes.h"
 #include "decide/dispatch/memory_pressure.h"
 #include "decide/dispatch/min_instances.h"
 #include "decide/dispatch/outcomes.h"
@@ -51,6 +52,7 @@ struct Dispatcher::State {
   Outcomes outcomes{options,   flows, tenants,    queues,    overflow,
                     admission, pools, placements, instances, log};
   MemoryPressure pressure{options, flows, pools.gpu, log};
+  KeptSandboxes kept{flows, admission, pools, room, placements, log};
   StartsAhead ahead{options,   flows,      tenants,  queues, admission,
                     pools.gpu, placements, pressure, log};
   FunctionChanges functions{options,   flows, tenants,    queues,    overflow,
@@ -64,7 +66,9 @@ struct Dispatcher::State {
   void on(const FunctionRemoved& event) { functions.removed(event); }
   void on(const InvocationSubmitted& event) { admission.submit(event); }
   void on(const InvocationCancelled& event) { admission.cancel(event); }
-  void on(const SandboxReady& event) { placements.sandbox_ready(event); }
+  void on(const SandboxReady& event) {
+    event.kept_of == FunctionId{} ? placements.sandbox_ready(event) : kept.take(event);
+  }
   void on(const SandboxExited& event) { outcomes.sandbox_exited(event); }
   void on(const InvocationFinished& event) { outcomes.finished(event); }
   void on(const InvocationUndelivered& event) { outcomes.undelivered(event); }

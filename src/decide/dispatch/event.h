@@ -164,6 +164,17 @@ struct SandboxReady {
   SandboxId sandbox;
   Duration sandbox_time{};
   Duration init_time{};
+  // Of one that no StartSandbox was for: it was idle when the program before this one ended, and
+  // lives on. Its function, or zero; its device, and the others (StartSandbox::beside); and where
+  // its memory is, as the last MemoryMoved told. Its number is Dispatcher::next_sandbox(). Dispatch
+  // has it from now on; where it does not know it afterwards, there is no place for it.
+  FunctionId kept_of;
+  DeviceId device;
+  uint64_t beside = 0;
+  bool memory_is_out = false;
+  bool deep = false;  // with its context
+  Bytes left;
+  Bytes offloaded;
 
   static constexpr std::string_view kName = "sandbox ready";
   template <typename Self, typename Visitor>
@@ -171,6 +182,14 @@ struct SandboxReady {
     visit("sandbox", self.sandbox);
     visit("sandbox_time", self.sandbox_time);
     visit("init_time", self.init_time);
+    visit.template part<0>(self.kept_of != FunctionId{}, [&](auto& kept) {
+      kept("kept_of", self.kept_of);
+      kept("device", self.device);
+      kept("beside", self.beside);
+      kept.bits("memory_is_out,deep", self.memory_is_out, self.deep);
+      kept("left", self.left);
+      kept("offloaded", self.offloaded);
+    });
   }
 };
 // The sandbox is gone: it could not be started, crashed, or stopped as it was told.

@@ -78,6 +78,10 @@ class Placements {
   // Whether it was dispatched and waits for its memory, or for that of others to leave it room.
   bool waits_for_moves(const PendingInvocation& invocation) const;
 
+  // Of sandboxes, counted up; and one that another program has counted, beyond all before it.
+  SandboxId next_sandbox() const { return SandboxId{sandbox_ids_ + 1}; }
+  void count_up_to(SandboxId id) { sandbox_ids_ = id.value; }
+
   void archive(StateArchive& archive) { archive.field(sandbox_ids_); }
 
  private:

@@ -26,7 +26,7 @@ class Chaos {
 
   void step() {
     now_ += milliseconds(random_.below(800));
-    switch (random_.below(15)) {
+    switch (random_.below(16)) {
       case 0:
       case 1:
       case 2:
@@ -60,6 +60,9 @@ class Chaos {
       case 12:
         give(MemoryWanted{some(sandboxes_, SandboxId{77}), Bytes::mib(random_.below(9000))});
         break;
+      case 14:
+        keep();
+        break;
       case 13:
         undelivered(some(submitted_, InvocationId{9, 9}));
         break;
@@ -81,6 +84,7 @@ class Chaos {
 
   size_t waiting() const { return submitted_.size() - outcomes_.size(); }
   size_t submitted() const { return submitted_.size(); }
+  size_t kept() const { return kept_; }
   const Dispatcher& dispatcher() const { return dispatcher_; }
 
  private:
@@ -112,6 +116,25 @@ class Chaos {
     options.longest_wait = seconds(30);
     options.keep_alive = seconds(20);
     return options;
+  }
+
+  // One that another program left; of a function that may be none, with a number that may be wrong.
+  void keep() {
+    const SandboxId id{dispatcher_.next_sandbox().value + (random_.below(5) == 0 ? 1 : 0)};
+    give(SandboxReady{
+        .sandbox = id,
+        .kept_of = FunctionId{static_cast<uint32_t>(1 + random_.below(kFunctions + 1))},
+        .device = DeviceId{static_cast<uint32_t>(random_.below(4))},
+        .beside = random_.below(4) == 0 ? random_.below(8) : 0,
+        .memory_is_out = random_.below(2) == 0,
+        .deep = random_.below(3) == 0,
+        .left = Bytes::mib(random_.below(9000)),
+        .offloaded = Bytes::mib(random_.below(9000))});
+    const scheduling::Fleet& fleet = dispatcher_.fleet();
+    if (fleet.find(id) && std::find(sandboxes_.begin(), sandboxes_.end(), id) == sandboxes_.end()) {
+      sandboxes_.push_back(id);
+      ++kept_;
+    }
   }
 
   void deploy(FunctionId id) {
@@ -260,6 +283,7 @@ class Chaos {
   std::map<SandboxId, std::set<InvocationId>> given_;
   std::map<InvocationId, SandboxId> in_;  // without an outcome, that were given last to this one
   std::set<InvocationId> outcomes_;
+  size_t kept_ = 0;  // sandboxes of another program that found a place
 };
 
 class RandomEvents : public testing::TestWithParam<std::string_view> {};
@@ -268,6 +292,8 @@ TEST_P(RandomEvents, LeaveEveryInvocationWithOneOutcomeAndNothingHeld) {
   uint64_t host_runs = 0;
   uint64_t fetches = 0;
   uint64_t joins = 0;
+  uint64_t kept = 0;
+  bool keeps = false;
   for (uint64_t seed = 1; seed <= 320; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Chaos chaos(seed, GetParam());
@@ -303,11 +329,14 @@ TEST_P(RandomEvents, LeaveEveryInvocationWithOneOutcomeAndNothingHeld) {
     host_runs += chaos.dispatcher().counters().host_runs;
     fetches += chaos.dispatcher().counters().fetches;
     joins += chaos.dispatcher().joins();
+    kept += chaos.kept();
+    keeps = chaos.dispatcher().policy().keeps_instances();
     if (HasFailure()) return;
   }
   EXPECT_GT(host_runs, 100u);
   EXPECT_GT(fetches, 100u);
   EXPECT_GT(joins, 100u);
+  EXPECT_EQ(kept > 100, keeps) << kept;
 }
 
 INSTANTIATE_TEST_SUITE_P(Policies, RandomEvents,

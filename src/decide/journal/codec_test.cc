@@ -117,7 +117,17 @@ std::vector<Event> of_version_6() {
 std::vector<Event> of_version_7() { return {CallForeseen{FunctionId{9}, milliseconds(1500), 0.5}}; }
 
 // What version 8 of the format added.
-std::vector<Event> of_version_8() { return {SandboxCrowdedOut{SandboxId{5}}}; }
+std::vector<Event> of_version_8() {
+  return {SandboxCrowdedOut{SandboxId{5}}, SandboxReady{.sandbox = SandboxId{4},
+                                                        .sandbox_time = milliseconds(3),
+                                                        .init_time = seconds(1),
+                                                        .kept_of = FunctionId{9},
+                                                        .device = DeviceId{2},
+                                                        .beside = 4,
+                                                        .memory_is_out = true,
+                                                        .left = Bytes::mib(300),
+                                                        .offloaded = Bytes::mib(20)}};
+}
 
 std::vector<Event> all_events() {
   std::vector<Event> events = one_of_each();

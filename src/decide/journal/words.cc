@@ -31,6 +31,10 @@ struct EventText {
     return "invocation " + to_string(e.invocation) + " cancelled";
   }
   std::string operator()(const SandboxReady& e) const {
+    if (e.kept_of != FunctionId{}) {
+      return sandbox_in_words(e.sandbox) + " of " + name_in(names, e.kept_of) + " kept on " +
+             device_in_words(e.device) + ", its memory " + (e.memory_is_out ? "out" : "in");
+    }
     return sandbox_in_words(e.sandbox) + " ready after " +
            duration_in_words(e.sandbox_time + e.init_time);
   }

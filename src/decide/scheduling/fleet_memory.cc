@@ -84,6 +84,16 @@ void FleetMemory::end_move(SandboxSlot slot, bool done, Bytes left, Bytes offloa
   recount(slot);
 }
 
+void FleetMemory::place(SandboxSlot slot, const MemoryPlace& memory) {
+  Sandbox& sandbox = sandboxes_[slot];
+  sandbox.memory_state = memory.is_out ? MemoryState::kOut : MemoryState::kIn;
+  sandbox.deep = memory.is_out && memory.deep;
+  CHECK(memory.left + memory.offloaded <= sandbox.memory, "no more is anywhere than there is");
+  sandbox.left = memory.left;
+  sandbox.offloaded = memory.offloaded;
+  recount(slot);
+}
+
 bool FleetMemory::admits_fetch(SandboxSlot slot, Bytes bytes) const {
   const Sandbox& sandbox = sandboxes_[slot];
   const Device& device = devices_[sandbox.device];

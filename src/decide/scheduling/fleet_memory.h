@@ -14,6 +14,19 @@
 
 namespace lambent::scheduling {
 
+// Where the memory of a sandbox is, and what MemoryMoved told of its last move out.
+struct MemoryPlace {
+  bool is_out = false;
+  bool deep = false;  // with its context
+  Bytes left, offloaded;
+
+  // What it takes of its device, and of the host, of so much memory.
+  Bytes on_device(Bytes memory) const {
+    return !is_out ? memory - offloaded : deep ? Bytes(0) : left;
+  }
+  Bytes on_host(Bytes memory) const { return memory - on_device(memory); }
+};
+
 class FleetMemory {
  public:
   // All outlive it.
@@ -46,6 +59,10 @@ class FleetMemory {
   // The move is over: it was done, and after a move out so much stayed on the device and so much
   // will stay on the host when it is moved in again; or nothing has changed.
   void end_move(SandboxSlot slot, bool done, Bytes left, Bytes offloaded = Bytes(0));
+
+  // Where the memory is of one that is there for the first time: only if has_host_room().
+  void place(SandboxSlot slot, const MemoryPlace& memory);
+  bool has_host_room(Bytes bytes) const { return bytes <= options_.host_memory - on_host_; }
 
   // Memory that is offloaded is fetched by the sandbox that runs, once that was admitted here:
   // beside those at work, as a sandbox is. Idle ones then leave their room to it.

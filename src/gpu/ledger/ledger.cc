@@ -120,6 +120,10 @@ Result<LedgerReader> create_ledger(const std::string& path, Bytes limit, mode_t 
   return LedgerReader(std::move(fd), limit);
 }
 
+LedgerReader go_on_with_ledger(OwnedFd fd, Bytes limit) {
+  return LedgerReader(std::move(fd), limit);
+}
+
 Result<LedgerReadings> LedgerReader::read() {
   const bool grown = cut_what_was_added();
   std::vector<std::byte> bytes = read_page(fd_.get());

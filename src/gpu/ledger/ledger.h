@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "core/base/fd.h"
 #include "core/base/result.h"
@@ -47,9 +48,12 @@ class LedgerReader {
   // From here on, peak is counted again. Called before an invocation.
   Result<void> reset_peak();
   Bytes limit() const { return limit_; }
+  // For another program, that goes on by go_on_with_ledger().
+  OwnedFd release() && { return std::move(fd_); }
 
  private:
   friend Result<LedgerReader> create_ledger(const std::string&, Bytes, mode_t);
+  friend LedgerReader go_on_with_ledger(OwnedFd, Bytes);
   LedgerReader(OwnedFd fd, Bytes limit) : fd_(std::move(fd)), limit_(limit) {}
   void reclaim_dead_rows(std::span<std::byte> bytes);
   bool cut_what_was_added();
@@ -62,5 +66,8 @@ class LedgerReader {
 // The processes of the sandbox must be able to open it for reading and writing: if they run as
 // another user, chown the file.
 Result<LedgerReader> create_ledger(const std::string& path, Bytes limit, mode_t mode = 0600);
+
+// One that another program created with this limit; the file may have any content.
+LedgerReader go_on_with_ledger(OwnedFd fd, Bytes limit);
 
 }  // namespace lambent::ledger

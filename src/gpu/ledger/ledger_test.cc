@@ -319,6 +319,20 @@ TEST_F(Ledger, AWriterRefusesAFileThatIsNoLedger) {
   EXPECT_TRUE(allocate(writer, uint64_t{1} << 60));
 }
 
+TEST_F(Ledger, AnotherProgramGoesOnWithItThoughItsPathIsGone) {
+  LedgerReader reader = created(1000);
+  LedgerWriter writer;
+  ASSERT_TRUE(writer.attach(path_.c_str()));
+  EXPECT_TRUE(allocate(writer, 600));
+  OwnedFd file = std::move(reader).release();
+  std::filesystem::remove(path_);
+  LedgerReader next = go_on_with_ledger(std::move(file), Bytes(1000));
+  EXPECT_EQ(next.read()->used, Bytes(600));
+  EXPECT_TRUE(allocate(writer, 300));
+  EXPECT_EQ(next.read()->used, Bytes(900));
+  EXPECT_FALSE(next.read()->tampered);
+}
+
 TEST_F(Ledger, IsNotCreatedTwice) {
   LedgerReader reader = created(1);
   EXPECT_EQ(create_ledger(path_, Bytes(1)).error().code, ErrorCode::kAlreadyExists);

@@ -2,6 +2,7 @@
 // sandbox. Pure; used by MemoryService on its thread.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 
@@ -28,6 +29,17 @@ class LeaseTable {
     one.leased += bytes;
     leased_ += bytes;
     return true;
+  }
+  // What it says that it has from another daemon counts from now on, beyond the budget if need be,
+  // but no more than its share. Returns how much that is.
+  Bytes claim(uint64_t sandbox, Bytes bytes) {
+    const auto found = sandboxes_.find(sandbox);
+    if (found == sandboxes_.end()) return {};
+    Sandbox& one = found->second;
+    const Bytes counted = std::min({bytes, one.most - one.leased, Bytes(~uint64_t{0}) - leased_});
+    one.leased += counted;
+    leased_ += counted;
+    return counted;
   }
   void give_back(uint64_t sandbox, Bytes bytes) {
     leased_ -= bytes;

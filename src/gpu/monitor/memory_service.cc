@@ -52,8 +52,16 @@ Result<std::optional<Received>> receive(int socket) {
 struct Held {
   std::vector<std::pair<OwnedFd, Bytes>> leases;
   Bytes offloaded;  // counted, but not given by us
+  Bytes claimed;    // leases of a daemon before us
 
-  bool is_something() const { return !leases.empty() || offloaded > Bytes(0); }
+  Bytes leased() const {
+    Bytes sum = claimed;
+    for (const auto& lease : leases) sum += lease.second;
+    return sum;
+  }
+  bool is_something() const {
+    return !leases.empty() || offloaded > Bytes(0) || claimed > Bytes(0);
+  }
 };
 
 struct Client {
@@ -115,6 +123,7 @@ struct MemoryService::State {
   void drop_client(uint64_t id);
   void keep_for_process(Client& client);
   void adopt(Client& client, const MemoryMessage& hello);
+  void adopt_from_orphan(Client& client, const MemoryMessage& hello);
   void has_ended(pid_t process);
   void give_turns();
 
@@ -295,6 +304,7 @@ void MemoryService::State::return_leases(uint64_t sandbox, Held& held) {
     lease_table.give_back(sandbox, bytes);
   }
   held.leases.clear();
+  lease_table.give_back(sandbox, std::exchange(held.claimed, Bytes(0)));
 }
 
 void MemoryService::State::return_all(uint64_t sandbox, Held& held) {
@@ -336,6 +346,7 @@ void MemoryService::State::keep_for_process(Client& client) {
   if (orphan.sandbox != client.sandbox) return;
   for (auto& lease : client.held.leases) orphan.held.leases.push_back(std::move(lease));
   client.held.leases.clear();
+  orphan.held.claimed += std::exchange(client.held.claimed, Bytes(0));
   orphan.held.offloaded += std::exchange(client.held.offloaded, Bytes(0));
 }
 
@@ -355,6 +366,15 @@ void MemoryService::State::adopt(Client& client, const MemoryMessage& hello) {
     if (has_hung_up(other.socket)) ended.push_back(id);
   }
   for (const uint64_t id : ended) hang_up(id);
+  adopt_from_orphan(client, hello);
+  // The rest it has of a daemon before us.
+  Held& held = client.held;
+  held.claimed += lease_table.claim(client.sandbox, Bytes(hello.bytes) - held.leased());
+  held.offloaded +=
+      lease_table.claim(client.sandbox, Bytes(hello.offloaded_bytes) - held.offloaded);
+}
+
+void MemoryService::State::adopt_from_orphan(Client& client, const MemoryMessage& hello) {
   const auto found = orphans.find(client.process);
   if (found == orphans.end() || found->second.sandbox != client.sandbox) return;
   Held& held = found->second.held;
@@ -362,6 +382,7 @@ void MemoryService::State::adopt(Client& client, const MemoryMessage& hello) {
     client.leases_wanted += held.leases.size();
     for (auto& lease : held.leases) client.held.leases.push_back(std::move(lease));
     held.leases.clear();
+    client.held.claimed += std::exchange(held.claimed, Bytes(0));
   }
   const Bytes offloaded = std::min(held.offloaded, Bytes(hello.offloaded_bytes));
   held.offloaded -= offloaded;

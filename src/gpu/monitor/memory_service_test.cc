@@ -240,6 +240,38 @@ TEST_F(Service, AProcessThatConnectsAgainHasWhatItSays) {
   }
 }
 
+TEST_F(Service, WhatAProcessHasOfADaemonBeforeCountsOnceItSaysSo) {
+  serve(1, Bytes::mib(6));
+  serve(2, Bytes::mib(8));
+  OwnedFd first = call(1);
+  OwnedFd second = call(2);
+  say_hello(first, Bytes::mib(4), Bytes::mib(2));
+  loop_.run_once(milliseconds(10));
+  say(second, MemoryMessageKind::kWantLease, Bytes::mib(4));
+  EXPECT_EQ(hear(second)->message.kind, MemoryMessageKind::kNoLease) << "2 MiB are left";
+  say(first, MemoryMessageKind::kReturnLeases);
+  loop_.run_once(milliseconds(10));
+  say(second, MemoryMessageKind::kWantLease, Bytes::mib(6));
+  EXPECT_EQ(hear(second)->message.kind, MemoryMessageKind::kLease);
+  first.reset();
+  // It lives on, and so does what it has.
+  for (int turn = 0; turn < 5; ++turn) loop_.run_once(milliseconds(1));
+  say(second, MemoryMessageKind::kWantLease, Bytes::mib(2));
+  EXPECT_EQ(hear(second)->message.kind, MemoryMessageKind::kNoLease);
+}
+
+TEST_F(Service, NobodyHasMoreOfADaemonBeforeThanItsShare) {
+  serve(1, Bytes::mib(2));
+  serve(2, Bytes::mib(8));
+  OwnedFd liar = call(1);
+  say_hello(liar, Bytes(~uint64_t{0}), Bytes(~uint64_t{0}));
+  say_hello(liar, Bytes(~uint64_t{0}), Bytes(~uint64_t{0}));
+  loop_.run_once(milliseconds(10));
+  OwnedFd second = call(2);
+  say(second, MemoryMessageKind::kWantLease, Bytes::mib(6));
+  EXPECT_EQ(hear(second)->message.kind, MemoryMessageKind::kLease);
+}
+
 TEST_F(Service, NeitherTheBudgetNorASandboxesShareIsExceeded) {
   serve(1, Bytes::mib(6));
   serve(2, Bytes::mib(8));
@@ -348,6 +380,20 @@ TEST_F(Service, SaysWhenTheWorkerHungUp) {
   control_.reset();
   for (int turn = 0; turn < 5 && !gone_; ++turn) loop_.run_once(milliseconds(10));
   EXPECT_TRUE(gone_);
+}
+
+TEST(LeaseTable, WhatIsClaimedMayExceedTheBudgetAndThenNoneIsLeased) {
+  LeaseTable lease_table(Bytes(100));
+  lease_table.add_sandbox(1, Bytes(80));
+  lease_table.add_sandbox(2, Bytes(80));
+  EXPECT_EQ(lease_table.claim(1, Bytes(90)), Bytes(80));
+  EXPECT_EQ(lease_table.claim(2, Bytes(80)), Bytes(80));
+  EXPECT_EQ(lease_table.claim(3, Bytes(1)), Bytes(0)) << "this sandbox is unknown";
+  EXPECT_EQ(lease_table.leased(), Bytes(160));
+  lease_table.give_back(2, Bytes(70));
+  EXPECT_FALSE(lease_table.lease(2, Bytes(20)));
+  lease_table.give_back(1, Bytes(80));
+  EXPECT_TRUE(lease_table.lease(2, Bytes(20)));
 }
 
 TEST(LeaseTable, NumbersThatWouldWrapAreRefused) {

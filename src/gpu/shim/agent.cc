@@ -101,6 +101,7 @@ bool obey(const MemoryMessage& command, Mover& mover, MemoryMessage* answer) {
   const PlainLock lock(mover_mutex);
   const uint64_t since = now_ns();
   Moved moved;
+  mover.tell_what_is_held();
   switch (command.kind) {
     case MemoryMessageKind::kMoveOut:
       moved = command.depth == static_cast<uint32_t>(protocol::MemoryMoveDepth::kContext)

@@ -51,10 +51,15 @@ bool DeviceLink::connect() {
 }
 
 void DeviceLink::begin() {
-  connect();
-  // It may have found its voice again; to want more while a wish is open would break the protocol.
   MemoryMessage message;
   int descriptor = -1;
+  if (socket_.is_open()) {
+    take(0, &message, &descriptor);
+    if (descriptor >= 0) close(descriptor);
+    descriptor = -1;
+  }
+  connect();
+  // It may have found its voice again; to want more while a wish is open would break the protocol.
   while (unanswered_ > 0 && socket_.is_open()) {
     const uint64_t before = unanswered_;
     take(0, &message, &descriptor);
@@ -62,6 +67,10 @@ void DeviceLink::begin() {
     if (unanswered_ == before) break;
   }
   is_silent_ = !socket_.is_open() || unanswered_ > 0;
+}
+
+void DeviceLink::tell_what_is_held() {
+  if (leased_bytes_ + offloaded_bytes_ > 0) begin();
 }
 
 void DeviceLink::want(LinkDirection direction, uint64_t bytes) {

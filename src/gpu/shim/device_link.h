@@ -26,6 +26,8 @@ class DeviceLink {
 
   // A row of turns in one direction begins: connects again if the daemon was gone.
   void begin();
+  // The same where this process has memory of the daemon, which another one does not know of.
+  void tell_what_is_held();
   // Asks for the next turn; await_turn() follows until that says that it is there.
   void want(protocol::LinkDirection direction, uint64_t bytes);
   // Waits at most so long. After the longest wait that a turn is worth it is free.

@@ -46,6 +46,8 @@ class Mover {
   void fetch();
   // From now on what the working set does not hold is offloaded when the memory moves out.
   void keep_working_set() { keeps_working_set_ = true; }
+  // Another lambent-device than before may serve this process.
+  void tell_what_is_held() { link_.tell_what_is_held(); }
   // Gets host memory for a move that is to be expected.
   void prepare();
 

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "gpu/shim/testing/moves_fixture.h"
 
@@ -393,6 +394,25 @@ TEST_F(Moves, GoOnAfterTheProgramHasClosedTheirConnections) {
   tenant.ask("check", "checked");
   EXPECT_EQ(tenant.value("broken"), "0");
   EXPECT_EQ(device->leases(), 1) << "what it was given is its own still";
+}
+
+// As after an upgrade of the worker, which has a lambent-device of its own.
+TEST_F(Moves, TellAnotherDaemonWhatTheProcessHas) {
+  auto device = this->device({});
+  Tenant tenant(environment_, listener_);
+  EXPECT_EQ(tenant.ask("fill", "filled"), "8");
+  expect_done(tenant.worker().move_out(), kFilledMiB);
+  const uint64_t leased = device->leased_bytes();
+  device.reset();
+  unlink((folder_ / "link").c_str());
+  device = this->device({});
+  expect_done(tenant.worker().move_out(), 0);  // where it is already
+  EXPECT_TRUE(comes_true([&] { return device->claimed_bytes() == leased; }));
+  expect_done(tenant.worker().move_in(), kFilledMiB);
+  tenant.ask("check", "checked");
+  EXPECT_EQ(tenant.value("broken"), "0");
+  EXPECT_GT(device->turns(), 0);
+  EXPECT_EQ(device->leases(), 0) << "what it has is enough";
 }
 
 TEST_F(Moves, DoNotReachAForkedChild) {

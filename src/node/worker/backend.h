@@ -64,6 +64,17 @@ struct SandboxEnd : RunReport {
   bool context_is_broken = false;  // its CUDA context, after an answer: it was stopped for that
 };
 
+// One with a GPU that the program before this one left, idle.
+struct KeptOnDevices {
+  SandboxId sandbox;
+  FunctionId function;
+  std::vector<DeviceId> devices;  // the first one leads
+  Duration sandbox_time{}, init_time{};
+  // Where its memory is, as the last MemoryMove out told.
+  bool memory_is_out = false, deep = false;
+  Bytes left, offloaded;
+};
+
 // Receives what happens to the sandboxes that were started for it. An instance of a kernel counts
 // as a sandbox. Functions that are not overridden ignore the event.
 class BackendObserver {

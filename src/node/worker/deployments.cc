@@ -799,10 +799,19 @@ Result<void> Deployments::recover(catalog::Snapshot snapshot) {
     uses_.functions.put(spec);
     keep_first_revision(spec);
     uses_.schedules.recover(spec);
-    uses_.driver.handle(dispatch::FunctionRegistered{profile(spec)});
+    dispatch::FunctionProfile known = profile(spec);
+    known.min_instances = 0;
+    uses_.driver.handle(dispatch::FunctionRegistered{known});
   }
   collector_.collect_all();
   return {};
+}
+
+void Deployments::start_instances() {
+  uses_.functions.for_each([this](const FunctionSpec& spec) {
+    const dispatch::FunctionProfile wanted = profile(spec);
+    if (wanted.min_instances > 0) uses_.driver.handle(dispatch::FunctionRegistered{wanted});
+  });
 }
 
 // Of a function that was deployed before revisions were kept, the present one is the first.

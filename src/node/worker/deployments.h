@@ -111,7 +111,10 @@ class Deployments {
   void secret_changed(TenantId tenant, const std::string& secret, std::function<void()> renewed);
   // Blocks; before the loop runs. FAILED_PRECONDITION: functions of several tenants use a GPU that
   // serves one only.
+  // Of none are instances started before start_instances().
   Result<void> recover(catalog::Snapshot snapshot);
+  // As many of each function as it wants ready, beside those that are there.
+  void start_instances();
 
   // Changes that were answered before they were done.
   const PendingDeployments& pending() const { return pending_; }

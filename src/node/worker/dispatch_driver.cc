@@ -349,6 +349,24 @@ void DispatchDriver::on_ready(SandboxId sandbox, Duration sandbox_time, Duration
   uses_.host_memory.note();
 }
 
+bool DispatchDriver::keep(const KeptOnDevices& kept) {
+  dispatch::SandboxReady ready{.sandbox = kept.sandbox,
+                               .sandbox_time = kept.sandbox_time,
+                               .init_time = kept.init_time,
+                               .kept_of = kept.function,
+                               .device = kept.devices.front(),
+                               .memory_is_out = kept.memory_is_out,
+                               .deep = kept.deep,
+                               // As on_memory_moved counts it.
+                               .left = kept.left + uses_.context_memory,
+                               .offloaded = kept.offloaded};
+  for (size_t i = 1; i < kept.devices.size(); ++i) {
+    ready.beside |= uint64_t{1} << (kept.devices[i].value - 1);
+  }
+  handle(ready);
+  return dispatcher_.fleet().find(kept.sandbox).has_value();
+}
+
 void DispatchDriver::on_answer(SandboxId, HandlerAnswer answer) {
   LiveInvocation* live = uses_.live.find(answer.invocation);
   if (live == nullptr) return;  // it was completed as timed out a moment ago

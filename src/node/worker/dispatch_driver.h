@@ -67,6 +67,9 @@ class DispatchDriver final : public BackendObserver, public ExecutorMemory {
   JournalWriter& journal() { return journal_; }
   const dispatch::Dispatcher& dispatcher() const { return dispatcher_; }
 
+  // One that the program before this one left becomes dispatch's. False: there is no place for it.
+  bool keep(const KeptOnDevices& kept);
+
   // Of the sandboxes that dispatch started.
   void on_ready(SandboxId sandbox, Duration sandbox_time, Duration init_time) override;
   void on_answer(SandboxId sandbox, HandlerAnswer answer) override;

@@ -42,8 +42,8 @@ Result<std::unique_ptr<EmulatedNodeServer>> EmulatedNodeServer::open(loop::Event
   ASSIGN_OR_RETURN(OwnedFd pristine,
                    sealed_file("gpu-node-pristine", content, kSameSize | F_SEAL_WRITE));
   ASSIGN_OR_RETURN(OwnedFd listener, listen_to_sandbox(path));
-  return std::unique_ptr<EmulatedNodeServer>(new EmulatedNodeServer(
-      loop, log, {std::move(live), std::move(pristine), std::move(listener)}, path));
+  return std::make_unique<EmulatedNodeServer>(
+      loop, log, Files{std::move(live), std::move(pristine), std::move(listener)}, path);
 }
 
 EmulatedNodeServer::EmulatedNodeServer(loop::EventLoop& loop, LogSink& log, Files files,
@@ -54,7 +54,14 @@ EmulatedNodeServer::EmulatedNodeServer(loop::EventLoop& loop, LogSink& log, File
       watch_(loop.watch(files_.listener.get(), true, false,
                         [this](loop::Readiness) { hand_out(); })) {}
 
-EmulatedNodeServer::~EmulatedNodeServer() { unlink(path_.c_str()); }
+EmulatedNodeServer::~EmulatedNodeServer() {
+  if (files_.listener.valid()) unlink(path_.c_str());
+}
+
+EmulatedNodeServer::Files EmulatedNodeServer::hand_over() {
+  watch_.reset();
+  return std::move(files_);
+}
 
 // Nothing is read of who connects, and nothing of it is kept.
 void EmulatedNodeServer::hand_out() {

@@ -21,21 +21,25 @@ class EmulatedNodeServer {
   static Result<std::unique_ptr<EmulatedNodeServer>> open(loop::EventLoop& loop, LogSink& log,
                                                           const std::string& image,
                                                           const std::string& path);
+  struct Files {
+    OwnedFd live;
+    OwnedFd pristine;
+    OwnedFd listener;  // at `path`
+  };
+  // Goes on with the node that another program kept and handed out at `path`.
+  EmulatedNodeServer(loop::EventLoop& loop, LogSink& log, Files files, std::string path);
   ~EmulatedNodeServer();
+  // For another program: who connects meanwhile waits for it. Of no use afterwards but to be
+  // destroyed.
+  Files hand_over();
   EmulatedNodeServer(const EmulatedNodeServer&) = delete;
   EmulatedNodeServer& operator=(const EmulatedNodeServer&) = delete;
 
  private:
-  struct Files {
-    OwnedFd live;
-    OwnedFd pristine;
-    OwnedFd listener;
-  };
-  EmulatedNodeServer(loop::EventLoop& loop, LogSink& log, Files files, std::string path);
   void hand_out();
 
   LogSink& log_;
-  const Files files_;
+  Files files_;
   const std::string path_;
   loop::Watch watch_;
 };

@@ -98,5 +98,27 @@ TEST_F(EmulatedNode, ManyWhoConnectAndSayNothingHoldUpNoOther) {
   EXPECT_EQ(files().size(), 2u);
 }
 
+TEST_F(EmulatedNode, AnotherProgramGoesOnWithItAndWithThoseWhoWait) {
+  const auto before = files();
+  ASSERT_EQ(before.size(), 2u);
+  ASSERT_EQ(pwrite(before[0].get(), "y", 1, 100), 1);
+  auto kept = server_->hand_over();
+  server_.reset();
+  const OwnedFd waits = call();
+  server_ = std::make_unique<EmulatedNodeServer>(loop_, log_, std::move(kept), folder_ / "node");
+  const auto after = files();
+  ASSERT_EQ(after.size(), 2u);
+  char seen = 0;
+  ASSERT_EQ(pread(after[0].get(), &seen, 1, 100), 1);
+  EXPECT_EQ(seen, 'y');
+  char word = 0;
+  const auto packet = receive_packet(waits.get(), {&word, 1});
+  ASSERT_TRUE(packet.ok());
+  ASSERT_TRUE(packet->has_value());
+  EXPECT_EQ((*packet)->fds.size(), 2u);
+  server_.reset();
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "node"));
+}
+
 }  // namespace
 }  // namespace lambent::worker

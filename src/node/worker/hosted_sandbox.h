@@ -58,6 +58,7 @@ struct HostedSandbox {
   std::vector<std::string> ledger_paths_beside;
   std::string memory_path;
   std::string link_path;
+  OwnedFd link_listener;                  // there; invalid: its processes take no turns
   std::string secret_folder;              // of the files that it is shown; empty: none
   std::string runtime_path;               // of one that shares a GPU runtime
   std::unique_ptr<MemoryChannel> memory;  // null: its device memory does not move
@@ -98,8 +99,14 @@ struct HostedSandbox {
   std::string end_payload;
   bool start_was_lost = false;  // lambent-launcher ended before it was ready
   loop::TimerId grace;          // of one that was asked to end
+  // It is to be kept for the next program once what it is in the middle of is over; else it ends
+  // so.
+  std::optional<EndWords> kept_later;
 };
 
 runtime_api::SessionOptions session_options(const HostedSandbox& sandbox);
+// The other end of its link's socket is lambent-device's.
+void serve_link(DeviceLinks& links, const HostedSandbox& sandbox);
+std::function<void(Bytes)> on_wanted_of(HostedSandbox& sandbox);
 
 }  // namespace lambent::worker

@@ -2,13 +2,16 @@
 
 #include "core/base/state_archive.h"
 #include "core/crypto/crypto.h"
+#include "core/domain/limits.h"
+#include "core/protocol/memory_message.h"
+#include "gpu/ledger/layout.h"
 #include "node/sandbox/message.h"
 
 namespace lambent::worker {
 namespace {
 
 // Raised whenever a record, or what stands behind its descriptors, changes.
-constexpr unsigned kVersion = 1;
+constexpr unsigned kVersion = 2;
 constexpr size_t kDigest = sizeof(crypto::Digest);
 // None is older; more would not fit the clock.
 constexpr Duration kOldest = std::chrono::hours(24 * 366 * 50);
@@ -26,6 +29,46 @@ void archive_pid(StateArchive& archive, int32_t& pid) {
 void archive_past(StateArchive& archive, Duration& duration) {
   archive.field(duration);
   archive.expect(duration >= Duration(0) && duration <= kOldest);
+}
+
+// Something that may be missing.
+template <typename Part, typename Archive>
+void archive_maybe(StateArchive& archive, std::optional<Part>& part, Archive archive_part) {
+  bool is_there = part.has_value();
+  archive.field(is_there);
+  if (!archive.ok() || !is_there) return;
+  if (!part) part.emplace();
+  archive_part(archive, *part);
+}
+
+void archive_memory(StateArchive& archive, KeptMemory& memory) {
+  archive.field(memory.listener);
+  archive.list(memory.processes);
+  archive.expect(memory.processes.size() <= limits::kSandboxProcesses);
+  archive.field(memory.sequence);
+  archive.field(memory.is_out);
+  archive.field(memory.deep);
+  archive.expect(memory.is_out || !memory.deep);
+  archive.field(memory.left);
+  archive.field(memory.offloaded);
+  archive.field(memory.link);
+}
+
+void archive_gpu(StateArchive& archive, KeptGpu& gpu) {
+  archive.list(gpu.devices);
+  archive.list(gpu.ledgers);
+  archive.expect(!gpu.devices.empty() && gpu.devices.size() == gpu.ledgers.size());
+  archive_maybe(archive, gpu.memory, archive_memory);
+  // What lies on several devices stays there.
+  archive.expect(!gpu.memory || gpu.devices.size() == 1);
+}
+
+void archive_node(StateArchive& archive, KeptNode& node) {
+  archive.field(node.live);
+  archive.field(node.pristine);
+  archive.field(node.listener);
+  archive.field(node.machine);
+  archive.expect(node.machine.size() == kDigest);
 }
 
 void archive_sandbox(StateArchive& archive, KeptSandbox& sandbox) {
@@ -48,6 +91,7 @@ void archive_sandbox(StateArchive& archive, KeptSandbox& sandbox) {
   archive.expect(sandbox.memory.size() <= 2);
   archive.expect(sandbox.listener.has_value() == sandbox.waiting.has_value());
   archive.expect(sandbox.listener.has_value() || sandbox.resting.empty());
+  archive_maybe(archive, sandbox.gpu, archive_gpu);
 }
 
 void archive_record(StateArchive& archive, KeptRecord& record) {
@@ -57,6 +101,7 @@ void archive_record(StateArchive& archive, KeptRecord& record) {
   });
   archive.list(record.sandboxes,
                [&archive](KeptSandbox& sandbox) { archive_sandbox(archive, sandbox); });
+  archive_maybe(archive, record.node, archive_node);
 }
 
 // Each came, and is one thing only.
@@ -81,6 +126,12 @@ class Uses {
   std::vector<bool> used_;
 };
 
+bool take_gpu(Uses& uses, const KeptGpu& gpu) {
+  if (!uses.take(gpu.ledgers)) return false;
+  return !gpu.memory || (uses.take(gpu.memory->listener) && uses.take(gpu.memory->processes) &&
+                         uses.take(gpu.memory->link));
+}
+
 bool makes_sense(const KeptRecord& record, size_t descriptors) {
   Uses uses(descriptors);
   for (const KeptLauncher& launcher : record.launchers) {
@@ -90,16 +141,25 @@ bool makes_sense(const KeptRecord& record, size_t descriptors) {
     const bool known = each.launcher < record.launchers.size();
     const bool taken = uses.take(each.listener) && uses.take(each.waiting) &&
                        uses.take(each.resting) && uses.take(each.output) &&
-                       uses.take(each.refusals) && uses.take(each.memory);
+                       uses.take(each.refusals) && uses.take(each.memory) &&
+                       (!each.gpu || take_gpu(uses, *each.gpu));
     if (!known || !taken) return false;
   }
-  return true;
+  const auto& node = record.node;
+  return !node || (uses.take(node->live) && uses.take(node->pristine) && uses.take(node->listener));
 }
 
 }  // namespace
 
+// With what their launchers, and the shims in them, speak and write.
 std::string kept_record_format() {
-  return "sandboxes " + std::to_string(kVersion) + "." + std::to_string(sandbox::message_version());
+  std::string format = "sandboxes " + std::to_string(kVersion);
+  for (const unsigned version :
+       {unsigned{sandbox::message_version()}, unsigned{protocol::kMemoryProtocolVersion},
+        unsigned{ledger::kLedgerVersion}}) {
+    format += "." + std::to_string(version);
+  }
+  return format;
 }
 
 // The format as text, its record, and the digest of both.

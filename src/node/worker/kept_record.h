@@ -12,6 +12,7 @@
 #include "core/base/ids.h"
 #include "core/base/result.h"
 #include "core/base/time.h"
+#include "core/base/units.h"
 
 namespace lambent::worker {
 
@@ -26,7 +27,38 @@ struct KeptLauncher {
   bool operator==(const KeptLauncher&) const = default;
 };
 
-// An idle sandbox of a function without GPU.
+// The connections over which device memory is moved, and where it is (HandedOverMemory).
+struct KeptMemory {
+  DescriptorNumber listener = 0;
+  std::vector<DescriptorNumber> processes;
+  uint64_t sequence = 0;
+  bool is_out = false;
+  bool deep = false;
+  Bytes left, offloaded;
+  // Where its processes ask for turns on the link and for leases; none: they do not.
+  std::optional<DescriptorNumber> link;
+
+  bool operator==(const KeptMemory&) const = default;
+};
+
+// What a sandbox has of GPUs, in a runtime of its own.
+struct KeptGpu {
+  std::vector<DeviceId> devices;          // the first one leads
+  std::vector<DescriptorNumber> ledgers;  // one for each
+  std::optional<KeptMemory> memory;       // none: it stays where it is
+
+  bool operator==(const KeptGpu&) const = default;
+};
+
+// The node of emulated GPUs on which sandboxes stay.
+struct KeptNode {
+  DescriptorNumber live = 0, pristine = 0, listener = 0;
+  std::string machine;  // digest of what it was made of, 32 bytes
+
+  bool operator==(const KeptNode&) const = default;
+};
+
+// An idle sandbox.
 struct KeptSandbox {
   uint32_t launcher = 0;  // its place in KeptRecord::launchers
   SandboxId number;       // by which that launcher knows it
@@ -45,6 +77,7 @@ struct KeptSandbox {
   std::optional<DescriptorNumber> output;    // none: its programs have closed it
   std::optional<DescriptorNumber> refusals;  // none: it has no network
   std::vector<DescriptorNumber> memory;      // of its MemoryMeter
+  std::optional<KeptGpu> gpu;                // none: its function has none
 
   bool operator==(const KeptSandbox&) const = default;
 };
@@ -52,11 +85,13 @@ struct KeptSandbox {
 struct KeptRecord {
   std::vector<KeptLauncher> launchers;
   std::vector<KeptSandbox> sandboxes;
+  std::optional<KeptNode> node;
 
   bool operator==(const KeptRecord&) const = default;
 };
 
-// By which a program says that it reads this record and speaks with these launchers; one line.
+// By which a program says that it reads this record, and speaks with these launchers and shims; one
+// line.
 std::string kept_record_format();
 
 std::string encode_kept(KeptRecord record);

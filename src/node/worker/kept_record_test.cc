@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "core/crypto/crypto.h"
 
 namespace lambent::worker {
@@ -10,7 +12,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr size_t kDescriptors = 8;
+constexpr size_t kDescriptors = 21;
 
 KeptRecord record() {
   KeptRecord record;
@@ -29,7 +31,31 @@ KeptRecord record() {
                               .resting = {3, 4},
                               .output = 5,
                               .refusals = std::nullopt,
-                              .memory = {6, 7}});
+                              .memory = {6, 7},
+                              .gpu = std::nullopt});
+  KeptSandbox with_gpu = record.sandboxes[0];
+  with_gpu.listener = 8;
+  with_gpu.waiting = 9;
+  with_gpu.resting = {};
+  with_gpu.output = 10;
+  with_gpu.memory = {};
+  with_gpu.gpu = KeptGpu{.devices = {DeviceId{2}},
+                         .ledgers = {11},
+                         .memory = KeptMemory{.listener = 12,
+                                              .processes = {13, 14},
+                                              .sequence = 9,
+                                              .is_out = true,
+                                              .deep = true,
+                                              .left = Bytes::mib(300),
+                                              .offloaded = Bytes::mib(7),
+                                              .link = 15}};
+  record.sandboxes.push_back(with_gpu);
+  with_gpu.listener = with_gpu.waiting = with_gpu.output = std::nullopt;
+  with_gpu.gpu =
+      KeptGpu{.devices = {DeviceId{1}, DeviceId{3}}, .ledgers = {16, 17}, .memory = std::nullopt};
+  record.sandboxes.push_back(with_gpu);
+  record.node =
+      KeptNode{.live = 18, .pristine = 19, .listener = 20, .machine = std::string(32, 'm')};
   return record;
 }
 
@@ -83,6 +109,18 @@ TEST(KeptRecordTest, ADescriptorIsOneThingAndCame) {
   KeptRecord twice = record();
   twice.sandboxes[0].output = 6;
   EXPECT_FALSE(decode_kept(encode_kept(twice), kDescriptors).ok());
+  for (void (*change)(KeptRecord&) : {
+           +[](KeptRecord& it) { it.sandboxes[1].gpu->ledgers[0] = 10; },
+           +[](KeptRecord& it) { it.sandboxes[1].gpu->memory->listener = 10; },
+           +[](KeptRecord& it) { it.sandboxes[1].gpu->memory->processes[1] = 13; },
+           +[](KeptRecord& it) { it.sandboxes[1].gpu->memory->link = 0; },
+           +[](KeptRecord& it) { it.node->live = 19; },
+           +[](KeptRecord& it) { it.node->listener = 21; },
+       }) {
+    KeptRecord changed = record();
+    change(changed);
+    EXPECT_FALSE(decode_kept(encode_kept(changed), kDescriptors).ok());
+  }
 }
 
 TEST(KeptRecordTest, WhatMakesNoSenseIsRefused) {
@@ -95,6 +133,14 @@ TEST(KeptRecordTest, WhatMakesNoSenseIsRefused) {
   EXPECT_TRUE(refuses([](KeptRecord& it) { it.sandboxes[0].plan = "short"; }));
   EXPECT_TRUE(refuses([](KeptRecord& it) { it.sandboxes[0].pid = 0; }));
   EXPECT_TRUE(refuses([](KeptRecord& it) { it.launchers[0].pid = -1; }));
+  EXPECT_TRUE(refuses([](KeptRecord& it) { it.sandboxes[1].gpu->devices.clear(); }));
+  EXPECT_TRUE(refuses([](KeptRecord& it) { it.sandboxes[1].gpu->memory->is_out = false; }))
+      << "without its context, and in";
+  EXPECT_TRUE(refuses([](KeptRecord& it) { it.sandboxes[2].gpu->ledgers.pop_back(); }));
+  EXPECT_TRUE(refuses([](KeptRecord& it) {
+    it.sandboxes[2].gpu->memory = std::exchange(it.sandboxes[1].gpu->memory, std::nullopt);
+  })) << "memory of several devices moves";
+  EXPECT_TRUE(refuses([](KeptRecord& it) { it.node->machine.clear(); }));
   EXPECT_TRUE(refuses([](KeptRecord& it) { it.sandboxes[0].age = seconds(-1); }));
   EXPECT_TRUE(refuses([](KeptRecord& it) { it.sandboxes[0].waiting.reset(); }));
   EXPECT_TRUE(refuses([](KeptRecord& it) {

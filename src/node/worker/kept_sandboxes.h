@@ -16,6 +16,7 @@ struct KeptSandboxes {
   std::vector<OwnedFd> descriptors;
 
   // Invalid for none.
+  OwnedFd take(DescriptorNumber number) { return std::move(descriptors[number]); }
   OwnedFd take(const std::optional<DescriptorNumber>& number) {
     return number ? std::move(descriptors[*number]) : OwnedFd();
   }

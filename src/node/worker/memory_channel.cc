@@ -58,6 +58,28 @@ MemoryChannel::MemoryChannel(loop::EventLoop& loop, LogSink& log, OwnedFd listen
                                 [this](loop::Readiness) { accept_peers(kAcceptsPerTurn); });
 }
 
+MemoryChannel::MemoryChannel(loop::EventLoop& loop, LogSink& log, HandedOverMemory from,
+                             std::function<void(MemoryMove)> on_moved,
+                             std::function<void(Bytes)> on_wanted)
+    : MemoryChannel(loop, log, std::move(from.listener), std::move(on_moved),
+                    std::move(on_wanted)) {
+  for (OwnedFd& socket : from.processes) {
+    const uint64_t id = ++last_peer_;
+    Peer& peer = peers_[id];
+    peer.socket = std::move(socket);
+    peer.greeted = true;
+    watch_peer(id);
+  }
+  place_ = from.place;
+  sequence_ = from.sequence + 1;
+  belongs_out_ = place_.is_out;
+  if (place_.deep) depth_ = MemoryMoveDepth::kContext;
+  if (place_.is_out && peers_.size() == 1) spared_ = place_.offloaded;
+  for (uint64_t id = 1; id <= last_peer_; ++id) {
+    send(id, belongs_out_ ? MemoryMessageKind::kMoveOut : MemoryMessageKind::kMoveIn);
+  }
+}
+
 MemoryChannel::~MemoryChannel() {
   for (const auto& [id, ending] : ending_) loop_.cancel(ending.grace_period);
   loop_.cancel(report_timer_);
@@ -72,9 +94,14 @@ void MemoryChannel::accept_peers(size_t most) {
     const uint64_t id = ++last_peer_;
     Peer& peer = peers_[id];
     peer.socket = std::move(socket);
-    peer.watch =
-        loop_.watch(peer.socket.get(), true, false, [this, id](loop::Readiness) { read_peer(id); });
+    watch_peer(id);
   }
+}
+
+void MemoryChannel::watch_peer(uint64_t id) {
+  Peer& peer = peers_.at(id);
+  peer.watch =
+      loop_.watch(peer.socket.get(), true, false, [this, id](loop::Readiness) { read_peer(id); });
 }
 
 void MemoryChannel::read_peer(uint64_t id) {
@@ -162,6 +189,7 @@ void MemoryChannel::grant(Bytes bytes) {
   if (wants_.empty()) return;
   const Want answered = wants_.front();
   wants_.pop_front();
+  place_.offloaded -= bytes;
   if (answered.peer != 0 && bytes == Bytes(0)) {
     refused_until_ = loop_.clock().now() + kRefusalHolds;
   }
@@ -286,9 +314,46 @@ void MemoryChannel::finish_if_all_answered() {
     spared_ = peers_.size() == 1 ? move_.offloaded : Bytes(0);
     move_.spared = spared_;
   }
+  note_place();
   // In the next turn: the caller may be in the middle of handling an event.
   loop_.cancel(report_timer_);
-  report_timer_ = loop_.call_after(Duration(0), [this, move = move_] { on_moved_(move); });
+  reports_ = true;
+  report_timer_ = loop_.call_after(Duration(0), [this, move = move_] {
+    reports_ = false;
+    on_moved_(move);
+  });
+}
+
+// As dispatch understands the report.
+void MemoryChannel::note_place() {
+  if (!move_.out) {
+    if (move_.done) place_.is_out = place_.deep = false;
+  } else if (move_.deep) {
+    place_.deep = move_.done;
+  } else if (move_.done) {
+    place_ = {true, false, move_.left, move_.spared};
+  }
+}
+
+bool MemoryChannel::rests() {
+  hear_newcomers();
+  const bool all_greeted = std::all_of(peers_.begin(), peers_.end(),
+                                       [](const auto& each) { return each.second.greeted; });
+  return all_greeted && !moving_ && !reports_ && wants_.empty();
+}
+
+HandedOverMemory MemoryChannel::hand_over() {
+  HandedOverMemory all;
+  listener_watch_.reset();
+  all.listener = std::move(listener_);
+  for (auto& [id, peer] : peers_) {
+    peer.watch.reset();
+    all.processes.push_back(std::move(peer.socket));
+  }
+  peers_.clear();
+  all.sequence = sequence_;
+  all.place = place_;
+  return all;
 }
 
 }  // namespace lambent::worker

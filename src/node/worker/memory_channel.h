@@ -10,6 +10,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "core/base/fd.h"
 #include "core/base/log.h"
@@ -37,6 +38,21 @@ struct MemoryMove {
   Duration duration{};
 };
 
+// Where the memory is when no move is under way.
+struct MemoryPlace {
+  bool is_out = false;
+  bool deep = false;      // out with the context
+  Bytes left, offloaded;  // as the last MemoryMove out told (`left`, `spared`)
+};
+
+// The connections of a channel, as another program goes on with them.
+struct HandedOverMemory {
+  OwnedFd listener;
+  std::vector<OwnedFd> processes;  // that have said hello
+  uint64_t sequence = 0;           // of the latest command
+  MemoryPlace place;
+};
+
 class MemoryChannel {
  public:
   // Listens at `path`. `on_moved` is called once for every command unless the next one overtakes
@@ -46,6 +62,11 @@ class MemoryChannel {
                                                      const std::string& path,
                                                      std::function<void(MemoryMove)> on_moved,
                                                      std::function<void(Bytes)> on_wanted = {});
+  // Goes on with the connections of another program. The processes are told once more where their
+  // memory belongs, which is where it is.
+  MemoryChannel(loop::EventLoop& loop, LogSink& log, HandedOverMemory from,
+                std::function<void(MemoryMove)> on_moved,
+                std::function<void(Bytes)> on_wanted = {});
   ~MemoryChannel();
   MemoryChannel(const MemoryChannel&) = delete;
   MemoryChannel& operator=(const MemoryChannel&) = delete;
@@ -58,6 +79,11 @@ class MemoryChannel {
   void grant(Bytes bytes);
 
   size_t processes() const { return peers_.size(); }
+  const MemoryPlace& place() const { return place_; }
+  // Nothing is under way: no move, no wish, no process that has yet to say hello.
+  bool rests();
+  // For another program, of one that rests. Of no use afterwards but to be destroyed.
+  HandedOverMemory hand_over();
 
  private:
   struct Peer {
@@ -90,6 +116,8 @@ class MemoryChannel {
   void await_end_no_more(pid_t process);
   void has_ended(uint64_t id);
   void finish_if_all_answered();
+  void note_place();
+  void watch_peer(uint64_t id);
 
   loop::EventLoop& loop_;
   LogSink& log_;
@@ -118,6 +146,8 @@ class MemoryChannel {
   };
   std::map<uint64_t, Ending> ending_;
   loop::TimerId report_timer_;
+  bool reports_ = false;  // it is set
+  MemoryPlace place_;     // when the last command was over
 
   Bytes spared_;  // by the last move out
   // The first was announced; of the others at most one of each process that is there.

@@ -459,5 +459,87 @@ TEST_F(Channel, WhoDoesNotKeepToTheProtocolIsHungUpOn) {
   EXPECT_EQ(hear(sound).kind, MemoryMessageKind::kMoveIn);
 }
 
+// What another program goes on with.
+class HandedOver : public Channel {
+ protected:
+  void hand_over() {
+    ASSERT_TRUE(channel_->rests());
+    HandedOverMemory from = channel_->hand_over();
+    place_ = from.place;
+    channel_ = std::make_unique<MemoryChannel>(
+        loop_, log_, std::move(from), [this](MemoryMove move) { moves_.push_back(move); },
+        [this](Bytes bytes) { wanted_.push_back(bytes); });
+    moves_.clear();
+  }
+
+  MemoryPlace place_;
+};
+
+TEST_F(HandedOver, AProcessIsToldAgainWhereItsMemoryIsAndObeysTheNewProgram) {
+  const OwnedFd fd = process();
+  answer(fd, hear(fd));
+  channel_->move_out(MemoryMoveDepth::kMemory);
+  answer(fd, hear(fd), MemoryMoveStatus::kDone, Bytes::mib(90), Bytes::mib(10), Bytes::mib(4));
+  ASSERT_TRUE(turn_until(loop_, [&] { return !moves_.empty(); }));
+  hand_over();
+  EXPECT_TRUE(place_.is_out);
+  EXPECT_EQ(place_.left, Bytes::mib(10));
+  EXPECT_EQ(place_.offloaded, Bytes::mib(4));
+  const MemoryMessage again = hear(fd);
+  EXPECT_EQ(again.kind, MemoryMessageKind::kMoveOut);
+  answer(fd, again);
+  channel_->move_in();
+  const MemoryMessage in = hear(fd);
+  EXPECT_EQ(in.kind, MemoryMessageKind::kMoveIn);
+  EXPECT_GT(in.sequence, again.sequence);
+  answer(fd, in, MemoryMoveStatus::kDone, Bytes::mib(90));
+  ASSERT_TRUE(turn_until(loop_, [&] { return !moves_.empty(); }));
+  EXPECT_EQ(moves_.size(), 1u) << "what was not asked for is not reported";
+  EXPECT_FALSE(moves_[0].out);
+  EXPECT_TRUE(moves_[0].done);
+}
+
+TEST_F(HandedOver, AProcessThatComesLaterIsToldTheSame) {
+  const OwnedFd fd = process();
+  answer(fd, hear(fd));
+  channel_->move_out(MemoryMoveDepth::kMemory);
+  answer(fd, hear(fd));
+  ASSERT_TRUE(turn_until(loop_, [&] { return !moves_.empty(); }));
+  hand_over();
+  const OwnedFd later = process();
+  EXPECT_EQ(hear(later).kind, MemoryMessageKind::kMoveOut);
+}
+
+TEST_F(HandedOver, NothingRestsWhileAMoveOrAWishIsUnderWay) {
+  const OwnedFd fd = process();
+  answer(fd, hear(fd));
+  channel_->move_out(MemoryMoveDepth::kMemory);
+  EXPECT_FALSE(channel_->rests());
+  const MemoryMessage command = hear(fd);
+  answer(fd, command, MemoryMoveStatus::kDone, Bytes::mib(90));
+  ASSERT_TRUE(turn_until(loop_, [&] { return !moves_.empty(); }));
+  EXPECT_TRUE(channel_->rests());
+  say(fd, {.kind = MemoryMessageKind::kWantMemory, .bytes = Bytes::mib(2).count});
+  ASSERT_TRUE(turn_until(loop_, [&] { return !wanted_.empty(); }));
+  EXPECT_FALSE(channel_->rests());
+  channel_->grant(Bytes(0));
+  EXPECT_TRUE(channel_->rests());
+  const OwnedFd silent = connect_only();
+  EXPECT_FALSE(channel_->rests()) << "one has yet to say hello";
+}
+
+TEST_F(HandedOver, AMoveThatFailedAndWasTakenBackLeavesTheMemoryIn) {
+  const OwnedFd fd = process();
+  answer(fd, hear(fd));
+  channel_->move_out(MemoryMoveDepth::kMemory);
+  answer(fd, hear(fd), MemoryMoveStatus::kNoHostMemory);
+  answer(fd, hear(fd));
+  ASSERT_TRUE(turn_until(loop_, [&] { return !moves_.empty(); }));
+  EXPECT_FALSE(moves_[0].done);
+  hand_over();
+  EXPECT_FALSE(place_.is_out);
+  EXPECT_EQ(hear(fd).kind, MemoryMessageKind::kMoveIn);
+}
+
 }  // namespace
 }  // namespace lambent::worker

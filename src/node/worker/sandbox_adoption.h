@@ -1,6 +1,7 @@
-// How sandboxes that the program before this one kept become dispatch's: as instances of their
-// functions that are started before any call and are ready at once. Used by the worker in its
-// recovery, on the loop thread.
+// How sandboxes that the program before this one kept become dispatch's: those without a GPU as
+// instances of their functions that are started before any call and are ready at once, those with
+// one by SandboxReady::kept_of, with their memory where it is. Used by the worker in its recovery,
+// on the loop thread.
 #pragma once
 
 #include "core/base/log.h"
@@ -11,6 +12,7 @@
 #include "node/worker/dispatch_driver.h"
 #include "node/worker/function_registry.h"
 #include "node/worker/sandbox_hand_over.h"
+#include "node/worker/sandbox_host.h"
 #include "node/worker/sandbox_plan.h"
 
 namespace lambent::worker {
@@ -24,11 +26,15 @@ struct AdoptionUses {
   const Deployments& deployments;
   const dispatch::Dispatcher& dispatcher;
   DispatchDriver& driver;
+  SandboxHost& host;
+  BackendObserver& reports;
   LogSink& log;
+  bool has_links = false;  // sandboxes take turns on the links of devices
 };
 
 // Dispatch has those afterwards that fit their functions, but where it has no room for more, or its
-// policy keeps no instances; all others are ended.
+// policy keeps no instances; all others are ended. Before any sandbox is started, which would take
+// the memory of one that is there.
 void adopt_sandboxes(const AdoptionUses& uses);
 
 }  // namespace lambent::worker

@@ -12,10 +12,12 @@
 #include "node/sandbox/launcher.h"
 #include "node/sandbox/plan.h"
 #include "node/worker/kept_sandboxes.h"
+#include "node/worker/memory_channel.h"
 
 namespace lambent::worker {
 
-// Of a plan, whatever the sandbox's number is: the same if it would be started in the same way.
+// Of a plan, whatever the sandbox's number is, and where on the host what is its own lies: the same
+// if it would be started in the same way.
 std::string digest_of(sandbox::LaunchPlan plan);
 
 class SandboxHandOver {
@@ -33,14 +35,21 @@ class SandboxHandOver {
     KeptSandbox sandbox;
     OwnedFd listener, waiting, output, refusals;
     std::vector<OwnedFd> resting, memory;
+    // Of one with a GPU.
+    std::vector<OwnedFd> ledgers;
+    std::optional<HandedOverMemory> moves;  // none: its memory stays where it is
+    OwnedFd link;
   };
 
   size_t inherited() const { return inherited_.record.sandboxes.size(); }
-  // How many are of the function and were started with this plan.
+  // How many are of the function, without a GPU, and were started with this plan.
   size_t count(FunctionId function, const std::string& plan) const;
-  // Takes one of these, which is `sandbox` from now on; none: there is none that lives.
+  // The devices of each with GPUs that is of the function, in the order in which they were kept.
+  std::vector<std::vector<DeviceId>> devices_of(FunctionId function) const;
+  // Takes one on these devices (none: without a GPU), which is `sandbox` from now on; none: there
+  // is none that lives.
   std::optional<Inherited> take(SandboxId sandbox, FunctionId function, const std::string& plan,
-                                bool has_runtime_api);
+                                bool has_runtime_api, const std::vector<DeviceId>& devices);
   // Ends those that were not taken; how many.
   size_t end_inherited();
 
@@ -62,6 +71,8 @@ class SandboxHandOver {
     SandboxId sandbox;
     KeptSandbox kept;
   };
+
+  void take_gpu(Inherited& taken);
 
   sandbox::Launcher& launcher_;
   KeptSandboxes inherited_;

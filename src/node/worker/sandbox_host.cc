@@ -113,12 +113,20 @@ void tell_each(const HostedSandbox& sandbox, SandboxEnd& end) {
   }
 }
 
-// Of one with a GPU, shims and executors hold more than is written down; files with secrets and a
-// stage's channel end with the program that made them.
+// A line of ours about one invocation.
+void print_of(const HostedSandbox& sandbox, LogTail& tail, std::string_view text) {
+  tail.append(text);
+  sandbox.observer.on_output(sandbox.spec.id, text);
+}
+
+// What shares a GPU's runtime has its device memory in an executor, which ends; files with secrets
+// and a stage's channel end with the program that made them.
 bool can_stay(const HostedSandbox& sandbox, const SandboxRequest& request) {
-  return sandbox.spec.gpu.memory == Bytes(0) && sandbox.secret_folder.empty() &&
-         request.extras.binds.empty() && request.extras.environment.empty() &&
-         sandbox.most_in_flight == 1;
+  const FunctionSpec& spec = sandbox.spec;
+  const bool shares = spec.gpu.memory > Bytes(0) && spec.gpu.runtime == GpuRuntime::kShared;
+  const bool has_kind = spec.kind == FunctionKind::kHandler || spec.kind == FunctionKind::kHttp;
+  return has_kind && !shares && sandbox.secret_folder.empty() && request.extras.binds.empty() &&
+         request.extras.environment.empty() && sandbox.most_in_flight == 1;
 }
 
 }  // namespace
@@ -129,7 +137,8 @@ SandboxHost::SandboxHost(Dependencies dependencies, SandboxSetting setting, std:
       uses_(std::move(dependencies)),
       launcher_(uses_.launcher),
       setting_(std::move(setting)),
-      run_folder_(std::move(run_folder)) {
+      run_folder_(std::move(run_folder)),
+      keeping_(keeping_uses()) {
   std::error_code ignored;
   std::filesystem::remove_all(run_folder_, ignored);
   std::filesystem::create_directories(run_folder_, ignored);
@@ -182,7 +191,10 @@ void SandboxHost::start(BackendStart start, BackendObserver& observer) {
   sandbox::LaunchPlan plan = plan_sandbox(setting_, resolved, request);
   if (can_stay(sandbox, request)) {
     sandbox.plan_digest = digest_of(plan);
-    if (adopt(sandbox)) return;
+    // Those with GPUs are dispatch's before anything is started.
+    if (spec.gpu.memory == Bytes(0) && adopt(sandbox)) {
+      return observer.on_adopted(id, sandbox.sandbox_time, sandbox.init_time);
+    }
   }
   launcher_.launch(std::move(plan),
                    [this, id](Result<sandbox::Started> result) { started(id, std::move(result)); });
@@ -208,26 +220,28 @@ Result<void> SandboxHost::connect_memory(Sandbox& sandbox, SandboxRequest& reque
   ASSIGN_OR_RETURN(request.ledger_path, make_ledger(sandbox, sandbox.spec.gpu.memory));
   RETURN_IF_ERROR(make_ledgers_beside(sandbox, request));
   if (sandbox.spec.gpu.runtime == GpuRuntime::kShared) return connect_runtime(sandbox, request);
-  const bool moves = setting_.memory_moves && !setting_.integrated.contains(sandbox.device);
-  if (sandbox.spec.gpu.memory_mode == MemoryMode::kOff || !moves) return {};
-  // What lies on several devices stays there.
-  if (!sandbox.beside.empty()) return {};
+  if (!moves_memory(setting_, sandbox.spec, sandbox.device, !sandbox.beside.empty())) return {};
   const std::string number = std::to_string(sandbox.id.value);
   sandbox.memory_path = run_folder_ + "/memory-" + number;
-  ASSIGN_OR_RETURN(
-      sandbox.memory,
-      MemoryChannel::open(
-          loop_, log_, sandbox.memory_path,
-          [this, &sandbox](MemoryMove move) { memory_moved(sandbox, move); },
-          [&sandbox](Bytes bytes) { sandbox.observer.on_memory_wanted(sandbox.id, bytes); }));
+  ASSIGN_OR_RETURN(sandbox.memory,
+                   MemoryChannel::open(loop_, log_, sandbox.memory_path, on_moved_of(sandbox),
+                                       on_wanted_of(sandbox)));
   request.memory_path = sandbox.memory_path;
   if (uses_.links == nullptr) return {};
   sandbox.link_path = run_folder_ + "/link-" + number;
-  ASSIGN_OR_RETURN(OwnedFd listener, listen_to_sandbox(sandbox.link_path));
-  uses_.links->serve(sandbox.id, sandbox.device, sandbox.spec.gpu.memory * 2 + kLeaseSlack,
-                     std::move(listener));
+  ASSIGN_OR_RETURN(sandbox.link_listener, listen_to_sandbox(sandbox.link_path));
+  serve_link(*uses_.links, sandbox);
   request.link_path = sandbox.link_path;
   return {};
+}
+
+std::function<void(Bytes)> on_wanted_of(HostedSandbox& sandbox) {
+  return [&sandbox](Bytes bytes) { sandbox.observer.on_memory_wanted(sandbox.id, bytes); };
+}
+
+void serve_link(DeviceLinks& links, const HostedSandbox& sandbox) {
+  links.serve(sandbox.id, sandbox.device, sandbox.spec.gpu.memory * 2 + kLeaseSlack,
+              OwnedFd(fcntl(sandbox.link_listener.get(), F_DUPFD_CLOEXEC, 0)));
 }
 
 Result<void> SandboxHost::connect_runtime(Sandbox& sandbox, SandboxRequest& request) {
@@ -350,6 +364,7 @@ runtime_api::SessionOptions session_options(const HostedSandbox& sandbox) {
 }
 
 void SandboxHost::ready(Sandbox& sandbox) {
+  if (sandbox.kept_later) return keeping_.look_again(sandbox.id);
   if (sandbox.end_words || sandbox.initialised) return;
   const bool wants_event = sandbox.session != nullptr && !sandbox.spec.warm_up.empty();
   if (wants_event && sandbox.warm_up == Sandbox::WarmUp::kNone) return warm_up(sandbox);
@@ -544,11 +559,17 @@ void SandboxHost::grant_memory(SandboxId id, Bytes bytes) {
   }
 }
 
-void SandboxHost::memory_moved(Sandbox& sandbox, const MemoryMove& move) {
-  if (!move.broken) return sandbox.observer.on_memory_moved(sandbox.id, move);
-  stop(sandbox.id,
-       {ErrorCode::kInternal, "the driver failed while the function's device memory was moved"},
-       "Sandbox.Failure");
+std::function<void(MemoryMove)> SandboxHost::on_moved_of(Sandbox& sandbox) {
+  return [this, &sandbox](const MemoryMove& move) {
+    if (move.broken) {
+      return stop(
+          sandbox.id,
+          {ErrorCode::kInternal, "the driver failed while the function's device memory was moved"},
+          "Sandbox.Failure");
+    }
+    sandbox.observer.on_memory_moved(sandbox.id, move);
+    if (sandbox.kept_later) keeping_.look_again(sandbox.id);
+  };
 }
 
 void SandboxHost::stop(SandboxId id, Error error, std::string error_type) {
@@ -563,9 +584,8 @@ void SandboxHost::end(SandboxId id, Duration grace, Error error, std::string err
   const auto found = sandboxes_.find(id);
   if (found == sandboxes_.end()) return;
   Sandbox& sandbox = *found->second;
-  if (uses_.hand_over != nullptr && uses_.hand_over->begun() && keep(sandbox, error, error_type)) {
-    return;
-  }
+  const bool may_stay = uses_.hand_over != nullptr && uses_.hand_over->begun();
+  if (may_stay && keeping_.keep(sandbox, EndWords{error, error_type})) return;
   const bool can_be_asked = sandbox.relay != nullptr && !sandbox.end_words;
   if (!can_be_asked || grace == Duration::zero()) {
     return stop(id, std::move(error), std::move(error_type));
@@ -616,7 +636,8 @@ void SandboxHost::finish(SandboxId id, Error error, std::string error_type,
     if (!path->empty()) unlink(path->c_str());
   }
   for (const std::string& path : sandbox->ledger_paths_beside) unlink(path.c_str());
-  if (!sandbox->link_path.empty()) uses_.links->forget(id);
+  // What a kept one has leased holds its memory until it has moved in.
+  if (sandbox->link_listener.valid()) uses_.links->forget(id);
   if (!sandbox->runtime_path.empty()) uses_.runtimes->remove_client(id);
 
   SandboxEnd end;
@@ -706,12 +727,6 @@ void SandboxHost::read_output(Sandbox& sandbox, size_t most) {
     total += static_cast<size_t>(got);
     print(sandbox, std::string_view(buffer, static_cast<size_t>(got)));
   }
-}
-
-// A line of ours about one invocation.
-void SandboxHost::print_of(const Sandbox& sandbox, LogTail& tail, std::string_view text) {
-  tail.append(text);
-  sandbox.observer.on_output(sandbox.spec.id, text);
 }
 
 void SandboxHost::print(Sandbox& sandbox, std::string_view text) {

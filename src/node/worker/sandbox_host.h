@@ -26,6 +26,7 @@
 #include "node/worker/log_store.h"
 #include "node/worker/memory_channel.h"
 #include "node/worker/sandbox_hand_over.h"
+#include "node/worker/sandbox_keeping.h"
 #include "node/worker/sandbox_plan.h"
 
 namespace lambent::worker {
@@ -75,6 +76,10 @@ class SandboxHost final : public Backend {
   void abandon(SandboxId sandbox, InvocationId invocation) override;
   RunReport partial_report(SandboxId sandbox, InvocationId invocation) override;
   std::vector<SandboxStatus> status(Metering metering) const override;
+  // Goes on with a sandbox that the program before this one left on these devices, if one of the
+  // function is there that was started by a plan with this digest.
+  std::optional<KeptOnDevices> adopt_on_devices(BackendStart start, std::string plan,
+                                                BackendObserver& observer);
   // Whether a sandbox that uses a GPU belongs to a tenant other than this one.
   bool has_gpu_sandboxes_of_others(TenantId tenant) const;
 
@@ -105,16 +110,14 @@ class SandboxHost final : public Backend {
   void read_output(Sandbox& sandbox, size_t most);
   void print(Sandbox& sandbox, std::string_view text);
   void refused(Sandbox& sandbox, const network::Refusal& refusal);
-  void print_of(const Sandbox& sandbox, LogTail& tail, std::string_view text);
   // What the processes of a sandbox with a GPU are connected to.
   Result<void> connect_memory(Sandbox& sandbox, SandboxRequest& request);
-  // For the next program; false: it cannot be kept.
-  bool keep(Sandbox& sandbox, const Error& error, const std::string& error_type);
+  SandboxKeeping::Host keeping_uses();
   bool adopt(Sandbox& sandbox);
   Result<void> connect_runtime(Sandbox& sandbox, SandboxRequest& request);
   // The environment that the sandbox is started with, its secrets in place.
   Result<void> resolve_environment(Sandbox& sandbox, FunctionSpec& spec, SandboxRequest& request);
-  void memory_moved(Sandbox& sandbox, const MemoryMove& move);
+  std::function<void(MemoryMove)> on_moved_of(Sandbox& sandbox);
   Result<std::string> make_ledger(Sandbox& sandbox, Bytes limit);
   void read_ledger(Sandbox& sandbox);
 
@@ -125,6 +128,7 @@ class SandboxHost final : public Backend {
   SandboxSetting setting_;
   std::string run_folder_;
   std::unordered_map<SandboxId, std::unique_ptr<Sandbox>> sandboxes_;
+  SandboxKeeping keeping_;
 };
 
 }  // namespace lambent::worker

@@ -5,52 +5,47 @@
 #include "node/worker/hosted_sandbox.h"
 
 namespace lambent::worker {
+namespace {
 
-bool SandboxHost::keep(HostedSandbox& sandbox, const Error& error, const std::string& error_type) {
-  const bool rests = sandbox.initialised && !sandbox.end_words && sandbox.in_flight.empty();
-  const bool stays = rests && !sandbox.plan_digest.empty();
-  std::optional<runtime_api::HandedOverRuntime> runtime;
-  if (stays && sandbox.session) runtime = sandbox.session->hand_over();
-  if (!stays || !(runtime || (sandbox.relay && sandbox.relay->rests()))) {
-    log_.info("sandbox_not_kept", {{"sandbox", static_cast<int64_t>(sandbox.id.value)},
-                                   {"tenant", int64_t{sandbox.spec.name.tenant.value}},
-                                   {"function", sandbox.spec.name.name}});
-    return false;
+void go_on_with_ledgers(HostedSandbox& sandbox, std::vector<OwnedFd> ledgers) {
+  for (OwnedFd& each : ledgers) {
+    auto ledger = ledger::go_on_with_ledger(std::move(each), sandbox.spec.gpu.memory);
+    if (!sandbox.ledger) {
+      sandbox.ledger.emplace(std::move(ledger));
+    } else {
+      sandbox.ledgers_beside.push_back(std::move(ledger));
+    }
   }
-  read_output(sandbox, kOutputAtEnd);
-  SandboxHandOver& next = *uses_.hand_over;
-  KeptSandbox kept{.function = sandbox.spec.id,
-                   .plan = sandbox.plan_digest,
-                   .pid = sandbox.pid,
-                   .age = loop_.clock().now() - sandbox.requested_at,
-                   .sandbox_time = sandbox.sandbox_time,
-                   .init_time = sandbox.init_time,
-                   .invocations = sandbox.invocations};
-  if (runtime) {
-    kept.listener = next.add(std::move(runtime->listener));
-    kept.waiting = next.add(std::move(runtime->waiting));
-    kept.resting = next.add(std::move(runtime->resting));
-  }
-  sandbox.output_watch.reset();
-  kept.output = next.add(std::move(sandbox.output));
-  if (sandbox.refusals) kept.refusals = next.add(sandbox.refusals->release());
-  sandbox.refusals.reset();
-  kept.memory = next.add(std::move(sandbox.host_memory).release());
-  next.keep(sandbox.id, std::move(kept));
-  sandbox.end_words = EndWords{error, error_type};
-  sandbox.relay.reset();
-  // The caller is in the middle of handling an event.
-  loop_.call_after(Duration(0), [this, id = sandbox.id, error, error_type] {
-    finish(id, error, error_type, Bytes(0));
-  });
-  return true;
+}
+
+}  // namespace
+
+SandboxKeeping::Host SandboxHost::keeping_uses() {
+  return {
+      .loop = loop_,
+      .log = log_,
+      .hand_over = uses_.hand_over,
+      .find =
+          [this](SandboxId id) {
+            const auto found = sandboxes_.find(id);
+            return found == sandboxes_.end() ? nullptr : found->second.get();
+          },
+      .read_output = [this](HostedSandbox& sandbox) { read_output(sandbox, kOutputAtEnd); },
+      .finish = [this](SandboxId id,
+                       const EndWords& words) { finish(id, words.error, words.type, Bytes(0)); },
+      .stop = [this](SandboxId id, const EndWords& words) { stop(id, words.error, words.type); }};
 }
 
 // False: there is none that would be started in the same way.
 bool SandboxHost::adopt(HostedSandbox& sandbox) {
   if (uses_.hand_over == nullptr) return false;
+  std::vector<DeviceId> devices;
+  if (sandbox.spec.gpu.memory > Bytes(0)) {
+    devices = {sandbox.device};
+    devices.insert(devices.end(), sandbox.beside.begin(), sandbox.beside.end());
+  }
   auto kept = uses_.hand_over->take(sandbox.id, sandbox.spec.id, sandbox.plan_digest,
-                                    sandbox.spec.kind != FunctionKind::kHttp);
+                                    sandbox.spec.kind != FunctionKind::kHttp, devices);
   if (!kept) return false;
   sandbox.pid = kept->sandbox.pid;
   sandbox.requested_at = loop_.clock().now() - kept->sandbox.age;
@@ -65,6 +60,16 @@ bool SandboxHost::adopt(HostedSandbox& sandbox) {
   kept->memory.resize(2);
   sandbox.host_memory =
       sandbox::MemoryMeter(std::move(kept->memory[0]), std::move(kept->memory[1]));
+  go_on_with_ledgers(sandbox, std::move(kept->ledgers));
+  if (kept->moves) {
+    sandbox.memory = std::make_unique<MemoryChannel>(loop_, log_, std::move(*kept->moves),
+                                                     on_moved_of(sandbox), on_wanted_of(sandbox));
+  }
+  if (kept->link.valid() && uses_.links != nullptr) {
+    sandbox.link_listener = std::move(kept->link);
+    serve_link(*uses_.links, sandbox);
+  }
+  read_ledger(sandbox);
   hear(sandbox, std::move(kept->refusals));
   if (kept->waiting.valid()) {
     sandbox.session = std::make_unique<runtime_api::Session>(
@@ -75,8 +80,38 @@ bool SandboxHost::adopt(HostedSandbox& sandbox) {
   } else {
     open_relay(sandbox);
   }
-  sandbox.observer.on_adopted(sandbox.id, sandbox.sandbox_time, sandbox.init_time);
   return true;
+}
+
+std::optional<KeptOnDevices> SandboxHost::adopt_on_devices(BackendStart start, std::string plan,
+                                                           BackendObserver& observer) {
+  if (uses_.hand_over == nullptr) return std::nullopt;
+  auto owned = std::make_unique<Sandbox>(observer);
+  Sandbox& sandbox = *owned;
+  sandbox.id = start.sandbox;
+  sandbox.spec = start.spec;
+  sandbox.device = start.device;
+  sandbox.beside = start.beside;
+  sandbox.most_response = start.extras.most_response;
+  sandbox.plan_digest = std::move(plan);
+  sandboxes_[start.sandbox] = std::move(owned);
+  if (!adopt(sandbox)) {
+    sandboxes_.erase(start.sandbox);
+    return std::nullopt;
+  }
+  KeptOnDevices kept{.sandbox = sandbox.id,
+                     .function = sandbox.spec.id,
+                     .devices = {sandbox.device},
+                     .sandbox_time = sandbox.sandbox_time,
+                     .init_time = sandbox.init_time};
+  kept.devices.insert(kept.devices.end(), sandbox.beside.begin(), sandbox.beside.end());
+  if (sandbox.memory == nullptr) return kept;
+  const MemoryPlace place = sandbox.memory->place();
+  kept.memory_is_out = place.is_out;
+  kept.deep = place.deep;
+  kept.left = place.left;
+  kept.offloaded = place.offloaded;
+  return kept;
 }
 
 }  // namespace lambent::worker

@@ -273,6 +273,12 @@ std::optional<sandbox::ZygotePlan> zygote_of(const FunctionSpec& spec,
 
 }  // namespace
 
+bool moves_memory(const SandboxSetting& setting, const FunctionSpec& spec, DeviceId device,
+                  bool has_others) {
+  return spec.gpu.memory_mode != MemoryMode::kOff && setting.memory_moves && !has_others &&
+         !setting.integrated.contains(device);
+}
+
 std::string visible_as(const GpuDriver& gpu, DeviceId device) {
   const auto visible = gpu.visible.find(device);
   // Our numbers count from 1.

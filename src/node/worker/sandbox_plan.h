@@ -106,6 +106,10 @@ struct SandboxRequest {
   std::vector<std::string> ledgers_beside = {};
 };
 
+// Whether the device memory of such a sandbox moves; what lies on several devices stays there.
+bool moves_memory(const SandboxSetting& setting, const FunctionSpec& spec, DeviceId device,
+                  bool has_others);
+
 // Where things lie inside a sandbox.
 inline constexpr char kRuntimeFolder[] = "/var/runtime";
 inline constexpr char kPythonFolder[] = "/opt/lambent/python";

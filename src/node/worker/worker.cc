@@ -35,6 +35,14 @@ std::function<void(const FunctionName&, uint64_t)> network_refusals(
   };
 }
 
+// Beside the sandboxes of which SandboxHost tells: their contexts are the executors'.
+void tell_what_ends(const ExecutorHost& executors, LogSink& log) {
+  const size_t instances = executors.status(Metering::kNone).size();
+  if (instances == 0) return;
+  log.info("kernel_instances_not_kept", {{"instances", static_cast<int64_t>(instances)},
+                                         {"why", "executors end with the program"}});
+}
+
 // The launcher does not know which sandboxes are executors.
 void hear_of(sandbox::Launcher& launcher, SandboxHost& sandboxes, ExecutorHost& executors,
              metrics::WorkerMetrics& metrics) {
@@ -290,8 +298,10 @@ Result<void> Worker::recover() {
   keep_logs();
   if (uses_.hand_over != nullptr) {
     adopt_sandboxes({*uses_.hand_over, options_.sandboxes, uses_.secrets, functions_, code_,
-                     deployments_, *dispatcher_, driver_, uses_.log});
+                     deployments_, *dispatcher_, driver_, sandboxes_, dispatch_reports_, uses_.log,
+                     uses_.links != nullptr});
   }
+  deployments_.start_instances();
   ASSIGN_OR_RETURN(const size_t resumed, intake_.recover());
   uses_.log.info("recovered", {{"functions", static_cast<int64_t>(functions_.size())},
                                {"asynchronous", static_cast<int64_t>(resumed)}});
@@ -344,6 +354,8 @@ std::map<TenantId, TenantUsage> Worker::usages_of(const std::vector<TenantId>& t
 
 void Worker::drain(std::function<void()> drained) {
   if (drain_.begin(std::move(drained))) {
+    if (uses_.hand_over != nullptr && uses_.hand_over->begun())
+      tell_what_ends(executors_, uses_.log);
     if (objects_ != nullptr) {
       objects_->fail_all({ErrorCode::kUnavailable, "the worker is stopping; try again elsewhere"});
     }

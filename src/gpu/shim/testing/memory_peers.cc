@@ -203,6 +203,9 @@ void DeviceSide::serve() {
 
 void DeviceSide::take(int fd, const MemoryMessage& message) {
   switch (message.kind) {
+    case MemoryMessageKind::kHello:
+      claimed_bytes_ = message.bytes;
+      return;
     case MemoryMessageKind::kWantLease:
       return give_lease(fd, message.bytes);
     case MemoryMessageKind::kReturnLeases:

@@ -110,6 +110,8 @@ class DeviceSide {
 
   uint64_t leased_bytes() const { return leased_bytes_; }
   uint64_t offloaded_bytes() const { return offloaded_bytes_; }
+  // What the last process that came said that it has of a daemon before.
+  uint64_t claimed_bytes() const { return claimed_bytes_; }
   // The same, once it is what is expected, or never comes to be.
   uint64_t offloaded_bytes_once(uint64_t expected) const {
     (void)comes_true([&] { return offloaded_bytes_ == expected; });
@@ -140,6 +142,7 @@ class DeviceSide {
   std::deque<Wish> wishes_;
   std::atomic<uint64_t> leased_bytes_ = 0;
   std::atomic<uint64_t> offloaded_bytes_ = 0;
+  std::atomic<uint64_t> claimed_bytes_ = 0;
   std::atomic<uint64_t> bytes_[2] = {};
   std::atomic<int> leases_ = 0;
   std::atomic<int> turns_ = 0;
