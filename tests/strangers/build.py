@@ -90,6 +90,9 @@ class Builder:
             if (checkout / shared).is_dir() and not (top / shared).exists():
                 (top / shared).parent.mkdir(parents=True, exist_ok=True)
                 (top / shared).symlink_to(checkout / shared)
+        for neighbour in program.neighbours:
+            if not (built.folder.parent / neighbour).exists():
+                (built.folder.parent / neighbour).symlink_to(program.folder.parent / neighbour)
         log = base / "build.txt"
         log.unlink(missing_ok=True)
         tidy = [built.folder, base, self.toolkit / "include", self.bundle.parent.parent / "share/lambent/include", "/usr/local/include"]

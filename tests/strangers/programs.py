@@ -1,8 +1,11 @@
-"""Programs of others, as a checkout of theirs describes them: CUDA samples by their CMake files, Rodinia by the table in rodinia.toml."""
+"""Programs of others, as a checkout of theirs describes them: CUDA samples by their CMake files, Rodinia by the table in rodinia.toml,
+HeCBench by its make files."""
 import dataclasses
 import json
 import pathlib
 import re
+import shlex
+import subprocess
 import tomllib
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -34,6 +37,7 @@ class Program:
     extract: str = ""             # the part of such lines that is one, whatever their order
     reference: dict = None        # the same on the CPU: {folder, sources, flags, arguments, tolerance}
     samples_headers: bool = False  # it needs the headers that the samples share
+    neighbours: list = dataclasses.field(default_factory=list)  # folders beside its own that it reads
     known: str = ""               # why it is wrong here, where that is known
     not_tried: str = ""
 
@@ -120,5 +124,67 @@ def rodinia(checkout, samples_checkout=None):
             program.flags.append(f"-I{samples_checkout / 'Common'}")
         elif program.samples_headers:
             program.not_tried = "needs headers of the CUDA samples: name their checkout too"
+        found.append(program)
+    return found
+
+
+# What a program of HeCBench may need that is not to be had, or brings NVIDIA's runtime.
+NOT_LINKED = ("cublas", "cublasLt", "cusparse", "cusolver", "cufft", "curand", "cudnn", "nccl", "mpi", "boost", "gsl", "nvjpeg", "nvml", "opencv", "gdal")
+
+
+def _of_make(folder):
+    """(sources, flags, libraries, arguments) by what make would do, or None if it says nothing of the kind."""
+    said = subprocess.run(["make", "-n", "-B", "-f", "Makefile", "ARCH=sm_90", "run"], cwd=folder, capture_output=True, text=True, errors="replace",
+                          timeout=20).stdout.replace("\\\n", " ")
+    sources, flags, libraries, arguments = [], [], [], None
+    for line in said.splitlines():
+        try:
+            words = shlex.split(line)
+        except ValueError:
+            continue
+        if not words:
+            continue
+        if words[0].startswith("./") and arguments is None and sources:
+            arguments = words[1:]
+        if pathlib.Path(words[0]).name not in ("nvcc", "g++", "gcc", "c++", "cc"):
+            continue
+        for number, word in enumerate(words[1:], 1):
+            after = words[number + 1] if number + 1 < len(words) else ""
+            if re.search(r"\.(cu|cpp|cc|c)$", word) and words[number - 1] != "-o" and word not in sources:
+                sources.append(word)
+            elif word in ("-I", "-D"):
+                flags.append(word + after)
+            elif word.startswith(("-I", "-D")):
+                flags.append(word)
+            elif word.startswith("-l"):
+                libraries.append(word[2:])
+    return (sources, list(dict.fromkeys(flags)), list(dict.fromkeys(libraries)), arguments or []) if sources else None
+
+
+def hecbench(checkout):
+    """The programs for CUDA of a checkout of HeCBench, as their make files say."""
+    overrides = tomllib.loads((HERE / "hecbench.toml").read_text())
+    found = []
+    for make_file in sorted((checkout / "src").glob("*-cuda/Makefile")):
+        name = make_file.parent.name.removesuffix("-cuda")
+        parts = _of_make(make_file.parent)
+        if parts is None:
+            continue
+        sources, flags, libraries, arguments = parts
+        missing = [library for library in libraries if library in NOT_LINKED]
+        program = Program(make_file.parent.name, "hecbench", make_file.parent, sources, flags=["-I.", *flags], arguments=arguments,
+                          nvcc_flags=["--extended-lambda", "--expt-relaxed-constexpr", *(f"-l{each}" for each in libraries if each not in NOT_LINKED)])
+        program.nvcc_flags += ["-rdc=true"] if "-rdc=true" in make_file.read_text() or "-dc" in make_file.read_text().split() else []
+        program.nvcc_flags += ["-Xcompiler=-fopenmp"] if "-fopenmp" in make_file.read_text() else []
+        texts = " ".join((make_file.parent / s).read_text(errors="replace") for s in sources if (make_file.parent / s).exists())
+        # A processor computes once what a GPU repeats for its times.
+        if arguments and arguments[-1].isdigit() and re.search(r"<[^<>]*(?:repe|iteration)[^<>]*>\s*(?:\\n)?\"", texts):
+            program.arguments = [*arguments[:-1], "1"]
+        named = " ".join([*sources, *flags, *arguments, texts])
+        program.neighbours = sorted({each for each in re.findall(r"\.\./([\w.-]+)", named) if (checkout / "src" / each).is_dir()})
+        if missing:
+            program.not_tried = "needs " + missing[0]
+        for key, value in overrides.get(make_file.parent.name, {}).items():
+            setattr(program, key, value)
         found.append(program)
     return found

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Programs of others on the emulated GPU: compiled, run bare, run while their memory moves, and judged. See README.md.
 
-    ./dev strangers --samples FOLDER --rodinia FOLDER [--only NAME...] [--out FOLDER]
+    ./dev strangers --samples FOLDER --rodinia FOLDER --hecbench FOLDER [--only NAME...] [--out FOLDER]
 
 Prints a line for each program and writes strangers.json and strangers.md into FOLDER (build/strangers). Ends with 1 if any output was wrong.
 """
@@ -224,6 +224,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--samples", type=pathlib.Path, help="a checkout of NVIDIA's CUDA samples")
     parser.add_argument("--rodinia", type=pathlib.Path, help="a checkout of Rodinia")
+    parser.add_argument("--hecbench", type=pathlib.Path, help="a checkout of HeCBench")
     parser.add_argument("--only", nargs="+", default=[], help="programs of these names; what was told of others before is kept")
     parser.add_argument("--prefix", type=pathlib.Path, default=pathlib.Path("build/release"))
     parser.add_argument("--toolkit", type=pathlib.Path, default=pathlib.Path("/usr/local/cuda"), help="a CUDA toolkit of 13.0")
@@ -233,12 +234,13 @@ def main():
     parser.add_argument("--limit", type=float, default=120, help="seconds for one run")
     parser.add_argument("--build-only", action="store_true")
     options = parser.parse_args()
-    if not options.samples and not options.rodinia:
-        parser.error("name a checkout: --samples FOLDER, --rodinia FOLDER")
+    if not options.samples and not options.rodinia and not options.hecbench:
+        parser.error("name a checkout: --samples FOLDER, --rodinia FOLDER, --hecbench FOLDER")
     if not (options.toolkit / "bin/nvcc").exists():
         parser.error(f"there is no nvcc in {options.toolkit}: name a toolkit with --toolkit")
     options.checkouts, found = {}, []
-    for name, folder, mark in (("rodinia", options.rodinia, "cuda"), ("samples", options.samples, "Samples")):
+    for name, folder, mark in (("rodinia", options.rodinia, "cuda"), ("samples", options.samples, "Samples"),
+                               ("hecbench", options.hecbench, "src")):
         if folder is None:
             continue
         if not (folder / mark).is_dir():
@@ -248,6 +250,8 @@ def main():
         found += programs.rodinia(options.checkouts["rodinia"], options.checkouts.get("samples"))
     if options.samples:
         found += programs.samples(options.checkouts["samples"])
+    if options.hecbench:
+        found += programs.hecbench(options.checkouts["hecbench"])
     unknown = set(options.only) - {program.name for program in found}
     if unknown:
         parser.error("no such program: " + ", ".join(sorted(unknown)))

@@ -70,6 +70,34 @@ class Judgements(unittest.TestCase):
         self.assertEqual(judge.own_check("fine\nmismatch at 3\n", strict)[0], False)
         self.assertEqual(judge.own_check("passed\n", strict)[0], False)
 
+    def test_a_program_of_hecbench_is_what_its_make_file_does(self):
+        with tempfile.TemporaryDirectory(prefix="lambent-strangers-") as name:
+            folder = pathlib.Path(name) / "src/twice-cuda"
+            folder.mkdir(parents=True)
+            (folder.parent / "shared-cuda").mkdir()
+            (folder / "main.cu").write_text('int main() { printf("Usage: %s <size> <repeat>\\n"); }')
+            (folder / "Makefile").write_text("""CFLAGS = -std=c++17 -arch=$(ARCH) -DFAST -I../shared-cuda
+main: main.o tools.o
+\tnvcc $(CFLAGS) main.o tools.o -o $@ -lm
+%.o: %.cu
+\tnvcc $(CFLAGS) -c $< -o $@
+tools.o: tools.cpp
+\tg++ -c $< -o $@
+run: main
+\t./main 512 100
+""")
+            (folder / "tools.cpp").write_text("")
+            found = programs.hecbench(pathlib.Path(name))
+            self.assertEqual([program.name for program in found], ["twice-cuda"])
+            program = found[0]
+            self.assertEqual(program.sources, ["main.cu", "tools.cpp"])
+            self.assertEqual(program.flags, ["-I.", "-DFAST", "-I../shared-cuda"])
+            self.assertEqual(program.arguments, ["512", "1"])
+            self.assertEqual(program.neighbours, ["shared-cuda"])
+            self.assertEqual(program.not_tried, "")
+            (folder / "Makefile").write_text((folder / "Makefile").read_text().replace("-lm", "-lcublas"))
+            self.assertEqual(programs.hecbench(pathlib.Path(name))[0].not_tried, "needs cublas")
+
     def test_the_line_of_an_error_names_no_folder_of_this_machine(self):
         self.assertEqual(build.first_error("note\n/x/y/a.cu:3: error: no\n", [pathlib.Path("/x/y")]), "a.cu:3: error: no")
         said = "u.h:19:1: error: static_assert failed due to requirement 'never<T>' \"tex2D is not supported in host kernels: there are none\""

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ./dev strangers --samples FOLDER --rodinia FOLDER [--only NAME...]: programs of others, from a checkout of NVIDIA's CUDA samples or of Rodinia,
+# ./dev strangers --samples FOLDER --rodinia FOLDER --hecbench FOLDER [--only NAME...]: programs of others, from checkouts of NVIDIA's CUDA samples, of Rodinia or of HeCBench,
 # compiled by nvcc, run over the emulated GPU, and again while their memory moves (tests/strangers/README.md). The table is build/strangers/strangers.md.
 source "$(dirname "$0")/common.sh"
 case " $* " in

@@ -19,8 +19,7 @@ TEST(InlinePtx, ASpecialRegisterIsRead) {
   EXPECT_EQ(statement.refusal, "");
   EXPECT_TRUE(has(statement.code, "ptx::laneid()")) << statement.code;
   EXPECT_TRUE(has(statement.code, "ptx::give((x), lambent_ptx0)")) << statement.code;
-  EXPECT_EQ(statement.end,
-            std::string_view("asm(\"mov.u32 %0, %%laneid;\" : \"=r\"(x))").size());
+  EXPECT_EQ(statement.end, std::string_view("asm(\"mov.u32 %0, %%laneid;\" : \"=r\"(x))").size());
 }
 
 TEST(InlinePtx, OperandsKeepTheirNumbersAndLinesTheirCount) {

@@ -74,6 +74,8 @@ std::string prelude(const Program& program, const ProgramSource& source) {
   std::error_code none;
   std::string first, host_api;
   for (const std::string& header : source.headers) {
+    // Our part of CUB needs it, and comes too late to bring it itself.
+    if (header.starts_with("cub/")) first += "#include <algorithm>\n";
     if (header.starts_with("lambent/") || std::filesystem::exists(ours / header, none)) continue;
     const bool in_toolkit =
         !program.toolkit_headers.empty() &&

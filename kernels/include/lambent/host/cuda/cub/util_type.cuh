@@ -4,6 +4,7 @@
 
 #include <lambent/kernel.h>
 
+#include <cassert>
 #include <cstddef>
 #include <limits>
 #include <type_traits>
