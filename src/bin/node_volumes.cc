@@ -10,7 +10,9 @@
 namespace lambent {
 namespace {
 
-constexpr Duration kLackingAge = seconds(2);
+constexpr Duration kLackingAge = seconds(5);
+// Of so many volumes: for each all functions of its tenant are looked at.
+constexpr size_t kMostLacking = 64;
 
 std::vector<VolumeName> volumes_of(const FunctionSpec& spec) {
   std::vector<VolumeName> volumes;
@@ -59,6 +61,7 @@ Result<void> NodeVolumes::open_copies(const WorkerConfig& config, LogSink& log) 
                                   .copies = *copied_,
                                   .record = config.state_folder + "/volume_copies.json",
                                   .most = config.volume_copies.value_or(Bytes(UINT64_MAX / 2)),
+                                  .in_cluster = !config.cluster_key.empty(),
                                   .mounted = [this] { return mounted(); },
                                   .free = [folder]() -> std::optional<Bytes> {
                                     struct statvfs disk {};
@@ -181,7 +184,9 @@ const std::vector<FunctionName>& NodeVolumes::lacking() {
   if (lacking_at_ != Instant::min() && loop_.now() - lacking_at_ < kLackingAge) return lacking_;
   lacking_at_ = loop_.now();
   lacking_.clear();
-  for (const VolumeName& volume : copies_->absent()) {
+  std::vector<VolumeName> absent = copies_->absent();
+  if (absent.size() > kMostLacking) absent.resize(kMostLacking);
+  for (const VolumeName& volume : absent) {
     for (std::string& name : worker_->deployments().users_of_volume(volume.tenant, volume.name)) {
       lacking_.push_back({volume.tenant, std::move(name)});
     }

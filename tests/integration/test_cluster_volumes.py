@@ -263,6 +263,25 @@ class WhereFilesAre(VolumesOfACluster):
 
 
 class OnABadWay(VolumesOfACluster):
+    def test_what_was_acknowledged_runs_once_its_files_can_come(self):
+        cluster = Cluster(self, names="ab")
+        cluster.wait_until_up()
+        self.volume(cluster, "weights", {"model": b"one"})
+        self.deploy(cluster, "weights")
+        self.drain(cluster, "a")
+        # b knows the function.
+        cluster.wait_for(lambda: [each["name"] for each in cluster["b"].request("GET", "/v1/functions").json["functions"]] == ["read"])
+        cluster["a"].kill()
+        cluster.wait_for(lambda: cluster.states("b")["a"] == "lost")
+        with self.assertRaises(HttpError) as caught:
+            self.read(cluster, "b", "model")
+        self.assertEqual(caught.exception.status, 503)
+        identity = self.read(cluster, "b", "model", kind="Event").headers["x-amzn-requestid"]
+        cluster["a"].start()
+        result = f"/v1/invocations/{identity}"
+        cluster.wait_for(lambda: cluster["b"].request("GET", result).status == 200, 30)
+        self.assertEqual(cluster["b"].request("GET", result).json, sha256(b"one"))
+
     def test_a_call_that_waits_for_files_says_so_and_takes_no_place(self):
         cluster, link = self.behind_link()
         content = noise(8 * MIB)

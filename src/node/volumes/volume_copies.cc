@@ -77,7 +77,10 @@ bool VolumeCopies::is_current(const VolumeName& volume) const {
 }
 
 bool VolumeCopies::is_here(const VolumeName& volume) const {
-  if (!has_keeper()) return true;
+  if (!has_keeper() && !uses_.in_cluster) return true;
+  if (!has_keeper()) {
+    return is_whole(volume) || uses_.kept.find_volume(volume.tenant, volume.name).ok();
+  }
   if (!told_.contains(volume)) {
     return was_told_ && uses_.kept.find_volume(volume.tenant, volume.name).ok();
   }
@@ -255,9 +258,14 @@ std::optional<Error> VolumeCopies::missing_of(Waiting& waiting, const Result<voi
       continue;
     }
     const auto own = uses_.kept.find_volume(volume.tenant, volume.name);
-    if (!own.ok() && (has_keeper() || !is_whole(volume))) {
-      return Error{ErrorCode::kFailedPrecondition, own.error().message};
+    if (own.ok() || (!has_keeper() && is_whole(volume))) continue;
+    if (!has_keeper() && uses_.in_cluster) {
+      return Error{ErrorCode::kUnavailable,
+                   "this node was not told yet who else is in its cluster, and does not have "
+                   "volume " +
+                       quoted(volume.name) + " itself: try again"};
     }
+    return Error{ErrorCode::kFailedPrecondition, own.error().message};
   }
   for (const auto& [volume, rounds] : needed) want(volume);
   waiting.volumes = std::move(needed);

@@ -30,6 +30,8 @@ class VolumeCopies {
     VolumeStore& copies;
     std::string record;  // the file in which it is written which copies are whole
     Bytes most;          // of the disk, that copies may take
+    // Whether there is a keeper, who may not be known yet.
+    bool in_cluster = false;
     // The volumes that sandboxes mount at the moment.
     std::function<std::set<VolumeName>()> mounted = {};
     // Of the disk, that is free; nothing: it cannot be told.

@@ -119,6 +119,7 @@ class VolumeCopiesTest : public testing::Test {
                                                           .copies = *store_,
                                                           .record = folder_ + "/record.json",
                                                           .most = most_,
+                                                          .in_cluster = in_cluster_,
                                                           .mounted = [this] { return mounted_; },
                                                           .free = [this] { return free_; }});
     copies_->set_source(&keeper_);
@@ -172,6 +173,7 @@ class VolumeCopiesTest : public testing::Test {
   std::deque<std::pair<std::function<void()>, std::function<void()>>> tasks_;
   FakeKeeper keeper_;
   Bytes most_ = Bytes::gib(1);
+  bool in_cluster_ = false;
   std::optional<Bytes> free_;
   std::set<VolumeName> mounted_;
   std::unique_ptr<VolumeStore> kept_, store_;
@@ -372,6 +374,22 @@ TEST_F(VolumeCopiesTest, ANodeThatKeepsVolumesItselfAsksNobody) {
   kept_->create_volume(kTenant, "weights", [](const auto&) {});
   run(seconds(1));
   EXPECT_EQ(*copies_->folder(kWeights), *kept_->mounted_folder(kTenant, "weights"));
+}
+
+TEST_F(VolumeCopiesTest, ANodeThatDoesNotKnowItsClusterYetSaysSoAndUsesWhatItHas) {
+  stop();
+  in_cluster_ = true;
+  start();
+  kept() = {{"model", "1"}};
+  keeper_.name = "";
+  EXPECT_FALSE(copies_->is_here(kWeights));
+  EXPECT_EQ(bring().error().code, ErrorCode::kUnavailable);
+  keeper_.name = "a";
+  ASSERT_TRUE(bring().ok());
+  keeper_.name = "";
+  EXPECT_TRUE(copies_->is_here(kWeights));
+  EXPECT_TRUE(bring().ok());
+  EXPECT_EQ(seen("model"), "1");
 }
 
 TEST_F(VolumeCopiesTest, AVolumeOfThisNodeIsUsedWhereTheKeeperHasNoneOfThatName) {
