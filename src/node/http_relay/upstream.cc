@@ -42,11 +42,17 @@ void Upstream::begin_connecting(const sockaddr* address, socklen_t length) {
   if (result == 0 || errno != EINPROGRESS) {
     soon_ = loop_.call_after(Duration::zero(), [this, connected = result == 0] {
       if (connected) return check_connected();
-      events_.on_connected(false);
+      tell_connected(false);
     });
     return;
   }
   watch_ = loop_.watch(socket_.get(), false, true, [this](loop::Readiness) { check_connected(); });
+}
+
+// It may be over meanwhile, with its events taken away and its end yet to come.
+void Upstream::tell_connected(bool connected) {
+  const std::function<void(bool)> tell = events_.on_connected;
+  if (tell) tell(connected);
 }
 
 void Upstream::check_connected() {
@@ -54,11 +60,10 @@ void Upstream::check_connected() {
   socklen_t length = sizeof error;
   const bool known = getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &error, &length) == 0;
   watch_.reset();
-  const std::function<void(bool)> tell = events_.on_connected;
-  if (!known || error != 0) return tell(false);
+  if (!known || error != 0) return tell_connected(false);
   if (encrypt_) {
     auto stream = encrypt_(std::move(socket_), host_);
-    if (!stream.ok()) return tell(false);
+    if (!stream.ok()) return tell_connected(false);
     stream_ = *std::move(stream);
     watch_ = loop_.watch(stream_->fd(), false, true, [this](loop::Readiness) { agree(); });
     return;
@@ -66,7 +71,7 @@ void Upstream::check_connected() {
   stream_ = http::plain_stream(std::move(socket_));
   watch_ =
       loop_.watch(stream_->fd(), false, false, [this](loop::Readiness ready) { on_ready(ready); });
-  tell(true);
+  tell_connected(true);
 }
 
 // Reading makes both sides agree; nothing comes before the request is sent.
@@ -75,19 +80,18 @@ void Upstream::agree() {
   const http::Transfer looked = stream_->read({&early, 1});
   const bool waits = looked.kind == http::Transfer::Kind::kWaitsToRead ||
                      looked.kind == http::Transfer::Kind::kWaitsToWrite;
-  const std::function<void(bool)> tell = events_.on_connected;
   if (waits && stream_->is_ready()) {
     watch_.reset();  // the kernel has one for each descriptor
     watch_ = loop_.watch(stream_->fd(), false, false,
                          [this](loop::Readiness ready) { on_ready(ready); });
-    return tell(true);
+    return tell_connected(true);
   }
   if (waits) {
     return watch_.update(looked.kind == http::Transfer::Kind::kWaitsToRead,
                          looked.kind == http::Transfer::Kind::kWaitsToWrite);
   }
   watch_.reset();
-  tell(false);
+  tell_connected(false);
 }
 
 OwnedFd Upstream::take_socket() {

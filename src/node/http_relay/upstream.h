@@ -33,6 +33,7 @@ class Upstream {
   Upstream(const Upstream&) = delete;
   Upstream& operator=(const Upstream&) = delete;
 
+  // None: nothing is told any more, such as between the end of a run and that of this.
   void set_events(Events events) { events_ = std::move(events); }
   // To a port of the sandbox's loopback; answered by on_connected, in a later turn.
   void connect(uint16_t port);
@@ -55,6 +56,7 @@ class Upstream {
   void on_ready(loop::Readiness ready);
   void begin_connecting(const sockaddr* address, socklen_t length);
   void check_connected();
+  void tell_connected(bool connected);
   void agree();
   void flush();
   void watch_for(bool reads, bool writes);
