@@ -171,6 +171,7 @@ void invocation_costs(const Whole& whole, uint32_t count, int rounds, std::vecto
   options.longest_wait = seconds(1'000'000);
   scheduling::PolicyOptions policy;
   policy.density.adapts = whole.adapts;
+  policy.density.weighs_queue = whole.adapts;
   dispatch::Dispatcher dispatcher(options,
                                   std::move(scheduling::make_policy(whole.policy, policy)).value());
   SeededRandom random(11);

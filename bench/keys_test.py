@@ -333,6 +333,9 @@ class KeysTest(unittest.TestCase):
         self.assertGreater(by_turns[6]["run_over_D1"], side_by_side[6]["run_over_D1"])
         for option in ("mqfq-early", "ours-early", "ours-grace"):
             self.assertGreater(result["options"][option]["judged, all"]["mean"], 0)
+        self.assertEqual(len([name for name in result["unseen"] if name.startswith("family ")]), 14)
+        for measure in ("mean", "p99", "worst function"):
+            self.assertGreater(result["unseen"]["all"][measure]["best"]["mean"], 0)
 
     @unittest.skipUnless(shutil.which("valgrind"), "there is no valgrind")
     def test_dispatch_instructions(self):

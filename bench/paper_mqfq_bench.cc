@@ -1,8 +1,8 @@
 // paper_mqfq_bench [--quick] [--out FILE] [--traces DIR] [--plots DIR] [--seed N]
-// [--only table3|contention|foreseen|phases|options] [--sweep] [--write-traces DIR]: the whole
-// evaluation of the MQFQ-Sticky paper in our simulator, its own policy and its baselines beside
-// ours: Table 3, all of them over contention, the surface over D, pool and T, Figures 4 and 6 to 9,
-// Table 4. Prints tables and, as its last line, one JSON object. All of it is simulated.
+// [--only table3|contention|foreseen|phases|options|unseen] [--sweep] [--write-traces DIR]: the
+// whole evaluation of the MQFQ-Sticky paper in our simulator, its own policy and its baselines
+// beside ours: Table 3, all of them over contention, the surface over D, pool and T, Figures 4 and
+// 6 to 9, Table 4. Prints tables and, as its last line, one JSON object. All of it is simulated.
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -20,6 +20,7 @@
 #include "bench/paper_mqfq/sweep.h"
 #include "bench/paper_mqfq/table3.h"
 #include "bench/paper_mqfq/table4.h"
+#include "bench/paper_mqfq/unseen.h"
 #include "sim/workload/csv.h"
 
 namespace lambent::paper_mqfq {
@@ -82,6 +83,7 @@ struct Chosen {
   bool foreseen_alone = false;
   bool phases_alone = false;
   bool options_alone = false;
+  bool unseen_alone = false;
   uint64_t seed = 0;  // other than 0: inputs on which nothing was chosen
   const char* out = nullptr;
   const char* write_traces = nullptr;  // the folder for them; then nothing is run
@@ -93,6 +95,7 @@ struct Chosen {
            : name == "foreseen"   ? &foreseen_alone
            : name == "phases"     ? &phases_alone
            : name == "options"    ? &options_alone
+           : name == "unseen"     ? &unseen_alone
                                   : nullptr;
   }
 };
@@ -153,7 +156,7 @@ int run(const Plan& plan, const Chosen& chosen) {
               plan.traces.empty() ? "generated, so that no row is the paper's" : "the traces'",
               static_cast<unsigned long long>(plan.seeds));
   const bool alone = chosen.table3_alone || chosen.contention_alone || chosen.foreseen_alone ||
-                     chosen.phases_alone || chosen.options_alone;
+                     chosen.phases_alone || chosen.options_alone || chosen.unseen_alone;
   const bool tabled = !alone || chosen.table3_alone;
   const std::string table = tabled ? table3(bench) : "null";
   std::string points = "null", both = "null", decided = "null", all_figures = "null";
@@ -167,6 +170,9 @@ int run(const Plan& plan, const Chosen& chosen) {
   }
   const std::string phases = chosen.phases_alone || !alone ? over_phases(bench) : "null";
   const std::string options = chosen.options_alone || !alone ? over_options(bench) : "null";
+  const std::string unseen = chosen.unseen_alone || !alone
+                                 ? over_unseen(plan, *catalogue, std::max<uint64_t>(chosen.seed, 1))
+                                 : "null";
   if (!alone) {
     points = surface(bench);
     Joined pictures;
@@ -193,6 +199,7 @@ int run(const Plan& plan, const Chosen& chosen) {
           .add("foreseen", foreseen)
           .add("phases", phases)
           .add("options", options)
+          .add("unseen", unseen)
           .add("surface", points)
           .add("figures", all_figures)
           .add("table4", both)
@@ -240,7 +247,7 @@ int main(int count, char** arguments) {
     } else {
       std::fprintf(stderr,
                    "usage: paper_mqfq_bench [--quick] [--out FILE] [--traces DIR] [--plots DIR] "
-                   "[--seed N] [--only table3|contention|foreseen|phases|options] [--sweep] "
+                   "[--seed N] [--only table3|contention|foreseen|phases|options|unseen] [--sweep] "
                    "[--write-traces DIR]\n");
       return 2;
     }

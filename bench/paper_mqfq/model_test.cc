@@ -3,12 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 
 #include "bench/paper_mqfq/fairness.h"
+#include "bench/paper_mqfq/other_orders.h"
 #include "bench/paper_mqfq/own_traces.h"
 #include "bench/paper_mqfq/run.h"
+#include "bench/paper_mqfq/unseen.h"
 
 namespace lambent::paper_mqfq {
 namespace {
@@ -110,6 +114,82 @@ TEST(Runs, find_every_invocation_cold_without_a_pool) {
 TEST(GeometricMeans, are_of_each_seed_over_the_traces) {
   EXPECT_THAT(geometric_means({{1, 4}, {4, 9}}),
               testing::ElementsAre(testing::DoubleEq(2), testing::DoubleEq(6)));
+}
+
+TEST(UnseenFamilies, AreTheSameForTheSameSeedAndHaveArrivalsInOrder) {
+  for (const UnseenFamily& family : unseen_families()) {
+    const UnseenSite site = unseen_site(family.name, 3, 1);
+    const auto one = unseen_workload(family.name, 3, site, catalogue());
+    const auto same = unseen_workload(family.name, 3, site, catalogue());
+    const auto other = unseen_workload(family.name, 4, site, catalogue());
+    ASSERT_TRUE(one.ok() && same.ok() && other.ok()) << family.name;
+    EXPECT_EQ(one->base.arrivals, same->base.arrivals) << family.name;
+    EXPECT_EQ(one->takes_s, same->takes_s) << family.name;
+    EXPECT_TRUE(std::ranges::is_sorted(one->base.arrivals)) << family.name;
+    EXPECT_GT(one->base.arrivals.size() + one->clients.size(), 10u) << family.name;
+    if (one->clients.empty()) {
+      EXPECT_NE(one->base.arrivals, other->base.arrivals) << family.name;
+    }
+  }
+  EXPECT_EQ(unseen_workload("none", 1, {}, catalogue()).error().code, ErrorCode::kNotFound);
+}
+
+TEST(UnseenFamilies, OfWorkflowsCallEachFunctionAFixedTimeAfterTheOneBefore) {
+  const auto drawn = unseen_workload("workflows", 1, unseen_site("workflows", 1, 0), catalogue());
+  std::vector<double> first_s, second_s;
+  for (const workload::Arrival& arrival : drawn->base.arrivals) {
+    if (arrival.function == 0) first_s.push_back(to_seconds(arrival.at));
+    if (arrival.function == 1) second_s.push_back(to_seconds(arrival.at));
+  }
+  ASSERT_GT(second_s.size(), 3u);
+  // There is a gap by which, to a tenth, each of the second comes after one of the first.
+  const auto explained = [&](double gap_s) {
+    return std::ranges::count_if(second_s, [&](double at_s) {
+      return std::ranges::any_of(
+          first_s, [&](double from_s) { return std::abs((at_s - from_s) / gap_s - 1) < 0.11; });
+    });
+  };
+  bool found = false;
+  for (const double from_s : first_s) {
+    const double gap_s = second_s.front() - from_s;
+    found |= gap_s > 0 && explained(gap_s) == static_cast<int64_t>(second_s.size());
+  }
+  EXPECT_TRUE(found);
+}
+
+TEST(UnseenFamilies, OfClosedLoopsSendTheNextCallOnceTheLastIsAnswered) {
+  UnseenWorkload workload{.base = backlog(catalogue())};
+  workload.base.arrivals.clear();
+  workload.base.length_s = 100;
+  workload.clients = {{.function = 0, .first_s = 0, .think_s = 9}};
+  const UnseenFigures figures = run_unseen(workload, system_named("fcfs-pool"), {});
+  // A run takes about a second, so a call comes every ten.
+  EXPECT_NEAR(10, static_cast<double>(figures.invocations), 1);
+  EXPECT_EQ(0u, figures.failed);
+}
+
+TEST(UnseenFamilies, OfHeavyTailsRunForAsLongAsWasDrawn) {
+  UnseenWorkload workload{.base = backlog(catalogue())};
+  workload.base.arrivals.resize(2);
+  workload.base.arrivals[1].at = seconds(50);
+  workload.takes_s = {1, 20};
+  const UnseenFigures figures = run_unseen(workload, system_named("fcfs-pool"), {});
+  EXPECT_GE(figures.p99_s, 20);
+  EXPECT_LT(figures.p50_s, 25);
+  EXPECT_EQ(2u, figures.invocations);
+}
+
+TEST(OtherOrders, ServeTheShortestFirstOrShareTheDevice) {
+  // All of a long function's calls are there before those of a short one.
+  UnseenWorkload workload{.base = backlog(catalogue())};
+  workload.base.entries[1].gpu_warm_s = 0.1;
+  const auto of = [&](const char* system) {
+    return run_unseen(workload, system_named(system), {.site = {.tokens = 1}});
+  };
+  EXPECT_LT(of("sjf-pool").mean_s, 0.8 * of("fcfs-pool").mean_s);
+  EXPECT_LT(of("eevdf-pool").mean_s, 0.8 * of("fcfs-pool").mean_s);
+  EXPECT_LT(of("eevdf-pool").worst_slowdown, of("fcfs-pool").worst_slowdown);
+  EXPECT_EQ(nullptr, make_other_order("none"));
 }
 
 // A folder of traces that somebody brought.

@@ -7,13 +7,10 @@
 #include "bench/json.h"
 #include "bench/paper_mqfq/fairness.h"
 #include "core/base/check.h"
-#include "sim/simulator/workload_run.h"
 
 namespace lambent::paper_mqfq {
 
 using bench::Joined;
-
-namespace {
 
 simulator::WorkloadRunOptions options_of(const System& system, const Site& site,
                                          const Constants& constants, uint64_t seed) {
@@ -68,8 +65,6 @@ simulator::WorkloadRunOptions options_of(const System& system, const Site& site,
   dispatch.longest_wait = seconds(100'000'000);
   return run;
 }
-
-}  // namespace
 
 const std::vector<Figure>& figures() {
   static const std::vector<Figure> kFigures = {{"mean_s", &Figures::mean_s},

@@ -9,6 +9,7 @@
 #include "bench/paper_mqfq/constants.h"
 #include "bench/paper_mqfq/systems.h"
 #include "bench/paper_mqfq/workloads.h"
+#include "sim/simulator/workload_run.h"
 #include "sim/sweep/figures.h"
 
 namespace lambent::paper_mqfq {
@@ -35,6 +36,10 @@ struct Figure {
   double Figures::*of;
 };
 const std::vector<Figure>& figures();
+
+// How a system is simulated at a site.
+simulator::WorkloadRunOptions options_of(const System& system, const Site& site,
+                                         const Constants& constants, uint64_t seed);
 
 // Simulates once. The same arguments give the same figures on every machine.
 Figures run_once(const Workload& workload, const System& system, const Site& site,

@@ -67,8 +67,13 @@ std::vector<System> make_systems() {
     all.back().name = std::string(policy == std::string("mqfq-sticky") ? "mqfq" : policy) + "-pool";
     all.back().options.fcfs_moves_off_after_run = false;
   }
+  for (const char* policy : {"sjf", "sjf-set-up", "eevdf"}) {
+    all.push_back(with_our_pool({.policy = policy}));
+    all.back().name = std::string(policy) + "-pool";
+  }
   System ours = with_our_pool({.name = "ours", .policy = "density"});
   ours.options.density.adapts = true;
+  ours.options.density.weighs_queue = true;
   ours.second_containers = true;
   ours.second_grace_period = 1;
   all.push_back(ours);

@@ -122,6 +122,8 @@ std::map<std::string, Apply> all_settings() {
        choice("true", "false", [](auto& s, bool yes) { s.policy.fcfs_moves_off_after_run = yes; })},
       {"grace_period_s", duration([](auto& s, Duration d) { s.policy.density.grace_period = d; })},
       {"adapts", choice("true", "false", [](auto& s, bool yes) { s.policy.density.adapts = yes; })},
+      {"weighs_queue",
+       choice("true", "false", [](auto& s, bool yes) { s.policy.density.weighs_queue = yes; })},
       {"first_start_s", duration([](auto& s, Duration d) { s.policy.density.first_start = d; })},
       {"cfs_penalty", number(0, [](auto& s, double n) { s.policy.cfs.penalty = n; })},
       {"host_concurrency",
@@ -190,6 +192,7 @@ SchedulerSettings default_settings() {
   SchedulerSettings settings;
   settings.policy.fcfs_moves_off_after_run = false;
   settings.policy.density.adapts = true;
+  settings.policy.density.weighs_queue = true;
   settings.dispatch.fleet.starts_outside_tokens = scheduling::kStartsOutsideTokens;
   settings.dispatch.fleet.foresight.starts_ahead = true;
   return settings;

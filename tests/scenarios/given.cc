@@ -67,6 +67,10 @@ void Given::read_policy(Words& words) {
       mqfq.order = scheduling::CandidateOrder::kLengthFirst;
     } else if (words.take("first-estimate")) {
       mqfq.first_estimate = words.duration();
+    } else if (words.take("adapts")) {
+      policy_options_.density.adapts = true;
+    } else if (words.take("weighs-queue")) {
+      policy_options_.density.weighs_queue = true;
     } else {
       return;
     }

@@ -30,8 +30,10 @@ namespace lambent::dispatch {
 // 18 added to the header what is foreseen; where nothing is, the state is that of before. 19 added
 // min_instances and keep_alive as 17 did its own. 20 added the sandboxes that several invocations
 // share, and 21 those that are on several devices, in the same way. 22 added sandboxes on devices
-// that the program before left: the state is as it was.
+// that the program before left, for which the state is as it was, and to the header whether Density
+// weighs what waits, and what it counts for that; where it does not, the state is that of before.
 constexpr uint32_t kStateVersion = 22;
+constexpr uint32_t kVersionOfWeighedQueues = 22;
 constexpr uint32_t kVersionOfForesight = 18;
 constexpr uint32_t kVersionOfAdapts = 16;
 constexpr uint32_t kOldestStateVersion = 14;

@@ -28,7 +28,7 @@ RunFacts facts_of(const RandomWorld& world, std::string_view policy) {
   const bool adapts = policy == kAdaptive;
   return {.version = "test",
           .policy = std::string(adapts ? "density" : policy),
-          .policy_options = {.density = {.adapts = adapts}},
+          .policy_options = {.density = {.adapts = adapts, .weighs_queue = adapts}},
           .options = world.options.dispatch,
           .run = world.options.seed};
 }

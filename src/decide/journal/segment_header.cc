@@ -28,6 +28,9 @@ void archive(StateArchive& archive, SegmentHeader& header) {
   if (header.state_version >= dispatch::kVersionOfForesight) {
     scheduling::archive(archive, header.facts.options.fleet.foresight);
   }
+  if (header.state_version >= dispatch::kVersionOfWeighedQueues) {
+    archive.field(header.facts.policy_options.density.weighs_queue);
+  }
 }
 
 }  // namespace

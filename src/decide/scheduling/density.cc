@@ -23,15 +23,18 @@ uint64_t logarithm(uint64_t number) {
   return uint64_t{whole} << kFractionBits | fraction;
 }
 
-FairQueuingOptions with_rounds(FairQueuingOptions options, bool adapts) {
-  options.over_run_by_rounds = adapts;
+FairQueuingOptions with_rounds(FairQueuingOptions options, const DensityOptions& density) {
+  options.over_run_by_rounds = density.adapts;
+  if (density.adapts && density.weighs_queue) {
+    options.backlog_unit = std::max(density.grace_period, Duration(1));
+  }
   return options;
 }
 
 }  // namespace
 
 DensityPolicy::DensityPolicy(FairQueuingOptions fair_queuing, DensityOptions options)
-    : FairQueuing(with_rounds(fair_queuing, options.adapts)), options_(options) {
+    : FairQueuing(with_rounds(fair_queuing, options)), options_(options) {
   options_.grace_period = std::min(options_.grace_period, kMostGracePeriod);
 }
 
@@ -72,7 +75,8 @@ Duration DensityPolicy::cost_of(const View& view, FunctionId function) const {
 
 Instant DensityPolicy::due_of(const View& view, FunctionId function) const {
   const auto cost = static_cast<uint64_t>(std::max<int64_t>(cost_of(view, function).count(), 1));
-  const auto grace_period = static_cast<unsigned __int128>(options_.grace_period.count());
+  const auto grace_period = static_cast<unsigned __int128>(options_.grace_period.count()) *
+                            rounds_.scale(view.flow(function).tenant_slot);
   const auto later = static_cast<int64_t>((grace_period * logarithm(cost)) >> kFractionBits);
   return view.flow(function).oldest_since + Duration(later);
 }
@@ -159,9 +163,19 @@ bool DensityPolicy::run_gains(const View& view, FunctionId function, const Place
   if (contention.at_work(place.device) == 0) return true;
   const AtWork& at_work = at_work_on(view, place.device);
   const Share newcomer{takes(view, function), contention.slowdown_of(function)};
-  if (gains_beside(newcomer, at_work.shares)) return true;
   // Time changes that where a run takes longer than expected.
-  const Duration wait = at_work.until_late + least_left_that_gains(newcomer, at_work.shares);
+  Duration wait = at_work.until_late;
+  if (options_.weighs_queue) {
+    const auto behind = static_cast<double>(rounds_.waiting()) - 1;
+    const double of_device = behind / static_cast<double>(view.fleet.devices().size());
+    if (gains_now(newcomer, at_work.shares, std::max(0.0, of_device))) return true;
+    double slowdowns = newcomer.slowdown;
+    for (const Share& run : at_work.shares) slowdowns += run.slowdown;
+    wait += from_seconds(to_seconds(newcomer.left) * slowdowns);
+  } else {
+    if (gains_beside(newcomer, at_work.shares)) return true;
+    wait += least_left_that_gains(newcomer, at_work.shares);
+  }
   view.fleet.places().is_time(view.fleet.places().now() +
                               std::max(wait, Duration(milliseconds(1))));
   return false;

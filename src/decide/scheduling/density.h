@@ -23,6 +23,10 @@ struct DensityOptions {
   // what waits (FairQueuingOptions::over_run_by_rounds). A worker's default; false: as in the
   // journals of before.
   bool adapts = false;
+  // Where it adapts: whether how much waits counts in that. The grace period follows the backlog,
+  // so that where all wait for long the short ones still go first; and a run begins beside others
+  // also for what waits behind them (gains_now). False: as in the journals of before.
+  bool weighs_queue = false;
 };
 
 // What an invocation of a flow costs is its execution and its part of the set-up that it, and those
@@ -48,21 +52,25 @@ struct DensityOptions {
 // waited longest.
 //
 // If it adapts, three things are weighed by what it learnt of how runs slow each other down:
-// - A run begins beside others only if that saves it more than it costs all (gain.h); else it waits
-//   for the first of those to end, or for one of them to be late. Up to a slow-down of a half that
-//   is always so.
+// - A run begins beside others only if that saves it, and what waits behind it, more than it costs
+//   all (gain.h); else it waits for the first of those to end, or for one of them to be late.
+//   Beside one other, up to a slow-down of a half, that is always so.
 // - A function gets another sandbox beside those at work only where what waits gains more by it
 //   than its start costs, and than it costs those that are evicted for it.
 // - No start takes the place of an idle sandbox that a flow within T waits to run in.
 // A device with nothing to do takes whatever fits, and T grows with what waits
 // (over_run_by_rounds).
 //
+// If it weighs what waits, the grace period is as long as a device needs for half of the tenant's
+// backlog, but one to three times what it was set to, in whole times.
+//
 // What is promised, beside the fairness that FairQueuing states:
 // - Of two flows within T with nothing in flight, neither of which sheds, that both find a place,
 //   the one of cost c is not
 //   overtaken by an invocation of cost c' < c that came more than grace period x (log2(c / c') +
-//   0.09) after the first of its queue (0.09: the logarithm is taken by straight lines, which are
-//   exact at the powers of two). Waiting is bounded by the ratio of costs, whatever the load.
+//   0.09), the longest that it was meanwhile, after the first of its queue (0.09: the logarithm is
+//   taken by straight lines, which are exact at the powers of two). Waiting is bounded by the ratio
+//   of costs, whatever the load.
 // - With equal costs it is first come, first served, as long as none of them sheds.
 class DensityPolicy final : public FairQueuing {
  public:

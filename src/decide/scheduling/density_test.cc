@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 namespace lambent::scheduling {
 namespace {
 
@@ -253,7 +255,9 @@ TEST_F(Density, ACostlyInvocationIsOvertakenForNoLongerThanTheRatioOfCostsSays) 
 // turns or not.
 class AdaptiveDensity : public testing::Test {
  protected:
-  AdaptiveDensity() : policy_({.over_run = seconds(20)}, {.adapts = true}) {
+  AdaptiveDensity() : AdaptiveDensity(false) {}
+  explicit AdaptiveDensity(bool weighs_queue)
+      : policy_({.over_run = seconds(20)}, {.adapts = true, .weighs_queue = weighs_queue}) {
     FleetOptions options;
     options.devices.push_back({.id = DeviceId{1}, .memory = Bytes::gib(64), .tokens = 2});
     options.memory_rule = MemoryRule::kMoveIdle;
@@ -407,6 +411,49 @@ TEST_F(AdaptiveDensity, LetsAFlowBeFurtherAheadWhileMoreWaits) {
   submit(5, 10'000);
   charge(seconds(170));
   EXPECT_EQ(policy_.status(view(), FunctionId{1}, now_).state, FlowState::kThrottled);
+}
+
+class WeighingDensity : public AdaptiveDensity {
+ protected:
+  WeighingDensity() : AdaptiveDensity(true) {}
+};
+
+TEST_F(WeighingDensity, RunsBesideAnotherForWhatWaitsBehind) {
+  const SandboxSlot one = warm(1);
+  learn(one, warm(2), 1.8);
+  submit(2);
+  run(1, one);
+  EXPECT_EQ(first(), 0u) << "it would lose more than it gains";
+  submit(2, 20);
+  EXPECT_EQ(first(), 2u) << "the device does more with two at work, which all that wait gain";
+}
+
+// One takes a second and the other four, which has waited for 50 s more: more than 20 s for each
+// doubling, less than 40.
+TEST_F(WeighingDensity, OrdersByCostForLongerWhereMuchWaits) {
+  flows_[2].execution = RunningMean(seconds(4), 1);
+  for (const uint32_t function : {1, 2}) warm(function);
+  submit(2);
+  pass(seconds(50));
+  submit(1);
+  EXPECT_EQ(first(), 2u);
+  // 90 s of work: half of that is two grace periods.
+  submit(5, 90);
+  EXPECT_EQ(first(), 1u);
+
+  std::string bytes;
+  StateArchive to(&bytes);
+  policy_.archive(to);
+  DensityPolicy restored({.over_run = seconds(20)}, {.adapts = true, .weighs_queue = true});
+  StateArchive from(bytes);
+  restored.archive(from);
+  ASSERT_TRUE(from.complete());
+  EXPECT_EQ(restored.decide(view(), now_).function.value, 1u);
+  EXPECT_EQ(restored.due_of(view(), FunctionId{1}), policy_.due_of(view(), FunctionId{1}));
+
+  flows_[5].pending = 0;
+  policy_.flow_changed(view(), FunctionId{5}, now_);
+  EXPECT_EQ(first(), 2u) << "what waited is gone";
 }
 
 }  // namespace

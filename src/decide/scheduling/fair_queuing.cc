@@ -563,6 +563,11 @@ void FairQueuing::find_flows(StateArchive& archive) {
   const bool may_start = could_run && flow.pending > 0 && flow.in_flight < flow.max_concurrency;
   rounds_.count(function, flow, estimate_of(flow) * flow.gpu_count, flow.tenant_slot);
   tenant.longer = rounds_.longer(flow.tenant_slot);
+  if (rounds_.scale_again(flow.tenant_slot, view.fleet.devices().size())) {
+    for (uint32_t i = 0; i < where_.size(); ++i) {
+      if (slots_[i] == flow.tenant_slot) rank_again(view, FunctionId{i});
+    }
+  }
   Where& where = where_[function.value];
   Where to = Where::kNowhere;
   if (may_start) to = is_throttled(tenant, virtual_time) ? Where::kThrottled : Where::kCandidate;

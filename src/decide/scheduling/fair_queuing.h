@@ -26,6 +26,8 @@ struct FairQueuingOptions {
   std::optional<Duration> uniform_cost;
   // T follows what waits (rounds.h), from `over_run` on.
   bool over_run_by_rounds = false;
+  // What waits is counted, in such units: Rounds::scale. Ranks may depend on that. Zero: it is not.
+  Duration backlog_unit{};
 };
 
 // Each flow has a virtual time: the service it was charged, divided by its weight. Global virtual
@@ -76,7 +78,8 @@ struct FairQueuingOptions {
 class FairQueuing : public Policy {
  public:
   explicit FairQueuing(FairQueuingOptions options)
-      : window_(options), rounds_(options.over_run, options.over_run_by_rounds) {}
+      : rounds_(options.over_run, options.over_run_by_rounds, options.backlog_unit),
+        window_(options) {}
 
   void flow_changed(const View& view, FunctionId function, Instant now) override;
   void enqueued(const View& view, FunctionId function, Instant now) override;
@@ -123,6 +126,9 @@ class FairQueuing : public Policy {
   Duration estimate_of(const Flow& flow) const {
     return flow.execution.mean_or(window_.first_estimate.value_or(window_.over_run / 10));
   }
+
+  // What waits of each tenant. When its scale changes, the tenant's candidates are ranked again.
+  Rounds rounds_;
 
  private:
   static constexpr size_t kLookAhead = 16;
@@ -179,7 +185,6 @@ class FairQueuing : public Policy {
                                                  bool idle_devices_only);
 
   FairQueuingOptions window_;
-  Rounds rounds_;
   uint64_t conserving_ = 0;
   TenantTable tenants_;
   // Kept from when tenants matter on (Tenants::matter).

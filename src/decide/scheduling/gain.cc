@@ -1,9 +1,16 @@
 #include "decide/scheduling/gain.h"
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 namespace lambent::scheduling {
 namespace {
+
+// Of those that wait, how many gain what a device is done sooner.
+constexpr double kShareThatGains = 0.5;
+// Sums of times that differ by less are the same.
+constexpr double kEqual_s = 1e-9;
 
 struct Balance {
   double gain_s = 0;
@@ -25,6 +32,49 @@ Balance balance_of(const Share& newcomer, std::span<const Share> at_work) {
   return balance;
 }
 
+// Of runs that share a device: the sum of the times until each has ended, and the time until all
+// have.
+struct Ends {
+  double sum_s = 0;
+  double last_s = 0;
+};
+
+// More at once than that are not followed: they count as if they were not there.
+constexpr size_t kMostFollowed = 16;
+
+// `late`, if there is one, begins when the first of the others ends.
+Ends ends_of(std::span<const Share> runs, const Share* also, const Share* late) {
+  struct Left {
+    double s = 0;
+    double slowdown = 0;
+  };
+  std::array<Left, kMostFollowed + 1> left;
+  size_t count = 0;
+  const auto add = [&](const Share& run) {
+    if (count < left.size()) left[count++] = {to_seconds(run.left), run.slowdown};
+  };
+  for (const Share& run : runs.first(std::min(runs.size(), kMostFollowed - 1))) add(run);
+  if (also != nullptr) add(*also);
+  Ends ends;
+  while (count > 0) {
+    const auto others = static_cast<double>(count - 1);
+    size_t first = 0;
+    double step_s = left[0].s * (1 + left[0].slowdown * others);
+    for (size_t i = 1; i < count; ++i) {
+      const double end_s = left[i].s * (1 + left[i].slowdown * others);
+      if (end_s < step_s) step_s = end_s, first = i;
+    }
+    for (size_t i = 0; i < count; ++i) {
+      left[i].s = std::max(0.0, left[i].s - step_s / (1 + left[i].slowdown * others));
+    }
+    left[first] = left[--count];
+    ends.last_s += step_s;
+    ends.sum_s += ends.last_s;
+    if (late != nullptr) add(*std::exchange(late, nullptr));
+  }
+  return ends;
+}
+
 // What n at work do together, of what one does by itself.
 double rate(double slowdown, size_t n) {
   if (n == 0) return 0;
@@ -36,6 +86,13 @@ double rate(double slowdown, size_t n) {
 bool gains_beside(const Share& newcomer, std::span<const Share> at_work) {
   const Balance balance = balance_of(newcomer, at_work);
   return balance.gain_s >= balance.cost_s;
+}
+
+bool gains_now(const Share& newcomer, std::span<const Share> at_work, double waiting) {
+  const Ends now = ends_of(at_work, &newcomer, nullptr);
+  const Ends after = ends_of(at_work, nullptr, &newcomer);
+  const double sooner_s = after.last_s - now.last_s;
+  return now.sum_s <= after.sum_s + kShareThatGains * waiting * std::max(0.0, sooner_s) + kEqual_s;
 }
 
 Duration least_left_that_gains(const Share& newcomer, std::span<const Share> at_work) {

@@ -34,6 +34,38 @@ TEST(GainsBeside, OfTwoRunsWhatEndsSoonerTogether) {
   }
 }
 
+// What one more beside two others costs them later in any case is no reason to wait.
+TEST(GainsNow, FollowsSeveralRunsToTheirEnds) {
+  // The times to the three ends add up to 18.0 s if it begins now, else to 18.2.
+  const Share at_work[] = {share(1, 0.8), share(6, 0.8)};
+  EXPECT_TRUE(gains_now(share(3, 0.8), at_work, 0));
+  EXPECT_FALSE(gains_beside(share(3, 0.8), at_work)) << "which counts the later cost too";
+  const Share shorter[] = {share(1, 0.8), share(2, 0.8)};
+  EXPECT_FALSE(gains_now(share(5, 0.8), shorter, 0));
+}
+
+TEST(GainsNow, IsTheSameAsBesideOneOtherWhereNothingWaits) {
+  for (const double slowdown : {0.0, 0.2, 0.5, 0.8, 1.0, 1.2, 3.0}) {
+    for (const double left_s : {0.01, 0.3, 1.1, 2.0, 10.0}) {
+      for (const double takes_s : {0.02, 0.4, 0.9, 4.0}) {
+        const Share at_work[] = {share(left_s, slowdown)};
+        const Share newcomer = share(takes_s, slowdown);
+        EXPECT_EQ(gains_now(newcomer, at_work, 0), gains_beside(newcomer, at_work))
+            << slowdown << " " << left_s << " " << takes_s;
+      }
+    }
+  }
+}
+
+TEST(GainsNow, CountsWhatWaitsWhereRunsTogetherDoMore) {
+  const Share at_work[] = {share(1, 0.8)};
+  EXPECT_FALSE(gains_now(share(1, 0.8), at_work, 0));
+  EXPECT_FALSE(gains_now(share(1, 0.8), at_work, 2));
+  EXPECT_TRUE(gains_now(share(1, 0.8), at_work, 7));
+  const Share turns[] = {share(1, 1)};
+  EXPECT_FALSE(gains_now(share(1, 1), turns, 1000)) << "by turns they do no more";
+}
+
 TEST(GainsBeside, IsLostToTheOneThatIsSlowedMost) {
   const Share at_work[] = {share(1, 0), share(1, 0)};
   EXPECT_TRUE(gains_beside(share(10, 0.5), at_work));

@@ -17,8 +17,29 @@ void Rounds::count(FunctionId function, const Flow& flow, Duration takes, uint32
   if (tenant >= rounds_.size()) rounds_.resize(tenant + 1);
   Turn& turn = turns_[function.value];
   if (turn.length > Duration(0)) rounds_[turn.tenant] -= turn.length;
+  if (turn.pending > 0) count_waiting(turn, false);
   turn = {turn_of(flow, takes), tenant};
+  if (unit_ > Duration(0) && flow.pending > 0) {
+    turn.pending = flow.pending;
+    turn.work = flow.pending * std::min(takes, kMostOverRuns * over_run_);
+    count_waiting(turn, true);
+  }
   rounds_[tenant] += turn.length;
+}
+
+void Rounds::count_waiting(const Turn& turn, bool comes) {
+  if (turn.tenant >= backlogs_.size()) backlogs_.resize(turn.tenant + 1);
+  waiting_ += comes ? turn.pending : -uint64_t{turn.pending};
+  backlogs_[turn.tenant] += comes ? turn.work : -turn.work;
+}
+
+bool Rounds::scale_again(uint32_t tenant, size_t devices) {
+  if (unit_ == Duration(0)) return false;
+  if (tenant >= scales_.size()) scales_.resize(tenant + 1, 1);
+  const Duration backlog = tenant < backlogs_.size() ? backlogs_[tenant] : Duration(0);
+  const int64_t units = backlog / 2 / static_cast<int64_t>(std::max<size_t>(devices, 1)) / unit_;
+  const auto scale = static_cast<uint8_t>(std::clamp<int64_t>(units, 1, kMostScale));
+  return std::exchange(scales_[tenant], scale) != scale;
 }
 
 void Rounds::archive(StateArchive& archive, size_t flows) {
@@ -26,16 +47,29 @@ void Rounds::archive(StateArchive& archive, size_t flows) {
   archive.list(turns_, [&](Turn& turn) {
     archive.field(turn.length);
     archive.expect(turn.length >= Duration(0) && turn.length <= over_run_);
+    if (unit_ == Duration(0)) return;
+    archive.field(turn.pending);
+    archive.field(turn.work);
+    archive.expect(turn.work >= Duration(0) &&
+                   turn.work <= turn.pending * kMostOverRuns * over_run_);
   });
   archive.expect(turns_.size() <= flows);
+  if (unit_ == Duration(0)) return;
+  archive.list(scales_, [&](uint8_t& scale) {
+    archive.field(scale);
+    archive.expect(scale >= 1 && scale <= kMostScale);
+  });
 }
 
 void Rounds::find_again(const std::vector<uint32_t>& tenants) {
   rounds_.clear();
+  backlogs_.clear();
+  waiting_ = 0;
   for (size_t i = 0; i < turns_.size(); ++i) {
     turns_[i].tenant = tenants[i];
     if (tenants[i] >= rounds_.size()) rounds_.resize(tenants[i] + 1);
     rounds_[tenants[i]] += turns_[i].length;
+    if (turns_[i].pending > 0) count_waiting(turns_[i], true);
   }
 }
 

@@ -15,7 +15,7 @@ Flow waiting(uint32_t pending, Duration cold_start) {
 }
 
 TEST(Rounds, AreTwiceWhatWaitsIfThatIsMoreThanT) {
-  Rounds rounds(seconds(20), true);
+  Rounds rounds(seconds(20), true, {});
   EXPECT_EQ(rounds.longer(0), seconds(0));
   rounds.count(FunctionId{1}, waiting(3, seconds(2)), seconds(1), 0);
   EXPECT_EQ(rounds.longer(0), seconds(0));
@@ -26,7 +26,7 @@ TEST(Rounds, AreTwiceWhatWaitsIfThatIsMoreThanT) {
 }
 
 TEST(Rounds, CountNoMoreThanTOfOneFlowAndTenTimesTOfAll) {
-  Rounds rounds(seconds(20), true);
+  Rounds rounds(seconds(20), true, {});
   rounds.count(FunctionId{1}, waiting(4'000'000'000, seconds(2)), std::chrono::hours(1), 0);
   EXPECT_EQ(rounds.longer(0), seconds(40 - 20));
   for (uint32_t i = 2; i < 20; ++i) {
@@ -36,7 +36,7 @@ TEST(Rounds, CountNoMoreThanTOfOneFlowAndTenTimesTOfAll) {
 }
 
 TEST(Rounds, AreOfEachTenant) {
-  Rounds rounds(seconds(20), true);
+  Rounds rounds(seconds(20), true, {});
   rounds.count(FunctionId{1}, waiting(15, seconds(2)), seconds(1), 0);
   rounds.count(FunctionId{2}, waiting(15, seconds(3)), seconds(1), 3);
   EXPECT_EQ(rounds.longer(0), seconds(34 - 20));
@@ -48,7 +48,7 @@ TEST(Rounds, AreOfEachTenant) {
 }
 
 TEST(Rounds, AFunctionThatNeverStartedIsTakenToNeedATwentiethOfT) {
-  Rounds rounds(seconds(20), true);
+  Rounds rounds(seconds(20), true, {});
   Flow flow;
   flow.pending = 12;
   rounds.count(FunctionId{1}, flow, seconds(1), 0);
@@ -56,24 +56,55 @@ TEST(Rounds, AFunctionThatNeverStartedIsTakenToNeedATwentiethOfT) {
 }
 
 TEST(Rounds, ThatAreNotFollowedLeaveTAsItIs) {
-  Rounds rounds(seconds(20), false);
+  Rounds rounds(seconds(20), false, {});
   rounds.count(FunctionId{1}, waiting(100, seconds(2)), seconds(1), 0);
   EXPECT_EQ(rounds.longer(0), seconds(0));
 }
 
+TEST(Rounds, CountWhatWaitsWhereThatIsAskedFor) {
+  Rounds rounds(seconds(20), true, seconds(20));
+  rounds.count(FunctionId{1}, waiting(15, seconds(2)), seconds(1), 1);
+  rounds.count(FunctionId{2}, waiting(3, seconds(2)), seconds(2), 0);
+  EXPECT_EQ(rounds.waiting(), 18u);
+  EXPECT_EQ(rounds.scale(1), 1u);
+  EXPECT_FALSE(rounds.scale_again(1, 1)) << "15 s of runs by themselves, without set-ups";
+  rounds.count(FunctionId{1}, waiting(150, seconds(2)), seconds(1), 1);
+  EXPECT_TRUE(rounds.scale_again(1, 1));
+  EXPECT_EQ(rounds.scale(1), 3u) << "half of 150 s is 3 times 20 s";
+  EXPECT_EQ(rounds.scale(0), 1u);
+  std::string bytes;
+  StateArchive to(&bytes);
+  rounds.archive(to, 3);
+  Rounds restored(seconds(20), true, seconds(20));
+  StateArchive from(bytes);
+  restored.archive(from, 3);
+  ASSERT_TRUE(from.complete());
+  restored.find_again({0, 1, 0});
+  EXPECT_EQ(restored.waiting(), 153u);
+  EXPECT_EQ(restored.scale(1), 3u);
+  EXPECT_TRUE(restored.scale_again(1, 2));
+  EXPECT_EQ(restored.scale(1), 1u) << "two devices";
+  rounds.count(FunctionId{1}, waiting(0, seconds(2)), seconds(1), 1);
+  EXPECT_EQ(rounds.waiting(), 3u);
+  EXPECT_TRUE(rounds.scale_again(1, 1));
+  Rounds not_counted(seconds(20), true, {});
+  not_counted.count(FunctionId{1}, waiting(15, seconds(2)), seconds(1), 1);
+  EXPECT_EQ(not_counted.waiting(), 0u);
+}
+
 TEST(Rounds, ComeBackFromTheirBytes) {
-  Rounds rounds(seconds(20), true);
+  Rounds rounds(seconds(20), true, {});
   rounds.count(FunctionId{1}, waiting(15, seconds(2)), seconds(1), 1);
   std::string bytes;
   StateArchive to(&bytes);
   rounds.archive(to, 2);
-  Rounds restored(seconds(20), true);
+  Rounds restored(seconds(20), true, {});
   StateArchive from(bytes);
   restored.archive(from, 2);
   ASSERT_TRUE(from.complete());
   restored.find_again({0, 1});
   EXPECT_EQ(restored.longer(1), seconds(34 - 20));
-  Rounds shorter(seconds(10), true);
+  Rounds shorter(seconds(10), true, {});
   StateArchive of_longer(bytes);
   shorter.archive(of_longer, 2);
   EXPECT_FALSE(of_longer.complete());

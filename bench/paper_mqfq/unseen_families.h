@@ -1,0 +1,50 @@
+// Families of workloads on which no rule and no constant of ours was chosen: arrivals that the nine
+// traces and the other families do not have. Each is drawn from a seed. Values; deterministic; used
+// by the experiment "unseen".
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "bench/paper_mqfq/constants.h"
+#include "bench/paper_mqfq/workloads.h"
+
+namespace lambent::paper_mqfq {
+
+// A client that sends its next call so long after it has its answer.
+struct ClosedClient {
+  uint32_t function = 0;
+  double first_s = 0;
+  double think_s = 0;
+};
+
+struct UnseenWorkload {
+  Workload base;  // functions, entries and arrivals by time
+  // What each arrival takes by itself, in seconds; empty: what its function's entry says.
+  std::vector<double> takes_s;
+  std::vector<ClosedClient> clients;  // beside the arrivals, until the length is over
+};
+
+// A family, and what is drawn with a workload of it.
+struct UnseenFamily {
+  const char* name;
+  const char* what;  // in a line, for the report
+};
+std::span<const UnseenFamily> unseen_families();
+
+// Where a workload of the family is judged: GPUs, D, pool and slow-down, drawn.
+struct UnseenSite {
+  Site site;
+  double slowdown = 0;
+};
+
+// The same family, seed and site give the same workload on every machine. Its load is scaled to
+// what the site's GPUs can do. NOT_FOUND for a family that unseen_families() does not have.
+Result<UnseenWorkload> unseen_workload(const std::string& family, uint64_t seed,
+                                       const UnseenSite& site,
+                                       const workload::Catalogue& catalogue);
+// The `number`-th site of the family and seed. Of every four successive ones each has another D.
+UnseenSite unseen_site(const std::string& family, uint64_t seed, unsigned number);
+
+}  // namespace lambent::paper_mqfq
