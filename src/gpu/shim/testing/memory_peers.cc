@@ -1,5 +1,6 @@
 #include "gpu/shim/testing/memory_peers.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -172,7 +173,7 @@ MemoryMessage WorkerSide::move_in() {
 DeviceSide::DeviceSide(const std::string& path, Options options)
     : options_(options), listener_(path) {
   int ends[2] = {-1, -1};
-  (void)!pipe(ends);
+  (void)!pipe2(ends, O_CLOEXEC);  // a program that is started meanwhile does not hold it
   stop_read_ = OwnedFd(ends[0]);
   stop_write_ = OwnedFd(ends[1]);
   thread_ = std::thread([this] { serve(); });
