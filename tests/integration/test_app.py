@@ -188,7 +188,7 @@ class AppTest(unittest.TestCase):
         self.assertEqual(self.worker.invoke("try-Counter", {"method": "add", "n": 0}).json[0] >= 100, True)
 
     def test_only_what_has_changed_is_deployed(self):
-        self.assertEqual(sorted(self.deployed), ["try-Counter", "try-check", "try-count", "try-echo", "try-greet", "try-later"])
+        self.assertEqual(sorted(self.deployed), ["try-Counter", "try-check", "try-count", "try-doze", "try-echo", "try-greet", "try-later", "try-meet"])
         self.assertEqual(self.module.app.deploy(), [])
         done = self.run_command("deploy", "tried_app.py")
         self.assertEqual(done.stdout.split(), ["unchanged", "try-greet", "unchanged", "try-check", "unchanged", "try-echo",
