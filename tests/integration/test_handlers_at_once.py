@@ -131,7 +131,7 @@ class HandlersAtOnceTest(WorkerTest):
         self.assertEqual({answer["process"] for answer in answers}, {before})
 
     def test_a_coroutine_that_takes_too_long_is_cancelled(self):
-        self.create_shared("patient", COROUTINE, timeout=3)
+        self.create_shared("patient", COROUTINE, concurrency=5, timeout=3)
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             late = pool.submit(self.at_once, "patient", [{"do": "hang"}])
             answers = self.at_once("patient", [{}] * 4)
