@@ -192,7 +192,8 @@ class AppTest(unittest.TestCase):
         self.assertEqual(self.module.app.deploy(), [])
         done = self.run_command("deploy", "tried_app.py")
         self.assertEqual(done.stdout.split(), ["unchanged", "try-greet", "unchanged", "try-check", "unchanged", "try-echo",
-                                               "unchanged", "try-count", "unchanged", "try-later", "unchanged", "try-Counter"], done.stderr)
+                                               "unchanged", "try-count", "unchanged", "try-later", "unchanged", "try-meet", "unchanged", "try-doze",
+                                               "unchanged", "try-Counter"], done.stderr)
         (self.folder / "other.py").write_text(APP.replace('"try"', '"other"'))
         self.assertIn("deployed other-greet", self.run_command("deploy", "other.py").stdout)
         (self.folder / "other.py").write_text(APP.replace('"try"', '"other"').replace("hello", "bye"))
