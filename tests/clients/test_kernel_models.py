@@ -122,7 +122,9 @@ class KernelModelsTest(Harness):
         self.assertTrue(client.is_model_ready("small"))
         self.assertEqual(client.get_model_metadata("small", "1")["platform"], "lambent_kernels")
         self.assertEqual(client.get_model_config("small")["input"][0]["dims"], [2, 4])
-        self.assertIn({"name": "small", "version": "1", "state": "READY", "reason": ""}, client.get_model_repository_index())
+        index = {model["name"]: model for model in client.get_model_repository_index()}
+        self.assertEqual({**index["small"], "tier": ""}, {"name": "small", "version": "1", "state": "READY", "reason": "", "tier": ""})
+        self.assertIn(index["small"]["tier"], ("device", "host", "disk"))
         client.load_model("small")
         before = client.get_inference_statistics("small")["model_stats"][0]["inference_count"]
         client.infer("small", self.inputs({"x": np.ones((2, 4), dtype=np.float32)}))

@@ -12,8 +12,7 @@ namespace lambent {
 constexpr unsigned kMostHandlerConcurrency = 100;
 
 constexpr unsigned sandbox_concurrency(const FunctionSpec& spec) {
-  const bool has_program =
-      spec.kind == FunctionKind::kHttp || spec.kind == FunctionKind::kHandler;
+  const bool has_program = spec.kind == FunctionKind::kHttp || spec.kind == FunctionKind::kHandler;
   return has_program ? std::max(spec.http.concurrency, 1U) : 1;
 }
 
