@@ -167,8 +167,10 @@ void SandboxHost::start(BackendStart start, BackendObserver& observer) {
   sandbox.beside = start.beside;
   sandbox.requested_at = loop_.clock().now();
   sandbox.most_response = extras.most_response;
-  sandbox.most_in_flight =
-      spec.kind == FunctionKind::kHandler ? sandbox_concurrency(spec) : extras.in_flight;
+  sandbox.most_in_flight = extras.in_flight;
+  if (spec.kind == FunctionKind::kHandler && sandbox_concurrency(spec) > 1) {
+    sandbox.most_in_flight = sandbox_concurrency(spec);
+  }
   sandboxes_[id] = std::move(owned);
 
   SandboxRequest request{id, start.device, std::move(start.code_folder), ""};
