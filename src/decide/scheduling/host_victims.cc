@@ -11,12 +11,12 @@ namespace lambent::scheduling {
 namespace {
 
 // The order of who goes, least first.
-struct Rank {
+struct HostRank {
   double worth = 0;
   Instant last_used{};
   SandboxSlot slot = kNoSandbox;
   Bytes memory;
-  auto operator<=>(const Rank&) const = default;
+  auto operator<=>(const HostRank&) const = default;
 };
 
 // What a byte of it is expected to save, in seconds of starts per second. A function that has been
@@ -33,9 +33,9 @@ double worth_of(const FleetOptions& options, const Flow& flow, const Sandbox& sa
   return to_seconds(start) / to_seconds(gap) / static_cast<double>(memory.count);
 }
 
-std::vector<Rank> ranked(const Fleet& host, const Flows& flows,
-                         std::span<const MeasuredSandbox> measured, Instant now) {
-  std::vector<Rank> ranks;
+std::vector<HostRank> ranked(const Fleet& host, const Flows& flows,
+                             std::span<const MeasuredSandbox> measured, Instant now) {
+  std::vector<HostRank> ranks;
   for (const auto& [slot, memory] : measured) {
     const Sandbox& sandbox = host.sandbox(slot);
     const Flow& flow = flows[sandbox.function.value];
@@ -54,10 +54,10 @@ std::vector<Rank> ranked(const Fleet& host, const Flows& flows,
 std::vector<SandboxSlot> host_victims(const Fleet& host, const Flows& flows,
                                       std::span<const MeasuredSandbox> measured, Bytes needed,
                                       Instant now) {
-  std::vector<Rank> chosen;
+  std::vector<HostRank> chosen;
   std::map<FunctionId, unsigned> leaving;
   Bytes freed;
-  for (const Rank& rank : ranked(host, flows, measured, now)) {
+  for (const HostRank& rank : ranked(host, flows, measured, now)) {
     if (freed >= needed) break;
     const FunctionId function = host.sandbox(rank.slot).function;
     if (is_kept(host, flows[function.value], function, leaving[function])) continue;
@@ -72,7 +72,7 @@ std::vector<SandboxSlot> host_victims(const Fleet& host, const Flows& flows,
     chosen.erase(chosen.begin() + static_cast<ptrdiff_t>(i));
   }
   std::vector<SandboxSlot> victims;
-  for (const Rank& rank : chosen) victims.push_back(rank.slot);
+  for (const HostRank& rank : chosen) victims.push_back(rank.slot);
   return victims;
 }
 

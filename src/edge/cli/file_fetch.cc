@@ -23,7 +23,6 @@ constexpr size_t kMostState = 64 * 1024;
 constexpr size_t kMostRefusal = 8 * 1024;
 constexpr size_t kMostSaid = 200;
 // Without progress.
-constexpr int kTries = 4;
 
 std::optional<Bytes> bytes_in(std::string_view text) {
   uint64_t number = 0;
@@ -250,7 +249,8 @@ Result<void> FileFetch::finish(const std::string& wanted) {
 
 Result<void> FileFetch::run(const std::string& sha256) {
   RETURN_IF_ERROR(open());
-  const auto fetched = with_tries([&] { return try_once(); }, [&] { return furthest_; }, kTries);
+  const auto fetched =
+      with_tries([&] { return try_once(); }, [&] { return furthest_; }, kFetchTries);
   if (fetched.ok()) return finish(sha256);
   // Of a file that cannot be had, or not be kept, nothing stays.
   const ErrorCode code = fetched.error().code;

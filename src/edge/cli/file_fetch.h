@@ -16,6 +16,9 @@
 
 namespace lambent::cli {
 
+// So often what a server, or the way to it, did not give whole is asked for.
+constexpr int kFetchTries = 4;
+
 // What a server says of a file, by which one knows whether it is the same.
 struct ServedFile {
   std::string tag;            // a strong ETag, or a date; empty: it says neither

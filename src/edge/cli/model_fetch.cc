@@ -15,13 +15,10 @@
 namespace lambent::cli {
 namespace {
 
-constexpr std::string_view kS3 = "s3://";
 // What protobuf reads, and so what ONNX can be.
 constexpr size_t kMostModel = (size_t{1} << 31) - 1;
 // The digest of no bytes: the body of a GET.
 constexpr const char* kNoBody = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
-
-Error bad_url(const std::string& what) { return {ErrorCode::kInvalidArgument, what}; }
 
 std::string without_query(const std::string& url) { return url.substr(0, url.find_first_of("?#")); }
 

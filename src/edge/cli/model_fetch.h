@@ -44,6 +44,10 @@ struct FetchedModel {
   std::string entry;   // of the cache: what may be removed once it is deployed
 };
 
+constexpr std::string_view kS3 = "s3://";
+// INVALID_ARGUMENT.
+inline Error bad_url(const std::string& what) { return {ErrorCode::kInvalidArgument, what}; }
+
 // "http://", "https://" or "s3://".
 bool is_model_url(std::string_view text);
 // The file that an URL names: "model.onnx". INVALID_ARGUMENT: it names none.

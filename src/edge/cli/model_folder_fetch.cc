@@ -13,21 +13,17 @@
 #include "edge/cli/file_fetch.h"
 #include "edge/cli/store_listing.h"
 #include "edge/cli/volume_upload.h"
+#include "edge/model_files/triton_config.h"
 
 namespace lambent::cli {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kS3 = "s3://";
 constexpr const char* kSums = "SHA256SUMS";
-constexpr const char* kConfig = "config.pbtxt";
 constexpr size_t kMostPage = 16 << 20;
 constexpr size_t kMostSums = 64 << 20;
-constexpr int kTries = 4;
 constexpr size_t kMostLeftOut = 3;  // that are named
-
-Error bad_url(const std::string& what) { return {ErrorCode::kInvalidArgument, what}; }
 
 // With a '/' at its end.
 std::string as_folder(const std::string& url) { return url.ends_with('/') ? url : url + "/"; }
@@ -48,7 +44,7 @@ Result<std::string> fetch_text(const CurlRequest& request, size_t most) {
     return {};
   };
   RETURN_IF_ERROR(with_tries(
-      attempt, [] { return Bytes(); }, kTries));
+      attempt, [] { return Bytes(); }, kFetchTries));
   return text;
 }
 
@@ -180,7 +176,7 @@ class FolderFetch {
     if (error) return error_from_errno("create " + folder, error.value());
     std::vector<std::string> wanted;
     if (model.has_config) {
-      wanted.push_back(model.folder + kConfig);
+      wanted.push_back(model.folder + model_files::kTritonConfig);
       RETURN_IF_ERROR(fetch(wanted.front()));
     }
     std::set<uint64_t> there;

@@ -24,7 +24,6 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kManifest = "lambent.toml";
-constexpr const char* kConfig = "config.pbtxt";
 constexpr size_t kMostText = 1 << 20;
 
 std::string function_path(const std::string& function, const std::string& what) {
@@ -49,7 +48,7 @@ struct Described {
 
 Result<Described> describe(const ModelFolder& folder) {
   Described described{.manifest = "kind = \"model\"\n", .name = {}, .policy = {}, .warnings = {}};
-  const std::string file = folder.path + "/" + kConfig;
+  const std::string file = folder.path + "/" + model_files::kTritonConfig;
   auto text = read_file(file, kMostText);
   if (!text.ok() && text.error().code == ErrorCode::kNotFound) return described;
   if (!text.ok()) return text.error();
@@ -107,7 +106,7 @@ std::optional<ModelFolder> find_model_folder(const std::string& path) {
   std::error_code error;
   if (!fs::is_directory(path, error)) return std::nullopt;
   ModelFolder folder{.path = path, .versions = {}};
-  bool has_one = fs::exists(fs::path(path) / kConfig, error);
+  bool has_one = fs::exists(fs::path(path) / model_files::kTritonConfig, error);
   for (const fs::directory_entry& entry : fs::directory_iterator(path, error)) {
     const auto number = version_number(entry.path().filename().string());
     if (!number || !entry.is_directory(error)) continue;
@@ -135,8 +134,8 @@ Result<ModelVersions> pack_model_folder(const ModelFolder& folder, const DeployO
     ASSIGN_OR_RETURN(described, describe(folder));
     RETURN_IF_ERROR(
         write_file_atomically(staging.path() + "/" + kManifest, described.manifest, false));
-  } else if (fs::exists(folder.path + "/" + kConfig, error)) {
-    described.warnings.push_back(folder.path + "/" + kConfig +
+  } else if (fs::exists(folder.path + "/" + model_files::kTritonConfig, error)) {
+    described.warnings.push_back(folder.path + "/" + model_files::kTritonConfig +
                                  " is not read where there is a lambent.toml");
   }
   const std::string file = has_own ? own : staging.path() + "/" + kManifest;
@@ -145,9 +144,9 @@ Result<ModelVersions> pack_model_folder(const ModelFolder& folder, const DeployO
   const std::string called = last_part(fs::absolute(folder.path).lexically_normal().string());
   // Triton holds it so too.
   if (!described.name.empty() && described.name != called) {
-    return Error{ErrorCode::kInvalidArgument, folder.path + "/" + kConfig + ": it is of a model '" +
-                                                  described.name + "', and the folder is '" +
-                                                  called + "'"};
+    return Error{ErrorCode::kInvalidArgument, folder.path + "/" + model_files::kTritonConfig +
+                                                  ": it is of a model '" + described.name +
+                                                  "', and the folder is '" + called + "'"};
   }
   ModelVersions models{.name = options.name.value_or(
                            manifest.spec.name.name.empty() ? called : manifest.spec.name.name),

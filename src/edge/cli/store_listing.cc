@@ -7,11 +7,10 @@
 #include "core/domain/version.h"
 #include "core/domain/volume.h"
 #include "core/http/message.h"
+#include "edge/model_files/triton_config.h"
 
 namespace lambent::cli {
 namespace {
-
-constexpr std::string_view kConfig = "config.pbtxt";
 
 Error bad_listing(const std::string& what) {
   return {ErrorCode::kInvalidArgument, "the store's listing " + what};
@@ -120,7 +119,7 @@ bool is_digest(std::string_view text) {
          });
 }
 
-std::string lower(std::string_view text) {
+std::string lower_digest(std::string_view text) {
   std::string made(text);
   for (char& c : made) {
     if (c >= 'A' && c <= 'F') c = static_cast<char>(c - 'A' + 'a');
@@ -130,7 +129,7 @@ std::string lower(std::string_view text) {
 
 // "1/model.onnx" of the model itself.
 void add_file(StoredModel& model, std::string_view inner, const std::string& path) {
-  if (inner == kConfig) {
+  if (inner == model_files::kTritonConfig) {
     model.has_config = true;
     return;
   }
@@ -178,7 +177,7 @@ Result<std::map<std::string, std::string>> parse_sums(std::string_view text) {
     std::string_view path = line.substr(66);
     if (path.starts_with("./")) path.remove_prefix(2);
     if (!validate_volume_path(path).ok()) return bad;
-    sums[std::string(path)] = lower(line.substr(0, 64));
+    sums[std::string(path)] = lower_digest(line.substr(0, 64));
     if (sums.size() > kMostListed) {
       return Error{ErrorCode::kOutOfRange,
                    "it lists more than " + std::to_string(kMostListed) + " files"};

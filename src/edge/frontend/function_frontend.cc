@@ -47,7 +47,7 @@ bool is_disguised(std::string_view name) {
   return is_of_body(plain) || http::same_name(plain, "Transfer-Encoding");
 }
 
-std::string host_of(const std::string& address) {
+std::string without_port(const std::string& address) {
   const size_t colon = address.rfind(':');
   return colon == std::string::npos ? address : address.substr(0, colon);
 }
@@ -75,7 +75,7 @@ http::Headers headers_for_program(const http::Request& request, const ClientView
   if (const auto passed = request.headers.get(kOwnAuthorization); !passed.empty()) {
     headers.add("Authorization", std::string(passed));
   }
-  const std::string address = host_of(request.peer.address);
+  const std::string address = without_port(request.peer.address);
   std::string bare = address;
   if (bare.starts_with('[') && bare.ends_with(']')) bare = bare.substr(1, bare.size() - 2);
   if (!bare.empty()) add_to_list(headers, "X-Forwarded-For", bare);

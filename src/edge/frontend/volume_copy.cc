@@ -22,7 +22,7 @@ Error unreadable(const char* what) {
           std::string("what a node told of its volumes cannot be read: ") + what};
 }
 
-Result<std::string> text_at(const json& object, const char* key) {
+Result<std::string> needed_text(const json& object, const char* key) {
   const auto found = object.find(key);
   if (found == object.end() || !found->is_string()) return unreadable(key);
   return found->get<std::string>();
@@ -36,7 +36,7 @@ Result<uint64_t> number_at(const json& object, const char* key) {
 }
 
 Result<std::string> digest_at(const json& object, const char* key) {
-  ASSIGN_OR_RETURN(std::string digest, text_at(object, key));
+  ASSIGN_OR_RETURN(std::string digest, needed_text(object, key));
   if (!validate_sha256(digest).ok()) return unreadable(key);
   return digest;
 }
@@ -50,8 +50,8 @@ Result<const json*> list_at(const json& object, const char* key, size_t most) {
 Result<ToldVolume> read_volume(const json& object) {
   ToldVolume told;
   if (!object.is_object()) return unreadable("a volume");
-  ASSIGN_OR_RETURN(told.tenant, text_at(object, "tenant"));
-  ASSIGN_OR_RETURN(told.volume.name, text_at(object, "name"));
+  ASSIGN_OR_RETURN(told.tenant, needed_text(object, "tenant"));
+  ASSIGN_OR_RETURN(told.volume.name, needed_text(object, "name"));
   if (told.tenant.empty() || !validate_volume_name(told.volume.name).ok()) {
     return unreadable("a name");
   }
@@ -65,7 +65,7 @@ Result<ToldVolume> read_volume(const json& object) {
 Result<VolumeFile> read_file(const json& object) {
   VolumeFile file;
   if (!object.is_object()) return unreadable("a file");
-  ASSIGN_OR_RETURN(file.path, text_at(object, "path"));
+  ASSIGN_OR_RETURN(file.path, needed_text(object, "path"));
   if (!validate_volume_path(file.path).ok()) return unreadable("a path");
   ASSIGN_OR_RETURN(file.sha256, digest_at(object, "sha256"));
   ASSIGN_OR_RETURN(const uint64_t size, number_at(object, "size_bytes"));

@@ -15,11 +15,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Lists of a tensor of this rank, in the list of inputs, in the request.
-constexpr size_t kMostDepth = 20;
-constexpr size_t kMostTensors = 1'000;
-
-Error refused(std::string message) { return {ErrorCode::kInvalidArgument, std::move(message)}; }
 Error refused_input(const std::string& name, const std::string& message) {
   return refused("input '" + name + "': " + message);
 }

@@ -15,6 +15,14 @@
 
 namespace lambent::inference {
 
+// Of a request's JSON: lists of a tensor of this rank, in the list of inputs, in the request.
+constexpr size_t kMostDepth = 20;
+constexpr size_t kMostTensors = 1'000;
+// INVALID_ARGUMENT.
+inline Error refused(std::string message) {
+  return {ErrorCode::kInvalidArgument, std::move(message)};
+}
+
 struct RequestedOutput {
   std::string name;
   bool is_binary = false;

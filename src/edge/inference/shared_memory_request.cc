@@ -12,8 +12,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr size_t kMostDepth = 20;
-constexpr size_t kMostTensors = 1'000;
 // All that a request brings; sums of more are not formed.
 constexpr uint64_t kMostSize = uint64_t{1} << 40;
 
@@ -23,7 +21,6 @@ constexpr const char* kOffset = "shared_memory_offset";
 constexpr const char* kBinarySize = "binary_data_size";
 constexpr const char* kJsonLength = "Inference-Header-Content-Length";
 
-Error refused(std::string message) { return {ErrorCode::kInvalidArgument, std::move(message)}; }
 Error no_answer(const std::string& why) {
   return {ErrorCode::kInternal,
           "the model's answer is none of the Open Inference Protocol: " + why};

@@ -11,6 +11,9 @@
 
 namespace lambent::model_files {
 
+// Its name in the folder of a model.
+constexpr const char* kTritonConfig = "config.pbtxt";
+
 struct TritonConfig {
   std::string name;                          // empty: it names none
   std::string file;                          // in the folder of a version; empty: model.onnx
