@@ -115,6 +115,7 @@ bool Server::State::accept_from(Listener& listener) {
     if (!fd.valid()) {
       if (errno == ECONNABORTED || errno == EINTR) continue;
       if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+        if (options.idle_ones_make_room) make_room();
         pause_accepting();
       }
       return false;

@@ -275,6 +275,27 @@ TEST_F(ServerTest, OneConnectionTooManyTakesThePlaceOfThatWhichWasIdleLongest) {
   }
 }
 
+TEST_F(ServerTest, WhereDescriptorsRunOutAnIdleConnectionMakesRoomToo) {
+  start_echo();
+  RawClient first = connect();
+  turn();
+  clock.advance(seconds(2));
+  RawClient second = connect();
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  rlimit files = before;
+  files.rlim_cur = static_cast<rlim_t>(second.fd.get()) + 1;
+  setrlimit(RLIMIT_NOFILE, &files);
+  std::vector<OwnedFd> taken;
+  while (taken.empty() || taken.back().valid()) taken.emplace_back(dup(0));
+  turn();
+  clock.advance(seconds(1));
+  second.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nok");
+  wait_for(second, "ok");
+  setrlimit(RLIMIT_NOFILE, &before);
+  wait_for_end(first);
+}
+
 TEST_F(ServerTest, NoPlaceIsTakenFromAnIdleConnectionThatIsCountedOn) {
   start_echo({.max_connections = 1, .idle_ones_make_room = false});
   RawClient first = connect();
