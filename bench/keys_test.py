@@ -157,7 +157,7 @@ class KeysTest(unittest.TestCase):
     def test_deploy(self):
         result = last_line(sys.executable, "-B", str(BENCH / "deploy.py"), "--quick")
         cases = result["cases"]
-        self.assertEqual(set(cases), {"nothing", "a_setting", "a_line"})
+        self.assertEqual(set(cases), {"nothing", "a_setting", "a_line", "a_line_beside_data"})
         for case in cases.values():
             self.assertGreater(case["ms"], 0)
         # Settings alone, where nothing of the code has changed; and never more than the package with them.
@@ -305,7 +305,7 @@ class KeysTest(unittest.TestCase):
         self.assertTrue(result["simulated"])
         self.assertEqual(len(result["table3"]["traces"]), 9)
         for name, trace in result["table3"]["traces"].items():
-            for system in ("fcfs", "batch", "naive", "uniform", "ours"):
+            for system in ("fcfs", "batch", "naive", "uniform", "sjf-pool", "eevdf-pool", "ours"):
                 self.assertGreater(trace["over_mqfq"][system]["mean"], 0, f"{name} {system}")
                 self.assertEqual(trace["systems"][system]["failed"][0], 0, f"{name} {system}")
                 self.assertLessEqual(trace["systems"][system]["cold_ratio"][0], 1)

@@ -6,6 +6,7 @@
 
 #include "bench/json.h"
 #include "bench/paper_mqfq/fairness.h"
+#include "bench/paper_mqfq/other_orders.h"
 #include "core/base/check.h"
 
 namespace lambent::paper_mqfq {
@@ -66,6 +67,13 @@ simulator::WorkloadRunOptions options_of(const System& system, const Site& site,
   return run;
 }
 
+std::unique_ptr<scheduling::Policy> policy_of(const System& system) {
+  if (auto other = make_other_order(system.policy)) return other;
+  auto made = scheduling::make_policy(system.policy, system.options);
+  CHECK(made.ok(), "a system names a policy that there is");
+  return std::move(*made);
+}
+
 const std::vector<Figure>& figures() {
   static const std::vector<Figure> kFigures = {{"mean_s", &Figures::mean_s},
                                                {"p50_s", &Figures::p50_s},
@@ -87,8 +95,6 @@ const std::vector<Figure>& figures() {
 
 Figures run_once(const Workload& workload, const System& system, const Site& site,
                  const Constants& constants, uint64_t seed) {
-  auto policy = scheduling::make_policy(system.policy, system.options);
-  CHECK(policy.ok(), "a system names a policy that there is");
   std::vector<workload::CatalogueEntry> entries = workload.entries;
   for (workload::CatalogueEntry& entry : entries) {
     if (constants.memory_each_mib > 0) {
@@ -114,7 +120,7 @@ Figures run_once(const Workload& workload, const System& system, const Site& sit
   if (system.clairvoyant) {
     options.oracle = simulator::oracle_of(workload.arrivals, workload.entries.size());
   }
-  const auto ran = simulator::run_workload(trace, entries, options, std::move(*policy), sinks);
+  const auto ran = simulator::run_workload(trace, entries, options, policy_of(system), sinks);
   CHECK(ran.ok(), "a workload in memory can be read");
   const workload::Summary& summary = ran->summary;
   Figures figures{.mean_s = summary.mean_s,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,8 @@ struct Figure {
 };
 const std::vector<Figure>& figures();
 
+// The policy that a system names: the product's, or one of other_orders.h. CHECKed.
+std::unique_ptr<scheduling::Policy> policy_of(const System& system);
 // How a system is simulated at a site.
 simulator::WorkloadRunOptions options_of(const System& system, const Site& site,
                                          const Constants& constants, uint64_t seed);

@@ -6,7 +6,6 @@
 #include <map>
 
 #include "bench/json.h"
-#include "bench/paper_mqfq/other_orders.h"
 #include "core/base/check.h"
 #include "sim/simulator/simulation.h"
 
@@ -24,13 +23,6 @@ constexpr size_t kCount = std::size(kOthers);
 constexpr unsigned kSeeds = 6, kSites = 4;
 // What counts as worse.
 constexpr double kWorse = 1.02;
-
-std::unique_ptr<scheduling::Policy> policy_of(const System& system) {
-  if (auto other = make_other_order(system.policy)) return other;
-  auto made = scheduling::make_policy(system.policy, system.options);
-  CHECK(made.ok(), "a system names a policy that there is");
-  return std::move(*made);
-}
 
 std::vector<simulator::FunctionModel> models_of(const Workload& workload,
                                                 const simulator::WorkloadRunOptions& options) {
