@@ -357,6 +357,20 @@ Result<Json> deploy_versions(Transport& transport, Console& console, const Model
   return roll.json();
 }
 
+// What may not be said of a folder that is fetched: it has versions, and each its files.
+Result<void> check_folder_options(const DeployOptions& options) {
+  const auto refused = [](const std::string& what) {
+    return Error{ErrorCode::kInvalidArgument, what};
+  };
+  if (!options.sha256.empty()) {
+    return refused("--sha256 is for one file; a folder has a SHA256SUMS");
+  }
+  if (options.model_version) return refused("--model-version: a folder has its versions' numbers");
+  if (options.code) return refused("--code: the models are fetched from " + options.path);
+  if (!options.fetch_folder) return Error{ErrorCode::kUnimplemented, "nothing here fetches models"};
+  return {};
+}
+
 }  // namespace
 
 std::vector<ModelFolder> find_model_repository(const std::string& path) {
@@ -405,6 +419,25 @@ int run_deploy_repository(Transport& transport, Console& console,
     if (exit_code == 0) exit_code = failed;
   }
   if (console.json) console.out << all.dump(2) << "\n";
+  return exit_code;
+}
+
+int run_deploy_folder_url(Transport& transport, Console& console, const DeployOptions& options) {
+  if (const auto checked = check_folder_options(options); !checked.ok()) {
+    return fail(console, checked.error());
+  }
+  const auto fetched = options.fetch_folder(
+      options.path, [&options](const std::string& folder, const std::set<uint64_t>& there) {
+        return versions_to_serve(folder, there, options);
+      });
+  if (!fetched.ok()) return fail(console, fetched.error());
+  DeployOptions local = options;
+  local.path = fetched->folder;
+  const int exit_code = run_deploy(transport, console, local);
+  if (exit_code == 0 && !options.dry_run) {
+    std::error_code ignored;
+    std::filesystem::remove_all(fetched->entry, ignored);
+  }
   return exit_code;
 }
 

@@ -55,5 +55,7 @@ int run_deploy_versions(Transport& transport, Console& console, const ModelVersi
 // All models of a repository. Goes on after a failure; the exit code is the first one's.
 int run_deploy_repository(Transport& transport, Console& console,
                           const std::vector<ModelFolder>& repository, const DeployOptions& options);
+// Those of a folder of a store (is_folder_url), as of one of this machine, once it has come.
+int run_deploy_folder_url(Transport& transport, Console& console, const DeployOptions& options);
 
 }  // namespace lambent::cli

@@ -2,9 +2,6 @@
 
 namespace lambent::emulated_cuda {
 
-namespace {
-
-// Of one channel; 0: not a plain number.
 size_t channel_bytes(int format) {
   switch (format) {
     case CU_AD_FORMAT_UNSIGNED_INT8:
@@ -22,6 +19,8 @@ size_t channel_bytes(int format) {
       return 0;
   }
 }
+
+namespace {
 
 // Within what any device takes.
 constexpr size_t kMostElements = size_t{1} << 17;

@@ -29,6 +29,8 @@ struct MipmappedArray {
   std::vector<std::shared_ptr<Array>> levels;
 };
 
+// Of one channel of a CUarray_format; 0: it is no plain number.
+size_t channel_bytes(int format);
 // What one element takes; CUDA_ERROR_NOT_SUPPORTED for formats that have no plain elements.
 CUresult check_array(const CUDA_ARRAY3D_DESCRIPTOR& descriptor, size_t* element_bytes);
 

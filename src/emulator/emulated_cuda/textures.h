@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "emulator/emulated_cuda/arrays.h"
 #include "gpu/cuda_abi/driver_types.h"
 #include "gpu/cuda_abi/emulated_texture.h"
 
@@ -22,7 +23,7 @@ struct ElementFormat {
   int format = CU_AD_FORMAT_FLOAT;
   unsigned channels = 1;
 
-  size_t channel_bytes() const;
+  size_t channel_bytes() const { return emulated_cuda::channel_bytes(format); }
   size_t bytes() const { return channel_bytes() * channels; }
 };
 
