@@ -68,7 +68,7 @@ bool KeptSandboxes::has_room(const Place& place, Bytes memory, const MemoryPlace
   return fits;
 }
 
-// As it is beside what is there: nothing leaves for one that no call waits for.
+// Beside what is there already: no sandbox leaves for one without a call that waits.
 bool KeptSandboxes::has_room_on(const Device& device, Bytes memory,
                                 const MemoryPlace& where) const {
   if (!device.healthy || device.reserved) return false;

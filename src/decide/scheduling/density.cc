@@ -26,7 +26,7 @@ uint64_t logarithm(uint64_t number) {
 FairQueuingOptions with_rounds(FairQueuingOptions options, const DensityOptions& density) {
   options.over_run_by_rounds = density.adapts;
   if (density.adapts && density.weighs_queue) {
-    options.backlog_unit = std::max(density.grace_period, Duration(1));
+    options.backlog_unit = std::min(density.grace_period, kMostGracePeriod);
   }
   return options;
 }
@@ -169,9 +169,7 @@ bool DensityPolicy::run_gains(const View& view, FunctionId function, const Place
     const auto behind = static_cast<double>(rounds_.waiting()) - 1;
     const double of_device = behind / static_cast<double>(view.fleet.devices().size());
     if (gains_now(newcomer, at_work.shares, std::max(0.0, of_device))) return true;
-    double slowdowns = newcomer.slowdown;
-    for (const Share& run : at_work.shares) slowdowns += run.slowdown;
-    wait += from_seconds(to_seconds(newcomer.left) * slowdowns);
+    wait += slowed_by(newcomer, at_work.shares);
   } else {
     if (gains_beside(newcomer, at_work.shares)) return true;
     wait += least_left_that_gains(newcomer, at_work.shares);

@@ -41,6 +41,7 @@ void archive_ranked(StateArchive& archive, Order& order) {
   rounds_.count(function, view.flow(function),
                 estimate_of(view.flow(function)) * view.flow(function).gpu_count, slot);
   before.longer = rounds_.longer(left);
+  scale_again(view, left);
   tenants_[slot].longer = rounds_.longer(slot);
   if (view.tenants.matter()) follow_tenant(left);
   // Virtual times of two tenants' flows say nothing of each other.
@@ -563,11 +564,7 @@ void FairQueuing::find_flows(StateArchive& archive) {
   const bool may_start = could_run && flow.pending > 0 && flow.in_flight < flow.max_concurrency;
   rounds_.count(function, flow, estimate_of(flow) * flow.gpu_count, flow.tenant_slot);
   tenant.longer = rounds_.longer(flow.tenant_slot);
-  if (rounds_.scale_again(flow.tenant_slot, view.fleet.devices().size())) {
-    for (uint32_t i = 0; i < where_.size(); ++i) {
-      if (slots_[i] == flow.tenant_slot) rank_again(view, FunctionId{i});
-    }
-  }
+  scale_again(view, flow.tenant_slot);
   Where& where = where_[function.value];
   Where to = Where::kNowhere;
   if (may_start) to = is_throttled(tenant, virtual_time) ? Where::kThrottled : Where::kCandidate;
@@ -583,6 +580,13 @@ void FairQueuing::find_flows(StateArchive& archive) {
     tenant.throttled.put(function.value, virtual_time);
   }
   if (view.tenants.matter()) follow_tenant(flow.tenant_slot);
+}
+
+// Each candidate of the tenant works.
+void FairQueuing::scale_again(const View& view, uint32_t slot) {
+  if (!rounds_.scale_again(slot, view.fleet.devices().size())) return;
+  const auto& working = tenants_[slot].working;
+  for (size_t i = 0; i < working.size(); ++i) rank_again(view, FunctionId{working.item_at(i)});
 }
 
 void FairQueuing::rank_again(const View& view, FunctionId function) {

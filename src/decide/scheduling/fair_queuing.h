@@ -107,7 +107,8 @@ class FairQueuing : public Policy {
   using Rank = FairRank;
 
   // Where a flow that may start one more invocation stands within T. It may depend on the flow, its
-  // virtual time and its sandboxes, not on the time: it is asked when one of these has changed.
+  // virtual time, its sandboxes and its tenant's scale (Rounds::scale), not on the time: it is asked
+  // when one of these has changed.
   virtual Rank rank_of(const View& view, FunctionId function, Duration virtual_time) const = 0;
   // Whether a candidate that fits goes there before all that come after it. If not, the next
   // kGoodEnoughLookAhead are looked at for one that does; without any it goes all the same.
@@ -120,7 +121,9 @@ class FairQueuing : public Policy {
 
   // Puts the flow into the heaps where it belongs now.
   void index(const View& view, FunctionId function);
-  // The same for one of which only the rank may have changed.
+  // Ranks the tenant's candidates again, if its scale has changed.
+  void scale_again(const View& view, uint32_t slot);
+  // The same as index() for one of which only the rank may have changed.
   void rank_again(const View& view, FunctionId function);
   // What an invocation of the flow is expected to take on the device.
   Duration estimate_of(const Flow& flow) const {

@@ -95,12 +95,15 @@ bool gains_now(const Share& newcomer, std::span<const Share> at_work, double wai
   return now.sum_s <= after.sum_s + kShareThatGains * waiting * std::max(0.0, sooner_s) + kEqual_s;
 }
 
-Duration least_left_that_gains(const Share& newcomer, std::span<const Share> at_work) {
-  const Balance balance = balance_of(newcomer, at_work);
-  if (balance.gain_s >= balance.cost_s) return Duration(0);
+Duration slowed_by(const Share& newcomer, std::span<const Share> at_work) {
   double slowdowns = newcomer.slowdown;
   for (const Share& run : at_work) slowdowns += run.slowdown;
   return from_seconds(to_seconds(newcomer.left) * slowdowns);
+}
+
+Duration least_left_that_gains(const Share& newcomer, std::span<const Share> at_work) {
+  const Balance balance = balance_of(newcomer, at_work);
+  return balance.gain_s >= balance.cost_s ? Duration(0) : slowed_by(newcomer, at_work);
 }
 
 Duration left_of(Duration takes, Duration done) {

@@ -27,9 +27,13 @@ bool gains_beside(const Share& newcomer, std::span<const Share> at_work);
 // The same question, with the runs followed to their ends instead: if the newcomer begins now, and
 // if it begins when the first of them ends. Of one run at work that is the same; of several,
 // gains_beside() counts as a cost what the newcomer would cost them later too. And what waits
-// behind all these, `waiting` invocations, gains what the device is done sooner; half of them, for
+// behind all these, `waiting` invocations, gains what the device is done sooner; half of them, because
 // a queue shrinks meanwhile. So more runs at once in a backlog, where runs together do more.
 bool gains_now(const Share& newcomer, std::span<const Share> at_work, double waiting);
+
+// By how much the newcomer and those at work slow each other down while it runs: an estimate of how
+// much more one of them has to have left for another answer.
+Duration slowed_by(const Share& newcomer, std::span<const Share> at_work);
 
 // How far gains_beside() is from yes, in what the run with least left would have to have left: 0 if
 // it is yes. A run that takes longer than it was expected to has more left with time, as far as one

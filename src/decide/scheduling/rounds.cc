@@ -37,8 +37,9 @@ bool Rounds::scale_again(uint32_t tenant, size_t devices) {
   if (unit_ == Duration(0)) return false;
   if (tenant >= scales_.size()) scales_.resize(tenant + 1, 1);
   const Duration backlog = tenant < backlogs_.size() ? backlogs_[tenant] : Duration(0);
-  const int64_t units = backlog / 2 / static_cast<int64_t>(std::max<size_t>(devices, 1)) / unit_;
-  const auto scale = static_cast<uint8_t>(std::clamp<int64_t>(units, 1, kMostScale));
+  const Duration step = 2 * static_cast<int64_t>(std::max<size_t>(devices, 1)) * unit_;
+  uint8_t scale = 1;
+  while (scale < kMostScale && backlog >= (scale + 1) * step) ++scale;
   return std::exchange(scales_[tenant], scale) != scale;
 }
 
@@ -50,8 +51,9 @@ void Rounds::archive(StateArchive& archive, size_t flows) {
     if (unit_ == Duration(0)) return;
     archive.field(turn.pending);
     archive.field(turn.work);
+    // Foreign, so nothing is multiplied that may not fit.
     archive.expect(turn.work >= Duration(0) &&
-                   turn.work <= turn.pending * kMostOverRuns * over_run_);
+                   turn.work / std::max(turn.pending, 1U) <= kMostOverRuns * over_run_);
   });
   archive.expect(turns_.size() <= flows);
   if (unit_ == Duration(0)) return;

@@ -28,6 +28,7 @@ std::unique_ptr<scheduling::Policy> policy(std::string_view name,
                                            scheduling::PolicyOptions options = {}) {
   if (name == kAdaptive) {
     options.density.adapts = true;
+    options.density.weighs_queue = true;
     name = "density";
   }
   return std::move(scheduling::make_policy(name, options)).value();

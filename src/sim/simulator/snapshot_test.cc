@@ -27,6 +27,7 @@ class Snapshots : public testing::TestWithParam<std::string_view> {
   static std::unique_ptr<scheduling::Policy> policy() {
     scheduling::PolicyOptions options;
     options.density.adapts = GetParam() == kAdaptive;
+    options.density.weighs_queue = options.density.adapts;
     return std::move(
                scheduling::make_policy(options.density.adapts ? "density" : GetParam(), options))
         .value();
