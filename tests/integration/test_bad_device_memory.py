@@ -105,7 +105,7 @@ class MisuseTest(GpuTest):
     def assert_neighbour_is_well(self):
         self.calls += 1
         answer = self.assert_works(self.worker.invoke("neighbour"))
-        self.assertEqual((answer["changed"], answer["calls"]), ([], self.calls), "it lost memory, or was started anew")
+        self.assertEqual((answer["changed"], answer["calls"]), ([], self.calls), "it lost memory, or was started again")
 
     def of_every_kind(self, check):
         for mode in ("off", "vmm", "uvm"):

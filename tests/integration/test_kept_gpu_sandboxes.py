@@ -146,7 +146,7 @@ class KeptGpuSandboxes(KeptGpuTest):
             for name in names:
                 where = before[name][2]
                 start, answer = self.call(name)
-                self.assertEqual(answer["calls"], 1 + times, f"{name} was started anew")
+                self.assertEqual(answer["calls"], 1 + times, f"{name} was started again")
                 self.assertIn(start, ("warm", "gpu_cold"))
                 if name == names[0]:
                     self.assertEqual((where, start), ("in", "warm"))

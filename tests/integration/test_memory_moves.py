@@ -100,7 +100,7 @@ class MemoryMoves(SmallDevice):
             for name in self.names:
                 start, answer = self.call(name)
                 starts.append(start)
-                self.assertEqual(answer["calls"], round, f"{name} was started anew")
+                self.assertEqual(answer["calls"], round, f"{name} was started again")
         self.assertNotIn("cold", starts)
         self.assertIn("gpu_cold", starts)
         self.assertGreater(self.moved_bytes("in"), moved_before + self.held * MIB)
@@ -143,7 +143,7 @@ class MemoryMoves(SmallDevice):
         again = [self.call(name) for name in self.names]
         self.assertIn("cold", [start for start, _ in again])
         self.assertNotIn("gpu_cold", [start for start, _ in again])
-        self.assertIn(1, [answer["calls"] for _, answer in again], "none was started anew")
+        self.assertIn(1, [answer["calls"] for _, answer in again], "none was started again")
 
     def test_a_crash_while_others_memory_is_out_frees_what_it_held(self):
         self.create_holders(4)
@@ -161,7 +161,7 @@ class MemoryMoves(SmallDevice):
         for round in range(2, 5):
             for name in self.names:
                 answer = self.call(name, {"close": True})[1]
-                self.assertEqual(answer["calls"], round, f"{name} was started anew")
+                self.assertEqual(answer["calls"], round, f"{name} was started again")
                 closed += answer["closed"]
         self.assertGreaterEqual(closed, 15)
         self.assertGreater(self.moved_bytes("in"), 5 * self.held * MIB)
