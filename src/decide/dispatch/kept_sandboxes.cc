@@ -68,7 +68,7 @@ bool KeptSandboxes::has_room(const Place& place, Bytes memory, const MemoryPlace
   return fits;
 }
 
-// Beside what is there already: no sandbox leaves for one without a call that waits.
+// Beside the others: no sandbox leaves for one that no call waits for.
 bool KeptSandboxes::has_room_on(const Device& device, Bytes memory,
                                 const MemoryPlace& where) const {
   if (!device.healthy || device.reserved) return false;

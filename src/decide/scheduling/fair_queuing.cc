@@ -112,7 +112,7 @@ void FairQueuing::joined(const View& view, FunctionId function, Duration since_l
       std::min(window_.uniform_cost.value_or(estimate_of(flow)), since_last) * flow.gpu_count;
   Tenant& tenant = tenant_of(function);
   Duration& virtual_time = virtual_times_[function.value];
-  bool is_ahead = is_throttled(tenant, virtual_time);
+  bool is_ahead = tenant.throttles(virtual_time, window_.over_run);
   virtual_time += by_weight(cost, flow.weight);
   if (view.tenants.matter()) {
     const uint32_t slot = slots_[function.value];
@@ -443,11 +443,11 @@ WaitReason FairQueuing::why_waiting(const View& view, FunctionId function) const
   if (function.value >= slots_.size()) return WaitReason::kBehindOthers;
   const WaitReason obstacle = not_worth_it(view, function, *found.place);
   if (obstacle != WaitReason::kNone) return obstacle;
-  if (is_throttled(tenants_[slots_[function.value]], virtual_times_[function.value])) {
+  const uint32_t slot = slots_[function.value];
+  if (tenants_[slot].throttles(virtual_times_[function.value], window_.over_run)) {
     return WaitReason::kThrottled;
   }
-  return tenant_order_.is_ahead(slots_[function.value]) ? WaitReason::kTenantAhead
-                                                        : WaitReason::kBehindOthers;
+  return tenant_order_.is_ahead(slot) ? WaitReason::kTenantAhead : WaitReason::kBehindOthers;
 }
 
 FlowStatus FairQueuing::status(const View& view, FunctionId function, Instant now) const {
@@ -458,8 +458,8 @@ FlowStatus FairQueuing::status(const View& view, FunctionId function, Instant no
   if (!flow.has_work()) {
     status.state = now < flow.active_until ? FlowState::kActive : FlowState::kInactive;
   } else {
-    const bool is_ahead =
-        is_throttled(tenant, status.virtual_time) || tenant_order_.is_ahead(slots_[function.value]);
+    const bool is_ahead = tenant.throttles(status.virtual_time, window_.over_run) ||
+                          tenant_order_.is_ahead(slots_[function.value]);
     status.state = is_ahead ? FlowState::kThrottled : FlowState::kActive;
   }
   return status;
@@ -567,7 +567,8 @@ void FairQueuing::find_flows(StateArchive& archive) {
   scale_again(view, flow.tenant_slot);
   Where& where = where_[function.value];
   Where to = Where::kNowhere;
-  if (may_start) to = is_throttled(tenant, virtual_time) ? Where::kThrottled : Where::kCandidate;
+  if (may_start)
+    to = tenant.throttles(virtual_time, window_.over_run) ? Where::kThrottled : Where::kCandidate;
   if (where != to) {
     if (where == Where::kCandidate) tenant.candidates.erase(function.value);
     if (where == Where::kThrottled) tenant.throttled.erase(function.value);
@@ -598,7 +599,8 @@ void FairQueuing::rank_again(const View& view, FunctionId function) {
 void FairQueuing::advance_global(const View& view, Tenant& tenant) {
   if (view.tenants.matter()) tenant_order_.advance();
   if (!tenant.working.empty()) tenant.global = std::max(tenant.global, tenant.working.top_key());
-  while (!tenant.throttled.empty() && !is_throttled(tenant, tenant.throttled.top_key())) {
+  while (!tenant.throttled.empty() &&
+         !tenant.throttles(tenant.throttled.top_key(), window_.over_run)) {
     const uint32_t function = tenant.throttled.pop();
     where_[function] = Where::kCandidate;
     count_cold(view, FunctionId{function});

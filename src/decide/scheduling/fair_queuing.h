@@ -107,8 +107,8 @@ class FairQueuing : public Policy {
   using Rank = FairRank;
 
   // Where a flow that may start one more invocation stands within T. It may depend on the flow, its
-  // virtual time, its sandboxes and its tenant's scale (Rounds::scale), not on the time: it is asked
-  // when one of these has changed.
+  // virtual time, its sandboxes and its tenant's scale (Rounds::scale), not on the time: it is
+  // asked when one of these has changed.
   virtual Rank rank_of(const View& view, FunctionId function, Duration virtual_time) const = 0;
   // Whether a candidate that fits goes there before all that come after it. If not, the next
   // kGoodEnoughLookAhead are looked at for one that does; without any it goes all the same.
@@ -172,9 +172,6 @@ class FairQueuing : public Policy {
   template <typename Key>
   bool decide_by_notes(const View& view, Order<Key>& order, bool idle_devices_only, bool escalates,
                        std::optional<Decision>& decision);
-  bool is_throttled(const Tenant& tenant, Duration virtual_time) const {
-    return virtual_time > tenant.global + window_.over_run + tenant.longer;
-  }
   // And moves those that are within T by now to the candidates.
   void advance_global(const View& view, Tenant& tenant);
   void find_flows(StateArchive& archive);

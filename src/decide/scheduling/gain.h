@@ -27,8 +27,9 @@ bool gains_beside(const Share& newcomer, std::span<const Share> at_work);
 // The same question, with the runs followed to their ends instead: if the newcomer begins now, and
 // if it begins when the first of them ends. Of one run at work that is the same; of several,
 // gains_beside() counts as a cost what the newcomer would cost them later too. And what waits
-// behind all these, `waiting` invocations, gains what the device is done sooner; half of them, because
-// a queue shrinks meanwhile. So more runs at once in a backlog, where runs together do more.
+// behind all these, `waiting` invocations, gains what the device is done sooner; half of them,
+// because a queue shrinks meanwhile. So more runs at once in a backlog, where runs together do
+// more.
 bool gains_now(const Share& newcomer, std::span<const Share> at_work, double waiting);
 
 // By how much the newcomer and those at work slow each other down while it runs: an estimate of how

@@ -50,6 +50,10 @@ struct TenantFlows {
   bool limits_memory = false;  // they may hold some of them
   bool is_noted = false;       // it is among TenantTable::noted()
 
+  // Whether a flow at that virtual time is ahead by more than T, which was set to `over_run`.
+  bool throttles(Duration virtual_time, Duration over_run) const {
+    return virtual_time > global + over_run + longer;
+  }
   bool waits() const { return !candidates.empty() || !throttled.empty(); }
   bool has_notes() const { return !candidates.noted().empty() || !throttled.noted().empty(); }
   void notice_quotas(const Tenants& tenants, uint32_t slot) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "decide/dispatch/dispatcher.h"
@@ -48,8 +49,10 @@ class Invariants {
   void see(const dispatch::FunctionRegistered& event);
   void see(const dispatch::FunctionRemoved& event);
   void see(const dispatch::InvocationSubmitted& event);
-  void see(const dispatch::InvocationCancelled&) {}
-  void see(const dispatch::SandboxCrowdedOut&) {}
+  template <typename Quiet>
+  requires std::is_same_v<Quiet, dispatch::InvocationCancelled> ||
+      std::is_same_v<Quiet, dispatch::SandboxCrowdedOut>
+  void see(const Quiet&) {}
   void see(const dispatch::SandboxReady& event);
   void see(const dispatch::SandboxExited& event);
   void see(const dispatch::InvocationFinished& event);
