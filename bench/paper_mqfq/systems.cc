@@ -1,5 +1,7 @@
 #include "bench/paper_mqfq/systems.h"
 
+#include <algorithm>
+
 #include "bench/json.h"
 #include "core/base/check.h"
 #include "sim/simulator/workload_run.h"
@@ -71,6 +73,14 @@ std::vector<System> make_systems() {
     all.push_back(with_our_pool({.policy = policy}));
     all.back().name = std::string(policy) + "-pool";
   }
+  // The same with second sandboxes after as much waiting as a cold start takes.
+  for (const char* name : {"mqfq-pool", "fcfs-pool", "sjf-pool", "sjf-set-up-pool", "eevdf-pool"}) {
+    System second = *std::ranges::find(all, name, &System::name);
+    second.name += "-second";
+    second.second_containers = true;
+    second.second_grace_period = 1;
+    all.push_back(second);
+  }
   System ours = with_our_pool({.name = "ours", .policy = "density"});
   ours.options.density.adapts = true;
   ours.options.density.weighs_queue = true;
@@ -106,6 +116,9 @@ std::vector<System> make_systems() {
   all.push_back(all[0]);
   all.back().name = "mqfq-early";
   all.back().moves_early = true;
+  System& unweighed = add("ours-unweighed");
+  unweighed.foresees = true;
+  unweighed.options.density.weighs_queue = false;
   add("ours-tokens").starts_outside_tokens = 0;
   add("ours-one").second_containers = false;
   add("ours-fixed").options.density.adapts = false;

@@ -1,5 +1,6 @@
-// The default beside other orders with the same pool on families of workloads that nothing was
-// chosen on (unseen_families.h): where it loses, in what, and by how much. Part of paper-mqfq.
+// The default beside other orders with the same pool on workloads of families that the evaluation
+// of the paper does not have (unseen_families.h): where it loses, in what, and by how much. Part of
+// paper-mqfq.
 #pragma once
 
 #include <string>
@@ -21,7 +22,10 @@ struct UnseenFigures {
 UnseenFigures run_unseen(const UnseenWorkload& workload, const System& system,
                          const UnseenSite& site);
 
-// `seed`: of the first of the workloads. Prints tables; the result is JSON.
+// Nothing was chosen on workloads of this seed and those after it; decision 0162 was on 1 to 4.
+constexpr uint64_t kJudgedUnseenSeed = 101;
+
+// `seed`: of the first of the workloads; 0: kJudgedUnseenSeed. Prints tables; the result is JSON.
 std::string over_unseen(const Plan& plan, const workload::Catalogue& catalogue, uint64_t seed);
 
 }  // namespace lambent::paper_mqfq

@@ -1,6 +1,6 @@
-// Families of workloads on which no rule and no constant of ours was chosen: arrivals that the nine
-// traces and the other families do not have. Each is drawn from a seed. Values; deterministic; used
-// by the experiment "unseen".
+// Families of workloads with arrivals that the nine traces and the other families do not have. Each
+// workload is drawn from a seed; one decision was chosen on the first seeds (kJudgedUnseenSeed).
+// Values; deterministic; used by the experiment "unseen".
 #pragma once
 
 #include <span>

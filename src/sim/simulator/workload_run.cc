@@ -57,35 +57,6 @@ Result<void> check_gpu_counts(const std::vector<std::string>& names,
   return check_gpu_counts(simulated.functions, name_of, simulated.dispatch.fleet, policy);
 }
 
-std::vector<FunctionModel> models_of(const std::vector<workload::CatalogueEntry>& entries,
-                                     const WorkloadRunOptions& options) {
-  std::vector<FunctionModel> models;
-  for (const workload::CatalogueEntry& entry : entries) {
-    FunctionModel model;
-    model.profile.id = FunctionId{static_cast<uint32_t>(models.size() + 1)};
-    model.profile.tenant = TenantId{1};
-    model.profile.max_concurrency = options.max_concurrency;
-    model.profile.device_memory = entry.device_memory + options.context_memory;
-    model.profile.gpu_count = entry.gpu_count;
-    model.profile.timeout = options.timeout == Duration::zero() ? kNeverEnds : options.timeout;
-    model.execution = from_seconds(entry.gpu_warm_s);
-    model.spread = options.spread;
-    model.sandbox_time = options.sandbox_time;
-    model.init_time =
-        std::max(from_seconds(entry.init_s()), options.init_floor) + options.init_overhead;
-    if (options.oracle) {
-      model.profile.completed = 1;
-      model.profile.mean_execution = model.execution;
-      model.profile.mean_interarrival = seconds(60);
-      model.profile.mean_cold_start = model.sandbox_time + model.init_time;
-    }
-    if (options.phases) model.phases = phases_of(entry, *options.phases);
-    if (options.cpu_variants) add_cpu_variant(entry, options, model);
-    models.push_back(model);
-  }
-  return models;
-}
-
 // Makes the functions those of the options' tenants; returns of each the index of its tenant.
 Result<std::vector<size_t>> give_to_tenants(const std::vector<std::string>& names,
                                             const WorkloadRunOptions& options,
@@ -235,6 +206,35 @@ std::optional<double> lag_of(const dispatch::Dispatcher& dispatcher, Instant now
 }
 
 }  // namespace
+
+std::vector<FunctionModel> models_of(const std::vector<workload::CatalogueEntry>& entries,
+                                     const WorkloadRunOptions& options) {
+  std::vector<FunctionModel> models;
+  for (const workload::CatalogueEntry& entry : entries) {
+    FunctionModel model;
+    model.profile.id = FunctionId{static_cast<uint32_t>(models.size() + 1)};
+    model.profile.tenant = TenantId{1};
+    model.profile.max_concurrency = options.max_concurrency;
+    model.profile.device_memory = entry.device_memory + options.context_memory;
+    model.profile.gpu_count = entry.gpu_count;
+    model.profile.timeout = options.timeout == Duration::zero() ? kNeverEnds : options.timeout;
+    model.execution = from_seconds(entry.gpu_warm_s);
+    model.spread = options.spread;
+    model.sandbox_time = options.sandbox_time;
+    model.init_time =
+        std::max(from_seconds(entry.init_s()), options.init_floor) + options.init_overhead;
+    if (options.oracle) {
+      model.profile.completed = 1;
+      model.profile.mean_execution = model.execution;
+      model.profile.mean_interarrival = seconds(60);
+      model.profile.mean_cold_start = model.sandbox_time + model.init_time;
+    }
+    if (options.phases) model.phases = phases_of(entry, *options.phases);
+    if (options.cpu_variants) add_cpu_variant(entry, options, model);
+    models.push_back(model);
+  }
+  return models;
+}
 
 scheduling::Foresight::Oracle oracle_of(const std::vector<workload::Arrival>& arrivals,
                                         size_t functions) {

@@ -79,6 +79,9 @@ struct WorkloadRunTotals {
   double utilisation = 0;             // mean of the devices over that time
 };
 
+// Each function as its entry of the catalogue has it; the first one's id is 1.
+std::vector<FunctionModel> models_of(const std::vector<workload::CatalogueEntry>& entries,
+                                     const WorkloadRunOptions& options);
 // What a clairvoyant knows of these, which are sorted by time: when each function is called next.
 scheduling::Foresight::Oracle oracle_of(const std::vector<workload::Arrival>& arrivals,
                                         size_t functions);
