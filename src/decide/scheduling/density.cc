@@ -26,6 +26,7 @@ uint64_t logarithm(uint64_t number) {
 FairQueuingOptions with_rounds(FairQueuingOptions options, const DensityOptions& density) {
   options.over_run_by_rounds = density.adapts;
   if (density.adapts && density.weighs_queue) {
+    options.waiting_holds_global = true;
     options.backlog_unit = std::min(density.grace_period, kMostGracePeriod);
   }
   return options;

@@ -418,6 +418,35 @@ class WeighingDensity : public AdaptiveDensity {
   WeighingDensity() : AdaptiveDensity(true) {}
 };
 
+// It is charged a second, and what it waits for is its own sandbox.
+TEST_F(WeighingDensity, WhoseWorkIsAllAtWorkThrottlesNobody) {
+  const auto dispatch = [&](uint32_t function) {
+    --flows_[function].pending;
+    ++flows_[function].in_flight;
+    policy_.dispatched(view(), FunctionId{function}, now_);
+  };
+  const auto virtual_time = [&](uint32_t function) {
+    return policy_.status(view(), FunctionId{function}, now_).virtual_time;
+  };
+  submit(1);
+  dispatch(1);
+  for (int i = 0; i < 100; ++i) {
+    submit(2);
+    dispatch(2);
+    --flows_[2].in_flight;
+    policy_.finished(view(), FunctionId{2}, now_);
+  }
+  EXPECT_EQ(virtual_time(1), seconds(1));
+  EXPECT_EQ(policy_.global_virtual_time(), seconds(99));
+  EXPECT_EQ(policy_.conserving_dispatches(), 0u);
+  // What comes now claims nothing for the time in which none of it waited: the other one is ahead
+  // of it by a second.
+  submit(1);
+  EXPECT_EQ(virtual_time(1), seconds(99));
+  submit(2);
+  EXPECT_EQ(virtual_time(2), seconds(100));
+}
+
 TEST_F(WeighingDensity, RunsBesideAnotherForWhatWaitsBehind) {
   const SandboxSlot one = warm(1);
   learn(one, warm(2), 1.8);

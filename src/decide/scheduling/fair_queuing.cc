@@ -18,6 +18,9 @@ void archive_ranked(StateArchive& archive, Order& order) {
   });
 }
 
+// In place of the virtual time of a flow that does not count for the global one.
+constexpr Duration kHoldsNothing = Duration::max();
+
 }  // namespace
 
 // ---- Flows and their tenants
@@ -89,7 +92,7 @@ void FairQueuing::flow_changed(const View& view, FunctionId function, Instant) {
 
 void FairQueuing::enqueued(const View& view, FunctionId function, Instant) {
   const Flow& flow = view.flow(function);
-  if (flow.pending == 1 && flow.in_flight == 0) {
+  if (flow.pending == 1 && (flow.in_flight == 0 || window_.waiting_holds_global)) {
     // Idle time banks no credit.
     Tenant& tenant = enter_tenant(view, function);
     Duration& virtual_time = virtual_times_[function.value];
@@ -554,12 +557,17 @@ void FairQueuing::find_flows(StateArchive& archive) {
   const Flow& flow = view.flow(function);
   const bool stays = slots_[function.value] == flow.tenant_slot;
   Tenant& tenant = stays ? tenants_[flow.tenant_slot] : enter_tenant(view, function);
-  const Duration virtual_time = virtual_times_[function.value];
+  Duration& virtual_time = virtual_times_[function.value];
   const bool could_run = view.fleet.device_table().could_hold(flow.device_memory, flow.gpu_count);
-  if (flow.has_work() && could_run) {
+  if (!flow.has_work() || !could_run) {
+    tenant.working.erase(function.value);
+  } else if (flow.waits() || !window_.waiting_holds_global) {
+    const bool held = tenant.working.contains(function.value) &&
+                      tenant.working.key_of(function.value) != kHoldsNothing;
+    if (!held) virtual_time = std::max(virtual_time, tenant.global);
     tenant.working.put(function.value, virtual_time);
   } else {
-    tenant.working.erase(function.value);
+    tenant.working.put(function.value, kHoldsNothing);
   }
   const bool may_start = could_run && flow.pending > 0 && flow.in_flight < flow.max_concurrency;
   rounds_.count(function, flow, estimate_of(flow) * flow.gpu_count, flow.tenant_slot);
@@ -598,7 +606,9 @@ void FairQueuing::rank_again(const View& view, FunctionId function) {
 
 void FairQueuing::advance_global(const View& view, Tenant& tenant) {
   if (view.tenants.matter()) tenant_order_.advance();
-  if (!tenant.working.empty()) tenant.global = std::max(tenant.global, tenant.working.top_key());
+  if (!tenant.working.empty() && tenant.working.top_key() != kHoldsNothing) {
+    tenant.global = std::max(tenant.global, tenant.working.top_key());
+  }
   while (!tenant.throttled.empty() &&
          !tenant.throttles(tenant.throttled.top_key(), window_.over_run)) {
     const uint32_t function = tenant.throttled.pop();

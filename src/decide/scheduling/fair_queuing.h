@@ -28,6 +28,8 @@ struct FairQueuingOptions {
   bool over_run_by_rounds = false;
   // What waits is counted, in such units: Rounds::scale. Ranks may depend on that. Zero: it is not.
   Duration backlog_unit{};
+  // Only flows of which something waits count for global virtual time, not all with work.
+  bool waiting_holds_global = false;
 };
 
 // Each flow has a virtual time: the service it was charged, divided by its weight. Global virtual
@@ -35,10 +37,16 @@ struct FairQueuingOptions {
 // back. A flow that is more than T ahead of it is throttled: it runs only where none within T
 // could.
 //
-// Whatever the order within T, for two flows of a tenant that have work and could run throughout an
-// interval the virtual service charged in it differs by at most 2T and one charge of each, as long
-// as no throttled flow is dispatched: neither is ever behind the global time, and neither is
-// dispatched when it is more than T ahead of it.
+// If `waiting_holds_global`, the least is only over flows with pending work. One whose work is all
+// at work was given what it asked for. While its sandbox starts it is charged for a run and no
+// more, which may be little: a flow with much to do would be ahead of it meanwhile, and throttled
+// without a gain for any. When something of it waits again, it is at global virtual time at the
+// least, like one that had no work.
+//
+// Whatever the order within T, for two flows of a tenant of which something waits and could run
+// throughout an interval the virtual service charged in it differs by at most 2T and one charge of
+// each, as long as no throttled flow is dispatched: neither is ever behind the global time, and
+// neither is dispatched when it is more than T ahead of it.
 //
 // Invocations that join a sandbox at work are charged as they join, for the time that they add to
 // its turn: above, a charge is that of a whole turn.

@@ -121,7 +121,9 @@ struct alignas(64) Flow {
   // Whether it has something to do or is expected to, soon.
   bool is_active(Instant now) const { return has_work() || now < active_until; }
   // For the processors that it shares with others; what waits only for the host delays no other.
-  bool has_work() const { return (pending > 0 && max_concurrency > 0) || in_flight > 0; }
+  bool has_work() const { return waits() || in_flight > 0; }
+  // Whether something of it waits that may run.
+  bool waits() const { return pending > 0 && max_concurrency > 0; }
 
   // What its queue took while it was contended for says nothing of it so long after.
   static constexpr Duration kTurnsStand = seconds(10);

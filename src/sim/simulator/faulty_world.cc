@@ -73,6 +73,7 @@ InvariantOptions FaultyRun::invariant_options() const {
     invariants.over_run = scene_.policy_options.mqfq.over_run;
     const bool adapts = scene_.policy == "density" && scene_.policy_options.density.adapts;
     if (adapts) *invariants.over_run *= scheduling::kMostOverRuns;
+    invariants.waiting_holds_global = adapts && scene_.policy_options.density.weighs_queue;
   }
   invariants.one_batch_per_function = scene_.policy == "batch";
   invariants.may_idle = scene_.policy == "exclusive";

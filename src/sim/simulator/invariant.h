@@ -24,7 +24,7 @@ enum class Invariant {
   kOneOutcome,        // exactly one outcome for each submitted invocation, none for others
   kTrueOutcome,       // success only of what the handler finished; phases that add up
   kQueues,            // no queue beyond its limit
-  kVirtualTime,       // the global one never goes back and is the least of those at work
+  kVirtualTime,       // the global one never goes back and is the least that holds it
   kOverRun,           // none is served further than T ahead, unless counted as conserving
   kWorkConservation,  // no device idles while an invocation that fits and may run waits
   kEndlessWait,       // every wait, start, run and rest has an end
@@ -46,6 +46,8 @@ struct InvariantOptions {
   dispatch::DispatchOptions limits;
   // T of a policy with virtual times; unset: the policy has none.
   std::optional<Duration> over_run;
+  // Whether only flows of which something waits hold its global time (FairQueuingOptions).
+  bool waiting_holds_global = false;
   // Whether a function has one batch at a time, whatever its max_concurrency.
   bool one_batch_per_function = false;
   // Whether a device may idle although an invocation that fits waits, for a device of its own: then

@@ -102,7 +102,9 @@ std::set<Invariant> found_with() {
     options.policy = [] { return std::make_unique<Policy>(); };
     options.tell = [](InvariantOptions& invariants) {
       invariants.over_run = seconds(20);
-      invariants.may_idle = false;  // whatever policy the scene would have had
+      // Whatever policy the scene would have had.
+      invariants.may_idle = false;
+      invariants.waiting_holds_global = false;
     };
   });
 }

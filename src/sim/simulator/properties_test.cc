@@ -112,6 +112,7 @@ TEST_P(EveryPolicy, GivesOneOutcomeToEachInvocationAndExceedsNoLimitWhateverGoes
     simulation.dispatcher().policy().adapt(limits.limits.fleet);
     limits.may_idle = GetParam() == "exclusive";
     if (is_fair_queuing(GetParam())) limits.over_run = most_over_run(GetParam(), seed);
+    limits.waiting_holds_global = GetParam() == kAdaptive;
     limits.one_batch_per_function = GetParam() == "batch";
     Invariants invariants(simulation.dispatcher(), limits);
     for (const FunctionModel& function : world.options.functions) {
