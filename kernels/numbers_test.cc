@@ -114,7 +114,7 @@ TEST_P(HostNumbers, IntegerIntrinsicsDoWhatTheGuideSays) {
 
 TEST_P(HostNumbers, RoundingsGoWhereTheyShould) {
   const HostModule module = open("numbers");
-  double out[17];
+  double out[19];
   run_kernel(module.kernel("roundings"), {1, 1, 1}, {1, 1, 1}, static_cast<double*>(out));
   EXPECT_EQ(out[0], std::nextafter(1.0f, 2.0f));
   EXPECT_EQ(out[1], 1.0);
@@ -131,9 +131,11 @@ TEST_P(HostNumbers, RoundingsGoWhereTheyShould) {
   EXPECT_EQ(out[11], -3.0);
   EXPECT_EQ(out[12], 2147483647.0);
   EXPECT_EQ(out[13], 0.0);
-  EXPECT_EQ(out[14], 0.0);
+  EXPECT_EQ(out[14], -2147483648.0);
   EXPECT_EQ(out[15], 1.5);
   EXPECT_EQ(out[16], 0x3ff80000);
+  EXPECT_EQ(out[17], 0.0);
+  EXPECT_EQ(out[18], std::ldexp(-1.0, 63));
 }
 
 TEST_P(HostNumbers, MathematicsBeyondTheLibraryIsRight) {

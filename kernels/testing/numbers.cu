@@ -86,6 +86,8 @@ __global__ void roundings(double* out) {
   out[n++] = __double2int_rn(nan(""));
   out[n++] = __hiloint2double(0x3ff80000, 0);
   out[n++] = __double2hiint(1.5);
+  out[n++] = __float2int_rn(nanf(""));
+  out[n++] = __float2ll_rz(nanf(""));
 }
 
 __global__ void mathematics(double* out) {
