@@ -167,38 +167,42 @@ TEST(Textures, ColoursAreMadeLinear) {
   EXPECT_EQ(std::bit_cast<float>(words[3]), 128 / 255.0f);
 }
 
-TEST(Textures, CoordinatesFarAwayReadAnEdgeOrTheBorder) {
-  auto image = ramp(4);
-  image.how().borderColor[0] = 7;
+// With points and filtered, by elements and by fractions.
+template <typename Check>
+void in_each_reading(Image<float>& image, Check check) {
   for (const auto filter : {CU_TR_FILTER_MODE_POINT, CU_TR_FILTER_MODE_LINEAR}) {
     for (const unsigned flags : {0u, kNormalised}) {
       image.how().filterMode = filter;
       image.how().flags = flags;
-      image.address(CU_TR_ADDRESS_MODE_CLAMP);
-      EXPECT_EQ(image.at(INFINITY), 40);
-      EXPECT_EQ(image.at(3e38f), 40);
-      EXPECT_EQ(image.at(-INFINITY), 10);
-      EXPECT_EQ(image.at(-3e38f), 10);
-      image.address(CU_TR_ADDRESS_MODE_BORDER);
-      for (const float x : {INFINITY, 3e38f, -INFINITY, -3e38f}) EXPECT_EQ(image.at(x), 7);
+      check();
     }
   }
+}
+
+TEST(Textures, CoordinatesFarAwayReadAnEdgeOrTheBorder) {
+  auto image = ramp(4);
+  image.how().borderColor[0] = 7;
+  in_each_reading(image, [&] {
+    image.address(CU_TR_ADDRESS_MODE_CLAMP);
+    EXPECT_EQ(image.at(INFINITY), 40);
+    EXPECT_EQ(image.at(3e38f), 40);
+    EXPECT_EQ(image.at(-INFINITY), 10);
+    EXPECT_EQ(image.at(-3e38f), 10);
+    image.address(CU_TR_ADDRESS_MODE_BORDER);
+    for (const float x : {INFINITY, 3e38f, -INFINITY, -3e38f}) EXPECT_EQ(image.at(x), 7);
+  });
 }
 
 TEST(Textures, CoordinatesThatAreNoNumbersAreFarBelow) {
   auto image = ramp(4);
   image.how().borderColor[0] = 7;
-  for (const auto filter : {CU_TR_FILTER_MODE_POINT, CU_TR_FILTER_MODE_LINEAR}) {
-    for (const unsigned flags : {0u, kNormalised}) {
-      image.how().filterMode = filter;
-      image.how().flags = flags;
-      EXPECT_EQ(image.address(CU_TR_ADDRESS_MODE_CLAMP).at(NAN), 10);
-      EXPECT_EQ(image.address(CU_TR_ADDRESS_MODE_BORDER).at(NAN), 7);
-      // A whole number of turns below is the first, and its mirror the first too.
-      EXPECT_EQ(image.address(CU_TR_ADDRESS_MODE_WRAP).at(NAN), 10);
-      EXPECT_EQ(image.address(CU_TR_ADDRESS_MODE_MIRROR).at(NAN), 10);
-    }
-  }
+  in_each_reading(image, [&] {
+    EXPECT_EQ(image.address(CU_TR_ADDRESS_MODE_CLAMP).at(NAN), 10);
+    EXPECT_EQ(image.address(CU_TR_ADDRESS_MODE_BORDER).at(NAN), 7);
+    // A whole number of turns below is the first, and its mirror the first too.
+    EXPECT_EQ(image.address(CU_TR_ADDRESS_MODE_WRAP).at(NAN), 10);
+    EXPECT_EQ(image.address(CU_TR_ADDRESS_MODE_MIRROR).at(NAN), 10);
+  });
 }
 
 TEST(Textures, BordersOfIntegersAreTheBitsOfTheColour) {
