@@ -160,7 +160,8 @@ TEST_F(TextureObjects, ViewsHaveTheExtentsOfTheirArray) {
   }
 }
 
-// A kernel that reads it may run in the context that it was made in, which is not current here.
+// A kernel that reads it may run in the context that it was made in, which is not current here. The
+// array too.
 TEST_F(TextureObjects, DestroyingOneWaitsForItsContext) {
   CUarray array = create(8, 4, CUDA_ARRAY3D_SURFACE_LDST);
   const CUDA_RESOURCE_DESC resource = of(array);
@@ -172,7 +173,7 @@ TEST_F(TextureObjects, DestroyingOneWaitsForItsContext) {
   CUstream stream = nullptr;
   OK(cu.stream_create(&stream, CU_STREAM_NON_BLOCKING));
   CUcontext other = nullptr;
-  LateWork first, second;
+  LateWork first, second, third;
   OK(first.submit(stream));
   OK(cu.ctx_create_v2(&other, 0, 0));
   EXPECT_TRUE(first.is_waited_for([&] { return cu.tex_object_destroy(texture); }));
@@ -180,10 +181,13 @@ TEST_F(TextureObjects, DestroyingOneWaitsForItsContext) {
   OK(second.submit(stream));
   OK(cu.ctx_set_current(other));
   EXPECT_TRUE(second.is_waited_for([&] { return cu.surf_object_destroy(surface); }));
+  OK(cu.ctx_set_current(context));
+  OK(third.submit(stream));
+  OK(cu.ctx_set_current(other));
+  EXPECT_TRUE(third.is_waited_for([&] { return cu.array_destroy(array); }));
   OK(cu.ctx_destroy(other));
   OK(cu.ctx_set_current(context));
   OK(cu.stream_destroy(stream));
-  OK(cu.array_destroy(array));
 }
 
 TEST_F(TextureObjects, SurfacesNeedAnArrayThatAllowsThem) {
