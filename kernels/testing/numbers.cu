@@ -57,6 +57,7 @@ __global__ void half_comparisons(const float* in, unsigned* out) {
   out[0] = bits;
   out[1] = __hisnan(__hfma_relu(none, one, one));
   out[2] = __half_as_ushort(__hfma_relu(one, __hneg(one), __float2half(-1.0f)));
+  out[2] |= __half_as_ushort(__hfma_relu(__float2half(-0.0f), one, __float2half(-0.0f)));
 }
 
 __global__ void integers(long long* out) {
