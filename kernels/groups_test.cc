@@ -1,4 +1,5 @@
 // Cooperative groups of host kernels.
+#include <algorithm>
 #include <barrier>
 #include <numeric>
 #include <thread>
@@ -49,7 +50,7 @@ TEST_P(HostGroups, TilesExchangeByRank) {
 
 TEST_P(HostGroups, CoalescedLanesCountAmongThemselves) {
   const HostModule module = open("groups");
-  std::vector<int> output(64 * 5, -1);
+  std::vector<int> output(64 * 9, -1);
   run_kernel(module.kernel("coalesced"), {1, 1, 1}, {64, 1, 1}, output.data());
   for (int warp = 0; warp < 2; ++warp) {
     std::vector<int> members;
@@ -58,15 +59,29 @@ TEST_P(HostGroups, CoalescedLanesCountAmongThemselves) {
     }
     const int size = static_cast<int>(members.size());
     for (int rank = 0; rank < size; ++rank) {
-      const int* out = &output[members[rank] * 5];
+      const int* out = &output[members[rank] * 9];
       EXPECT_EQ(out[0], size);
       EXPECT_EQ(out[1], rank);
       EXPECT_EQ(out[2], members[2]);
       EXPECT_EQ(out[3], std::accumulate(members.begin(), members.end(), 0));
       EXPECT_EQ(out[4], rank < 4 ? 400 + rank : (size - 4) * 100 + rank - 4);
+      // Tiles are of ranks, not of lanes.
+      const int first = rank / 4 * 4, of_tile = std::min(4, size - first);
+      EXPECT_EQ(out[5], of_tile * 100 + rank % 4);
+      EXPECT_EQ(out[6], (size + 3) / 4 * 100 + rank / 4);
+      EXPECT_EQ(out[7], members[first]);
+      EXPECT_EQ(out[8], of_tile);
     }
   }
   EXPECT_EQ(output[0], -1);
+}
+
+TEST_P(HostGroups, TheLastTileOfABlockHasWhatIsLeft) {
+  const HostModule module = open("groups");
+  std::vector<unsigned> sizes(40);
+  run_kernel(module.kernel("last_tile"), {1, 1, 1}, {40, 1, 1}, sizes.data());
+  EXPECT_EQ(sizes[31], 16u);
+  EXPECT_EQ(sizes[32], 8u);
 }
 
 // Runs grid_sum with a thread of the host for each block.

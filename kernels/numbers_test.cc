@@ -63,6 +63,9 @@ TEST_P(HostNumbers, SmallFloatsRoundToTheNearestAndTiesToEven) {
     }
     input.insert(input.end(), {brain ? FLT_MAX : 65520.0f, INFINITY});
     expected.insert(expected.end(), 2, brain ? 0x7f80 : 0x7c00);
+    // What is no number is always the same one.
+    input.insert(input.end(), {NAN, -NAN, std::bit_cast<float>(0x7f800001u)});
+    expected.insert(expected.end(), 3, 0x7fff);
     const size_t count = input.size();
     input.resize((count + 1023) / 1024 * 1024);
     std::vector<unsigned short> halves(input.size()), brains(input.size());
@@ -87,6 +90,18 @@ TEST_P(HostNumbers, SmallFloatsCompute) {
   EXPECT_EQ(accumulator, 0x4a80);  // 13
 }
 
+TEST_P(HostNumbers, ComparisonsOfHalvesKnowWhatIsNoNumber) {
+  const HostModule module = open("numbers");
+  const float in[] = {NAN, 1.0f};
+  unsigned out[3];
+  run_kernel(module.kernel("half_comparisons"), {1, 1, 1}, {1, 1, 1}, static_cast<const float*>(in),
+             static_cast<unsigned*>(out));
+  // !=, __hneu, __hequ, __hltu of it and one; the pairs' second halves are equal.
+  EXPECT_EQ(out[0], 1u << 1 | 1u << 3 | 1u << 4 | 1u << 5 | 1u << 9 | 1u << 10);
+  EXPECT_EQ(out[1], 1u);
+  EXPECT_EQ(out[2], 0u);
+}
+
 TEST_P(HostNumbers, IntegerIntrinsicsDoWhatTheGuideSays) {
   const HostModule module = open("numbers");
   long long out[18];
@@ -96,7 +111,7 @@ TEST_P(HostNumbers, IntegerIntrinsicsDoWhatTheGuideSays) {
                                   0x80000000ll,
                                   1,
                                   0x77553311ll,
-                                  0x808080ffll,
+                                  0x80808080ll,
                                   0x23456788ll,
                                   0x88000000ll,
                                   0x12345678ll,
@@ -114,7 +129,7 @@ TEST_P(HostNumbers, IntegerIntrinsicsDoWhatTheGuideSays) {
 
 TEST_P(HostNumbers, RoundingsGoWhereTheyShould) {
   const HostModule module = open("numbers");
-  double out[17];
+  double out[19];
   run_kernel(module.kernel("roundings"), {1, 1, 1}, {1, 1, 1}, static_cast<double*>(out));
   EXPECT_EQ(out[0], std::nextafter(1.0f, 2.0f));
   EXPECT_EQ(out[1], 1.0);
@@ -131,16 +146,18 @@ TEST_P(HostNumbers, RoundingsGoWhereTheyShould) {
   EXPECT_EQ(out[11], -3.0);
   EXPECT_EQ(out[12], 2147483647.0);
   EXPECT_EQ(out[13], 0.0);
-  EXPECT_EQ(out[14], 0.0);
+  EXPECT_EQ(out[14], -2147483648.0);
   EXPECT_EQ(out[15], 1.5);
   EXPECT_EQ(out[16], 0x3ff80000);
+  EXPECT_EQ(out[17], 0.0);
+  EXPECT_EQ(out[18], std::ldexp(-1.0, 63));
 }
 
 TEST_P(HostNumbers, MathematicsBeyondTheLibraryIsRight) {
   const HostModule module = open("numbers");
-  double out[16];
+  double out[22];
   run_kernel(module.kernel("mathematics"), {1, 1, 1}, {1, 1, 1}, static_cast<double*>(out));
-  const double expected[16] = {0.70710678118654757,
+  const double expected[20] = {0.70710678118654757,
                                0.5,
                                0.47693627620446987,
                                4.5728249673894852,
@@ -155,8 +172,14 @@ TEST_P(HostNumbers, MathematicsBeyondTheLibraryIsRight) {
                                0.5,
                                1.0,
                                0.25,
-                               0.0};
-  for (int i = 0; i < 16; ++i) EXPECT_NEAR(out[i], expected[i], 1e-14 * fabs(expected[i])) << i;
+                               0.0,
+                               -3.1415926535897932e-20,
+                               -3.4878684980086319e-16,
+                               -0.70710678118654757,
+                               0.023198068394777261};
+  for (int i = 0; i < 20; ++i) EXPECT_NEAR(out[i], expected[i], 1e-14 * fabs(expected[i])) << i;
+  EXPECT_EQ(out[20], INFINITY);
+  EXPECT_EQ(out[21], -INFINITY);
 }
 
 TEST_P(HostNumbers, VectorTypesHaveTheLayoutOfAGpu) {

@@ -29,9 +29,16 @@ TEST(Parts, ComparisonsKnowSigns) {
   EXPECT_EQ(__vseteq2(0x12345678u, 0x12340000u), 0x00010000u);
 }
 
-TEST(Parts, AveragesAreRoundedUpAndDistancesSummed) {
+TEST(Parts, HalvesOfAveragesAreRoundedAwayFromZero) {
   EXPECT_EQ(__vavgu4(0x00010203u, 0x01020304u), 0x01020304u);
-  EXPECT_EQ(__vavgs4(0xfffe0000u, 0x00ff0001u), 0x00ff0001u);
+  // -1/2, -3/2, 0 and 1/2
+  EXPECT_EQ(__vavgs4(0xfffe0000u, 0x00ff0001u), 0xfffe0001u);
+  // -255/2, 127, -1 and -2
+  EXPECT_EQ(__vavgs4(0x807ffffeu, 0x817ffffeu), 0x807ffffeu);
+  EXPECT_EQ(__vavgs2(0xfffd0002u, 0x00000001u), 0xfffe0002u);
+}
+
+TEST(Parts, DistancesAreSummed) {
   EXPECT_EQ(__vabsdiffu4(0x00ff10f0u, 0xff0020e0u), 0xffff1010u);
   EXPECT_EQ(__vsadu4(0x00ff10f0u, 0xff0020e0u), 255u + 255 + 16 + 16);
   EXPECT_EQ(__vsads2(0xffff0001u, 0x00010000u), 3u);

@@ -62,7 +62,7 @@ __global__ void tiles(int* output) {
 }
 
 __global__ void coalesced(int* output) {
-  int* out = output + threadIdx.x * 5;
+  int* out = output + threadIdx.x * 9;
   if (threadIdx.x % 3 == 1) {
     auto group = cg::coalesced_threads();
     out[0] = group.size();
@@ -71,7 +71,17 @@ __global__ void coalesced(int* output) {
     out[3] = cg::reduce(group, static_cast<int>(threadIdx.x), cg::plus<int>());
     auto part = cg::binary_partition(group, group.thread_rank() < 4);
     out[4] = part.size() * 100 + part.thread_rank();
+    auto tile = cg::tiled_partition(group, 4);
+    out[5] = tile.size() * 100 + tile.thread_rank();
+    out[6] = tile.meta_group_size() * 100 + tile.meta_group_rank();
+    out[7] = tile.shfl(threadIdx.x, 0);
+    const cg::thread_group& plain = group;
+    out[8] = cg::tiled_partition(plain, 4).size();
   }
+}
+
+__global__ void last_tile(unsigned* sizes) {
+  sizes[threadIdx.x] = cg::tiled_partition(cg::this_thread_block(), 16).size();
 }
 
 // Every block adds to `total`, and after the grid has met every block sees the sum.
@@ -91,4 +101,5 @@ __global__ void grid_sum(int* total, int* seen) {
 LAMBENT_KERNEL(block_and_tiles);
 LAMBENT_KERNEL(tiles);
 LAMBENT_KERNEL(coalesced);
+LAMBENT_KERNEL(last_tile);
 LAMBENT_KERNEL(grid_sum);

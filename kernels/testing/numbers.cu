@@ -44,6 +44,22 @@ __global__ void half_arithmetic(float* out, __half* accumulator) {
   atomicAdd(accumulator, a);
 }
 
+// Bits of whether each holds; the first is no number.
+__global__ void half_comparisons(const float* in, unsigned* out) {
+  const __half none = __float2half(in[0]), one = __float2half(in[1]);
+  const __half2 both = {none, one}, ones = {one, one};
+  const bool holds[] = {none == one,          none != one,       __hne(none, one),
+                        __hneu(none, one),    __hequ(none, one), __hltu(none, one),
+                        __hgt(none, one),     both != ones,      __hbne2(both, ones),
+                        __hbequ2(both, ones), ones == ones};
+  unsigned bits = 0;
+  for (unsigned i = 0; i < sizeof holds; i++) bits |= unsigned{holds[i]} << i;
+  out[0] = bits;
+  out[1] = __hisnan(__hfma_relu(none, one, one));
+  out[2] = __half_as_ushort(__hfma_relu(one, __hneg(one), __float2half(-1.0f)));
+  out[2] |= __half_as_ushort(__hfma_relu(__float2half(-0.0f), one, __float2half(-0.0f)));
+}
+
 __global__ void integers(long long* out) {
   int n = 0;
   out[n++] = __clzll(1ll << 40);
@@ -86,6 +102,8 @@ __global__ void roundings(double* out) {
   out[n++] = __double2int_rn(nan(""));
   out[n++] = __hiloint2double(0x3ff80000, 0);
   out[n++] = __double2hiint(1.5);
+  out[n++] = __float2int_rn(nanf(""));
+  out[n++] = __float2ll_rz(nanf(""));
 }
 
 __global__ void mathematics(double* out) {
@@ -106,6 +124,12 @@ __global__ void mathematics(double* out) {
   out[n++] = __saturatef(1.5f);
   out[n++] = fdividef(1.0f, 4.0f);
   out[n++] = sinpif(1e6f);
+  out[n++] = sinpi(-1e-20);
+  out[n++] = cospi(0.5 + 0x1p-53);
+  out[n++] = cospi(-1.25);
+  out[n++] = erfcx(24.3);
+  out[n++] = erfcx(-INFINITY);
+  out[n++] = cyl_bessel_i1(-INFINITY);
 }
 
 __global__ void assertion(int limit, int* output) {
@@ -140,6 +164,7 @@ __global__ void decide(cudaGraphConditionalHandle handle, unsigned value) {
 LAMBENT_KERNEL(half_round_trip);
 LAMBENT_KERNEL(half_values);
 LAMBENT_KERNEL(half_arithmetic);
+LAMBENT_KERNEL(half_comparisons);
 LAMBENT_KERNEL(integers);
 LAMBENT_KERNEL(roundings);
 LAMBENT_KERNEL(mathematics);

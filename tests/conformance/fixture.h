@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "conformance/driver.h"
@@ -35,6 +36,29 @@ class Gate {
  private:
   static void wait(void* flag) { static_cast<std::atomic<int>*>(flag)->wait(0); }
   std::atomic<int> open_{0};
+};
+
+// Work of a stream that has not begun when a call that is to wait for it begins.
+class LateWork {
+ public:
+  CUresult submit(CUstream stream) {
+    if (const CUresult result = gate_.close(stream)) return result;
+    return driver().launch_host_func(stream, end, &ended_);
+  }
+  // Makes the call, and lets the work go meanwhile. Whether it had ended when the call did.
+  template <class Call>
+  bool is_waited_for(Call call) {
+    std::thread other([this] { gate_.open(); });
+    EXPECT_EQ(call(), CUDA_SUCCESS);
+    const bool ended = ended_;
+    other.join();
+    return ended;
+  }
+
+ private:
+  static void end(void* ended) { *static_cast<std::atomic<bool>*>(ended) = true; }
+  Gate gate_;
+  std::atomic<bool> ended_{false};
 };
 
 class WithContext : public testing::Test {

@@ -161,6 +161,26 @@ TEST_F(GreenContexts, KernelsRunOnItsStreams) {
   OK(cu.green_ctx_destroy(green));
 }
 
+TEST_F(GreenContexts, ATextureIsDestroyedBehindWorkOfThemAll) {
+  CUgreenCtx green = create(groups(1, 1)[0]);
+  CUstream stream;
+  OK(cu.green_ctx_stream_create(&stream, green, CU_STREAM_NON_BLOCKING, 0));
+  CUdeviceptr memory = 0;
+  OK(cu.mem_alloc(&memory, 4096));
+  CUDA_RESOURCE_DESC resource{};
+  resource.resType = CU_RESOURCE_TYPE_LINEAR;
+  resource.res.linear = {memory, CU_AD_FORMAT_FLOAT, 1, 4096};
+  const CUDA_TEXTURE_DESC descriptor{};
+  CUtexObject texture = 0;
+  OK(cu.tex_object_create(&texture, &resource, &descriptor, nullptr));
+  LateWork work;
+  OK(work.submit(stream));
+  EXPECT_TRUE(work.is_waited_for([&] { return cu.tex_object_destroy(texture); }));
+  OK(cu.mem_free(memory));
+  OK(cu.stream_destroy(stream));
+  OK(cu.green_ctx_destroy(green));
+}
+
 TEST_F(GreenContexts, EventsOfWholeContextsStandForAllOfTheirStreams) {
   CUstream one, two;
   CUevent event;

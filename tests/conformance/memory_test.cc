@@ -209,6 +209,9 @@ TEST_F(Memory, PageLockedMemoryHasOneAddressForHostAndDevice) {
             CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
   OK(cu.mem_host_unregister(own.data()));
   EXPECT_EQ(cu.mem_host_unregister(own.data()), CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+  // More than there are addresses.
+  EXPECT_EQ(cu.mem_host_register(own.data(), SIZE_MAX, 0), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cu.mem_host_unregister(own.data()), CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
 }
 
 TEST_F(Memory, AddressesTellWhatTheyAre) {

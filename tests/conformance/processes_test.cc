@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <algorithm>
 
 #include <chrono>
 #include <random>
@@ -43,6 +44,22 @@ class WithNvml : public Processes {
   Nvml nvml;
   nvmlDevice_t device = nullptr;
 };
+
+TEST_F(WithNvml, ADeviceIsFoundByItsBus) {
+  nvmlPciInfo_t info{};
+  ASSERT_EQ(nvml.device_get_pci_info(device, &info), NVML_SUCCESS);
+  std::string whole = info.busId;
+  std::transform(whole.begin(), whole.end(), whole.begin(), tolower);
+  const size_t domain = whole.find(':') + 1;
+  for (const std::string& id : {whole, whole.substr(domain), whole.substr(0, whole.find('.'))}) {
+    nvmlDevice_t found = nullptr;
+    EXPECT_EQ(nvml.device_get_handle_by_pci_bus_id(id.c_str(), &found), NVML_SUCCESS) << id;
+    EXPECT_EQ(found, device) << id;
+  }
+  nvmlDevice_t none = nullptr;
+  EXPECT_EQ(nvml.device_get_handle_by_pci_bus_id("0000:fe:1f.0", &none), NVML_ERROR_NOT_FOUND);
+  EXPECT_EQ(nvml.device_get_handle_by_pci_bus_id("device", &none), NVML_ERROR_INVALID_ARGUMENT);
+}
 
 TEST_F(Processes, OnesMemoryIsMissingForTheOthersUntilItEnds) {
   size_t before = free_bytes();

@@ -119,6 +119,77 @@ TEST_F(TextureObjects, ViewsKeepTheSizeOfElements) {
   OK(cu.array_destroy(array));
 }
 
+TEST_F(TextureObjects, ViewsHaveTheExtentsOfTheirArray) {
+  const CUDA_ARRAY3D_DESCRIPTOR boxes[] = {
+      {8, 4, 3, CU_AD_FORMAT_FLOAT, 1, 0},
+      {8, 4, 3, CU_AD_FORMAT_FLOAT, 1, CUDA_ARRAY3D_LAYERED},
+      {4, 4, 12, CU_AD_FORMAT_FLOAT, 1, CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP}};
+  const unsigned layers[] = {1, 3, 2};
+  for (int i = 0; i < 3; i++) {
+    CUarray array = nullptr;
+    OK(cu.array_3d_create(&array, &boxes[i]));
+    const CUDA_RESOURCE_DESC resource = of(array);
+    const CUDA_TEXTURE_DESC descriptor = clamped();
+    const auto created = [&](const CUDA_RESOURCE_VIEW_DESC& view) {
+      CUtexObject texture = 0;
+      const CUresult result = cu.tex_object_create(&texture, &resource, &descriptor, &view);
+      if (result == CUDA_SUCCESS) {
+        EXPECT_EQ(cu.tex_object_destroy(texture), CUDA_SUCCESS);
+      }
+      return result;
+    };
+    CUDA_RESOURCE_VIEW_DESC view{};
+    view.width = boxes[i].Width;
+    view.height = boxes[i].Height;
+    view.depth = boxes[i].Depth;
+    OK(created(view));
+    view.lastLayer = layers[i] - 1;
+    OK(created(view));
+    view.lastLayer = layers[i];  // of a box: there are none
+    EXPECT_EQ(created(view), CUDA_ERROR_INVALID_VALUE) << i;
+    view.lastLayer = 0;
+    view.firstLayer = 1;
+    EXPECT_EQ(created(view), CUDA_ERROR_INVALID_VALUE) << i;
+    view.firstLayer = 0;
+    view.depth--;
+    EXPECT_EQ(created(view), CUDA_ERROR_INVALID_VALUE) << i;
+    view.depth++;
+    view.lastMipmapLevel = 1;
+    EXPECT_EQ(created(view), CUDA_ERROR_INVALID_VALUE) << i;
+    OK(cu.array_destroy(array));
+  }
+}
+
+// A kernel that reads it may run in the context that it was made in, which is not current here. The
+// array too.
+TEST_F(TextureObjects, DestroyingOneWaitsForItsContext) {
+  CUarray array = create(8, 4, CUDA_ARRAY3D_SURFACE_LDST);
+  const CUDA_RESOURCE_DESC resource = of(array);
+  const CUDA_TEXTURE_DESC descriptor = clamped();
+  CUtexObject texture = 0;
+  CUsurfObject surface = 0;
+  OK(cu.tex_object_create(&texture, &resource, &descriptor, nullptr));
+  OK(cu.surf_object_create(&surface, &resource));
+  CUstream stream = nullptr;
+  OK(cu.stream_create(&stream, CU_STREAM_NON_BLOCKING));
+  CUcontext other = nullptr;
+  LateWork first, second, third;
+  OK(first.submit(stream));
+  OK(cu.ctx_create_v2(&other, 0, 0));
+  EXPECT_TRUE(first.is_waited_for([&] { return cu.tex_object_destroy(texture); }));
+  OK(cu.ctx_set_current(context));
+  OK(second.submit(stream));
+  OK(cu.ctx_set_current(other));
+  EXPECT_TRUE(second.is_waited_for([&] { return cu.surf_object_destroy(surface); }));
+  OK(cu.ctx_set_current(context));
+  OK(third.submit(stream));
+  OK(cu.ctx_set_current(other));
+  EXPECT_TRUE(third.is_waited_for([&] { return cu.array_destroy(array); }));
+  OK(cu.ctx_destroy(other));
+  OK(cu.ctx_set_current(context));
+  OK(cu.stream_destroy(stream));
+}
+
 TEST_F(TextureObjects, SurfacesNeedAnArrayThatAllowsThem) {
   CUarray array = create(8, 4, CUDA_ARRAY3D_SURFACE_LDST);
   CUDA_RESOURCE_DESC resource = of(array);

@@ -39,6 +39,7 @@ struct All {
   unsigned short s16;
   long long sadd;
   unsigned ordered, swapped;
+  unsigned long long by_pointer, slot, handed;
 };
 __global__ void testKernel(All* g) {
   const unsigned tid = blockDim.x * blockIdx.x + threadIdx.x;
@@ -74,6 +75,13 @@ __global__ void testKernel(All* g) {
   while (!__nv_atomic_compare_exchange_n(&g->swapped, &seen, seen + 3, false, __NV_ATOMIC_ACQ_REL,
                                          __NV_ATOMIC_RELAXED, __NV_THREAD_SCOPE_DEVICE)) {
   }
+  unsigned long long before = 0, after, mine = tid + 1, theirs;
+  do {
+    after = before + 5;
+  } while (!__nv_atomic_compare_exchange(&g->by_pointer, &before, &after, true, __NV_ATOMIC_ACQ_REL,
+                                         __NV_ATOMIC_RELAXED));
+  __nv_atomic_exchange(&g->slot, &mine, &theirs, __NV_ATOMIC_ACQ_REL, __NV_THREAD_SCOPE_DEVICE);
+  atomicAdd(&g->handed, theirs);
 #endif
 }
 int main(void) {
@@ -119,6 +127,8 @@ int main(void) {
 #if __CUDACC_VER_MAJOR__ >= 13
   T(h.ordered == 2u * n);
   T(h.swapped == 3u * n);
+  T(h.by_pointer == 5ull * n);
+  T(h.slot + h.handed == n * (n + 1ull) / 2);
 #endif
   puts(bad ? "FAIL" : "ok");
   return bad;

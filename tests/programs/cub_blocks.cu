@@ -1,4 +1,6 @@
 // What CUB does for the threads of a block and of a warp, in kernels of the program's own.
+#include <cuda_fp16.h>
+
 #include <cub/cub.cuh>
 
 constexpr int kThreads = 128, kItems = 3, kAll = kThreads * kItems;
@@ -112,8 +114,37 @@ __global__ void warps(const int* in, int* sums, int* scans) {
   scans[threadIdx.x] = before;
 }
 
+// More valid values than there are threads, lanes of a part of a warp included.
+__global__ void reduce_too_many(const int* in, int* sums) {
+  using Reduce = cub::BlockReduce<int, kThreads>;
+  using Part = cub::WarpReduce<int, 8>;
+  __shared__ typename Reduce::TempStorage block;
+  __shared__ typename Part::TempStorage parts[kThreads / 8];
+  const int all = Reduce(block).Sum(in[threadIdx.x], 100 * kThreads);
+  const int part = Part(parts[threadIdx.x / 8]).Sum(in[threadIdx.x], 1000);
+  if (threadIdx.x == 0) sums[0] = all;
+  if (threadIdx.x % 8 == 0) sums[1 + threadIdx.x / 8] = part;
+}
+
+// Keys that are equal, as both zeros are, keep the order of their values.
+__global__ void sort_zeros(const float* in, float* sorted, int* from, int* from_of_halves) {
+  using Sort = cub::BlockRadixSort<float, kThreads, 1, int>;
+  using SortHalves = cub::BlockRadixSort<__half, kThreads, 1, int>;
+  __shared__ typename Sort::TempStorage first;
+  __shared__ typename SortHalves::TempStorage second;
+  float key[1] = {in[threadIdx.x]};
+  __half half_key[1] = {__float2half(key[0])};
+  int value[1] = {static_cast<int>(threadIdx.x)}, half_value[1] = {value[0]};
+  Sort(first).Sort(key, value);
+  SortHalves(second).SortDescendingBlockedToStriped(half_key, half_value);
+  sorted[threadIdx.x] = key[0];
+  from[threadIdx.x] = value[0];
+  from_of_halves[threadIdx.x] = half_value[0];
+}
+
 #ifdef __CUDACC__
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "program.h"
@@ -215,8 +246,41 @@ static void of_warps() {
   }
 }
 
+static void too_many() {
+  const auto in = numbers(kThreads, 5);
+  int* sums = upload(std::vector<int>(1 + kThreads / 8));
+  reduce_too_many<<<1, kThreads>>>(upload(in), sums);
+  LAUNCHED();
+  const auto got = download(sums, 1 + kThreads / 8);
+  EXPECT(got[0] == std::accumulate(in.begin(), in.end(), 0));
+  for (int part = 0; part < kThreads / 8; part++) {
+    const auto first = in.begin() + 8 * part;
+    EXPECT(got[1 + part] == std::accumulate(first, first + 8, 0));
+  }
+}
+
+static void zeros() {
+  std::vector<float> in(kThreads);
+  for (int i = 0; i < kThreads; i++) in[i] = i % 3 == 0 ? 0.0f : i % 3 == 1 ? -0.0f : i % 7 - 3.0f;
+  float* sorted = upload(in);
+  int *from = upload(std::vector<int>(kThreads)), *halves = upload(std::vector<int>(kThreads));
+  sort_zeros<<<1, kThreads>>>(upload(in), sorted, from, halves);
+  LAUNCHED();
+  std::vector<int> order(kThreads);
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return in[a] < in[b]; });
+  EXPECT(download(from, kThreads) == order);
+  const auto keys = download(sorted, kThreads);
+  for (int i = 0; i < kThreads; i++) EXPECT(std::signbit(keys[i]) == std::signbit(in[order[i]]));
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return in[b] < in[a]; });
+  EXPECT(download(halves, kThreads) == order);
+}
+
 int main() {
   reductions();
+  too_many();
+  zeros();
   scans();
   exchanges();
   of_warps();

@@ -79,8 +79,60 @@ __global__ void memory(const uint4* in, uint4* out, float* roots) {
   roots[threadIdx.x] = root;
 }
 
+// What C++ and PTX do not agree on. `in`: NaN, -1, 1e20, -0, +0, 2.
+__global__ void edges(const float* in, const double* wide, unsigned* out) {
+  const float none = in[0], minus = in[1], large = in[2], below = in[3], zero = in[4], two = in[5];
+  float r;
+  asm("cvt.rzi.u32.f32 %0, %1;" : "=r"(out[0]) : "f"(minus));
+  asm("cvt.rzi.s32.f32 %0, %1;" : "=r"(out[1]) : "f"(large));
+  asm("cvt.rzi.s32.f32 %0, %1;" : "=r"(out[2]) : "f"(none));
+  asm("cvt.rzi.s32.f64 %0, %1;" : "=r"(out[3]) : "d"(wide[0]));
+  asm("cvt.rzi.u8.f32 %0, %1;" : "=r"(out[4]) : "f"(large));
+  asm("cvt.rzi.f32.f32 %0, %1;" : "=f"(r) : "f"(two + 0.75f));
+  out[5] = __float_as_uint(r);
+  asm("bfe.s32 %0, %1, 28, 8;" : "=r"(out[6]) : "r"(__float_as_uint(below)));
+  asm("min.f32 %0, %1, %2;" : "=f"(r) : "f"(none), "f"(two));
+  out[7] = __float_as_uint(r);
+  asm("max.f32 %0, %1, %2;" : "=f"(r) : "f"(two), "f"(none));
+  out[8] = __float_as_uint(r);
+  asm("min.f32 %0, %1, %2;" : "=f"(r) : "f"(zero), "f"(below));
+  out[9] = __float_as_uint(r);
+  asm("max.f32 %0, %1, %2;" : "=f"(r) : "f"(below), "f"(zero));
+  out[10] = __float_as_uint(r);
+  asm("neg.f32 %0, %1;" : "=f"(r) : "f"(zero));
+  out[11] = __float_as_uint(r);
+  asm("abs.f32 %0, %1;" : "=f"(r) : "f"(below));
+  out[12] = __float_as_uint(r);
+  asm("{ .reg .pred a, b, c;\n"
+      "  setp.ne.f32 a, %3, %4;  setp.neu.f32 b, %3, %4;  setp.ltu.f32 c, %4, %4;\n"
+      "  selp.u32 %0, 1, 2, a;  selp.u32 %1, 1, 2, b;  not.pred c, c;  selp.u32 %2, 1, 2, c; }"
+      : "=r"(out[13]), "=r"(out[14]), "=r"(out[15])
+      : "f"(none), "f"(two));
+  double d;
+  asm("{ .reg .f64 %%t; mov.f64 %%t, 0d3FF8000000000000;\n"
+      "  { .reg .u32 %%t; mov.u32 %%t, 0x1FU; mov.u32 %1, %%t; }\n"
+      "  mov.f64 %0, %%t; }"
+      : "=d"(d), "=r"(out[16]));
+  out[17] = static_cast<unsigned>(d * 2);
+}
+
 #ifdef __CUDACC__
+#include <cmath>
+
 #include "program.h"
+
+static void edges_are_those_of_ptx() {
+  const float in[] = {NAN, -1.0f, 1e20f, -0.0f, 0.0f, 2.0f};
+  unsigned* device = upload(std::vector<unsigned>(18));
+  edges<<<1, 1>>>(upload(std::vector<float>(in, in + 6)), upload(std::vector<double>{NAN}), device);
+  LAUNCHED();
+  const auto out = download(device, 18);
+  const unsigned two = 0x40000000u, minus_zero = 0x80000000u;
+  const unsigned expected[18] = {0,           0x7fffffffu, 0,   0x80000000u, 255, two,
+                                 0xfffffff8u, two,         two, minus_zero,  0,   minus_zero,
+                                 0,           2,           1,   1,           31,  3};
+  for (int i = 0; i < 18; i++) EXPECT(out[i] == expected[i]);
+}
 
 static unsigned distances(unsigned a, unsigned b) {
   unsigned sum = 0;
@@ -93,6 +145,7 @@ static unsigned distances(unsigned a, unsigned b) {
 
 int main() {
   EXPECT(ticks() > 0);
+  edges_are_those_of_ptx();
   unsigned* out = upload(std::vector<unsigned>(128));
   lanes<<<2, 64>>>(out);
   LAUNCHED();

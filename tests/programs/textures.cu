@@ -43,6 +43,10 @@ __global__ void deep(cudaTextureObject_t box, cudaTextureObject_t layers, cudaTe
   out[4] = four.z;
 }
 
+__global__ void layers(cudaTextureObject_t texture, float* out) {
+  for (int i = 0; i < 3; i++) out[i] = tex2DLayered<float>(texture, 0.5f, 0.5f, i);
+}
+
 __global__ void levels(cudaTextureObject_t texture, float* out) {
   out[0] = tex2DLod<float>(texture, 0.5f, 0.5f, 0);
   out[1] = tex2DLod<float>(texture, 0.5f, 0.5f, 1);
@@ -275,6 +279,32 @@ static void more_dimensions() {
   OK(cudaFree(out));
 }
 
+// Layers behind those of a view are not seen: a layer too far is the last.
+static void views_of_layers() {
+  cudaArray_t array = filled({2, 2, 4}, cudaArrayLayered);
+  const cudaResourceDesc what = of_array(array);
+  const cudaTextureDesc how = plain();
+  float* out = room(3);
+  const unsigned views[3][2] = {{0, 0}, {1, 2}, {0, 3}};
+  const float expected[3][3] = {{0, 0, 0}, {4, 8, 8}, {0, 4, 8}};
+  for (int i = 0; i < 3; i++) {
+    cudaResourceViewDesc view;
+    std::memset(&view, 0, sizeof view);
+    view.width = view.height = 2;
+    view.depth = 4;
+    view.firstLayer = views[i][0];
+    view.lastLayer = views[i][1];
+    cudaTextureObject_t texture;
+    OK(cudaCreateTextureObject(&texture, &what, &how, &view));
+    layers<<<1, 1>>>(texture, out);
+    LAUNCHED();
+    EXPECT(download(out, 3) == std::vector<float>(expected[i], expected[i] + 3));
+    OK(cudaDestroyTextureObject(texture));
+  }
+  OK(cudaFreeArray(array));
+  OK(cudaFree(out));
+}
+
 static void mipmaps() {
   const cudaChannelFormatDesc channels = cudaCreateChannelDesc<float>();
   cudaMipmappedArray_t mipmapped;
@@ -312,6 +342,7 @@ int main() {
   rows();
   bytes_as_fractions();
   more_dimensions();
+  views_of_layers();
   mipmaps();
   surfaces();  // last: it ends with a failed launch
   std::printf("textures and surfaces: right\n");

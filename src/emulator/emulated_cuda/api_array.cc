@@ -92,6 +92,14 @@ CUresult copy_line(const Line& to, const Line& from, size_t bytes, CUstream hand
 }
 
 Line in_array(CUarray array, size_t offset) { return {array, offset}; }
+// Kernels and copies under way may use its memory, in the context that is current or in its own.
+void wait_for_users(Process& process, Context& current, const Array& array) {
+  synchronize(current);
+  if (auto owner = process.contexts.find(array.context)) {
+    synchronize_with_green(process, owner->root ? *owner->root : *owner);
+  }
+}
+
 Line on_host(const void* host) { return {nullptr, 0, CU_MEMORYTYPE_HOST, host}; }
 Line on_device(CUdeviceptr device) { return {nullptr, 0, CU_MEMORYTYPE_DEVICE, nullptr, device}; }
 
@@ -135,7 +143,7 @@ CUresult cuArrayDestroy(CUarray handle) {
   auto array = find(*process, handle);
   if (!array) return CUDA_ERROR_INVALID_HANDLE;
   if (array->owner) return CUDA_ERROR_INVALID_VALUE;  // a level goes with its mipmapped array
-  synchronize(*context);
+  wait_for_users(*process, *context, *array);
   if (!process->arrays.remove(handle)) return CUDA_ERROR_INVALID_HANDLE;
   process->free_device_memory(array->base);
   return CUDA_SUCCESS;
@@ -214,9 +222,10 @@ CUresult cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS* r
 
 CUresult cuMipmappedArrayDestroy(CUmipmappedArray handle) {
   WITH_CONTEXT();
-  synchronize(*context);
-  auto mipmapped = process->mipmapped_arrays.remove(handle);
+  auto mipmapped = process->mipmapped_arrays.find(handle);
   if (!mipmapped) return CUDA_ERROR_INVALID_HANDLE;
+  wait_for_users(*process, *context, *mipmapped->whole);
+  if (!process->mipmapped_arrays.remove(handle)) return CUDA_ERROR_INVALID_HANDLE;
   for (const auto& level : mipmapped->levels) process->arrays.remove(level.get());
   process->free_device_memory(mipmapped->whole->base);
   return CUDA_SUCCESS;

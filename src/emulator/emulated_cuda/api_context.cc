@@ -198,21 +198,11 @@ CUresult cuCtxGetApiVersion(CUcontext handle, unsigned int* version) {
   return CUDA_SUCCESS;
 }
 
-namespace {
-// A primary context stands for its green contexts too.
-void synchronize_all(Process& process, Context& context) {
-  synchronize(context);
-  for (const auto& green : process.green_contexts.all()) {
-    if (green->context->root.get() == &context) synchronize(*green->context);
-  }
-  process.pools.observe();
-}
-}  // namespace
-
 CUresult cuCtxSynchronize(void) {
   WITH_CONTEXT();
   if (CUresult result = refuse_if_context_captures(*process, *context)) return result;
-  synchronize_all(*process, *context);
+  synchronize_with_green(*process, *context);
+  process->pools.observe();
   return process->health_of(*context);
 }
 
@@ -222,7 +212,8 @@ CUresult cuCtxSynchronize_v2(CUcontext handle) {
   std::shared_ptr<Context> context;
   if (CUresult result = find(*process, handle, &context)) return result;
   if (CUresult result = refuse_if_context_captures(*process, *context)) return result;
-  synchronize_all(*process, *context);
+  synchronize_with_green(*process, *context);
+  process->pools.observe();
   return process->health_of(*context);
 }
 

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "emulator/emulated_cuda/api.h"
+#include "emulator/emulated_node/pci_bus.h"
 
 using namespace lambent::emulated_cuda;
 
@@ -274,13 +275,10 @@ CUresult cuDeviceGetPCIBusId(char* id, int length, CUdevice device) {
 CUresult cuDeviceGetByPCIBusId(CUdevice* device, const char* id) {
   WITH_PROCESS();
   if (!device || !id) return CUDA_ERROR_INVALID_VALUE;
-  unsigned domain = 0, bus = 0, slot = 0, function = 0;
-  if (std::sscanf(id, "%x:%x:%x.%x", &domain, &bus, &slot, &function) < 3) {
-    domain = 0;
-    if (std::sscanf(id, "%x:%x.%x", &bus, &slot, &function) < 2) return CUDA_ERROR_INVALID_VALUE;
-  }
+  const auto wanted = device_at(id);
+  if (!wanted) return CUDA_ERROR_INVALID_VALUE;
   for (size_t i = 0; i < process->visible.size(); i++) {
-    if (domain != 0 || slot != 0 || bus != static_cast<unsigned>(process->visible[i] + 1)) continue;
+    if (device_of_partition(process->visible[i]) != *wanted) continue;
     *device = static_cast<CUdevice>(i);
     return CUDA_SUCCESS;
   }

@@ -85,6 +85,7 @@ CUresult cuMemFreeHost(void* address) {
 CUresult cuMemHostRegister_v2(void* address, size_t bytes, unsigned int flags) {
   WITH_CONTEXT();
   if (!address || bytes == 0 || flags > 0xF) return CUDA_ERROR_INVALID_VALUE;
+  if (bytes > UINTPTR_MAX - reinterpret_cast<uintptr_t>(address)) return CUDA_ERROR_INVALID_VALUE;
   if (flags & CU_MEMHOSTREGISTER_IOMEMORY) return CUDA_ERROR_NOT_SUPPORTED;
   bool added =
       process->memory.add(reinterpret_cast<uintptr_t>(address), bytes, MemoryKind::kHostRegistered,

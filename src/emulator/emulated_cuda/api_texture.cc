@@ -3,6 +3,7 @@
 
 #include "emulator/emulated_cuda/api.h"
 #include "emulator/emulated_cuda/arrays.h"
+#include "emulator/emulated_cuda/partitioning.h"
 #include "emulator/emulated_cuda/textures.h"
 
 using namespace lambent::emulated_cuda;
@@ -74,6 +75,7 @@ CUresult use_arrays(Process& process, const CUDA_RESOURCE_DESC& resource, Textur
     for (const auto& level : mipmapped->levels) texture.levels.push_back(plane_of(*level));
   }
   texture.format = {first->descriptor.Format, first->descriptor.NumChannels};
+  texture.array_flags = first->descriptor.Flags;
   return CUDA_SUCCESS;
 }
 
@@ -93,19 +95,24 @@ CUresult use_view(const CUDA_RESOURCE_VIEW_DESC& view, Texture& texture) {
     texture.format = format;
   }
   const TexturePlane& whole = texture.levels.front();
-  const bool same = view.width == whole.width && std::max<size_t>(view.height, 1) == whole.height;
+  const bool is_layered = texture.array_flags & CUDA_ARRAY3D_LAYERED;
+  const bool same = view.width == whole.width && std::max<size_t>(view.height, 1) == whole.height &&
+                    std::max<size_t>(view.depth, 1) == whole.slices;
   if (!same) return CUDA_ERROR_INVALID_VALUE;
+  // A layer of a cubemap is six slices. What has no layers names the first, and means all it has.
+  const size_t slices_each = texture.array_flags & CUDA_ARRAY3D_CUBEMAP ? 6 : 1;
+  const size_t layers = is_layered ? whole.slices / slices_each : 1;
   if (view.firstMipmapLevel > view.lastMipmapLevel ||
       view.lastMipmapLevel >= texture.levels.size() || view.firstLayer > view.lastLayer ||
-      view.lastLayer >= whole.slices) {
+      view.lastLayer >= layers) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   texture.levels.erase(texture.levels.begin() + view.lastMipmapLevel + 1, texture.levels.end());
   texture.levels.erase(texture.levels.begin(), texture.levels.begin() + view.firstMipmapLevel);
-  if (view.lastLayer > 0) {
+  if (is_layered) {
     for (TexturePlane& plane : texture.levels) {
-      plane.base += view.firstLayer * plane.slice_bytes;
-      plane.slices = view.lastLayer - view.firstLayer + 1;
+      plane.base += view.firstLayer * slices_each * plane.slice_bytes;
+      plane.slices = (view.lastLayer - view.firstLayer + 1) * slices_each;
     }
   }
   texture.view = view;
@@ -135,6 +142,17 @@ unsigned long long handle_of(const Object* object) {
   return reinterpret_cast<unsigned long long>(object);
 }
 
+// Kernels that read it may still be under way, in whichever context they are launched: they are
+// waited for, as by a free of memory.
+template <typename Object>
+CUresult destroy(Process& process, Handles<Object>& objects, unsigned long long handle) {
+  auto object = objects.find(reinterpret_cast<void*>(handle));
+  if (!object) return CUDA_ERROR_INVALID_VALUE;
+  if (auto owner = process.contexts.find(object->context)) synchronize_with_green(process, *owner);
+  const bool removed = objects.remove(reinterpret_cast<void*>(handle)) != nullptr;
+  return removed ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
 }  // namespace
 
 CUresult cuTexObjectCreate(CUtexObject* out, const CUDA_RESOURCE_DESC* resource,
@@ -145,7 +163,7 @@ CUresult cuTexObjectCreate(CUtexObject* out, const CUDA_RESOURCE_DESC* resource,
   auto texture = std::make_shared<Texture>();
   texture->resource = *resource;
   texture->descriptor = *descriptor;
-  texture->context = context.get();
+  texture->context = root_of(*context);
   CUresult result = CUDA_ERROR_INVALID_VALUE;
   switch (resource->resType) {
     case CU_RESOURCE_TYPE_ARRAY:
@@ -167,13 +185,9 @@ CUresult cuTexObjectCreate(CUtexObject* out, const CUDA_RESOURCE_DESC* resource,
   return CUDA_SUCCESS;
 }
 
-// Kernels that read it may still be under way: they are waited for, as by a free of memory.
 CUresult cuTexObjectDestroy(CUtexObject handle) {
   WITH_CONTEXT();
-  if (!process->textures.find(reinterpret_cast<void*>(handle))) return CUDA_ERROR_INVALID_VALUE;
-  synchronize(*context);
-  const bool removed = process->textures.remove(reinterpret_cast<void*>(handle)) != nullptr;
-  return removed ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  return destroy(*process, process->textures, handle);
 }
 
 CUresult cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC* resource, CUtexObject handle) {
@@ -212,7 +226,7 @@ CUresult cuSurfObjectCreate(CUsurfObject* out, const CUDA_RESOURCE_DESC* resourc
   auto surface = std::make_shared<Surface>();
   surface->resource = *resource;
   surface->plane = plane_of(*array);
-  surface->context = context.get();
+  surface->context = root_of(*context);
   finish_surface(*surface);
   *out = handle_of(process->surfaces.insert(std::move(surface)));
   return CUDA_SUCCESS;
@@ -220,10 +234,7 @@ CUresult cuSurfObjectCreate(CUsurfObject* out, const CUDA_RESOURCE_DESC* resourc
 
 CUresult cuSurfObjectDestroy(CUsurfObject handle) {
   WITH_CONTEXT();
-  if (!process->surfaces.find(reinterpret_cast<void*>(handle))) return CUDA_ERROR_INVALID_VALUE;
-  synchronize(*context);
-  const bool removed = process->surfaces.remove(reinterpret_cast<void*>(handle)) != nullptr;
-  return removed ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  return destroy(*process, process->surfaces, handle);
 }
 
 CUresult cuSurfObjectGetResourceDesc(CUDA_RESOURCE_DESC* resource, CUsurfObject handle) {

@@ -339,6 +339,13 @@ void synchronize(Context& context) {
   for (const auto& end : ends_of(context)) end->wait();
 }
 
+void synchronize_with_green(Process& process, Context& context) {
+  synchronize(context);
+  for (const auto& green : process.green_contexts.all()) {
+    if (green->context->root.get() == &context) synchronize(*green->context);
+  }
+}
+
 void log_refusal(const char* name, const char* reason) {
   static Mutex mutex;  // guards the names, and keeps lines whole
   static std::set<std::string>* seen = new std::set<std::string>;

@@ -272,6 +272,8 @@ CUresult resolve_stream(Process& process, CUstream handle, std::shared_ptr<Conte
 CompletionPtr submit(Process& process, Context& context, Stream& stream,
                      std::vector<CompletionPtr> after, Work work);
 void synchronize(Context& context);
+// The same, and a primary context stands for its green contexts too.
+void synchronize_with_green(Process& process, Context& context);
 
 // Notes, once for each name, that a call was refused and why.
 void log_refusal(const char* name, const char* reason);

@@ -81,12 +81,11 @@ Texel element_at(const Texture& texture, uintptr_t address) {
   return texel;
 }
 
+// As the program gave it: where integers are read, the bits of its floats are the integers.
 Texel border_of(const Texture& texture) {
   Texel texel;
-  for (unsigned i = 0; i < 4; i++) {
-    const float colour = texture.descriptor.borderColor[i];
-    texel.words[i] = texture.gives_floats ? std::bit_cast<uint32_t>(colour)
-                                          : static_cast<uint32_t>(static_cast<int32_t>(colour));
+  for (unsigned i = 0; i < texture.format.channels; i++) {
+    texel.words[i] = std::bit_cast<uint32_t>(texture.descriptor.borderColor[i]);
   }
   return texel;
 }

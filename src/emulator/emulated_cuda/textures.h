@@ -39,9 +39,10 @@ struct Texture {
   CUDA_RESOURCE_DESC resource{};
   CUDA_RESOURCE_VIEW_DESC view{};
   bool has_view = false;
+  unsigned array_flags = 0;  // CUDA_ARRAY3D_LAYERED and its kin
   bool linear_memory = false;
-  bool gives_floats = false;  // otherwise integers
-  void* context = nullptr;
+  bool gives_floats = false;      // otherwise integers
+  const void* context = nullptr;  // the primary one of a green one's
 };
 
 // Fills in `functions` and `gives_floats` by the format and the descriptor.
@@ -52,7 +53,7 @@ struct Surface {
   emulated_surface functions;  // first
   TexturePlane plane;
   CUDA_RESOURCE_DESC resource{};
-  void* context = nullptr;
+  const void* context = nullptr;
 };
 
 void finish_surface(Surface& surface);

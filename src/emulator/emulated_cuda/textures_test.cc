@@ -167,34 +167,78 @@ TEST(Textures, ColoursAreMadeLinear) {
   EXPECT_EQ(std::bit_cast<float>(words[3]), 128 / 255.0f);
 }
 
-TEST(Textures, CoordinatesThatAreNoNumbersReadSomethingInside) {
-  auto image = ramp(4);
-  image.how().filterMode = CU_TR_FILTER_MODE_LINEAR;
-  for (const float x : {NAN, INFINITY, -INFINITY, 3e38f, -3e38f}) {
+// With points and filtered, by elements and by fractions.
+template <typename Check>
+void in_each_reading(Image<float>& image, Check check) {
+  for (const auto filter : {CU_TR_FILTER_MODE_POINT, CU_TR_FILTER_MODE_LINEAR}) {
     for (const unsigned flags : {0u, kNormalised}) {
-      for (const auto mode : {CU_TR_ADDRESS_MODE_WRAP, CU_TR_ADDRESS_MODE_CLAMP,
-                              CU_TR_ADDRESS_MODE_MIRROR, CU_TR_ADDRESS_MODE_BORDER}) {
-        image.how().flags = flags;
-        image.address(mode).at(x);  // must not read elsewhere; a sanitizer would tell
-      }
+      image.how().filterMode = filter;
+      image.how().flags = flags;
+      check();
     }
   }
 }
 
+TEST(Textures, CoordinatesFarAwayReadAnEdgeOrTheBorder) {
+  auto image = ramp(4);
+  image.how().borderColor[0] = 7;
+  in_each_reading(image, [&] {
+    image.address(CU_TR_ADDRESS_MODE_CLAMP);
+    EXPECT_EQ(image.at(INFINITY), 40);
+    EXPECT_EQ(image.at(3e38f), 40);
+    EXPECT_EQ(image.at(-INFINITY), 10);
+    EXPECT_EQ(image.at(-3e38f), 10);
+    image.address(CU_TR_ADDRESS_MODE_BORDER);
+    for (const float x : {INFINITY, 3e38f, -INFINITY, -3e38f}) EXPECT_EQ(image.at(x), 7);
+  });
+}
+
+TEST(Textures, CoordinatesThatAreNoNumbersAreFarBelow) {
+  auto image = ramp(4);
+  image.how().borderColor[0] = 7;
+  in_each_reading(image, [&] {
+    EXPECT_EQ(image.address(CU_TR_ADDRESS_MODE_CLAMP).at(NAN), 10);
+    EXPECT_EQ(image.address(CU_TR_ADDRESS_MODE_BORDER).at(NAN), 7);
+    // A whole number of turns below is the first, and its mirror the first too.
+    EXPECT_EQ(image.address(CU_TR_ADDRESS_MODE_WRAP).at(NAN), 10);
+    EXPECT_EQ(image.address(CU_TR_ADDRESS_MODE_MIRROR).at(NAN), 10);
+  });
+}
+
+TEST(Textures, BordersOfIntegersAreTheBitsOfTheColour) {
+  Image<int32_t> numbers({5}, {CU_AD_FORMAT_SIGNED_INT32, 1}, 1);
+  numbers.address(CU_TR_ADDRESS_MODE_BORDER);
+  numbers.how().borderColor[0] = std::bit_cast<float>(-12);
+  numbers.how().borderColor[1] = 1;
+  EXPECT_EQ(numbers.words(1, {3, 0, 0, 0, 0}),
+            (std::vector<uint32_t>{static_cast<uint32_t>(-12), 0, 0, 0}));
+  EXPECT_EQ(numbers.words(1, {0, 0, 0, 0, 0})[0], 5u);
+}
+
+// By the direction in which a face is looked at, its columns (s) and rows (t) run along other axes.
 TEST(Textures, FacesOfACubeAreMetByDirection) {
   std::vector<float> faces;
-  for (int face = 0; face < 6; face++) faces.insert(faces.end(), 4, static_cast<float>(face));
+  for (int texel = 0; texel < 24; texel++) faces.push_back(static_cast<float>(texel));
   Image<float> cube(faces, {CU_AD_FORMAT_FLOAT, 1}, 2, 2, 6);
   cube.how().flags = kNormalised;
   finish_texture(cube.texture());
-  const float directions[6][3] = {{1, .2f, .1f},  {-1, .2f, .1f}, {.2f, 1, .1f},
-                                  {.2f, -1, .1f}, {.2f, .1f, 1},  {.2f, .1f, -1}};
+  // Where s and t grow, for +x, -x, +y, -y, +z and -z.
+  const int along[6][3] = {{1, 0, 0}, {-1, 0, 0}, {0, 1, 0}, {0, -1, 0}, {0, 0, 1}, {0, 0, -1}};
+  const int s_grows[6][3] = {{0, 0, -1}, {0, 0, 1}, {1, 0, 0}, {1, 0, 0}, {1, 0, 0}, {-1, 0, 0}};
+  const int t_grows[6][3] = {{0, -1, 0}, {0, -1, 0}, {0, 0, 1}, {0, 0, -1}, {0, -1, 0}, {0, -1, 0}};
   for (int face = 0; face < 6; face++) {
-    const auto& d = directions[face];
-    const emulated_position at{d[0], d[1], d[2], 0, 0};
-    uint32_t words[4];
-    cube.texture().functions.sample_cube(&cube.texture().functions, &at, words);
-    EXPECT_EQ(std::bit_cast<float>(words[0]), static_cast<float>(face));
+    for (int texel = 0; texel < 4; texel++) {
+      const float s = texel % 2 ? 0.5f : -0.5f, t = texel / 2 ? 0.5f : -0.5f;
+      float d[3];
+      for (int i = 0; i < 3; i++) {
+        d[i] = 3 * (static_cast<float>(along[face][i]) + s * static_cast<float>(s_grows[face][i]) +
+                    t * static_cast<float>(t_grows[face][i]));
+      }
+      const emulated_position at{d[0], d[1], d[2], 0, 0};
+      uint32_t words[4];
+      cube.texture().functions.sample_cube(&cube.texture().functions, &at, words);
+      EXPECT_EQ(std::bit_cast<float>(words[0]), static_cast<float>(4 * face + texel));
+    }
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include "core/base/mutex.h"
 #include "emulator/emulated_node/nvml_handles.h"
+#include "emulator/emulated_node/pci_bus.h"
 #include "emulator/emulated_node/settings.h"
 
 using namespace lambent::emulated_node;
@@ -172,13 +173,11 @@ nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char* id, nvmlDevice_t* hand
   auto shared = nvml_node();
   if (!shared) return NVML_ERROR_UNINITIALIZED;
   if (!id || !handle) return NVML_ERROR_INVALID_ARGUMENT;
-  for (int i = 0; i < shared->spec().device_count; i++) {
-    std::string ours = Node::pci_bus_id(i);
-    if (ours != id && "0000" + ours != id) continue;
-    *handle = handle_of(i);
-    return NVML_SUCCESS;
-  }
-  return NVML_ERROR_NOT_FOUND;
+  const auto device = device_at(id);
+  if (!device) return NVML_ERROR_INVALID_ARGUMENT;
+  if (*device >= shared->spec().device_count) return NVML_ERROR_NOT_FOUND;
+  *handle = handle_of(*device);
+  return NVML_SUCCESS;
 }
 
 nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t handle, unsigned int* index) {

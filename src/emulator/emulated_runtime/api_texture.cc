@@ -98,6 +98,16 @@ void from_driver(const CUDA_TEXTURE_DESC& from, cudaTextureDesc* to) {
   to->seamlessCubemap = has(CU_TRSF_SEAMLESS_CUBEMAP);
 }
 
+// What an object was made of, by the driver's function for objects of its kind.
+template <typename Get, typename Object>
+cudaError_t tell_resource(Get get, Object object, cudaResourceDesc* resource) {
+  if (!resource) return record(cudaErrorInvalidValue);
+  CUDA_RESOURCE_DESC found;
+  RETURN_IF_ERROR(get(&found, object));
+  from_driver(found, resource);
+  return cudaSuccess;
+}
+
 }  // namespace
 
 RUNTIME_API cudaCreateTextureObject(cudaTextureObject_t* texture, const cudaResourceDesc* resource,
@@ -119,11 +129,7 @@ FORWARD(cudaDestroyTextureObject, tex_object_destroy, (cudaTextureObject_t textu
 RUNTIME_API cudaGetTextureObjectResourceDesc(cudaResourceDesc* resource,
                                              cudaTextureObject_t texture) {
   WITH_CONTEXT();
-  if (!resource) return record(cudaErrorInvalidValue);
-  CUDA_RESOURCE_DESC found;
-  RETURN_IF_ERROR(cu.tex_object_get_resource_desc(&found, texture));
-  from_driver(found, resource);
-  return cudaSuccess;
+  return tell_resource(cu.tex_object_get_resource_desc, texture, resource);
 }
 
 RUNTIME_API cudaGetTextureObjectTextureDesc(cudaTextureDesc* description,
@@ -153,11 +159,7 @@ FORWARD(cudaDestroySurfaceObject, surf_object_destroy, (cudaSurfaceObject_t surf
 RUNTIME_API cudaGetSurfaceObjectResourceDesc(cudaResourceDesc* resource,
                                              cudaSurfaceObject_t surface) {
   WITH_CONTEXT();
-  if (!resource) return record(cudaErrorInvalidValue);
-  CUDA_RESOURCE_DESC found;
-  RETURN_IF_ERROR(cu.surf_object_get_resource_desc(&found, surface));
-  from_driver(found, resource);
-  return cudaSuccess;
+  return tell_resource(cu.surf_object_get_resource_desc, surface, resource);
 }
 
 RUNTIME_API cudaDeviceGetTexture1DLinearMaxWidth(size_t* elements,

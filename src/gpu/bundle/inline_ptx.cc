@@ -1,7 +1,7 @@
 #include "gpu/bundle/inline_ptx.h"
 
 #include <algorithm>
-#include <array>
+#include <cstdlib>
 #include <map>
 #include <optional>
 #include <set>
@@ -101,25 +101,28 @@ std::optional<Parts> read_parts(std::string_view inside) {
                                                                        : std::nullopt;
 }
 
-// Without comments; what a `;` ends, or a brace that is no vector's.
+// Without comments: what a `;` ends, and braces that are no vector's, which open and close a scope.
 std::vector<std::string> instructions_of(const std::string& text) {
   std::vector<std::string> found;
   std::string current;
+  bool begins = true;
   for (size_t i = 0; i < text.size(); ++i) {
     if (starts(text, i, "//") || starts(text, i, "/*")) {
       i = end_of_comment(text, i) - 1;
       continue;
     }
     const char c = text[i];
-    const bool begins = trimmed(current).empty();
     if (c == ';' || (begins && (c == '{' || c == '}'))) {
       if (!begins) found.push_back(trimmed(current));
+      if (c != ';') found.emplace_back(1, c);
       current.clear();
+      begins = true;
     } else {
       current += c;
+      begins = begins && is_space(c);
     }
   }
-  if (!trimmed(current).empty()) found.push_back(trimmed(current));
+  if (!begins) found.push_back(trimmed(current));
   return found;
 }
 
@@ -160,12 +163,13 @@ std::string type_of_constraint(const std::string& constraint) {
 }
 
 // Modifiers that change nothing here: a rounding to nearest, an approximation, a cache, an order.
+// Of those with `::` hints for caches only: the others name another memory or another form.
 bool is_idle(const std::string& modifier) {
   static const std::set<std::string> kIdle = {
       "approx", "full", "ftz", "rn",  "volatile", "relaxed", "acquire", "release", "acq_rel",
       "sc",     "weak", "sys", "gpu", "cta",      "global",  "nc",      "ca",      "cg",
       "cs",     "cv",   "lu",  "wb",  "wt",       "to",      "aligned", "uni"};
-  return kIdle.contains(modifier) || modifier.find("::") != std::string::npos;
+  return kIdle.contains(modifier) || modifier.starts_with("L1::") || modifier.starts_with("L2::");
 }
 
 // Instructions of ptx.h by their name and what is not idle of their modifiers: how many operands
@@ -210,10 +214,33 @@ std::string with_underscores(std::string name) {
   return name;
 }
 
-bool is_number(const std::string& word) {
-  return !word.empty() &&
-         (isdigit(static_cast<unsigned char>(word[0])) ||
-          (word[0] == '-' && word.size() > 1 && isdigit(static_cast<unsigned char>(word[1]))));
+// A number as C++ writes it; empty if this is none. Floats may be written by their bits.
+std::string literal(std::string word) {
+  const bool is_negative = word.starts_with("-");
+  const size_t first = is_negative ? 1 : 0;
+  if (word.size() <= first || !isdigit(static_cast<unsigned char>(word[first]))) return "";
+  const std::string prefix = word.substr(0, 2), digits = word.size() > 2 ? word.substr(2) : "";
+  const auto are_digits = [&](size_t count) {
+    return digits.size() == count &&
+           digits.find_first_not_of("0123456789abcdefABCDEF") == std::string::npos;
+  };
+  if (prefix == "0f" || prefix == "0F") {
+    return are_digits(8) ? std::string(kSpace) + "bits<float>(0x" + digits + "u)" : "";
+  }
+  if (prefix == "0d" || prefix == "0D") {
+    return are_digits(16) ? std::string(kSpace) + "bits<double>(0x" + digits + "ull)" : "";
+  }
+  if (word.ends_with('U')) word.pop_back();
+  if (prefix == "0b" || prefix == "0B") {
+    return word.find_first_not_of("01", 2) == std::string::npos && word.size() > 2 ? word : "";
+  }
+  char* end = nullptr;
+  if (word.find('.') == std::string::npos) {
+    std::strtoull(word.c_str() + first, &end, 0);
+  } else {
+    std::strtod(word.c_str() + first, &end);
+  }
+  return *end == 0 ? word : "";
 }
 
 class Translation {
@@ -228,6 +255,7 @@ class Translation {
     for (const std::string& instruction : instructions) {
       if (!translate(instruction, &body)) return refuse(instruction, refusal);
     }
+    if (scopes_.size() != 1) return refuse("a { without its }", refusal);
     std::string before, after;
     for (size_t i = 0; i < parts_.operands.size(); ++i) {
       const Operand& operand = parts_.operands[i];
@@ -251,39 +279,62 @@ class Translation {
     *refusal = "inline PTX is not supported in host kernels: " + shown;
     return false;
   }
+  // Of the text's own.
+  struct Register {
+    std::string name, type;  // as C++
+  };
   static std::string register_name(size_t number) { return "lambent_ptx" + std::to_string(number); }
   static std::string bits(const std::string& type, const std::string& expression) {
     return std::string(kSpace) + "bits<" + type + ">(" + expression + ")";
   }
 
+  // A text with operands doubles the signs that are none of them.
+  static std::string with_one_sign(std::string word) {
+    return word.starts_with("%%") ? word.substr(1) : word;
+  }
+
   // A register, a number or a special register, as C++; empty for anything else.
   std::string value(std::string word) const {
-    if (word.starts_with("%%")) word.erase(0, 1);
-    if (is_number(word)) {
-      if (word.starts_with("0f") || word.starts_with("0F")) {
-        return std::string(kSpace) + "bits<float>(0x" + word.substr(2) + "u)";
-      }
-      std::erase(word, 'U');
-      return word;
+    word = with_one_sign(std::move(word));
+    if (const std::string number = literal(word); !number.empty()) return number;
+    if (const auto number = operand_number(word)) return register_name(*number);
+    if (word.starts_with('%') && special_registers().contains(word.substr(1))) {
+      return std::string(kSpace) + with_underscores(word.substr(1)) + "()";
     }
-    if (word.size() > 1 && word[0] == '%') {
-      const std::string name = word.substr(1);
-      if (isdigit(static_cast<unsigned char>(name[0]))) {
-        const size_t number = std::strtoul(name.c_str(), nullptr, 10);
-        return number < parts_.operands.size() ? register_name(number) : "";
-      }
-      if (special_registers().contains(name))
-        return std::string(kSpace) + with_underscores(name) + "()";
+    const Register* local = find_local(word);
+    return local == nullptr ? "" : local->name;
+  }
+
+  // `%3`, if there are so many.
+  std::optional<size_t> operand_number(const std::string& word) const {
+    if (word.size() < 2 || word.size() > 4 || word[0] != '%') return std::nullopt;
+    if (word.find_first_not_of("0123456789", 1) != std::string::npos) return std::nullopt;
+    const size_t number = std::strtoul(word.c_str() + 1, nullptr, 10);
+    return number < parts_.operands.size() ? std::optional(number) : std::nullopt;
+  }
+
+  // The innermost that has the name.
+  const Register* find_local(const std::string& word) const {
+    for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
+      if (const auto found = scope->find(word); found != scope->end()) return &found->second;
     }
-    const auto local = locals_.find(word);
-    return local == locals_.end() ? "" : "lambent_reg_" + local->second;
+    return nullptr;
+  }
+
+  // Whether a register has the width of an address.
+  bool is_wide(const std::string& word) const {
+    if (const auto number = operand_number(word)) {
+      return parts_.operands[*number].constraint == "l";
+    }
+    const Register* local = find_local(with_one_sign(word));
+    return local != nullptr && (local->type == "uint64_t" || local->type == "int64_t");
   }
 
   // `[%1+4]`, as the address.
   std::string address(const std::string& operand) const {
     if (operand.size() < 3 || operand.front() != '[' || operand.back() != ']') return "";
     const auto sum = split(std::string_view(operand).substr(1, operand.size() - 2), '+');
-    if (sum.empty() || sum.size() > 2) return "";
+    if (sum.empty() || sum.size() > 2 || !is_wide(sum[0])) return "";
     const std::string base = value(sum[0]), offset = sum.size() == 2 ? value(sum[1]) : "0";
     return base.empty() || offset.empty() ? "" : bits("uint64_t", base) + " + " + offset;
   }
@@ -296,35 +347,44 @@ class Translation {
     if (type == types().end()) return false;
     std::string names;
     for (size_t i = 2; i < words.size(); ++i) names += words[i];
-    for (const std::string& name : split(names, ',')) {
-      std::string known;
-      for (const char c : name) {
-        if (in_word(c))
-          known += c;
-        else if (c != '%')
-          return false;
-      }
-      locals_[name] = known;
-      *body += type->second + " lambent_reg_" + known + "{}; ";
+    for (const std::string& written : split(names, ',')) {
+      const std::string name = with_one_sign(written);
+      const std::string word = name.substr(name.starts_with('%') ? 1 : 0);
+      if (word.empty() || !std::all_of(word.begin(), word.end(), in_word)) return false;
+      // With a number of its own: other scopes may have the name too, and so may a C++ name.
+      const Register local = {"lambent_reg" + std::to_string(registers_++) + "_" + word,
+                              type->second};
+      if (!scopes_.back().emplace(name, local).second) return false;
+      *body += local.type + " " + local.name + "{}; ";
     }
     return true;
   }
 
+  // An instruction, which may have a guard, a declaration, or the begin or end of a scope.
   bool translate(std::string instruction, std::string* body) {
-    std::replace(instruction.begin(), instruction.end(), '\n', ' ');
-    if (instruction.starts_with(".reg")) return declare(instruction, body);
-    if (instruction.starts_with("@")) {
-      const size_t end = instruction.find(' ');
-      if (end == std::string::npos) return false;
-      const bool inverted = instruction[1] == '!';
-      const std::string guard =
-          value(instruction.substr(inverted ? 2 : 1, end - (inverted ? 2 : 1)));
-      if (guard.empty()) return false;
-      *body += std::string("if (") + (inverted ? "!" : "") + guard + ") { ";
-      const bool known = translate(trimmed(instruction.substr(end)), body);
-      *body += "} ";
-      return known;
+    std::replace_if(instruction.begin(), instruction.end(), is_space, ' ');
+    if (instruction == "{") {
+      scopes_.emplace_back();
+      return true;
     }
+    if (instruction == "}") {
+      scopes_.pop_back();
+      return !scopes_.empty();
+    }
+    if (instruction.starts_with(".reg")) return declare(instruction, body);
+    if (!instruction.starts_with("@")) return perform(instruction, body);
+    const size_t end = instruction.find(' ');
+    if (end == std::string::npos) return false;
+    const bool inverted = instruction[1] == '!';
+    const std::string guard = value(instruction.substr(inverted ? 2 : 1, end - (inverted ? 2 : 1)));
+    if (guard.empty()) return false;
+    *body += std::string("if (") + (inverted ? "!" : "") + guard + ") { ";
+    const bool known = perform(trimmed(instruction.substr(end)), body);
+    *body += "} ";
+    return known;
+  }
+
+  bool perform(const std::string& instruction, std::string* body) const {
     const size_t space = instruction.find(' ');
     auto modifiers = split(instruction.substr(0, space), '.');
     const auto operands = split(space == std::string::npos ? "" : instruction.substr(space), ',');
@@ -397,17 +457,21 @@ class Translation {
 
   bool comparison(const std::vector<std::string>& name, const std::vector<std::string>& operands,
                   std::string* body) const {
-    static const std::map<std::string, std::string> kSigns = {
-        {"eq", "=="}, {"ne", "!="}, {"lt", "<"},  {"le", "<="}, {"gt", ">"},
-        {"ge", ">="}, {"lo", "<"},  {"ls", "<="}, {"hi", ">"},  {"hs", ">="}};
+    static const std::set<std::string> kOrdered = {"eq", "ne", "lt", "le", "gt", "ge"};
+    static const std::set<std::string> kUnsigned = {"lo", "ls", "hi", "hs"};
+    static const std::set<std::string> kOfFloats = {"equ", "neu", "ltu", "leu",
+                                                    "gtu", "geu", "num", "nan"};
     if (name[0] != "setp" || name.size() != 3 || operands.size() != 3) return false;
-    const auto sign = kSigns.find(name[1]);
     const auto type = types().find(name[2]);
-    if (sign == kSigns.end() || type == types().end()) return false;
+    if (type == types().end()) return false;
+    const bool fits = kOrdered.contains(name[1]) ||
+                      (name[2][0] == 'u' && kUnsigned.contains(name[1])) ||
+                      (name[2][0] == 'f' && kOfFloats.contains(name[1]));
+    if (!fits) return false;
     const std::string to = value(operands[0]), a = value(operands[1]), b = value(operands[2]);
     if (to.empty() || a.empty() || b.empty()) return false;
-    *body += to + " = " + bits(type->second, a) + " " + sign->second + " " + bits(type->second, b) +
-             "; ";
+    *body += to + " = " + std::string(kSpace) + "setp_" + name[1] + "_<" + type->second + ">(" + a +
+             ", " + b + "); ";
     return true;
   }
 
@@ -430,8 +494,10 @@ class Translation {
     for (const std::string& each : from) arguments += (arguments.empty() ? "" : ", ") + each;
     std::string call;
     if ((known == "cvt" || known == "cvt.rzi") && numbers.size() == 2 && from.size() == 1) {
-      call = "static_cast<" + numbers[0] + ">(" + bits(numbers[1], from[0]) + ")";
-    } else if (known == "vabsdiff4.add" && name[1] == "u32" && from.size() == 3) {
+      call = std::string(kSpace) + with_underscores(known) + "_<" + numbers[0] + ", " + numbers[1] +
+             ">(" + arguments + ")";
+    } else if (known == "vabsdiff4.add" && from.size() == 3 &&
+               numbers == std::vector<std::string>(3, "uint32_t")) {
       call = std::string(kSpace) + "bits<uint32_t>(" + from[2] + ") + __vsadu4(" + from[0] + ", " +
              from[1] + ")";
     } else {
@@ -447,15 +513,20 @@ class Translation {
   }
 
   const Parts& parts_;
-  std::map<std::string, std::string> locals_;
+  std::vector<std::map<std::string, Register>> scopes_{1};  // the innermost last
+  size_t registers_ = 0;
 };
 
+bool is_scope(const std::string& instruction) { return instruction == "{" || instruction == "}"; }
+
+// What begins with a point is a directive, and the host's assembler has those as well.
 bool looks_like_ptx(const std::string& text) {
   const auto instructions = instructions_of(text);
   return std::any_of(instructions.begin(), instructions.end(), [](const std::string& each) {
     const std::string first = each.substr(0, each.find(' '));
-    return first.find('.') != std::string::npos || first == "trap" || first == "exit" ||
-           first == "brkpt";
+    if (first.starts_with('.')) return first == ".reg";
+    return first.starts_with('@') || first.find('.') != std::string::npos || first == "trap" ||
+           first == "exit" || first == "brkpt";
   });
 }
 
@@ -472,7 +543,8 @@ AsmStatement read_asm(std::string_view text, size_t at) {
   const auto parts = read_parts(text.substr(at + 1, end - at - 2));
   if (!parts) return statement;
   statement.end = end;
-  statement.is_empty = instructions_of(parts->text).empty();
+  const auto instructions = instructions_of(parts->text);
+  statement.is_empty = std::all_of(instructions.begin(), instructions.end(), is_scope);
   statement.is_ptx = looks_like_ptx(parts->text);
   if (!statement.is_ptx) return statement;
   if (Translation(*parts).run(&statement.code, &statement.refusal)) {

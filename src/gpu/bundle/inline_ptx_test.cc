@@ -48,9 +48,39 @@ TEST(InlinePtx, RegistersOfItsOwnAndPredicates) {
       "}\" : "
       "\"=r\"(x) : \"r\"(y))");
   EXPECT_EQ(statement.refusal, "");
-  EXPECT_TRUE(has(statement.code, "bool lambent_reg_p{}; uint32_t lambent_reg_t{};"))
+  EXPECT_TRUE(has(statement.code, "bool lambent_reg0_p{}; uint32_t lambent_reg1_t{};"))
       << statement.code;
-  EXPECT_TRUE(has(statement.code, "if (lambent_reg_p) { ")) << statement.code;
+  EXPECT_TRUE(has(statement.code, "if (lambent_reg0_p) { ")) << statement.code;
+}
+
+TEST(InlinePtx, RegistersAreThoseOfTheirScope) {
+  const auto statement = read(
+      "asm(\"{ .reg .u32 %%t; mov.u32 %%t, 1; { .reg .u64 %%t; mov.u64 %%t, 2; } "
+      "mov.u32 %0, %%t; } { .reg .u32 %%t; mov.u32 %0, %%t; }\" : \"=r\"(x))");
+  EXPECT_EQ(statement.refusal, "");
+  EXPECT_TRUE(has(statement.code, "uint64_t lambent_reg1_t{};")) << statement.code;
+  EXPECT_TRUE(has(statement.code,
+                  "give(lambent_ptx0, lambent::host::ptx::mov_<uint32_t>("
+                  "lambent_reg0_t))"))
+      << statement.code;
+  EXPECT_TRUE(has(statement.code, "mov_<uint32_t>(lambent_reg2_t))")) << statement.code;
+}
+
+TEST(InlinePtx, NumbersMayBeWrittenByTheirBits) {
+  const auto statement = read(
+      "asm(\"mov.f32 %0, 0f3F800000; mov.f64 %1, 0d3FF0000000000000; mov.u32 %2, 0x1FU;\" : "
+      "\"=f\"(x), \"=d\"(y), \"=r\"(z))");
+  EXPECT_EQ(statement.refusal, "");
+  EXPECT_TRUE(has(statement.code, "bits<float>(0x3F800000u)")) << statement.code;
+  EXPECT_TRUE(has(statement.code, "bits<double>(0x3FF0000000000000ull)")) << statement.code;
+  EXPECT_TRUE(has(statement.code, "mov_<uint32_t>(0x1F)")) << statement.code;
+}
+
+TEST(InlinePtx, HintsForCachesChangeNothing) {
+  const auto statement =
+      read("asm(\"ld.global.L1::no_allocate.L2::128B.u32 %0, [%1];\" : \"=r\"(x) : \"l\"(p))");
+  EXPECT_EQ(statement.refusal, "");
+  EXPECT_TRUE(has(statement.code, "load<uint32_t>(lambent_at, 0)")) << statement.code;
 }
 
 TEST(InlinePtx, VectorsAreLoadedAndStored) {
@@ -68,6 +98,14 @@ TEST(InlinePtx, WhatIsNotKnownIsRefusedByName) {
         "\"r\"(b))",
         "asm(\"cp.async.cg.shared.global [%0], [%1], 16;\" :: \"r\"(a), \"l\"(b))",
         "asm(\"ld.shared.u32 %0, [%1];\" : \"=r\"(a) : \"r\"(b))",
+        "asm(\"ld.shared::cta.u32 %0, [%1];\" : \"=r\"(a) : \"r\"(b))",
+        "asm(\"ld.shared::cta.u32 %0, [%1];\" : \"=r\"(a) : \"l\"(b))",
+        "asm(\"ld.u32 %0, [%1];\" : \"=r\"(a) : \"r\"(b))",
+        "asm(\"@%0 @%0 mov.u32 %1, 1;\" : \"=r\"(a), \"=r\"(b))",
+        "asm(\"{ .reg .u32 t; .reg .u32 t; }\")", "asm(\"{ mov.u32 %0, 1;\" : \"=r\"(a))",
+        "asm(\"mov.u32 %0, 1; }\" : \"=r\"(a))", "asm(\"mov.f32 %0, 0f3F80;\" : \"=f\"(a))",
+        "asm(\"mov.u32 %0, 08;\" : \"=r\"(a))", "asm(\"setp.lo.s32 %0, 1, 2;\" : \"=r\"(a))",
+        "asm(\"vabsdiff4.u32.s32.s32.add %0, %0, %0, %0;\" : \"+r\"(a))",
         "asm(\"mov.u32 %0, %nothing;\" : \"=r\"(a))", "asm(\"mov.u32 %0, %7;\" : \"=r\"(a))",
         "asm(\"mov.u32 %0, 1;\" : \"=x\"(a))", "asm(\"exit;\")"}) {
     const auto statement = read(text);
@@ -79,6 +117,15 @@ TEST(InlinePtx, WhatIsNotKnownIsRefusedByName) {
 TEST(InlinePtx, AssemblyOfTheHostIsNone) {
   EXPECT_FALSE(read("asm volatile(\"rdtsc\" : \"=a\"(a), \"=d\"(d))").is_ptx);
   EXPECT_FALSE(read("asm volatile(\"\" ::: \"memory\")").is_ptx);
+  EXPECT_FALSE(read("asm(\".symver old_f, f@V1\")").is_ptx);
+  EXPECT_FALSE(read("asm(\".byte 0x0f, 0x0b\")").is_ptx);
+  EXPECT_TRUE(read("asm(\".reg .u32 t;\")").is_ptx);
+}
+
+TEST(InlinePtx, GuardsWithoutEndAreRefusedAtTheFirst) {
+  std::string text = "asm(\"";
+  for (int i = 0; i < 100000; ++i) text += "@%0 ";
+  EXPECT_NE(read(text + "mov.u32 %0, 1;\" : \"+r\"(a))").refusal, "");
 }
 
 TEST(InlinePtx, WhatDoesNotEndIsNoStatement) {

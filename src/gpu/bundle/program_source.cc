@@ -166,7 +166,8 @@ class Rewriting {
       at_ = statement.end;
       return true;
     }
-    if (statement.is_ptx || (in_device_body() && !statement.is_empty)) {
+    // What only looks like PTX in code of the host is for its compiler to judge.
+    if (statement.is_ptx ? is_on_device() : in_device_body() && !statement.is_empty) {
       fail(statement.refusal.empty() ? "inline PTX is not supported in host kernels"
                                      : statement.refusal);
       return false;
@@ -265,9 +266,10 @@ class Rewriting {
     if (c == ')') --open_.parentheses;
     if (c == '{') {
       const Scope around = scopes_[open_.scope];
-      const bool of_device = open_.says_device && !open_.says_host && open_.parentheses == 0;
-      scopes_.push_back(
-          {open_.scope, around.is_namespace && opens_namespace(), around.of_device || of_device});
+      const bool on_device = open_.says_device && open_.parentheses == 0;
+      scopes_.push_back({open_.scope, around.is_namespace && opens_namespace(),
+                         around.of_device || (on_device && !open_.says_host),
+                         around.on_device || on_device});
       open_.scope = scopes_.size() - 1;
     }
     if (c == '}') open_.scope = scopes_[open_.scope].around;
@@ -278,6 +280,7 @@ class Rewriting {
     }
   }
   bool in_device_body() const { return scopes_[open_.scope].of_device; }
+  bool is_on_device() const { return scopes_[open_.scope].on_device; }
   // At the brace behind of_statement_: `namespace a {`, `extern "C" {`.
   bool opens_namespace() const {
     const size_t count = of_statement_.size() - 1;  // the last is the brace
@@ -441,11 +444,12 @@ class Rewriting {
   struct Scope {
     size_t around;
     bool is_namespace;
-    bool of_device;
+    bool of_device;  // and of nothing else
+    bool on_device;  // perhaps of the host too
   };
   Open open_;
   std::vector<Open> before_branches_;
-  std::vector<Scope> scopes_ = {{0, true, false}};
+  std::vector<Scope> scopes_ = {{0, true, false, false}};
   std::vector<Token> of_statement_, of_directive_;
   bool only_spaces_ = true;  // on this line so far
   bool in_directive_ = false;

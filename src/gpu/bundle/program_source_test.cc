@@ -179,10 +179,19 @@ TEST(ProgramSource, WhatKernelsCannotDoIsAnErrorWhereItStands) {
   EXPECT_FALSE(refused("__device__ int f() { asm volatile(\"\" ::: \"memory\"); }"));
   EXPECT_FALSE(refused("__global__ void k() { } int main() { k<<<1, 1>>>(); asm(\"nop\"); }"));
   EXPECT_FALSE(refused("__device__ int x; __global__ void k(); int main() { k<<<1, 1>>>(); }"));
+  EXPECT_TRUE(refused("__host__ __device__ int f() { asm(\"wgmma.fence.sync.aligned;\"); }"));
   // These end when they run.
   EXPECT_FALSE(refused("__host__ __device__ void f() { k<<<1, 1>>>(); }"));
   EXPECT_FALSE(refused("#define HOT __device__\nvoid go() { k<<<1, 1>>>(); }"));
   EXPECT_TRUE(refused("#define X __host__\n__global__ void p() { k<<<1, 1>>>(); }"));
+}
+
+TEST(ProgramSource, AssemblyOfTheHostStays) {
+  EXPECT_EQ(rewritten("__asm__(\".symver old_f, f@V1\");"), "__asm__(\".symver old_f, f@V1\");");
+  EXPECT_EQ(rewritten("void f() { asm(\".byte 0x0f, 0x0b\"); }"),
+            "void f() { __asm__(\".byte 0x0f, 0x0b\"); }");
+  // A branch of another processor, which looks like PTX.
+  EXPECT_EQ(rewritten("void f() { asm(\"b.eq 1f\"); }"), "void f() { __asm__(\"b.eq 1f\"); }");
 }
 
 TEST(ProgramSource, ExplicitInstantiationsCanBeLeftOut) {

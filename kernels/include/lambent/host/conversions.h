@@ -25,17 +25,18 @@ inline double __hiloint2double(int high, int low) {
 
 namespace lambent::host {
 
-// An integer that is not to be had becomes the nearest, and what is no number becomes zero (of 64
-// bits: the sign bit).
-template <typename Integer>
-inline Integer to_integer(double whole) {
+// An integer that is not to be had becomes the nearest. What is no number becomes zero, but where a
+// double or an integer of 64 bits takes part: there the highest bit.
+template <typename Integer, typename Float>
+inline Integer to_integer(Float whole) {
   using Limits = std::numeric_limits<Integer>;
-  if (whole != whole) return sizeof(Integer) == 8 ? static_cast<Integer>(1ull << 63) : 0;
-  if (whole >= -2.0 * static_cast<double>(Limits::min() / 2) && Limits::is_signed) {
-    return Limits::max();
+  if (whole != whole) {
+    constexpr int kHighest = 8 * sizeof(Integer) - 1;
+    constexpr bool kWide = sizeof(Integer) == 8 || sizeof(Float) == 8;
+    return static_cast<Integer>(kWide ? uint64_t{1} << kHighest : 0);
   }
-  if (whole >= 2.0 * static_cast<double>(Limits::max() / 2 + 1)) return Limits::max();
-  if (whole <= static_cast<double>(Limits::min())) return Limits::min();
+  if (whole >= Float{2} * static_cast<Float>(Limits::max() / 2 + 1)) return Limits::max();
+  if (whole <= static_cast<Float>(Limits::min())) return Limits::min();
   return static_cast<Integer>(whole);
 }
 

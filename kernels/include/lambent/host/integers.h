@@ -28,9 +28,11 @@ inline unsigned long long __brevll(unsigned long long x) {
 }
 inline unsigned __brev(unsigned x) { return static_cast<unsigned>(__brevll(x) >> 32); }
 
+namespace lambent::host {
+
 // Four bytes of the eight of y:x, chosen by the nibbles of `selector`; their top bit spreads a
 // sign.
-inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
+inline unsigned permute(unsigned x, unsigned y, unsigned selector) {
   const uint64_t bytes = uint64_t{y} << 32 | x;
   unsigned result = 0;
   for (int i = 0; i < 4; ++i) {
@@ -40,6 +42,13 @@ inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
     result |= byte << (8 * i);
   }
   return result;
+}
+
+}  // namespace lambent::host
+
+// The top bit of a nibble does not count, as it does in the instruction.
+inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
+  return lambent::host::permute(x, y, selector & 0x7777);
 }
 
 // The high or low word of high:low, shifted; _lc and _rc shift by at most 32.

@@ -13,8 +13,10 @@ namespace lambent::host {
 
 constexpr double kPi = 3.14159265358979323846;
 
-// Exact at multiples of a half.
+// Exact at multiples of a half. The sign is taken off first: a turn added to a small number would
+// swallow it.
 inline double sine_of_pi(double x) {
+  if (x < 0.0) return -sine_of_pi(-x);
   const double turn = x - 2.0 * floor(x / 2.0);  // in [0, 2)
   if (turn == 0.0 || turn == 1.0) return 0.0 * x;
   if (turn <= 0.5) return sin(kPi * turn);
@@ -23,8 +25,10 @@ inline double sine_of_pi(double x) {
 }
 inline double cosine_of_pi(double x) {
   const double turn = fabs(x) - 2.0 * floor(fabs(x) / 2.0);
-  if (turn == 0.5 || turn == 1.5) return 0.0;
-  return turn < 0.25 || turn > 1.75 ? cos(kPi * turn) : sine_of_pi(turn + 0.5);
+  if (turn < 0.25 || turn > 1.75) return cos(kPi * turn);
+  if (turn <= 0.75) return sin(kPi * (0.5 - turn));
+  if (turn < 1.25) return -cos(kPi * (1.0 - turn));
+  return sin(kPi * (turn - 1.5));
 }
 
 // The inverse of erfc: a first guess from the tail's logarithm, then Newton's method.
@@ -59,12 +63,22 @@ inline double inverse_erf(double y) {
   return x;
 }
 inline double scaled_erfc(double x) {
-  if (x < 25.0) return exp(x * x) * erfc(x);
+  if (x < -27.0) return INFINITY;
+  if (x < 25.0) {
+    // What the square lost by its rounding counts many times in the power.
+    const double square = x * x;
+    return exp(square) * (1.0 + fma(x, x, -square)) * erfc(x);
+  }
   const double s = 1.0 / (2.0 * x * x);
   return 0.56418958354775628695 / x *
          (1.0 -
           s * (1.0 -
                3.0 * s * (1.0 - 5.0 * s * (1.0 - 7.0 * s * (1.0 - 9.0 * s * (1.0 - 11.0 * s))))));
+}
+
+// Beyond what a double holds the library throws.
+inline double bessel_i(double order, double x) {
+  return x > 720.0 ? INFINITY : std::cyl_bessel_i(order, x);
 }
 
 }  // namespace lambent::host
@@ -84,8 +98,8 @@ LAMBENT_MATH_ONE(erfcinv, lambent::host::inverse_erfc(x))
 LAMBENT_MATH_ONE(erfcx, lambent::host::scaled_erfc(x))
 LAMBENT_MATH_ONE(normcdf, 0.5 * erfc(x * -0.70710678118654752440))
 LAMBENT_MATH_ONE(normcdfinv, -1.41421356237309504880 * lambent::host::inverse_erfc(2.0 * x))
-LAMBENT_MATH_ONE(cyl_bessel_i0, std::cyl_bessel_i(0.0, fabs(x)))
-LAMBENT_MATH_ONE(cyl_bessel_i1, copysign(std::cyl_bessel_i(1.0, fabs(x)), x))
+LAMBENT_MATH_ONE(cyl_bessel_i0, lambent::host::bessel_i(0.0, fabs(x)))
+LAMBENT_MATH_ONE(cyl_bessel_i1, copysign(lambent::host::bessel_i(1.0, fabs(x)), x))
 #undef LAMBENT_MATH_ONE
 
 template <typename = void>

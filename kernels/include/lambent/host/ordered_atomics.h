@@ -47,6 +47,17 @@ inline T __nv_atomic_exchange_n(T* address, lambent::host::Operand<T> value, int
   return old;
 }
 template <typename T>
+inline void __nv_atomic_exchange(T* address, T* value, T* old, int,
+                                 int = __NV_THREAD_SCOPE_SYSTEM) {
+  __atomic_exchange(address, value, old, __ATOMIC_SEQ_CST);
+}
+template <typename T>
+inline bool __nv_atomic_compare_exchange(T* address, T* expected, T* value, bool, int, int,
+                                         int = __NV_THREAD_SCOPE_SYSTEM) {
+  return __atomic_compare_exchange(address, expected, value, false, __ATOMIC_SEQ_CST,
+                                   __ATOMIC_SEQ_CST);
+}
+template <typename T>
 inline bool __nv_atomic_compare_exchange_n(T* address, T* expected, lambent::host::Operand<T> value,
                                            bool, int, int, int = __NV_THREAD_SCOPE_SYSTEM) {
   return __atomic_compare_exchange(address, expected, &value, false, __ATOMIC_SEQ_CST,

@@ -8,6 +8,7 @@
 
 #include "lambent/host/atomics.h"
 #include "lambent/host/clock.h"
+#include "lambent/host/conversions.h"
 #include "lambent/host/integers.h"
 #include "lambent/host/math.h"
 #include "lambent/host/warps.h"
@@ -115,6 +116,33 @@ inline T minus(T a, T b) {
   }
 }
 
+// What is no number is neither the least nor the greatest, and -0 is less than +0.
+template <typename T>
+inline bool is_number(T a) {
+  if constexpr (std::is_floating_point_v<T>) return a == a;
+  return true;
+}
+template <typename T>
+inline bool is_negative(T a) {
+  if constexpr (std::is_floating_point_v<T>) {
+    return std::signbit(a);
+  } else {
+    return a < T{};
+  }
+}
+template <typename T>
+inline bool is_less(T a, T b) {
+  return a < b || (a == b && is_negative(a) && !is_negative(b));
+}
+template <typename T>
+inline T negated(T a) {
+  if constexpr (std::is_floating_point_v<T>) {
+    return -a;
+  } else {
+    return minus(T{}, a);
+  }
+}
+
 // The carry of the thread that runs: no other comes between its instructions.
 inline thread_local unsigned carry;
 
@@ -153,9 +181,9 @@ inline T minus_borrow(T a, T b, unsigned in, bool out) {
 
 LAMBENT_PTX(mov, 1, a)
 LAMBENT_PTX(cvta, 1, a)
-LAMBENT_PTX(not, 1, static_cast<T>(~a))
-LAMBENT_PTX(neg, 1, minus(T{}, a))
-LAMBENT_PTX(abs, 1, a < T{} ? minus(T{}, a) : a)
+LAMBENT_PTX(not, 1, static_cast<T>(std::is_same_v<T, bool> ? !a : ~a))
+LAMBENT_PTX(neg, 1, negated(a))
+LAMBENT_PTX(abs, 1, is_negative(a) ? negated(a) : a)
 LAMBENT_PTX(popc, 1, static_cast<unsigned>(__builtin_popcountll(static_cast<uint64_t>(a))))
 LAMBENT_PTX(clz, 1,
             static_cast<unsigned>(sizeof(T) == 8 ? __clzll(static_cast<int64_t>(a))
@@ -191,8 +219,8 @@ LAMBENT_PTX(mul_hi, 2, high(a, b))
 LAMBENT_PTX(mul_wide, 2, static_cast<Wide<T>>(a) * b)
 LAMBENT_PTX(div, 2, static_cast<T>(a / b))
 LAMBENT_PTX(rem, 2, static_cast<T>(a % b))
-LAMBENT_PTX(min, 2, b < a ? b : a)
-LAMBENT_PTX(max, 2, a < b ? b : a)
+LAMBENT_PTX(min, 2, is_number(a) && (!is_number(b) || is_less(a, b)) ? a : b)
+LAMBENT_PTX(max, 2, is_number(a) && (!is_number(b) || is_less(b, a)) ? a : b)
 LAMBENT_PTX(and, 2, static_cast<T>(a& b))
 LAMBENT_PTX(or, 2, static_cast<T>(a | b))
 LAMBENT_PTX(xor, 2, static_cast<T>(a ^ b))
@@ -231,12 +259,56 @@ LAMBENT_PTX(madc_hi, 3, plus_carry(high(a, b), c, carry, false))
 LAMBENT_PTX(madc_lo_cc, 3, plus_carry(low(a, b), c, carry, true))
 LAMBENT_PTX(madc_hi_cc, 3, plus_carry(high(a, b), c, carry, true))
 LAMBENT_PTX(sad, 3, plus(c, a < b ? minus(b, a) : minus(a, b)))
-LAMBENT_PTX(prmt, 3, __byte_perm(a, b, c))
+LAMBENT_PTX(prmt, 3, permute(a, b, c))
 LAMBENT_PTX(shf_l_wrap, 3, __funnelshift_l(a, b, c))
 LAMBENT_PTX(shf_r_wrap, 3, __funnelshift_r(a, b, c))
 LAMBENT_PTX(shf_l_clamp, 3, __funnelshift_lc(a, b, c))
 LAMBENT_PTX(shf_r_clamp, 3, __funnelshift_rc(a, b, c))
 #undef LAMBENT_PTX
+
+// To an integer, or to a float that is one.
+template <typename To, typename From, typename A>
+inline To cvt_rzi_(A a_) {
+  const From a = bits<From>(a_);
+  if constexpr (!std::is_floating_point_v<From>) {
+    return static_cast<To>(a);
+  } else if constexpr (std::is_floating_point_v<To>) {
+    return static_cast<To>(std::trunc(a));
+  } else {
+    return to_integer<To>(std::trunc(a));
+  }
+}
+template <typename To, typename From, typename A>
+inline To cvt_(A a) {
+  return static_cast<To>(bits<From>(a));
+}
+
+// Comparisons: without a u behind them false, with it true, if one is no number.
+#define LAMBENT_PTX_SETP(name, expression)      \
+  template <typename T, typename A, typename B> \
+  inline bool setp_##name##_(A a_, B b_) {      \
+    const T a = bits<T>(a_), b = bits<T>(b_);   \
+    return expression;                          \
+  }
+LAMBENT_PTX_SETP(eq, a == b)
+LAMBENT_PTX_SETP(ne, a<b || a> b)
+LAMBENT_PTX_SETP(lt, a < b)
+LAMBENT_PTX_SETP(le, a <= b)
+LAMBENT_PTX_SETP(gt, a > b)
+LAMBENT_PTX_SETP(ge, a >= b)
+LAMBENT_PTX_SETP(lo, a < b)
+LAMBENT_PTX_SETP(ls, a <= b)
+LAMBENT_PTX_SETP(hi, a > b)
+LAMBENT_PTX_SETP(hs, a >= b)
+LAMBENT_PTX_SETP(equ, !(a < b || a > b))
+LAMBENT_PTX_SETP(neu, a != b)
+LAMBENT_PTX_SETP(ltu, !(a >= b))
+LAMBENT_PTX_SETP(leu, !(a > b))
+LAMBENT_PTX_SETP(gtu, !(a <= b))
+LAMBENT_PTX_SETP(geu, !(a < b))
+LAMBENT_PTX_SETP(num, is_number(a) && is_number(b))
+LAMBENT_PTX_SETP(nan, !is_number(a) || !is_number(b))
+#undef LAMBENT_PTX_SETP
 
 template <typename T, typename A, typename B>
 inline T selp_(A a, B b, bool first) {
@@ -248,8 +320,9 @@ inline T bfe_(A a_, B from_, C count_) {
   const T a = bits<T>(a_);
   const uint32_t from = bits<uint32_t>(from_) & 255, count = bits<uint32_t>(count_) & 255;
   if (count == 0) return T{};
-  T field = shr_<std::make_unsigned_t<T>>(a, from);
-  if (count >= kBits) return std::is_signed_v<T> ? shr_<T>(a, from) : field;
+  // Behind the highest bit the sign goes on, which shr_ sees to.
+  const T field = shr_<T>(a, from);
+  if (count >= kBits) return field;
   const T mask = static_cast<T>((std::make_unsigned_t<T>{1} << count) - 1);
   const uint32_t sign = from + count - 1 < kBits ? from + count - 1 : kBits - 1;
   const bool negative = std::is_signed_v<T> && (shr_<std::make_unsigned_t<T>>(a, sign) & 1);

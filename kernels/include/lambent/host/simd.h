@@ -72,8 +72,8 @@ LAMBENT_PARTS(__vsubus2, uint16_t, lambent::host::saturate_to<uint16_t>(a - b))
 LAMBENT_PARTS(__vsubus4, uint8_t, lambent::host::saturate_to<uint8_t>(a - b))
 LAMBENT_SIGNED(__vabsdiff, s, lambent::host::distance(a, b))
 LAMBENT_UNSIGNED(__vabsdiff, u, lambent::host::distance(a, b))
-// Rounded up, also below zero.
-LAMBENT_SIGNED(__vavg, s, (a + b + (a + b >= 0 ? 1 : 0)) / 2)
+// A half is rounded away from zero.
+LAMBENT_SIGNED(__vavg, s, (a + b + (a + b >= 0 ? 1 : -1)) / 2)
 LAMBENT_UNSIGNED(__vavg, u, (a + b + 1) / 2)
 LAMBENT_UNSIGNED(__vhadd, u, (a + b) / 2)
 LAMBENT_SIGNED(__vmax, s, a < b ? b : a)

@@ -81,6 +81,7 @@ struct HalfFormat : SmallFormat<5, 10> {
     return __builtin_ia32_vcvtph2ps(eight)[0];
   }
   static uint16_t from_float(float value) {
+    if (value != value) return static_cast<uint16_t>(kNone);
     typedef float Four __attribute__((vector_size(16)));
     const Four four = {value};
     return static_cast<uint16_t>(__builtin_ia32_vcvtps2ph(four, 0)[0]);

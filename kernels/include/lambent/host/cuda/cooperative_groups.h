@@ -174,21 +174,40 @@ inline auto tiled_partition(const Parent&) {
   return thread_block_tile<Size, Parent>(host::lane());
 }
 
-inline thread_group tiled_partition(const thread_group& parent, unsigned size) {
+// The lanes of a mask whose ranks among them are in the same row of `size` as this one's.
+inline unsigned tile_of_ranks(unsigned mask, unsigned size) {
+  const unsigned first =
+      static_cast<unsigned>(__builtin_popcount(mask & ((1u << host::lane()) - 1))) / size * size;
+  unsigned tile = 0, rank = 0;
+  for (unsigned left = mask; left != 0; left &= left - 1, ++rank) {
+    if (rank >= first && rank - first < size) tile |= left & -left;
+  }
+  return tile;
+}
+
+inline void check_tile(unsigned size) {
   if (size == 0 || size > 32 || (size & (size - 1)) != 0) {
     host::report_misuse("tiled_partition: tiles have 1, 2, 4, 8, 16 or 32 threads");
   }
-  const unsigned tile = size == 32 ? ~0u : ((1u << size) - 1) << (host::lane() & ~(size - 1));
-  return thread_group(parent.mask_ == 0 ? tile : tile & parent.mask_);
+}
+
+// The last tile of a block has as many threads as are left.
+inline thread_group tiled_partition(const thread_group& parent, unsigned size) {
+  check_tile(size);
+  if (parent.mask_ != 0) return thread_group(tile_of_ranks(parent.mask_, size));
+  const unsigned first = parent.thread_rank() & ~(size - 1), left = parent.size() - first;
+  const unsigned count = left < size ? left : size;
+  return thread_group((count == 32 ? ~0u : (1u << count) - 1) << (host::lane() & ~(size - 1)));
 }
 
 // Lanes that came the same way.
 class coalesced_group : public lanes<coalesced_group> {
  public:
-  explicit coalesced_group(unsigned mask) : lanes(mask) {}
+  explicit coalesced_group(unsigned mask, unsigned place = 0, unsigned groups = 1)
+      : lanes(mask), place_(place), groups_(groups) {}
 
-  unsigned meta_group_rank() const { return 0; }
-  unsigned meta_group_size() const { return 1; }
+  unsigned meta_group_rank() const { return place_; }
+  unsigned meta_group_size() const { return groups_; }
 
   unsigned lane_of(unsigned rank) const {
     unsigned left = mask_;
@@ -202,7 +221,17 @@ class coalesced_group : public lanes<coalesced_group> {
     }
     return ranks;
   }
+
+ private:
+  unsigned place_, groups_;  // in what it is a tile of
 };
+
+inline coalesced_group tiled_partition(const coalesced_group& parent, unsigned size) {
+  check_tile(size);
+  if (parent.size() <= size) return parent;
+  return coalesced_group(tile_of_ranks(parent.lane_mask(), size), parent.thread_rank() / size,
+                         (parent.size() + size - 1) / size);
+}
 
 LAMBENT_INLINE coalesced_group coalesced_threads(unsigned line = __builtin_LINE()) {
   return coalesced_group(__activemask(line));

@@ -56,6 +56,10 @@ class BlockRadixSort {
                                                      int end = kBits) {
     sort<true, true>(keys, no_values(), begin, end);
   }
+  LAMBENT_INLINE void SortDescendingBlockedToStriped(Key (&keys)[Count], Value (&values)[Count],
+                                                     int begin = 0, int end = kBits) {
+    sort<true, true>(keys, values, begin, end);
+  }
 
  private:
   static TempStorage& own() {
@@ -67,14 +71,15 @@ class BlockRadixSort {
     return values;
   }
 
-  // The bits from begin to end of a number whose order is the key's.
+  // The bits from begin to end of a number whose order is the key's. Both zeros have one.
   static uint64_t order_of(const Key& key, int begin, int end) {
-    static_assert(std::is_arithmetic_v<Key>, "BlockRadixSort on the host sorts numbers");
+    constexpr bool kIsHalf = sizeof(Key) == 2 && lambent::host::adds_in_floating_point<Key>;
+    static_assert(std::is_arithmetic_v<Key> || kIsHalf, "BlockRadixSort on the host sorts numbers");
     uint64_t bits = 0;
     __builtin_memcpy(&bits, &key, sizeof key);
     const uint64_t sign = uint64_t{1} << (kBits - 1);
-    if constexpr (std::is_floating_point_v<Key>) {
-      bits = bits & sign ? ~bits : bits | sign;
+    if constexpr (std::is_floating_point_v<Key> || kIsHalf) {
+      bits = bits & sign && bits != sign ? ~bits : bits | sign;
     } else if constexpr (std::is_signed_v<Key>) {
       bits ^= sign;
     }

@@ -27,8 +27,10 @@ class BlockReduce {
   BlockReduce() : storage_(&own()) {}
   explicit BlockReduce(TempStorage& storage) : storage_(&storage) {}
 
+  // More valid ones than there are threads are all of them.
   template <typename Operation>
   LAMBENT_INLINE T Reduce(T input, Operation operation, int valid) {
+    if (valid > kThreads) valid = kThreads;
     const int rank = lambent::host::cub_rank();
     storage_->slots[rank] = input;
     __syncthreads();

@@ -15,8 +15,10 @@ class WarpReduce {
   };
   explicit WarpReduce(TempStorage& storage) : storage_(&storage) {}
 
+  // More valid ones than there are lanes are all of them.
   template <typename Operation>
   LAMBENT_INLINE T Reduce(T input, Operation operation, int valid) {
+    if (valid > Lanes) valid = Lanes;
     const int lane = lambent::host::cub_part_lane(Lanes);
     storage_->slots[lane] = input;
     __syncwarp(lambent::host::cub_part_mask(Lanes));
