@@ -40,15 +40,23 @@ def _import(module_name, folder):
         else:
             hint = "; is it in the package?"
         raise InitError("Runtime.ImportModuleError", "Unable to import module '%s': %s%s" %
-                        (module_name, error, hint), trace_of(error)) from None
+                        (module_name, words_of(error), hint), trace_of(error)) from None
     except SyntaxError as error:
         raise InitError("Runtime.UserCodeSyntaxError", "Syntax error in module '%s': %s" %
-                        (module_name, error), trace_of(error)) from None
+                        (module_name, words_of(error)), trace_of(error)) from None
     except ImportError as error:
         raise InitError("Runtime.ImportModuleError", "Unable to import module '%s': %s" %
-                        (module_name, error), trace_of(error)) from None
+                        (module_name, words_of(error)), trace_of(error)) from None
     except Exception as error:
-        raise InitError(type(error).__name__, str(error), trace_of(error)) from None
+        raise InitError(type(error).__name__, words_of(error), trace_of(error)) from None
+
+
+def words_of(error):
+    """Its message. Code of the function makes it, which may fail too."""
+    try:
+        return str(error)
+    except Exception as failure:
+        return "(the __str__ of %s raised %s)" % (type(error).__name__, type(failure).__name__)
 
 
 def trace_of(error):

@@ -121,4 +121,6 @@ class _Pieces:
         except Exception as error:
             import sys
 
-            sys.stderr.write("lambent_runtime: the handler failed at its end: %s: %s\n" % (type(error).__name__, error))
+            from .handler import words_of
+
+            sys.stderr.write("lambent_runtime: the handler failed at its end: %s: %s\n" % (type(error).__name__, words_of(error)))

@@ -306,6 +306,42 @@ class RuntimeTest(unittest.TestCase):
         self.assertEqual(len(error["stackTrace"]), 2)
         self.assertIn("in inner", error["stackTrace"][1])
 
+    # Each is followed by an invocation that the same process serves.
+    STRANGE = {
+        "a name beyond Latin-1": ("class Überlaufж(Exception): pass", "Überlaufж('x')", "?berlauf?", "Überlaufж", "x"),
+        "a name that would be headers": ("Odd = type('Odd\\r\\nX: y', (Exception,), {})", "Odd('x')", "Odd??X: y", "Odd\r\nX: y", "x"),
+        "a __str__ that raises": ("class Mute(Exception):\n    def __str__(self): raise KeyError(1)", "Mute()", "Mute", "Mute",
+                                  "(the __str__ of Mute raised KeyError)"),
+        "a __getattr__ that raises": ("class Odd(Exception):\n    def __getattr__(self, name): raise KeyError(name)", "Odd('x')", "Odd",
+                                      "Odd", "x"),
+    }
+
+    def test_an_exception_of_any_class_is_reported_and_the_process_goes_on(self):
+        for what, (source, made, in_header, name, message) in self.STRANGE.items():
+            with self.subTest(what):
+                posts, _, output = self.serve(source + "\ndef handler(e, c):\n    if e: raise %s\n    return 'on'\n" % made,
+                                              [("application/json", b"1"), ("application/json", b"0")])
+                self.assertEqual([path.rpartition("/")[2] for path, _, _ in posts], ["error", "response"], output)
+                self.assertEqual(posts[0][1]["lambda-runtime-function-error-type"], in_header)
+                error = json.loads(posts[0][2])
+                self.assertEqual((error["errorType"], error["errorMessage"]), (name, message))
+
+    def test_a_stream_may_end_with_an_exception_of_any_class(self):
+        for what, (source, made, in_header, name, message) in self.STRANGE.items():
+            with self.subTest(what):
+                _, headers, chunks = self.serve_one(source + "\ndef handler(e, c):\n    yield 'half'\n    raise %s\n" % made)
+                self.assertEqual((chunks, headers["lambda-runtime-function-error-type"]), ([b"half"], in_header))
+                error = self.error_in_trailers(headers)
+                self.assertEqual((error["errorType"], error["errorMessage"]), (name, message))
+
+    def test_an_answer_may_have_methods_of_its_own(self):
+        keys = "class Keys(dict):\n    __getattr__ = dict.__getitem__\n"
+        self.assertEqual(self.serve_one(keys + "def handler(e, c):\n    return Keys(a=1)\n")[2], b'{"a": 1}')
+        path, headers, _ = self.serve_one("class Bad(dict):\n    def items(self): raise KeyError(1)\n"
+                                          "def handler(e, c):\n    return Bad(a=1)\n")
+        self.assertTrue(path.endswith("/invocation/id-0/error"))
+        self.assertEqual(headers["lambda-runtime-function-error-type"], "Runtime.MarshalError")
+
     def test_what_json_does_not_have_is_a_marshal_error(self):
         for value in ("{1, 2}", "float('nan')", "object()", "'\\ud800'", "__import__('decimal').Decimal('nan')"):
             path, headers, _ = self.serve_one("def handler(e, c):\n    return %s\n" % value)
