@@ -52,7 +52,7 @@ def _unpacked(client: Any, packed: Any) -> Any:
         reference = packed["object"]
         tensor = client.get(reference)
         pickled = bytes(tensor)
-        client.remove(reference)
+        client.release([reference])  # a courtesy: the answer is here
     else:
         pickled = base64.b64decode(packed["pickle"])
     return pickle.loads(pickled)
