@@ -168,7 +168,7 @@ class _Agent:
         fields = {"node": node_id[:12]}
         self._endpoint = "unix:" + options["socket"].format(**fields)
         self._ensure_worker(fields)
-        self._tell()
+        self._tell(options["timeout"])  # what knows the members may yet be started
         threading.Thread(target=self._beat, daemon=True).start()
 
     def _answers(self) -> Optional[Dict[str, Any]]:
@@ -220,9 +220,9 @@ class _Agent:
             address = address.replace(every, "//%s:" % ray.util.get_node_ip_address())
         return address
 
-    def _tell(self) -> None:
+    def _tell(self, timeout: float = LEASE) -> None:
         status = _request(self._endpoint, "GET", "/v1/cluster")
-        told = ray.get(self._members.tell.remote(self._node_id, self._member(status), status["home"]), timeout=LEASE)
+        told = ray.get(self._members.tell.remote(self._node_id, self._member(status), status["home"]), timeout=timeout)
         if not told["home"]:
             # Its node is gone: who was told of it before still is, and says so where the catalog is to be changed.
             return
