@@ -7,6 +7,7 @@ import os
 import pathlib
 import socket
 import sys
+import tempfile
 import threading
 import unittest
 import unittest.mock
@@ -111,6 +112,49 @@ class Wire(unittest.TestCase):
         with open("/proc/self/maps", encoding="utf-8") as maps:
             modes = [line.split()[1] for line in maps if "memfd:lambent-object" in line]
         self.assertEqual(modes, ["r--p"])
+
+
+    def test_a_worker_that_was_started_again_is_connected_to(self):
+        with tempfile.TemporaryDirectory() as folder:
+            def listen():
+                listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+                self.addCleanup(listener.close)
+                listener.bind(folder + "/objects")
+                listener.listen()
+                return listener
+
+            def serve(listener, answers):
+                connection, _ = listener.accept()
+                listener.close()
+                os.unlink(folder + "/objects")
+                with connection:
+                    for number in range(answers):
+                        packet, fds, _, _ = socket.recv_fds(connection, 4096, 4)
+                        for each in fds:
+                            os.close(each)
+                        if number + 1 < answers or answers == 1:
+                            connection.send(b"\x01" + packet[1:2] + b"\x00" + local_objects._encode_name(NAME))
+
+            def served(answers):
+                thread = threading.Thread(target=serve, args=(listen(), answers))
+                thread.start()
+                return thread
+
+            first = served(1)
+            objects = local_objects.LocalObjects(folder + "/objects")
+            self.addCleanup(objects.close)
+            self.assertEqual(objects.put(tensor_of(b"1")), NAME)
+            first.join()
+            with self.assertRaises(Unavailable):
+                objects.put(tensor_of(b"nobody is there"))
+            second = served(2)
+            self.assertEqual(objects.put(tensor_of(b"2")), NAME)
+            with self.assertRaises(Unavailable):
+                objects.put(tensor_of(b"it may have come, and is not sent twice"))
+            second.join()
+            third = served(1)
+            self.assertEqual(objects.put(tensor_of(b"3")), NAME)
+            third.join()
 
 
 class Script(http.server.BaseHTTPRequestHandler):
