@@ -51,6 +51,11 @@ def _import(module_name, folder):
         raise InitError(type(error).__name__, words_of(error), trace_of(error)) from None
 
 
+def ends_process(error):
+    """Whether what a handler raised is meant for the process. All else is of its invocation, asyncio.CancelledError too, which is no Exception."""
+    return isinstance(error, (SystemExit, KeyboardInterrupt))
+
+
 def words_of(error):
     """Its message. Code of the function makes it, which may fail too."""
     try:

@@ -5,7 +5,7 @@ import sys
 
 from .api import ApiError, RuntimeApi
 from .context import Context
-from .handler import InitError, load, trace_of, words_of
+from .handler import InitError, ends_process, load, trace_of, words_of
 from .logs import Served, take_over
 
 
@@ -123,7 +123,9 @@ def _serve_one(api, handler, taken=None):
             from .streaming import wait
 
             answer = wait(answer)
-    except Exception as error:
+    except BaseException as error:
+        if ends_process(error):
+            raise
         return _fail(api, request_id, type(error).__name__, words_of(error), trace_of(error),
                      _exception_of(error))
     # Types are asked: an answer may have a __getattr__ of its own, such as that of a dict whose keys are attributes.

@@ -312,6 +312,7 @@ class RuntimeTest(unittest.TestCase):
         "a name that would be headers": ("Odd = type('Odd\\r\\nX: y', (Exception,), {})", "Odd('x')", "Odd??X: y", "Odd\r\nX: y", "x"),
         "a __str__ that raises": ("class Mute(Exception):\n    def __str__(self): raise KeyError(1)", "Mute()", "Mute", "Mute",
                                   "(the __str__ of Mute raised KeyError)"),
+        "no Exception": ("import asyncio", "asyncio.CancelledError('x')", "CancelledError", "CancelledError", "x"),
         "a __getattr__ that raises": ("class Odd(Exception):\n    def __getattr__(self, name): raise KeyError(name)", "Odd('x')", "Odd",
                                       "Odd", "x"),
     }
