@@ -182,6 +182,13 @@ class RuntimeTest(unittest.TestCase):
         self.assertIn("closed", run.stdout.decode())
         self.assertIn("was ended with 410: gone", run.stderr.decode())
 
+    def test_a_zygote_has_loaded_all_of_the_runtime(self):
+        code = ("import os, sys\nfrom lambent_runtime import zygote\nzygote._load([])\n"
+                "print(*[f for f in os.listdir(os.path.dirname(zygote.__file__)) if f.endswith('.py') and not f.startswith('_') and "
+                "'lambent_runtime.' + f[:-3] not in sys.modules])")
+        run = subprocess.run([sys.executable, "-c", code], env=dict(os.environ, PYTHONPATH=PYTHON), capture_output=True, text=True, timeout=30)
+        self.assertEqual((run.stdout, run.stderr), ("\n", ""))
+
     def test_events_are_json_and_so_are_answers(self):
         path, headers, body = self.serve_one(
             "def handler(event, context):\n    return {'sum': sum(event['v']), 'text': 'ü'}\n",
