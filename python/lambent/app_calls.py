@@ -214,11 +214,38 @@ def _sent(value: Any) -> Any:
     return objects.put(pickled)
 
 
-def _attach(error: Any) -> None:
-    """The exception itself, for the caller, where it can be sent."""
+def _rebuilt(kind: Any, args: Any, state: Any) -> Any:
+    made = kind.__new__(kind)
+    made.args = args
+    made.__dict__.update(state)
+    return made
+
+
+class _AsItIs:
+    """Sends an exception without its __init__, which may want other arguments than those that it passed on."""
+
+    def __init__(self, error: Any) -> None:
+        self.error = error
+
+    def __reduce__(self) -> Any:
+        return _rebuilt, (type(self.error), self.error.args, self.error.__dict__)
+
+
+def _pickled(error: Any) -> bytes:
+    """Raises where the exception cannot be sent in either way."""
     try:
         pickled = pickle.dumps(error, 5)
         pickle.loads(pickled)
+    except Exception:
+        pickled = pickle.dumps(_AsItIs(error), 5)
+        pickle.loads(pickled)
+    return pickled
+
+
+def _attach(error: Any) -> None:
+    """The exception itself, for the caller, where it can be sent."""
+    try:
+        pickled = _pickled(error)
         if len(pickled) <= _MOST_EXCEPTION:
             error.lambent_exception = base64.b64encode(pickled).decode()
     except Exception:

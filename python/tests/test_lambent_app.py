@@ -36,6 +36,17 @@ class Odd(Exception):
         return Odd, (self.number,)
 
 
+class TooFar(Exception):
+    def __init__(self, place, *, limit):
+        super().__init__("%s is beyond %d" % (place, limit))
+        self.place = place
+
+
+@app.function()
+def go(place):
+    raise TooFar(place or (lambda: 0), limit=10)
+
+
 @app.function(memory="1G", gpu="2GiB", timeout=7, environment={"A": "1"}, secrets={"TOKEN": "db"})
 def twice(x, by=2):
     if x == 3:
@@ -158,6 +169,14 @@ class CallsTest(unittest.TestCase):
         self.assertEqual(caught.exception.type, "Strange")
         with self.assertRaises(FunctionError):
             app_calls.raise_remote(FunctionError("Runtime.ExitError", b"no JSON"))
+
+    def test_an_exception_comes_back_whatever_its_init_takes(self):
+        with self.assertRaisesRegex(TooFar, "^[(]11, 2[)] is beyond 10$") as caught:
+            call("go", (11, 2))
+        self.assertEqual(caught.exception.place, (11, 2))
+        with self.assertRaises(app_calls.RemoteError) as caught:
+            call("go", None)  # a lambda cannot be sent
+        self.assertEqual(caught.exception.type, "TooFar")
 
     def test_a_good_answer_is_not_lost_where_its_object_cannot_be_removed(self):
         client = mock.create_autospec(Client, instance=True)
