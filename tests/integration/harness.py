@@ -289,9 +289,13 @@ class WorkerTest(unittest.TestCase):
         status = cls.worker.stop()
         leftovers = [pid for pid in below if process_exists(pid)]
         log = cls.worker.log()
-        cls.worker.close()
+        cls.close_worker()
         assert status == 0, f"the worker ended with status {status}:\n{log[-3000:]}"
         assert not leftovers, f"processes were left behind: {leftovers}"
+
+    @classmethod
+    def close_worker(cls):
+        cls.worker.close()
 
     def error_of(self, call, *arguments, **options):
         with self.assertRaises(HttpError) as caught:
