@@ -7,11 +7,12 @@ import importlib
 import json
 import pickle
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
-from . import app_streams, objects
+from . import app_pickles, app_streams, objects
 from .errors import FunctionError, LambentError, error_of
 
 _KEY = "lambent.call"
@@ -55,7 +56,7 @@ def _unpacked(client: Any, packed: Any) -> Any:
         client.release([reference])  # a courtesy: the answer is here
     else:
         pickled = base64.b64decode(packed["pickle"])
-    return pickle.loads(pickled)
+    return app_pickles.loads(pickled)
 
 
 def _payload(client: Any, method: str, args: Any, kwargs: Any, needs: list[Any], **more: Any) -> bytes:
@@ -118,7 +119,7 @@ def raise_remote(error: Any) -> NoReturn:
         "\n".join(map(str, trace)), body["errorType"], body.get("errorMessage", "")))
     if "lambentException" in body:
         try:
-            original = pickle.loads(base64.b64decode(body["lambentException"]))
+            original = app_pickles.loads(base64.b64decode(body["lambentException"]))
         except Exception:
             original = None  # a class that only the sandbox has
         if isinstance(original, BaseException):
@@ -139,9 +140,22 @@ def make_instance(kind: Any) -> Any:
     return made
 
 
+_importing = threading.local()  # whether this thread imports an app for its sandbox
+
+
+def check_may_deploy() -> None:
+    if getattr(_importing, "module", ""):
+        raise error_of("FAILED_PRECONDITION", "%s.py deploys when it is imported, which its sandboxes do as well: put app.run() and "
+                       "app.deploy() under 'if __name__ == \"__main__\":'" % _importing.module)
+
+
 def handler_of(module_name: str, name: str) -> Callable[[Any, Any], Any]:
     """The handler of an app's function or class: for calls of an app, and for JSON of any other client."""
-    module = importlib.import_module(module_name)
+    _importing.module = module_name
+    try:
+        module = importlib.import_module(module_name)
+    finally:
+        _importing.module = ""
     # What was pickled where the app was the main program finds its classes.
     main = sys.modules.get("__main__")
     if main is not None and not hasattr(main, "app"):

@@ -2,6 +2,7 @@
 import asyncio
 import io
 import json
+import os
 import pathlib
 import pickle
 import random
@@ -177,6 +178,16 @@ class CallsTest(unittest.TestCase):
         with self.assertRaises(app_calls.RemoteError) as caught:
             call("go", None)  # a lambda cannot be sent
         self.assertEqual(caught.exception.type, "TooFar")
+
+    def test_classes_of_a_program_are_found_under_its_files_name(self):
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "shopping.py").write_text(
+                "import pickle, sys\nfrom lambent import app_pickles\nprint('begun')\nclass P:\n    class Q: pass\n"
+                "for kind in (P, P.Q):\n    pickled = pickle.dumps(kind(), 5).replace(b'__main__', b'shopping')\n"
+                "    print(type(app_pickles.loads(pickled)) is kind)\nprint('shopping' in sys.modules)\n")
+            done = subprocess.run([sys.executable, "shopping.py"], cwd=folder, env={**os.environ, "PYTHONPATH": str(PYTHON)}, capture_output=True,
+                                  text=True, timeout=60)
+        self.assertEqual(done.stdout.split(), ["begun", "True", "True", "False"], done.stderr)
 
     def test_a_good_answer_is_not_lost_where_its_object_cannot_be_removed(self):
         client = mock.create_autospec(Client, instance=True)

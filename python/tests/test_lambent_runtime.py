@@ -373,6 +373,12 @@ class RuntimeTest(unittest.TestCase):
         self.assertIn("did you mean 'app'?", message)
         self.assertEqual(self.init_error(source, "app")[0], "Runtime.MalformedHandlerName")
 
+    def test_what_a_modules_getattr_raises_is_an_init_error(self):
+        for raised, kind, message in (("import nonsense_here", "Runtime.ImportModuleError",
+                                       "Unable to import module 'app': No module named 'nonsense_here'; is it in the package?"),
+                                      ("raise RuntimeError('cold')", "RuntimeError", "cold")):
+            self.assertEqual(self.init_error("def __getattr__(name):\n    %s\n" % raised, "app.handler"), (kind, message))
+
     def test_a_module_that_does_not_load_is_an_init_error(self):
         self.assertEqual(self.init_error("import nonsense_here\n", "app.handler")[0],
                          "Runtime.ImportModuleError")

@@ -230,6 +230,21 @@ class AppTest(unittest.TestCase):
             process.terminate()
             process.communicate()
 
+    def test_a_file_that_is_run_gets_its_own_classes_back(self):
+        text = ("import lambent\napp = lambent.App('ran')\nclass P:\n    pass\nclass Odd(Exception):\n    pass\n"
+                "@app.function(memory='128M')\ndef f(p):\n    if p is None:\n        raise Odd\n    return P()\n"
+                "if __name__ == '__main__':\n    with app.run():\n        print(type(f.remote(P())) is P)\n        try:\n"
+                "            f.remote(None)\n        except Odd:\n            print('caught')\n")
+        (self.folder / "ran.py").write_text(text)
+        (self.folder / "unguarded.py").write_text(text.replace("'ran'", "'unguarded'").replace("__name__ == '__main__'", "True"))
+
+        def ran(name):
+            return subprocess.run([sys.executable, name], cwd=self.folder, env={**os.environ, "PYTHONPATH": PYTHON}, capture_output=True, text=True,
+                                  timeout=60)
+        done = ran("ran.py")
+        self.assertEqual(done.stdout, "True\ncaught\n", done.stderr)
+        self.assertIn("unguarded.py deploys when it is imported, which its sandboxes do as well: put app.run()", ran("unguarded.py").stderr)
+
     def test_the_command_calls_functions_and_methods_and_tells_mistakes(self):
         self.assertEqual(self.run_command("run", "tried_app.py::echo", "[1, 2]").stdout, "[1, 2]\n")
         self.assertIn("10", self.run_command("run", "tried_app.py::Counter.add", "--n", "1").stdout)
