@@ -151,12 +151,22 @@ def peers_python():
     return python
 
 
-def library():
-    """libonnxruntime of the peers, or of the tests' packages."""
+NO_LIBRARY = "there is no onnxruntime: run with --peers, or ./dev test first"
+
+
+def find_library():
+    """libonnxruntime of the peers, or of the tests' packages; None: there is none."""
     for packages in (ROOT / "build/peers", ROOT / ".venv"):
         for found in packages.glob("lib/python3*/site-packages/onnxruntime/capi/libonnxruntime.so*"):
             return found
-    raise SystemExit("there is no onnxruntime: run with --peers, or ./dev test first")
+    return None
+
+
+def library():
+    found = find_library()
+    if found is None:
+        raise SystemExit(NO_LIBRARY)
+    return found
 
 
 def write_wheel(folder):

@@ -108,8 +108,11 @@ def main():
 
 def through_worker(options):
     result = models_worker.run(options.quick, random.Random(SEED))
-    for system, run in (result or {"systems": {}})["systems"].items():
-        print(f"worker, {system}: mean {run['mean_s'] * 1e3:.1f} ms, p50 {run['p50_s'] * 1e3:.1f}, p99 {run['p99_s'] * 1e3:.1f}, "
+    if "skipped" in result:
+        print(f"worker: skipped, {result['skipped']}")
+    for system, run in result["systems"].items():
+        mean, p50, p99 = ("none" if run[key] is None else f"{run[key] * 1e3:.1f}" for key in ("mean_s", "p50_s", "p99_s"))
+        print(f"worker, {system}: mean {mean} ms, p50 {p50}, p99 {p99}, "
               f"{run['loads']} loads of {run['calls']} calls, {run['failed']} failed; the busiest over having the memory alone: "
               + ", ".join(f"{key.removesuffix('_s')} {value}" for key, value in run["hot_over_alone"].items()))
     return result

@@ -10,7 +10,7 @@ import tempfile
 import time
 import urllib.request
 
-from infer import write_wheel
+from infer import NO_LIBRARY, find_library, write_wheel
 from worker_under_test import ROOT, Worker, make_zip
 
 sys.path.insert(0, str(ROOT / "examples/20_python_packages"))
@@ -91,9 +91,14 @@ def replay(worker, calls):
 def figures(answers):
     all_of = [answer for each in answers.values() for answer in each]
     took = sorted(answer for answer in all_of if answer is not None)
-    at = lambda share: round(took[min(len(took) - 1, int(share * len(took)))], 4)  # noqa: E731
+    at = lambda share: round(took[min(len(took) - 1, int(share * len(took)))], 4) if took else None  # noqa: E731
     return {"calls": len(all_of), "failed": all_of.count(None),
-            "mean_s": round(sum(took) / len(took), 4), "p50_s": at(0.5), "p99_s": at(0.99)}
+            "mean_s": round(sum(took) / len(took), 4) if took else None, "p50_s": at(0.5), "p99_s": at(0.99)}
+
+
+def over(some, others):
+    """Of each latency; None where there was none, as nothing was answered."""
+    return {key: round(some[key] / others[key], 2) if some[key] and others[key] else None for key in ("mean_s", "p50_s", "p99_s")}
 
 
 def hot_figures(answers, hot):
@@ -101,10 +106,12 @@ def hot_figures(answers, hot):
 
 
 def run(quick, draw):
-    """Some models called as 1 / (4 + rank) a second."""
+    """Some models called as 1 / (4 + rank) a second; or why they were not, under `skipped`."""
     uv = shutil.which("uv") or str(ROOT / ".venv/bin/uv")
     if not pathlib.Path(uv).exists():
-        return None
+        return {"skipped": "there is no uv", "systems": {}}
+    if find_library() is None:
+        return {"skipped": NO_LIBRARY, "systems": {}}
     count, seconds = (16, 8) if quick else (60, 120)
     sizes = {f"m{rank:02}": draw.choice(SIZES_MIB) for rank in range(count)}
     calls = sorted((draw.uniform(0, seconds), name) for rank, name in enumerate(sizes) for _ in range(poisson(draw, seconds / (4 + rank))))
@@ -130,8 +137,8 @@ def run(quick, draw):
                 answers = replay(worker, calls)
                 loaded = round(loads(worker) - before)
                 hot_now = hot_figures(answers, hot)
-                result["systems"][system] = {**figures(answers), "loads": loaded, "hot": hot_now, "hot_over_alone": {
-                    key: round(hot_now[key] / alone[key], 2) for key in ("mean_s", "p50_s", "p99_s")}}
+                result["systems"][system] = {**figures(answers), "loads": loaded, "hot": hot_now,
+                                             "hot_over_alone": over(hot_now, alone)}
     result["alone"] = alone
     return result
 

@@ -316,7 +316,8 @@ def connections(worker, count, others):
         one.close()
     if answered != count:
         raise SystemExit(f"{answered} of {count} connections were answered")
-    return {"asked_for": asked_for, "count": count, "bound": "descriptors" if count < asked_for else "as asked", "open_s": rounded(opened, 2), "answered": answered, "rss_kb_each": rounded(idle_kb, 2),
+    return {"asked_for": asked_for, "count": count, "bound": "descriptors" if count < asked_for else "as asked",
+            "open_s": rounded(opened, 2), "answered": answered, "rss_kb_each": rounded(idle_kb, 2),
             "rss_kb_each_after_a_call": rounded(active_kb, 2), "calls_per_s": rounded(count / calls_s, 1), "warm": beside,
             "p50_ratio": ratio(beside["many"]["p50_ms"], beside["few"]["p50_ms"])}
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from .app import App, Function
 from .app_calls import RemoteTraceback
-from .app_watch import dev
+from .app_watch import NO_WORKER, dev
 from .errors import LambentError
 
 
@@ -118,7 +118,7 @@ def main() -> int:
             sys.stderr.write("lambent: %s\n" % error)
         else:
             raise
-        return 1
+        return NO_WORKER if isinstance(error, LambentError) and error.code == "UNAVAILABLE" else 1
     return 0
 
 

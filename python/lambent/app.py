@@ -276,6 +276,7 @@ class App:
     def deploy(self, tell: Callable[[str], None] | None = None) -> list[str]:
         """Deploys what has changed since the last time; the names of these functions. `tell` gets lines of progress. Raises
         LambentError, and leaves the functions that came before deployed."""
+        _calls.check_may_deploy()
         if not self._module:
             raise _error(f"app {self.name!r} has no function", "FAILED_PRECONDITION")
         path = inspect.getsourcefile(sys.modules[self._module])

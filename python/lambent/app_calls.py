@@ -7,11 +7,12 @@ import importlib
 import json
 import pickle
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
-from . import app_streams, objects
+from . import app_pickles, app_streams, objects
 from .errors import FunctionError, LambentError, error_of
 
 _KEY = "lambent.call"
@@ -52,10 +53,10 @@ def _unpacked(client: Any, packed: Any) -> Any:
         reference = packed["object"]
         tensor = client.get(reference)
         pickled = bytes(tensor)
-        client.remove(reference)
+        client.release([reference])  # a courtesy: the answer is here
     else:
         pickled = base64.b64decode(packed["pickle"])
-    return pickle.loads(pickled)
+    return app_pickles.loads(pickled)
 
 
 def _payload(client: Any, method: str, args: Any, kwargs: Any, needs: list[Any], **more: Any) -> bytes:
@@ -118,7 +119,7 @@ def raise_remote(error: Any) -> NoReturn:
         "\n".join(map(str, trace)), body["errorType"], body.get("errorMessage", "")))
     if "lambentException" in body:
         try:
-            original = pickle.loads(base64.b64decode(body["lambentException"]))
+            original = app_pickles.loads(base64.b64decode(body["lambentException"]))
         except Exception:
             original = None  # a class that only the sandbox has
         if isinstance(original, BaseException):
@@ -139,9 +140,22 @@ def make_instance(kind: Any) -> Any:
     return made
 
 
+_importing = threading.local()  # whether this thread imports an app for its sandbox
+
+
+def check_may_deploy() -> None:
+    if getattr(_importing, "module", ""):
+        raise error_of("FAILED_PRECONDITION", "%s.py deploys when it is imported, which its sandboxes do as well: put app.run() and "
+                       "app.deploy() under 'if __name__ == \"__main__\":'" % _importing.module)
+
+
 def handler_of(module_name: str, name: str) -> Callable[[Any, Any], Any]:
     """The handler of an app's function or class: for calls of an app, and for JSON of any other client."""
-    module = importlib.import_module(module_name)
+    _importing.module = module_name
+    try:
+        module = importlib.import_module(module_name)
+    finally:
+        _importing.module = ""
     # What was pickled where the app was the main program finds its classes.
     main = sys.modules.get("__main__")
     if main is not None and not hasattr(main, "app"):
@@ -214,11 +228,38 @@ def _sent(value: Any) -> Any:
     return objects.put(pickled)
 
 
-def _attach(error: Any) -> None:
-    """The exception itself, for the caller, where it can be sent."""
+def _rebuilt(kind: Any, args: Any, state: Any) -> Any:
+    made = kind.__new__(kind)
+    made.args = args
+    made.__dict__.update(state)
+    return made
+
+
+class _AsItIs:
+    """Sends an exception without its __init__, which may want other arguments than those that it passed on."""
+
+    def __init__(self, error: Any) -> None:
+        self.error = error
+
+    def __reduce__(self) -> Any:
+        return _rebuilt, (type(self.error), self.error.args, self.error.__dict__)
+
+
+def _pickled(error: Any) -> bytes:
+    """Raises where the exception cannot be sent in either way."""
     try:
         pickled = pickle.dumps(error, 5)
         pickle.loads(pickled)
+    except Exception:
+        pickled = pickle.dumps(_AsItIs(error), 5)
+        pickle.loads(pickled)
+    return pickled
+
+
+def _attach(error: Any) -> None:
+    """The exception itself, for the caller, where it can be sent."""
+    try:
+        pickled = _pickled(error)
         if len(pickled) <= _MOST_EXCEPTION:
             error.lambent_exception = base64.b64encode(pickled).decode()
     except Exception:

@@ -10,6 +10,7 @@ import io
 import json
 import os
 import re
+import stat
 import struct
 import sys
 import time
@@ -153,7 +154,8 @@ class Deployment:
 
 
 def package_of(deployment: Deployment, path: str, include: Iterable[str]) -> bytes:
-    """The zip: the app's file, what is included, and the module that finds the function. The same files give the same bytes."""
+    """The zip: the app's file, what is included, and the module that finds the function. The same files give the same bytes, whatever
+    their times and rights are but for whether their owner may run them."""
     folder = os.path.dirname(os.path.abspath(path))
     module = os.path.splitext(os.path.basename(path))[0]
     if not module.isidentifier():
@@ -176,7 +178,8 @@ def package_of(deployment: Deployment, path: str, include: Iterable[str]) -> byt
     with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in sorted({**files, **texts}):
             entry = zipfile.ZipInfo(name, _EPOCH)
-            entry.external_attr, entry.compress_type = 0o644 << 16, zipfile.ZIP_DEFLATED
+            runs = name not in texts and os.stat(files[name]).st_mode & stat.S_IXUSR
+            entry.external_attr, entry.compress_type = (0o755 if runs else 0o644) << 16, zipfile.ZIP_DEFLATED
             if name in texts:
                 archive.writestr(entry, texts[name])
             else:

@@ -12,6 +12,7 @@ import zlib
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from typing import Any
 
+from . import app_pickles
 from .errors import FunctionError, error_of
 
 MOST_ITEM = 64 << 20  # bytes of one item's pickle
@@ -141,7 +142,7 @@ class ItemReader:
             if len(self._rest) < _LENGTH.size + size:
                 return
             pickled, self._rest = bytes(self._rest[_LENGTH.size:_LENGTH.size + size]), self._rest[_LENGTH.size + size:]
-            yield pickle.loads(pickled)
+            yield app_pickles.loads(pickled)
 
     def end(self) -> None:
         if self._rest:

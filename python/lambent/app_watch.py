@@ -15,6 +15,7 @@ from .errors import LambentError
 
 _LOOK_AGAIN = 0.3  # seconds between looks at files and logs
 MOST_FILES = 5000
+NO_WORKER = 24  # the exit code, as the command `lambent` has it
 
 _make_client: Any = Client
 _error: Any = LambentError
@@ -69,12 +70,14 @@ class Watch:
         self._tails: dict[str, LogTail] = {}
 
     def look(self) -> None:
+        """LambentError, UNAVAILABLE: the worker is away; what has changed is deployed by a later look."""
         now = state_of(self._folder)
         if now != self._seen:
-            self._seen = now
+            self._client.version()  # before a process is started for nothing
             for name in self._deploy():
                 if name not in self._tails:
                     self._tails[name] = LogTail(name, lambda path: self._client._http.request("GET", path))
+            self._seen = now
         for name, tail in self._tails.items():
             for line in tail.lines():
                 self._show(f"{name} | {line}")
@@ -85,6 +88,8 @@ def _deploy(path: str) -> list[str]:
     done = subprocess.run([sys.executable, "-m", "lambent", "deploy", path], stdout=subprocess.PIPE, text=True)
     words = [line.split(" ", 1) for line in done.stdout.splitlines()]
     changed = [name for what, name in words if what == "deployed"]
+    if done.returncode == NO_WORKER:
+        raise _error("it is deployed once the worker answers", "UNAVAILABLE")
     if done.returncode == 0:
         print("deployed " + ", ".join(changed) if changed else "nothing has changed", flush=True)
     return [name for _, name in words]

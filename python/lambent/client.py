@@ -181,7 +181,7 @@ class KernelGraph(Function):
 
 
 class Client:
-    """`endpoint`: http://HOST:PORT, https://HOST:PORT (with LAMBENT_CA and LAMBENT_CLIENT_CERTIFICATE, as for the
+    """`endpoint`: http://HOST:PORT, https://HOST:PORT (ports 80 and 443 unless said; with LAMBENT_CA and LAMBENT_CLIENT_CERTIFICATE, as for the
     lambent command) or unix:PATH. `context`: a worker that `lambent config` has named, with its token, tenant and
     certificates. Without either: LAMBENT_CONTEXT, LAMBENT_ENDPOINT, the current context, the worker's usual port here. Where the
     worker's object socket can be reached, objects come and go without a copy (`local=False`: never).
@@ -294,7 +294,7 @@ class Client:
                ttl: float | None = None) -> list[ObjectRef]:
         """Runs a function once all that it needs exists: references to what it will make."""
         headers = {"Content-Type": "application/json", **self.submission_headers(needs, outputs, ttl)}
-        _, _, body = self._http.good("POST", "/v1/functions/%s/invocations" % function, payload, headers)
+        _, _, body = self._http.good("POST", "/v1/functions/%s/invocations" % quote(function, safe=":"), payload, headers)
         return [ObjectRef(self, name) for name in json.loads(body)["objects"]]
 
     @staticmethod
@@ -313,8 +313,8 @@ class Client:
         headers = {"Content-Type": "application/json"}
         if needs:
             headers["X-Lambent-Needs"] = ", ".join(each.id if isinstance(each, ObjectRef) else each for each in needs)
-        status, headers, body = self._http.request("POST", "/2015-03-31/functions/%s/invocations" % function, payload,
-                                                   headers)
+        status, headers, body = self._http.request("POST", "/2015-03-31/functions/%s/invocations" % quote(function, safe=":"),
+                                                   payload, headers)
         if status >= 300:
             raise error_from(status, headers, body)
         if "x-amz-function-error" in headers:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import re
 import socket
 import time
 from collections.abc import Generator, Mapping
@@ -34,14 +35,32 @@ class UnixConnection(http.client.HTTPConnection):
         self.sock.connect(self._path)
 
 
-def connect(endpoint: str, credentials: Credentials | None = None) -> http.client.HTTPConnection:
+def endpoint_parts(endpoint: str) -> tuple[str, str, int]:
+    """(scheme, host or path, port) of http://HOST:PORT, https://HOST:PORT or unix:PATH. The scheme is http and the port its usual one unless
+    said, as the command takes them; InvalidArgument says what is wrong."""
     if endpoint.startswith("unix:"):
-        return UnixConnection(endpoint[5:])
-    address = endpoint.removeprefix("http://").removeprefix("https://").rstrip("/")
-    host, _, port = address.rpartition(":")
-    if endpoint.startswith("https://"):
-        return http.client.HTTPSConnection(host.strip("[]"), int(port), context=_tls_context(credentials))
-    return http.client.HTTPConnection(host.strip("[]"), int(port))
+        path = endpoint[5:].removeprefix("//")
+        if path:
+            return "unix", path, 0
+        reason = "the path is missing"
+    else:
+        scheme = "https" if endpoint.startswith("https://") else "http"
+        found = re.fullmatch(r"(?:https?://)?(\[[^\]/]+\]|[^:/\[\]\s]+)(?::([0-9]{1,5}))?/?", endpoint)
+        port = int(found[2] or (443 if scheme == "https" else 80)) if found else 0
+        if found and 0 < port < 65536:
+            return scheme, found[1].strip("[]"), port
+        reason = "the port is not from 1 to 65535" if found else "the host is missing, or what follows it is no port"
+    raise error_of("INVALID_ARGUMENT", "%r is not an endpoint such as http://127.0.0.1:8980, https://node.example:8980 or "
+                   "unix:/run/lambent.sock: %s" % (endpoint, reason))
+
+
+def connect(endpoint: str, credentials: Credentials | None = None) -> http.client.HTTPConnection:
+    scheme, host, port = endpoint_parts(endpoint)
+    if scheme == "unix":
+        return UnixConnection(host)
+    if scheme == "https":
+        return http.client.HTTPSConnection(host, port, context=_tls_context(credentials))
+    return http.client.HTTPConnection(host, port)
 
 
 def _tls_context(credentials: Credentials | None) -> ssl.SSLContext:

@@ -82,18 +82,25 @@ def sealed_memory(data: Any) -> int:
         raise
 
 
+def _connect(path: str) -> socket.socket:
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    try:
+        connection.connect(path)
+    except OSError:
+        connection.close()
+        raise
+    return connection
+
+
 class LocalObjects:
     def __init__(self, path: str) -> None:
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        try:
-            self._socket.connect(path)
-        except OSError:
-            self._socket.close()
-            raise
-        self._ticket = 0
+        self._path, self._ticket = path, 0
+        self._socket: socket.socket | None = _connect(path)
 
     def close(self) -> None:
-        self._socket.close()
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
 
     def put(self, tensor: Tensor, ttl: float | None = None, name: str | None = None) -> str:
         fd = sealed_memory(tensor.data)
@@ -123,13 +130,9 @@ class LocalObjects:
         self._ticket += 1
         packet = _number(kind) + _number(self._ticket) + message
         try:
-            if fds:
-                rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))]
-                self._socket.sendmsg([packet], rights)
-            else:
-                self._socket.send(packet)
+            connection = self._send(packet, fds)
             while True:
-                data, received, _, _ = socket.recv_fds(self._socket, 4096, 4)
+                data, received, _, _ = socket.recv_fds(connection, 4096, 4)
                 if not data:
                     raise ConnectionResetError(errno.ECONNRESET, "the worker closed the object socket")
                 reader = _Reader(data)
@@ -140,6 +143,7 @@ class LocalObjects:
                 for fd in received:
                     os.close(fd)
         except OSError as error:
+            self.close()  # the next call connects again
             raise error_of("UNAVAILABLE", "the object socket: %s" % error) from error
         if reader.number():
             for fd in received:
@@ -147,3 +151,16 @@ class LocalObjects:
             code = reader.number()
             raise error_of(CODES[code], reader.text())
         return reader, received
+
+    def _send(self, packet: bytes, fds: list[int]) -> socket.socket:
+        """The connection on which the answer comes: another one if the worker has been started again, which has then not seen it."""
+        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
+        if self._socket is not None:
+            try:
+                self._socket.sendmsg([packet], rights)
+                return self._socket
+            except (BrokenPipeError, ConnectionResetError):
+                self.close()
+        self._socket = _connect(self._path)
+        self._socket.sendmsg([packet], rights)
+        return self._socket

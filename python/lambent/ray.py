@@ -31,6 +31,7 @@ from .tensor import Tensor, tensor_of
 NAMESPACE = "lambent"
 LEASE = 5.0  # seconds for which a worker takes our word for who the others are
 _PERIOD = 1.0
+_TO_SAY_WHY = 10.0  # seconds that start() waits longer than its agents
 _CALLS = 64  # of an agent at once
 _MEMBERS = "lambent-members"
 _SCHEME = "lambent://"
@@ -90,10 +91,10 @@ class Handle:
         return _agent_here().fetch.remote(self.id)
 
     def get(self, timeout: Optional[float] = None) -> Any:
-        return ray.get(self.remote(), timeout=timeout)
+        return _answer_of(self.remote(), timeout)
 
     def remove(self) -> None:
-        ray.get(_agent_here().remove.remote(self.id))
+        _answer_of(_agent_here().remove.remote(self.id))
 
 
 class _Hole:
@@ -167,7 +168,7 @@ class _Agent:
         fields = {"node": node_id[:12]}
         self._endpoint = "unix:" + options["socket"].format(**fields)
         self._ensure_worker(fields)
-        self._tell()
+        self._tell(options["timeout"])  # what knows the members may yet be started
         threading.Thread(target=self._beat, daemon=True).start()
 
     def _answers(self) -> Optional[Dict[str, Any]]:
@@ -219,9 +220,9 @@ class _Agent:
             address = address.replace(every, "//%s:" % ray.util.get_node_ip_address())
         return address
 
-    def _tell(self) -> None:
+    def _tell(self, timeout: float = LEASE) -> None:
         status = _request(self._endpoint, "GET", "/v1/cluster")
-        told = ray.get(self._members.tell.remote(self._node_id, self._member(status), status["home"]), timeout=LEASE)
+        told = ray.get(self._members.tell.remote(self._node_id, self._member(status), status["home"]), timeout=timeout)
         if not told["home"]:
             # Its node is gone: who was told of it before still is, and says so where the catalog is to be changed.
             return
@@ -296,21 +297,25 @@ class _Agent:
             client.release(own)
 
     def _opened(self, client: Client, function: str, answer: Any, handles: bool, given: Set[str]) -> Any:
-        """The answer of a workflow has arrays, or handles, where it names objects. Those that it made are removed with that; those that
-        it was given are their owner's."""
-        made: List[ObjectRef] = []
+        """The answer of a workflow has arrays, or handles, where it names objects. Those that it made are removed with that, also where
+        some cannot be got; those that it was given are their owner's."""
+        named: Dict[str, Any] = {}  # values of objects, by name
 
-        def change(value: Any) -> Any:
-            if not isinstance(value, dict) or not _OBJECT.fullmatch(str(value.get("object", ""))) or not self._is_workflow(client, function):
-                return value
-            if handles:
-                return Handle(value["object"])
-            if value["object"] not in given:
-                made.append(ObjectRef(client, value["object"]))
-            return _value_of(client.get(value["object"]))
-        opened = _map(answer, change)
-        client.release(set(made))
-        return opened
+        def find(value: Any) -> Any:
+            if isinstance(value, dict) and _OBJECT.fullmatch(str(value.get("object", ""))):
+                named[value["object"]] = None
+            return value
+
+        _map(answer, find)
+        if not named or not self._is_workflow(client, function):
+            return answer
+        try:
+            for name in named:
+                named[name] = Handle(name) if handles else _value_of(client.get(name))
+        finally:
+            if not handles:
+                client.release(ObjectRef(client, name) for name in named if name not in given)
+        return _map(answer, lambda value: named.get(str(value.get("object", "")), value) if isinstance(value, dict) else value)
 
     def _is_workflow(self, client: Client, function: str) -> bool:
         if function not in self._kinds:
@@ -364,6 +369,7 @@ class Cluster:
         """Ends the agents, which gives Ray its GPUs back. The workers go on."""
         for agent in self.agents.values():
             ray.kill(agent)
+        _agents.clear()
 
 
 def _usual_command(key: str, state: str) -> List[str]:
@@ -381,7 +387,7 @@ def start(key: str = "/etc/lambent/cluster.key", *, state: str = "/var/lib/lambe
     `serve` (words). In both "{node}" stands for the beginning of the node's id. `address`: URLs of workers by node id, where
     they do not tell themselves what others reach them by. Agents are detached: they outlive this driver. Call it again after
     nodes came; what runs stays. A node's GPUs are reserved from Ray, so that its tasks do not collide with ours; RuntimeError
-    within `timeout` if tasks of Ray have them."""
+    some seconds after `timeout` if tasks of Ray have them."""
     if not ray.is_initialized():
         ray.init(address="auto", namespace=NAMESPACE)
     options = {"socket": socket or state + "/{node}/run/lambent.sock", "log": state + "/{node}/worker.log",
@@ -401,7 +407,8 @@ def start(key: str = "/etc/lambent/cluster.key", *, state: str = "/var/lib/lambe
             scheduling_strategy=NodeAffinitySchedulingStrategy(node_id, soft=False)).remote(node_id, options, members)
     for node_id, agent in agents.items():
         try:
-            ray.get(agent.status.remote(), timeout=timeout)
+            # An agent whose worker does not start in time says why, for which it has to be heard.
+            ray.get(agent.status.remote(), timeout=timeout + _TO_SAY_WHY)
         except ray.exceptions.GetTimeoutError:
             raise RuntimeError("the agent of node %s did not start in %g s: other tasks of Ray have its GPUs, or its worker does "
                                "not start" % (node_id, timeout)) from None
@@ -435,18 +442,31 @@ class Function:
         return _agent_here().invoke.remote(self.name, payload, handles, *references)
 
 
-_agents: Dict[Tuple[str, str], Any] = {}
+_agents: Dict[Tuple[str, str], Tuple[Any, float]] = {}  # of nodes, and since when they are known
 
 
 def _agent_here() -> Any:
+    """This node's. Other drivers may have stopped and started it, so that it is known for a while only."""
     node_id = ray.get_runtime_context().get_node_id()
     key = (ray.get_runtime_context().gcs_address, node_id)
-    if key not in _agents:
+    agent, since = _agents.get(key, (None, 0.0))
+    if agent is None or time.monotonic() - since > _PERIOD:
         try:
-            _agents[key] = ray.get_actor(_agent_name(node_id), namespace=NAMESPACE)
+            agent = ray.get_actor(_agent_name(node_id), namespace=NAMESPACE)
         except ValueError:
+            _agents.pop(key, None)
             raise error_of("FAILED_PRECONDITION", "there is no agent of Lambent on this node: lambent.ray.start()") from None
-    return _agents[key]
+        _agents[key] = (agent, time.monotonic())
+    return agent
+
+
+def _answer_of(made: Any, timeout: Optional[float] = None) -> Any:
+    """Of an agent's call; one that died is not asked again."""
+    try:
+        return ray.get(made, timeout=timeout)
+    except ray.exceptions.RayActorError:
+        _agents.clear()
+        raise
 
 
 def function(name: str) -> Function:

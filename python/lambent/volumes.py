@@ -7,7 +7,7 @@ import http.client
 import json
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -18,6 +18,7 @@ from .http_objects import HttpObjects, connect, error_from
 _Reached = list[int]  # where an attempt came to, in its one element
 _PIECE = 1 << 20
 _TRIES = 8  # without any progress
+_DEEPEST = 32  # parts of a path in a volume, as the worker has it
 _LONGEST_PAUSE = 5.0  # seconds
 _PASSING = ("UNAVAILABLE", "ABORTED", "DEADLINE_EXCEEDED")
 
@@ -68,24 +69,15 @@ class Volumes:
         """A file, all below a folder, or the volume."""
         self._http.good("DELETE", self._path(name) if path is None else self._path(name, "files", path))
 
-    def put(self, name: str, local: str | os.PathLike[str], path: str | None = None) -> int:
+    def put(self, name: str, local: str | os.PathLike[str], path: str | None = None, follow_links: bool = False) -> int:
         """Puts a file under `path` (its own name without one), or the regular files of a folder below it (the top without one).
-        What the volume has is not sent. Returns how many files were."""
+        Links in a folder that lead elsewhere, or to a folder, are refused before anything is sent; with `follow_links` what they
+        lead to is put. What the volume has is not sent. Returns how many files were."""
         local = os.fspath(local)
         if not os.path.isdir(local):
             return self._put_file(name, local, path or os.path.basename(local))
-        sent = 0
-        for folder, folders, names in os.walk(local):
-            folders.sort()
-            for each in sorted(names):
-                source = os.path.join(folder, each)
-                if os.path.islink(source) and not self._leads_inside(source, local):
-                    raise error_of("INVALID_ARGUMENT", "%s is a link that leads out of the folder" % source)
-                if not os.path.isfile(source):
-                    continue
-                inside = os.path.relpath(source, local).replace(os.sep, "/")
-                sent += self._put_file(name, source, inside if path is None else "%s/%s" % (path, inside))
-        return sent
+        files = list(self._files_below(local, follow_links))
+        return sum(self._put_file(name, source, inside if path is None else "%s/%s" % (path, inside)) for inside, source in files)
 
     def get(self, name: str, path: str, local: str | os.PathLike[str]) -> None:
         """Gets a file to the path `local`, or the files below a folder into the folder `local` ("." for all)."""
@@ -103,10 +95,33 @@ class Volumes:
         if not found and path != ".":
             raise error_of("NOT_FOUND", "volume %r has no file and no folder %r" % (name, path))
 
+    @classmethod
+    def _files_below(cls, top: str, follow_links: bool) -> Iterator[tuple[str, str]]:
+        """(path below it, path here) of each regular file."""
+        def fail(error: OSError) -> None:
+            raise error  # os.walk would leave the folder out
+
+        for folder, folders, names in os.walk(top, onerror=fail, followlinks=follow_links):
+            folders.sort()
+            below = os.path.relpath(folder, top).replace(os.sep, "/")
+            if below.count("/") + 1 > _DEEPEST:
+                raise error_of("INVALID_ARGUMENT", "%s is too deep for a volume" % folder)
+            for each in sorted(folders + names):
+                source = os.path.join(folder, each)
+                if os.path.islink(source) and not follow_links:
+                    cls._check_link(source, top)
+                if os.path.isfile(source):
+                    yield each if below == "." else "%s/%s" % (below, each), source
+
     @staticmethod
-    def _leads_inside(link: str, folder: str) -> bool:
+    def _check_link(link: str, folder: str) -> None:
+        """That it may be put without follow_links."""
         real, top = os.path.realpath(link), os.path.realpath(folder)
-        return os.path.exists(real) and os.path.commonpath([real, top]) == top
+        if not os.path.exists(real) or os.path.commonpath([real, top]) != top:
+            raise error_of("INVALID_ARGUMENT", "%s is a link that %s; remove it, or give follow_links to put what links lead to" % (
+                link, "leads out of the folder, to %s" % real if os.path.exists(real) else "leads nowhere"))
+        if os.path.isdir(real):
+            raise error_of("INVALID_ARGUMENT", "%s is a link to a folder; give follow_links" % link)
 
     @staticmethod
     def _path(name: str, *rest: str) -> str:

@@ -9,6 +9,7 @@ PREFIX = "/2018-06-01/runtime/"
 MOST_HEADER_BYTES = 64 * 1024
 READ_BYTES = 16 * 1024  # at a time, where it is not known how many come: what most events need
 COPIED_BYTES = 64 * 1024
+MOST_TYPE_LETTERS = 256  # of an error's type in a header
 
 
 def _keep_heap_for(size):
@@ -21,6 +22,11 @@ def _keep_heap_for(size):
         bytearray(min(4 * size, 31 << 20))
     except MemoryError:
         pass
+
+
+def _in_header(name):
+    """A class may have any name: what no header can carry is a question mark. The body of an error has the name as it is."""
+    return "".join(letter if " " <= letter <= "~" else "?" for letter in name[:MOST_TYPE_LETTERS])
 
 
 class ApiError(Exception):
@@ -72,7 +78,7 @@ class RuntimeApi:
             from binascii import b2a_base64
 
             trailers = (b"Lambda-Runtime-Function-Error-Type: %s\r\nLambda-Runtime-Function-Error-Body: %s\r\n" %
-                        (error_type.encode("latin-1", "replace"), b2a_base64(error_body, newline=False)))
+                        (_in_header(error_type).encode(), b2a_base64(error_body, newline=False)))
         if not self._send_of_stream(b"0\r\n" + trailers + b"\r\n"):
             return self.drop_stream()
         status, _, answer = self._read_response()
@@ -105,7 +111,7 @@ class RuntimeApi:
 
     def fail(self, request_id, error_type, body):
         path = "invocation/%s/error" % request_id if request_id else "init/error"
-        extra = "Lambda-Runtime-Function-Error-Type: %s\r\n" % error_type
+        extra = "Lambda-Runtime-Function-Error-Type: %s\r\n" % _in_header(error_type)
         content_type = "application/vnd.aws.lambda.error+json"
         status, _, answer = self._exchange("POST", path, content_type, extra, body)
         return status, answer

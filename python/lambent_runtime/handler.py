@@ -21,7 +21,10 @@ def load(name, folder):
     if folder not in sys.path:
         sys.path.insert(0, folder)
     module = _import(module_name, folder)
-    function = getattr(module, function_name, None)
+    try:
+        function = getattr(module, function_name, None)
+    except Exception as error:  # of its __getattr__: that of an app imports the app
+        raise _init_error(error, module_name, folder) from None
     if not callable(function):
         names = [n for n in dir(module) if not n.startswith("_") and callable(getattr(module, n))]
         raise InitError("Runtime.HandlerNotFound", "Handler '%s' missing on module '%s'%s" %
@@ -34,21 +37,34 @@ def _import(module_name, folder):
         # Not importlib: it need not be loaded for this.
         __import__(module_name)
         return sys.modules[module_name]
-    except ModuleNotFoundError as error:
-        if error.name == module_name:
-            hint = _suggestion(module_name, _modules_in(folder))
-        else:
-            hint = "; is it in the package?"
-        raise InitError("Runtime.ImportModuleError", "Unable to import module '%s': %s%s" %
-                        (module_name, error, hint), trace_of(error)) from None
-    except SyntaxError as error:
-        raise InitError("Runtime.UserCodeSyntaxError", "Syntax error in module '%s': %s" %
-                        (module_name, error), trace_of(error)) from None
-    except ImportError as error:
-        raise InitError("Runtime.ImportModuleError", "Unable to import module '%s': %s" %
-                        (module_name, error), trace_of(error)) from None
     except Exception as error:
-        raise InitError(type(error).__name__, str(error), trace_of(error)) from None
+        raise _init_error(error, module_name, folder) from None
+
+
+def _init_error(error, module_name, folder):
+    if isinstance(error, SyntaxError):
+        return InitError("Runtime.UserCodeSyntaxError", "Syntax error in module '%s': %s" %
+                         (module_name, words_of(error)), trace_of(error))
+    if not isinstance(error, ImportError):
+        return InitError(type(error).__name__, words_of(error), trace_of(error))
+    hint = ""
+    if isinstance(error, ModuleNotFoundError):
+        hint = _suggestion(module_name, _modules_in(folder)) if error.name == module_name else "; is it in the package?"
+    return InitError("Runtime.ImportModuleError", "Unable to import module '%s': %s%s" %
+                     (module_name, words_of(error), hint), trace_of(error))
+
+
+def ends_process(error):
+    """Whether what a handler raised is meant for the process. All else is of its invocation, asyncio.CancelledError too, which is no Exception."""
+    return isinstance(error, (SystemExit, KeyboardInterrupt))
+
+
+def words_of(error):
+    """Its message. Code of the function makes it, which may fail too."""
+    try:
+        return str(error)
+    except Exception as failure:
+        return "(the __str__ of %s raised %s)" % (type(error).__name__, type(failure).__name__)
 
 
 def trace_of(error):

@@ -5,7 +5,7 @@ import sys
 
 from .api import ApiError, RuntimeApi
 from .context import Context
-from .handler import InitError, load, trace_of
+from .handler import InitError, ends_process, load, trace_of, words_of
 from .logs import Served, take_over
 
 
@@ -66,7 +66,7 @@ def _handler(name, folder):
         return stage.handler_of(found)
     except Exception as error:
         component = getattr(error, "lambent_component", None)
-        message = "component '%s': %s" % (component, error) if component else str(error)
+        message = "component '%s': %s" % (component, words_of(error)) if component else words_of(error)
         raise InitError(type(error).__name__, message, trace_of(error)) from None
 
 
@@ -93,7 +93,7 @@ def _serve_overlapped(address, api, handler):
 
     def answer(request_id, outcome):
         if isinstance(outcome, Exception):
-            return _fail(answers, request_id, type(outcome).__name__, str(outcome), trace_of(outcome))
+            return _fail(answers, request_id, type(outcome).__name__, words_of(outcome), trace_of(outcome))
         _respond(answers, request_id, outcome)
 
     Overlap(handler.stage, take, answer, _in_flight(handler)).serve()
@@ -119,14 +119,17 @@ def _serve_one(api, handler, taken=None):
             os.environ["_X_AMZN_TRACE_ID"] = headers["lambda-runtime-trace-id"]
     try:
         answer = _answer(handler, headers, body)
-        if hasattr(answer, "cr_frame"):
+        if hasattr(type(answer), "cr_frame"):
             from .streaming import wait
 
             answer = wait(answer)
-    except Exception as error:
-        return _fail(api, request_id, type(error).__name__, str(error), trace_of(error),
-                     getattr(error, "lambent_exception", None))
-    if hasattr(answer, "gi_frame") or hasattr(answer, "ag_frame"):
+    except BaseException as error:
+        if ends_process(error):
+            raise
+        return _fail(api, request_id, type(error).__name__, words_of(error), trace_of(error),
+                     _exception_of(error))
+    # Types are asked: an answer may have a __getattr__ of its own, such as that of a dict whose keys are attributes.
+    if hasattr(type(answer), "gi_frame") or hasattr(type(answer), "ag_frame"):
         return _stream(api, request_id, answer)
     _respond(api, request_id, answer)
 
@@ -136,11 +139,11 @@ def _stream(api, request_id, answer):
 
     def fail(error, reports):
         error_type, trace = type(error).__name__, trace_of(error)
-        exception = getattr(error, "lambent_exception", None)
+        message, exception = words_of(error), _exception_of(error)
         if reports:
-            return _fail(api, request_id, error_type, str(error), trace, exception)
-        _report(error_type, str(error), trace)
-        return _error_body(error_type, str(error), trace, exception)
+            return _fail(api, request_id, error_type, message, trace, exception)
+        _report(error_type, message, trace)
+        return _error_body(error_type, message, trace, exception)
 
     refusal = stream(api, request_id, answer, fail)
     if refusal is not None and refusal[0] >= 300:
@@ -151,8 +154,8 @@ def _stream(api, request_id, answer):
 def _respond(api, request_id, answer):
     try:
         content_type, payload = encode(answer)
-    except (TypeError, ValueError, RecursionError) as error:
-        message = "Unable to marshal response: %s" % error
+    except Exception as error:  # of the answer's own methods, too
+        message = "Unable to marshal response: %s" % words_of(error)
         return _fail(api, request_id, "Runtime.MarshalError", message, [])
     if len(payload) > MOST_SENT_BYTES:
         # The Runtime API would not read as far as to know whose it is.
@@ -209,6 +212,15 @@ _JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=_plain)
 def _fail(api, request_id, error_type, message, trace, exception=None):
     _report(error_type, message, trace)
     api.fail(request_id, error_type, _error_body(error_type, message, trace, exception))
+
+
+def _exception_of(error):
+    """What lambent.app_calls attached to it. Its own __getattr__ may answer, or fail, in its place."""
+    try:
+        attached = error.lambent_exception
+    except Exception:
+        return None
+    return attached if type(attached) is str else None
 
 
 def _error_body(error_type, message, trace, exception=None):

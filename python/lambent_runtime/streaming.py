@@ -3,6 +3,8 @@ import contextvars
 import json
 import time
 
+from .handler import ends_process, words_of
+
 PRELUDE_TYPE = "application/vnd.awslambda.http-integration-response"
 END_OF_PRELUDE = b"\0" * 8
 # When the invocation of this thread has to be answered, of time.time(); None where nothing waits for that.
@@ -19,8 +21,10 @@ def stream(api, request_id, answer, fail):
     try:
         begin = pieces.next()
         content_type, first = _begin(begin)
-    except Exception as error:
+    except BaseException as error:
         pieces.close()
+        if ends_process(error):
+            raise
         return fail(error, reports=True)
     wanted = api.start_stream(request_id, content_type)
     try:
@@ -33,8 +37,10 @@ def stream(api, request_id, answer, fail):
             data = _bytes(piece)
             if data:
                 wanted = api.send_piece(data)
-    except Exception as error:
+    except BaseException as error:
         pieces.close()
+        if ends_process(error):
+            raise
         return api.end_stream(type(error).__name__, fail(error, reports=False))
     pieces.close()
     return api.end_stream() if wanted else api.drop_stream()
@@ -121,4 +127,4 @@ class _Pieces:
         except Exception as error:
             import sys
 
-            sys.stderr.write("lambent_runtime: the handler failed at its end: %s: %s\n" % (type(error).__name__, error))
+            sys.stderr.write("lambent_runtime: the handler failed at its end: %s: %s\n" % (type(error).__name__, words_of(error)))

@@ -2,7 +2,9 @@
 import asyncio
 import io
 import json
+import os
 import pathlib
+import pickle
 import random
 import struct
 import subprocess
@@ -12,6 +14,7 @@ import textwrap
 import unittest
 import zipfile
 import zlib
+from unittest import mock
 
 PYTHON = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(PYTHON))
@@ -19,7 +22,8 @@ sys.path.insert(0, str(PYTHON))
 import lambent  # noqa: E402
 from lambent import __main__ as command  # noqa: E402
 from lambent import app_calls, app_code, app_streams, app_watch  # noqa: E402
-from lambent.errors import FunctionError, LambentError  # noqa: E402
+from lambent.client import Client  # noqa: E402
+from lambent.errors import FunctionError, LambentError, error_of  # noqa: E402
 
 app = lambent.App("test")
 
@@ -31,6 +35,17 @@ class Odd(Exception):
 
     def __reduce__(self):
         return Odd, (self.number,)
+
+
+class TooFar(Exception):
+    def __init__(self, place, *, limit):
+        super().__init__("%s is beyond %d" % (place, limit))
+        self.place = place
+
+
+@app.function()
+def go(place):
+    raise TooFar(place or (lambda: 0), limit=10)
 
 
 @app.function(memory="1G", gpu="2GiB", timeout=7, environment={"A": "1"}, secrets={"TOKEN": "db"})
@@ -155,6 +170,32 @@ class CallsTest(unittest.TestCase):
         self.assertEqual(caught.exception.type, "Strange")
         with self.assertRaises(FunctionError):
             app_calls.raise_remote(FunctionError("Runtime.ExitError", b"no JSON"))
+
+    def test_an_exception_comes_back_whatever_its_init_takes(self):
+        with self.assertRaisesRegex(TooFar, "^[(]11, 2[)] is beyond 10$") as caught:
+            call("go", (11, 2))
+        self.assertEqual(caught.exception.place, (11, 2))
+        with self.assertRaises(app_calls.RemoteError) as caught:
+            call("go", None)  # a lambda cannot be sent
+        self.assertEqual(caught.exception.type, "TooFar")
+
+    def test_classes_of_a_program_are_found_under_its_files_name(self):
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "shopping.py").write_text(
+                "import pickle, sys\nfrom lambent import app_pickles\nprint('begun')\nclass P:\n    class Q: pass\n"
+                "for kind in (P, P.Q):\n    pickled = pickle.dumps(kind(), 5).replace(b'__main__', b'shopping')\n"
+                "    print(type(app_pickles.loads(pickled)) is kind)\nprint('shopping' in sys.modules)\n")
+            done = subprocess.run([sys.executable, "shopping.py"], cwd=folder, env={**os.environ, "PYTHONPATH": str(PYTHON)}, capture_output=True,
+                                  text=True, timeout=60)
+        self.assertEqual(done.stdout.split(), ["begun", "True", "True", "False"], done.stderr)
+
+    def test_a_good_answer_is_not_lost_where_its_object_cannot_be_removed(self):
+        client = mock.create_autospec(Client, instance=True)
+        client.get.return_value = pickle.dumps(("large", 1))
+        client.remove.side_effect = error_of("UNAVAILABLE", "the worker is restarted")
+        client.release.side_effect = lambda names: Client.release(client, names)
+        self.assertEqual(app_calls._value(client, json.dumps({app_calls._KEY: {"object": "id.0"}})), ("large", 1))
+        client.remove.assert_called_once_with("id.0")
 
     def test_a_class_has_one_object_that_was_entered(self):
         handler = app_calls.handler_of(__name__, "Counter")
@@ -371,14 +412,22 @@ class WatchTest(unittest.TestCase):
         self.addCleanup(temporary.cleanup)
         self.folder = pathlib.Path(temporary.name)
         (self.folder / "shop.py").write_text("x = 1\n")
-        self.log, self.deployed, self.shown, self._http = b"before\n", 0, [], self
+        self.log, self.deployed, self.shown, self._http, self.away = b"before\n", 0, [], self, ""
         self.watch = app_watch.Watch(str(self.folder), self.deploy, self.shown.append, self)
 
     def deploy(self):
+        if self.away == "when it is deployed":
+            raise error_of("UNAVAILABLE", "gone")
         self.deployed += 1
         return ["shop-f"]
 
+    def version(self):
+        if self.away == "before":
+            raise error_of("UNAVAILABLE", "gone")
+
     def request(self, method, path):
+        if self.away == "before its log is read":
+            raise error_of("UNAVAILABLE", "gone")
         offset = int(path.partition("offset=")[2])
         return 200, {"x-lambent-next-offset": str(len(self.log))}, self.log[offset:]
 
@@ -390,6 +439,18 @@ class WatchTest(unittest.TestCase):
                 path.write_text("changed\n")
             self.watch.look()
             self.assertEqual(self.deployed, times, change)
+
+    def test_a_change_while_the_worker_is_away_is_deployed_once_it_is_back(self):
+        for away, deployed in (("before", 1), ("when it is deployed", 2), ("before its log is read", 4)):
+            (self.folder / "shop.py").write_text(away)
+            self.away = away
+            with self.assertRaises(LambentError):
+                self.watch.look()
+            self.away = ""
+            self.watch.look()
+            self.watch.look()
+            self.assertEqual((self.deployed, list(self.watch._tails)), (deployed, ["shop-f"]), away)
+            self.watch._tails.clear()
 
     def test_whole_lines_that_are_printed_from_now_on_are_shown(self):
         self.watch.look()
@@ -423,6 +484,21 @@ class PackageTest(unittest.TestCase):
         self.assertEqual(self.names(["*.py", "data"]), ["_lambent_app.py", "data/table.json", "helper.py", "shop.py"])
         self.assertEqual(self.names(requirements=["numpy"]), [".lambent/python.json", "_lambent_app.py", "shop.py"])
 
+    def test_what_its_owner_may_run_may_be_run_there(self):
+        (self.folder / "data/tool.sh").write_text("#!/bin/sh\n")
+
+        def modes(mode):
+            (self.folder / "data/tool.sh").chmod(mode)
+            deployment = app_code.Deployment("a-f", "f", "handler", app_code.Settings.of({}))
+            made = app_code.package_of(deployment, str(self.folder / "shop.py"), ["data"])
+            with zipfile.ZipFile(io.BytesIO(made)) as archive:
+                return {each.filename: oct(each.external_attr >> 16) for each in archive.infolist()}, made
+
+        plain = {"_lambent_app.py": "0o644", "shop.py": "0o644", "data/table.json": "0o644"}
+        self.assertEqual(modes(0o700)[0], {**plain, "data/tool.sh": "0o755"})
+        self.assertEqual(modes(0o660)[0], {**plain, "data/tool.sh": "0o644"})
+        self.assertEqual(modes(0o700)[1], modes(0o775)[1], "other rights change nothing")
+
     def test_what_does_not_lie_beside_the_app_is_refused(self):
         for pattern in ("../secret", "/etc/passwd", "data/../../x"):
             with self.assertRaisesRegex(LambentError, "does not lie beside"):
@@ -432,6 +508,14 @@ class PackageTest(unittest.TestCase):
 
 
 class CommandTest(unittest.TestCase):
+    def test_that_no_worker_answers_is_the_commands_exit_code(self):
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "shop.py").write_text("import lambent\napp = lambent.App('a')\n\n@app.function()\ndef f():\n    pass\n")
+            done = subprocess.run([sys.executable, "-m", "lambent", "deploy", "shop.py"], capture_output=True, text=True, cwd=folder,
+                                  env={"PYTHONPATH": str(PYTHON), "PATH": "/usr/bin", "LAMBENT_ENDPOINT": f"unix:{folder}/none.sock"})
+        self.assertEqual(done.returncode, 24, done.stderr)
+        self.assertIn("UNAVAILABLE", done.stderr)
+
     def test_words_are_values_of_python_or_texts(self):
         self.assertEqual(command.arguments_of(["3", "a b", "--by", "[1, 2]", "--to-what=None"]),
                          ([3, "a b"], {"by": [1, 2], "to_what": None}))

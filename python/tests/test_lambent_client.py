@@ -7,13 +7,14 @@ import os
 import pathlib
 import socket
 import sys
+import tempfile
 import threading
 import unittest
 import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
-from lambent import local_objects  # noqa: E402
+from lambent import http_objects, local_objects  # noqa: E402
 from lambent.client import Client, ObjectRef  # noqa: E402
 from lambent.errors import (DeadlineExceeded, InvalidArgument, LambentError, NotFound, PermissionDenied,  # noqa: E402
                             Unauthenticated, Unavailable, error_of)
@@ -113,6 +114,49 @@ class Wire(unittest.TestCase):
         self.assertEqual(modes, ["r--p"])
 
 
+    def test_a_worker_that_was_started_again_is_connected_to(self):
+        with tempfile.TemporaryDirectory() as folder:
+            def listen():
+                listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+                self.addCleanup(listener.close)
+                listener.bind(folder + "/objects")
+                listener.listen()
+                return listener
+
+            def serve(listener, answers):
+                connection, _ = listener.accept()
+                listener.close()
+                os.unlink(folder + "/objects")
+                with connection:
+                    for number in range(answers):
+                        packet, fds, _, _ = socket.recv_fds(connection, 4096, 4)
+                        for each in fds:
+                            os.close(each)
+                        if number + 1 < answers or answers == 1:
+                            connection.send(b"\x01" + packet[1:2] + b"\x00" + local_objects._encode_name(NAME))
+
+            def served(answers):
+                thread = threading.Thread(target=serve, args=(listen(), answers))
+                thread.start()
+                return thread
+
+            first = served(1)
+            objects = local_objects.LocalObjects(folder + "/objects")
+            self.addCleanup(objects.close)
+            self.assertEqual(objects.put(tensor_of(b"1")), NAME)
+            first.join()
+            with self.assertRaises(Unavailable):
+                objects.put(tensor_of(b"nobody is there"))
+            second = served(2)
+            self.assertEqual(objects.put(tensor_of(b"2")), NAME)
+            with self.assertRaises(Unavailable):
+                objects.put(tensor_of(b"it may have come, and is not sent twice"))
+            second.join()
+            third = served(1)
+            self.assertEqual(objects.put(tensor_of(b"3")), NAME)
+            third.join()
+
+
 class Script(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
@@ -131,6 +175,21 @@ class Script(http.server.BaseHTTPRequestHandler):
 
     def log_message(self, *_):
         pass
+
+
+class Endpoints(unittest.TestCase):
+    def test_ports_are_the_usual_ones_unless_said(self):
+        for endpoint, parts in (("https://node.example", ("https", "node.example", 443)), ("http://node.example/", ("http", "node.example", 80)),
+                                ("https://node.example:8980", ("https", "node.example", 8980)), ("127.0.0.1:1", ("http", "127.0.0.1", 1)),
+                                ("http://[::1]:65535", ("http", "::1", 65535)), ("https://[::1]", ("https", "::1", 443)),
+                                ("unix:/run/l.sock", ("unix", "/run/l.sock", 0)), ("unix:///run/l.sock", ("unix", "/run/l.sock", 0))):
+            self.assertEqual(http_objects.endpoint_parts(endpoint), parts)
+
+    def test_what_is_no_endpoint_is_an_invalid_argument_that_says_so(self):
+        for endpoint in ("", "unix:", "https://", "http://:80", "http://a:0", "http://a:65536", "http://a:b", "http://a:80:80", "http://[::1",
+                         "http://::1", "http://a/path", "ftp://a", "http://a b:1", "http://a:80\r\nX: 1"):
+            with self.subTest(endpoint), self.assertRaisesRegex(InvalidArgument, "is not an endpoint such as"):
+                http_objects.connect(endpoint)
 
 
 class Clients(unittest.TestCase):
@@ -162,6 +221,17 @@ class Clients(unittest.TestCase):
         self.assertEqual(path, "/v1/functions/f/invocations")
         self.assertEqual(headers["x-lambent-needs"], NAME)
         self.assertEqual(json.loads(body), {"deep": [{"x": {"object": NAME}}], "n": 1})
+
+    def test_names_of_functions_are_quoted_in_every_call(self):
+        self.script(200, b"1")
+        self.script(202, {"invocation": "i", "objects": ["i.0"]})
+        self.script(200, b"")
+        self.client.invoke("a b/../c?d#e:prod")
+        self.client.submit("a b/../c?d#e:prod", b"{}")
+        self.client.close()  # the server has one connection at a time, and a stream has one of its own
+        list(self.client.stream("a b/../c?d#e:prod"))
+        for _, path, _, _ in self.server.seen:
+            self.assertIn("/functions/a%20b%2F..%2Fc%3Fd%23e:prod/", path)
 
     def test_a_kernel_function_is_called_by_the_names_of_its_buffers(self):
         self.functions("kernel")

@@ -173,6 +173,13 @@ class RunTest(Folder):
             with self.assertRaises(values.ValueRefused):
                 values.put_together(text, [b"only"])
 
+    def test_an_exception_that_cannot_say_what_it_is_has_failed_as_any(self):
+        class Mute(Exception):
+            def __str__(self):
+                raise KeyError(1)
+
+        self.assertEqual(values.failed_by(Mute(), "x: ").message, "x: (the __str__ of Mute raised KeyError)")
+
     def test_datatypes_are_those_of_the_channel(self):
         with open(os.path.join(PYTHON, "..", "src/gpu/stage_channel/datatypes.h"), encoding="utf-8") as file:
             text = file.read()

@@ -182,6 +182,13 @@ class RuntimeTest(unittest.TestCase):
         self.assertIn("closed", run.stdout.decode())
         self.assertIn("was ended with 410: gone", run.stderr.decode())
 
+    def test_a_zygote_has_loaded_all_of_the_runtime(self):
+        code = ("import os, sys\nfrom lambent_runtime import zygote\nzygote._load([])\n"
+                "print(*[f for f in os.listdir(os.path.dirname(zygote.__file__)) if f.endswith('.py') and not f.startswith('_') and "
+                "'lambent_runtime.' + f[:-3] not in sys.modules])")
+        run = subprocess.run([sys.executable, "-c", code], env=dict(os.environ, PYTHONPATH=PYTHON), capture_output=True, text=True, timeout=30)
+        self.assertEqual((run.stdout, run.stderr), ("\n", ""))
+
     def test_events_are_json_and_so_are_answers(self):
         path, headers, body = self.serve_one(
             "def handler(event, context):\n    return {'sum': sum(event['v']), 'text': 'ü'}\n",
@@ -306,6 +313,43 @@ class RuntimeTest(unittest.TestCase):
         self.assertEqual(len(error["stackTrace"]), 2)
         self.assertIn("in inner", error["stackTrace"][1])
 
+    # Each is followed by an invocation that the same process serves.
+    STRANGE = {
+        "a name beyond Latin-1": ("class Überlaufж(Exception): pass", "Überlaufж('x')", "?berlauf?", "Überlaufж", "x"),
+        "a name that would be headers": ("Odd = type('Odd\\r\\nX: y', (Exception,), {})", "Odd('x')", "Odd??X: y", "Odd\r\nX: y", "x"),
+        "a __str__ that raises": ("class Mute(Exception):\n    def __str__(self): raise KeyError(1)", "Mute()", "Mute", "Mute",
+                                  "(the __str__ of Mute raised KeyError)"),
+        "no Exception": ("import asyncio", "asyncio.CancelledError('x')", "CancelledError", "CancelledError", "x"),
+        "a __getattr__ that raises": ("class Odd(Exception):\n    def __getattr__(self, name): raise KeyError(name)", "Odd('x')", "Odd",
+                                      "Odd", "x"),
+    }
+
+    def test_an_exception_of_any_class_is_reported_and_the_process_goes_on(self):
+        for what, (source, made, in_header, name, message) in self.STRANGE.items():
+            with self.subTest(what):
+                posts, _, output = self.serve(source + "\ndef handler(e, c):\n    if e: raise %s\n    return 'on'\n" % made,
+                                              [("application/json", b"1"), ("application/json", b"0")])
+                self.assertEqual([path.rpartition("/")[2] for path, _, _ in posts], ["error", "response"], output)
+                self.assertEqual(posts[0][1]["lambda-runtime-function-error-type"], in_header)
+                error = json.loads(posts[0][2])
+                self.assertEqual((error["errorType"], error["errorMessage"]), (name, message))
+
+    def test_a_stream_may_end_with_an_exception_of_any_class(self):
+        for what, (source, made, in_header, name, message) in self.STRANGE.items():
+            with self.subTest(what):
+                _, headers, chunks = self.serve_one(source + "\ndef handler(e, c):\n    yield 'half'\n    raise %s\n" % made)
+                self.assertEqual((chunks, headers["lambda-runtime-function-error-type"]), ([b"half"], in_header))
+                error = self.error_in_trailers(headers)
+                self.assertEqual((error["errorType"], error["errorMessage"]), (name, message))
+
+    def test_an_answer_may_have_methods_of_its_own(self):
+        keys = "class Keys(dict):\n    __getattr__ = dict.__getitem__\n"
+        self.assertEqual(self.serve_one(keys + "def handler(e, c):\n    return Keys(a=1)\n")[2], b'{"a": 1}')
+        path, headers, _ = self.serve_one("class Bad(dict):\n    def items(self): raise KeyError(1)\n"
+                                          "def handler(e, c):\n    return Bad(a=1)\n")
+        self.assertTrue(path.endswith("/invocation/id-0/error"))
+        self.assertEqual(headers["lambda-runtime-function-error-type"], "Runtime.MarshalError")
+
     def test_what_json_does_not_have_is_a_marshal_error(self):
         for value in ("{1, 2}", "float('nan')", "object()", "'\\ud800'", "__import__('decimal').Decimal('nan')"):
             path, headers, _ = self.serve_one("def handler(e, c):\n    return %s\n" % value)
@@ -328,6 +372,12 @@ class RuntimeTest(unittest.TestCase):
         self.assertEqual(kind, "Runtime.ImportModuleError")
         self.assertIn("did you mean 'app'?", message)
         self.assertEqual(self.init_error(source, "app")[0], "Runtime.MalformedHandlerName")
+
+    def test_what_a_modules_getattr_raises_is_an_init_error(self):
+        for raised, kind, message in (("import nonsense_here", "Runtime.ImportModuleError",
+                                       "Unable to import module 'app': No module named 'nonsense_here'; is it in the package?"),
+                                      ("raise RuntimeError('cold')", "RuntimeError", "cold")):
+            self.assertEqual(self.init_error("def __getattr__(name):\n    %s\n" % raised, "app.handler"), (kind, message))
 
     def test_a_module_that_does_not_load_is_an_init_error(self):
         self.assertEqual(self.init_error("import nonsense_here\n", "app.handler")[0],

@@ -22,8 +22,8 @@ from tritonclient.utils import InferenceServerException
 
 from certificates import Authority
 from harness import PREFIX, Worker
+from model_worker import EVERY_TYPE, WEIGHTS, ModelWorkerTest, deploy_model, identity_model, matrix_model
 from tenants import TokenWorker
-from test_models import BOOL, FLOAT16, INT64, STRING, UV, WEIGHTS, identity_model, lambent, matrix_model, write_library_wheel
 
 PROGRAM = str(PREFIX / "bin/lambent-grpc")
 
@@ -52,26 +52,12 @@ def input_of(values, name="x", datatype="FP32"):
     return given
 
 
-def deploy_models(cls, worker):
-    for name, model in (("scores", matrix_model(WEIGHTS)), ("every type", identity_model(
-            [("text", STRING, ["n"]), ("half", FLOAT16, ["n", 2]), ("long", INT64, [2]), ("flag", BOOL, ["n"])]))):
-        (cls.folder / f"{name}.onnx").write_bytes(model)
-        deployed = lambent(worker, "deploy", cls.folder / f"{name}.onnx")
-        assert deployed.returncode == 0, deployed.stderr
-
-
-@unittest.skipUnless(UV.exists(), "there is no uv in .venv")
-class GrpcTest(unittest.TestCase):
+class GrpcTest(ModelWorkerTest):
     @classmethod
     def setUpClass(cls):
-        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="lambent-grpc-"))
-        cls.addClassCleanup(shutil.rmtree, cls.folder, True)
-        (cls.folder / "wheels").mkdir()
-        write_library_wheel(cls.folder / "wheels")
-        cls.worker = Worker("--uv", str(UV), "--python-wheels", str(cls.folder / "wheels"), "--python-offline", gpu="none",
-                            folder=cls.folder)
-        cls.addClassCleanup(cls.worker.close)
-        deploy_models(cls, cls.worker)
+        super().setUpClass()
+        deploy_model(cls.worker, cls.folder / "scores.onnx", matrix_model(WEIGHTS))
+        deploy_model(cls.worker, cls.folder / "every type.onnx", identity_model(EVERY_TYPE))
         cls.front = Front(cls.worker, "--max-message-mib", 16)
         cls.addClassCleanup(cls.close_front)
 

@@ -2,10 +2,8 @@
 import asyncio
 import importlib.util
 import pathlib
-import shutil
 import subprocess
 import sys
-import tempfile
 import unittest
 
 # It wants an older protobuf than others, which do not come into this process.
@@ -13,33 +11,24 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / ".cache/kse
 
 import numpy as np  # noqa: E402
 
-from harness import PREFIX, Worker  # noqa: E402
-from test_models import BOOL, FLOAT16, INT64, STRING, UV, WEIGHTS, identity_model, lambent, matrix_model, write_library_wheel  # noqa: E402
+from harness import PREFIX  # noqa: E402
+from model_worker import EVERY_TYPE, WEIGHTS, ModelWorkerTest, deploy_model, identity_model, lambent, matrix_model  # noqa: E402
 
 HAS_KSERVE = importlib.util.find_spec("kserve") is not None
 VALUES = np.random.default_rng(3).random((5, 4), dtype=np.float32)
 
 
 @unittest.skipUnless(HAS_KSERVE, "kserve is not installed: ./dev test --all installs it")
-@unittest.skipUnless(UV.exists(), "there is no uv in .venv")
-class KServeTest(unittest.TestCase):
+class KServeTest(ModelWorkerTest):
     @classmethod
     def setUpClass(cls):
-        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="lambent-kserve-"))
-        cls.addClassCleanup(shutil.rmtree, cls.folder, True)
-        (cls.folder / "wheels").mkdir()
-        write_library_wheel(cls.folder / "wheels")
-        cls.worker = Worker("--uv", str(UV), "--python-wheels", str(cls.folder / "wheels"), "--python-offline", gpu="none",
-                            folder=cls.folder)
-        cls.addClassCleanup(cls.worker.close)
+        super().setUpClass()
         for version in (1, 2):
             (cls.folder / "scores" / str(version)).mkdir(parents=True)
             (cls.folder / "scores" / str(version) / "model.onnx").write_bytes(matrix_model(WEIGHTS * version))
-        (cls.folder / "types.onnx").write_bytes(identity_model(
-            [("text", STRING, ["n"]), ("half", FLOAT16, ["n", 2]), ("long", INT64, [2]), ("flag", BOOL, ["n"])]))
-        for words in ((cls.folder / "scores", "--version-policy", "all"), (cls.folder / "types.onnx",)):
-            deployed = lambent(cls.worker, "deploy", *words)
-            assert deployed.returncode == 0, deployed.stderr
+        deployed = lambent(cls.worker, "deploy", cls.folder / "scores", "--version-policy", "all")
+        assert deployed.returncode == 0, deployed.stderr
+        deploy_model(cls.worker, cls.folder / "types.onnx", identity_model(EVERY_TYPE))
         cls.front = subprocess.Popen([str(PREFIX / "bin/lambent-grpc"), "--listen", "127.0.0.1:0", "--worker", cls.worker.endpoint],
                                      stdout=subprocess.PIPE, text=True)
         cls.addClassCleanup(cls.front.stdout.close)

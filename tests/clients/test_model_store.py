@@ -5,13 +5,11 @@ import http.server
 import importlib.util
 import json
 import os
-import pathlib
 import re
 import shutil
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import unittest
@@ -21,9 +19,8 @@ import urllib.request
 import numpy as np
 import tritonclient.http as triton
 
-from harness import Worker
+from model_worker import LAMBENT, WEIGHTS, ModelWorkerTest, field, matrix_model, value_info
 from tenants import TokenWorker
-from test_models import LAMBENT, UV, WEIGHTS, field, matrix_model, value_info, write_library_wheel
 
 HAS_MOTO = importlib.util.find_spec("moto") is not None
 MODEL = matrix_model(WEIGHTS)
@@ -143,18 +140,8 @@ class Store(http.server.BaseHTTPRequestHandler):
             self.wfile.write(body)
 
 
-class StoreCase(unittest.TestCase):
-    """A worker, and deployments with a cache of their own."""
-
-    @classmethod
-    def setUpClass(cls):
-        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="lambent-store-"))
-        cls.addClassCleanup(shutil.rmtree, cls.folder, True)
-        (cls.folder / "wheels").mkdir()
-        write_library_wheel(cls.folder / "wheels")
-        cls.worker = Worker("--uv", str(UV), "--python-wheels", str(cls.folder / "wheels"), "--python-offline", gpu="none",
-                            folder=cls.folder)
-        cls.addClassCleanup(cls.worker.close)
+class StoreCase(ModelWorkerTest):
+    """Deployments with a cache of their own."""
 
     def setUp(self):
         self.cache = self.folder / "cache"
@@ -185,7 +172,6 @@ class StoreCase(unittest.TestCase):
         np.testing.assert_allclose(client.infer(name, [given]).as_numpy(output), x @ weights, rtol=1e-5)
 
 
-@unittest.skipUnless(UV.exists(), "there is no uv in .venv")
 class ModelStoreTest(StoreCase):
     @classmethod
     def setUpClass(cls):
@@ -413,7 +399,6 @@ class ModelStoreTest(StoreCase):
 
 
 @unittest.skipUnless(HAS_MOTO, "moto is not installed: ./dev test --all installs it")
-@unittest.skipUnless(UV.exists(), "there is no uv in .venv")
 class S3Test(StoreCase):
     """s3:// URLs; moto checks the signature of every request, as Amazon does."""
 

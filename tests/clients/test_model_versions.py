@@ -1,8 +1,5 @@
 """Models with versions: folders in Triton's layout, rolls under load, and Triton's own client asking for versions."""
 import json
-import pathlib
-import shutil
-import tempfile
 import threading
 import unittest
 
@@ -11,9 +8,8 @@ import tritonclient.grpc as triton_grpc
 import tritonclient.http as triton
 from tritonclient.utils import InferenceServerException
 
-from harness import Worker
+from model_worker import WEIGHTS, ModelWorkerTest, lambent, matrix_model
 from test_grpc_models import Front
-from test_models import UV, WEIGHTS, lambent, matrix_model, write_library_wheel
 
 ONE = np.ones((1, 4), dtype=np.float32)
 
@@ -29,18 +25,7 @@ def input_of(client, values):
     return given
 
 
-@unittest.skipUnless(UV.exists(), "there is no uv in .venv")
-class ModelVersionsTest(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="lambent-versions-"))
-        cls.addClassCleanup(shutil.rmtree, cls.folder, True)
-        (cls.folder / "wheels").mkdir()
-        write_library_wheel(cls.folder / "wheels")
-        cls.worker = Worker("--uv", str(UV), "--python-wheels", str(cls.folder / "wheels"), "--python-offline", gpu="none",
-                            folder=cls.folder)
-        cls.addClassCleanup(cls.worker.close)
-
+class ModelVersionsTest(ModelWorkerTest):
     def client(self):
         client = triton.InferenceServerClient(self.worker.endpoint.removeprefix("http://"))
         self.addCleanup(client.close)

@@ -1,16 +1,10 @@
 """Models by the Open Inference Protocol: Triton's own client (HTTP, blocking and asyncio), unmodified, and a real onnxruntime in a
-real sandbox. The environment of the models is built offline, from a wheel that holds the library of the onnxruntime in .venv."""
+real sandbox."""
 import asyncio
 import http.client
 import json
-import pathlib
-import shutil
-import subprocess
-import sys
-import tempfile
 import threading
 import unittest
-import zipfile
 
 import numpy as np
 import onnxruntime
@@ -18,68 +12,16 @@ import tritonclient.http as triton
 import tritonclient.http.aio as triton_aio
 from tritonclient.utils import InferenceServerException
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "examples/20_python_packages"))
-
-from harness import PREFIX, Worker  # noqa: E402
-from make_model import field, matrix_model, value_info  # noqa: E402
-from python_wheels import record_line  # noqa: E402
-
-LAMBENT = str(PREFIX / "bin/lambent")
-UV = ROOT / ".venv/bin/uv"
-WEIGHTS = np.arange(12, dtype=np.float32).reshape(4, 3)
-STRING, FLOAT16, INT64, BOOL = 8, 10, 7, 9
+from model_worker import (EVERY_TYPE, INT64, WEIGHTS, ModelWorkerTest, deploy_model, field, identity_model, lambent, matrix_model,
+                          value_info)
 
 
-def write_library_wheel(folder):
-    """A wheel 'onnxruntime' with the library and nothing else, so that it needs no other package and no network."""
-    library = next((pathlib.Path(onnxruntime.__file__).parent / "capi").glob("libonnxruntime.so*"))
-    info = "onnxruntime-1.0.dist-info"
-    contents = {"onnxruntime/__init__.py": b"", f"onnxruntime/capi/{library.name}": library.read_bytes(),
-                f"{info}/METADATA": b"Metadata-Version: 2.1\nName: onnxruntime\nVersion: 1.0\n",
-                f"{info}/WHEEL": b"Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"}
-    record = "".join(record_line(path, content) for path, content in contents.items()) + f"{info}/RECORD,,\n"
-    with zipfile.ZipFile(pathlib.Path(folder) / "onnxruntime-1.0-py3-none-any.whl", "w") as wheel:
-        for path, content in {**contents, f"{info}/RECORD": record.encode()}.items():
-            wheel.writestr(path, content)
-
-
-def typed_info(name, element, shape):
-    info = value_info(name, shape)
-    # value_info writes FLOAT; the type is the first field of the tensor type.
-    return info.replace(field(1, 1), field(1, element), 1) if element != 1 else info
-
-
-def identity_model(tensors):
-    """y_i = x_i for (name, element type, shape) each."""
-    nodes = b"".join(field(1, field(1, name) + field(2, "out_" + name) + field(4, "Identity")) for name, _, _ in tensors)
-    graph = (nodes + field(2, "identity") + b"".join(field(11, typed_info(*tensor)) for tensor in tensors)
-             + b"".join(field(12, typed_info("out_" + name, element, shape)) for name, element, shape in tensors))
-    return field(1, 8) + field(7, graph) + field(8, field(1, "") + field(2, 16))
-
-
-def lambent(worker, *arguments):
-    return subprocess.run([LAMBENT, *map(str, arguments), "--endpoint", worker.endpoint], capture_output=True, text=True, timeout=120)
-
-
-@unittest.skipUnless(UV.exists(), "there is no uv in .venv")
-class ModelsTest(unittest.TestCase):
+class ModelsTest(ModelWorkerTest):
     @classmethod
     def setUpClass(cls):
-        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="lambent-models-"))
-        cls.addClassCleanup(shutil.rmtree, cls.folder, True)
-        (cls.folder / "wheels").mkdir()
-        write_library_wheel(cls.folder / "wheels")
-        cls.worker = Worker("--uv", str(UV), "--python-wheels", str(cls.folder / "wheels"), "--python-offline", gpu="none",
-                            folder=cls.folder)
-        cls.addClassCleanup(cls.worker.close)
-        (cls.folder / "scores.onnx").write_bytes(matrix_model(WEIGHTS))
-        (cls.folder / "every type.onnx").write_bytes(identity_model(
-            [("text", STRING, ["n"]), ("half", FLOAT16, ["n", 2]), ("long", INT64, [2]), ("flag", BOOL, ["n"])]))
-        for name in ("scores", "every type"):
-            deployed = lambent(cls.worker, "deploy", cls.folder / f"{name}.onnx")
-            assert deployed.returncode == 0, deployed.stderr
-            cls.said = deployed.stdout if name == "scores" else cls.said
+        super().setUpClass()
+        cls.said = deploy_model(cls.worker, cls.folder / "scores.onnx", matrix_model(WEIGHTS))
+        deploy_model(cls.worker, cls.folder / "every type.onnx", identity_model(EVERY_TYPE))
 
     def client(self):
         client = triton.InferenceServerClient(self.worker.endpoint.removeprefix("http://"))

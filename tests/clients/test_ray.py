@@ -250,6 +250,15 @@ class OnRay(unittest.TestCase):
         self.assertEqual({each["pid"] for each in again.status()}, {each["pid"] for each in self.cluster.status()})
         self.assertEqual(self.workers(), before)
 
+    def test_51_agents_that_were_stopped_and_started_are_asked(self):
+        total = self.lambent.function("total")
+        self.assertEqual(self.ray.get(total.remote({"numbers": [3]}), timeout=60), {"sum": 3})
+        before = self.workers()
+        self.cluster.stop()
+        type(self).cluster = self.lambent.start(str(self.folder / "key"), state=str(self.folder), serve=[], timeout=60)
+        self.assertEqual(self.ray.get(total.remote({"numbers": [4]}), timeout=60), {"sum": 4})
+        self.assertEqual(self.workers(), before)
+
     def test_6_without_ray_the_workers_go_on(self):
         before = self.workers()
         self.ray.shutdown()

@@ -16,9 +16,9 @@ import tritonclient.utils.shared_memory as shm
 from tritonclient.utils import InferenceServerException
 
 from harness import PREFIX, Worker
+from model_worker import EVERY_TYPE, UV, WEIGHTS, deploy_model, identity_model, lambent, matrix_model, write_library_wheel
 from tenants import TokenWorker
 from test_grpc_models import Front
-from test_models import BOOL, FLOAT16, INT64, STRING, UV, WEIGHTS, identity_model, lambent, matrix_model, write_library_wheel
 
 MATMUL = PREFIX / "examples/07_kernel_matmul_chain"
 USER = pwd.getpwuid(os.geteuid()).pw_name
@@ -97,11 +97,8 @@ class SandboxedModelTest(Harness):
         (own / "wheels").mkdir()
         write_library_wheel(own / "wheels")
         cls.start("--uv", str(UV), "--python-wheels", str(own / "wheels"), "--python-offline", gpu="none")
-        for name, model in (("scores", matrix_model(WEIGHTS)), ("types", identity_model(
-                [("text", STRING, ["n"]), ("half", FLOAT16, ["n", 2]), ("long", INT64, [2]), ("flag", BOOL, ["n"])]))):
-            (cls.folder / f"{name}.onnx").write_bytes(model)
-            deployed = lambent(cls.worker, "deploy", cls.folder / f"{name}.onnx")
-            assert deployed.returncode == 0, deployed.stderr
+        deploy_model(cls.worker, cls.folder / "scores.onnx", matrix_model(WEIGHTS))
+        deploy_model(cls.worker, cls.folder / "types.onnx", identity_model(EVERY_TYPE))
 
     def test_the_extension_is_told_of(self):
         for _, client in self.clients():

@@ -12,7 +12,7 @@ import threading
 import time
 import unittest
 
-from harness import HttpError, Worker
+from harness import HttpError, Worker, hold_network
 
 # It tells the witness of the begin and the end of each run, by a socket that the test keeps.
 WITNESSED = """
@@ -74,11 +74,7 @@ class Switch:
         test.addCleanup(self.close)
         self.holders = {}
         for name in ("switch", *names):
-            self.holders[name] = subprocess.Popen(["unshare", "--net", "sleep", "900"])
-        own = os.readlink("/proc/self/ns/net")
-        for holder in self.holders.values():
-            while os.readlink(f"/proc/{holder.pid}/ns/net") == own:
-                time.sleep(0.005)
+            self.holders[name] = hold_network(900)
         self.addresses = {name: f"10.77.0.{number + 1}" for number, name in enumerate(names)}
         self.ip("switch", "link add name bridge type bridge")
         self.ip("switch", "link set dev bridge up")

@@ -8,6 +8,7 @@ import io
 import json
 import os
 import pathlib
+import random
 import shutil
 import signal
 import socket
@@ -67,6 +68,43 @@ def zip_folder(folder, extra=()):
             if path.is_file() and "__pycache__" not in path.parts:
                 files[base + str(path.relative_to(root))] = (path.read_bytes(), path.stat().st_mode & 0o777)
     return make_zip(files)
+
+
+_claims = []  # sockets whose names say which ports are this process's, until it ends
+
+
+def claim_ports(count):
+    """Ports of loopback for workers that have to know each other's before they are started. No other process of tests gets them, and the
+    kernel hands none of them out by itself: it takes those from 32768 on, unless told otherwise."""
+    found = []
+    for port in sorted(range(20000, 32768), key=lambda _: random.random()):
+        claim = socket.socket(socket.AF_UNIX)
+        try:
+            claim.bind(f"\0lambent-test-port-{port}")
+            with socket.socket() as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind(("127.0.0.1", port))
+        except OSError:
+            claim.close()
+            continue
+        _claims.append(claim)
+        found.append(port)
+        if len(found) == count:
+            return found
+    raise AssertionError(f"there are no {count} free ports")
+
+
+def hold_network(seconds):
+    """A process in a network namespace of its own, which it holds for so long; skips the test where there can be none."""
+    own = os.readlink("/proc/self/ns/net")
+    holder = subprocess.Popen(["unshare", "--net", "sleep", str(seconds)], stderr=subprocess.PIPE, text=True)
+    with holder.stderr as words:
+        while holder.poll() is None:
+            with contextlib.suppress(OSError):  # it ends
+                if os.readlink(f"/proc/{holder.pid}/ns/net") != own:
+                    return holder
+            time.sleep(0.005)
+        raise unittest.SkipTest(f"this machine makes no network namespace: {words.read().strip()}")
 
 
 class WallClock:
@@ -251,9 +289,13 @@ class WorkerTest(unittest.TestCase):
         status = cls.worker.stop()
         leftovers = [pid for pid in below if process_exists(pid)]
         log = cls.worker.log()
-        cls.worker.close()
+        cls.close_worker()
         assert status == 0, f"the worker ended with status {status}:\n{log[-3000:]}"
         assert not leftovers, f"processes were left behind: {leftovers}"
+
+    @classmethod
+    def close_worker(cls):
+        cls.worker.close()
 
     def error_of(self, call, *arguments, **options):
         with self.assertRaises(HttpError) as caught:

@@ -14,6 +14,8 @@ import tempfile
 import threading
 import unittest
 
+from harness import hold_network
+
 CLONE_NEWNET = 0x40000000
 SITE, OTHER, RESOLVER, FOREIGN_RESOLVER = "93.184.216.34", "93.184.216.35", "93.184.216.53", "93.184.216.99"
 METADATA, PRIVATE, HOST, HOST_PRIVATE = "169.254.169.254", "10.1.2.3", "93.184.216.1", "10.1.2.1"
@@ -55,8 +57,7 @@ class World:
             raise unittest.SkipTest("only root can make networks for the worker and what is around it")
         if not os.path.exists("/dev/net/tun"):
             raise unittest.SkipTest("this machine has no /dev/net/tun")
-        self.holders = [subprocess.Popen(["unshare", "--net", "sleep", "600"]) for _ in range(2)]
-        self.host, self.rest = (holder.pid for holder in self.holders)
+        self.holders = []
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="lambent-world-"))
         self.asked, self.refreshed, self.threads = [], threading.Event(), []
         try:
@@ -66,10 +67,9 @@ class World:
             raise
 
     def build(self):
-        own = os.readlink("/proc/self/ns/net")
-        for pid in (self.host, self.rest):
-            while os.readlink(f"/proc/{pid}/ns/net") == own:
-                pass
+        for _ in range(2):
+            self.holders.append(hold_network(600))
+        self.host, self.rest = (holder.pid for holder in self.holders)
         self.ip(self.host, f"link add near type veth peer name far netns /proc/{self.rest}/ns/net")
         for pid, device, addresses in (
                 (self.host, "near", (HOST + "/24", HOST_PRIVATE + "/24", HOST_V6 + "/64", "fd12::1/64")),

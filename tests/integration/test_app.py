@@ -19,7 +19,7 @@ import os
 import threading
 import lambent
 
-app = lambent.App("try", include=["words.txt"])
+app = lambent.App("try", include=["words.txt", "tool.sh"])
 together = threading.Barrier(3)
 PROCESS = os.urandom(8).hex()
 waiting = []
@@ -41,6 +41,11 @@ def check(number):
     if number % 2:
         raise Odd(number)
     return number
+
+@app.function(memory="128M")
+def tool():
+    import subprocess
+    return subprocess.check_output([os.path.join(os.path.dirname(__file__), "tool.sh")], text=True)
 
 @app.function(memory="256M")
 def echo(value):
@@ -97,6 +102,8 @@ class AppTest(unittest.TestCase):
         cls.addClassCleanup(shutil.rmtree, cls.folder, True)
         (cls.folder / "tried_app.py").write_text(APP)
         (cls.folder / "words.txt").write_text("ho\n")
+        (cls.folder / "tool.sh").write_text("#!/bin/sh\necho it runs\n")
+        (cls.folder / "tool.sh").chmod(0o700)
         cls.worker = Worker(gpu="none")
         cls.addClassCleanup(cls.worker.close)
         os.environ["LAMBENT_ENDPOINT"] = cls.worker.endpoint
@@ -114,6 +121,9 @@ class AppTest(unittest.TestCase):
     def test_values_keep_their_types_on_their_way(self):
         self.assertEqual(self.module.greet.remote("Ada", times=2), {("hello", "Ada"): "hoho"})
         self.assertEqual(self.module.echo.remote((1, {2}, b"3", None)), (1, {2}, b"3", None))
+
+    def test_programs_that_are_included_run(self):
+        self.assertEqual(self.module.tool.remote(), "it runs\n")
 
     def test_many_calls_are_answered_in_order(self):
         self.assertEqual(list(self.module.echo.map(range(50), at_once=8)), list(range(50)))
@@ -188,12 +198,11 @@ class AppTest(unittest.TestCase):
         self.assertEqual(self.worker.invoke("try-Counter", {"method": "add", "n": 0}).json[0] >= 100, True)
 
     def test_only_what_has_changed_is_deployed(self):
-        self.assertEqual(sorted(self.deployed), ["try-Counter", "try-check", "try-count", "try-doze", "try-echo", "try-greet", "try-later", "try-meet"])
+        names = ["try-greet", "try-check", "try-tool", "try-echo", "try-count", "try-later", "try-meet", "try-doze", "try-Counter"]
+        self.assertEqual(sorted(self.deployed), sorted(names))
         self.assertEqual(self.module.app.deploy(), [])
         done = self.run_command("deploy", "tried_app.py")
-        self.assertEqual(done.stdout.split(), ["unchanged", "try-greet", "unchanged", "try-check", "unchanged", "try-echo",
-                                               "unchanged", "try-count", "unchanged", "try-later", "unchanged", "try-meet", "unchanged", "try-doze",
-                                               "unchanged", "try-Counter"], done.stderr)
+        self.assertEqual(done.stdout.splitlines(), ["unchanged " + name for name in names], done.stderr)
         (self.folder / "other.py").write_text(APP.replace('"try"', '"other"'))
         self.assertIn("deployed other-greet", self.run_command("deploy", "other.py").stdout)
         (self.folder / "other.py").write_text(APP.replace('"try"', '"other"').replace("hello", "bye"))
@@ -220,6 +229,21 @@ class AppTest(unittest.TestCase):
         finally:
             process.terminate()
             process.communicate()
+
+    def test_a_file_that_is_run_gets_its_own_classes_back(self):
+        text = ("import lambent\napp = lambent.App('ran')\nclass P:\n    pass\nclass Odd(Exception):\n    pass\n"
+                "@app.function(memory='128M')\ndef f(p):\n    if p is None:\n        raise Odd\n    return P()\n"
+                "if __name__ == '__main__':\n    with app.run():\n        print(type(f.remote(P())) is P)\n        try:\n"
+                "            f.remote(None)\n        except Odd:\n            print('caught')\n")
+        (self.folder / "ran.py").write_text(text)
+        (self.folder / "unguarded.py").write_text(text.replace("'ran'", "'unguarded'").replace("__name__ == '__main__'", "True"))
+
+        def ran(name):
+            return subprocess.run([sys.executable, name], cwd=self.folder, env={**os.environ, "PYTHONPATH": PYTHON}, capture_output=True, text=True,
+                                  timeout=60)
+        done = ran("ran.py")
+        self.assertEqual(done.stdout, "True\ncaught\n", done.stderr)
+        self.assertIn("unguarded.py deploys when it is imported, which its sandboxes do as well: put app.run()", ran("unguarded.py").stderr)
 
     def test_the_command_calls_functions_and_methods_and_tells_mistakes(self):
         self.assertEqual(self.run_command("run", "tried_app.py::echo", "[1, 2]").stdout, "[1, 2]\n")

@@ -4,14 +4,13 @@ import json
 import pathlib
 import shutil
 import signal
-import socket
 import tempfile
 import threading
 import time
 import unittest
 
 from certificates import Authority
-from harness import HttpError, Worker, make_zip
+from harness import HttpError, Worker, claim_ports, make_zip
 from tenants import Caller, Operator
 
 ECHO = """
@@ -22,17 +21,6 @@ def handler(event, context):
 """
 
 
-def free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
-
-
 class Cluster:
     """Workers with one key, each told of all by its flags."""
 
@@ -40,7 +28,7 @@ class Cluster:
         folder = pathlib.Path(tempfile.mkdtemp(prefix="lambent-cluster-"))
         test.addCleanup(shutil.rmtree, folder, True)
         (folder / "key").write_text(key)
-        ports = free_ports(len(names))
+        ports = claim_ports(len(names))
         self.addresses = {name: f"http://127.0.0.1:{port}" for name, port in zip(names, ports)}
         listed = [flag for name in names for flag in ("--cluster-node", f"{name}={self.addresses[name]}")]
         self.nodes, self.folder = {}, folder

@@ -8,8 +8,8 @@ import time
 import unittest
 
 from cluster_world import WITNESSED, Load, NodeBehindCable, SlowLink, Switch, Witness
-from harness import HttpError, Worker
-from test_cluster import Cluster, free_ports
+from harness import HttpError, Worker, claim_ports
+from test_cluster import Cluster
 
 
 class CabledCluster(Cluster):
@@ -126,7 +126,7 @@ class SlowNetwork(unittest.TestCase):
         folder = pathlib.Path(tempfile.mkdtemp(prefix="lambent-cluster-"))
         self.addCleanup(shutil.rmtree, folder, True)
         (folder / "key").write_text("k" * 40)
-        ports = dict(zip("ab", free_ports(2)))
+        ports = dict(zip("ab", claim_ports(2)))
         links = {name: SlowLink(self, port, 0.3) for name, port in ports.items()}
         nodes = {}
         for name, port in ports.items():

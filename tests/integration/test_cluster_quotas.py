@@ -1,4 +1,5 @@
 """Quotas of a tenant hold for all nodes of a cluster together, and whichever node has the work has what the others do not use."""
+import concurrent.futures
 import json
 import threading
 import time
@@ -81,11 +82,8 @@ class ClusterQuotas(unittest.TestCase):
                     with lock:
                         taken[0] += 1
             begin = time.monotonic()
-            threads = [threading.Thread(target=ask, args=(name,)) for name in names]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
+            with concurrent.futures.ThreadPoolExecutor(len(names)) as pool:
+                list(pool.map(ask, names))  # raises what any of them did
             return taken[0], time.monotonic() - begin
 
         taken, elapsed = send("abc", 6)

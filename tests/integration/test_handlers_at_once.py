@@ -11,6 +11,10 @@ logging.getLogger().setLevel("INFO")
 together = threading.Barrier(4)
 PROCESS = os.urandom(8).hex()
 
+class Błąd(Exception):
+    def __str__(self):
+        raise RuntimeError("it says nothing")
+
 def handler(event, context):
     what = event.get("do")
     if what == "meet":
@@ -22,6 +26,10 @@ def handler(event, context):
         together.wait(20)
         if event["number"] == 2:
             raise ValueError("the second")
+    elif what == "raise oddly":
+        together.wait(20)
+        if event["number"] == 2:
+            raise Błąd()
     elif what == "hang":
         time.sleep(event["s"])
     elif what == "exit":
@@ -110,10 +118,11 @@ class HandlersAtOnceTest(WorkerTest):
 
     def test_one_that_raises_leaves_the_others(self):
         self.create_shared("raises")
-        answers = self.at_once("raises", [{"do": "raise", "number": n} for n in range(4)])
-        failed = [answer for answer in answers if answer.headers.get("x-amz-function-error")]
-        self.assertEqual([answer.json["errorType"] for answer in failed], ["ValueError"])
-        self.assertEqual(len({answer.json["process"] for answer in answers if answer not in failed}), 1)
+        for what, name in (("raise", "ValueError"), ("raise oddly", "Błąd")):
+            answers = self.at_once("raises", [{"do": what, "number": n} for n in range(4)])
+            failed = [answer for answer in answers if answer.headers.get("x-amz-function-error")]
+            self.assertEqual([answer.json["errorType"] for answer in failed], [name])
+            self.assertEqual(len({answer.json["process"] for answer in answers if answer not in failed}), 1)
 
     def test_streams_side_by_side(self):
         self.create_shared("streams")

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from harness import PREFIX, descendants, make_zip, process_exists
 from test_memory_moves import HOLDER, MIB
-from test_replacement import Installed
+from test_replacement import ReplacedTest
 
 # Holds memory on each GPU that it sees.
 PAIR = """
@@ -78,7 +78,7 @@ def small_machine(device_mib):
     return machine
 
 
-class KeptGpuTest(unittest.TestCase):
+class KeptGpuTest(ReplacedTest):
     held, device_mib = 70, 256  # MiB of a holder, of which three fit the device
     flags = ("--concurrency", "2", "--context-memory", "4")
 
@@ -87,24 +87,7 @@ class KeptGpuTest(unittest.TestCase):
             machine = small_machine(self.device_mib)
             self.addCleanup(machine.close)
             gpu = "emulated:" + machine.name
-        self.worker = Installed(*self.flags, *flags, gpu=gpu)
-        self.addCleanup(self.worker.close)
-        self.replacements = 0
-        return self.worker
-
-    def replace(self):
-        self.replacements += 1
-        self.worker.install_again()
-        self.worker.replace()
-        self.wait_until_replaced()
-
-    def wait_until_replaced(self):
-        self.worker.wait_for(lambda: self.worker.events("listening") > self.replacements, 60, "the new program's start")
-
-    def starts(self):
-        """Sandboxes that this program has started."""
-        return sum(int(float(line.split()[-1])) for line in self.worker.metrics().splitlines()
-                   if line.startswith('lambent_cold_start_seconds_count{phase="sandbox"}'))
+        return super().start(*self.flags, *flags, gpu=gpu)
 
     def hold(self, name, mib=None, **options):
         mib = mib or self.held

@@ -4,7 +4,7 @@ import unittest
 
 import harness
 from harness import descendants, make_zip, process_exists
-from test_replacement import DOUBLE, Installed, Load
+from test_replacement import DOUBLE, Load, ReplacedTest
 
 # Which process it is, and how often it was called.
 WHO = """
@@ -36,26 +36,7 @@ http.server.HTTPServer(('0.0.0.0', 8080), Handler).serve_forever()
 """
 
 
-class KeptSandboxesTest(unittest.TestCase):
-    def start(self, *flags):
-        self.worker = Installed(*flags)
-        self.addCleanup(self.worker.close)
-        self.replacements = 0
-        return self.worker
-
-    def replace(self):
-        self.replacements += 1
-        self.worker.install_again()
-        self.worker.replace()
-        self.worker.wait_for(lambda: self.worker.events("listening") > self.replacements, 60, "the new program's start")
-
-    def starts(self):
-        """Sandboxes that this program has started."""
-        for line in self.worker.metrics().splitlines():
-            if line.startswith('lambent_cold_start_seconds_count{phase="sandbox"}'):
-                return int(float(line.split()[-1]))
-        self.fail("no metric of starts")
-
+class KeptSandboxesTest(ReplacedTest):
     def pids(self, function):
         return sorted(each["pid"] for each in self.worker.sandboxes() if each["function"] == function)
 

@@ -254,15 +254,17 @@ class Restart(unittest.TestCase):
         with Worker_with() as worker:
             client = Client(worker.endpoint)
             reference = client.put(b"here today")
-            client.close()
+            self.assertTrue(client.local)
             worker.kill()
             worker.start()
-            client = Client(worker.endpoint)
-            with self.assertRaises(LambentError) as caught:
-                client.get(reference)
-            self.assertEqual(caught.exception.code, "NOT_FOUND")
-            self.assertIn("lost when the worker stopped", str(caught.exception))
-            client.close()
+            # The client of before connects again, and others know no more.
+            for each in (client, Client(worker.endpoint)):
+                with self.assertRaises(LambentError) as caught:
+                    each.get(reference)
+                self.assertEqual(caught.exception.code, "NOT_FOUND")
+                self.assertIn("lost when the worker stopped", str(caught.exception))
+                self.assertEqual(bytes(each.get(each.put(b"here again"))), b"here again")
+                each.close()
 
 
 if __name__ == "__main__":

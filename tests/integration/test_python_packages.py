@@ -2,6 +2,7 @@
 hostile ones. ./dev test
 installs uv into .venv."""
 import base64
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -11,7 +12,6 @@ import stat
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import unittest
 
@@ -129,11 +129,8 @@ class PythonPackagesTest(unittest.TestCase):
 
     def test_two_deployments_at_once_build_one_environment(self):
         before = self.builds()
-        threads = [threading.Thread(target=self.deploy, args=(f"twin{i}", ["apple==1.0", "bad_syntax"])) for i in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda number: self.deploy(f"twin{number}", ["apple==1.0", "bad_syntax"]), range(4)))
         self.assertEqual(self.builds(), before + 1)
         self.assertEqual(self.worker.invoke("twin3", {"module": "apple"}).json["version"], "1.0")
 
@@ -306,12 +303,13 @@ class SlowIndexTest(unittest.TestCase):
         return found
 
     def test_nothing_goes_on_installing_for_a_worker_that_was_killed(self):
-        thread = threading.Thread(target=lambda: self.assertRaises(Exception, self.create, "endless"))
-        thread.start()
-        self.worker.wait_for(self.installers, what="uv at work")
-        time.sleep(1)
-        self.worker.kill()
-        thread.join()
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            creation = pool.submit(self.create, "endless")
+            self.worker.wait_for(self.installers, what="uv at work")
+            time.sleep(1)
+            self.assertFalse(creation.done())
+            self.worker.kill()
+            self.assertIsInstance(creation.exception(30), ConnectionError)
         self.worker.wait_for(lambda: not self.installers(), seconds=2, what="the end of uv")
 
     def test_a_deployment_waits_no_longer_than_it_may_and_the_password_is_never_shown(self):

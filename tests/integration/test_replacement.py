@@ -98,6 +98,31 @@ class Load:
             client.join()
 
 
+class ReplacedTest(unittest.TestCase):
+    """A test case with a worker of its own that becomes another program."""
+
+    def start(self, *flags, gpu="none"):
+        self.worker = Installed(*flags, gpu=gpu)
+        self.addCleanup(self.worker.close)
+        self.replacements = 0
+        return self.worker
+
+    def replace(self):
+        self.replacements += 1
+        self.worker.install_again()
+        self.worker.replace()
+        self.wait_until_replaced()
+
+    def wait_until_replaced(self):
+        self.worker.wait_for(lambda: self.worker.events("listening") > self.replacements, 60, "the new program's start")
+
+    def starts(self):
+        """Sandboxes that this program has started."""
+        lines = [line for line in self.worker.metrics().splitlines() if line.startswith('lambent_cold_start_seconds_count{phase="sandbox"}')]
+        self.assertTrue(lines, "no metric of starts")
+        return sum(int(float(line.split()[-1])) for line in lines)
+
+
 class ReplacementTest(unittest.TestCase):
     def setUp(self):
         self.worker = Installed()

@@ -12,7 +12,7 @@ import tempfile
 import time
 import unittest
 
-from harness import PREFIX, HttpError, descendants, make_zip, process_exists
+from harness import PREFIX, HttpError, WorkerTest, descendants, make_zip, process_exists
 from tenants import Caller, TokenWorker
 
 LAMBENT = str(PREFIX / "bin/lambent")
@@ -53,29 +53,15 @@ def answers_as(color):
     return f"def handler(event, context):\n    print('log of {color}')\n    return {{'of': '{color}', 'heard': event}}\n"
 
 
-class TokensTest(unittest.TestCase):
-    flags = ()
-    gpu = "emulated:tiny"
-
+class TokensTest(WorkerTest):
     @classmethod
     def setUpClass(cls):
         cls.held = TokenWorker(*cls.flags, gpu=cls.gpu)
         cls.worker, cls.operator = cls.held.worker, cls.held.operator
 
     @classmethod
-    def tearDownClass(cls):
-        below = descendants(cls.worker.process.pid)
-        status = cls.worker.stop()
-        leftovers = [pid for pid in below if process_exists(pid)]
-        log = cls.worker.log()
+    def close_worker(cls):
         cls.held.close()
-        assert status == 0, f"the worker ended with status {status}:\n{log[-3000:]}"
-        assert not leftovers, f"processes were left behind: {leftovers}"
-
-    def error_of(self, call, *arguments, **options):
-        with self.assertRaises(HttpError) as caught:
-            call(*arguments, **options)
-        return caught.exception
 
     def run_cli(self, *arguments, expect=0, token=None, endpoint=None):
         environment = {key: value for key, value in os.environ.items() if key != "LAMBENT_TOKEN"}

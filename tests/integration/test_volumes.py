@@ -17,7 +17,7 @@ from tenants import TokenWorker
 
 sys.path.insert(0, str(PREFIX / "share/lambent/python"))
 from lambent.client import Client  # noqa: E402
-from lambent.errors import LambentError  # noqa: E402
+from lambent.errors import InvalidArgument, LambentError  # noqa: E402
 
 LAMBENT = str(PREFIX / "bin/lambent")
 MIB = 1 << 20
@@ -334,6 +334,24 @@ class VolumesTest(unittest.TestCase):
             with self.assertRaisesRegex(LambentError, "leads out of the folder"):
                 volumes.put("python", local / "model")
             volumes.remove("python", "deep")
+            (local / "model/out").unlink()
+            (local / "elsewhere").mkdir()
+            (local / "elsewhere/c").write_text("c")
+            (local / "model/new").write_text("new")
+            for target, words in (("deep", "model/linked is a link to a folder; give follow_links"), (local / "elsewhere", "out of the folder"),
+                                  ("nothing", "leads nowhere")):
+                (local / "model/linked").symlink_to(target)
+                with self.assertRaisesRegex(InvalidArgument, words):
+                    volumes.put("python", local / "model")
+                (local / "model/linked").unlink()
+            self.assertEqual([file["path"] for file in volumes.files("python")], ["a.bin"], "a refusal comes before the first file")
+            (local / "model/linked").symlink_to(local / "elsewhere")
+            volumes.put("python", local / "model", follow_links=True)
+            self.assertEqual([file["path"] for file in volumes.files("python")], ["a.bin", "deep/b", "linked/c", "new"])
+            (local / "model/linked").unlink()
+            (local / "model/linked").symlink_to(local / "model")
+            with self.assertRaisesRegex(InvalidArgument, "too deep for a volume"):
+                volumes.put("python", local / "model", follow_links=True)
             volumes.remove("python")
             self.assertNotIn("python", [volume["name"] for volume in volumes.list()])
 

@@ -38,9 +38,9 @@ class WorkflowStartsTest(unittest.TestCase):
         waits, counts, worker = self.run_once()
         self.assertEqual(counts["started"], 2)
         self.assertEqual(counts["used"], 2)
-        # The first one waits for its whole start, the last one for none of it: it had two calls' time.
+        # The first one waits for its whole start, the last one hardly for any of it: it had two calls' time.
         self.assertGreater(waits["a"], 400)
-        self.assertEqual(waits["c"], 0)
+        self.assertLess(waits["c"], waits["a"] / 2)
         # Warm functions are left alone.
         self.assertEqual(worker.invoke("chain", {}).json, ["first", "second", "third"])
         self.assertEqual(self.counts_of(worker)["started"], 2)

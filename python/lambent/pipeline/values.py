@@ -44,8 +44,12 @@ def _sayable(text: Any) -> str:
 
 
 def failed_by(error: BaseException, where: str = "") -> Failed:
-    """The Failed of an exception."""
-    return Failed(type(error).__name__, "%s%s" % (where, error))
+    """The Failed of an exception, whose __str__ may fail too."""
+    try:
+        words = str(error)
+    except Exception as failure:
+        words = "(the __str__ of %s raised %s)" % (type(error).__name__, type(failure).__name__)
+    return Failed(type(error).__name__, where + words)
 
 
 class Leaf:
