@@ -72,8 +72,11 @@ bool VolumeCopies::is_whole(const VolumeName& volume) const {
 
 bool VolumeCopies::is_current(const VolumeName& volume) const {
   const auto kept = told_.find(volume);
-  return is_whole(volume) && kept != told_.end() &&
-         copies_.at(volume).version == kept->second.version;
+  if (!is_whole(volume) || kept == told_.end()) return false;
+  if (copies_.at(volume).version != kept->second.version) return false;
+  // A fetch that failed may have changed files since then.
+  const auto here = uses_.copies.find_volume(volume.tenant, volume.name);
+  return here.ok() && here->version == kept->second.version;
 }
 
 bool VolumeCopies::is_here(const VolumeName& volume) const {

@@ -217,6 +217,24 @@ TEST_F(VolumeCopiesTest, BringsOnlyWhatChangedAndRemovesWhatWent) {
   EXPECT_EQ(seen("folder/now"), "a folder");
 }
 
+TEST_F(VolumeCopiesTest, AFetchThatFailedInTheMiddleIsMendedWhenTheKeeperHasTheOldFilesAgain) {
+  const std::map<std::string, std::string> before{{"config", "1"}, {"weights", "of 1"}};
+  kept() = before;
+  ASSERT_TRUE(bring().ok());
+  kept() = {{"config", "2"}, {"weights", "of 2"}};
+  keeper_.spoil = [](const std::string& path, uint64_t, std::string bytes) -> Result<std::string> {
+    if (path == "weights") return Error{ErrorCode::kUnavailable, "cut off"};
+    return bytes;
+  };
+  ASSERT_FALSE(bring().ok());
+  ASSERT_EQ(seen("config"), "2") << "one file came";
+  keeper_.spoil = nullptr;
+  kept() = before;
+  ASSERT_TRUE(bring().ok());
+  EXPECT_EQ(seen("config"), "1");
+  EXPECT_TRUE(copies_->is_here(kWeights));
+}
+
 TEST_F(VolumeCopiesTest, SandboxesThatRunSeeWhatIsChanged) {
   kept() = {{"model", "1"}};
   ASSERT_TRUE(bring().ok());
