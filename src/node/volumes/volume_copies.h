@@ -73,7 +73,8 @@ class VolumeCopies {
   // Where a sandbox finds it. UNAVAILABLE, while it is being brought, which this begins; errors as
   // VolumeStore::mounted_folder() has them.
   Result<std::string> folder(const VolumeName& volume);
-  // Whether it may be deployed with: another node keeps it, or this one.
+  // Whether a function that mounts it may be deployed on this node. Errors as
+  // VolumeStore::mounted_folder() has them; none where another node keeps volumes, which checks it.
   Result<void> can_mount(const VolumeName& volume) const;
   // What another node keeps and is not whole here.
   std::vector<VolumeName> absent() const;

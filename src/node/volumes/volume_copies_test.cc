@@ -442,6 +442,22 @@ TEST_F(VolumeCopiesTest, CopiesThatNothingMountsGiveWay) {
   EXPECT_THAT(refused.error().message, HasSubstr("--volume-copies"));
 }
 
+TEST_F(VolumeCopiesTest, OneMoreThanTheLimitOfThoseThatWaitIsRefusedAndTheOthersAreServed) {
+  kept() = {{"model", "1"}};
+  size_t ready = 0;
+  for (size_t each = 0; each < VolumeCopies::kMostWaiting; ++each) {
+    copies_->bring({kWeights}, [&](const Result<void>& result) { ready += result.ok() ? 1 : 0; });
+  }
+  std::optional<Error> refused;
+  copies_->bring({kWeights}, [&](const Result<void>& result) { refused = result.error(); });
+  ASSERT_TRUE(refused.has_value());
+  EXPECT_EQ(refused->code, ErrorCode::kResourceExhausted);
+  EXPECT_THAT(refused->message, HasSubstr("try again later"));
+  run();
+  EXPECT_EQ(ready, VolumeCopies::kMostWaiting);
+  EXPECT_TRUE(bring().ok()) << "the limit is of those that wait at once";
+}
+
 TEST_F(VolumeCopiesTest, RefusesWhatTheDiskDoesNotHold) {
   kept() = {{"large", std::string(9 << 20, '1')}};
   free_ = VolumeCopies::kLeftFree + Bytes::mib(8);
@@ -453,7 +469,7 @@ TEST_F(VolumeCopiesTest, RefusesWhatTheDiskDoesNotHold) {
   EXPECT_TRUE(bring().ok());
 }
 
-TEST_F(VolumeCopiesTest, ANodeThatKeepsVolumesItselfAsksNobody) {
+TEST_F(VolumeCopiesTest, ANodeThatKeepsVolumesItselfAsksNoOtherNode) {
   keeper_.name = "";
   EXPECT_TRUE(copies_->is_here(kWeights));
   EXPECT_EQ(copies_->folder(kWeights).error().code, ErrorCode::kNotFound);
