@@ -72,8 +72,9 @@ Session::Session(loop::EventLoop& loop, OwnedFd listener, SessionOptions options
   server.streams = is_streamed_response;
   server.serve_half_closed = false;
   const std::shared_ptr<Session*> self = self_;
-  server.error_response = [self](int status, std::string_view reason) {
-    return *self != nullptr ? (*self)->refuse(status, reason)
+  server.error_response = [self](int status, std::string_view reason,
+                                 const http::Request& partial) {
+    return *self != nullptr ? (*self)->refuse(status, reason, partial)
                             : error_response(status, type_for_status(status), reason);
   };
   server.on_truncated = [self](const http::Request& partial) {
@@ -381,23 +382,47 @@ void Session::expect_return() {
   });
 }
 
-// The server answers a request by itself. A body above the limit is the answer to the invocation
-// that is to be answered next, which so gets its outcome.
-http::Response Session::refuse(int status, std::string_view reason) {
+// The invocation whose outcome a request would have been that did not come whole: by its path. None
+// if it is being answered by a stream, on another connection, which goes on.
+const Session::Running* Session::answered_by(const http::Request& partial) const {
+  constexpr std::string_view kInvocation = "invocation/";
+  std::string_view path = http::path_of(partial.target);
+  if (!path.starts_with(kRuntime)) return nullptr;
+  path.remove_prefix(kRuntime.size());
+  if (!path.starts_with(kInvocation)) return nullptr;
+  path.remove_prefix(kInvocation.size());
+  const size_t slash = path.find('/');
+  if (slash == std::string_view::npos) return nullptr;
+  const std::string_view what = path.substr(slash + 1);
+  if (what != "response" && what != "error") return nullptr;
+  const std::string_view id = path.substr(0, slash);
+  return find_streaming(id) == nullptr ? find_running(id) : nullptr;
+}
+
+// The server answers a request by itself. The invocation whose outcome it would have been ends. If
+// the path of a body above the limit names none, it is the one that runs, if exactly one does. For
+// another reason only answers of several at once are refused, where each may be its runtime's last
+// word; a runtime with one may answer again.
+http::Response Session::refuse(int status, std::string_view reason, const http::Request& partial) {
   const bool too_large = status == 413;
-  if (too_large && !running_.empty()) {
-    fail_running(std::string(running_.front().text), "Function.ResponseSizeTooLarge", kTooLarge);
+  const std::string_view why = too_large ? kTooLarge : reason;
+  const bool ends = too_large || options_.most_running > 1;
+  const Running* answered = ends ? answered_by(partial) : nullptr;
+  if (answered == nullptr && too_large && running_.size() == 1 && streaming_.empty()) {
+    answered = &running_.front();
   }
-  return error_response(status, type_for_status(status), too_large ? kTooLarge : reason);
+  if (answered != nullptr) {
+    fail_running(std::string(answered->text),
+                 too_large ? "Function.ResponseSizeTooLarge" : "Runtime.ResponseRefused", why);
+  }
+  return error_response(status, type_for_status(status), why);
 }
 
 void Session::on_truncated(const http::Request& partial) {
-  for (const Running& running : running_) {
-    const std::string path = std::string(kRuntime) + "invocation/" + running.text + "/response";
-    if (http::path_of(partial.target) != path) continue;
-    return fail_running(std::string(running.text), "Runtime.TruncatedResponse",
-                        "the runtime went away in the middle of its response");
-  }
+  const Running* answered = answered_by(partial);
+  if (answered == nullptr || !http::path_of(partial.target).ends_with("/response")) return;
+  fail_running(std::string(answered->text), "Runtime.TruncatedResponse",
+               "the runtime went away in the middle of its response");
 }
 
 }  // namespace lambent::runtime_api
