@@ -215,11 +215,14 @@ void Session::handle(http::Request request, http::Responder responder) {
 }
 
 void Session::handle_next(http::Responder responder) {
-  if (running_.size() >= options_.most_running) {
+  if (options_.most_running == 1 && is_running()) {
     return responder.send(
         wrong_state("the invocation " + running_.front().text + " has not been answered"));
   }
-  if (parked_.size() + running_.size() >= options_.most_running) {
+  // Of several one more may always wait: the runtime does not know which were abandoned, and goes
+  // on with them.
+  const size_t left = options_.most_running - std::min(running_.size(), options_.most_running);
+  if (parked_.size() >= std::max(left, size_t{1})) {
     // A runtime that opened a new connection: the newest call is the one that is read.
     http::Responder replaced = std::move(parked_.front().responder);
     parked_.pop_front();

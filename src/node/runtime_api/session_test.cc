@@ -682,8 +682,17 @@ TEST_F(TwoInFlightTest, TheNextIsAskedForBeforeTheLastIsAnswered) {
   asking.receive();
   EXPECT_THAT(asking.received, HasSubstr(other_text));
 
-  // Not a third one; and each is answered once, as itself.
-  EXPECT_THAT(call(asking, next()), StartsWith("HTTP/1.1 403"));
+  // A call for a third one waits, until a newer one takes its place; and each is answered once, as
+  // itself.
+  asking.received.clear();
+  asking.send(next());
+  turn();
+  EXPECT_TRUE(session->is_idle());
+  RawClient newer = connect();
+  newer.send(next());
+  turn();
+  asking.receive();
+  EXPECT_THAT(asking.received, StartsWith("HTTP/1.1 403"));
   RawClient answering = connect();
   EXPECT_THAT(call(answering, answer(kIdText, "1")), StartsWith("HTTP/1.1 202"));
   EXPECT_TRUE(session->is_running());
@@ -739,6 +748,25 @@ TEST_F(TwoInFlightTest, OneThatIsAbandonedMakesRoomForAnother) {
   turn();
   EXPECT_TRUE(session->is_idle());
   EXPECT_TRUE(events.empty()) << events.front();
+}
+
+TEST_F(TwoInFlightTest, OneThatIsAbandonedAndGoesOnLeavesTwoPlaces) {
+  RawClient first = start_running();
+  session->give(other());
+  RawClient second = connect();
+  EXPECT_THAT(call(second, next()), HasSubstr(other_text));
+  // The runtime has two at work, as far as it knows, and asks for one more.
+  RawClient third = connect();
+  third.send(next());
+  turn();
+  session->abandon(kId);
+  RuntimeInvocation more = invocation();
+  more.id = {5, 6};
+  session->give(more);
+  EXPECT_FALSE(session->has_undelivered());
+  turn();
+  third.receive();
+  EXPECT_THAT(third.received, HasSubstr(to_string(more.id)));
 }
 
 TEST_F(TwoInFlightTest, OneThatIsAbandonedBeforeItWasAskedForIsNeverSeen) {
