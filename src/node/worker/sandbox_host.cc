@@ -586,13 +586,13 @@ void SandboxHost::end(SandboxId id, Duration grace, Error error, std::string err
   const auto found = sandboxes_.find(id);
   if (found == sandboxes_.end()) return;
   Sandbox& sandbox = *found->second;
-  const bool may_stay = uses_.hand_over != nullptr && uses_.hand_over->begun();
-  if (may_stay && keeping_.keep(sandbox, EndWords{error, error_type})) return;
+  const bool may_stay =
+      uses_.hand_over != nullptr && uses_.hand_over->begun() && !sandbox.cannot_be_kept;
+  const EndWords words{std::move(error), std::move(error_type)};
+  if (may_stay && keeping_.keep(sandbox, grace, words)) return;
   const bool can_be_asked = sandbox.relay != nullptr && !sandbox.end_words;
-  if (!can_be_asked || grace == Duration::zero()) {
-    return stop(id, std::move(error), std::move(error_type));
-  }
-  sandbox.end_words = EndWords{std::move(error), std::move(error_type)};
+  if (!can_be_asked || grace == Duration::zero()) return stop(id, words.error, words.type);
+  sandbox.end_words = words;
   // Servers wait for their open connections before they end.
   sandbox.relay.reset();
   launcher_.terminate(id);

@@ -33,7 +33,8 @@ SandboxKeeping::Host SandboxHost::keeping_uses() {
       .read_output = [this](HostedSandbox& sandbox) { read_output(sandbox, kOutputAtEnd); },
       .finish = [this](SandboxId id,
                        const EndWords& words) { finish(id, words.error, words.type, Bytes(0)); },
-      .stop = [this](SandboxId id, const EndWords& words) { stop(id, words.error, words.type); }};
+      .end = [this](SandboxId id, Duration grace,
+                    const EndWords& words) { end(id, grace, words.error, words.type); }};
 }
 
 // False: there is none that would be started in the same way.
