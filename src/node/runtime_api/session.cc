@@ -97,7 +97,7 @@ Session::Session(loop::EventLoop& loop, HandedOverRuntime runtime, SessionOption
                  Callbacks callbacks)
     : Session(loop, std::move(runtime.listener), std::move(options), std::move(callbacks)) {
   for (OwnedFd& each : runtime.resting) server_->take_over(std::move(each), {});
-  server_->take_over(std::move(runtime.waiting), kNextAgain);
+  for (OwnedFd& each : runtime.waiting) server_->take_over(std::move(each), kNextAgain);
 }
 
 std::optional<HandedOverRuntime> Session::hand_over() {
@@ -106,12 +106,12 @@ std::optional<HandedOverRuntime> Session::hand_over() {
   }
   auto clients = server_->hand_over();
   if (!clients) return std::nullopt;
-  parked_.clear();
+  const size_t parked = std::exchange(parked_, {}).size();
   HandedOverRuntime runtime;
-  // Another one that waits asks for an object.
-  if (clients->listeners.size() != 1 || clients->waiting.size() != 1) return std::nullopt;
+  // One more that waits asks for an object.
+  if (clients->listeners.size() != 1 || clients->waiting.size() != parked) return std::nullopt;
   runtime.listener = std::move(clients->listeners.front());
-  runtime.waiting = std::move(clients->waiting.front());
+  runtime.waiting = std::move(clients->waiting);
   runtime.resting = std::move(clients->resting);
   return runtime;
 }

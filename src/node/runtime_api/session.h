@@ -49,7 +49,7 @@ constexpr Duration kReturnTime = seconds(2);
 // What another process needs to go on with a runtime that waits for work.
 struct HandedOverRuntime {
   OwnedFd listener;
-  OwnedFd waiting;  // the connection on which it waits
+  std::vector<OwnedFd> waiting;  // the connections on which it waits, the oldest first
   std::vector<OwnedFd> resting;
 };
 

@@ -809,7 +809,7 @@ TEST_F(TwoInFlightTest, ABodyAboveTheLimitFailsTheInvocationThatItAnswers) {
   EXPECT_THAT(events[0], EndsWith(" Function.ResponseSizeTooLarge"));
   EXPECT_TRUE(session->is_running());
 
-  // The other one runs alone now.
+  // Only the other one runs now.
   EXPECT_THAT(too_large("/2018-06-01/runtime/invocation/unknown/response"),
               StartsWith("HTTP/1.1 413"));
   ASSERT_EQ(events.size(), 2u);
@@ -917,6 +917,30 @@ TEST_F(SessionTest, ARuntimeThatWaitsGoesOnWithAnotherSession) {
   EXPECT_THAT(runtime.received, EndsWith("{\"a\":1}"));
   EXPECT_THAT(call(runtime, answer(kIdText, "42")), StartsWith("HTTP/1.1 202"));
   EXPECT_THAT(events, ElementsAre("ready", "ready again", "response 42"));
+}
+
+TEST_F(TwoInFlightTest, ARuntimeThatWaitsTwiceGoesOnWithAnotherSession) {
+  RawClient one = connect();
+  RawClient two = connect();
+  one.send(next());
+  two.send(next());
+  turn();
+  auto handed_over = session->hand_over();
+  ASSERT_TRUE(handed_over.has_value());
+  EXPECT_EQ(handed_over->waiting.size(), 2u);
+  session.reset();
+  turn();
+  session = std::make_unique<Session>(loop, std::move(*handed_over),
+                                      SessionOptions{.most_running = 2}, Callbacks{});
+  session->give(invocation());
+  session->give(other());
+  EXPECT_FALSE(session->has_undelivered());
+  turn();
+  one.receive();
+  two.receive();
+  const std::string both = one.received + two.received;
+  EXPECT_THAT(both, HasSubstr(kIdText));
+  EXPECT_THAT(both, HasSubstr(other_text));
 }
 
 TEST_F(SessionTest, ARuntimeThatWorksStays) {

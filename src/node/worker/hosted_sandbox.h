@@ -109,6 +109,8 @@ struct HostedSandbox {
   bool cannot_be_kept = false;  // that was tried
 };
 
+// How many invocations one may have and not have answered.
+size_t most_in_flight(const FunctionSpec& spec, const StageProcessExtras& extras);
 runtime_api::SessionOptions session_options(const HostedSandbox& sandbox);
 // The other end of its link's socket is lambent-device's.
 void serve_link(DeviceLinks& links, const HostedSandbox& sandbox);

@@ -72,7 +72,7 @@ bool SandboxHost::adopt(HostedSandbox& sandbox) {
   }
   read_ledger(sandbox);
   hear(sandbox, std::move(kept->refusals));
-  if (kept->waiting.valid()) {
+  if (kept->listener.valid()) {
     sandbox.session = std::make_unique<runtime_api::Session>(
         loop_,
         runtime_api::HandedOverRuntime{std::move(kept->listener), std::move(kept->waiting),
@@ -94,6 +94,7 @@ std::optional<KeptOnDevices> SandboxHost::adopt_on_devices(BackendStart start, s
   sandbox.device = start.device;
   sandbox.beside = start.beside;
   sandbox.most_response = start.extras.most_response;
+  sandbox.most_in_flight = most_in_flight(start.spec, start.extras);
   sandbox.plan_digest = std::move(plan);
   sandboxes_[start.sandbox] = std::move(owned);
   if (!adopt(sandbox)) {
